@@ -1,0 +1,141 @@
+//! The engines of the card and what the interrupt, GuC and register worlds call each of them (contract K.3).
+
+/// Hardware engine class, as ENGINE_ID and the interrupt identity carry it (V13-267).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum EngineClass {
+    /// Render (RCS).
+    Render = 0,
+    /// Video decode (VCS).
+    VideoDecode = 1,
+    /// Video enhancement (VECS).
+    VideoEnhance = 2,
+    /// Copy (BCS).
+    Copy = 3,
+    /// Compute (CCS).
+    Compute = 5,
+}
+
+impl EngineClass {
+    /// All classes, in the order of the GuC's numbers.
+    pub const BY_GUC: [EngineClass; 5] = [
+        EngineClass::Render,
+        EngineClass::VideoDecode,
+        EngineClass::VideoEnhance,
+        EngineClass::Copy,
+        EngineClass::Compute,
+    ];
+
+    /// The GuC's number of the class, which differs from the hardware's (contract B.7).
+    pub const fn guc(self) -> u8 {
+        match self {
+            EngineClass::Render => 0,
+            EngineClass::VideoDecode => 1,
+            EngineClass::VideoEnhance => 2,
+            EngineClass::Copy => 3,
+            EngineClass::Compute => 4,
+        }
+    }
+
+    /// The class that has this GuC number.
+    pub fn from_guc(number: u32) -> Option<EngineClass> {
+        Self::BY_GUC.get(usize::try_from(number).ok()?).copied()
+    }
+}
+
+/// Forcewake domain that keeps a register awake (V13-135).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WakeDomain {
+    /// Never sleeps.
+    AlwaysOn,
+    /// GT.
+    Gt,
+    /// Render and copy.
+    Render,
+    /// Media decode box.
+    Vdbox(u8),
+    /// Media enhancement box.
+    Vebox(u8),
+}
+
+/// One engine of the DG2-G10 die: fixed facts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineInfo {
+    /// Name as the drivers print it, e.g. `vcs2`.
+    pub name: &'static str,
+    /// Hardware class.
+    pub class: EngineClass,
+    /// Physical instance within the class.
+    pub instance: u8,
+    /// First byte of the engine's register block in GTTMMADR.
+    pub mmio_base: u32,
+    /// Interrupt bank (0 or 1) and bit within it (V13-263).
+    pub interrupt: (u8, u8),
+    /// Forcewake domain.
+    pub wake: WakeDomain,
+}
+
+macro_rules! engines {
+    ($($name:literal $class:ident $instance:literal $base:literal $bank:literal.$bit:literal $wake:expr;)*) => {
+        /// Every engine the die can have, before fusing; an [`EngineId`] is an index here.
+        pub const ENGINES: &[EngineInfo] = &[$(EngineInfo {
+            name: $name, class: EngineClass::$class, instance: $instance, mmio_base: $base,
+            interrupt: ($bank, $bit), wake: $wake,
+        }),*];
+    };
+}
+
+engines! {
+    "rcs0"  Render 0       0x00_2000 0 . 0  WakeDomain::Render;
+    "bcs0"  Copy 0         0x02_2000 0 . 15 WakeDomain::Render;
+    "ccs0"  Compute 0      0x01_a000 0 . 4  WakeDomain::Render;
+    "ccs1"  Compute 1      0x01_c000 0 . 5  WakeDomain::Render;
+    "ccs2"  Compute 2      0x01_e000 0 . 6  WakeDomain::Render;
+    "ccs3"  Compute 3      0x02_6000 0 . 7  WakeDomain::Render;
+    "vcs0"  VideoDecode 0  0x1c_0000 1 . 0  WakeDomain::Vdbox(0);
+    "vcs1"  VideoDecode 1  0x1c_4000 1 . 1  WakeDomain::Vdbox(1);
+    "vcs2"  VideoDecode 2  0x1d_0000 1 . 2  WakeDomain::Vdbox(2);
+    "vcs3"  VideoDecode 3  0x1d_4000 1 . 3  WakeDomain::Vdbox(3);
+    "vcs4"  VideoDecode 4  0x1e_0000 1 . 4  WakeDomain::Vdbox(4);
+    "vcs5"  VideoDecode 5  0x1e_4000 1 . 5  WakeDomain::Vdbox(5);
+    "vcs6"  VideoDecode 6  0x1f_0000 1 . 6  WakeDomain::Vdbox(6);
+    "vcs7"  VideoDecode 7  0x1f_4000 1 . 7  WakeDomain::Vdbox(7);
+    "vecs0" VideoEnhance 0 0x1c_8000 1 . 31 WakeDomain::Vebox(0);
+    "vecs1" VideoEnhance 1 0x1d_8000 1 . 30 WakeDomain::Vebox(1);
+    "vecs2" VideoEnhance 2 0x1e_8000 1 . 29 WakeDomain::Vebox(2);
+    "vecs3" VideoEnhance 3 0x1f_8000 1 . 28 WakeDomain::Vebox(3);
+}
+
+/// An engine of the die: an index into [`ENGINES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EngineId(u8);
+
+impl EngineId {
+    /// How many engines the die has before fusing.
+    pub const COUNT: usize = ENGINES.len();
+
+    /// All engines of the die.
+    pub fn all() -> impl Iterator<Item = EngineId> {
+        (0..Self::COUNT as u8).map(EngineId)
+    }
+
+    /// The engine of this class and physical instance.
+    pub fn find(class: EngineClass, instance: u8) -> Option<EngineId> {
+        Self::all().find(|e| e.info().class == class && e.info().instance == instance)
+    }
+
+    /// The engine whose 2 KiB register block holds `offset`.
+    pub fn at_offset(offset: u32) -> Option<EngineId> {
+        Self::all().find(|e| offset & !0x7ff == e.info().mmio_base)
+    }
+
+    /// Index in tables of [`EngineId::COUNT`] entries.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The engine's fixed facts.
+    pub fn info(self) -> &'static EngineInfo {
+        &ENGINES[self.index()]
+    }
+}

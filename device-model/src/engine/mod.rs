@@ -1,0 +1,3 @@
+//! The engines: what they are, their logical contexts, and the command streamer that runs them.
+
+pub mod id;

@@ -1,0 +1,9 @@
+//! The card as hardware: registers, memory, command streamers, copy engine, GuC, interrupts.
+//!
+//! It knows no socket, no PCI transport and no file; it meets the world through [`world::Dma`],
+//! [`world::InterruptSink`] and [`world::Clock`].
+#![forbid(unsafe_code)]
+
+pub mod engine;
+pub mod memory;
+pub mod world;

@@ -1,0 +1,89 @@
+//! The per-process page tables: four levels of 512 entries, with 1 GiB, 2 MiB, 64 KiB and 4 KiB pages.
+//!
+//! Layout after xe (xe_pt.c, xe_gtt_defs.h; contract E.1, E.2). All tables are in local memory.
+
+use super::tlb::{Backing, Page, Tlb};
+
+const PRESENT: u64 = 1 << 0;
+const WRITABLE: u64 = 1 << 1;
+const COMPACT_64K: u64 = 1 << 6;
+const PAGE_SIZE: u64 = 1 << 7;
+const HINT_64K: u64 = 1 << 8;
+const NULL: u64 = 1 << 9;
+const LOCAL: u64 = 1 << 11;
+const ADDRESS: u64 = 0x3fff_ffff_f000;
+
+/// Bits of a virtual address that the four levels translate.
+pub const VA_BITS: u32 = 48;
+
+/// Why a walk found no page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalkFault {
+    /// The entry of this level (3 is the root) is not present, or the address is beyond the levels.
+    NotPresent {
+        /// Level of the entry, 3 to 0.
+        level: u8,
+    },
+    /// A table lies outside local memory.
+    BadTable,
+}
+
+/// Walks the tables at `root` for `address`; `load` reads a table entry from local memory (`None`: outside it).
+pub fn walk(
+    tlb: &mut Tlb,
+    root: u64,
+    address: u64,
+    mut load: impl FnMut(u64) -> Option<u64>,
+) -> Result<Page, WalkFault> {
+    if address >> VA_BITS != 0 {
+        return Err(WalkFault::NotPresent { level: 3 });
+    }
+    let index = |level: u32| (address >> (12 + 9 * level) & 0x1ff) * 8;
+    let leaf = |entry: u64, shift: u32| {
+        let len = 1u64 << shift;
+        Page {
+            base: address & !(len - 1),
+            len,
+            target: entry & ADDRESS & !(len - 1),
+            root,
+            backing: if entry & NULL != 0 {
+                Backing::Null
+            } else if entry & LOCAL != 0 {
+                Backing::Local
+            } else {
+                Backing::System
+            },
+            writable: entry & WRITABLE != 0,
+        }
+    };
+    let directory = match tlb.directory(root, address) {
+        Some(entry) => entry,
+        None => {
+            let mut table = root & ADDRESS;
+            let mut found = 0;
+            for level in [3u32, 2, 1] {
+                let entry = load(table + index(level)).ok_or(WalkFault::BadTable)?;
+                if entry & PRESENT == 0 {
+                    return Err(WalkFault::NotPresent { level: level as u8 });
+                }
+                if level < 3 && entry & PAGE_SIZE != 0 {
+                    return Ok(leaf(entry, 12 + 9 * level));
+                }
+                table = entry & ADDRESS;
+                found = entry;
+            }
+            tlb.insert_directory(root, address, found);
+            found
+        }
+    };
+    let table = directory & ADDRESS;
+    if directory & COMPACT_64K != 0 {
+        let entry = load(table + (address >> 16 & 0x1f) * 8).ok_or(WalkFault::BadTable)?;
+        return if entry & PRESENT == 0 { Err(WalkFault::NotPresent { level: 0 }) } else { Ok(leaf(entry, 16)) };
+    }
+    let entry = load(table + index(0)).ok_or(WalkFault::BadTable)?;
+    if entry & PRESENT == 0 {
+        return Err(WalkFault::NotPresent { level: 0 });
+    }
+    Ok(leaf(entry, if entry & HINT_64K != 0 { 16 } else { 12 }))
+}

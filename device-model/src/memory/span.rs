@@ -1,0 +1,119 @@
+//! A bounded run of bytes that a translation has opened, wherever it lives.
+
+use vm_memory::{Bytes, VolatileSlice};
+
+use crate::world::{DmaFault, DmaView};
+
+/// Bytes that one translation reaches; lives inside one step (rule 2 of the design).
+pub enum Span<'m> {
+    /// Memory mapped into this process: local memory, or guest memory that came with a file descriptor.
+    Mapped(VolatileSlice<'m>),
+    /// A NULL page (PTE bit 9): reads give zeros, writes are dropped.
+    Null(usize),
+    /// Guest memory without a file descriptor: every access is a message to the VMM.
+    Remote {
+        /// The function's mappings.
+        view: &'m dyn DmaView,
+        /// Address of the first byte.
+        iova: u64,
+        /// Bytes.
+        len: usize,
+    },
+}
+
+/// Bytes of the bounce buffer for copies that cannot go from mapping to mapping.
+const BOUNCE: usize = 4096;
+
+impl<'m> Span<'m> {
+    /// Bytes in the span.
+    pub fn len(&self) -> usize {
+        match self {
+            Span::Mapped(slice) => slice.len(),
+            Span::Null(len) | Span::Remote { len, .. } => *len,
+        }
+    }
+
+    /// True where nothing can be reached.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The part of the span from `offset` on, at most `len` bytes.
+    pub fn part(&self, offset: usize, len: usize) -> Span<'m> {
+        let offset = offset.min(self.len());
+        let len = len.min(self.len() - offset);
+        match self {
+            Span::Mapped(slice) => match slice.subslice(offset, len) {
+                Ok(part) => Span::Mapped(part),
+                Err(_) => Span::Null(0),
+            },
+            Span::Null(_) => Span::Null(len),
+            Span::Remote { view, iova, .. } => {
+                Span::Remote { view: *view, iova: iova.saturating_add(offset as u64), len }
+            }
+        }
+    }
+
+    /// Fills `data` from the start of the span; `data` must not be longer than the span.
+    pub fn read(&self, data: &mut [u8]) -> Result<(), DmaFault> {
+        match self {
+            Span::Mapped(slice) => slice.read_slice(data, 0).map_err(|_| DmaFault { iova: 0 }),
+            Span::Null(_) => {
+                data.fill(0);
+                Ok(())
+            }
+            Span::Remote { view, iova, .. } => view.read_remote(*iova, data),
+        }
+    }
+
+    /// Writes `data` to the start of the span; `data` must not be longer than the span.
+    pub fn write(&self, data: &[u8]) -> Result<(), DmaFault> {
+        match self {
+            Span::Mapped(slice) => slice.write_slice(data, 0).map_err(|_| DmaFault { iova: 0 }),
+            Span::Null(_) => Ok(()),
+            Span::Remote { view, iova, .. } => view.write_remote(*iova, data),
+        }
+    }
+
+    /// Copies the first `len` bytes of this span to `to`; both must have them. The spans may overlap.
+    pub fn copy_to(&self, to: &Span<'_>, len: usize) -> Result<(), DmaFault> {
+        match (self, to) {
+            (Span::Mapped(from), Span::Mapped(into)) if from.len() >= len && into.len() >= len => {
+                let from = from.subslice(0, len).map_err(|_| DmaFault { iova: 0 })?;
+                from.copy_to_volatile_slice(into.subslice(0, len).map_err(|_| DmaFault { iova: 0 })?);
+                Ok(())
+            }
+            (_, Span::Null(_)) => Ok(()),
+            _ => {
+                let mut bounce = [0u8; BOUNCE];
+                let mut done = 0;
+                while done < len {
+                    let n = BOUNCE.min(len - done);
+                    self.part(done, n).read(&mut bounce[..n])?;
+                    to.part(done, n).write(&bounce[..n])?;
+                    done += n;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Fills the span with a repeated pattern; its length should be a multiple of the pattern's.
+    pub fn fill(&self, pattern: &[u8]) -> Result<(), DmaFault> {
+        if pattern.is_empty() || matches!(self, Span::Null(_)) {
+            return Ok(());
+        }
+        let mut block = [0u8; BOUNCE];
+        let unit = BOUNCE / pattern.len() * pattern.len();
+        for piece in block[..unit].chunks_mut(pattern.len()) {
+            piece.copy_from_slice(pattern);
+        }
+        let mut done = 0;
+        while done < self.len() {
+            let n = unit.min(self.len() - done);
+            self.part(done, n).write(&block[..n])?;
+            done += n;
+        }
+        Ok(())
+    }
+}

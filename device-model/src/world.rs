@@ -1,0 +1,102 @@
+//! The three small traits through which the card meets the world: guest memory, interrupts and time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use vm_memory::VolatileSlice;
+
+/// Number of a PCI function of the card: 0 is the physical function, 1..=63 the virtual functions (V13-002).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Function(pub u8);
+
+impl Function {
+    /// The physical function.
+    pub const PF: Function = Function(0);
+}
+
+/// A guest address that the function's VMM has not mapped for the device, or a transport that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DmaFault {
+    /// First I/O virtual address that could not be reached.
+    pub iova: u64,
+}
+
+/// One function's guest memory, as it is mapped for the length of a step.
+///
+/// Whoever holds the view keeps its mappings alive, so an unmap is complete when the last view of the old
+/// mappings is gone; a step takes a view, uses it and drops it.
+pub trait DmaView: Send + Sync {
+    /// Bytes from `iova` on that can be reached directly: between 1 and `len` of them, or `None` where the address
+    /// is not mapped into this process.
+    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>>;
+
+    /// Copies from memory that cannot be reached directly (a mapping without file descriptor).
+    fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault>;
+
+    /// Copies to memory that cannot be reached directly.
+    fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault>;
+}
+
+/// Guest memory by function: the only way from the card to a guest's RAM.
+pub trait Dma: Send + Sync {
+    /// The present mappings of `function`; empty where it has no client.
+    fn view(&self, function: Function) -> Arc<dyn DmaView>;
+}
+
+/// Where interrupts leave the card.
+pub trait InterruptSink: Send + Sync {
+    /// Sends MSI `vector` of `function`; never blocks.
+    fn raise(&self, function: Function, vector: u16);
+}
+
+/// Time as the card sees it, in nanoseconds from an arbitrary start; never goes backwards.
+pub trait Clock: Send + Sync {
+    /// Nanoseconds since the clock's start.
+    fn now(&self) -> u64;
+}
+
+/// The host's monotonic clock.
+pub struct HostClock(Instant);
+
+impl Default for HostClock {
+    fn default() -> Self {
+        HostClock(Instant::now())
+    }
+}
+
+impl Clock for HostClock {
+    fn now(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A clock that moves only when told to: the whole card becomes deterministic.
+#[derive(Default)]
+pub struct HandWoundClock(AtomicU64);
+
+impl HandWoundClock {
+    /// Moves time forward by `nanoseconds`.
+    pub fn advance(&self, nanoseconds: u64) {
+        self.0.fetch_add(nanoseconds, Ordering::SeqCst);
+    }
+}
+
+impl Clock for HandWoundClock {
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Rate of the card's timestamp counters in Hz: crystal 19.2 MHz, CTC shift 0 (RPM_CONFIG0 = 0xe; xe: xe_gt_clock).
+pub const TIMESTAMP_HZ: u64 = 19_200_000;
+
+/// Ticks of the 19.2 MHz timestamp counter in `nanoseconds` (52.083 ns a tick: 12 ticks are 625 ns).
+pub fn ticks(nanoseconds: u64) -> u64 {
+    nanoseconds / 625 * 12 + nanoseconds % 625 * 12 / 625
+}
+
+/// Nanoseconds that `ticks` of the timestamp counter last, rounded up, saturating.
+pub fn ticks_to_ns(ticks: u64) -> u64 {
+    (ticks / 12).saturating_mul(625).saturating_add((ticks % 12 * 625).div_ceil(12))
+}

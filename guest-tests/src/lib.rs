@@ -1,0 +1,1 @@
+//! Real guests judge the card: fetches QEMU, kernel and IGT, builds guest images, boots them and reads their logs.

@@ -1,0 +1,2 @@
+//! The `arctic` program.
+fn main() {}
