@@ -5,5 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod engine;
+pub mod gt;
+pub mod guc;
+pub mod interrupts;
 pub mod memory;
+pub mod registers;
 pub mod world;

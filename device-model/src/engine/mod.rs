@@ -1,3 +1,172 @@
 //! The engines: what they are, their logical contexts, and the command streamer that runs them.
 
 pub mod id;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::gt::Gt;
+use crate::memory::{Fault, Tlb};
+use crate::world::Function;
+use id::EngineId;
+
+/// What the scheduler hands to an engine: a logical context to restore and run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// The function that the work is done for, from the GuC's own records (rule 1 of the design).
+    pub function: Function,
+    /// The scheduler's name of the context; comes back in reports.
+    pub context: u32,
+    /// Context descriptor, low dword: GGTT address of the PPHWSP, bit 0 valid, bit 8 PPGTT (contract F.1).
+    pub descriptor: u64,
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing is loaded.
+    Idle,
+    /// The budget is used up; there is more to do at once.
+    More,
+    /// A semaphore or event is not satisfied; the context stays loaded, look again later.
+    Waiting,
+    /// The ring ran empty: the context is saved and unloaded.
+    Complete,
+    /// A preemption request was honoured at an arbitration point: the context is saved and unloaded.
+    Preempted,
+    /// The context cannot go on (fault or illegal command); it stays loaded until the engine is reset.
+    Halted(Halt),
+}
+
+/// Why a context cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// A memory access without translation: reported as CAT error.
+    Fault(Fault),
+    /// A command that the engine does not have, at this GGTT or PPGTT address.
+    IllegalCommand {
+        /// Header dword.
+        header: u32,
+        /// Where it stood.
+        address: u64,
+    },
+}
+
+/// One engine with its command streamer.
+pub struct Engine {
+    id: EngineId,
+    tlb: Tlb,
+    loaded: Option<Load>,
+}
+
+impl Engine {
+    /// An engine with nothing loaded.
+    pub fn new(id: EngineId) -> Self {
+        Engine { id, tlb: Tlb::default(), loaded: None }
+    }
+
+    /// Which engine it is.
+    pub fn id(&self) -> EngineId {
+        self.id
+    }
+
+    /// What is loaded.
+    pub fn loaded(&self) -> Option<Load> {
+        self.loaded
+    }
+
+    /// Restores a context; the engine must have nothing loaded. It runs in the steps that follow.
+    pub fn load(&mut self, gt: &Gt, load: Load) {
+        let _ = gt;
+        self.loaded = Some(load);
+    }
+
+    /// The loaded context's RING_TAIL in memory has moved (lite restore): look again.
+    pub fn tail_moved(&mut self, gt: &Gt) {
+        let _ = gt;
+    }
+
+    /// Asks the loaded context to leave at its next arbitration point.
+    pub fn request_preemption(&mut self) {}
+
+    /// Resets the engine: whatever is loaded is stopped where it is, its HEAD and CTX_TIMESTAMP saved, and unloaded.
+    pub fn reset(&mut self, gt: &Gt) -> Option<Load> {
+        let _ = (gt, &mut self.tlb);
+        self.loaded.take()
+    }
+
+    /// Runs for at most about `budget` commands or 1 ms of host time, whichever comes first.
+    pub fn step(&mut self, gt: &Gt, budget: u32) -> Outcome {
+        let _ = (gt, budget);
+        Outcome::Idle
+    }
+}
+
+/// What an engine has to tell its scheduler after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineReport {
+    /// The engine.
+    pub engine: EngineId,
+    /// The context that ran ([`Load::context`]) and its function.
+    pub load: Load,
+    /// `Waiting`, `Complete`, `Preempted` or `Halted`.
+    pub outcome: Outcome,
+}
+
+/// All engines of the card, each behind its own lock. Lock order: GuC before engine.
+pub struct Engines {
+    slots: Vec<Slot>,
+    reports: Mutex<Vec<EngineReport>>,
+}
+
+struct Slot {
+    engine: Mutex<Engine>,
+    present: bool,
+    runnable: AtomicBool,
+}
+
+impl Engines {
+    /// All engines of the die; those that `present` denies are fused off and never run.
+    pub fn new(present: impl Fn(EngineId) -> bool) -> Self {
+        let slot = |id| Slot { engine: Mutex::new(Engine::new(id)), present: present(id), runnable: false.into() };
+        Engines { slots: EngineId::all().map(slot).collect(), reports: Mutex::default() }
+    }
+
+    /// Engines that the fuses leave.
+    pub fn present(&self) -> impl Iterator<Item = EngineId> {
+        EngineId::all().filter(|id| self.slots[id.index()].present)
+    }
+
+    /// Takes an engine's lock; waits at most for one step.
+    pub fn lock(&self, id: EngineId) -> MutexGuard<'_, Engine> {
+        self.slots[id.index()].engine.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Marks an engine as having something to do.
+    pub fn set_runnable(&self, id: EngineId, runnable: bool) {
+        self.slots[id.index()].runnable.store(runnable, Ordering::Release);
+    }
+
+    /// Whether the engine has something to do.
+    pub fn runnable(&self, id: EngineId) -> bool {
+        self.slots[id.index()].runnable.load(Ordering::Acquire)
+    }
+
+    /// Hands a report to the scheduler.
+    pub fn report(&self, report: EngineReport) {
+        self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(report);
+    }
+
+    /// Takes all reports, oldest first, into `into` (emptied first).
+    pub fn take_reports(&self, into: &mut Vec<EngineReport>) {
+        into.clear();
+        into.append(&mut self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+    }
+
+    /// Returns when every engine has passed a step boundary since the call (rule 8 of the design).
+    pub fn pass_step_boundary(&self) {
+        for id in self.present() {
+            drop(self.lock(id));
+        }
+    }
+}

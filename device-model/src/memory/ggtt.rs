@@ -55,7 +55,9 @@ impl Ggtt {
 
     /// Entry `index`; an invalid one where there is none.
     pub fn entry(&self, index: u64) -> GgttEntry {
-        let load = |at: usize| Some(self.table.slice(0, GGTT_BYTES)?.get_atomic_ref::<AtomicU64>(at).ok()?.load(Ordering::Acquire));
+        let load = |at: usize| {
+            Some(self.table.slice(0, GGTT_BYTES)?.get_atomic_ref::<AtomicU64>(at).ok()?.load(Ordering::Acquire))
+        };
         GgttEntry(usize::try_from(index.saturating_mul(8)).ok().and_then(load).unwrap_or(0))
     }
 

@@ -16,8 +16,8 @@ use ggtt::Ggtt;
 use local::SharedRegion;
 use ppgtt::WalkFault;
 pub use span::Span;
-use tlb::{Backing, Page};
 pub use tlb::Tlb;
+use tlb::{Backing, Page};
 
 /// An address space of the GT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
