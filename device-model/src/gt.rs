@@ -74,6 +74,11 @@ impl Gt {
         ticks(self.clock.now())
     }
 
+    /// Registers and interrupt tree as after power-on.
+    pub fn reset(&self) {
+        self.registers.reset();
+    }
+
     /// Reads the register at `offset` (a dword), by MMIO or by a command; 0 where none is modelled, and noted.
     pub fn read(&self, offset: u32) -> u32 {
         match self.registers.decode(offset) {

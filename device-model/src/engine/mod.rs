@@ -2,8 +2,8 @@
 
 pub mod id;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::gt::Gt;
 use crate::memory::{Fault, Tlb};
@@ -123,12 +123,24 @@ struct Slot {
     engine: Mutex<Engine>,
     present: bool,
     runnable: AtomicBool,
+    /// When a waiting engine is looked at again (ns), and how long it waited for that.
+    look_at: AtomicU64,
+    pause: AtomicU64,
 }
+
+/// First and longest pause between two looks at a semaphore that is not satisfied, in nanoseconds.
+const LOOK_AGAIN: (u64, u64) = (20_000, 1_000_000);
 
 impl Engines {
     /// All engines of the die; those that `present` denies are fused off and never run.
     pub fn new(present: impl Fn(EngineId) -> bool) -> Self {
-        let slot = |id| Slot { engine: Mutex::new(Engine::new(id)), present: present(id), runnable: false.into() };
+        let slot = |id| Slot {
+            engine: Mutex::new(Engine::new(id)),
+            present: present(id),
+            runnable: false.into(),
+            look_at: 0.into(),
+            pause: 0.into(),
+        };
         Engines { slots: EngineId::all().map(slot).collect(), reports: Mutex::default() }
     }
 
@@ -142,9 +154,43 @@ impl Engines {
         self.slots[id.index()].engine.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Marks an engine as having something to do.
+    /// Takes an engine's lock if nobody has it.
+    pub fn try_lock(&self, id: EngineId) -> Option<MutexGuard<'_, Engine>> {
+        match self.slots[id.index()].engine.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Marks an engine as having something to do at once, or nothing.
     pub fn set_runnable(&self, id: EngineId, runnable: bool) {
-        self.slots[id.index()].runnable.store(runnable, Ordering::Release);
+        let slot = &self.slots[id.index()];
+        slot.pause.store(0, Ordering::Relaxed);
+        slot.look_at.store(0, Ordering::Release);
+        slot.runnable.store(runnable, Ordering::Release);
+    }
+
+    /// Puts the next look at a waiting engine off, longer each time; true for the first time in a row.
+    pub fn put_off(&self, id: EngineId, now: u64) -> bool {
+        let slot = &self.slots[id.index()];
+        let last = slot.pause.load(Ordering::Relaxed);
+        let pause = if last == 0 { LOOK_AGAIN.0 } else { (last * 2).min(LOOK_AGAIN.1) };
+        slot.pause.store(pause, Ordering::Relaxed);
+        slot.look_at.store(now.saturating_add(pause), Ordering::Release);
+        last == 0
+    }
+
+    /// When a runnable engine is to be stepped next, in ns of the card's clock.
+    pub fn look_at(&self, id: EngineId) -> u64 {
+        self.slots[id.index()].look_at.load(Ordering::Acquire)
+    }
+
+    /// Memory has changed: what any engine waits for may be there.
+    pub fn look_at_all(&self) {
+        for slot in &self.slots {
+            slot.look_at.store(0, Ordering::Release);
+        }
     }
 
     /// Whether the engine has something to do.

@@ -3,6 +3,9 @@
 use crate::engine::Engines;
 use crate::gt::Gt;
 
+/// VF_SW_FLAG(0): first dword of the mailbox (contract B.6).
+const MAILBOX: u32 = 0x19_0240;
+
 /// The micro-controller's state.
 #[derive(Default)]
 pub struct Guc {}
@@ -21,6 +24,12 @@ impl Guc {
     /// The GuC is reset (GDRST bit 3): firmware, CT buffers, contexts and configurations are gone.
     pub fn reset(&mut self, gt: &Gt) {
         let _ = gt;
+    }
+
+    /// Whether VF_SW_FLAG(0) holds a request of the host that is not answered yet (bit 31 is the reply's origin).
+    pub fn mailbox_holds_request(gt: &Gt) -> bool {
+        let header = gt.registers.value(MAILBOX);
+        header != 0 && header >> 31 == 0
     }
 
     /// The host rang: answers a request in the mailbox, before the access completes.

@@ -195,6 +195,16 @@ impl RegisterFile {
         }
     }
 
+    /// Gives the registers of one engine's block their reset values.
+    pub fn reset_engine(&self, engine: EngineId) {
+        let base = engine.info().mmio_base / 4;
+        for (at, slot) in self.index.iter().enumerate().skip(base as usize).take(0x800 / 4) {
+            if let Some(decoded) = self.decoded_slot(*slot) {
+                self.values[at].store(decoded.register.reset, Ordering::Relaxed);
+            }
+        }
+    }
+
     fn decoded_slot(&self, slot: u16) -> Option<&Decoded> {
         self.decoded.get(usize::from(slot).checked_sub(1)?)
     }

@@ -1,0 +1,343 @@
+//! The whole card: what a function's GTTMMADR reaches, what its register writes set in motion, and the work to do.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use vm_memory::Bytes;
+
+use crate::engine::id::{ENGINES, EngineClass, EngineId};
+use crate::engine::{EngineReport, Engines, Outcome};
+use crate::gt::{Gt, Request};
+use crate::guc::Guc;
+use crate::memory::ggtt::GGTT_BYTES;
+use crate::registers::{Kind, REGISTER_BYTES};
+use crate::world::Function;
+
+/// First byte of the GGTT's window in GTTMMADR (V13-004).
+pub const GGTT_WINDOW: u64 = 8 << 20;
+/// Bytes of GTTMMADR.
+pub const GTTMMADR_BYTES: u64 = GGTT_WINDOW + GGTT_BYTES as u64;
+
+/// Commands an engine may execute in one step.
+const STEP_BUDGET: u32 = 1024;
+
+/// Bits of GDRST (xe: XEHP GRDOM; i915: intel_engine_cs.c get_reset_domain).
+const GRDOM_FULL: u32 = 1 << 0;
+const GRDOM_GUC: u32 = 1 << 3;
+
+fn reset_domain(engine: EngineId) -> u32 {
+    let info = &ENGINES[engine.index()];
+    match info.class {
+        EngineClass::Render | EngineClass::Compute => 1 << 1,
+        EngineClass::Copy => 1 << 2,
+        EngineClass::VideoDecode => 1 << (5 + info.instance),
+        EngineClass::VideoEnhance => 1 << (13 + info.instance),
+    }
+}
+
+/// Accesses of GTTMMADR that the VMM could not do by itself.
+#[derive(Default)]
+pub struct Trapped {
+    /// Register reads.
+    pub register_reads: AtomicU64,
+    /// Register writes.
+    pub register_writes: AtomicU64,
+    /// Reads and writes of GGTT entries.
+    pub ggtt: AtomicU64,
+}
+
+/// What [`Card::work`] found to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Something was done; there may be more.
+    Busy,
+    /// Nothing to do before the time (ns of the card's clock), or before [`Card::wait`] is woken.
+    Idle(Option<u64>),
+}
+
+/// Lets workers sleep until there is work, without losing a call.
+#[derive(Default)]
+struct Bell {
+    rings: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Bell {
+    fn rings(&self) -> MutexGuard<'_, u64> {
+        self.rings.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn ring(&self) {
+        *self.rings() += 1;
+        self.changed.notify_all();
+    }
+}
+
+/// The card.
+pub struct Card {
+    gt: Gt,
+    engines: Engines,
+    guc: Mutex<Guc>,
+    guc_called: AtomicBool,
+    guc_deadline: AtomicU64,
+    bell: Bell,
+    stopping: AtomicBool,
+    trapped: Trapped,
+}
+
+impl Card {
+    /// A card out of reset, made of its shared parts and the engines that the fuses leave.
+    pub fn assemble(gt: Gt, engines: Engines) -> Arc<Self> {
+        Arc::new(Card {
+            gt,
+            engines,
+            guc: Mutex::new(Guc::new()),
+            guc_called: AtomicBool::new(false),
+            guc_deadline: AtomicU64::new(u64::MAX),
+            bell: Bell::default(),
+            stopping: AtomicBool::new(false),
+            trapped: Trapped::default(),
+        })
+    }
+
+    /// The shared parts.
+    pub fn gt(&self) -> &Gt {
+        &self.gt
+    }
+
+    /// The engines.
+    pub fn engines(&self) -> &Engines {
+        &self.engines
+    }
+
+    /// How many accesses have been trapped.
+    pub fn trapped(&self) -> &Trapped {
+        &self.trapped
+    }
+
+    fn guc(&self) -> MutexGuard<'_, Guc> {
+        self.guc.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Reads GTTMMADR of `function` at `offset`, any width; what is not there reads 0 (V13-018).
+    pub fn read(&self, function: Function, offset: u64, data: &mut [u8]) {
+        let _ = function;
+        data.fill(0);
+        if offset >= GGTT_WINDOW {
+            self.trapped.ggtt.fetch_add(1, Ordering::Relaxed);
+            if let Some(bytes) = self.gt.memory.ggtt().bytes(offset - GGTT_WINDOW, data.len()) {
+                let _ = bytes.read_slice(data, 0);
+            }
+            return;
+        }
+        self.trapped.register_reads.fetch_add(1, Ordering::Relaxed);
+        let mut done = 0;
+        while done < data.len() {
+            let at = offset + done as u64;
+            let Some(register) = u32::try_from(at).ok().filter(|at| *at < REGISTER_BYTES) else { return };
+            let within = (at % 4) as usize;
+            let n = (4 - within).min(data.len() - done);
+            let value = self.gt.read(register & !3).to_le_bytes();
+            data[done..done + n].copy_from_slice(&value[within..within + n]);
+            done += n;
+        }
+    }
+
+    /// Writes GTTMMADR of `function` at `offset`, any width; complete, with all it sets in motion, before it returns.
+    pub fn write(&self, function: Function, offset: u64, data: &[u8]) {
+        let _ = function;
+        if offset >= GGTT_WINDOW {
+            self.trapped.ggtt.fetch_add(1, Ordering::Relaxed);
+            if let Some(bytes) = self.gt.memory.ggtt().bytes(offset - GGTT_WINDOW, data.len()) {
+                let _ = bytes.write_slice(data, 0);
+            }
+            return;
+        }
+        self.trapped.register_writes.fetch_add(1, Ordering::Relaxed);
+        let mut done = 0;
+        while done < data.len() {
+            let at = offset + done as u64;
+            let Some(register) = u32::try_from(at).ok().filter(|at| *at < REGISTER_BYTES) else { return };
+            let within = (at % 4) as usize;
+            let n = (4 - within).min(data.len() - done);
+            // Bytes that a narrow write leaves out keep their value where that is what a register holds, and are
+            // zeros (no effect) where a written bit is an order.
+            let kept = match self.gt.registers.decode(register).map(|found| found.register.kind) {
+                Some(Kind::Storage(_)) if n < 4 => self.gt.registers.value(register),
+                _ => 0,
+            };
+            let mut value = kept.to_le_bytes();
+            value[within..within + n].copy_from_slice(&data[done..done + n]);
+            if let Some(request) = self.gt.write(register & !3, u32::from_le_bytes(value)) {
+                self.carry_out(request);
+            }
+            done += n;
+        }
+    }
+
+    fn carry_out(&self, request: Request) {
+        match request {
+            Request::RingGuc => {
+                if Guc::mailbox_holds_request(&self.gt) {
+                    self.guc().mailbox(&self.gt, &self.engines);
+                }
+                self.call_guc();
+            }
+            Request::StartGucDma => self.guc().start_dma(&self.gt),
+            Request::Reset(domains) => self.reset_domains(domains),
+            Request::DriverFlr => self.reset(),
+            // The engine stops at a step boundary; once its lock was free it has passed one.
+            Request::EngineReset(engine, _) => drop(self.engines.lock(engine)),
+        }
+    }
+
+    /// GDRST: the GuC and the engines named by the domains lose their work and state.
+    fn reset_domains(&self, domains: u32) {
+        let mut guc = self.guc();
+        if domains & (GRDOM_GUC | GRDOM_FULL) != 0 {
+            guc.reset(&self.gt);
+        }
+        for id in EngineId::all() {
+            if domains & (reset_domain(id) | GRDOM_FULL) != 0 {
+                let mut engine = self.engines.lock(id);
+                engine.reset(&self.gt);
+                self.engines.set_runnable(id, false);
+                self.gt.registers.reset_engine(id);
+            }
+        }
+        self.gt.memory.invalidate();
+    }
+
+    /// Resets the physical function: registers, GuC and engines as after power-on; memory keeps its contents.
+    pub fn reset(&self) {
+        self.reset_domains(GRDOM_FULL);
+        self.gt.reset();
+    }
+
+    fn call_guc(&self) {
+        self.guc_called.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+
+    /// Does one bounded piece of work, if there is any: a GuC step, else a step of a runnable engine.
+    pub fn work(&self) -> Turn {
+        let now = self.gt.clock.now();
+        if self.guc_called.swap(false, Ordering::AcqRel) || now >= self.guc_deadline.load(Ordering::Acquire) {
+            let deadline = {
+                let mut guc = self.guc();
+                let deadline = guc.step(&self.gt, &self.engines);
+                self.guc_deadline.store(deadline.unwrap_or(u64::MAX), Ordering::Release);
+                deadline
+            };
+            // Others may have gone to sleep until a later time than the GuC now wants, or past an engine it loaded.
+            if deadline.is_some() || self.engines.present().any(|id| self.engines.runnable(id)) {
+                self.bell.ring();
+            }
+            return Turn::Busy;
+        }
+        let mut next = self.guc_deadline.load(Ordering::Acquire);
+        let mut busy = false;
+        for id in self.engines.present() {
+            if !self.engines.runnable(id) {
+                continue;
+            }
+            let look_at = self.engines.look_at(id);
+            if look_at > now {
+                next = next.min(look_at);
+                continue;
+            }
+            busy |= self.step_engine(id, now);
+        }
+        if busy { Turn::Busy } else { Turn::Idle((next != u64::MAX).then_some(next)) }
+    }
+
+    /// Steps one engine unless another worker is at it; tells whether it did.
+    fn step_engine(&self, id: EngineId, now: u64) -> bool {
+        let Some(mut engine) = self.engines.try_lock(id) else { return false };
+        let Some(load) = engine.loaded() else {
+            self.engines.set_runnable(id, false);
+            return true;
+        };
+        let outcome = engine.step(&self.gt, STEP_BUDGET);
+        match outcome {
+            Outcome::Waiting => {
+                let first = self.engines.put_off(id, now);
+                drop(engine);
+                if first {
+                    self.engines.report(EngineReport { engine: id, load, outcome });
+                    self.call_guc();
+                }
+                return true;
+            }
+            Outcome::More => drop(engine),
+            Outcome::Idle | Outcome::Complete | Outcome::Preempted | Outcome::Halted(_) => {
+                self.engines.set_runnable(id, false);
+                drop(engine);
+                self.engines.report(EngineReport { engine: id, load, outcome });
+                self.call_guc();
+            }
+        }
+        self.engines.look_at_all();
+        true
+    }
+
+    /// Works until [`Card::stop`]: the body of a worker thread.
+    pub fn run(&self) {
+        while !self.stopping.load(Ordering::Acquire) {
+            let seen = *self.bell.rings();
+            if let Turn::Idle(until) = self.work() {
+                self.wait(seen, until);
+            }
+        }
+    }
+
+    fn wait(&self, seen: u64, until: Option<u64>) {
+        let mut rings = self.bell.rings();
+        while *rings == seen && !self.stopping.load(Ordering::Acquire) {
+            let Some(until) = until else {
+                rings = self.bell.changed.wait(rings).unwrap_or_else(|poisoned| poisoned.into_inner());
+                continue;
+            };
+            let now = self.gt.clock.now();
+            if now >= until {
+                return;
+            }
+            let pause = Duration::from_nanos(until - now);
+            rings = self.bell.changed.wait_timeout(rings, pause).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+    }
+
+    /// Ends [`Card::run`] in every worker.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+}
+
+/// The threads that drive the card; they end when this is dropped.
+pub struct Workers {
+    card: Arc<Card>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Workers {
+    /// Starts `count` threads.
+    pub fn start(card: Arc<Card>, count: usize) -> std::io::Result<Self> {
+        let mut workers = Workers { card, threads: Vec::new() };
+        for n in 0..count {
+            let card = Arc::clone(&workers.card);
+            workers.threads.push(std::thread::Builder::new().name(format!("gt{n}")).spawn(move || card.run())?);
+        }
+        Ok(workers)
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.card.stop();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
