@@ -270,7 +270,10 @@ impl Card {
                 }
                 return true;
             }
-            Outcome::More => drop(engine),
+            Outcome::More => {
+                self.engines.set_runnable(id, true);
+                drop(engine);
+            }
             Outcome::Idle | Outcome::Complete | Outcome::Preempted | Outcome::Halted(_) => {
                 self.engines.set_runnable(id, false);
                 drop(engine);
