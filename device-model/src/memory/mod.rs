@@ -4,6 +4,8 @@ pub mod ggtt;
 pub mod local;
 pub mod ppgtt;
 pub mod span;
+#[cfg(test)]
+mod tests;
 pub mod tlb;
 
 use std::sync::Arc;
