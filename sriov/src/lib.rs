@@ -1,2 +1,8 @@
 //! PCI Express functions as data: configuration space, capabilities, BARs, MSI, FLR and the SR-IOV rules.
 #![forbid(unsafe_code)]
+
+pub mod bar;
+pub mod capability;
+pub mod config;
+pub mod function;
+pub mod header;

@@ -1,0 +1,108 @@
+//! Base address registers: 64-bit memory windows and the registers that place them.
+
+use std::fmt;
+
+use crate::config::Field;
+
+/// Base address registers of a type 0 header.
+pub const BAR_REGISTERS: u8 = 6;
+
+/// Offset of base address register 0.
+const BAR0: u16 = 0x10;
+
+const MEMORY_64: u32 = 0b10 << 1;
+const PREFETCHABLE: u32 = 1 << 3;
+
+/// A 64-bit memory BAR; it takes the registers `index` and `index + 1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bar {
+    index: u8,
+    size: u64,
+    prefetchable: bool,
+}
+
+/// A BAR that PCI cannot express.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarError {
+    /// The size in bytes is no power of two of at least 4 KiB.
+    Size(u64),
+    /// A 64-bit BAR cannot begin at this register.
+    Index(u8),
+}
+
+impl fmt::Display for BarError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BarError::Size(size) => {
+                write!(f, "a BAR of {size:#x} bytes: the size must be a power of two from 4 KiB on")
+            }
+            BarError::Index(index) => write!(f, "a 64-bit BAR cannot begin at register {index}"),
+        }
+    }
+}
+
+impl std::error::Error for BarError {}
+
+impl Bar {
+    /// A window of `size` bytes, a power of two from 4 KiB on, at register `index` (0 to 4).
+    pub fn memory_64(index: u8, size: u64, prefetchable: bool) -> Result<Self, BarError> {
+        if index + 1 >= BAR_REGISTERS {
+            return Err(BarError::Index(index));
+        }
+        if !size.is_power_of_two() || size < 4096 {
+            return Err(BarError::Size(size));
+        }
+        Ok(Bar { index, size, prefetchable })
+    }
+
+    /// The first of its two registers: the number by which drivers and transports call it.
+    pub fn index(&self) -> u8 {
+        self.index
+    }
+
+    /// Bytes of the window.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Offset of its lower register in configuration space.
+    pub fn register(&self) -> u16 {
+        BAR0 + 4 * u16::from(self.index)
+    }
+
+    /// Its registers: address bits below the size read 0, so that writing all ones tells the size.
+    pub fn fields(&self) -> [Field; 2] {
+        let kind = MEMORY_64 | if self.prefetchable { PREFETCHABLE } else { 0 };
+        let address = !(self.size - 1);
+        [
+            Field::dword(self.register(), kind).writable(address as u32),
+            Field::dword(self.register() + 4, 0).writable((address >> 32) as u32),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConfigSpace;
+
+    fn sized(bar: Bar) -> u64 {
+        let mut space = ConfigSpace::new(bar.fields()).unwrap();
+        space.write(bar.register().into(), &[0xff; 8]);
+        u64::from(space.dword(bar.register() + 4)) << 32 | u64::from(space.dword(bar.register()))
+    }
+
+    /// V13-004, V13-013: writing all ones to a BAR and reading it back gives its size and its kind.
+    #[test]
+    fn all_ones_tell_size_and_kind() {
+        assert_eq!(sized(Bar::memory_64(0, 16 << 20, false).unwrap()), 0xffff_ffff_ff00_0004);
+        assert_eq!(sized(Bar::memory_64(2, 16 << 30, true).unwrap()), 0xffff_fffc_0000_000c);
+    }
+
+    #[test]
+    fn impossible_windows_are_refused() {
+        assert_eq!(Bar::memory_64(2, 12 << 30, true), Err(BarError::Size(12 << 30)));
+        assert_eq!(Bar::memory_64(2, 0, true), Err(BarError::Size(0)));
+        assert_eq!(Bar::memory_64(5, 4096, true), Err(BarError::Index(5)));
+    }
+}

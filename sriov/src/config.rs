@@ -1,0 +1,233 @@
+//! A function's 4096 bytes of configuration space: what each bit is at reset, and what a write does to it.
+
+use std::fmt;
+
+/// Bytes of a PCI Express function's configuration space.
+pub const CONFIG_BYTES: usize = 4096;
+
+/// One register or part of one, 1 to 4 bytes wide; what no field covers reads 0 and ignores writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    at: u16,
+    bytes: u8,
+    reset: u32,
+    writable: u32,
+    clear: u32,
+    sticky: u32,
+}
+
+impl Field {
+    const fn new(at: u16, bytes: u8, reset: u32) -> Self {
+        Field { at, bytes, reset, writable: 0, clear: 0, sticky: 0 }
+    }
+
+    /// A read-only byte at offset `at`.
+    pub const fn byte(at: u16, value: u8) -> Self {
+        Self::new(at, 1, value as u32)
+    }
+
+    /// A read-only word of 16 bits.
+    pub const fn word(at: u16, value: u16) -> Self {
+        Self::new(at, 2, value as u32)
+    }
+
+    /// A read-only doubleword of 32 bits.
+    pub const fn dword(at: u16, value: u32) -> Self {
+        Self::new(at, 4, value)
+    }
+
+    /// The same field with the bits of `mask` writable (RW).
+    pub const fn writable(self, mask: u32) -> Self {
+        Field { writable: mask, ..self }
+    }
+
+    /// The same field with the bits of `mask` cleared by writing 1 to them (RW1C).
+    pub const fn write_1_to_clear(self, mask: u32) -> Self {
+        Field { clear: mask, ..self }
+    }
+
+    /// The same field with the bits of `mask` unharmed by a Function Level Reset (the "S" in RWS; PCIe 6.6.2).
+    pub const fn sticky(self, mask: u32) -> Self {
+        Field { sticky: mask, ..self }
+    }
+
+    /// The same field `base` bytes further on: a capability's own offset becomes one of the whole space.
+    pub const fn moved(self, base: u16) -> Self {
+        Field { at: self.at + base, ..self }
+    }
+}
+
+/// A table of fields that cannot be a configuration space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutError {
+    /// Two fields claim the byte at this offset.
+    Overlap(u16),
+    /// A field at this offset ends after the 4096 bytes.
+    OutOfRange(u16),
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LayoutError::Overlap(at) => write!(f, "two fields of configuration space claim byte {at:#x}"),
+            LayoutError::OutOfRange(at) => write!(f, "the field at {at:#x} leaves configuration space"),
+        }
+    }
+}
+
+impl std::error::Error for LayoutError {}
+
+/// Which of PCI Express' resets a function goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reset {
+    /// Power-on, hot or bus reset: everything (V13-114).
+    Conventional,
+    /// Function Level Reset: everything but sticky bits (V13-115).
+    FunctionLevel,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Byte {
+    value: u8,
+    reset: u8,
+    writable: u8,
+    clear: u8,
+    sticky: u8,
+}
+
+/// Configuration space, addressed by bytes so that every width and alignment of access agrees with every other.
+#[derive(Clone)]
+pub struct ConfigSpace(Box<[Byte]>);
+
+impl ConfigSpace {
+    /// The space that `fields` describe, in its state after a conventional reset.
+    pub fn new(fields: impl IntoIterator<Item = Field>) -> Result<Self, LayoutError> {
+        let mut bytes = vec![Byte::default(); CONFIG_BYTES];
+        let mut claimed = vec![false; CONFIG_BYTES];
+        for field in fields {
+            for n in 0..usize::from(field.bytes) {
+                let part = |bits: u32| bits.to_le_bytes()[n];
+                let at = usize::from(field.at) + n;
+                let byte = bytes.get_mut(at).ok_or(LayoutError::OutOfRange(field.at))?;
+                if std::mem::replace(&mut claimed[at], true) {
+                    return Err(LayoutError::Overlap(field.at + n as u16));
+                }
+                *byte = Byte {
+                    value: part(field.reset),
+                    reset: part(field.reset),
+                    writable: part(field.writable),
+                    clear: part(field.clear),
+                    sticky: part(field.sticky),
+                };
+            }
+        }
+        Ok(ConfigSpace(bytes.into_boxed_slice()))
+    }
+
+    /// Reads `data.len()` bytes from `offset` on; bytes outside of the space read 0.
+    pub fn read(&self, offset: u64, data: &mut [u8]) {
+        let inside = usize::try_from(offset).ok().and_then(|at| self.0.get(at..)).unwrap_or_default();
+        data.fill(0);
+        for (out, byte) in data.iter_mut().zip(inside) {
+            *out = byte.value;
+        }
+    }
+
+    /// Writes `data` from `offset` on as a guest does: through the masks; bytes outside of the space are dropped.
+    pub fn write(&mut self, offset: u64, data: &[u8]) {
+        let inside = usize::try_from(offset).ok().and_then(|at| self.0.get_mut(at..)).unwrap_or_default();
+        for (byte, new) in inside.iter_mut().zip(data) {
+            let kept = byte.value & !byte.writable & !(byte.clear & new);
+            byte.value = kept | new & byte.writable;
+        }
+    }
+
+    /// Puts every bit that `reset` reaches back to its reset value.
+    pub fn reset(&mut self, reset: Reset) {
+        for byte in &mut self.0 {
+            let kept = if reset == Reset::FunctionLevel { byte.sticky } else { 0 };
+            byte.value = byte.value & kept | byte.reset & !kept;
+        }
+    }
+
+    /// The 16 bits at `at`, 0 outside of the space.
+    pub fn word(&self, at: u16) -> u16 {
+        let mut data = [0; 2];
+        self.read(at.into(), &mut data);
+        u16::from_le_bytes(data)
+    }
+
+    /// The 32 bits at `at`, 0 outside of the space.
+    pub fn dword(&self, at: u16) -> u32 {
+        let mut data = [0; 4];
+        self.read(at.into(), &mut data);
+        u32::from_le_bytes(data)
+    }
+
+    /// Sets the bits of `mask` in the 32 bits at `at` as the hardware itself does, whatever a guest may write there.
+    pub fn set(&mut self, at: u16, mask: u32, value: u32) {
+        let inside = self.0.get_mut(usize::from(at)..).unwrap_or_default();
+        for (byte, (mask, value)) in inside.iter_mut().zip(mask.to_le_bytes().into_iter().zip(value.to_le_bytes())) {
+            byte.value = byte.value & !mask | value & mask;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space() -> ConfigSpace {
+        ConfigSpace::new([
+            Field::dword(0, 0x56c0_8086),
+            Field::word(4, 0x0010).writable(0x0546),
+            Field::word(6, 0x8010).write_1_to_clear(0xf900),
+            Field::word(8, 0).writable(0x00ff).sticky(0x000f),
+        ])
+        .unwrap()
+    }
+
+    /// PCIe 7.4: RO bits stay, RW bits follow, RW1C bits fall where a 1 is written and nowhere else.
+    #[test]
+    fn masks_decide_what_a_write_does() {
+        let mut space = space();
+        space.write(0, &[0xff; 8]);
+        assert_eq!(space.dword(0), 0x56c0_8086);
+        assert_eq!(space.word(4), 0x0556);
+        assert_eq!(space.word(6), 0x0010);
+        space.write(4, &[0, 0, 0, 0]);
+        assert_eq!(space.dword(4), 0x0010_0010);
+    }
+
+    /// PCIe 6.6.2, V13-114, V13-115: a Function Level Reset spares sticky bits, a conventional reset nothing.
+    #[test]
+    fn sticky_bits_survive_only_a_function_level_reset() {
+        let mut space = space();
+        space.write(8, &[0xff, 0xff]);
+        space.reset(Reset::FunctionLevel);
+        assert_eq!(space.word(8), 0x000f);
+        space.reset(Reset::Conventional);
+        assert_eq!(space.word(8), 0);
+    }
+
+    /// V13-018: what is not there reads 0 and swallows writes, at the end of the space and far beyond it.
+    #[test]
+    fn accesses_outside_read_zeros() {
+        let mut space = space();
+        let mut data = [0xaa; 8];
+        space.write(4094, &[1; 8]);
+        space.read(4094, &mut data);
+        assert_eq!(data, [0; 8]);
+        space.write(u64::MAX, &[1]);
+        space.read(u64::MAX - 1, &mut data);
+        assert_eq!(data, [0; 8]);
+    }
+
+    #[test]
+    fn a_table_with_an_overlap_or_a_stray_field_is_refused() {
+        let overlap = ConfigSpace::new([Field::dword(0x50, 0), Field::byte(0x53, 0)]);
+        assert_eq!(overlap.err(), Some(LayoutError::Overlap(0x53)));
+        let stray = ConfigSpace::new([Field::dword(0xffe, 0)]);
+        assert_eq!(stray.err(), Some(LayoutError::OutOfRange(0xffe)));
+    }
+}
