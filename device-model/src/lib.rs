@@ -4,6 +4,7 @@
 //! [`world::InterruptSink`] and [`world::Clock`].
 #![forbid(unsafe_code)]
 
+pub mod blitter;
 pub mod card;
 pub mod engine;
 pub mod gt;

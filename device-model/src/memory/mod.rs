@@ -1,5 +1,6 @@
 //! The card's one door to memory: global and per-process translation, local memory, guest memory.
 
+pub mod ccs;
 pub mod ggtt;
 pub mod local;
 pub mod ppgtt;
@@ -74,12 +75,19 @@ pub struct Memory {
     ggtt: Ggtt,
     dma: Arc<dyn Dma>,
     epoch: AtomicU64,
+    flat_ccs: Option<u64>,
 }
 
 impl Memory {
     /// Puts the card's memories together.
     pub fn new(local: SharedRegion, ggtt: Ggtt, dma: Arc<dyn Dma>) -> Self {
-        Memory { local, ggtt, dma, epoch: AtomicU64::new(1) }
+        Memory { local, ggtt, dma, epoch: AtomicU64::new(1), flat_ccs: None }
+    }
+
+    /// The same memory with compression control from `base` of local memory on (XEHP_FLAT_CCS_BASE_ADDR).
+    pub fn with_flat_ccs(mut self, base: u64) -> Self {
+        self.flat_ccs = Some(base);
+        self
     }
 
     /// Local memory as the card's own units address it.
@@ -158,9 +166,9 @@ impl<'m> Gam<'m> {
         Ok(page)
     }
 
-    /// Opens bytes `[address, address + n)` of `space`, 1 <= n <= `len`: as far as the page (or its mapping) goes.
+    /// The page that translates `address` for `access`.
     #[inline]
-    pub fn span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
+    fn page(&mut self, space: Space, address: u64, access: Access) -> Result<Page, Fault> {
         let fault = |reason| Fault { space, address, access, reason };
         let page = match space {
             Space::Ggtt => self.ggtt_page(address),
@@ -170,14 +178,24 @@ impl<'m> Gam<'m> {
         if access == Access::Write && !page.writable {
             return Err(fault(FaultReason::ReadOnly));
         }
+        Ok(page)
+    }
+
+    /// Opens bytes `[address, address + n)` of `space`, 1 <= n <= `len`: as far as the page (or its mapping) goes.
+    #[inline]
+    pub fn span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
+        let page = self.page(space, address, access)?;
         let offset = address - page.base;
         let len = len.min(usize::try_from(page.len - offset).unwrap_or(usize::MAX));
         let target = page.target + offset;
         match page.backing {
             Backing::Null => Ok(Span::Null(len)),
-            Backing::Local => {
-                self.memory.local.slice_up_to(target, len).map(Span::Mapped).ok_or(fault(FaultReason::OutsideLocal))
-            }
+            Backing::Local => self.memory.local.slice_up_to(target, len).map(Span::Mapped).ok_or(Fault {
+                space,
+                address,
+                access,
+                reason: FaultReason::OutsideLocal,
+            }),
             Backing::System => Ok(match self.view.slice(target, len) {
                 Some(slice) => Span::Mapped(slice),
                 None => Span::Remote { view: self.view, iova: target, len },

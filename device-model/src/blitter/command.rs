@@ -1,0 +1,333 @@
+//! The table of the copy engine's commands, and their fields (Mesa genxml gen125; IGT lib/intel_blt.c; xe_migrate.c).
+
+use super::Work;
+use super::control::{Control, ControlCopy};
+use super::raster::{PAT_COPY, Raster, SRC_COPY};
+use super::rectangle::{Rectangle, Resolve, Source};
+use super::tiling::{ADDRESS_MASK, Area, Layout, Surface, TILE_4, TILE_X, TILE_Y, Tiling};
+
+/// A command of the 2D client (header bits 31:29 = 2).
+pub struct BlitCommand {
+    /// Header bits 28:22.
+    pub opcode: u8,
+    /// The field's name.
+    pub name: &'static str,
+    /// Lengths in dwords that the command can have.
+    pub lengths: &'static [usize],
+    decode: fn(&Fields<'_>) -> Result<Work, BlitError>,
+}
+
+impl BlitCommand {
+    /// Dwords of the command that `header` begins: its bits 7:0 and two.
+    pub fn dwords(&self, header: u32) -> usize {
+        (header & 0xff) as usize + 2
+    }
+}
+
+impl std::fmt::Debug for BlitCommand {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+/// The commands. XY_SETUP_CLIP_BLT's rectangle is read by the text, scanline and pixel commands alone, which the card
+/// does not have; IGT sends it after a copy within one surface.
+#[rustfmt::skip]
+pub static COMMANDS: [BlitCommand; 7] = [
+    BlitCommand { opcode: 0x03, name: "XY_SETUP_CLIP_BLT",     lengths: &[3],      decode: |_| Ok(Work::Nothing) },
+    BlitCommand { opcode: 0x41, name: "XY_BLOCK_COPY_BLT",     lengths: &[12, 22], decode: block_copy },
+    BlitCommand { opcode: 0x42, name: "XY_FAST_COPY_BLT",      lengths: &[10],     decode: fast_copy },
+    BlitCommand { opcode: 0x44, name: "XY_FAST_COLOR_BLT",     lengths: &[11, 16], decode: fast_color },
+    BlitCommand { opcode: 0x48, name: "XY_CTRL_SURF_COPY_BLT", lengths: &[5],      decode: ctrl_surf_copy },
+    BlitCommand { opcode: 0x50, name: "XY_COLOR_BLT",          lengths: &[7],      decode: color },
+    BlitCommand { opcode: 0x53, name: "XY_SRC_COPY_BLT",       lengths: &[10],     decode: src_copy },
+];
+
+/// Header bits 31:29 of the 2D client.
+const CLIENT_2D: u32 = 2;
+
+/// The command that `header` begins.
+pub fn lookup(header: u32) -> Option<&'static BlitCommand> {
+    let opcode = (header >> 22 & 0x7f) as u8;
+    (header >> 29 == CLIENT_2D).then(|| COMMANDS.iter().find(|command| command.opcode == opcode)).flatten()
+}
+
+/// Why a command cannot be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlitError {
+    /// The copy engine has no such command.
+    #[error("header {0:#010x} begins no command of the copy engine")]
+    Unknown(u32),
+    /// The command does not have that many dwords.
+    #[error("{command} of {dwords} dwords")]
+    Length {
+        /// Name of the command.
+        command: &'static str,
+        /// Dwords given.
+        dwords: usize,
+    },
+    /// A field has a value that the hardware reserves.
+    #[error("{command}: {field} has the reserved value {value}")]
+    Reserved {
+        /// Name of the command.
+        command: &'static str,
+        /// Name of the field.
+        field: &'static str,
+        /// Its value.
+        value: u32,
+    },
+    /// A field asks for something real that this model does not do: the blit is not done, and must be reported.
+    #[error("{command}: {field} = {value} is not modelled")]
+    Unmodelled {
+        /// Name of the command.
+        command: &'static str,
+        /// Name of the field.
+        field: &'static str,
+        /// Its value.
+        value: u32,
+    },
+}
+
+pub(super) fn decode(dwords: &[u32], swctrl: u32) -> Result<(&'static BlitCommand, Work), BlitError> {
+    let header = dwords.first().copied().unwrap_or(0);
+    let command = lookup(header).ok_or(BlitError::Unknown(header))?;
+    if command.dwords(header) != dwords.len() || !command.lengths.contains(&dwords.len()) {
+        return Err(BlitError::Length { command: command.name, dwords: dwords.len() });
+    }
+    let work = (command.decode)(&Fields { dwords, swctrl, command: command.name })?;
+    Ok((command, work))
+}
+
+/// The dwords of a command whose length has been checked. Dwords beyond the end of a short form are zero.
+struct Fields<'a> {
+    dwords: &'a [u32],
+    swctrl: u32,
+    command: &'static str,
+}
+
+/// A corner, in pixels.
+#[derive(Clone, Copy)]
+struct Point {
+    x: i64,
+    y: i64,
+}
+
+impl Fields<'_> {
+    fn dword(&self, index: usize) -> u32 {
+        self.dwords.get(index).copied().unwrap_or(0)
+    }
+
+    /// Bits `high:low` of a dword.
+    fn bits(&self, index: usize, high: u32, low: u32) -> u32 {
+        self.dword(index) >> low & (u32::MAX >> (31 - (high - low)))
+    }
+
+    fn address(&self, index: usize) -> u64 {
+        (u64::from(self.dword(index + 1)) << 32 | u64::from(self.dword(index))) & ADDRESS_MASK
+    }
+
+    /// A corner in one dword: two signed words.
+    fn point(&self, index: usize) -> Point {
+        let dword = self.dword(index);
+        Point { x: i64::from(dword as i16), y: i64::from((dword >> 16) as i16) }
+    }
+
+    /// A corner with the offset (bits 13:0 and 29:16 of another dword) that the surface is entered at.
+    fn point_with_offset(&self, index: usize, offset: usize) -> Point {
+        let point = self.point(index);
+        Point { x: point.x + i64::from(self.bits(offset, 13, 0)), y: point.y + i64::from(self.bits(offset, 29, 16)) }
+    }
+
+    /// The destination's rectangle in bytes, from corner `first` (offset already in it) and the size that the two
+    /// coordinate dwords at `index` span; empty where the second corner is not right of and below the first.
+    fn area(&self, first: Point, index: usize, cpp: u32) -> Area {
+        let (from, to) = (self.point(index), self.point(index + 1));
+        let size = |from: i64, to: i64| u32::try_from(to - from).unwrap_or(0);
+        let (width, height) = (size(from.x, to.x) * cpp, size(from.y, to.y));
+        Area { column: first.x * i64::from(cpp), row: first.y, width, height }
+    }
+
+    fn reserved(&self, field: &'static str, value: u32) -> BlitError {
+        BlitError::Reserved { command: self.command, field, value }
+    }
+
+    /// An error if a field that stands for something not modelled is not zero.
+    fn must_be_zero(&self, field: &'static str, value: u32) -> Result<(), BlitError> {
+        match value {
+            0 => Ok(()),
+            value => Err(BlitError::Unmodelled { command: self.command, field, value }),
+        }
+    }
+
+    /// Bytes a pixel by the XY_BPP code of XY_BLOCK_COPY_BLT and XY_FAST_COLOR_BLT.
+    fn color_depth(&self) -> Result<u32, BlitError> {
+        let code = self.bits(0, 21, 19);
+        let depths = [1, 2, 4, 8, 12, 16];
+        depths.get(code as usize).copied().ok_or_else(|| self.reserved("Color Depth", code))
+    }
+
+    /// Bytes a pixel by the code of the older commands (bits 25:24, or 26:24 of XY_FAST_COPY_BLT).
+    fn br13_depth(&self, code: u32) -> Result<u32, BlitError> {
+        let depths = [1, 2, 2, 4, 8, 16];
+        depths.get(code as usize).copied().ok_or_else(|| self.reserved("Color Depth", code))
+    }
+
+    fn tile64(&self, cpp: u32) -> Result<&'static Layout, BlitError> {
+        Layout::tile64(cpp).ok_or_else(|| self.reserved("Tile64 with Color Depth", cpp * 8))
+    }
+
+    /// A surface of XY_BLOCK_COPY_BLT or XY_FAST_COLOR_BLT: dword `control` has pitch, auxiliary mode and tiling.
+    fn surface(&self, control: usize, address: usize, cpp: u32) -> Result<Surface, BlitError> {
+        let tiling = match self.bits(control, 31, 30) {
+            0 => Tiling::Linear,
+            1 => Tiling::Tiled(&TILE_X),
+            2 => Tiling::Tiled(&TILE_4),
+            _ => Tiling::Tiled(self.tile64(cpp)?),
+        };
+        let pitch = i64::from(self.bits(control, 17, 0)) + 1;
+        let compressed = self.bits(control, 29, 29) == 1 && self.bits(control, 20, 18) == AUX_CCS_E;
+        Ok(Surface { base: self.address(address), pitch: pitch_bytes(pitch, tiling), tiling, compressed })
+    }
+
+    /// What the three surface description dwords of the extended forms may not ask for.
+    fn plain_2d(&self, index: usize, surface: &Surface) -> Result<(), BlitError> {
+        self.must_be_zero("LOD", self.bits(index + 1, 3, 0))?;
+        self.must_be_zero("Array Index", self.bits(index + 2, 31, 21))?;
+        match (self.bits(index, 31, 29), surface.tiling) {
+            (SURFTYPE_3D, Tiling::Tiled(layout)) if layout.name == "Tile64" => {
+                self.must_be_zero("Surface Type with Tile64", SURFTYPE_3D)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A surface of the two commands from before Gen12: pitch signed, in bytes or (tiled) dwords.
+    fn legacy_surface(&self, pitch: u32, address: usize, tiled: bool, y: bool) -> Surface {
+        let tiling = match (tiled, y) {
+            (false, _) => Tiling::Linear,
+            (true, false) => Tiling::Tiled(&TILE_X),
+            (true, true) => Tiling::Tiled(&TILE_Y),
+        };
+        let pitch = pitch_bytes(i64::from(pitch as i16), tiling);
+        Surface { base: self.address(address), pitch, tiling, compressed: false }
+    }
+
+    /// Raster operation and channels of the older commands.
+    fn raster(&self, cpp: u32) -> Raster {
+        let colours = if self.bits(0, 20, 20) == 1 { 0x7 } else { 0 };
+        let alpha = if self.bits(0, 21, 21) == 1 { 0x8 } else { 0 };
+        Raster { code: self.bits(1, 23, 16) as u8, channels: if cpp == 4 { colours | alpha } else { 0xf } }
+    }
+}
+
+/// Auxiliary Surface Mode: compressed by CCS.
+const AUX_CCS_E: u32 = 5;
+/// Surface Type of volumes.
+const SURFTYPE_3D: u32 = 2;
+/// Special Mode of Operation: the destination is to become uncompressed where it is.
+const FULL_RESOLVE: u32 = 1;
+/// Special Mode of Operation: fast-cleared blocks are to be filled in; the model has none.
+const PARTIAL_RESOLVE: u32 = 2;
+
+/// Pitches are in bytes for linear surfaces, in dwords for tiled ones.
+fn pitch_bytes(pitch: i64, tiling: Tiling) -> i64 {
+    if tiling == Tiling::Linear { pitch } else { pitch * 4 }
+}
+
+fn plain(code: u8) -> Raster {
+    Raster { code, channels: 0xf }
+}
+
+fn pixel(dwords: [u32; 4]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes.chunks_exact_mut(4).zip(dwords).for_each(|(bytes, dword)| bytes.copy_from_slice(&dword.to_le_bytes()));
+    bytes
+}
+
+fn from_surface(surface: Surface, point: Point, cpp: u32) -> Source {
+    Source::Surface { surface, column: point.x * i64::from(cpp), row: point.y }
+}
+
+fn fast_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
+    let cpp = fields.br13_depth(fields.bits(1, 26, 24))?;
+    let surface = |tiling: u32, tile4: u32, pitch: u32, address: usize| {
+        let tiling = match (tiling, tile4) {
+            (0, _) => Tiling::Linear,
+            (1, _) => Tiling::Tiled(&TILE_X),
+            (2, 0) => Tiling::Tiled(&TILE_Y),
+            (2, _) => Tiling::Tiled(&TILE_4),
+            _ => Tiling::Tiled(fields.tile64(cpp)?),
+        };
+        let pitch = pitch_bytes(i64::from(pitch), tiling);
+        Ok(Surface { base: fields.address(address), pitch, tiling, compressed: false })
+    };
+    let destination = surface(fields.bits(0, 14, 13), fields.bits(1, 30, 30), fields.bits(1, 15, 0), 4)?;
+    let source = surface(fields.bits(0, 21, 20), fields.bits(1, 31, 31), fields.bits(7, 15, 0), 8)?;
+    let area = fields.area(fields.point(2), 2, cpp);
+    let source = from_surface(source, fields.point(6), cpp);
+    Ok(Work::Rectangle(Rectangle::new(destination, area, source, plain(SRC_COPY))))
+}
+
+fn block_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
+    let cpp = fields.color_depth()?;
+    fields.must_be_zero("Number of Multisamples", fields.bits(0, 11, 9))?;
+    let destination = fields.surface(1, 4, cpp)?;
+    let source = fields.surface(8, 9, cpp)?;
+    fields.plain_2d(16, &destination)?;
+    fields.plain_2d(19, &source)?;
+    let area = fields.area(fields.point_with_offset(2, 6), 2, cpp);
+    match fields.bits(0, 13, 12) {
+        0 => {
+            let source = from_surface(source, fields.point_with_offset(7, 11), cpp);
+            Ok(Work::Rectangle(Rectangle::new(destination, area, source, plain(SRC_COPY))))
+        }
+        FULL_RESOLVE => Ok(Work::Resolve(Resolve::new(destination, area))),
+        PARTIAL_RESOLVE => Ok(Work::Nothing),
+        mode => Err(fields.reserved("Special Mode of Operation", mode)),
+    }
+}
+
+fn fast_color(fields: &Fields<'_>) -> Result<Work, BlitError> {
+    let cpp = fields.color_depth()?;
+    fields.must_be_zero("Number of Multisamples", fields.bits(0, 11, 9))?;
+    let destination = fields.surface(1, 4, cpp)?;
+    fields.plain_2d(13, &destination)?;
+    let area = fields.area(fields.point_with_offset(2, 6), 2, cpp);
+    let pixel = pixel([7, 8, 9, 10].map(|index| fields.dword(index)));
+    let source = Source::Colour { pixel, cpp: cpp as usize };
+    Ok(Work::Rectangle(Rectangle::new(destination, area, source, plain(PAT_COPY))))
+}
+
+fn color(fields: &Fields<'_>) -> Result<Work, BlitError> {
+    let cpp = fields.br13_depth(fields.bits(1, 25, 24))?;
+    let tiled = fields.bits(0, 11, 11) == 1;
+    let destination = fields.legacy_surface(fields.bits(1, 15, 0), 4, tiled, fields.swctrl & 2 != 0);
+    let source = Source::Colour { pixel: pixel([fields.dword(6), 0, 0, 0]), cpp: cpp as usize };
+    let area = fields.area(fields.point(2), 2, cpp);
+    Ok(Work::Rectangle(Rectangle::new(destination, area, source, fields.raster(cpp))))
+}
+
+fn src_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
+    let cpp = fields.br13_depth(fields.bits(1, 25, 24))?;
+    let (from_tiled, to_tiled) = (fields.bits(0, 15, 15) == 1, fields.bits(0, 11, 11) == 1);
+    let destination = fields.legacy_surface(fields.bits(1, 15, 0), 4, to_tiled, fields.swctrl & 2 != 0);
+    let source = fields.legacy_surface(fields.bits(7, 15, 0), 8, from_tiled, fields.swctrl & 1 != 0);
+    let area = fields.area(fields.point(2), 2, cpp);
+    let source = from_surface(source, fields.point(6), cpp);
+    Ok(Work::Rectangle(Rectangle::new(destination, area, source, fields.raster(cpp))))
+}
+
+fn ctrl_surf_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
+    let control = |direct: u32, address: usize| {
+        // Above the address are MOCS and protection, in bits 31:25 of the upper dword.
+        let address = fields.address(address);
+        if direct == 1 { Control::Memory(address) } else { Control::Surface(address) }
+    };
+    let from = control(fields.bits(0, 21, 21), 1);
+    let to = control(fields.bits(0, 20, 20), 3);
+    let len = (u64::from(fields.bits(0, 17, 8)) + 1) * CONTROL_BLOCK;
+    Ok(Work::Control(ControlCopy { from, to, len, done: 0 }))
+}
+
+/// Control bytes that XY_CTRL_SURF_COPY_BLT counts in (xe: NUM_CCS_BYTES_PER_BLOCK).
+const CONTROL_BLOCK: u64 = 256;

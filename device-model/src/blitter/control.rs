@@ -1,0 +1,77 @@
+//! XY_CTRL_SURF_COPY_BLT: compression control in and out of the flat CCS.
+
+use super::Progress;
+use super::tiling::ADDRESS_MASK;
+use crate::memory::ccs::BLOCK;
+use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
+
+/// Where control bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// They lie in memory at this address (direct access).
+    Memory(u64),
+    /// They are those of the main surface at this address (indirect access).
+    Surface(u64),
+}
+
+impl Control {
+    fn open<'m>(
+        self,
+        gam: &mut Gam<'m>,
+        space: Space,
+        done: u64,
+        len: usize,
+        access: Access,
+    ) -> Result<(Span<'m>, u64), Fault> {
+        match self {
+            Control::Memory(base) => {
+                let address = base.wrapping_add(done) & ADDRESS_MASK;
+                Ok((gam.span(space, address, len, access)?, address))
+            }
+            Control::Surface(base) => {
+                let main = base & !(BLOCK as u64 - 1);
+                let address = main.wrapping_add(done * BLOCK as u64) & ADDRESS_MASK;
+                Ok((gam.ccs_span(space, address, len * BLOCK, access)?, address))
+            }
+        }
+    }
+}
+
+/// A copy of control bytes, with how far it is.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlCopy {
+    /// From here.
+    pub from: Control,
+    /// To here.
+    pub to: Control,
+    /// Control bytes: at most 256 KiB.
+    pub len: u64,
+    /// Control bytes done.
+    pub done: u64,
+}
+
+impl ControlCopy {
+    /// Works on for about `budget` bytes.
+    pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
+        let mut spent = 0;
+        while self.done < self.len {
+            if spent >= budget && spent > 0 {
+                return Ok(Progress::More);
+            }
+            let left = (self.len - self.done) as usize;
+            let (to, address) = self.to.open(gam, space, self.done, left, Access::Write)?;
+            let (from, origin) = self.from.open(gam, space, self.done, to.len(), Access::Read)?;
+            from.copy_to(&to, from.len()).map_err(|_| match from {
+                Span::Remote { .. } => not_mapped(space, origin, Access::Read),
+                _ => not_mapped(space, address, Access::Write),
+            })?;
+            self.done += from.len() as u64;
+            spent += from.len().max(BLOCK);
+        }
+        Ok(Progress::Done)
+    }
+}
+
+fn not_mapped(space: Space, address: u64, access: Access) -> Fault {
+    Fault { space, address, access, reason: FaultReason::NotMapped }
+}

@@ -1,0 +1,281 @@
+//! The work of a blit: a rectangle copied or filled, in steps.
+
+use super::Progress;
+use super::raster::Raster;
+use super::tiling::{Area, BLOCK_BYTES, Surface, Tiling};
+use super::window::Window;
+use crate::memory::{Access, Fault, Gam, Space};
+
+/// How much dearer a byte is that is worked on through a buffer (tiles, compression, raster operations).
+const BUFFERED_COST: usize = 4;
+/// Most bytes in one piece of a linear run.
+const PIECE: u64 = 1 << 20;
+
+/// What the rectangle is filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Pixels of a surface, from this column (in bytes) and row on.
+    Surface {
+        /// The surface.
+        surface: Surface,
+        /// Column of the corner, in bytes.
+        column: i64,
+        /// Row of the corner.
+        row: i64,
+    },
+    /// One colour.
+    Colour {
+        /// The pixel's bytes, the rest unused.
+        pixel: [u8; 16],
+        /// Bytes a pixel.
+        cpp: usize,
+    },
+}
+
+/// A rectangle to fill, with how far it is filled.
+#[derive(Clone, Copy, Debug)]
+pub struct Rectangle {
+    destination: Surface,
+    area: Area,
+    source: Source,
+    raster: Raster,
+    right_to_left: bool,
+    bottom_up: bool,
+    /// Bytes done of a linear rectangle, else cells.
+    done: u64,
+}
+
+/// A rectangle to make uncompressed where it lies (full resolve).
+#[derive(Clone, Copy, Debug)]
+pub struct Resolve {
+    surface: Surface,
+    area: Area,
+    done: u64,
+}
+
+impl Rectangle {
+    /// `area` of `destination` is to be filled from `source`.
+    pub fn new(destination: Surface, area: Area, source: Source, raster: Raster) -> Self {
+        let mut this = Rectangle { destination, area, source, raster, right_to_left: false, bottom_up: false, done: 0 };
+        // A surface copied onto itself: the direction that reads each pixel before it is overwritten, as the engine
+        // chooses it (PRM "XY_SRC_COPY_BLT": operands may overlap, same base, X1 and Y1 compared).
+        if let Source::Surface { surface, column, row } = source
+            && surface.base == destination.base
+            && (column - area.column).unsigned_abs() < u64::from(area.width)
+            && (row - area.row).unsigned_abs() < u64::from(area.height)
+        {
+            this.right_to_left = column < area.column;
+            this.bottom_up = row < area.row;
+        }
+        this
+    }
+
+    /// Works on for about `budget` bytes.
+    pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
+        let linear = |surface: &Surface| surface.tiling == Tiling::Linear && !surface.compressed;
+        let source = match &self.source {
+            Source::Surface { surface, .. } => linear(surface),
+            Source::Colour { .. } => true,
+        };
+        if source && linear(&self.destination) && self.raster.plain() && !self.right_to_left && !self.bottom_up {
+            self.step_linear(gam, space, budget)
+        } else {
+            self.step_cells(gam, space, budget)
+        }
+    }
+
+    /// Memory to memory: rows that lie one behind the other are one run.
+    fn step_linear(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
+        let (width, height) = (u64::from(self.area.width), u64::from(self.area.height));
+        let close = |surface: &Surface| surface.pitch == width as i64;
+        let merged = close(&self.destination)
+            && match &self.source {
+                Source::Surface { surface, .. } => close(surface),
+                Source::Colour { .. } => true,
+            };
+        let mut into = Window::new(space, Access::Write, false);
+        let mut from = Window::new(space, Access::Read, false);
+        let total = width * height;
+        let mut spent = 0;
+        while self.done < total {
+            if spent >= budget && spent > 0 {
+                return Ok(Progress::More);
+            }
+            let (column, row) = ((self.done % width) as i64, (self.done / width) as i64);
+            let left = if merged { total - self.done } else { width - column as u64 };
+            let left = left.min(PIECE).min((budget - spent).max(1) as u64) as usize;
+            let address = self.destination.address(self.area.column + column, self.area.row + row);
+            let destination = into.open(gam, address, left)?;
+            let n = match &self.source {
+                Source::Surface { surface, column: first, row: top } => {
+                    let origin = surface.address(first + column, top + row);
+                    let source = from.open(gam, origin, destination.len())?;
+                    let n = source.len();
+                    source.copy_to(&destination, n).map_err(|fault| match fault.iova {
+                        _ if matches!(source, crate::memory::Span::Remote { .. }) => from.not_mapped(origin),
+                        _ => into.not_mapped(address),
+                    })?;
+                    n
+                }
+                Source::Colour { pixel, cpp } => {
+                    let mut pixel = *pixel;
+                    pixel[..*cpp].rotate_left(column as usize % cpp);
+                    destination.fill(&pixel[..*cpp]).map_err(|_| into.not_mapped(address))?;
+                    destination.len()
+                }
+            };
+            self.done += n as u64;
+            spent += into.cost(n).max(from.cost(n));
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Cell by cell, each read as a whole before it is written.
+    fn step_cells(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
+        let mut into = Window::new(space, Access::Write, self.destination.compressed);
+        let (mut from, grid, shift) = match &self.source {
+            Source::Surface { surface, column, row } => {
+                let shift = (column - self.area.column, row - self.area.row);
+                let by_source = self.destination.tiling == Tiling::Linear && surface.tiling != Tiling::Linear;
+                let grid = if by_source { surface } else { &self.destination };
+                let from = Window::new(space, Access::Read, surface.compressed);
+                (from, (grid.block_extent(), by_source), shift)
+            }
+            Source::Colour { .. } => {
+                (Window::new(space, Access::Read, false), (self.destination.block_extent(), false), (0, 0))
+            }
+        };
+        let (cell_extent, by_source) = grid;
+        let area = if by_source { self.area.moved(shift.0, shift.1) } else { self.area };
+        let (across, down) = area.cells(cell_extent);
+        let total = across * down;
+        let (mut new, mut old) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
+        let mut spent = 0;
+        while self.done < total {
+            if spent >= budget && spent > 0 {
+                return Ok(Progress::More);
+            }
+            let (x, y) = (self.done % across, self.done / across);
+            let x = if self.right_to_left { across - 1 - x } else { x };
+            let y = if self.bottom_up { down - 1 - y } else { y };
+            let cell = area.cell(cell_extent, x, y);
+            let cell = if by_source { cell.moved(-shift.0, -shift.1) } else { cell };
+            match &self.source {
+                Source::Surface { surface, .. } => {
+                    read(&mut from, gam, surface, cell.moved(shift.0, shift.1), &mut new)?;
+                }
+                Source::Colour { pixel, cpp } => paint(cell, &pixel[..*cpp], &mut new),
+            }
+            let bytes = (cell.width * cell.height) as usize;
+            if self.raster.plain() {
+                write(&mut into, gam, &self.destination, cell, &new)?;
+            } else {
+                read(&mut into, gam, &self.destination, cell, &mut old)?;
+                let colour = matches!(self.source, Source::Colour { .. });
+                let phase = cell.column.rem_euclid(4) as usize;
+                self.raster.merge(&mut old[..bytes], &new[..bytes], colour, phase);
+                write(&mut into, gam, &self.destination, cell, &old)?;
+            }
+            self.done += 1;
+            spent += BUFFERED_COST * into.cost(bytes).max(from.cost(bytes));
+        }
+        Ok(Progress::Done)
+    }
+}
+
+impl Resolve {
+    /// `area` of `surface` is to become uncompressed.
+    pub fn new(surface: Surface, area: Area) -> Self {
+        Resolve { surface: Surface { compressed: true, ..surface }, area, done: 0 }
+    }
+
+    /// Works on for about `budget` bytes.
+    pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
+        let extent = self.surface.block_extent();
+        let (across, down) = self.area.cells(extent);
+        let mut window = Window::new(space, Access::Write, true);
+        let mut spent = 0;
+        while self.done < across.saturating_mul(down) {
+            if spent >= budget && spent > 0 {
+                return Ok(Progress::More);
+            }
+            let cell = self.area.cell(extent, self.done % across, self.done / across);
+            runs(&self.surface, cell, |address, range| window.resolve(gam, address, range.len()))?;
+            self.done += 1;
+            spent += BUFFERED_COST * (cell.width * cell.height) as usize;
+        }
+        Ok(Progress::Done)
+    }
+}
+
+/// Paints a cell's rows, packed, with a colour.
+fn paint(cell: Area, pixel: &[u8], rows: &mut [u8; BLOCK_BYTES]) {
+    let width = cell.width as usize;
+    let phase = cell.column.rem_euclid(pixel.len() as i64) as usize;
+    for row in rows[..width * cell.height as usize].chunks_exact_mut(width) {
+        let (first, rest) = row.split_at_mut(((pixel.len() - phase) % pixel.len()).min(width));
+        first.copy_from_slice(&pixel[phase..][..first.len()]);
+        rest.chunks_mut(pixel.len()).for_each(|piece| piece.copy_from_slice(&pixel[..piece.len()]));
+    }
+}
+
+/// Calls `each(address, range of the packed rows)` for what lies together in a cell.
+fn runs<E>(
+    surface: &Surface,
+    cell: Area,
+    mut each: impl FnMut(u64, std::ops::Range<usize>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut at = 0;
+    for row in 0..i64::from(cell.height) {
+        let mut column = 0;
+        while column < i64::from(cell.width) {
+            let here = cell.column + column;
+            let n = surface.run(here).min((i64::from(cell.width) - column) as u64) as usize;
+            each(surface.address(here, cell.row + row), at..at + n)?;
+            at += n;
+            column += n as i64;
+        }
+    }
+    Ok(())
+}
+
+/// The layout and address where the cell is exactly one block of a tiled surface.
+fn whole_block(surface: &Surface, cell: Area) -> Option<(&'static super::tiling::Layout, u64)> {
+    let Tiling::Tiled(layout) = surface.tiling else { return None };
+    let (width, height) = layout.block_extent();
+    let aligned = cell.column.rem_euclid(i64::from(width)) == 0 && cell.row.rem_euclid(i64::from(height)) == 0;
+    (aligned && (cell.width, cell.height) == (width, height)).then(|| (layout, surface.address(cell.column, cell.row)))
+}
+
+/// Reads a cell into packed rows.
+fn read<'m>(
+    window: &mut Window<'m>,
+    gam: &mut Gam<'m>,
+    surface: &Surface,
+    cell: Area,
+    rows: &mut [u8; BLOCK_BYTES],
+) -> Result<(), Fault> {
+    if let Some((layout, address)) = whole_block(surface, cell) {
+        let mut raw = [0; BLOCK_BYTES];
+        window.read(gam, address, &mut raw)?;
+        layout.unpack(&raw, rows);
+        return Ok(());
+    }
+    runs(surface, cell, |address, range| window.read(gam, address, &mut rows[range]))
+}
+
+/// Writes packed rows to a cell.
+fn write<'m>(
+    window: &mut Window<'m>,
+    gam: &mut Gam<'m>,
+    surface: &Surface,
+    cell: Area,
+    rows: &[u8; BLOCK_BYTES],
+) -> Result<(), Fault> {
+    if let Some((layout, address)) = whole_block(surface, cell) {
+        let mut raw = [0; BLOCK_BYTES];
+        layout.pack(rows, &mut raw);
+        return window.write(gam, address, &raw);
+    }
+    runs(surface, cell, |address, range| window.write(gam, address, &rows[range]))
+}

@@ -1,0 +1,220 @@
+//! Where a pixel of a surface lies: linear rows and the tiled layouts.
+
+/// Bits of a graphics address; what a canonical address has above them is dropped.
+pub const ADDRESS_MASK: u64 = (1 << 48) - 1;
+
+/// Bytes of a block: the piece of a surface that is worked on at once.
+pub const BLOCK_BYTES: usize = 4096;
+
+/// How a surface lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tiling {
+    /// Row after row.
+    Linear,
+    /// Tiles of a fixed layout, row after row of tiles.
+    Tiled(&'static Layout),
+}
+
+/// A tile: which bits of a byte's offset in it come from the byte's column, and which from its row. The columns' bits
+/// and the rows' bits each stand in ascending order, so the two masks say everything.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The field's name.
+    pub name: &'static str,
+    /// Offset bits that are the column's (in bytes).
+    pub columns: u32,
+    /// Offset bits that are the row's.
+    pub rows: u32,
+}
+
+/// 4 KiB of 512 bytes by 8 rows, row after row.
+pub static TILE_X: Layout = Layout { name: "X", columns: 0x1ff, rows: 0xe00 };
+/// 4 KiB of 128 bytes by 32 rows, in columns of 16 bytes (before Xe-HP).
+pub static TILE_Y: Layout = Layout { name: "Y", columns: 0xe0f, rows: 0x1f0 };
+/// 4 KiB of 128 bytes by 32 rows, in blocks of 16 bytes by 4 rows: bits `YYXY XXYY XXXX`.
+pub static TILE_4: Layout = Layout { name: "Tile4", columns: 0x2cf, rows: 0xd30 };
+/// 64 KiB for 8 bits a pixel: 256 bytes by 256 rows, each 4 KiB a Tile4: `YYYX` and Tile4's bits.
+pub static TILE_64_8: Layout = Layout { name: "Tile64", columns: 0x12cf, rows: 0xed30 };
+/// 64 KiB for 16 and 32 bits a pixel: 512 bytes by 128 rows: `YYXX` and Tile4's bits.
+pub static TILE_64_16_32: Layout = Layout { name: "Tile64", columns: 0x32cf, rows: 0xcd30 };
+/// 64 KiB for 64 and 128 bits a pixel: 1024 bytes by 64 rows: `YXXX` and Tile4's bits.
+pub static TILE_64_64_128: Layout = Layout { name: "Tile64", columns: 0x72cf, rows: 0x8d30 };
+
+/// Spreads the low bits of `value` over the bits of `mask`.
+const fn spread(value: u32, mask: u32) -> u32 {
+    let (mut value, mut mask, mut out) = (value, mask, 0);
+    while mask != 0 {
+        let bit = mask & mask.wrapping_neg();
+        if value & 1 != 0 {
+            out |= bit;
+        }
+        value >>= 1;
+        mask &= mask - 1;
+    }
+    out
+}
+
+impl Layout {
+    /// The two-dimensional Tile64 layout for pixels of `cpp` bytes; none for 96 bits.
+    pub fn tile64(cpp: u32) -> Option<&'static Layout> {
+        match cpp {
+            1 => Some(&TILE_64_8),
+            2 | 4 => Some(&TILE_64_16_32),
+            8 | 16 => Some(&TILE_64_64_128),
+            _ => None,
+        }
+    }
+
+    /// Columns (bytes) and rows of a tile.
+    pub fn extent(&self) -> (u32, u32) {
+        (1 << self.columns.count_ones(), 1 << self.rows.count_ones())
+    }
+
+    /// Columns (bytes) and rows of the 4 KiB that lie together.
+    pub fn block_extent(&self) -> (u32, u32) {
+        (1 << (self.columns & 0xfff).count_ones(), 1 << (self.rows & 0xfff).count_ones())
+    }
+
+    /// Offset of a byte in its tile.
+    pub fn offset(&self, column: u32, row: u32) -> u32 {
+        spread(column, self.columns) | spread(row, self.rows)
+    }
+
+    /// Bytes of one row that lie together.
+    pub fn run(&self) -> u32 {
+        1 << self.columns.trailing_ones()
+    }
+
+    /// Calls `each(offset in the raw block, offset row by row, run)` for all runs of a block.
+    #[inline]
+    fn each_run(&self, mut each: impl FnMut(usize, usize, usize)) {
+        let (width, height) = self.block_extent();
+        let run = self.run();
+        let columns = self.columns & 0xfff & !(run - 1);
+        let rows = self.rows & 0xfff;
+        let (mut row_bits, mut at) = (0u32, 0usize);
+        for _ in 0..height {
+            let mut column_bits = 0u32;
+            for _ in 0..width / run {
+                each((row_bits | column_bits) as usize, at, run as usize);
+                // Counts in the mask's bits alone.
+                column_bits = column_bits.wrapping_sub(columns) & columns;
+                at += run as usize;
+            }
+            row_bits = row_bits.wrapping_sub(rows) & rows;
+        }
+    }
+
+    /// Puts a block as it lies in memory into rows.
+    pub fn unpack(&self, raw: &[u8; BLOCK_BYTES], rows: &mut [u8; BLOCK_BYTES]) {
+        if self.run() == 16 {
+            self.each_run(|from, to, _| rows[to..to + 16].copy_from_slice(&raw[from..from + 16]));
+        } else {
+            self.each_run(|from, to, run| rows[to..to + run].copy_from_slice(&raw[from..from + run]));
+        }
+    }
+
+    /// Puts rows into a block as it lies in memory.
+    pub fn pack(&self, rows: &[u8; BLOCK_BYTES], raw: &mut [u8; BLOCK_BYTES]) {
+        if self.run() == 16 {
+            self.each_run(|to, from, _| raw[to..to + 16].copy_from_slice(&rows[from..from + 16]));
+        } else {
+            self.each_run(|to, from, run| raw[to..to + run].copy_from_slice(&rows[from..from + run]));
+        }
+    }
+}
+
+/// Pixels in memory. Columns are bytes throughout, so nothing here knows of pixel sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surface {
+    /// Address of column 0 of row 0.
+    pub base: u64,
+    /// Bytes from row to row; for tiled surfaces the tiles of one row of tiles hold `pitch` times their height.
+    pub pitch: i64,
+    /// Layout.
+    pub tiling: Tiling,
+    /// Reads and writes go through the compression control (flat CCS).
+    pub compressed: bool,
+}
+
+impl Surface {
+    /// Columns and rows of the pieces that the surface is best worked in: 4 KiB of memory each, [`BLOCK_BYTES`].
+    pub fn block_extent(&self) -> (u32, u32) {
+        match self.tiling {
+            Tiling::Linear => (BLOCK_BYTES as u32, 1),
+            Tiling::Tiled(layout) => layout.block_extent(),
+        }
+    }
+
+    /// Address of a byte. Coordinates may be negative: they lie before the base, as the arithmetic gives it.
+    pub fn address(&self, column: i64, row: i64) -> u64 {
+        let offset = match self.tiling {
+            Tiling::Linear => row.wrapping_mul(self.pitch).wrapping_add(column),
+            Tiling::Tiled(layout) => {
+                let (width, height) = layout.extent();
+                let (width, height) = (i64::from(width), i64::from(height));
+                let inside = layout.offset(column.rem_euclid(width) as u32, row.rem_euclid(height) as u32);
+                let tile_row = row.div_euclid(height).wrapping_mul(self.pitch.wrapping_mul(height));
+                let tile = column.div_euclid(width).wrapping_mul(width * height);
+                tile_row.wrapping_add(tile).wrapping_add(i64::from(inside))
+            }
+        };
+        self.base.wrapping_add_signed(offset) & ADDRESS_MASK
+    }
+
+    /// Bytes from `column` on that lie together in memory.
+    pub fn run(&self, column: i64) -> u64 {
+        match self.tiling {
+            Tiling::Linear => u64::MAX,
+            Tiling::Tiled(layout) => {
+                let run = u64::from(layout.run());
+                run - column.rem_euclid(run as i64) as u64
+            }
+        }
+    }
+}
+
+/// A rectangle of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Area {
+    /// First column (bytes).
+    pub column: i64,
+    /// First row.
+    pub row: i64,
+    /// Bytes in a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+impl Area {
+    /// The part of the rectangle in cell (`across`, `down`) of a grid of `cell`s, counted from the cell of its corner.
+    pub fn cell(&self, cell: (u32, u32), across: u64, down: u64) -> Area {
+        let part = |start: i64, len: u32, cell: u32, index: u64| {
+            let (cell, end) = (i64::from(cell), start + i64::from(len));
+            let first = (start.div_euclid(cell) + index as i64) * cell;
+            let (low, high) = (first.max(start), (first + cell).min(end));
+            (low, u32::try_from(high - low).unwrap_or(0))
+        };
+        let (column, width) = part(self.column, self.width, cell.0, across);
+        let (row, height) = part(self.row, self.height, cell.1, down);
+        Area { column, row, width, height }
+    }
+
+    /// Cells across and down that the rectangle touches.
+    pub fn cells(&self, cell: (u32, u32)) -> (u64, u64) {
+        let count = |start: i64, len: u32, cell: u32| {
+            if len == 0 {
+                return 0;
+            }
+            let cell = i64::from(cell);
+            ((start + i64::from(len) + cell - 1).div_euclid(cell) - start.div_euclid(cell)) as u64
+        };
+        (count(self.column, self.width, cell.0), count(self.row, self.height, cell.1))
+    }
+
+    /// The same rectangle moved.
+    pub fn moved(&self, columns: i64, rows: i64) -> Area {
+        Area { column: self.column + columns, row: self.row + rows, ..*self }
+    }
+}
