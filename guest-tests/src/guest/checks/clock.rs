@@ -1,0 +1,79 @@
+//! Timestamps against the CPU's clock, and fences in memory.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use super::{Bench, program};
+use crate::guest::batch::reg;
+use crate::guest::xe::{Engine, Place};
+
+/// RING_TIMESTAMP is 36 bits wide (contract E.7).
+const TIMESTAMP_MASK: u64 = (1 << 36) - 1;
+/// Time between two readings.
+const PAUSE: Duration = Duration::from_millis(60);
+/// How far the two clocks may drift apart in [`PAUSE`], in parts of the time; emulated clocks are not that exact.
+const TOLERANCE: f64 = 0.10;
+
+/// RING_TIMESTAMP never runs backwards inside a batch, and between two batches it advances at the rate that the driver
+/// names: by no more than the CPU measures around both, by no less than between them.
+pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+    const READINGS: u64 = 16;
+    let vm = bench.device.vm()?;
+    let queue = vm.queue(engine)?;
+    let memory = vm.buffer(Place::System, 4096)?;
+    let code = program(&vm, Place::System, |batch| {
+        for index in 0..READINGS {
+            let at = memory.address() + 8 * index;
+            batch.store_register_mem(reg::TIMESTAMP, at).store_register_mem(reg::TIMESTAMP_UDW, at + 4);
+        }
+    })?;
+    let read = || -> Result<(Instant, u64, Instant)> {
+        let before = Instant::now();
+        let fence = queue.submit(code.address())?;
+        queue.wait(&fence, bench.timeout)?;
+        let after = Instant::now();
+        let ticks: Vec<_> =
+            (0..READINGS).map(|index| memory.mapping().read_u64(8 * index as usize) & TIMESTAMP_MASK).collect();
+        let back = ticks.windows(2).find(|pair| pair[1].wrapping_sub(pair[0]) & TIMESTAMP_MASK > TIMESTAMP_MASK / 2);
+        ensure!(back.is_none(), "timestamps in one batch must not run backwards: {back:x?}");
+        Ok((before, ticks[0], after))
+    };
+    let (first_before, first, first_after) = read()?;
+    sleep(PAUSE);
+    let (second_before, second, second_after) = read()?;
+
+    let ticks = second.wrapping_sub(first) & TIMESTAMP_MASK;
+    let gpu = ticks as f64 / f64::from(bench.reference_clock);
+    let least = (second_before - first_after).as_secs_f64() * (1.0 - TOLERANCE);
+    let most = (second_after - first_before).as_secs_f64() * (1.0 + TOLERANCE);
+    ensure!(
+        (least..=most).contains(&gpu),
+        "between two batches the CPU measures {:.1} to {:.1} ms, the timestamp {ticks} ticks = {:.1} ms at {} Hz",
+        least * 1e3,
+        most * 1e3,
+        gpu * 1e3,
+        bench.reference_clock
+    );
+    Ok(format!("{ticks} ticks in {:.1} ms of CPU time", (second_before - first_before).as_secs_f64() * 1e3))
+}
+
+/// A submission that signals by a value in memory only; the driver wakes the waiter on the engine's interrupt.
+pub fn user_fence(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+    const ROUNDS: u64 = 8;
+    let vm = bench.device.vm()?;
+    let queue = vm.queue(engine)?;
+    let memory = vm.buffer(Place::System, 4096)?;
+    let code = program(&vm, Place::Vram, |batch| {
+        batch.atomic_increment(memory.address() + 64);
+    })?;
+    for round in 1..=ROUNDS {
+        let value = 0xfe9c_e000_0000_0000 | round;
+        queue.submit_user_fence(code.address(), &memory, 0, value)?;
+        queue.wait_user_fence(&memory, 0, value, bench.timeout)?;
+        let runs = memory.mapping().read_u64(64);
+        ensure!(runs == round, "work of fence {round}: expected {round} runs, got {runs}");
+    }
+    Ok(format!("{ROUNDS} fences in memory"))
+}

@@ -1,0 +1,125 @@
+//! What the guest makes the engines do, each check judged by the guest's CPU from what the GPU wrote.
+
+mod blits;
+mod clock;
+mod flow;
+mod handover;
+mod stores;
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::batch::Batch;
+use super::xe::{Buffer, Device, Engine, Place, Queue, Vm};
+
+/// A check of one engine: the detail of a success, or an error that says expected, found and where.
+pub type EngineCheck = fn(&Bench<'_>, Engine) -> Result<String>;
+/// A check that all engines take part in.
+pub type SharedCheck = fn(&Bench<'_>, &[Engine]) -> Result<String>;
+
+/// For every engine.
+pub const EVERY_ENGINE: [(&str, EngineCheck); 8] = [
+    ("stores", stores::stores),
+    ("registers", stores::registers),
+    ("flush writes", stores::flush_writes),
+    ("mi_math", flow::alu),
+    ("mi_math loop", flow::fibonacci),
+    ("nested batches", flow::nested),
+    ("timestamp", clock::timestamp),
+    ("user fence", clock::user_fence),
+];
+
+/// For copy engines.
+pub const COPY_ENGINES: [(&str, EngineCheck); 4] = [
+    ("fills", blits::fills),
+    ("copies", blits::copies),
+    ("tiled copies", blits::tiled_copies),
+    ("tiled round trips", blits::round_trips),
+];
+
+/// For all engines at once.
+pub const TOGETHER: [(&str, SharedCheck); 3] =
+    [("semaphore ring", handover::ring), ("semaphore pairs", handover::pairs), ("shared atomics", handover::atomics)];
+
+/// What a check works with.
+pub struct Bench<'d> {
+    /// The card.
+    pub device: &'d Device,
+    /// How long one batch may take.
+    pub timeout: Duration,
+    /// Rate of the timestamps in Hz, as the driver tells it.
+    pub reference_clock: u32,
+}
+
+impl Bench<'_> {
+    /// Builds a batch in memory of its own and runs it to its end.
+    fn run(&self, vm: &Vm<'_>, queue: &Queue<'_>, place: Place, build: impl FnOnce(&mut Batch)) -> Result<()> {
+        let buffer = program(vm, place, build)?;
+        let fence = queue.submit(buffer.address())?;
+        Ok(queue.wait(&fence, self.timeout)?)
+    }
+}
+
+/// Loads a batch of up to 60 KiB into a buffer of its own; its end is added.
+fn program<'v>(vm: &'v Vm<'_>, place: Place, build: impl FnOnce(&mut Batch)) -> Result<Buffer<'v>> {
+    let buffer = vm.buffer(place, 64 << 10)?;
+    let mut batch = Batch::at(buffer.address());
+    build(&mut batch);
+    batch.batch_buffer_end();
+    buffer.load(&batch)?;
+    Ok(buffer)
+}
+
+/// Repeatable noise (splitmix64).
+pub struct Noise(pub u64);
+
+impl Noise {
+    /// The next 64 bits.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// `len` bytes, a multiple of 8.
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len / 8).flat_map(|_| self.next().to_le_bytes()).collect()
+    }
+}
+
+/// Compares what the GPU left in `buffer` with `expected`; returns the CRC-32 of both.
+fn compare(what: &str, buffer: &Buffer<'_>, expected: &[u8]) -> Result<u32> {
+    let found = buffer.mapping().read(expected.len());
+    let (want, got) = (crc32fast::hash(expected), crc32fast::hash(&found));
+    if let Some(at) = expected.iter().zip(&found).position(|(want, got)| want != got) {
+        let at = at & !7;
+        let wrong = expected.iter().zip(&found).filter(|(want, got)| want != got).count();
+        ensure!(
+            false,
+            "{what}, {:?} memory: CRC-32 expected {want:08x}, got {got:08x}; {wrong} of {} bytes differ, first at \
+             {at:#x}: expected {:02x?}, got {:02x?}",
+            buffer.place(),
+            expected.len(),
+            &expected[at..at + 8],
+            &found[at..at + 8]
+        );
+    }
+    Ok(got)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reference values of splitmix64 for seed 0.
+    #[test]
+    fn noise_is_repeatable() {
+        let mut noise = Noise(0);
+        assert_eq!(noise.next(), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(noise.next(), 0x6e78_9e6a_a1b9_65f4);
+        assert_eq!(Noise(0).bytes(8), 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());
+    }
+}

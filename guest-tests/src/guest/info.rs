@@ -1,0 +1,113 @@
+//! `arctic guest info`: the card as the driver shows it to user space.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::report::{self, Card};
+use super::xe::{Config, Device, Gt, MemRegion};
+
+/// Where to look.
+#[derive(Debug, clap::Args)]
+pub struct Info {
+    /// Use this render node instead of the first that belongs to xe
+    #[arg(long, value_name = "NODE")]
+    device: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct EngineInfo {
+    name: String,
+    class: u16,
+    instance: u16,
+    gt: u16,
+    /// RING_TIMESTAMP as the driver reads it; absent where it refuses (a virtual function).
+    timestamp: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Everything {
+    kernel: String,
+    node: PathBuf,
+    config: Config,
+    guc_submission: Option<String>,
+    guc_firmware: Option<String>,
+    gts: Vec<Gt>,
+    memory: Vec<MemRegion>,
+    engines: Vec<EngineInfo>,
+}
+
+/// Prints everything as one JSON document.
+pub fn run(info: &Info) -> Result<()> {
+    let device = Device::open(info.device.as_deref())?;
+    let engines = device
+        .engines()?
+        .into_iter()
+        .map(|engine| EngineInfo {
+            name: engine.name(),
+            class: engine.0.engine_class,
+            instance: engine.0.engine_instance,
+            gt: engine.0.gt_id,
+            timestamp: device.engine_cycles(engine).ok().map(|(cycles, _)| cycles),
+        })
+        .collect();
+    let everything = Everything {
+        kernel: report::kernel_release(),
+        node: device.path.clone(),
+        config: device.config()?,
+        guc_submission: device.guc_submission_version().ok(),
+        guc_firmware: guc_firmware_version(&device.path),
+        gts: device.gts()?,
+        memory: device.mem_regions()?,
+        engines,
+    };
+    println!("{}", serde_json::to_string_pretty(&everything)?);
+    Ok(())
+}
+
+/// The card in the report of `arctic guest work`.
+pub fn card(device: &Device) -> Result<Card> {
+    let config = device.config()?;
+    let vram =
+        device.mem_regions()?.iter().filter(|region| region.class == "vram").map(|region| region.total_size).sum();
+    Ok(Card {
+        pci_id: format!("8086:{:04x}", config.device_id),
+        revision: config.revision,
+        vram_bytes: vram,
+        guc_submission: device.guc_submission_version().ok(),
+        guc_firmware: guc_firmware_version(&device.path),
+        engines: device.engines()?.iter().map(|engine| engine.name()).collect(),
+    })
+}
+
+/// The GuC firmware's version from `debugfs` (`…/dri/128/gt0/uc/guc_info`), where that is mounted and readable.
+fn guc_firmware_version(node: &Path) -> Option<String> {
+    let minor = node.file_name()?.to_str()?.strip_prefix("renderD")?;
+    let root = Path::new("/sys/kernel/debug/dri").join(minor);
+    let text = ["gt0/uc/guc_info", "tile0/gt0/uc/guc_info"]
+        .iter()
+        .find_map(|path| fs::read_to_string(root.join(path)).ok())?;
+    found_version(&text)
+}
+
+/// The version in the driver's listing: `found release version 70.58.0`.
+fn found_version(text: &str) -> Option<String> {
+    let version = text.lines().find_map(|line| line.trim().strip_prefix("found release version "))?;
+    Some(version.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `xe: xe_uc_fw_print`.
+    #[test]
+    fn the_firmware_s_version_is_found_in_guc_info() {
+        let text = "GuC firmware: xe/dg2_guc_70.bin\n\tstatus: RUNNING\n\twanted release version 70.54.0\n\
+                    \tfound release version 70.55.3\n\tfound compatibility version 1.26.0\n";
+        assert_eq!(found_version(text).as_deref(), Some("70.55.3"));
+        assert_eq!(found_version("GuC firmware: disabled"), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! CPU views of buffers that the GPU reads and writes at the same time.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+
+/// A shared mapping of a buffer object. Every access is volatile, since the GPU changes the bytes behind the
+/// compiler's back, and bounds are checked: a wrong offset is a bug of this program and panics.
+pub struct Mapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl Mapping {
+    /// Maps `len` bytes at `offset` of `file`.
+    pub fn new(file: &File, offset: u64, len: usize) -> io::Result<Self> {
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice touches no memory of ours.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                offset as libc::off_t,
+            )
+        };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Mapping { start, len }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Size in bytes.
+    #[allow(clippy::len_without_is_empty, reason = "a mapping is never empty")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Pointer to `size` bytes at `offset`, for the kernel to read.
+    pub fn pointer(&self, offset: usize, size: usize) -> *mut u8 {
+        let end = offset.checked_add(size).expect("offset overflows");
+        assert!(end <= self.len, "{size} bytes at {offset:#x} are outside of {:#x}", self.len);
+        // SAFETY: just checked to lie within the mapping, which is one allocation.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+
+    /// Reads the dword at byte `offset` (a multiple of 4).
+    pub fn read_u32(&self, offset: usize) -> u32 {
+        assert!(offset.is_multiple_of(4));
+        // SAFETY: in bounds (`pointer`), aligned (mappings start at pages), and any bits are a u32.
+        u32::from_le(unsafe { self.pointer(offset, 4).cast::<u32>().read_volatile() })
+    }
+
+    /// Reads the quadword at byte `offset` (a multiple of 8).
+    pub fn read_u64(&self, offset: usize) -> u64 {
+        assert!(offset.is_multiple_of(8));
+        // SAFETY: as for `read_u32`.
+        u64::from_le(unsafe { self.pointer(offset, 8).cast::<u64>().read_volatile() })
+    }
+
+    /// Writes the dword at byte `offset` (a multiple of 4).
+    pub fn write_u32(&self, offset: usize, value: u32) {
+        assert!(offset.is_multiple_of(4));
+        // SAFETY: as for `read_u32`; nothing holds a Rust reference into the mapping.
+        unsafe { self.pointer(offset, 4).cast::<u32>().write_volatile(value.to_le()) }
+    }
+
+    /// Writes the quadword at byte `offset` (a multiple of 8).
+    pub fn write_u64(&self, offset: usize, value: u64) {
+        assert!(offset.is_multiple_of(8));
+        // SAFETY: as for `write_u32`.
+        unsafe { self.pointer(offset, 8).cast::<u64>().write_volatile(value.to_le()) }
+    }
+
+    /// Copies `len` bytes out, from byte 0 on (`len` a multiple of 8).
+    pub fn read(&self, len: usize) -> Vec<u8> {
+        assert!(len.is_multiple_of(8) && len <= self.len);
+        (0..len / 8).flat_map(|index| self.read_u64(8 * index).to_le_bytes()).collect()
+    }
+
+    /// Copies `bytes` (a multiple of 8 of them) in, from byte 0 on.
+    pub fn write(&self, bytes: &[u8]) {
+        let (quadwords, rest) = bytes.as_chunks::<8>();
+        assert!(rest.is_empty());
+        for (index, quadword) in quadwords.iter().enumerate() {
+            self.write_u64(8 * index, u64::from_le_bytes(*quadword));
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is the one that `new` mapped, and no pointer into it outlives `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_go_in_and_out_in_order() {
+        // SAFETY: plain memfd creation with a constant name.
+        let fd = unsafe { libc::memfd_create(c"mapping".as_ptr(), 0) };
+        assert!(fd >= 0);
+        // SAFETY: the descriptor was just made and has no other owner.
+        let file = unsafe { <File as std::os::fd::FromRawFd>::from_raw_fd(fd) };
+        file.set_len(4096).unwrap();
+        let mapping = Mapping::new(&file, 0, 4096).unwrap();
+        mapping.write(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(mapping.read_u32(4), 0x0807_0605);
+        mapping.write_u32(0, 0xaabb_ccdd);
+        assert_eq!(mapping.read(8), [0xdd, 0xcc, 0xbb, 0xaa, 5, 6, 7, 8]);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| mapping.read_u32(4096))).is_err());
+    }
+}

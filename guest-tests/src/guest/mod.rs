@@ -1,0 +1,65 @@
+//! The program inside the guest: `arctic guest work` runs batches of its own on every engine, `arctic guest info` shows
+//! the card.
+
+pub mod batch;
+pub mod blt;
+pub mod checks;
+mod info;
+mod mapping;
+pub mod mi_math;
+mod picture;
+pub mod report;
+mod uapi;
+mod work;
+pub mod xe;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[derive(Parser)]
+#[command(name = "arctic guest", about = "Works on the card from inside a guest")]
+enum Command {
+    /// Run checked batches on every engine; exit 0 only if all of them are right
+    Work(work::Work),
+    /// Print the engines, memory and firmware version as JSON
+    Info(info::Info),
+}
+
+/// Runs the command in `args`, which begin behind `arctic guest` (`["work", "--out", "results.json"]`). Exit code 0 if
+/// all is well, 1 if a check or the driver failed, 2 for a wrong command line.
+pub fn main(args: Vec<String>) -> ExitCode {
+    let command = match Command::try_parse_from(std::iter::once("arctic guest".to_owned()).chain(args)) {
+        Ok(command) => command,
+        Err(error) => {
+            // A failing print leaves nothing better to do.
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    let result = match &command {
+        Command::Work(work) => work::run(work),
+        Command::Info(info) => info::run(info).map(|()| true),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("arctic guest: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_are_read() {
+        use clap::CommandFactory;
+        Command::command().debug_assert();
+        assert_eq!(main(vec!["nothing".into()]), ExitCode::from(2));
+        assert_eq!(main(vec!["--help".into()]), ExitCode::SUCCESS);
+    }
+}

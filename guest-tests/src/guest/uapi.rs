@@ -1,0 +1,172 @@
+//! The xe and DRM ioctl structures that the guest's program uses, laid out as `xe_drm.h` and `drm.h` lay them out.
+//!
+//! Only plain integers, every padding byte a named field, so that zeroing a structure initialises all of it.
+#![allow(missing_docs, reason = "the fields are the uAPI's own, documented in include/uapi/drm/xe_drm.h")]
+
+use std::mem::size_of;
+
+/// `_IOC` direction bits and the number layout of the generic ioctl ABI (x86, arm64).
+const IOC_WRITE: u64 = 1;
+const IOC_READ: u64 = 2;
+const DRM_TYPE: u64 = b'd' as u64;
+/// First number of the driver-specific ioctls (`DRM_COMMAND_BASE`).
+const COMMAND_BASE: u64 = 0x40;
+
+const fn ioc(direction: u64, number: u64, size: usize) -> u64 {
+    direction << 30 | (size as u64) << 16 | DRM_TYPE << 8 | number
+}
+
+/// A structure that one ioctl carries.
+///
+/// # Safety
+/// `NUMBER` must encode the size of `Self` and name an ioctl whose argument has exactly this layout; the kernel
+/// writes any bytes into it, so every bit pattern must be a valid value.
+pub unsafe trait Request: Copy {
+    /// The ioctl request number, direction and size included.
+    const NUMBER: u64;
+    /// The name for error messages.
+    const NAME: &'static str;
+}
+
+macro_rules! request {
+    ($type:ty, $name:literal, $direction:expr, $number:expr, $size:literal) => {
+        const _: () = assert!(size_of::<$type>() == $size);
+        // SAFETY: the number and layout are those of the uAPI header (size asserted above), and the structure
+        // holds only integers.
+        unsafe impl Request for $type {
+            const NUMBER: u64 = ioc($direction, $number, size_of::<$type>());
+            const NAME: &'static str = $name;
+        }
+    };
+}
+
+macro_rules! plain {
+    ($($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
+        $(#[$meta])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $name { $(pub $field: $type),* }
+    )*};
+}
+
+plain! {
+    GemClose { handle: u32, pad: u32 }
+    SyncobjCreate { handle: u32, flags: u32 }
+    SyncobjDestroy { handle: u32, pad: u32 }
+    /// `timeout_nsec` is an absolute CLOCK_MONOTONIC time.
+    SyncobjWait {
+        handles: u64, timeout_nsec: i64, count_handles: u32, flags: u32, first_signaled: u32, pad: u32,
+        deadline_nsec: u64,
+    }
+    /// `drm_version`: the three lengths are `size_t`.
+    Version {
+        major: i32, minor: i32, patchlevel: i32, pad: u32, name_len: u64, name: u64, date_len: u64, date: u64,
+        desc_len: u64, desc: u64,
+    }
+    DeviceQuery { extensions: u64, query: u32, size: u32, data: u64, reserved: [u64; 2] }
+    GemCreate {
+        extensions: u64, size: u64, placement: u32, flags: u32, vm_id: u32, handle: u32, cpu_caching: u16,
+        pad: [u16; 3], reserved: [u64; 2],
+    }
+    GemMmapOffset { extensions: u64, handle: u32, flags: u32, offset: u64, reserved: [u64; 2] }
+    VmCreate { extensions: u64, flags: u32, vm_id: u32, reserved: [u64; 2] }
+    VmDestroy { vm_id: u32, pad: u32, reserved: [u64; 2] }
+    VmBindOp {
+        extensions: u64, obj: u32, pat_index: u16, pad: u16, obj_offset: u64, range: u64, addr: u64, op: u32,
+        flags: u32, prefetch_mem_region_instance: u32, pad2: u32, reserved: [u64; 3],
+    }
+    VmBind {
+        extensions: u64, vm_id: u32, exec_queue_id: u32, pad: u32, num_binds: u32, bind: VmBindOp, pad2: u32,
+        num_syncs: u32, syncs: u64, reserved: [u64; 2],
+    }
+    ExecQueueCreate {
+        extensions: u64, width: u16, num_placements: u16, vm_id: u32, flags: u32, exec_queue_id: u32,
+        instances: u64, reserved: [u64; 2],
+    }
+    ExecQueueDestroy { exec_queue_id: u32, pad: u32, reserved: [u64; 2] }
+    ExecQueueGetProperty { extensions: u64, exec_queue_id: u32, property: u32, value: u64, reserved: [u64; 2] }
+    /// `drm_xe_sync`: `addr` is the union of the syncobj handle (low half) and a user fence's address.
+    Sync { extensions: u64, kind: u32, flags: u32, addr: u64, timeline_value: u64, reserved: [u64; 2] }
+    Exec {
+        extensions: u64, exec_queue_id: u32, num_syncs: u32, syncs: u64, address: u64, num_batch_buffer: u16,
+        pad: [u16; 3], reserved: [u64; 2],
+    }
+    /// `timeout` is relative, in nanoseconds, without the ABSTIME flag.
+    WaitUserFence {
+        extensions: u64, addr: u64, op: u16, flags: u16, pad: u32, value: u64, mask: u64, timeout: i64,
+        exec_queue_id: u32, pad2: u32, reserved: [u64; 2],
+    }
+}
+
+request!(Version, "DRM_IOCTL_VERSION", IOC_READ | IOC_WRITE, 0x00, 64);
+request!(GemClose, "DRM_IOCTL_GEM_CLOSE", IOC_WRITE, 0x09, 8);
+request!(SyncobjCreate, "DRM_IOCTL_SYNCOBJ_CREATE", IOC_READ | IOC_WRITE, 0xbf, 8);
+request!(SyncobjDestroy, "DRM_IOCTL_SYNCOBJ_DESTROY", IOC_READ | IOC_WRITE, 0xc0, 8);
+request!(SyncobjWait, "DRM_IOCTL_SYNCOBJ_WAIT", IOC_READ | IOC_WRITE, 0xc3, 40);
+request!(DeviceQuery, "DRM_IOCTL_XE_DEVICE_QUERY", IOC_READ | IOC_WRITE, COMMAND_BASE, 40);
+request!(GemCreate, "DRM_IOCTL_XE_GEM_CREATE", IOC_READ | IOC_WRITE, COMMAND_BASE + 1, 56);
+request!(GemMmapOffset, "DRM_IOCTL_XE_GEM_MMAP_OFFSET", IOC_READ | IOC_WRITE, COMMAND_BASE + 2, 40);
+request!(VmCreate, "DRM_IOCTL_XE_VM_CREATE", IOC_READ | IOC_WRITE, COMMAND_BASE + 3, 32);
+request!(VmDestroy, "DRM_IOCTL_XE_VM_DESTROY", IOC_WRITE, COMMAND_BASE + 4, 24);
+request!(VmBind, "DRM_IOCTL_XE_VM_BIND", IOC_WRITE, COMMAND_BASE + 5, 136);
+request!(ExecQueueCreate, "DRM_IOCTL_XE_EXEC_QUEUE_CREATE", IOC_READ | IOC_WRITE, COMMAND_BASE + 6, 48);
+request!(ExecQueueDestroy, "DRM_IOCTL_XE_EXEC_QUEUE_DESTROY", IOC_WRITE, COMMAND_BASE + 7, 24);
+request!(ExecQueueGetProperty, "DRM_IOCTL_XE_EXEC_QUEUE_GET_PROPERTY", IOC_READ | IOC_WRITE, COMMAND_BASE + 8, 40);
+request!(Exec, "DRM_IOCTL_XE_EXEC", IOC_WRITE, COMMAND_BASE + 9, 56);
+request!(WaitUserFence, "DRM_IOCTL_XE_WAIT_USER_FENCE", IOC_READ | IOC_WRITE, COMMAND_BASE + 10, 72);
+
+const _: () = assert!(size_of::<Sync>() == 48);
+const _: () = assert!(size_of::<VmBindOp>() == 80);
+
+/// `DRM_XE_DEVICE_QUERY_*`: what [`DeviceQuery`] asks for.
+pub mod query {
+    pub const ENGINES: u32 = 0;
+    pub const MEM_REGIONS: u32 = 1;
+    pub const CONFIG: u32 = 2;
+    pub const GT_LIST: u32 = 3;
+    pub const ENGINE_CYCLES: u32 = 6;
+    pub const UC_FW_VERSION: u32 = 7;
+}
+
+/// `drm_xe_engine_class_instance`, both in the engine query and as a queue's placement.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineClassInstance {
+    pub engine_class: u16,
+    pub engine_instance: u16,
+    pub gt_id: u16,
+    pub pad: u16,
+}
+
+pub const MEM_CLASS_VRAM: u16 = 1;
+pub const GEM_CREATE_FLAG_NEEDS_VISIBLE_VRAM: u32 = 1 << 2;
+pub const GEM_CPU_CACHING_WB: u16 = 1;
+pub const GEM_CPU_CACHING_WC: u16 = 2;
+pub const VM_BIND_OP_MAP: u32 = 0;
+pub const VM_BIND_OP_UNMAP: u32 = 1;
+pub const SYNC_TYPE_SYNCOBJ: u32 = 0;
+pub const SYNC_TYPE_USER_FENCE: u32 = 2;
+pub const SYNC_FLAG_SIGNAL: u32 = 1;
+pub const UFENCE_WAIT_OP_EQ: u16 = 0;
+pub const EXEC_QUEUE_GET_PROPERTY_BAN: u32 = 0;
+/// PAT index 0 of DG2 is write-back, the one that snoops (`xe: xelp_pat_table`); it suits VRAM and system memory.
+pub const PAT_INDEX_WB: u16 = 0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The request numbers as the C header's macros expand them (contract E, xe_drm.h, drm.h).
+    #[test]
+    fn request_numbers_are_those_of_the_header() {
+        assert_eq!(Version::NUMBER, 0xc040_6400);
+        assert_eq!(GemClose::NUMBER, 0x4008_6409);
+        assert_eq!(SyncobjCreate::NUMBER, 0xc008_64bf);
+        assert_eq!(SyncobjWait::NUMBER, 0xc028_64c3);
+        assert_eq!(DeviceQuery::NUMBER, 0xc028_6440);
+        assert_eq!(GemCreate::NUMBER, 0xc038_6441);
+        assert_eq!(VmBind::NUMBER, 0x4088_6445);
+        assert_eq!(Exec::NUMBER, 0x4038_6449);
+        assert_eq!(WaitUserFence::NUMBER, 0xc048_644a);
+    }
+}

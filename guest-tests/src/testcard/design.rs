@@ -1,0 +1,388 @@
+//! What is on the test card: a grid with castellations, four corner circles, colour ramps, and in the middle a circle
+//! with an arctic night, colour bars, the name, a grey ramp and gratings.
+
+use super::font;
+use super::{Canvas, HEIGHT, Op, Rect, WIDTH};
+
+const NIGHT: u32 = 0x0b_16_26;
+const WHITE: u32 = 0xf4_f8_fb;
+const BLACK: u32 = 0x05_07_0a;
+const ICE: u32 = 0x9f_d8_f0;
+
+/// Side of a grid square; the screen is 32 by 18 of them.
+const GRID: u32 = 60;
+/// The scene is a square of this side, cut to a circle.
+const SCENE: u32 = 960;
+/// Left and top of the scene on the screen.
+const SCENE_AT: (u32, u32) = ((WIDTH - SCENE) / 2, (HEIGHT - SCENE) / 2);
+
+/// Bands of the scene: top and bottom row.
+const SKY: (u32, u32) = (0, 330);
+const BARS: (u32, u32) = (330, 450);
+const PLATE: (u32, u32) = (450, 600);
+const GREYS: (u32, u32) = (600, 666);
+const GRATINGS: (u32, u32) = (666, 732);
+const SEA: (u32, u32) = (732, SCENE);
+
+/// The eight colour bars at 75 percent, brightest first.
+const COLOUR_BARS: [u32; 8] =
+    [0xbf_bf_bf, 0xbf_bf_00, 0x00_bf_bf, 0x00_bf_00, 0xbf_00_bf, 0xbf_00_00, 0x00_00_bf, 0x10_10_10];
+
+/// The peaks along the horizon: column, height, half width at the foot.
+const PEAKS: [(u32, u32, u32); 7] =
+    [(110, 96, 150), (265, 132, 170), (420, 74, 120), (560, 158, 200), (705, 92, 140), (830, 124, 150), (940, 84, 130)];
+
+/// A list of operations under construction.
+struct Painter {
+    operations: Vec<Op>,
+}
+
+/// Everything to draw, in order. Fills and copies stay on their canvases.
+pub fn operations() -> Vec<Op> {
+    let mut painter = Painter { operations: Vec::new() };
+    painter.backdrop();
+    painter.ramps();
+    painter.corners();
+    painter.sky();
+    painter.mountains();
+    painter.bands();
+    painter.sea();
+    painter.cut_out();
+    painter.texts();
+    painter.operations
+}
+
+/// `from` to `to` in `steps` steps, each colour component on its own; `step` 0 is `from`.
+fn blend(from: u32, to: u32, step: u32, steps: u32) -> u32 {
+    [16, 8, 0].into_iter().fold(0, |colour, shift| {
+        let (a, b) = (from >> shift & 0xff, to >> shift & 0xff);
+        let part = (a * (steps - step) + b * step + steps / 2) / steps;
+        colour | part << shift
+    })
+}
+
+/// A smooth wave between 0 and 255 with a period of 256, from parabolas.
+fn wave(phase: u32) -> u32 {
+    let (half, x) = (phase / 128 % 2, phase % 128);
+    let bump = x * (128 - x) / 32;
+    if half == 0 { 128 + bump.min(127) } else { 128 - bump.min(128) }
+}
+
+/// Repeatable scatter.
+fn scatter(index: u32) -> u32 {
+    let mixed = (index + 1).wrapping_mul(0x9e37_79b1);
+    (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77) >> 8
+}
+
+/// Half the chord of a circle of radius `radius` at the row whose centre is `twice` half pixels from its centre.
+fn half_chord(radius: u32, twice: u32) -> u32 {
+    ((4 * radius * radius).saturating_sub(twice * twice)).isqrt() / 2
+}
+
+impl Painter {
+    fn fill(&mut self, on: Canvas, (x, y): (u32, u32), (width, height): (u32, u32), colour: u32) {
+        self.operations.push(Op::Fill { on, rect: Rect { x, y, width, height }, colour });
+    }
+
+    fn screen(&mut self, at: (u32, u32), size: (u32, u32), colour: u32) {
+        self.fill(Canvas::Screen, at, size, colour);
+    }
+
+    fn scene(&mut self, at: (u32, u32), size: (u32, u32), colour: u32) {
+        self.fill(Canvas::Scene, at, size, colour);
+    }
+
+    /// A filled circle, row by row, around the corner between four pixels.
+    fn disc(&mut self, (x, y): (u32, u32), radius: u32, colour: u32) {
+        for row in 0..2 * radius {
+            let chord = half_chord(radius, (2 * row + 1).abs_diff(2 * radius));
+            if chord > 0 {
+                self.screen((x - chord, y - radius + row), (2 * chord, 1), colour);
+            }
+        }
+    }
+
+    /// A night-blue gradient, grid lines, and black and white blocks along the edges.
+    fn backdrop(&mut self) {
+        const STEP: u32 = 12;
+        for y in (0..HEIGHT).step_by(STEP as usize) {
+            self.screen((0, y), (WIDTH, STEP), blend(NIGHT, 0x1c_3d_5a, y, HEIGHT));
+        }
+        for x in (GRID..WIDTH).step_by(GRID as usize) {
+            self.screen((x - 1, 0), (2, HEIGHT), 0x3d_5f_7d);
+        }
+        for y in (GRID..HEIGHT).step_by(GRID as usize) {
+            self.screen((0, y - 1), (WIDTH, 2), 0x3d_5f_7d);
+        }
+        const EDGE: u32 = 20;
+        for column in 0..WIDTH / GRID {
+            let colours = if column % 2 == 0 { [WHITE, BLACK] } else { [BLACK, WHITE] };
+            self.screen((column * GRID, 0), (GRID, EDGE), colours[0]);
+            self.screen((column * GRID, HEIGHT - EDGE), (GRID, EDGE), colours[1]);
+        }
+        for row in 0..HEIGHT / GRID {
+            let colours = if row % 2 == 0 { [WHITE, BLACK] } else { [BLACK, WHITE] };
+            let (top, bottom) = (if row == 0 { EDGE } else { 0 }, if row == HEIGHT / GRID - 1 { EDGE } else { 0 });
+            let height = GRID - top - bottom;
+            self.screen((0, row * GRID + top), (EDGE, height), colours[0]);
+            self.screen((WIDTH - EDGE, row * GRID + top), (EDGE, height), colours[1]);
+        }
+    }
+
+    /// Red, green and blue ramps to the left of the circle, the hues to the right.
+    fn ramps(&mut self) {
+        const STEPS: u32 = 32;
+        const ROWS: u32 = 12;
+        let top = HEIGHT / 2 - STEPS * ROWS / 2 - 6;
+        for (index, colour) in [0xff_30_30, 0x30_e0_50, 0x40_70_ff].into_iter().enumerate() {
+            let x = 180 + GRID * index as u32;
+            for step in 0..STEPS {
+                self.screen((x, top + step * ROWS), (GRID, ROWS), blend(BLACK, colour, step, STEPS - 1));
+            }
+        }
+        const HUES: [u32; 7] = [0xff_30_30, 0xff_d0_30, 0x40_e0_50, 0x30_d8_e0, 0x40_60_ff, 0xe0_40_d0, 0xff_30_30];
+        for step in 0..STEPS {
+            let place = step * 6 * 16 / STEPS;
+            let (from, part) = ((place / 16) as usize, place % 16);
+            let hue = blend(HUES[from], HUES[from + 1], part, 16);
+            for (index, towards) in [WHITE, hue, BLACK].into_iter().enumerate() {
+                let x = WIDTH - 180 - GRID * (3 - index as u32);
+                self.screen((x, top + step * ROWS), (GRID, ROWS), blend(hue, towards, 1, 2));
+            }
+        }
+    }
+
+    /// A circle with a cross in each corner.
+    fn corners(&mut self) {
+        for x in [3 * GRID, WIDTH - 3 * GRID] {
+            for y in [3 * GRID, HEIGHT - 3 * GRID] {
+                self.disc((x, y), 114, WHITE);
+                self.disc((x, y), 110, 0x12_2a_40);
+                self.disc((x, y), 60, ICE);
+                self.disc((x, y), 57, 0x12_2a_40);
+                self.screen((x - 110, y - 1), (220, 2), WHITE);
+                self.screen((x - 1, y - 110), (2, 220), WHITE);
+                self.disc((x, y), 6, 0xff_5a_3c);
+            }
+        }
+    }
+
+    /// Night, stars and the aurora's curtains.
+    fn sky(&mut self) {
+        const ROWS: u32 = 6;
+        for y in (SKY.0..SKY.1).step_by(ROWS as usize) {
+            self.scene((0, y), (SCENE, ROWS), blend(0x03_08_18, 0x14_3a_55, y, SKY.1));
+        }
+        for star in 0..170 {
+            let (x, y) = (scatter(2 * star) % SCENE, scatter(2 * star + 1) % 230);
+            let size = if star % 9 == 0 { 2 } else { 1 };
+            let size = (size.min(SCENE - x), size);
+            self.scene((x, y), size, blend(0x60_78_98, WHITE, scatter(star + 999) % 16, 16));
+        }
+        // Two curtains of thin columns; each hangs from a wavy upper edge and fades towards both ends.
+        const COLUMN: u32 = 4;
+        const SEGMENT: u32 = 8;
+        for (depth, foot, length, low, high) in
+            [(0, 190, 120, 0x2a_e0_8c, 0x7a_3c_c8), (1, 236, 150, 0x58_f0_a0, 0x20_90_b0)]
+        {
+            for x in (0..SCENE).step_by(COLUMN as usize) {
+                let sway = wave(x / 2 + 70 * depth) / 4 + wave(x + x / 3 + 40 * depth) / 9;
+                let glow = 90 + wave(3 * x + 90 * depth) / 3 + wave(7 * x + 31 * depth) / 5;
+                let bottom = foot - 60 + sway;
+                let segments = (length * (160 + wave(2 * x + 50 * depth) / 3) / 256) / SEGMENT;
+                for segment in 0..segments {
+                    let y = (bottom - segment * SEGMENT).max(SEGMENT);
+                    let night = blend(0x03_08_18, 0x14_3a_55, y - y % ROWS, SKY.1);
+                    let light = blend(low, high, segment, segments);
+                    // Sharp below, a long fade upwards.
+                    let strength = match segment {
+                        0 => glow / 3,
+                        1 => glow * 3 / 4,
+                        _ => glow * (segments - segment) / segments,
+                    };
+                    let strength = strength.min(240);
+                    if strength > 24 {
+                        self.scene((x, y - SEGMENT), (COLUMN, SEGMENT), blend(night, light, strength, 256));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Dark peaks with snow, in front of the aurora.
+    fn mountains(&mut self) {
+        for (index, (column, height, half)) in PEAKS.into_iter().enumerate() {
+            let rock = if index % 2 == 0 { 0x12_26_3a } else { 0x18_30_48 };
+            for row in (0..height).step_by(2) {
+                let reach = (half * (row + 2) / height).max(1);
+                // A jagged edge that repeats.
+                let jag = |side: u32| scatter(row / 6 + 31 * side + 77 * index as u32) % 7;
+                let left = column.saturating_sub(reach + jag(0));
+                let right = (column + reach + jag(1)).min(SCENE);
+                let y = SKY.1 - height + row;
+                self.scene((left, y), (right - left, 2), rock);
+                // The light comes from the left: bright snow there, a blue shade on the other side.
+                let snow = height * 2 / 5 + scatter(row / 4 + 13 * index as u32) % 10;
+                if row < snow {
+                    let (from, middle) = (left.max(column - reach.min(column)), column.min(right));
+                    if middle > from {
+                        self.scene((from, y), (middle - from, 2), blend(WHITE, ICE, row, height));
+                    }
+                    let shade = (reach * 2 / 3).min(right - middle);
+                    if shade > 0 {
+                        self.scene((middle, y), (shade, 2), blend(0x8f_b8_d4, 0x4a_74_98, row, height));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Colour bars, the plate for the name, greys and gratings.
+    fn bands(&mut self) {
+        for (index, colour) in COLOUR_BARS.into_iter().enumerate() {
+            self.scene((120 * index as u32, BARS.0), (120, BARS.1 - BARS.0), colour);
+        }
+        self.scene((0, PLATE.0), (SCENE, PLATE.1 - PLATE.0), BLACK);
+        for y in [PLATE.0, PLATE.1 - 4] {
+            self.scene((0, y), (SCENE, 4), ICE);
+        }
+        for step in 0..16 {
+            let level = step * 17;
+            let colour = level << 16 | level << 8 | level;
+            self.scene((60 * step, GREYS.0), (60, GREYS.1 - GREYS.0), colour);
+        }
+        // Lines of 8, 6, 4, 3, 2 and 1 pixels, the finest in the middle, where a copy that slips by one shows at once.
+        let height = GRATINGS.1 - GRATINGS.0;
+        self.scene((0, GRATINGS.0), (SCENE, height), 0x80_80_80);
+        let mut x = 24;
+        for line in [8, 6, 4, 3, 2, 1, 1, 2, 3, 4, 6, 8] {
+            const GROUP: u32 = 76;
+            let mut offset = 0;
+            while offset + 2 * line <= GROUP - 4 {
+                self.scene((x + offset, GRATINGS.0), (line, height), WHITE);
+                self.scene((x + offset + line, GRATINGS.0), (line, height), BLACK);
+                offset += 2 * line;
+            }
+            x += GROUP;
+        }
+    }
+
+    /// Dark water with the aurora's reflection and ice floes.
+    fn sea(&mut self) {
+        const ROWS: u32 = 4;
+        let depth = SEA.1 - SEA.0;
+        for y in (SEA.0..SEA.1).step_by(ROWS as usize) {
+            self.scene((0, y), (SCENE, ROWS), blend(0x1f_6a_70, 0x04_10_22, y - SEA.0, depth));
+        }
+        for glint in 0..150 {
+            let row = scatter(3 * glint + 1) % depth;
+            let width = 16 + scatter(3 * glint + 2) % (24 + row / 3);
+            let x = scatter(3 * glint) % (SCENE - width);
+            let colour = blend(0x5a_e0_a8, 0x0c_30_48, row, depth);
+            self.scene((x, SEA.0 + row - row % 2), (width, 2), colour);
+        }
+    }
+
+    /// The circle: a white rim, then a row of the scene after the other, out of the tiles.
+    fn cut_out(&mut self) {
+        let radius = SCENE / 2;
+        let centre = (WIDTH / 2, HEIGHT / 2);
+        self.disc(centre, radius + 8, WHITE);
+        self.disc(centre, radius + 4, BLACK);
+        for row in 0..SCENE {
+            let chord = half_chord(radius, (2 * row + 1).abs_diff(SCENE));
+            if chord > 0 {
+                self.operations.push(Op::Copy {
+                    from: Canvas::Scene,
+                    rect: Rect { x: radius - chord, y: row, width: 2 * chord, height: 1 },
+                    to: Canvas::Screen,
+                    x: centre.0 - chord,
+                    y: SCENE_AT.1 + row,
+                });
+            }
+        }
+    }
+
+    /// The name and what the card shows.
+    fn texts(&mut self) {
+        let plate = SCENE_AT.1 + PLATE.0;
+        self.text("ARCTIC", WIDTH / 2, plate + 33, 12, (WHITE, 0x58_b8_e8), BLACK);
+        let sea = SCENE_AT.1 + SEA.0;
+        self.label("FLEX 170", WIDTH / 2, sea + 50, 7, ICE);
+        self.label("VIRTUAL GPU 8086:56C0", WIDTH / 2, sea + 122, 3, WHITE);
+        self.label("XY_FAST_COLOR_BLT", 3 * GRID + 210, HEIGHT - 90, 3, ICE);
+        self.label("XY_FAST_COPY_BLT", WIDTH - 3 * GRID - 210, HEIGHT - 90, 3, ICE);
+        self.label("1920 X 1080 XRGB8888", 3 * GRID + 210, 66, 3, ICE);
+        self.label("TILE4 TO LINEAR", WIDTH - 3 * GRID - 210, 66, 3, ICE);
+    }
+
+    /// Text on a dark box of its own.
+    fn label(&mut self, text: &str, centre: u32, y: u32, scale: u32, colour: u32) {
+        let width = text_width(text, scale) + 6 * scale;
+        let box_colour = 0x0a_16_24;
+        self.screen((centre - width / 2, y - 3 * scale), (width, (font::HEIGHT + 6) * scale), box_colour);
+        self.text(text, centre, y, scale, (colour, colour), box_colour);
+    }
+
+    /// Text around the column `centre`: each character is drawn once beside the screen, by a fill a run of pixels, and
+    /// then copied to every place where it stands. The colour runs from the first to the second downwards.
+    fn text(&mut self, text: &str, centre: u32, y: u32, scale: u32, colours: (u32, u32), ground: u32) {
+        let size = (font::WIDTH * scale, font::HEIGHT * scale);
+        let mut drawn: Vec<char> = Vec::new();
+        let mut x = centre - text_width(text, scale) / 2;
+        for character in text.chars() {
+            if let Some((_, rows)) = font::GLYPHS.iter().find(|(glyph, _)| *glyph == character) {
+                let known = drawn.iter().position(|other| *other == character);
+                let place = known.unwrap_or(drawn.len()) as u32 * (size.0 + scale);
+                if known.is_none() {
+                    drawn.push(character);
+                    self.fill(Canvas::Glyphs, (place, 0), size, ground);
+                    for (row, bits) in (0..).zip(rows) {
+                        for (run, length) in font::runs(*bits) {
+                            let colour = blend(colours.0, colours.1, row, font::HEIGHT);
+                            let at = (place + run * scale, row * scale);
+                            self.fill(Canvas::Glyphs, at, (length * scale, scale), colour);
+                        }
+                    }
+                }
+                let rect = Rect { x: place, y: 0, width: size.0, height: size.1 };
+                self.operations.push(Op::Copy { from: Canvas::Glyphs, rect, to: Canvas::Screen, x, y });
+            }
+            x += (font::WIDTH + 1) * scale;
+        }
+    }
+}
+
+/// Pixels that `text` takes in a row, without the gap behind it.
+fn text_width(text: &str, scale: u32) -> u32 {
+    let characters = text.chars().count() as u32;
+    (characters * (font::WIDTH + 1)).saturating_sub(1) * scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blending_keeps_its_ends() {
+        assert_eq!(blend(0x12_34_56, 0xfe_dc_ba, 0, 7), 0x12_34_56);
+        assert_eq!(blend(0x12_34_56, 0xfe_dc_ba, 7, 7), 0xfe_dc_ba);
+        assert_eq!(blend(0, 0xff_ff_ff, 1, 2), 0x80_80_80);
+        assert!((0..1024).all(|phase| wave(phase) < 256));
+    }
+
+    #[test]
+    fn chords_meet_the_circle() {
+        assert_eq!(half_chord(480, 1), 479);
+        assert_eq!(half_chord(480, 959), 21);
+        assert_eq!(half_chord(480, 961), 0);
+    }
+
+    /// The guest submits all of it; it should stay a matter of a few batches.
+    #[test]
+    fn the_list_stays_short() {
+        let count = operations().len();
+        assert!((2_000..20_000).contains(&count), "{count} operations");
+        assert_eq!(operations(), operations());
+    }
+}
