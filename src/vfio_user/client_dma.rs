@@ -1,0 +1,127 @@
+//! Guest memory without a file descriptor: DMA_READ and DMA_WRITE messages to the client.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use super::channel::Sender;
+use super::wire::{Builder, FLAG_ERROR, Header, command};
+
+/// How long an engine waits for the client; QEMU answers from its main loop.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Address and count in front of the data.
+const ACCESS_LEN: usize = 16;
+
+/// Why a DMA message brought nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DmaError {
+    /// The client is gone, or has stopped answering.
+    NoAnswer,
+    /// The client refused with this error number; QEMU says ENODEV while bus mastering is off.
+    Refused(u32),
+    /// Asked from the connection's own thread, which is the one that would have to receive the reply.
+    WrongThread,
+}
+
+type Reply = Result<Vec<u8>, DmaError>;
+
+#[derive(Default)]
+struct Pending {
+    closed: bool,
+    next: u16,
+    waiting: HashMap<u16, SyncSender<Reply>>,
+}
+
+/// The client as the owner of guest memory. Engines ask, the connection's thread routes the replies.
+pub struct ClientDma {
+    sender: Sender,
+    receiver: ThreadId,
+    max_data: usize,
+    pending: Mutex<Pending>,
+}
+
+impl ClientDma {
+    /// For a client that takes at most `max_data` bytes a message; called on the thread that receives its messages.
+    pub(super) fn new(sender: Sender, max_data: usize) -> Self {
+        ClientDma { sender, receiver: thread::current().id(), max_data: max_data.max(1), pending: Mutex::default() }
+    }
+
+    /// Fills `data` from guest address `iova` on.
+    pub fn read(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaError> {
+        let mut at = iova;
+        for piece in data.chunks_mut(self.max_data) {
+            let reply = self.ask(command::DMA_READ, at, piece.len(), &[])?;
+            let bytes = reply.get(ACCESS_LEN..).filter(|bytes| bytes.len() == piece.len());
+            piece.copy_from_slice(bytes.ok_or(DmaError::NoAnswer)?);
+            at = at.wrapping_add(piece.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Writes `data` to guest address `iova` on.
+    pub fn write(&self, iova: u64, data: &[u8]) -> Result<(), DmaError> {
+        let mut at = iova;
+        for piece in data.chunks(self.max_data) {
+            self.ask(command::DMA_WRITE, at, piece.len(), piece)?;
+            at = at.wrapping_add(piece.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn ask(&self, command: u16, iova: u64, count: usize, data: &[u8]) -> Reply {
+        if thread::current().id() == self.receiver {
+            return Err(DmaError::WrongThread);
+        }
+        let (answer, reply) = sync_channel(1);
+        let id = self.enlist(answer)?;
+        let mut message = Builder::default();
+        message.clear().u64(iova).u64(count as u64).bytes(data);
+        let header = Header { id, command, size: 0, flags: 0, error: 0 };
+        let sent: io::Result<()> = self.sender.send(message.finish(header), None);
+        let reply = match sent {
+            Ok(()) => reply.recv_timeout(REPLY_TIMEOUT).unwrap_or(Err(DmaError::NoAnswer)),
+            Err(_) => Err(DmaError::NoAnswer),
+        };
+        self.lock().waiting.remove(&id);
+        reply
+    }
+
+    fn enlist(&self, answer: SyncSender<Reply>) -> Result<u16, DmaError> {
+        let mut pending = self.lock();
+        if pending.closed {
+            return Err(DmaError::NoAnswer);
+        }
+        let first = pending.next;
+        let id = (0..=u16::MAX).map(|n| first.wrapping_add(n)).find(|id| !pending.waiting.contains_key(id));
+        let id = id.ok_or(DmaError::NoAnswer)?;
+        pending.next = id.wrapping_add(1);
+        pending.waiting.insert(id, answer);
+        Ok(id)
+    }
+
+    /// Hands a reply to whoever asked; one that nobody waits for (too late, or made up) is dropped.
+    pub(super) fn answered(&self, header: &Header, body: &[u8]) {
+        let Some(answer) = self.lock().waiting.remove(&header.id) else {
+            log::debug!("reply {} to no question", header.id);
+            return;
+        };
+        let reply = if header.flags & FLAG_ERROR != 0 { Err(DmaError::Refused(header.error)) } else { Ok(body.into()) };
+        // The engine may have given up in this moment.
+        let _ = answer.try_send(reply);
+    }
+
+    /// The client is gone: whoever waits learns it at once.
+    pub(super) fn close(&self) {
+        let mut pending = self.lock();
+        pending.closed = true;
+        pending.waiting.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,153 @@
+//! The sockets: one listener and one thread a function, a client at a time, until the server is stopped.
+
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
+use vmm_sys_util::poll::{EpollContext, EpollEvents};
+
+use super::channel::{Channel, Closed, Wake};
+use super::session::Session;
+use super::{Device, Vectors};
+use crate::dma::GuestMemory;
+
+/// One function of the card and what its client hands over.
+#[derive(Clone)]
+pub struct Function {
+    /// The function itself.
+    pub device: Arc<dyn Device>,
+    /// Guest memory, as the client maps it.
+    pub memory: Arc<GuestMemory>,
+    /// Interrupts, as the client arms them.
+    pub vectors: Arc<Vectors>,
+}
+
+/// How a function's thread behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Longest time that the thread polls for the next access before it sleeps; zero sleeps at once.
+    pub spin: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { spin: Duration::from_micros(50) }
+    }
+}
+
+/// A function's socket with its thread; dropping it stops the thread and removes the socket.
+pub struct Server {
+    path: PathBuf,
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Stop {
+    flag: AtomicBool,
+    event: EventFd,
+}
+
+impl Server {
+    /// Binds `path` and serves `function` there. A socket that a dead server left behind is replaced.
+    ///
+    /// `AddrInUse` where another server listens on the path.
+    pub fn start(path: &Path, function: Function, settings: Settings) -> io::Result<Server> {
+        let listener = bind(path)?;
+        listener.set_nonblocking(true)?;
+        let stop = Arc::new(Stop { flag: AtomicBool::new(false), event: EventFd::new(EFD_NONBLOCK)? });
+        let epoll = EpollContext::new()?;
+        epoll.add(&stop.event, Wake::Stop)?;
+        epoll.add(&listener, Wake::Listener)?;
+        let name = path.file_stem().map_or("function".into(), |name| name.to_string_lossy().into_owned());
+        let thread = {
+            let stop = stop.clone();
+            thread::Builder::new()
+                .name(name)
+                .spawn(move || serve(&listener, &epoll, &stop.flag, &function, settings))?
+        };
+        Ok(Server { path: path.to_path_buf(), stop, thread: Some(thread) })
+    }
+
+    /// The socket's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.flag.store(true, Ordering::Relaxed);
+        // Cannot overflow: this is the only write.
+        let _ = self.stop.event.write(1);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match UnixStream::connect(path) {
+            Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path)?;
+                UnixListener::bind(path)
+            }
+            _ => Err(error),
+        },
+        result => result,
+    }
+}
+
+fn serve(
+    listener: &UnixListener,
+    epoll: &EpollContext<Wake>,
+    stop: &AtomicBool,
+    function: &Function,
+    settings: Settings,
+) {
+    let refuse = || {
+        // One client a function: the second one sees its connection end at once instead of waiting for ever.
+        if listener.accept().is_ok() {
+            log::warn!("a second client was turned away");
+        }
+    };
+    let events = EpollEvents::new();
+    while !stop.load(Ordering::Relaxed) {
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if let Err(error) = epoll.wait(&events) {
+                    log::error!("cannot wait for clients: {error}");
+                    return;
+                }
+                continue;
+            }
+            Err(error) => {
+                // Out of descriptors, or a client that left at once: neither is a reason to spin.
+                log::warn!("cannot accept a client: {error}");
+                thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+        };
+        let channel = match Channel::new(stream, epoll, &refuse, settings.spin) {
+            Ok(channel) => channel,
+            Err(error) => {
+                log::warn!("cannot serve a client: {error}");
+                continue;
+            }
+        };
+        log::info!("client connected");
+        let closed = Session::new(channel, &*function.device, &function.memory, &function.vectors).run(stop);
+        match closed {
+            Closed::ByClient => log::info!("client disconnected"),
+            Closed::Stopped => log::info!("server stopped"),
+            Closed::Broken(error) => log::warn!("connection closed: {error}"),
+        }
+    }
+}

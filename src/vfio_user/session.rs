@@ -1,0 +1,248 @@
+//! One client's session: version first, then a loop that reads a message, carries it out and answers.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+use vfio_bindings::bindings::vfio::*;
+
+use super::channel::{Channel, Closed};
+use super::client_dma::ClientDma;
+use super::wire::*;
+use super::{CONFIG_REGION, Device, Errno, Vectors};
+use crate::dma::GuestMemory;
+
+/// Version 0.0 is the only one that QEMU 11.1 speaks.
+const VERSION: (u16, u16) = (0, 0);
+
+#[derive(Serialize, Deserialize)]
+struct VersionData {
+    #[serde(default)]
+    capabilities: Capabilities,
+}
+
+/// What the two sides tell each other; absent fields have the protocol's defaults.
+#[derive(Serialize, Deserialize)]
+#[serde(default)]
+struct Capabilities {
+    max_msg_fds: u32,
+    max_data_xfer_size: u64,
+    max_dma_maps: u64,
+    pgsizes: u64,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Capabilities {
+            max_msg_fds: MAX_FDS as u32,
+            max_data_xfer_size: MAX_DATA as u64,
+            max_dma_maps: MAX_DMA_MAPS as u64,
+            pgsizes: 4096,
+        }
+    }
+}
+
+/// A function with a client.
+pub struct Session<'s> {
+    channel: Channel<'s>,
+    device: &'s dyn Device,
+    memory: &'s GuestMemory,
+    vectors: &'s Vectors,
+    client: Option<Arc<ClientDma>>,
+    out: Builder,
+}
+
+impl<'s> Session<'s> {
+    /// Starts a session on a fresh connection.
+    pub fn new(channel: Channel<'s>, device: &'s dyn Device, memory: &'s GuestMemory, vectors: &'s Vectors) -> Self {
+        Session { channel, device, memory, vectors, client: None, out: Builder::default() }
+    }
+
+    /// Serves the client until it leaves, breaks the protocol beyond repair, or `stop` is set.
+    pub fn run(&mut self, stop: &AtomicBool) -> Closed {
+        let mut body = Vec::new();
+        let mut files = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            files.clear();
+            if let Err(closed) = self.serve_one(&mut body, &mut files) {
+                return closed;
+            }
+        }
+        Closed::Stopped
+    }
+
+    fn serve_one(&mut self, body: &mut Vec<u8>, files: &mut Vec<File>) -> Result<(), Closed> {
+        let header = self.channel.receive_header(files)?;
+        let Some(len) = header.body_len() else {
+            // Where the next message starts is anybody's guess: say so, and end the connection.
+            self.reply(&header, Err(Errno::EMSGSIZE))?;
+            return Err(Closed::Broken(std::io::Error::from_raw_os_error(libc::EMSGSIZE)));
+        };
+        body.resize(len, 0);
+        self.channel.receive_body(body)?;
+        if header.is_reply() {
+            if let Some(client) = &self.client {
+                client.answered(&header, body);
+            }
+            return Ok(());
+        }
+        self.out.clear();
+        let result = self.execute(&header, body, std::mem::take(files));
+        self.reply(&header, result)
+    }
+
+    fn reply(&mut self, header: &Header, result: Result<Option<RawFd>, Errno>) -> Result<(), Closed> {
+        if let Err(errno) = result {
+            log::debug!("command {} failed with errno {}", header.command, errno.0);
+        }
+        if header.no_reply() {
+            return Ok(());
+        }
+        let mut answer = Header { flags: TYPE_REPLY, error: 0, ..*header };
+        let fd = match result {
+            Ok(fd) => fd,
+            Err(errno) => {
+                self.out.clear();
+                answer.flags |= FLAG_ERROR;
+                answer.error = errno.0.unsigned_abs();
+                None
+            }
+        };
+        self.channel.sender().send(self.out.finish(answer), fd).map_err(Closed::Broken)
+    }
+
+    /// Carries out one command. The answer's fields go to `out`; a descriptor to send along is returned.
+    fn execute(&mut self, header: &Header, body: &[u8], files: Vec<File>) -> Result<Option<RawFd>, Errno> {
+        let fields = Fields(body);
+        if self.client.is_none() && header.command != command::VERSION {
+            return Err(Errno::EINVAL);
+        }
+        match header.command {
+            command::VERSION => self.version(fields)?,
+            command::DMA_MAP => self.dma_map(fields, files)?,
+            command::DMA_UNMAP => self.dma_unmap(fields)?,
+            command::DEVICE_GET_INFO => self.device_info(fields)?,
+            command::DEVICE_GET_REGION_INFO => return self.region_info(fields),
+            command::DEVICE_GET_IRQ_INFO => self.irq_info(fields)?,
+            command::DEVICE_SET_IRQS => self.vectors.set(fields, files)?,
+            command::REGION_READ => self.region_read(fields)?,
+            command::REGION_WRITE => self.region_write(fields)?,
+            command::DEVICE_RESET => self.device.reset(),
+            _ => return Err(Errno::ENOTSUP),
+        }
+        Ok(None)
+    }
+
+    fn version(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
+        let (major, _minor) = (fields.u16()?, fields.u16()?);
+        if self.client.is_some() || major != VERSION.0 {
+            return Err(Errno::EINVAL);
+        }
+        let text = fields.rest();
+        let text = text.strip_suffix(b"\0").unwrap_or(text);
+        let theirs = match text {
+            [] => Capabilities::default(),
+            text => serde_json::from_slice::<VersionData>(text).map_err(|_| Errno::EINVAL)?.capabilities,
+        };
+        let max_data = usize::try_from(theirs.max_data_xfer_size).unwrap_or(usize::MAX).clamp(1, MAX_DATA);
+        let client = Arc::new(ClientDma::new(self.channel.sender(), max_data));
+        self.memory.connect(client.clone());
+        self.client = Some(client);
+
+        let ours = VersionData { capabilities: Capabilities::default() };
+        let json = serde_json::to_vec(&ours).map_err(|_| Errno::ENOMEM)?;
+        self.out.u16(VERSION.0).u16(VERSION.1).bytes(&json).bytes(b"\0");
+        Ok(())
+    }
+
+    fn dma_map(&mut self, mut fields: Fields<'_>, files: Vec<File>) -> Result<(), Errno> {
+        let (_argsz, flags) = (fields.u32()?, fields.u32()?);
+        let (offset, iova, size) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        let mut files = files.into_iter();
+        let file = files.next();
+        if files.next().is_some() {
+            return Err(Errno::EINVAL);
+        }
+        self.memory.map(iova, size, flags, offset, file)
+    }
+
+    fn dma_unmap(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
+        let (argsz, flags) = (fields.u32()?, fields.u32()?);
+        let (iova, size) = (fields.u64()?, fields.u64()?);
+        match flags {
+            0 => self.memory.unmap(Some((iova, size)))?,
+            VFIO_DMA_UNMAP_FLAG_ALL => self.memory.unmap(None)?,
+            _ => return Err(Errno::ENOTSUP),
+        }
+        self.out.u32(argsz).u32(flags).u64(iova).u64(size);
+        Ok(())
+    }
+
+    fn device_info(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
+        let _argsz = fields.u32()?;
+        let flags = VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET;
+        self.out.u32(16).u32(flags).u32(REGIONS).u32(IRQ_INDEXES as u32);
+        Ok(())
+    }
+
+    fn region_info(&mut self, mut fields: Fields<'_>) -> Result<Option<RawFd>, Errno> {
+        let (argsz, _flags, index) = (fields.u32()?, fields.u32()?, fields.u32()?);
+        if index >= REGIONS {
+            return Err(Errno::EINVAL);
+        }
+        let region = self.device.regions().get(index as usize);
+        let complete = put_region_info(&mut self.out, index, region, argsz);
+        let backing = region.and_then(|region| region.backing.as_ref()).filter(|_| complete);
+        Ok(backing.map(|backing| backing.file.as_raw_fd()))
+    }
+
+    fn irq_info(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
+        let (_argsz, _flags, index) = (fields.u32()?, fields.u32()?, fields.u32()?);
+        let count = *self.device.vectors().get(index as usize).ok_or(Errno::EINVAL)?;
+        // Without NORESIZE: QEMU then arms vectors one by one instead of taking all down each time.
+        let flags = if count == 0 { 0 } else { VFIO_IRQ_INFO_EVENTFD };
+        self.out.u32(16).u32(flags).u32(index).u32(count);
+        Ok(())
+    }
+
+    /// Offset, region and length of an access that the device can be asked for.
+    fn access(&self, fields: &mut Fields<'_>) -> Result<(u64, u32, usize), Errno> {
+        let (offset, region, count) = (fields.u64()?, fields.u32()?, fields.u32()? as usize);
+        let size = self.device.regions().get(region as usize).map_or(0, |region| region.size);
+        let end = offset.checked_add(count as u64).ok_or(Errno::EINVAL)?;
+        let width_ok = matches!(count, 1 | 2 | 4 | 8) || region == CONFIG_REGION && (1..=MAX_DATA).contains(&count);
+        if end > size || !width_ok {
+            return Err(Errno::EINVAL);
+        }
+        Ok((offset, region, count))
+    }
+
+    fn region_read(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
+        let (offset, region, count) = self.access(&mut fields)?;
+        let data = self.out.u64(offset).u32(region).u32(count as u32).space(count);
+        self.device.read(region, offset, data);
+        Ok(())
+    }
+
+    fn region_write(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
+        let (offset, region, count) = self.access(&mut fields)?;
+        let data = fields.rest().get(..count).ok_or(Errno::EINVAL)?;
+        self.device.write(region, offset, data);
+        self.out.u64(offset).u32(region).u32(count as u32);
+        Ok(())
+    }
+}
+
+impl Drop for Session<'_> {
+    /// Whatever the client left behind goes: its memory, its eventfds, questions to it.
+    fn drop(&mut self) {
+        if let Some(client) = &self.client {
+            client.close();
+        }
+        self.vectors.clear();
+        self.memory.clear();
+        self.device.disconnected();
+    }
+}

@@ -1,0 +1,202 @@
+//! The server against peers: a raw one that can misbehave, and the `vfio_user` crate's client as an independent one.
+
+mod fuzz;
+mod independent_client;
+mod protocol;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use vmm_sys_util::sock_ctrl_msg::ScmSocket;
+use vmm_sys_util::tempdir::TempDir;
+use vmm_sys_util::tempfile::TempFile;
+
+use super::wire::*;
+use super::*;
+use crate::dma::GuestMemory;
+
+/// Trapped BAR 0 of 4 KiB, BAR 2 with a sparse file, 4 KiB of configuration space; every byte is memory.
+struct Scratch {
+    regions: Vec<Region>,
+    bytes: Mutex<Vec<Vec<u8>>>,
+    resets: AtomicUsize,
+    disconnects: AtomicUsize,
+}
+
+const BAR2_AREA: std::ops::Range<u64> = 0x1000..0x3000;
+
+impl Scratch {
+    fn new() -> Arc<Scratch> {
+        let file = TempFile::new().unwrap().into_file();
+        file.set_len(0x4000).unwrap();
+        let mut regions: Vec<Region> = (0..8).map(|_| Region::default()).collect();
+        regions[0].size = 0x1000;
+        regions[2] = Region { size: 0x4000, backing: Some(Backing { file, areas: vec![BAR2_AREA] }) };
+        regions[CONFIG_REGION as usize].size = 0x1000;
+        let bytes = regions.iter().map(|region| vec![0; region.size as usize]).collect();
+        let (resets, disconnects) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Scratch { regions, bytes: Mutex::new(bytes), resets, disconnects })
+    }
+}
+
+impl Device for Scratch {
+    fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    fn vectors(&self) -> [u32; IRQ_INDEXES] {
+        [0, 1, 0]
+    }
+
+    fn read(&self, region: u32, offset: u64, data: &mut [u8]) {
+        let from = offset as usize;
+        data.copy_from_slice(&self.bytes.lock().unwrap()[region as usize][from..from + data.len()]);
+    }
+
+    fn write(&self, region: u32, offset: u64, data: &[u8]) {
+        let from = offset as usize;
+        self.bytes.lock().unwrap()[region as usize][from..from + data.len()].copy_from_slice(data);
+    }
+
+    fn reset(&self) {
+        self.resets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn disconnected(&self) {
+        self.disconnects.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A served [`Scratch`] and the folder of its socket.
+struct Bench {
+    device: Arc<Scratch>,
+    memory: Arc<GuestMemory>,
+    vectors: Arc<Vectors>,
+    path: PathBuf,
+    server: Option<Server>,
+    _dir: TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let dir = TempDir::new().unwrap();
+        let path = dir.as_path().join("pf.sock");
+        let device = Scratch::new();
+        let memory = Arc::new(GuestMemory::default());
+        let vectors = Arc::new(Vectors::new(device.vectors()));
+        let function = Function { device: device.clone(), memory: memory.clone(), vectors: vectors.clone() };
+        let server = Some(Server::start(&path, function, Settings::default()).unwrap());
+        Bench { device, memory, vectors, path, server, _dir: dir }
+    }
+
+    fn connect(&self) -> Raw {
+        let stream = UnixStream::connect(&self.path).unwrap();
+        // A server that hangs fails the test instead of hanging it.
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
+        Raw { stream, next: 7 }
+    }
+
+    /// A client that has the version behind it.
+    fn client(&self) -> Raw {
+        let mut raw = self.connect();
+        let reply = raw.ask(command::VERSION, b"\0\0\0\0{}\0");
+        assert_eq!(reply.header.error, 0);
+        raw
+    }
+}
+
+/// A client that sends whatever the test wants.
+struct Raw {
+    stream: UnixStream,
+    next: u16,
+}
+
+struct Reply {
+    header: Header,
+    body: Vec<u8>,
+    file: Option<File>,
+}
+
+impl Reply {
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.body[at..at + 4].try_into().unwrap())
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.body[at..at + 8].try_into().unwrap())
+    }
+}
+
+impl Raw {
+    fn header(&mut self, command: u16, body: &[u8], flags: u32) -> Header {
+        self.next += 1;
+        Header { id: self.next, command, size: (HEADER_LEN + body.len()) as u32, flags, error: 0 }
+    }
+
+    fn send(&mut self, header: Header, body: &[u8], fds: &[RawFd]) {
+        let message = [&header.encode()[..], body].concat();
+        assert_eq!(self.stream.send_with_fds(&[&message[..]], fds).unwrap(), message.len());
+    }
+
+    fn receive(&mut self) -> Reply {
+        let mut bytes = [0; HEADER_LEN];
+        let (n, file) = self.stream.recv_with_fd(&mut bytes).unwrap();
+        assert_eq!(n, HEADER_LEN, "connection closed");
+        let header = Header::decode(&bytes);
+        let mut body = vec![0; header.body_len().unwrap()];
+        self.stream.read_exact(&mut body).unwrap();
+        Reply { header, body, file }
+    }
+
+    fn ask_with(&mut self, command: u16, body: &[u8], fds: &[RawFd]) -> Reply {
+        let header = self.header(command, body, 0);
+        self.send(header, body, fds);
+        let reply = self.receive();
+        assert_eq!((reply.header.id, reply.header.command), (header.id, command));
+        assert!(reply.header.is_reply());
+        assert_eq!(reply.header.flags & FLAG_ERROR != 0, reply.header.error != 0);
+        reply
+    }
+
+    fn ask(&mut self, command: u16, body: &[u8]) -> Reply {
+        self.ask_with(command, body, &[])
+    }
+
+    fn closed(&mut self) -> bool {
+        matches!(self.stream.read(&mut [0; 1]), Ok(0)) || self.stream.write(&[0]).is_err()
+    }
+}
+
+fn dwords(fields: &[u32]) -> Vec<u8> {
+    fields.iter().flat_map(|field| field.to_le_bytes()).collect()
+}
+
+fn access(offset: u64, region: u32, count: u32, data: &[u8]) -> Vec<u8> {
+    [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes(), data].concat()
+}
+
+fn dma_map(flags: u32, offset: u64, iova: u64, size: u64) -> Vec<u8> {
+    let fields = [offset, iova, size].into_iter().flat_map(u64::to_le_bytes);
+    dwords(&[32, flags]).into_iter().chain(fields).collect()
+}
+
+fn dma_unmap(flags: u32, iova: u64, size: u64) -> Vec<u8> {
+    dwords(&[24, flags]).into_iter().chain([iova, size].into_iter().flat_map(u64::to_le_bytes)).collect()
+}
+
+fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..500 {
+        if condition() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never happened: {what}");
+}

@@ -1,0 +1,307 @@
+//! Each command, and each way to get it wrong, from a raw peer.
+
+use std::thread;
+use std::time::Instant;
+
+use vfio_bindings::bindings::vfio::*;
+use vmm_sys_util::eventfd::EventFd;
+
+use super::*;
+
+const EINVAL: u32 = libc::EINVAL as u32;
+
+#[test]
+fn the_version_comes_first_and_once() {
+    let bench = Bench::new();
+    let mut raw = bench.connect();
+    assert_eq!(raw.ask(command::DEVICE_GET_INFO, &dwords(&[16, 0, 0, 0])).header.error, EINVAL);
+    assert_eq!(raw.ask(command::VERSION, b"\x01\0\0\0{}\0").header.error, EINVAL, "major 1");
+    assert_eq!(raw.ask(command::VERSION, b"\0\0\0\0{]\0").header.error, EINVAL, "no JSON");
+    assert_eq!(raw.ask(command::VERSION, b"\0\0\0").header.error, EINVAL, "short");
+    let reply = raw.ask(command::VERSION, b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":8,\"new\":[1]}}\0");
+    assert_eq!(reply.header.error, 0);
+    assert_eq!(reply.body[..4], [0; 4], "QEMU accepts minor 0 only");
+    assert_eq!(reply.body.last(), Some(&0));
+    let json: serde_json::Value = serde_json::from_slice(&reply.body[4..reply.body.len() - 1]).unwrap();
+    let capabilities = &json["capabilities"];
+    assert_eq!(capabilities["max_msg_fds"], 16);
+    assert_eq!(capabilities["max_data_xfer_size"], 1 << 20);
+    assert_eq!(capabilities["pgsizes"], 4096);
+    assert!(capabilities.get("write_multiple").is_none());
+    assert_eq!(raw.ask(command::VERSION, b"\0\0\0\0{}\0").header.error, EINVAL, "twice");
+    let mut bare = {
+        drop(raw);
+        bench.client_after_disconnect(1)
+    };
+    assert_eq!(bare.ask(command::VERSION, b"\0\0\0\0").header.error, 0, "without capabilities");
+}
+
+impl Bench {
+    /// A fresh connection once the server has noticed that `n` clients have gone.
+    fn client_after_disconnect(&self, n: usize) -> Raw {
+        eventually("the client's end is noticed", || self.device.disconnects.load(Ordering::Relaxed) == n);
+        self.connect()
+    }
+}
+
+#[test]
+fn the_device_is_described() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    let info = raw.ask(command::DEVICE_GET_INFO, &dwords(&[16, 0, 0, 0]));
+    assert_eq!([4, 8, 12].map(|at| info.u32(at)), [VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET, 9, 3]);
+
+    let region = |raw: &mut Raw, argsz, index| {
+        raw.ask(command::DEVICE_GET_REGION_INFO, &dwords(&[argsz, 0, index, 0, 0, 0, 0, 0]))
+    };
+    let rw = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
+    let bar0 = region(&mut raw, 32, 0);
+    assert_eq!((bar0.u32(0), bar0.u32(4), bar0.u64(16)), (32, rw, 0x1000));
+    assert!(bar0.file.is_none());
+
+    let short = region(&mut raw, 32, 2);
+    assert_eq!((short.body.len(), short.u32(0)), (32, 64), "told how much room it takes");
+    assert!(short.file.is_none(), "the file goes with the whole answer");
+    let bar2 = region(&mut raw, 64, 2);
+    assert_eq!(bar2.u32(4), rw | VFIO_REGION_INFO_FLAG_MMAP | VFIO_REGION_INFO_FLAG_CAPS);
+    assert_eq!((bar2.u32(12), bar2.u64(16)), (32, 0x4000));
+    assert_eq!((bar2.body[32], bar2.body[34], bar2.u32(36)), (1, 1, 0), "one sparse-mmap capability");
+    assert_eq!((bar2.u32(40), bar2.u64(48), bar2.u64(56)), (1, BAR2_AREA.start, 0x2000));
+    assert_eq!(bar2.file.unwrap().metadata().unwrap().len(), 0x4000);
+
+    let vga = region(&mut raw, 32, 8);
+    assert_eq!((vga.header.error, vga.u32(4), vga.u64(16)), (0, 0, 0), "absent, not an error");
+    assert_eq!(region(&mut raw, 32, 9).header.error, EINVAL);
+
+    let irq = |raw: &mut Raw, index| raw.ask(command::DEVICE_GET_IRQ_INFO, &dwords(&[16, 0, index, 0]));
+    let msi = irq(&mut raw, VFIO_PCI_MSI_IRQ_INDEX);
+    assert_eq!((msi.u32(4), msi.u32(12)), (VFIO_IRQ_INFO_EVENTFD, 1));
+    assert_eq!(irq(&mut raw, VFIO_PCI_INTX_IRQ_INDEX).u32(12), 0);
+    assert_eq!(irq(&mut raw, VFIO_PCI_ERR_IRQ_INDEX).header.error, EINVAL);
+}
+
+#[test]
+fn accesses_reach_the_device() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    let pattern = [1, 2, 3, 4, 5, 6, 7, 8];
+    for count in [1usize, 2, 4, 8] {
+        let at = count as u64 * 16;
+        let write = raw.ask(command::REGION_WRITE, &access(at, 0, count as u32, &pattern[..count]));
+        assert_eq!((write.header.error, write.body.len()), (0, 16));
+        let read = raw.ask(command::REGION_READ, &access(at, 0, count as u32, &[]));
+        assert_eq!(read.u32(12), count as u32);
+        assert_eq!(read.body[16..], pattern[..count]);
+    }
+    let config = raw.ask(command::REGION_READ, &access(0, CONFIG_REGION, 4096, &[]));
+    assert_eq!(config.body.len(), 16 + 4096, "QEMU reads configuration space at once");
+}
+
+#[test]
+fn accesses_outside_of_regions_are_refused() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    let bad = [(0xffc, 0, 8), (u64::MAX, 0, 4), (0, 1, 4), (0, 9, 4), (0, u32::MAX, 4), (0, 0, 3), (0, 0, 0)];
+    let bad = bad.into_iter().chain([(0, 0, 4096), (0, CONFIG_REGION, 4097), (0, CONFIG_REGION, u32::MAX)]);
+    for (offset, region, count) in bad {
+        let read = raw.ask(command::REGION_READ, &access(offset, region, count, &[]));
+        assert_eq!((read.header.error, read.body.len()), (EINVAL, 0), "{offset:x} {region} {count}");
+        let write = raw.ask(command::REGION_WRITE, &access(offset, region, count, &[0; 8]));
+        assert_eq!(write.header.error, EINVAL, "{offset:x} {region} {count}");
+    }
+    assert_eq!(raw.ask(command::REGION_WRITE, &access(0, 0, 8, &[0; 4])).header.error, EINVAL, "less data than said");
+    assert_eq!(raw.ask(command::REGION_READ, &[0; 15]).header.error, EINVAL);
+    assert_eq!(raw.ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0, "the stream is in step");
+}
+
+#[test]
+fn posted_writes_get_no_answer() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    for body in [access(0, 0, 4, &[9; 4]), access(0, 77, 4, &[9; 4])] {
+        let header = raw.header(command::REGION_WRITE, &body, FLAG_NO_REPLY);
+        raw.send(header, &body, &[]);
+    }
+    let read = raw.ask(command::REGION_READ, &access(0, 0, 4, &[]));
+    assert_eq!(read.body[16..], [9; 4]);
+}
+
+#[test]
+fn unknown_commands_are_answered_and_their_bodies_skipped() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    for unknown in [0, 6, 14, 15, 16, 17, 18, 999, u16::MAX] {
+        assert_eq!(raw.ask(unknown, &[0xaa; 333]).header.error, libc::ENOTSUP as u32);
+    }
+    for mine in [command::DMA_READ, command::DMA_WRITE] {
+        assert_eq!(raw.ask(mine, &[0; 16]).header.error, libc::ENOTSUP as u32, "only the server asks that");
+    }
+    assert_eq!(raw.ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
+}
+
+#[test]
+fn impossible_sizes_end_the_connection_with_an_answer() {
+    for size in [0, 15, MAX_MESSAGE as u32 + 1, u32::MAX] {
+        let bench = Bench::new();
+        let mut raw = bench.client();
+        let header = Header { id: 3, command: command::REGION_WRITE, size, flags: 0, error: 0 };
+        raw.send(header, &[], &[]);
+        assert_eq!(raw.receive().header.error, libc::EMSGSIZE as u32);
+        assert!(raw.closed());
+        drop(raw);
+        let mut next = bench.client_after_disconnect(1);
+        assert_eq!(next.ask(command::VERSION, b"\0\0\0\0").header.error, 0, "the server lives on");
+    }
+}
+
+#[test]
+fn a_message_may_come_in_pieces() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    let body = access(8, 0, 4, &[5, 6, 7, 8]);
+    let header = raw.header(command::REGION_WRITE, &body, 0);
+    for byte in [&header.encode()[..], &body].concat() {
+        raw.stream.write_all(&[byte]).unwrap();
+        thread::sleep(Duration::from_micros(300));
+    }
+    assert_eq!(raw.receive().header.error, 0);
+    assert_eq!(bench.device.bytes.lock().unwrap()[0][8..12], [5, 6, 7, 8]);
+}
+
+#[test]
+fn interrupts_arrive_through_eventfds() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
+    let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+    let body = dwords(&[20, flags, VFIO_PCI_MSI_IRQ_INDEX, 0, 1]);
+    assert_eq!(raw.ask_with(command::DEVICE_SET_IRQS, &body, &[fd.as_raw_fd()]).header.error, 0);
+    bench.vectors.raise_msi(0);
+    assert_eq!(fd.read().unwrap(), 1);
+    drop(raw);
+    eventually("disconnect", || bench.device.disconnects.load(Ordering::Relaxed) == 1);
+    bench.vectors.raise_msi(0);
+    assert!(fd.read().is_err(), "a client that left hears nothing");
+}
+
+#[test]
+fn guest_memory_comes_and_goes() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    let file = TempFile::new().unwrap().into_file();
+    file.set_len(0x4000).unwrap();
+    let map = dma_map(3, 0x1000, 0x10_0000, 0x2000);
+    assert_eq!(raw.ask_with(command::DMA_MAP, &map, &[file.as_raw_fd()]).header.error, 0);
+    assert_eq!(raw.ask(command::DMA_MAP, &map).header.error, libc::EEXIST as u32);
+    assert_eq!(raw.ask(command::DMA_MAP, &dma_map(3, 0, 0x20_0000, 0x1000)).header.error, 0, "without descriptor");
+    let view = bench.memory.view();
+    assert_eq!(view.slice(0x10_1000, 0x4000).unwrap().len(), 0x1000);
+    assert!(view.slice(0x20_0000, 1).is_none());
+    drop(view);
+    let unmap = dma_unmap(0, 0x10_0000, 0x2000);
+    let reply = raw.ask(command::DMA_UNMAP, &unmap);
+    assert_eq!((reply.header.error, &reply.body), (0, &unmap));
+    assert_eq!(raw.ask(command::DMA_UNMAP, &unmap).header.error, libc::ENOENT as u32);
+    assert_eq!(raw.ask(command::DMA_UNMAP, &dma_unmap(VFIO_DMA_UNMAP_FLAG_ALL, 0, 0)).header.error, 0);
+    assert_eq!(bench.memory.sections(), 0);
+}
+
+/// Guest memory without descriptor: an engine's thread asks, the client answers, large accesses in pieces.
+#[test]
+fn remote_guest_memory_is_fetched_by_message() {
+    let bench = Bench::new();
+    let mut raw = bench.connect();
+    raw.ask(command::VERSION, b"\0\0\0\0{\"capabilities\":{\"max_data_xfer_size\":4096}}\0");
+    raw.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x10000));
+    let engine = {
+        let view = bench.memory.view();
+        thread::spawn(move || {
+            let mut data = vec![0; 6000];
+            view.write_remote(0x2000, &[0x5a; 100])?;
+            view.read_remote(0x1000, &mut data).map(|()| data)
+        })
+    };
+    let write = raw.receive();
+    assert_eq!((write.header.command, write.u64(0), write.u64(8)), (command::DMA_WRITE, 0x2000, 100));
+    assert_eq!(write.body[16..], [0x5a; 100]);
+    raw.send(Header { size: 16, flags: TYPE_REPLY, ..write.header }, &[], &[]);
+    for (at, count) in [(0x1000, 4096), (0x2000, 1904)] {
+        let read = raw.receive();
+        assert_eq!((read.header.command, read.u64(0), read.u64(8)), (command::DMA_READ, at, count));
+        let body = [&read.body[..], &vec![(at >> 12) as u8; count as usize]].concat();
+        raw.send(Header { size: 16 + body.len() as u32, flags: TYPE_REPLY, ..read.header }, &body, &[]);
+    }
+    let data = engine.join().unwrap().unwrap();
+    assert_eq!((data[0], data[4095], data[4096], data[5999]), (1, 1, 2, 2));
+}
+
+#[test]
+fn a_client_that_refuses_or_lies_or_leaves_is_a_fault_for_the_engine() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    raw.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000));
+    let ask = |bench: &Bench| {
+        let view = bench.memory.view();
+        thread::spawn(move || view.read_remote(0x1000, &mut [0; 8]))
+    };
+    let engine = ask(&bench);
+    let read = raw.receive();
+    raw.send(Header { size: 16, flags: TYPE_REPLY | FLAG_ERROR, error: 19, ..read.header }, &[], &[]);
+    assert!(engine.join().unwrap().is_err(), "refused");
+
+    let engine = ask(&bench);
+    let read = raw.receive();
+    raw.send(Header { id: read.header.id ^ 0x55, size: 16, flags: TYPE_REPLY, ..read.header }, &[], &[]);
+    raw.send(Header { size: 16, flags: TYPE_REPLY, ..read.header }, &[], &[]);
+    assert!(engine.join().unwrap().is_err(), "a reply without the data");
+
+    let engine = ask(&bench);
+    raw.receive();
+    let start = Instant::now();
+    drop(raw);
+    assert!(engine.join().unwrap().is_err(), "gone");
+    assert!(start.elapsed() < Duration::from_millis(900), "learns at once that nobody will answer");
+}
+
+#[test]
+fn reset_disconnect_and_the_next_client() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    assert_eq!(raw.ask(command::DEVICE_RESET, &[]).header.error, 0);
+    assert_eq!(bench.device.resets.load(Ordering::Relaxed), 1);
+    raw.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000));
+    assert!(bench.connect().closed(), "one client a function");
+    assert_eq!(raw.ask(command::DEVICE_RESET, &[]).header.error, 0, "the first one does not notice");
+    drop(raw);
+    bench.client_after_disconnect(1);
+    assert_eq!(bench.memory.sections(), 0, "its memory went with it");
+}
+
+#[test]
+fn sockets_are_taken_left_behind_and_cleaned_up() {
+    let mut bench = Bench::new();
+    let function =
+        Function { device: bench.device.clone(), memory: bench.memory.clone(), vectors: bench.vectors.clone() };
+    let busy = Server::start(&bench.path, function.clone(), Settings::default());
+    assert_eq!(busy.err().unwrap().kind(), std::io::ErrorKind::AddrInUse);
+    let mut raw = bench.connect();
+    bench.server = None;
+    assert!(raw.closed(), "stopping ends the connection");
+    assert!(!bench.path.exists());
+    drop(std::os::unix::net::UnixListener::bind(&bench.path).unwrap());
+    assert!(bench.path.exists(), "as a killed server leaves it");
+    let server = Server::start(&bench.path, function, Settings::default()).unwrap();
+    assert_eq!(server.path(), bench.path);
+}
+
+#[test]
+fn too_many_descriptors_end_the_connection_only() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    let header = raw.header(command::DEVICE_RESET, &[], 0);
+    let fd = raw.stream.as_raw_fd();
+    raw.send(header, &[], &[fd; MAX_FDS + 1]);
+    assert!(raw.closed());
+    drop(raw);
+    bench.client_after_disconnect(1);
+}

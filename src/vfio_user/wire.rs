@@ -1,0 +1,280 @@
+//! The messages of the vfio-user protocol 0.0 as bytes: header, commands, flags, limits and the fields of each body.
+//!
+//! Source: QEMU docs/interop/vfio-user.rst. What a body shares with the kernel's VFIO interface (region, interrupt and
+//! device flags, the sparse-mmap capability) comes from `vfio-bindings`. All fields are little-endian.
+
+use vfio_bindings::bindings::vfio::*;
+
+use super::{Errno, Region};
+
+/// Bytes of a message header.
+pub const HEADER_LEN: usize = 16;
+/// Bytes of data that one access message may carry, both ways (capability `max_data_xfer_size`).
+pub const MAX_DATA: usize = 1 << 20;
+/// Longest message that is read: the largest access, its header and its fields.
+pub const MAX_MESSAGE: usize = HEADER_LEN + 64 + MAX_DATA;
+/// File descriptors in one message (capability `max_msg_fds`; QEMU sends no more).
+pub const MAX_FDS: usize = 16;
+/// Guest memory sections of one client (capability `max_dma_maps`; QEMU's own limit).
+pub const MAX_DMA_MAPS: usize = 65535;
+
+/// Command numbers.
+pub mod command {
+    /// Version and capabilities; the first message of a connection.
+    pub const VERSION: u16 = 1;
+    /// A section of guest memory appears.
+    pub const DMA_MAP: u16 = 2;
+    /// Guest memory goes away.
+    pub const DMA_UNMAP: u16 = 3;
+    /// Kind of device, numbers of regions and interrupt indexes.
+    pub const DEVICE_GET_INFO: u16 = 4;
+    /// Size, flags and file of one region.
+    pub const DEVICE_GET_REGION_INFO: u16 = 5;
+    /// Vectors of one interrupt index.
+    pub const DEVICE_GET_IRQ_INFO: u16 = 7;
+    /// Arms, disarms or fires vectors.
+    pub const DEVICE_SET_IRQS: u16 = 8;
+    /// Reads from a region.
+    pub const REGION_READ: u16 = 9;
+    /// Writes to a region.
+    pub const REGION_WRITE: u16 = 10;
+    /// Server to client: reads guest memory that has no file descriptor.
+    pub const DMA_READ: u16 = 11;
+    /// Server to client: writes guest memory that has no file descriptor.
+    pub const DMA_WRITE: u16 = 12;
+    /// Resets the function.
+    pub const DEVICE_RESET: u16 = 13;
+}
+
+/// Header flags: bits 3:0 tell commands from replies.
+pub const FLAG_TYPE: u32 = 0xf;
+/// Type of a reply.
+pub const TYPE_REPLY: u32 = 1;
+/// The sender of the command wants no reply, not even for an error.
+pub const FLAG_NO_REPLY: u32 = 1 << 4;
+/// The reply reports the error in the header's last field.
+pub const FLAG_ERROR: u32 = 1 << 5;
+
+/// DMA_MAP flag: the device may read the section.
+pub const DMA_READABLE: u32 = 1 << 0;
+/// DMA_MAP flag: the device may write the section.
+pub const DMA_WRITABLE: u32 = 1 << 1;
+/// DMA_MAP flags that later editions of the protocol define: a hint how to reach the file.
+pub const DMA_HINTS: u32 = 1 << 2 | 1 << 3;
+
+/// Interrupt indexes of a PCI device that are served: INTx, MSI, MSI-X (`VFIO_PCI_*_IRQ_INDEX`).
+pub const IRQ_INDEXES: usize = 3;
+/// Regions of a PCI device: six BARs, ROM, configuration space, VGA (`VFIO_PCI_*_REGION_INDEX`).
+pub const REGIONS: u32 = VFIO_PCI_NUM_REGIONS;
+
+/// A message header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Chosen by whoever sends the command, repeated in its reply.
+    pub id: u16,
+    /// One of [`command`].
+    pub command: u16,
+    /// Bytes of the whole message, header included.
+    pub size: u32,
+    /// Type, NO_REPLY, ERROR.
+    pub flags: u32,
+    /// `errno` of a reply with [`FLAG_ERROR`].
+    pub error: u32,
+}
+
+impl Header {
+    /// Reads a header.
+    pub fn decode(bytes: &[u8; HEADER_LEN]) -> Header {
+        let dword = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        Header {
+            id: u16::from_le_bytes([bytes[0], bytes[1]]),
+            command: u16::from_le_bytes([bytes[2], bytes[3]]),
+            size: dword(4),
+            flags: dword(8),
+            error: dword(12),
+        }
+    }
+
+    /// Writes the header.
+    pub fn encode(&self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[0..2].copy_from_slice(&self.id.to_le_bytes());
+        bytes[2..4].copy_from_slice(&self.command.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.size.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.error.to_le_bytes());
+        bytes
+    }
+
+    /// True for a reply to a command of ours.
+    pub fn is_reply(&self) -> bool {
+        self.flags & FLAG_TYPE == TYPE_REPLY
+    }
+
+    /// True where the sender waits for no answer.
+    pub fn no_reply(&self) -> bool {
+        self.flags & FLAG_NO_REPLY != 0
+    }
+
+    /// Bytes after the header, or `None` for a size that no message can have.
+    pub fn body_len(&self) -> Option<usize> {
+        let size = usize::try_from(self.size).ok()?;
+        size.checked_sub(HEADER_LEN).filter(|_| size <= MAX_MESSAGE)
+    }
+}
+
+/// The fields of a message body, read in order; a body that ends early is EINVAL.
+pub struct Fields<'b>(pub &'b [u8]);
+
+impl<'b> Fields<'b> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Errno> {
+        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(Errno::EINVAL)?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    /// The next 16 bits.
+    pub fn u16(&mut self) -> Result<u16, Errno> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    /// The next 32 bits.
+    pub fn u32(&mut self) -> Result<u32, Errno> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    /// The next 64 bits.
+    pub fn u64(&mut self) -> Result<u64, Errno> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    /// What follows the fields read so far.
+    pub fn rest(self) -> &'b [u8] {
+        self.0
+    }
+}
+
+/// A message under construction: room for the header, then the fields.
+#[derive(Default)]
+pub struct Builder(Vec<u8>);
+
+impl Builder {
+    /// Starts a new message in the same storage.
+    pub fn clear(&mut self) -> &mut Self {
+        self.0.clear();
+        self.0.resize(HEADER_LEN, 0);
+        self
+    }
+
+    /// Appends 16 bits.
+    pub fn u16(&mut self, value: u16) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// Appends 32 bits.
+    pub fn u32(&mut self, value: u32) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// Appends 64 bits.
+    pub fn u64(&mut self, value: u64) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// Appends bytes.
+    pub fn bytes(&mut self, data: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(data);
+        self
+    }
+
+    /// Appends `len` zero bytes and lends them out, to be filled in place.
+    pub fn space(&mut self, len: usize) -> &mut [u8] {
+        let from = self.0.len();
+        self.0.resize(from + len, 0);
+        &mut self.0[from..]
+    }
+
+    /// Puts the header in front and gives the whole message.
+    pub fn finish(&mut self, mut header: Header) -> &[u8] {
+        // Bodies are bounded by MAX_MESSAGE, far below 4 GiB.
+        header.size = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        self.0[..HEADER_LEN].copy_from_slice(&header.encode());
+        &self.0
+    }
+}
+
+const REGION_INFO_LEN: u32 = size_of::<vfio_region_info>() as u32;
+const SPARSE_HEADER_LEN: u32 = size_of::<vfio_region_info_cap_sparse_mmap>() as u32;
+const SPARSE_AREA_LEN: u32 = size_of::<vfio_region_sparse_mmap_area>() as u32;
+
+/// Appends the answer to DEVICE_GET_REGION_INFO for a client that has room for `argsz` bytes. Returns whether it all
+/// went in (and the file belongs to the message); otherwise the client learns the size and asks again.
+pub fn put_region_info(out: &mut Builder, index: u32, region: Option<&Region>, argsz: u32) -> bool {
+    let size = region.map_or(0, |region| region.size);
+    let backing = region.and_then(|region| region.backing.as_ref());
+    let areas = backing.map_or(&[][..], |backing| &backing.areas[..]);
+    let caps_len = match areas.len() as u32 {
+        0 => 0,
+        count => SPARSE_HEADER_LEN + count * SPARSE_AREA_LEN,
+    };
+    let complete = argsz >= REGION_INFO_LEN + caps_len;
+    let with_caps = complete && caps_len != 0;
+
+    let mut flags = 0;
+    if size != 0 {
+        flags |= VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
+    }
+    if backing.is_some() {
+        flags |= VFIO_REGION_INFO_FLAG_MMAP;
+    }
+    if with_caps {
+        flags |= VFIO_REGION_INFO_FLAG_CAPS;
+    }
+    out.u32(REGION_INFO_LEN + caps_len).u32(flags).u32(index);
+    out.u32(if with_caps { REGION_INFO_LEN } else { 0 });
+    out.u64(size).u64(0);
+    if with_caps {
+        out.u16(VFIO_REGION_INFO_CAP_SPARSE_MMAP as u16).u16(1).u32(0);
+        out.u32(areas.len() as u32).u32(0);
+        for area in areas {
+            out.u64(area.start).u64(area.end - area.start);
+        }
+    }
+    complete
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// vfio-user header: little-endian fields at 0, 2, 4, 8, 12.
+    #[test]
+    fn headers_survive_the_round_trip() {
+        let header = Header { id: 0x1234, command: command::REGION_READ, size: 32, flags: FLAG_NO_REPLY, error: 22 };
+        let bytes = header.encode();
+        assert_eq!(bytes[..4], [0x34, 0x12, 9, 0]);
+        assert_eq!(bytes[8], 0x10);
+        assert_eq!(Header::decode(&bytes), header);
+        assert!(!header.is_reply() && header.no_reply());
+        assert_eq!(header.body_len(), Some(16));
+    }
+
+    /// A header cannot claim less than itself, nor more than the largest access.
+    #[test]
+    fn impossible_sizes_have_no_body() {
+        let header = |size| Header { id: 0, command: 0, size, flags: 0, error: 0 };
+        assert_eq!(header(15).body_len(), None);
+        assert_eq!(header(16).body_len(), Some(0));
+        assert_eq!(header(MAX_MESSAGE as u32).body_len(), Some(MAX_MESSAGE - HEADER_LEN));
+        assert_eq!(header(MAX_MESSAGE as u32 + 1).body_len(), None);
+        assert_eq!(header(u32::MAX).body_len(), None);
+    }
+
+    #[test]
+    fn fields_end_with_the_body() {
+        let mut fields = Fields(&[1, 0, 0, 0, 9]);
+        assert_eq!(fields.u32(), Ok(1));
+        assert_eq!(fields.u16(), Err(Errno::EINVAL));
+        assert_eq!(fields.rest(), [9]);
+    }
+}
