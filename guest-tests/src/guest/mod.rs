@@ -10,6 +10,7 @@ pub mod mi_math;
 mod picture;
 pub mod report;
 mod uapi;
+pub mod vm;
 mod work;
 pub mod xe;
 

@@ -6,7 +6,8 @@ use anyhow::Result;
 
 use super::batch::{Batch, PostSync};
 use super::blt::{Area, Depth, Surface, Tiling};
-use super::xe::{Buffer, Device, Engine, Place};
+use super::vm::{Buffer, Place};
+use super::xe::{Device, Engine};
 use crate::testcard::{self, Canvas, Op, Rect};
 
 /// Dwords of commands in one submission: about 60 KiB with the flush and the end.
@@ -47,19 +48,19 @@ pub fn draw(device: &Device, engine: Engine, timeout: Duration) -> Result<(Vec<u
     let mut batch = Batch::at(code.address());
     let (mut batches, mut filling) = (1, true);
     for operation in &operations {
+        // What the fills wrote must have landed before it is copied, and be copied before it is filled again.
+        let fills = matches!(operation, Op::Fill { .. });
+        if std::mem::replace(&mut filling, fills) != fills {
+            batch.flush_dw(marker.address(), PostSync::Immediate(0));
+        }
         match *operation {
             Op::Fill { on, rect, colour } => {
-                filling = true;
-                batch.fast_color(&surface(on), Depth::Bits32, area(rect), [colour, 0, 0, 0]);
+                batch.fast_color(&surface(on), Depth::Bits32, area(rect), [colour, 0, 0, 0])
             }
             Op::Copy { from, rect, to, x, y } => {
-                // What the fills wrote must have landed before it is copied.
-                if std::mem::take(&mut filling) {
-                    batch.flush_dw(marker.address(), PostSync::Immediate(0));
-                }
-                batch.fast_copy(&surface(from), area(rect), &surface(to), x, y, Depth::Bits32);
+                batch.fast_copy(&surface(from), area(rect), &surface(to), x, y, Depth::Bits32)
             }
-        }
+        };
         if batch.dwords().len() > BATCH_DWORDS {
             run(&mut batch)?;
             batches += 1;

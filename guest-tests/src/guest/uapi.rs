@@ -1,7 +1,6 @@
 //! The xe and DRM ioctl structures that the guest's program uses, laid out as `xe_drm.h` and `drm.h` lay them out.
 //!
 //! Only plain integers, every padding byte a named field, so that zeroing a structure initialises all of it.
-#![allow(missing_docs, reason = "the fields are the uAPI's own, documented in include/uapi/drm/xe_drm.h")]
 
 use std::mem::size_of;
 

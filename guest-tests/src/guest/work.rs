@@ -106,3 +106,24 @@ fn record(report: &mut Report, outcome: Outcome) {
     println!("{}", outcome.line());
     report.results.push(outcome);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::ExitCode;
+
+    use super::*;
+
+    /// A guest without a card must fail, and say so in the file that the host reads.
+    #[test]
+    fn a_card_that_cannot_be_opened_is_reported() {
+        let path = std::env::temp_dir().join(format!("arctic-no-card-{}.json", std::process::id()));
+        let file = path.to_str().unwrap();
+        let args = ["work", "--device", "/dev/null", "--out", file];
+        assert_eq!(crate::guest::main(args.map(String::from).to_vec()), ExitCode::FAILURE);
+        let report: Report = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(!report.ok && report.card.is_none() && !report.kernel.is_empty());
+        assert_eq!((report.results.len(), report.results[0].what.as_str()), (1, "setup"));
+        assert!(report.results[0].detail.contains("DRM_IOCTL_VERSION"), "{}", report.results[0].detail);
+    }
+}

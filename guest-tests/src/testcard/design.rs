@@ -211,6 +211,8 @@ impl Painter {
 
     /// Dark peaks with snow, in front of the aurora.
     fn mountains(&mut self) {
+        /// Rows in which the snow runs out.
+        const TEETH: u32 = 28;
         for (index, (column, height, half)) in PEAKS.into_iter().enumerate() {
             let rock = if index % 2 == 0 { 0x12_26_3a } else { 0x18_30_48 };
             for row in (0..height).step_by(2) {
@@ -221,17 +223,21 @@ impl Painter {
                 let right = (column + reach + jag(1)).min(SCENE);
                 let y = SKY.1 - height + row;
                 self.scene((left, y), (right - left, 2), rock);
-                // The light comes from the left: bright snow there, a blue shade on the other side.
-                let snow = height * 2 / 5 + scatter(row / 4 + 13 * index as u32) % 10;
-                if row < snow {
-                    let (from, middle) = (left.max(column - reach.min(column)), column.min(right));
-                    if middle > from {
-                        self.scene((from, y), (middle - from, 2), blend(WHITE, ICE, row, height));
+                // The light comes from the left: bright snow there, a blue shade on the other side. Below the snow line
+                // it runs out in teeth, each narrower from row to row.
+                const TOOTH: u32 = 26;
+                let line = height * 2 / 5;
+                let width = TOOTH - TOOTH * row.saturating_sub(line).min(TEETH) / TEETH;
+                let mut x = left;
+                while width > 0 && x < right {
+                    let lit = x + TOOTH / 2 <= column;
+                    let end = (x + if width == TOOTH { TOOTH } else { width }).min(right);
+                    let colour =
+                        if lit { blend(WHITE, ICE, row, height) } else { blend(0x8f_b8_d4, 0x4a_74_98, row, height) };
+                    if row < line + TEETH {
+                        self.scene((x, y), (end - x, 2), colour);
                     }
-                    let shade = (reach * 2 / 3).min(right - middle);
-                    if shade > 0 {
-                        self.scene((middle, y), (shade, 2), blend(0x8f_b8_d4, 0x4a_74_98, row, height));
-                    }
+                    x += TOOTH;
                 }
             }
         }
@@ -305,15 +311,17 @@ impl Painter {
 
     /// The name and what the card shows.
     fn texts(&mut self) {
+        // Between the corner circles and the big one.
+        const LABEL: u32 = 520;
         let plate = SCENE_AT.1 + PLATE.0;
         self.text("ARCTIC", WIDTH / 2, plate + 33, 12, (WHITE, 0x58_b8_e8), BLACK);
         let sea = SCENE_AT.1 + SEA.0;
         self.label("FLEX 170", WIDTH / 2, sea + 50, 7, ICE);
         self.label("VIRTUAL GPU 8086:56C0", WIDTH / 2, sea + 122, 3, WHITE);
-        self.label("XY_FAST_COLOR_BLT", 3 * GRID + 210, HEIGHT - 90, 3, ICE);
-        self.label("XY_FAST_COPY_BLT", WIDTH - 3 * GRID - 210, HEIGHT - 90, 3, ICE);
-        self.label("1920 X 1080 XRGB8888", 3 * GRID + 210, 66, 3, ICE);
-        self.label("TILE4 TO LINEAR", WIDTH - 3 * GRID - 210, 66, 3, ICE);
+        self.label("XY_FAST_COLOR_BLT", LABEL, HEIGHT - 87, 3, ICE);
+        self.label("XY_FAST_COPY_BLT", WIDTH - LABEL, HEIGHT - 87, 3, ICE);
+        self.label("1920 X 1080 XRGB8888", LABEL, 66, 3, ICE);
+        self.label("TILE4 TO LINEAR", WIDTH - LABEL, 66, 3, ICE);
     }
 
     /// Text on a dark box of its own.

@@ -4,7 +4,8 @@ use anyhow::{Result, ensure};
 
 use super::{Bench, Noise, compare};
 use crate::guest::blt::{Area, Depth, Surface, Tiling, offset};
-use crate::guest::xe::{Buffer, Engine, Place, Vm};
+use crate::guest::vm::{Buffer, Place, Vm};
+use crate::guest::xe::Engine;
 
 /// A surface's shape in a table.
 #[derive(Clone, Copy)]
@@ -328,7 +329,7 @@ pub fn fills(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let mut noise = Noise(6);
     for fill in &FILLS {
         let (to, mut expected) = fill.to.buffer(&vm, &mut noise)?;
-        let colour = [0; 4].map(|_| noise.next() as u32);
+        let colour = [0; 4].map(|_| noise.quadword() as u32);
         let surface = fill.to.surface(&to);
         bench.run(&vm, &queue, Place::System, |batch| {
             batch.fast_color(&surface, fill.depth, fill.area, colour);
@@ -360,7 +361,7 @@ mod tests {
                 Tiling::Tile4 => (128, 32),
                 Tiling::Tile64 => unreachable!(),
             };
-            assert!(shape.pitch % width == 0 && shape.height % height == 0, "{name}: shape");
+            assert!(shape.pitch.is_multiple_of(width) && shape.height.is_multiple_of(height), "{name}: shape");
             assert!((x + area.width) as usize * depth.bytes() <= shape.pitch, "{name}: width");
             assert!((y + area.height) as usize <= shape.height, "{name}: height");
         };

@@ -7,7 +7,8 @@ use anyhow::{Result, ensure};
 
 use super::{Bench, program};
 use crate::guest::batch::reg;
-use crate::guest::xe::{Engine, Place};
+use crate::guest::vm::Place;
+use crate::guest::xe::Engine;
 
 /// RING_TIMESTAMP is 36 bits wide (contract E.7).
 const TIMESTAMP_MASK: u64 = (1 << 36) - 1;

@@ -6,7 +6,8 @@ use super::{Bench, Noise};
 use crate::guest::batch::{Batch, Compare, reg};
 use crate::guest::mi_math::Alu::{self, *};
 use crate::guest::mi_math::Operand::*;
-use crate::guest::xe::{Engine, Place};
+use crate::guest::vm::Place;
+use crate::guest::xe::Engine;
 
 /// What the CPU computes beside the ALU.
 type Reference = fn(u64, u64) -> u64;
@@ -37,8 +38,9 @@ pub fn alu(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let queue = vm.queue(engine)?;
     let memory = vm.buffer(Place::System, 64 << 10)?;
     let mut noise = Noise(3);
-    let same = noise.next();
-    let pairs = [(0, 0), (u64::MAX, 1), (1, u64::MAX), (same, same), (1 << 32, 1 << 31), (noise.next(), noise.next())];
+    let same = noise.quadword();
+    let pairs =
+        [(0, 0), (u64::MAX, 1), (1, u64::MAX), (same, same), (1 << 32, 1 << 31), (noise.quadword(), noise.quadword())];
     let mut cases = Vec::new();
     bench.run(&vm, &queue, Place::Vram, |batch| {
         for (a, b) in pairs {
@@ -103,7 +105,7 @@ pub fn nested(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let memory = vm.buffer(Place::Vram, 4096)?;
     let code = vm.buffer(Place::System, 64 << 10)?;
     let mut batch = Batch::at(code.address());
-    batch.atomic_increment(memory.address()).batch_buffer_end().noop();
+    batch.atomic_increment(memory.address()).batch_buffer_end();
     let main = batch.here();
     for _ in 0..CALLS {
         batch.call(code.address());

@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::batch::Batch;
-use super::xe::{Buffer, Device, Engine, Place, Queue, Vm};
+use super::vm::{Buffer, Place, Queue, Vm};
+use super::xe::{Device, Engine};
 
 /// A check of one engine: the detail of a success, or an error that says expected, found and where.
 pub type EngineCheck = fn(&Bench<'_>, Engine) -> Result<String>;
@@ -76,7 +77,7 @@ pub struct Noise(pub u64);
 
 impl Noise {
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn quadword(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -86,7 +87,7 @@ impl Noise {
 
     /// `len` bytes, a multiple of 8.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len / 8).flat_map(|_| self.next().to_le_bytes()).collect()
+        (0..len / 8).flat_map(|_| self.quadword().to_le_bytes()).collect()
     }
 }
 
@@ -118,8 +119,8 @@ mod tests {
     #[test]
     fn noise_is_repeatable() {
         let mut noise = Noise(0);
-        assert_eq!(noise.next(), 0xe220_a839_7b1d_cdaf);
-        assert_eq!(noise.next(), 0x6e78_9e6a_a1b9_65f4);
+        assert_eq!(noise.quadword(), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(noise.quadword(), 0x6e78_9e6a_a1b9_65f4);
         assert_eq!(Noise(0).bytes(8), 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());
     }
 }

@@ -4,7 +4,8 @@ use anyhow::{Result, ensure};
 
 use super::{Bench, Noise, compare};
 use crate::guest::batch::{MAX_QWORDS, PostSync, reg};
-use crate::guest::xe::{Engine, Place};
+use crate::guest::vm::Place;
+use crate::guest::xe::Engine;
 
 /// Dwords, quadwords and long stores of noise into both memories; bytes beside them must stay.
 pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {
@@ -32,14 +33,14 @@ pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {
             };
             // One dword a cache line, wandering through the line.
             for line in 0..64 {
-                put(64 * line + 4 * (line % 16), &[noise.next()], true);
+                put(64 * line + 4 * (line % 16), &[noise.quadword()], true);
             }
             for index in 0..32 {
-                put(0x2000 + 72 * index, &[noise.next()], false);
+                put(0x2000 + 72 * index, &[noise.quadword()], false);
             }
             // The longest store there is, across page boundaries.
             for start in [0x3f08, 0x8000, 0xcff8] {
-                let values: Vec<_> = (0..MAX_QWORDS).map(|_| noise.next()).collect();
+                let values: Vec<_> = (0..MAX_QWORDS).map(|_| noise.quadword()).collect();
                 put(start, &values, false);
             }
         })?;
@@ -54,8 +55,8 @@ pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let queue = vm.queue(engine)?;
     let memory = vm.buffer(Place::System, 4096)?;
     let mut noise = Noise(2);
-    let immediates: Vec<u64> = (0..8).map(|_| noise.next()).collect();
-    let seeds: Vec<u64> = (0..8).map(|_| noise.next()).collect();
+    let immediates: Vec<u64> = (0..8).map(|_| noise.quadword()).collect();
+    let seeds: Vec<u64> = (0..8).map(|_| noise.quadword()).collect();
     for (index, seed) in seeds.iter().enumerate() {
         memory.mapping().write_u64(8 * index, *seed);
     }
