@@ -61,7 +61,7 @@ pub enum Alu {
 }
 
 impl Alu {
-    /// Opcode [31:20], operand 1 [19:10], operand 2 [9:0].
+    /// Opcode in bits 31:20, operand 1 in 19:10, operand 2 in 9:0.
     pub fn dword(self) -> u32 {
         let (opcode, first, second) = match self {
             Alu::Load(to, from) => (0x080, to.code(), from.code()),
