@@ -15,9 +15,9 @@ pub struct Raster {
 }
 
 impl Raster {
-    /// True where the destination's old pixels do not matter.
-    pub fn plain(self) -> bool {
-        matches!(self.code, SRC_COPY | PAT_COPY) && self.channels == 0xf
+    /// True where the new pixels (a pattern, or a source) simply replace the old ones.
+    pub fn plain(self, pattern: bool) -> bool {
+        self.code == if pattern { PAT_COPY } else { SRC_COPY } && self.channels == 0xf
     }
 
     /// Combines `new` with what is in `old`, which starts at channel `phase`; `new` is a pattern (colour) or a source.

@@ -70,6 +70,10 @@ impl Rectangle {
         this
     }
 
+    fn plain(&self) -> bool {
+        self.raster.plain(matches!(self.source, Source::Colour { .. }))
+    }
+
     /// Works on for about `budget` bytes.
     pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let linear = |surface: &Surface| surface.tiling == Tiling::Linear && !surface.compressed;
@@ -77,7 +81,7 @@ impl Rectangle {
             Source::Surface { surface, .. } => linear(surface),
             Source::Colour { .. } => true,
         };
-        if source && linear(&self.destination) && self.raster.plain() && !self.right_to_left && !self.bottom_up {
+        if source && linear(&self.destination) && self.plain() && !self.right_to_left && !self.bottom_up {
             self.step_linear(gam, space, budget)
         } else {
             self.step_cells(gam, space, budget)
@@ -150,6 +154,7 @@ impl Rectangle {
         let (across, down) = area.cells(cell_extent);
         let total = across * down;
         let (mut new, mut old) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
+        let plain = self.plain();
         let mut spent = 0;
         while self.done < total {
             if spent >= budget && spent > 0 {
@@ -167,7 +172,7 @@ impl Rectangle {
                 Source::Colour { pixel, cpp } => paint(cell, &pixel[..*cpp], &mut new),
             }
             let bytes = (cell.width * cell.height) as usize;
-            if self.raster.plain() {
+            if plain {
                 write(&mut into, gam, &self.destination, cell, &new)?;
             } else {
                 read(&mut into, gam, &self.destination, cell, &mut old)?;

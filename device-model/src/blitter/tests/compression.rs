@@ -1,0 +1,144 @@
+//! Flat CCS, in the steps of the drivers and of IGT's xe_ccs.
+
+use super::*;
+
+/// xe: emit_copy_ccs; `size` bytes of main memory.
+fn copy_ccs(from: u64, from_indirect: bool, to: u64, to_indirect: bool, size: u32) -> [u32; 5] {
+    let blocks = (size / 256).div_ceil(256);
+    let mocs = 3 << 26;
+    [
+        2 << 29 | 0x48 << 22 | 3 | u32::from(!from_indirect) << 21 | u32::from(!to_indirect) << 20 | (blocks - 1) << 8,
+        low(from),
+        high(from) | mocs,
+        low(to),
+        high(to) | mocs,
+    ]
+}
+
+/// One side of a block copy of 512 by 256 pixels of 32 bits.
+#[derive(Clone, Copy)]
+struct Side {
+    address: u64,
+    tiling: u32,
+    compressed: bool,
+}
+
+const SIZE: u64 = 512 * 256 * 4;
+
+fn linear(address: u64) -> Side {
+    Side { address, tiling: 0, compressed: false }
+}
+
+/// IGT: fill_data, fill_data_ext.
+fn block_copy(from: Side, to: Side, full_resolve: bool) -> [u32; 22] {
+    let side = |side: Side, aux: bool| {
+        let pitch = if side.tiling == 0 { 2048 } else { 512 };
+        side.tiling << 30 | u32::from(side.compressed) << 29 | u32::from(aux) * 5 << 18 | (pitch - 1)
+    };
+    let mut dwords = [0; 22];
+    dwords[..12].copy_from_slice(&[
+        2 << 29 | 0x41 << 22 | 2 << 19 | u32::from(full_resolve) << 12 | 20,
+        side(to, to.compressed || full_resolve),
+        0,
+        point(512, 256),
+        low(to.address),
+        high(to.address),
+        0,
+        0,
+        side(from, from.compressed),
+        low(from.address),
+        high(from.address),
+        0,
+    ]);
+    let surface = 1 << 29 | 511 << 14 | 255;
+    (dwords[16], dwords[19]) = (surface, surface);
+    dwords
+}
+
+/// Where the cases have their surfaces: source and result in guest memory, the compressed one in local memory.
+const SOURCE: u64 = MAPPED;
+const RESULT: u64 = MAPPED + SIZE;
+const CONTROL: u64 = REMOTE;
+
+/// IGT xe_ccs@ctrl-surf-copy, @large-ctrl-surf-copy, for each tiling.
+#[test]
+fn compressed_copies_and_their_control() {
+    for tiling in 0..4 {
+        let mut bench = Bench::new();
+        let middle = Side { address: LARGE, tiling, compressed: true };
+        let pixels = bench.noise(SOURCE, SIZE, 9);
+        bench.run(&block_copy(linear(SOURCE), middle, false), 50_000);
+        bench.run(&block_copy(Side { compressed: false, ..middle }, linear(RESULT), false), usize::MAX);
+        assert!(bench.read(RESULT, SIZE) != pixels, "compressed memory read raw is not the pixels");
+        bench.run(&block_copy(middle, linear(RESULT), false), 50_000);
+        assert!(bench.read(RESULT, SIZE) == pixels);
+
+        // The control comes out with no zero in it; changed, it spoils the pixels; put back, it restores them.
+        bench.run(&copy_ccs(LARGE, true, CONTROL, false, SIZE as u32), 300);
+        let control = bench.read(CONTROL, SIZE / 256);
+        assert!(control.iter().all(|byte| *byte != 0));
+        let wrong: Vec<u8> = (0..SIZE as u32 / 1024).flat_map(u32::to_le_bytes).collect();
+        bench.write(CONTROL, &wrong);
+        bench.run(&copy_ccs(CONTROL, false, LARGE, true, SIZE as u32), 300);
+        bench.run(&block_copy(middle, linear(RESULT), false), usize::MAX);
+        assert!(bench.read(RESULT, SIZE) != pixels);
+        bench.write(CONTROL, &control);
+        bench.run(&copy_ccs(CONTROL, false, LARGE, true, SIZE as u32), 300);
+        bench.run(&block_copy(middle, linear(RESULT), false), usize::MAX);
+        assert!(bench.read(RESULT, SIZE) == pixels);
+    }
+}
+
+/// IGT xe_ccs@block-multicopy-inplace: a full resolve leaves plain pixels and control of zero.
+#[test]
+fn full_resolve() {
+    for tiling in 0..4 {
+        let mut bench = Bench::new();
+        let middle = Side { address: LARGE, tiling, compressed: true };
+        let pixels = bench.noise(SOURCE, SIZE, 11);
+        bench.run(&block_copy(linear(SOURCE), middle, false), usize::MAX);
+        let plain = Side { compressed: false, ..middle };
+        bench.run(&block_copy(middle, plain, true), 50_000);
+        bench.run(&block_copy(plain, linear(RESULT), false), usize::MAX);
+        assert!(bench.read(RESULT, SIZE) == pixels);
+        bench.run(&copy_ccs(LARGE, true, CONTROL, false, SIZE as u32), usize::MAX);
+        assert!(bench.read(CONTROL, SIZE / 256).iter().all(|byte| *byte == 0));
+    }
+}
+
+/// xe: xe_migrate_clear, xe_evict_ccs: control is cleared from NULL pages; raw bytes and control move together, the
+/// control belonging to the physical memory (scattered pages keep theirs).
+#[test]
+fn eviction_and_clear() {
+    let mut bench = Bench::new();
+    let pixels = bench.noise(SOURCE, SIZE, 13);
+    let scattered = Side { address: 0, tiling: 2, compressed: true };
+    bench.run(&block_copy(linear(SOURCE), scattered, false), usize::MAX);
+    // Out to guest memory, raw, and back to another place.
+    let raw = Side { compressed: false, tiling: 0, ..scattered };
+    bench.run(&block_copy(raw, linear(RESULT), false), usize::MAX);
+    bench.run(&copy_ccs(0, true, CONTROL, false, SIZE as u32), usize::MAX);
+    bench.run(&block_copy(linear(RESULT), linear(LARGE), false), usize::MAX);
+    bench.run(&copy_ccs(CONTROL, false, LARGE, true, SIZE as u32), usize::MAX);
+    bench.run(&block_copy(Side { address: LARGE, ..scattered }, linear(RESULT), false), usize::MAX);
+    assert!(bench.read(RESULT, SIZE) == pixels);
+    // Surface to surface; then cleared from the NULL pages: uncompressed.
+    bench.run(&copy_ccs(LARGE, true, LARGE + MIB, true, SIZE as u32), usize::MAX);
+    bench.run(&copy_ccs(LARGE + MIB, true, CONTROL, false, SIZE as u32), usize::MAX);
+    assert!(bench.read(CONTROL, SIZE / 256).iter().all(|byte| *byte != 0));
+    bench.run(&copy_ccs(NULL_PAGES, false, LARGE + MIB, true, SIZE as u32), usize::MAX);
+    bench.run(&copy_ccs(LARGE + MIB, true, CONTROL, false, SIZE as u32), usize::MAX);
+    assert!(bench.read(CONTROL, SIZE / 256).iter().all(|byte| *byte == 0));
+}
+
+/// Guest memory has no control: a compressed copy to it stores plain pixels, and its control reads as zero.
+#[test]
+fn guest_memory_is_never_compressed() {
+    let mut bench = Bench::new();
+    let pixels = bench.noise(LARGE, SIZE, 15);
+    bench.run(&block_copy(linear(LARGE), Side { compressed: true, ..linear(RESULT) }, false), usize::MAX);
+    assert!(bench.read(RESULT, SIZE) == pixels);
+    bench.write(CONTROL, &[0xff; 4096]);
+    bench.run(&copy_ccs(RESULT, true, CONTROL, false, SIZE as u32), usize::MAX);
+    assert!(bench.read(CONTROL, SIZE / 256).iter().all(|byte| *byte == 0));
+}

@@ -1,0 +1,116 @@
+//! Commands that no driver sends.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::blitter::{BlitError, COMMANDS};
+use crate::memory::{Access, FaultReason};
+
+fn copy(corners: [u32; 2], to: u64, from: u64) -> [u32; 10] {
+    [
+        2 << 29 | 0x42 << 22 | 8,
+        3 << 24 | 4096,
+        corners[0],
+        corners[1],
+        low(to),
+        high(to),
+        0,
+        4096,
+        low(from),
+        high(from),
+    ]
+}
+
+/// Rule 6 of the design: an empty or inverted rectangle is no work, and reaches no memory.
+#[test]
+fn empty_rectangles() {
+    let mut bench = Bench::new();
+    for (first, second) in [
+        (point(0, 0), point(0, 0)),
+        (point(5, 5), point(5, 9)),
+        (point(9, 0), point(3, 8)),
+        (point(32767, 32767), point(-32768, -32768)),
+    ] {
+        assert_eq!(bench.run(&copy([first, second], HOLE, HOLE), usize::MAX), 1);
+    }
+}
+
+/// Design, data flows: a fault names the address; with the page there, the blit goes on from where it was.
+#[test]
+fn faults_and_goes_on() {
+    let mut bench = Bench::new();
+    let data = bench.noise(0, MIB, 17);
+    let mut blit = Blit::decode(&copy([0, point(1024, 256)], 5 * MIB, 0)).unwrap();
+    let fault = bench.step(&mut blit, SPACE, usize::MAX).unwrap_err();
+    let wanted =
+        Fault { space: SPACE, address: HOLE, access: Access::Write, reason: FaultReason::NotPresent { level: 0 } };
+    assert_eq!(fault, wanted);
+    for page in 128..256 {
+        bench.entry(0x6000, 256 + page, 0x803 | (FRAMES[1] + page * 4096));
+    }
+    // What was done stays done: the source of it may be gone.
+    bench.write(0, &[0; 4096]);
+    assert_eq!(bench.step(&mut blit, SPACE, usize::MAX), Ok(Progress::Done));
+    assert!(bench.read(5 * MIB, MIB) == data);
+}
+
+/// Design rule 5: guest memory that the VMM does not map is a fault of the copy, on the side that it is on.
+#[test]
+fn unmapped_guest_memory() {
+    let mut bench = Bench::new();
+    bench.entry(0x5000, 0, 0x3 | 2 * MIB);
+    for (to, from, access) in [(2 * MIB, 0, Access::Write), (0, 2 * MIB, Access::Read)] {
+        let mut blit = Blit::decode(&copy([0, point(1024, 1)], to, from)).unwrap();
+        let fault = bench.step(&mut blit, SPACE, usize::MAX).unwrap_err();
+        assert_eq!((fault.address, fault.access, fault.reason), (2 * MIB, access, FaultReason::NotMapped));
+    }
+}
+
+/// Design rule 10: what is not modelled says so, what is reserved or too short is refused.
+#[test]
+fn refusals() {
+    assert_eq!(Blit::decode(&[]).unwrap_err(), BlitError::Unknown(0));
+    assert!(matches!(Blit::decode(&[2 << 29 | 0x42 << 22 | 8; 9]), Err(BlitError::Length { dwords: 9, .. })));
+    let mut block = [0u32; 22];
+    block[0] = 2 << 29 | 0x41 << 22 | 2 << 19 | 20;
+    assert!(Blit::decode(&block).is_ok());
+    for (dword, value) in [(0, block[0] | 1 << 9), (17, 1), (18, 1 << 21), (20, 1), (21, 1 << 21)] {
+        let mut other = block;
+        other[dword] = value;
+        assert!(matches!(Blit::decode(&other), Err(BlitError::Unmodelled { .. })), "dword {dword}");
+    }
+    for header in [block[0] | 4 << 19, block[0] | 3 << 12] {
+        let mut other = block;
+        other[0] = header;
+        assert!(matches!(Blit::decode(&other), Err(BlitError::Reserved { .. })), "{header:#x}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Rule 6 of the design: any dwords decode or are refused, and any blit runs, faults or ends without a panic.
+    #[test]
+    fn any_dwords(
+        command in 0..COMMANDS.len(),
+        length in 0usize..2,
+        mut dwords: [u32; 22],
+        small in proptest::collection::vec(0usize..22, 0..12),
+        swctrl: u32,
+    ) {
+        let command = &COMMANDS[command];
+        let length = command.lengths[length % command.lengths.len()];
+        // Numbers that make sense are tried too: high halves of addresses, coordinates.
+        small.iter().for_each(|index| dwords[*index] &= 0x3f_00ff);
+        dwords[0] = 2 << 29 | u32::from(command.opcode) << 22 | dwords[0] & 0x3f_ff00 | (length as u32 - 2);
+        let mut bench = Bench::new();
+        for space in [SPACE, Space::Ggtt, Space::Ppgtt(u64::MAX)] {
+            let Ok(mut blit) = Blit::decode_with(&dwords[..length], swctrl) else { return Ok(()) };
+            for _ in 0..20 {
+                if bench.step(&mut blit, space, 20_000) != Ok(Progress::More) {
+                    break;
+                }
+            }
+        }
+    }
+}
