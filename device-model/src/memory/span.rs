@@ -23,6 +23,10 @@ pub enum Span<'m> {
 
 /// Bytes of the bounce buffer for copies that cannot go from mapping to mapping.
 const BOUNCE: usize = 4096;
+/// Bytes of the block that a fill repeats: few writes, and the block stays in the nearest cache.
+const FILL_BLOCK: usize = 16 << 10;
+/// The same for fills no longer than this, for which a large block would cost more than the fill.
+const SHORT_FILL: usize = 256;
 
 impl<'m> Span<'m> {
     /// Bytes in the span.
@@ -84,6 +88,7 @@ impl<'m> Span<'m> {
                 Ok(())
             }
             (_, Span::Null(_)) => Ok(()),
+            (Span::Null(_), _) => to.part(0, len).fill(&[0; 16]),
             _ => {
                 let mut bounce = [0u8; BOUNCE];
                 let mut done = 0;
@@ -100,17 +105,35 @@ impl<'m> Span<'m> {
 
     /// Fills the span with a repeated pattern; its length should be a multiple of the pattern's.
     pub fn fill(&self, pattern: &[u8]) -> Result<(), DmaFault> {
-        if pattern.is_empty() || matches!(self, Span::Null(_)) {
-            return Ok(());
+        match self {
+            Span::Null(_) => Ok(()),
+            _ if pattern.is_empty() => Ok(()),
+            _ if self.len() <= SHORT_FILL => self.fill_by::<SHORT_FILL>(pattern),
+            _ => self.fill_by::<FILL_BLOCK>(pattern),
         }
-        let mut block = [0u8; BOUNCE];
-        let unit = BOUNCE / pattern.len() * pattern.len();
-        for piece in block[..unit].chunks_mut(pattern.len()) {
-            piece.copy_from_slice(pattern);
-        }
+    }
+
+    /// Fills with writes of up to `N` bytes, or of the pattern where that is longer.
+    fn fill_by<const N: usize>(&self, pattern: &[u8]) -> Result<(), DmaFault> {
+        let mut made = [0u8; N];
+        let block = if pattern.len() > N {
+            pattern
+        } else {
+            // As often as it fits, by doubling what is there.
+            let unit = N / pattern.len() * pattern.len();
+            let wanted = unit.min(self.len().next_multiple_of(pattern.len()));
+            made[..pattern.len()].copy_from_slice(pattern);
+            let mut ready = pattern.len();
+            while ready < wanted {
+                let more = ready.min(wanted - ready);
+                made.copy_within(..more, ready);
+                ready += more;
+            }
+            &made[..wanted]
+        };
         let mut done = 0;
         while done < self.len() {
-            let n = unit.min(self.len() - done);
+            let n = block.len().min(self.len() - done);
             self.part(done, n).write(&block[..n])?;
             done += n;
         }
