@@ -9,6 +9,7 @@ pub mod card;
 pub mod engine;
 pub mod gt;
 pub mod guc;
+pub mod heci;
 pub mod interrupts;
 pub mod memory;
 pub mod registers;

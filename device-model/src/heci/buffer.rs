@@ -1,0 +1,65 @@
+//! One direction of a HECI window: a circular buffer of dwords whose pointers both sides see.
+
+/// Slots of a buffer. Pointers are 8 bits and run freely, so the depth has to divide 256.
+pub const DEPTH: u8 = 128;
+
+/// A circular buffer of 32-bit slots (xe: mei, hw-me-regs.h: H_CBD, H_CBWP, H_CBRP).
+pub struct CircularBuffer {
+    slots: [u32; DEPTH as usize],
+    write: u8,
+    read: u8,
+}
+
+impl Default for CircularBuffer {
+    fn default() -> Self {
+        CircularBuffer { slots: [0; DEPTH as usize], write: 0, read: 0 }
+    }
+}
+
+impl CircularBuffer {
+    fn slot(pointer: u8) -> usize {
+        usize::from(pointer % DEPTH)
+    }
+
+    /// Slots that hold data.
+    pub fn filled(&self) -> u8 {
+        self.write.wrapping_sub(self.read)
+    }
+
+    /// Slots that are free.
+    pub fn free(&self) -> u8 {
+        DEPTH - self.filled()
+    }
+
+    /// Adds a dword; `false` if the buffer is full.
+    pub fn push(&mut self, value: u32) -> bool {
+        let fits = self.free() > 0;
+        if fits {
+            self.slots[Self::slot(self.write)] = value;
+            self.write = self.write.wrapping_add(1);
+        }
+        fits
+    }
+
+    /// Takes the oldest dword.
+    pub fn pop(&mut self) -> Option<u32> {
+        let value = self.first()?;
+        self.read = self.read.wrapping_add(1);
+        Some(value)
+    }
+
+    /// The oldest dword.
+    pub fn first(&self) -> Option<u32> {
+        (self.filled() > 0).then(|| self.slots[Self::slot(self.read)])
+    }
+
+    /// Forgets everything and puts both pointers to 0.
+    pub fn clear(&mut self) {
+        (self.write, self.read) = (0, 0);
+    }
+
+    /// Depth and pointers as they stand in bits 31:8 of a control and status register.
+    pub fn status(&self) -> u32 {
+        u32::from(DEPTH) << 24 | u32::from(self.write) << 16 | u32::from(self.read) << 8
+    }
+}

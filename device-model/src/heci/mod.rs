@@ -1,0 +1,239 @@
+//! HECI: the windows through which the host talks to the graphics system controller (GSC), and the firmware behind.
+//!
+//! The Linux driver is `mei_gsc`: it resets the link, waits for the firmware to be ready, and exchanges host bus
+//! messages through two circular buffers (contract G.9).
+
+mod buffer;
+mod hbm;
+
+use buffer::{CircularBuffer, DEPTH};
+use hbm::{COMMANDS, HOST_START, LONGEST_REPLY, REQUEST_BYTES, Reply};
+
+/// Bytes of a window: GSC at GTTMMADR + 0x373000, GSCFI at + 0x374000 (xe: regs/xe_gsc_regs.h).
+pub const WINDOW_BYTES: u32 = 0x1000;
+
+/// H_CB_WW: host buffer, write window.
+const H_CB_WW: u32 = 0x00;
+/// H_CSR: the host's control and status.
+const H_CSR: u32 = 0x04;
+/// ME_CB_RW: firmware buffer, read window.
+const ME_CB_RW: u32 = 0x08;
+/// ME_CSR_HA: the firmware's control and status, as the host may see it.
+const ME_CSR_HA: u32 = 0x0c;
+/// Where the host lends the firmware memory: base, upper base, limit.
+const EXT_OP_MEM: [u32; 3] = [0x100, 0x104, 0x108];
+
+/// Firmware status registers 1 to 6, by offset. 1: working normally, initialised, no D0i3 (bit 31 would offer it);
+/// 2: flash access not overridden by jumper (contract B.5b), D3 not blocked.
+const FIRMWARE_STATUS: [(u32, u32); 6] =
+    [(0xc40, 0x0245), (0xc48, 1 << 3), (0xc60, 0), (0xc64, 0), (0xc68, 0), (0xc6c, 0)];
+
+const INTERRUPT_ENABLE: u32 = 1 << 0;
+const INTERRUPT_STATUS: u32 = 1 << 1;
+const INTERRUPT_GENERATE: u32 = 1 << 2;
+const READY: u32 = 1 << 3;
+const RESET: u32 = 1 << 4;
+const D0I3_INTERRUPT_ENABLE: u32 = 1 << 5;
+/// Bits of H_CSR that keep what the host writes, outside of a reset.
+const KEPT: u32 = INTERRUPT_ENABLE | READY | RESET | D0I3_INTERRUPT_ENABLE;
+
+/// Message header, last packet of its message.
+const COMPLETE: u32 = 1 << 31;
+/// Message header: extended header, DMA ring, internal; none of them is offered to the host.
+const UNOFFERED: u32 = 1 << 28 | 1 << 29 | 1 << 30;
+/// Slots that a reply with its header takes at most.
+const REPLY_SLOTS: u8 = 1 + LONGEST_REPLY.div_ceil(4) as u8;
+
+/// What a register access sets in motion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// The window's interrupt is to be sent now (GT interrupt bank 0 bit 31, identity bit 15 for GSC, 14 for GSCFI).
+    pub interrupt: bool,
+}
+
+/// What hosts have sent that the firmware could make nothing of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Breaches of protocol, each answered by a reset of the link.
+    pub malformed: u64,
+    /// Bus messages whose command is not known, ignored.
+    pub unknown: u64,
+    /// Messages to clients that are not there, ignored.
+    pub clientless: u64,
+    /// Dwords written into a full buffer or to a link that is down, lost.
+    pub lost: u64,
+}
+
+/// One HECI window with the firmware behind it.
+#[derive(Default)]
+pub struct Heci {
+    host: CircularBuffer,
+    firmware: CircularBuffer,
+    /// Bits [`KEPT`] and INTERRUPT_STATUS of H_CSR.
+    control: u32,
+    /// The firmware is ready (ME_RDY): from a reset by the host until a breach of protocol.
+    ready: bool,
+    /// HOST_START has been answered.
+    started: bool,
+    ext_op_mem: [u32; EXT_OP_MEM.len()],
+    refused: Refused,
+}
+
+impl Heci {
+    /// A window out of reset: the firmware runs, the link waits for the host to reset it.
+    pub fn new() -> Self {
+        Heci { ready: true, ..Self::default() }
+    }
+
+    /// Whether the interrupt is asserted: status set and enabled.
+    pub fn pending_interrupt(&self) -> bool {
+        self.control & INTERRUPT_STATUS != 0 && self.control & INTERRUPT_ENABLE != 0
+    }
+
+    /// What could not be dealt with since power-on.
+    pub fn refused(&self) -> Refused {
+        self.refused
+    }
+
+    /// Reads the dword at `offset` of the window; reading ME_CB_RW takes a dword out of the firmware's buffer.
+    pub fn read(&mut self, offset: u32) -> u32 {
+        match offset {
+            H_CSR => self.host.status() | self.control,
+            ME_CB_RW => self.firmware.pop().unwrap_or(0),
+            ME_CSR_HA => self.firmware.status() | if self.ready { READY } else { 0 },
+            _ => {
+                let lent = EXT_OP_MEM.iter().position(|at| *at == offset).map(|n| self.ext_op_mem[n]);
+                let status = FIRMWARE_STATUS.iter().find(|(at, _)| *at == offset).map(|(_, value)| *value);
+                lent.or(status).unwrap_or(0)
+            }
+        }
+    }
+
+    /// Writes the dword at `offset` of the window; what it sets in motion is done when this returns.
+    pub fn write(&mut self, offset: u32, value: u32) -> Effect {
+        match offset {
+            H_CB_WW => {
+                let accepted = self.link_up() && self.host.push(value);
+                self.refused.lost += u64::from(!accepted);
+                Effect { interrupt: false }
+            }
+            H_CSR => self.write_control(value),
+            _ => {
+                if let Some(n) = EXT_OP_MEM.iter().position(|at| *at == offset) {
+                    self.ext_op_mem[n] = value;
+                }
+                Effect { interrupt: false }
+            }
+        }
+    }
+
+    fn link_up(&self) -> bool {
+        self.ready && self.control & (READY | RESET) == READY
+    }
+
+    fn write_control(&mut self, value: u32) -> Effect {
+        let asserted = self.pending_interrupt();
+        let was_in_reset = self.control & RESET != 0;
+        let status = self.control & INTERRUPT_STATUS & !value;
+        self.control = status | value & KEPT;
+        let mut raised = false;
+        if self.control & RESET != 0 {
+            self.control &= !READY;
+            // Setting the bit again while it is set starts nothing.
+            if !was_in_reset {
+                self.reset_by_host();
+                raised = true;
+            }
+        } else if value & INTERRUPT_GENERATE != 0 && self.link_up() {
+            raised = self.serve();
+        }
+        if raised {
+            self.control |= INTERRUPT_STATUS;
+        }
+        Effect { interrupt: self.pending_interrupt() && (raised || !asserted) }
+    }
+
+    fn reset_by_host(&mut self) {
+        self.host.clear();
+        self.firmware.clear();
+        self.started = false;
+        self.ready = true;
+    }
+
+    /// The firmware gives the link up; the host has to reset it.
+    fn breach(&mut self) {
+        self.refused.malformed += 1;
+        self.host.clear();
+        self.firmware.clear();
+        self.ready = false;
+    }
+
+    /// Takes the complete messages out of the host's buffer, as far as there is room for replies; tells whether
+    /// there was anything to do.
+    fn serve(&mut self) -> bool {
+        let mut served = false;
+        while let Some(header) = self.host.first() {
+            let length = (header >> 16 & 0x1ff) as usize;
+            let slots = 1 + length.div_ceil(4);
+            if slots > usize::from(DEPTH) {
+                self.breach();
+                return true;
+            }
+            if usize::from(self.host.filled()) < slots || self.firmware.free() < REPLY_SLOTS {
+                break;
+            }
+            self.host.pop();
+            // Only the head of a bus message matters; the rest is taken out of the buffer with it.
+            let mut head = [0; REQUEST_BYTES];
+            for n in 0..slots - 1 {
+                let dword = self.host.pop().unwrap_or(0).to_le_bytes();
+                if let Some(bytes) = head.get_mut(4 * n..4 * n + 4) {
+                    bytes.copy_from_slice(&dword);
+                }
+            }
+            served = true;
+            if !self.message(header, length, &head) {
+                self.breach();
+                return true;
+            }
+        }
+        served
+    }
+
+    /// Deals with one message of `length` bytes; `false` for a breach of protocol.
+    fn message(&mut self, header: u32, length: usize, head: &[u8; REQUEST_BYTES]) -> bool {
+        // Addresses 0 of firmware and host: the bus itself.
+        if header & 0xffff != 0 {
+            self.refused.clientless += 1;
+            return true;
+        }
+        if header & (COMPLETE | UNOFFERED) != COMPLETE || length == 0 || !(self.started || head[0] == HOST_START) {
+            return false;
+        }
+        let Some(command) = COMMANDS.iter().find(|command| command.code == head[0]) else {
+            self.refused.unknown += 1;
+            return true;
+        };
+        if length < command.bytes {
+            return false;
+        }
+        self.started = true;
+        if let Some(reply) = (command.reply)(head) {
+            self.send(&reply);
+        }
+        true
+    }
+
+    /// Puts a bus message into the firmware's buffer; [`Self::serve`] has seen to the room.
+    fn send(&mut self, reply: &Reply) {
+        self.firmware.push(COMPLETE | (reply.bytes().len() as u32) << 16);
+        for chunk in reply.bytes().chunks(4) {
+            let mut dword = [0; 4];
+            dword[..chunk.len()].copy_from_slice(chunk);
+            self.firmware.push(u32::from_le_bytes(dword));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

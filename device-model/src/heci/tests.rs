@@ -1,0 +1,251 @@
+//! The link as `mei_gsc` sets it up, and hosts that do not keep to the protocol.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// The parts of the Linux driver that touch the window (hw-me.c), written down in its order of accesses.
+struct Driver {
+    window: Heci,
+    interrupts: usize,
+}
+
+impl Driver {
+    fn new() -> Self {
+        Driver { window: Heci::new(), interrupts: 0 }
+    }
+
+    fn csr(&mut self) -> u32 {
+        self.window.read(H_CSR)
+    }
+
+    fn write_csr(&mut self, value: u32) {
+        self.interrupts += usize::from(self.window.write(H_CSR, value).interrupt);
+    }
+
+    /// `mei_hcsr_set`: never clears a status by accident.
+    fn set_csr(&mut self, value: u32) {
+        self.write_csr(value & !INTERRUPT_STATUS);
+    }
+
+    /// `mei_me_hw_reset` with interrupts.
+    fn reset(&mut self) {
+        let csr = self.csr();
+        self.set_csr(csr | INTERRUPT_ENABLE | D0I3_INTERRUPT_ENABLE);
+        let csr = self.csr();
+        assert_eq!(csr & RESET, 0, "H_RST is set");
+        self.write_csr(csr | RESET | INTERRUPT_GENERATE | INTERRUPT_STATUS);
+        let csr = self.csr();
+        assert_eq!(csr & (RESET | READY), RESET, "H_RST is not set, or H_RDY is not cleared");
+    }
+
+    /// The quick and the threaded handler; returns whether the interrupt was the device's.
+    fn interrupt(&mut self) -> bool {
+        let csr = self.csr();
+        if csr & INTERRUPT_STATUS == 0 {
+            return false;
+        }
+        self.set_csr(csr & !INTERRUPT_ENABLE);
+        let csr = self.csr();
+        self.write_csr(csr);
+        assert_eq!(self.csr() & INTERRUPT_STATUS, 0);
+        true
+    }
+
+    fn end_of_interrupt(&mut self) {
+        let csr = self.csr();
+        self.set_csr(csr | INTERRUPT_ENABLE | D0I3_INTERRUPT_ENABLE);
+    }
+
+    /// Reset, the wait for the firmware, `mei_me_hw_reset_release`, `mei_me_host_set_ready`.
+    fn link(&mut self) {
+        self.reset();
+        assert_eq!(std::mem::take(&mut self.interrupts), 1);
+        assert!(self.interrupt());
+        assert_ne!(self.window.read(ME_CSR_HA) & READY, 0);
+        self.end_of_interrupt();
+        let csr = self.csr();
+        self.set_csr((csr | INTERRUPT_GENERATE) & !RESET);
+        let csr = self.csr();
+        self.set_csr(csr | INTERRUPT_ENABLE | INTERRUPT_GENERATE | READY);
+        assert_eq!(self.interrupts, 0);
+    }
+
+    /// `mei_me_hbuf_write` of a complete bus message.
+    fn send(&mut self, message: &[u8]) {
+        let csr = self.csr();
+        assert_eq!(csr >> 16 & 0xff, csr >> 8 & 0xff, "the host's buffer is empty before each message");
+        self.window.write(H_CB_WW, COMPLETE | (message.len() as u32) << 16);
+        for chunk in message.chunks(4) {
+            let mut dword = [0; 4];
+            dword[..chunk.len()].copy_from_slice(chunk);
+            self.window.write(H_CB_WW, u32::from_le_bytes(dword));
+        }
+        let csr = self.csr();
+        self.set_csr(csr | INTERRUPT_GENERATE);
+        assert_ne!(self.window.read(ME_CSR_HA) & READY, 0, "-EIO");
+    }
+
+    fn filled(&mut self) -> u8 {
+        let csr = self.window.read(ME_CSR_HA);
+        ((csr >> 16) as u8).wrapping_sub((csr >> 8) as u8)
+    }
+
+    /// One message out of the firmware's buffer, after its interrupt.
+    fn receive(&mut self) -> Vec<u8> {
+        assert_eq!(std::mem::take(&mut self.interrupts), 1);
+        assert!(self.interrupt());
+        let header = self.window.read(ME_CB_RW);
+        assert_eq!(header & !(0x1ff << 16), COMPLETE);
+        let length = (header >> 16 & 0x1ff) as usize;
+        let message =
+            (0..length.div_ceil(4)).flat_map(|_| self.window.read(ME_CB_RW).to_le_bytes()).take(length).collect();
+        let csr = self.csr();
+        self.set_csr(csr | INTERRUPT_GENERATE);
+        self.end_of_interrupt();
+        assert_eq!((self.filled(), self.interrupts), (0, 0));
+        message
+    }
+
+    fn ask(&mut self, message: &[u8]) -> Vec<u8> {
+        self.send(message);
+        self.receive()
+    }
+}
+
+/// Contract G.9, B.5b: the driver's probe from `mei_start` to an enabled device without clients.
+#[test]
+fn mei_gsc_probes() {
+    let mut driver = Driver::new();
+    assert_eq!(driver.csr() >> 24, 128);
+    assert_eq!(driver.window.read(0xc40) >> 31, 0, "no D0i3");
+    assert_eq!(driver.window.read(0xc48) & (1 << 3 | 1 << 7), 1 << 3);
+    driver.link();
+    assert_eq!(driver.ask(&[0x01, 0, 2, 2]), [0x81, 1, 2, 2]);
+    assert_eq!(driver.ask(&[0x13, 7, 0, 0]), [0x93, 0, 0, 0]);
+    let mut no_clients = vec![0; 36];
+    no_clients[0] = 0x84;
+    assert_eq!(driver.ask(&[0x04, 3, 0, 0]), no_clients);
+    assert_eq!(driver.window.refused(), Refused::default());
+}
+
+/// Contract G.9: a driver that speaks a newer protocol is told ours; unload and load again give a fresh link.
+#[test]
+fn versions_and_a_second_link() {
+    let mut driver = Driver::new();
+    driver.link();
+    assert_eq!(driver.ask(&[0x01, 0, 0, 3]), [0x81, 0, 2, 2]);
+    assert_eq!(driver.ask(&[0x02, 0, 0, 0]), [0x82, 0, 0, 0]);
+    let csr = driver.csr();
+    driver.write_csr((csr | RESET | INTERRUPT_GENERATE | INTERRUPT_STATUS) & !INTERRUPT_ENABLE);
+    assert_eq!(driver.interrupts, 0, "interrupts are off");
+    let csr = driver.csr();
+    driver.set_csr((csr | INTERRUPT_GENERATE) & !RESET);
+    // mei_clear_interrupts at the next start.
+    assert!(driver.interrupt());
+    driver.link();
+    assert_eq!(driver.ask(&[0x01, 0, 1, 1]), [0x81, 1, 2, 2]);
+}
+
+/// Contract G.9: whatever asks for a client or for DMA is told that there is none, in the reply's own form.
+#[test]
+fn requests_for_what_is_not_there_are_refused() {
+    let mut driver = Driver::new();
+    driver.link();
+    driver.ask(&[0x01, 0, 2, 2]);
+    let properties = driver.ask(&[0x05, 7, 0, 0]);
+    assert_eq!((properties.len(), &properties[..3]), (28, &[0x85, 7, 1][..]));
+    assert_eq!(driver.ask(&[0x06, 7, 9, 0]), [0x86, 7, 9, 1]);
+    assert_eq!(driver.ask(&[0x07, 7, 9, 0]), [0x87, 7, 9, 1]);
+    assert_eq!(driver.ask(&[0x10, 7, 9, 1]), [0x90, 7, 9, 1, 1, 0, 0, 0]);
+    let dma_setup: [u8; 40] = std::array::from_fn(|n| if n == 0 { 0x12 } else { 0 });
+    assert_eq!(driver.ask(&dma_setup), [0x92, 5, 0, 0]);
+    assert_eq!(driver.ask(&[0x15, 0, 0, 0]), [0x95, 5]);
+}
+
+/// A breach of protocol takes the link down with an interrupt; a reset by the host brings it back.
+#[test]
+fn a_breach_resets_the_link() {
+    let breaches: [&[u32]; 5] = [
+        &[COMPLETE | 511 << 16],
+        &[COMPLETE],
+        &[COMPLETE | 4 << 16, 0x04],
+        &[4 << 16, 0x01],
+        &[COMPLETE | 2 << 16, 0x01],
+    ];
+    for (n, breach) in breaches.into_iter().enumerate() {
+        let mut driver = Driver::new();
+        driver.link();
+        for dword in breach {
+            driver.window.write(H_CB_WW, *dword);
+        }
+        let csr = driver.csr();
+        driver.set_csr(csr | INTERRUPT_GENERATE);
+        assert_eq!(driver.window.read(ME_CSR_HA) & READY, 0, "breach {n}");
+        assert_eq!(driver.window.refused().malformed, 1);
+        assert!(std::mem::take(&mut driver.interrupts) == 1 && driver.interrupt());
+        driver.link();
+        driver.ask(&[0x01, 0, 2, 2]);
+    }
+}
+
+/// A message that is not all there waits for its rest; one that finds no room for its reply waits for the host to read.
+#[test]
+fn messages_wait_for_their_rest_and_for_room() {
+    let mut driver = Driver::new();
+    driver.link();
+    driver.ask(&[0x01, 0, 2, 2]);
+    driver.window.write(H_CB_WW, COMPLETE | 4 << 16);
+    let csr = driver.csr();
+    driver.set_csr(csr | INTERRUPT_GENERATE);
+    assert_eq!((driver.filled(), driver.interrupts), (0, 0));
+    driver.window.write(H_CB_WW, 0x0304);
+    for _ in 0..20 {
+        driver.window.write(H_CB_WW, COMPLETE | 4 << 16);
+        driver.window.write(H_CB_WW, 0x0304);
+    }
+    let csr = driver.csr();
+    driver.set_csr(csr | INTERRUPT_GENERATE);
+    assert_eq!(driver.filled(), 120, "twelve replies of ten slots");
+    let mut replies = 0;
+    while driver.filled() > 0 {
+        assert_eq!(driver.window.read(ME_CB_RW), COMPLETE | 36 << 16);
+        for _ in 0..9 {
+            driver.window.read(ME_CB_RW);
+        }
+        replies += 1;
+        let csr = driver.csr();
+        driver.set_csr(csr | INTERRUPT_GENERATE);
+    }
+    assert_eq!(replies, 21);
+    assert_eq!(driver.window.refused(), Refused::default());
+}
+
+proptest! {
+    /// Whatever is written, the window keeps its form: no panic, sound pointers, and a link that can be set up again.
+    #[test]
+    fn hostile_hosts(accesses in prop::collection::vec(
+        (prop_oneof![3 => Just(H_CB_WW), 2 => Just(H_CSR), 1 => 0..WINDOW_BYTES], prop_oneof![
+            any::<u32>(),
+            (0..64_u32, prop_oneof![Just(0_u32), any::<u32>()]).prop_map(|(len, rest)| COMPLETE | len << 16 | rest & 0xff),
+            (0..0x20_u32).prop_map(|command| 0x0202_0000 | command),
+            Just(READY | INTERRUPT_ENABLE | INTERRUPT_GENERATE),
+        ], any::<bool>()), 0..400))
+    {
+        let mut driver = Driver::new();
+        driver.link();
+        for (offset, value, read) in accesses {
+            driver.window.write(offset, value);
+            if read {
+                driver.window.read(ME_CB_RW);
+            }
+            prop_assert!(driver.filled() <= DEPTH);
+            let csr = driver.csr();
+            prop_assert!(((csr >> 16) as u8).wrapping_sub((csr >> 8) as u8) <= DEPTH);
+        }
+        driver.window.write(H_CSR, INTERRUPT_STATUS);
+        driver.interrupts = 0;
+        driver.link();
+        prop_assert_eq!(driver.ask(&[0x01, 0, 2, 2]), [0x81, 1, 2, 2]);
+    }
+}
