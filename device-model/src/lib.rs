@@ -12,5 +12,6 @@ pub mod guc;
 pub mod heci;
 pub mod interrupts;
 pub mod memory;
+pub mod pcode;
 pub mod registers;
 pub mod world;

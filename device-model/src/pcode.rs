@@ -1,0 +1,267 @@
+//! PCODE: the power controller's mailbox, and the card's power, energy and temperature readings.
+
+/// Mailbox: run bit, parameters and command; reads back the error of the last command.
+pub const MAILBOX: u32 = 0x13_8124;
+/// First data register of the mailbox.
+pub const DATA0: u32 = 0x13_8128;
+/// Second data register of the mailbox.
+pub const DATA1: u32 = 0x13_812c;
+
+/// Mailbox: run the command; reads 1 for as long as it runs.
+const RUN: u32 = 1 << 31;
+
+/// Errors that the mailbox reports in its lowest byte (xe: xe_pcode_api.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PcodeError {
+    /// There is no such command.
+    IllegalCommand = 1,
+    /// The command has no such subcommand.
+    IllegalSubcommand = 4,
+}
+
+/// A command of the mailbox.
+struct Command {
+    /// Bits 7:0.
+    command: u8,
+    /// Parameter 1, bits 15:8.
+    subcommand: u8,
+    /// Gives the new contents of the data registers.
+    run: fn(&mut Pcode) -> [u32; 2],
+}
+
+/// What drivers of this card ask for. POWER_SETUP's I1 limit (subcommands 4 and 5) is an illegal subcommand on DG2, as
+/// xe and i915 say where they avoid it; FREQUENCY_CONFIG (0x6e) is left out, the media frequency fuses are not public.
+const COMMANDS: [Command; 2] = [
+    // DGFX_PCODE_STATUS, GET_INIT_STATUS: initialisation complete, link not downgraded (xe: xe_pcode_ready).
+    Command { command: 0x7e, subcommand: 0, run: |_| [1, 0] },
+    // POWER_SETUP, G8_ENABLE (i915: i915_enable_g8, Wa_14022698537).
+    Command {
+        command: 0x7c,
+        subcommand: 6,
+        run: |pcode| {
+            pcode.g8_enabled = true;
+            [0, 0]
+        },
+    },
+];
+
+/// The power controller's mailbox; a command is complete when the write that starts it returns.
+#[derive(Debug, Default)]
+pub struct Pcode {
+    mailbox: u32,
+    data: [u32; 2],
+    g8_enabled: bool,
+    refused: u64,
+}
+
+impl Pcode {
+    /// A power controller that has initialised the card.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads the mailbox: never running, error of the last command in bits 7:0.
+    pub fn read_mailbox(&self) -> u32 {
+        self.mailbox
+    }
+
+    /// Writes the mailbox; with bit 31 set it runs the command.
+    pub fn write_mailbox(&mut self, value: u32) {
+        self.mailbox = value;
+        if value & RUN == 0 {
+            return;
+        }
+        let error = match self.run(value as u8, (value >> 8) as u8) {
+            Ok(data) => {
+                self.data = data;
+                0
+            }
+            Err(error) => {
+                self.refused += 1;
+                error as u32
+            }
+        };
+        self.mailbox = value & !RUN & !0xff | error;
+    }
+
+    fn run(&mut self, command: u8, subcommand: u8) -> Result<[u32; 2], PcodeError> {
+        let mut known = COMMANDS.iter().filter(|entry| entry.command == command).peekable();
+        known.peek().ok_or(PcodeError::IllegalCommand)?;
+        let entry = known.find(|entry| entry.subcommand == subcommand).ok_or(PcodeError::IllegalSubcommand)?;
+        Ok((entry.run)(self))
+    }
+
+    /// Reads data register 0 or 1; 0 for any other.
+    pub fn read_data(&self, index: usize) -> u32 {
+        self.data.get(index).copied().unwrap_or(0)
+    }
+
+    /// Writes data register 0 or 1.
+    pub fn write_data(&mut self, index: usize, value: u32) {
+        if let Some(data) = self.data.get_mut(index) {
+            *data = value;
+        }
+    }
+
+    /// Whether a driver has asked for the G8 power state.
+    pub fn g8_enabled(&self) -> bool {
+        self.g8_enabled
+    }
+
+    /// Commands refused since power-on.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+}
+
+/// Fractional bits of a power in PCU registers: eighths of a watt.
+const POWER_SHIFT: u32 = 3;
+/// Fractional bits of an energy: 1/16384 joule.
+const ENERGY_SHIFT: u32 = 14;
+/// Fractional bits of a time: 1/1024 second.
+const TIME_SHIFT: u32 = 10;
+
+/// Board power of a Flex 170 in watts.
+const BOARD_WATTS: u32 = 150;
+/// Watts that the idle card draws. Nothing public states it; an assumption of this model.
+const IDLE_WATTS: u32 = 40;
+
+/// PCU_CR_PACKAGE_RAPL_LIMIT, a register that keeps what is written into [`RAPL_LIMIT_MASK`].
+pub const RAPL_LIMIT: u32 = 0x14_59a0;
+/// Reset value of the power limit: the board's power, enabled, averaged over 28 s (1.75 * 2^14 time units).
+pub const RAPL_LIMIT_RESET: u32 = BOARD_WATTS << POWER_SHIFT | 1 << 15 | 14 << 17 | 3 << 22;
+/// Limit, enable, clamp and time window.
+pub const RAPL_LIMIT_MASK: u32 = 0x00ff_ffff;
+
+/// What the card has done so far, from which readings follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Nanoseconds since power-on.
+    pub now: u64,
+    /// Nanoseconds of them in which an engine was busy; more than `now` counts as `now`.
+    pub busy: u64,
+}
+
+/// Joules (in units of 1/16384) that the package has used: idle power all the time, board power while busy.
+fn package_energy(activity: Activity) -> u32 {
+    let busy = activity.busy.min(activity.now);
+    let nanojoules =
+        u128::from(activity.now) * u128::from(IDLE_WATTS) + u128::from(busy) * u128::from(BOARD_WATTS - IDLE_WATTS);
+    // The counter is 32 bits and wraps (xe: xe_hwmon_energy_get).
+    ((nanojoules << ENERGY_SHIFT) / 1_000_000_000) as u32
+}
+
+/// A read-only register with a reading.
+struct Reading {
+    offset: u32,
+    value: fn(Activity) -> u32,
+}
+
+/// The readings (xe: regs/xe_mchbar_regs.h, regs/xe_pcode_regs.h, xe_hwmon.c). Temperatures are those of an idle
+/// card in a cooled room, an assumption of this model.
+const READINGS: [Reading; 7] = [
+    // PCU_CR_PACKAGE_POWER_SKU: thermal design power; no minimum.
+    Reading { offset: 0x14_5930, value: |_| BOARD_WATTS << POWER_SHIFT },
+    // Its upper half: maximum power, longest time window 2^18 time units (256 s).
+    Reading { offset: 0x14_5934, value: |_| BOARD_WATTS << POWER_SHIFT | 0x12 << 16 },
+    // PCU_CR_PACKAGE_POWER_SKU_UNIT
+    Reading { offset: 0x14_5938, value: |_| TIME_SHIFT << 16 | ENERGY_SHIFT << 8 | POWER_SHIFT },
+    // PCU_CR_PACKAGE_ENERGY_STATUS
+    Reading { offset: 0x14_593c, value: package_energy },
+    // PCU_CR_PACKAGE_TEMPERATURE, degrees Celsius
+    Reading { offset: 0x14_5978, value: |_| 45 },
+    // VRAM temperature, degrees Celsius
+    Reading { offset: 0x13_82c0, value: |_| 46 },
+    // PCU_PWM_FAN_SPEED (i915): the card has no fan, the pulse counter stands still.
+    Reading { offset: 0x13_8140, value: |_| 0 },
+];
+
+/// The reading at `offset` of GTTMMADR, `None` if there is no such register.
+pub fn reading(offset: u32, activity: Activity) -> Option<u32> {
+    READINGS.iter().find(|reading| reading.offset == offset).map(|reading| (reading.value)(activity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `pcode_mailbox_rw` of the xe driver: the result, or the mailbox's error.
+    fn request(pcode: &mut Pcode, command: u32) -> Result<u32, u32> {
+        assert_eq!(pcode.read_mailbox() & RUN, 0, "-EAGAIN");
+        pcode.write_data(0, 0);
+        pcode.write_data(1, 0);
+        pcode.write_mailbox(RUN | command);
+        assert_eq!(pcode.read_mailbox() & RUN, 0, "-ETIMEDOUT");
+        match pcode.read_mailbox() & 0xff {
+            0 => Ok(pcode.read_data(0)),
+            error => Err(error),
+        }
+    }
+
+    /// Contract B.1 step 3: initialisation is complete at the first request.
+    #[test]
+    fn initialisation_status() {
+        let mut pcode = Pcode::new();
+        assert_eq!(request(&mut pcode, 0x7e), Ok(1));
+        assert_eq!(pcode.refused(), 0);
+    }
+
+    /// Contract B.1 step 3, G.1 step 6: G8 is remembered; what DG2 lacks is refused with the right error, and counted.
+    #[test]
+    fn power_setup_and_errors() {
+        let mut pcode = Pcode::new();
+        assert_eq!(request(&mut pcode, 0x06_7c), Ok(0));
+        assert!(pcode.g8_enabled());
+        assert_eq!(request(&mut pcode, 0x04_7c), Err(4));
+        assert_eq!(request(&mut pcode, 0x01_7e), Err(4));
+        assert_eq!(request(&mut pcode, 0x6e), Err(1));
+        assert_eq!(pcode.refused(), 3);
+        assert_eq!(request(&mut pcode, 0x7e), Ok(1));
+    }
+
+    /// A write without the run bit runs nothing and reads back.
+    #[test]
+    fn without_run_nothing_runs() {
+        let mut pcode = Pcode::new();
+        pcode.write_data(0, 0x1234);
+        pcode.write_mailbox(0x06_7c);
+        assert_eq!((pcode.read_mailbox(), pcode.read_data(0), pcode.g8_enabled()), (0x06_7c, 0x1234, false));
+        pcode.write_data(2, 1);
+        assert_eq!(pcode.read_data(2), 0);
+    }
+
+    fn field(value: u32, high: u32, low: u32) -> u32 {
+        value >> low & ((1 << (high - low + 1)) - 1)
+    }
+
+    /// Contract B.5b: xe_hwmon.c's arithmetic on these registers gives watts, seconds and joules that make sense.
+    #[test]
+    fn hwmon_reads_sane_values() {
+        let second = 1_000_000_000;
+        let units = reading(0x14_5938, Activity::default()).unwrap();
+        let (power, energy, time) = (field(units, 3, 0), field(units, 12, 8), field(units, 19, 16));
+        assert_eq!((u64::from(field(RAPL_LIMIT_RESET, 14, 0)) * 1_000_000) >> power, 150_000_000);
+        assert_eq!(RAPL_LIMIT_RESET & 1 << 15, 1 << 15);
+        let window = u64::from(4 | field(RAPL_LIMIT_RESET, 23, 22)) << field(RAPL_LIMIT_RESET, 21, 17);
+        assert_eq!((window * 1000) >> (time + 2), 28_000);
+        assert_eq!((u64::from(reading(0x14_5930, Activity::default()).unwrap()) * 1_000_000) >> power, 150_000_000);
+
+        let joules = |now, busy| u64::from(reading(0x14_593c, Activity { now, busy }).unwrap()) >> energy;
+        assert_eq!(joules(10 * second, 0), 400);
+        assert_eq!(joules(10 * second, 10 * second), 1500);
+        assert_eq!(joules(10 * second, u64::MAX), 1500);
+    }
+
+    /// The counter wraps at 32 bits and never jumps: differences stay right over the wrap, at any age of the card.
+    #[test]
+    fn energy_wraps() {
+        let at = |now| reading(0x14_593c, Activity { now, busy: 0 }).unwrap();
+        // 2^32 / 2^14 J at 40 W: 6553.6 s.
+        let wrap = 6_553_600_000_000;
+        assert_eq!(at(wrap), 0);
+        assert_eq!(at(wrap + 1_000_000_000).wrapping_sub(at(wrap - 1_000_000_000)), 80 << ENERGY_SHIFT);
+        assert!(reading(0x14_593c, Activity { now: u64::MAX, busy: u64::MAX }).is_some());
+        assert_eq!(reading(0x14_5900, Activity::default()), None);
+    }
+}
