@@ -13,5 +13,6 @@ pub mod heci;
 pub mod interrupts;
 pub mod memory;
 pub mod pcode;
+pub mod profile;
 pub mod registers;
 pub mod world;

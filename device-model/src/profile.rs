@@ -1,0 +1,163 @@
+//! A card file's contents: which of the die's parts a card has, and how large its memory is.
+
+use serde::de::{Deserialize, Deserializer, Error, Unexpected};
+
+/// A gibibyte.
+const GIB: u64 = 1 << 30;
+
+/// What makes one card differ from another on the same die. Read from a card file; every value is checked there, and
+/// an error names what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CardProfile {
+    /// Name for people.
+    #[serde(deserialize_with = "name")]
+    pub name: String,
+    /// Bytes of local memory: a power of two between 1 and 16 GiB, because one BAR shows it all (V13-004).
+    #[serde(deserialize_with = "local_memory")]
+    pub local_memory: u64,
+    /// PCI revision, the die's stepping (xe: xe_step.c, dg2_g10_revid_step_tbl).
+    #[serde(deserialize_with = "revision")]
+    pub revision: u8,
+    /// What the fuses leave of the die.
+    pub fuses: Fuses,
+    /// Frequency limits of the GT.
+    pub frequency: Frequency,
+}
+
+/// The fuse registers' contents: a set bit is a part that works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fuses {
+    /// Dual subslices, 0x913c and 0x9144. A compute engine exists where its byte of the mask is not zero.
+    #[serde(deserialize_with = "dss_mask")]
+    pub dss_mask: u32,
+    /// Pairs of EUs in a dual subslice, 0x9134.
+    #[serde(deserialize_with = "eu_mask")]
+    pub eu_mask: u8,
+    /// Memory slices with their L3 banks, 0x9118.
+    #[serde(deserialize_with = "mslice_mask")]
+    pub mslice_mask: u8,
+    /// Video decode engines, 0x9140 bits 7:0.
+    #[serde(deserialize_with = "vdbox_mask")]
+    pub vdbox_mask: u8,
+    /// Video enhancement engines, 0x9140 bits 19:16.
+    #[serde(deserialize_with = "vebox_mask")]
+    pub vebox_mask: u8,
+}
+
+/// Frequency limits in MHz, multiples of the 50 MHz that RP_STATE_CAP (0x145998) counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields, try_from = "FrequencyFile")]
+pub struct Frequency {
+    /// Highest (RP0).
+    pub rp0: u32,
+    /// Sustained (RP1).
+    pub rp1: u32,
+    /// Lowest (RPn).
+    pub rpn: u32,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FrequencyFile {
+    #[serde(deserialize_with = "mhz")]
+    rp0: u32,
+    #[serde(deserialize_with = "mhz")]
+    rp1: u32,
+    #[serde(deserialize_with = "mhz")]
+    rpn: u32,
+}
+
+impl TryFrom<FrequencyFile> for Frequency {
+    type Error = String;
+
+    fn try_from(file: FrequencyFile) -> Result<Self, String> {
+        let FrequencyFile { rp0, rp1, rpn } = file;
+        if rpn <= rp1 && rp1 <= rp0 {
+            return Ok(Frequency { rp0, rp1, rpn });
+        }
+        Err(format!("rpn = {rpn}, rp1 = {rp1}, rp0 = {rp0} is out of order: expected rpn <= rp1 <= rp0"))
+    }
+}
+
+impl CardProfile {
+    /// Whether compute engine `instance` has a dual subslice to run on (xe: xe_hw_engine.c, eight of them each).
+    pub fn has_compute(&self, instance: u8) -> bool {
+        instance < 4 && self.fuses.dss_mask >> (8 * instance) & 0xff != 0
+    }
+
+    /// Whether video decode engine `instance` is there.
+    pub fn has_video_decode(&self, instance: u8) -> bool {
+        instance < 8 && self.fuses.vdbox_mask >> instance & 1 != 0
+    }
+
+    /// Whether video enhancement engine `instance` is there.
+    pub fn has_video_enhance(&self, instance: u8) -> bool {
+        instance < 4 && self.fuses.vebox_mask >> instance & 1 != 0
+    }
+}
+
+fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    if name.trim().is_empty() || name.len() > 80 || name.contains(char::is_control) {
+        return Err(D::Error::invalid_value(Unexpected::Str(&name), &"a name of 1 to 80 printable characters"));
+    }
+    Ok(name)
+}
+
+fn local_memory<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let text = String::deserialize(from)?;
+    let gib = text.strip_suffix("GiB").and_then(|number| number.trim_end().parse::<u64>().ok());
+    match gib {
+        Some(gib @ (1 | 2 | 4 | 8 | 16)) => Ok(gib * GIB),
+        _ => {
+            Err(D::Error::invalid_value(Unexpected::Str(&text), &"\"1GiB\", \"2GiB\", \"4GiB\", \"8GiB\" or \"16GiB\""))
+        }
+    }
+}
+
+fn revision<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    match u64::deserialize(from)? {
+        revision @ (0 | 1 | 4 | 5 | 8) => Ok(revision as u8),
+        other => Err(D::Error::invalid_value(
+            Unexpected::Unsigned(other),
+            &"a stepping of DG2-G10: 0 (A0), 1 (A1), 4 (B0), 5 (B1) or 8 (C0)",
+        )),
+    }
+}
+
+fn mask<'de, D: Deserializer<'de>>(from: D, highest: u64, expected: &str) -> Result<u64, D::Error> {
+    let mask = u64::deserialize(from)?;
+    if mask == 0 || mask > highest {
+        return Err(D::Error::invalid_value(Unexpected::Unsigned(mask), &expected));
+    }
+    Ok(mask)
+}
+
+fn dss_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    mask(from, 0xffff_ffff, "a mask of dual subslices, 0x1 to 0xffffffff").map(|mask| mask as u32)
+}
+
+fn eu_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    mask(from, 0xff, "a mask of EU pairs, 0x1 to 0xff").map(|mask| mask as u8)
+}
+
+fn mslice_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    mask(from, 0xf, "a mask of memory slices, 0x1 to 0xf").map(|mask| mask as u8)
+}
+
+fn vdbox_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    mask(from, 0xff, "a mask of video decode engines, 0x1 to 0xff").map(|mask| mask as u8)
+}
+
+fn vebox_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    mask(from, 0xf, "a mask of video enhancement engines, 0x1 to 0xf").map(|mask| mask as u8)
+}
+
+fn mhz<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    match u64::deserialize(from)? {
+        mhz @ 50..=12750 if mhz % 50 == 0 => Ok(mhz as u32),
+        other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"a multiple of 50 MHz, 50 to 12750")),
+    }
+}

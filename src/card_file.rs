@@ -1,0 +1,94 @@
+//! Card files: found by name or path, read, and refused in one sentence that says where and what would be right.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
+use arctic_device_model::profile::CardProfile;
+
+/// The card files that the program carries, by name.
+pub const BUILT_IN: [(&str, &str); 2] =
+    [("flex170", include_str!("../configs/flex170.toml")), ("small", include_str!("../configs/small.toml"))];
+
+/// Reads the card `card`: the name of a built-in one, or a file.
+pub fn load(card: &str) -> Result<CardProfile> {
+    let path = Path::new(card);
+    // A name is never mistaken for a file, unless there is one: then the file is what was meant.
+    if !path.exists()
+        && let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == card)
+    {
+        return parse(name, text);
+    }
+    match fs::read_to_string(path) {
+        Ok(text) => parse(card, &text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+            bail!("there is no card file {card}, and the built-in cards are {}", names.join(" and "))
+        }
+        Err(error) => bail!("card file {card} cannot be read: {error}"),
+    }
+}
+
+/// Reads a card file's `text`; `file` is its name for messages.
+pub fn parse(file: &str, text: &str) -> Result<CardProfile> {
+    toml::from_str(text).map_err(|error| {
+        let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        match error.span().and_then(|span| text.get(..span.start)) {
+            Some(before) => anyhow!("{file} line {}: {message}", before.matches('\n').count() + 1),
+            None => anyhow!("{file}: {message}"),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_cards_are_what_they_say() {
+        let flex = load("flex170").unwrap();
+        assert_eq!((flex.local_memory, flex.revision), (16 << 30, 8));
+        assert_eq!((flex.fuses.vdbox_mask, flex.fuses.vebox_mask, flex.frequency.rp0), (5, 3, 2050));
+        assert!((0..4).all(|n| flex.has_compute(n)) && !flex.has_compute(4));
+        assert_eq!((0..8).filter(|n| flex.has_video_decode(*n)).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!((0..8).filter(|n| flex.has_video_enhance(*n)).collect::<Vec<_>>(), [0, 1]);
+        let small = load("small").unwrap();
+        assert_eq!(small.local_memory, 2 << 30);
+        assert_eq!(CardProfile { name: flex.name.clone(), local_memory: flex.local_memory, ..small }, flex);
+    }
+
+    /// Each mistake: what is replaced, by what, the line it is on, and words that the message must have.
+    #[test]
+    fn a_bad_card_file_is_refused_with_line_and_remedy() {
+        let good = BUILT_IN[0].1;
+        let line = |text: &str| good[..good.find(text).unwrap()].matches('\n').count() + 1;
+        let mistakes = [
+            ("= \"16GiB\"", "= \"12GiB\"", "\"8GiB\" or \"16GiB\""),
+            ("= \"16GiB\"", "= 16", "expected a string"),
+            ("revision = 8", "revision = 3", "8 (C0)"),
+            ("revision = 8", "revison = 8", "expected one of `name`"),
+            ("0xffffffff", "0x100000000", "0x1 to 0xffffffff"),
+            ("vebox_mask = 0x3 ", "vebox_mask = 0x10 ", "0x1 to 0xf"),
+            ("vdbox_mask = 0x05", "vdbox_mask = 0", "0x1 to 0xff"),
+            ("vdbox_mask = 0x05", "vdbox_mask = -1", "integer `-1`"),
+            ("rp0 = 2050", "rp0 = 2040", "a multiple of 50 MHz"),
+            ("rp0 = 2050", "rp0 = = 2050", ""),
+        ];
+        for (from, to, remedy) in mistakes {
+            let message = format!("{:#}", parse("my.toml", &good.replacen(from, to, 1)).unwrap_err());
+            assert!(message.starts_with(&format!("my.toml line {}: ", line(from))), "{to}: {message}");
+            assert!(message.contains(remedy) && !message.contains('\n'), "{to}: {message}");
+        }
+        let message = parse("my.toml", &good.replace("rp1 = 1950", "rp1 = 200")).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("my.toml line {}: ", line("[frequency]"))), "{message}");
+        assert!(message.contains("rpn <= rp1 <= rp0"), "{message}");
+        let message = parse("my.toml", &good.replace("rpn = 300", "")).unwrap_err().to_string();
+        assert!(message.contains("missing field `rpn`"), "{message}");
+    }
+
+    #[test]
+    fn an_unknown_card_is_told_with_the_known_ones() {
+        let message = load("flex9000").unwrap_err().to_string();
+        assert_eq!(message, "there is no card file flex9000, and the built-in cards are flex170 and small");
+    }
+}

@@ -1,0 +1,133 @@
+//! Stand-in GuC firmware: a file of our own bytes with the header that the driver checks before it uploads it.
+//!
+//! The card runs no firmware code (its GuC is part of the device model), but a driver refuses to probe without a
+//! file. Intel's own file works as well. Layout: xe: abi/uc_fw_abi.h (`uc_css_header`), read by xe: xe_uc_fw.c.
+
+/// Path of the file below a firmware folder, as the driver requests it for DG2 (xe: xe_uc_fw.c).
+pub const FILE: &str = "i915/dg2_guc_70.bin";
+
+/// Release that the file claims: the one that xe 7.2 asks for.
+pub const RELEASE: [u8; 3] = [70, 53, 0];
+/// Submission interface that the file claims, which is the one that the card's GuC speaks.
+pub const SUBMISSION: [u8; 3] = [1, 26, 0];
+
+/// Bytes of the CSS header.
+pub const HEADER_BYTES: usize = 128;
+/// Dwords of the RSA signature; more than 64, so that the driver hands over its address instead of its bytes.
+const RSA_DWORDS: u32 = 96;
+/// Dwords of the modulus and the exponent that the header counts and the file leaves out.
+const MODULUS_DWORDS: u32 = 96;
+const EXPONENT_DWORDS: u32 = 1;
+/// Memory that the driver reserves for the firmware's own use behind the ADS; the card's GuC needs none.
+const PRIVATE_DATA_BYTES: u32 = 4096;
+
+const MODULE_TYPE: u32 = 6;
+const MODULE_VENDOR: u32 = 0x8086;
+const HEADER_VERSION: u32 = 0x1_0000;
+/// 1 January 2026: year, month and day in binary-coded decimal.
+const DATE: u32 = 0x2026_0101;
+
+/// What stands where microcode would.
+const TEXT: &str = "Arctic stand-in GuC firmware.\n\
+    This file is not Intel's firmware and holds no code for any processor: it satisfies the checks that a graphics \
+    driver makes before it uploads firmware to the Arctic virtual card, whose GuC is part of the device model. \
+    Real hardware will not run it.\n";
+
+/// Bytes of the part that stands for microcode.
+const UCODE_BYTES: usize = TEXT.len().next_multiple_of(4096);
+
+/// The file's contents: header, text in place of microcode, a signature of zeros.
+pub fn guc() -> Vec<u8> {
+    let version = |[major, minor, patch]: [u8; 3]| u32::from_be_bytes([0, major, minor, patch]);
+    let header_dwords = HEADER_BYTES as u32 / 4 + RSA_DWORDS + MODULUS_DWORDS + EXPONENT_DWORDS;
+    let mut header = [0u32; HEADER_BYTES / 4];
+    header[..7].copy_from_slice(&[
+        MODULE_TYPE,
+        header_dwords,
+        HEADER_VERSION,
+        0,
+        MODULE_VENDOR,
+        DATE,
+        header_dwords + UCODE_BYTES as u32 / 4,
+    ]);
+    header[7..10].copy_from_slice(&[RSA_DWORDS, MODULUS_DWORDS, EXPONENT_DWORDS]);
+    header[16] = version(RELEASE);
+    header[17] = version(SUBMISSION);
+    header[30] = PRIVATE_DATA_BYTES;
+
+    let mut file: Vec<u8> = header.iter().flat_map(|dword| dword.to_le_bytes()).collect();
+    file.extend_from_slice(TEXT.as_bytes());
+    file.resize(HEADER_BYTES + UCODE_BYTES + RSA_DWORDS as usize * 4, 0);
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fields by the names and offsets of xe: abi/uc_fw_abi.h, read as parse_css_header and guc_read_css_info do.
+    struct Parsed {
+        ucode: usize,
+        rsa: usize,
+        release: [u32; 3],
+        submission: [u32; 3],
+        private_data: u32,
+        build_type: u32,
+    }
+
+    fn parse(file: &[u8]) -> Result<Parsed, &'static str> {
+        if file.len() < 128 {
+            return Err("invalid size");
+        }
+        let dword = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+        let (header_dw, size_dw) = (dword(4), dword(24));
+        let (key_dw, modulus_dw, exponent_dw) = (dword(28), dword(32), dword(36));
+        if header_dw.wrapping_sub(key_dw).wrapping_sub(modulus_dw).wrapping_sub(exponent_dw).wrapping_mul(4) != 128 {
+            return Err("unexpected header size");
+        }
+        let ucode = (size_dw - header_dw) as usize * 4;
+        let rsa = key_dw as usize * 4;
+        if file.len() < 128 + ucode + rsa {
+            return Err("file shorter than its parts");
+        }
+        let version = |value: u32| [value >> 16 & 0xff, value >> 8 & 0xff, value & 0xff];
+        Ok(Parsed {
+            ucode,
+            rsa,
+            release: version(dword(64)),
+            submission: version(dword(68)),
+            private_data: dword(120),
+            build_type: dword(124) >> 2 & 3,
+        })
+    }
+
+    /// Contract B.4 step 18: what xe checks before it accepts the file.
+    #[test]
+    fn the_driver_accepts_the_file() {
+        let parsed = parse(&guc()).unwrap();
+        assert_eq!(parsed.release, [70, 53, 0]);
+        assert!(parsed.release >= [70, 29, 2], "older releases are refused");
+        assert_eq!(parsed.submission, [1, 26, 0]);
+        assert_eq!(parsed.build_type, 0, "a production build");
+        assert!(parsed.private_data.is_multiple_of(4096) && parsed.private_data <= 1 << 20);
+    }
+
+    /// Contract B.4 steps 19 and 20: WOPCM has room, the signature goes by address, the DMA moves header and microcode.
+    #[test]
+    fn the_upload_is_well_formed() {
+        let file = guc();
+        let parsed = parse(&file).unwrap();
+        assert!(parsed.rsa > 256, "UOS_RSA_SCRATCH(0) gets the signature's address");
+        let dma = 128 + parsed.ucode;
+        assert_eq!(dma + parsed.rsa, file.len(), "nothing but header, microcode and signature");
+        assert!(dma.is_multiple_of(4));
+        assert!(dma + 16384 + 8192 <= 0x3f_3000, "fits in WOPCM");
+    }
+
+    #[test]
+    fn the_file_says_what_it_is() {
+        let file = guc();
+        assert!(file[HEADER_BYTES..].starts_with(b"Arctic stand-in GuC firmware."));
+        assert!(parse(&file[..127]).is_err() && parse(&file[..file.len() - 1]).is_err());
+    }
+}
