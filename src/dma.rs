@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use arctic_device_model::world::{Dma, DmaFault, DmaView, Function};
+use arctic_device_model::world::{DmaFault, DmaView};
 use vm_memory::mmap::MmapRegionBuilder;
 use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory, VolatileSlice};
 
@@ -229,16 +229,9 @@ fn map_file(file: File, offset: u64, size: u64, flags: u32) -> Result<MmapRegion
         .map_err(|_| Errno::ENOMEM)
 }
 
-/// Guest memory of all the card's functions.
-pub struct CardDma(pub Vec<Arc<GuestMemory>>);
-
-impl Dma for CardDma {
-    fn view(&self, function: Function) -> Arc<dyn DmaView> {
-        match self.0.get(usize::from(function.0)) {
-            Some(memory) => memory.view(),
-            None => Arc::new(Table::default()),
-        }
-    }
+/// A view of nothing: what a function sees that has no client, or may not send memory requests.
+pub fn no_memory() -> Arc<dyn DmaView> {
+    Arc::new(Table::default())
 }
 
 #[cfg(test)]
@@ -362,12 +355,11 @@ mod tests {
 
     #[test]
     fn a_function_without_client_has_no_memory() {
-        let dma = CardDma(vec![Arc::default()]);
         let mut data = [0; 4];
-        for function in [0, 1, 63] {
-            let view = dma.view(Function(function));
+        for view in [no_memory(), GuestMemory::default().view()] {
             assert!(view.slice(0, 4).is_none());
             assert_eq!(view.read_remote(0, &mut data), Err(DmaFault { iova: 0 }));
+            assert_eq!(view.write_remote(u64::MAX, &data), Err(DmaFault { iova: u64::MAX }));
         }
     }
 }

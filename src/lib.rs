@@ -1,6 +1,9 @@
 //! The edges of the virtual card: vfio-user server, guest memory, card files, firmware, command line.
 
+pub mod card;
 pub mod card_file;
+pub mod cli;
 pub mod dma;
 pub mod firmware;
+pub mod report;
 pub mod vfio_user;

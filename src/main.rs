@@ -1,2 +1,5 @@
 //! The `arctic` program.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    arctic_gpu::cli::run()
+}

@@ -14,7 +14,12 @@ pub struct SharedRegion {
 impl SharedRegion {
     /// Maps the first `len` bytes of `file` (sparse; pages come into being when touched).
     pub fn from_file(file: File, len: usize) -> io::Result<Self> {
-        let map = MmapRegion::from_file(FileOffset::new(file, 0), len).map_err(io::Error::other)?;
+        Self::from_file_at(file, 0, len)
+    }
+
+    /// Maps `len` bytes of `file` from byte `offset` on, a multiple of the page size.
+    pub fn from_file_at(file: File, offset: u64, len: usize) -> io::Result<Self> {
+        let map = MmapRegion::from_file(FileOffset::new(file, offset), len).map_err(io::Error::other)?;
         Ok(SharedRegion { map })
     }
 

@@ -1,0 +1,32 @@
+//! `arctic firmware`: writes the stand-in firmware where a guest's kernel looks for it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::firmware;
+
+/// Write stand-in firmware, without which a driver refuses the card.
+///
+/// The file has the header that the driver checks and no code: the card's GuC is part of the device model. Intel's own
+/// file from linux-firmware works as well.
+#[derive(clap::Args)]
+#[command(after_help = "Example, for a guest image that is unpacked in ./rootfs:\n  \
+    arctic firmware --out rootfs/lib/firmware")]
+pub struct Arguments {
+    /// Folder that stands for /lib/firmware; i915/dg2_guc_70.bin is made in it
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// Writes the file and tells its path.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let path = arguments.out.join(firmware::FILE);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("folder {} cannot be made", folder.display()))?;
+    }
+    fs::write(&path, firmware::guc()).with_context(|| format!("{} cannot be written", path.display()))?;
+    println!("{}", path.display());
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Messages on stderr, with a limit for each place in the code: a guest that misbehaves cannot flood the terminal.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use log::{Log, Metadata, Record};
+
+/// Lines that one place may write in one [`PERIOD`].
+const BURST: u32 = 5;
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// A place in the code, as a record tells it.
+type Place = (Option<&'static str>, Option<u32>);
+
+struct Share {
+    since: Instant,
+    lines: u32,
+}
+
+/// What becomes of a line.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Write,
+    /// The first of a period in which as many were left out before.
+    WriteAfter(u32),
+    LeaveOut,
+}
+
+#[derive(Default)]
+struct Limit(Mutex<HashMap<Place, Share>>);
+
+impl Limit {
+    fn judge(&self, place: Place, now: Instant) -> Verdict {
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let share = places.entry(place).or_insert(Share { since: now, lines: 0 });
+        let mut verdict = Verdict::Write;
+        if now.duration_since(share.since) >= PERIOD {
+            if share.lines > BURST {
+                verdict = Verdict::WriteAfter(share.lines - BURST);
+            }
+            *share = Share { since: now, lines: 0 };
+        }
+        share.lines = share.lines.saturating_add(1);
+        if share.lines > BURST { Verdict::LeaveOut } else { verdict }
+    }
+}
+
+struct Logger {
+    inner: env_logger::Logger,
+    limit: Limit,
+}
+
+impl Log for Logger {
+    fn enabled(&self, metadata: &Metadata) -> bool {
+        self.inner.enabled(metadata)
+    }
+
+    fn log(&self, record: &Record) {
+        if !self.inner.matches(record) {
+            return;
+        }
+        match self.limit.judge((record.module_path_static(), record.line()), Instant::now()) {
+            Verdict::Write => self.inner.log(record),
+            Verdict::WriteAfter(n) => {
+                let mut line = Record::builder();
+                line.metadata(record.metadata().clone()).module_path_static(record.module_path_static());
+                self.inner.log(&line.args(format_args!("{} (and {n} like it before)", record.args())).build());
+            }
+            Verdict::LeaveOut => {}
+        }
+    }
+
+    fn flush(&self) {
+        self.inner.flush();
+    }
+}
+
+/// Starts logging: warnings and errors, or what RUST_LOG asks for.
+pub fn start() {
+    let inner = env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).build();
+    let level = inner.filter();
+    let logger = Box::new(Logger { inner, limit: Limit::default() });
+    // A second start, in a test, keeps the first logger.
+    if log::set_boxed_logger(logger).is_ok() {
+        log::set_max_level(level);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_writes_a_few_lines_and_then_tells_how_many_it_kept_back() {
+        let (limit, start) = (Limit::default(), Instant::now());
+        let place = (Some("guest"), Some(1));
+        for _ in 0..BURST {
+            assert_eq!(limit.judge(place, start), Verdict::Write);
+        }
+        for _ in 0..1000 {
+            assert_eq!(limit.judge(place, start), Verdict::LeaveOut);
+        }
+        assert_eq!(limit.judge((Some("guest"), Some(2)), start), Verdict::Write, "another place has its own share");
+        assert_eq!(limit.judge(place, start + PERIOD), Verdict::WriteAfter(1000));
+        assert_eq!(limit.judge(place, start + PERIOD), Verdict::Write);
+        assert_eq!(limit.judge(place, start + 3 * PERIOD), Verdict::Write);
+    }
+}

@@ -1,0 +1,58 @@
+//! The command line: what can be asked for, and how an error is told.
+
+mod firmware;
+mod logging;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A virtual Intel Data Center GPU Flex 170 for testing GPU drivers and VMMs without the hardware.
+#[derive(Parser)]
+#[command(version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Set RUST_LOG=info (or debug) to be told more; without it only warnings appear.\n\
+    Exit status: 0 all was well, 1 something failed, 2 the command line makes no sense.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Serve(serve::Arguments),
+    Firmware(firmware::Arguments),
+}
+
+/// Runs the program: reads the command line, does what it says, tells an error in one sentence.
+pub fn run() -> ExitCode {
+    logging::start();
+    let result = match Arguments::parse().command {
+        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Firmware(arguments) => firmware::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("arctic: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound_and_each_command_has_an_example() {
+        let mut command = Arguments::command();
+        command.clone().debug_assert();
+        for sub in command.get_subcommands_mut() {
+            let help = sub.render_long_help().to_string();
+            assert!(help.contains("Example"), "{}: {help}", sub.get_name());
+        }
+    }
+}
