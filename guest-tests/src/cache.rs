@@ -1,0 +1,195 @@
+//! The cache folder: finished entries only, built aside and renamed into place, one builder at a time.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::interrupt;
+use crate::progress::Progress;
+
+/// How many runs' logs are kept.
+const RUNS_KEPT: usize = 30;
+
+/// The folder in which parts, images and logs are kept between runs.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+/// Held while entries are added; other runs wait for it.
+pub struct Lock {
+    _file: File,
+}
+
+impl Cache {
+    /// Opens `$ARCTIC_CACHE`, else `$XDG_CACHE_HOME/arctic`, else `~/.cache/arctic`, creating it.
+    pub fn open() -> Result<Self> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let root = variable("ARCTIC_CACHE")
+            .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("arctic")))
+            .or_else(|| variable("HOME").map(|folder| folder.join(".cache/arctic")))
+            .ok_or_else(|| anyhow!("no cache folder: set ARCTIC_CACHE or HOME"))?;
+        Self::at(&root)
+    }
+
+    /// Opens the cache at `root`, creating it.
+    pub fn at(root: &Path) -> Result<Self> {
+        fs::create_dir_all(root).with_context(|| format!("the cache folder {} cannot be made", root.display()))?;
+        Ok(Self { root: fs::canonicalize(root)? })
+    }
+
+    /// The finished entry `name`, if there is one.
+    pub fn entry(&self, name: &str) -> Option<PathBuf> {
+        Some(self.root.join(name)).filter(|path| path.exists())
+    }
+
+    /// Waits until no other run adds entries, then keeps them out until the lock is dropped.
+    pub fn lock(&self, progress: &dyn Progress) -> Result<Lock> {
+        let path = self.root.join("lock");
+        let file = File::create(&path).with_context(|| format!("{} cannot be made", path.display()))?;
+        let mut told = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {
+                    if !std::mem::replace(&mut told, true) {
+                        progress.say(&format!("waiting for another run that fills {}", self.root.display()));
+                    }
+                    interrupt::check()?;
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+                Err(TryLockError::Error(error)) => return Err(error).context("the cache cannot be locked"),
+            }
+        }
+        // Whatever is half built here was left by a run that was killed: we hold the lock.
+        let unfinished = self.root.join("unfinished");
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished).with_context(|| format!("{} cannot be removed", unfinished.display()))?;
+        }
+        Ok(Lock { _file: file })
+    }
+
+    /// Builds the entry `name`: `build` fills a new folder, which appears under its name only when complete.
+    pub fn install(&self, _held: &Lock, name: &str, build: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+        let aside = self.scratch()?.join(name);
+        fs::create_dir_all(&aside).with_context(|| format!("{} cannot be made", aside.display()))?;
+        let entry = self.root.join(name);
+        let built = build(&aside).and_then(|()| {
+            if let Some(parent) = entry.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            fs::rename(&aside, &entry).with_context(|| format!("{} cannot be put in place", entry.display()))
+        });
+        if built.is_err() {
+            // The error at hand is the one to tell; what stays is removed under the next lock.
+            let _ = fs::remove_dir_all(&aside);
+        }
+        built.map(|()| entry)
+    }
+
+    /// The folder for unfinished things; its contents are removed whenever the lock is taken.
+    pub fn scratch(&self) -> Result<PathBuf> {
+        let folder = self.root.join("unfinished");
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// Removes the oldest entries of `folder` until at most `kept` are left.
+    pub fn forget_oldest(&self, folder: &str, kept: usize) {
+        let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten();
+        let mut aged: Vec<_> = entries
+            .filter_map(|entry| {
+                let entry = entry.ok()?;
+                Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
+            })
+            .collect();
+        aged.sort();
+        for (_, old) in aged.iter().take(aged.len().saturating_sub(kept)) {
+            // Another run may be removing it too.
+            let _ = fs::remove_dir_all(old);
+        }
+    }
+
+    /// A new folder for the logs of one run of `scenario`, named by time; old ones beyond a fixed count go.
+    pub fn new_run(&self, scenario: &str) -> Result<PathBuf> {
+        let runs = self.root.join("runs");
+        fs::create_dir_all(&runs)?;
+        self.forget_oldest("runs", RUNS_KEPT - 1);
+        let folder = runs.join(format!("{}-{scenario}-{}", time_stamp(), std::process::id()));
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        Ok(folder)
+    }
+}
+
+/// The UTC time now, as `20261120-140758`.
+fn time_stamp() -> String {
+    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Civil date from days since 1970 (proleptic Gregorian, eras of 400 years beginning on 1 March).
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", rest / 3_600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Silent;
+
+    #[test]
+    fn a_failed_build_leaves_nothing_and_a_good_one_appears_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let lock = cache.lock(&Silent).unwrap();
+        let failed = cache.install(&lock, "parts/x", |path| {
+            fs::write(path.join("half"), "1")?;
+            anyhow::bail!("no network")
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "no network");
+        assert!(cache.entry("parts/x").is_none());
+        let entry = cache.install(&lock, "parts/x", |path| Ok(fs::write(path.join("whole"), "1")?)).unwrap();
+        assert_eq!(cache.entry("parts/x"), Some(entry.clone()));
+        assert!(entry.join("whole").exists() && !entry.join("half").exists());
+    }
+
+    #[test]
+    fn the_lock_keeps_others_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let lock = cache.lock(&Silent).unwrap();
+        let other = File::create(folder.path().join("lock")).unwrap();
+        assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
+        drop(lock);
+        assert!(other.try_lock().is_ok());
+    }
+
+    #[test]
+    fn old_runs_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        for number in 0..RUNS_KEPT + 5 {
+            fs::create_dir_all(folder.path().join(format!("runs/2000-{number:03}"))).unwrap();
+            // Age is a folder's time of change.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let new = cache.new_run("boot").unwrap();
+        assert!(new.exists());
+        assert_eq!(fs::read_dir(folder.path().join("runs")).unwrap().count(), RUNS_KEPT);
+        assert!(!folder.path().join("runs/2000-000").exists());
+    }
+
+    #[test]
+    fn time_stamps_sort_as_time() {
+        let stamp = time_stamp();
+        assert_eq!(stamp.len(), 15);
+        assert!(stamp.as_str() > "20260101-000000", "{stamp}");
+    }
+}

@@ -1,0 +1,1 @@
+//! The IGT scenario.

@@ -1,0 +1,93 @@
+//! Shared libraries that a program needs: by DT_NEEDED in an unpacked tree, by the host's loader for host programs.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use goblin::elf::Elf;
+
+use crate::process;
+
+/// The names of all libraries that `programs` need, directly and through each other, looked up in `folder`.
+pub fn closure(programs: &[PathBuf], folder: &Path) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    let mut todo = programs.to_vec();
+    while let Some(path) = todo.pop() {
+        for name in needed(&path)? {
+            if names.insert(name.clone()) {
+                todo.push(folder.join(name));
+            }
+        }
+    }
+    Ok(names)
+}
+
+fn needed(path: &Path) -> Result<Vec<String>> {
+    let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    if !bytes.starts_with(b"\x7fELF") {
+        // A script among the programs needs no library.
+        return Ok(Vec::new());
+    }
+    let elf = Elf::parse(&bytes).with_context(|| format!("{} is a damaged ELF file", path.display()))?;
+    Ok(elf.libraries.iter().map(|name| name.to_string()).collect())
+}
+
+/// A host program with the loader and libraries that it runs with here.
+#[derive(Debug, PartialEq, Eq)]
+pub struct HostProgram {
+    /// The program's own file.
+    pub program: PathBuf,
+    /// Its dynamic loader; `None` for a static program.
+    pub loader: Option<PathBuf>,
+    /// The libraries, as the loader found them: name wanted, file on this host.
+    pub libraries: Vec<(String, PathBuf)>,
+}
+
+impl HostProgram {
+    /// Asks the program's own loader what it would load.
+    pub fn of(program: &Path) -> Result<Self> {
+        let bytes = fs::read(program).with_context(|| format!("{} cannot be read", program.display()))?;
+        let elf = Elf::parse(&bytes).with_context(|| format!("{} is no ELF program", program.display()))?;
+        let program = program.to_owned();
+        let Some(loader) = elf.interpreter.map(PathBuf::from) else {
+            return Ok(Self { program, loader: None, libraries: Vec::new() });
+        };
+        let listing = process::output(Command::new(&loader).arg("--list").arg(&program), "the dynamic loader")?;
+        Ok(Self { program, loader: Some(loader), libraries: libraries(&listing) })
+    }
+}
+
+/// The `name => /path (0x…)` lines of a loader's `--list`.
+fn libraries(listing: &str) -> Vec<(String, PathBuf)> {
+    let line = |line: &str| {
+        let (name, rest) = line.trim().split_once(" => ")?;
+        let path = rest.rsplit_once(" (").map_or(rest, |(path, _)| path);
+        // The loader itself is listed by path; it is added by itself.
+        (!name.contains('/')).then(|| (name.to_owned(), PathBuf::from(path)))
+    };
+    listing.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_running_tests_own_libraries_are_found() {
+        let host = HostProgram::of(&std::env::current_exe().unwrap()).unwrap();
+        assert!(host.loader.as_ref().is_some_and(|loader| loader.is_file()), "{host:?}");
+        assert!(host.libraries.iter().any(|(name, path)| name.starts_with("libc.so") && path.is_file()), "{host:?}");
+        let (_, libc) = host.libraries.iter().find(|(name, _)| name.starts_with("libc.so")).unwrap();
+        let names = closure(&[host.program.clone()], libc.parent().unwrap()).unwrap();
+        assert!(names.contains("libc.so.6") && names.iter().any(|name| name.starts_with("ld-linux")), "{names:?}");
+    }
+
+    #[test]
+    fn loader_listings_are_read() {
+        let text =
+            "\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/x y/libc.so.6 (0x2)\n\t/lib64/ld.so => /usr/ld.so (0x3)\n";
+        assert_eq!(libraries(text), [("libc.so.6".to_owned(), PathBuf::from("/lib/x y/libc.so.6"))]);
+    }
+}

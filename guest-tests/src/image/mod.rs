@@ -1,0 +1,207 @@
+//! The guest's initramfs: a base that is kept in the cache, and in front of it what belongs to one run.
+
+mod cpio;
+mod elf;
+mod modules;
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cache::Cache;
+use crate::parts::{LIBRARIES, Parts};
+use crate::process;
+use crate::progress::Progress;
+use cpio::Tree;
+use elf::HostProgram;
+
+const INIT: &str = include_str!("init.sh");
+const LOAD_DRIVER: &str = include_str!("load-driver.sh");
+/// IGT's programs in Debian's tree and in the guest.
+pub const IGT_FOLDER: &str = "usr/libexec/igt-gpu-tools";
+/// IGT programs that are always there: those that can run on a card without a display.
+const IGT_DEFAULT: &[&str] =
+    &["xe_", "core_", "sriov_", "device_reset", "vgem_", "meta_test", "syncobj_", "drm_", "prime_", "dmabuf"];
+const BASES_KEPT: usize = 3;
+const BASE_FILE: &str = "base.cpio";
+/// The PCI device number that the guest's xe is to take although it is not in the driver's own list.
+const FORCE_PROBE: &str = "56c0";
+
+/// What one run adds to the base image.
+#[derive(Debug, Default)]
+pub struct Extra {
+    /// The program to install as `arctic`, with the host's loader and libraries.
+    pub program: Option<PathBuf>,
+    /// A folder whose files go to `/usr/lib/firmware`, e.g. `i915/dg2_guc_70.bin`.
+    pub firmware: Option<PathBuf>,
+    /// Shell text that the guest's init runs; it may set STATUS.
+    pub job: String,
+    /// IGT programs beyond the default selection.
+    pub tests: BTreeSet<String>,
+    /// Whether the guest mounts a shared folder on /share.
+    pub share: bool,
+}
+
+/// Writes the guest's initramfs to `target`.
+pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &Path, progress: &dyn Progress) -> Result<()> {
+    let mut own = Tree::default();
+    own.file("job", 0o755, extra.job.as_str());
+    own.file("etc/modprobe.d/xe.conf", 0o644, format!("options xe force_probe={FORCE_PROBE}\n"));
+    if extra.share {
+        own.folder("share");
+    }
+    if let Some(folder) = &extra.firmware {
+        add_firmware(&mut own, folder)?;
+    }
+    if let Some(program) = &extra.program {
+        add_program(&mut own, program)?;
+    }
+    // An uncompressed archive may stand before another one; behind one it would depend on the padding.
+    own.write_file(target)?;
+    let scratch = tempfile::tempdir()?;
+    let base = match parts.kernel_is_own {
+        // A developer's modules change between runs: never from the cache.
+        true => {
+            write_base(parts, &extra.tests, scratch.path())?;
+            scratch.path().join(BASE_FILE)
+        }
+        false => cached_base(parts, &extra.tests, cache, progress)?.join(BASE_FILE),
+    };
+    let mut base = File::open(&base).with_context(|| format!("{} cannot be read", base.display()))?;
+    let mut image = File::options().append(true).open(target)?;
+    io::copy(&mut base, &mut image).with_context(|| format!("{} cannot be written", target.display()))?;
+    Ok(())
+}
+
+fn cached_base(parts: &Parts, tests: &BTreeSet<String>, cache: &Cache, progress: &dyn Progress) -> Result<PathBuf> {
+    let mut hasher = DefaultHasher::new();
+    (&parts.versions, tests, parts.igt.is_some(), INIT, LOAD_DRIVER, IGT_DEFAULT, modules::selection())
+        .hash(&mut hasher);
+    env!("CARGO_PKG_VERSION").hash(&mut hasher);
+    let name = format!("images/{:016x}", hasher.finish());
+    if let Some(base) = cache.entry(&name) {
+        return Ok(base);
+    }
+    let lock = cache.lock(progress)?;
+    if let Some(base) = cache.entry(&name) {
+        return Ok(base);
+    }
+    progress.say("building the guest image");
+    cache.forget_oldest("images", BASES_KEPT - 1);
+    cache.install(&lock, &name, |folder| write_base(parts, tests, folder))
+}
+
+/// Fills `folder` with the base archive.
+fn write_base(parts: &Parts, tests: &BTreeSet<String>, folder: &Path) -> Result<()> {
+    let mut tree = Tree::default();
+    tree.file("init", 0o755, INIT);
+    tree.file("usr/bin/load-driver", 0o755, LOAD_DRIVER);
+    for mount in ["proc", "sys", "dev", "run", "tmp", "mnt", "root", "usr/bin", "usr/sbin", "usr/lib", "usr/lib64"] {
+        tree.folder(mount);
+    }
+    for name in ["bin", "sbin", "lib", "lib64"] {
+        tree.link(name, &format!("usr/{name}"));
+    }
+    tree.file("etc/passwd", 0o644, "root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n");
+    tree.file("etc/group", 0o644, "root:x:0:\n");
+    add_busybox(&mut tree, &parts.tools.busybox)?;
+    if let Some(root) = &parts.igt {
+        add_igt(&mut tree, root, tests)?;
+    }
+    let staging = folder.join("modules");
+    modules::add(&mut tree, &parts.kernel, &parts.tools, &staging)?;
+    tree.write_file(&folder.join(BASE_FILE))?;
+    fs::remove_dir_all(&staging).with_context(|| format!("{} cannot be removed", staging.display()))
+}
+
+fn add_busybox(tree: &mut Tree, busybox: &Path) -> Result<()> {
+    let host = HostProgram::of(busybox)?;
+    if host.loader.is_some() {
+        bail!("{} is not static, so the guest could not start it: install busybox-static", busybox.display());
+    }
+    tree.copy("usr/bin/busybox", 0o755, busybox);
+    let applets = process::output(Command::new(busybox).arg("--list"), "busybox")?;
+    for applet in applets.lines().filter(|applet| *applet != "busybox") {
+        tree.link(&format!("usr/bin/{applet}"), "busybox");
+    }
+    // The kernel's request_module calls /sbin/modprobe.
+    for applet in ["modprobe", "poweroff", "reboot"] {
+        tree.link(&format!("usr/sbin/{applet}"), "../bin/busybox");
+    }
+    Ok(())
+}
+
+/// Adds what the driver may ask for on this card; a whole firmware folder would fill the guest's memory.
+fn add_firmware(tree: &mut Tree, folder: &Path) -> Result<()> {
+    let mut found = false;
+    for vendor in ["i915", "xe"] {
+        for entry in fs::read_dir(folder.join(vendor)).into_iter().flatten() {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with("dg2_") {
+                found |= name.starts_with("dg2_guc");
+                tree.copy(&format!("usr/lib/firmware/{vendor}/{name}"), 0o644, &entry.path());
+            }
+        }
+    }
+    if !found {
+        bail!("{} holds no i915/dg2_guc_70.bin", folder.display());
+    }
+    Ok(())
+}
+
+/// IGT's programs with their libraries and data, where their own interpreter path finds them.
+fn add_igt(tree: &mut Tree, root: &Path, tests: &BTreeSet<String>) -> Result<()> {
+    let mut programs = Vec::new();
+    for name in igt_programs(root)? {
+        if tests.contains(&name) || IGT_DEFAULT.iter().any(|prefix| name.starts_with(prefix)) {
+            tree.copy(&format!("{IGT_FOLDER}/{name}"), 0o755, &root.join(IGT_FOLDER).join(&name));
+            programs.push(root.join(IGT_FOLDER).join(&name));
+        }
+    }
+    programs.push(root.join("usr/bin/lsgpu"));
+    tree.copy("usr/bin/lsgpu", 0o755, &root.join("usr/bin/lsgpu"));
+    let libraries = root.join(LIBRARIES);
+    // kmod reads compressed modules through a library that it opens by name.
+    for name in elf::closure(&programs, &libraries)? {
+        tree.copy(&format!("{LIBRARIES}/{name}"), 0o755, &libraries.join(&name));
+    }
+    tree.link("usr/lib64/ld-linux-x86-64.so.2", "../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
+    for data in ["usr/share/igt-gpu-tools", "usr/share/misc"] {
+        if root.join(data).is_dir() {
+            tree.copy_folder(data, &root.join(data))?;
+        }
+    }
+    Ok(())
+}
+
+/// The names of all test programs in an unpacked IGT.
+pub fn igt_programs(root: &Path) -> Result<BTreeSet<String>> {
+    let folder = root.join(IGT_FOLDER);
+    let entries = fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+    let files = entries.filter_map(|entry| entry.ok()).filter(|entry| entry.path().is_file());
+    let names = files.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    Ok(names.filter(|name| !name.contains('.')).collect())
+}
+
+/// Installs a host program as `arctic`, started through the very loader and libraries that it has on this host.
+fn add_program(tree: &mut Tree, program: &Path) -> Result<()> {
+    let host = HostProgram::of(program)?;
+    let Some(loader) = &host.loader else {
+        tree.copy("usr/bin/arctic", 0o755, &host.program);
+        return Ok(());
+    };
+    tree.copy("opt/arctic/bin/arctic", 0o755, &host.program);
+    tree.copy("opt/arctic/lib/loader", 0o755, loader);
+    for (name, path) in &host.libraries {
+        tree.copy(&format!("opt/arctic/lib/{name}"), 0o755, path);
+    }
+    let start = "#!/bin/sh\nexec /opt/arctic/lib/loader --library-path /opt/arctic/lib /opt/arctic/bin/arctic \"$@\"\n";
+    tree.file("usr/bin/arctic", 0o755, start);
+    Ok(())
+}

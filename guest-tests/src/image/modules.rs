@@ -1,0 +1,176 @@
+//! Kernel modules: the closure of those a guest wants, unpacked, with the indexes that libkmod reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use goblin::elf::Elf;
+
+use super::cpio::Tree;
+use crate::parts::{Kernel, Tools};
+use crate::process;
+
+/// What the guest itself cannot do without, unless it is built into the kernel: transports, and the driver under test.
+const NEEDED: &[&str] = &["xe", "virtio_pci", "virtio_console", "9p", "9pnet_virtio"];
+
+/// What a distribution's hotplug would find for the card and for the machine around it, and what IGT loads itself.
+const WANTED: &[&str] = &[
+    "configfs",
+    "vgem",
+    "qemu_fw_cfg", // the machine and IGT
+    "mei_gsc",
+    "mei_gsc_proxy",
+    "mei_hdcp",
+    "mei_pxp", // xe.mei-gscfi and the clients that appear behind it
+    "pmt_telemetry",
+    "pmt_crashlog",
+    "pmt_discovery", // intel_vsec.*
+    "xe_vfio_pci",
+    "mtd_intel_dg", // absent from Debian's kernel today
+];
+
+/// Index files of a modules folder that depmod does not make.
+const INDEXES: &[&str] = &["modules.builtin", "modules.builtin.modinfo", "modules.order"];
+
+/// Everything that decides which modules an image holds, for its key.
+pub fn selection() -> [&'static [&'static str]; 3] {
+    [NEEDED, WANTED, INDEXES]
+}
+
+/// Adds the modules to `tree`, uncompressed so that any modprobe can load them and their signatures stay intact.
+/// `scratch` is a folder for depmod's work. Returns the names of the modules added.
+pub fn add(tree: &mut Tree, kernel: &Kernel, tools: &Tools, scratch: &Path) -> Result<Vec<String>> {
+    let files = index(&kernel.modules)?;
+    let built_in = built_in(&kernel.modules)?;
+    let mut done = BTreeMap::new();
+    let mut todo = Vec::new();
+    for name in NEEDED {
+        match (files.contains_key(*name), built_in.contains(*name)) {
+            (true, _) => todo.push((*name).to_owned()),
+            (false, true) => {}
+            (false, false) => bail!("kernel {} has no module {name}, which the guest needs", kernel.release),
+        }
+    }
+    todo.extend(WANTED.iter().filter(|name| files.contains_key(**name)).map(|name| (*name).to_owned()));
+    let base = format!("lib/modules/{}", kernel.release);
+    let staged = scratch.join(&base);
+    while let Some(name) = todo.pop() {
+        if done.contains_key(&name) || built_in.contains(&name) {
+            continue;
+        }
+        let path = files.get(&name).with_context(|| format!("kernel {} has no module {name}", kernel.release))?;
+        let bytes = read(&kernel.modules.join(path))?;
+        todo.extend(dependencies(&bytes).with_context(|| format!("{} is damaged", path.display()))?);
+        let plain = uncompressed_name(path);
+        let target = staged.join(&plain);
+        fs::create_dir_all(target.parent().unwrap_or(&staged))?;
+        fs::write(target, bytes)?;
+        done.insert(name, plain);
+    }
+    for name in INDEXES.iter().filter(|name| kernel.modules.join(name).is_file()) {
+        fs::copy(kernel.modules.join(name), staged.join(name))?;
+    }
+    let mut depmod = tools.depmod();
+    process::run_lines(depmod.arg("-b").arg(scratch).arg(&kernel.release), "depmod", |_| ())?;
+    if fs::metadata(staged.join("modules.dep.bin")).map_or(0, |index| index.len()) == 0 {
+        bail!("depmod wrote no modules.dep.bin, without which IGT loads nothing: it has to be kmod's");
+    }
+    tree.copy_folder(&format!("usr/{base}"), &staged)?;
+    Ok(done.into_keys().collect())
+}
+
+/// Module name (with `_`) to path below `modules`.
+fn index(modules: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut index = BTreeMap::new();
+    let mut todo = vec![modules.to_owned()];
+    while let Some(folder) = todo.pop() {
+        let entries = fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+        for entry in entries {
+            let entry = entry?;
+            // `build` and `source` are links into a kernel tree.
+            if entry.file_type()?.is_dir() {
+                todo.push(entry.path());
+            } else if let Some(name) = module_name(&entry.file_name().to_string_lossy()) {
+                index.insert(name, entry.path().strip_prefix(modules)?.to_owned());
+            }
+        }
+    }
+    Ok(index)
+}
+
+fn module_name(file: &str) -> Option<String> {
+    let (name, rest) = file.split_once(".ko")?;
+    (rest.is_empty() || rest.starts_with('.')).then(|| name.replace('-', "_"))
+}
+
+fn uncompressed_name(path: &Path) -> PathBuf {
+    match path.extension().is_some_and(|extension| extension == "ko") {
+        true => path.to_owned(),
+        false => path.with_extension(""),
+    }
+}
+
+fn built_in(modules: &Path) -> Result<BTreeSet<String>> {
+    let path = modules.join("modules.builtin");
+    let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    Ok(text.lines().filter_map(|line| module_name(line.rsplit('/').next()?)).collect())
+}
+
+/// A module file's bytes, uncompressed.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let mut plain = Vec::new();
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let unpacked = match extension {
+        "ko" => return Ok(bytes),
+        "xz" => lzma_rust2::XzReader::new(bytes.as_slice(), true).read_to_end(&mut plain).map_err(anyhow::Error::from),
+        "zst" => ruzstd::decoding::StreamingDecoder::new(bytes.as_slice())
+            .map_err(anyhow::Error::from)
+            .and_then(|mut reader| Ok(reader.read_to_end(&mut plain)?)),
+        _ => bail!("{} is compressed in a way unknown here (known: xz, zst)", path.display()),
+    };
+    unpacked.with_context(|| format!("{} is damaged", path.display()))?;
+    Ok(plain)
+}
+
+/// The `depends=` of a module's `.modinfo`, which modprobe would load first, and what it asks for softly.
+fn dependencies(bytes: &[u8]) -> Result<Vec<String>> {
+    let elf = Elf::parse(bytes)?;
+    let section = elf.section_headers.iter().find(|header| elf.shdr_strtab.get_at(header.sh_name) == Some(".modinfo"));
+    let range = section.and_then(|header| header.file_range()).context("no .modinfo")?;
+    let info = bytes.get(range).context(".modinfo lies outside the file")?;
+    let fields = info.split(|byte| *byte == 0).filter_map(|field| std::str::from_utf8(field).ok());
+    let names = fields.filter_map(|field| field.strip_prefix("depends=")).flat_map(|list| list.split(','));
+    Ok(names.filter(|name| !name.is_empty()).map(|name| name.replace('-', "_")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_give_module_names() {
+        assert_eq!(module_name("mei-gsc.ko.xz").unwrap(), "mei_gsc");
+        assert_eq!(module_name("xe.ko").unwrap(), "xe");
+        assert_eq!(module_name("modules.kot"), None);
+        assert_eq!(uncompressed_name(Path::new("kernel/a/xe.ko.xz")), Path::new("kernel/a/xe.ko"));
+        assert_eq!(uncompressed_name(Path::new("kernel/a/xe.ko")), Path::new("kernel/a/xe.ko"));
+    }
+
+    #[test]
+    fn built_in_modules_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("modules.builtin"), "kernel/drivers/virtio/virtio-pci.ko\n").unwrap();
+        assert!(built_in(folder.path()).unwrap().contains("virtio_pci"));
+    }
+
+    #[test]
+    fn unknown_compression_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.ko.gz");
+        fs::write(&path, "x").unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("unknown here"));
+    }
+}

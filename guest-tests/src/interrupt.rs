@@ -1,0 +1,34 @@
+//! Ctrl-C and friends as an error that unwinds a run in order, so that every child and file goes away with it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// The run was interrupted by SIGINT, SIGTERM or SIGHUP.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
+
+static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// From now on the three signals set a flag that [`check`] reports. Repeated calls change nothing.
+pub fn install() {
+    FLAG.get_or_init(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            if let Err(error) = signal_hook::flag::register(signal, flag.clone()) {
+                log::warn!("signal {signal} cannot be caught: {error}");
+            }
+        }
+        flag
+    });
+}
+
+/// Fails with [`Interrupted`] once a signal has come; every waiting loop asks.
+pub fn check() -> Result<(), Interrupted> {
+    match FLAG.get() {
+        Some(flag) if flag.load(Ordering::Relaxed) => Err(Interrupted),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,110 @@
+//! The judge of a guest's kernel log: what must not appear, where, and what must.
+
+use serde::Serialize;
+
+/// Never, in any line.
+const SPLATS: &[&str] = &[
+    "WARNING:",
+    "BUG:",
+    "Oops",
+    "lockup",
+    "Kernel panic",
+    "general protection fault",
+    "Call Trace:",
+    "detected stall",
+    "blocked for more than",
+    "Unable to handle",
+    "refcount_t:",
+    "UBSAN:",
+    "KASAN:",
+];
+
+/// Never in a line of the drivers under test.
+const DRIVER_COMPLAINTS: &[&str] = &["*ERROR*", "wedged", "timed out", "trying reset"];
+
+/// Words that make a line one of the drivers under test.
+const DRIVERS: &[&str] = &["xe", "i915", "drm", "mei"];
+
+/// The taint that force_probe sets by itself (TAINT_USER); any other bit fails a run.
+pub const TAINT_ALLOWED: u64 = 64;
+
+/// A line that fails a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// What is wrong with it.
+    pub pattern: &'static str,
+    /// The line itself.
+    pub line: String,
+}
+
+/// Whether `line` is a kernel splat, whoever wrote it.
+pub fn splat(line: &str) -> Option<&'static str> {
+    SPLATS.iter().find(|pattern| line.contains(*pattern)).copied()
+}
+
+/// Whether `line` belongs to xe, i915, drm, mei or the card at the PCI address `card`.
+pub fn of_driver(line: &str, card: &str) -> bool {
+    line.contains(card)
+        || line.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| DRIVERS.contains(&word))
+}
+
+/// All lines of `log` that fail a run with the card at `card`.
+pub fn problems(log: &str, card: &str) -> Vec<Problem> {
+    let judge = |line: &str| {
+        let complaint =
+            || DRIVER_COMPLAINTS.iter().find(|pattern| of_driver(line, card) && line.contains(*pattern)).copied();
+        Some(Problem { pattern: splat(line).or_else(complaint)?, line: line.trim_end().to_owned() })
+    };
+    log.lines().filter_map(judge).collect()
+}
+
+/// The first of `required` that no line of `log` contains; each entry is a set of words that one line has to have.
+pub fn missing<'a>(log: &str, required: &[&'a [&'a str]]) -> Vec<&'a [&'a str]> {
+    let found = |words: &&[&str]| log.lines().any(|line| words.iter().all(|word| line.contains(word)));
+    required.iter().filter(|words| !found(words)).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CARD: &str = "0000:00:01.0";
+    const GOOD: &str = "\
+[    0.000000] Linux version 7.2.12+deb13-amd64\r
+[    0.310000] mtrr: your CPUs had inconsistent variable MTRR settings\r
+[    0.400000] clocksource: Watchdog remote CPU 1 read timed out\r
+[    3.100000] Setting dangerous option force_probe - tainting kernel\r
+[    3.500000] xe 0000:00:01.0: [drm] Using GuC firmware from i915/dg2_guc_70.bin version 70.44.1\r
+[    3.900000] [drm] Initialized xe 1.1.0 for 0000:00:01.0 on minor 0\r
+";
+
+    #[test]
+    fn a_good_log_is_clean() {
+        assert_eq!(problems(GOOD, CARD), []);
+        assert!(missing(GOOD, &[&["Initialized xe", CARD], &["GuC firmware"]]).is_empty());
+    }
+
+    #[test]
+    fn splats_count_anywhere_and_complaints_only_from_the_drivers() {
+        for (line, pattern) in [
+            ("[ 4.0] WARNING: CPU: 0 PID: 1 at fs/ext4/inode.c:1", "WARNING:"),
+            ("[ 4.0] BUG: unable to handle page fault", "BUG:"),
+            ("[ 4.0] Oops: Oops: 0002 [#1]", "Oops"),
+            ("[ 4.0] watchdog: BUG: soft lockup - CPU#0 stuck", "BUG:"),
+            ("[ 4.0] xe 0000:00:01.0: [drm] *ERROR* GT0: reset failed", "*ERROR*"),
+            ("[ 4.0] [drm:foo] device wedged, needs recovery", "wedged"),
+            ("[ 4.0] mei_gsc xe.mei-gscfi.256: wait hw ready timed out", "timed out"),
+            ("[ 4.0] foo bar 0000:00:01.0: trying reset", "trying reset"),
+        ] {
+            let found = problems(&format!("{GOOD}{line}\n"), CARD);
+            assert_eq!(found.iter().map(|problem| problem.pattern).collect::<Vec<_>>(), [pattern], "{line}");
+        }
+        // Not the drivers': words inside other words, and strangers' timeouts.
+        assert_eq!(problems("[ 4.0] rtc_cmos: timed out\n[ 4.0] executable: *ERROR* in axe\n", CARD), []);
+    }
+
+    #[test]
+    fn missing_lines_are_told() {
+        assert_eq!(missing("nothing\n", &[&["Initialized xe", CARD]]), [&["Initialized xe", CARD]]);
+    }
+}

@@ -1,0 +1,163 @@
+//! apt-get and dpkg-deb on private folders: signed packages without root and without the host's package database.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+
+use super::mirror::Mirror;
+use crate::process::{self, find_program};
+use crate::progress::Progress;
+
+/// A private apt world over some suites of one mirror.
+pub struct Apt {
+    folder: TempDir,
+    suite: String,
+}
+
+impl Apt {
+    /// Makes the folders of a private apt in `parent` and reads the package lists of `suites`; packages are taken
+    /// from the last of them first. The folders go when the value does.
+    pub fn new(parent: &Path, mirror: &Mirror, suites: &[&str], progress: &dyn Progress) -> Result<Self> {
+        for program in ["apt-get", "apt-cache", "dpkg-deb"] {
+            if find_program(program).is_none() {
+                bail!("{program} is not on this host: bring your own parts with --kernel, --modules and --qemu");
+            }
+        }
+        let folder = TempDir::with_prefix_in("apt-", parent)?;
+        for part in ["etc/preferences.d", "etc/trusted.gpg.d", "state/lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(folder.path().join(part))?;
+        }
+        fs::write(folder.path().join("state/status"), "")?;
+        let source =
+            |suite: &&str| format!("deb [signed-by={}] {} {suite} main\n", mirror.keyring.display(), mirror.uri);
+        fs::write(folder.path().join("etc/sources.list"), suites.iter().map(source).collect::<String>())?;
+        let apt = Self { folder, suite: suites.last().copied().unwrap_or_default().to_owned() };
+        let step = format!("reading Debian's package lists ({})", suites.join(", "));
+        apt.run("apt-get", &["-o", "APT::Update::Error-Mode=any", "update"], &step, progress)?;
+        Ok(apt)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let option = |name: &str, value: &str| format!("{name}={value}");
+        let path = |name: &str, part: &str| format!("{name}={}", self.folder.path().join(part).display());
+        let options = [
+            path("Dir::Etc", "etc"),
+            path("Dir::Etc::sourcelist", "etc/sources.list"),
+            option("Dir::Etc::sourceparts", "/dev/null"),
+            path("Dir::State", "state"),
+            path("Dir::State::status", "state/status"),
+            path("Dir::Cache", "cache"),
+            option("APT::Architecture", "amd64"),
+            option("APT::Architectures", "amd64"),
+            option("APT::Default-Release", ""),
+            option("APT::Install-Recommends", "0"),
+            option("APT::Get::List-Cleanup", "0"),
+            // The folders belong to the user who runs this; apt's own user could not write them.
+            option("APT::Sandbox::User", "root"),
+            option("Acquire::Languages", "none"),
+            option("Acquire::IndexTargets::deb::DEP-11::DefaultEnabled", "false"),
+            option("Acquire::Retries", "3"),
+            option("Acquire::http::Timeout", "30"),
+            option("Debug::NoLocking", "1"),
+            option("APT::Status-Fd", "1"),
+        ];
+        for option in &options {
+            command.args(["-o", option]);
+        }
+        command
+            .env("LC_ALL", "C")
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .current_dir(self.folder.path().join("cache/archives"));
+        command
+    }
+
+    fn run(&self, program: &str, arguments: &[&str], step: &str, progress: &dyn Progress) -> Result<()> {
+        progress.percent(step, 0);
+        process::run_lines(self.command(program).arg("-q").args(arguments), program, |line| {
+            if let Some(percent) = percent_of(line) {
+                progress.percent(step, percent);
+            }
+        })
+        .with_context(|| format!("{step} did not work"))
+    }
+
+    /// All package names that begin with `prefix`.
+    pub fn names(&self, prefix: &str) -> Result<Vec<String>> {
+        let text = process::output(self.command("apt-cache").args(["pkgnames", prefix]), "apt-cache")?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// Downloads `packages`, with everything that they depend on if `closure` is set, and unpacks them into `root`.
+    /// Returns the versions of `packages` in their order.
+    pub fn unpack(
+        &self,
+        packages: &[&str],
+        closure: bool,
+        root: &Path,
+        progress: &dyn Progress,
+    ) -> Result<Vec<String>> {
+        let step = format!("fetching {}", packages.join(", "));
+        let mut arguments = match closure {
+            true => vec!["-y", "--download-only", "-t", &self.suite, "install"],
+            false => vec!["-t", &self.suite, "download"],
+        };
+        arguments.extend(packages);
+        self.run("apt-get", &arguments, &step, progress)?;
+        let archives = self.folder.path().join("cache/archives");
+        let mut debs: Vec<PathBuf> = fs::read_dir(&archives)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        debs.retain(|path| path.extension().is_some_and(|extension| extension == "deb"));
+        debs.sort();
+        let versions = packages.iter().map(|package| {
+            let version = debs.iter().find_map(|deb| version_in_name(deb, package));
+            version.with_context(|| format!("apt-get brought no package {package}"))
+        });
+        let versions = versions.collect::<Result<Vec<String>>>()?;
+        fs::create_dir_all(root)?;
+        let step = format!("unpacking {}", packages.join(", "));
+        for (number, deb) in debs.iter().enumerate() {
+            progress.percent(&step, (number * 100 / debs.len()) as u8);
+            process::run_lines(Command::new("dpkg-deb").arg("-x").arg(deb).arg(root), "dpkg-deb", |_| ())?;
+            fs::remove_file(deb)?;
+        }
+        for unused in ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian"] {
+            // Not every set of packages has each of them.
+            let _ = fs::remove_dir_all(root.join(unused));
+        }
+        Ok(versions)
+    }
+}
+
+/// The percentage in a line of apt's status protocol, e.g. `dlstatus:3:0.8484:Retrieving file 3 of 73`.
+fn percent_of(line: &str) -> Option<u8> {
+    let percent: f32 = line.strip_prefix("dlstatus:")?.split(':').nth(1)?.parse().ok()?;
+    Some(percent.clamp(0.0, 100.0) as u8)
+}
+
+/// The version in `package_version_architecture.deb`, if the file is of that package.
+fn version_in_name(deb: &Path, package: &str) -> Option<String> {
+    let rest = deb.file_name()?.to_str()?.strip_prefix(package)?.strip_prefix('_')?;
+    // An epoch's colon is escaped in file names.
+    Some(rest.rsplit_once('_')?.0.replace("%3a", ":"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn apt_status_lines_give_percentages() {
+        assert_eq!(percent_of("dlstatus:10:19.8456:Retrieving file 10 of 73"), Some(19));
+        assert_eq!(percent_of("Get:1 somewhere"), None);
+    }
+
+    #[test]
+    fn versions_come_from_file_names() {
+        let deb = Path::new("/a/qemu-system-x86_1%3a11.1.3+ds-1~bpo13+1_amd64.deb");
+        assert_eq!(version_in_name(deb, "qemu-system-x86").unwrap(), "1:11.1.3+ds-1~bpo13+1");
+        assert_eq!(version_in_name(deb, "qemu"), None);
+    }
+}

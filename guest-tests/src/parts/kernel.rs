@@ -1,0 +1,122 @@
+//! The guest's kernel: which one of a suite is taken, and where its image and modules lie.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+/// A kernel image with its modules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The bzImage.
+    pub image: PathBuf,
+    /// The folder named by the release, with `kernel/` in it.
+    pub modules: PathBuf,
+    /// What `uname -r` says in the guest.
+    pub release: String,
+}
+
+impl Kernel {
+    /// The user's own kernel; `modules` is `…/lib/modules/RELEASE` or a folder that holds exactly one such.
+    pub fn own(image: &Path, modules: &Path) -> Result<Self> {
+        if !image.is_file() {
+            bail!("the kernel {} is no file", image.display());
+        }
+        let modules = match modules.join("lib/modules").is_dir() {
+            true => only_folder(&modules.join("lib/modules"))?,
+            false => fs::canonicalize(modules)
+                .with_context(|| format!("the modules' folder {} cannot be read", modules.display()))?,
+        };
+        let release = modules.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        if !modules.join("modules.builtin").is_file() {
+            bail!(
+                "{} holds no modules: give …/lib/modules/RELEASE as `make modules_install` fills it",
+                modules.display()
+            );
+        }
+        Ok(Self { image: fs::canonicalize(image)?, modules, release })
+    }
+
+    /// The kernel in an unpacked pair of linux-binary and linux-modules packages.
+    pub(super) fn of_debian(root: &Path) -> Result<Self> {
+        let modules = only_folder(&root.join("usr/lib/modules"))?;
+        let release = modules.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        Ok(Self { image: modules.join("vmlinuz"), modules, release })
+    }
+}
+
+fn only_folder(parent: &Path) -> Result<PathBuf> {
+    let entries = fs::read_dir(parent).with_context(|| format!("{} cannot be read", parent.display()))?;
+    let folders: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect();
+    match folders.as_slice() {
+        [folder] => Ok(fs::canonicalize(folder)?),
+        _ => bail!("{} should hold the modules of one kernel, but holds {}", parent.display(), folders.len()),
+    }
+}
+
+/// The release to take of those that have both packages: the newest 7.2, else the newest 7.x.
+pub(super) fn newest(binaries: &[String], modules: &[String]) -> Option<String> {
+    let releases = binaries.iter().filter_map(|name| name.strip_prefix("linux-binary-"));
+    releases
+        .filter(|release| modules.iter().any(|name| name.strip_prefix("linux-modules-") == Some(release)))
+        .filter_map(|release| Some((version(release)?, release)))
+        .max_by_key(|((major, minor, point), _)| ((*major, *minor) == (7, 2), *major, *minor, *point))
+        .map(|(_, release)| release.to_owned())
+}
+
+/// The numbers of a plain amd64 release such as `7.2.12+deb13-amd64`; `None` for the rt and cloud flavours.
+fn version(release: &str) -> Option<(u32, u32, u32)> {
+    let (numbers, flavour) = release.split_once('-')?;
+    if flavour != "amd64" {
+        return None;
+    }
+    let mut numbers = numbers.split('+').next()?.split('.').map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??, numbers.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(prefix: &str, releases: &[&str]) -> Vec<String> {
+        releases.iter().map(|release| format!("{prefix}{release}")).collect()
+    }
+
+    #[test]
+    fn the_newest_7_2_wins_over_a_newer_series() {
+        let releases = [
+            "7.2.9+deb13-amd64",
+            "7.2.12+deb13-amd64",
+            "7.2.12+deb13-rt-amd64",
+            "7.3.4+deb13-amd64",
+            "7.2.13+deb13-amd64",
+        ];
+        let binaries = names("linux-binary-", &releases);
+        // 7.2.13 has no modules package yet.
+        let modules = names("linux-modules-", &releases[..4]);
+        assert_eq!(newest(&binaries, &modules).unwrap(), "7.2.12+deb13-amd64");
+    }
+
+    #[test]
+    fn the_newest_7_x_is_taken_when_7_2_has_gone() {
+        let releases = ["7.9.1+deb13-amd64", "7.10.2+deb13-amd64", "7.10.3+deb13-cloud-amd64"];
+        let chosen = newest(&names("linux-binary-", &releases), &names("linux-modules-", &releases));
+        assert_eq!(chosen.unwrap(), "7.10.2+deb13-amd64");
+        assert_eq!(newest(&[], &[]), None);
+    }
+
+    #[test]
+    fn own_modules_are_found_in_either_form() {
+        let folder = tempfile::tempdir().unwrap();
+        let modules = folder.path().join("lib/modules/7.2.0-dev");
+        fs::create_dir_all(&modules).unwrap();
+        let image = folder.path().join("bzImage");
+        fs::write(&image, "").unwrap();
+        assert!(Kernel::own(&image, folder.path()).unwrap_err().to_string().contains("holds no modules"));
+        fs::write(modules.join("modules.builtin"), "").unwrap();
+        assert_eq!(Kernel::own(&image, folder.path()).unwrap().release, "7.2.0-dev");
+        assert_eq!(Kernel::own(&image, &modules).unwrap().release, "7.2.0-dev");
+        assert!(Kernel::own(Path::new("/nowhere"), &modules).is_err());
+    }
+}

@@ -1,0 +1,144 @@
+//! Where Debian's packages come from: the host's own apt sources, so that no mirror is named here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+/// Suites of Debian proper; an entry for one of these in component `main` names a full mirror.
+const SUITES: &[&str] = &["oldstable", "stable", "testing", "unstable", "sid", "bookworm", "trixie", "forky", "duke"];
+const KEYRINGS: &[&str] =
+    &["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
+
+/// A Debian mirror and the keys that its packages are signed with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirror {
+    /// Base address, without a slash at the end.
+    pub uri: String,
+    /// The Debian archive keyring.
+    pub keyring: PathBuf,
+}
+
+impl Mirror {
+    /// `$ARCTIC_DEBIAN_MIRROR`, else the first Debian mirror in the host's apt sources.
+    pub fn of_host() -> Result<Self> {
+        let uri = match std::env::var("ARCTIC_DEBIAN_MIRROR") {
+            Ok(uri) if !uri.is_empty() => uri.trim_end_matches('/').to_owned(),
+            _ => match source_files(Path::new("/etc/apt")).iter().find_map(|(path, text)| first_mirror(path, text)) {
+                Some(uri) => uri,
+                None => bail!(
+                    "this host's apt sources name no Debian mirror: set ARCTIC_DEBIAN_MIRROR to one's address, \
+                     or bring your own parts with --kernel, --modules and --qemu"
+                ),
+            },
+        };
+        let keyring = match std::env::var_os("ARCTIC_DEBIAN_KEYRING") {
+            Some(path) => PathBuf::from(path),
+            None => KEYRINGS.iter().map(PathBuf::from).find(|path| path.is_file()).unwrap_or_default(),
+        };
+        if !keyring.is_file() {
+            bail!(
+                "Debian's archive keyring is missing, so downloads cannot be verified: install the package \
+                 debian-archive-keyring, or set ARCTIC_DEBIAN_KEYRING to the keyring's file"
+            );
+        }
+        Ok(Self { uri, keyring })
+    }
+}
+
+fn source_files(etc: &Path) -> Vec<(PathBuf, String)> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(etc.join("sources.list.d"))
+        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+        .unwrap_or_default();
+    paths.sort();
+    paths.insert(0, etc.join("sources.list"));
+    paths.into_iter().filter_map(|path| fs::read_to_string(&path).ok().map(|text| (path, text))).collect()
+}
+
+fn first_mirror(path: &Path, text: &str) -> Option<String> {
+    let entries = match path.extension().is_some_and(|extension| extension == "sources") {
+        true => deb822_entries(text),
+        false => one_line_entries(text),
+    };
+    // Other archives use Debian's suite names too; a mirror's address ends in "debian" nearly always.
+    entries
+        .into_iter()
+        .filter(|entry| entry.suites.iter().any(|suite| SUITES.contains(&suite.as_str())))
+        .filter(|entry| entry.components.iter().any(|component| component == "main"))
+        .map(|entry| entry.uri.trim_end_matches('/').to_owned())
+        .find(|uri| uri.split('/').any(|segment| segment == "debian") && !uri.starts_with("cdrom:"))
+}
+
+struct Entry {
+    uri: String,
+    suites: Vec<String>,
+    components: Vec<String>,
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn deb822_entries(text: &str) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for paragraph in text.split("\n\n") {
+        let field = |name: &str| {
+            paragraph.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+                let (key, value) = line.split_once(':')?;
+                key.trim().eq_ignore_ascii_case(name).then(|| words(value))
+            })
+        };
+        let disabled = field("Enabled").is_some_and(|value| value.iter().any(|word| word == "no" || word == "false"));
+        if disabled || !field("Types").unwrap_or_default().iter().any(|kind| kind == "deb") {
+            continue;
+        }
+        for uri in field("URIs").unwrap_or_default() {
+            let suites = field("Suites").unwrap_or_default();
+            entries.push(Entry { uri, suites, components: field("Components").unwrap_or_default() });
+        }
+    }
+    entries
+}
+
+fn one_line_entries(text: &str) -> Vec<Entry> {
+    let entry = |line: &str| {
+        let rest = line.trim().strip_prefix("deb ")?.trim_start();
+        let rest = match rest.strip_prefix('[') {
+            Some(options) => options.split_once(']')?.1,
+            None => rest,
+        };
+        let mut fields = rest.split('#').next()?.split_whitespace().map(str::to_owned);
+        let (uri, suite) = (fields.next()?, fields.next()?);
+        Some(Entry { uri, suites: vec![suite], components: fields.collect() })
+    };
+    text.lines().filter_map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deb822_sources_are_read() {
+        let text = "Types: deb\n# a comment: x\nURIs: http://mirror.example/debian/\nSuites: bookworm bookworm-updates\nComponents: main\n";
+        assert_eq!(first_mirror(Path::new("debian.sources"), text).unwrap(), "http://mirror.example/debian");
+        let off = format!("Enabled: no\n{text}");
+        assert_eq!(first_mirror(Path::new("debian.sources"), &off), None);
+    }
+
+    #[test]
+    fn one_line_sources_are_read() {
+        let text = "# deb http://no.example/debian trixie main\n\
+                    deb-src http://no.example/debian trixie main\n\
+                    deb [arch=amd64 signed-by=/k.gpg] https://yes.example/debian trixie main contrib # c\n";
+        assert_eq!(first_mirror(Path::new("sources.list"), text).unwrap(), "https://yes.example/debian");
+    }
+
+    #[test]
+    fn other_peoples_archives_are_no_mirror() {
+        let text = "deb http://dl.example/linux/chrome/deb stable main\n\
+                    deb https://docker.example/linux/debian bookworm stable\n\
+                    deb http://security.example/debian-security bookworm-security main\n";
+        assert_eq!(first_mirror(Path::new("x.list"), text), None);
+    }
+}

@@ -1,0 +1,270 @@
+//! What a guest is made of: QEMU, a kernel with its modules, busybox, depmod, IGT; fetched once or brought along.
+
+mod apt;
+mod kernel;
+mod mirror;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::cache::{Cache, Lock};
+use crate::process::{self, find_program};
+use crate::progress::Progress;
+use apt::Apt;
+use mirror::Mirror;
+
+pub use kernel::Kernel;
+
+/// The suite that holds QEMU and the kernel, and the one below it that the rest of their dependencies come from.
+const SUITES: &[&str] = &["trixie", "trixie-backports"];
+const IGT_SUITES: &[&str] = &["sid"];
+const QEMU_MINIMUM: (u32, u32) = (11, 1);
+/// Libraries of an unpacked Debian tree.
+pub const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+
+/// The user's own parts; what is `None` comes from Debian.
+#[derive(Clone, Debug, Default)]
+pub struct Own {
+    /// A bzImage; wants `modules` too.
+    pub kernel: Option<PathBuf>,
+    /// `…/lib/modules/VERSION`, or a folder with `lib/modules/VERSION` in it.
+    pub modules: Option<PathBuf>,
+    /// A QEMU 11.1 or later with vfio-user-pci.
+    pub qemu: Option<PathBuf>,
+}
+
+/// How to start QEMU.
+#[derive(Clone, Debug)]
+pub struct Qemu {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    module_folder: Option<PathBuf>,
+}
+
+impl Qemu {
+    /// A command with everything that this QEMU needs to find its own files.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        if let Some(folder) = &self.module_folder {
+            // Without it a QEMU outside its usual place finds another version's modules and aborts.
+            command.env("QEMU_MODULE_DIR", folder);
+        }
+        command
+    }
+
+    fn of_debian(root: &Path) -> Self {
+        let arguments = [
+            "--library-path".into(),
+            root.join(LIBRARIES).into_os_string(),
+            root.join("usr/bin/qemu-system-x86_64").into_os_string(),
+            "-L".into(),
+            root.join("usr/share/qemu").into_os_string(),
+            "-L".into(),
+            root.join("usr/share/seabios").into_os_string(),
+        ];
+        Self {
+            program: root.join("usr/lib64/ld-linux-x86-64.so.2"),
+            arguments: arguments.into(),
+            module_folder: Some(root.join(LIBRARIES).join("qemu")),
+        }
+    }
+
+    /// Asks the program for its version and for the device that the card needs.
+    fn checked(self, name: &str) -> Result<(Self, String)> {
+        let text = process::output(self.command().arg("--version"), name)?;
+        let version =
+            text.split_whitespace().skip_while(|word| *word != "version").nth(1).unwrap_or_default().to_owned();
+        let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+        if (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < QEMU_MINIMUM {
+            bail!("{name} is QEMU {version}, but the card needs {}.{} or later", QEMU_MINIMUM.0, QEMU_MINIMUM.1);
+        }
+        process::output(self.command().args(["-device", "vfio-user-pci,help"]), name)
+            .with_context(|| format!("{name} has no vfio-user-pci device"))?;
+        Ok((self, version))
+    }
+}
+
+/// busybox and kmod's depmod.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    /// A busybox, static or not.
+    pub busybox: PathBuf,
+    depmod: Vec<OsString>,
+}
+
+impl Tools {
+    /// A command that runs kmod's depmod (busybox's writes no binary indexes, and IGT reads only those).
+    pub fn depmod(&self) -> Command {
+        let mut command = Command::new(&self.depmod[0]);
+        command.args(&self.depmod[1..]);
+        command
+    }
+
+    fn of_debian(root: &Path) -> Self {
+        let loader = root.join("usr/lib64/ld-linux-x86-64.so.2").into_os_string();
+        let libraries = root.join(LIBRARIES).into_os_string();
+        let kmod = root.join("usr/bin/kmod").into_os_string();
+        // kmod is one program under several names.
+        let depmod = vec![loader, "--library-path".into(), libraries, "--argv0".into(), "depmod".into(), kmod];
+        Self { busybox: root.join("usr/bin/busybox"), depmod }
+    }
+
+    fn of_host() -> Option<Self> {
+        Some(Self { busybox: find_program("busybox")?, depmod: vec![find_program("depmod")?.into()] })
+    }
+}
+
+/// Everything that a guest is made of, with the versions to tell.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// The machine.
+    pub qemu: Qemu,
+    /// Kernel image and modules.
+    pub kernel: Kernel,
+    /// Whether the kernel is the user's own.
+    pub kernel_is_own: bool,
+    /// Programs of the guest and of the image builder.
+    pub tools: Tools,
+    /// Root of the unpacked IGT packages; `None` where own parts are used on a host without apt.
+    pub igt: Option<PathBuf>,
+    /// Name to version, for the summary.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// The record inside a fetched entry.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Record {
+    versions: BTreeMap<String, String>,
+}
+
+impl Record {
+    const FILE: &str = "versions.json";
+
+    fn of(entry: &Path) -> Result<Self> {
+        let path = entry.join(Self::FILE);
+        let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("{} is damaged: remove {}", path.display(), entry.display()))
+    }
+}
+
+/// Collects the parts: the user's own, the cache's, and what is still missing from Debian.
+pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts> {
+    let mut fetcher = Fetcher { cache, progress, lock: None, worlds: BTreeMap::new() };
+    let mut versions = BTreeMap::new();
+    let qemu = match &own.qemu {
+        Some(program) => {
+            let qemu = Qemu { program: program.clone(), arguments: Vec::new(), module_folder: None };
+            let (qemu, version) = qemu.checked(&program.display().to_string())?;
+            versions.insert("qemu".to_owned(), version);
+            qemu
+        }
+        None => Qemu::of_debian(&fetcher.entry("qemu", &mut versions, Fetcher::qemu)?),
+    };
+    let kernel = match (&own.kernel, &own.modules) {
+        (Some(image), Some(modules)) => Kernel::own(image, modules)?,
+        (None, None) => Kernel::of_debian(&fetcher.entry("kernel", &mut versions, Fetcher::kernel)?)?,
+        (Some(_), None) => bail!("--kernel FILE needs its modules: add --modules DIR"),
+        (None, Some(_)) => bail!("--modules DIR needs its kernel: add --kernel FILE"),
+    };
+    versions.insert("kernel".to_owned(), kernel.release.clone());
+    // With everything else brought along, a host without apt is welcome: it has busybox and depmod of its own.
+    let all_own = own.qemu.is_some() && own.kernel.is_some() && find_program("apt-get").is_none();
+    let tools = match Tools::of_host().filter(|_| all_own) {
+        Some(tools) => tools,
+        None => Tools::of_debian(&fetcher.entry("tools", &mut versions, Fetcher::tools)?),
+    };
+    let igt = match all_own && cache.entry("parts/igt").is_none() {
+        true => None,
+        false => Some(fetcher.entry("igt", &mut versions, Fetcher::igt)?),
+    };
+    Ok(Parts { qemu, kernel, kernel_is_own: own.kernel.is_some(), tools, igt, versions })
+}
+
+struct Fetcher<'a> {
+    cache: &'a Cache,
+    progress: &'a dyn Progress,
+    lock: Option<Lock>,
+    /// Package lists read so far, by suite.
+    worlds: BTreeMap<&'static str, Apt>,
+}
+
+/// Fills `root` with a part and returns the versions to tell.
+type Fetch<'a> = fn(&mut Fetcher<'a>, root: &Path) -> Result<Vec<(String, String)>>;
+
+impl<'a> Fetcher<'a> {
+    /// The root of the cached part `name`, fetched first if need be; adds its versions to `versions`.
+    fn entry(&mut self, name: &str, versions: &mut BTreeMap<String, String>, fetch: Fetch<'a>) -> Result<PathBuf> {
+        let path = format!("parts/{name}");
+        if self.cache.entry(&path).is_none() && self.lock.is_none() {
+            self.lock = Some(self.cache.lock(self.progress)?);
+        }
+        // Another run may have fetched it while we waited for the lock.
+        let entry = match (self.cache.entry(&path), self.lock.take()) {
+            (Some(entry), lock) => {
+                self.lock = lock;
+                entry
+            }
+            (None, None) => bail!("{path} vanished from the cache: run again"),
+            (None, Some(lock)) => {
+                let entry = self.cache.install(&lock, &path, |folder| {
+                    let record = Record { versions: fetch(self, &folder.join("root"))?.into_iter().collect() };
+                    Ok(fs::write(folder.join(Record::FILE), serde_json::to_string_pretty(&record)?)?)
+                })?;
+                self.lock = Some(lock);
+                entry
+            }
+        };
+        versions.extend(Record::of(&entry)?.versions);
+        Ok(entry.join("root"))
+    }
+
+    /// The private apt over `suites`, made at first use.
+    fn apt(&mut self, suites: &[&'static str]) -> Result<&Apt> {
+        let suite = suites.last().copied().unwrap_or_default();
+        match self.worlds.entry(suite) {
+            Entry::Occupied(world) => Ok(world.into_mut()),
+            Entry::Vacant(place) => {
+                Ok(place.insert(Apt::new(&self.cache.scratch()?, &Mirror::of_host()?, suites, self.progress)?))
+            }
+        }
+    }
+
+    fn qemu(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
+        let progress = self.progress;
+        let versions = self.apt(SUITES)?.unpack(&["qemu-system-x86"], true, root, progress)?;
+        let (_, version) = Qemu::of_debian(root).checked("Debian's QEMU")?;
+        Ok(vec![("qemu".into(), format!("{version} (qemu-system-x86 {})", versions[0]))])
+    }
+
+    fn kernel(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
+        let progress = self.progress;
+        let apt = self.apt(SUITES)?;
+        let release = kernel::newest(&apt.names("linux-binary-7.")?, &apt.names("linux-modules-7.")?)
+            .with_context(|| format!("{} holds no kernel 7.x", SUITES.join(" and ")))?;
+        let packages = ["linux-binary", "linux-modules", "linux-base"].map(|part| format!("{part}-{release}"));
+        let versions = apt.unpack(&packages.each_ref().map(String::as_str), false, root, progress)?;
+        Ok(vec![("linux package".into(), versions[0].clone())])
+    }
+
+    fn tools(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
+        let progress = self.progress;
+        let packages = ["busybox-static", "kmod"];
+        let versions = self.apt(SUITES)?.unpack(&packages, true, root, progress)?;
+        Ok(packages.map(str::to_owned).into_iter().zip(versions).collect())
+    }
+
+    fn igt(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
+        let progress = self.progress;
+        let versions = self.apt(IGT_SUITES)?.unpack(&["igt-gpu-tools", "igt-gpu-tools-tests"], true, root, progress)?;
+        Ok(vec![("igt".into(), versions[1].clone())])
+    }
+}

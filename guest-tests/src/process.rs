@@ -1,0 +1,201 @@
+//! Child processes that never outlive the run: own process group, killed on drop and when this program dies.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::interrupt;
+
+/// How often waiting loops look at the interrupt flag and at their children.
+pub const LOOK: Duration = Duration::from_millis(20);
+
+/// A running child and its process group.
+#[derive(Debug)]
+pub struct Child {
+    inner: std::process::Child,
+    name: String,
+}
+
+impl Child {
+    /// Starts `command`. `name` is what messages call it.
+    pub fn spawn(command: &mut Command, name: &str) -> Result<Self> {
+        command.process_group(0);
+        let parent = std::process::id();
+        // SAFETY: the closure runs between fork and exec and calls only prctl and getppid, which are async-signal-safe.
+        unsafe {
+            command.pre_exec(move || {
+                // The group is cut off from the terminal's Ctrl-C, so the kernel has to end it should we be killed.
+                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 || libc::getppid() as u32 != parent {
+                    return Err(std::io::Error::last_os_error());
+                }
+                Ok(())
+            });
+        }
+        let inner = command.spawn().with_context(|| format!("{name} cannot be started"))?;
+        Ok(Self { inner, name: name.to_owned() })
+    }
+
+    /// What messages call this child.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The pipes and the like of the underlying child.
+    pub fn inner(&mut self) -> &mut std::process::Child {
+        &mut self.inner
+    }
+
+    /// The exit status, if it has ended.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.inner.try_wait()?)
+    }
+
+    /// Waits for the end, at most `limit`; `None` when the time ran out.
+    pub fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.ended()? {
+                return Ok(Some(status));
+            }
+            if start.elapsed() >= limit {
+                return Ok(None);
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Asks with SIGTERM, then after `patience` kills the whole group; returns the status if it ended by itself.
+    pub fn stop(&mut self, patience: Duration) -> Result<Option<ExitStatus>> {
+        self.signal(libc::SIGTERM);
+        let status = self.wait(patience)?;
+        if status.is_none() {
+            self.kill();
+        }
+        Ok(status)
+    }
+
+    fn kill(&mut self) {
+        self.signal(libc::SIGKILL);
+        // Reaps the child; it has just been killed, so this does not wait long.
+        let _ = self.inner.wait();
+    }
+
+    fn signal(&mut self, signal: i32) {
+        // A reaped child's number may belong to somebody else by now.
+        if matches!(self.inner.try_wait(), Ok(None)) {
+            // SAFETY: kill has no memory effects; the group is the unreaped child's own (process_group(0) above).
+            unsafe { libc::kill(-(self.inner.id() as i32), signal) };
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if matches!(self.inner.try_wait(), Ok(None)) {
+            self.kill();
+        }
+    }
+}
+
+/// Runs `command` to its end, handing each line of its stdout to `line`; an error carries the end of its stderr.
+pub fn run_lines(command: &mut Command, name: &str, mut line: impl FnMut(&str)) -> Result<()> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = Child::spawn(command, name)?;
+    let stdout = child.inner().stdout.take();
+    let stderr = child.inner().stderr.take();
+    let (sender, lines) = channel();
+    let errors = thread::spawn(move || {
+        let mut text = Vec::new();
+        if let Some(mut pipe) = stderr {
+            // A broken pipe only shortens the message.
+            let _ = pipe.read_to_end(&mut text);
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    thread::spawn(move || {
+        let Some(pipe) = stdout else { return };
+        for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
+            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    loop {
+        interrupt::check()?;
+        match lines.recv_timeout(Duration::from_millis(100)) {
+            Ok(text) => line(&text),
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    let status = child.wait(Duration::from_secs(10))?;
+    let errors = errors.join().unwrap_or_default();
+    match status {
+        Some(status) if status.success() => Ok(()),
+        _ => bail!("{name} failed: {}", last_error(&errors)),
+    }
+}
+
+/// Like [`run_lines`], but returns the whole stdout.
+pub fn output(command: &mut Command, name: &str) -> Result<String> {
+    let mut text = String::new();
+    run_lines(command, name, |line| {
+        text.push_str(line);
+        text.push('\n');
+    })?;
+    Ok(text)
+}
+
+/// The line of `text` that says most: apt's first `E:` line, else the last line.
+fn last_error(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let chosen = lines.iter().find(|line| line.starts_with("E:")).or(lines.last());
+    chosen.map_or("it gave no reason", |line| line.trim_start_matches("E:").trim()).to_owned()
+}
+
+/// The first `name` on PATH.
+pub fn find_program(name: &str) -> Option<std::path::PathBuf> {
+    let mut folders: Vec<_> = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect();
+    // depmod and friends live in sbin, which ordinary users' PATH often lacks.
+    folders.extend(["/usr/sbin", "/sbin"].map(Into::into));
+    folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_child_takes_its_group_along() {
+        let mut child = Child::spawn(Command::new("sh").args(["-c", "sleep 100 & wait"]), "sh").unwrap();
+        thread::sleep(Duration::from_millis(50));
+        let group = child.inner().id() as i32;
+        drop(child);
+        let start = Instant::now();
+        // SAFETY: signal 0 only asks whether the group exists.
+        while unsafe { libc::kill(-group, 0) } == 0 {
+            assert!(start.elapsed() < Duration::from_secs(5), "a process of the group lives on");
+            thread::sleep(LOOK);
+        }
+    }
+
+    #[test]
+    fn a_failure_is_told_in_the_programs_own_words() {
+        let error = run_lines(
+            Command::new("sh").args(["-c", "echo W: x >&2; echo E: no such package >&2; exit 1"]),
+            "apt",
+            |_| (),
+        );
+        assert_eq!(error.unwrap_err().to_string(), "apt failed: no such package");
+    }
+
+    #[test]
+    fn lines_arrive_whole() {
+        assert_eq!(output(Command::new("sh").args(["-c", "echo a; printf b"]), "sh").unwrap(), "a\nb\n");
+    }
+}

@@ -1,0 +1,241 @@
+//! The virtual machine around the card: QEMU's command line, and the running process with its ports.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use anyhow::{Context, Result};
+
+use crate::parts::{Kernel, Qemu};
+use crate::process::Child;
+
+/// Where the card sits in the guest.
+pub const CARD_ADDRESS: &str = "0000:00:01.0";
+/// Slots that no function of the card uses: 1.0 to 8.7 are kept for it and its virtual functions.
+const SERIAL_SLOT: &str = "1c.0";
+const RESULTS_SLOT: &str = "1d.0";
+const SHARE_SLOT: &str = "1e.0";
+
+/// A machine to start.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    /// The QEMU to use.
+    pub qemu: &'a Qemu,
+    /// The kernel to boot.
+    pub kernel: &'a Kernel,
+    /// The initramfs.
+    pub image: &'a Path,
+    /// Guest memory in MiB.
+    pub memory: u32,
+    /// The card's vfio-user socket; a machine without card otherwise.
+    pub card: Option<&'a Path>,
+    /// Host folder behind /mnt.
+    pub results: &'a Path,
+    /// Host folder behind /share.
+    pub share: Option<&'a Path>,
+    /// Further kernel arguments.
+    pub append: &'a str,
+    /// File for the whole kernel log.
+    pub console: &'a Path,
+    /// File for QEMU's own messages.
+    pub messages: &'a Path,
+}
+
+/// A port of the guest: its name there, and what its bytes become here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Port {
+    /// Lines of init and job for the host.
+    Control,
+    /// The job's stdout.
+    Output,
+    /// The job's stderr.
+    Errors,
+    /// Lines of the test agent.
+    Agent,
+    /// The interactive console, hvc0; the only port that is written to from here.
+    Terminal,
+}
+
+impl Port {
+    const ALL: [Self; 5] = [Self::Control, Self::Output, Self::Errors, Self::Agent, Self::Terminal];
+
+    /// The port's name in the guest's /dev/virtio-ports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Output => "output",
+            Self::Errors => "errors",
+            Self::Agent => "agent",
+            Self::Terminal => "terminal",
+        }
+    }
+
+    fn in_lines(self) -> bool {
+        matches!(self, Self::Control | Self::Agent)
+    }
+}
+
+/// Something that came out of the machine: a line without its end, or a piece of a byte stream.
+#[derive(Debug)]
+pub struct Event {
+    /// Where it came out.
+    pub port: Port,
+    /// What.
+    pub bytes: Vec<u8>,
+}
+
+/// A running machine. Dropping it ends it.
+pub struct Running {
+    /// QEMU itself.
+    pub process: Child,
+    /// What comes out; disconnected once QEMU has ended.
+    pub events: Receiver<Event>,
+    /// The host's end of the interactive console.
+    pub terminal: UnixStream,
+}
+
+impl Machine<'_> {
+    fn arguments(&self, ports: &[(Port, RawFd)]) -> Vec<String> {
+        let mut arguments: Vec<String> = Vec::new();
+        let mut add = |option: &str, value: String| {
+            arguments.push(option.to_owned());
+            arguments.push(value);
+        };
+        add("-machine", "q35,memory-backend=memory".into());
+        add("-accel", "tcg".into());
+        // With the default 40 bits the firmware leaves too little room for the card's windows.
+        add("-cpu", "max,phys-bits=46".into());
+        add("-smp", "2".into());
+        add("-m", format!("{}M", self.memory));
+        // Shared, so that the card can map guest memory; a private mapping would be silently another memory.
+        add("-object", format!("memory-backend-memfd,id=memory,size={}M,share=on", self.memory));
+        add("-global", "q35-pcihost.pci-hole64-size=4T".into());
+        for flag in ["-nodefaults", "-no-user-config", "-no-reboot"] {
+            arguments.push(flag.to_owned());
+        }
+        let mut add = |option: &str, value: String| {
+            arguments.push(option.to_owned());
+            arguments.push(value);
+        };
+        add("-display", "none".into());
+        add("-kernel", self.kernel.image.display().to_string());
+        add("-initrd", self.image.display().to_string());
+        // The whole kernel log goes to the console, so that it is complete whatever happens to the guest.
+        let command_line = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable i915.force_probe=!56c0";
+        add("-append", format!("{command_line} {}", self.append).trim().to_owned());
+        add("-chardev", format!("file,id=console,path={}", escaped(self.console)));
+        add("-serial", "chardev:console".into());
+        add("-device", format!("virtio-serial-pci,id=ports,addr={SERIAL_SLOT}"));
+        for (port, fd) in ports {
+            let name = port.name();
+            add("-chardev", format!("socket,id={name},fd={fd}"));
+            let kind = if *port == Port::Terminal { "virtconsole" } else { "virtserialport" };
+            add("-device", format!("{kind},bus=ports.0,chardev={name},name={name}"));
+        }
+        let shares = [("results", Some(self.results), RESULTS_SLOT), ("share", self.share, SHARE_SLOT)];
+        for (tag, folder, slot) in shares {
+            let Some(folder) = folder else { continue };
+            add("-fsdev", format!("local,id={tag},path={},security_model=none,multidevs=remap", escaped(folder)));
+            add("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag},addr={slot}"));
+        }
+        if let Some(socket) = self.card {
+            // Only the JSON form can name a socket address.
+            let device = serde_json::json!({
+                "driver": "vfio-user-pci", "id": "pf", "bus": "pcie.0", "addr": "1.0", "multifunction": true,
+                "socket": { "type": "unix", "path": socket },
+            });
+            add("-device", device.to_string());
+        }
+        arguments
+    }
+
+    /// Starts the machine.
+    pub fn start(&self) -> Result<Running> {
+        let (sender, events) = channel();
+        let mut theirs = Vec::new();
+        let mut terminal = None;
+        for port in Port::ALL {
+            let (ours, qemus) = UnixStream::pair().context("no socket pair for the guest's ports")?;
+            if port == Port::Terminal {
+                terminal = Some(ours.try_clone()?);
+            }
+            let sender = sender.clone();
+            thread::spawn(move || read_port(port, ours, &sender));
+            theirs.push((port, qemus));
+        }
+        let fds: Vec<(Port, RawFd)> = theirs.iter().map(|(port, socket)| (*port, socket.as_raw_fd())).collect();
+        let messages =
+            File::create(self.messages).with_context(|| format!("{} cannot be made", self.messages.display()))?;
+        let mut command = self.qemu.command();
+        command.args(self.arguments(&fds));
+        command.stdin(Stdio::null()).stdout(messages.try_clone()?).stderr(messages);
+        inherit(&mut command, fds.iter().map(|(_, fd)| *fd).collect());
+        let process = Child::spawn(&mut command, "QEMU")?;
+        let terminal = terminal.context("the machine has no terminal port")?;
+        Ok(Running { process, events, terminal })
+    }
+}
+
+/// Lets the child keep `fds` open over exec.
+fn inherit(command: &mut Command, fds: Vec<RawFd>) {
+    // SAFETY: the closure runs between fork and exec and calls only fcntl, which is async-signal-safe; the fds are
+    // open in the parent until after the spawn.
+    unsafe {
+        command.pre_exec(move || match fds.iter().all(|fd| libc::fcntl(*fd, libc::F_SETFD, 0) == 0) {
+            true => Ok(()),
+            false => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
+fn read_port(port: Port, mut socket: UnixStream, sender: &Sender<Event>) {
+    if port.in_lines() {
+        for line in BufReader::new(socket).split(b'\n').map_while(Result::ok) {
+            if sender.send(Event { port, bytes: line }).is_err() {
+                return;
+            }
+        }
+        return;
+    }
+    let mut buffer = [0; 16384];
+    while let Ok(length @ 1..) = socket.read(&mut buffer) {
+        if sender.send(Event { port, bytes: buffer[..length].to_vec() }).is_err() {
+            return;
+        }
+    }
+}
+
+/// A path inside one of QEMU's comma-separated options.
+fn escaped(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+/// The file names of one guest life inside the folder of a run; `number` counts lives from 1.
+pub fn log_file(folder: &Path, what: &str, number: u32) -> PathBuf {
+    match number {
+        1 => folder.join(format!("{what}.log")),
+        _ => folder.join(format!("{what}.{number}.log")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_files_of_later_lives_have_numbers() {
+        assert_eq!(log_file(Path::new("/r"), "console", 1), Path::new("/r/console.log"));
+        assert_eq!(log_file(Path::new("/r"), "console", 2), Path::new("/r/console.2.log"));
+    }
+
+    #[test]
+    fn commas_in_paths_do_not_end_options() {
+        assert_eq!(escaped(Path::new("/a,b")), "/a,,b");
+    }
+}

@@ -1,0 +1,71 @@
+//! The user's terminal lent to the guest's interactive console, and given back as it was.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::thread;
+
+use anyhow::{Context, Result};
+
+/// Stdin in raw mode; dropping it restores the mode found.
+pub struct Raw {
+    before: Option<libc::termios>,
+}
+
+impl Raw {
+    /// Switches stdin to raw mode if it is a terminal.
+    pub fn enter() -> Result<Self> {
+        if !io::stdin().is_terminal() {
+            return Ok(Self { before: None });
+        }
+        // SAFETY: termios is plain data, for which all zeros is a valid value.
+        let mut before: libc::termios = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a live termios of ours.
+        if unsafe { libc::tcgetattr(libc::STDIN_FILENO, &mut before) } != 0 {
+            return Err(io::Error::last_os_error()).context("the terminal's mode cannot be read");
+        }
+        let mut raw = before;
+        // SAFETY: as above, for both calls.
+        let set = unsafe {
+            libc::cfmakeraw(&mut raw);
+            libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, &raw)
+        };
+        if set != 0 {
+            return Err(io::Error::last_os_error()).context("the terminal's mode cannot be set");
+        }
+        Ok(Self { before: Some(before) })
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // SAFETY: the pointer is to a live termios of ours.
+            unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, before) };
+        }
+    }
+}
+
+/// Rows and columns of the user's terminal, if there is one.
+pub fn size() -> Option<(u16, u16)> {
+    // SAFETY: winsize is plain data, for which all zeros is a valid value.
+    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+    // SAFETY: TIOCGWINSZ writes one winsize, to a live one of ours.
+    let told = unsafe { libc::ioctl(libc::STDIN_FILENO, libc::TIOCGWINSZ, &mut size) };
+    (told == 0 && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+}
+
+/// Copies stdin to the guest's console from now on, in a thread that ends with stdin or with the guest.
+pub fn feed(console: &UnixStream) -> Result<()> {
+    let mut console = console.try_clone()?;
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = io::stdin().read(&mut buffer) {
+            if console.write_all(&buffer[..length]).is_err() {
+                return;
+            }
+        }
+        // End of input: what Ctrl-D says. A guest that has gone does not care.
+        let _ = console.write_all(&[4]);
+    });
+    Ok(())
+}
