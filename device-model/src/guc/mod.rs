@@ -1,14 +1,43 @@
 //! The GuC's interface: firmware upload, mailbox, CT buffers, its actions, and the scheduler behind them.
 
-use crate::engine::Engines;
-use crate::gt::Gt;
+pub mod action;
+pub mod activity;
+pub mod ads;
+pub mod context;
+pub mod ctb;
+pub mod firmware;
+pub mod hwconfig;
+pub mod hxg;
+pub mod kernel;
+pub mod klv;
+pub mod mailbox;
+pub mod parallel;
+pub mod queue;
+pub mod scheduler;
+pub mod slpc;
 
-/// VF_SW_FLAG(0): first dword of the mailbox (contract B.6).
-const MAILBOX: u32 = 0x19_0240;
+#[cfg(test)]
+mod tests;
+
+use crate::engine::{EngineReport, Engines};
+use crate::gt::Gt;
+use crate::memory::Tlb;
+use crate::world::Function;
+use ads::Ads;
+use firmware::{Firmware, LoadFailure};
+use hxg::Outgoing;
+use kernel::{Counters, Kernel};
+use scheduler::Turn;
 
 /// The micro-controller's state.
 #[derive(Default)]
-pub struct Guc {}
+pub struct Guc {
+    kernel: Option<Box<Kernel>>,
+    tlb: Tlb,
+    reports: Vec<EngineReport>,
+    out: Vec<Outgoing>,
+    loads: u16,
+}
 
 impl Guc {
     /// A GuC in reset.
@@ -16,31 +45,81 @@ impl Guc {
         Self::default()
     }
 
-    /// DMA_CTRL was started: moves and checks the firmware, and starts it (contract B.4 step 20).
+    /// DMA_CTRL was started: moves and checks the firmware, and starts it (contract B.4 step 20). Once a kernel runs the
+    /// DMA engine is its own, and the host's order is ignored (V13-180).
     pub fn start_dma(&mut self, gt: &Gt) {
-        let _ = gt;
+        if !firmware::dma_started(gt) {
+            return;
+        }
+        let view = gt.memory.view(Function::PF);
+        let mut gam = gt.memory.gam(Function::PF, &*view, &mut self.tlb);
+        if self.kernel.is_none()
+            && let Some(loaded) = firmware::load(gt, &mut gam)
+        {
+            let boot = |firmware: Firmware| match Ads::read(&mut gam, firmware.ads()) {
+                Ok(ads) if firmware.ads() != 0 => Ok((firmware, ads)),
+                _ => Err(LoadFailure::init_data()),
+            };
+            let status = match loaded.and_then(boot) {
+                Ok((firmware, ads)) => {
+                    log::info!("GuC firmware {:?}, interface {:?}", firmware.release, firmware.submission);
+                    self.kernel = Some(Box::new(Kernel::new(firmware, ads, self.loads)));
+                    firmware::STATUS_READY
+                }
+                Err(failure) => {
+                    log::warn!("GuC firmware refused: status {:#010x}", failure.status());
+                    failure.status()
+                }
+            };
+            gt.registers.set(firmware::GUC_STATUS, status);
+        }
+        firmware::finish_dma(gt);
     }
 
     /// The GuC is reset (GDRST bit 3): firmware, CT buffers, contexts and configurations are gone.
     pub fn reset(&mut self, gt: &Gt) {
-        let _ = gt;
+        if let Some(kernel) = self.kernel.take() {
+            self.loads = kernel.scheduler.loads;
+        }
+        self.out.clear();
+        gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET);
     }
 
-    /// Whether VF_SW_FLAG(0) holds a request of the host that is not answered yet (bit 31 is the reply's origin).
+    /// Whether VF_SW_FLAG(0) holds a request of the host that is not answered yet.
     pub fn mailbox_holds_request(gt: &Gt) -> bool {
-        let header = gt.registers.value(MAILBOX);
-        header != 0 && header >> 31 == 0
+        mailbox::holds_request(gt)
     }
 
     /// The host rang: answers a request in the mailbox, before the access completes.
     pub fn mailbox(&mut self, gt: &Gt, engines: &Engines) {
-        let _ = (gt, engines);
+        let Some(kernel) = &mut self.kernel else { return };
+        if !mailbox::holds_request(gt) {
+            return;
+        }
+        let view = gt.memory.view(Function::PF);
+        let gam = gt.memory.gam(Function::PF, &*view, &mut self.tlb);
+        let mut turn = Turn { gt, engines, gam, now: gt.clock.now(), out: &mut self.out };
+        mailbox::answer(kernel, &mut turn);
     }
 
     /// One bounded piece of work: CT buffers, engine reports, time slices. Returns when it wants to be called again at
     /// the latest (clock time in ns), `None` if only a ring or a report can give it work.
     pub fn step(&mut self, gt: &Gt, engines: &Engines) -> Option<u64> {
-        let _ = (gt, engines);
-        None
+        engines.take_reports(&mut self.reports);
+        let kernel = self.kernel.as_mut()?;
+        let view = gt.memory.view(Function::PF);
+        let gam = gt.memory.gam(Function::PF, &*view, &mut self.tlb);
+        let mut turn = Turn { gt, engines, gam, now: gt.clock.now(), out: &mut self.out };
+        kernel.step(&mut turn, &self.reports)
+    }
+
+    /// What is loaded, while it runs.
+    pub fn firmware(&self) -> Option<Firmware> {
+        self.kernel.as_ref().map(|kernel| kernel.firmware)
+    }
+
+    /// How requests went since the last boot.
+    pub fn counters(&self) -> Counters {
+        self.kernel.as_ref().map_or_else(Counters::default, |kernel| kernel.counters)
     }
 }

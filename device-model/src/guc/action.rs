@@ -1,0 +1,262 @@
+//! The actions that a host can ask for over the CT buffers: code, length, who may send it, and what is done
+//! (contract B.6, G.4).
+
+use crate::memory::Fault;
+
+use super::ads;
+use super::context::Registration;
+use super::hxg::{Error, Outgoing, Reply};
+use super::klv;
+use super::kernel::Kernel;
+use super::scheduler::Turn;
+
+/// Payload dwords that an action takes, after the HXG header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// Just as many.
+    Exact(usize),
+    /// One of two.
+    Either(usize, usize),
+    /// At least as many; the handler looks closer.
+    AtLeast(usize),
+    /// A fixed part and then an even number.
+    Pairs(usize),
+}
+
+impl Length {
+    /// Whether `dwords` is right.
+    pub fn permits(self, dwords: usize) -> bool {
+        match self {
+            Length::Exact(n) => dwords == n,
+            Length::Either(a, b) => dwords == a || dwords == b,
+            Length::AtLeast(n) => dwords >= n,
+            Length::Pairs(n) => dwords >= n && (dwords - n).is_multiple_of(2),
+        }
+    }
+}
+
+/// Who may ask for an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// Every function.
+    Any,
+    /// The physical function.
+    Physical,
+    /// Nobody: the card has no such feature, and says so.
+    NotSupported,
+}
+
+/// An action.
+pub struct Action {
+    /// Code in the HXG header.
+    pub code: u16,
+    /// Name as the drivers write it.
+    pub name: &'static str,
+    /// Payload length.
+    pub length: Length,
+    /// Who may send it.
+    pub sender: Sender,
+    /// What is done.
+    handler: Handler,
+}
+
+type Handler = fn(&mut Kernel, &mut Turn<'_>, &[u32]) -> Reply;
+
+const fn action(code: u16, name: &'static str, length: Length, sender: Sender, handler: Handler) -> Action {
+    Action { code, name, length, sender, handler }
+}
+
+const fn absent(code: u16, name: &'static str) -> Action {
+    action(code, name, Length::AtLeast(0), Sender::NotSupported, |_, _, _| Err(Error::NotSupported))
+}
+
+use Length::{AtLeast, Either, Exact, Pairs};
+use Sender::{Any, Physical};
+
+/// Every action of the CT buffers that this GuC knows of, the frequent ones first.
+pub const ACTIONS: &[Action] = &[
+    action(0x1000, "SCHED_CONTEXT", Exact(1), Any, |k, t, m| k.scheduler.submit(t, m[0])),
+    action(0x7000, "TLB_INVALIDATION", Either(2, 6), Any, invalidate),
+    action(0x7002, "TLB_INVALIDATION_ALL", Exact(2), Physical, invalidate),
+    action(0x1001, "SCHED_CONTEXT_MODE_SET", Exact(2), Any, set_mode),
+    action(0x4502, "REGISTER_CONTEXT", Exact(11), Any, register),
+    action(0x4601, "REGISTER_CONTEXT_MULTI_LRC", Pairs(12), Any, register_parallel),
+    action(0x100b, "UPDATE_CONTEXT_POLICIES", AtLeast(1), Any, |k, _, m| k.scheduler.set_policies(m[0], &m[1..])),
+    action(0x4503, "DEREGISTER_CONTEXT", Exact(1), Any, |k, t, m| k.scheduler.deregister(t, m[0])),
+    action(0x550e, "OPT_IN_FEATURE_KLV", Exact(3), Any, opt_in),
+    action(0x0509, "UPDATE_SCHEDULING_POLICIES_KLV", AtLeast(1), Physical, scheduling_policies),
+    action(0x0506, "GLOBAL_SCHED_POLICY_CHANGE", Exact(1), Physical, global_policies),
+    action(0x3003, "PC_SLPC_REQUEST", AtLeast(1), Physical, |k, t, m| k.slpc_request(t, m)),
+    action(0x3004, "SETUP_PC_GUCRC", Exact(1), Physical, |k, t, m| k.set_guc_rc(t, m[0])),
+    action(0x550a, "SET_ENG_UTIL_BUFF", Exact(2), Physical, usage_buffer),
+    action(0x550c, "SET_DEVICE_ENGINE_ACTIVITY_BUFFER", Exact(4), Physical, device_activity),
+    action(0x550d, "SET_FUNCTION_ENGINE_ACTIVITY_BUFFER", Exact(5), Physical, function_activity),
+    action(0x0030, "LOG_BUFFER_FILE_FLUSH_COMPLETE", Exact(1), Any, |_, _, _| Ok(0)),
+    action(0x0040, "UK_LOG_ENABLE_LOGGING", Exact(1), Physical, |k, _, m| k.set_log_control(m[0])),
+    // Nothing is held back in a log buffer, so nothing has to be flushed.
+    action(0x0302, "FORCE_LOG_BUFFER_FLUSH", Exact(1), Physical, |_, _, _| Ok(0)),
+    absent(0x4000, "AUTHENTICATE_HUC"),
+    absent(0x4602, "REGISTER_CONTEXT_MULTI_QUEUE"),
+    absent(0x4603, "MULTI_QUEUE_CONTEXT_CGP_SYNC"),
+    absent(0x7003, "PAGE_RECLAMATION"),
+    absent(0x6003, "PAGE_FAULT_RES_DESC"),
+    absent(0x5101, "PF2GUC_RELAY_TO_VF"),
+    absent(0x5103, "VF2GUC_RELAY_TO_PF"),
+    absent(0x5502, "PF2GUC_UPDATE_VGT_POLICY"),
+    absent(0x5503, "PF2GUC_UPDATE_VF_CFG"),
+    absent(0x5506, "PF2GUC_VF_CONTROL"),
+    absent(0x550b, "PF2GUC_SAVE_RESTORE_VF"),
+];
+
+/// Carries out a request: header, then payload. `None` where there is no such action.
+pub fn carry_out(kernel: &mut Kernel, turn: &mut Turn<'_>, code: u16, payload: &[u32]) -> Option<Reply> {
+    let action = ACTIONS.iter().find(|action| action.code == code)?;
+    if action.sender == Sender::NotSupported {
+        return Some(Err(Error::NotSupported));
+    }
+    if !action.length.permits(payload.len()) {
+        return Some(Err(Error::InvalidSize));
+    }
+    Some((action.handler)(kernel, turn, payload))
+}
+
+fn bad_address(_: Fault) -> Error {
+    Error::InvalidGgttAddress
+}
+
+fn address(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+fn set_mode(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    match m[1] {
+        0 => kernel.scheduler.set_mode(turn, m[0], false),
+        1 => kernel.scheduler.set_mode(turn, m[0], true),
+        _ => Err(Error::InvalidParams),
+    }
+}
+
+fn register(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let work_queue = (0, 0, 0);
+    let registration = Registration { id: m[1], class: m[2], mask: m[3], work_queue, descriptors: &m[9..11] };
+    kernel.scheduler.register(turn, &registration)
+}
+
+fn register_parallel(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let descriptors = &m[10..];
+    if m[9] as usize != descriptors.len() / 2 {
+        return Err(Error::InvalidSize);
+    }
+    let work_queue = (address(m[4], m[5]), address(m[6], m[7]), m[8]);
+    let registration = Registration { id: m[1], class: m[2], mask: m[3], work_queue, descriptors };
+    kernel.scheduler.register(turn, &registration)
+}
+
+/// The answer follows when every engine has passed a step boundary.
+fn invalidate(kernel: &mut Kernel, _: &mut Turn<'_>, m: &[u32]) -> Reply {
+    kernel.invalidations.push(m[0]);
+    Ok(0)
+}
+
+/// Opt-ins that exist, with the number of value dwords.
+fn opt_in(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    const MOST: u32 = 64;
+    if m[2] > MOST {
+        return Err(Error::InvalidSize);
+    }
+    let mut list = Vec::new();
+    for n in 0..u64::from(m[2]) {
+        let at = address(m[0], m[1]).wrapping_add(n * 4);
+        list.push(turn.gam.read_u32(crate::memory::Space::Ggtt, at).map_err(bad_address)?);
+    }
+    let mut applied = 0;
+    for item in klv::walk(&list) {
+        match item? {
+            (klv::EXT_CAT_ERR_TYPE, []) => kernel.scheduler.cat_error_type = true,
+            (klv::EXT_CAT_ERR_TYPE, _) => return Err(Error::MalformedKlv),
+            _ => return Err(Error::InvalidKlvKey),
+        }
+        applied += 1;
+    }
+    Ok(applied)
+}
+
+/// Render and compute run side by side here, so their yield policy has nothing to change: it is checked and kept.
+fn scheduling_policies(kernel: &mut Kernel, _: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let mut applied = 0;
+    for item in klv::walk(m) {
+        match item? {
+            (klv::RENDER_COMPUTE_YIELD, [quantum, ratio]) if *ratio <= 100 => {
+                kernel.render_compute_yield = Some((*quantum, *ratio));
+            }
+            (klv::RENDER_COMPUTE_YIELD, [_, _]) => return Err(Error::InvalidParams),
+            (klv::RENDER_COMPUTE_YIELD, _) => return Err(Error::MalformedKlv),
+            _ => return Err(Error::InvalidKlvKey),
+        }
+        applied += 1;
+    }
+    Ok(applied)
+}
+
+fn global_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    if let Some(disabled) = ads::engine_reset_disabled(&mut turn.gam, u64::from(m[0])).map_err(bad_address)? {
+        kernel.scheduler.set_engine_reset_disabled(disabled);
+    }
+    Ok(0)
+}
+
+fn usage_buffer(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    kernel.scheduler.activity.set_usage(&mut turn.gam, address(m[0], m[1])).map_err(bad_address)?;
+    Ok(0)
+}
+
+fn device_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let (metadata, records) = (address(m[0], m[1]), address(m[2], m[3]));
+    kernel.scheduler.activity.set_device(&mut turn.gam, metadata, records).map_err(bad_address)?;
+    Ok(0)
+}
+
+fn function_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    if m[0] > super::activity::MAX_FUNCTIONS {
+        return Err(Error::InvalidParams);
+    }
+    let (metadata, records) = (address(m[1], m[2]), address(m[3], m[4]));
+    kernel.scheduler.activity.set_functions(&mut turn.gam, m[0], metadata, records).map_err(bad_address)?;
+    Ok(0)
+}
+
+/// G2H that answers TLB_INVALIDATION and TLB_INVALIDATION_ALL.
+const TLB_INVALIDATION_DONE: u16 = 0x7001;
+
+/// Carries out all invalidations that have been asked for, and answers them.
+pub fn finish_invalidations(kernel: &mut Kernel, turn: &mut Turn<'_>) {
+    if kernel.invalidations.is_empty() {
+        return;
+    }
+    turn.gt.memory.invalidate();
+    turn.engines.pass_step_boundary();
+    for seqno in kernel.invalidations.drain(..) {
+        turn.out.push(Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract B.6: one row a code.
+    #[test]
+    fn codes_are_unique() {
+        for (at, action) in ACTIONS.iter().enumerate() {
+            assert!(ACTIONS[at + 1..].iter().all(|other| other.code != action.code), "{}", action.name);
+        }
+    }
+
+    /// Contract B.6: exact lengths.
+    #[test]
+    fn lengths() {
+        assert!(Exact(2).permits(2) && !Exact(2).permits(3));
+        assert!(Either(2, 6).permits(6) && !Either(2, 6).permits(4));
+        assert!(Pairs(12).permits(14) && !Pairs(12).permits(13) && !Pairs(12).permits(10));
+    }
+}

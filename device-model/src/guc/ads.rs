@@ -1,0 +1,77 @@
+//! The additional data (ADS) that the driver leaves in memory for the GuC: engine map and policies (contract B.7, K.2).
+
+use crate::engine::id::{EngineClass, EngineId};
+use crate::memory::{Fault, Gam, Space};
+
+/// Offset of the pointer to the scheduler policies.
+const SCHEDULER_POLICIES: u64 = 0x1004;
+/// Offset of the pointer to the system info.
+const GT_SYSTEM_INFO: u64 = 0x1008;
+/// Policies: global flags.
+const POLICIES_GLOBAL_FLAGS: u64 = 0x4c;
+/// Policies: must be 1 for the values to be taken.
+const POLICIES_IS_VALID: u64 = 0x44;
+/// Global flag: do not reset an engine whose context does not leave in time.
+const DISABLE_ENGINE_RESET: u32 = 1 << 0;
+/// System info: rows of the mapping table are this long.
+const MAPPING_ROW: u64 = 32;
+/// System info: the enabled masks follow the mapping table of 16 rows.
+const ENABLED_MASKS: u64 = 16 * MAPPING_ROW;
+
+/// Logical instances of a class that the card can have.
+pub const MAX_LOGICAL: usize = 8;
+
+/// Which physical engine stands behind each logical instance of each class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineMap([[Option<EngineId>; MAX_LOGICAL]; EngineClass::BY_GUC.len()]);
+
+impl EngineMap {
+    /// The engine of a logical instance.
+    pub fn engine(&self, class: EngineClass, logical: usize) -> Option<EngineId> {
+        self.0[usize::from(class.guc())].get(logical).copied().flatten()
+    }
+
+    /// The logical instance of an engine.
+    pub fn logical(&self, engine: EngineId) -> Option<usize> {
+        self.0[usize::from(engine.info().class.guc())].iter().position(|e| *e == Some(engine))
+    }
+}
+
+/// What the GuC takes from the ADS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ads {
+    /// Logical to physical instances.
+    pub map: EngineMap,
+    /// A context that does not leave an engine in time is left alone.
+    pub engine_reset_disabled: bool,
+}
+
+impl Ads {
+    /// Reads the blob at GGTT address `at`.
+    pub fn read(gam: &mut Gam<'_>, at: u64) -> Result<Ads, Fault> {
+        let policies = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(SCHEDULER_POLICIES))?);
+        let info = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(GT_SYSTEM_INFO))?);
+        let mut ads = Ads { engine_reset_disabled: engine_reset_disabled(gam, policies)?.unwrap_or(false), ..Ads::default() };
+        for class in EngineClass::BY_GUC {
+            let row = u64::from(class.guc());
+            let enabled = gam.read_u32(Space::Ggtt, info.wrapping_add(ENABLED_MASKS + row * 4))?;
+            let mut physical = [0; MAX_LOGICAL];
+            gam.read(Space::Ggtt, info.wrapping_add(row * MAPPING_ROW), &mut physical)?;
+            for (logical, instance) in physical.into_iter().enumerate() {
+                // 32 marks an unused slot.
+                if instance < 32 && enabled >> instance & 1 != 0 {
+                    ads.map.0[usize::from(class.guc())][logical] = EngineId::find(class, instance);
+                }
+            }
+        }
+        Ok(ads)
+    }
+}
+
+/// The engine reset flag of the policies at GGTT address `at`, if the policies are marked valid
+/// (xe: xe_guc_fwif.h guc_policies).
+pub fn engine_reset_disabled(gam: &mut Gam<'_>, at: u64) -> Result<Option<bool>, Fault> {
+    let valid = gam.read_u32(Space::Ggtt, at.wrapping_add(POLICIES_IS_VALID))? == 1;
+    let flags = gam.read_u32(Space::Ggtt, at.wrapping_add(POLICIES_GLOBAL_FLAGS))?;
+    Ok(valid.then_some(flags & DISABLE_ENGINE_RESET != 0))
+}

@@ -1,0 +1,221 @@
+//! Registered contexts: what the host has told about each, and where each stands (contract F.1, F.2).
+
+use crate::engine::id::EngineClass;
+use crate::memory::{Fault, Gam, Space};
+use crate::world::Function;
+
+use super::ads::{EngineMap, MAX_LOGICAL};
+use super::hxg::Error;
+use super::klv;
+use super::parallel::WorkQueue;
+use super::queue::PRIORITIES;
+
+/// Context ids are 0..=65534 (xe: GUC_ID_MAX).
+pub const MAX_ID: u32 = 65534;
+/// GGTT bytes of the register page in a context image, after the PPHWSP (contract F.3).
+const REGISTER_PAGE: u64 = 0x1000;
+/// Offset of RING_HEAD's value in the register page (contract K.1).
+const RING_HEAD: u64 = 0x05 * 4;
+/// Offset of RING_TAIL's value in the register page.
+const RING_TAIL: u64 = 0x07 * 4;
+/// Offset in the PPHWSP of the dword by which a compute context asks to switch out (contract G.5).
+const SWITCH_OUT_SEMAPHORE: u64 = 0x540;
+
+/// How a context is to be scheduled; times in nanoseconds of the card's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policies {
+    /// 0 the most important, below [`PRIORITIES`].
+    pub priority: u8,
+    /// Time slice; 0 = unlimited.
+    pub quantum: u64,
+    /// How long it may take to leave an engine before that is reset; 0 = for ever.
+    pub preemption_timeout: u64,
+    /// Frequency hint in MHz for SLPC; no effect on speed here.
+    pub frequency: u32,
+}
+
+impl Default for Policies {
+    /// What the drivers set when nobody asks for anything else (contract F.2).
+    fn default() -> Self {
+        Policies { priority: 2, quantum: 1_000_000, preemption_timeout: 640_000_000, frequency: 0 }
+    }
+}
+
+impl Policies {
+    /// Applies key-length-values (UPDATE_CONTEXT_POLICIES); keys that we have no use for are accepted.
+    pub fn update(&mut self, list: &[u32]) -> Result<(), Error> {
+        for item in klv::walk(list) {
+            let (key, value) = item?;
+            let microseconds = |value: &[u32]| value.first().map(|us| u64::from(*us) * 1000);
+            match key {
+                klv::SCHEDULING_PRIORITY => {
+                    let priority = *value.first().ok_or(Error::MalformedKlv)?;
+                    self.priority = priority.min(PRIORITIES as u32 - 1) as u8;
+                }
+                klv::EXECUTION_QUANTUM => self.quantum = microseconds(value).ok_or(Error::MalformedKlv)?,
+                klv::PREEMPTION_TIMEOUT => self.preemption_timeout = microseconds(value).ok_or(Error::MalformedKlv)?,
+                klv::SLPM_GT_FREQUENCY => self.frequency = *value.first().ok_or(Error::MalformedKlv)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One logical ring context; a parallel context has several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Context descriptor: GGTT address of the PPHWSP and flags.
+    pub descriptor: u64,
+    /// It is on its engine.
+    pub loaded: bool,
+    /// It has something to run, as far as we know.
+    pub ready: bool,
+}
+
+impl Member {
+    /// A member at rest.
+    pub fn new(descriptor: u64) -> Self {
+        Member { descriptor, loaded: false, ready: false }
+    }
+
+    fn page(&self) -> u64 {
+        self.descriptor & 0xffff_f000
+    }
+
+    fn registers(&self) -> u64 {
+        self.page() + REGISTER_PAGE
+    }
+
+    /// Whether the ring holds something beyond its head, as the image in memory says.
+    pub fn ring_has_work(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
+        let head = gam.read_u32(Space::Ggtt, self.registers() + RING_HEAD)?;
+        let tail = gam.read_u32(Space::Ggtt, self.registers() + RING_TAIL)?;
+        Ok(head != tail)
+    }
+
+    /// Moves the ring's tail in the image.
+    pub fn set_tail(&self, gam: &mut Gam<'_>, tail: u32) -> Result<(), Fault> {
+        gam.write_u32(Space::Ggtt, self.registers() + RING_TAIL, tail)
+    }
+
+    /// Lets a compute context that asks for it switch out; true where it asked.
+    pub fn release_switch_out(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
+        let asks = gam.read_u32(Space::Ggtt, self.page() + SWITCH_OUT_SEMAPHORE)? == 1;
+        if asks {
+            gam.write_u32(Space::Ggtt, self.page() + SWITCH_OUT_SEMAPHORE, 0)?;
+        }
+        Ok(asks)
+    }
+}
+
+/// Where a context is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// Nowhere: nothing to run, or not enabled.
+    Rest,
+    /// In its class's queue.
+    Queued,
+    /// On engines, the first member on this logical instance.
+    Placed(u8),
+}
+
+/// A registered context.
+#[derive(Debug)]
+pub struct Context {
+    /// The function that registered it.
+    pub function: Function,
+    /// Engine class.
+    pub class: EngineClass,
+    /// Logical instances that the first member may run on.
+    pub mask: u8,
+    /// Its logical ring contexts.
+    pub members: Vec<Member>,
+    /// Of a parallel context: where its tails come from.
+    pub work_queue: Option<WorkQueue>,
+    /// How it is to be scheduled.
+    pub policies: Policies,
+    /// The host wants it to be scheduled.
+    pub enabled: bool,
+    /// The host waits to hear that it is off.
+    pub disabling: bool,
+    /// The host waits to hear that it is forgotten.
+    pub deregistering: bool,
+    /// Where it is.
+    pub home: Home,
+}
+
+/// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC, as they come (contract B.6).
+#[derive(Clone, Copy, Debug)]
+pub struct Registration<'m> {
+    /// Context id.
+    pub id: u32,
+    /// The GuC's number of the engine class.
+    pub class: u32,
+    /// Logical instances.
+    pub mask: u32,
+    /// Work queue: addresses of descriptor and ring, bytes in the ring; zeros for a single context.
+    pub work_queue: (u64, u64, u32),
+    /// Descriptors: low and high dword of each.
+    pub descriptors: &'m [u32],
+}
+
+impl Registration<'_> {
+    /// Checks everything that can be checked without the other contexts, and makes the context.
+    pub fn check(&self, gam: &mut Gam<'_>, map: &EngineMap, function: Function) -> Result<(u16, Context), Error> {
+        let id = u16::try_from(self.id).ok().filter(|id| u32::from(*id) <= MAX_ID).ok_or(Error::InvalidContextIndex)?;
+        let class = EngineClass::from_guc(self.class).ok_or(Error::InvalidEngineId)?;
+        let members: Vec<Member> = self
+            .descriptors
+            .chunks_exact(2)
+            .map(|pair| Member::new(u64::from(pair[0]) | u64::from(pair[1]) << 32))
+            .collect();
+        let width = members.len();
+        if width == 0 || width > MAX_LOGICAL {
+            return Err(Error::InvalidContextRegistration);
+        }
+        let exists = |logical| map.engine(class, logical).is_some();
+        let mask = (0..MAX_LOGICAL)
+            .filter(|base| self.mask >> base & 1 != 0 && (*base..base + width).all(exists))
+            .fold(0, |mask, base| mask | 1 << base);
+        if mask == 0 {
+            return Err(Error::InvalidEngineId);
+        }
+        for member in &members {
+            member.ring_has_work(gam).map_err(|_| Error::InvalidGgttAddress)?;
+        }
+        let work_queue = match width {
+            1 => None,
+            _ => Some(WorkQueue::check(gam, self.work_queue)?),
+        };
+        let context = Context {
+            function,
+            class,
+            mask,
+            members,
+            work_queue,
+            policies: Policies::default(),
+            enabled: false,
+            disabling: false,
+            deregistering: false,
+            home: Home::Rest,
+        };
+        Ok((id, context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract K.5: policy keys, microseconds; unknown keys are accepted, short ones are not.
+    #[test]
+    fn policies() {
+        let mut policies = Policies::default();
+        let list = [0x2003_0001, 9, 0x2001_0001, 5000, 0x2002_0001, 1, 0x2004_0001, 1, 0x2005_0001, 300];
+        assert_eq!(policies.update(&list), Ok(()));
+        assert_eq!(policies, Policies { priority: 3, quantum: 5_000_000, preemption_timeout: 1000, frequency: 300 });
+        assert_eq!(policies.update(&[0x2003_0000]), Err(Error::MalformedKlv));
+        assert_eq!(policies.update(&[0x2003_0002, 1]), Err(Error::MalformedKlv));
+    }
+}

@@ -1,0 +1,245 @@
+//! CT buffers: the two rings of messages between host and GuC, with their descriptors (contract B.6, K.7).
+
+use std::collections::VecDeque;
+
+use super::hxg::{MAX_DWORDS, Outgoing};
+use crate::memory::{Gam, Space};
+
+/// Descriptor field: dword offset up to which the receiver has read.
+const HEAD: u64 = 0;
+/// Descriptor field: dword offset up to which the sender has written.
+const TAIL: u64 = 4;
+/// Descriptor field: 0 while all is well.
+const STATUS: u64 = 8;
+
+/// Status bit: head or tail is beyond the buffer.
+const STATUS_OVERFLOW: u32 = 1 << 0;
+/// Status bit: a message is longer than what has been written.
+const STATUS_UNDERFLOW: u32 = 1 << 1;
+/// Status bit: the receiver's offset was changed by somebody else.
+const STATUS_MISMATCH: u32 = 1 << 2;
+
+/// Where one ring lies, as SELF_CFG gave it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Location {
+    /// GGTT address of the descriptor.
+    pub descriptor: u64,
+    /// GGTT address of the buffer.
+    pub buffer: u64,
+    /// Bytes in the buffer, a multiple of 4 KiB.
+    pub bytes: u32,
+}
+
+impl Location {
+    /// Whether all three parts have been given.
+    pub fn complete(&self) -> bool {
+        self.descriptor != 0 && self.buffer != 0 && self.bytes != 0
+    }
+}
+
+/// One ring, seen from the GuC.
+#[derive(Debug)]
+pub struct CtBuffer {
+    at: Location,
+    /// Dwords in the buffer.
+    size: u32,
+    /// Our own offset: head of the ring that we read, tail of the ring that we write.
+    own: u32,
+    broken: bool,
+}
+
+/// One request out of the ring.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'b> {
+    /// Fence to put into the reply.
+    pub fence: u16,
+    /// Message format; only 0 (HXG) exists.
+    pub format: u8,
+    /// The HXG dwords.
+    pub hxg: &'b [u32],
+}
+
+impl CtBuffer {
+    /// Opens a ring whose own offset is descriptor field `own`; `None` where the descriptor cannot be read or is wrong.
+    fn open(gam: &mut Gam<'_>, at: Location, own: u64) -> Option<Self> {
+        let size = at.bytes / 4;
+        let own = gam.read_u32(Space::Ggtt, at.descriptor.wrapping_add(own)).ok()?;
+        (own < size).then_some(CtBuffer { at, size, own, broken: false })
+    }
+
+    /// Opens the host's ring for reading.
+    pub fn open_h2g(gam: &mut Gam<'_>, at: Location) -> Option<Self> {
+        Self::open(gam, at, HEAD)
+    }
+
+    /// Opens the ring to the host for writing.
+    pub fn open_g2h(gam: &mut Gam<'_>, at: Location) -> Option<Self> {
+        Self::open(gam, at, TAIL)
+    }
+
+    /// True once the ring was found corrupt; it is not used again until the host registers it anew.
+    pub fn broken(&self) -> bool {
+        self.broken
+    }
+
+    fn field(&self, gam: &mut Gam<'_>, field: u64) -> Option<u32> {
+        gam.read_u32(Space::Ggtt, self.at.descriptor.wrapping_add(field)).ok()
+    }
+
+    fn set_field(&self, gam: &mut Gam<'_>, field: u64, value: u32) -> Option<()> {
+        gam.write_u32(Space::Ggtt, self.at.descriptor.wrapping_add(field), value).ok()
+    }
+
+    fn break_with(&mut self, gam: &mut Gam<'_>, status: u32) {
+        self.broken = true;
+        let old = self.field(gam, STATUS).unwrap_or(0);
+        let _ = self.set_field(gam, STATUS, old | status);
+        log::warn!("CT buffer at {:#x} is broken: status {:#x}", self.at.buffer, old | status);
+    }
+
+    fn address(&self, dword: u32) -> u64 {
+        self.at.buffer.wrapping_add(u64::from(dword) * 4)
+    }
+
+    /// Copies `into.len()` dwords from dword offset `from` on, round the end.
+    fn copy_out(&self, gam: &mut Gam<'_>, from: u32, into: &mut [u32]) -> Option<()> {
+        let mut bytes = [0u8; MAX_DWORDS * 4];
+        let bytes = &mut bytes[..into.len() * 4];
+        let until_end = ((self.size - from) as usize * 4).min(bytes.len());
+        let (first, second) = bytes.split_at_mut(until_end);
+        gam.read(Space::Ggtt, self.address(from), first).ok()?;
+        gam.read(Space::Ggtt, self.at.buffer, second).ok()?;
+        for (dword, bytes) in into.iter_mut().zip(bytes.chunks_exact(4)) {
+            *dword = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
+        Some(())
+    }
+
+    /// Copies dwords to dword offset `to`, round the end.
+    fn copy_in(&self, gam: &mut Gam<'_>, to: u32, dwords: impl Iterator<Item = u32>) -> Option<()> {
+        let mut at = to;
+        for dword in dwords {
+            gam.write_u32(Space::Ggtt, self.address(at), dword).ok()?;
+            at = (at + 1) % self.size;
+        }
+        Some(())
+    }
+
+    /// Takes the next request out of the ring into `room`; `None` when the ring is empty or broken. The head is
+    /// published by [`CtBuffer::publish_head`].
+    pub fn receive<'b>(&mut self, gam: &mut Gam<'_>, room: &'b mut [u32; MAX_DWORDS]) -> Option<Incoming<'b>> {
+        if self.broken || self.field(gam, STATUS)? != 0 {
+            return None;
+        }
+        let tail = self.field(gam, TAIL)?;
+        if tail == self.own {
+            return None;
+        }
+        if tail >= self.size {
+            self.break_with(gam, STATUS_OVERFLOW);
+            return None;
+        }
+        let mut header = 0;
+        // The sender fills what is left before the end with zeros when a message does not fit there.
+        while header == 0 && self.own != tail {
+            header = gam.read_u32(Space::Ggtt, self.address(self.own)).ok()?;
+            self.own = (self.own + 1) % self.size;
+        }
+        if header == 0 {
+            return None;
+        }
+        let len = header & 0xff;
+        let written = (tail + self.size - self.own) % self.size;
+        if len == 0 || len > written {
+            self.break_with(gam, STATUS_UNDERFLOW);
+            return None;
+        }
+        let hxg = &mut room[..len as usize];
+        self.copy_out(gam, self.own, hxg)?;
+        self.own = (self.own + len) % self.size;
+        Some(Incoming { fence: (header >> 16) as u16, format: (header >> 12 & 0xf) as u8, hxg })
+    }
+
+    /// Tells the host how far its ring has been read; `before` is the head published last.
+    pub fn publish_head(&mut self, gam: &mut Gam<'_>, before: u32) {
+        if self.broken || self.own == before {
+            return;
+        }
+        if self.field(gam, HEAD) != Some(before) {
+            self.break_with(gam, STATUS_MISMATCH);
+            return;
+        }
+        let _ = self.set_field(gam, HEAD, self.own);
+    }
+
+    /// The ring's own offset in dwords.
+    pub fn offset(&self) -> u32 {
+        self.own
+    }
+
+    /// Appends a message; `false` where there is no room now.
+    fn send(&mut self, gam: &mut Gam<'_>, message: &Outgoing) -> bool {
+        let Some(head) = self.field(gam, HEAD) else { return false };
+        if head >= self.size {
+            self.break_with(gam, STATUS_OVERFLOW);
+            return false;
+        }
+        let used = (self.own + self.size - head) % self.size;
+        let need = message.hxg().len() as u32 + 1;
+        if used + need >= self.size {
+            return false;
+        }
+        let dwords = std::iter::once(message.ct_header()).chain(message.hxg().iter().copied());
+        if self.copy_in(gam, self.own, dwords).is_none() {
+            return false;
+        }
+        self.own = (self.own + need) % self.size;
+        true
+    }
+}
+
+/// Both rings and the messages that wait for room in the ring to the host.
+#[derive(Debug)]
+pub struct Channel {
+    /// Requests of the host.
+    pub h2g: CtBuffer,
+    g2h: CtBuffer,
+    waiting: VecDeque<Outgoing>,
+}
+
+impl Channel {
+    /// Opens both rings.
+    pub fn open(gam: &mut Gam<'_>, h2g: Location, g2h: Location) -> Option<Self> {
+        Some(Channel {
+            h2g: CtBuffer::open_h2g(gam, h2g)?,
+            g2h: CtBuffer::open_g2h(gam, g2h)?,
+            waiting: VecDeque::new(),
+        })
+    }
+
+    /// Queues a message to the host.
+    pub fn post(&mut self, message: Outgoing) {
+        self.waiting.push_back(message);
+    }
+
+    /// Messages that found no room yet. While there are any no further request is taken, so that this stays bounded.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Moves queued messages into the ring as far as there is room, and publishes the tail after them; true where the
+    /// host has something new to read.
+    pub fn flush(&mut self, gam: &mut Gam<'_>) -> bool {
+        let before = self.g2h.own;
+        while let Some(message) = self.waiting.front() {
+            if self.g2h.broken || !self.g2h.send(gam, message) {
+                break;
+            }
+            self.waiting.pop_front();
+        }
+        if self.g2h.broken {
+            self.waiting.clear();
+        }
+        self.g2h.own != before && self.g2h.set_field(gam, TAIL, self.g2h.own).is_some()
+    }
+}

@@ -1,0 +1,284 @@
+//! Firmware upload: the DMA into WOPCM, the boot ROM's checks of the CSS header, and the status that the driver reads.
+
+use crate::gt::Gt;
+use crate::memory::{Gam, Space};
+
+/// GUC_STATUS (xe: regs/xe_guc_regs.h).
+pub const GUC_STATUS: u32 = 0xc000;
+const GUC_WOPCM_SIZE: u32 = 0xc050;
+const SOFT_SCRATCH: u32 = 0xc180;
+const UOS_RSA_SCRATCH: u32 = 0xc200;
+const UOS_RSA_SCRATCH_DWORDS: u32 = 64;
+const DMA_ADDR_0: u32 = 0xc300;
+const DMA_ADDR_1: u32 = 0xc308;
+const DMA_COPY_SIZE: u32 = 0xc310;
+const DMA_CTRL: u32 = 0xc314;
+const DMA_GUC_WOPCM_OFFSET: u32 = 0xc340;
+
+/// DMA_CTRL: the transfer runs.
+const START_DMA: u32 = 1 << 0;
+/// DMA_CTRL: address 1 is the source (V13-188).
+const REVERSE: u32 = 1 << 1;
+/// DMA_CTRL: what is moved is the GuC's kernel.
+const UOS_MOVE: u32 = 1 << 4;
+/// Address space of a DMA address: bits 20:16 of its high dword (V13-187).
+const SPACE_WOPCM: u32 = 7;
+const SPACE_GGTT: u32 = 8;
+/// Locked WOPCM size and valid WOPCM base.
+const LOCKED: u32 = 1;
+/// Bytes of WOPCM that the GuC reserves at its start for its stack and data (xe: xe_wopcm.c GUC_WOPCM_RESERVED).
+const WOPCM_RESERVED: u32 = 16 << 10;
+
+const STATUS_IN_RESET: u32 = 1 << 0;
+const STATUS_AUTH_BAD: u32 = 1 << 30;
+const STATUS_AUTH_GOOD: u32 = 2 << 30;
+const STATUS_MIA_CORE: u32 = 1 << 16;
+/// GUC_STATUS of a running GuC: authenticated, core running, kernel ready, boot ROM has jumped (contract B.4 step 20g).
+pub const STATUS_READY: u32 = STATUS_AUTH_GOOD | STATUS_MIA_CORE | 0xf0 << 8 | (BootRom::JumpPassed as u32) << 1;
+/// GUC_STATUS of a GuC in reset.
+pub const STATUS_RESET: u32 = STATUS_IN_RESET;
+
+/// What the boot ROM says in GUC_STATUS [7:1] (xe: abi/guc_errors_abi.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum BootRom {
+    NoKeyFound = 0x13,
+    RsaFailed = 0x50,
+    WopcmFailed = 0x74,
+    LoadLocationFailed = 0x75,
+    JumpPassed = 0x76,
+}
+
+/// What the kernel says in GUC_STATUS [15:8] when its initialisation fails.
+const UKERNEL_INIT_DATA_INVALID: u32 = 0x71;
+
+/// Why a load failed: the value of GUC_STATUS that tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadFailure(u32);
+
+impl LoadFailure {
+    /// The image or where it lies or goes was refused by the boot ROM.
+    fn rom(code: BootRom) -> Self {
+        LoadFailure(STATUS_AUTH_BAD | STATUS_MIA_CORE | (code as u32) << 1)
+    }
+
+    /// The kernel ran but could not use the parameters or the data that they point to.
+    pub fn init_data() -> Self {
+        LoadFailure(STATUS_READY & !0xff00 | UKERNEL_INIT_DATA_INVALID << 8)
+    }
+
+    /// GUC_STATUS.
+    pub fn status(self) -> u32 {
+        self.0
+    }
+}
+
+/// Bytes of a CSS header.
+const CSS_BYTES: usize = 128;
+/// Module type of a micro-controller image.
+const CSS_MODULE_UC: u32 = 6;
+
+/// The fields of a CSS header that the boot ROM looks at (xe: abi/uc_fw_abi.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CssHeader {
+    module_type: u32,
+    header_dwords: u32,
+    image_dwords: u32,
+    key_dwords: u32,
+    modulus_dwords: u32,
+    exponent_dwords: u32,
+    software_version: u32,
+    submission_version: u32,
+}
+
+impl CssHeader {
+    fn parse(bytes: &[u8; CSS_BYTES]) -> Self {
+        let dword = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        CssHeader {
+            module_type: dword(0x00),
+            header_dwords: dword(0x04),
+            image_dwords: dword(0x18),
+            key_dwords: dword(0x1c),
+            modulus_dwords: dword(0x20),
+            exponent_dwords: dword(0x24),
+            software_version: dword(0x44),
+            submission_version: dword(0x48),
+        }
+    }
+
+    /// Whether the parts add up to the image that was moved: header and kernel, `moved` bytes.
+    fn consistent_with(&self, moved: u32) -> bool {
+        let extra = u64::from(self.key_dwords) + u64::from(self.modulus_dwords) + u64::from(self.exponent_dwords);
+        let fixed = CSS_BYTES as u64;
+        self.module_type == CSS_MODULE_UC
+            && u64::from(self.header_dwords) * 4 == fixed + extra * 4
+            && self.image_dwords > self.header_dwords
+            && u64::from(self.image_dwords - self.header_dwords) * 4 + fixed == u64::from(moved)
+            && self.key_dwords > 0
+            && self.software_version & 0xff_ffff != 0
+    }
+}
+
+/// Three numbers of a version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Major.
+    pub major: u8,
+    /// Minor.
+    pub minor: u8,
+    /// Patch.
+    pub patch: u8,
+}
+
+impl From<u32> for Version {
+    fn from(packed: u32) -> Self {
+        Version { major: (packed >> 16) as u8, minor: (packed >> 8) as u8, patch: packed as u8 }
+    }
+}
+
+/// What has been loaded and with which parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Firmware {
+    /// Release.
+    pub release: Version,
+    /// Version of the submission interface, told to virtual functions.
+    pub submission: Version,
+    /// SOFT_SCRATCH 1..=14 as they stood when the kernel started (xe: GUC_CTL_*).
+    pub params: [u32; 14],
+}
+
+/// Workaround parameter: hold compute contexts before they switch out (xe: GUC_WA_HOLD_CCS_SWITCHOUT).
+const WA_HOLD_CCS_SWITCHOUT: u32 = 1 << 17;
+
+impl Firmware {
+    /// GGTT address of the ADS: parameter 4, bits 21:1, in pages.
+    pub fn ads(&self) -> u64 {
+        u64::from(self.params[4] >> 1 & 0x1f_ffff) << 12
+    }
+
+    /// Whether compute contexts wait for the GuC before they switch out (contract G.5).
+    pub fn holds_compute_switch_out(&self) -> bool {
+        self.params[1] & WA_HOLD_CCS_SWITCHOUT != 0
+    }
+}
+
+/// End of the part of global addresses that the GuC sees as its own WOPCM; buffers lie above it (V13-182).
+pub fn wopcm_top(gt: &Gt) -> u64 {
+    u64::from(gt.registers.value(GUC_WOPCM_SIZE) & !0xfff)
+}
+
+/// Says that the DMA engine is done.
+pub fn finish_dma(gt: &Gt) {
+    gt.registers.set(DMA_CTRL, gt.registers.value(DMA_CTRL) & !START_DMA);
+}
+
+/// Whether DMA_CTRL asks for a transfer.
+pub fn dma_started(gt: &Gt) -> bool {
+    gt.registers.value(DMA_CTRL) & START_DMA != 0
+}
+
+/// Moves the image that the DMA registers describe and checks it as the boot ROM does. `None` where what was asked for
+/// is not the load of a kernel: the DMA is over, the GuC stays as it was.
+pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>> {
+    let value = |offset| gt.registers.value(offset);
+    let control = value(DMA_CTRL);
+    if control & UOS_MOVE == 0 {
+        return None;
+    }
+    let (source, target) = if control & REVERSE == 0 { (DMA_ADDR_0, DMA_ADDR_1) } else { (DMA_ADDR_1, DMA_ADDR_0) };
+    let space = |address: u32| value(address + 4) >> 16 & 0x1f;
+    if space(source) != SPACE_GGTT || space(target) != SPACE_WOPCM {
+        return Some(Err(LoadFailure::rom(BootRom::LoadLocationFailed)));
+    }
+    let size = value(DMA_COPY_SIZE);
+    if let Err(code) = check_wopcm(gt, value(target), size) {
+        return Some(Err(LoadFailure::rom(code)));
+    }
+    let from = u64::from(value(source)) | u64::from(value(source + 4) & 0xffff) << 32;
+    Some(boot(gt, gam, from, size).map_err(LoadFailure::rom))
+}
+
+/// V13-195: base and size of WOPCM must be set, and the image must fit.
+fn check_wopcm(gt: &Gt, target: u32, size: u32) -> Result<(), BootRom> {
+    let wopcm = gt.registers.value(GUC_WOPCM_SIZE);
+    let base = gt.registers.value(DMA_GUC_WOPCM_OFFSET);
+    let end = u64::from(target) + u64::from(size) + u64::from(WOPCM_RESERVED);
+    let fits = size != 0 && end <= u64::from(wopcm & !0xfff);
+    if wopcm & LOCKED == 0 || base & LOCKED == 0 || !fits { Err(BootRom::WopcmFailed) } else { Ok(()) }
+}
+
+fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, BootRom> {
+    let mut header = [0; CSS_BYTES];
+    gam.read(Space::Ggtt, from, &mut header).map_err(|_| BootRom::LoadLocationFailed)?;
+    let css = CssHeader::parse(&header);
+    if !css.consistent_with(size) {
+        return Err(BootRom::RsaFailed);
+    }
+    // The kernel's code has no meaning here, but all of it must be there to be moved.
+    let mut block = [0; 4096];
+    let mut done = CSS_BYTES as u32;
+    while done < size {
+        let n = (size - done).min(block.len() as u32);
+        gam.read(Space::Ggtt, from + u64::from(done), &mut block[..n as usize])
+            .map_err(|_| BootRom::LoadLocationFailed)?;
+        done += n;
+    }
+    check_signature(gt, gam, css.key_dwords)?;
+    let mut params = [0; 14];
+    for (at, param) in (1..).zip(params.iter_mut()) {
+        *param = gt.registers.value(SOFT_SCRATCH + at * 4);
+    }
+    Ok(Firmware { release: css.software_version.into(), submission: css.submission_version.into(), params })
+}
+
+/// The signature is in the scratch registers if it fits there, else they hold its address (contract B.4 step 20e).
+/// Nobody but the silicon knows the key; all that can be asked is that a signature is there.
+fn check_signature(gt: &Gt, gam: &mut Gam<'_>, dwords: u32) -> Result<(), BootRom> {
+    let mut any = 0;
+    if dwords <= UOS_RSA_SCRATCH_DWORDS {
+        for at in 0..dwords {
+            any |= gt.registers.value(UOS_RSA_SCRATCH + at * 4);
+        }
+    } else {
+        let address = u64::from(gt.registers.value(UOS_RSA_SCRATCH));
+        // No key is longer than a page; a longer one is looked at as far as that.
+        for at in 0..dwords.min(1024) {
+            any |= gam.read_u32(Space::Ggtt, address + u64::from(at) * 4).map_err(|_| BootRom::NoKeyFound)?;
+        }
+    }
+    if any == 0 { Err(BootRom::NoKeyFound) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract B.4 step 20g: the value that the drivers take for "ready".
+    #[test]
+    fn ready_status() {
+        assert_eq!(STATUS_READY, 0x8001_f0ec);
+        assert_eq!(LoadFailure::rom(BootRom::RsaFailed).status() >> 1 & 0x7f, 0x50);
+        assert_eq!(LoadFailure::init_data().status() >> 8 & 0xff, 0x71);
+    }
+
+    /// Contract B.4 step 18: the header of the real dg2_guc_70.bin (70.53.0) is consistent with its DMA size.
+    #[test]
+    fn real_header_sizes() {
+        let real = CssHeader {
+            module_type: 6,
+            header_dwords: 0xe1,
+            image_dwords: 0x17531,
+            key_dwords: 0x60,
+            modulus_dwords: 0x60,
+            exponent_dwords: 1,
+            software_version: 0x46_3500,
+            submission_version: 0x1_1a00,
+        };
+        assert!(real.consistent_with(381_376));
+        assert!(!real.consistent_with(381_372));
+        assert!(!CssHeader { software_version: 0, ..real }.consistent_with(381_376));
+        assert!(!CssHeader { module_type: 4, ..real }.consistent_with(381_376));
+        assert!(!CssHeader { key_dwords: u32::MAX, ..real }.consistent_with(381_376));
+        assert_eq!(Version::from(real.software_version), Version { major: 70, minor: 53, patch: 0 });
+    }
+}

@@ -1,0 +1,164 @@
+//! HXG messages: the header dword and the shapes that requests and replies take on the wire (contract K.7).
+
+/// Origin bit of a message header: set in what the GuC sends.
+pub const ORIGIN_GUC: u32 = 1 << 31;
+
+/// Longest HXG message that a CT buffer carries, in dwords (8-bit length field).
+pub const MAX_DWORDS: usize = 255;
+
+/// Kind of a message: header bits 30:28 (xe: abi/guc_messages_abi.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Type {
+    /// Wants exactly one reply.
+    Request = 0,
+    /// Tells something; no reply.
+    Event = 1,
+    /// A request whose sender only wants to hear of failure.
+    FastRequest = 2,
+    /// A reply will follow later.
+    NoResponseBusy = 3,
+    /// The request must be sent again.
+    NoResponseRetry = 5,
+    /// The request failed.
+    ResponseFailure = 6,
+    /// The request was carried out.
+    ResponseSuccess = 7,
+}
+
+impl Type {
+    /// The kind in a header dword; `None` for the reserved code 4.
+    pub fn of(header: u32) -> Option<Type> {
+        Some(match header >> 28 & 7 {
+            0 => Type::Request,
+            1 => Type::Event,
+            2 => Type::FastRequest,
+            3 => Type::NoResponseBusy,
+            5 => Type::NoResponseRetry,
+            6 => Type::ResponseFailure,
+            7 => Type::ResponseSuccess,
+            _ => return None,
+        })
+    }
+}
+
+/// Action code of a request or event: header bits 15:0.
+pub fn action(header: u32) -> u16 {
+    header as u16
+}
+
+/// Why a request failed: the reply's error field (xe: abi/guc_errors_abi.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Error {
+    /// The message is not a well-formed request.
+    ProtocolError = 0x04,
+    /// The feature is not available.
+    NotSupported = 0x20,
+    /// No such action.
+    UnknownAction = 0x30,
+    /// A parameter has a value that is not allowed.
+    InvalidParams = 0x60,
+    /// The context id is out of range.
+    InvalidContextIndex = 0x61,
+    /// The registration's parameters do not fit together.
+    InvalidContextRegistration = 0x62,
+    /// The engine class or instance does not exist.
+    InvalidEngineId = 0x64,
+    /// An address is not mapped, or outside the range that the GuC may reach.
+    InvalidGgttAddress = 0x80,
+    /// An earlier request on the same object is not finished.
+    PendingAction = 0x90,
+    /// The context is not registered.
+    ContextNotRegistered = 0x100,
+    /// The context is registered already.
+    ContextAlreadyRegistered = 0x101,
+    /// The message or buffer has the wrong length.
+    InvalidSize = 0x102,
+    /// A key-length-value does not fit its buffer, or its length does not fit its key.
+    MalformedKlv = 0x103,
+    /// The key is not known here.
+    InvalidKlvKey = 0x105,
+    /// No hardware configuration table.
+    NoAttributeTable = 0x201,
+    /// The CT buffers are not fit for use.
+    CtbInvalid = 0x303,
+    /// The CT buffers are not configured.
+    CtbNotRegistered = 0x304,
+    /// The CT descriptors hold values that cannot be.
+    CtbInvalidDesc = 0x306,
+}
+
+/// What a handler answers: data0 of the success reply (28 bits), or the error.
+pub type Reply = Result<u32, Error>;
+
+/// The header dword that carries a reply.
+pub fn reply_header(reply: Reply) -> u32 {
+    match reply {
+        Ok(data0) => ORIGIN_GUC | (Type::ResponseSuccess as u32) << 28 | data0 & 0xfff_ffff,
+        Err(error) => ORIGIN_GUC | (Type::ResponseFailure as u32) << 28 | error as u32,
+    }
+}
+
+/// The header dword of an event of the GuC.
+pub fn event_header(action: u16) -> u32 {
+    ORIGIN_GUC | (Type::Event as u32) << 28 | u32::from(action)
+}
+
+/// A message to the host, at most seven dwords, ready for the CT buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Fence of the request that is answered; 0 for events.
+    pub fence: u16,
+    len: u8,
+    dwords: [u32; 7],
+}
+
+impl Outgoing {
+    /// An event with its payload; what does not fit is a bug of the caller.
+    pub fn event(action: u16, payload: &[u32]) -> Self {
+        let mut message = Outgoing { fence: 0, len: 1, dwords: [0; 7] };
+        message.dwords[0] = event_header(action);
+        for (to, from) in message.dwords[1..].iter_mut().zip(payload) {
+            *to = *from;
+            message.len += 1;
+        }
+        debug_assert_eq!(usize::from(message.len), 1 + payload.len());
+        message
+    }
+
+    /// The reply to the request with `fence`.
+    pub fn reply(fence: u16, reply: Reply) -> Self {
+        let mut message = Outgoing { fence, len: 1, dwords: [0; 7] };
+        message.dwords[0] = reply_header(reply);
+        message
+    }
+
+    /// The HXG dwords.
+    pub fn hxg(&self) -> &[u32] {
+        &self.dwords[..usize::from(self.len)]
+    }
+
+    /// The CT header: fence, format 0, length in HXG dwords.
+    pub fn ct_header(&self) -> u32 {
+        u32::from(self.fence) << 16 | u32::from(self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract K.11: the worked wire examples.
+    #[test]
+    fn wire_examples() {
+        assert_eq!(reply_header(Ok(0x1234)), 0xf000_1234);
+        assert_eq!(reply_header(Err(Error::UnknownAction)), 0xe000_0030);
+        let done = Outgoing::event(0x1002, &[5, 1]);
+        assert_eq!((done.ct_header(), done.hxg()), (3, &[0x9000_1002, 5, 1][..]));
+        let reply = Outgoing::reply(0x12, Ok(13));
+        assert_eq!((reply.ct_header(), reply.hxg()), (0x0012_0001, &[0xf000_000d][..]));
+        assert_eq!(Type::of(0x2000_1001), Some(Type::FastRequest));
+        assert_eq!(Type::of(4 << 28), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! The runnable queue of an engine class: who gets which instance next, and who has to leave (contract F.2).
+
+use std::collections::VecDeque;
+
+use super::ads::MAX_LOGICAL;
+
+/// Priorities, 0 the most important (xe: GUC_CLIENT_PRIORITY_NUM).
+pub const PRIORITIES: usize = 4;
+
+/// A context that wants to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The context.
+    pub context: u16,
+    /// Logical instances that it (its first member) may run on.
+    pub mask: u8,
+    /// Members, which need neighbouring instances at the same time.
+    pub width: u8,
+    /// Before this time (ns) it was waiting for memory to change: it takes free instances only.
+    pub eligible_at: u64,
+}
+
+/// What an instance is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// There is no such instance.
+    #[default]
+    Absent,
+    /// Nothing runs here.
+    Free,
+    /// Whoever is here has been asked to leave.
+    Leaving,
+    /// A context runs here.
+    Busy {
+        /// Its priority.
+        priority: u8,
+        /// When its time slice ends (ns); `None` for an unlimited one.
+        slice_end: Option<u64>,
+        /// It waits for memory to change.
+        waiting: bool,
+    },
+}
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    loads: [Option<(Entry, u8)>; MAX_LOGICAL],
+    /// Instances whose context is to leave.
+    pub leave: u8,
+    /// When to plan again at the latest (ns).
+    pub deadline: Option<u64>,
+}
+
+impl Plan {
+    /// Contexts to load, with their first instance.
+    pub fn loads(&self) -> impl Iterator<Item = (Entry, usize)> {
+        self.loads.iter().flatten().map(|(entry, base)| (*entry, usize::from(*base)))
+    }
+
+    fn note(&mut self, deadline: u64) {
+        self.deadline = Some(self.deadline.map_or(deadline, |d| d.min(deadline)));
+    }
+}
+
+/// The queue of one class.
+#[derive(Debug, Default)]
+pub struct Queue([VecDeque<Entry>; PRIORITIES]);
+
+impl Queue {
+    /// Puts a context behind its equals.
+    pub fn push(&mut self, priority: u8, entry: Entry) {
+        self.0[usize::from(priority).min(PRIORITIES - 1)].push_back(entry);
+    }
+
+    /// Takes a context out.
+    pub fn remove(&mut self, context: u16) -> Option<Entry> {
+        self.0.iter_mut().find_map(|queue| {
+            let at = queue.iter().position(|entry| entry.context == context)?;
+            queue.remove(at)
+        })
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(VecDeque::is_empty)
+    }
+
+    fn by_importance(&self) -> impl Iterator<Item = (u8, &Entry)> {
+        (0u8..).zip(&self.0).flat_map(|(priority, queue)| queue.iter().map(move |entry| (priority, entry)))
+    }
+
+    /// Plans for the instances as they are at time `now`; takes the contexts to load out of the queue.
+    pub fn plan(&mut self, places: &[Place; MAX_LOGICAL], now: u64) -> Plan {
+        let mut plan = Plan::default();
+        let mut claims = Claims { places, now, claimed: absent(places) };
+        let mut loads = 0;
+        for eligible in [true, false] {
+            for (priority, entry) in self.by_importance() {
+                if claims.claimed == u8::MAX {
+                    break;
+                }
+                if (entry.eligible_at <= now) != eligible {
+                    continue;
+                }
+                if let Some(base) = claims.free(entry) {
+                    plan.loads[loads] = Some((*entry, base));
+                    loads += 1;
+                } else if eligible {
+                    plan.leave |= claims.vacate(priority, entry);
+                } else {
+                    plan.note(entry.eligible_at);
+                }
+            }
+        }
+        for (entry, _) in plan.loads.iter().flatten() {
+            self.remove(entry.context);
+        }
+        if !self.is_empty() {
+            for place in places {
+                if let Place::Busy { slice_end: Some(end), .. } = place
+                    && *end > now
+                {
+                    plan.note(*end);
+                }
+            }
+        }
+        plan
+    }
+}
+
+fn absent(places: &[Place; MAX_LOGICAL]) -> u8 {
+    (0..MAX_LOGICAL).filter(|at| places[*at] == Place::Absent).fold(0, |mask, at| mask | 1 << at)
+}
+
+struct Claims<'p> {
+    places: &'p [Place; MAX_LOGICAL],
+    now: u64,
+    claimed: u8,
+}
+
+impl Claims<'_> {
+    /// Sets of instances that the entry could use, as (first instance, mask), none of them claimed by one before it.
+    fn candidates(&self, entry: &Entry) -> impl Iterator<Item = (u8, u8)> + use<> {
+        let claimed = self.claimed;
+        let (mask, width) = (entry.mask, usize::from(entry.width));
+        (0..MAX_LOGICAL).filter_map(move |base| {
+            let set = u8::try_from(((1u32 << width) - 1) << base).ok()?;
+            (mask >> base & 1 != 0 && set & claimed == 0).then_some((base as u8, set))
+        })
+    }
+
+    fn members(&self, set: u8) -> impl Iterator<Item = Place> {
+        (0..MAX_LOGICAL).filter(move |at| set >> at & 1 != 0).map(|at| self.places[at])
+    }
+
+    fn free(&mut self, entry: &Entry) -> Option<u8> {
+        let (base, set) = self.candidates(entry).find(|(_, set)| self.members(*set).all(|p| p == Place::Free))?;
+        self.claimed |= set;
+        Some(base)
+    }
+
+    /// Whether a context of `priority` may push out what is here; `Err` where it may not, ever.
+    fn may_push(&self, place: Place, priority: u8) -> Result<bool, ()> {
+        match place {
+            Place::Absent => Err(()),
+            Place::Free | Place::Leaving => Ok(true),
+            Place::Busy { waiting: true, .. } => Ok(true),
+            Place::Busy { priority: other, slice_end, .. } => match other.cmp(&priority) {
+                std::cmp::Ordering::Greater => Ok(true),
+                std::cmp::Ordering::Equal => Ok(slice_end.is_some_and(|end| end <= self.now)),
+                std::cmp::Ordering::Less => Err(()),
+            },
+        }
+    }
+
+    /// Claims instances for an entry that finds none free; returns those whose context must leave for it. Instances of
+    /// which some cannot be had yet stay claimed, so that a wide context is not starved by narrow ones.
+    fn vacate(&mut self, priority: u8, entry: &Entry) -> u8 {
+        let least = |set: u8| {
+            self.members(set).map(|place| match place {
+                Place::Leaving => u8::MAX,
+                Place::Busy { waiting: true, .. } => u8::MAX - 1,
+                Place::Busy { priority, .. } => priority,
+                Place::Free | Place::Absent => u8::MAX,
+            }).min()
+        };
+        let ready = self
+            .candidates(entry)
+            .filter(|(_, set)| self.members(*set).all(|place| self.may_push(place, priority) == Ok(true)))
+            .max_by_key(|(base, set)| (least(*set), std::cmp::Reverse(*base)));
+        if let Some((_, set)) = ready {
+            self.claimed |= set;
+            return self.busy(set);
+        }
+        if entry.width > 1
+            && let Some((_, set)) = self
+                .candidates(entry)
+                .find(|(_, set)| self.members(*set).all(|place| self.may_push(place, priority).is_ok()))
+        {
+            self.claimed |= set;
+        }
+        0
+    }
+
+    fn busy(&self, set: u8) -> u8 {
+        (0..MAX_LOGICAL)
+            .filter(|at| set >> at & 1 != 0 && matches!(self.places[*at], Place::Busy { .. }))
+            .fold(0, |mask, at| mask | 1 << at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(context: u16, mask: u8, width: u8) -> Entry {
+        Entry { context, mask, width, eligible_at: 0 }
+    }
+
+    fn busy(priority: u8, slice_end: u64) -> Place {
+        Place::Busy { priority, slice_end: Some(slice_end), waiting: false }
+    }
+
+    fn places(list: &[Place]) -> [Place; MAX_LOGICAL] {
+        std::array::from_fn(|at| list.get(at).copied().unwrap_or_default())
+    }
+
+    fn loads(plan: &Plan) -> Vec<(u16, usize)> {
+        plan.loads().map(|(entry, base)| (entry.context, base)).collect()
+    }
+
+    /// Contract F.2: the most important first, by mask, and nobody twice.
+    #[test]
+    fn free_instances_go_to_the_most_important() {
+        let mut queue = Queue::default();
+        queue.push(3, entry(1, 0b11, 1));
+        queue.push(0, entry(2, 0b10, 1));
+        queue.push(2, entry(3, 0b11, 1));
+        let plan = queue.plan(&places(&[Place::Free, Place::Free]), 0);
+        assert_eq!((loads(&plan), plan.leave), (vec![(2, 1), (3, 0)], 0));
+        assert_eq!(queue.remove(1), Some(entry(1, 0b11, 1)));
+        assert!(queue.is_empty());
+    }
+
+    /// Contract F.2: a more important context pushes out the least important one, an equal one waits for the slice.
+    #[test]
+    fn preemption_and_slices() {
+        let mut queue = Queue::default();
+        queue.push(1, entry(1, 0b11, 1));
+        let now = 10;
+        let plan = queue.plan(&places(&[busy(2, 50), busy(3, 50)]), now);
+        assert_eq!((loads(&plan), plan.leave), (vec![], 0b10));
+        let plan = queue.plan(&places(&[busy(2, 50), Place::Leaving]), now);
+        assert_eq!(plan.leave, 0, "one that leaves already is enough");
+        let plan = queue.plan(&places(&[busy(1, 50), busy(0, 5)]), now);
+        assert_eq!((plan.leave, plan.deadline), (0, Some(50)));
+        let plan = queue.plan(&places(&[busy(1, 10), busy(0, 5)]), now);
+        assert_eq!(plan.leave, 0b01);
+    }
+
+    /// A context that waits for a semaphore makes room for any other, and does not push others out at once.
+    #[test]
+    fn waiting_contexts_yield() {
+        let mut queue = Queue::default();
+        queue.push(3, entry(1, 1, 1));
+        let waiter = Place::Busy { priority: 0, slice_end: Some(1000), waiting: true };
+        assert_eq!(queue.plan(&places(&[waiter]), 0).leave, 1);
+        let mut queue = Queue::default();
+        queue.push(0, Entry { eligible_at: 70, ..entry(1, 1, 1) });
+        let plan = queue.plan(&places(&[busy(3, 0)]), 10);
+        assert_eq!((plan.leave, plan.deadline), (0, Some(70)));
+        assert_eq!(loads(&queue.plan(&places(&[Place::Free]), 10)), [(1, 0)]);
+    }
+
+    /// Contract F.5: members get neighbouring instances at once; a wide context is not starved.
+    #[test]
+    fn wide_contexts() {
+        let mut queue = Queue::default();
+        queue.push(2, entry(1, 0b01, 2));
+        queue.push(2, entry(2, 0b10, 1));
+        let plan = queue.plan(&places(&[busy(2, 50), Place::Free]), 10);
+        assert_eq!((loads(&plan), plan.leave), (vec![], 0), "the free instance is kept for the wide context");
+        let plan = queue.plan(&places(&[busy(2, 50), Place::Free]), 60);
+        assert_eq!(plan.leave, 0b01);
+        assert_eq!(loads(&queue.plan(&places(&[Place::Free, Place::Free]), 60)), [(1, 0)]);
+    }
+}

@@ -1,0 +1,516 @@
+//! The scheduler: registered contexts, the queue of each engine class, what is on each engine, and who is told what.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+
+use crate::engine::id::{EngineClass, EngineId};
+use crate::engine::{EngineReport, Engines, Halt, Load, Outcome};
+use crate::gt::Gt;
+use crate::memory::Gam;
+use crate::world::{Function, ticks};
+
+use super::activity::Activity;
+use super::ads::{Ads, MAX_LOGICAL};
+use super::context::{Context, Home, Registration};
+use super::hxg::{Error, Outgoing, Reply};
+use super::queue::{Entry, Place, Queue};
+
+const CLASSES: usize = EngineClass::BY_GUC.len();
+
+/// G2H: scheduling of a context is on or off.
+const SCHED_CONTEXT_MODE_DONE: u16 = 0x1002;
+/// G2H: an engine was reset because of a context.
+const CONTEXT_RESET_NOTIFICATION: u16 = 0x1008;
+/// G2H: a context is forgotten.
+const DEREGISTER_CONTEXT_DONE: u16 = 0x4600;
+/// G2H: a context made an access without translation.
+const NOTIFY_MEMORY_CAT_ERROR: u16 = 0x6000;
+/// CAT error type where the hardware does not tell one (xe: XE_GUC_CAT_ERR_TYPE_INVALID).
+const CAT_ERROR_TYPE_UNKNOWN: u32 = 0xdead_beef;
+
+/// How long a context that waited for memory to change does not push others out, in nanoseconds.
+const WAIT_PAUSE: u64 = 1_000_000;
+/// Least time that a context gets to leave, in nanoseconds: silicon needs microseconds to reach the next arbitration
+/// point, an engine's thread on a busy host some milliseconds, and a context must not be reset for that.
+const LEAST_PREEMPTION_TIMEOUT: u64 = 20_000_000;
+
+/// What one call of the GuC has at hand.
+pub struct Turn<'t> {
+    /// Shared parts.
+    pub gt: &'t Gt,
+    /// Engines; their locks come after the GuC's.
+    pub engines: &'t Engines,
+    /// Global addresses of the physical function.
+    pub gam: Gam<'t>,
+    /// Time in nanoseconds.
+    pub now: u64,
+    /// Messages to the host.
+    pub out: &'t mut Vec<Outgoing>,
+}
+
+/// What is on an engine, or was loaded last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seat {
+    context: u16,
+    member: u8,
+    /// Name of this one load: a report with another name is of the past.
+    ticket: u32,
+    held: bool,
+    loaded: bool,
+    slice_end: Option<u64>,
+    leaving: bool,
+    leave_by: Option<u64>,
+    waiting: bool,
+}
+
+/// Scheduler state of one GuC boot.
+pub struct Scheduler {
+    ads: Ads,
+    contexts: HashMap<u16, Context>,
+    queues: [Queue; CLASSES],
+    seats: [Seat; EngineId::COUNT],
+    /// Loads so far, over all boots: what a report of an earlier boot names is not loaded now.
+    pub loads: u16,
+    /// CAT errors carry their type (opt-in).
+    pub cat_error_type: bool,
+    /// A compute context that waits to switch out is let go.
+    hold_compute: bool,
+    /// How busy the engines are.
+    pub activity: Activity,
+}
+
+impl Scheduler {
+    /// A scheduler without contexts; `loads` goes on where the last boot ended.
+    pub fn new(ads: Ads, hold_compute: bool, loads: u16) -> Self {
+        Scheduler {
+            ads,
+            contexts: HashMap::new(),
+            queues: Default::default(),
+            seats: [Seat::default(); EngineId::COUNT],
+            loads,
+            cat_error_type: false,
+            hold_compute,
+            activity: Activity::new(ads.map),
+        }
+    }
+
+    /// Contexts that are registered.
+    pub fn contexts(&self) -> usize {
+        self.contexts.len()
+    }
+
+    /// Whether any engine has a context.
+    pub fn busy(&self) -> bool {
+        self.seats.iter().any(|seat| seat.loaded)
+    }
+
+    /// Whether an engine is reset when its context does not leave in time.
+    pub fn set_engine_reset_disabled(&mut self, disabled: bool) {
+        self.ads.engine_reset_disabled = disabled;
+    }
+
+    fn context(&mut self, id: u32) -> Result<(u16, &mut Context), Error> {
+        let id = u16::try_from(id).map_err(|_| Error::InvalidContextIndex)?;
+        self.contexts.get_mut(&id).map(|context| (id, context)).ok_or(Error::ContextNotRegistered)
+    }
+
+    /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC.
+    pub fn register(&mut self, turn: &mut Turn<'_>, registration: &Registration<'_>) -> Reply {
+        let (id, context) = registration.check(&mut turn.gam, &self.ads.map, Function::PF)?;
+        match self.contexts.entry(id) {
+            Slot::Occupied(_) => Err(Error::ContextAlreadyRegistered),
+            Slot::Vacant(slot) => {
+                slot.insert(context);
+                Ok(0)
+            }
+        }
+    }
+
+    /// UPDATE_CONTEXT_POLICIES.
+    pub fn set_policies(&mut self, id: u32, list: &[u32]) -> Reply {
+        let (id, context) = self.context(id)?;
+        let before = context.policies.priority;
+        context.policies.update(list)?;
+        let (class, priority) = (usize::from(context.class.guc()), context.policies.priority);
+        if context.home == Home::Queued
+            && priority != before
+            && let Some(entry) = self.queues[class].remove(id)
+        {
+            self.queues[class].push(priority, entry);
+        }
+        Ok(0)
+    }
+
+    /// SCHED_CONTEXT_MODE_SET: the host hears of it when it is done.
+    pub fn set_mode(&mut self, turn: &mut Turn<'_>, id: u32, enable: bool) -> Reply {
+        let (id, context) = self.context(id)?;
+        if context.disabling || context.deregistering {
+            return Err(Error::PendingAction);
+        }
+        context.enabled = enable;
+        if enable {
+            turn.out.push(Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id), 1]));
+            self.look(turn, id);
+            return Ok(0);
+        }
+        context.disabling = true;
+        self.take_off(turn, id);
+        Ok(0)
+    }
+
+    /// SCHED_CONTEXT: there may be work.
+    pub fn submit(&mut self, turn: &mut Turn<'_>, id: u32) -> Reply {
+        let (id, _) = self.context(id)?;
+        self.look(turn, id);
+        Ok(0)
+    }
+
+    /// DEREGISTER_CONTEXT: the host hears of it when it is done.
+    pub fn deregister(&mut self, turn: &mut Turn<'_>, id: u32) -> Reply {
+        let (id, context) = self.context(id)?;
+        if context.deregistering {
+            return Err(Error::PendingAction);
+        }
+        context.enabled = false;
+        context.deregistering = true;
+        self.take_off(turn, id);
+        Ok(0)
+    }
+
+    /// Drops all contexts (CLIENT_SOFT_RESET): what runs is stopped where it is.
+    pub fn drop_all(&mut self, turn: &mut Turn<'_>) {
+        for engine in EngineId::all() {
+            if self.seats[engine.index()].loaded {
+                self.reset_engine(turn, engine);
+            }
+        }
+        self.contexts.clear();
+        self.queues = Default::default();
+        self.seats = [Seat::default(); EngineId::COUNT];
+    }
+
+    /// Sees whether a context has work, and tells whoever is to do it.
+    fn look(&mut self, turn: &mut Turn<'_>, id: u16) {
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        if !context.enabled {
+            return;
+        }
+        if let Some(work_queue) = context.work_queue {
+            work_queue.consume(&mut turn.gam, id, &context.members);
+        }
+        for at in 0..context.members.len() {
+            let member = &mut context.members[at];
+            if !member.loaded {
+                // An image that is gone has nothing to run.
+                member.ready |= member.ring_has_work(&mut turn.gam).unwrap_or(false);
+                continue;
+            }
+            let Home::Placed(base) = context.home else { continue };
+            let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
+            let ticket = self.seats[engine.index()].ticket;
+            let mut streamer = turn.engines.lock(engine);
+            if streamer.loaded().is_some_and(|load| load.context == ticket) {
+                streamer.tail_moved(turn.gt);
+                turn.engines.set_runnable(engine, true);
+            } else {
+                // It has ended, and its report is on the way.
+                member.ready = true;
+            }
+        }
+        self.go_on(turn, id, turn.now);
+    }
+
+    /// Brings a context that has work nearer to its engines.
+    fn go_on(&mut self, turn: &mut Turn<'_>, id: u16, eligible_at: u64) {
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        if !context.enabled || !context.members.iter().any(|member| member.ready) {
+            return;
+        }
+        match context.home {
+            Home::Queued => {}
+            Home::Rest => {
+                context.home = Home::Queued;
+                let entry = Entry { context: id, mask: context.mask, width: context.members.len() as u8, eligible_at };
+                self.queues[usize::from(context.class.guc())].push(context.policies.priority, entry);
+            }
+            Home::Placed(base) => self.load(turn, id, base),
+        }
+    }
+
+    /// Puts the members that have work on the engines that the context holds.
+    fn load(&mut self, turn: &mut Turn<'_>, id: u16, base: u8) {
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        let leaving = (0..context.members.len()).any(|at| {
+            let engine = self.ads.map.engine(context.class, usize::from(base) + at);
+            engine.is_some_and(|engine| self.seats[engine.index()].leaving)
+        });
+        if leaving {
+            return;
+        }
+        let slice_end = match context.policies.quantum {
+            0 => None,
+            quantum => Some(turn.now.saturating_add(quantum)),
+        };
+        for at in 0..context.members.len() {
+            let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
+            let seat = &mut self.seats[engine.index()];
+            if !seat.held {
+                *seat = Seat { context: id, member: at as u8, held: true, slice_end, ..Seat::default() };
+            }
+            let member = &mut context.members[at];
+            if member.loaded || !member.ready {
+                continue;
+            }
+            self.loads = self.loads.wrapping_add(1);
+            let ticket = u32::from(self.loads) << 16 | u32::from(id);
+            seat.ticket = ticket;
+            seat.loaded = true;
+            member.loaded = true;
+            member.ready = false;
+            let load = Load { function: context.function, context: ticket, descriptor: member.descriptor };
+            let mut streamer = turn.engines.lock(engine);
+            if streamer.loaded().is_some() {
+                // Someone else than this scheduler has put something there.
+                streamer.reset(turn.gt);
+            }
+            streamer.load(turn.gt, load);
+            turn.engines.set_runnable(engine, true);
+            drop(streamer);
+            self.activity.switch(&mut turn.gam, engine, Some(u32::from(id)), ticks(turn.now));
+        }
+    }
+
+    /// Takes a context out of the queue or asks it to leave its engines; settles at once where it is on none.
+    fn take_off(&mut self, turn: &mut Turn<'_>, id: u16) {
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        match context.home {
+            Home::Rest => {}
+            Home::Queued => {
+                self.queues[usize::from(context.class.guc())].remove(id);
+                context.home = Home::Rest;
+            }
+            Home::Placed(_) => self.ask_to_leave(turn, id),
+        }
+        self.settle(turn, id, turn.now);
+    }
+
+    fn ask_to_leave(&mut self, turn: &mut Turn<'_>, id: u16) {
+        let Some(context) = self.contexts.get(&id) else { return };
+        let Home::Placed(base) = context.home else { return };
+        let leave_by = match context.policies.preemption_timeout {
+            0 => None,
+            timeout => Some(turn.now.saturating_add(timeout.max(LEAST_PREEMPTION_TIMEOUT))),
+        };
+        for at in 0..context.members.len() {
+            let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
+            let seat = &mut self.seats[engine.index()];
+            // A shorter timeout that came after the first request counts.
+            seat.leave_by = match (seat.leave_by, leave_by) {
+                (Some(before), Some(now)) if seat.leaving => Some(before.min(now)),
+                _ => leave_by,
+            };
+            seat.leaving = true;
+            if !seat.loaded {
+                continue;
+            }
+            let mut streamer = turn.engines.lock(engine);
+            if streamer.loaded().is_some_and(|load| load.context == seat.ticket) {
+                streamer.request_preemption();
+                turn.engines.set_runnable(engine, true);
+            }
+        }
+    }
+
+    /// A context that is on no engine any more gives them back, and the host hears what it waits for.
+    fn settle(&mut self, turn: &mut Turn<'_>, id: u16, eligible_at: u64) {
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        if context.members.iter().any(|member| member.loaded) {
+            return;
+        }
+        if let Home::Placed(base) = context.home {
+            for at in 0..context.members.len() {
+                if let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) {
+                    self.seats[engine.index()] = Seat::default();
+                }
+            }
+            context.home = Home::Rest;
+        }
+        if std::mem::take(&mut context.disabling) {
+            turn.out.push(Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id), 0]));
+        }
+        if context.deregistering {
+            if context.home == Home::Queued {
+                self.queues[usize::from(context.class.guc())].remove(id);
+            }
+            self.contexts.remove(&id);
+            turn.out.push(Outgoing::event(DEREGISTER_CONTEXT_DONE, &[u32::from(id)]));
+            return;
+        }
+        self.go_on(turn, id, eligible_at);
+    }
+
+    /// An engine has something to tell.
+    pub fn report(&mut self, turn: &mut Turn<'_>, report: &EngineReport) {
+        let seat = &mut self.seats[report.engine.index()];
+        if !seat.loaded || seat.ticket != report.load.context {
+            return;
+        }
+        let id = seat.context;
+        match report.outcome {
+            Outcome::More => {}
+            Outcome::Waiting => {
+                seat.waiting = true;
+                self.release_switch_out(turn, report.engine);
+            }
+            Outcome::Idle | Outcome::Complete => self.off(turn, report.engine, false),
+            Outcome::Preempted => self.off(turn, report.engine, true),
+            Outcome::Halted(halt) => {
+                if let Halt::Fault(fault) = halt {
+                    log::debug!("context {id} on {}: {fault:?}", report.engine.info().name);
+                    let payload = [u32::from(id), CAT_ERROR_TYPE_UNKNOWN];
+                    let len = if self.cat_error_type { 2 } else { 1 };
+                    turn.out.push(Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
+                }
+                self.reset_context(turn, id);
+            }
+        }
+    }
+
+    /// Contract G.5: i915's compute contexts end with a semaphore that the GuC has to clear.
+    fn release_switch_out(&mut self, turn: &mut Turn<'_>, engine: EngineId) {
+        let seat = self.seats[engine.index()];
+        if !self.hold_compute || engine.info().class != EngineClass::Compute {
+            return;
+        }
+        let member = self.contexts.get(&seat.context).and_then(|c| c.members.get(usize::from(seat.member)));
+        if let Some(member) = member
+            && member.release_switch_out(&mut turn.gam) == Ok(true)
+        {
+            self.seats[engine.index()].waiting = false;
+            turn.engines.set_runnable(engine, true);
+        }
+    }
+
+    /// A member has left its engine.
+    fn off(&mut self, turn: &mut Turn<'_>, engine: EngineId, unfinished: bool) {
+        let seat = &mut self.seats[engine.index()];
+        let eligible_at = if seat.waiting { turn.now.saturating_add(WAIT_PAUSE) } else { turn.now };
+        seat.loaded = false;
+        seat.waiting = false;
+        let (id, member) = (seat.context, usize::from(seat.member));
+        self.activity.switch(&mut turn.gam, engine, None, ticks(turn.now));
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        if let Some(member) = context.members.get_mut(member) {
+            member.loaded = false;
+            member.ready |= unfinished;
+        }
+        if context.members.iter().any(|member| member.loaded) {
+            // The others still run: a member with new work goes back beside them.
+            self.go_on(turn, id, turn.now);
+        } else {
+            self.settle(turn, id, eligible_at);
+        }
+    }
+
+    fn reset_engine(&mut self, turn: &mut Turn<'_>, engine: EngineId) {
+        let ticket = self.seats[engine.index()].ticket;
+        let mut streamer = turn.engines.lock(engine);
+        if streamer.loaded().is_some_and(|load| load.context == ticket) {
+            streamer.reset(turn.gt);
+            turn.engines.set_runnable(engine, false);
+        }
+        drop(streamer);
+        self.seats[engine.index()].loaded = false;
+        self.activity.switch(&mut turn.gam, engine, None, ticks(turn.now));
+    }
+
+    /// Resets the engines that a context is on; it is not scheduled again before the host enables it anew
+    /// (i915: guc_context_replay).
+    fn reset_context(&mut self, turn: &mut Turn<'_>, id: u16) {
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        context.enabled = false;
+        let (class, home, width) = (context.class, context.home, context.members.len());
+        for member in &mut context.members {
+            member.loaded = false;
+            member.ready = false;
+        }
+        if let Home::Placed(base) = home {
+            for at in 0..width {
+                if let Some(engine) = self.ads.map.engine(class, usize::from(base) + at)
+                    && self.seats[engine.index()].loaded
+                {
+                    self.reset_engine(turn, engine);
+                }
+            }
+        }
+        turn.out.push(Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(id)]));
+        self.settle(turn, id, turn.now);
+    }
+
+    /// When a context has to have left this engine.
+    fn due(&self, seat: &Seat) -> Option<u64> {
+        seat.leave_by.filter(|_| seat.loaded && !self.ads.engine_reset_disabled)
+    }
+
+    /// Resets engines whose contexts did not leave in time.
+    fn expire(&mut self, turn: &mut Turn<'_>) {
+        for engine in EngineId::all() {
+            let seat = self.seats[engine.index()];
+            if self.due(&seat).is_none_or(|due| due > turn.now) {
+                continue;
+            }
+            let there = turn.engines.lock(engine).loaded().is_some_and(|load| load.context == seat.ticket);
+            if there {
+                self.reset_context(turn, seat.context);
+            } else {
+                // It has left, and its report is on the way.
+                self.seats[engine.index()].leave_by = None;
+            }
+        }
+    }
+
+    fn place(&self, class: EngineClass, logical: usize) -> Place {
+        let Some(engine) = self.ads.map.engine(class, logical) else { return Place::Absent };
+        let seat = &self.seats[engine.index()];
+        match self.contexts.get(&seat.context) {
+            Some(context) if seat.held => match seat.leaving {
+                true => Place::Leaving,
+                false => Place::Busy {
+                    priority: context.policies.priority,
+                    slice_end: seat.slice_end,
+                    waiting: seat.waiting,
+                },
+            },
+            _ => Place::Free,
+        }
+    }
+
+    /// Fills the engines from the queues; returns when it wants to be called again at the latest.
+    pub fn schedule(&mut self, turn: &mut Turn<'_>) -> Option<u64> {
+        self.expire(turn);
+        let mut next = None;
+        for class in EngineClass::BY_GUC {
+            let queue = usize::from(class.guc());
+            if self.queues[queue].is_empty() {
+                continue;
+            }
+            let places: [Place; MAX_LOGICAL] = std::array::from_fn(|logical| self.place(class, logical));
+            let plan = self.queues[queue].plan(&places, turn.now);
+            for (entry, base) in plan.loads() {
+                if let Some(context) = self.contexts.get_mut(&entry.context) {
+                    context.home = Home::Placed(base as u8);
+                    self.load(turn, entry.context, base as u8);
+                }
+            }
+            for logical in (0..MAX_LOGICAL).filter(|at| plan.leave >> at & 1 != 0) {
+                if let Some(engine) = self.ads.map.engine(class, logical) {
+                    let seat = self.seats[engine.index()];
+                    self.ask_to_leave(turn, seat.context);
+                }
+            }
+            next = [next, plan.deadline].into_iter().flatten().min();
+        }
+        let due = self.seats.iter().filter_map(|seat| self.due(seat)).min();
+        [next, due].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,147 @@
+//! Frequency management (SLPC) and render-C states: the shared data in memory and the registers that show the effect
+//! (contract B.11, K.6).
+
+use crate::gt::Gt;
+use crate::memory::{Fault, Gam, Space};
+
+use super::hxg::{Error, Reply};
+
+/// Requested frequency, bits 31:23 in 16.67 MHz.
+const RPNSWREQ: u32 = 0xa008;
+/// Actual frequency, bits 19:11 in 16.67 MHz.
+const GT_PERF_STATUS: u32 = 0x13_81b4;
+/// Limits of the die: RP0 bits 7:0, RPn bits 23:16, in 50 MHz.
+const RP_STATE_CAP: u32 = 0x14_5998;
+
+/// Shared data: global state.
+const GLOBAL_STATE: u64 = 0x04;
+/// Shared data: status and frequencies of the tasks.
+const TASK_STATE: u64 = 0x80;
+/// Shared data: bit set of the parameters that the host overrides, then their values.
+const OVERRIDES: u64 = 0xc0;
+const OVERRIDE_VALUES: u64 = OVERRIDES + 32;
+
+const STATE_RUNNING: u32 = 3;
+const STATE_SHUTTING_DOWN: u32 = 4;
+const STATE_NOT_RUNNING: u32 = 0;
+/// Task status: the frequency task runs.
+const GTPERF_TASK_ENABLED: u32 = 1 << 0;
+
+/// Parameters that exist (xe: abi/guc_actions_slpc_abi.h SLPC_MAX_PARAM).
+const PARAMS: usize = 32;
+const PARAM_DISABLE_GTPERF: usize = 1;
+const PARAM_MIN_UNSLICE: usize = 6;
+const PARAM_MAX_UNSLICE: usize = 7;
+
+/// Events of an SLPC request.
+const EVENT_RESET: u32 = 0;
+const EVENT_SHUTDOWN: u32 = 1;
+const EVENT_QUERY_TASK_STATE: u32 = 5;
+const EVENT_PARAMETER_SET: u32 = 6;
+const EVENT_PARAMETER_UNSET: u32 = 7;
+
+/// The parameters as the host has set them.
+#[derive(Debug, Default)]
+pub struct Slpc {
+    shared: Option<u64>,
+    params: [Option<u32>; PARAMS],
+    guc_rc: bool,
+}
+
+/// MHz in units of 16.67 MHz, rounded (xe: encode_freq).
+fn ratio(mhz: u32) -> u32 {
+    (mhz.saturating_mul(3) + 25) / 50
+}
+
+impl Slpc {
+    /// A request of the host: event and argument count, then the arguments.
+    pub fn request(&mut self, gt: &Gt, gam: &mut Gam<'_>, data: &[u32]) -> Reply {
+        let [head, args @ ..] = data else { return Err(Error::InvalidSize) };
+        if (head & 0xff) as usize != args.len() {
+            return Err(Error::InvalidSize);
+        }
+        let fault = |_: Fault| Error::InvalidGgttAddress;
+        match (head >> 8 & 0xff, args) {
+            (EVENT_RESET, [low, high]) => {
+                let at = u64::from(*low) | u64::from(*high) << 32;
+                self.read_overrides(gam, at).map_err(fault)?;
+                self.shared = Some(at);
+                self.write_task_state(gt, gam, at).map_err(fault)?;
+                gam.write_u32(Space::Ggtt, at + GLOBAL_STATE, STATE_RUNNING).map_err(fault)?;
+            }
+            (EVENT_SHUTDOWN, _) => {
+                if let Some(at) = self.shared.take() {
+                    gam.write_u32(Space::Ggtt, at + GLOBAL_STATE, STATE_SHUTTING_DOWN).map_err(fault)?;
+                    gam.write_u32(Space::Ggtt, at + GLOBAL_STATE, STATE_NOT_RUNNING).map_err(fault)?;
+                }
+            }
+            (EVENT_QUERY_TASK_STATE, [low, high]) => {
+                let at = u64::from(*low) | u64::from(*high) << 32;
+                self.write_task_state(gt, gam, at).map_err(fault)?;
+            }
+            (EVENT_PARAMETER_SET, [id, value]) => self.set(*id, Some(*value))?,
+            (EVENT_PARAMETER_UNSET, [id]) => self.set(*id, None)?,
+            _ => return Err(Error::InvalidParams),
+        }
+        Ok(0)
+    }
+
+    fn set(&mut self, id: u32, value: Option<u32>) -> Result<(), Error> {
+        *self.params.get_mut(id as usize).ok_or(Error::InvalidParams)? = value;
+        Ok(())
+    }
+
+    fn read_overrides(&mut self, gam: &mut Gam<'_>, at: u64) -> Result<(), Fault> {
+        let bits = gam.read_u32(Space::Ggtt, at + OVERRIDES)?;
+        for (id, param) in self.params.iter_mut().enumerate() {
+            *param = match bits >> id & 1 {
+                0 => None,
+                _ => Some(gam.read_u32(Space::Ggtt, at + OVERRIDE_VALUES + id as u64 * 4)?),
+            };
+        }
+        Ok(())
+    }
+
+    /// Lowest and highest frequency in 16.67 MHz: what the host asked for, within what the die can do. A minimum above
+    /// the maximum is a fixed request for the maximum.
+    fn limits(&self, gt: &Gt) -> (u32, u32) {
+        let caps = gt.registers.value(RP_STATE_CAP);
+        let (lowest, highest) = ((caps >> 16 & 0xff) * 3, (caps & 0xff) * 3);
+        let (lowest, highest) = (lowest.min(highest), highest);
+        let wish = |id: usize| self.params[id].map(|mhz| ratio(mhz).clamp(lowest, highest));
+        let max = wish(PARAM_MAX_UNSLICE).unwrap_or(highest);
+        let min = wish(PARAM_MIN_UNSLICE).unwrap_or(lowest).min(max);
+        (min, max)
+    }
+
+    fn write_task_state(&self, gt: &Gt, gam: &mut Gam<'_>, at: u64) -> Result<(), Fault> {
+        let (min, max) = self.limits(gt);
+        let (min, max) = (min.min(0xff), max.min(0xff));
+        let status = if self.params[PARAM_DISABLE_GTPERF] == Some(1) { 0 } else { GTPERF_TASK_ENABLED };
+        gam.write_u32(Space::Ggtt, at + TASK_STATE, status)?;
+        gam.write_u32(Space::Ggtt, at + TASK_STATE + 4, max | min << 8 | max << 16 | min << 24)
+    }
+
+    /// SETUP_PC_GUCRC: who manages render-C states, 1 = the GuC.
+    pub fn set_guc_rc(&mut self, mode: u32) -> Reply {
+        self.guc_rc = match mode {
+            0 => false,
+            1 => true,
+            _ => return Err(Error::InvalidParams),
+        };
+        Ok(0)
+    }
+
+    /// Shows the frequency that follows from the limits in the registers: the highest while an engine is busy, the
+    /// lowest while none is; in render-C6 nothing is clocked.
+    pub fn show(&self, gt: &Gt, busy: bool) {
+        if self.shared.is_none() {
+            return;
+        }
+        let (min, max) = self.limits(gt);
+        let asked = if busy { max } else { min };
+        let actual = if !busy && self.guc_rc { 0 } else { asked };
+        gt.registers.set(RPNSWREQ, asked << 23);
+        gt.registers.set(GT_PERF_STATUS, actual << 11);
+    }
+}
