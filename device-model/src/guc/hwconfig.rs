@@ -1,9 +1,150 @@
 //! The hardware configuration table that GET_HWCONFIG hands out: key, length in dwords, values (contract B.4 step 21).
+//!
+//! It holds what is publicly known of DG2-G10. Not public, and so left out: pixel pipes (4), cache ways (8, 9, 61),
+//! memory channels as the firmware counts them (10), local memory page sizes as it encodes them (13), pixel and
+//! position-only shader threads (20, 21), fewest URB entries of hull and geometry shaders (33, 35), URB sizes,
+//! alignments and reservations (31, 32, 39 to 45, 47 to 49, 68, 69), L3 partitioning (50 to 59), bindless offset
+//! bits (60), context save size (62), geometry pipes (63), fill rates (66, 67), task and mesh URB entries (77 to 80),
+//! synchronous ray tracing stacks (82). The keys called deprecated (5 to 7, 14, 22, 28), and those for other
+//! memories and engines (72, 74 to 76, 81, 83), do not apply.
 
-/// MAX_SLICES_SUPPORTED and MAX_SUBSLICE: what the kernel driver itself looks up.
-const TABLE: &[u32] = &[1, 1, 8, 70, 1, 32];
+use Key::*;
+
+/// Keys of the table (IGT: lib/intel_hwconfig_types.h; Mesa: src/intel/dev/intel_hwconfig_types.h).
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum Key {
+    MaxSlicesSupported = 1,
+    MaxDualSubslicesSupported = 2,
+    MaxNumEuPerDss = 3,
+    MemoryType = 11,
+    CacheTypes = 12,
+    NumThreadsPerEu = 15,
+    TotalVsThreads = 16,
+    TotalGsThreads = 17,
+    TotalHsThreads = 18,
+    TotalDsThreads = 19,
+    MaxRcs = 23,
+    MaxCcs = 24,
+    MaxVcs = 25,
+    MaxVecs = 26,
+    MaxCopyCs = 27,
+    MinVsUrbEntries = 29,
+    MaxVsUrbEntries = 30,
+    MaxHsUrbEntries = 34,
+    MaxGsUrbEntries = 36,
+    MinDsUrbEntries = 37,
+    MaxDsUrbEntries = 38,
+    NumRtStacksPerDss = 46,
+    L3BankSizeInKb = 64,
+    SlmSizePerDss = 65,
+    MaxSubslice = 70,
+    MaxEuPerSubslice = 71,
+}
+
+/// MEMORY_TYPE: GDDR6.
+const GDDR6: u32 = 4;
+/// CACHE_TYPES: a level 3 cache; neither LLC nor EDRAM.
+const L3: u32 = 1 << 0;
+
+/// Every attribute of this table is one dword.
+const ATTRIBUTES: [(Key, u32); 26] = [
+    // Eight slices of four dual subslices of sixteen EUs of eight threads: 512 EUs, 4096 threads.
+    (MaxSlicesSupported, 8),
+    (MaxDualSubslicesSupported, 32),
+    (MaxNumEuPerDss, 16),
+    (MemoryType, GDDR6),
+    (CacheTypes, L3),
+    (NumThreadsPerEu, 8),
+    // Mesa: intel_device_info.c, XEHP_FEATURES.
+    (TotalVsThreads, 546),
+    (TotalGsThreads, 336),
+    (TotalHsThreads, 336),
+    (TotalDsThreads, 546),
+    // The engines that this die has (contract K.3).
+    (MaxRcs, 1),
+    (MaxCcs, 4),
+    (MaxVcs, 2),
+    (MaxVecs, 2),
+    (MaxCopyCs, 1),
+    // Mesa: intel_device_info.c, XEHP_URB_MIN_MAX_ENTRIES.
+    (MinVsUrbEntries, 64),
+    (MaxVsUrbEntries, 3832),
+    (MaxHsUrbEntries, 1548),
+    (MaxGsUrbEntries, 1548),
+    (MinDsUrbEntries, 34),
+    (MaxDsUrbEntries, 3576),
+    // NEO: ray_tracing_helper.h.
+    (NumRtStacksPerDss, 2048),
+    // 16 MiB in 32 banks (contract B.4 step 23: four groups of eight).
+    (L3BankSizeInKb, 512),
+    // Largest share of a dual subslice's 192 KiB that can be shared local memory.
+    (SlmSizePerDss, 128),
+    // A dual subslice is the subslice of newer keys; xe derives steering from it (xe: xe_gt_mcr.c).
+    (MaxSubslice, 32),
+    (MaxEuPerSubslice, 16),
+];
+
+const TABLE: [u32; 3 * ATTRIBUTES.len()] = {
+    let mut table = [0; 3 * ATTRIBUTES.len()];
+    let mut n = 0;
+    while n < ATTRIBUTES.len() {
+        let (key, value) = ATTRIBUTES[n];
+        table[3 * n] = key as u32;
+        table[3 * n + 1] = 1;
+        table[3 * n + 2] = value;
+        n += 1;
+    }
+    table
+};
 
 /// The whole table.
 pub fn table() -> &'static [u32] {
-    TABLE
+    &TABLE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys known to IGT: `__INTEL_HWCONFIG_KEY_LIMIT`.
+    const KEY_LIMIT: u32 = 84;
+
+    /// The walk of IGT's i915_query and of `xe_guc_hwconfig_dump`: key, length, values, and nothing left over.
+    fn attributes() -> Vec<(u32, Vec<u32>)> {
+        let (mut rest, mut found) = (table(), Vec::new());
+        while let [key, length, tail @ ..] = rest {
+            let (values, next) = tail.split_at_checked(*length as usize).expect("values end with the table");
+            assert!(*length > 0);
+            found.push((*key, values.to_vec()));
+            rest = next;
+        }
+        assert!(rest.is_empty(), "garbage at the end");
+        found
+    }
+
+    fn lookup(key: u32) -> u32 {
+        attributes().iter().find(|(found, _)| *found == key).unwrap().1[0]
+    }
+
+    /// Contract E.7: well formed to the end, known keys, each once and in order.
+    #[test]
+    fn well_formed() {
+        let keys: Vec<u32> = attributes().iter().map(|(key, _)| *key).collect();
+        assert!(keys.is_sorted_by(|a, b| a < b));
+        assert!(keys.iter().all(|key| (1..KEY_LIMIT).contains(key)));
+    }
+
+    /// Contract B.4 step 23, K.3: the table says what the fuses say.
+    #[test]
+    fn agrees_with_the_fuses() {
+        assert_eq!((lookup(2), lookup(70).div_ceil(lookup(1))), (32, 4));
+        // 0x9134: eight bits of two EUs each.
+        assert_eq!(lookup(3), 8 * 2);
+        let present = |class| crate::engine::id::ENGINES.iter().filter(|engine| engine.class == class).count() as u32;
+        use crate::engine::id::EngineClass::*;
+        assert_eq!((lookup(23), lookup(24), lookup(27)), (present(Render), present(Compute), present(Copy)));
+        // 0x9140 leaves video engines 0 and 2 and enhancement engines 0 and 1.
+        assert_eq!((lookup(25), lookup(26)), (0x05_u32.count_ones(), 0x3_u32.count_ones()));
+    }
 }
