@@ -295,3 +295,6 @@ fn memfd(name: &std::ffi::CStr, bytes: u64) -> io::Result<File> {
 fn to_usize(bytes: u64) -> io::Result<usize> {
     usize::try_from(bytes).map_err(io::Error::other)
 }
+
+#[cfg(test)]
+mod tests;

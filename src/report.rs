@@ -20,8 +20,8 @@ pub struct Report {
 /// A register that the card lacks.
 #[derive(Debug, Serialize)]
 pub struct Unmodelled {
-    /// Offset in GTTMMADR; `None` for all those beyond the number that is kept apart.
-    pub offset: Option<u32>,
+    /// Offset in GTTMMADR; `u32::MAX` for all those beyond the number that is kept apart.
+    pub offset: u32,
     /// Name, where one is known.
     pub name: Option<String>,
     /// How often it was read.
@@ -36,8 +36,8 @@ impl Report {
     /// From the card's counters; `u32::MAX` among the unmodelled offsets stands for the rest.
     pub fn new(card: &str, trapped: BTreeMap<String, u64>, unmodelled: BTreeMap<u32, Touches>) -> Self {
         let unmodelled = unmodelled.into_iter().map(|(offset, touches)| Unmodelled {
-            offset: Some(offset).filter(|offset| *offset != u32::MAX),
-            name: None,
+            offset,
+            name: (offset == u32::MAX).then(|| "others".into()),
             reads: touches.reads,
             writes: touches.writes,
             reason: None,
@@ -56,10 +56,10 @@ impl fmt::Display for Report {
         }
         writeln!(f, "unmodelled registers: {}", self.unmodelled.len())?;
         for register in &self.unmodelled {
-            let offset = register.offset.map_or("others".into(), |offset| format!("{offset:#08x}"));
-            let name = register.name.as_deref().unwrap_or("");
-            let reason = register.reason.as_deref().unwrap_or("no reason known");
-            writeln!(f, "  {offset} {name} read {}, written {}: {reason}", register.reads, register.writes)?;
+            let Unmodelled { offset, name, reads, writes, reason } = register;
+            let name = name.as_ref().map_or(String::new(), |name| format!(" {name}"));
+            let reason = reason.as_deref().unwrap_or("no reason known");
+            writeln!(f, "  {offset:#08x}{name} read {reads}, written {writes}: {reason}")?;
         }
         Ok(())
     }
@@ -76,11 +76,11 @@ mod tests {
         let report = Report::new("Flex", BTreeMap::from([("config".into(), 3), ("ggtt".into(), 4)]), unmodelled);
         let text = report.to_string();
         assert!(text.starts_with("trapped accesses: 7 (config 3, ggtt 4)\n"), "{text}");
-        assert!(text.contains("0x440000  read 2, written 0: no reason known"), "{text}");
-        assert!(text.contains("others  read 0, written 9"), "{text}");
+        assert!(text.contains("0x440000 read 2, written 0: no reason known"), "{text}");
+        assert!(text.contains("others read 0, written 9"), "{text}");
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["trapped"]["config"], 3);
         assert_eq!(json["unmodelled"][0]["offset"], 0x44_0000);
-        assert!(json["unmodelled"][1]["offset"].is_null());
+        assert_eq!(json["unmodelled"][1]["name"], "others");
     }
 }

@@ -22,6 +22,12 @@ struct Arguments {
 enum Command {
     Serve(serve::Arguments),
     Firmware(firmware::Arguments),
+    /// The part of the program that runs inside a guest; `arctic boot` starts it there
+    #[command(hide = true, disable_help_flag = true, after_help = "Example, in a guest: arctic guest info")]
+    Guest {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 /// Runs the program: reads the command line, does what it says, tells an error in one sentence.
@@ -30,6 +36,7 @@ pub fn run() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Firmware(arguments) => firmware::run(&arguments),
+        Command::Guest { arguments } => return arctic_guest_tests::guest::main(arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

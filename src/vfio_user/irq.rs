@@ -37,6 +37,12 @@ impl Vectors {
         }
     }
 
+    /// Arms MSI `vector` as a client does.
+    #[cfg(test)]
+    pub(crate) fn arm_msi(&self, vector: usize, fd: EventFd) {
+        self.0[MSI].write().unwrap_or_else(PoisonError::into_inner)[vector] = Some(fd);
+    }
+
     /// Disarms everything: the client is gone.
     pub fn clear(&self) {
         for fds in &self.0 {

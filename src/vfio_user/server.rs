@@ -111,10 +111,11 @@ fn serve(
     function: &Function,
     settings: Settings,
 ) {
+    let name = thread::current().name().unwrap_or("function").to_owned();
     let refuse = || {
         // One client a function: the second one sees its connection end at once instead of waiting for ever.
         if listener.accept().is_ok() {
-            log::warn!("a second client was turned away");
+            log::warn!("{name}: a second client was turned away");
         }
     };
     let events = EpollEvents::new();
@@ -123,14 +124,14 @@ fn serve(
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if let Err(error) = epoll.wait(&events) {
-                    log::error!("cannot wait for clients: {error}");
+                    log::error!("{name}: cannot wait for clients: {error}");
                     return;
                 }
                 continue;
             }
             Err(error) => {
                 // Out of descriptors, or a client that left at once: neither is a reason to spin.
-                log::warn!("cannot accept a client: {error}");
+                log::warn!("{name}: cannot accept a client: {error}");
                 thread::sleep(Duration::from_millis(100));
                 continue;
             }
@@ -138,16 +139,16 @@ fn serve(
         let channel = match Channel::new(stream, epoll, &refuse, settings.spin) {
             Ok(channel) => channel,
             Err(error) => {
-                log::warn!("cannot serve a client: {error}");
+                log::warn!("{name}: cannot serve a client: {error}");
                 continue;
             }
         };
-        log::info!("client connected");
+        log::info!("{name}: client connected");
         let closed = Session::new(channel, &*function.device, &function.memory, &function.vectors).run(stop);
         match closed {
-            Closed::ByClient => log::info!("client disconnected"),
-            Closed::Stopped => log::info!("server stopped"),
-            Closed::Broken(error) => log::warn!("connection closed: {error}"),
+            Closed::ByClient => log::info!("{name}: client disconnected"),
+            Closed::Stopped => log::info!("{name}: server stopped"),
+            Closed::Broken(error) => log::warn!("{name}: connection closed: {error}"),
         }
     }
 }
