@@ -186,7 +186,11 @@ impl Card {
             }
             Request::StartGucDma => self.guc().start_dma(&self.gt),
             Request::Reset(domains) => self.reset_domains(domains),
-            Request::DriverFlr => self.reset(),
+            Request::DriverFlr => {
+                self.reset();
+                self.gt.finish_driver_flr();
+            }
+            Request::TlbInvalidate => self.engines.pass_step_boundary(),
             // The engine stops at a step boundary; once its lock was free it has passed one.
             Request::EngineReset(engine, _) => drop(self.engines.lock(engine)),
         }

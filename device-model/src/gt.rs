@@ -1,20 +1,22 @@
 //! What engines and GuC share: memory, registers, interrupts, time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::engine::id::EngineId;
 use crate::interrupts::Interrupts;
 use crate::memory::Memory;
-use crate::registers::{Kind, Live, RegisterFile};
-use crate::world::{Clock, ticks};
+use crate::profile::CardProfile;
+use crate::registers::{Decoded, Kind, Live, RegisterFile, masked};
+use crate::residency::{Awake, Residency};
+use crate::world::{Clock, InterruptSink, ticks};
 
 /// Context timestamp of one engine as MMIO sees it: ticks of the 19.2 MHz counter that the context has run.
 #[derive(Default)]
 pub struct ContextClock {
     /// While running: global ticks minus context ticks; while stopped: the context ticks.
     value: AtomicU64,
-    running: std::sync::atomic::AtomicBool,
+    running: AtomicBool,
 }
 
 impl ContextClock {
@@ -50,9 +52,27 @@ pub enum Request {
     Reset(u32),
     /// The driver asks for a function reset (GU_CNTL bit 31).
     DriverFlr,
-    /// An engine's reset handshake: value written to RESET_CTL.
+    /// An engine's reset handshake: value written to RESET_CTL. The register says "ready" already.
     EngineReset(EngineId, u32),
+    /// TLBs were told to forget; done when every engine has passed a step boundary.
+    TlbInvalidate,
 }
+
+/// RESET_CTL: the driver asks for a reset.
+const REQUEST_RESET: u32 = 1 << 0;
+/// RESET_CTL: the engine may be reset.
+const READY_TO_RESET: u32 = 1 << 1;
+/// RESET_CTL: a catastrophic error, cleared by a masked write of 1.
+const CAT_ERROR: u32 = 1 << 2;
+/// GU_CNTL: reset the function.
+const DRIVER_FLR: u32 = 1 << 31;
+/// GT_CORE_STATUS: RC6, and RC0.
+const RC6: u32 = 3;
+const RC0: u32 = 0;
+/// A step of the RC6 residency counter in ns.
+const RC6_UNIT: u64 = 1280;
+/// GT_PERF_STATUS [19:11]: actual frequency.
+const CAGF_MASK: u32 = 0x000f_f800;
 
 /// The shared parts of the GT.
 pub struct Gt {
@@ -66,17 +86,43 @@ pub struct Gt {
     pub clock: Arc<dyn Clock>,
     /// Context timestamp of each engine.
     pub context_clocks: [ContextClock; EngineId::COUNT],
+    /// RC6.
+    pub residency: Residency,
 }
 
 impl Gt {
+    /// The shared parts of the card that `profile` describes, as after power-on.
+    pub fn new(profile: &CardProfile, memory: Memory, sink: Arc<dyn InterruptSink>, clock: Arc<dyn Clock>) -> Self {
+        Gt {
+            memory,
+            registers: RegisterFile::of_card(profile),
+            interrupts: Interrupts::new(sink),
+            clock,
+            context_clocks: Default::default(),
+            residency: Residency::default(),
+        }
+    }
+
     /// Ticks of the 19.2 MHz counter.
     pub fn timestamp(&self) -> u64 {
         ticks(self.clock.now())
     }
 
+    /// An engine runs a context, or does not any more: keeps the GT out of RC6.
+    pub fn set_busy(&self, engine: EngineId, busy: bool) {
+        self.residency.set(Awake::Engine(engine), busy, self.clock.now());
+    }
+
     /// Registers and interrupt tree as after power-on.
     pub fn reset(&self) {
         self.registers.reset();
+        self.interrupts.reset();
+        self.residency.drop_forcewakes(self.clock.now());
+    }
+
+    /// Tells the driver that the reset it asked for in GU_CNTL is done (GU_DEBUG bit 31).
+    pub fn finish_driver_flr(&self) {
+        self.registers.set(crate::registers::GU_DEBUG, DRIVER_FLR);
     }
 
     /// Reads the register at `offset` (a dword), by MMIO or by a command; 0 where none is modelled, and noted.
@@ -87,7 +133,7 @@ impl Gt {
                 0
             }
             Some(decoded) => match decoded.register.kind {
-                Kind::Live(live) => self.read_live(live, offset, decoded.ordinal, decoded.engine),
+                Kind::Live(live) => self.read_live(live, offset, decoded),
                 _ => self.registers.value(offset),
             },
         }
@@ -101,7 +147,7 @@ impl Gt {
                 None
             }
             Some(decoded) => match decoded.register.kind {
-                Kind::Live(live) => self.write_live(live, offset, value, decoded.ordinal, decoded.engine),
+                Kind::Live(live) => self.write_live(live, offset, value, decoded),
                 kind => {
                     self.registers.write_plain(offset, kind, value);
                     None
@@ -110,14 +156,27 @@ impl Gt {
         }
     }
 
-    fn read_live(&self, live: Live, offset: u32, ordinal: u16, engine: Option<EngineId>) -> u32 {
+    fn read_live(&self, live: Live, offset: u32, decoded: &Decoded) -> u32 {
+        let ordinal = decoded.ordinal;
         let half = |value: u64| if ordinal == 0 { value as u32 } else { (value >> 32) as u32 };
         match live {
             Live::Timestamp => half(self.timestamp()),
             // 36 bits wide (contract E.7).
             Live::RingTimestamp => half(self.timestamp() & 0xf_ffff_ffff),
             Live::ContextTimestamp => {
-                engine.map_or(0, |engine| self.context_clocks[engine.index()].read(self.timestamp()))
+                decoded.engine.map_or(0, |engine| self.context_clocks[engine.index()].read(self.timestamp()))
+            }
+            Live::CoreStatus => {
+                if self.residency.asleep() {
+                    RC6
+                } else {
+                    RC0
+                }
+            }
+            Live::Rc6Residency => (self.residency.slept(self.clock.now()) / RC6_UNIT) as u32,
+            Live::PerfStatus => {
+                let sleeping = if self.residency.asleep() { CAGF_MASK } else { 0 };
+                self.registers.value(offset) & !sleeping
             }
             Live::MasterTile
             | Live::MasterGt
@@ -128,30 +187,78 @@ impl Gt {
         }
     }
 
-    fn write_live(
-        &self,
-        live: Live,
-        offset: u32,
-        value: u32,
-        ordinal: u16,
-        engine: Option<EngineId>,
-    ) -> Option<Request> {
+    fn write_live(&self, live: Live, offset: u32, value: u32, decoded: &Decoded) -> Option<Request> {
+        let ordinal = decoded.ordinal;
+        let old = self.registers.value(offset);
         match live {
+            Live::Forcewake { ack } => {
+                let held = masked(old, value);
+                self.registers.set(offset, held);
+                self.registers.set(ack + 4 * u32::from(ordinal), held);
+                let domain = Awake::Forcewake(forcewake_domain(offset));
+                self.residency.set(domain, held != 0, self.clock.now());
+                None
+            }
+            Live::InterruptEnable | Live::InterruptMask => {
+                self.registers.set(offset, value);
+                self.interrupts.write(live, offset, ordinal, value);
+                None
+            }
             Live::MasterTile
             | Live::MasterGt
             | Live::GtInterrupt
             | Live::InterruptIdentity
             | Live::InterruptSelector => {
-                self.interrupts.write(live, ordinal, value);
+                self.interrupts.write(live, offset, ordinal, value);
                 None
             }
             Live::GucHostInterrupt => Some(Request::RingGuc),
             Live::Gdrst => Some(Request::Reset(value)),
-            Live::ResetControl => engine.map(|engine| Request::EngineReset(engine, value)),
-            _ => {
+            Live::WopcmLock { mask } => {
+                if old & 1 == 0 {
+                    self.registers.set(offset, value & mask | 1);
+                }
+                None
+            }
+            Live::GucDma => {
+                self.registers.set(offset, masked(old, value));
+                (masked(old, value) & 1 != 0).then_some(Request::StartGucDma)
+            }
+            Live::TlbInvalidate => {
+                self.memory.invalidate();
+                Some(Request::TlbInvalidate)
+            }
+            Live::GuCntl => {
+                self.registers.set(offset, old & 0x80 | value & !(DRIVER_FLR | 0x80));
+                (value & DRIVER_FLR != 0).then_some(Request::DriverFlr)
+            }
+            Live::ResetControl => {
+                let written = value >> 16 & value;
+                let wanted = masked(old, value) & REQUEST_RESET;
+                let error = old & CAT_ERROR & !written;
+                let ready = if wanted != 0 { READY_TO_RESET } else { 0 };
+                self.registers.set(offset, wanted | ready | error);
+                decoded.engine.map(|engine| Request::EngineReset(engine, value))
+            }
+            Live::Pcode => {
                 self.registers.set(offset, value);
                 None
             }
+            Live::Timestamp
+            | Live::RingTimestamp
+            | Live::ContextTimestamp
+            | Live::CoreStatus
+            | Live::Rc6Residency
+            | Live::PerfStatus => None,
         }
+    }
+}
+
+/// Number of the domain whose request register is at `offset`: 0 GT, 1 render, 2..=9 VDBOX, 10..=13 VEBOX.
+fn forcewake_domain(offset: u32) -> u8 {
+    match offset {
+        0xa188 => 0,
+        0xa278 => 1,
+        media => ((media.wrapping_sub(0xa540) / 4) as u8).wrapping_add(2),
     }
 }

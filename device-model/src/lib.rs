@@ -15,4 +15,5 @@ pub mod memory;
 pub mod pcode;
 pub mod profile;
 pub mod registers;
+pub mod residency;
 pub mod world;

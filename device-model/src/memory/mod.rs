@@ -2,6 +2,7 @@
 
 pub mod ccs;
 pub mod ggtt;
+pub mod layout;
 pub mod local;
 pub mod ppgtt;
 pub mod span;

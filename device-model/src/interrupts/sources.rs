@@ -1,0 +1,94 @@
+//! Who can raise an interrupt, as data: bank and bit, class and instance, and the halves of enable and mask registers.
+
+use crate::engine::id::{ENGINES, EngineClass, EngineId, EngineInfo};
+
+/// Sixteen bits of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Half {
+    /// Offset of the register.
+    pub register: u32,
+    /// 16 for the upper half (xe: ENGINE1_MASK), 0 for the lower (ENGINE0_MASK).
+    pub shift: u8,
+}
+
+impl Half {
+    /// The half of a register's value.
+    pub const fn of(self, value: u32) -> u16 {
+        (value >> self.shift) as u16
+    }
+}
+
+const fn upper(register: u32) -> Half {
+    Half { register, shift: 16 }
+}
+
+const fn lower(register: u32) -> Half {
+    Half { register, shift: 0 }
+}
+
+/// A source of interrupts.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// Which GT_INTR_DW (V13-280).
+    pub bank: u8,
+    /// Bit in it (xe: regs/xe_irq_regs.h).
+    pub bit: u8,
+    /// Class in the identity (V13-258).
+    pub class: u8,
+    /// Instance in the identity.
+    pub instance: u8,
+    /// Enables, shared by the instances of a class (V13-265).
+    pub enable: Half,
+    /// Mask, one an instance (V13-266).
+    pub mask: Half,
+}
+
+impl Source {
+    /// Class and instance as the identity register carries them (V13-260).
+    pub const fn name(self) -> u32 {
+        (self.instance as u32) << 20 | (self.class as u32) << 16
+    }
+}
+
+/// Class "other" of the identity: instance 0 is the GuC, 6 the GSC (V13-258).
+const OTHER: u8 = 4;
+
+/// Index of the GuC in [`SOURCES`]; the engines come first, by [`EngineId::index`].
+pub const GUC: usize = EngineId::COUNT;
+/// Index of the GSC.
+pub const GSC: usize = EngineId::COUNT + 1;
+
+/// All sources.
+pub const SOURCES: [Source; EngineId::COUNT + 2] = {
+    let guc = Source { bank: 0, bit: 25, class: OTHER, instance: 0, enable: upper(0x19_0038), mask: upper(0x19_00e8) };
+    let gsc = Source { bank: 0, bit: 31, class: OTHER, instance: 6, enable: lower(0x19_0044), mask: lower(0x19_00f4) };
+    let mut sources = [guc; EngineId::COUNT + 2];
+    sources[GSC] = gsc;
+    let mut n = 0;
+    while n < EngineId::COUNT {
+        sources[n] = engine(&ENGINES[n]);
+        n += 1;
+    }
+    sources
+};
+
+/// Enable and mask registers of an engine (contract B.10). Of two instances that share a mask register the even one
+/// has the upper half.
+const fn engine(info: &EngineInfo) -> Source {
+    let (enable, masks) = match info.class {
+        EngineClass::Render => (upper(0x19_0030), 0x19_0090),
+        EngineClass::Copy => (lower(0x19_0030), 0x19_00a0),
+        EngineClass::VideoDecode => (upper(0x19_0034), 0x19_00a8),
+        EngineClass::VideoEnhance => (lower(0x19_0034), 0x19_00d0),
+        EngineClass::Compute => (upper(0x19_0048), 0x19_0100),
+    };
+    let register = masks + info.instance as u32 / 2 * 4;
+    Source {
+        bank: info.interrupt.0,
+        bit: info.interrupt.1,
+        class: info.class as u8,
+        instance: info.instance,
+        enable,
+        mask: if info.instance % 2 == 0 { upper(register) } else { lower(register) },
+    }
+}

@@ -1,0 +1,364 @@
+//! The tree under a driver's handler: step by step, with events at every step, and with threads that raise at random.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use super::*;
+use crate::engine::id::EngineClass;
+
+/// Counts MSIs.
+#[derive(Default)]
+struct Msis {
+    sent: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl InterruptSink for Msis {
+    fn raise(&self, function: Function, vector: u16) {
+        assert_eq!((function, vector), (Function::PF, 0));
+        *self.sent.lock().unwrap() += 1;
+        self.changed.notify_all();
+    }
+}
+
+impl Msis {
+    fn take(&self) -> usize {
+        std::mem::take(&mut *self.sent.lock().unwrap())
+    }
+}
+
+/// A register of the tree as a driver names it.
+#[derive(Clone, Copy)]
+enum Reg {
+    Master,
+    Gt,
+    Dw(u16),
+    Selector(u16),
+    Identity(u16),
+}
+
+fn read(tree: &Interrupts, reg: Reg) -> u32 {
+    match reg {
+        Reg::Master => tree.read(Live::MasterTile, 0),
+        Reg::Gt => tree.read(Live::MasterGt, 0),
+        Reg::Dw(bank) => tree.read(Live::GtInterrupt, bank),
+        Reg::Selector(bank) => tree.read(Live::InterruptSelector, bank),
+        Reg::Identity(bank) => tree.read(Live::InterruptIdentity, bank),
+    }
+}
+
+fn write(tree: &Interrupts, reg: Reg, value: u32) {
+    match reg {
+        Reg::Master => tree.write(Live::MasterTile, 0x19_0008, 0, value),
+        Reg::Gt => tree.write(Live::MasterGt, 0x19_0010, 0, value),
+        Reg::Dw(bank) => tree.write(Live::GtInterrupt, 0x19_0018 + u32::from(bank) * 4, bank, value),
+        Reg::Selector(bank) => tree.write(Live::InterruptSelector, 0x19_0070 + u32::from(bank) * 4, bank, value),
+        Reg::Identity(bank) => tree.write(Live::InterruptIdentity, 0x19_0060 + u32::from(bank) * 4, bank, value),
+    }
+}
+
+fn enable(tree: &Interrupts, register: u32, value: u32) {
+    tree.write(Live::InterruptEnable, register, 0, value);
+}
+
+fn mask(tree: &Interrupts, register: u32, value: u32) {
+    tree.write(Live::InterruptMask, register, 0, value);
+}
+
+const ENABLES: [u32; 5] = [0x19_0030, 0x19_0034, 0x19_0038, 0x19_0044, 0x19_0048];
+const MASKS: [u32; 12] = [
+    0x19_0090, 0x19_00a0, 0x19_00a8, 0x19_00ac, 0x19_00b0, 0x19_00b4, 0x19_00d0, 0x19_00d4, 0x19_00e8, 0x19_00f4,
+    0x19_0100, 0x19_0104,
+];
+
+/// A tree with all sources enabled and unmasked and the master enabled.
+fn open_tree() -> (Interrupts, Arc<Msis>) {
+    let msis = Arc::new(Msis::default());
+    let tree = Interrupts::new(msis.clone());
+    for register in ENABLES {
+        enable(&tree, register, !0);
+    }
+    for register in MASKS {
+        mask(&tree, register, 0);
+    }
+    write(&tree, Reg::Master, MASTER_ENABLE);
+    (tree, msis)
+}
+
+fn engine(class: EngineClass, instance: u8) -> EngineId {
+    EngineId::find(class, instance).unwrap()
+}
+
+fn raise(tree: &Interrupts, source: usize, bits: u16) {
+    tree.change(|tree| tree.raise(source, bits));
+}
+
+/// xe's dg1_irq_handler, one register access a call of `step`; collects identities into `seen`.
+fn handle(tree: &Interrupts, seen: &mut dyn FnMut(u32), step: &mut dyn FnMut()) -> bool {
+    let mut access = |reg, value: Option<u32>| {
+        step();
+        match value {
+            Some(value) => {
+                write(tree, reg, value);
+                0
+            }
+            None => read(tree, reg),
+        }
+    };
+    access(Reg::Master, Some(0));
+    let tile = access(Reg::Master, None);
+    if tile == 0 {
+        access(Reg::Master, Some(MASTER_ENABLE));
+        return false;
+    }
+    assert_eq!(tile, 1, "disabled: only the tile's bit");
+    access(Reg::Master, Some(tile));
+    let gt = access(Reg::Gt, None);
+    assert_eq!(gt & !3, 0);
+    access(Reg::Gt, Some(gt));
+    for bank in 0..2 {
+        if gt & 1 << bank == 0 {
+            continue;
+        }
+        let dw = access(Reg::Dw(bank), None);
+        for bit in (0..32).filter(|bit| dw & 1 << bit != 0) {
+            access(Reg::Selector(bank), Some(1 << bit));
+            let identity = access(Reg::Identity(bank), None);
+            assert_ne!(identity & DATA_VALID, 0, "identity of bank {bank} bit {bit} not valid");
+            access(Reg::Identity(bank), Some(identity));
+            seen(identity);
+        }
+        access(Reg::Dw(bank), Some(dw));
+    }
+    access(Reg::Master, Some(MASTER_ENABLE));
+    true
+}
+
+/// Which source an identity names.
+fn named(identity: u32) -> usize {
+    SOURCES.iter().position(|source| source.name() == identity & 0x03f7_0000).expect("a known class and instance")
+}
+
+/// V13-258, V13-260, V13-263, V13-267, V13-280; contract B.10, K.3: every source has its bit, class and instance.
+#[test]
+fn each_source_has_its_place_and_name() {
+    let places: BTreeSet<_> = SOURCES.iter().map(|source| (source.bank, source.bit)).collect();
+    assert_eq!(places.len(), SOURCES.len());
+    for (number, source) in SOURCES.iter().enumerate() {
+        let (tree, msis) = open_tree();
+        raise(&tree, number, USER_INTERRUPT | GUC2HOST);
+        assert_eq!(msis.take(), 1);
+        let bank = u16::from(source.bank);
+        assert_eq!(read(&tree, Reg::Master), MASTER_ENABLE | 1);
+        assert_eq!(read(&tree, Reg::Gt), 1 << bank);
+        assert_eq!(read(&tree, Reg::Dw(bank)), 1 << source.bit);
+        let mut identities = Vec::new();
+        assert!(handle(&tree, &mut |identity| identities.push(identity), &mut || {}));
+        assert_eq!(identities, [DATA_VALID | source.name() | 0x8001]);
+        assert_eq!(read(&tree, Reg::Master), MASTER_ENABLE);
+        assert_eq!(msis.take(), 0);
+    }
+    let identity = |source: &Source| source.name() | 1;
+    assert_eq!(identity(&SOURCES[engine(EngineClass::Copy, 0).index()]), 0x0003_0001);
+    assert_eq!(identity(&SOURCES[engine(EngineClass::Compute, 3).index()]), 0x0035_0001);
+    assert_eq!(identity(&SOURCES[GUC]), 0x0004_0001);
+    assert_eq!(identity(&SOURCES[GSC]), 0x0064_0001);
+}
+
+/// V13-265, V13-266: a disabled event is dropped, a masked one waits until it is unmasked.
+#[test]
+fn disabled_events_are_dropped_and_masked_ones_wait() {
+    let (tree, msis) = open_tree();
+    let rcs = engine(EngineClass::Render, 0);
+    enable(&tree, 0x19_0030, u32::from(USER_INTERRUPT) << 16);
+    tree.raise_engine(rcs, FLUSH_COMPLETE);
+    tree.raise_engine(engine(EngineClass::Copy, 0), USER_INTERRUPT);
+    enable(&tree, 0x19_0030, !0);
+    assert_eq!((msis.take(), read(&tree, Reg::Gt)), (0, 0));
+    mask(&tree, 0x19_0090, 0xffff_0000);
+    tree.raise_engine(rcs, USER_INTERRUPT);
+    assert_eq!((msis.take(), read(&tree, Reg::Gt)), (0, 0));
+    mask(&tree, 0x19_0090, 0);
+    assert_eq!((msis.take(), read(&tree, Reg::Gt)), (1, 1));
+}
+
+/// Contract B.10: the even instance of a pair has the upper half of the mask register, the odd one the lower.
+#[test]
+fn a_pair_of_instances_shares_a_mask_register() {
+    let (tree, msis) = open_tree();
+    mask(&tree, 0x19_00ac, 0xffff_0000);
+    tree.raise_engine(engine(EngineClass::VideoDecode, 2), USER_INTERRUPT);
+    assert_eq!(msis.take(), 0);
+    tree.raise_engine(engine(EngineClass::VideoDecode, 3), USER_INTERRUPT);
+    assert_eq!((msis.take(), read(&tree, Reg::Dw(1))), (1, 1 << 3));
+}
+
+/// V13-268: events between the read and the complete clear stay out of sight, then count as a new event.
+#[test]
+fn a_bank_is_double_buffered() {
+    let (tree, msis) = open_tree();
+    tree.raise_engine(engine(EngineClass::Render, 0), USER_INTERRUPT);
+    tree.raise_engine(engine(EngineClass::Compute, 1), USER_INTERRUPT);
+    assert_eq!(msis.take(), 1);
+    assert_eq!(read(&tree, Reg::Dw(0)), 1 | 1 << 5);
+    tree.raise_guc(GUC2HOST);
+    assert_eq!(read(&tree, Reg::Dw(0)), 1 | 1 << 5);
+    for bit in [0, 5] {
+        write(&tree, Reg::Selector(0), 1 << bit);
+        write(&tree, Reg::Identity(0), DATA_VALID);
+    }
+    write(&tree, Reg::Dw(0), 1);
+    assert_eq!((read(&tree, Reg::Dw(0)), msis.take()), (1 << 5, 0));
+    write(&tree, Reg::Dw(0), 1 << 5);
+    assert_eq!((read(&tree, Reg::Dw(0)), msis.take()), (1 << 25, 1));
+}
+
+/// V13-269, V13-270: only a one-hot choice of a shown source is valid; DATA_VALID clears identity and selector.
+#[test]
+fn the_selector_takes_one_shown_source() {
+    let (tree, _) = open_tree();
+    tree.raise_engine(engine(EngineClass::Render, 0), USER_INTERRUPT);
+    tree.raise_engine(engine(EngineClass::Copy, 0), USER_INTERRUPT);
+    for wrong in [0, 1 << 1, 1 << 4, 1 | 1 << 15] {
+        write(&tree, Reg::Selector(0), wrong);
+        assert_eq!(read(&tree, Reg::Identity(0)), 0);
+    }
+    write(&tree, Reg::Selector(0), 1 << 15);
+    assert_eq!(read(&tree, Reg::Identity(0)), DATA_VALID | 3 << 16 | 1);
+    write(&tree, Reg::Identity(0), 1);
+    assert_eq!(read(&tree, Reg::Selector(0)), 1 << 15);
+    write(&tree, Reg::Identity(0), DATA_VALID);
+    assert_eq!((read(&tree, Reg::Selector(0)), read(&tree, Reg::Identity(0))), (0, 0));
+}
+
+/// V13-270: events that an abandoned identity held are shown again.
+#[test]
+fn an_identity_that_is_not_acknowledged_keeps_its_events() {
+    let (tree, _) = open_tree();
+    tree.raise_engine(engine(EngineClass::Render, 0), USER_INTERRUPT);
+    write(&tree, Reg::Selector(0), 1);
+    tree.raise_engine(engine(EngineClass::Render, 0), FLUSH_COMPLETE);
+    write(&tree, Reg::Selector(0), 1);
+    assert_eq!(read(&tree, Reg::Identity(0)), DATA_VALID | u32::from(USER_INTERRUPT | FLUSH_COMPLETE));
+}
+
+/// V13-264, V13-278, V13-283: no MSI while the master is disabled, one when it is enabled with something pending, none
+/// for events that an MSI is already out for.
+#[test]
+fn one_msi_until_it_is_served() {
+    let (tree, msis) = open_tree();
+    for _ in 0..100 {
+        tree.raise_engine(engine(EngineClass::Render, 0), USER_INTERRUPT);
+        tree.raise_guc(GUC2HOST);
+    }
+    assert_eq!(msis.take(), 1);
+    write(&tree, Reg::Master, 0);
+    tree.raise_engine(engine(EngineClass::VideoDecode, 2), USER_INTERRUPT);
+    assert_eq!((msis.take(), read(&tree, Reg::Master)), (0, 1));
+    write(&tree, Reg::Master, MASTER_ENABLE);
+    assert_eq!(msis.take(), 1);
+    while handle(&tree, &mut |_| {}, &mut || {}) {}
+    assert_eq!((msis.take(), read(&tree, Reg::Master)), (0, MASTER_ENABLE));
+}
+
+/// V13-281, V13-283: an event at any step of the host's flow is seen, in this pass or in one that an MSI asks for.
+#[test]
+fn an_event_at_any_step_of_the_handler_is_seen() {
+    for late in 0..SOURCES.len() {
+        for at in 0.. {
+            let (tree, msis) = open_tree();
+            raise(&tree, 0, USER_INTERRUPT);
+            raise(&tree, engine(EngineClass::VideoDecode, 2).index(), USER_INTERRUPT);
+            let mut steps = 0;
+            let mut seen = 0;
+            let mut passes = 0;
+            while msis.take() > 0 {
+                passes += 1;
+                assert!(passes <= 3, "a storm");
+                handle(
+                    &tree,
+                    &mut |identity| {
+                        if named(identity) == late && identity & u32::from(FLUSH_COMPLETE) != 0 {
+                            seen += 1;
+                        }
+                    },
+                    &mut || {
+                        if steps == at {
+                            raise(&tree, late, FLUSH_COMPLETE);
+                        }
+                        steps += 1;
+                    },
+                );
+            }
+            if at >= steps {
+                break;
+            }
+            assert_eq!(seen, 1, "source {late} raised before step {at}");
+            assert_eq!(read(&tree, Reg::Master), MASTER_ENABLE);
+        }
+    }
+}
+
+/// V13-281: threads raise at random while a handler thread serves each MSI; afterwards every event has been seen.
+#[test]
+fn nothing_is_lost_between_threads() {
+    const THREADS: usize = 4;
+    const RAISES: u64 = 4000;
+    let (tree, msis) = open_tree();
+    let tree = Arc::new(tree);
+    let raised: Arc<Vec<[AtomicBool; 16]>> = Arc::new(SOURCES.iter().map(|_| Default::default()).collect());
+    let running = Arc::new(AtomicUsize::new(THREADS));
+    let threads: Vec<_> = (0..THREADS)
+        .map(|thread| {
+            let (tree, raised, running) = (tree.clone(), raised.clone(), running.clone());
+            std::thread::spawn(move || {
+                let mut random = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(thread as u64 + 1);
+                for _ in 0..RAISES {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let source = (random >> 40) as usize % SOURCES.len();
+                    let bit = (random >> 32) as usize % 16;
+                    raised[source][bit].store(true, Ordering::SeqCst);
+                    raise(&tree, source, 1 << bit);
+                    if random >> 60 == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+                running.fetch_sub(1, Ordering::SeqCst);
+            })
+        })
+        .collect();
+    let mut served = 0;
+    loop {
+        let done = running.load(Ordering::SeqCst) == 0;
+        if msis.take() > 0 {
+            handle(
+                &tree,
+                &mut |identity| {
+                    for (bit, flag) in raised[named(identity)].iter().enumerate() {
+                        if identity & 1 << bit != 0 {
+                            flag.store(false, Ordering::SeqCst);
+                        }
+                    }
+                },
+                &mut || {},
+            );
+            served += 1;
+        } else if done {
+            break;
+        } else {
+            let sent = msis.sent.lock().unwrap();
+            drop(msis.changed.wait_timeout_while(sent, Duration::from_millis(1), |sent| *sent == 0).unwrap());
+        }
+    }
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    // The last raise happened before `running` fell to 0, its MSI was sent before that: one look at the flags decides.
+    for (source, flags) in raised.iter().enumerate() {
+        assert!(flags.iter().all(|flag| !flag.load(Ordering::SeqCst)), "an event of source {source} was lost");
+    }
+    assert!(served > 0);
+    assert_eq!(read(&tree, Reg::Master), MASTER_ENABLE);
+}

@@ -1,0 +1,48 @@
+//! How a card divides its local memory: usable, compression metadata, the global table, stolen memory (contract B.2).
+
+/// A mebibyte.
+const MIB: u64 = 1 << 20;
+/// The driver's migration map wants the end of usable memory on this boundary (xe: xe_migrate.c).
+const USABLE_ALIGNMENT: u64 = 2 * MIB;
+/// Stolen memory at the top, the WOPCM at its end included.
+const STOLEN: u64 = 64 * MIB;
+/// Room of the global table.
+const GSM: u64 = 8 * MIB;
+
+/// First bytes of the parts, from the bottom of local memory up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLayout {
+    /// End of what a driver may use, and start of the flat compression metadata (1/256 of everything).
+    pub usable: u64,
+    /// The global table's room.
+    pub gsm_base: u64,
+    /// Stolen memory, up to the end.
+    pub stolen_base: u64,
+}
+
+impl MemoryLayout {
+    /// Divides `local` bytes, 1 GiB or more.
+    pub const fn of(local: u64) -> Self {
+        let stolen_base = local - STOLEN;
+        let gsm_base = stolen_base - GSM;
+        let usable = (gsm_base - local / 256) / USABLE_ALIGNMENT * USABLE_ALIGNMENT;
+        MemoryLayout { usable, gsm_base, stolen_base }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MemoryLayout;
+
+    /// Contract B.2: order and alignment of the parts, for the largest and a small card.
+    #[test]
+    fn the_parts_are_in_order_and_aligned() {
+        for gibibytes in [1, 2, 16_u64] {
+            let local = gibibytes << 30;
+            let MemoryLayout { usable, gsm_base, stolen_base } = MemoryLayout::of(local);
+            assert_eq!((usable % (2 << 20), gsm_base - usable >= local / 256), (0, true));
+            assert!(usable < gsm_base && gsm_base < stolen_base && stolen_base < local);
+        }
+        assert_eq!(MemoryLayout::of(16 << 30).usable, 16248 << 20);
+    }
+}

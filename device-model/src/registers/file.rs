@@ -1,0 +1,174 @@
+//! The register file: every modelled register with its present value, and what was touched that is not modelled.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::Serialize;
+
+use super::{ENGINE_TABLE, Kind, REGISTER_BYTES, Register, TABLES};
+use crate::engine::id::EngineId;
+use crate::profile::CardProfile;
+
+/// A register that an offset decodes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Decoded {
+    /// Its definition.
+    pub register: &'static Register,
+    /// Element of the array.
+    pub ordinal: u16,
+    /// The engine whose block it is in, for engine registers.
+    pub engine: Option<EngineId>,
+    /// Value after reset: the table's, or what the card's profile makes of it.
+    pub reset: u32,
+}
+
+/// How often an unmodelled register was touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Touches {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+}
+
+/// Unmodelled offsets that the report keeps apart; more are counted together.
+const MOST_UNMODELLED: usize = 4096;
+
+/// All registers with their present values.
+pub struct RegisterFile {
+    values: Box<[AtomicU32]>,
+    index: Box<[u16]>,
+    decoded: Vec<Decoded>,
+    unmodelled: Mutex<BTreeMap<u32, Touches>>,
+}
+
+impl RegisterFile {
+    /// The registers of the card that `profile` describes, as after power-on.
+    pub fn of_card(profile: &CardProfile) -> Self {
+        let mut file = RegisterFile::new(TABLES, ENGINE_TABLE, EngineId::all());
+        for (offset, value) in super::personality::values(profile) {
+            file.set_reset(offset, value);
+        }
+        file.reset();
+        file
+    }
+
+    /// Builds the file from the card-wide tables and the table of engine registers, the latter once an engine.
+    pub fn new(
+        tables: &[&'static [Register]],
+        engine_table: &'static [Register],
+        engines: impl Iterator<Item = EngineId>,
+    ) -> Self {
+        let dwords = (REGISTER_BYTES / 4) as usize;
+        let mut file = RegisterFile {
+            values: (0..dwords).map(|_| AtomicU32::new(0)).collect(),
+            index: vec![0; dwords].into_boxed_slice(),
+            decoded: Vec::new(),
+            unmodelled: Mutex::new(BTreeMap::new()),
+        };
+        for register in tables.iter().flat_map(|table| table.iter()) {
+            file.place(register, 0, None);
+        }
+        for engine in engines {
+            for register in engine_table {
+                file.place(register, engine.info().mmio_base, Some(engine));
+            }
+        }
+        file.reset();
+        file
+    }
+
+    fn place(&mut self, register: &'static Register, base: u32, engine: Option<EngineId>) {
+        for ordinal in 0..register.count {
+            let at = (base + register.offset + u32::from(ordinal) * register.stride) / 4;
+            let slot = &mut self.index[at as usize];
+            assert_eq!(*slot, 0, "two registers at {:#x}", at * 4);
+            self.decoded.push(Decoded { register, ordinal, engine, reset: register.reset });
+            *slot = u16::try_from(self.decoded.len()).expect("tables of at most 65535 registers");
+        }
+    }
+
+    fn set_reset(&mut self, offset: u32, value: u32) {
+        let slot = usize::from(self.index[(offset / 4) as usize]);
+        self.decoded[slot.checked_sub(1).expect("a register to personalise is in a table")].reset = value;
+    }
+
+    /// Gives every register its reset value.
+    pub fn reset(&self) {
+        self.reset_dwords(0..self.index.len());
+    }
+
+    /// Gives the registers of one engine's block their reset values.
+    pub fn reset_engine(&self, engine: EngineId) {
+        let base = (engine.info().mmio_base / 4) as usize;
+        self.reset_dwords(base..base + 0x800 / 4);
+    }
+
+    fn reset_dwords(&self, dwords: std::ops::Range<usize>) {
+        for at in dwords {
+            if let Some(decoded) = self.decoded_slot(self.index[at]) {
+                self.values[at].store(decoded.reset, Ordering::Release);
+            }
+        }
+    }
+
+    fn decoded_slot(&self, slot: u16) -> Option<&Decoded> {
+        self.decoded.get(usize::from(slot).checked_sub(1)?)
+    }
+
+    /// The register at byte `offset` (its dword), if one is modelled there.
+    #[inline]
+    pub fn decode(&self, offset: u32) -> Option<&Decoded> {
+        self.decoded_slot(*self.index.get((offset / 4) as usize)?)
+    }
+
+    /// The stored value, without side effect; 0 outside.
+    #[inline]
+    pub fn value(&self, offset: u32) -> u32 {
+        self.values.get((offset / 4) as usize).map_or(0, |cell| cell.load(Ordering::Acquire))
+    }
+
+    /// Stores a value, without side effect or mask: for the unit that owns the register.
+    #[inline]
+    pub fn set(&self, offset: u32, value: u32) {
+        if let Some(cell) = self.values.get((offset / 4) as usize) {
+            cell.store(value, Ordering::Release);
+        }
+    }
+
+    /// Applies a guest's write to a register without behaviour of its own.
+    pub fn write_plain(&self, offset: u32, kind: Kind, value: u32) {
+        let old = self.value(offset);
+        match kind {
+            Kind::Storage(mask) => self.set(offset, old & !mask | value & mask),
+            Kind::Masked => self.set(offset, masked(old, value)),
+            Kind::Write1Clear(mask) => self.set(offset, old & !(value & mask)),
+            Kind::ReadOnly | Kind::Live(_) => {}
+        }
+    }
+
+    /// Notes that something touched an offset where no register is modelled.
+    pub fn note_unmodelled(&self, offset: u32, write: bool) {
+        let mut map = self.unmodelled.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let key = if map.len() < MOST_UNMODELLED || map.contains_key(&offset) { offset } else { u32::MAX };
+        let touches = map.entry(key).or_default();
+        if write { touches.writes += 1 } else { touches.reads += 1 }
+    }
+
+    /// Unmodelled offsets touched so far (`u32::MAX` stands for all beyond the report's limit).
+    pub fn unmodelled(&self) -> BTreeMap<u32, Touches> {
+        self.unmodelled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// Every register that the card models, by offset.
+    pub fn listing(&self) -> impl Iterator<Item = (u32, &Decoded)> {
+        self.index.iter().enumerate().filter_map(|(at, slot)| Some((at as u32 * 4, self.decoded_slot(*slot)?)))
+    }
+}
+
+/// A masked register after a write of `value`: bits 31:16 select which of bits 15:0 change (contract, notation).
+pub fn masked(old: u32, value: u32) -> u32 {
+    let select = value >> 16;
+    old & !select & 0xffff | value & select
+}

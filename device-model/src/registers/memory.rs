@@ -1,0 +1,48 @@
+//! Memory attributes, translation caches, faults: PAT, MOCS, TLB invalidation, LMTT (contract B.2, B.5, G.6, G.7).
+
+use super::Kind::{Live as L, ReadOnly};
+use super::Live::TlbInvalidate;
+use super::{Register, STORED, array, register};
+
+/// LMEM_CFG: LMTT enable and directory.
+pub const LMEM_CFG: u32 = 0xcf58;
+
+/// The table.
+pub const TABLE: &[Register] = &[
+    array(0x4000, "XEHP_GLOBAL_MOCS", STORED, 0, (64, 4), "xe: regs/xe_gt_regs.h"),
+    register(0x4148, "STATELESS_COMPRESSION_CTRL", STORED, 0, "xe: regs/xe_gt_regs.h"),
+    // Requests that clear themselves; there is no auxiliary table on a card with flat CCS.
+    register(0x4208, "CCS_AUX_INV", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
+    register(0x4218, "VD0_AUX_INV", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
+    register(0x4238, "VE0_AUX_INV", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
+    register(0x4248, "BCS0_AUX_INV", ReadOnly, 0, "i915: intel_gt_regs.h"),
+    register(0x4298, "VD2_AUX_INV", ReadOnly, 0, "i915: intel_gt_regs.h"),
+    register(0x42b8, "VE1_AUX_INV", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
+    register(0x42c8, "CCS0_AUX_INV", ReadOnly, 0, "i915: intel_gt_regs.h"),
+    register(0x4274, "GTCR", L(TlbInvalidate), 0, "xe: regs/xe_guc_regs.h"),
+    register(0x43f4, "GEN12_AUX_ERR_DBG", ReadOnly, 0, "i915: intel_gt_regs.h"),
+    array(0x4400, "TRTT_RCS", STORED, 0, (6, 4), "V8-181"),
+    array(0x4420, "TRTT_VD0", STORED, 0, (6, 4), "V8-185"),
+    array(0x4440, "TRTT_VD1", STORED, 0, (6, 4), "V8-185"),
+    array(0x4460, "TRTT_VE0", STORED, 0, (6, 4), "V8-185"),
+    array(0x4480, "TRTT_BCS", STORED, 0, (6, 4), "V8-183"),
+    array(0x4520, "TRTT_VD2", STORED, 0, (6, 4), "V8-185"),
+    array(0x4540, "TRTT_VD3", STORED, 0, (6, 4), "V8-185"),
+    array(0x4560, "TRTT_VE1", STORED, 0, (6, 4), "V8-185"),
+    array(0x4580, "TRTT_CCS0", STORED, 0, (6, 4), "V8-182"),
+    array(0x45a0, "TRTT_CCS1", STORED, 0, (6, 4), "V8-182"),
+    array(0x45c0, "TRTT_CCS2", STORED, 0, (6, 4), "V8-182"),
+    array(0x45e0, "TRTT_CCS3", STORED, 0, (6, 4), "V8-182"),
+    array(0x4800, "PAT_INDEX", STORED, 0, (8, 4), "contract B.2; xe: xe_pat.c"),
+    register(0x4900, "XEHP_TILE0_ADDR_RANGE", ReadOnly, 0, "contract G.2; from the card's memory"),
+    register(0x4910, "XEHP_FLAT_CCS_BASE_ADDR", ReadOnly, 0, "contract B.2; from the card's memory"),
+    array(0xb020, "XEHP_LNCFCMOCS", STORED, 0, (32, 4), "contract B.5; xe: xe_mocs.c"),
+    array(0xceb8, "XEHP_FAULT_TLB_DATA", STORED, 0, (2, 4), "contract G.7; i915: intel_gt_regs.h"),
+    register(0xcec4, "XEHP_RING_FAULT_REG", STORED, 0, "contract G.7; i915: intel_gt_regs.h"),
+    array(0xced8, "TLB_INV_CR", L(TlbInvalidate), 0, (5, 4), "contract G.6: GFX, VD, VE, BLT, GuC"),
+    register(0xceec, "OA_TLB_INV_CR", L(TlbInvalidate), 0, "contract E.9; xe: regs/xe_oa_regs.h"),
+    register(0xcf04, "XEHP_COMPCTX_TLB_INV_CR", L(TlbInvalidate), 0, "contract G.6; i915: intel_gt_regs.h"),
+    register(LMEM_CFG, "LMEM_CFG", STORED, 0, "contract D.5; xe: regs/xe_gt_regs.h"),
+    register(0xcf68, "GEN12_GAM_DONE", ReadOnly, 0xffff_ffff, "i915: intel_gt_regs.h"),
+    register(0x2024, "PGTBL_ER", STORED, 0, "contract G.7; i915: intel_gt.c"),
+];

@@ -1,0 +1,48 @@
+//! Reset values that come from the card's profile: memory layout, fuses, frequencies, and each engine's own number.
+
+use super::power::{FREQ_INFO_REC, GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
+use crate::engine::id::EngineId;
+use crate::memory::layout::MemoryLayout;
+use crate::profile::CardProfile;
+
+/// STOLEN_RESERVED [9:7] = 2: 4 MiB of WOPCM at the end of stolen memory (contract B.2).
+const WOPCM_4M: u32 = 2 << 7;
+
+/// Offsets with the values that this card has there after reset.
+pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
+    let layout = MemoryLayout::of(profile.local_memory);
+    let fuses = &profile.fuses;
+    let gibibytes = (profile.local_memory >> 30) as u32;
+    let halves = |offset: u32, address: u64| [(offset, address as u32), (offset + 4, (address >> 32) as u32)];
+    let mut values = vec![
+        (0x4900, gibibytes << 8),
+        (0x10_83a0, gibibytes << 8),
+        (0x4910, ((layout.usable >> 16) as u32) << 8),
+        (0x10_82c0, WOPCM_4M),
+        (0x913c, fuses.dss_mask),
+        (0x9144, fuses.dss_mask),
+        (0x9134, u32::from(fuses.eu_mask)),
+        (0x9138, slices(fuses.dss_mask)),
+        (0x9118, u32::from(fuses.mslice_mask)),
+        (0x9140, u32::from(fuses.vebox_mask) << 16 | u32::from(fuses.vdbox_mask)),
+    ];
+    values.extend(halves(0x10_80c0, layout.stolen_base));
+    values.extend(halves(0x10_8100, layout.gsm_base));
+    let step = |megahertz: u32| megahertz / 50;
+    let frequency = &profile.frequency;
+    values.push((RP_STATE_CAP, step(frequency.rp0) | step(frequency.rp1) << 8 | step(frequency.rpn) << 16));
+    values.push((FREQ_INFO_REC, step(frequency.rpn) << 8 | step(frequency.rp0) << 16));
+    // The efficient frequency (RPe) is taken to be the lowest, the attainable (RPa) the highest.
+    values.push((RPNSWREQ, step(frequency.rpn) * 3 << 23));
+    values.push((GT_PERF_STATUS, step(frequency.rpn) * 3 << 11));
+    for engine in EngineId::all() {
+        let info = engine.info();
+        values.push((info.mmio_base + 0x8c, u32::from(info.instance) << 4 | info.class as u32));
+    }
+    values
+}
+
+/// Slices that have a subslice, four subslices each (V13-155).
+fn slices(dss_mask: u32) -> u32 {
+    (0..8).filter(|slice| dss_mask >> (slice * 4) & 0xf != 0).map(|slice| 1 << slice).sum()
+}

@@ -1,0 +1,74 @@
+//! Power: forcewake, RC6, frequency, PCODE and what the PCU measures (contract B.1, B.2, B.5b, B.11).
+
+use super::Kind::{self, Live as L, ReadOnly};
+use super::Live::{CoreStatus, Forcewake, Pcode, PerfStatus, Rc6Residency, Timestamp};
+use super::{Register, STORED, array, register};
+
+/// RPNSWREQ: requested frequency in [31:23], 16.67 MHz units.
+pub const RPNSWREQ: u32 = 0xa008;
+/// GT_PERF_STATUS: actual frequency in [19:11], 16.67 MHz units; voltage in [10:0], 2.5 mV units.
+pub const GT_PERF_STATUS: u32 = 0x13_81b4;
+/// RP_STATE_CAP: RP0, RP1 and RPn in [7:0], [15:8], [23:16], 50 MHz units.
+pub const RP_STATE_CAP: u32 = 0x14_5998;
+/// FREQ_INFO_REC: RPe in [15:8], RPa in [31:16], 50 MHz units.
+pub const FREQ_INFO_REC: u32 = 0x14_5ef0;
+
+/// The table.
+pub const TABLE: &[Register] = &[
+    array(0xd50, "FORCEWAKE_ACK_MEDIA_VDBOX", ReadOnly, 0, (8, 4), "V13-135"),
+    array(0xd70, "FORCEWAKE_ACK_MEDIA_VEBOX", ReadOnly, 0, (4, 4), "V13-135"),
+    register(0xd84, "FORCEWAKE_ACK_RENDER", ReadOnly, 0, "V13-135"),
+    register(0x13_0044, "FORCEWAKE_ACK_GT", ReadOnly, 0, "V13-135"),
+    register(0xa188, "FORCEWAKE_GT", L(Forcewake { ack: 0x13_0044 }), 0, "V13-135"),
+    register(0xa278, "FORCEWAKE_RENDER", L(Forcewake { ack: 0xd84 }), 0, "V13-135"),
+    array(0xa540, "FORCEWAKE_MEDIA_VDBOX", L(Forcewake { ack: 0xd50 }), 0, (8, 4), "V13-135"),
+    array(0xa560, "FORCEWAKE_MEDIA_VEBOX", L(Forcewake { ack: 0xd70 }), 0, (4, 4), "V13-135"),
+    register(0xa274, "FORCEWAKE_GUC_MEDIA", Kind::Masked, 0, "V13-136"),
+    register(0xa27c, "FORCEWAKE_GUC_RENDER", Kind::Masked, 0, "V13-136"),
+    register(RPNSWREQ, "RPNSWREQ", STORED, 0, "contract B.4; xe: xe_guc_pc.c"),
+    register(0xa010, "GEN6_RP_DOWN_TIMEOUT", STORED, 0, "i915: intel_gt_regs.h"),
+    register(0xa014, "GEN6_RP_INTERRUPT_LIMITS", STORED, 0, "i915: intel_gt_regs.h"),
+    register(0xa01c, "RP_STATUS0", ReadOnly, 0, "V8-176; i915: GEN6_RPSTAT1"),
+    register(0xa024, "RP_CONTROL", STORED, 0, "contract B.4; xe: xe_guc_pc.c"),
+    array(0xa02c, "GEN6_RP_THRESHOLDS", STORED, 0, (2, 4), "i915: intel_gt_regs.h; up, down"),
+    array(0xa050, "GEN6_RP_COUNTERS", STORED, 0, (7, 4), "V8-177; i915: intel_gt_regs.h; 0xa050 .. 0xa068"),
+    register(0xa06c, "GEN6_RP_DOWN_EI", STORED, 0, "V8-177"),
+    register(0xa070, "GEN6_RP_IDLE_HYSTERSIS", STORED, 0, "i915: intel_gt_regs.h"),
+    register(0xa074, "GEN6_PMINTRMSK_RP", STORED, 0, "i915: intel_gt_regs.h"),
+    register(0xa090, "RC_CONTROL", STORED, 0, "contract B.12; xe: xe_gt_idle.c"),
+    register(0xa094, "RC_STATE", STORED, 0, "contract B.12; xe: xe_gt_idle.c"),
+    array(0xa098, "GEN6_RC_WAKE_RATE_LIMITS", STORED, 0, (5, 4), "i915: intel_rc6.c; 0xa098 .. 0xa0a8"),
+    register(0xa0ac, "RC_IDLE_HYSTERSIS", STORED, 0, "xe: xe_gt_idle.c"),
+    array(0xa0b0, "GEN6_RC_THRESHOLDS", STORED, 0, (4, 4), "i915: intel_rc6.c; sleep, 1e, 6, 6p"),
+    register(0xa0c0, "VLV_RCEDATA", STORED, 0, "i915: intel_rc6.c"),
+    register(0xa0c4, "MEDIA_POWERGATE_IDLE_HYSTERESIS", STORED, 0, "xe: xe_gt_idle.c"),
+    register(0xa0c8, "RENDER_POWERGATE_IDLE_HYSTERESIS", STORED, 0, "xe: xe_gt_idle.c"),
+    register(0xa168, "PMINTRMSK", STORED, 0xffff_ffff, "contract B.4; xe: xe_guc.c"),
+    register(0xa178, "GUC_ARAT_C6DIS", STORED, 0, "xe: regs/xe_guc_regs.h"),
+    register(0xa210, "POWERGATE_ENABLE", STORED, 0, "contract B.4; xe: xe_gt_idle.c"),
+    register(0xa248, "GEN9_MISC_CTRL0", STORED, 0, "i915: intel_gt_regs.h"),
+    register(0xa26c, "CTC_MODE", ReadOnly, 0, "contract G.1; bit 0: the crystal is the clock's source"),
+    array(0xa288, "UNSLICE_FLC_THRESHOLDS", STORED, 0, (2, 4), "V8-177"),
+    // A set bit: the domain is awake. The model never gates one.
+    register(0xa2a0, "POWERGATE_DOMAIN_STATUS", ReadOnly, 0x1f, "V13-137; xe: xe_gt_idle.c"),
+    array(0xa500, "MISC_STATUS", L(Timestamp), 0, (2, 4), "contract K.4, K.6; GPM timestamp"),
+    array(0xa538, "UNSLICE_FLC_COUNTERS", ReadOnly, 0, (2, 4), "V8-177"),
+    register(0x13_8060, "GT_CORE_STATUS", L(CoreStatus), 0, "contract E.8; xe: regs/xe_gt_regs.h"),
+    register(0x13_8104, "GT_GFX_RC6_LOCKED", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
+    register(0x13_8108, "GT_GFX_RC6", L(Rc6Residency), 0, "contract E.8; xe: regs/xe_gt_regs.h"),
+    array(0x13_810c, "GEN6_GT_GFX_RC6P", ReadOnly, 0, (2, 4), "V8-176; deeper states do not exist"),
+    // Ordinals follow the order mailbox, data 0, data 1.
+    array(0x13_8124, "PCODE_MAILBOX", L(Pcode), 0, (3, 4), "contract B.1; xe: xe_pcode_api.h"),
+    register(0x13_8140, "PCU_PWM_FAN_SPEED", ReadOnly, 0, "i915: intel_gt_regs.h; the card has no fan"),
+    register(0x13_816c, "GT_PM_CONFIG", STORED, 0, "contract B.4; xe: regs/xe_guc_regs.h"),
+    register(0x13_81a8, "GT0_PERF_LIMIT_REASONS", STORED, 0, "contract B.11; xe: xe_gt_throttle.c; never throttled"),
+    register(GT_PERF_STATUS, "GT_PERF_STATUS", L(PerfStatus), 0, "contract B.4, B.11; xe: regs/xe_gt_regs.h"),
+    register(0x13_82c0, "BMG_VRAM_TEMPERATURE", ReadOnly, 0, "contract B.5b; xe: xe_hwmon.c"),
+    array(0x14_5930, "PCU_CR_PACKAGE_POWER_SKU", ReadOnly, 0, (2, 4), "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(0x14_5938, "PCU_CR_PACKAGE_POWER_SKU_UNIT", ReadOnly, 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(0x14_593c, "PCU_CR_PACKAGE_ENERGY_STATUS", ReadOnly, 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(0x14_5978, "PCU_CR_PACKAGE_TEMPERATURE", ReadOnly, 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(RP_STATE_CAP, "RP_STATE_CAP", ReadOnly, 0, "contract B.4; from the card's frequencies"),
+    array(0x14_59a0, "PCU_CR_PACKAGE_RAPL_LIMIT", STORED, 0, (2, 4), "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(FREQ_INFO_REC, "FREQ_INFO_REC", ReadOnly, 0, "contract B.11; from the card's frequencies"),
+];

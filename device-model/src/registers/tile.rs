@@ -1,0 +1,35 @@
+//! Registers of the tile outside the GT: identity, reset, memory layout, errors (contract A, B.1, B.2).
+
+use super::Kind::{Live as L, ReadOnly, Write1Clear};
+use super::Live::GuCntl;
+use super::{Register, STORED, array, register};
+
+/// GU_CNTL.
+pub const GU_CNTL: u32 = 0x10_1010;
+/// GU_DEBUG: bit 31 tells that a reset asked for in [`GU_CNTL`] is done.
+pub const GU_DEBUG: u32 = 0x10_1018;
+
+/// The table.
+pub const TABLE: &[Register] = &[
+    array(0x7_8000, "PVINFO", ReadOnly, 0, (2, 4), "contract G.1: 0, the card is not a GVT-g virtual GPU"),
+    array(0x10_0160, "ERR_STAT_GT_REG", Write1Clear(!0), 0, (3, 4), "V13-284"),
+    register(0x10_0170, "DEV_ERR_ROUTING_CTRL", STORED, 0, "V13-284"),
+    array(0x10_0174, "DEV_ERR_STAT_REG", Write1Clear(!0), 0, (3, 4), "V13-284"),
+    register(0x10_1000, "TILECTL", STORED, 0, "i915: intel_ggtt_fencing.c"),
+    register(0x10_1008, "GFX_FLSH_CNTL_GEN6", STORED, 0, "contract G.6; coherent anyway"),
+    // Bit 31: the driver may not reset the function by GU_CNTL; it uses the FLR of PCI Express.
+    register(0x10_100c, "GU_CNTL_PROTECTED", ReadOnly, 0x8000_0000, "contract B.12; xe: regs/xe_regs.h"),
+    register(GU_CNTL, "GU_CNTL", L(GuCntl), 0x80, "contract B.1, B.12; bit 7 LMEM_INIT"),
+    register(0x10_1014, "XEHP_CLOCK_GATE_DIS", STORED, 0, "contract B.2; xe: regs/xe_regs.h"),
+    register(GU_DEBUG, "GU_DEBUG", Write1Clear(0x8000_0000), 0, "contract B.12; xe: regs/xe_regs.h"),
+    register(0x10_108c, "VIRTUAL_CTRL_REG", STORED, 0, "contract D.2; xe: regs/xe_regs.h"),
+    register(0x10_1800, "XEHP_MTCFG_ADDR", ReadOnly, 0x100, "xe: regs/xe_regs.h; [15:8] one tile"),
+    register(0x10_8040, "GGC", ReadOnly, 0, "xe: regs/xe_regs.h; no stolen system memory"),
+    array(0x10_80c0, "DSMBASE", ReadOnly, 0, (2, 4), "contract B.2; from the card's memory"),
+    array(0x10_8100, "GSMBASE", ReadOnly, 0, (2, 4), "contract B.2; from the card's memory"),
+    array(0x10_82c0, "STOLEN_RESERVED", ReadOnly, 0, (2, 4), "contract B.2; from the card's memory"),
+    register(0x10_83a0, "SG_TILE_ADDR_RANGE", ReadOnly, 0, "contract B.2; from the card's memory"),
+    register(0x19_01f8, "VF_CAP_REG", ReadOnly, 0, "contract B.1, V13-002; bit 0 is set in a VF's view alone"),
+    register(0xd00, "RPM_CONFIG0", ReadOnly, 0xe, "contract B.5; 19.2 MHz crystal, CTC shift 3"),
+    register(0xd8c, "GMD_ID", ReadOnly, 0, "contract B.4; does not exist before Xe_LPG"),
+];
