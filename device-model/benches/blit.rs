@@ -106,7 +106,11 @@ mod streaming {
 
     /// Copies `lines` 64-byte lines past the caches.
     pub fn copy(from: &[[u64; 8]], to: &mut [[u64; 8]]) {
-        assert!(from.len() == to.len() && from.as_ptr() as usize % 16 == 0 && to.as_ptr() as usize % 16 == 0);
+        assert!(
+            from.len() == to.len()
+                && (from.as_ptr() as usize).is_multiple_of(16)
+                && (to.as_ptr() as usize).is_multiple_of(16)
+        );
         let (from, to) = (from.as_ptr().cast::<__m128i>(), (to.as_mut_ptr().cast::<__m128i>(), to.len() * 4));
         // SAFETY: SSE2 is part of x86-64; both slices hold `to.1` aligned 16-byte units and do not overlap.
         unsafe {
@@ -119,7 +123,7 @@ mod streaming {
 
     /// Fills 64-byte lines past the caches.
     pub fn fill(to: &mut [[u64; 8]], colour: u32) {
-        assert!(to.as_ptr() as usize % 16 == 0);
+        assert!((to.as_ptr() as usize).is_multiple_of(16));
         let (first, units) = (to.as_mut_ptr().cast::<__m128i>(), to.len() * 4);
         // SAFETY: SSE2 is part of x86-64; the slice holds `units` aligned 16-byte units.
         unsafe {

@@ -65,8 +65,8 @@ impl Blit {
         self.command
     }
 
-    /// Goes on for about `budget_bytes` bytes of linear copy, or as much time of dearer work: some 4 GiB/s of it can
-    /// be counted on, so 2 MiB keep a step well under 1 ms. At least one piece is done.
+    /// Goes on for about `budget_bytes` bytes of linear copy, or for other work that takes as long (tiles, compression,
+    /// many short rows, guest memory reached by messages). At least one piece is done. 1 MiB a step is far under 1 ms.
     pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget_bytes: usize) -> Result<Progress, Fault> {
         match &mut self.work {
             Work::Nothing => Ok(Progress::Done),

@@ -5,6 +5,9 @@ pub const SRC_COPY: u8 = 0xcc;
 /// The code of a plain fill with the pattern.
 pub const PAT_COPY: u8 = 0xf0;
 
+/// Bytes combined at once; a multiple of a pixel.
+const PIECE: usize = 256;
+
 /// A raster operation with the channels that it may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raster {
@@ -20,22 +23,25 @@ impl Raster {
         self.code == if pattern { PAT_COPY } else { SRC_COPY } && self.channels == 0xf
     }
 
-    /// Combines `new` with what is in `old`, which starts at channel `phase`; `new` is a pattern (colour) or a source.
+    /// Combines `new` (a pattern, or a source) with what is in `old`, which starts at channel `phase` of a pixel.
     pub fn merge(self, old: &mut [u8], new: &[u8], pattern: bool, phase: usize) {
-        for (index, (old, new)) in old.iter_mut().zip(new).enumerate() {
-            if self.channels >> ((index + phase) % 4) & 1 == 0 {
-                continue;
+        let mut result = [0u8; PIECE];
+        for (old, new) in old.chunks_mut(PIECE).zip(new.chunks(PIECE)) {
+            let result = &mut result[..old.len()];
+            result.fill(0);
+            for term in (0..8u8).filter(|term| self.code >> term & 1 != 0) {
+                let flip = |bit: u8| if term & bit != 0 { 0 } else { 0xff };
+                let (p, s, d) = (flip(4), flip(2), flip(1));
+                // The operand that the command does not have is zero.
+                let (absent, operand) = if pattern { (s, p) } else { (p, s) };
+                for ((result, old), new) in result.iter_mut().zip(old.iter()).zip(new) {
+                    *result |= absent & (new ^ operand) & (old ^ d);
+                }
             }
-            let (p, s) = if pattern { (*new, 0) } else { (0, *new) };
-            *old = self.combine(p, s, *old);
+            for (index, (old, result)) in old.iter_mut().zip(result.iter()).enumerate() {
+                let mask = if self.channels >> ((index + phase) % 4) & 1 != 0 { 0xff } else { 0 };
+                *old = *old & !mask | result & mask;
+            }
         }
-    }
-
-    fn combine(self, pattern: u8, source: u8, destination: u8) -> u8 {
-        let when = |wanted: bool, byte: u8| if wanted { byte } else { !byte };
-        (0..8u8)
-            .filter(|term| self.code >> term & 1 != 0)
-            .map(|term| when(term & 4 != 0, pattern) & when(term & 2 != 0, source) & when(term & 1 != 0, destination))
-            .fold(0, |all, term| all | term)
     }
 }

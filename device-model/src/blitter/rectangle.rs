@@ -1,5 +1,7 @@
 //! The work of a blit: a rectangle copied or filled, in steps.
 
+use std::ops::Range;
+
 use super::Progress;
 use super::raster::Raster;
 use super::tiling::{Area, BLOCK_BYTES, Surface, Tiling};
@@ -8,6 +10,8 @@ use crate::memory::{Access, Fault, Gam, Space};
 
 /// How much dearer a byte is that is worked on through a buffer (tiles, compression, raster operations).
 const BUFFERED_COST: usize = 4;
+/// Bytes of a block that are worth reading all of it.
+const WORTH_A_BLOCK: u32 = 512;
 /// Most bytes in one piece of a linear run.
 const PIECE: u64 = 1 << 20;
 
@@ -100,8 +104,8 @@ impl Rectangle {
         let mut into = Window::new(space, Access::Write, false);
         let mut from = Window::new(space, Access::Read, false);
         let total = width * height;
-        let mut spent = 0;
         while self.done < total {
+            let spent = into.spent.max(from.spent);
             if spent >= budget && spent > 0 {
                 return Ok(Progress::More);
             }
@@ -129,7 +133,8 @@ impl Rectangle {
                 }
             };
             self.done += n as u64;
-            spent += into.cost(n).max(from.cost(n));
+            into.charge(n);
+            from.charge(n);
         }
         Ok(Progress::Done)
     }
@@ -155,8 +160,9 @@ impl Rectangle {
         let total = across * down;
         let (mut new, mut old) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
         let plain = self.plain();
-        let mut spent = 0;
+        let mut work = 0;
         while self.done < total {
+            let spent = work + into.spent + from.spent;
             if spent >= budget && spent > 0 {
                 return Ok(Progress::More);
             }
@@ -182,7 +188,7 @@ impl Rectangle {
                 write(&mut into, gam, &self.destination, cell, &old)?;
             }
             self.done += 1;
-            spent += BUFFERED_COST * into.cost(bytes).max(from.cost(bytes));
+            work += BUFFERED_COST * bytes;
         }
         Ok(Progress::Done)
     }
@@ -199,15 +205,15 @@ impl Resolve {
         let extent = self.surface.block_extent();
         let (across, down) = self.area.cells(extent);
         let mut window = Window::new(space, Access::Write, true);
-        let mut spent = 0;
-        while self.done < across.saturating_mul(down) {
+        let total = across * down;
+        while self.done < total {
+            let spent = window.spent;
             if spent >= budget && spent > 0 {
                 return Ok(Progress::More);
             }
             let cell = self.area.cell(extent, self.done % across, self.done / across);
-            runs(&self.surface, cell, |address, range| window.resolve(gam, address, range.len()))?;
+            runs(&self.surface, cell, cell, |address, range| window.resolve(gam, address, range.len()))?;
             self.done += 1;
-            spent += BUFFERED_COST * (cell.width * cell.height) as usize;
         }
         Ok(Progress::Done)
     }
@@ -224,32 +230,24 @@ fn paint(cell: Area, pixel: &[u8], rows: &mut [u8; BLOCK_BYTES]) {
     }
 }
 
-/// Calls `each(address, range of the packed rows)` for what lies together in a cell.
+/// Calls `each(address, range of the cell's packed rows)` for what lies together in a part of a cell.
 fn runs<E>(
     surface: &Surface,
     cell: Area,
-    mut each: impl FnMut(u64, std::ops::Range<usize>) -> Result<(), E>,
+    part: Area,
+    mut each: impl FnMut(u64, Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut at = 0;
-    for row in 0..i64::from(cell.height) {
-        let mut column = 0;
-        while column < i64::from(cell.width) {
-            let here = cell.column + column;
-            let n = surface.run(here).min((i64::from(cell.width) - column) as u64) as usize;
-            each(surface.address(here, cell.row + row), at..at + n)?;
+    for row in part.row..part.row + i64::from(part.height) {
+        let mut at = (row - cell.row) as usize * cell.width as usize + (part.column - cell.column) as usize;
+        let (mut column, end) = (part.column, part.column + i64::from(part.width));
+        while column < end {
+            let n = surface.run(column).min((end - column) as u64) as usize;
+            each(surface.address(column, row), at..at + n)?;
             at += n;
             column += n as i64;
         }
     }
     Ok(())
-}
-
-/// The layout and address where the cell is exactly one block of a tiled surface.
-fn whole_block(surface: &Surface, cell: Area) -> Option<(&'static super::tiling::Layout, u64)> {
-    let Tiling::Tiled(layout) = surface.tiling else { return None };
-    let (width, height) = layout.block_extent();
-    let aligned = cell.column.rem_euclid(i64::from(width)) == 0 && cell.row.rem_euclid(i64::from(height)) == 0;
-    (aligned && (cell.width, cell.height) == (width, height)).then(|| (layout, surface.address(cell.column, cell.row)))
 }
 
 /// Reads a cell into packed rows.
@@ -260,16 +258,42 @@ fn read<'m>(
     cell: Area,
     rows: &mut [u8; BLOCK_BYTES],
 ) -> Result<(), Fault> {
-    if let Some((layout, address)) = whole_block(surface, cell) {
+    let Tiling::Tiled(layout) = surface.tiling else {
+        return runs(surface, cell, cell, |address, range| window.read(gam, address, &mut rows[range]));
+    };
+    let extent = layout.block_extent();
+    let (across, down) = cell.cells(extent);
+    for (x, y) in (0..down).flat_map(|y| (0..across).map(move |x| (x, y))) {
+        let part = cell.cell(extent, x, y);
+        let origin = part.origin(extent);
+        let address = surface.address(part.column - origin.0, part.row - origin.1);
+        let whole = (part.width, part.height) == extent;
+        // A block that is a page is there if a part of it is.
+        let within_page = address.is_multiple_of(BLOCK_BYTES as u64) && part.width * part.height >= WORTH_A_BLOCK;
+        if !whole && !within_page {
+            runs(surface, cell, part, |address, range| window.read(gam, address, &mut rows[range]))?;
+            continue;
+        }
         let mut raw = [0; BLOCK_BYTES];
         window.read(gam, address, &mut raw)?;
-        layout.unpack(&raw, rows);
-        return Ok(());
+        if part == cell && whole {
+            layout.unpack(&raw, rows);
+            continue;
+        }
+        let mut block = [0; BLOCK_BYTES];
+        layout.unpack(&raw, &mut block);
+        let (width, n) = (extent.0 as usize, part.width as usize);
+        for row in 0..part.height as usize {
+            let from = (origin.1 as usize + row) * width + origin.0 as usize;
+            let to =
+                ((part.row - cell.row) as usize + row) * cell.width as usize + (part.column - cell.column) as usize;
+            rows[to..to + n].copy_from_slice(&block[from..from + n]);
+        }
     }
-    runs(surface, cell, |address, range| window.read(gam, address, &mut rows[range]))
+    Ok(())
 }
 
-/// Writes packed rows to a cell.
+/// Writes packed rows to a cell of the surface's own grid: nothing beside the cell is touched.
 fn write<'m>(
     window: &mut Window<'m>,
     gam: &mut Gam<'m>,
@@ -277,10 +301,13 @@ fn write<'m>(
     cell: Area,
     rows: &[u8; BLOCK_BYTES],
 ) -> Result<(), Fault> {
-    if let Some((layout, address)) = whole_block(surface, cell) {
+    if let Tiling::Tiled(layout) = surface.tiling
+        && cell.origin(layout.block_extent()) == (0, 0)
+        && (cell.width, cell.height) == layout.block_extent()
+    {
         let mut raw = [0; BLOCK_BYTES];
         layout.pack(rows, &mut raw);
-        return window.write(gam, address, &raw);
+        return window.write(gam, surface.address(cell.column, cell.row), &raw);
     }
-    runs(surface, cell, |address, range| window.write(gam, address, &rows[range]))
+    runs(surface, cell, cell, |address, range| window.write(gam, address, &rows[range]))
 }

@@ -92,7 +92,7 @@ impl Bench {
                 // An odd multiplier visits each of the 512 frames once.
                 0 | 1 => local | (FRAMES[0] + page * 77 % 512 * 4096),
                 2 => null,
-                3 | 4 => system | (page - 3 * 256) * 4096,
+                3 | 4 => system | ((page - 3 * 256) * 4096),
                 _ if inside < 128 => local | (FRAMES[1] + inside * 4096),
                 _ => 0,
             };

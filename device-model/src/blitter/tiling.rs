@@ -213,6 +213,11 @@ impl Area {
         (count(self.column, self.width, cell.0), count(self.row, self.height, cell.1))
     }
 
+    /// Column and row of the corner within its cell of a grid.
+    pub fn origin(&self, cell: (u32, u32)) -> (i64, i64) {
+        (self.column.rem_euclid(i64::from(cell.0)), self.row.rem_euclid(i64::from(cell.1)))
+    }
+
     /// The same rectangle moved.
     pub fn moved(&self, columns: i64, rows: i64) -> Area {
         Area { column: self.column + columns, row: self.row + rows, ..*self }

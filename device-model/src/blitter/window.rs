@@ -12,12 +12,16 @@ const OPEN: usize = 2 << 20;
 const REMOTE_PIECE: usize = 16 << 10;
 /// How much dearer such bytes are.
 const REMOTE_COST: usize = 32;
+/// What each access costs besides its bytes.
+const ACCESS_COST: usize = 256;
 
 /// An open part of an address space; lives inside one step, as its spans do.
 pub struct Window<'m> {
     space: Space,
     access: Access,
     compressed: bool,
+    /// What the accesses so far have cost of a step's budget: bytes of linear copy that take as long.
+    pub spent: usize,
     start: u64,
     span: Span<'m>,
     control: Span<'m>,
@@ -26,7 +30,7 @@ pub struct Window<'m> {
 impl<'m> Window<'m> {
     /// A window on `space` that is not open anywhere yet.
     pub fn new(space: Space, access: Access, compressed: bool) -> Self {
-        Window { space, access, compressed, start: 0, span: Span::Null(0), control: Span::Null(0) }
+        Window { space, access, compressed, spent: 0, start: 0, span: Span::Null(0), control: Span::Null(0) }
     }
 
     /// Moves the window to `address` where it is not inside; gives the address's offset in it.
@@ -61,9 +65,10 @@ impl<'m> Window<'m> {
         matches!(self.span, Span::Remote { .. })
     }
 
-    /// What work on `len` of the open bytes costs of a step's budget.
-    pub fn cost(&self, len: usize) -> usize {
-        if self.remote() { len.saturating_mul(REMOTE_COST) } else { len }
+    /// Counts an access to `len` of the open bytes.
+    pub fn charge(&mut self, len: usize) {
+        let bytes = if self.remote() { len.saturating_mul(REMOTE_COST) } else { len };
+        self.spent = self.spent.saturating_add(ACCESS_COST).saturating_add(bytes);
     }
 
     /// The fault of an access at `address` that the function's VMM does not map.
@@ -71,8 +76,7 @@ impl<'m> Window<'m> {
         Fault { space: self.space, address, access: self.access, reason: FaultReason::NotMapped }
     }
 
-    /// Runs `work(span, control, offset of the span in its first control byte's 256 bytes, range of the data)` over
-    /// the open parts of `[address, address + len)`.
+    /// Runs `work(memory, range of the access)` over the open parts of `[address, address + len)`.
     fn each(
         &mut self,
         gam: &mut Gam<'m>,
@@ -87,6 +91,7 @@ impl<'m> Window<'m> {
             let n = (self.span.len() - offset).min(len - done);
             let memory = ccs::Controlled { span: &self.span, control: &self.control, start: self.start, offset };
             work(memory, done..done + n).map_err(|_| self.not_mapped(at))?;
+            self.charge(n);
             done += n;
         }
         Ok(())

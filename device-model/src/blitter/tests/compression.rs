@@ -33,7 +33,7 @@ fn linear(address: u64) -> Side {
 fn block_copy(from: Side, to: Side, full_resolve: bool) -> [u32; 22] {
     let side = |side: Side, aux: bool| {
         let pitch = if side.tiling == 0 { 2048 } else { 512 };
-        side.tiling << 30 | u32::from(side.compressed) << 29 | u32::from(aux) * 5 << 18 | (pitch - 1)
+        side.tiling << 30 | u32::from(side.compressed) << 29 | (u32::from(aux) * 5) << 18 | (pitch - 1)
     };
     let mut dwords = [0; 22];
     dwords[..12].copy_from_slice(&[

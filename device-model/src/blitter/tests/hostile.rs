@@ -58,7 +58,7 @@ fn faults_and_goes_on() {
 #[test]
 fn unmapped_guest_memory() {
     let mut bench = Bench::new();
-    bench.entry(0x5000, 0, 0x3 | 2 * MIB);
+    bench.entry(0x5000, 0, 0x3 | (2 * MIB));
     for (to, from, access) in [(2 * MIB, 0, Access::Write), (0, 2 * MIB, Access::Read)] {
         let mut blit = Blit::decode(&copy([0, point(1024, 1)], to, from)).unwrap();
         let fault = bench.step(&mut blit, SPACE, usize::MAX).unwrap_err();
