@@ -11,7 +11,7 @@ mod raster;
 mod rectangle;
 #[cfg(test)]
 mod tests;
-pub mod tiling;
+mod tiling;
 mod window;
 
 use control::ControlCopy;

@@ -24,3 +24,80 @@ impl<'m> Gam<'m> {
         Ok(slice.map_or(Span::Null(count), Span::Mapped))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use vm_memory::{Bytes, VolatileSlice};
+
+    use super::*;
+    use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
+    use crate::memory::local::SharedRegion;
+    use crate::memory::{FaultReason, Memory, Tlb};
+    use crate::world::{Dma, DmaFault, DmaView, Function};
+
+    struct Nobody;
+
+    impl DmaView for Nobody {
+        fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+            None
+        }
+        fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
+            Err(DmaFault { iova })
+        }
+        fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
+            Err(DmaFault { iova })
+        }
+    }
+
+    impl Dma for Nobody {
+        fn view(&self, _: Function) -> Arc<dyn DmaView> {
+            Arc::new(Nobody)
+        }
+    }
+
+    fn memory() -> Memory {
+        let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
+        let memory = Memory::new(SharedRegion::anonymous(1 << 20).unwrap(), ggtt, Arc::new(Nobody));
+        // Local pages 3 and beyond the control's reach, and a page of guest memory.
+        for (index, entry) in [(0, 0x3003), (1, 0x7fff_f003), (2, 0x3001)] {
+            memory.ggtt().set_entry(index, GgttEntry(entry));
+        }
+        memory
+    }
+
+    /// Contract B.9: the control of a block is where its physical page says; elsewhere there is none.
+    #[test]
+    fn control_bytes() {
+        let memory = memory().with_flat_ccs(0xff000);
+        let view = memory.view(Function::PF);
+        let mut tlb = Tlb::default();
+        let mut gam = memory.gam(Function::PF, &*view, &mut tlb);
+        // From the middle of block 2 to the middle of block 5: four control bytes of the sixteen of page 3.
+        let span = gam.ccs_span(Space::Ggtt, 0x280, 0x300, Access::Write).unwrap();
+        assert_eq!(span.len(), 4);
+        span.write(&[1, 2, 3, 4]).unwrap();
+        let mut control = [0; 16];
+        memory.local().slice(0xff000 + 0x30, 16).unwrap().read_slice(&mut control, 0).unwrap();
+        assert_eq!(control, [0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        // As far as the page goes; nothing for guest memory and local memory that has no control.
+        assert_eq!(gam.ccs_span(Space::Ggtt, 0xf00, 0x10000, Access::Read).unwrap().len(), 1);
+        for page in [1, 2] {
+            let span = gam.ccs_span(Space::Ggtt, page << 12, 0x10000, Access::Read).unwrap();
+            assert!(matches!(span, Span::Null(16)));
+        }
+        let fault = gam.ccs_span(Space::Ggtt, 0x3000, 1, Access::Read).err();
+        assert_eq!(fault.unwrap().reason, FaultReason::NotPresent { level: 0 });
+    }
+
+    /// Without a base there is no flat CCS: the card has no control anywhere.
+    #[test]
+    fn without_flat_ccs() {
+        let memory = memory();
+        let view = memory.view(Function::PF);
+        let mut tlb = Tlb::default();
+        let span = memory.gam(Function::PF, &*view, &mut tlb).ccs_span(Space::Ggtt, 0, 4096, Access::Read).unwrap();
+        assert!(matches!(span, Span::Null(16)));
+    }
+}

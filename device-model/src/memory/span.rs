@@ -140,3 +140,45 @@ impl<'m> Span<'m> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use vm_memory::VolatileMemory;
+    use vm_memory::mmap::MmapRegion;
+
+    use super::*;
+
+    /// Contract B.9 (fills): every length and pattern repeats to the last byte, and stops there.
+    #[test]
+    fn fill() {
+        let region: MmapRegion = MmapRegion::new(3 * FILL_BLOCK).unwrap();
+        for len in [1, 15, 255, 256, 257, 4096, FILL_BLOCK - 1, FILL_BLOCK, FILL_BLOCK + 7, 2 * FILL_BLOCK + 5] {
+            for pattern in [1usize, 2, 4, 12, 16, 300] {
+                let pattern: Vec<u8> = (1..=pattern).map(|byte| byte as u8 | 1).collect();
+                let all = region.get_slice(0, 3 * FILL_BLOCK).unwrap();
+                all.write_slice(&vec![0; 3 * FILL_BLOCK], 0).unwrap();
+                Span::Mapped(all).part(64, len).fill(&pattern).unwrap();
+                let mut data = vec![0; 3 * FILL_BLOCK];
+                all.read_slice(&mut data, 0).unwrap();
+                assert!(data[..64].iter().chain(&data[64 + len..]).all(|byte| *byte == 0), "beyond {len} bytes");
+                let wanted = pattern.iter().cycle();
+                assert!(data[64..64 + len].iter().zip(wanted).all(|(a, b)| a == b), "{len} bytes of {}", pattern.len());
+            }
+        }
+    }
+
+    /// Contract E.2: a copy from a NULL page stores zeros, a copy to one is dropped; both go beyond one bounce.
+    #[test]
+    fn copies_with_null_pages() {
+        const LEN: usize = 3 * BOUNCE + 1;
+        let region: MmapRegion = MmapRegion::new(LEN + 1).unwrap();
+        let all = region.get_slice(0, LEN + 1).unwrap();
+        all.write_slice(&[7; LEN + 1], 0).unwrap();
+        Span::Mapped(all).copy_to(&Span::Null(LEN), LEN).unwrap();
+        Span::Null(LEN).copy_to(&Span::Mapped(all), LEN).unwrap();
+        let mut data = [1; LEN + 1];
+        all.read_slice(&mut data, 0).unwrap();
+        assert!(data[..LEN].iter().all(|byte| *byte == 0));
+        assert_eq!(data[LEN], 7);
+    }
+}

@@ -115,7 +115,7 @@ fn i915_workaround_fill() {
     assert_eq!(written, [0x20, 0x60, 0xa0, 0xe0]);
 }
 
-/// V13-101: a blit in steps of a row ends as one in a single step, takes as many steps, and no step runs away.
+/// Design, rule 8: a blit in steps of a row ends as one in a single step, takes as many steps, and no step runs away.
 #[test]
 fn steps() {
     let mut bench = Bench::new();

@@ -123,7 +123,7 @@ const LEGACY: &[Tile] = &[Tile::Linear, Tile::X];
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// V13-101, contract H.3 item 2: XY_FAST_COPY_BLT between all tilings, whole and in steps.
+    /// Contract H.3 item 2: XY_FAST_COPY_BLT between all tilings, whole and in steps.
     #[test]
     fn fast_copy(
         tiles in (tile(FAST_COPY), tile(FAST_COPY)),
