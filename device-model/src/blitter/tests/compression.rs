@@ -142,3 +142,22 @@ fn guest_memory_is_never_compressed() {
     bench.run(&copy_ccs(RESULT, true, CONTROL, false, SIZE as u32), usize::MAX);
     assert!(bench.read(CONTROL, SIZE / 256).iter().all(|byte| *byte == 0));
 }
+
+/// Pixels beside a small compressed write keep their values: a block is compressed as a whole.
+#[test]
+fn partial_blocks() {
+    for tiling in 0..4 {
+        let mut bench = Bench::new();
+        let pixels = bench.noise(SOURCE, SIZE, 19);
+        let middle = Side { address: LARGE, tiling, compressed: true };
+        bench.run(&block_copy(linear(SOURCE), Side { compressed: false, ..middle }, false), usize::MAX);
+        // Pixels (3, 5) to (70, 40) are written once more, compressed.
+        let mut small = block_copy(linear(SOURCE), middle, false);
+        (small[2], small[3], small[7]) = (point(3, 5), point(70, 40), point(3, 5));
+        bench.run(&small, 5000);
+        bench.run(&block_copy(middle, linear(RESULT), false), usize::MAX);
+        assert!(bench.read(RESULT, SIZE) == pixels, "tiling {tiling}");
+        bench.run(&block_copy(Side { compressed: false, ..middle }, linear(RESULT), false), usize::MAX);
+        assert!(bench.read(RESULT, SIZE) != pixels, "tiling {tiling}: nothing was compressed");
+    }
+}
