@@ -11,15 +11,9 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use arctic_device_model::card::{Card, GGTT_WINDOW, GTTMMADR_BYTES, Workers};
-use arctic_device_model::engine::Engines;
-use arctic_device_model::engine::id::{EngineClass, EngineId};
-use arctic_device_model::gt::Gt;
-use arctic_device_model::interrupts::Interrupts;
-use arctic_device_model::memory::Memory;
-use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
+use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::profile::CardProfile;
-use arctic_device_model::registers::RegisterFile;
 use arctic_device_model::world::{Dma, DmaView, Function, HostClock, InterruptSink};
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, LMEM_BAR, PciFunction};
 use arctic_sriov::header::Identity;
@@ -110,7 +104,7 @@ impl VirtualCard {
         let ggtt = SharedRegion::from_file_at(gttmmadr.try_clone()?, GGTT_WINDOW, GGTT_BYTES)
             .context("the host has no room for the card's GGTT")?;
 
-        let card = power_on(&profile, local, ggtt, ports);
+        let card = Card::power_on(&profile, local, ggtt, ports.clone(), ports, Arc::new(HostClock::default()));
         let threads = thread::available_parallelism().map_or(1, |cores| cores.get().min(4));
         let workers = Workers::start(card.clone(), threads).context("the card's threads cannot be started")?;
 
@@ -259,24 +253,6 @@ impl Device for PhysicalFunction {
             }
         }
     }
-}
-
-/// A card out of reset between its memories and its ports.
-fn power_on(profile: &CardProfile, local: SharedRegion, ggtt: SharedRegion, ports: Arc<Ports>) -> Arc<Card> {
-    let present = |id: EngineId| match id.info().class {
-        EngineClass::Render | EngineClass::Copy => true,
-        EngineClass::Compute => profile.has_compute(id.info().instance),
-        EngineClass::VideoDecode => profile.has_video_decode(id.info().instance),
-        EngineClass::VideoEnhance => profile.has_video_enhance(id.info().instance),
-    };
-    let gt = Gt {
-        memory: Memory::new(local, Ggtt::new(ggtt), ports.clone()),
-        registers: RegisterFile::new(&[], &[], EngineId::all().filter(|id| present(*id))),
-        interrupts: Interrupts::new(ports),
-        clock: Arc::new(HostClock::default()),
-        context_clocks: Default::default(),
-    };
-    Card::assemble(gt, Engines::new(present))
 }
 
 /// A sparse file in memory.

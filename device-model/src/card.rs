@@ -10,9 +10,13 @@ use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Outcome};
 use crate::gt::{Gt, Request};
 use crate::guc::Guc;
-use crate::memory::ggtt::GGTT_BYTES;
+use crate::memory::Memory;
+use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
+use crate::memory::layout::MemoryLayout;
+use crate::memory::local::SharedRegion;
+use crate::profile::CardProfile;
 use crate::registers::{Kind, REGISTER_BYTES};
-use crate::world::Function;
+use crate::world::{Clock, Dma, Function, InterruptSink};
 
 /// First byte of the GGTT's window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;
@@ -87,6 +91,27 @@ pub struct Card {
 }
 
 impl Card {
+    /// The card that `profile` describes, powered on between its memories and its ports to the world. `local` has the
+    /// profile's size, `ggtt` has [`GGTT_BYTES`].
+    pub fn power_on(
+        profile: &CardProfile,
+        local: SharedRegion,
+        ggtt: SharedRegion,
+        dma: Arc<dyn Dma>,
+        sink: Arc<dyn InterruptSink>,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Self> {
+        let present = |id: EngineId| match id.info().class {
+            EngineClass::Render | EngineClass::Copy => true,
+            EngineClass::Compute => profile.has_compute(id.info().instance),
+            EngineClass::VideoDecode => profile.has_video_decode(id.info().instance),
+            EngineClass::VideoEnhance => profile.has_video_enhance(id.info().instance),
+        };
+        let layout = MemoryLayout::of(profile.local_memory);
+        let memory = Memory::new(local, Ggtt::new(ggtt), dma).with_flat_ccs(layout.usable);
+        Card::assemble(Gt::new(profile, memory, sink, clock), Engines::new(present))
+    }
+
     /// A card out of reset, made of its shared parts and the engines that the fuses leave.
     pub fn assemble(gt: Gt, engines: Engines) -> Arc<Self> {
         Arc::new(Card {

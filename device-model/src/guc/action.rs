@@ -6,8 +6,8 @@ use crate::memory::Fault;
 use super::ads;
 use super::context::Registration;
 use super::hxg::{Error, Outgoing, Reply};
-use super::klv;
 use super::kernel::Kernel;
+use super::klv;
 use super::scheduler::Turn;
 
 /// Payload dwords that an action takes, after the HXG header.

@@ -51,7 +51,8 @@ impl Ads {
     pub fn read(gam: &mut Gam<'_>, at: u64) -> Result<Ads, Fault> {
         let policies = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(SCHEDULER_POLICIES))?);
         let info = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(GT_SYSTEM_INFO))?);
-        let mut ads = Ads { engine_reset_disabled: engine_reset_disabled(gam, policies)?.unwrap_or(false), ..Ads::default() };
+        let mut ads =
+            Ads { engine_reset_disabled: engine_reset_disabled(gam, policies)?.unwrap_or(false), ..Ads::default() };
         for class in EngineClass::BY_GUC {
             let row = u64::from(class.guc());
             let enabled = gam.read_u32(Space::Ggtt, info.wrapping_add(ENABLED_MASKS + row * 4))?;

@@ -72,13 +72,7 @@ impl WorkQueue {
         }
     }
 
-    fn consume_from(
-        &self,
-        gam: &mut Gam<'_>,
-        at: &mut u32,
-        context: u16,
-        members: &[Member],
-    ) -> Result<(), Trouble> {
+    fn consume_from(&self, gam: &mut Gam<'_>, at: &mut u32, context: u16, members: &[Member]) -> Result<(), Trouble> {
         if gam.read_u32(Space::Ggtt, self.descriptor + STATUS)? == STATUS_COMMAND_ERROR {
             return Ok(());
         }
@@ -93,9 +87,8 @@ impl WorkQueue {
                 return Ok(());
             }
             let from = *at % self.bytes;
-            let dword = |gam: &mut Gam<'_>, n: u32| {
-                gam.read_u32(Space::Ggtt, self.ring + u64::from(from) + u64::from(n) * 4)
-            };
+            let dword =
+                |gam: &mut Gam<'_>, n: u32| gam.read_u32(Space::Ggtt, self.ring + u64::from(from) + u64::from(n) * 4);
             let header = dword(gam, 0)?;
             let len = header >> 16 & 0x7ff;
             if from + (len + 1) * 4 > self.bytes {

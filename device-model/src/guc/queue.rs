@@ -177,12 +177,14 @@ impl Claims<'_> {
     /// which some cannot be had yet stay claimed, so that a wide context is not starved by narrow ones.
     fn vacate(&mut self, priority: u8, entry: &Entry) -> u8 {
         let least = |set: u8| {
-            self.members(set).map(|place| match place {
-                Place::Leaving => u8::MAX,
-                Place::Busy { waiting: true, .. } => u8::MAX - 1,
-                Place::Busy { priority, .. } => priority,
-                Place::Free | Place::Absent => u8::MAX,
-            }).min()
+            self.members(set)
+                .map(|place| match place {
+                    Place::Leaving => u8::MAX,
+                    Place::Busy { waiting: true, .. } => u8::MAX - 1,
+                    Place::Busy { priority, .. } => priority,
+                    Place::Free | Place::Absent => u8::MAX,
+                })
+                .min()
         };
         let ready = self
             .candidates(entry)
