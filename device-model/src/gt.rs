@@ -1,11 +1,16 @@
 //! What engines and GuC share: memory, registers, interrupts, time.
 
-use std::sync::Arc;
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::engine::id::EngineId;
+use crate::heci::{self, Heci};
 use crate::interrupts::Interrupts;
 use crate::memory::Memory;
+use crate::pcode::{self, Activity, Pcode};
 use crate::profile::CardProfile;
 use crate::registers::{Decoded, Kind, Live, RegisterFile, masked};
 use crate::residency::{Awake, Residency};
@@ -88,7 +93,14 @@ pub struct Gt {
     pub context_clocks: [ContextClock; EngineId::COUNT],
     /// RC6.
     pub residency: Residency,
+    /// The power controller's mailbox.
+    pcode: Mutex<Pcode>,
+    /// HECI1 (GSC) and HECI2 (GSCFI).
+    heci: [Mutex<Heci>; 2],
 }
+
+/// Bits of the GSC's interrupt identity for HECI1 and HECI2 (contract B.10).
+const HECI_INTERRUPTS: [u16; 2] = [1 << 15, 1 << 14];
 
 impl Gt {
     /// The shared parts of the card that `profile` describes, as after power-on.
@@ -100,12 +112,24 @@ impl Gt {
             clock,
             context_clocks: Default::default(),
             residency: Residency::default(),
+            pcode: Mutex::new(Pcode::new()),
+            heci: [Mutex::new(Heci::new()), Mutex::new(Heci::new())],
         }
     }
 
     /// Ticks of the 19.2 MHz counter.
     pub fn timestamp(&self) -> u64 {
         ticks(self.clock.now())
+    }
+
+    /// The power controller's mailbox.
+    pub fn pcode(&self) -> MutexGuard<'_, Pcode> {
+        self.pcode.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// HECI window 0 (GSC) or 1 (GSCFI).
+    fn heci(&self, window: u8) -> MutexGuard<'_, Heci> {
+        self.heci[usize::from(window & 1)].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// An engine runs a context, or does not any more: keeps the GT out of RC6.
@@ -118,6 +142,10 @@ impl Gt {
         self.registers.reset();
         self.interrupts.reset();
         self.residency.drop_forcewakes(self.clock.now());
+        *self.pcode() = Pcode::new();
+        for window in 0..2 {
+            *self.heci(window) = Heci::new();
+        }
     }
 
     /// Tells the driver that the reset it asked for in GU_CNTL is done (GU_DEBUG bit 31).
@@ -178,6 +206,14 @@ impl Gt {
                 let sleeping = if self.residency.asleep() { CAGF_MASK } else { 0 };
                 self.registers.value(offset) & !sleeping
             }
+            Live::Pcode if ordinal == 0 => self.pcode().read_mailbox(),
+            Live::Pcode => self.pcode().read_data(usize::from(ordinal) - 1),
+            Live::Reading => {
+                let now = self.clock.now();
+                let activity = Activity { now, busy: now.saturating_sub(self.residency.slept(now)) };
+                pcode::reading(offset, activity).unwrap_or(0)
+            }
+            Live::Heci(window) => self.heci(window).read(offset % heci::WINDOW_BYTES),
             Live::MasterTile
             | Live::MasterGt
             | Live::GtInterrupt
@@ -241,10 +277,21 @@ impl Gt {
                 decoded.engine.map(|engine| Request::EngineReset(engine, value))
             }
             Live::Pcode => {
-                self.registers.set(offset, value);
+                match ordinal {
+                    0 => self.pcode().write_mailbox(value),
+                    data => self.pcode().write_data(usize::from(data) - 1, value),
+                }
                 None
             }
-            Live::Timestamp
+            Live::Heci(window) => {
+                let effect = self.heci(window).write(offset % heci::WINDOW_BYTES, value);
+                if effect.interrupt {
+                    self.interrupts.raise_gsc(HECI_INTERRUPTS[usize::from(window & 1)]);
+                }
+                None
+            }
+            Live::Reading
+            | Live::Timestamp
             | Live::RingTimestamp
             | Live::ContextTimestamp
             | Live::CoreStatus

@@ -89,6 +89,6 @@ const fn engine(info: &EngineInfo) -> Source {
         class: info.class as u8,
         instance: info.instance,
         enable,
-        mask: if info.instance % 2 == 0 { upper(register) } else { lower(register) },
+        mask: if info.instance & 1 == 0 { upper(register) } else { lower(register) },
     }
 }

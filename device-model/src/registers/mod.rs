@@ -3,6 +3,7 @@
 mod engine;
 mod file;
 mod fuses;
+mod gsc;
 mod guc;
 mod interrupt;
 mod memory;
@@ -61,6 +62,10 @@ pub enum Live {
     TlbInvalidate,
     /// PCODE mailbox, data 0, data 1 by ordinal.
     Pcode,
+    /// Power, energy and temperature readings of the PCU.
+    Reading,
+    /// A dword of a HECI window: 0 for GSC, 1 for GSCFI.
+    Heci(u8),
     /// Free-running 19.2 MHz counter; ordinal 0 is the low, 1 the high dword.
     Timestamp,
     /// Idle state of the GT: [2:0] RC state.
@@ -137,6 +142,7 @@ pub const TABLES: &[&[Register]] = &[
     steering::TABLE,
     memory::TABLE,
     guc::TABLE,
+    gsc::TABLE,
     interrupt::TABLE,
     render::TABLE,
     observation::TABLE,

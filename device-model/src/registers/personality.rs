@@ -33,8 +33,8 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
     values.push((RP_STATE_CAP, step(frequency.rp0) | step(frequency.rp1) << 8 | step(frequency.rpn) << 16));
     values.push((FREQ_INFO_REC, step(frequency.rpn) << 8 | step(frequency.rp0) << 16));
     // The efficient frequency (RPe) is taken to be the lowest, the attainable (RPa) the highest.
-    values.push((RPNSWREQ, step(frequency.rpn) * 3 << 23));
-    values.push((GT_PERF_STATUS, step(frequency.rpn) * 3 << 11));
+    values.push((RPNSWREQ, (step(frequency.rpn) * 3) << 23));
+    values.push((GT_PERF_STATUS, (step(frequency.rpn) * 3) << 11));
     for engine in EngineId::all() {
         let info = engine.info();
         values.push((info.mmio_base + 0x8c, u32::from(info.instance) << 4 | info.class as u32));

@@ -1,8 +1,9 @@
 //! Power: forcewake, RC6, frequency, PCODE and what the PCU measures (contract B.1, B.2, B.5b, B.11).
 
 use super::Kind::{self, Live as L, ReadOnly};
-use super::Live::{CoreStatus, Forcewake, Pcode, PerfStatus, Rc6Residency, Timestamp};
+use super::Live::{CoreStatus, Forcewake, Pcode, PerfStatus, Rc6Residency, Reading, Timestamp};
 use super::{Register, STORED, array, register};
+use crate::pcode::{RAPL_LIMIT, RAPL_LIMIT_MASK, RAPL_LIMIT_RESET};
 
 /// RPNSWREQ: requested frequency in [31:23], 16.67 MHz units.
 pub const RPNSWREQ: u32 = 0xa008;
@@ -59,16 +60,23 @@ pub const TABLE: &[Register] = &[
     array(0x13_810c, "GEN6_GT_GFX_RC6P", ReadOnly, 0, (2, 4), "V8-176; deeper states do not exist"),
     // Ordinals follow the order mailbox, data 0, data 1.
     array(0x13_8124, "PCODE_MAILBOX", L(Pcode), 0, (3, 4), "contract B.1; xe: xe_pcode_api.h"),
-    register(0x13_8140, "PCU_PWM_FAN_SPEED", ReadOnly, 0, "i915: intel_gt_regs.h; the card has no fan"),
+    register(0x13_8140, "PCU_PWM_FAN_SPEED", L(Reading), 0, "i915: intel_gt_regs.h; the card has no fan"),
     register(0x13_816c, "GT_PM_CONFIG", STORED, 0, "contract B.4; xe: regs/xe_guc_regs.h"),
     register(0x13_81a8, "GT0_PERF_LIMIT_REASONS", STORED, 0, "contract B.11; xe: xe_gt_throttle.c; never throttled"),
     register(GT_PERF_STATUS, "GT_PERF_STATUS", L(PerfStatus), 0, "contract B.4, B.11; xe: regs/xe_gt_regs.h"),
-    register(0x13_82c0, "BMG_VRAM_TEMPERATURE", ReadOnly, 0, "contract B.5b; xe: xe_hwmon.c"),
-    array(0x14_5930, "PCU_CR_PACKAGE_POWER_SKU", ReadOnly, 0, (2, 4), "contract B.5b; xe: regs/xe_mchbar_regs.h"),
-    register(0x14_5938, "PCU_CR_PACKAGE_POWER_SKU_UNIT", ReadOnly, 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
-    register(0x14_593c, "PCU_CR_PACKAGE_ENERGY_STATUS", ReadOnly, 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
-    register(0x14_5978, "PCU_CR_PACKAGE_TEMPERATURE", ReadOnly, 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(0x13_82c0, "BMG_VRAM_TEMPERATURE", L(Reading), 0, "contract B.5b; xe: xe_hwmon.c"),
+    array(0x14_5930, "PCU_CR_PACKAGE_POWER_SKU", L(Reading), 0, (2, 4), "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(0x14_5938, "PCU_CR_PACKAGE_POWER_SKU_UNIT", L(Reading), 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(0x14_593c, "PCU_CR_PACKAGE_ENERGY_STATUS", L(Reading), 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(0x14_5978, "PCU_CR_PACKAGE_TEMPERATURE", L(Reading), 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
     register(RP_STATE_CAP, "RP_STATE_CAP", ReadOnly, 0, "contract B.4; from the card's frequencies"),
-    array(0x14_59a0, "PCU_CR_PACKAGE_RAPL_LIMIT", STORED, 0, (2, 4), "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(
+        RAPL_LIMIT,
+        "PCU_CR_PACKAGE_RAPL_LIMIT",
+        Kind::Storage(RAPL_LIMIT_MASK),
+        RAPL_LIMIT_RESET,
+        "contract B.5b; xe: regs/xe_mchbar_regs.h",
+    ),
+    register(RAPL_LIMIT + 4, "PCU_CR_PACKAGE_RAPL_LIMIT_2", STORED, 0, "xe: regs/xe_mchbar_regs.h"),
     register(FREQ_INFO_REC, "FREQ_INFO_REC", ReadOnly, 0, "contract B.11; from the card's frequencies"),
 ];

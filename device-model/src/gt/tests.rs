@@ -1,0 +1,226 @@
+//! Live registers, as drivers use them.
+
+use super::*;
+use crate::engine::id::EngineClass;
+use crate::interrupts::USER_INTERRUPT;
+use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
+use crate::memory::local::SharedRegion;
+use crate::world::{Dma, DmaFault, DmaView, Function, HandWoundClock};
+use vm_memory::VolatileSlice;
+
+struct NoGuest;
+
+impl DmaView for NoGuest {
+    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+        None
+    }
+
+    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+
+    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+}
+
+impl Dma for NoGuest {
+    fn view(&self, _: Function) -> Arc<dyn DmaView> {
+        Arc::new(NoGuest)
+    }
+}
+
+#[derive(Default)]
+struct Msis(AtomicU64);
+
+impl InterruptSink for Msis {
+    fn raise(&self, _: Function, _: u16) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+struct Bench {
+    gt: Gt,
+    clock: Arc<HandWoundClock>,
+    msis: Arc<Msis>,
+}
+
+fn bench() -> Bench {
+    let profile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+    let region = |len| SharedRegion::anonymous(len).unwrap();
+    let memory = Memory::new(region(1 << 20), Ggtt::new(region(GGTT_BYTES)), Arc::new(NoGuest));
+    let clock = Arc::new(HandWoundClock::default());
+    let msis = Arc::new(Msis::default());
+    Bench { gt: Gt::new(&profile, memory, msis.clone(), clock.clone()), clock, msis }
+}
+
+/// V13-135; contract B.2 step 7: the acknowledge follows the masked request, in every domain, for every bit.
+#[test]
+fn forcewake_is_acknowledged() {
+    let Bench { gt, .. } = bench();
+    let media = (0..8).map(|n| (0xa540 + 4 * n, 0xd50 + 4 * n)).chain((0..4).map(|n| (0xa560 + 4 * n, 0xd70 + 4 * n)));
+    for (request, ack) in [(0xa188, 0x13_0044), (0xa278, 0xd84)].into_iter().chain(media) {
+        assert_eq!(gt.write(request, 0x0001_0001), None);
+        assert_eq!(gt.read(ack), 1, "{request:#x}");
+        gt.write(request, 0x8000_8000);
+        assert_eq!(gt.read(ack), 0x8001);
+        gt.write(request, 0x0001_0000);
+        assert_eq!(gt.read(ack), 0x8000);
+        gt.write(request, 0xffff_0000);
+        assert_eq!(gt.read(ack), 0);
+        gt.write(ack, 1);
+        assert_eq!(gt.read(ack), 0);
+    }
+}
+
+/// Contract E.8, B.11: RC6 while neither engine nor forcewake is busy; the counter has units of 1.28 us.
+#[test]
+fn rc6_is_told_and_counted() {
+    let Bench { gt, clock, .. } = bench();
+    let engine = EngineId::find(EngineClass::Copy, 0).unwrap();
+    let status = || gt.read(0x13_8060) & 7;
+    clock.advance(1_280_000);
+    assert_eq!((status(), gt.read(0x13_8108)), (3, 1000));
+    assert_eq!(gt.read(0x13_81b4), 0);
+    gt.write(0xa188, 0x0001_0001);
+    clock.advance(1_280_000);
+    assert_eq!((status(), gt.read(0x13_8108)), (0, 1000));
+    assert_eq!(gt.read(0x13_81b4) >> 11 & 0x1ff, 18);
+    gt.set_busy(engine, true);
+    gt.write(0xa188, 0x0001_0000);
+    assert_eq!(status(), 0);
+    gt.set_busy(engine, false);
+    clock.advance(1_280);
+    assert_eq!((status(), gt.read(0x13_8108)), (3, 1001));
+}
+
+/// Contract B.4 step 19, G.4: the first write locks; what is locked reads back, and a power-on opens it again.
+#[test]
+fn wopcm_registers_lock() {
+    let Bench { gt, .. } = bench();
+    for (register, value, stored) in [(0xc050, 0x003f_3000, 0x003f_3001), (0xc340, 0x4002, 0x4003)] {
+        assert_eq!(gt.read(register), 0);
+        gt.write(register, value);
+        assert_eq!(gt.read(register), stored);
+        gt.write(register, 0xffff_0000);
+        assert_eq!(gt.read(register), stored);
+    }
+    gt.reset();
+    assert_eq!((gt.read(0xc050), gt.read(0xc340)), (0, 0));
+}
+
+/// Contract B.4, B.6, G.1, B.12: writes that ask a unit above for something say so, and read back as the driver polls.
+#[test]
+fn requests_reach_the_card() {
+    let Bench { gt, .. } = bench();
+    assert_eq!(gt.write(0x941c, 8), Some(Request::Reset(8)));
+    assert_eq!(gt.read(0x941c), 0);
+    assert_eq!(gt.write(0xc314, 0x0011_0011), Some(Request::StartGucDma));
+    assert_eq!(gt.read(0xc314), 0x11);
+    assert_eq!(gt.write(0xc314, 0x0011_0000), None);
+    assert_eq!(gt.write(0x19_01f0, 1), Some(Request::RingGuc));
+    assert_eq!(gt.write(0x10_1010, 0x8000_0000), Some(Request::DriverFlr));
+    assert_eq!(gt.read(0x10_1010), 0x80);
+    gt.finish_driver_flr();
+    assert_eq!(gt.read(0x10_1018), 0x8000_0000);
+    gt.write(0x10_1018, 0x8000_0000);
+    assert_eq!(gt.read(0x10_1018), 0);
+    for register in [0xced8, 0xcedc, 0xcee0, 0xcee4, 0xcee8, 0xceec, 0xcf04] {
+        assert_eq!(gt.write(register, 1), Some(Request::TlbInvalidate));
+        assert_eq!(gt.read(register), 0);
+    }
+}
+
+/// Contract G.1 step 5: the reset handshake of an engine.
+#[test]
+fn an_engine_says_when_it_may_be_reset() {
+    let Bench { gt, .. } = bench();
+    let engine = EngineId::find(EngineClass::Render, 0).unwrap();
+    assert_eq!(gt.write(0x20d0, 0x0001_0001), Some(Request::EngineReset(engine, 0x0001_0001)));
+    assert_eq!(gt.read(0x20d0), 3);
+    gt.write(0x20d0, 0x0001_0000);
+    assert_eq!(gt.read(0x20d0), 0);
+    gt.registers.set(0x20d0, 4);
+    gt.write(0x20d0, 0x0001_0001);
+    assert_eq!(gt.read(0x20d0), 7);
+    gt.write(0x20d0, 0x0004_0004);
+    assert_eq!(gt.read(0x20d0), 3);
+}
+
+/// Contract E.7, E.8, K.4: timestamps run at 19.2 MHz; an engine's has 36 bits.
+#[test]
+fn timestamps_advance() {
+    let Bench { gt, clock, .. } = bench();
+    clock.advance(1_000_000_000);
+    for low in [0xa500, 0xc3e8, 0x2358, 0x1d_0358] {
+        assert_eq!((gt.read(low), gt.read(low + 4)), (19_200_000, 0), "{low:#x}");
+    }
+    clock.advance(4000 * 1_000_000_000);
+    let ticks = 4001 * 19_200_000_u64;
+    assert_eq!((gt.read(0xa500), gt.read(0xa504)), (ticks as u32, (ticks >> 32) as u32));
+    assert_eq!(gt.read(0x235c), (ticks >> 32 & 0xf) as u32);
+    let engine = EngineId::find(EngineClass::Render, 0).unwrap();
+    gt.context_clocks[engine.index()].start(gt.timestamp(), 100);
+    clock.advance(625_000);
+    assert_eq!(gt.read(0x23a8), 12_100);
+}
+
+/// Contract B.1 step 3, B.5b: the mailbox through its registers, and a reading.
+#[test]
+fn pcode_answers() {
+    let Bench { gt, clock, .. } = bench();
+    gt.write(0x13_8128, 0);
+    gt.write(0x13_812c, 0);
+    gt.write(0x13_8124, 0x8000_007e);
+    assert_eq!((gt.read(0x13_8124) >> 31, gt.read(0x13_8124) & 0xff, gt.read(0x13_8128)), (0, 0, 1));
+    let energy = gt.read(0x14_593c);
+    clock.advance(1_000_000_000);
+    assert!(gt.read(0x14_593c) > energy);
+}
+
+/// Contract B.10, G.9: a HECI window's interrupt is the GSC's, bit 15 for HECI1 and 14 for HECI2.
+#[test]
+fn heci_interrupts() {
+    for (window, bit) in [(0x37_3000, 15), (0x37_4000, 14)] {
+        let Bench { gt, msis, .. } = bench();
+        assert_eq!(gt.read(window + 0xc48) & 8, 8);
+        gt.write(0x19_0044, 0xc000);
+        gt.write(0x19_00f4, !0xc000);
+        gt.write(0x19_0008, 0x8000_0000);
+        // H_CSR: reset with interrupt enable.
+        gt.write(window + 4, 0x11);
+        assert_eq!(msis.0.load(Ordering::SeqCst), 1);
+        gt.write(0x19_0070, 1 << 31);
+        assert_eq!(gt.read(0x19_0060), 1 << 31 | 6 << 20 | 4 << 16 | 1 << bit);
+    }
+}
+
+/// Contract B.3 step 15 to 17, B.4 step 26: after xe's reset and installation an engine's event reaches the host.
+#[test]
+fn the_interrupt_registers_work_through_mmio() {
+    let Bench { gt, msis, .. } = bench();
+    gt.write(0x19_0008, 0);
+    gt.write(0x4_44f8, !0);
+    assert_eq!(gt.read(0x4_44f8), 0);
+    gt.write(0x19_0008, 0x8000_0000);
+    gt.write(0x19_0030, 0x0011_0011);
+    gt.write(0x19_00a0, !0x0011_0000);
+    assert_eq!(gt.read(0x19_00a0), !0x0011_0000);
+    gt.interrupts.raise_engine(EngineId::find(EngineClass::Copy, 0).unwrap(), USER_INTERRUPT);
+    assert_eq!(msis.0.load(Ordering::SeqCst), 1);
+    assert_eq!((gt.read(0x19_0008), gt.read(0x19_0010), gt.read(0x19_0018)), (0x8000_0001, 1, 1 << 15));
+    gt.reset();
+    assert_eq!((gt.read(0x19_0008), gt.read(0x19_0030)), (0, 0));
+}
+
+/// V13-161, design rule 10: nothing where nothing is modelled, and it is counted. VF_CAP ignores writes.
+#[test]
+fn unmodelled_reads_zero() {
+    let Bench { gt, .. } = bench();
+    gt.write(0x6_0000, 0xffff_ffff);
+    assert_eq!(gt.read(0x6_0000), 0);
+    assert_eq!(gt.registers.unmodelled().len(), 1);
+    gt.write(0x19_01f8, 0xffff_ffff);
+    assert_eq!(gt.read(0x19_01f8), 0);
+    assert_eq!(gt.registers.unmodelled().len(), 1);
+}
