@@ -6,35 +6,46 @@ mod tests;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::engine::id::EngineId;
+use crate::engine::id::{EngineId, WakeDomain};
 use crate::heci::{self, Heci};
 use crate::interrupts::Interrupts;
 use crate::memory::Memory;
 use crate::pcode::{self, Activity, Pcode};
 use crate::profile::CardProfile;
-use crate::registers::{Decoded, Kind, Live, RegisterFile, masked};
+use crate::registers::ranges::{self, Range, Replication};
+use crate::registers::{Decoded, Kind, Live, MCR_SELECTOR, RegisterFile, masked};
 use crate::residency::{Awake, Residency};
-use crate::world::{Clock, InterruptSink, ticks};
+use crate::world::{Clock, InterruptSink, ticks, ticks_to_ns};
 
-/// Context timestamp of one engine as MMIO sees it: ticks of the 19.2 MHz counter that the context has run.
-#[derive(Default)]
+/// Context timestamp of one engine as MMIO sees it: ticks of the 19.2 MHz counter that the context has run. An engine
+/// whose clock runs keeps the GT out of RC6.
 pub struct ContextClock {
     /// While running: global ticks minus context ticks; while stopped: the context ticks.
     value: AtomicU64,
     running: AtomicBool,
+    engine: EngineId,
+    residency: Arc<Residency>,
 }
 
 impl ContextClock {
+    fn new(engine: EngineId, residency: Arc<Residency>) -> Self {
+        ContextClock { value: AtomicU64::new(0), running: AtomicBool::new(false), engine, residency }
+    }
+
     /// Starts counting from `context_ticks` at global tick `now`.
     pub fn start(&self, now: u64, context_ticks: u32) {
         self.value.store(now.wrapping_sub(u64::from(context_ticks)), Ordering::Relaxed);
-        self.running.store(true, Ordering::Release);
+        if !self.running.swap(true, Ordering::AcqRel) {
+            self.residency.set(Awake::Engine(self.engine), true, ticks_to_ns(now));
+        }
     }
 
     /// Stops at global tick `now` and tells the context's ticks.
     pub fn stop(&self, now: u64) -> u32 {
         let ticks = self.read(now);
-        self.running.store(false, Ordering::Release);
+        if self.running.swap(false, Ordering::AcqRel) {
+            self.residency.set(Awake::Engine(self.engine), false, ticks_to_ns(now));
+        }
         self.value.store(u64::from(ticks), Ordering::Relaxed);
         ticks
     }
@@ -69,6 +80,13 @@ const REQUEST_RESET: u32 = 1 << 0;
 const READY_TO_RESET: u32 = 1 << 1;
 /// RESET_CTL: a catastrophic error, cleared by a masked write of 1.
 const CAT_ERROR: u32 = 1 << 2;
+/// POWERGATE_ENABLE: which domains may sleep while the GT is awake (xe: regs/xe_gt_regs.h).
+const POWERGATE_ENABLE: u32 = 0xa210;
+const RENDER_POWERGATE: u32 = 1 << 0;
+const MEDIA_POWERGATE: u32 = 1 << 1;
+/// GDRST: everything, and the GuC.
+const GRDOM_FULL: u32 = 1 << 0;
+const GRDOM_GUC: u32 = 1 << 3;
 /// GU_CNTL: reset the function.
 const DRIVER_FLR: u32 = 1 << 31;
 /// GT_CORE_STATUS: RC6, and RC0.
@@ -89,10 +107,10 @@ pub struct Gt {
     pub interrupts: Interrupts,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Context timestamp of each engine.
-    pub context_clocks: [ContextClock; EngineId::COUNT],
+    /// Context timestamp of each engine, by [`EngineId::index`].
+    pub context_clocks: Box<[ContextClock]>,
     /// RC6.
-    pub residency: Residency,
+    pub residency: Arc<Residency>,
     /// The power controller's mailbox.
     pcode: Mutex<Pcode>,
     /// HECI1 (GSC) and HECI2 (GSCFI).
@@ -105,13 +123,15 @@ const HECI_INTERRUPTS: [u16; 2] = [1 << 15, 1 << 14];
 impl Gt {
     /// The shared parts of the card that `profile` describes, as after power-on.
     pub fn new(profile: &CardProfile, memory: Memory, sink: Arc<dyn InterruptSink>, clock: Arc<dyn Clock>) -> Self {
+        let residency = Arc::new(Residency::default());
+        residency.set(Awake::Forbidden, true, clock.now());
         Gt {
             memory,
             registers: RegisterFile::of_card(profile),
             interrupts: Interrupts::new(sink),
             clock,
-            context_clocks: Default::default(),
-            residency: Residency::default(),
+            context_clocks: EngineId::all().map(|engine| ContextClock::new(engine, residency.clone())).collect(),
+            residency,
             pcode: Mutex::new(Pcode::new()),
             heci: [Mutex::new(Heci::new()), Mutex::new(Heci::new())],
         }
@@ -132,9 +152,9 @@ impl Gt {
         self.heci[usize::from(window & 1)].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// An engine runs a context, or does not any more: keeps the GT out of RC6.
-    pub fn set_busy(&self, engine: EngineId, busy: bool) {
-        self.residency.set(Awake::Engine(engine), busy, self.clock.now());
+    /// Whether the GuC may put the GT to sleep (SETUP_PC_GUCRC, contract B.11). It may not after any reset of it.
+    pub fn permit_rc6(&self, permitted: bool) {
+        self.residency.set(Awake::Forbidden, !permitted, self.clock.now());
     }
 
     /// Registers and interrupt tree as after power-on.
@@ -142,6 +162,7 @@ impl Gt {
         self.registers.reset();
         self.interrupts.reset();
         self.residency.drop_forcewakes(self.clock.now());
+        self.permit_rc6(false);
         *self.pcode() = Pcode::new();
         for window in 0..2 {
             *self.heci(window) = Heci::new();
@@ -155,32 +176,79 @@ impl Gt {
 
     /// Reads the register at `offset` (a dword), by MMIO or by a command; 0 where none is modelled, and noted.
     pub fn read(&self, offset: u32) -> u32 {
-        match self.registers.decode(offset) {
-            None => {
-                self.registers.note_unmodelled(offset, false);
-                0
-            }
-            Some(decoded) => match decoded.register.kind {
-                Kind::Live(live) => self.read_live(live, offset, decoded),
-                _ => self.registers.value(offset),
-            },
+        let Some(decoded) = self.registers.decode(offset) else {
+            self.registers.note_unmodelled(offset, false);
+            return 0;
+        };
+        if let Some(range) = decoded.range
+            && !self.reaches(offset, range, false)
+        {
+            return 0;
+        }
+        match decoded.register.kind {
+            Kind::Live(live) => self.read_live(live, offset, decoded),
+            _ => self.registers.value(offset),
         }
     }
 
     /// Writes the register at `offset`; what it asks of a unit above comes back as a request.
     pub fn write(&self, offset: u32, value: u32) -> Option<Request> {
-        match self.registers.decode(offset) {
-            None => {
-                self.registers.note_unmodelled(offset, true);
+        let Some(decoded) = self.registers.decode(offset) else {
+            self.registers.note_unmodelled(offset, true);
+            return None;
+        };
+        if let Some(range) = decoded.range
+            && !self.reaches(offset, range, true)
+        {
+            return None;
+        }
+        match decoded.register.kind {
+            Kind::Live(live) => self.write_live(live, offset, value, decoded),
+            kind => {
+                self.registers.write_plain(offset, kind, value);
                 None
             }
-            Some(decoded) => match decoded.register.kind {
-                Kind::Live(live) => self.write_live(live, offset, value, decoded),
-                kind => {
-                    self.registers.write_plain(offset, kind, value);
-                    None
-                }
-            },
+        }
+    }
+
+    /// Whether an access of a GT register arrives: at an instance that the fuses left. One that finds its domain
+    /// asleep is noted and let through: drivers may rely on the time that a real GT takes to fall asleep.
+    fn reaches(&self, offset: u32, range: &Range, write: bool) -> bool {
+        if self.asleep(range.wake)
+            && ranges::second_domain(offset).is_none_or(|domain| self.asleep(domain))
+            && !(write && ranges::shadowed(offset))
+        {
+            self.registers.note_asleep(offset, write);
+        }
+        let steering = match range.replication {
+            Replication::Single | Replication::Sqidi | Replication::Gam => return true,
+            _ => self.registers.value(MCR_SELECTOR),
+        };
+        // A multicast write goes to all instances; any read is answered by the selected one (V13-144..146).
+        if write && steering >> 31 != 0 {
+            return true;
+        }
+        let fuses = ranges::Fuses {
+            dss: self.registers.value(0x913c) | self.registers.value(0x9144),
+            meml3: self.registers.value(0x9118),
+        };
+        range.replication.present(steering, fuses)
+    }
+
+    /// Whether a wake domain sleeps: with the whole GT, or by itself if it may and neither a forcewake nor one of its
+    /// engines keeps it up (V13-138).
+    fn asleep(&self, domain: WakeDomain) -> bool {
+        let gated = |enable: u32, forcewake: u8| {
+            self.registers.value(POWERGATE_ENABLE) & enable != 0
+                && !self.residency.holds(Awake::Forcewake(forcewake))
+                && !EngineId::all().any(|e| e.info().wake == domain && self.residency.holds(Awake::Engine(e)))
+        };
+        match domain {
+            WakeDomain::AlwaysOn => false,
+            WakeDomain::Gt => self.residency.asleep(),
+            WakeDomain::Render => self.residency.asleep() || gated(RENDER_POWERGATE, 1),
+            WakeDomain::Vdbox(n) => self.residency.asleep() || gated(MEDIA_POWERGATE, 2 + n),
+            WakeDomain::Vebox(n) => self.residency.asleep() || gated(MEDIA_POWERGATE, 10 + n),
         }
     }
 
@@ -249,7 +317,12 @@ impl Gt {
                 None
             }
             Live::GucHostInterrupt => Some(Request::RingGuc),
-            Live::Gdrst => Some(Request::Reset(value)),
+            Live::Gdrst => {
+                if value & (GRDOM_FULL | GRDOM_GUC) != 0 {
+                    self.permit_rc6(false);
+                }
+                Some(Request::Reset(value))
+            }
             Live::WopcmLock { mask } => {
                 if old & 1 == 0 {
                     self.registers.set(offset, value & mask | 1);

@@ -15,5 +15,6 @@ pub mod memory;
 pub mod pcode;
 pub mod profile;
 pub mod registers;
+pub mod report;
 pub mod residency;
 pub mod world;

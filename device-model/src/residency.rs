@@ -1,5 +1,6 @@
 //! RC6: whether anything keeps the GT awake, and how long it has slept (contract E.8).
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::engine::id::EngineId;
@@ -26,8 +27,7 @@ impl Awake {
 }
 
 #[derive(Default)]
-struct State {
-    awake: u64,
+struct Sleep {
     /// When the present sleep began, in ns; meaningless while awake.
     since: u64,
     /// Sleep before the present one, in ns.
@@ -37,40 +37,45 @@ struct State {
 /// The GT's sleep, in nanoseconds of the card's clock.
 #[derive(Default)]
 pub struct Residency {
-    state: Mutex<State>,
+    /// Reasons to be awake; changes with `sleep` locked.
+    awake: AtomicU64,
+    sleep: Mutex<Sleep>,
 }
 
 impl Residency {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn sleep(&self) -> MutexGuard<'_, Sleep> {
+        self.sleep.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// From `now` on `reason` does or does not keep the GT awake.
     pub fn set(&self, reason: Awake, awake: bool, now: u64) {
-        let mut state = self.state();
-        let before = state.awake;
-        if awake {
-            state.awake |= reason.bit()
-        } else {
-            state.awake &= !reason.bit()
-        }
-        if before == 0 && state.awake != 0 {
-            state.slept += now.saturating_sub(state.since);
-        } else if before != 0 && state.awake == 0 {
-            state.since = now;
+        let mut sleep = self.sleep();
+        let before = self.awake.load(Ordering::Relaxed);
+        let after = if awake { before | reason.bit() } else { before & !reason.bit() };
+        self.awake.store(after, Ordering::Release);
+        if before == 0 && after != 0 {
+            sleep.slept += now.saturating_sub(sleep.since);
+        } else if before != 0 && after == 0 {
+            sleep.since = now;
         }
     }
 
     /// Whether the GT is in RC6.
+    #[inline]
     pub fn asleep(&self) -> bool {
-        self.state().awake == 0
+        self.awake.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether `reason` keeps the GT awake.
+    #[inline]
+    pub fn holds(&self, reason: Awake) -> bool {
+        self.awake.load(Ordering::Acquire) & reason.bit() != 0
     }
 
     /// How long the GT has slept until `now`.
     pub fn slept(&self, now: u64) -> u64 {
-        let state = self.state();
-        let present = if state.awake == 0 { now.saturating_sub(state.since) } else { 0 };
-        state.slept + present
+        let sleep = self.sleep();
+        sleep.slept + if self.asleep() { now.saturating_sub(sleep.since) } else { 0 }
     }
 
     /// Nobody holds a forcewake any more (the registers were reset).

@@ -5,6 +5,7 @@ use crate::engine::id::EngineClass;
 use crate::interrupts::USER_INTERRUPT;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::local::SharedRegion;
+use crate::report::Report;
 use crate::world::{Dma, DmaFault, DmaView, Function, HandWoundClock};
 use vm_memory::VolatileSlice;
 
@@ -77,8 +78,10 @@ fn forcewake_is_acknowledged() {
 #[test]
 fn rc6_is_told_and_counted() {
     let Bench { gt, clock, .. } = bench();
-    let engine = EngineId::find(EngineClass::Copy, 0).unwrap();
+    let copy = &gt.context_clocks[EngineId::find(EngineClass::Copy, 0).unwrap().index()];
     let status = || gt.read(0x13_8060) & 7;
+    assert_eq!(status(), 0, "not before the GuC may");
+    gt.permit_rc6(true);
     clock.advance(1_280_000);
     assert_eq!((status(), gt.read(0x13_8108)), (3, 1000));
     assert_eq!(gt.read(0x13_81b4), 0);
@@ -86,12 +89,14 @@ fn rc6_is_told_and_counted() {
     clock.advance(1_280_000);
     assert_eq!((status(), gt.read(0x13_8108)), (0, 1000));
     assert_eq!(gt.read(0x13_81b4) >> 11 & 0x1ff, 18);
-    gt.set_busy(engine, true);
+    copy.start(gt.timestamp(), 0);
     gt.write(0xa188, 0x0001_0000);
     assert_eq!(status(), 0);
-    gt.set_busy(engine, false);
+    copy.stop(gt.timestamp());
     clock.advance(1_280);
     assert_eq!((status(), gt.read(0x13_8108)), (3, 1001));
+    gt.write(0x941c, 8);
+    assert_eq!(status(), 0, "a reset GuC does not");
 }
 
 /// Contract B.4 step 19, G.4: the first write locks; what is locked reads back, and a power-on opens it again.
@@ -223,4 +228,62 @@ fn unmodelled_reads_zero() {
     gt.write(0x19_01f8, 0xffff_ffff);
     assert_eq!(gt.read(0x19_01f8), 0);
     assert_eq!(gt.registers.unmodelled().len(), 1);
+}
+
+/// V13-130, V13-131, V13-138: a touch of a sleeping domain is noted by name, and goes through; none of an awake one, of
+/// a register without domain, or of a shadowed write.
+#[test]
+fn touches_of_a_sleeping_domain_are_noted() {
+    let Bench { gt, .. } = bench();
+    gt.read(0xa024);
+    gt.permit_rc6(true);
+    gt.read(0x19_0008);
+    gt.read(0xd00);
+    gt.write(0x2030, 8);
+    gt.write(0xa188, 0x0001_0001);
+    gt.write(0xa024, 0x400);
+    gt.write(0x1d_0080, 0x1000);
+    assert!(gt.registers.asleep().is_empty());
+    // Media may sleep by itself.
+    gt.write(0xa210, 2);
+    assert_eq!(gt.read(0x1d_0080), 0x1000);
+    gt.write(0xa548, 0x0001_0001);
+    gt.read(0x1d_0080);
+    gt.write(0xa548, 0x0001_0000);
+    gt.write(0xa188, 0x0001_0000);
+    assert_eq!(gt.read(0xa024), 0x400);
+    let asleep = Report::of_registers(&gt).asleep;
+    let told: Vec<_> = asleep.iter().map(|r| (r.name.as_deref().unwrap(), r.reads, r.writes)).collect();
+    assert_eq!(told, [("RP_CONTROL", 1, 0), ("vcs2 RING_HWS_PGA", 1, 0)]);
+}
+
+/// V13-144..146, V13-161, V13-162: steering to an instance that is not there reads 0 and sinks a unicast write.
+#[test]
+fn steering_to_a_missing_instance() {
+    let Bench { gt, .. } = bench();
+    let sampler_mode = 0xe18c;
+    gt.write(sampler_mode, 0x0001_0001);
+    assert_eq!(gt.read(sampler_mode), 1);
+    gt.write(0xfdc, 1 << 31 | 7 << 27 | 3 << 24);
+    assert_eq!(gt.read(sampler_mode), 1);
+    // Subslice 4 of a slice does not exist.
+    gt.write(0xfdc, 1 << 31 | 4 << 24);
+    assert_eq!(gt.read(sampler_mode), 0);
+    gt.write(sampler_mode, 0x0002_0002);
+    gt.write(0xfdc, 4 << 24);
+    gt.write(sampler_mode, 0x0004_0004);
+    gt.write(0xfdc, 1 << 31);
+    assert_eq!((gt.read(sampler_mode), gt.read(0xfdc)), (3, 1 << 31));
+}
+
+/// Design rule 10: the report gives the reason where there is one, and shows what nobody thought of.
+#[test]
+fn the_report_explains_what_is_left_out() {
+    let Bench { gt, .. } = bench();
+    gt.write(0x4_6000, 1);
+    gt.read(0x3_0000);
+    let report = Report::of_registers(&gt);
+    assert_eq!(report.unmodelled.len(), 2);
+    let unexplained: Vec<_> = report.unexplained().map(|register| (register.offset, register.reads)).collect();
+    assert_eq!(unexplained, [(0x3_0000, 1)]);
 }

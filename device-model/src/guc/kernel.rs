@@ -84,6 +84,9 @@ impl Kernel {
     /// SETUP_PC_GUCRC.
     pub fn set_guc_rc(&mut self, turn: &mut Turn<'_>, mode: u32) -> Reply {
         let reply = self.slpc.set_guc_rc(mode);
+        if reply.is_ok() {
+            turn.gt.permit_rc6(mode == 1);
+        }
         self.slpc.show(turn.gt, self.scheduler.busy());
         reply
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::Serialize;
 
+use super::ranges::{self, Range};
 use super::{ENGINE_TABLE, Kind, REGISTER_BYTES, Register, TABLES};
 use crate::engine::id::EngineId;
 use crate::profile::CardProfile;
@@ -21,9 +22,20 @@ pub struct Decoded {
     pub engine: Option<EngineId>,
     /// Value after reset: the table's, or what the card's profile makes of it.
     pub reset: u32,
+    /// Its wake domain and replication, for a register of the GT (V13-129).
+    pub range: Option<&'static Range>,
 }
 
-/// How often an unmodelled register was touched.
+impl Decoded {
+    /// Name for people: `vcs2 RING_TAIL`, `SOFT_SCRATCH[3]`, `GDRST`.
+    pub fn name(&self) -> String {
+        let engine = self.engine.map_or(String::new(), |engine| format!("{} ", engine.info().name));
+        let element = if self.register.count > 1 { format!("[{}]", self.ordinal) } else { String::new() };
+        format!("{engine}{}{element}", self.register.name)
+    }
+}
+
+/// How often a register was touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Touches {
     /// Reads.
@@ -32,15 +44,33 @@ pub struct Touches {
     pub writes: u64,
 }
 
-/// Unmodelled offsets that the report keeps apart; more are counted together.
-const MOST_UNMODELLED: usize = 4096;
+/// Offsets that a list of touches keeps apart; more are counted together.
+const MOST_TOUCHED: usize = 4096;
+
+/// Touched offsets with how often; of bounded size whatever a guest does.
+#[derive(Default)]
+struct Touched(Mutex<BTreeMap<u32, Touches>>);
+
+impl Touched {
+    fn note(&self, offset: u32, write: bool) {
+        let mut map = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let key = if map.len() < MOST_TOUCHED || map.contains_key(&offset) { offset } else { u32::MAX };
+        let touches = map.entry(key).or_default();
+        if write { touches.writes += 1 } else { touches.reads += 1 }
+    }
+
+    fn list(&self) -> BTreeMap<u32, Touches> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
 
 /// All registers with their present values.
 pub struct RegisterFile {
     values: Box<[AtomicU32]>,
     index: Box<[u16]>,
     decoded: Vec<Decoded>,
-    unmodelled: Mutex<BTreeMap<u32, Touches>>,
+    unmodelled: Touched,
+    asleep: Touched,
 }
 
 impl RegisterFile {
@@ -65,7 +95,8 @@ impl RegisterFile {
             values: (0..dwords).map(|_| AtomicU32::new(0)).collect(),
             index: vec![0; dwords].into_boxed_slice(),
             decoded: Vec::new(),
-            unmodelled: Mutex::new(BTreeMap::new()),
+            unmodelled: Touched::default(),
+            asleep: Touched::default(),
         };
         for register in tables.iter().flat_map(|table| table.iter()) {
             file.place(register, 0, None);
@@ -84,7 +115,8 @@ impl RegisterFile {
             let at = (base + register.offset + u32::from(ordinal) * register.stride) / 4;
             let slot = &mut self.index[at as usize];
             assert_eq!(*slot, 0, "two registers at {:#x}", at * 4);
-            self.decoded.push(Decoded { register, ordinal, engine, reset: register.reset });
+            let range = ranges::find(at * 4);
+            self.decoded.push(Decoded { register, ordinal, engine, reset: register.reset, range });
             *slot = u16::try_from(self.decoded.len()).expect("tables of at most 65535 registers");
         }
     }
@@ -150,15 +182,22 @@ impl RegisterFile {
 
     /// Notes that something touched an offset where no register is modelled.
     pub fn note_unmodelled(&self, offset: u32, write: bool) {
-        let mut map = self.unmodelled.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let key = if map.len() < MOST_UNMODELLED || map.contains_key(&offset) { offset } else { u32::MAX };
-        let touches = map.entry(key).or_default();
-        if write { touches.writes += 1 } else { touches.reads += 1 }
+        self.unmodelled.note(offset, write);
     }
 
-    /// Unmodelled offsets touched so far (`u32::MAX` stands for all beyond the report's limit).
+    /// Unmodelled offsets touched so far (`u32::MAX` stands for all beyond the list's limit).
     pub fn unmodelled(&self) -> BTreeMap<u32, Touches> {
-        self.unmodelled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.unmodelled.list()
+    }
+
+    /// Notes that a register was touched while its wake domain slept.
+    pub fn note_asleep(&self, offset: u32, write: bool) {
+        self.asleep.note(offset, write);
+    }
+
+    /// Registers touched while their wake domain slept (`u32::MAX` stands for all beyond the list's limit).
+    pub fn asleep(&self) -> BTreeMap<u32, Touches> {
+        self.asleep.list()
     }
 
     /// Every register that the card models, by offset.

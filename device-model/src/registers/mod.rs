@@ -6,10 +6,12 @@ mod fuses;
 mod gsc;
 mod guc;
 mod interrupt;
+pub mod known;
 mod memory;
 mod observation;
 mod personality;
-mod power;
+pub mod power;
+pub mod ranges;
 mod render;
 mod steering;
 #[cfg(test)]
@@ -18,6 +20,7 @@ mod tile;
 mod workaround;
 
 pub use file::{Decoded, RegisterFile, Touches, masked};
+pub use steering::MCR_SELECTOR;
 pub use tile::GU_DEBUG;
 
 /// Bytes of register space that the card decodes; GTTMMADR has nothing between here and the doorbells (V13-003).

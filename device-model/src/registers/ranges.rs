@@ -1,0 +1,235 @@
+//! Ranges of GT registers: which wake domain powers them and how they are replicated (V13-129..134, V13-140..164).
+
+use crate::engine::id::EngineId;
+use crate::engine::id::WakeDomain::{self, AlwaysOn, Gt, Render, Vdbox, Vebox};
+use Replication::{Dss, Gam, Gslice, L3Bank, Lncf, Mslice, Single, Sqidi};
+
+/// What a range has one of each of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replication {
+    /// One register.
+    Single,
+    /// Super queue and IDI: 8, by subslice id (V13-153).
+    Sqidi,
+    /// Geometry slice: 8, by slice id (V13-154).
+    Gslice,
+    /// Dual subslice: 32, by slice id and subslice id (V13-155).
+    Dss,
+    /// L3 bank: 32, by slice id and subslice id (V13-156).
+    L3Bank,
+    /// Memory slice: 4, by slice id (V13-157).
+    Mslice,
+    /// Replicas of the graphics access manager in the memory slices; the primary one answers (V13-158).
+    Gam,
+    /// L3 node: two a memory slice, by slice id (V13-159).
+    Lncf,
+}
+
+/// What the fuses leave of the replicated units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fuses {
+    /// Dual subslices that can do geometry or compute.
+    pub dss: u32,
+    /// Memory slices with L3 (MEML3).
+    pub meml3: u32,
+}
+
+impl Replication {
+    /// Whether the instance that a steering value selects is there; a fused-off one reads 0 and sinks writes
+    /// (V13-161). Steering has the slice in bits 30:27 and the subslice in bits 26:24 (V13-143).
+    pub fn present(self, steering: u32, fuses: Fuses) -> bool {
+        let (slice, subslice) = (steering >> 27 & 0xf, steering >> 24 & 0x7);
+        let mslice = |quadrant: u32| fuses.meml3 >> quadrant & 1 != 0 || fuses.dss >> (quadrant * 8) & 0xff != 0;
+        match self {
+            Single | Sqidi | Gam => true,
+            Gslice => slice < 8 && fuses.dss >> (slice * 4) & 0xf != 0,
+            Dss => slice < 8 && subslice < 4 && fuses.dss >> (slice * 4 + subslice) & 1 != 0,
+            // Bit 3 of the slice id and bit 2 of the subslice id are not used.
+            L3Bank => mslice(slice >> 1 & 3),
+            Mslice => slice < 4 && mslice(slice),
+            Lncf => slice < 8 && mslice(slice >> 1),
+        }
+    }
+}
+
+/// A range of registers with one wake domain and one replication.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    /// First byte.
+    pub start: u32,
+    /// Last byte.
+    pub end: u32,
+    /// The domain that powers it.
+    pub wake: WakeDomain,
+    /// How often it is there.
+    pub replication: Replication,
+}
+
+const fn range(start: u32, end: u32, wake: WakeDomain, replication: Replication) -> Range {
+    Range { start, end, wake, replication }
+}
+
+/// The range that holds `offset`; none where the document reserves or does not describe it.
+pub fn find(offset: u32) -> Option<&'static Range> {
+    let after = RANGES.partition_point(|range| range.start <= offset);
+    RANGES[..after].last().filter(|range| offset <= range.end)
+}
+
+/// Whether a write at `offset` is accepted while its domain sleeps, because an access point keeps it (V13-130; i915:
+/// intel_uncore.c dg2_shadowed_regs).
+pub fn shadowed(offset: u32) -> bool {
+    match offset {
+        0xa008 | 0xa00c | 0xa188 | 0xa278 | 0xa540..=0xa56c | 0xc4c8 | 0xc4e0 | 0xc600 | 0xc658 => true,
+        _ => EngineId::at_offset(offset)
+            .is_some_and(|engine| matches!(offset - engine.info().mmio_base, 0x30 | 0x510..=0x550)),
+    }
+}
+
+/// Where document and drivers name different domains (V13-134): readable while either is awake.
+pub fn second_domain(offset: u32) -> Option<WakeDomain> {
+    match offset {
+        0x1_4000..=0x1_41ff | 0x1_4400..=0x1_47ff => Some(Vdbox(2)),
+        0x2_0000..=0x2_0fff => Some(Render),
+        _ => None,
+    }
+}
+
+/// The document's table (V13-129) by offset, rows of equal attributes joined, reserved rows left out.
+pub const RANGES: &[Range] = &[
+    range(0x0b00, 0x0bff, AlwaysOn, Sqidi),
+    range(0x0c00, 0x0fff, AlwaysOn, Single),
+    range(0x1000, 0x1fff, AlwaysOn, Sqidi),
+    range(0x2000, 0x26ff, Render, Single),
+    range(0x2700, 0x3fff, Gt, Single),
+    range(0x4000, 0x4aff, Gt, Gam),
+    range(0x5000, 0x51ff, AlwaysOn, Single),
+    range(0x5200, 0x52ff, Render, Gslice),
+    range(0x5300, 0x53ff, Render, Single),
+    range(0x5400, 0x7fff, Render, Gslice),
+    range(0x8000, 0x813f, Gt, Single),
+    range(0x8140, 0x814f, Render, Gslice),
+    range(0x8150, 0x815f, Render, Dss),
+    range(0x8180, 0x81ff, AlwaysOn, Single),
+    range(0x8200, 0x82ff, Gt, Single),
+    range(0x8300, 0x84ff, Render, Single),
+    range(0x8500, 0x86ff, Gt, Single),
+    range(0x8700, 0x87ff, Gt, Sqidi),
+    range(0x8c80, 0x8cff, Gt, L3Bank),
+    range(0x8d00, 0x8dff, Render, Dss),
+    range(0x9000, 0x947f, Gt, Single),
+    range(0x94d0, 0x951f, Render, Gslice),
+    range(0x9520, 0x955f, Render, Dss),
+    range(0x9560, 0x95ff, AlwaysOn, Single),
+    range(0x9680, 0x96ff, Render, Dss),
+    range(0x9800, 0xafff, Gt, Single),
+    range(0xb000, 0xb0ff, Gt, Lncf),
+    range(0xb100, 0xb3ff, Gt, L3Bank),
+    range(0xb400, 0xb4ff, Gt, Single),
+    range(0xc000, 0xc7ff, Gt, Single),
+    range(0xc800, 0xcfff, Gt, Gam),
+    range(0xd000, 0xd7ff, AlwaysOn, Single),
+    range(0xd800, 0xd87f, Render, Gslice),
+    range(0xd880, 0xd8ff, Gt, Lncf),
+    range(0xd900, 0xdbff, Gt, Single),
+    range(0xdc00, 0xdcff, Render, Gslice),
+    range(0xdd00, 0xddff, Gt, Mslice),
+    range(0xde80, 0xdfff, Render, Dss),
+    range(0xe100, 0xe8ff, Render, Dss),
+    range(0xe900, 0xe9ff, Gt, Mslice),
+    range(0xf000, 0xffff, Gt, Gam),
+    range(0x1_2000, 0x1_27ff, AlwaysOn, Single),
+    range(0x1_3000, 0x1_31ff, Vdbox(0), Single),
+    range(0x1_3200, 0x1_33ff, Vdbox(2), Single),
+    range(0x1_4000, 0x1_41ff, Vdbox(0), Single),
+    range(0x1_4200, 0x1_43ff, Vdbox(2), Single),
+    range(0x1_4400, 0x1_45ff, Vdbox(4), Single),
+    range(0x1_4600, 0x1_47ff, Vdbox(6), Single),
+    range(0x1_4800, 0x1_4fff, Render, Single),
+    range(0x1_5000, 0x1_5fff, Gt, Single),
+    range(0x1_6e00, 0x1_6fff, Render, Single),
+    range(0x1_7000, 0x1_7fff, Render, Gslice),
+    range(0x1_8000, 0x1_ffff, Render, Single),
+    range(0x2_0000, 0x2_0fff, Vdbox(0), Single),
+    range(0x2_2000, 0x2_3fff, Gt, Single),
+    range(0x2_4000, 0x2_407f, AlwaysOn, Single),
+    range(0x2_4180, 0x2_41ff, Gt, Single),
+    range(0x2_4a00, 0x2_4a7f, Render, Dss),
+    range(0x2_5200, 0x2_52ff, Gt, Single),
+    range(0x2_6000, 0x2_7fff, Render, Single),
+    range(0x3_0000, 0x3_ffff, Gt, Single),
+    range(0x1c_0000, 0x1c_2bff, Vdbox(0), Single),
+    range(0x1c_2d00, 0x1c_3dff, Vdbox(0), Single),
+    range(0x1c_3f00, 0x1c_3fff, Vdbox(0), Single),
+    range(0x1c_4000, 0x1c_6bff, Vdbox(1), Single),
+    range(0x1c_6d00, 0x1c_6dff, Vdbox(1), Single),
+    range(0x1c_8000, 0x1c_a0ff, Vebox(0), Single),
+    range(0x1c_c000, 0x1c_cfff, Vdbox(0), Single),
+    range(0x1c_d000, 0x1c_dfff, Vdbox(2), Single),
+    range(0x1c_e000, 0x1c_efff, Vdbox(4), Single),
+    range(0x1c_f000, 0x1c_ffff, Vdbox(6), Single),
+    range(0x1d_0000, 0x1d_2bff, Vdbox(2), Single),
+    range(0x1d_2d00, 0x1d_2dff, Vdbox(2), Single),
+    range(0x1d_3f00, 0x1d_3fff, Vdbox(2), Single),
+    range(0x1d_4000, 0x1d_5fff, Vdbox(3), Single),
+    range(0x1d_6800, 0x1d_6bff, Vdbox(3), Single),
+    range(0x1d_6d00, 0x1d_6dff, Vdbox(3), Single),
+    range(0x1d_8000, 0x1d_a0ff, Vebox(1), Single),
+    range(0x1e_0000, 0x1e_1fff, Vdbox(4), Single),
+    range(0x1e_2800, 0x1e_2bff, Vdbox(4), Single),
+    range(0x1e_2d00, 0x1e_2dff, Vdbox(4), Single),
+    range(0x1e_3f00, 0x1e_3fff, Vdbox(4), Single),
+    range(0x1e_4000, 0x1e_5fff, Vdbox(5), Single),
+    range(0x1e_6800, 0x1e_6bff, Vdbox(5), Single),
+    range(0x1e_6d00, 0x1e_6dff, Vdbox(5), Single),
+    range(0x1e_8000, 0x1e_a0ff, Vebox(2), Single),
+    range(0x1f_0000, 0x1f_2bff, Vdbox(6), Single),
+    range(0x1f_2d00, 0x1f_2dff, Vdbox(6), Single),
+    range(0x1f_3f00, 0x1f_3fff, Vdbox(6), Single),
+    range(0x1f_4000, 0x1f_5fff, Vdbox(7), Single),
+    range(0x1f_6800, 0x1f_6bff, Vdbox(7), Single),
+    range(0x1f_6d00, 0x1f_6dff, Vdbox(7), Single),
+    range(0x1f_8000, 0x1f_a0ff, Vebox(3), Single),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// V13-129, V13-133: sorted, without overlap, holes stay holes.
+    #[test]
+    fn the_table_is_sorted() {
+        for pair in RANGES.windows(2) {
+            assert!(pair[0].start <= pair[0].end && pair[0].end < pair[1].start, "{:#x}", pair[1].start);
+        }
+        for (offset, wake) in [
+            (0x0b00, Some(AlwaysOn)),
+            (0x2000, Some(Render)),
+            (0xa188, Some(Gt)),
+            (0xe18c, Some(Render)),
+            (0x1d_2bff, Some(Vdbox(2))),
+            (0x1f_8000, Some(Vebox(3))),
+            (0x0aff, None),
+            (0x2_5b00, None),
+            (0x13_0044, None),
+            (0x1d_6000, None),
+            (0x1f_a100, None),
+        ] {
+            assert_eq!(find(offset).map(|range| range.wake), wake, "{offset:#x}");
+        }
+    }
+
+    /// V13-154..159, V13-161: which instances a half-fused die has.
+    #[test]
+    fn fused_off_instances_are_absent() {
+        let fuses = Fuses { dss: 0xffff_00f0, meml3: 0b1101 };
+        let at = |slice: u32, subslice: u32| 1 << 31 | slice << 27 | subslice << 24;
+        assert!(!Dss.present(at(0, 0), fuses) && Dss.present(at(1, 3), fuses) && !Dss.present(at(1, 4), fuses));
+        assert!(!Gslice.present(at(0, 0), fuses) && Gslice.present(at(7, 0), fuses));
+        assert!(
+            Mslice.present(at(0, 0), fuses) && !Mslice.present(at(1, 0), fuses) && !Mslice.present(at(4, 0), fuses)
+        );
+        assert!(!Lncf.present(at(2, 0), fuses) && !Lncf.present(at(3, 0), fuses) && Lncf.present(at(4, 0), fuses));
+        assert!(!L3Bank.present(at(3, 1), fuses) && L3Bank.present(at(4, 3), fuses));
+        assert!(Sqidi.present(at(0, 7), fuses) && Gam.present(at(1, 0), fuses));
+    }
+}
