@@ -4,15 +4,15 @@ use super::Kind::{self, Live as L, Masked, ReadOnly};
 use super::Live::{ContextTimestamp, ResetControl, RingTimestamp};
 use super::{Register, STORED, array, register};
 
-/// Bits of ring head, tail and start that software sets (V8-065).
-const RING_POINTER: Kind = Kind::Storage(0x001f_fffc);
+/// Head offset in [20:2], wrap count in [31:21] (V8-065).
+const RING_HEAD: Kind = Kind::Storage(0xffff_fffc);
 
 /// The table.
 pub const TABLE: &[Register] = &[
     array(0x010, "RING_FORCE_TO_NONPRIV_12_15", STORED, 0, (4, 4), "V8-186"),
     register(0x028, "EXCC", Masked, 0, "V8-009"),
     register(0x030, "RING_TAIL", Kind::Storage(0x001f_fff8), 0, "xe: regs/xe_engine_regs.h"),
-    register(0x034, "RING_HEAD", RING_POINTER, 0, "xe: regs/xe_engine_regs.h"),
+    register(0x034, "RING_HEAD", RING_HEAD, 0, "xe: regs/xe_engine_regs.h"),
     register(0x038, "RING_START", Kind::Storage(0xffff_f000), 0, "xe: regs/xe_engine_regs.h"),
     register(0x03c, "RING_CTL", STORED, 0, "xe: regs/xe_engine_regs.h"),
     register(0x048, "RING_START_UDW", STORED, 0, "xe: regs/xe_engine_regs.h"),
@@ -30,6 +30,7 @@ pub const TABLE: &[Register] = &[
     register(0x078, "RING_DMA_FADD", ReadOnly, 0, "xe: regs/xe_engine_regs.h"),
     register(0x080, "RING_HWS_PGA", Kind::Storage(0xffff_f000), 0, "xe: regs/xe_engine_regs.h"),
     register(0x084, "CMD_BUF_CCTL", STORED, 0, "V8-009; contract G.5"),
+    register(0x088, "IPEIR", STORED, 0, "i915: intel_engine_regs.h"),
     register(0x08c, "ENGINE_ID", ReadOnly, 0, "V8-005; xe: regs/xe_engine_regs.h"),
     register(0x094, "RING_NOPID", STORED, 0, "xe: regs/xe_engine_regs.h"),
     register(0x098, "RING_HWSTAM", STORED, 0xffff_ffff, "xe: regs/xe_engine_regs.h"),
@@ -41,6 +42,7 @@ pub const TABLE: &[Register] = &[
     register(0x0b0, "RING_EIR", Kind::Write1Clear(!0), 0, "V8-089; contract G.7"),
     register(0x0b4, "RING_EMR", STORED, 0xffff_ffff, "V8-089"),
     register(0x0b8, "RING_ESR", ReadOnly, 0, "V8-089"),
+    register(0x0bc, "GEN12_STATE_ACK_DEBUG", ReadOnly, 0, "i915: intel_engine_regs.h"),
     register(0x0c0, "INSTPM", Masked, 0, "xe: regs/xe_engine_regs.h"),
     register(0x0c4, "RING_CMD_CCTL", Masked, 0, "xe: regs/xe_engine_regs.h"),
     register(0x0c8, "RING_PWR_CLK_STATE", STORED, 0, "contract K.1"),
@@ -84,6 +86,7 @@ pub const TABLE: &[Register] = &[
     register(0x1fc, "PREDICATION_MASK", STORED, 0, "V8-009"),
     register(0x200, "BCS_SWCTRL", Masked, 0, "xe: regs/xe_engine_regs.h"),
     register(0x204, "BLIT_CCTL", STORED, 0, "xe: regs/xe_engine_regs.h"),
+    register(0x20c, "RING_CSCMDOP", ReadOnly, 0, "i915: intel_engine_regs.h"),
     register(0x214, "PREEMPT_DLY", STORED, 0, "V8-009"),
     register(0x218, "CSB_INTERRUPT_MASK", STORED, 0, "V8-009"),
     register(0x21c, "WPARID", STORED, 0, "V8-009"),

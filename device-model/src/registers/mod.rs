@@ -10,7 +10,7 @@ pub mod known;
 mod memory;
 mod observation;
 mod personality;
-pub mod power;
+mod power;
 pub mod ranges;
 mod render;
 mod steering;

@@ -24,6 +24,9 @@ pub const TABLE: &[Register] = &[
     register(0xa278, "FORCEWAKE_RENDER", L(Forcewake { ack: 0xd84 }), 0, "V13-135"),
     array(0xa540, "FORCEWAKE_MEDIA_VDBOX", L(Forcewake { ack: 0xd50 }), 0, (8, 4), "V13-135"),
     array(0xa560, "FORCEWAKE_MEDIA_VEBOX", L(Forcewake { ack: 0xd70 }), 0, (4, 4), "V13-135"),
+    // No forcewake of a command streamer is ever half done.
+    array(0x8000, "MSG_IDLE", ReadOnly, 0, (5, 4), "i915: intel_gt_regs.h; CS, VCS0, VCS1, BCS, VECS0"),
+    array(0x80c0, "MSG_IDLE_MEDIA", ReadOnly, 0, (9, 4), "i915: intel_gt_regs.h; VCS2 .. VCS7, VECS1 .. VECS3"),
     register(0xa274, "FORCEWAKE_GUC_MEDIA", Kind::Masked, 0, "V13-136"),
     register(0xa27c, "FORCEWAKE_GUC_RENDER", Kind::Masked, 0, "V13-136"),
     register(RPNSWREQ, "RPNSWREQ", STORED, 0, "contract B.4; xe: xe_guc_pc.c"),
