@@ -94,7 +94,7 @@ const RC6: u32 = 3;
 const RC0: u32 = 0;
 /// A step of the RC6 residency counter in ns.
 const RC6_UNIT: u64 = 1280;
-/// GT_PERF_STATUS [19:11]: actual frequency.
+/// GT_PERF_STATUS bits 19:11: actual frequency.
 const CAGF_MASK: u32 = 0x000f_f800;
 
 /// The shared parts of the GT.

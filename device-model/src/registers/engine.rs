@@ -4,7 +4,7 @@ use super::Kind::{self, Live as L, Masked, ReadOnly};
 use super::Live::{ContextTimestamp, ResetControl, RingTimestamp};
 use super::{Register, STORED, array, register};
 
-/// Head offset in [20:2], wrap count in [31:21] (V8-065).
+/// Head offset in bits 20:2, wrap count in bits 31:21 (V8-065).
 const RING_HEAD: Kind = Kind::Storage(0xffff_fffc);
 
 /// The table.

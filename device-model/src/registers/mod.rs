@@ -71,7 +71,7 @@ pub enum Live {
     Heci(u8),
     /// Free-running 19.2 MHz counter; ordinal 0 is the low, 1 the high dword.
     Timestamp,
-    /// Idle state of the GT: [2:0] RC state.
+    /// Idle state of the GT: bits 2:0 RC state.
     CoreStatus,
     /// RC6 residency in 1.28 us units.
     Rc6Residency,

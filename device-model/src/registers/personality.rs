@@ -5,7 +5,7 @@ use crate::engine::id::EngineId;
 use crate::memory::layout::MemoryLayout;
 use crate::profile::CardProfile;
 
-/// STOLEN_RESERVED [9:7] = 2: 4 MiB of WOPCM at the end of stolen memory (contract B.2).
+/// STOLEN_RESERVED bits 9:7 = 2: 4 MiB of WOPCM at the end of stolen memory (contract B.2).
 const WOPCM_4M: u32 = 2 << 7;
 
 /// Offsets with the values that this card has there after reset.

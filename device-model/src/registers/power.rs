@@ -5,13 +5,13 @@ use super::Live::{CoreStatus, Forcewake, Pcode, PerfStatus, Rc6Residency, Readin
 use super::{Register, STORED, array, register};
 use crate::pcode::{RAPL_LIMIT, RAPL_LIMIT_MASK, RAPL_LIMIT_RESET};
 
-/// RPNSWREQ: requested frequency in [31:23], 16.67 MHz units.
+/// RPNSWREQ: requested frequency in bits 31:23, 16.67 MHz units.
 pub const RPNSWREQ: u32 = 0xa008;
-/// GT_PERF_STATUS: actual frequency in [19:11], 16.67 MHz units; voltage in [10:0], 2.5 mV units.
+/// GT_PERF_STATUS: actual frequency in bits 19:11, 16.67 MHz units; voltage in bits 10:0, 2.5 mV units.
 pub const GT_PERF_STATUS: u32 = 0x13_81b4;
-/// RP_STATE_CAP: RP0, RP1 and RPn in [7:0], [15:8], [23:16], 50 MHz units.
+/// RP_STATE_CAP: RP0, RP1 and RPn in bits 7:0, bits 15:8, bits 23:16, 50 MHz units.
 pub const RP_STATE_CAP: u32 = 0x14_5998;
-/// FREQ_INFO_REC: RPe in [15:8], RPa in [31:16], 50 MHz units.
+/// FREQ_INFO_REC: RPe in bits 15:8, RPa in bits 31:16, 50 MHz units.
 pub const FREQ_INFO_REC: u32 = 0x14_5ef0;
 
 /// The table.
