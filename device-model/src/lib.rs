@@ -6,6 +6,7 @@
 
 pub mod blitter;
 pub mod card;
+pub mod command;
 pub mod engine;
 pub mod gt;
 pub mod guc;

@@ -1,6 +1,19 @@
 //! The engines: what they are, their logical contexts, and the command streamer that runs them.
 
+mod alu;
+mod atomic;
+mod control;
+mod counters;
+mod fetch;
+mod flush;
 pub mod id;
+pub mod lrc;
+mod stream;
+mod streamer;
+#[cfg(test)]
+mod tests;
+mod transfer;
+mod whitelist;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -8,7 +21,10 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use crate::gt::Gt;
 use crate::memory::{Fault, Tlb};
 use crate::world::Function;
+pub use counters::Counters;
+use fetch::Window;
 use id::EngineId;
+use streamer::{Running, Streamer};
 
 /// What the scheduler hands to an engine: a logical context to restore and run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,13 +72,15 @@ pub enum Halt {
 pub struct Engine {
     id: EngineId,
     tlb: Tlb,
-    loaded: Option<Load>,
+    window: Window,
+    running: Option<Running>,
+    counters: Counters,
 }
 
 impl Engine {
     /// An engine with nothing loaded.
     pub fn new(id: EngineId) -> Self {
-        Engine { id, tlb: Tlb::default(), loaded: None }
+        Engine { id, tlb: Tlb::default(), window: Window::default(), running: None, counters: Counters::default() }
     }
 
     /// Which engine it is.
@@ -72,33 +90,74 @@ impl Engine {
 
     /// What is loaded.
     pub fn loaded(&self) -> Option<Load> {
-        self.loaded
+        self.running.as_ref().map(|running| running.load)
+    }
+
+    /// What was asked of the engine and not done, or done in part, since the card came up.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// Restores a context; the engine must have nothing loaded. It runs in the steps that follow.
     pub fn load(&mut self, gt: &Gt, load: Load) {
-        let _ = gt;
-        self.loaded = Some(load);
+        debug_assert!(self.running.is_none(), "{} is loaded twice", self.id.info().name);
+        // Until the image is read, at the next step, its clock stands.
+        gt.context_clocks[self.id.index()].stop(gt.timestamp());
+        self.running = Some(Running::new(load));
     }
 
     /// The loaded context's RING_TAIL in memory has moved (lite restore): look again.
     pub fn tail_moved(&mut self, gt: &Gt) {
         let _ = gt;
+        if let Some(running) = &mut self.running {
+            running.tail_moved = true;
+        }
     }
 
     /// Asks the loaded context to leave at its next arbitration point.
-    pub fn request_preemption(&mut self) {}
+    pub fn request_preemption(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.preempt = true;
+        }
+    }
 
     /// Resets the engine: whatever is loaded is stopped where it is, its HEAD and CTX_TIMESTAMP saved, and unloaded.
     pub fn reset(&mut self, gt: &Gt) -> Option<Load> {
-        let _ = (gt, &mut self.tlb);
-        self.loaded.take()
+        let running = self.running.take()?;
+        let timestamp = gt.context_clocks[self.id.index()].stop(gt.timestamp());
+        if running.restored() {
+            let view = gt.memory.view(running.load.function);
+            let mut gam = gt.memory.gam(running.load.function, view.as_ref(), &mut self.tlb);
+            // A context whose image is out of reach has nobody to tell.
+            let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
+        }
+        self.tlb.flush();
+        Some(running.load)
     }
 
     /// Runs for at most about `budget` commands or 1 ms of host time, whichever comes first.
     pub fn step(&mut self, gt: &Gt, budget: u32) -> Outcome {
-        let _ = (gt, budget);
-        Outcome::Idle
+        let Some(running) = &mut self.running else { return Outcome::Idle };
+        if let Some(halt) = running.halted {
+            return Outcome::Halted(halt);
+        }
+        self.window.flush();
+        let info = self.id.info();
+        let view = gt.memory.view(running.load.function);
+        let mut streamer = Streamer {
+            gt,
+            gam: gt.memory.gam(running.load.function, view.as_ref(), &mut self.tlb),
+            id: self.id,
+            class: info.class,
+            base: info.mmio_base,
+            running,
+            counters: &mut self.counters,
+        };
+        let outcome = streamer.run(&mut self.window, budget);
+        if matches!(outcome, Outcome::Complete | Outcome::Preempted) {
+            self.running = None;
+        }
+        outcome
     }
 }
 

@@ -1,0 +1,153 @@
+//! MI commands (client 0): what the command streamer of every engine executes by itself (V8-097, V8-098).
+
+use super::{Classes, Length};
+
+/// What an MI command does; the command streamer's handler goes by this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // Each is the command of that name in the table below.
+pub enum Mi {
+    Noop,
+    SetPredicate,
+    UserInterrupt,
+    WaitForEvent,
+    ArbCheck,
+    ReportHead,
+    ArbOnOff,
+    BatchBufferEnd,
+    Predicate,
+    DisplayFlip,
+    Math,
+    SemaphoreSignal,
+    SemaphoreWait,
+    StoreDataImm,
+    StoreDataIndex,
+    LoadRegisterImm,
+    UpdateGtt,
+    StoreRegisterMem,
+    FlushDw,
+    ReportPerfCount,
+    LoadRegisterMem,
+    LoadRegisterReg,
+    CopyMemMem,
+    Atomic,
+    BatchBufferStart,
+    ConditionalBatchBufferEnd,
+    /// Nothing to do in a card whose memory is coherent, whose engines are awake and which has no display.
+    NoEffect,
+    /// State that nothing in the model reads; counted.
+    StateOnly,
+}
+
+/// What a batch without privilege gets of a command (V8-171).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Privilege {
+    /// All of it; the handler drops what a register or a post-sync address forbids.
+    User,
+    /// Nothing if any of these header bits asks for the global space.
+    UserUnless(u32),
+    /// Nothing at all.
+    Kernel,
+}
+
+/// How MI_SET_PREDICATE_RESULT bears on a command (V8-140).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Predication {
+    /// Skipped while bit 0 is set.
+    Global,
+    /// Skipped while bit 0 is set if the command's own bit 15 asks for it.
+    Explicit,
+    /// Always executed.
+    Never,
+}
+
+/// One MI command.
+#[derive(Clone, Copy, Debug)]
+pub struct MiCommand {
+    /// Bits 28:23.
+    pub opcode: u8,
+    /// Name as the PRM writes it.
+    pub name: &'static str,
+    /// Length rule.
+    pub length: Length,
+    /// Fewest dwords that make sense; a shorter one is illegal.
+    pub least: u8,
+    /// Engines that have it.
+    pub classes: Classes,
+    /// What a batch without privilege gets.
+    pub privilege: Privilege,
+    /// How the global predicate bears on it.
+    pub predication: Predication,
+    /// What it does.
+    pub action: Mi,
+}
+
+const GGTT: u32 = 1 << 22;
+
+macro_rules! commands {
+    ($($opcode:literal $name:ident $length:expr, $least:literal, $classes:ident, $privilege:expr, $predication:ident
+        => $action:ident;)*) => {
+        /// All MI commands of DG2.
+        pub static COMMANDS: &[MiCommand] = &[$(MiCommand {
+            opcode: $opcode, name: stringify!($name), length: $length, least: $least, classes: Classes::$classes,
+            privilege: $privilege, predication: Predication::$predication, action: Mi::$action,
+        }),*];
+    };
+}
+
+use Length::{Field, Single};
+use Privilege::{Kernel, User, UserUnless};
+
+commands! {
+    0x00 MI_NOOP Single, 1, ALL, User, Global => Noop;
+    0x01 MI_SET_PREDICATE Single, 1, ALL, User, Never => SetPredicate;
+    0x02 MI_USER_INTERRUPT Single, 1, ALL, User, Global => UserInterrupt;
+    0x03 MI_WAIT_FOR_EVENT Single, 1, RENDER_COPY, User, Global => WaitForEvent;
+    0x04 MI_WAIT_FOR_EVENT_2 Single, 1, RENDER_COPY, User, Global => WaitForEvent;
+    0x05 MI_ARB_CHECK Single, 1, ALL, User, Global => ArbCheck;
+    0x07 MI_REPORT_HEAD Single, 1, ALL, Kernel, Global => ReportHead;
+    0x08 MI_ARB_ON_OFF Single, 1, ALL, Kernel, Global => ArbOnOff;
+    0x0a MI_BATCH_BUFFER_END Single, 1, ALL, User, Explicit => BatchBufferEnd;
+    0x0b MI_SUSPEND_FLUSH Single, 1, ALL, User, Global => NoEffect;
+    0x0c MI_PREDICATE Single, 1, RENDER_COMPUTE, User, Global => Predicate;
+    0x0d MI_TOPOLOGY_FILTER Single, 1, RENDER, User, Global => StateOnly;
+    0x0e MI_SET_APPID Single, 1, ALL, User, Global => StateOnly;
+    0x12 MI_LOAD_SCAN_LINES_INCL Field(0x3f), 2, RENDER_COPY, User, Global => NoEffect;
+    0x13 MI_LOAD_SCAN_LINES_EXCL Field(0x3f), 2, RENDER_COPY, User, Global => NoEffect;
+    0x14 MI_DISPLAY_FLIP Field(0xff), 3, RENDER_COPY, Kernel, Global => DisplayFlip;
+    0x1a MI_MATH Field(0xff), 2, ALL, User, Global => Math;
+    0x1b MI_SEMAPHORE_SIGNAL Field(0xff), 2, ALL, User, Global => SemaphoreSignal;
+    0x1c MI_SEMAPHORE_WAIT Field(0xff), 4, ALL, UserUnless(GGTT), Global => SemaphoreWait;
+    0x1d MI_FORCE_WAKEUP Field(0xff), 2, NOT_RENDER, User, Global => NoEffect;
+    0x20 MI_STORE_DATA_IMM Field(0x3ff), 4, ALL, UserUnless(GGTT), Global => StoreDataImm;
+    0x21 MI_STORE_DATA_INDEX Field(0xff), 3, ALL, Kernel, Global => StoreDataIndex;
+    0x22 MI_LOAD_REGISTER_IMM Field(0xff), 3, ALL, User, Global => LoadRegisterImm;
+    0x23 MI_UPDATE_GTT Field(0x3ff), 4, ALL, Kernel, Global => UpdateGtt;
+    0x24 MI_STORE_REGISTER_MEM Field(0xff), 4, ALL, User, Global => StoreRegisterMem;
+    0x26 MI_FLUSH_DW Field(0x3f), 3, NOT_RENDER, User, Global => FlushDw;
+    0x27 MI_CLFLUSH Field(0x3ff), 3, RENDER, User, Global => NoEffect;
+    0x28 MI_REPORT_PERF_COUNT Field(0x3f), 4, RENDER_COMPUTE, User, Global => ReportPerfCount;
+    0x29 MI_LOAD_REGISTER_MEM Field(0xff), 4, ALL, UserUnless(GGTT), Global => LoadRegisterMem;
+    0x2a MI_LOAD_REGISTER_REG Field(0xff), 3, ALL, User, Global => LoadRegisterReg;
+    0x2e MI_COPY_MEM_MEM Field(0xff), 5, ALL, UserUnless(GGTT | 1 << 21), Global => CopyMemMem;
+    0x2f MI_ATOMIC Field(0xff), 3, ALL, UserUnless(GGTT), Global => Atomic;
+    0x31 MI_BATCH_BUFFER_START Field(0xff), 3, ALL, User, Explicit => BatchBufferStart;
+    0x36 MI_CONDITIONAL_BATCH_BUFFER_END Field(0xff), 4, ALL, UserUnless(GGTT), Explicit => ConditionalBatchBufferEnd;
+}
+
+const fn index() -> [u8; 64] {
+    let mut index = [u8::MAX; 64];
+    let mut n = 0;
+    while n < COMMANDS.len() {
+        index[COMMANDS[n].opcode as usize] = n as u8;
+        n += 1;
+    }
+    index
+}
+
+static INDEX: [u8; 64] = index();
+
+/// The command of an MI header (bits 31:29 are 0).
+#[inline]
+pub fn lookup(header: u32) -> Option<&'static MiCommand> {
+    COMMANDS.get(usize::from(INDEX[(header >> 23 & 0x3f) as usize]))
+}

@@ -1,0 +1,169 @@
+//! The command set of the engines as data: one table a client, from which the command streamer executes and a person
+//! gets a batch disassembled.
+
+pub mod gfx;
+pub mod mi;
+
+use crate::engine::id::EngineClass;
+pub use mi::Mi;
+
+/// Engine classes that have a command, one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classes(u8);
+
+impl Classes {
+    /// Every class.
+    pub const ALL: Classes = Classes(0x3f);
+    /// Render and compute.
+    pub const RENDER_COMPUTE: Classes = Self::of(&[EngineClass::Render, EngineClass::Compute]);
+    /// Render alone.
+    pub const RENDER: Classes = Self::of(&[EngineClass::Render]);
+    /// Render and copy.
+    pub const RENDER_COPY: Classes = Self::of(&[EngineClass::Render, EngineClass::Copy]);
+    /// All but render.
+    pub const NOT_RENDER: Classes = Classes(Self::ALL.0 & !Self::RENDER.0);
+
+    const fn of(classes: &[EngineClass]) -> Classes {
+        let mut bits = 0;
+        let mut n = 0;
+        while n < classes.len() {
+            bits |= 1 << classes[n] as u8;
+            n += 1;
+        }
+        Classes(bits)
+    }
+
+    /// Whether `class` has the command.
+    pub const fn has(self, class: EngineClass) -> bool {
+        self.0 >> class as u8 & 1 != 0
+    }
+}
+
+/// How a command's length in dwords follows from its header (V8-096).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// One dword, implied by the opcode.
+    Single,
+    /// The masked low bits of the header, plus two.
+    Field(u32),
+}
+
+impl Length {
+    /// Dwords of a command with this header.
+    #[inline]
+    pub const fn dwords(self, header: u32) -> u32 {
+        match self {
+            Length::Single => 1,
+            Length::Field(mask) => (header & mask) + 2,
+        }
+    }
+}
+
+/// The client that a header's bits 31:29 name, with what its table has for the opcode.
+#[derive(Clone, Copy, Debug)]
+pub enum Command {
+    /// Memory interface: executed by the command streamer itself.
+    Mi(&'static mi::MiCommand),
+    /// Render, compute and media pipelines.
+    Gfx(gfx::GfxCommand),
+    /// Copy engine.
+    Blit(&'static crate::blitter::BlitCommand),
+}
+
+impl Command {
+    /// The command that `header` starts on an engine of `class`; `None` where it has none (V8-095, V8-099).
+    #[inline]
+    pub fn decode(header: u32, class: EngineClass) -> Option<Command> {
+        match header >> 29 {
+            0 => mi::lookup(header).filter(|command| command.classes.has(class)).map(Command::Mi),
+            2 if class == EngineClass::Copy => crate::blitter::lookup(header).map(Command::Blit),
+            3 => gfx::lookup(header, class).map(Command::Gfx),
+            _ => None,
+        }
+    }
+
+    /// Dwords of the command, its header included.
+    #[inline]
+    pub fn dwords(&self, header: u32) -> u32 {
+        match self {
+            Command::Mi(command) => command.length.dwords(header),
+            Command::Gfx(command) => command.length.dwords(header),
+            Command::Blit(command) => command.dwords(header) as u32,
+        }
+    }
+
+    /// Name as the PRM writes it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::Mi(command) => command.name,
+            Command::Gfx(command) => command.name,
+            Command::Blit(command) => command.name,
+        }
+    }
+}
+
+/// One line of a disassembly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'b> {
+    /// Index of the header in the batch.
+    pub at: usize,
+    /// Name, or `None` where the engine has no such command.
+    pub name: Option<&'static str>,
+    /// The command's dwords, as far as the batch goes.
+    pub dwords: &'b [u32],
+}
+
+/// Splits a batch into commands, as an engine of `class` reads it; an unknown header is a line of one dword.
+pub fn disassemble(batch: &[u32], class: EngineClass) -> impl Iterator<Item = Line<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = batch.get(at..).filter(|rest| !rest.is_empty())?;
+        let command = Command::decode(rest[0], class);
+        let len = command.map_or(1, |command| command.dwords(rest[0]) as usize).clamp(1, rest.len());
+        let line = Line { at, name: command.map(|command| command.name()), dwords: &rest[..len] };
+        at += len;
+        Some(line)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// V8-095, V8-099: clients 1 and 4 to 7 are reserved, and so are opcodes that no table has.
+    #[test]
+    fn reserved_headers_are_no_commands() {
+        for client in [1u32, 4, 5, 6, 7] {
+            assert!(Command::decode(client << 29, EngineClass::Render).is_none());
+        }
+        for opcode in [0x10u32, 0x15, 0x17, 0x1f, 0x30, 0x32, 0x33, 0x37, 0x38, 0x3a, 0x3f] {
+            assert!(Command::decode(opcode << 23, EngineClass::Render).is_none(), "{opcode:#x}");
+        }
+    }
+
+    /// V8-096, V8-140: names and lengths of a batch as xe writes it.
+    #[test]
+    fn a_batch_disassembles() {
+        let batch = [0x1040_0002, 0x1000, 0, 1, 0x7a00_0004, 0, 0, 0, 0, 0, 0x6904_0000, 0x0f80_0000, 0x0500_0000];
+        let lines: Vec<_> = disassemble(&batch, EngineClass::Render).map(|l| (l.at, l.name, l.dwords.len())).collect();
+        assert_eq!(
+            lines,
+            [
+                (0, Some("MI_STORE_DATA_IMM"), 4),
+                (4, Some("PIPE_CONTROL"), 6),
+                (10, Some("PIPELINE_SELECT"), 1),
+                (11, None, 1),
+                (12, Some("MI_BATCH_BUFFER_END"), 1)
+            ]
+        );
+    }
+
+    /// V8-097, V8-098: engine legality.
+    #[test]
+    fn commands_belong_to_engines() {
+        let has = |opcode: u32, class| Command::decode(opcode << 23, class).is_some();
+        assert!(has(0x26, EngineClass::Copy) && !has(0x26, EngineClass::Render));
+        assert!(has(0x0c, EngineClass::Compute) && !has(0x0c, EngineClass::VideoDecode));
+        assert!(has(0x08, EngineClass::Copy), "drivers emit MI_ARB_ON_OFF on the copy engine (trap T7)");
+    }
+}

@@ -1,0 +1,46 @@
+//! What an engine was asked for and did not do, or did only in part: for the report, never silent (rule 10).
+
+use std::collections::BTreeMap;
+
+use crate::blitter::BlitError;
+
+/// Names that a report keeps apart.
+const MOST_NAMES: usize = 256;
+
+/// Counters of one engine since the card came up.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Commands of pipelines that the card does not have, by name: skipped by their length.
+    pub state_only: BTreeMap<&'static str, u64>,
+    /// Copy engine commands that were refused, by name, with the last reason.
+    pub refused_blits: BTreeMap<&'static str, (u64, Option<BlitError>)>,
+    /// Commands that no engine of this class has.
+    pub illegal: u64,
+    /// Commands turned into MI_NOOP because their batch has no privilege (V8-170).
+    pub privilege_violations: u64,
+    /// Register accesses refused to a batch, or outside the register space.
+    pub register_refusals: u64,
+    /// Register writes whose order to another unit (ring the GuC, reset ...) a batch may not give.
+    pub dropped_requests: u64,
+    /// MI_REPORT_PERF_COUNT with a report of which only the header is modelled.
+    pub perf_reports: u64,
+    /// Depth counts asked of PIPE_CONTROL: written as 0.
+    pub depth_counts: u64,
+    /// 16-byte atomics done as two accesses of eight bytes.
+    pub split_atomics: u64,
+}
+
+impl Counters {
+    /// Counts a command that is skipped.
+    pub(super) fn state_only(&mut self, name: &'static str) {
+        if self.state_only.len() < MOST_NAMES || self.state_only.contains_key(name) {
+            *self.state_only.entry(name).or_default() += 1;
+        }
+    }
+
+    /// Counts a command of the copy engine that is refused.
+    pub(super) fn refuse_blit(&mut self, name: &'static str, error: BlitError) {
+        let refused = self.refused_blits.entry(name).or_default();
+        *refused = (refused.0 + 1, Some(error));
+    }
+}

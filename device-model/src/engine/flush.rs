@@ -1,0 +1,140 @@
+//! MI_FLUSH_DW and PIPE_CONTROL: in an in-order model their flushes are done, what is left is the post-sync operation,
+//! the TLB and the notification (V8-127, V8-137).
+
+use super::streamer::{Flow, Streamer, reg};
+use crate::interrupts::FLUSH_COMPLETE;
+use crate::memory::{Fault, Space};
+
+/// Where a post-sync operation writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    /// To a global address.
+    Global(u64),
+    /// To an address of the context's space.
+    Process(u64),
+    /// To the PPHWSP, at an offset.
+    Index(u64),
+}
+
+/// Bits 15:14 of both commands.
+fn post_sync(flags: u32) -> u32 {
+    flags >> 14 & 3
+}
+
+const WRITE_IMMEDIATE: u32 = 1;
+const WRITE_DEPTH_COUNT: u32 = 2;
+const WRITE_TIMESTAMP: u32 = 3;
+/// Bit 18 of both: the engine's translations are forgotten.
+const TLB_INVALIDATE: u32 = 1 << 18;
+/// Bit 21 of both: the address is an offset in the PPHWSP.
+const STORE_INDEX: u32 = 1 << 21;
+/// Bit 8 of both: an interrupt tells the completion.
+const NOTIFY: u32 = 1 << 8;
+/// MI_FLUSH_DW, address bit 2: it is global.
+const FLUSH_GGTT: u32 = 1 << 2;
+/// PIPE_CONTROL, flags bit 24: the address is global.
+const CONTROL_GGTT: u32 = 1 << 24;
+/// PIPE_CONTROL, flags bit 23: the immediate goes to a register.
+const CONTROL_MMIO: u32 = 1 << 23;
+/// PIPE_CONTROL, header bit 8: predicated by MI_PREDICATE_RESULT.
+const CONTROL_PREDICATE: u32 = 1 << 8;
+/// Bits of a timestamp that a post-sync operation writes (contract E.7: 36 bits wide).
+const TIMESTAMP_BITS: u64 = 0xf_ffff_ffff;
+
+impl Streamer<'_> {
+    /// The address of a post-sync write; `None` where a batch without privilege may not have it: the flush itself is
+    /// done all the same (T6).
+    fn target(&mut self, target: Target) -> Option<(Space, u64)> {
+        if !matches!(target, Target::Process(_)) && !self.running.position.privileged() {
+            self.counters.privilege_violations += 1;
+            return None;
+        }
+        Some(match target {
+            Target::Global(address) => (Space::Ggtt, address),
+            Target::Process(address) => (self.space(false), address),
+            Target::Index(offset) => (Space::Ggtt, self.running.lrc.pphwsp + (offset & 0xff8)),
+        })
+    }
+
+    fn invalidate_and_notify(&mut self, flags: u32) {
+        if flags & TLB_INVALIDATE != 0 {
+            self.gam.flush_tlb();
+        }
+        if flags & NOTIFY != 0 {
+            self.gt.interrupts.raise_engine(self.id, FLUSH_COMPLETE);
+        }
+    }
+
+    /// MI_FLUSH_DW: of four dwords it writes a dword, of five a qword.
+    pub(super) fn flush_dw(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        let (header, low) = (words[0], words[1]);
+        let at = (u64::from(words[2]) << 32 | u64::from(low)) & 0xffff_ffff_fff8;
+        let target = if header & STORE_INDEX != 0 {
+            Target::Index(at)
+        } else if low & FLUSH_GGTT != 0 {
+            Target::Global(at)
+        } else {
+            Target::Process(at)
+        };
+        match post_sync(header) {
+            WRITE_IMMEDIATE => {
+                if let Some((space, at)) = self.target(target) {
+                    match words {
+                        [_, _, _] => self.store(space, at, 0)?,
+                        [_, _, _, value] => self.store(space, at, *value)?,
+                        _ => self.store64(space, at, u64::from(words[4]) << 32 | u64::from(words[3]))?,
+                    }
+                }
+            }
+            WRITE_TIMESTAMP => {
+                if let Some((space, at)) = self.target(target) {
+                    self.store_timestamp(space, at)?;
+                }
+            }
+            _ => {}
+        }
+        self.invalidate_and_notify(header);
+        Ok(Flow::Next)
+    }
+
+    fn store_timestamp(&mut self, space: Space, at: u64) -> Result<(), Fault> {
+        self.loops().clock_read();
+        let now = self.gt.timestamp() & TIMESTAMP_BITS;
+        self.store64(space, at, now)
+    }
+
+    /// PIPE_CONTROL: its writes are of eight bytes always.
+    pub(super) fn pipe_control(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        let flags = words[1];
+        if words[0] & CONTROL_PREDICATE != 0 && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
+            return Ok(Flow::Next);
+        }
+        let at = (u64::from(words[3]) << 32 | u64::from(words[2])) & 0xffff_ffff_fff8;
+        let immediate = u64::from(words[5]) << 32 | u64::from(words[4]);
+        let operation = post_sync(flags);
+        if flags & CONTROL_MMIO != 0 {
+            let offset = self.mmio(words[2], false);
+            self.write_register(offset, words[4]);
+        } else if operation != 0 {
+            let target = if flags & STORE_INDEX != 0 {
+                Target::Index(at)
+            } else if flags & CONTROL_GGTT != 0 {
+                Target::Global(at)
+            } else {
+                Target::Process(at)
+            };
+            if let Some((space, at)) = self.target(target) {
+                match operation {
+                    WRITE_IMMEDIATE => self.store64(space, at, immediate)?,
+                    WRITE_DEPTH_COUNT => {
+                        self.counters.depth_counts += 1;
+                        self.store64(space, at, 0)?;
+                    }
+                    _ => self.store_timestamp(space, at)?,
+                }
+            }
+        }
+        self.invalidate_and_notify(flags);
+        Ok(Flow::Next)
+    }
+}

@@ -1,0 +1,302 @@
+//! The logical ring context in memory: PPHWSP, then the register image that an engine restores and saves
+//! (V8-040..051; contract F.3, F.4, K.1). The image is taken as a fixed layout, as both drivers write it.
+
+use super::id::EngineClass;
+use super::stream::{ADDRESS, Batch, LEVELS, Position, Ring};
+use crate::memory::{Fault, Gam, Space};
+use crate::registers::RegisterFile;
+
+/// Dwords of the image that the model reads; what the drivers reserve beyond is left alone.
+pub const IMAGE_DWORDS: usize = 0x100;
+/// Bytes from the PPHWSP to the image.
+const IMAGE: u64 = 0x1000;
+
+/// Dword positions in the image (contract K.1).
+pub mod dword {
+    /// CONTEXT_CONTROL: bit 0 inhibits the restore of the engine context.
+    pub const CONTEXT_CONTROL: usize = 0x03;
+    /// RING_HEAD.
+    pub const RING_HEAD: usize = 0x05;
+    /// RING_TAIL.
+    pub const RING_TAIL: usize = 0x07;
+    /// RING_START.
+    pub const RING_START: usize = 0x09;
+    /// RING_CTL.
+    pub const RING_CTL: usize = 0x0b;
+    /// BBADDR_UDW.
+    pub const BBADDR_UDW: usize = 0x0d;
+    /// BBADDR: bit 0 valid.
+    pub const BBADDR: usize = 0x0f;
+    /// BB_STATE: bit 5 the batch is in the process's space.
+    pub const BB_STATE: usize = 0x11;
+    /// BB_PER_CTX_PTR: bit 0 valid.
+    pub const BB_PER_CTX_PTR: usize = 0x13;
+    /// INDIRECT_CTX: address, and cachelines in bits 5:0.
+    pub const INDIRECT_CTX: usize = 0x15;
+    /// CTX_TIMESTAMP.
+    pub const CTX_TIMESTAMP: usize = 0x23;
+    /// PDP0_UDW and PDP0_LDW.
+    pub const PDP0_UDW: usize = 0x31;
+    /// PDP0_LDW.
+    pub const PDP0_LDW: usize = 0x33;
+    /// Memory-based interrupts: address of the word that RING_IMR is loaded from.
+    pub const MEMIRQ_MASK: usize = 0x52;
+    /// Memory-based interrupts: status page.
+    pub const MEMIRQ_STATUS: usize = 0x57;
+    /// Memory-based interrupts: source page.
+    pub const MEMIRQ_SOURCE: usize = 0x59;
+    /// First dword of the engine context (V8-050).
+    pub const ENGINE_CONTEXT: usize = 0x60;
+    /// First of the six values of BB_STACK_WRITE_PORT.
+    pub const BB_STACK: usize = 0x63;
+    /// BB_ADD_DIFF: holds RING_HEAD at the save, so that a driver that moves HEAD also leaves the saved batch.
+    pub const BB_ADD_DIFF: usize = 0x7f;
+    /// First dword behind the engine context.
+    pub const ENGINE_CONTEXT_END: usize = 0xe2;
+}
+
+/// RING_CONTEXT_CONTROL bit 0 (xe: CTX_CTRL_ENGINE_CTX_RESTORE_INHIBIT).
+const RESTORE_INHIBIT: u32 = 1 << 0;
+/// BB_STATE bit 5: the batch is in the process's space.
+const BB_STATE_PPGTT: u32 = 1 << 5;
+/// BBADDR bit 0, and an entry of the batch stack: there is a batch.
+const BATCH_VALID: u32 = 1 << 0;
+/// Entry of the batch stack, bit 1: the batch is in the process's space.
+const STACK_PPGTT: u32 = 1 << 1;
+/// First dword of an LRI with `n` registers, engine-relative and posted (V8-046).
+const fn lri(n: u32) -> u32 {
+    0x1108_1000 | (2 * n - 1)
+}
+
+/// A register of the engine context: dword of its value in the image, offset from the engine's base, and whether it is
+/// a masked register, which is saved with its mask.
+struct Saved(usize, u32, bool);
+
+/// The engine context that every engine has (V8-050), the GPRs apart.
+const COMMON: &[Saved] = &[
+    Saved(0x6f, 0x028, false),
+    Saved(0x71, 0x09c, true),
+    Saved(0x73, 0x0c0, true),
+    Saved(0x75, 0x178, false),
+    Saved(0x77, 0x17c, false),
+    Saved(0x7b, 0x170, false),
+    Saved(0x7d, 0x150, false),
+    Saved(0x81, 0x158, false),
+    Saved(0x83, 0x41c, false),
+    Saved(0xc5, 0x068, false),
+    Saved(0xc7, 0x084, false),
+    Saved(0xc9, 0x3b4, false),
+    Saved(0xcb, 0x3b8, false),
+    Saved(0xcd, 0x21c, false),
+    Saved(0xcf, 0x1fc, false),
+];
+/// Value of GPR0's low dword; 31 more follow, each behind its offset (i915: lrc_ring_gpr0).
+const GPR: usize = 0x85;
+/// MI_PREDICATE's registers, behind an LRI at 0xd1 (V8-142, V8-144: engine context; the place is the model's own).
+const PREDICATE: &[Saved] = &[
+    Saved(0xd3, 0x418, false),
+    Saved(0xd5, 0x400, false),
+    Saved(0xd7, 0x404, false),
+    Saved(0xd9, 0x408, false),
+    Saved(0xdb, 0x40c, false),
+    Saved(0xdd, 0x410, false),
+    Saved(0xdf, 0x414, false),
+];
+/// BCS_SWCTRL and BLIT_CCTL (V8-048).
+const COPY: &[Saved] = &[Saved(0x43, 0x200, true), Saved(0x45, 0x204, false)];
+
+fn saved(class: EngineClass) -> impl Iterator<Item = &'static Saved> {
+    let own: &[Saved] = match class {
+        EngineClass::Render | EngineClass::Compute => PREDICATE,
+        EngineClass::Copy => COPY,
+        EngineClass::VideoDecode | EngineClass::VideoEnhance => &[],
+    };
+    COMMON.iter().chain(own)
+}
+
+/// A context's place in memory and its address spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lrc {
+    /// Global address of the PPHWSP.
+    pub pphwsp: u64,
+    /// The descriptor's bit 8: the context has a process space; else all its addresses are global.
+    ppgtt: bool,
+    root: u64,
+    inhibited: Option<u32>,
+}
+
+/// The register image as it was read.
+pub struct Image([u32; IMAGE_DWORDS]);
+
+impl Image {
+    /// Dword `index`; 0 beyond what is read.
+    pub fn dword(&self, index: usize) -> u32 {
+        self.0.get(index).copied().unwrap_or(0)
+    }
+}
+
+impl Lrc {
+    /// The context of a descriptor (contract F.1).
+    pub fn new(descriptor: u64) -> Self {
+        Lrc { pphwsp: descriptor & 0xffff_f000, ppgtt: descriptor & 1 << 8 != 0, root: 0, inhibited: None }
+    }
+
+    /// The space of addresses that a command does not ask to be global.
+    #[inline]
+    pub fn space(&self) -> Space {
+        if self.ppgtt { Space::Ppgtt(self.root) } else { Space::Ggtt }
+    }
+
+    fn address(&self, index: usize) -> u64 {
+        self.pphwsp + IMAGE + index as u64 * 4
+    }
+
+    /// Reads the image and takes the page directory from it.
+    pub fn read(&mut self, gam: &mut Gam<'_>) -> Result<Image, Fault> {
+        let mut bytes = [0; IMAGE_DWORDS * 4];
+        gam.read(Space::Ggtt, self.pphwsp + IMAGE, &mut bytes)?;
+        let mut image = Image([0; IMAGE_DWORDS]);
+        for (word, raw) in image.0.iter_mut().zip(bytes.chunks_exact(4)) {
+            *word = u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]);
+        }
+        self.root = u64::from(image.dword(dword::PDP0_UDW)) << 32 | u64::from(image.dword(dword::PDP0_LDW));
+        let control = image.dword(dword::CONTEXT_CONTROL);
+        self.inhibited = (control & RESTORE_INHIBIT != 0).then_some(control);
+        Ok(image)
+    }
+
+    /// Reads RING_TAIL alone, for a lite restore (V8-079).
+    pub fn tail(&self, gam: &mut Gam<'_>) -> Result<u32, Fault> {
+        gam.read_u32(Space::Ggtt, self.address(dword::RING_TAIL))
+    }
+
+    /// Where the image says that the context goes on: in its ring, or in the batch that it was preempted in (V8-163).
+    pub fn position(&self, image: &Image) -> Position {
+        let head = image.dword(dword::RING_HEAD);
+        let ring = Ring::new(
+            image.dword(dword::RING_START),
+            image.dword(dword::RING_CTL),
+            head,
+            image.dword(dword::RING_TAIL),
+        );
+        let mut position = Position::in_ring(ring);
+        let address = image.dword(dword::BBADDR);
+        if self.inhibited.is_some() || address & BATCH_VALID == 0 || image.dword(dword::BB_ADD_DIFF) != head {
+            return position;
+        }
+        // The ring must be left by a privileged step, so the outer batches go first, whatever their space.
+        for entry in 0..LEVELS - 1 {
+            let low = image.dword(dword::BB_STACK + 4 * entry);
+            let high = image.dword(dword::BB_STACK + 4 * entry + 2);
+            if low & BATCH_VALID != 0 {
+                position.enter(u64::from(high) << 32 | u64::from(low), low & STACK_PPGTT != 0, true);
+            }
+        }
+        let address = u64::from(image.dword(dword::BBADDR_UDW)) << 32 | u64::from(address);
+        position.enter(address, image.dword(dword::BB_STATE) & BB_STATE_PPGTT != 0, true);
+        position
+    }
+
+    /// Gives the engine's registers what the image has of the engine context; what an inhibited restore leaves out gets
+    /// its reset value, so that no context sees another's (V8-043, V8-044).
+    pub fn restore_registers(&self, image: &Image, registers: &RegisterFile, class: EngineClass, base: u32) {
+        let inhibited = self.inhibited.is_some();
+        let reset = |offset| registers.decode(base + offset).map_or(0, |decoded| decoded.register.reset);
+        for Saved(at, offset, masked) in saved(class) {
+            let value = image.dword(*at);
+            let value = match (inhibited, masked) {
+                (true, _) => reset(*offset),
+                (false, true) => value & value >> 16,
+                (false, false) => value,
+            };
+            registers.set(base + offset, value);
+        }
+        for n in 0..32 {
+            let value = if inhibited { 0 } else { image.dword(GPR + 2 * n) };
+            registers.set(base + 0x600 + 4 * n as u32, value);
+        }
+    }
+
+    /// Writes the context back as it stands (V8-045). RING_TAIL is the driver's: it may have moved on by now.
+    pub fn save(
+        &mut self,
+        gam: &mut Gam<'_>,
+        position: &Position,
+        timestamp: u32,
+        (registers, class, base): (&RegisterFile, EngineClass, u32),
+    ) -> Result<(), Fault> {
+        let mut image = [0u32; dword::ENGINE_CONTEXT_END];
+        let mut place = |at: usize, offset: u32, value: u32| {
+            image[at - 1] = base + offset;
+            image[at] = value;
+        };
+        for Saved(at, offset, masked) in saved(class) {
+            let value = registers.value(base + offset);
+            place(*at, *offset, if *masked { value | 0xffff_0000 } else { value });
+        }
+        for n in 0..32 {
+            place(GPR + 2 * n, 0x600 + 4 * n as u32, registers.value(base + 0x600 + 4 * n as u32));
+        }
+        place(0x79, 0x358, 0);
+        place(dword::BB_ADD_DIFF, 0x154, position.ring.head);
+        let (present, outer) = match position.batches() {
+            [] => (None, &[][..]),
+            [outer @ .., present] => (Some(present), outer),
+        };
+        for entry in 0..LEVELS {
+            let (low, high) = outer.get(entry).map_or((0, 0), |batch| {
+                let flags = BATCH_VALID | if batch.ppgtt { STACK_PPGTT } else { 0 };
+                (batch.address as u32 | flags, (batch.address >> 32) as u32)
+            });
+            place(dword::BB_STACK + 4 * entry, 0x588, low);
+            place(dword::BB_STACK + 4 * entry + 2, 0x588, high);
+        }
+        image[0x61] = lri(55);
+        if matches!(class, EngineClass::Render | EngineClass::Compute) {
+            image[0xd1] = lri(7);
+        }
+        // MI_BATCH_BUFFER_END with bit 0: the end of the image.
+        image[0xe0] = 0x0500_0001;
+        self.write_dwords(gam, dword::ENGINE_CONTEXT, &image[dword::ENGINE_CONTEXT..])?;
+        if class == EngineClass::Copy {
+            image[0x41] = lri(2);
+            self.write_dwords(gam, 0x40, &image[0x40..0x46])?;
+        }
+        if let Some(control) = self.inhibited.take() {
+            gam.write_u32(Space::Ggtt, self.address(dword::CONTEXT_CONTROL), control & !RESTORE_INHIBIT)?;
+        }
+        self.save_ring(gam, position, present.copied(), timestamp)
+    }
+
+    /// Writes back only what tells where the context stopped: an engine reset leaves the rest as it was saved last.
+    pub fn save_stopped(&self, gam: &mut Gam<'_>, position: &Position, timestamp: u32) -> Result<(), Fault> {
+        self.save_ring(gam, position, None, timestamp)
+    }
+
+    fn save_ring(
+        &self,
+        gam: &mut Gam<'_>,
+        position: &Position,
+        batch: Option<Batch>,
+        timestamp: u32,
+    ) -> Result<(), Fault> {
+        let mut put = |at, value| gam.write_u32(Space::Ggtt, self.address(at), value);
+        let address = batch.map_or(0, |batch| batch.address & ADDRESS | u64::from(BATCH_VALID));
+        put(dword::BBADDR_UDW, (address >> 32) as u32)?;
+        put(dword::BBADDR, address as u32)?;
+        put(dword::BB_STATE, if batch.is_some_and(|batch| batch.ppgtt) { BB_STATE_PPGTT } else { 0 })?;
+        put(dword::RING_HEAD, position.ring.head)?;
+        put(dword::CTX_TIMESTAMP, timestamp)?;
+        Ok(())
+    }
+
+    fn write_dwords(&self, gam: &mut Gam<'_>, at: usize, dwords: &[u32]) -> Result<(), Fault> {
+        let mut bytes = [0; dword::ENGINE_CONTEXT_END * 4];
+        let mut len = 0;
+        for (raw, word) in bytes.chunks_exact_mut(4).zip(dwords) {
+            raw.copy_from_slice(&word.to_le_bytes());
+            len += 4;
+        }
+        gam.write(Space::Ggtt, self.address(at), &bytes[..len])
+    }
+}

@@ -1,0 +1,277 @@
+//! Where the parser stands: ring, nested batches, workaround batches, and whether a loop gets anywhere.
+
+use crate::memory::Space;
+
+/// Batch levels that one ring command can nest: the stack that the context image holds has three entries (V8-163).
+pub const LEVELS: usize = 3;
+/// Bits of a graphics address that the hardware looks at.
+pub const ADDRESS: u64 = 0xffff_ffff_fffc;
+
+/// The ring of a context, in the global space (V8-065, V8-066).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ring {
+    /// First byte.
+    pub start: u32,
+    /// Bytes; 0 where RING_CTL does not enable it.
+    pub size: u32,
+    /// Offset of the next command.
+    pub head: u32,
+    /// Offset of the first dword that is not valid.
+    pub tail: u32,
+}
+
+impl Ring {
+    /// The ring that RING_START, RING_CTL, RING_HEAD and RING_TAIL describe.
+    pub fn new(start: u32, ctl: u32, head: u32, tail: u32) -> Self {
+        let size = if ctl & 1 != 0 { (ctl & 0x1f_f000) + 0x1000 } else { 0 };
+        let mut ring = Ring { start: start & !0xfff, size, head: 0, tail: 0 };
+        ring.head = ring.offset(head & 0x1f_fffc);
+        ring.set_tail(tail);
+        ring
+    }
+
+    /// Takes a new RING_TAIL.
+    pub fn set_tail(&mut self, tail: u32) {
+        self.tail = self.offset(tail & 0x1f_fff8);
+    }
+
+    fn offset(&self, offset: u32) -> u32 {
+        if self.size == 0 { 0 } else { offset % self.size }
+    }
+
+    /// Dwords from head to tail.
+    pub fn dwords(&self) -> u32 {
+        if self.tail >= self.head { (self.tail - self.head) / 4 } else { (self.size - self.head + self.tail) / 4 }
+    }
+
+    fn advance(&mut self, dwords: u32) {
+        self.head = self.offset(self.head.wrapping_add(dwords.min(self.size / 4) * 4));
+    }
+
+    fn rewind(&mut self, dwords: u32) {
+        self.head = self.offset((self.head + self.size).wrapping_sub(dwords.min(self.size / 4) * 4));
+    }
+}
+
+/// A batch that is being executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Started in the process's space, and so without privilege (V8-159).
+    pub ppgtt: bool,
+    /// Address of the next command.
+    pub address: u64,
+}
+
+/// A batch that runs while the context is restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workaround {
+    /// INDIRECT_CTX: so many dwords, without an end command (V8-161).
+    Indirect {
+        /// Dwords left.
+        left: u32,
+    },
+    /// BB_PER_CTX_PTR: up to MI_BATCH_BUFFER_END (V8-162).
+    PerContext,
+}
+
+/// Where commands come from next.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// Address space.
+    pub space: Space,
+    /// Address of the next dword.
+    address: u64,
+    /// Dwords there; the ring and the indirect batch have an end.
+    pub dwords: usize,
+    /// Where a ring wraps: first byte and dwords up to its end.
+    wrap: Option<(u64, usize)>,
+}
+
+impl Source {
+    /// Address of the dword `index` ahead.
+    pub fn address_of(&self, index: usize) -> u64 {
+        match self.wrap {
+            Some((start, before)) if index >= before => start + (index - before) as u64 * 4,
+            _ => self.address.wrapping_add(index as u64 * 4) & ADDRESS,
+        }
+    }
+
+    /// Dwords from `index` ahead on that lie in one piece.
+    pub fn run(&self, index: usize) -> usize {
+        match self.wrap {
+            Some((_, before)) if index < before => before - index,
+            _ => usize::MAX / 8,
+        }
+    }
+}
+
+/// Ring, batches and workaround of a loaded context.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Position {
+    /// The ring.
+    pub ring: Ring,
+    /// The batches started from it, outermost first.
+    batches: [Batch; LEVELS],
+    depth: usize,
+    /// The workaround batch that runs before all of these.
+    pub workaround: Option<(Workaround, Batch)>,
+}
+
+impl Position {
+    /// A position in the ring.
+    pub fn in_ring(ring: Ring) -> Self {
+        Position { ring, ..Position::default() }
+    }
+
+    /// Batches entered from the ring, outermost first.
+    pub fn batches(&self) -> &[Batch] {
+        self.batches.get(..self.depth).unwrap_or_default()
+    }
+
+    /// The batch whose commands are executed, a workaround batch included.
+    #[inline]
+    pub fn batch(&self) -> Option<&Batch> {
+        match &self.workaround {
+            Some((_, batch)) => Some(batch),
+            None => self.batches().last(),
+        }
+    }
+
+    #[inline]
+    fn batch_mut(&mut self) -> Option<&mut Batch> {
+        match &mut self.workaround {
+            Some((_, batch)) => Some(batch),
+            None => self.batches.get_mut(self.depth.checked_sub(1)?),
+        }
+    }
+
+    /// Whether commands here may do what a user's may not.
+    #[inline]
+    pub fn privileged(&self) -> bool {
+        self.batch().is_none_or(|batch| !batch.ppgtt)
+    }
+
+    /// Where commands come from; `process` is the context's own space.
+    pub fn source(&self, process: Space) -> Source {
+        let ring = &self.ring;
+        match self.batch() {
+            Some(batch) => Source {
+                space: if batch.ppgtt { process } else { Space::Ggtt },
+                address: batch.address,
+                dwords: match self.workaround {
+                    Some((Workaround::Indirect { left }, _)) => left as usize,
+                    _ => usize::MAX / 8,
+                },
+                wrap: None,
+            },
+            None => Source {
+                space: Space::Ggtt,
+                address: u64::from(ring.start) + u64::from(ring.head),
+                dwords: ring.dwords() as usize,
+                wrap: Some((u64::from(ring.start), ((ring.size - ring.head) / 4) as usize)),
+            },
+        }
+    }
+
+    /// Address of the next command, for ACTHD and reports.
+    pub fn address(&self) -> u64 {
+        self.batch().map_or(u64::from(self.ring.start) + u64::from(self.ring.head), |batch| batch.address)
+    }
+
+    /// Goes on by a command of `dwords`.
+    #[inline]
+    pub fn advance(&mut self, dwords: u32) {
+        if let Some((Workaround::Indirect { left }, _)) = &mut self.workaround {
+            *left = left.saturating_sub(dwords);
+        }
+        match self.batch_mut() {
+            Some(batch) => batch.address = batch.address.wrapping_add(u64::from(dwords) * 4) & ADDRESS,
+            None => self.ring.advance(dwords),
+        }
+    }
+
+    /// Goes on by `bytes` of a batch.
+    pub fn skip(&mut self, bytes: u64) {
+        if let Some(batch) = self.batch_mut() {
+            batch.address = batch.address.wrapping_add(bytes) & ADDRESS;
+        }
+    }
+
+    /// Takes [`Position::advance`] back: the command is not done yet.
+    pub fn rewind(&mut self, dwords: u32) {
+        if let Some((Workaround::Indirect { left }, _)) = &mut self.workaround {
+            *left = left.saturating_add(dwords);
+        }
+        match self.batch_mut() {
+            Some(batch) => batch.address = batch.address.wrapping_sub(u64::from(dwords) * 4) & ADDRESS,
+            None => self.ring.rewind(dwords),
+        }
+    }
+
+    /// Enters a batch: one level deeper from the ring or if `nested`, else in place of the present one (V8-134).
+    /// A batch without privilege starts only batches without privilege, in its own space (trap T5).
+    pub fn enter(&mut self, address: u64, ppgtt: bool, nested: bool) {
+        let ppgtt = ppgtt || !self.privileged();
+        let batch = Batch { ppgtt, address: address & ADDRESS };
+        if let Some((_, present)) = &mut self.workaround {
+            *present = batch;
+            return;
+        }
+        if (nested || self.depth == 0) && self.depth < LEVELS {
+            self.depth += 1;
+        }
+        if let Some(present) = self.batch_mut() {
+            *present = batch;
+        }
+    }
+
+    /// Leaves the present batch, or all of them; the ring has nothing to leave.
+    pub fn leave(&mut self, all: bool) {
+        if self.workaround.take().is_none() {
+            self.depth = if all { 0 } else { self.depth.saturating_sub(1) };
+        }
+    }
+}
+
+/// Loops that the parser runs through, to tell which get nowhere: nothing but the world outside can end them, so that
+/// looking again later is as good as going round.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Loops {
+    seen: [(u64, u64); 8],
+    next: usize,
+    effects: u64,
+    clock_read: bool,
+}
+
+impl Loops {
+    /// Something was written that the loop itself or others can see.
+    #[inline]
+    pub fn effect(&mut self) {
+        self.effects = self.effects.wrapping_add(1);
+    }
+
+    /// A clock was read: the loop may wait for time to pass.
+    pub fn clock_read(&mut self) {
+        self.clock_read = true;
+    }
+
+    /// The ring goes on: whatever was seen belongs to an older batch.
+    pub fn forget(&mut self) {
+        *self = Loops { effects: self.effects, ..Loops::default() };
+    }
+
+    /// Notes a jump from one batch to `target`; true if it has been there before with nothing done since, or only time
+    /// read.
+    pub fn jump(&mut self, target: u64) -> bool {
+        let stamp = self.effects.wrapping_add(1);
+        let clock_read = std::mem::take(&mut self.clock_read);
+        if let Some(seen) = self.seen.iter_mut().find(|(to, at)| *to == target && *at != 0) {
+            let idle = seen.1 == stamp || clock_read;
+            seen.1 = stamp;
+            return idle;
+        }
+        self.seen[self.next] = (target, stamp);
+        self.next = (self.next + 1) % self.seen.len();
+        false
+    }
+}

@@ -1,0 +1,456 @@
+//! Each MI command, from rings and from users' batches.
+
+use super::*;
+
+/// Low dwords of GPRs loaded by LRI.
+fn gpr(n: u32, value: u64) -> [u32; 5] {
+    [0x1108_0003, 0x600 + 8 * n, value as u32, 0x604 + 8 * n, (value >> 32) as u32]
+}
+
+fn gpr_of(bench: &Bench, n: u32) -> u64 {
+    u64::from(bench.own(0x604 + 8 * n)) << 32 | u64::from(bench.own(0x600 + 8 * n))
+}
+
+/// V8-122: a dword, a qword, and a run of them across a page.
+#[test]
+fn store_data_imm() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let at = (VA + DATA) as u32;
+    let mut batch = vec![0x1020_0003, at, 0, 0x11, 0x22, 0x1000_0002, at + 8, 0, 0x33];
+    batch.extend([0x1020_0000 | (3 + 64 - 2), at + 0xf80, 0]);
+    batch.extend(100..164u32);
+    batch.extend(store(VA + DATA + 16, 0x44));
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    assert_eq!([0, 4, 8, 16].map(|n| bench.get(DATA + n)), [0x11, 0x22, 0x33, 0x44]);
+    assert!((0..64).all(|n| bench.get(DATA + 0xf80 + 4 * n) == 100 + n as u32));
+}
+
+/// V8-105: NOPID. V8-124: several registers, kept bytes, engine-relative offsets.
+#[test]
+fn register_immediates() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let base = bench.base();
+    let batch = [0x0040_1234, 0x1100_0003, base + 0x600, 0xaabb_ccdd, base + 0x604, 1, 0x1108_0501, 0x600, 0x1122_3344];
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    assert_eq!(bench.own(0x94), 0x1234);
+    assert_eq!((bench.own(0x600), bench.own(0x604)), (0x11bb_33dd, 1));
+}
+
+/// V8-126, V8-130, V8-131, V8-132: registers and memory.
+#[test]
+fn registers_and_memory() {
+    let mut bench = Bench::new(EngineClass::VideoEnhance);
+    let at = (VA + DATA) as u32;
+    bench.put(DATA, 0x5555);
+    let batch = [
+        0x1488_0002,
+        0x600,
+        at,
+        0, // MI_LOAD_REGISTER_MEM
+        0x150c_0001,
+        0x600,
+        0x608, // MI_LOAD_REGISTER_REG
+        0x1208_0002,
+        0x608,
+        at + 4,
+        0, // MI_STORE_REGISTER_MEM
+        0x1700_0003,
+        at + 8,
+        0,
+        at + 4,
+        0, // MI_COPY_MEM_MEM
+    ];
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    assert_eq!([4, 8].map(|n| bench.get(DATA + n)), [0x5555, 0x5555]);
+}
+
+/// V8-202: what the engine has just stored it reads back, without a flush.
+#[test]
+fn loads_see_stores() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let mut batch = store(VA + DATA, 9).to_vec();
+    batch.extend([0x1488_0002, 0x600, (VA + DATA) as u32, 0]);
+    batch.extend(wait(4, VA + DATA, 9));
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    assert_eq!(bench.own(0x600), 9);
+}
+
+/// V8-145..155: the ALU's instructions through MI_MATH.
+#[test]
+fn math() {
+    let mut bench = Bench::new(EngineClass::Compute);
+    let (load, add, store) =
+        (|s: u32, r: u32| 0x080 << 20 | s << 10 | r, 0x100 << 20, |r: u32, v: u32| 0x180 << 20 | r << 10 | v);
+    let mut batch = gpr(0, u64::MAX).to_vec();
+    batch.extend(gpr(1, 2));
+    batch.extend(gpr(5, VA + DATA + 3));
+    bench.put64(DATA, 0x1122_3344_5566_7788);
+    let program = [
+        load(0x20, 0),
+        load(0x21, 1),
+        add,
+        store(2, 0x31),
+        store(3, 0x33),
+        store(4, 0x32),
+        // LOAD1 is all ones, LOAD0 zeros (trap T9).
+        0x481 << 20 | 0x20 << 10,
+        0x081 << 20 | 0x21 << 10,
+        add,
+        0x580 << 20 | 6 << 10 | 0x31,
+        // LOADIND and STOREIND drop the low three bits of the address (V8-154).
+        load(0x20, 5),
+        0x081 << 20 | 0x21 << 10,
+        add,
+        0x082 << 20 | 7 << 10 | 0x31,
+        0x002 << 20,
+        0x480 << 20 | 0x20 << 10 | 1,
+        add,
+        store(8, 0x31),
+    ];
+    batch.push(0x0d00_0000 | (program.len() as u32 - 1));
+    batch.extend(program);
+    batch.extend(gpr(9, VA + DATA + 8));
+    batch.extend([0x0d00_0003, load(0x20, 9), 0x081 << 20 | 0x21 << 10, add, 0x181 << 20 | 0x31 << 10 | 7]);
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    assert_eq!(gpr_of(&bench, 2), 1);
+    assert_eq!((gpr_of(&bench, 3), gpr_of(&bench, 4)), (u64::MAX, 0), "carry, not zero");
+    assert_eq!(gpr_of(&bench, 6), 0);
+    assert_eq!(gpr_of(&bench, 7), 0x1122_3344_5566_7788);
+    assert_eq!(gpr_of(&bench, 8), !2);
+    assert_eq!(bench.get64(DATA + 8), 0x1122_3344_5566_7788);
+}
+
+/// V8-133: operations of 4, 8 and 16 bytes, with inline operands and the old value returned.
+#[test]
+fn atomics() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let at = (VA + DATA) as u32;
+    let inline = |op: u32, at: u32, first: u64, second: u64| {
+        let (a, b) = (first as u32, second as u32);
+        [0x1785_0009 | op << 8, at, 0, a, b, (first >> 32) as u32, (second >> 32) as u32, 0, 0, 0, 0]
+    };
+    bench.put(DATA, u32::MAX);
+    assert_eq!(bench.batch(&[0x1780_0501, at, 0]), Outcome::Complete, "IGT's MI_ATOMIC_INC");
+    assert_eq!(bench.get(DATA), 0);
+    assert_eq!(bench.batch(&[0x1780_0601, at, 0]), Outcome::Complete, "IGT's MI_ATOMIC_DEC");
+    assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (u32::MAX, 0));
+    let vectors = [
+        (0x01, 0xf0, 0x3c, 0, 0x30),
+        (0x02, 0xf0, 0x0f, 0, 0xff),
+        (0x03, 0xff, 0x0f, 0, 0xf0),
+        (0x04, 1, 2, 0, 2),
+        (0x07, 5, 6, 0, 11),
+        (0x08, 5, 6, 0, 0xffff_ffff),
+        (0x09, 5, 6, 0, 1),
+        (0x0a, 0xffff_ffff, 3, 0, 3),
+        (0x0b, 0xffff_ffff, 3, 0, 0xffff_ffff),
+        (0x0c, 0xffff_ffff, 3, 0, 0xffff_ffff),
+        (0x0d, 0xffff_ffff, 3, 0, 3),
+        (0x0e, 7, 7, 9, 9),
+        (0x0e, 7, 8, 9, 7),
+        (0x27, 1 << 40, 1 << 41, 0, 3 << 40),
+        (0x2e, 1 << 40, 1 << 40, 2, 2),
+    ];
+    for (op, old, first, second, new) in vectors {
+        bench.put64(DATA, old);
+        assert_eq!(bench.batch(&inline(op, at, first, second)), Outcome::Complete);
+        assert_eq!(bench.get64(DATA), new, "{op:#x}");
+        assert_eq!(gpr_of(&bench, 0), old, "{op:#x} returns the old value");
+    }
+    bench.put64(DATA, 1);
+    bench.put64(DATA + 8, 2);
+    let compare = [0x1784_4e09, at, 0, 1, 3, 0, 0, 2, 4, 0, 0];
+    assert_eq!(bench.batch(&compare), Outcome::Complete);
+    assert_eq!((bench.get64(DATA), bench.get64(DATA + 8)), (3, 4));
+    assert!(matches!(bench.batch(&inline(0x10, at, 0, 0)), Outcome::Halted(Halt::IllegalCommand { .. })));
+}
+
+/// V8-120: the six comparisons, from memory and from a register.
+#[test]
+fn semaphores_compare() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let holds = [[false, true, false, true, true, false], [true, true, false, false, false, true]];
+    for (value, holds) in [(5, holds[0]), (6, holds[1])] {
+        bench.put(DATA, value);
+        for (compare, holds) in holds.into_iter().enumerate() {
+            let expected = if holds { Outcome::Complete } else { Outcome::Waiting };
+            assert_eq!(bench.batch(&wait(compare as u32, VA + DATA, 5)), expected, "{value} op {compare}");
+            bench.engine.reset(&bench.gt);
+        }
+    }
+    let register = bench.base() + 0x600;
+    let mut batch = gpr(0, 5).to_vec();
+    batch.extend([0x0e01_c002, 5, register, 0]);
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+}
+
+/// V8-127: post-sync writes of MI_FLUSH_DW: dword, qword, timestamp, into the PPHWSP.
+#[test]
+fn flush_dw() {
+    let mut bench = Bench::new(EngineClass::VideoDecode);
+    let at = DATA as u32;
+    bench.clock.advance(625_000);
+    bench.put(DATA + 12, 0xffff_ffff);
+    bench.put(DATA + 4, 0xffff_ffff);
+    let ring = [
+        0x1300_4002,
+        at | 4,
+        0,
+        0x11,
+        0x1304_4003,
+        at + 8 | 4,
+        0,
+        0x22,
+        0x33,
+        0x1300_c002,
+        at + 16 | 4,
+        0,
+        0,
+        0x1320_4002,
+        0xd0,
+        0,
+        0x44,
+        0x1300_4002,
+        (VA + DATA) as u32 + 24,
+        0,
+        0x55,
+    ];
+    assert_eq!(bench.ring(&ring), Outcome::Complete);
+    assert_eq!([0, 4, 8, 12, 24].map(|n| bench.get(DATA + n)), [0x11, 0xffff_ffff, 0x22, 0x33, 0x55]);
+    assert_eq!(bench.get64(DATA + 16), 12_000);
+    assert_eq!(bench.get(bench.context(0).pphwsp() + 0xd0), 0x44);
+}
+
+/// V8-137: post-sync operations of PIPE_CONTROL are of eight bytes.
+#[test]
+fn pipe_control() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let at = DATA as u32;
+    bench.clock.advance(625_000);
+    bench.put64(DATA, u64::MAX);
+    bench.put64(DATA + 16, u64::MAX);
+    let ring = [
+        0x7a00_0004,
+        0x0110_4080,
+        at,
+        0,
+        0x11,
+        0, // QW write, global
+        0x7a00_0004,
+        0x0100_c000,
+        at + 8,
+        0,
+        0,
+        0, // timestamp
+        0x7a00_0004,
+        0x0100_8000,
+        at + 16,
+        0,
+        0,
+        0, // depth count
+        0x7a00_0004,
+        0x0020_4000,
+        0xd0,
+        0,
+        0x44,
+        0x55, // PPHWSP
+        0x7a00_0004,
+        0x0080_4000,
+        0x2600,
+        0,
+        0x66,
+        0, // register
+        0x7a00_0004,
+        0x0000_0001,
+        0xd0,
+        0,
+        0,
+        0, // no post-sync operation
+    ];
+    assert_eq!(bench.ring(&ring), Outcome::Complete);
+    assert_eq!([0, 8, 16].map(|n| bench.get64(DATA + n)), [0x11, 12_000, 0]);
+    assert_eq!(bench.get64(bench.context(0).pphwsp() + 0xd0), 0x55_0000_0044);
+    assert_eq!(bench.own(0x600), 0x66);
+    assert_eq!(bench.engine.counters().depth_counts, 1);
+}
+
+/// V8-110, V8-123, V8-125: status page and global table, from the ring.
+#[test]
+fn privileged_commands_work_in_the_ring() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let pphwsp = bench.context(0).pphwsp();
+    let page = 0x1000u32;
+    let ring = [
+        0x1080_0001,
+        0x100,
+        0x77,
+        0x0380_0000,
+        0x1180_0002,
+        page << 12,
+        DATA as u32 | 3,
+        0,
+        0x1040_0002,
+        page << 12,
+        0,
+        8,
+        0,
+    ];
+    assert_eq!(bench.ring(&ring), Outcome::Complete);
+    assert_eq!(bench.get(pphwsp + 0x100), 0x77);
+    assert_eq!(bench.get(pphwsp + 16), 16, "the head behind MI_REPORT_HEAD");
+    assert_eq!(bench.get(DATA), 8, "the store goes through the new entry");
+}
+
+/// V8-159, V8-170, V8-171: what a user's batch does not get, and what of it is left.
+#[test]
+fn a_users_batch_has_no_privilege() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let (global, process, base) = (DATA as u32, (VA + DATA) as u32, bench.base());
+    let dropped: &[&[u32]] = &[
+        &[0x1040_0002, global, 0, 1],
+        &[0x1080_0001, 0x100, 1],
+        &[0x1180_0002, 0x30_0000, 3, 0],
+        &[0x1248_0002, 0x600, global, 0],
+        &[0x14c8_0002, 0x610, global, 0],
+        &[0x1720_0003, global, 0, process, 0],
+        &[0x17c0_0501, global, 0],
+        &[0x1300_4002, global | 4, 0, 1],
+        &[0x1320_4002, 0xd0, 0, 1],
+        &[0x0e40_c002, 1, global, 0],
+        &[0x1b60_0002, 0, global, 0],
+        &[0x0400_0000],
+        &[0x0380_0000],
+        // The whole command is dropped for one register that is the kernel's (trap T35).
+        &[0x1100_0003, base + 0x618, 1, base + 0x30, 1],
+        &[0x150c_0001, 0x600, 0x38],
+    ];
+    for command in dropped {
+        let violations =
+            |bench: &Bench| bench.engine.counters().privilege_violations + bench.engine.counters().register_refusals;
+        let before = violations(&bench);
+        bench.put(DATA, 0);
+        let mut batch = command.to_vec();
+        batch.extend(store(VA + DATA + 8, 0x77));
+        bench.put(DATA + 8, 0);
+        assert_eq!(bench.batch(&batch), Outcome::Complete, "{command:x?}");
+        assert_eq!((bench.get(DATA), bench.get(DATA + 8)), (0, 0x77), "{command:x?}");
+        assert_eq!(violations(&bench), before + 1, "{command:x?}");
+        assert_eq!((bench.own(0x618), bench.own(0x610)), (0, 0));
+    }
+    assert_eq!(bench.gt.memory.ggtt().entry(0x300), GgttEntry(0x30_0003));
+}
+
+/// V8-134, trap T5: a user's batch starts no batch with more privilege than its own; IGT starts its loops "globally".
+#[test]
+fn privilege_does_not_rise() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let inner = BATCH + 0x1000;
+    bench.write(inner, &[0x1040_0002, DATA as u32, 0, 1]);
+    bench.write(inner + 16, &store(VA + DATA + 4, 2));
+    bench.put(inner + 32, END);
+    assert_eq!(bench.batch(&[0x18c0_0001, (VA + inner) as u32, 0]), Outcome::Complete);
+    assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (0, 2));
+}
+
+/// V8-186: the driver's slots open a register, and a denying one closes it.
+#[test]
+fn slots_extend_the_whitelist() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let register = bench.base() + 0x7f0;
+    let batch = [0x1100_0001, register, 5];
+    bench.batch(&batch);
+    assert_eq!(bench.own(0x7f0), 0);
+    bench.gt.registers.set(bench.base() + 0x4d0, register);
+    bench.batch(&batch);
+    assert_eq!(bench.own(0x7f0), 5);
+    bench.gt.registers.set(bench.base() + 0x4d0, register | 1 << 28);
+    bench.batch(&[0x1100_0001, register, 6]);
+    assert_eq!(bench.own(0x7f0), 5, "read only");
+    bench.gt.registers.set(bench.base() + 0x4d0, (bench.base() + 0x600) | 1 << 30);
+    bench.batch(&[0x1108_0001, 0x600, 6]);
+    assert_eq!(bench.own(0x600), 0, "denied");
+}
+
+/// V8-135: goes on while the comparison holds; masked data; the whole batch or one level.
+#[test]
+fn conditional_end() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let inner = BATCH + 0x1000;
+    let at = (VA + DATA + 0x100) as u32;
+    let mut marks = |header: u32, data: u64, immediate: u32| {
+        bench.put64(DATA + 0x100, data);
+        (0..3).for_each(|n| bench.put(DATA + 4 * n, 0));
+        bench.write(inner, &[header, immediate, at, 0]);
+        bench.write(inner + 16, &store(VA + DATA, 1));
+        bench.put(inner + 32, END);
+        let mut batch = vec![0x18c0_0101, (VA + inner) as u32, 0];
+        batch.extend(store(VA + DATA + 4, 1));
+        bench.write(BATCH, &batch);
+        bench.put(BATCH + 28, END);
+        let mut ring = start(VA + BATCH).to_vec();
+        ring.extend(store(VA + DATA + 8, 1));
+        assert_eq!(bench.ring(&ring), Outcome::Complete);
+        [0, 4, 8].map(|n| bench.get(DATA + n))
+    };
+    let compare = 0x1b20_0002;
+    assert_eq!(marks(compare, 1, 0), [1, 1, 1], "greater goes on");
+    assert_eq!(marks(compare, 0, 0), [0, 0, 1], "else the batch ends, all of it");
+    assert_eq!(marks(compare | 1 << 18, 0, 0), [0, 1, 1], "or its level");
+    assert_eq!(marks(compare | 5 << 12, 7, 7), [0, 0, 1], "IGT: until equal");
+    assert_eq!(marks(compare | 4 << 12 | 1 << 19, 0xff34_0000_00ff, 0x34), [1, 1, 1], "masked");
+    assert_eq!(marks(compare & !(1 << 21), 0, 0), [1, 1, 1], "nothing to compare");
+}
+
+/// V8-158, V8-134: chained batches replace, nested ones return.
+#[test]
+fn chaining_and_nesting() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let second = BATCH + 0x1000;
+    bench.write(second, &store(VA + DATA, 1));
+    bench.put(second + 16, END);
+    for (header, returned) in [(0x1880_0101, 0), (0x18c0_0101, 1)] {
+        let mut batch = vec![header, (VA + second) as u32, 0];
+        batch.extend(store(VA + DATA + 4, 1));
+        bench.put(DATA + 4, 0);
+        assert_eq!(bench.batch(&batch), Outcome::Complete);
+        assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (1, returned));
+    }
+}
+
+/// V8-116: there is no display to flip; V8-108, V8-115: nor an event to wait for.
+#[test]
+fn display_commands_of_a_card_without_display() {
+    let mut bench = Bench::new(EngineClass::Render);
+    assert_eq!(bench.ring(&[0x0180_0008, 0x0900_0000, 0]), Outcome::Complete);
+    assert!(matches!(bench.ring(&[0x0a00_0001, 0, 0]), Outcome::Halted(Halt::IllegalCommand { .. })));
+}
+
+/// Copy engine commands run in the streamer: xe's fill of VRAM, then a store behind it.
+#[test]
+fn blits_run() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let at = (VA + DATA) as u32;
+    let mut batch = vec![0x5110_000e, 4095, 0, 2 << 16 | 1024, at, 0, 0, 0xabcd, 0, 0, 0, 0, 0, 0, 0, 0];
+    batch.extend(store(VA + DATA, 1));
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    assert_eq!([0, 4, 0x1ffc, 0x2000].map(|n| bench.get(DATA + n)), [1, 0xabcd, 0xabcd, 0]);
+}
+
+/// V8-206: what is written far enough ahead, or reached by a jump, is executed as written.
+#[test]
+fn self_modifying_batches() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let next = BATCH + 12;
+    let target = next + 16;
+    let mut batch = vec![0, 0, 0];
+    batch.extend(store(VA + target + 12, 5));
+    batch[0..3].copy_from_slice(&[0, 0, 0]);
+    batch.extend(store(VA + DATA, 1));
+    let far = 200usize;
+    batch.extend(vec![0; far]);
+    batch.extend(store(VA + DATA + 4, 1));
+    let at = 4 * (3 + 4 + 4 + far as u64 + 3);
+    batch[3..7].copy_from_slice(&store(VA + BATCH + at, 6));
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    assert_eq!(bench.get(DATA + 4), 6);
+}

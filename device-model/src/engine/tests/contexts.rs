@@ -1,0 +1,395 @@
+//! Restore, save, preemption, workaround batches, and loops that wait.
+
+use super::*;
+
+/// Contract B.8, B.9: what xe's WA and NOP jobs do on every class.
+#[test]
+fn the_probe_jobs_run() {
+    for class in EngineClass::BY_GUC {
+        let mut bench = Bench::new(class);
+        let context = bench.context(0);
+        let base = bench.base();
+        // The batch after xe's emit_wa_job: a register's bits changed through the ALU, and 3DSTATE commands on render.
+        bench.gt.registers.set(base + 0x7f0, 0xf0f);
+        let mut batch = vec![
+            0x1508_0001,
+            base + 0x7f0,
+            0x600,
+            0x1108_0003,
+            0x608,
+            0x00f,
+            0x610,
+            0x0a0,
+            0x0d00_0007,
+            0x0800_8000,
+            0x4800_8401,
+            0x1020_0000,
+            0x1800_0031,
+            0x0800_8000,
+            0x0800_8402,
+            0x1030_0000,
+            0x1800_0031,
+            0x1504_0001,
+            0x600,
+            base + 0x7f0,
+        ];
+        if class == EngineClass::Render {
+            batch.extend([0x7815_0009, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+            batch.extend([0x7809_0043]);
+            batch.extend([0; 68]);
+        }
+        batch.push(END);
+        bench.write(BATCH, &batch);
+        // Post-restore batch: ENGINE_ID to the PPHWSP, 1 to the image's CTX_TIMESTAMP.
+        let engine_id = (context.pphwsp() + 0x400) as u32;
+        bench.write(
+            context.at + 0x6000,
+            &[0x1248_0002, 0x8c, engine_id, 0, 0x1040_0002, context.image(0x23) as u32, 0, 1, END],
+        );
+        bench.put(context.image(0x13), (context.at + 0x6000) as u32 | 1);
+        let seqno = DATA as u32;
+        bench.emit(context, &[0x0400_0001, 0]);
+        bench.emit(context, &[0x1248_0002, 0x3a8, (context.pphwsp() + 0x200) as u32, 0]);
+        bench.emit(context, &[0x1040_0002, seqno + 8, 0, 1, 0x1880_0001, BATCH as u32, 0, 0x0400_0000]);
+        if matches!(class, EngineClass::Render | EngineClass::Compute) {
+            bench.emit(context, &[0x7a00_0004, 0x0101_4080 | 1 << 20, seqno, 0, 1, 0]);
+        } else {
+            bench.emit(context, &[0x1300_4002, seqno | 4, 0, 1]);
+        }
+        bench.emit(context, &[0x0100_0000, 0x0400_0001, ARB_CHECK]);
+        // The job of a context without a process space: all its addresses are global.
+        let load = Load { descriptor: context.pphwsp() | 0x19, ..context.load() };
+        bench.engine.load(&bench.gt, load);
+        bench.clock.advance(6250);
+        assert_eq!(bench.engine.loaded(), Some(load));
+        assert_eq!(bench.run(), Outcome::Complete, "{class:?}");
+        assert_eq!((bench.get(DATA), bench.get(DATA + 8)), (1, 1), "{class:?}");
+        assert_eq!(bench.gt.registers.value(base + 0x7f0), 0xfa0);
+        assert_eq!(bench.get(context.pphwsp() + 0x400), 0x77);
+        assert_ne!(bench.get(context.image(0x23)), 1, "the marker of the post-restore batch is overwritten");
+        assert_eq!(bench.get(context.image(0x05)), bench.get(context.image(0x07)), "head is at the tail");
+        assert_eq!(bench.get(context.image(0x03)) & 1, 0, "restore is not inhibited any more");
+        assert_eq!(bench.engine.loaded(), None);
+        let skipped = if class == EngineClass::Render { 2 } else { 0 };
+        assert_eq!(bench.engine.counters().state_only.values().sum::<u64>(), skipped);
+        assert_eq!(bench.engine.counters().illegal, 0);
+    }
+}
+
+/// V8-045, V8-050, V8-145: GPRs and predicates travel with the context and are not seen by another.
+#[test]
+fn registers_belong_to_the_context() {
+    let mut bench = Bench::new(EngineClass::Compute);
+    let (a, b) = (bench.context(0), bench.context(1));
+    bench.emit(a, &[0x1108_0007, 0x600, 0xaaaa, 0x67c, 0xbbbb, 0x41c, 1, 0x400, 0x1234]);
+    assert_eq!(bench.submit(a), Outcome::Complete);
+    assert_eq!((bench.get(a.image(0x85)), bench.get(a.image(0xc3))), (0xaaaa, 0xbbbb));
+    bench.emit(b, &store_register(0x600, VA + DATA));
+    bench.emit(b, &store_register(0x41c, VA + DATA + 4));
+    bench.put(DATA, 7);
+    assert_eq!(bench.submit(b), Outcome::Complete);
+    assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (0, 0), "a fresh context sees nothing of another's");
+    for (n, offset) in [0x600, 0x67c, 0x41c, 0x400].into_iter().enumerate() {
+        bench.emit(a, &store_register(offset, VA + DATA + 4 * n as u64));
+    }
+    assert_eq!(bench.submit(a), Outcome::Complete);
+    assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [0xaaaa, 0xbbbb, 1, 0x1234]);
+}
+
+/// V8-048: BCS_SWCTRL is the copy engine's context state.
+#[test]
+fn copy_engine_state_is_saved() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    bench.emit(context, &[0x1108_0001, 0x200, 0x0003_0003]);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!(bench.get(context.image(0x43)), 0xffff_0003);
+    bench.gt.registers.set(bench.base() + 0x200, 0);
+    bench.emit(context, &store_register(0x200, VA + DATA));
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!(bench.get(DATA), 3);
+}
+
+/// V8-075, V8-076, V8-163: a nested batch is preempted at MI_ARB_CHECK and resumes where it stood, with its GPRs.
+#[test]
+fn preemption_resumes_in_the_batch() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let (a, b) = (bench.context(0), bench.context(1));
+    let inner = BATCH + 0x1000;
+    bench.write(BATCH, &[0x1108_0001, 0x600, 5, 0x18c0_0101, (VA + inner) as u32, 0]);
+    bench.write(BATCH + 24, &store_register(0x600, VA + DATA + 8));
+    bench.put(BATCH + 40, END);
+    bench.write(inner, &store(VA + DATA, 1));
+    bench.write(inner + 16, &[ARB_CHECK]);
+    bench.write(inner + 20, &store(VA + DATA + 4, 2));
+    bench.put(inner + 36, END);
+    bench.emit(a, &start(VA + BATCH));
+    bench.emit(a, &store(VA + DATA + 12, 4));
+    bench.engine.load(&bench.gt, a.load());
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [1, 0]);
+    assert_eq!(bench.engine.loaded(), None);
+    bench.emit(b, &[0x1108_0001, 0x600, 99]);
+    assert_eq!(bench.submit(b), Outcome::Complete);
+    bench.put(DATA, 0);
+    assert_eq!(bench.submit(a), Outcome::Complete);
+    assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [0, 2, 5, 4], "only the rest was done");
+}
+
+/// A driver that moves RING_HEAD of a preempted context leaves the batch that was saved with it.
+#[test]
+fn a_moved_head_leaves_the_saved_batch() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let context = bench.context(0);
+    bench.write(BATCH, &[ARB_CHECK]);
+    bench.write(BATCH + 4, &store(VA + DATA, 1));
+    bench.put(BATCH + 20, END);
+    bench.emit(context, &start(VA + BATCH));
+    bench.engine.load(&bench.gt, context.load());
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    bench.emit(context, &[0, 0]);
+    bench.put(context.image(0x05), bench.get(context.image(0x07)));
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!(bench.get(DATA), 0);
+}
+
+/// V8-078: with arbitration off neither MI_ARB_CHECK nor a wait lets the context go; V8-109, V8-111.
+#[test]
+fn arbitration_gates_preemption() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    bench.emit(context, &[0x0400_0000, ARB_CHECK]);
+    bench.emit(context, &store(VA + DATA, 1));
+    bench.emit(context, &wait(4, VA + DATA + 8, 1));
+    bench.emit(context, &[0x0400_0001, ARB_CHECK]);
+    bench.emit(context, &store(VA + DATA + 4, 2));
+    bench.engine.load(&bench.gt, context.load());
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Waiting);
+    assert_eq!(bench.get(DATA), 1);
+    bench.put(DATA + 8, 1);
+    assert_eq!(bench.run(), Outcome::Preempted);
+    assert_eq!(bench.get(DATA + 4), 0);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!(bench.get(DATA + 4), 2);
+}
+
+/// V8-119, V8-120: one engine waits for another's store, and can be preempted meanwhile.
+#[test]
+fn a_semaphore_waits_for_another_engine() {
+    let mut bench = Bench::new(EngineClass::VideoDecode);
+    let (waiter, signaller) = (bench.context(0), bench.context(1));
+    bench.emit(waiter, &wait(1, VA + DATA, 3));
+    bench.emit(waiter, &store(VA + DATA + 4, 7));
+    bench.emit(signaller, &store(VA + DATA, 3));
+    bench.emit(signaller, &[0x0d80_0000, 0]);
+    assert_eq!(bench.submit(waiter), Outcome::Waiting);
+    assert_eq!(bench.run(), Outcome::Waiting);
+    let mut other = Engine::new(EngineId::find(EngineClass::VideoEnhance, 0).unwrap());
+    other.load(&bench.gt, signaller.load());
+    assert_eq!(other.step(&bench.gt, 100), Outcome::Complete);
+    assert_eq!(bench.run(), Outcome::Complete);
+    assert_eq!(bench.get(DATA + 4), 7);
+
+    bench.put(DATA, 0);
+    bench.emit(waiter, &wait(1, VA + DATA, 3));
+    assert_eq!(bench.submit(waiter), Outcome::Waiting);
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    assert_eq!(bench.submit(waiter), Outcome::Waiting, "the wait is done again");
+}
+
+/// V8-214, contract F.4, E.8: the context's ticks go on from the image, stop at the save, and are its own.
+#[test]
+fn context_time_is_the_time_on_the_engine() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    bench.put(context.image(0x23), 1000);
+    bench.emit(context, &wait(4, VA + DATA, 1));
+    bench.emit(context, &store_register(0x3a8, VA + DATA + 4));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    bench.clock.advance(625 * 100);
+    bench.put(DATA, 1);
+    assert_eq!(bench.run(), Outcome::Complete);
+    assert_eq!(bench.get(DATA + 4), 1000 + 1200);
+    bench.clock.advance(625 * 100);
+    assert_eq!(bench.get(context.image(0x23)), 2200);
+    assert_eq!(bench.gt.read(bench.base() + 0x3a8), 2200, "MMIO agrees");
+}
+
+/// V8-079: a lite restore picks up the new tail of a loaded context.
+#[test]
+fn the_tail_moves_under_a_loaded_context() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    bench.emit(context, &wait(4, VA + DATA, 1));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    bench.emit(context, &store(VA + DATA + 4, 5));
+    bench.engine.tail_moved(&bench.gt);
+    bench.put(DATA, 1);
+    assert_eq!(bench.run(), Outcome::Complete);
+    assert_eq!(bench.get(DATA + 4), 5);
+}
+
+/// V8-065, contract F.8: the ring wraps, and a command may lie across its end.
+#[test]
+fn the_ring_wraps() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    for dword in [0x05, 0x07] {
+        bench.put(context.image(dword), 0x3ff8);
+    }
+    bench.emit(context, &store(VA + DATA, 1));
+    bench.emit(context, &store(VA + DATA + 4, 2));
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (1, 2));
+    assert_eq!(bench.get(context.image(0x05)), 0x18);
+}
+
+/// V8-161, contract G.5: i915's indirect context batch runs at each restore, for its length, before the other one.
+#[test]
+fn the_indirect_batch_has_a_length_and_no_end() {
+    let mut bench = Bench::new(EngineClass::Compute);
+    let context = bench.context(0);
+    let ggtt_store = |at: u64, value| [0x1040_0002, at as u32, 0, value];
+    let batch = context.at + 0x6000;
+    bench.write(batch, &ggtt_store(DATA, 1));
+    bench.write(batch + 64, &ggtt_store(DATA + 4, 2));
+    bench.write(batch + 0x1000, &ggtt_store(DATA, 3));
+    bench.put(batch + 0x1010, END);
+    bench.put(context.image(0x15), batch as u32 | 1);
+    bench.put(context.image(0x13), (batch + 0x1000) as u32 | 1);
+    bench.emit(context, &store(VA + DATA + 8, 4));
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!([0, 4, 8].map(|n| bench.get(DATA + n)), [3, 0, 4]);
+}
+
+/// Contract F.2: an engine reset stops the context where it is and frees the engine; its image tells where.
+#[test]
+fn reset_unloads_a_spinning_context() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    bench.write(BATCH, &start(VA + BATCH));
+    bench.emit(context, &start(VA + BATCH));
+    bench.emit(context, &store(VA + DATA, 1));
+    bench.engine.load(&bench.gt, context.load());
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Waiting, "without MI_ARB_CHECK it does not leave");
+    bench.clock.advance(625 * 8);
+    assert_eq!(bench.engine.reset(&bench.gt), Some(context.load()));
+    assert_eq!(bench.get(context.image(0x05)), 12);
+    assert_eq!(bench.get(context.image(0x23)), 96);
+    assert_eq!(bench.get(context.image(0x0f)) & 1, 0, "no batch to resume");
+    assert_eq!(bench.engine.step(&bench.gt, 10), Outcome::Idle);
+    assert_eq!(bench.get(DATA), 0);
+}
+
+/// Contract H.3: a spinner (IGT's xe_spin) costs one round a look, ends when told, and leaves when asked.
+#[test]
+fn a_spinner_waits() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    let end = DATA + 8;
+    bench.put(end, u32::MAX);
+    bench.write(BATCH, &store(VA + DATA, 0xc0ffee));
+    let top = BATCH + 16;
+    bench.write(top, &[ARB_CHECK, 0x1b20_0002, 0, (VA + end) as u32, 0]);
+    bench.write(top + 20, &start(VA + top));
+    bench.emit(context, &start(VA + BATCH));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    assert_eq!(bench.get(DATA), 0xc0ffee);
+    assert_eq!(bench.run(), Outcome::Waiting);
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    bench.put(end, 0);
+    assert_eq!(bench.run(), Outcome::Complete);
+}
+
+/// A loop that counts is no spinner: it runs on; one that watches a clock is looked at again later.
+#[test]
+fn loops_that_work_are_not_put_off() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    // Subtract one from GPR0 until it is zero: ZF to MI_SET_PREDICATE_RESULT, predicated jump.
+    bench.write(BATCH, &[0x1108_0007, 0x600, 500, 0x604, 0, 0x608, 1, 0x60c, 0]);
+    let top = BATCH + 36;
+    let body = [
+        0x0d00_0004,
+        0x0800_8000,
+        0x0800_8401,
+        0x1010_0000,
+        0x1800_0031,
+        0x1800_0832,
+        0x150c_0001,
+        0x610,
+        0x3b8,
+        0x1880_8101,
+        (VA + top) as u32,
+        0,
+        0x0080_0000,
+        END,
+    ];
+    bench.write(top, &body);
+    assert_eq!(bench.ring(&start(VA + BATCH)), Outcome::Complete);
+    assert_eq!(bench.own(0x600), 0);
+
+    let context = bench.context(1);
+    bench.write(BATCH, &store_register(0x3a8, VA + DATA));
+    bench.write(BATCH + 16, &start(VA + BATCH));
+    bench.emit(context, &start(VA + BATCH));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+}
+
+/// Contract E.10: a batch in NULL pages runs, and gets nowhere, without costing anything.
+#[test]
+fn null_pages_are_endless_noops() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let context = bench.context(0);
+    bench.emit(context, &start(NULL_VA + 0x1000));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    bench.clock.advance(625);
+    assert_eq!(bench.gt.read(bench.base() + 0x3a8), 12);
+    // Behind the gigabyte nothing is mapped in this test's tables.
+    assert!(matches!(bench.run(), Outcome::Halted(Halt::Fault(fault)) if fault.address == 3 << 30));
+}
+
+/// A fault stays until the engine is reset, and tells its address.
+#[test]
+fn a_fault_halts() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let outcome = bench.batch(&store(5 << 40, 1));
+    assert!(matches!(outcome, Outcome::Halted(Halt::Fault(fault)) if fault.address == 5 << 40), "{outcome:?}");
+    assert_eq!(bench.engine.step(&bench.gt, 10), outcome);
+    assert_eq!(u64::from(bench.own(reg::ACTHD)), VA + BATCH);
+    assert!(bench.engine.reset(&bench.gt).is_some());
+    assert_eq!(bench.batch(&store(VA + DATA, 1)), Outcome::Complete);
+}
+
+/// Contract C.6: xe's fake watchdog on a VF: the wait that is never satisfied ends after the threshold.
+#[test]
+fn the_watchdog_ends_a_wait() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let context = bench.context(0);
+    bench.emit(context, &[0x1108_0003, 0x17c, 2, 0x178, 0]);
+    bench.emit(context, &[0x0e40_c003, 0xdead, context.pphwsp() as u32, 0, 0]);
+    bench.emit(context, &[0x1108_0001, 0x178, 1]);
+    bench.emit(context, &store(VA + DATA, 1));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    bench.clock.advance(1000);
+    assert_eq!(bench.run(), Outcome::Complete);
+    assert_eq!(bench.get(DATA), 1);
+}
+
+/// Contract G.5: i915's hold of the switch-out on compute engines is let go.
+#[test]
+fn the_switchout_hold_is_let_go() {
+    let mut bench = Bench::new(EngineClass::Compute);
+    let context = bench.context(0);
+    let hold = context.pphwsp() as u32 + 0x540;
+    bench.emit(context, &[0x17c6_0409, hold, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    bench.emit(context, &[0x0e40_c002, 0, hold, 0]);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!(bench.get(u64::from(hold)), 0);
+}

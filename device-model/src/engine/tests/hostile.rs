@@ -1,0 +1,62 @@
+//! Whatever a guest puts into its memory, the streamer ends its step and stays in one piece.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Dwords that look like commands often enough to get deep.
+fn dword() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        any::<u32>(),
+        (0u32..64, any::<u32>()).prop_map(|(opcode, rest)| opcode << 23 | rest & 0x7f_ffff),
+        (0u32..64, 0u32..8).prop_map(|(opcode, len)| opcode << 23 | len),
+        Just((VA + BATCH) as u32),
+        Just((VA + DATA) as u32),
+        Just(0),
+    ]
+}
+
+fn class() -> impl Strategy<Value = EngineClass> {
+    prop::sample::select(EngineClass::BY_GUC.to_vec())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 96 } else { 1000 }))]
+
+    /// Rule 6: random batches neither panic nor run on.
+    #[test]
+    fn random_batches(class in class(), batch in prop::collection::vec(dword(), 0..64), ring in any::<bool>()) {
+        let mut bench = Bench::new(class);
+        bench.write(BATCH, &batch);
+        let context = bench.context(0);
+        if ring {
+            bench.emit(context, &batch);
+        }
+        bench.emit(context, &start(VA + BATCH));
+        bench.engine.load(&bench.gt, context.load());
+        for step in 0..20 {
+            if step == 10 {
+                bench.engine.request_preemption();
+            }
+            bench.engine.tail_moved(&bench.gt);
+            bench.engine.step(&bench.gt, 200);
+        }
+        bench.engine.reset(&bench.gt);
+        prop_assert_eq!(bench.engine.step(&bench.gt, 200), Outcome::Idle);
+    }
+
+    /// Rule 6: nor do random images.
+    #[test]
+    fn random_images(class in class(), image in prop::collection::vec(any::<u32>(), 0x100), descriptor in any::<u64>()) {
+        let mut bench = Bench::new(class);
+        let context = bench.context(0);
+        bench.write(context.image(0), &image);
+        for descriptor in [descriptor, context.load().descriptor] {
+            bench.engine.load(&bench.gt, Load { descriptor, ..context.load() });
+            for _ in 0..10 {
+                bench.engine.step(&bench.gt, 200);
+            }
+            bench.engine.reset(&bench.gt);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Proofs of the command streamer, on a card of memory, a hand-wound clock and one engine.
+
+mod commands;
+mod contexts;
+mod hostile;
+mod predicates;
+
+use std::sync::Arc;
+
+use vm_memory::{Bytes, VolatileSlice};
+
+use super::id::{EngineClass, EngineId};
+use super::streamer::reg;
+use super::*;
+use crate::interrupts::Interrupts;
+use crate::memory::Memory;
+use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
+use crate::memory::local::SharedRegion;
+use crate::registers::{Kind, Live, Register, RegisterFile, array, register};
+use crate::world::{Dma, DmaFault, DmaView, HandWoundClock, InterruptSink};
+
+/// A guest without memory.
+struct NoGuest;
+
+impl DmaView for NoGuest {
+    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+        None
+    }
+
+    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+
+    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+}
+
+impl Dma for NoGuest {
+    fn view(&self, _: Function) -> Arc<dyn DmaView> {
+        Arc::new(NoGuest)
+    }
+}
+
+impl InterruptSink for NoGuest {
+    fn raise(&self, _: Function, _: u16) {}
+}
+
+const STORAGE: Kind = Kind::Storage(u32::MAX);
+
+/// The engine registers that the tests touch, as plain storage.
+static REGISTERS: &[Register] = &[
+    register(0x28, "EXCC", STORAGE, 0, "test"),
+    register(0x68, "IPEHR", STORAGE, 0, "test"),
+    register(0x84, "CMD_BUF_CCTL", STORAGE, 0, "test"),
+    register(0x8c, "ENGINE_ID", Kind::ReadOnly, 0x77, "test"),
+    register(0x94, "NOPID", STORAGE, 0, "test"),
+    register(0x9c, "MI_MODE", Kind::Masked, 0, "test"),
+    register(0xc0, "INSTPM", Kind::Masked, 0, "test"),
+    register(0x158, "BB_OFFSET", STORAGE, 0, "test"),
+    register(0x178, "PR_CTR_CTRL", STORAGE, 0, "test"),
+    register(0x17c, "PR_CTR_THRSH", STORAGE, 0, "test"),
+    register(0x200, "BCS_SWCTRL", Kind::Masked, 0, "test"),
+    register(0x21c, "WPARID", STORAGE, 0, "test"),
+    register(0x358, "RING_TIMESTAMP", Kind::Live(Live::RingTimestamp), 0, "test"),
+    register(0x3a8, "CTX_TIMESTAMP", Kind::Live(Live::ContextTimestamp), 0, "test"),
+    register(0x3b4, "CS_MI_ADDRESS_OFFSET", STORAGE, 0, "test"),
+    register(0x3b8, "MI_SET_PREDICATE_RESULT", STORAGE, 0, "test"),
+    register(0x3bc, "MI_PREDICATE_RESULT_2", STORAGE, 0, "test"),
+    array(0x400, "MI_PREDICATE_DATA", STORAGE, 0, (6, 4), "test"),
+    register(0x418, "MI_PREDICATE_RESULT", STORAGE, 0, "test"),
+    register(0x41c, "MI_PREDICATE_RESULT_1", STORAGE, 0, "test"),
+    register(0x4d0, "FORCE_TO_NONPRIV", STORAGE, 0, "test"),
+    array(0x600, "CS_GPR", STORAGE, 0, (32, 4), "test"),
+    register(0x7f0, "SCRATCH", STORAGE, 0, "test"),
+];
+
+const LOCAL: usize = 16 << 20;
+/// Tables of the process space: the root, and a directory whose 2 MiB pages show local memory from [`VA`] on.
+const ROOT: u64 = 0xc0_0000;
+/// Where the process space shows local memory.
+const VA: u64 = 1 << 30;
+/// 1 GiB of NULL pages in the process space.
+const NULL_VA: u64 = 2 << 30;
+/// Contexts: ring at +0, PPHWSP at +0x4000, image at +0x5000, workaround batch at +0x6000.
+const CONTEXTS: u64 = 0x10_0000;
+/// Where batches and data of the tests are, in local memory; the global space shows it at the same addresses.
+const BATCH: u64 = 0x20_0000;
+const DATA: u64 = 0x30_0000;
+
+const END: u32 = 0x0500_0000;
+const ARB_CHECK: u32 = 0x0280_0000;
+
+/// A card of one engine.
+struct Bench {
+    gt: Gt,
+    clock: Arc<HandWoundClock>,
+    engine: Engine,
+}
+
+/// A context that lives in the bench's memory.
+#[derive(Clone, Copy)]
+struct Context {
+    at: u64,
+}
+
+impl Context {
+    fn load(self) -> Load {
+        Load { function: Function::PF, context: self.at as u32, descriptor: self.pphwsp() | 0x119 }
+    }
+
+    fn pphwsp(self) -> u64 {
+        self.at + 0x4000
+    }
+
+    fn image(self, dword: usize) -> u64 {
+        self.at + 0x5000 + dword as u64 * 4
+    }
+}
+
+impl Bench {
+    fn new(class: EngineClass) -> Self {
+        let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
+        for page in 0..LOCAL as u64 >> 12 {
+            ggtt.set_entry(page, GgttEntry(page << 12 | 3));
+        }
+        let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(NoGuest));
+        let clock = Arc::new(HandWoundClock::default());
+        let gt = Gt {
+            memory,
+            registers: RegisterFile::new(&[], REGISTERS, EngineId::all()),
+            interrupts: Interrupts::new(Arc::new(NoGuest)),
+            clock: clock.clone(),
+            context_clocks: Default::default(),
+        };
+        let bench = Bench { gt, clock, engine: Engine::new(EngineId::find(class, 0).unwrap()) };
+        bench.put64(ROOT, ROOT + 0x1003);
+        bench.put64(ROOT + 0x1000 + 8, ROOT + 0x2003);
+        bench.put64(ROOT + 0x1000 + 16, 0x283);
+        for page in 0..LOCAL as u64 >> 21 {
+            bench.put64(ROOT + 0x2000 + page * 8, page << 21 | 0x883);
+        }
+        bench
+    }
+
+    fn base(&self) -> u32 {
+        self.engine.id().info().mmio_base
+    }
+
+    fn get(&self, at: u64) -> u32 {
+        self.gt.memory.local().slice(at, 4).unwrap().load(0, Ordering::Acquire).unwrap()
+    }
+
+    fn put(&self, at: u64, value: u32) {
+        self.gt.memory.local().slice(at, 4).unwrap().store(value, 0, Ordering::Release).unwrap();
+    }
+
+    fn put64(&self, at: u64, value: u64) {
+        self.gt.memory.local().slice(at, 8).unwrap().store(value, 0, Ordering::Release).unwrap();
+    }
+
+    fn get64(&self, at: u64) -> u64 {
+        self.gt.memory.local().slice(at, 8).unwrap().load(0, Ordering::Acquire).unwrap()
+    }
+
+    fn write(&self, at: u64, dwords: &[u32]) {
+        for (n, dword) in dwords.iter().enumerate() {
+            self.put(at + 4 * n as u64, *dword);
+        }
+    }
+
+    /// A register of the engine.
+    fn own(&self, offset: u32) -> u32 {
+        self.gt.registers.value(self.base() + offset)
+    }
+
+    /// A fresh context, numbered, as xe makes it: ring empty, restore inhibited.
+    fn context(&self, number: u64) -> Context {
+        let context = Context { at: CONTEXTS + number * 0x1_0000 };
+        for dword in 0..0x100 {
+            self.put(context.image(dword), 0);
+        }
+        for (dword, value) in [
+            (0x03, 0x0009_0009),
+            (0x05, 0),
+            (0x07, 0),
+            (0x09, context.at as u32),
+            (0x0b, 0x3001),
+            (0x31, 0),
+            (0x33, ROOT as u32),
+        ] {
+            self.put(context.image(dword), value);
+        }
+        context
+    }
+
+    /// Adds commands to the context's ring, padded to a qword, and moves RING_TAIL.
+    fn emit(&self, context: Context, dwords: &[u32]) {
+        let mut tail = self.get(context.image(0x07));
+        for dword in dwords.iter().copied().chain((dwords.len() % 2 != 0).then_some(0)) {
+            self.put(context.at + u64::from(tail), dword);
+            tail = (tail + 4) % 0x4000;
+        }
+        self.put(context.image(0x07), tail);
+    }
+
+    /// Steps until something other than `More` comes, at most a hundred times.
+    fn run(&mut self) -> Outcome {
+        for _ in 0..100 {
+            let outcome = self.engine.step(&self.gt, 1000);
+            if outcome != Outcome::More {
+                return outcome;
+            }
+        }
+        panic!("no end");
+    }
+
+    /// Loads the context and runs it.
+    fn submit(&mut self, context: Context) -> Outcome {
+        self.engine.load(&self.gt, context.load());
+        self.run()
+    }
+
+    /// Runs commands from a context's ring.
+    fn ring(&mut self, dwords: &[u32]) -> Outcome {
+        let context = self.context(0);
+        self.emit(context, dwords);
+        self.submit(context)
+    }
+
+    /// Runs commands from a user's batch.
+    fn batch(&mut self, dwords: &[u32]) -> Outcome {
+        self.write(BATCH, dwords);
+        self.put(BATCH + 4 * dwords.len() as u64, END);
+        self.ring(&start(VA + BATCH))
+    }
+}
+
+/// MI_BATCH_BUFFER_START of a batch in the process space.
+fn start(at: u64) -> [u32; 3] {
+    [0x1880_0101, at as u32, (at >> 32) as u32]
+}
+
+/// MI_STORE_DATA_IMM of a dword, in the process space.
+fn store(at: u64, value: u32) -> [u32; 4] {
+    [0x1000_0002, at as u32, (at >> 32) as u32, value]
+}
+
+/// MI_STORE_REGISTER_MEM of an own register, in the process space.
+fn store_register(offset: u32, at: u64) -> [u32; 4] {
+    [0x1208_0002, offset, at as u32, (at >> 32) as u32]
+}
+
+/// MI_SEMAPHORE_WAIT in the process space, polling, with a comparison.
+fn wait(compare: u32, at: u64, value: u32) -> [u32; 5] {
+    [0x0e00_8003 | compare << 12, value, at as u32, (at >> 32) as u32, 0]
+}

@@ -1,0 +1,165 @@
+//! MI commands that move data between commands, registers and memory (V8-122..133).
+
+use super::streamer::{Flow, Streamer, address, reg};
+use crate::memory::ggtt::GgttEntry;
+use crate::memory::{Fault, Space};
+use crate::world::Function;
+
+/// Bit 22 of most commands: the address is global.
+const GGTT: u32 = 1 << 22;
+/// LRI, LRM, SRM bit 19, LRR's destination: the register is in the engine's own block.
+const CS_MMIO: u32 = 1 << 19;
+/// LRR bit 18: so is the source.
+const SOURCE_CS_MMIO: u32 = 1 << 18;
+/// COPY_MEM_MEM bit 21: the destination is global.
+const DESTINATION_GGTT: u32 = 1 << 21;
+/// SRM bit 21: predicated by MI_PREDICATE_RESULT.
+const SRM_PREDICATE: u32 = 1 << 21;
+/// LRM and SRM bit 16: CS_MI_ADDRESS_OFFSET is added to the address if WPARID's bit 0 is set.
+const ADD_OFFSET: u32 = 1 << 16;
+
+impl Streamer<'_> {
+    /// MI_STORE_DATA_IMM: a dword, a qword, or as many as the length says.
+    #[inline]
+    pub(super) fn store_data_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        let space = self.space(words[0] & GGTT != 0);
+        let at = address(words[1], words[2]);
+        match words {
+            [_, _, _, value] => self.store(space, at, *value)?,
+            [_, _, _, low, high] => self.store64(space, at, u64::from(*high) << 32 | u64::from(*low))?,
+            _ => self.store_run(space, at, &words[3..])?,
+        }
+        Ok(Flow::Next)
+    }
+
+    fn store_run(&mut self, space: Space, at: u64, words: &[u32]) -> Result<(), Fault> {
+        self.loops().effect();
+        let mut bytes = [0u8; 256];
+        for (n, chunk) in words.chunks(bytes.len() / 4).enumerate() {
+            for (raw, word) in bytes.chunks_exact_mut(4).zip(chunk) {
+                raw.copy_from_slice(&word.to_le_bytes());
+            }
+            self.gam.write(space, at.wrapping_add(256 * n as u64), &bytes[..chunk.len() * 4])?;
+        }
+        Ok(())
+    }
+
+    /// MI_STORE_DATA_INDEX: into the PPHWSP, at bits 11:2 of the second dword.
+    pub(super) fn store_data_index(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        let at = self.running.lrc.pphwsp + u64::from(words[1] & 0xffc);
+        match words {
+            [_, _, value] => self.store(Space::Ggtt, at, *value)?,
+            _ => self.store64(Space::Ggtt, at & !7, u64::from(words[3]) << 32 | u64::from(words[2]))?,
+        }
+        Ok(Flow::Next)
+    }
+
+    /// MI_LOAD_REGISTER_IMM: pairs of offset and value; a register that the batch may not write makes the whole command
+    /// a MI_NOOP (trap T35). Bits 11:8 keep bytes of each register from being written.
+    pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        let header = words[0];
+        let relative = header & CS_MMIO != 0;
+        let pairs = || words[1..].chunks_exact(2).map(|pair| (pair[0], pair[1]));
+        if !self.running.position.privileged() {
+            for (raw, _) in pairs() {
+                let offset = self.mmio(raw, relative);
+                if !self.may_write(offset) {
+                    return Ok(Flow::Next);
+                }
+            }
+        }
+        let kept = (0..4).filter(|byte| header >> (8 + byte) & 1 != 0).fold(0, |kept, byte| kept | 0xff << (8 * byte));
+        for (raw, value) in pairs() {
+            let offset = self.mmio(raw, relative);
+            let value = if kept == 0 { value } else { self.gt.read(offset) & kept | value & !kept };
+            if kept != u32::MAX {
+                self.write_register(offset, value);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    pub(super) fn load_register_reg(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        let source = self.mmio(words[1], words[0] & SOURCE_CS_MMIO != 0);
+        let value = self.read_register(source);
+        let destination = self.mmio(words[2], words[0] & CS_MMIO != 0);
+        self.write_register(destination, value);
+        Ok(Flow::Next)
+    }
+
+    fn offset_address(&self, words: &[u32]) -> u64 {
+        let at = address(words[2], words[3]);
+        let add = words[0] & ADD_OFFSET != 0 && self.own(reg::WPARID) & 1 != 0;
+        if add { at.wrapping_add(u64::from(self.own(reg::MI_ADDRESS_OFFSET))) & !3 } else { at }
+    }
+
+    pub(super) fn load_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        let offset = self.mmio(words[1], words[0] & CS_MMIO != 0);
+        if !self.may_write(offset) {
+            return Ok(Flow::Next);
+        }
+        let (space, at) = (self.space(words[0] & GGTT != 0), self.offset_address(words));
+        let value = self.gam.read_u32(space, at)?;
+        self.write_register(offset, value);
+        Ok(Flow::Next)
+    }
+
+    /// MI_STORE_REGISTER_MEM: the register is read in any case; without privilege a global store is dropped (T6).
+    pub(super) fn store_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        let global = words[0] & GGTT != 0;
+        if words[0] & SRM_PREDICATE != 0 && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
+            return Ok(Flow::Next);
+        }
+        let offset = self.mmio(words[1], words[0] & CS_MMIO != 0);
+        let value = self.read_register(offset);
+        if global && !self.running.position.privileged() {
+            self.counters.privilege_violations += 1;
+            return Ok(Flow::Next);
+        }
+        let (space, at) = (self.space(global), self.offset_address(words));
+        self.store(space, at, value)?;
+        Ok(Flow::Next)
+    }
+
+    pub(super) fn copy_mem_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        let from = self.space(words[0] & GGTT != 0);
+        let to = self.space(words[0] & DESTINATION_GGTT != 0);
+        let value = self.gam.read_u32(from, address(words[3], words[4]))?;
+        self.store(to, address(words[1], words[2]), value)?;
+        Ok(Flow::Next)
+    }
+
+    /// MI_UPDATE_GTT: entries from the global address in the second dword on. A virtual function's entries are its
+    /// physical function's to write.
+    pub(super) fn update_gtt(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        if self.gam.function() != Function::PF {
+            self.counters.privilege_violations += 1;
+            return Ok(Flow::Next);
+        }
+        self.loops().effect();
+        let first = u64::from(words[1] >> 12);
+        for (n, entry) in words[2..].chunks_exact(2).enumerate() {
+            let entry = GgttEntry(u64::from(entry[1]) << 32 | u64::from(entry[0]));
+            self.gt.memory.ggtt().set_entry(first + n as u64, entry);
+        }
+        Ok(Flow::Next)
+    }
+
+    /// MI_REPORT_PERF_COUNT: the report's header (ID, time, context, clock); the counters behind it are not modelled,
+    /// and nothing is written for them.
+    pub(super) fn report_perf_count(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        self.counters.perf_reports += 1;
+        let global = words[1] & 1 != 0;
+        if global && !self.running.position.privileged() {
+            self.counters.privilege_violations += 1;
+            return Ok(Flow::Next);
+        }
+        let (space, at) = (self.space(global), address(words[1], words[2]) & !0x3f);
+        let now = self.gt.timestamp() as u32;
+        let context = self.running.load.descriptor as u32 >> 12;
+        for (n, value) in [words[3], now, context, now].into_iter().enumerate() {
+            self.store(space, at + 4 * n as u64, value)?;
+        }
+        Ok(Flow::Next)
+    }
+}

@@ -1,0 +1,143 @@
+//! Registers that a batch without privilege may touch: the public lists (V8-175..185), and the slots that the driver
+//! adds (V8-186).
+
+use super::id::{EngineClass, EngineId};
+use crate::registers::RegisterFile;
+
+/// First offset and dwords.
+type Range = (u32, u32);
+
+/// May be written, and so read, relative to the engine's base: every engine (V8-181..184).
+const EVERY_ENGINE: &[Range] = &[
+    (0x084, 1),
+    (0x094, 1),
+    (0x0c0, 1),
+    (0x178, 2),
+    (0x1fc, 1),
+    (0x21c, 1),
+    (0x3b4, 2),
+    (0x3bc, 1),
+    (0x41c, 1),
+    (0x600, 32),
+];
+/// More of it on render (V8-181) and compute (V8-182) engines.
+const RENDER_COMPUTE: &[Range] = &[(0x158, 1), (0x290, 2), (0x360, 2), (0x400, 7), (0x418, 1), (0x500, 3)];
+/// More of it on the render engine, absolute (V8-181).
+const RENDER: &[Range] = &[
+    (0x7000, 3),
+    (0x7038, 1),
+    (0x7040, 1),
+    (0x2300, 22),
+    (0x5200, 8),
+    (0x5240, 8),
+    (0x5280, 4),
+    (0x22c8, 2),
+    (0x22d8, 2),
+    (0x22f0, 4),
+    (0x2420, 1),
+    (0x2430, 5),
+    (0x2448, 12),
+    (0x2478, 2),
+    (0x24a0, 4),
+    (0x25b0, 4),
+    (0x25d0, 4),
+    (0x2690, 3),
+    (0x26d8, 8),
+    (0x2960, 1),
+    (0x2968, 1),
+    (0x2aa0, 1),
+    (0x4400, 6),
+    (0xb100, 1),
+    (0xb118, 1),
+    (0xb134, 2),
+    (0xb158, 2),
+    (0xe518, 1),
+    (0x1_7520, 1),
+];
+/// The same on the compute engines (V8-182).
+const COMPUTE: &[Range] =
+    &[(0x1_51e0, 1), (0x1_5114, 1), (0x1_511c, 1), (0x4580, 6), (0x45a0, 6), (0x45c0, 6), (0x45e0, 6)];
+/// The copy engine's (V8-183).
+const COPY: &[Range] = &[(0x2_2200, 2), (0x4480, 6)];
+/// Video decode, relative (V8-184). The list's "HEVC base + 0, 64 dwords" is left out: at the engine's own base it would
+/// give the ring registers away.
+const VIDEO_DECODE: &[Range] = &[(0x800, 512)];
+
+/// May be read by every engine (V8-176) ...
+const READ: &[Range] = &[
+    (0x2700, 64),
+    (0x2b00, 320),
+    (0xd900, 192),
+    (0xdafc, 1),
+    (0xdb00, 2),
+    (0x14_5040, 7),
+    (0x14_5828, 13),
+    (0x14_5928, 24),
+    (0xa01c, 1),
+    (0x13_8108, 2),
+    (0x0d00, 1),
+    (0xa288, 2),
+    (0xa538, 2),
+    (0xa058, 1),
+    (0xa064, 3),
+    (0x91b8, 4),
+    (0x2800, 192),
+    (0x1_5000, 160),
+];
+/// ... and of its own block (V8-177..180).
+const READ_OWN: &[Range] = &[(0x08c, 1), (0x358, 2), (0x3a8, 1)];
+
+fn within(ranges: &[Range], offset: u32) -> bool {
+    ranges.iter().any(|(first, dwords)| offset.wrapping_sub(*first) < dwords * 4)
+}
+
+/// What a command wants of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Its value.
+    Read,
+    /// To change it.
+    Write,
+}
+
+/// Whether a batch without privilege on `engine` may touch the register at `offset`.
+pub fn permits(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Wanted) -> bool {
+    let info = engine.info();
+    let own = offset.wrapping_sub(info.mmio_base);
+    if let Some(verdict) = nonprivileged_slot(registers, info.mmio_base, offset, wanted) {
+        return verdict;
+    }
+    let (relative, absolute): (&[Range], &[Range]) = match info.class {
+        EngineClass::Render => (RENDER_COMPUTE, RENDER),
+        EngineClass::Compute => (RENDER_COMPUTE, COMPUTE),
+        EngineClass::Copy => (&[], COPY),
+        EngineClass::VideoDecode => (VIDEO_DECODE, &[]),
+        EngineClass::VideoEnhance => (&[], &[]),
+    };
+    let write = within(EVERY_ENGINE, own) || within(relative, own) || within(absolute, offset);
+    write || wanted == Wanted::Read && (within(READ_OWN, own) || within(READ, offset))
+}
+
+/// FORCE_TO_NONPRIV slots: 0-11 at 0x4d0, 12-15 at 0x010, 16-19 at 0x1d0 (V8-186, trap T22).
+const SLOTS: [Range; 3] = [(0x4d0, 12), (0x010, 4), (0x1d0, 4)];
+
+/// What the driver's slots say: address 25:2, registers 1:0 (1, 4, 16, 64), access 29:28, bit 30 forbids.
+fn nonprivileged_slot(registers: &RegisterFile, base: u32, offset: u32, wanted: Wanted) -> Option<bool> {
+    let mut permitted = None;
+    for at in SLOTS.iter().flat_map(|(first, slots)| (0..*slots).map(move |n| base + first + n * 4)) {
+        let slot = registers.value(at);
+        let bytes = 4u32 << (2 * (slot & 3));
+        let address = slot & 0x03ff_fffc;
+        if address == 0 || offset & !(bytes - 1) != address & !(bytes - 1) {
+            continue;
+        }
+        if slot & 1 << 30 != 0 {
+            return Some(false);
+        }
+        let access = slot >> 28 & 3;
+        if matches!((access, wanted), (0, _) | (1, Wanted::Read) | (2, Wanted::Write)) {
+            permitted = Some(true);
+        }
+    }
+    permitted
+}
