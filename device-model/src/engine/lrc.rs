@@ -74,7 +74,7 @@ struct Saved(usize, u32, bool);
 
 /// The engine context that every engine has (V8-050), the GPRs apart.
 const COMMON: &[Saved] = &[
-    Saved(0x6f, 0x028, false),
+    Saved(0x6f, 0x028, true),
     Saved(0x71, 0x09c, true),
     Saved(0x73, 0x0c0, true),
     Saved(0x75, 0x178, false),

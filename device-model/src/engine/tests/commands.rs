@@ -198,12 +198,12 @@ fn flush_dw() {
         0,
         0x11,
         0x1304_4003,
-        at + 8 | 4,
+        (at + 8) | 4,
         0,
         0x22,
         0x33,
         0x1300_c002,
-        at + 16 | 4,
+        (at + 16) | 4,
         0,
         0,
         0x1320_4002,
@@ -356,16 +356,16 @@ fn privilege_does_not_rise() {
 #[test]
 fn slots_extend_the_whitelist() {
     let mut bench = Bench::new(EngineClass::Copy);
-    let register = bench.base() + 0x7f0;
+    let register = bench.base() + 0x24c;
     let batch = [0x1100_0001, register, 5];
     bench.batch(&batch);
-    assert_eq!(bench.own(0x7f0), 0);
+    assert_eq!(bench.own(0x24c), 0);
     bench.gt.registers.set(bench.base() + 0x4d0, register);
     bench.batch(&batch);
-    assert_eq!(bench.own(0x7f0), 5);
+    assert_eq!(bench.own(0x24c), 5);
     bench.gt.registers.set(bench.base() + 0x4d0, register | 1 << 28);
     bench.batch(&[0x1100_0001, register, 6]);
-    assert_eq!(bench.own(0x7f0), 5, "read only");
+    assert_eq!(bench.own(0x24c), 5, "read only");
     bench.gt.registers.set(bench.base() + 0x4d0, (bench.base() + 0x600) | 1 << 30);
     bench.batch(&[0x1108_0001, 0x600, 6]);
     assert_eq!(bench.own(0x600), 0, "denied");

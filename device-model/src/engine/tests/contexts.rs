@@ -10,10 +10,10 @@ fn the_probe_jobs_run() {
         let context = bench.context(0);
         let base = bench.base();
         // The batch after xe's emit_wa_job: a register's bits changed through the ALU, and 3DSTATE commands on render.
-        bench.gt.registers.set(base + 0x7f0, 0xf0f);
+        bench.gt.registers.set(base + 0x24c, 0xf0f);
         let mut batch = vec![
             0x1508_0001,
-            base + 0x7f0,
+            base + 0x24c,
             0x600,
             0x1108_0003,
             0x608,
@@ -31,7 +31,7 @@ fn the_probe_jobs_run() {
             0x1800_0031,
             0x1504_0001,
             0x600,
-            base + 0x7f0,
+            base + 0x24c,
         ];
         if class == EngineClass::Render {
             batch.extend([0x7815_0009, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -64,8 +64,8 @@ fn the_probe_jobs_run() {
         assert_eq!(bench.engine.loaded(), Some(load));
         assert_eq!(bench.run(), Outcome::Complete, "{class:?}");
         assert_eq!((bench.get(DATA), bench.get(DATA + 8)), (1, 1), "{class:?}");
-        assert_eq!(bench.gt.registers.value(base + 0x7f0), 0xfa0);
-        assert_eq!(bench.get(context.pphwsp() + 0x400), 0x77);
+        assert_eq!(bench.gt.registers.value(base + 0x24c), 0xfa0);
+        assert_eq!(bench.get(context.pphwsp() + 0x400), class as u32, "ENGINE_ID of instance 0");
         assert_ne!(bench.get(context.image(0x23)), 1, "the marker of the post-restore batch is overwritten");
         assert_eq!(bench.get(context.image(0x05)), bench.get(context.image(0x07)), "head is at the tail");
         assert_eq!(bench.get(context.image(0x03)) & 1, 0, "restore is not inhibited any more");

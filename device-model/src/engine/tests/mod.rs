@@ -12,11 +12,10 @@ use vm_memory::{Bytes, VolatileSlice};
 use super::id::{EngineClass, EngineId};
 use super::streamer::reg;
 use super::*;
-use crate::interrupts::Interrupts;
 use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
-use crate::registers::{Kind, Live, Register, RegisterFile, array, register};
+use crate::profile::CardProfile;
 use crate::world::{Dma, DmaFault, DmaView, HandWoundClock, InterruptSink};
 
 /// A guest without memory.
@@ -45,35 +44,6 @@ impl Dma for NoGuest {
 impl InterruptSink for NoGuest {
     fn raise(&self, _: Function, _: u16) {}
 }
-
-const STORAGE: Kind = Kind::Storage(u32::MAX);
-
-/// The engine registers that the tests touch, as plain storage.
-static REGISTERS: &[Register] = &[
-    register(0x28, "EXCC", STORAGE, 0, "test"),
-    register(0x68, "IPEHR", STORAGE, 0, "test"),
-    register(0x84, "CMD_BUF_CCTL", STORAGE, 0, "test"),
-    register(0x8c, "ENGINE_ID", Kind::ReadOnly, 0x77, "test"),
-    register(0x94, "NOPID", STORAGE, 0, "test"),
-    register(0x9c, "MI_MODE", Kind::Masked, 0, "test"),
-    register(0xc0, "INSTPM", Kind::Masked, 0, "test"),
-    register(0x158, "BB_OFFSET", STORAGE, 0, "test"),
-    register(0x178, "PR_CTR_CTRL", STORAGE, 0, "test"),
-    register(0x17c, "PR_CTR_THRSH", STORAGE, 0, "test"),
-    register(0x200, "BCS_SWCTRL", Kind::Masked, 0, "test"),
-    register(0x21c, "WPARID", STORAGE, 0, "test"),
-    register(0x358, "RING_TIMESTAMP", Kind::Live(Live::RingTimestamp), 0, "test"),
-    register(0x3a8, "CTX_TIMESTAMP", Kind::Live(Live::ContextTimestamp), 0, "test"),
-    register(0x3b4, "CS_MI_ADDRESS_OFFSET", STORAGE, 0, "test"),
-    register(0x3b8, "MI_SET_PREDICATE_RESULT", STORAGE, 0, "test"),
-    register(0x3bc, "MI_PREDICATE_RESULT_2", STORAGE, 0, "test"),
-    array(0x400, "MI_PREDICATE_DATA", STORAGE, 0, (6, 4), "test"),
-    register(0x418, "MI_PREDICATE_RESULT", STORAGE, 0, "test"),
-    register(0x41c, "MI_PREDICATE_RESULT_1", STORAGE, 0, "test"),
-    register(0x4d0, "FORCE_TO_NONPRIV", STORAGE, 0, "test"),
-    array(0x600, "CS_GPR", STORAGE, 0, (32, 4), "test"),
-    register(0x7f0, "SCRATCH", STORAGE, 0, "test"),
-];
 
 const LOCAL: usize = 16 << 20;
 /// Tables of the process space: the root, and a directory whose 2 MiB pages show local memory from [`VA`] on.
@@ -126,13 +96,8 @@ impl Bench {
         }
         let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(NoGuest));
         let clock = Arc::new(HandWoundClock::default());
-        let gt = Gt {
-            memory,
-            registers: RegisterFile::new(&[], REGISTERS, EngineId::all()),
-            interrupts: Interrupts::new(Arc::new(NoGuest)),
-            clock: clock.clone(),
-            context_clocks: Default::default(),
-        };
+        let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
+        let gt = Gt::new(&profile, memory, Arc::new(NoGuest), clock.clone());
         let bench = Bench { gt, clock, engine: Engine::new(EngineId::find(class, 0).unwrap()) };
         bench.put64(ROOT, ROOT + 0x1003);
         bench.put64(ROOT + 0x1000 + 8, ROOT + 0x2003);
