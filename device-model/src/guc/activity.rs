@@ -24,6 +24,7 @@ struct Meter {
     total: u64,
     /// Context that runs.
     context: u32,
+    /// Below 0xffff: the record carries one more, never 0.
     changes: u16,
 }
 
@@ -115,7 +116,7 @@ impl Activity {
         let at = records + (u64::from(class.guc()) * 32 + logical as u64) * 16;
         gam.write_u64(Space::Ggtt, at + 8, meter.total)?;
         gam.write_u32(Space::Ggtt, at + 4, meter.since.map_or(0, stamp))?;
-        gam.write_u32(Space::Ggtt, at, u32::from(meter.changes.max(1)) | u32::from(WHOLE) << 16)
+        gam.write_u32(Space::Ggtt, at, u32::from(meter.changes + 1) | u32::from(WHOLE) << 16)
     }
 
     fn write_usage(
@@ -141,7 +142,7 @@ impl Activity {
         }
         meter.since = context.map(|_| tick);
         meter.context = context.unwrap_or(0);
-        meter.changes = meter.changes.wrapping_add(1).max(1);
+        meter.changes = meter.changes % 0xfffe + 1;
         // A driver that took its buffer away without saying so loses the news, nothing else.
         let _ = self.publish(gam, engine);
     }

@@ -78,7 +78,7 @@ impl WorkQueue {
         }
         // The tail may stand at the very end, which is the same place as the start.
         let tail = gam.read_u32(Space::Ggtt, self.descriptor + TAIL)?;
-        if tail > self.bytes || tail % 4 != 0 || *at > self.bytes || *at % 4 != 0 {
+        if tail > self.bytes || !tail.is_multiple_of(4) || *at > self.bytes || !at.is_multiple_of(4) {
             return Err(Trouble::Item);
         }
         // No more items than the ring has dwords.

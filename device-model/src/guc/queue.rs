@@ -96,7 +96,7 @@ impl Queue {
         let mut loads = 0;
         for eligible in [true, false] {
             for (priority, entry) in self.by_importance() {
-                if claims.claimed == u8::MAX {
+                if eligible && claims.claimed == u8::MAX {
                     break;
                 }
                 if (entry.eligible_at <= now) != eligible {
