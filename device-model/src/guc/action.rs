@@ -9,6 +9,7 @@ use super::hxg::{Error, Outgoing, Reply};
 use super::kernel::Kernel;
 use super::klv;
 use super::scheduler::Turn;
+use super::slpc;
 
 /// Payload dwords that an action takes, after the HXG header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +88,7 @@ pub const ACTIONS: &[Action] = &[
     action(0x0509, "UPDATE_SCHEDULING_POLICIES_KLV", AtLeast(1), Physical, scheduling_policies),
     action(0x0506, "GLOBAL_SCHED_POLICY_CHANGE", Exact(1), Physical, global_policies),
     action(0x3003, "PC_SLPC_REQUEST", AtLeast(1), Physical, |k, t, m| k.slpc_request(t, m)),
-    action(0x3004, "SETUP_PC_GUCRC", Exact(1), Physical, |k, t, m| k.set_guc_rc(t, m[0])),
+    action(0x3004, "SETUP_PC_GUCRC", Exact(1), Physical, |_, t, m| slpc::set_guc_rc(t.gt, m[0])),
     action(0x550a, "SET_ENG_UTIL_BUFF", Exact(2), Physical, usage_buffer),
     action(0x550c, "SET_DEVICE_ENGINE_ACTIVITY_BUFFER", Exact(4), Physical, device_activity),
     action(0x550d, "SET_FUNCTION_ENGINE_ACTIVITY_BUFFER", Exact(5), Physical, function_activity),

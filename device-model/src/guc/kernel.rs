@@ -81,16 +81,6 @@ impl Kernel {
         reply
     }
 
-    /// SETUP_PC_GUCRC.
-    pub fn set_guc_rc(&mut self, turn: &mut Turn<'_>, mode: u32) -> Reply {
-        let reply = self.slpc.set_guc_rc(mode);
-        if reply.is_ok() {
-            turn.gt.permit_rc6(mode == 1);
-        }
-        self.slpc.show(turn.gt, self.scheduler.busy());
-        reply
-    }
-
     /// UK_LOG_ENABLE_LOGGING: kept; there is no firmware log.
     pub fn set_log_control(&mut self, control: u32) -> Reply {
         self.log_control = control;

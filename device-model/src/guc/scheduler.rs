@@ -276,7 +276,14 @@ impl Scheduler {
             streamer.load(turn.gt, load);
             turn.engines.set_runnable(engine, true);
             drop(streamer);
-            self.activity.switch(&mut turn.gam, engine, Some(u32::from(id)), ticks(turn.now));
+            switched(&mut self.activity, turn, engine, Some(u32::from(id)));
+        }
+    }
+
+    /// The GuC is reset, and its engines with it: none of them is busy any more.
+    pub fn forget(&self, gt: &Gt) {
+        for engine in EngineId::all() {
+            gt.set_busy(engine, false);
         }
     }
 
@@ -398,7 +405,7 @@ impl Scheduler {
         seat.loaded = false;
         seat.waiting = false;
         let (id, member) = (seat.context, usize::from(seat.member));
-        self.activity.switch(&mut turn.gam, engine, None, ticks(turn.now));
+        switched(&mut self.activity, turn, engine, None);
         let Some(context) = self.contexts.get_mut(&id) else { return };
         if let Some(member) = context.members.get_mut(member) {
             member.loaded = false;
@@ -421,7 +428,7 @@ impl Scheduler {
         }
         drop(streamer);
         self.seats[engine.index()].loaded = false;
-        self.activity.switch(&mut turn.gam, engine, None, ticks(turn.now));
+        switched(&mut self.activity, turn, engine, None);
     }
 
     /// Resets the engines that a context is on; it is not scheduled again before the host enables it anew
@@ -513,4 +520,10 @@ impl Scheduler {
         let due = self.seats.iter().filter_map(|seat| self.due(seat)).min();
         [next, due].into_iter().flatten().min()
     }
+}
+
+/// A context came on an engine, or the engine fell idle.
+fn switched(activity: &mut Activity, turn: &mut Turn<'_>, engine: EngineId, context: Option<u32>) {
+    turn.gt.set_busy(engine, context.is_some());
+    activity.switch(&mut turn.gam, engine, context, ticks(turn.now));
 }

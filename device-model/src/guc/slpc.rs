@@ -3,15 +3,10 @@
 
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
+use crate::registers::{GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
+use crate::residency::Awake;
 
 use super::hxg::{Error, Reply};
-
-/// Requested frequency, bits 31:23 in 16.67 MHz.
-const RPNSWREQ: u32 = 0xa008;
-/// Actual frequency, bits 19:11 in 16.67 MHz.
-const GT_PERF_STATUS: u32 = 0x13_81b4;
-/// Limits of the die: RP0 bits 7:0, RPn bits 23:16, in 50 MHz.
-const RP_STATE_CAP: u32 = 0x14_5998;
 
 /// Shared data: global state.
 const GLOBAL_STATE: u64 = 0x04;
@@ -45,7 +40,6 @@ const EVENT_PARAMETER_UNSET: u32 = 7;
 pub struct Slpc {
     shared: Option<u64>,
     params: [Option<u32>; PARAMS],
-    guc_rc: bool,
 }
 
 /// MHz in units of 16.67 MHz, rounded (xe: encode_freq).
@@ -122,26 +116,26 @@ impl Slpc {
         gam.write_u32(Space::Ggtt, at + TASK_STATE + 4, max | min << 8 | max << 16 | min << 24)
     }
 
-    /// SETUP_PC_GUCRC: who manages render-C states, 1 = the GuC.
-    pub fn set_guc_rc(&mut self, mode: u32) -> Reply {
-        self.guc_rc = match mode {
-            0 => false,
-            1 => true,
-            _ => return Err(Error::InvalidParams),
-        };
-        Ok(0)
-    }
-
     /// Shows the frequency that follows from the limits in the registers: the highest while an engine is busy, the
-    /// lowest while none is; in render-C6 nothing is clocked.
+    /// lowest while none is. That a sleeping GT is not clocked at all is the register's own matter.
     pub fn show(&self, gt: &Gt, busy: bool) {
         if self.shared.is_none() {
             return;
         }
         let (min, max) = self.limits(gt);
-        let asked = if busy { max } else { min };
-        let actual = if !busy && self.guc_rc { 0 } else { asked };
-        gt.registers.set(RPNSWREQ, asked << 23);
-        gt.registers.set(GT_PERF_STATUS, actual << 11);
+        let ratio = if busy { max } else { min };
+        gt.registers.set(RPNSWREQ, ratio << 23);
+        gt.registers.set(GT_PERF_STATUS, ratio << 11);
     }
+}
+
+/// SETUP_PC_GUCRC: who manages render-C states. The GuC (1) lets the GT sleep, the host (0) keeps it awake.
+pub fn set_guc_rc(gt: &Gt, mode: u32) -> Reply {
+    let forbidden = match mode {
+        0 => true,
+        1 => false,
+        _ => return Err(Error::InvalidParams),
+    };
+    gt.residency.set(Awake::Forbidden, forbidden, gt.clock.now());
+    Ok(0)
 }

@@ -7,11 +7,9 @@ use vm_memory::Bytes;
 use super::*;
 use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{Halt, Outcome};
-use crate::interrupts::Interrupts;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::memory::{Access, Fault, FaultReason, Memory, Space};
-use crate::registers::RegisterFile;
 use crate::world::{Clock, Dma, DmaFault, DmaView, HandWoundClock, InterruptSink};
 
 struct NoGuest;
@@ -86,17 +84,12 @@ impl Host {
         let clock = Arc::new(HandWoundClock::default());
         clock.advance(1_000_000_000);
         let engines = Engines::new(present);
-        let gt = Gt {
-            memory: Memory::new(local, ggtt, Arc::new(NoGuest)),
-            registers: RegisterFile::new(&[], &[], engines.present()),
-            interrupts: Interrupts::new(Arc::new(Recorder::default())),
-            clock: clock.clone(),
-            context_clocks: Default::default(),
-        };
+        let memory = Memory::new(local, ggtt, Arc::new(NoGuest));
+        let profile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+        let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
         let host = Host { gt, engines, guc: Guc::new(), clock, h2g_tail: 0, g2h_head: 0, deadline: None };
         host.write_firmware();
         host.write_ads();
-        host.gt.registers.set(0x14_5998, 0x06_1529); // RP0 2050 MHz, RP1 1050 MHz, RPn 300 MHz
         host
     }
 
@@ -779,9 +772,11 @@ fn slpc() {
     assert_eq!(host.request(0x3003, &[0x701, 6]), 0xf000_0000);
     assert_eq!(host.gt.registers.value(0xa008) >> 23, 18);
     assert_eq!(host.request(0x3004, &[1]), 0xf000_0000);
-    assert_eq!(host.gt.registers.value(0x13_81b4), 0, "in C6");
+    assert_eq!(host.gt.read(0x13_8060), 3, "in C6");
+    assert_eq!(host.gt.read(0x13_81b4), 0, "nothing is clocked");
     host.start(1, EngineClass::Copy, 1, 2);
-    assert_eq!(host.gt.registers.value(0x13_81b4) >> 11 & 0x1ff, 60);
+    assert_eq!(host.gt.read(0x13_8060), 0, "awake");
+    assert_eq!(host.gt.read(0x13_81b4) >> 11 & 0x1ff, 60);
     assert_eq!(host.gt.registers.value(0xa008) >> 23, 60);
     assert_eq!(host.request(0x3003, &[0x602, 99, 1]), 0xe000_0060);
     assert_eq!(host.request(0x3003, &[0x603, 6, 1]), 0xe000_0102);
