@@ -243,6 +243,11 @@ impl Engines {
         last == 0
     }
 
+    /// Whether the engine's last look found that it has to wait for memory to change.
+    pub fn waiting(&self, id: EngineId) -> bool {
+        self.slots[id.index()].pause.load(Ordering::Relaxed) != 0
+    }
+
     /// When a runnable engine is to be stepped next, in ns of the card's clock.
     pub fn look_at(&self, id: EngineId) -> u64 {
         self.slots[id.index()].look_at.load(Ordering::Acquire)

@@ -317,6 +317,7 @@ impl Scheduler {
                 _ => leave_by,
             };
             seat.leaving = true;
+            seat.waiting &= turn.engines.waiting(engine);
             if !seat.loaded {
                 continue;
             }
@@ -476,7 +477,7 @@ impl Scheduler {
         }
     }
 
-    fn place(&self, class: EngineClass, logical: usize) -> Place {
+    fn place(&self, engines: &Engines, class: EngineClass, logical: usize) -> Place {
         let Some(engine) = self.ads.map.engine(class, logical) else { return Place::Absent };
         let seat = &self.seats[engine.index()];
         match self.contexts.get(&seat.context) {
@@ -485,7 +486,7 @@ impl Scheduler {
                 false => Place::Busy {
                     priority: context.policies.priority,
                     slice_end: seat.slice_end,
-                    waiting: seat.waiting,
+                    waiting: seat.waiting && engines.waiting(engine),
                 },
             },
             _ => Place::Free,
@@ -501,7 +502,7 @@ impl Scheduler {
             if self.queues[queue].is_empty() {
                 continue;
             }
-            let places: [Place; MAX_LOGICAL] = std::array::from_fn(|logical| self.place(class, logical));
+            let places: [Place; MAX_LOGICAL] = std::array::from_fn(|logical| self.place(turn.engines, class, logical));
             let plan = self.queues[queue].plan(&places, turn.now);
             for (entry, base) in plan.loads() {
                 if let Some(context) = self.contexts.get_mut(&entry.context) {

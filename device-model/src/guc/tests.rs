@@ -298,6 +298,9 @@ impl Host {
             let image = (load.descriptor & 0xffff_f000) + 0x1000;
             self.poke(image + 5 * 4, self.peek(image + 7 * 4));
         }
+        if outcome == Outcome::Waiting {
+            self.engines.put_off(id, self.clock.now());
+        }
         self.engines.report(EngineReport { engine: id, load, outcome });
     }
 }
@@ -647,6 +650,13 @@ fn waiting_context_yields() {
     host.end("bcs0", Outcome::Waiting);
     assert!(host.stepped().is_empty());
     assert_eq!(host.runs("bcs0"), Some(1), "nobody else wants it");
+    // It went on by itself: who is less important has no claim.
+    host.engines.set_runnable(engine_named("bcs0"), true);
+    host.start(3, EngineClass::Copy, 1, 3);
+    host.fast(0x1001, &[3, 0]);
+    assert_eq!(host.stepped(), [[3, 0x9000_1002, 3, 0]]);
+    host.end("bcs0", Outcome::Waiting);
+    assert!(host.stepped().is_empty());
     host.start(2, EngineClass::Copy, 1, 3);
     host.end("bcs0", Outcome::Preempted);
     host.step();
