@@ -1,0 +1,276 @@
+//! The life of contexts and who gets which engine when.
+
+use super::*;
+
+/// Contract F.2, K.11: register, enable, submit, disable, deregister, with exact lengths and one answer each.
+#[test]
+fn context_life() {
+    let mut host = Host::up();
+    host.start(5, EngineClass::Render, 1, 2);
+    assert_eq!(host.runs("rcs0"), Some(5));
+    assert!(host.engines.runnable(engine_named("rcs0")));
+    host.end("rcs0", Outcome::Complete);
+    assert!(host.stepped().is_empty());
+    assert_eq!(host.runs("rcs0"), None);
+    // Tail equals head: nothing to do.
+    host.fast(0x1000, &[5]);
+    assert!(host.stepped().is_empty());
+    assert_eq!(host.runs("rcs0"), None);
+    host.set_tail(5, 128);
+    host.fast(0x1000, &[5]);
+    assert!(host.stepped().is_empty());
+    assert_eq!(host.runs("rcs0"), Some(5));
+    // Disable while it runs: answered when it is off, not before.
+    host.fast(0x1001, &[5, 0]);
+    assert!(host.stepped().is_empty());
+    host.end("rcs0", Outcome::Preempted);
+    assert_eq!(host.stepped(), [[3, 0x9000_1002, 5, 0]]);
+    assert_eq!(host.runs("rcs0"), None);
+    // Enabled again it goes on where it was.
+    host.fast(0x1001, &[5, 1]);
+    assert_eq!(host.stepped(), [[3, 0x9000_1002, 5, 1]]);
+    assert_eq!(host.runs("rcs0"), Some(5));
+    host.end("rcs0", Outcome::Complete);
+    host.fast(0x1001, &[5, 0]);
+    assert_eq!(host.stepped(), [[3, 0x9000_1002, 5, 0]]);
+    host.fast(0x4503, &[5]);
+    assert_eq!(host.stepped(), [[2, 0x9000_4600, 5]]);
+    host.fast(0x1000, &[5]);
+    assert_eq!(host.stepped(), [[0x8001_0001, 0xe000_0100]], "it is forgotten");
+    assert_eq!(host.guc.counters().failed, 1);
+}
+
+/// A submission that crosses the end of the context's last run is not lost.
+#[test]
+fn submission_while_the_report_is_on_the_way() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::Copy, 1, 2);
+    host.end("bcs0", Outcome::Complete);
+    host.set_tail(1, 128);
+    host.fast(0x1000, &[1]);
+    host.step();
+    host.step();
+    assert_eq!(host.runs("bcs0"), Some(1));
+}
+
+/// Contract F.2: a more important context pushes a less important one out; that one comes back later.
+#[test]
+fn priorities() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::Copy, 1, 2);
+    host.start(2, EngineClass::Copy, 1, 3);
+    host.start(3, EngineClass::Copy, 1, 0);
+    assert_eq!(host.runs("bcs0"), Some(1));
+    host.end("bcs0", Outcome::Preempted);
+    host.step();
+    assert_eq!(host.runs("bcs0"), Some(3));
+    host.end("bcs0", Outcome::Complete);
+    host.step();
+    assert_eq!(host.runs("bcs0"), Some(1));
+    host.end("bcs0", Outcome::Complete);
+    host.step();
+    assert_eq!(host.runs("bcs0"), Some(2));
+}
+
+/// Contract F.2: equals take turns of one quantum; who is alone keeps the engine.
+#[test]
+fn time_slices() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::Copy, 1, 2);
+    host.clock.advance(700_000);
+    assert_eq!(host.deadline, None);
+    host.start(2, EngineClass::Copy, 1, 2);
+    let due = host.deadline.expect("the slice ends");
+    assert_eq!(due - host.clock.now(), 300_000);
+    host.clock.advance(300_000);
+    host.step();
+    host.end("bcs0", Outcome::Preempted);
+    host.step();
+    assert_eq!(host.runs("bcs0"), Some(2));
+}
+
+/// Contract F.2, F.6: who does not leave in time is reset, the host hears of it, and hears that it is off.
+#[test]
+fn preemption_timeout() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::Render, 1, 2);
+    host.fast(0x1001, &[1, 0]);
+    assert!(host.stepped().is_empty());
+    assert_eq!(host.deadline, Some(host.clock.now() + 640_000_000));
+    host.clock.advance(640_000_000);
+    assert_eq!(host.stepped(), [vec![2, 0x9000_1008, 1], vec![3, 0x9000_1002, 1, 0]]);
+    assert_eq!(host.runs("rcs0"), None);
+    host.fast(0x4503, &[1]);
+    assert_eq!(host.stepped(), [[2, 0x9000_4600, 1]]);
+}
+
+/// Contract F.6: with engine resets disabled by policy nobody is reset.
+#[test]
+fn engine_reset_disabled() {
+    let mut host = Host::up();
+    host.poke(ADS + 0x1228, 1);
+    host.fast(0x0506, &[(ADS + 0x11dc) as u32]);
+    host.start(1, EngineClass::Render, 1, 2);
+    host.fast(0x1001, &[1, 0]);
+    host.step();
+    host.clock.advance(10_000_000_000);
+    assert!(host.stepped().is_empty());
+    assert_eq!(host.runs("rcs0"), Some(1));
+}
+
+/// Contract F.6: a fault resets the engine; one dword before the opt-in, two after; a banned context is still answered.
+#[test]
+fn faults() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::Compute, 1, 2);
+    host.end("ccs0", Outcome::Halted(Halt::Fault(FAULT)));
+    assert_eq!(host.stepped(), [[2, 0x9000_6000, 1], [2, 0x9000_1008, 1]]);
+    assert_eq!(host.runs("ccs0"), None);
+    host.fast(0x1001, &[1, 0]);
+    assert_eq!(host.stepped(), [[3, 0x9000_1002, 1, 0]]);
+    host.fast(0x4503, &[1]);
+    assert_eq!(host.stepped(), [[2, 0x9000_4600, 1]]);
+    host.poke(SCRATCH, 0x4001_0000);
+    host.request(0x550e, &[SCRATCH as u32, 0, 1]);
+    host.start(2, EngineClass::Compute, 1, 2);
+    host.end("ccs0", Outcome::Halted(Halt::Fault(FAULT)));
+    assert_eq!(host.stepped(), [vec![3, 0x9000_6000, 2, 0xdead_beef], vec![2, 0x9000_1008, 2]]);
+    host.start(3, EngineClass::Compute, 1, 2);
+    host.end("ccs0", Outcome::Halted(Halt::IllegalCommand { header: u32::MAX, address: 0 }));
+    assert_eq!(host.stepped(), [[2, 0x9000_1008, 3]]);
+}
+
+/// Issue item 6: instances take from their class's queue by the context's mask, and classes do not hinder each other.
+#[test]
+fn instances_by_mask() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::VideoDecode, 0b11, 2);
+    host.start(2, EngineClass::VideoDecode, 0b11, 2);
+    host.start(3, EngineClass::Render, 1, 2);
+    host.start(4, EngineClass::Compute, 0b1000, 2);
+    let runs: Vec<_> = ["vcs0", "vcs2", "rcs0", "ccs3", "ccs0"].map(|name| host.runs(name)).to_vec();
+    assert_eq!(runs, [Some(1), Some(2), Some(3), Some(4), None]);
+}
+
+/// A context that waits for a semaphore yields to another, and gets its engine back.
+#[test]
+fn waiting_context_yields() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::Copy, 1, 0);
+    host.end("bcs0", Outcome::Waiting);
+    assert!(host.stepped().is_empty());
+    assert_eq!(host.runs("bcs0"), Some(1), "nobody else wants it");
+    // It went on by itself: who is less important has no claim.
+    host.engines.set_runnable(engine_named("bcs0"), true);
+    host.start(3, EngineClass::Copy, 1, 3);
+    host.fast(0x1001, &[3, 0]);
+    assert_eq!(host.stepped(), [[3, 0x9000_1002, 3, 0]]);
+    host.end("bcs0", Outcome::Waiting);
+    assert!(host.stepped().is_empty());
+    host.start(2, EngineClass::Copy, 1, 3);
+    host.end("bcs0", Outcome::Preempted);
+    host.step();
+    assert_eq!(host.runs("bcs0"), Some(2));
+    assert!(host.deadline.is_some());
+    host.end("bcs0", Outcome::Complete);
+    host.step();
+    assert_eq!(host.runs("bcs0"), Some(1));
+}
+
+/// Contract G.5: the semaphore at the end of i915's compute contexts is cleared by the GuC.
+#[test]
+fn compute_switch_out() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::Compute, 1, 2);
+    host.poke(Host::image(1, 0) + 0x540, 1);
+    host.end("ccs0", Outcome::Waiting);
+    host.step();
+    assert_eq!(host.peek(Host::image(1, 0) + 0x540), 0);
+}
+
+fn wide(host: &mut Host, id: u32) -> u64 {
+    let scratch = Host::image(id, 0) + 0x800;
+    let lrca: Vec<u32> = (0..2).flat_map(|n| [Host::image(id, n) as u32 | 0x119, 0]).collect();
+    let mut message = vec![1, id, 1, 0b01, scratch as u32, 0, scratch as u32 + 0x400, 0, 0x400, 2];
+    message.extend(lrca);
+    host.poke(scratch + 12, 1);
+    host.fast(0x4601, &message);
+    host.policies(id, 2, 1000, 640_000);
+    scratch
+}
+
+fn append_item(host: &mut Host, scratch: u64, id: u32, tails: [u32; 2]) {
+    let at = host.peek(scratch + 4);
+    let item = [5 | 4 << 16, Host::image(id, 0) as u32, id | (tails[0] / 8) << 18, 0, tails[1] / 8];
+    for (n, value) in (0u64..).zip(item) {
+        host.poke(scratch + 0x400 + u64::from(at) + n * 4, value);
+    }
+    host.poke(scratch + 4, at + 20);
+}
+
+/// Contract F.5: the members of a parallel context start together on neighbours, their tails come from the work queue.
+#[test]
+fn parallel_contexts() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::VideoDecode, 0b10, 2);
+    let scratch = wide(&mut host, 2);
+    append_item(&mut host, scratch, 2, [0x40, 0x80]);
+    host.fast(0x1001, &[2, 1]);
+    host.fast(0x1000, &[2]);
+    assert_eq!(host.stepped(), [[3, 0x9000_1002, 2, 1]]);
+    assert_eq!(host.peek(scratch), 20, "the item is consumed");
+    assert_eq!(host.peek(Host::image(2, 0) + 0x101c), 0x40);
+    assert_eq!(host.peek(Host::image(2, 1) + 0x101c), 0x80);
+    assert_eq!((host.runs("vcs0"), host.runs("vcs2")), (None, Some(1)), "not one without the other");
+    host.end("vcs2", Outcome::Complete);
+    host.step();
+    assert_eq!((host.runs("vcs0"), host.runs("vcs2")), (Some(2), Some(2)));
+    // One member is done, new work comes for both.
+    host.end("vcs0", Outcome::Complete);
+    host.step();
+    append_item(&mut host, scratch, 2, [0x100, 0x100]);
+    host.fast(0x1000, &[2]);
+    assert!(host.stepped().is_empty());
+    assert_eq!((host.runs("vcs0"), host.runs("vcs2")), (Some(2), Some(2)));
+    host.fast(0x1001, &[2, 0]);
+    host.end("vcs0", Outcome::Complete);
+    assert!(host.stepped().is_empty());
+    host.end("vcs2", Outcome::Preempted);
+    assert_eq!(host.stepped(), [[3, 0x9000_1002, 2, 0]]);
+}
+
+/// Contract F.5: an item for another context stops the queue and is flagged.
+#[test]
+fn parallel_work_queue_with_a_bad_item() {
+    let mut host = Host::up();
+    let scratch = wide(&mut host, 2);
+    append_item(&mut host, scratch, 3, [0x40, 0x80]);
+    host.fast(0x1001, &[2, 1]);
+    host.step();
+    assert_eq!((host.peek(scratch), host.peek(scratch + 8), host.peek(scratch + 12)), (0, 0, 3));
+    assert_eq!(host.runs("vcs0"), None);
+}
+
+/// Registrations that make no sense are refused (contract F.8, V13-036).
+#[test]
+fn bad_registrations() {
+    let mut host = Host::up();
+    let good = [1, 5, 0, 1, 0, 0, 0, 0, 0, Host::image(5, 0) as u32, 0];
+    let with = |at: usize, value: u32| {
+        let mut message = good;
+        message[at] = value;
+        message
+    };
+    for (message, error) in [
+        (with(1, 65535), 0x61),
+        (with(1, u32::MAX), 0x61),
+        (with(2, 5), 0x64),
+        (with(3, 0b10), 0x64),
+        (with(9, 0x1000), 0x80),
+    ] {
+        assert_eq!(host.request(0x4502, &message), 0xe000_0000 | error, "{message:x?}");
+    }
+    assert_eq!(host.request(0x4502, &good), 0xf000_0000);
+    assert_eq!(host.request(0x4502, &good), 0xe000_0101);
+    assert_eq!(host.request(0x4502, &good[..10]), 0xe000_0102);
+}

@@ -1,0 +1,107 @@
+//! Upload, mailbox, and coming back after a reset.
+
+use super::*;
+
+/// Contract B.4 step 20, V13-178, V13-180: a good image starts, versions and parameters are taken from it.
+#[test]
+fn upload_good_image() {
+    let mut host = Host::new();
+    assert_eq!(host.upload(), 0x8001_f0ec);
+    let firmware = host.guc.firmware().unwrap();
+    assert_eq!((firmware.release.major, firmware.release.minor, firmware.submission.minor), (70, 53, 26));
+    assert_eq!((firmware.params[2], firmware.ads()), (0x14, ADS));
+    // While it runs, the host's DMA orders are ignored.
+    host.gt.registers.set(0xc310, 0);
+    host.gt.registers.set(0xc314, 0x11);
+    assert_eq!(host.start_dma(), 0x8001_f0ec);
+    host.guc.reset(&host.gt);
+    assert_eq!(host.gt.registers.value(0xc000), 1);
+    assert!(host.guc.firmware().is_none());
+}
+
+/// Contract B.4 step 20g, V13-195: every bad image ends in a status that the driver takes for a failure.
+#[test]
+fn upload_bad_images() {
+    type Spoil = fn(&Host);
+    let cases: [(&str, u32, Spoil); 9] = [
+        ("module type", 0x50, |h| h.poke(FIRMWARE, 4)),
+        ("header length", 0x50, |h| h.poke(FIRMWARE + 4, 31)),
+        ("image length", 0x50, |h| h.poke(FIRMWARE + 0x18, u32::MAX)),
+        ("version", 0x50, |h| h.poke(FIRMWARE + 0x44, 0)),
+        ("no signature", 0x13, |h| h.poke(FIRMWARE + u64::from(DMA_BYTES), 0)),
+        ("WOPCM not locked", 0x74, |h| h.gt.registers.set(0xc050, 0x3f_3000)),
+        ("WOPCM too small", 0x74, |h| h.gt.registers.set(0xc050, 0x1001)),
+        ("source not mapped", 0x75, |h| h.gt.registers.set(0xc300, 0x100_0000 + MAPPED.end as u32)),
+        ("wrong space", 0x75, |h| h.gt.registers.set(0xc304, 0x7_0000)),
+    ];
+    for (name, code, spoil) in cases {
+        let mut host = Host::new();
+        // Registers as the driver leaves them, but the order to start comes after the damage.
+        host.upload();
+        host.guc.reset(&host.gt);
+        spoil(&host);
+        host.gt.registers.set(0xc314, 0x11);
+        let status = host.start_dma();
+        assert_eq!((status >> 1 & 0x7f, status >> 30), (code, 1), "{name}");
+        assert_ne!(status >> 8 & 0xff, 0xf0, "{name}");
+        assert!(host.guc.firmware().is_none(), "{name}");
+    }
+    let mut host = Host::new();
+    host.upload();
+    host.guc.reset(&host.gt);
+    host.gt.registers.set(0xc180 + 5 * 4, 0);
+    host.gt.registers.set(0xc314, 0x11);
+    assert_eq!(host.start_dma() >> 8 & 0xff, 0x71, "no ADS");
+}
+
+/// Contract B.4 step 21, K.11: the mailbox's wire examples.
+#[test]
+fn mailbox_examples() {
+    let mut host = Host::new();
+    host.upload();
+    let [reply, ..] = host.mail(&[0x4100, 0, 0, 0]);
+    let bytes = reply & 0xfff_ffff;
+    assert_eq!(reply >> 28, 0xf);
+    assert_eq!(bytes as usize, hwconfig::table().len() * 4);
+    assert_eq!(host.mail(&[0x4100, SCRATCH as u32, 0, bytes])[0], reply);
+    for (n, value) in (0u64..).zip(hwconfig::table()) {
+        assert_eq!(host.peek(SCRATCH + n * 4), *value);
+    }
+    assert_eq!(host.mail(&[0x4100, 0x1000, 0, bytes])[0], 0xe000_0080, "not mapped");
+    assert_eq!(host.mail(&[0x4100, SCRATCH as u32, 0, bytes - 4])[0], 0xe000_0102, "too small");
+    assert_eq!(host.mail(&[0x4509, 1])[0], 0xe000_0304, "rings not configured");
+    assert_eq!(host.mail(&[0x0508, 0x0902_0002, CTB as u32, 0]), [0xf000_0001, 0, 0, 0]);
+    assert_eq!(host.mail(&[0x0508, 0x0902_0001, CTB as u32, 0])[0], 0xe000_0103, "wrong length");
+    assert_eq!(host.mail(&[0x0508, 0x0902_0002, 0x1000, 0])[0], 0xe000_0080, "inside WOPCM");
+    assert_eq!(host.mail(&[0x0508, 0x0904_0001, 100, 0])[0], 0xe000_0060, "not a multiple of 4 KiB");
+    assert_eq!(host.mail(&[0x0508, 0x0999_0001, 1, 0])[0], 0xf000_0000, "unknown key: none applied");
+    assert_eq!(host.mail(&[0x1234])[0], 0xe000_0030);
+    assert_eq!(host.mail(&[0x1000_4100])[0], 0xe000_0004, "an event is no request");
+    assert_eq!(host.mail(&[0x5500, 0x0001_0100])[0], 0xe000_0020, "no virtual functions");
+}
+
+/// A GuC in reset answers nothing.
+#[test]
+fn silent_in_reset() {
+    let mut host = Host::new();
+    assert_eq!(host.mail(&[0x4100, 0, 0, 0])[0], 0x4100);
+    assert_eq!(host.guc.step(&host.gt, &host.engines), None);
+}
+
+/// Contract F.7: after a reset and a new upload everything is registered anew; what the old boot loaded is not mistaken.
+#[test]
+fn reset_and_reload() {
+    let mut host = Host::up();
+    host.start(5, EngineClass::Copy, 1, 2);
+    host.end("bcs0", Outcome::Complete);
+    host.guc.reset(&host.gt);
+    assert_eq!(host.upload(), 0x8001_f0ec);
+    host.enable_rings();
+    host.start(5, EngineClass::Copy, 1, 2);
+    assert_eq!(host.runs("bcs0"), Some(5), "the report of the old boot is of the past");
+    assert_eq!(host.mail(&[0x5507])[0], 0xf000_0000);
+    assert_eq!(host.runs("bcs0"), None);
+    host.enable_rings();
+    host.fast(0x1000, &[5]);
+    assert_eq!(host.stepped(), [[0x8001_0001, 0xe000_0100]]);
+}

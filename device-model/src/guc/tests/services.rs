@@ -1,0 +1,51 @@
+//! Frequencies, activity, and what else the drivers ask for.
+
+use super::*;
+
+/// Contract B.11, K.6: running at once; limits in 16.67 MHz; wishes are kept within RPn and RP0.
+#[test]
+fn slpc() {
+    let mut host = Host::up();
+    let task = |host: &Host| host.peek(SCRATCH + 0x84);
+    host.fast(0x3003, &[2, SCRATCH as u32, 0]);
+    assert!(host.stepped().is_empty());
+    assert_eq!(host.peek(SCRATCH + 4), 3);
+    assert_eq!(host.request(0x3003, &[0x502, SCRATCH as u32, 0]), 0xf000_0000);
+    assert_eq!(task(&host), 123 | 18 << 8 | 123 << 16 | 18 << 24);
+    assert_eq!(host.request(0x3003, &[0x602, 7, 1000]), 0xf000_0000);
+    assert_eq!(host.request(0x3003, &[0x602, 6, 9000]), 0xf000_0000);
+    host.request(0x3003, &[0x502, SCRATCH as u32, 0]);
+    assert_eq!(task(&host), 60 | 60 << 8 | 60 << 16 | 60 << 24, "a minimum above the maximum is a fixed request");
+    assert_eq!(host.request(0x3003, &[0x701, 6]), 0xf000_0000);
+    assert_eq!(host.gt.registers.value(0xa008) >> 23, 18);
+    assert_eq!(host.request(0x3004, &[1]), 0xf000_0000);
+    assert_eq!(host.gt.read(0x13_8060), 3, "in C6");
+    assert_eq!(host.gt.read(0x13_81b4), 0, "nothing is clocked");
+    host.start(1, EngineClass::Copy, 1, 2);
+    assert_eq!(host.gt.read(0x13_8060), 0, "awake");
+    assert_eq!(host.gt.read(0x13_81b4) >> 11 & 0x1ff, 60);
+    assert_eq!(host.gt.registers.value(0xa008) >> 23, 60);
+    assert_eq!(host.request(0x3003, &[0x602, 99, 1]), 0xe000_0060);
+    assert_eq!(host.request(0x3003, &[0x603, 6, 1]), 0xe000_0102);
+}
+
+/// Contract K.6: busy ticks accumulate, the change numbers move, an idle engine has stamp 0.
+#[test]
+fn engine_activity() {
+    let mut host = Host::up();
+    let (metadata, records) = (SCRATCH, SCRATCH + 0x1000);
+    assert_eq!(host.request(0x550c, &[metadata as u32, 0, records as u32, 0]), 0xf000_0000);
+    assert_eq!(host.peek(metadata), 19_200_000);
+    let bcs = records + 3 * 32 * 16;
+    let first = host.peek(bcs);
+    assert_eq!((first >> 16, host.peek(bcs + 4)), (0x8000, 0));
+    let changes = host.peek(metadata + 8);
+    host.start(1, EngineClass::Copy, 1, 2);
+    assert_ne!(host.peek(metadata + 8), changes);
+    assert_eq!(u64::from(host.peek(bcs + 4)), host.gt.timestamp());
+    assert_ne!(host.peek(bcs), first);
+    host.clock.advance(1_000_000);
+    host.end("bcs0", Outcome::Complete);
+    host.step();
+    assert_eq!((host.peek(bcs + 4), host.peek(bcs + 8)), (0, 19_200));
+}
