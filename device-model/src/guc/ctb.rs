@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::hxg::{MAX_DWORDS, Outgoing};
-use crate::memory::{Gam, Space};
+use crate::memory::{Fault, Gam, Space};
 
 /// Descriptor field: dword offset up to which the receiver has read.
 const HEAD: u64 = 0;
@@ -82,12 +82,12 @@ impl CtBuffer {
         self.broken
     }
 
-    fn field(&self, gam: &mut Gam<'_>, field: u64) -> Option<u32> {
-        gam.read_u32(Space::Ggtt, self.at.descriptor.wrapping_add(field)).ok()
+    fn field(&self, gam: &mut Gam<'_>, field: u64) -> Result<u32, Fault> {
+        gam.read_u32(Space::Ggtt, self.at.descriptor.wrapping_add(field))
     }
 
-    fn set_field(&self, gam: &mut Gam<'_>, field: u64, value: u32) -> Option<()> {
-        gam.write_u32(Space::Ggtt, self.at.descriptor.wrapping_add(field), value).ok()
+    fn set_field(&self, gam: &mut Gam<'_>, field: u64, value: u32) -> Result<(), Fault> {
+        gam.write_u32(Space::Ggtt, self.at.descriptor.wrapping_add(field), value)
     }
 
     fn break_with(&mut self, gam: &mut Gam<'_>, status: u32) {
@@ -102,62 +102,74 @@ impl CtBuffer {
     }
 
     /// Copies `into.len()` dwords from dword offset `from` on, round the end.
-    fn copy_out(&self, gam: &mut Gam<'_>, from: u32, into: &mut [u32]) -> Option<()> {
+    fn copy_out(&self, gam: &mut Gam<'_>, from: u32, into: &mut [u32]) -> Result<(), Fault> {
         let mut bytes = [0u8; MAX_DWORDS * 4];
         let bytes = &mut bytes[..into.len() * 4];
         let until_end = ((self.size - from) as usize * 4).min(bytes.len());
         let (first, second) = bytes.split_at_mut(until_end);
-        gam.read(Space::Ggtt, self.address(from), first).ok()?;
-        gam.read(Space::Ggtt, self.at.buffer, second).ok()?;
+        gam.read(Space::Ggtt, self.address(from), first)?;
+        gam.read(Space::Ggtt, self.at.buffer, second)?;
         for (dword, bytes) in into.iter_mut().zip(bytes.chunks_exact(4)) {
             *dword = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         }
-        Some(())
+        Ok(())
     }
 
     /// Copies dwords to dword offset `to`, round the end.
-    fn copy_in(&self, gam: &mut Gam<'_>, to: u32, dwords: impl Iterator<Item = u32>) -> Option<()> {
+    fn copy_in(&self, gam: &mut Gam<'_>, to: u32, dwords: impl Iterator<Item = u32>) -> Result<(), Fault> {
         let mut at = to;
         for dword in dwords {
-            gam.write_u32(Space::Ggtt, self.address(at), dword).ok()?;
+            gam.write_u32(Space::Ggtt, self.address(at), dword)?;
             at = (at + 1) % self.size;
         }
-        Some(())
+        Ok(())
     }
 
     /// Takes the next request out of the ring into `room`; `None` when the ring is empty or broken. The head is
     /// published by [`CtBuffer::publish_head`].
     pub fn receive<'b>(&mut self, gam: &mut Gam<'_>, room: &'b mut [u32; MAX_DWORDS]) -> Option<Incoming<'b>> {
-        if self.broken || self.field(gam, STATUS)? != 0 {
+        if self.broken {
             return None;
         }
+        self.read_next(gam, room).unwrap_or_else(|fault| {
+            log::warn!("CT buffer at {:#x} is out of reach: {fault:?}", self.at.buffer);
+            self.broken = true;
+            None
+        })
+    }
+
+    fn read_next<'b>(
+        &mut self,
+        gam: &mut Gam<'_>,
+        room: &'b mut [u32; MAX_DWORDS],
+    ) -> Result<Option<Incoming<'b>>, Fault> {
         let tail = self.field(gam, TAIL)?;
-        if tail == self.own {
-            return None;
+        if tail == self.own || self.field(gam, STATUS)? != 0 {
+            return Ok(None);
         }
         if tail >= self.size {
             self.break_with(gam, STATUS_OVERFLOW);
-            return None;
+            return Ok(None);
         }
         let mut header = 0;
         // The sender fills what is left before the end with zeros when a message does not fit there.
         while header == 0 && self.own != tail {
-            header = gam.read_u32(Space::Ggtt, self.address(self.own)).ok()?;
+            header = gam.read_u32(Space::Ggtt, self.address(self.own))?;
             self.own = (self.own + 1) % self.size;
         }
         if header == 0 {
-            return None;
+            return Ok(None);
         }
         let len = header & 0xff;
         let written = (tail + self.size - self.own) % self.size;
         if len == 0 || len > written {
             self.break_with(gam, STATUS_UNDERFLOW);
-            return None;
+            return Ok(None);
         }
         let hxg = &mut room[..len as usize];
         self.copy_out(gam, self.own, hxg)?;
         self.own = (self.own + len) % self.size;
-        Some(Incoming { fence: (header >> 16) as u16, format: (header >> 12 & 0xf) as u8, hxg })
+        Ok(Some(Incoming { fence: (header >> 16) as u16, format: (header >> 12 & 0xf) as u8, hxg }))
     }
 
     /// Tells the host how far its ring has been read; `before` is the head published last.
@@ -165,7 +177,7 @@ impl CtBuffer {
         if self.broken || self.own == before {
             return;
         }
-        if self.field(gam, HEAD) != Some(before) {
+        if self.field(gam, HEAD) != Ok(before) {
             self.break_with(gam, STATUS_MISMATCH);
             return;
         }
@@ -179,7 +191,7 @@ impl CtBuffer {
 
     /// Appends a message; `false` where there is no room now.
     fn send(&mut self, gam: &mut Gam<'_>, message: &Outgoing) -> bool {
-        let Some(head) = self.field(gam, HEAD) else { return false };
+        let Ok(head) = self.field(gam, HEAD) else { return false };
         if head >= self.size {
             self.break_with(gam, STATUS_OVERFLOW);
             return false;
@@ -190,7 +202,7 @@ impl CtBuffer {
             return false;
         }
         let dwords = std::iter::once(message.ct_header()).chain(message.hxg().iter().copied());
-        if self.copy_in(gam, self.own, dwords).is_none() {
+        if self.copy_in(gam, self.own, dwords).is_err() {
             return false;
         }
         self.own = (self.own + need) % self.size;
@@ -240,6 +252,6 @@ impl Channel {
         if self.g2h.broken {
             self.waiting.clear();
         }
-        self.g2h.own != before && self.g2h.set_field(gam, TAIL, self.g2h.own).is_some()
+        self.g2h.own != before && self.g2h.set_field(gam, TAIL, self.g2h.own).is_ok()
     }
 }

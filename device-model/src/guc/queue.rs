@@ -286,4 +286,54 @@ mod tests {
         assert_eq!(plan.leave, 0b01);
         assert_eq!(loads(&queue.plan(&places(&[Place::Free, Place::Free]), 60)), [(1, 0)]);
     }
+
+    use proptest::prelude::*;
+
+    fn any_place() -> impl Strategy<Value = Place> {
+        prop_oneof![
+            Just(Place::Absent),
+            Just(Place::Free),
+            Just(Place::Leaving),
+            (0u8..4, prop::option::of(0u64..100), any::<bool>())
+                .prop_map(|(priority, slice_end, waiting)| Place::Busy { priority, slice_end, waiting }),
+        ]
+    }
+
+    proptest! {
+        /// Only free instances are given away, each once and to a mask that permits it; nobody who is not there, or is
+        /// more important and busy, is asked to leave; nobody is lost.
+        #[test]
+        fn plans_are_sound(
+            places in prop::array::uniform8(any_place()),
+            entries in prop::collection::vec((0u8..4, any::<u8>(), 1u8..4, 0u64..100), 0..12),
+            now in 0u64..100,
+        ) {
+            let mut queue = Queue::default();
+            for (id, (priority, mask, width, eligible_at)) in (0u16..).zip(&entries) {
+                queue.push(*priority, Entry { context: id, mask: *mask, width: *width, eligible_at: *eligible_at });
+            }
+            let plan = queue.plan(&places, now);
+            let mut taken = 0u8;
+            for (entry, base) in plan.loads() {
+                prop_assert!(entry.mask >> base & 1 != 0);
+                for at in base..base + usize::from(entry.width) {
+                    prop_assert_eq!(places[at], Place::Free);
+                    prop_assert_eq!(taken >> at & 1, 0);
+                    taken |= 1 << at;
+                }
+                prop_assert!(queue.remove(entry.context).is_none());
+            }
+            let left = (0..entries.len() as u16).filter(|id| queue.remove(*id).is_some()).count();
+            prop_assert_eq!(left + plan.loads().count(), entries.len());
+            let most = entries.iter().map(|entry| entry.0).min();
+            for at in (0..MAX_LOGICAL).filter(|at| plan.leave >> at & 1 != 0) {
+                let Place::Busy { priority, slice_end, waiting } = places[at] else {
+                    return Err(TestCaseError::fail("asked one to leave who is not there"));
+                };
+                let most = most.expect("somebody wants the place");
+                prop_assert!(waiting || priority > most || priority == most && slice_end.is_some_and(|end| end <= now));
+            }
+            prop_assert!(plan.deadline.is_none_or(|deadline| deadline > now));
+        }
+    }
 }

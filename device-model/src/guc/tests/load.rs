@@ -105,3 +105,54 @@ fn reset_and_reload() {
     host.fast(0x1000, &[5]);
     assert_eq!(host.stepped(), [[0x8001_0001, 0xe000_0100]]);
 }
+
+/// Contract B.4 steps 19 to 22, B.6: the driver's own writes, through the register window of the whole card.
+#[test]
+fn handshake_through_the_register_window() {
+    use crate::card::Card;
+
+    let host = Host::new();
+    let (local, ggtt) = (SharedRegion::anonymous(16 << 30).unwrap(), SharedRegion::anonymous(GGTT_BYTES).unwrap());
+    for page in (MAPPED.start..MAPPED.end).step_by(4096) {
+        let entry = (page | 3).to_le_bytes();
+        ggtt.slice(page >> 12 << 3, 8).unwrap().write_slice(&entry, 0).unwrap();
+    }
+    for (from, len) in [(FIRMWARE, 0x1000), (ADS, 0x2000)] {
+        let bytes = host.gt.memory.local().slice(from, len).unwrap();
+        bytes.copy_to_volatile_slice(local.slice(from, len).unwrap());
+    }
+    let profile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
+    let card =
+        Card::power_on(&profile, local, ggtt, Arc::new(NoGuest), Arc::new(Recorder::default()), host.clock.clone());
+    let write = |offset: u64, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
+    let read = |offset: u64| {
+        let mut data = [0; 4];
+        card.read(Function::PF, offset, &mut data);
+        u32::from_le_bytes(data)
+    };
+    write(0x941c, 1 << 3);
+    assert_eq!((read(0x941c), read(0xc000) & 1), (0, 1));
+    write(0xc050, 0x3f_3000);
+    write(0xc340, 0x4000);
+    assert_eq!((read(0xc050), read(0xc340)), (0x3f_3001, 0x4001));
+    write(0xc180 + 5 * 4, (ADS >> 12 << 1) as u32);
+    write(0xc200, (FIRMWARE + u64::from(DMA_BYTES)) as u32);
+    for (offset, value) in [(0xc300, FIRMWARE as u32), (0xc304, 0x8_0000), (0xc308, 0x2000), (0xc30c, 0x7_0000)] {
+        write(offset, value);
+    }
+    write(0xc310, DMA_BYTES);
+    write(0xc314, 0x11_0011);
+    assert_eq!(read(0xc314) & 1, 0);
+    write(0xc314, 0x10_0000);
+    assert_eq!(read(0xc000), 0x8001_f0ec);
+    for (n, value) in [(0, 0x4100), (1, 0), (2, 0), (3, 0)] {
+        write(0x19_0240 + n * 4, value);
+    }
+    write(0x19_01f0, 0);
+    assert_eq!(read(0x19_0240), 0xf000_0000 | hwconfig::table().len() as u32 * 4);
+    write(0x941c, 1);
+    assert_eq!(read(0xc000) & 1, 1);
+    write(0x19_0240, 0x4100);
+    write(0x19_01f0, 0);
+    assert_eq!(read(0x19_0240), 0x4100, "nobody answers in reset");
+}
