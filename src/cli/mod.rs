@@ -1,5 +1,6 @@
 //! The command line: what can be asked for, and how an error is told.
 
+mod boot;
 mod firmware;
 mod logging;
 mod serve;
@@ -20,6 +21,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    #[command(after_help = "Examples:\n  \
+        arctic boot\n  \
+        arctic boot --run 'cat /sys/kernel/debug/dri/*/name'\n  \
+        arctic boot --shell --card small --kernel bzImage --modules out/lib/modules/7.2.0")]
+    Boot(Box<boot::Args>),
     Serve(serve::Arguments),
     Firmware(firmware::Arguments),
     /// The part of the program that runs inside a guest; `arctic boot` starts it there
@@ -33,13 +39,15 @@ enum Command {
 /// Runs the program: reads the command line, does what it says, tells an error in one sentence.
 pub fn run() -> ExitCode {
     logging::start();
+    let done = |()| ExitCode::SUCCESS;
     let result = match Arguments::parse().command {
-        Command::Serve(arguments) => serve::run(&arguments),
-        Command::Firmware(arguments) => firmware::run(&arguments),
+        Command::Boot(arguments) => boot::run(*arguments),
+        Command::Serve(arguments) => serve::run(&arguments).map(done),
+        Command::Firmware(arguments) => firmware::run(&arguments).map(done),
         Command::Guest { arguments } => return arctic_guest_tests::guest::main(arguments),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("arctic: {error:#}");
             ExitCode::FAILURE
