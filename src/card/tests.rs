@@ -46,7 +46,7 @@ fn windows_files_and_units_agree() {
     let card = enabled();
     let memory = &card.card.gt().memory;
     let file = |region: u32| &card.function.regions[region as usize].backing.as_ref().unwrap().file;
-    assert_eq!(card.function.regions[0].backing.as_ref().unwrap().areas, [8 << 20..16 << 20]);
+    assert_eq!(card.function.regions[0].backing.as_ref().unwrap().areas, vec![8 << 20..16 << 20]);
 
     file(GTTMMADR).write_at(&0x1234_5001u64.to_le_bytes(), GGTT_WINDOW + 8).unwrap();
     assert_eq!(memory.ggtt().entry(1).address(), 0x1234_5000);
