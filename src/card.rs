@@ -216,9 +216,11 @@ impl Device for PhysicalFunction {
             }
             _ => data.fill(0xff),
         }
+        log::trace!("read {region}:{offset:#x} = {data:02x?}");
     }
 
     fn write(&self, region: u32, offset: u64, data: &[u8]) {
+        log::trace!("write {region}:{offset:#x} = {data:02x?}");
         match region {
             CONFIG_REGION => {
                 self.trapped.config.fetch_add(1, Ordering::Relaxed);

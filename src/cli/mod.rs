@@ -12,8 +12,10 @@ use clap::{Parser, Subcommand};
 /// A virtual Intel Data Center GPU Flex 170 for testing GPU drivers and VMMs without the hardware.
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Set RUST_LOG=info (or debug) to be told more; without it only warnings appear.\n\
-    Exit status: 0 all was well, 1 something failed, 2 the command line makes no sense.")]
+#[command(
+    after_help = "Set RUST_LOG=info to be told more, RUST_LOG=arctic_gpu=trace to see every access; without it only warnings appear.\n\
+    Exit status: 0 all was well, 1 something failed, 2 the command line makes no sense."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
