@@ -1,0 +1,228 @@
+//! The agent in the guest: runs one process a test and tells the host, line by line, what runs and how it ended.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::list::Test;
+use super::protocol::{Ended, Message, Plan};
+use crate::image::IGT_FOLDER;
+
+const PORT: &str = "/dev/virtio-ports/agent";
+const TAINT: &str = "/proc/sys/kernel/tainted";
+/// Most of a stream that is kept, half from its beginning and half from its end.
+const STREAM_KEPT: usize = 512 << 10;
+/// How long a test that is asked to end may take to clean up, and then to die.
+const TERM_PATIENCE: Duration = Duration::from_secs(3);
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+/// Kernel levels up to "warning" are told.
+const WARNING: u8 = 4;
+
+/// Runs the plan in the file `plan`. Ends early after a test that spoils the guest: the host starts a new one then.
+pub fn run(plan: &Path) -> Result<()> {
+    let text = fs::read_to_string(plan).with_context(|| format!("{} cannot be read", plan.display()))?;
+    let plan: Plan = serde_json::from_str(&text).context("the plan cannot be understood")?;
+    let mut port = OpenOptions::new().write(true).open(PORT).with_context(|| format!("{PORT} cannot be opened"))?;
+    let mut tell = |message: &Message| -> Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        Ok(port.write_all(&line)?)
+    };
+    let mut kernel = KernelLog::open()?;
+    for (number, test) in &plan.tests {
+        tell(&Message::Started { number: *number })?;
+        prepare_driver(test)?;
+        kernel.skip()?;
+        let mut ended = run_test(test, &plan).with_context(|| format!("{test} cannot be run"))?;
+        ended.number = *number;
+        ended.kernel = kernel.warnings()?;
+        ended.taint = fs::read_to_string(TAINT)?.trim().parse().unwrap_or(u64::MAX);
+        let spoilt = ended.spoils_guest();
+        tell(&Message::Ended(ended))?;
+        if spoilt {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A test finds the driver loaded as on a distribution, except where loading it is the test.
+fn prepare_driver(test: &Test) -> Result<()> {
+    let loaded = Path::new("/sys/module/xe").exists();
+    let own_loading = test.binary == "xe_module_load";
+    if own_loading && loaded && test.subtest.as_deref() == Some("load") {
+        // It declines if the driver is there already.
+        Command::new("modprobe").args(["-r", "xe"]).status().context("modprobe cannot be started")?;
+    }
+    if !own_loading && !loaded {
+        Command::new("load-driver").stdin(Stdio::null()).status().context("load-driver cannot be started")?;
+    }
+    Ok(())
+}
+
+fn run_test(test: &Test, plan: &Plan) -> Result<Ended> {
+    let mut output = scratch_file("/tmp/test.output")?;
+    let mut errors = scratch_file("/tmp/test.errors")?;
+    let mut command = Command::new(format!("/{IGT_FOLDER}/{}", test.binary));
+    for (option, value) in [("--run-subtest", &test.subtest), ("--dynamic-subtest", &test.dynamic)] {
+        if let Some(value) = value {
+            command.args([option, value]);
+        }
+    }
+    // A fixed seed makes a failure repeatable; whoever lists IGT's tests of its runners wants them run.
+    command.env("IGT_PLAIN_OUTPUT", "1").env("IGT_SRANDOM", "1").env("IGT_CI_META_TEST", "1");
+    if let Some(device) = &plan.device {
+        command.env("IGT_DEVICE", device);
+    }
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(errors.try_clone()?).process_group(0);
+    let start = Instant::now();
+    let mut child = command.spawn()?;
+    let limit = Duration::from_secs(plan.limit);
+    let mut status = wait(&mut child, limit)?;
+    let timed_out = status.is_none();
+    let seconds = start.elapsed().as_secs_f64();
+    for (signal, patience) in [(libc::SIGTERM, TERM_PATIENCE), (libc::SIGKILL, KILL_PATIENCE)] {
+        if status.is_none() {
+            signal_group(&child, signal);
+            status = wait(&mut child, patience)?;
+        }
+    }
+    // Children that the test left behind must not disturb the next one.
+    signal_group(&child, libc::SIGKILL);
+    Ok(Ended {
+        status: status.and_then(|status| status.code()),
+        signal: status.and_then(|status| status.signal()),
+        timed_out,
+        seconds,
+        output: text_of(&mut output)?,
+        errors: text_of(&mut errors)?,
+        ..Ended::default()
+    })
+}
+
+fn scratch_file(path: &str) -> Result<File> {
+    let mut options = OpenOptions::new();
+    // Append: the test's processes share the file and must not overwrite each other.
+    options.create(true).append(true).read(true);
+    let file = options.open(path).with_context(|| format!("{path} cannot be made"))?;
+    file.set_len(0)?;
+    Ok(file)
+}
+
+fn text_of(file: &mut File) -> Result<String> {
+    let length = file.seek(SeekFrom::End(0))?;
+    let half = STREAM_KEPT as u64 / 2;
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    if length <= 2 * half {
+        file.read_to_end(&mut bytes)?;
+    } else {
+        file.take(half).read_to_end(&mut bytes)?;
+        bytes.extend_from_slice(format!("\n[{} bytes left out]\n", length - 2 * half).as_bytes());
+        file.seek(SeekFrom::Start(length - half))?;
+        file.take(half).read_to_end(&mut bytes)?;
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let elapsed = start.elapsed();
+        if elapsed >= limit {
+            return Ok(None);
+        }
+        // Most tests are over in a tenth of a second; a long one need not be looked at so often.
+        thread::sleep((elapsed / 20).clamp(Duration::from_millis(2), Duration::from_millis(50)));
+    }
+}
+
+fn signal_group(child: &Child, signal: i32) {
+    // SAFETY: kill has no memory effects. The group is the test's own; its number is taken again only after the
+    // number space has wrapped round, which does not happen within a test.
+    unsafe { libc::kill(-(child.id() as i32), signal) };
+}
+
+/// The kernel's log as records with levels.
+struct KernelLog {
+    file: File,
+}
+
+impl KernelLog {
+    fn open() -> Result<Self> {
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open("/dev/kmsg")
+            .context("/dev/kmsg cannot be opened")?;
+        Ok(Self { file })
+    }
+
+    /// Forgets everything so far.
+    fn skip(&mut self) -> Result<()> {
+        self.file.seek(SeekFrom::End(0))?;
+        Ok(())
+    }
+
+    /// The kernel's own warnings and worse since the last call.
+    fn warnings(&mut self) -> Result<Vec<(u8, String)>> {
+        let mut lines = Vec::new();
+        let mut record = [0; 8192];
+        loop {
+            match self.file.read(&mut record) {
+                Ok(0) => break,
+                Ok(length) => lines.extend(warning(&String::from_utf8_lossy(&record[..length]))),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // The ring has overtaken us: go on with the oldest record that is left.
+                Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
+                Err(error) => return Err(error).context("/dev/kmsg cannot be read"),
+            }
+        }
+        Ok(lines)
+    }
+}
+
+/// The level and text of a `/dev/kmsg` record (`priority,sequence,time,flags;text`) if it is a warning of the kernel.
+fn warning(record: &str) -> Option<(u8, String)> {
+    let (head, text) = record.split_once(';')?;
+    let priority: u32 = head.split(',').next()?.parse().ok()?;
+    // The facility above the level is 0 for the kernel itself; tests write lines of their own with another.
+    (priority <= u32::from(WARNING)).then(|| (priority as u8, text.lines().next().unwrap_or_default().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_kernels_own_warnings_are_told() {
+        let record = "4,871,5521673,-;xe 0000:00:01.0: [drm] hm\n SUBSYSTEM=pci\n DEVICE=+pci:0000:00:01.0\n";
+        assert_eq!(warning(record), Some((4, "xe 0000:00:01.0: [drm] hm".to_owned())));
+        assert_eq!(warning("6,872,5521673,-;fine\n"), None);
+        assert_eq!(warning("12,873,5521673,-;[IGT] xe_query: starting subtest x\n"), None);
+    }
+
+    #[test]
+    fn a_test_that_hangs_is_ended_and_long_output_is_shortened() {
+        let mut child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+        assert!(wait(&mut child, Duration::from_millis(30)).unwrap().is_none());
+        signal_group(&child, libc::SIGKILL);
+        assert_eq!(wait(&mut child, KILL_PATIENCE).unwrap().unwrap().signal(), Some(libc::SIGKILL));
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![b'a'; STREAM_KEPT]).unwrap();
+        file.write_all(b"the end").unwrap();
+        let text = text_of(&mut file).unwrap();
+        assert!(text.starts_with("aaa") && text.ends_with("the end") && text.contains("[7 bytes left out]"));
+    }
+}

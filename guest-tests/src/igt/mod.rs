@@ -1,0 +1,260 @@
+//! The IGT scenario: every line of a list in a guest on the card, a new guest for every one that hangs or crashes.
+
+pub mod agent;
+pub mod list;
+mod protocol;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::card::{CardReport, Unmodelled};
+use crate::image::igt_programs;
+use crate::interrupt::Interrupted;
+use crate::kernel_log;
+use crate::life::{Happening, Life, Options, Stand};
+use crate::progress::Progress;
+use crate::qemu::{CARD_ADDRESS, Port};
+use crate::report::{TestResult, Totals, Verdict};
+use list::Test;
+use protocol::{Ended, Message, Plan};
+
+/// The plan's file on the results share.
+const PLAN: &str = "plan.json";
+/// What a guest may need beyond a test's own limit: to load the driver before, and to kill the test after.
+const GRACE: Duration = Duration::from_secs(60);
+/// The name of the physical function.
+pub const PHYSICAL: &str = "pf";
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The tests in their order.
+    pub tests: Vec<Test>,
+    /// How long one test may take.
+    pub limit: Duration,
+}
+
+/// What a run of IGT showed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct IgtReport {
+    /// Whether nothing failed.
+    pub ok: bool,
+    /// Totals of `results`.
+    #[serde(flatten)]
+    pub totals: Totals,
+    /// One result a line of the list, in its order.
+    pub results: Vec<TestResult>,
+    /// How many guests it took; every hang or crash costs one.
+    pub guests: u32,
+    /// The guest's kernel release.
+    pub kernel: String,
+    /// The card's file or name.
+    pub card: String,
+    /// Trapped accesses by region, over all guests.
+    pub trapped: BTreeMap<String, u64>,
+    /// Registers touched that the card does not model.
+    pub unmodelled: Vec<Unmodelled>,
+    /// Versions of what took part.
+    pub versions: BTreeMap<String, String>,
+    /// Folder with the guests' whole logs.
+    pub log: PathBuf,
+}
+
+/// Runs `job`; `told` hears each result as it comes. Errors are what kept the run from being made.
+pub fn run(
+    options: &Options,
+    job: &Job,
+    told: &mut dyn FnMut(&TestResult),
+    progress: &dyn Progress,
+) -> Result<IgtReport> {
+    let mut stand = Stand::prepare(options, "igt", progress)?;
+    let root = stand.parts.igt.clone().context("IGT is not in the cache, and this host has no apt-get to fetch it")?;
+    let programs = igt_programs(&root)?;
+    let mut results: Vec<Option<TestResult>> = vec![None; job.tests.len()];
+    for (result, test) in results.iter_mut().zip(&job.tests).filter(|(_, test)| !programs.contains(&test.binary)) {
+        let absent = TestResult::new(test.to_string(), Verdict::Fail, "absent: this IGT has no such program", 0.0);
+        told(&absent);
+        *result = Some(absent);
+    }
+    let binaries: Vec<String> =
+        job.tests.iter().map(|test| test.binary.clone()).filter(|name| programs.contains(name)).collect();
+    stand.build_image(script(), &binaries, progress)?;
+    let log = stand.folder.join("igt.log");
+    let mut run = Run {
+        log: File::create(&log).with_context(|| format!("{} cannot be made", log.display()))?,
+        job,
+        results,
+        told,
+        progress,
+        card: CardReport::default(),
+        guests: 0,
+    };
+    while run.results.iter().any(Option::is_none) {
+        run.life(&stand, options)?;
+    }
+    let results: Vec<TestResult> = run.results.into_iter().flatten().collect();
+    let totals = Totals::of(&results);
+    Ok(IgtReport {
+        ok: totals.failed == 0,
+        totals,
+        results,
+        guests: run.guests,
+        kernel: stand.parts.kernel.release.clone(),
+        card: options.card.clone().unwrap_or_else(|| "none".into()),
+        trapped: run.card.trapped,
+        unmodelled: run.card.unmodelled,
+        versions: stand.parts.versions.clone(),
+        log: stand.folder.clone(),
+    })
+}
+
+/// The shell text that the guest's init runs.
+fn script() -> String {
+    format!("arctic igt --agent /mnt/{PLAN}\nSTATUS=$?\n")
+}
+
+struct Run<'a> {
+    job: &'a Job,
+    /// By number in the list; `None` is still to run.
+    results: Vec<Option<TestResult>>,
+    told: &'a mut dyn FnMut(&TestResult),
+    progress: &'a dyn Progress,
+    log: File,
+    card: CardReport,
+    guests: u32,
+}
+
+/// How a guest's run over its plan ended.
+enum Outcome {
+    /// The agent came to its end, or a test had to be killed.
+    Done,
+    /// The guest hung or ended by itself: the reason.
+    Lost(String),
+}
+
+impl Run<'_> {
+    /// Runs what is still to run in one guest, as far as that guest gets.
+    fn life(&mut self, stand: &Stand<'_>, options: &Options) -> Result<()> {
+        let left = self.results.iter().enumerate().filter(|(_, result)| result.is_none());
+        let tests: Vec<(usize, Test)> = left.map(|(number, _)| (number, self.job.tests[number].clone())).collect();
+        let first = tests[0].0;
+        let device = options.card.as_ref().map(|_| format!("pci:slot={CARD_ADDRESS}"));
+        let plan = Plan { tests, limit: self.job.limit.as_secs(), device };
+        fs::write(stand.results.join(PLAN), serde_json::to_vec(&plan)?).context("the plan cannot be written")?;
+        self.guests += 1;
+        self.progress.say(&format!("booting guest {} for {} tests", self.guests, plan.tests.len()));
+        let mut life = stand.start(self.guests)?;
+        let seconds = life.until_ready()?;
+        self.progress.say(&format!("the guest is up after {seconds:.1} s"));
+        let mut current = None;
+        let mut started = Instant::now();
+        let outcome = match self.follow(&mut life, &mut current, &mut started) {
+            Ok(outcome) => outcome,
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            // The card's own process has gone: that too is a result of the test that ran.
+            Err(error) => Outcome::Lost(format!("{error:#}")),
+        };
+        let (report, reason) = match outcome {
+            Outcome::Done => (life.end(), None),
+            Outcome::Lost(reason) => (life.cut(), Some(reason)),
+        };
+        match report {
+            Ok(report) => self.add(report.unwrap_or_default()),
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) => self.progress.say(&format!("{error:#}")),
+        }
+        // Lost between two tests, a guest that has run something is only replaced; one that has run nothing
+        // must not be started for ever.
+        let victim = current
+            .or((self.results[first].is_none()).then_some(first))
+            .filter(|number| self.results[*number].is_none());
+        if let Some(number) = victim {
+            let reason = reason.unwrap_or_else(|| "the guest's test agent ended early (see job.log)".into());
+            let test = self.job.tests[number].to_string();
+            self.record(number, TestResult::new(test, Verdict::Fail, reason, started.elapsed().as_secs_f64()));
+        }
+        Ok(())
+    }
+
+    /// Follows the guest until its job is done or the guest is lost; `current` is the test that runs, since `started`.
+    fn follow(&mut self, life: &mut Life, current: &mut Option<usize>, started: &mut Instant) -> Result<Outcome> {
+        let limit = self.job.limit + GRACE;
+        let mut deadline = Instant::now() + limit;
+        loop {
+            let event = match life.next(Some(deadline))? {
+                Happening::Event(event) => event,
+                Happening::Silence => return Ok(Outcome::Lost(format!("the guest hung{}", last_trouble(life)))),
+                Happening::End => {
+                    return Ok(Outcome::Lost(format!(
+                        "the guest crashed: {}{}",
+                        life.last_words(),
+                        last_trouble(life)
+                    )));
+                }
+            };
+            match event.port {
+                Port::Agent => {
+                    *started = Instant::now();
+                    deadline = *started + limit;
+                    match serde_json::from_slice(&event.bytes).context("the agent's message cannot be understood")? {
+                        Message::Started { number } => {
+                            *current = Some(number).filter(|number| *number < self.results.len())
+                        }
+                        Message::Ended(ended) => {
+                            *current = None;
+                            self.ended(&ended)?;
+                            if ended.spoils_guest() {
+                                // What such a test leaves behind would be the next one's trouble.
+                                return Ok(Outcome::Lost("the guest is not fit for another test".into()));
+                            }
+                        }
+                    }
+                }
+                Port::Control if event.bytes.starts_with(b"done") => return Ok(Outcome::Done),
+                Port::Control => {}
+                _ => self.log.write_all(&event.bytes)?,
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: &Ended) -> Result<()> {
+        let Some(test) = self.job.tests.get(ended.number) else { return Ok(()) };
+        let result = verdict::judge(test, ended);
+        writeln!(self.log, "==== {result}\n{}{}", ended.output, ended.errors)?;
+        self.record(ended.number, result);
+        Ok(())
+    }
+
+    fn record(&mut self, number: usize, result: TestResult) {
+        (self.told)(&result);
+        self.results[number] = Some(result);
+    }
+
+    fn add(&mut self, report: CardReport) {
+        for (region, count) in report.trapped {
+            *self.card.trapped.entry(region).or_default() += count;
+        }
+        for register in report.unmodelled {
+            match self.card.unmodelled.iter_mut().find(|known| known.offset == register.offset) {
+                Some(known) => {
+                    known.reads += register.reads;
+                    known.writes += register.writes;
+                }
+                None => self.card.unmodelled.push(register),
+            }
+        }
+    }
+}
+
+/// The last bad line in the guest's kernel log, to go with a lost guest.
+fn last_trouble(life: &Life) -> String {
+    let problems = kernel_log::problems(&life.console_text(), CARD_ADDRESS);
+    problems.first().map(|problem| format!(" ({})", problem.line)).unwrap_or_default()
+}
