@@ -21,6 +21,14 @@ pub struct Cache {
 /// Held while entries are added; other runs wait for it.
 pub struct Lock {
     _file: File,
+    unfinished: PathBuf,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Nobody else builds while the lock is held; what cannot be removed now is removed under the next lock.
+        let _ = fs::remove_dir_all(&self.unfinished);
+    }
 }
 
 impl Cache {
@@ -68,7 +76,7 @@ impl Cache {
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished).with_context(|| format!("{} cannot be removed", unfinished.display()))?;
         }
-        Ok(Lock { _file: file })
+        Ok(Lock { _file: file, unfinished })
     }
 
     /// Builds the entry `name`: `build` fills a new folder, which appears under its name only when complete.

@@ -1,13 +1,13 @@
 //! One guest's life: the parts made ready, card and machine started together, their events, their orderly end.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::TempDir;
 
 use crate::cache::Cache;
 use crate::card::{Card, CardReport};
@@ -68,7 +68,7 @@ pub struct Stand<'a> {
     pub folder: PathBuf,
     /// The host's side of the guest's /mnt.
     pub results: PathBuf,
-    image: Option<NamedTempFile>,
+    image: Option<File>,
 }
 
 impl<'a> Stand<'a> {
@@ -93,7 +93,8 @@ impl<'a> Stand<'a> {
 
     /// Builds the image that the next lives boot: `job` is what their init runs, `tests` further IGT programs.
     pub fn build_image(&mut self, job: String, tests: &[String], progress: &dyn Progress) -> Result<()> {
-        let image = NamedTempFile::with_prefix_in("image-", &self.folder)?;
+        // Without a name: it goes with the last process that has it open, whatever happens.
+        let mut image = tempfile::tempfile_in(&self.folder).context("the image cannot be made")?;
         let stand_in = TempDir::with_prefix_in("firmware-", &self.folder)?;
         let firmware = match (&self.options.firmware, &self.options.card) {
             (Some(folder), _) => Some(folder.clone()),
@@ -115,7 +116,7 @@ impl<'a> Stand<'a> {
             tests: tests.iter().cloned().collect(),
             share: self.options.share.is_some(),
         };
-        image::build(&self.parts, &extra, &self.cache, image.path(), progress)?;
+        image::build(&self.parts, &extra, &self.cache, &mut image, progress)?;
         self.image = Some(image);
         Ok(())
     }
@@ -140,7 +141,7 @@ impl<'a> Stand<'a> {
         let machine = Machine {
             qemu: &self.parts.qemu,
             kernel: &self.parts.kernel,
-            image: image.path(),
+            image,
             memory: self.options.memory,
             card: socket.as_deref(),
             results: &self.results,

@@ -29,8 +29,8 @@ pub struct Machine<'a> {
     pub qemu: &'a Qemu,
     /// The kernel to boot.
     pub kernel: &'a Kernel,
-    /// The initramfs.
-    pub image: &'a Path,
+    /// The initramfs; it needs no name.
+    pub image: &'a File,
     /// Guest memory in MiB.
     pub memory: u32,
     /// The card's vfio-user socket; a machine without card otherwise.
@@ -125,7 +125,7 @@ impl Machine<'_> {
         };
         add("-display", "none".into());
         add("-kernel", self.kernel.image.display().to_string());
-        add("-initrd", self.image.display().to_string());
+        add("-initrd", format!("/proc/self/fd/{}", self.image.as_raw_fd()));
         // The whole kernel log goes to the console, so that it is complete whatever happens to the guest.
         let command_line = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable i915.force_probe=!56c0";
         add("-append", format!("{command_line} {}", self.append).trim().to_owned());
@@ -175,7 +175,8 @@ impl Machine<'_> {
         let mut command = self.qemu.command();
         command.args(self.arguments(&fds));
         command.stdin(Stdio::null()).stdout(messages.try_clone()?).stderr(messages);
-        inherit(&mut command, fds.iter().map(|(_, fd)| *fd).collect());
+        let ports = fds.iter().map(|(_, fd)| *fd);
+        inherit(&mut command, ports.chain([self.image.as_raw_fd()]).collect());
         let process = Child::spawn(&mut command, "QEMU")?;
         let terminal = terminal.context("the machine has no terminal port")?;
         Ok(Running { process, events, terminal })

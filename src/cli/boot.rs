@@ -17,7 +17,7 @@ use arctic_guest_tests::progress::Stderr;
 /// Without --kernel, --modules and --qemu the parts come from Debian, verified by apt's signatures, into a cache
 /// (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic); remove that folder to fetch newer ones.
 /// The mirror is the one in the host's apt sources; ARCTIC_DEBIAN_MIRROR names another.
-/// The exit status is 0 only if all was well, 2 if the run could not be made, 130 after Ctrl-C.
+/// The exit status is 0 only if all was well, 130 after Ctrl-C; with --run and --shell it is the guest's own.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -163,7 +163,9 @@ fn summary(report: &BootReport) -> String {
         }
     };
     line("guest", format!("Linux {}, up after {:.1} s", report.kernel, report.boot_seconds));
-    let seen = report.guest_card.as_ref().and_then(|card| card.get("pci_id")?.as_str()).unwrap_or_default();
+    let seen = report.guest_card.as_ref().map_or(String::new(), |card| {
+        format!("{} revision {}, {} MiB usable local memory", card.pci_id, card.revision, card.vram_bytes >> 20)
+    });
     line("card", format!("{} {seen}", report.card));
     line("probe", format!("{:.1} s for modprobe xe", report.probe_seconds));
     line("engines", report.engines.join(" "));

@@ -2,6 +2,7 @@
 
 mod boot;
 mod firmware;
+mod igt;
 mod logging;
 mod serve;
 
@@ -28,6 +29,10 @@ enum Command {
         arctic boot --run 'cat /sys/kernel/debug/dri/*/name'\n  \
         arctic boot --shell --card small --kernel bzImage --modules out/lib/modules/7.2.0")]
     Boot(Box<boot::Args>),
+    #[command(after_help = "Examples:\n  \
+        arctic igt --list bat.txt\n  \
+        arctic igt --list bat.txt --filter xe_query --filter xe_vm --timeout 60 --json > results.json")]
+    Igt(Box<igt::Args>),
     Serve(serve::Arguments),
     Firmware(firmware::Arguments),
     /// The part of the program that runs inside a guest; `arctic boot` starts it there
@@ -44,6 +49,7 @@ pub fn run() -> ExitCode {
     let done = |()| ExitCode::SUCCESS;
     let result = match Arguments::parse().command {
         Command::Boot(arguments) => boot::run(*arguments),
+        Command::Igt(arguments) => igt::run(*arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(done),
         Command::Firmware(arguments) => firmware::run(&arguments).map(done),
         Command::Guest { arguments } => return arctic_guest_tests::guest::main(arguments),

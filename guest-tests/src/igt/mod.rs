@@ -57,6 +57,8 @@ pub struct IgtReport {
     pub kernel: String,
     /// The card's file or name.
     pub card: String,
+    /// The function of the card that was tested.
+    pub function: String,
     /// Trapped accesses by region, over all guests.
     pub trapped: BTreeMap<String, u64>,
     /// Registers touched that the card does not model.
@@ -108,6 +110,7 @@ pub fn run(
         guests: run.guests,
         kernel: stand.parts.kernel.release.clone(),
         card: options.card.clone().unwrap_or_else(|| "none".into()),
+        function: PHYSICAL.into(),
         trapped: run.card.trapped,
         unmodelled: run.card.unmodelled,
         versions: stand.parts.versions.clone(),

@@ -99,12 +99,11 @@ impl Tree {
         Ok(())
     }
 
-    /// Writes the tree to the new file `path`.
-    pub fn write_file(&self, path: &Path) -> Result<()> {
-        let file = File::create(path).with_context(|| format!("{} cannot be made", path.display()))?;
+    /// Writes the tree to `file`, in pieces of a sensible size.
+    pub fn write_to(&self, file: &mut File) -> Result<()> {
         let mut out = io::BufWriter::with_capacity(1 << 20, file);
         self.write(&mut out)?;
-        out.flush().with_context(|| format!("{} cannot be written", path.display()))
+        out.flush().context("the image cannot be written")
     }
 }
 

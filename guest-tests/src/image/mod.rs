@@ -47,8 +47,8 @@ pub struct Extra {
     pub share: bool,
 }
 
-/// Writes the guest's initramfs to `target`.
-pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &Path, progress: &dyn Progress) -> Result<()> {
+/// Writes the guest's initramfs to the empty file `target`.
+pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, progress: &dyn Progress) -> Result<()> {
     let mut own = Tree::default();
     own.file("job", 0o755, extra.job.as_str());
     own.file("etc/modprobe.d/xe.conf", 0o644, format!("options xe force_probe={FORCE_PROBE}\n"));
@@ -62,7 +62,7 @@ pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &Path, progres
         add_program(&mut own, program)?;
     }
     // An uncompressed archive may stand before another one; behind one it would depend on the padding.
-    own.write_file(target)?;
+    own.write_to(target)?;
     let scratch = tempfile::tempdir()?;
     let base = match parts.kernel_is_own {
         // A developer's modules change between runs: never from the cache.
@@ -73,8 +73,7 @@ pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &Path, progres
         false => cached_base(parts, &extra.tests, cache, progress)?.join(BASE_FILE),
     };
     let mut base = File::open(&base).with_context(|| format!("{} cannot be read", base.display()))?;
-    let mut image = File::options().append(true).open(target)?;
-    io::copy(&mut base, &mut image).with_context(|| format!("{} cannot be written", target.display()))?;
+    io::copy(&mut base, target).context("the guest image cannot be written")?;
     Ok(())
 }
 
@@ -115,7 +114,8 @@ fn write_base(parts: &Parts, tests: &BTreeSet<String>, folder: &Path) -> Result<
     }
     let staging = folder.join("modules");
     modules::add(&mut tree, &parts.kernel, &parts.tools, &staging)?;
-    tree.write_file(&folder.join(BASE_FILE))?;
+    let path = folder.join(BASE_FILE);
+    tree.write_to(&mut File::create(&path).with_context(|| format!("{} cannot be made", path.display()))?)?;
     fs::remove_dir_all(&staging).with_context(|| format!("{} cannot be removed", staging.display()))
 }
 

@@ -84,7 +84,7 @@ impl Qemu {
             text.split_whitespace().skip_while(|word| *word != "version").nth(1).unwrap_or_default().to_owned();
         let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
         if (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < QEMU_MINIMUM {
-            bail!("{name} is QEMU {version}, but the card needs {}.{} or later", QEMU_MINIMUM.0, QEMU_MINIMUM.1);
+            bail!("{name} has version {version}, but the card needs {}.{} or later", QEMU_MINIMUM.0, QEMU_MINIMUM.1);
         }
         process::output(self.command().args(["-device", "vfio-user-pci,help"]), name)
             .with_context(|| format!("{name} has no vfio-user-pci device"))?;
@@ -163,7 +163,7 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
     let qemu = match &own.qemu {
         Some(program) => {
             let qemu = Qemu { program: program.clone(), arguments: Vec::new(), module_folder: None };
-            let (qemu, version) = qemu.checked(&program.display().to_string())?;
+            let (qemu, version) = qemu.checked(&format!("the QEMU {}", program.display()))?;
             versions.insert("qemu".to_owned(), version);
             qemu
         }

@@ -1,5 +1,7 @@
 //! The first-light scenario: boot a guest on the card, load its driver, let it work, and judge; or hand it to the user.
 
+mod judge;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
@@ -7,22 +9,20 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::card::{CardReport, Unmodelled};
-use crate::kernel_log;
+use crate::card::Unmodelled;
+use crate::guest;
 use crate::life::{Happening, Life, Options, Stand};
 use crate::progress::Progress;
-use crate::qemu::{CARD_ADDRESS, Port};
-use crate::report::{TestResult, Totals, Verdict};
+use crate::qemu::Port;
+use crate::report::{TestResult, Totals};
 use crate::terminal;
 
-/// Modules that a distribution's hotplug loads for this card.
-const HOTPLUGGED: &[&str] = &["xe", "mei", "mei_me", "mei_gsc"];
-/// Lines without which a probe did not happen: words that one line has to have.
-const REQUIRED: &[&[&str]] = &[&["Initialized xe", CARD_ADDRESS], &[CARD_ADDRESS, "GuC firmware from"]];
 /// The report of `arctic guest work` on the results share.
 const WORK_REPORT: &str = "work.json";
+/// The pixels that it drew.
+const PICTURE: &str = "testcard.raw";
 
 /// What the guest does once it is up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub trait Sink {
 }
 
 /// What a boot showed.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct BootReport {
     /// Whether nothing failed.
     pub ok: bool,
@@ -58,7 +58,7 @@ pub struct BootReport {
     /// The card's file or name.
     pub card: String,
     /// The card as the guest's user space saw it.
-    pub guest_card: Option<serde_json::Value>,
+    pub guest_card: Option<guest::report::Card>,
     /// Engines that the guest may use.
     pub engines: Vec<String>,
     /// Seconds from QEMU's start to the guest's init.
@@ -81,22 +81,6 @@ pub struct BootReport {
     pub picture: Option<PathBuf>,
     /// Exit status of the command or shell in the guest.
     pub status: Option<i32>,
-}
-
-/// The part of the guest's work report that is used here.
-#[derive(Debug, Deserialize)]
-struct Work {
-    card: Option<serde_json::Value>,
-    results: Vec<Outcome>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Outcome {
-    engine: String,
-    what: String,
-    ok: bool,
-    detail: String,
-    seconds: f64,
 }
 
 /// Boots a guest and does what `mode` says. Errors are what kept it from being judged; a bad outcome is in the report.
@@ -129,17 +113,21 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
     }
     if *mode == Mode::Work {
         let log = fs::read(&console).with_context(|| format!("{} cannot be read", console.display()))?;
-        judge(&mut report, &guest, &String::from_utf8_lossy(&log), card.as_ref(), &stand)?;
+        let log = String::from_utf8_lossy(&log);
+        let own_kernel = stand.parts.kernel_is_own;
+        let evidence =
+            judge::Evidence { guest: &guest, log: &log, card: card.as_ref(), results: &stand.results, own_kernel };
+        judge::judge(&mut report, &evidence);
     }
     report.totals = Totals::of(&report.results);
-    report.ok = report.totals.failed == 0 && report.status.unwrap_or(0) == 0;
+    report.ok = report.totals.failed == 0 && (*mode == Mode::Work || report.status == Some(0));
     Ok(report)
 }
 
 /// The shell text that the guest's init runs.
 fn job(mode: &Mode) -> String {
     let task = match mode {
-        Mode::Work => "arctic guest work\nSTATUS=$?\n".to_owned(),
+        Mode::Work => format!("arctic guest work --out /mnt/{WORK_REPORT} --picture /mnt/{PICTURE}\nSTATUS=$?\n"),
         Mode::Shell => {
             let size =
                 terminal::size().map(|(rows, columns)| format!("stty -F /dev/hvc0 rows {rows} cols {columns}\n"));
@@ -243,6 +231,8 @@ fn follow(
                 }
             }
             Port::Output | Port::Errors if *mode == Mode::Work => {
+                // Each check has its line: the guest is alive.
+                deadline = Some(Instant::now() + limit);
                 line.extend_from_slice(&event.bytes);
                 while let Some(end) = line.iter().position(|byte| *byte == b'\n') {
                     let rest = line.split_off(end + 1);
@@ -255,76 +245,6 @@ fn follow(
             Port::Agent => {}
         }
     }
-}
-
-/// Fills the results of a [`Mode::Work`] run.
-fn judge(
-    report: &mut BootReport,
-    guest: &Guest,
-    log: &str,
-    card: Option<&CardReport>,
-    stand: &Stand<'_>,
-) -> Result<()> {
-    let mut check = |name: &str, problems: Vec<String>, seconds: f64| {
-        let verdict = if problems.is_empty() { Verdict::Pass } else { Verdict::Fail };
-        report.results.push(TestResult::new(name, verdict, problems.join("; "), seconds));
-    };
-    check("boot", guest.problems.clone(), report.boot_seconds);
-    if card.is_some() {
-        let mut problems: Vec<String> =
-            kernel_log::missing(log, REQUIRED).iter().map(|words| format!("no log line with {words:?}")).collect();
-        if !guest.probe.is_some_and(|(_, _, status)| status == 0) {
-            problems.insert(0, "modprobe xe failed".into());
-        }
-        check("xe probe", problems, report.probe_seconds);
-        let absent = HOTPLUGGED.iter().filter(|name| !guest.modules.iter().any(|module| module == *name));
-        check("hotplug", absent.map(|name| format!("{name} is not loaded")).collect(), 0.0);
-        match work(stand) {
-            Ok(work) => {
-                for outcome in &work.results {
-                    let name = format!("{}: {}", outcome.engine, outcome.what);
-                    let verdict = if outcome.ok { Verdict::Pass } else { Verdict::Fail };
-                    report.results.push(TestResult::new(name, verdict, outcome.detail.clone(), outcome.seconds));
-                }
-                report.guest_card = work.card;
-                let engines = report.guest_card.as_ref().and_then(|card| card.get("engines")?.as_array().cloned());
-                report.engines = engines.iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect();
-                if guest.status != Some(0) && work.results.iter().all(|outcome| outcome.ok) {
-                    let reason = format!("its exit status was {}", guest.status.unwrap_or(-1));
-                    report.results.push(TestResult::new("work", Verdict::Fail, reason, 0.0));
-                }
-            }
-            Err(error) => report.results.push(TestResult::new("work", Verdict::Fail, format!("{error:#}"), 0.0)),
-        }
-    }
-    let mut check = |name: &str, problems: Vec<String>| {
-        let verdict = if problems.is_empty() { Verdict::Pass } else { Verdict::Fail };
-        report.results.push(TestResult::new(name, verdict, problems.join("; "), 0.0));
-    };
-    let problems = kernel_log::problems(log, CARD_ADDRESS);
-    let first = problems.first().map(|problem| format!("{} bad lines, the first: {}", problems.len(), problem.line));
-    check("kernel log", first.into_iter().collect());
-    let taint = match guest.taint {
-        Some(taint) if taint & !kernel_log::TAINT_ALLOWED == 0 => None,
-        Some(taint) => Some(format!("the mask is {taint}, but only {} may be set", kernel_log::TAINT_ALLOWED)),
-        None => Some("the guest did not tell its mask".to_owned()),
-    };
-    check("taint", taint.into_iter().collect());
-    if let Some(card) = card {
-        let unexplained =
-            card.unexplained().map(|register| format!("{:#x} is not modelled, without a reason", register.offset));
-        check("registers", unexplained.collect());
-    }
-    if let Some(last) = report.results.iter_mut().find(|result| result.test == "kernel log") {
-        last.dmesg = problems.into_iter().map(|problem| problem.line).collect();
-    }
-    Ok(())
-}
-
-fn work(stand: &Stand<'_>) -> Result<Work> {
-    let path = stand.results.join(WORK_REPORT);
-    let text = fs::read_to_string(&path).context("the guest left no report of its work")?;
-    serde_json::from_str(&text).context("the guest's report of its work cannot be understood")
 }
 
 #[cfg(test)]

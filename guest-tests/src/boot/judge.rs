@@ -1,0 +1,216 @@
+//! The verdict on a boot: what the guest, its kernel's log and the card's report must show.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::{BootReport, Guest, PICTURE, WORK_REPORT};
+use crate::card::CardReport;
+use crate::guest::report::Report;
+use crate::kernel_log;
+use crate::qemu::CARD_ADDRESS;
+use crate::report::{TestResult, Verdict};
+use crate::testcard;
+
+/// Modules that a distribution's hotplug loads for this card.
+const HOTPLUGGED: &[&str] = &["xe", "mei", "mei_me", "mei_gsc"];
+/// Lines without which a probe did not happen: words that one line has to have.
+const REQUIRED: &[&[&str]] = &[&["Initialized xe", CARD_ADDRESS], &[CARD_ADDRESS, "GuC firmware from"]];
+/// Modules that are out of tree or unsigned (TAINT_OOT_MODULE, TAINT_UNSIGNED_MODULE): a developer's own.
+const OWN_MODULES_TAINT: u64 = 1 << 12 | 1 << 13;
+
+/// What there is to judge by.
+pub(super) struct Evidence<'a> {
+    /// The guest's own words.
+    pub guest: &'a Guest,
+    /// The whole kernel log.
+    pub log: &'a str,
+    /// The card's report; `None` where there was no card.
+    pub card: Option<&'a CardReport>,
+    /// The host's side of the guest's /mnt.
+    pub results: &'a Path,
+    /// Whether the kernel is the user's own.
+    pub own_kernel: bool,
+}
+
+/// Adds the result of every check to `report`.
+pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) {
+    report.results.push(check("boot", evidence.guest.problems.clone(), report.boot_seconds));
+    if evidence.card.is_some() {
+        report.results.push(check("xe probe", probe(evidence), report.probe_seconds));
+        report.results.push(check("hotplug", hotplug(evidence.guest), 0.0));
+        match work(evidence) {
+            Ok(work) => add_work(report, evidence, work),
+            Err(error) => report.results.push(check("work", vec![format!("{error:#}")], 0.0)),
+        }
+        match picture(evidence, &report.log) {
+            Ok(path) => report.picture = Some(path),
+            Err(error) => report.results.push(check("picture", vec![format!("{error:#}")], 0.0)),
+        }
+        if report.picture.is_some() {
+            report.results.push(check("picture", Vec::new(), 0.0));
+        }
+    }
+    let lines: Vec<String> =
+        kernel_log::problems(evidence.log, CARD_ADDRESS).into_iter().map(|problem| problem.line).collect();
+    let first = lines.first().map(|line| format!("{} bad lines, the first: {line}", lines.len()));
+    report.results.push(TestResult { dmesg: lines, ..check("kernel log", first.into_iter().collect(), 0.0) });
+    report.results.push(check("taint", taint(evidence), 0.0));
+    if let Some(card) = evidence.card {
+        let unexplained =
+            card.unexplained().map(|register| format!("{:#x} is not modelled, without a reason", register.offset));
+        report.results.push(check("registers", unexplained.collect(), 0.0));
+    }
+}
+
+fn check(name: &str, problems: Vec<String>, seconds: f64) -> TestResult {
+    let verdict = if problems.is_empty() { Verdict::Pass } else { Verdict::Fail };
+    TestResult::new(name, verdict, problems.join("; "), seconds)
+}
+
+fn probe(evidence: &Evidence<'_>) -> Vec<String> {
+    let missing = kernel_log::missing(evidence.log, REQUIRED);
+    let mut problems: Vec<String> =
+        missing.iter().map(|words| format!("no log line has {}", words.join(" and "))).collect();
+    match evidence.guest.probe {
+        Some((_, _, 0)) => {}
+        Some((_, _, status)) => problems.insert(0, format!("modprobe xe ended with {status}")),
+        None => problems.insert(0, "modprobe xe did not end".into()),
+    }
+    problems
+}
+
+fn hotplug(guest: &Guest) -> Vec<String> {
+    let absent = HOTPLUGGED.iter().filter(|name| !guest.modules.iter().any(|module| module == *name));
+    absent.map(|name| format!("{name} is not loaded")).collect()
+}
+
+fn work(evidence: &Evidence<'_>) -> Result<Report> {
+    let text =
+        fs::read_to_string(evidence.results.join(WORK_REPORT)).context("the guest left no report of its work")?;
+    serde_json::from_str(&text).context("the guest's report of its work cannot be understood")
+}
+
+fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) {
+    for outcome in &work.results {
+        let name = format!("{}: {}", outcome.engine, outcome.what);
+        let verdict = if outcome.ok { Verdict::Pass } else { Verdict::Fail };
+        report.results.push(TestResult::new(name, verdict, outcome.detail.clone(), outcome.seconds));
+    }
+    // Whatever the file says, the program's own verdict counts too.
+    match evidence.guest.status {
+        Some(0) if work.ok => {}
+        status if work.results.iter().all(|outcome| outcome.ok) => {
+            let told = status.map_or("no status".into(), |status| format!("status {status}"));
+            report.results.push(check("work", vec![format!("`arctic guest work` ended with {told}")], 0.0));
+        }
+        _ => {}
+    }
+    report.engines = work.card.as_ref().map(|card| card.engines.clone()).unwrap_or_default();
+    report.guest_card = work.card;
+}
+
+/// Compares the guest's picture with the host's own rendering and keeps it as a PNG in `folder`.
+fn picture(evidence: &Evidence<'_>, folder: &Path) -> Result<std::path::PathBuf> {
+    let raw = evidence.results.join(PICTURE);
+    let pixels = fs::read(&raw).context("the guest drew no picture")?;
+    let path = folder.join("testcard.png");
+    // A wrong picture is kept as well: seeing it is half the explanation.
+    let saved = testcard::save_png(&path, &pixels).with_context(|| format!("{} cannot be written", path.display()));
+    testcard::verify(&pixels)?;
+    saved?;
+    fs::remove_file(&raw).with_context(|| format!("{} cannot be removed", raw.display()))?;
+    Ok(path)
+}
+
+fn taint(evidence: &Evidence<'_>) -> Vec<String> {
+    let allowed = kernel_log::TAINT_ALLOWED | if evidence.own_kernel { OWN_MODULES_TAINT } else { 0 };
+    match evidence.guest.taint {
+        Some(taint) if taint & !allowed == 0 => Vec::new(),
+        Some(taint) => vec![format!("the mask is {taint}, but only {allowed} may be set")],
+        None => vec!["the guest did not tell its mask".into()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::report::{Card, Outcome, write_json};
+
+    const LOG: &str = "\
+[    3.5] xe 0000:00:01.0: [drm] GT0: Using GuC firmware from i915/dg2_guc_70.bin version 70.44.1\r
+[    3.9] [drm] Initialized xe 1.1.0 for 0000:00:01.0 on minor 0\r
+";
+
+    fn good_guest() -> Guest {
+        let modules = HOTPLUGGED.iter().map(|name| name.to_string()).collect();
+        Guest { probe: Some((3.0, 6.0, 0)), modules, taint: Some(64), status: Some(0), ..Guest::default() }
+    }
+
+    fn good_results(folder: &Path) {
+        let outcome = |what: &str| Outcome {
+            engine: "rcs0".into(),
+            what: what.into(),
+            ok: true,
+            detail: String::new(),
+            seconds: 0.1,
+        };
+        let card = Card {
+            pci_id: "8086:56c0".into(),
+            revision: 8,
+            vram_bytes: 16 << 30,
+            guc_submission: None,
+            guc_firmware: None,
+            engines: vec!["rcs0".into()],
+        };
+        let results = vec![outcome("stores"), outcome("mi_math")];
+        let report = Report { kernel: "7.2".into(), card: Some(card), ok: true, picture_sha256: None, results };
+        write_json(&folder.join(WORK_REPORT), &report).unwrap();
+        fs::write(folder.join(PICTURE), testcard::render()).unwrap();
+    }
+
+    /// The names of what failed with this guest, log and card after `spoil` changed the files.
+    fn failed(guest: &Guest, log: &str, card: &CardReport, spoil: impl Fn(&Path)) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        good_results(folder.path());
+        spoil(folder.path());
+        let mut report = BootReport { log: folder.path().to_owned(), ..BootReport::default() };
+        judge(&mut report, &Evidence { guest, log, card: Some(card), results: folder.path(), own_kernel: false });
+        let failed = report.results.into_iter().filter(|result| result.result == Verdict::Fail);
+        failed.map(|result| result.test).collect()
+    }
+
+    #[test]
+    fn a_good_run_has_nothing_to_complain_about() {
+        assert_eq!(failed(&good_guest(), LOG, &CardReport::default(), |_| ()), [""; 0]);
+    }
+
+    #[test]
+    fn every_kind_of_trouble_fails_the_run() {
+        let card = CardReport::default();
+        let nothing = |_: &Path| ();
+        let log = format!("{LOG}[ 4.0] xe 0000:00:01.0: [drm] *ERROR* no\n");
+        assert_eq!(failed(&good_guest(), &log, &card, nothing), ["kernel log"]);
+        assert_eq!(failed(&good_guest(), "", &card, nothing), ["xe probe"]);
+        assert_eq!(failed(&Guest { taint: Some(64 | 512), ..good_guest() }, LOG, &card, nothing), ["taint"]);
+        assert_eq!(failed(&Guest { taint: None, ..good_guest() }, LOG, &card, nothing), ["taint"]);
+        assert_eq!(failed(&Guest { probe: Some((1.0, 2.0, 1)), ..good_guest() }, LOG, &card, nothing), ["xe probe"]);
+        assert_eq!(failed(&Guest { modules: vec!["xe".into()], ..good_guest() }, LOG, &card, nothing), ["hotplug"]);
+        assert_eq!(failed(&Guest { status: Some(1), ..good_guest() }, LOG, &card, nothing), ["work"]);
+        let unmodelled = vec![crate::card::Unmodelled { offset: 0x1234, ..Default::default() }];
+        assert_eq!(failed(&good_guest(), LOG, &CardReport { unmodelled, ..card.clone() }, nothing), ["registers"]);
+        let no_work = |folder: &Path| fs::remove_file(folder.join(WORK_REPORT)).unwrap();
+        assert_eq!(failed(&good_guest(), LOG, &card, no_work), ["work"]);
+        let wrong_pixel = |folder: &Path| {
+            let mut pixels = testcard::render();
+            pixels[0] ^= 1;
+            fs::write(folder.join(PICTURE), pixels).unwrap();
+        };
+        assert_eq!(failed(&good_guest(), LOG, &card, wrong_pixel), ["picture"]);
+        assert_eq!(
+            failed(&good_guest(), LOG, &card, |folder| fs::remove_file(folder.join(PICTURE)).unwrap()),
+            ["picture"]
+        );
+    }
+}
