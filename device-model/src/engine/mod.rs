@@ -103,7 +103,6 @@ impl Engine {
         debug_assert!(self.running.is_none(), "{} is loaded twice", self.id.info().name);
         // Until the image is read, at the next step, its clock stands.
         gt.context_clocks[self.id.index()].stop(gt.timestamp());
-        gt.set_busy(self.id, true);
         self.running = Some(Running::new(load));
     }
 
@@ -133,7 +132,6 @@ impl Engine {
             let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
         }
         self.tlb.flush();
-        gt.set_busy(self.id, false);
         Some(running.load)
     }
 
@@ -158,8 +156,7 @@ impl Engine {
         let outcome = streamer.run(&mut self.window, budget);
         if matches!(outcome, Outcome::Complete | Outcome::Preempted) {
             self.running = None;
-            gt.set_busy(self.id, false);
-        }
+            }
         outcome
     }
 }

@@ -80,7 +80,6 @@ impl Guc {
     pub fn reset(&mut self, gt: &Gt) {
         if let Some(kernel) = self.kernel.take() {
             self.loads = kernel.scheduler.loads;
-            kernel.scheduler.forget(gt);
         }
         self.out.clear();
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET);

@@ -280,13 +280,6 @@ impl Scheduler {
         }
     }
 
-    /// The GuC is reset, and its engines with it: none of them is busy any more.
-    pub fn forget(&self, gt: &Gt) {
-        for engine in EngineId::all() {
-            gt.set_busy(engine, false);
-        }
-    }
-
     /// Takes a context out of the queue or asks it to leave its engines; settles at once where it is on none.
     fn take_off(&mut self, turn: &mut Turn<'_>, id: u16) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
@@ -525,6 +518,5 @@ impl Scheduler {
 
 /// A context came on an engine, or the engine fell idle.
 fn switched(activity: &mut Activity, turn: &mut Turn<'_>, engine: EngineId, context: Option<u32>) {
-    turn.gt.set_busy(engine, context.is_some());
     activity.switch(&mut turn.gam, engine, context, ticks(turn.now));
 }

@@ -4,7 +4,6 @@
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::{GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
-use crate::residency::Awake;
 
 use super::hxg::{Error, Reply};
 
@@ -131,11 +130,9 @@ impl Slpc {
 
 /// SETUP_PC_GUCRC: who manages render-C states. The GuC (1) lets the GT sleep, the host (0) keeps it awake.
 pub fn set_guc_rc(gt: &Gt, mode: u32) -> Reply {
-    let forbidden = match mode {
-        0 => true,
-        1 => false,
-        _ => return Err(Error::InvalidParams),
-    };
-    gt.residency.set(Awake::Forbidden, forbidden, gt.clock.now());
+    if mode > 1 {
+        return Err(Error::InvalidParams);
+    }
+    gt.permit_rc6(mode == 1);
     Ok(0)
 }

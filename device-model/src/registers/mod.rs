@@ -20,8 +20,8 @@ mod tile;
 mod workaround;
 
 pub use file::{Decoded, RegisterFile, Touches, masked};
-pub use steering::MCR_SELECTOR;
 pub use power::{GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
+pub use steering::MCR_SELECTOR;
 pub use tile::GU_DEBUG;
 
 /// Bytes of register space that the card decodes; GTTMMADR has nothing between here and the doorbells (V13-003).
