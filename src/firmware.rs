@@ -36,7 +36,10 @@ const TEXT: &str = "Arctic stand-in GuC firmware.\n\
 /// Bytes of the part that stands for microcode.
 const UCODE_BYTES: usize = TEXT.len().next_multiple_of(4096);
 
-/// The file's contents: header, text in place of microcode, a signature of zeros.
+/// What stands where the signature would; the boot ROM refuses a signature of zeros.
+const NO_SIGNATURE: &str = "Not signed by Intel. ";
+
+/// The file's contents: header, text in place of microcode, text in place of a signature.
 pub fn guc() -> Vec<u8> {
     let version = |[major, minor, patch]: [u8; 3]| u32::from_be_bytes([0, major, minor, patch]);
     let header_dwords = HEADER_BYTES as u32 / 4 + RSA_DWORDS + MODULUS_DWORDS + EXPONENT_DWORDS;
@@ -57,7 +60,8 @@ pub fn guc() -> Vec<u8> {
 
     let mut file: Vec<u8> = header.iter().flat_map(|dword| dword.to_le_bytes()).collect();
     file.extend_from_slice(TEXT.as_bytes());
-    file.resize(HEADER_BYTES + UCODE_BYTES + RSA_DWORDS as usize * 4, 0);
+    file.resize(HEADER_BYTES + UCODE_BYTES, 0);
+    file.extend(NO_SIGNATURE.bytes().cycle().take(RSA_DWORDS as usize * 4));
     file
 }
 
