@@ -10,7 +10,8 @@ STATUS=$?
 echo "probe $START $(up) $STATUS"
 BEFORE=
 for round in 1 2 3 4 5; do
-    ALIASES=$(cat $(find /sys/devices -name modalias) | sort -u)
+    # Every bus tells an alias in uevent; the auxiliary bus has no modalias file.
+    ALIASES=$(find /sys/devices -name uevent | xargs sed -n 's/^MODALIAS=//p' | sort -u)
     [ "$ALIASES" = "$BEFORE" ] && break
     modprobe -a -b $ALIASES 2> /dev/null
     BEFORE=$ALIASES
