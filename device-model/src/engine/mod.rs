@@ -156,7 +156,7 @@ impl Engine {
         let outcome = streamer.run(&mut self.window, budget);
         if matches!(outcome, Outcome::Complete | Outcome::Preempted) {
             self.running = None;
-            }
+        }
         outcome
     }
 }

@@ -1,0 +1,111 @@
+//! Real guests judge the card: each test boots an unmodified kernel with its own xe and reads what it says.
+//!
+//! They run one at a time, since a guest keeps two cores busy. The parts are fetched into the cache on the first run.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+static ONE_GUEST: Mutex<()> = Mutex::new(());
+
+fn one_guest() -> MutexGuard<'static, ()> {
+    ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs the program as a script would: its exit status and the one JSON document on stdout. Progress goes to stderr.
+fn arctic(arguments: &[&str]) -> (Option<i32>, Value) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arctic"));
+    command.args(arguments).arg("--json").env_remove("RUST_LOG").stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().unwrap();
+    let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("arctic {arguments:?} ({}): {error}: {}", output.status, String::from_utf8_lossy(&output.stdout))
+    });
+    (output.status.code(), document)
+}
+
+fn list(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/igt").join(name)
+}
+
+/// The results that are not `wanted`, for an assertion that says something.
+fn others<'a>(document: &'a Value, wanted: &str) -> Vec<&'a Value> {
+    document["results"].as_array().unwrap().iter().filter(|result| result["result"] != wanted).collect()
+}
+
+/// First light: the distribution's xe probes, a workload of its own runs on every engine, the picture is right, and
+/// the kernel's log is clean. Proves V13-027, V13-136, V13-257..268 and contract B, E and F as a driver lives them.
+#[test]
+fn xe_boots_and_works_on_every_engine() {
+    let _one = one_guest();
+    let (status, report) = arctic(&["boot"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!((status, &report["ok"]), (Some(0), &Value::Bool(true)));
+    let engines = ["rcs0", "bcs0", "vcs0", "vcs1", "vecs0", "vecs1", "ccs0"];
+    assert_eq!(report["engines"], serde_json::json!(engines));
+    for engine in engines {
+        let ran = |what: &str| {
+            let name = format!("{engine}: {what}");
+            report["results"].as_array().unwrap().iter().any(|result| result["test"] == name.as_str())
+        };
+        assert!(ran("stores") && ran("mi_math loop") && ran("timestamp"), "{engine} did not do all its work");
+    }
+    assert_eq!(report["taint"], 64);
+    let modules: Vec<&str> = report["modules"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(modules.contains(&"mei_gsc"), "{modules:?}");
+    let picture = std::fs::File::open(report["picture"].as_str().unwrap()).unwrap();
+    let picture = png::Decoder::new(std::io::BufReader::new(picture)).read_info().unwrap();
+    assert_eq!((picture.info().width, picture.info().height), (1920, 1080));
+    let unexplained = |register: &&Value| register["reason"].is_null();
+    assert_eq!(
+        report["unmodelled"].as_array().unwrap().iter().filter(unexplained).collect::<Vec<_>>(),
+        Vec::<&Value>::new()
+    );
+}
+
+/// The field's own judge: every IGT subtest that this card has to pass passes, without a skip.
+#[test]
+fn igt_first_light() {
+    let _one = one_guest();
+    let list = list("first-light.txt");
+    let (status, report) = arctic(&["igt", "--list", list.to_str().unwrap()]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!((status, &report["skipped"]), (Some(0), &Value::from(0)));
+}
+
+/// A card whose local memory the guest can overfill: eviction through the copy engine, compressed surfaces included.
+#[test]
+fn igt_small_card() {
+    let _one = one_guest();
+    let list = list("small-card.txt");
+    let (status, report) =
+        arctic(&["igt", "--list", list.to_str().unwrap(), "--card", "small", "--memory", "6144", "--timeout", "120"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+}
+
+/// A command's output and status come through, and a shared folder is there.
+#[test]
+fn one_command_in_the_guest() {
+    let _one = one_guest();
+    let share = TempDir::new().unwrap();
+    std::fs::write(share.path().join("word"), "glacier").unwrap();
+    let (status, report) =
+        arctic(&["boot", "--run", "cat /share/word; exit 7", "--share", share.path().to_str().unwrap()]);
+    assert_eq!((status, &report["status"], &report["output"]), (Some(7), &Value::from(7), &Value::from("glacier")));
+}
+
+/// A list with a line that no IGT has, and one that hangs its process: both fail by name, the next line still runs.
+#[test]
+fn igt_goes_on_after_a_failure() {
+    let _one = one_guest();
+    let folder = TempDir::new().unwrap();
+    let list = folder.path().join("list");
+    std::fs::write(&list, "xe_query@no-such-subtest\nxe_nothing@at-all\nxe_query@query-config\n").unwrap();
+    let (status, report) = arctic(&["igt", "--list", list.to_str().unwrap()]);
+    let verdicts: Vec<&str> =
+        report["results"].as_array().unwrap().iter().filter_map(|result| result["result"].as_str()).collect();
+    assert_eq!((status, verdicts), (Some(1), vec!["fail", "fail", "pass"]));
+}
