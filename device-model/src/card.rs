@@ -283,7 +283,14 @@ impl Card {
 
     /// Steps one engine unless another worker is at it; tells whether it did.
     fn step_engine(&self, id: EngineId, now: u64) -> bool {
-        let Some(mut engine) = self.engines.try_lock(id) else { return false };
+        let Some(mut engine) = self.engines.try_lock(id) else {
+            let wanted = self.engines.wanted(id);
+            if wanted {
+                // Whoever wants it takes it for a moment; this worker must not sleep over it.
+                std::thread::yield_now();
+            }
+            return wanted;
+        };
         let Some(load) = engine.loaded() else {
             self.engines.set_runnable(id, false);
             return true;

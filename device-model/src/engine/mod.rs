@@ -15,7 +15,7 @@ mod tests;
 mod transfer;
 mod whitelist;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::gt::Gt;
@@ -180,6 +180,8 @@ pub struct Engines {
 
 struct Slot {
     engine: Mutex<Engine>,
+    /// Callers of [`Engines::lock`] that have not got it yet.
+    wanted: AtomicU32,
     present: bool,
     runnable: AtomicBool,
     /// When a waiting engine is looked at again (ns), and how long it waited for that.
@@ -195,6 +197,7 @@ impl Engines {
     pub fn new(present: impl Fn(EngineId) -> bool) -> Self {
         let slot = |id| Slot {
             engine: Mutex::new(Engine::new(id)),
+            wanted: 0.into(),
             present: present(id),
             runnable: false.into(),
             look_at: 0.into(),
@@ -208,13 +211,26 @@ impl Engines {
         EngineId::all().filter(|id| self.slots[id.index()].present)
     }
 
-    /// Takes an engine's lock; waits at most for one step.
+    /// Takes an engine's lock; waits at most for one step. A worker that steps the engine again and again lets the
+    /// caller in between two steps, because [`Engines::try_lock`] gives way: the mutex itself would not be fair.
     pub fn lock(&self, id: EngineId) -> MutexGuard<'_, Engine> {
-        self.slots[id.index()].engine.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        let slot = &self.slots[id.index()];
+        slot.wanted.fetch_add(1, Ordering::AcqRel);
+        let guard = slot.engine.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        slot.wanted.fetch_sub(1, Ordering::AcqRel);
+        guard
     }
 
-    /// Takes an engine's lock if nobody has it.
+    /// Whether somebody waits in [`Engines::lock`].
+    pub fn wanted(&self, id: EngineId) -> bool {
+        self.slots[id.index()].wanted.load(Ordering::Acquire) != 0
+    }
+
+    /// Takes an engine's lock if nobody has it and nobody waits for it.
     pub fn try_lock(&self, id: EngineId) -> Option<MutexGuard<'_, Engine>> {
+        if self.wanted(id) {
+            return None;
+        }
         match self.slots[id.index()].engine.try_lock() {
             Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),

@@ -22,6 +22,8 @@ fn slpc() {
     assert_eq!(host.gt.read(0x13_8060), 3, "in C6");
     assert_eq!(host.gt.read(0x13_81b4), 0, "nothing is clocked");
     host.start(1, EngineClass::Copy, 1, 2);
+    // As the command streamer does when it has read the image.
+    host.gt.context_clocks[engine_named("bcs0").index()].start(host.gt.timestamp(), 0);
     assert_eq!(host.gt.read(0x13_8060), 0, "awake");
     assert_eq!(host.gt.read(0x13_81b4) >> 11 & 0x1ff, 60);
     assert_eq!(host.gt.registers.value(0xa008) >> 23, 60);
@@ -48,4 +50,29 @@ fn engine_activity() {
     host.end("bcs0", Outcome::Complete);
     host.step();
     assert_eq!((host.peek(bcs + 4), host.peek(bcs + 8)), (0, 19_200));
+}
+
+/// Design rule 8: who waits for an engine gets it at the next step boundary; a worker that steps it again and again
+/// gives way.
+#[test]
+fn busy_engines_let_others_in() {
+    let host = Host::new();
+    let (engines, bcs) = (&host.engines, engine_named("bcs0"));
+    let (done, go) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let step = engines.try_lock(bcs).unwrap();
+        let waiter = scope.spawn(move || {
+            let _engine = engines.lock(bcs);
+            go.recv().unwrap();
+        });
+        while !engines.wanted(bcs) {
+            std::thread::yield_now();
+        }
+        drop(step);
+        let pushed_in = engines.try_lock(bcs).is_some();
+        done.send(()).unwrap();
+        waiter.join().unwrap();
+        assert!(!pushed_in, "the waiter is next");
+        assert!(engines.try_lock(bcs).is_some() && !engines.wanted(bcs));
+    });
 }
