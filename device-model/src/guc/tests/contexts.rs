@@ -188,7 +188,7 @@ fn compute_switch_out() {
     assert_eq!(host.peek(Host::image(1, 0) + 0x540), 0);
 }
 
-fn wide(host: &mut Host, id: u32) -> u64 {
+pub(super) fn wide(host: &mut Host, id: u32) -> u64 {
     let scratch = Host::image(id, 0) + 0x800;
     let lrca: Vec<u32> = (0..2).flat_map(|n| [Host::image(id, n) as u32 | 0x119, 0]).collect();
     let mut message = vec![1, id, 1, 0b01, scratch as u32, 0, scratch as u32 + 0x400, 0, 0x400, 2];
@@ -199,7 +199,7 @@ fn wide(host: &mut Host, id: u32) -> u64 {
     scratch
 }
 
-fn append_item(host: &mut Host, scratch: u64, id: u32, tails: [u32; 2]) {
+pub(super) fn append_item(host: &mut Host, scratch: u64, id: u32, tails: [u32; 2]) {
     let at = host.peek(scratch + 4);
     let item = [5 | 4 << 16, Host::image(id, 0) as u32, id | (tails[0] / 8) << 18, 0, tails[1] / 8];
     for (n, value) in (0u64..).zip(item) {

@@ -3,6 +3,7 @@
 mod contexts;
 mod load;
 mod rings;
+mod running;
 mod services;
 
 use std::sync::{Arc, Mutex};
