@@ -72,7 +72,6 @@ pub enum Command {
 
 impl Command {
     /// The command that `header` starts on an engine of `class`; `None` where it has none (V8-095, V8-099).
-    #[inline]
     pub fn decode(header: u32, class: EngineClass) -> Option<Command> {
         match header >> 29 {
             0 => mi::lookup(header).filter(|command| command.classes.has(class)).map(Command::Mi),

@@ -4,6 +4,7 @@ use vm_memory::Bytes;
 
 use super::stream::Source;
 use crate::memory::{Access, Fault, FaultReason, Gam, Span};
+use crate::world::DmaFault;
 
 /// Dwords read ahead: eight cachelines (V8-205). Commands that far ahead of a store may be stale, as in hardware.
 const AHEAD: usize = 128;
@@ -23,40 +24,60 @@ pub enum Fetched {
 
 /// The dwords from the parser's position on.
 pub struct Window {
-    words: Box<[u32]>,
+    words: Box<[u32; LONGEST]>,
+    raw: Box<[u8; AHEAD * 4]>,
     at: usize,
     len: usize,
+    /// Where the parser's position was brought up to date last.
+    synced: usize,
 }
 
 impl Default for Window {
     fn default() -> Self {
-        Window { words: vec![0; LONGEST].into_boxed_slice(), at: 0, len: 0 }
+        Window { words: Box::new([0; LONGEST]), raw: Box::new([0; AHEAD * 4]), at: 0, len: 0, synced: 0 }
     }
 }
 
 impl Window {
     /// Forgets what was read ahead: at a jump, and at the start of a step.
     pub fn flush(&mut self) {
-        (self.at, self.len) = (0, 0);
+        (self.at, self.len, self.synced) = (0, 0, 0);
     }
 
     /// The next dword, if it has been read.
-    #[inline]
     pub fn header(&self) -> Option<u32> {
-        if self.at < self.len { self.words.get(self.at).copied() } else { None }
+        self.ahead().first().copied()
     }
 
     /// Dwords read and not yet consumed.
-    #[inline]
     pub fn available(&self) -> usize {
         self.len - self.at
     }
 
-    /// Consumes a command of `dwords`, as far as it has been read.
+    /// What has been read and not yet consumed.
     #[inline]
+    pub fn ahead(&self) -> &[u32] {
+        self.words.get(self.at..self.len).unwrap_or_default()
+    }
+
+    /// Consumes dwords of [`Window::ahead`]; the parser's position lags behind until [`Window::lag`].
+    #[inline]
+    pub fn consume(&mut self, dwords: usize) {
+        self.at = (self.at + dwords).min(self.len);
+    }
+
+    /// Dwords consumed since the last call: what the parser's position lags behind.
+    pub fn lag(&mut self) -> u32 {
+        let lag = self.at - self.synced;
+        self.synced = self.at;
+        lag as u32
+    }
+
+    /// Consumes a command of `dwords`, as far as it has been read; the parser's position is told by other means.
     pub fn take(&mut self, dwords: usize) -> &[u32] {
         let from = self.at;
         self.at = (from + dwords).min(self.len);
+        self.synced = self.at;
         self.words.get(from..self.at).unwrap_or_default()
     }
 
@@ -80,7 +101,7 @@ impl Window {
             };
             let fault =
                 |_| Fault { space: source.space, address, access: Access::Read, reason: FaultReason::NotMapped };
-            read(&span, into).map_err(fault)?;
+            read(&span, &mut self.raw, into).map_err(fault)?;
             self.len += n;
         }
         Ok(Fetched::Ready)
@@ -95,17 +116,13 @@ fn null_run(gam: &mut Gam<'_>, source: &Source, address: u64) -> u64 {
     }
 }
 
-/// Fills `into` from the start of `span`, which has the bytes.
-fn read(span: &Span<'_>, into: &mut [u32]) -> Result<(), crate::world::DmaFault> {
-    const CHUNK: usize = 64;
-    let mut bytes = [0u8; CHUNK * 4];
-    for (n, words) in into.chunks_mut(CHUNK).enumerate() {
-        let raw = &mut bytes[..words.len() * 4];
+/// Fills `into` from the start of `span`, which has the bytes; `raw` is room on the way.
+fn read(span: &Span<'_>, raw: &mut [u8; AHEAD * 4], into: &mut [u32]) -> Result<(), DmaFault> {
+    for (n, words) in into.chunks_mut(AHEAD).enumerate() {
+        let raw = &mut raw[..words.len() * 4];
         match span {
-            Span::Mapped(slice) => {
-                slice.read_slice(raw, n * CHUNK * 4).map_err(|_| crate::world::DmaFault { iova: 0 })?;
-            }
-            _ => span.part(n * CHUNK * 4, raw.len()).read(raw)?,
+            Span::Mapped(slice) => slice.read_slice(raw, n * AHEAD * 4).map_err(|_| DmaFault { iova: 0 })?,
+            _ => span.part(n * AHEAD * 4, raw.len()).read(raw)?,
         }
         for (word, raw) in words.iter_mut().zip(raw.chunks_exact(4)) {
             *word = u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]);

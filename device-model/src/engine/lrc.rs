@@ -119,9 +119,9 @@ fn saved(class: EngineClass) -> impl Iterator<Item = &'static Saved> {
 pub struct Lrc {
     /// Global address of the PPHWSP.
     pub pphwsp: u64,
-    /// The descriptor's bit 8: the context has a process space; else all its addresses are global.
-    ppgtt: bool,
-    root: u64,
+    /// The space of addresses that a command does not ask to be global: the process's own, or, where the descriptor's
+    /// bit 8 gives it none, the global one too.
+    pub space: Space,
     inhibited: Option<u32>,
 }
 
@@ -138,13 +138,8 @@ impl Image {
 impl Lrc {
     /// The context of a descriptor (contract F.1).
     pub fn new(descriptor: u64) -> Self {
-        Lrc { pphwsp: descriptor & 0xffff_f000, ppgtt: descriptor & 1 << 8 != 0, root: 0, inhibited: None }
-    }
-
-    /// The space of addresses that a command does not ask to be global.
-    #[inline]
-    pub fn space(&self) -> Space {
-        if self.ppgtt { Space::Ppgtt(self.root) } else { Space::Ggtt }
+        let space = if descriptor & 1 << 8 != 0 { Space::Ppgtt(0) } else { Space::Ggtt };
+        Lrc { pphwsp: descriptor & 0xffff_f000, space, inhibited: None }
     }
 
     fn address(&self, index: usize) -> u64 {
@@ -159,7 +154,9 @@ impl Lrc {
         for (word, raw) in image.0.iter_mut().zip(bytes.chunks_exact(4)) {
             *word = u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]);
         }
-        self.root = u64::from(image.dword(dword::PDP0_UDW)) << 32 | u64::from(image.dword(dword::PDP0_LDW));
+        if let Space::Ppgtt(root) = &mut self.space {
+            *root = u64::from(image.dword(dword::PDP0_UDW)) << 32 | u64::from(image.dword(dword::PDP0_LDW));
+        }
         let control = image.dword(dword::CONTEXT_CONTROL);
         self.inhibited = (control & RESTORE_INHIBIT != 0).then_some(control);
         Ok(image)

@@ -11,7 +11,7 @@ use super::whitelist::{self, Wanted};
 use super::{Halt, Load, Outcome};
 use crate::blitter::{Blit, Progress};
 use crate::command::gfx::Gfx;
-use crate::command::mi::{MiCommand, Predication, Privilege};
+use crate::command::mi::{self, MiCommand, Predication, Privilege};
 use crate::command::{Command, Mi};
 use crate::gt::Gt;
 use crate::memory::{Access, Fault, Gam, Space, Span};
@@ -158,87 +158,133 @@ impl Streamer<'_> {
         outcome
     }
 
-    fn parse(&mut self, window: &mut Window, mut budget: i64) -> Result<Outcome, Halt> {
+    /// Executes commands up to something that ends the step.
+    fn parse(&mut self, window: &mut Window, budget: i64) -> Result<Outcome, Halt> {
         let started = self.gt.clock.now();
+        let mut budget = budget;
         loop {
-            if budget <= 0 {
+            if self.running.blit.is_none() {
+                let halted = self.parse_straight(window, &mut budget);
+                self.running.position.advance(window.lag());
+                halted?;
+            }
+            if budget <= 0 || self.gt.clock.now() - started > STEP_TIME {
                 return Ok(Outcome::More);
             }
-            if self.running.blit.is_some() {
-                if self.step_blit()? == Progress::More || self.gt.clock.now() - started > STEP_TIME {
-                    return Ok(Outcome::More);
-                }
-            }
-            let Some(header) = window.header() else {
-                if self.gt.clock.now() - started > STEP_TIME {
-                    return Ok(Outcome::More);
-                }
-                match self.refill(window, 1)? {
-                    None => continue,
-                    Some(outcome) => return Ok(outcome),
-                }
-            };
-            let Some(command) = Command::decode(header, self.class) else {
-                return Err(self.illegal(header));
-            };
-            let dwords = command.dwords(header);
-            let len = dwords as usize;
-            if window.available() < len {
-                let rest = self.running.position.source(self.running.lrc.space()).dwords;
-                if skipped(&command) && rest < len {
-                    return Ok(Outcome::Complete);
-                }
-                if !skipped(&command) {
-                    if let Some(outcome) = self.refill(window, len.min(LONGEST))? {
-                        return Ok(outcome);
-                    }
-                    if window.available() < len {
-                        return Err(self.illegal(header));
-                    }
-                }
-            }
-            if let Command::Blit(_) = command
-                && self.may_leave()
-            {
-                return Ok(Outcome::Preempted);
-            }
-            budget -= 1 + i64::from(dwords / 16);
-            self.running.position.advance(dwords);
-            let flow = match self.execute(&command, window.take(len)) {
-                Ok(flow) => flow,
-                Err(fault) => {
-                    self.running.position.rewind(dwords);
-                    return Err(Halt::Fault(fault));
-                }
-            };
-            match flow {
-                Flow::Next => {
-                    if let Some((Workaround::Indirect { left: 0 }, _)) = self.running.position.workaround {
-                        self.end_workaround();
-                        window.flush();
-                    }
-                }
-                Flow::Jump => window.flush(),
-                Flow::Idle => return Ok(Outcome::Waiting),
-                Flow::Wait => {
-                    self.running.position.rewind(dwords);
-                    return Ok(if self.may_leave() { Outcome::Preempted } else { Outcome::Waiting });
-                }
-                Flow::Preempt => return Ok(Outcome::Preempted),
-                Flow::Illegal => {
-                    self.running.position.rewind(dwords);
-                    return Err(self.illegal(header));
-                }
+            if let Some(outcome) = self.parse_one(window, &mut budget)? {
+                return Ok(outcome);
             }
         }
     }
 
+    /// Executes the commands that the parser goes straight on behind, as long as they have been read ahead; the
+    /// position follows afterwards, all at once.
+    #[inline]
+    fn parse_straight(&mut self, window: &mut Window, budget: &mut i64) -> Result<(), Halt> {
+        let ahead = window.ahead();
+        let mut at = 0;
+        let mut left = *budget;
+        // Only commands that write registers change it; the host's writes are seen at the next fetch.
+        let mut predicated = self.predicated();
+        let result = loop {
+            let rest = ahead.get(at..).unwrap_or_default();
+            let Some(&header) = rest.first().filter(|header| **header >> 29 == 0 && left > 0) else { break Ok(()) };
+            let Some(command) = mi::lookup(header).filter(|command| command.action.straight()) else { break Ok(()) };
+            let len = command.length.dwords(header) as usize;
+            let Some(words) = rest.get(..len) else { break Ok(()) };
+            if !self.withheld(command, header, predicated) {
+                // Page tables and fences are written by this one: it goes without the call.
+                let flow = match command.action {
+                    Mi::StoreDataImm => self.store_data_imm(words),
+                    _ if len < usize::from(command.least) => break Ok(()),
+                    action => {
+                        let flow = self.execute_mi(action, words);
+                        predicated = self.predicated();
+                        flow
+                    }
+                };
+                match flow {
+                    Ok(Flow::Next) => {}
+                    Ok(_) => break Ok(()),
+                    Err(fault) => break Err(Halt::Fault(fault)),
+                }
+            }
+            left -= 1 + (len / 16) as i64;
+            at += len;
+        };
+        *budget = left;
+        window.consume(at);
+        result
+    }
+
+    /// Executes one command of any kind, or reads ahead; an outcome means that the step ends here.
+    fn parse_one(&mut self, window: &mut Window, budget: &mut i64) -> Result<Option<Outcome>, Halt> {
+        if self.running.blit.is_some() {
+            let progress = self.step_blit()?;
+            return Ok((progress == Progress::More).then_some(Outcome::More));
+        }
+        let Some(header) = window.header() else {
+            return self.refill(window, 1);
+        };
+        let Some(command) = Command::decode(header, self.class) else {
+            return Err(self.illegal(header));
+        };
+        let dwords = command.dwords(header);
+        let len = dwords as usize;
+        if window.available() < len {
+            if skipped(&command) {
+                if self.running.position.source(self.running.lrc.space).dwords < len {
+                    return Ok(Some(Outcome::Complete));
+                }
+            } else if len > LONGEST {
+                return Err(self.illegal(header));
+            } else if let Some(outcome) = self.refill(window, len)? {
+                return Ok(Some(outcome));
+            } else if window.header() != Some(header) {
+                // Changed meanwhile, or the end of an indirect batch: decoded anew.
+                return Ok(None);
+            }
+        }
+        if matches!(command, Command::Blit(_)) && self.may_leave() {
+            return Ok(Some(Outcome::Preempted));
+        }
+        *budget -= 1 + i64::from(dwords / 16);
+        self.running.position.advance(dwords);
+        let flow = self.execute(&command, window.take(len)).map_err(|fault| {
+            self.running.position.rewind(dwords);
+            Halt::Fault(fault)
+        })?;
+        Ok(match flow {
+            Flow::Next => None,
+            Flow::Jump => {
+                window.flush();
+                None
+            }
+            Flow::Idle => Some(Outcome::Waiting),
+            Flow::Wait => {
+                self.running.position.rewind(dwords);
+                Some(if self.may_leave() { Outcome::Preempted } else { Outcome::Waiting })
+            }
+            Flow::Preempt => Some(Outcome::Preempted),
+            Flow::Illegal => {
+                self.running.position.rewind(dwords);
+                return Err(self.illegal(header));
+            }
+        })
+    }
+
     /// Reads ahead; an outcome means that the step ends here.
     fn refill(&mut self, window: &mut Window, need: usize) -> Result<Option<Outcome>, Halt> {
-        let source = self.running.position.source(self.running.lrc.space());
+        let source = self.running.position.source(self.running.lrc.space);
         match window.fill(&mut self.gam, &source, need).map_err(Halt::Fault)? {
             Fetched::Ready => Ok(None),
-            Fetched::Empty => Ok(Some(Outcome::Complete)),
+            Fetched::Empty => match self.running.position.workaround {
+                Some((Workaround::Indirect { .. }, _)) => {
+                    self.end_workaround();
+                    Ok(None)
+                }
+                _ => Ok(Some(Outcome::Complete)),
+            },
             Fetched::Null(bytes) => {
                 self.running.position.skip(bytes);
                 Ok(Some(Outcome::Waiting))
@@ -257,7 +303,7 @@ impl Streamer<'_> {
         match command {
             Command::Mi(command) => {
                 let header = words[0];
-                if self.withheld(command, header) {
+                if self.withheld(command, header, self.predicated()) {
                     return Ok(Flow::Next);
                 }
                 if words.len() < usize::from(command.least) {
@@ -297,7 +343,6 @@ impl Streamer<'_> {
         }
     }
 
-    #[inline]
     fn execute_mi(&mut self, action: Mi, words: &[u32]) -> Result<Flow, Fault> {
         match action {
             Mi::StoreDataImm => self.store_data_imm(words),
@@ -339,15 +384,17 @@ impl Streamer<'_> {
     }
 
     /// Whether predication or the lack of privilege makes the command a MI_NOOP (V8-140, V8-171).
-    #[inline]
-    fn withheld(&mut self, command: &MiCommand, header: u32) -> bool {
-        let predicated = match command.predication {
-            Predication::Global => self.predicated(),
-            Predication::Explicit => header & 1 << 15 != 0 && self.predicated(),
-            Predication::Never => false,
-        };
+    #[inline(always)]
+    fn withheld(&mut self, command: &MiCommand, header: u32, predicated: bool) -> bool {
         if predicated {
-            return true;
+            let heeds = match command.predication {
+                Predication::Global => true,
+                Predication::Explicit => header & 1 << 15 != 0,
+                Predication::Never => false,
+            };
+            if heeds {
+                return true;
+            }
         }
         let forbidden = match command.privilege {
             Privilege::User => false,
@@ -374,7 +421,7 @@ impl Streamer<'_> {
     }
 
     fn step_blit(&mut self) -> Result<Progress, Halt> {
-        let space = self.running.lrc.space();
+        let space = self.running.lrc.space;
         let Some(blit) = &mut self.running.blit else { return Ok(Progress::Done) };
         let progress = blit.step(&mut self.gam, space, BLIT_BYTES).map_err(Halt::Fault)?;
         if progress == Progress::Done {
@@ -546,7 +593,7 @@ impl Streamer<'_> {
     /// The space of a memory operand: global if the command says so, else the context's.
     #[inline]
     pub fn space(&self, global: bool) -> Space {
-        if global { Space::Ggtt } else { self.running.lrc.space() }
+        if global { Space::Ggtt } else { self.running.lrc.space }
     }
 
     /// Stores a dword.

@@ -20,14 +20,15 @@ const ADD_OFFSET: u32 = 1 << 16;
 
 impl Streamer<'_> {
     /// MI_STORE_DATA_IMM: a dword, a qword, or as many as the length says.
-    #[inline]
+    #[inline(always)]
     pub(super) fn store_data_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let space = self.space(words[0] & GGTT != 0);
-        let at = address(words[1], words[2]);
-        match words {
-            [_, _, _, value] => self.store(space, at, *value)?,
-            [_, _, _, low, high] => self.store64(space, at, u64::from(*high) << 32 | u64::from(*low))?,
-            _ => self.store_run(space, at, &words[3..])?,
+        let [header, low, high, data @ ..] = words else { return Ok(Flow::Illegal) };
+        let space = self.space(header & GGTT != 0);
+        let at = address(*low, *high);
+        match data {
+            [value] => self.store(space, at, *value)?,
+            [low, high] => self.store64(space, at, u64::from(*high) << 32 | u64::from(*low))?,
+            _ => self.store_run(space, at, data)?,
         }
         Ok(Flow::Next)
     }

@@ -11,9 +11,9 @@ mod tests;
 pub mod tlb;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use vm_memory::Bytes;
+use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
 use crate::world::{Dma, DmaView, Function};
 use ggtt::Ggtt;
@@ -153,10 +153,16 @@ impl<'m> Gam<'m> {
         })
     }
 
+    #[inline]
     fn ppgtt_page(&mut self, root: u64, address: u64) -> Result<Page, FaultReason> {
-        if let Some(page) = self.tlb.find(root, address) {
-            return Ok(page);
+        match self.tlb.find(root, address) {
+            Some(page) => Ok(*page),
+            None => self.walk(root, address),
         }
+    }
+
+    #[cold]
+    fn walk(&mut self, root: u64, address: u64) -> Result<Page, FaultReason> {
         let local = &self.memory.local;
         let load = |at: u64| local.slice(at, 8)?.load::<u64>(0, Ordering::Acquire).ok();
         let page = ppgtt::walk(self.tlb, root, address, load).map_err(|fault| match fault {
@@ -230,9 +236,28 @@ impl<'m> Gam<'m> {
         Ok(())
     }
 
+    /// Local memory of `len` bytes at a process address whose page is in the TLB: the short way of single loads and
+    /// stores; `None` sends them the long one.
+    #[inline(always)]
+    fn local_hit(&self, space: Space, address: u64, len: usize, access: Access) -> Option<VolatileSlice<'m>> {
+        let Space::Ppgtt(root) = space else { return None };
+        let page = self.tlb.find(root, address)?;
+        let offset = address.wrapping_sub(page.base);
+        let permitted = page.backing == Backing::Local && (access == Access::Read || page.writable);
+        if !permitted || page.len.wrapping_sub(offset) < len as u64 {
+            return None;
+        }
+        self.memory.local.slice(page.target.wrapping_add(offset), len)
+    }
+
     /// Reads a dword; in one piece where it is aligned.
     #[inline]
     pub fn read_u32(&mut self, space: Space, address: u64) -> Result<u32, Fault> {
+        if let Some(slice) = self.local_hit(space, address, 4, Access::Read)
+            && let Ok(value) = slice.load::<u32>(0, Ordering::Acquire)
+        {
+            return Ok(value);
+        }
         if let Span::Mapped(slice) = self.span(space, address, 4, Access::Read)?
             && let Ok(value) = slice.load::<u32>(0, Ordering::Acquire)
         {
@@ -244,8 +269,19 @@ impl<'m> Gam<'m> {
     }
 
     /// Writes a dword; in one piece where it is aligned.
-    #[inline]
+    #[inline(always)]
     pub fn write_u32(&mut self, space: Space, address: u64, value: u32) -> Result<(), Fault> {
+        if let Some(slice) = self.local_hit(space, address, 4, Access::Write)
+            && let Ok(cell) = slice.get_atomic_ref::<AtomicU32>(0)
+        {
+            cell.store(value.to_le(), Ordering::Release);
+            return Ok(());
+        }
+        self.write_u32_slowly(space, address, value)
+    }
+
+    #[cold]
+    fn write_u32_slowly(&mut self, space: Space, address: u64, value: u32) -> Result<(), Fault> {
         if let Span::Mapped(slice) = self.span(space, address, 4, Access::Write)?
             && slice.store(value, 0, Ordering::Release).is_ok()
         {
@@ -256,6 +292,11 @@ impl<'m> Gam<'m> {
 
     /// Reads a qword; in one piece where it is aligned.
     pub fn read_u64(&mut self, space: Space, address: u64) -> Result<u64, Fault> {
+        if let Some(slice) = self.local_hit(space, address, 8, Access::Read)
+            && let Ok(value) = slice.load::<u64>(0, Ordering::Acquire)
+        {
+            return Ok(value);
+        }
         if let Span::Mapped(slice) = self.span(space, address, 8, Access::Read)?
             && let Ok(value) = slice.load::<u64>(0, Ordering::Acquire)
         {
@@ -268,6 +309,17 @@ impl<'m> Gam<'m> {
 
     /// Writes a qword; in one piece where it is aligned.
     pub fn write_u64(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
+        if let Some(slice) = self.local_hit(space, address, 8, Access::Write)
+            && let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0)
+        {
+            cell.store(value.to_le(), Ordering::Release);
+            return Ok(());
+        }
+        self.write_u64_slowly(space, address, value)
+    }
+
+    #[cold]
+    fn write_u64_slowly(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
         if let Span::Mapped(slice) = self.span(space, address, 8, Access::Write)?
             && slice.store(value, 0, Ordering::Release).is_ok()
         {

@@ -89,14 +89,10 @@ impl Tlb {
 
     /// The remembered page of `address`, if any.
     #[inline]
-    pub fn find(&self, root: u64, address: u64) -> Option<Page> {
-        let hit = |page: &Page| page.root == root && address.wrapping_sub(page.base) < page.len;
-        let small = &self.small[small_slot(address)];
-        if hit(small) {
-            return Some(*small);
-        }
-        let large = &self.large[large_slot(address)];
-        hit(large).then_some(*large)
+    pub fn find(&self, root: u64, address: u64) -> Option<&Page> {
+        let hit = |page: &&Page| page.root == root && address.wrapping_sub(page.base) < page.len;
+        let small = Some(&self.small[small_slot(address)]).filter(hit);
+        small.or_else(|| Some(&self.large[large_slot(address)]).filter(hit))
     }
 
     /// Remembers that `page` translates `address`.
