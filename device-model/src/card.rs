@@ -10,6 +10,7 @@ use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Outcome};
 use crate::gt::{Gt, Request};
 use crate::guc::Guc;
+use crate::interrupts::GUC2HOST;
 use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::layout::MemoryLayout;
@@ -253,14 +254,17 @@ impl Card {
     pub fn work(&self) -> Turn {
         let now = self.gt.clock.now();
         if self.guc_called.swap(false, Ordering::AcqRel) || now >= self.guc_deadline.load(Ordering::Acquire) {
-            let deadline = {
+            let step = {
                 let mut guc = self.guc();
-                let deadline = guc.step(&self.gt, &self.engines);
-                self.guc_deadline.store(deadline.unwrap_or(u64::MAX), Ordering::Release);
-                deadline
+                let step = guc.step(&self.gt, &self.engines);
+                self.guc_deadline.store(step.next.unwrap_or(u64::MAX), Ordering::Release);
+                step
             };
+            if step.interrupt {
+                self.gt.interrupts.raise_guc(GUC2HOST);
+            }
             // Others may have gone to sleep until a later time than the GuC now wants, or past an engine it loaded.
-            if deadline.is_some() || self.engines.present().any(|id| self.engines.runnable(id)) {
+            if step.next.is_some() || self.engines.present().any(|id| self.engines.runnable(id)) {
                 self.bell.ring();
             }
             return Turn::Busy;

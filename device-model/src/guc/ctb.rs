@@ -45,6 +45,7 @@ pub struct CtBuffer {
     size: u32,
     /// Our own offset: head of the ring that we read, tail of the ring that we write.
     own: u32,
+    /// Found corrupt; not used again until the host registers it anew.
     broken: bool,
 }
 
@@ -75,11 +76,6 @@ impl CtBuffer {
     /// Opens the ring to the host for writing.
     pub fn open_g2h(gam: &mut Gam<'_>, at: Location) -> Option<Self> {
         Self::open(gam, at, TAIL)
-    }
-
-    /// True once the ring was found corrupt; it is not used again until the host registers it anew.
-    pub fn broken(&self) -> bool {
-        self.broken
     }
 
     fn field(&self, gam: &mut Gam<'_>, field: u64) -> Result<u32, Fault> {

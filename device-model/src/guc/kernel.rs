@@ -2,6 +2,7 @@
 
 use crate::engine::EngineReport;
 
+use super::Step;
 use super::action;
 use super::ads::Ads;
 use super::ctb::{Channel, Location};
@@ -87,36 +88,33 @@ impl Kernel {
         Ok(0)
     }
 
-    /// One step: reports of engines, requests of the host, schedules; returns when to come again at the latest.
-    pub fn step(&mut self, turn: &mut Turn<'_>, reports: &[EngineReport]) -> Option<u64> {
+    /// One step: reports of engines, requests of the host, schedules.
+    pub fn step(&mut self, turn: &mut Turn<'_>, reports: &[EngineReport]) -> Step {
         let was_busy = self.scheduler.busy();
         for report in reports {
             self.scheduler.report(turn, report);
         }
         let more = self.take_requests(turn);
         action::finish_invalidations(self, turn);
-        let mut next = self.scheduler.schedule(turn);
+        let next = self.scheduler.schedule(turn);
         let busy = self.scheduler.busy();
         if busy != was_busy {
             self.slpc.show(turn.gt, busy);
         }
-        if self.send(turn) {
-            next = Some(next.map_or(turn.now + RING_FULL_PAUSE, |next| next.min(turn.now + RING_FULL_PAUSE)));
-        }
-        if more { Some(turn.now) } else { next }
+        let (interrupt, waiting) = self.send(turn);
+        let retry = waiting.then_some(turn.now.saturating_add(RING_FULL_PAUSE));
+        let more = more.then_some(turn.now);
+        Step { next: [next, retry, more].into_iter().flatten().min(), interrupt }
     }
 
-    /// Moves messages to the host's ring and rings its bell; true where some found no room.
-    pub fn send(&mut self, turn: &mut Turn<'_>) -> bool {
+    /// Moves messages to the host's ring; tells whether it has new ones, and whether some found no room.
+    fn send(&mut self, turn: &mut Turn<'_>) -> (bool, bool) {
         let Some(channel) = &mut self.channel else {
             turn.out.clear();
-            return false;
+            return (false, false);
         };
         turn.out.drain(..).for_each(|message| channel.post(message));
-        if channel.flush(&mut turn.gam) {
-            turn.gt.interrupts.raise_guc(crate::interrupts::GUC2HOST);
-        }
-        channel.waiting() > 0
+        (channel.flush(&mut turn.gam), channel.waiting() > 0)
     }
 
     /// Takes requests out of the host's ring; true where there may be more.

@@ -29,6 +29,16 @@ use hxg::Outgoing;
 use kernel::{Counters, Kernel};
 use scheduler::Turn;
 
+/// How a step of the GuC ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// When it wants to be called again at the latest (clock time in ns); `None` if only a ring or a report can give it
+    /// work.
+    pub next: Option<u64>,
+    /// The host has new messages: GUC2HOST is to be raised, once no lock is held.
+    pub interrupt: bool,
+}
+
 /// The micro-controller's state.
 #[derive(Default)]
 pub struct Guc {
@@ -102,11 +112,10 @@ impl Guc {
         mailbox::answer(kernel, &mut turn);
     }
 
-    /// One bounded piece of work: CT buffers, engine reports, time slices. Returns when it wants to be called again at
-    /// the latest (clock time in ns), `None` if only a ring or a report can give it work.
-    pub fn step(&mut self, gt: &Gt, engines: &Engines) -> Option<u64> {
+    /// One bounded piece of work: CT buffers, engine reports, time slices.
+    pub fn step(&mut self, gt: &Gt, engines: &Engines) -> Step {
         engines.take_reports(&mut self.reports);
-        let kernel = self.kernel.as_mut()?;
+        let Some(kernel) = &mut self.kernel else { return Step::default() };
         let view = gt.memory.view(Function::PF);
         let gam = gt.memory.gam(Function::PF, &*view, &mut self.tlb);
         let mut turn = Turn { gt, engines, gam, now: gt.clock.now(), out: &mut self.out };

@@ -85,7 +85,7 @@ fn mailbox_examples() {
 fn silent_in_reset() {
     let mut host = Host::new();
     assert_eq!(host.mail(&[0x4100, 0, 0, 0])[0], 0x4100);
-    assert_eq!(host.guc.step(&host.gt, &host.engines), None);
+    assert_eq!(host.guc.step(&host.gt, &host.engines), Step::default());
 }
 
 /// Contract F.7: after a reset and a new upload everything is registered anew; what the old boot loaded is not mistaken.

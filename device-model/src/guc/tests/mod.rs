@@ -216,7 +216,10 @@ impl Host {
     }
 
     fn step(&mut self) {
-        self.deadline = self.guc.step(&self.gt, &self.engines);
+        let tail = self.peek(CTB + 0x804);
+        let step = self.guc.step(&self.gt, &self.engines);
+        assert_eq!(step.interrupt, self.peek(CTB + 0x804) != tail, "the host is told of new messages, and only then");
+        self.deadline = step.next;
     }
 
     fn fast(&mut self, code: u32, payload: &[u32]) {
