@@ -25,6 +25,13 @@ pub fn install() {
     });
 }
 
+/// Interrupts the run as a signal would.
+pub fn request() {
+    if let Some(flag) = FLAG.get() {
+        flag.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Fails with [`Interrupted`] once a signal has come; every waiting loop asks.
 pub fn check() -> Result<(), Interrupted> {
     match FLAG.get() {

@@ -246,22 +246,8 @@ impl Life {
         panic.or(message).unwrap_or_else(|| format!("no reason was given (its log: {})", self.console.display()))
     }
 
-    /// Waits for the machine's end, then stops the card and returns its report.
-    pub fn end(mut self) -> Result<Option<CardReport>> {
-        let deadline = Instant::now() + self.limit;
-        loop {
-            match self.next(Some(deadline))? {
-                Happening::Event(_) => {}
-                Happening::Silence => bail!("the guest did not shut down within {} s", self.limit.as_secs()),
-                Happening::End => break,
-            }
-        }
-        self.running.process.wait(Duration::from_secs(5))?;
-        self.card.take().map(Card::stop).transpose()
-    }
-
-    /// Ends the machine at once, then stops the card and returns its report.
-    pub fn cut(mut self) -> Result<Option<CardReport>> {
+    /// Ends the machine if it has not ended by itself, then stops the card and returns its report.
+    pub fn stop(mut self) -> Result<Option<CardReport>> {
         self.running.process.stop(Duration::from_secs(1))?;
         self.card.take().map(Card::stop).transpose()
     }

@@ -6,6 +6,8 @@ use std::thread;
 
 use anyhow::{Context, Result};
 
+use crate::interrupt;
+
 /// Stdin in raw mode; dropping it restores the mode found.
 pub struct Raw {
     before: Option<libc::termios>,
@@ -54,12 +56,20 @@ pub fn size() -> Option<(u16, u16)> {
     (told == 0 && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
 
-/// Copies stdin to the guest's console from now on, in a thread that ends with stdin or with the guest.
+/// Ctrl-]: ends the run, as telnet and virsh have it; Ctrl-C belongs to the guest.
+const ESCAPE: u8 = 0x1d;
+
+/// Copies stdin to the guest's console from now on, in a thread that ends with stdin or with the guest. Ctrl-] on a
+/// terminal interrupts the run.
 pub fn feed(console: &UnixStream) -> Result<()> {
     let mut console = console.try_clone()?;
     thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = io::stdin().read(&mut buffer) {
+            if buffer[..length].contains(&ESCAPE) && io::stdin().is_terminal() {
+                interrupt::request();
+                return;
+            }
             if console.write_all(&buffer[..length]).is_err() {
                 return;
             }

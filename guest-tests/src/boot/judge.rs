@@ -36,7 +36,8 @@ pub(super) struct Evidence<'a> {
 
 /// Adds the result of every check to `report`.
 pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) {
-    report.results.push(check("boot", evidence.guest.problems.clone(), report.boot_seconds));
+    let problems = evidence.guest.problems.iter().chain(&evidence.guest.lost).cloned().collect();
+    report.results.push(check("guest", problems, report.boot_seconds));
     if evidence.card.is_some() {
         report.results.push(check("xe probe", probe(evidence), report.probe_seconds));
         report.results.push(check("hotplug", hotplug(evidence.guest), 0.0));
@@ -198,6 +199,7 @@ mod tests {
         assert_eq!(failed(&Guest { probe: Some((1.0, 2.0, 1)), ..good_guest() }, LOG, &card, nothing), ["xe probe"]);
         assert_eq!(failed(&Guest { modules: vec!["xe".into()], ..good_guest() }, LOG, &card, nothing), ["hotplug"]);
         assert_eq!(failed(&Guest { status: Some(1), ..good_guest() }, LOG, &card, nothing), ["work"]);
+        assert_eq!(failed(&Guest { lost: Some("it crashed".into()), ..good_guest() }, LOG, &card, nothing), ["guest"]);
         let unmodelled = vec![crate::card::Unmodelled { offset: 0x1234, ..Default::default() }];
         assert_eq!(failed(&good_guest(), LOG, &CardReport { unmodelled, ..card.clone() }, nothing), ["registers"]);
         let no_work = |folder: &Path| fs::remove_file(folder.join(WORK_REPORT)).unwrap();

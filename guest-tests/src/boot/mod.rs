@@ -106,7 +106,10 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
     drop(raw);
     guest.fill(&mut report);
     let console = life.console.clone();
-    let card = life.end()?;
+    let card = match &guest.lost {
+        Some(reason) if *mode != Mode::Work => bail!("{reason} (its log: {})", console.display()),
+        _ => life.stop()?,
+    };
     if let Some(card) = &card {
         report.trapped = card.trapped.clone();
         report.unmodelled = card.unmodelled.clone();
@@ -152,6 +155,8 @@ struct Guest {
     taint: Option<u64>,
     problems: Vec<String>,
     status: Option<i32>,
+    /// Why the guest did not come to the end of its job.
+    lost: Option<String>,
 }
 
 impl Guest {
@@ -183,7 +188,7 @@ impl Guest {
     }
 }
 
-/// Follows the guest until its job is done.
+/// Follows the guest until it has shut down, or is lost.
 fn follow(
     life: &mut Life,
     limit: Duration,
@@ -201,10 +206,16 @@ fn follow(
     loop {
         let event = match life.next(deadline)? {
             Happening::Event(event) => event,
-            Happening::Silence => {
-                bail!("the guest did not {stage} within {} s (its log: {})", limit.as_secs(), life.console.display())
+            // What was still on its way when the job ended has come by now.
+            Happening::End if guest.status.is_some() => return Ok(guest),
+            Happening::End => {
+                guest.lost = Some(format!("the guest crashed: {}", life.last_words()));
+                return Ok(guest);
             }
-            Happening::End => bail!("the guest crashed: {} (its log: {})", life.last_words(), life.console.display()),
+            Happening::Silence => {
+                guest.lost = Some(format!("the guest did not {stage} within {} s", limit.as_secs()));
+                return Ok(guest);
+            }
         };
         if event.port != Port::Terminal {
             log.write_all(&event.bytes)?;
@@ -223,11 +234,12 @@ fn follow(
                         _ => progress.say("xe could not be loaded"),
                     }
                     if *mode == Mode::Shell {
-                        progress.say("a shell in the guest; `exit` ends it\r");
+                        progress.say("a shell in the guest; `exit` ends it, and Ctrl-] ends a guest that hangs\r");
                         terminal::feed(life.terminal())?;
                     }
                 } else if text.starts_with("done") {
-                    return Ok(guest);
+                    stage = "shut down";
+                    deadline = Some(Instant::now() + limit);
                 }
             }
             Port::Output | Port::Errors if *mode == Mode::Work => {

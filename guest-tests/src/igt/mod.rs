@@ -164,11 +164,11 @@ impl Run<'_> {
             // The card's own process has gone: that too is a result of the test that ran.
             Err(error) => Outcome::Lost(format!("{error:#}")),
         };
-        let (report, reason) = match outcome {
-            Outcome::Done => (life.end(), None),
-            Outcome::Lost(reason) => (life.cut(), Some(reason)),
+        let reason = match outcome {
+            Outcome::Done => None,
+            Outcome::Lost(reason) => Some(reason),
         };
-        match report {
+        match life.stop() {
             Ok(report) => self.add(report.unwrap_or_default()),
             Err(error) if error.is::<Interrupted>() => return Err(error),
             Err(error) => self.progress.say(&format!("{error:#}")),
@@ -190,16 +190,19 @@ impl Run<'_> {
     fn follow(&mut self, life: &mut Life, current: &mut Option<usize>, started: &mut Instant) -> Result<Outcome> {
         let limit = self.job.limit + GRACE;
         let mut deadline = Instant::now() + limit;
+        let mut done = false;
         loop {
             let event = match life.next(Some(deadline))? {
                 Happening::Event(event) => event,
-                Happening::Silence => return Ok(Outcome::Lost(format!("the guest hung{}", last_trouble(life)))),
+                Happening::Silence => {
+                    let trouble = trouble(life).map_or(String::new(), |line| format!(": {line}"));
+                    return Ok(Outcome::Lost(format!("the guest hung{trouble}")));
+                }
+                // What was still on its way when the job ended has come by now.
+                Happening::End if done => return Ok(Outcome::Done),
                 Happening::End => {
-                    return Ok(Outcome::Lost(format!(
-                        "the guest crashed: {}{}",
-                        life.last_words(),
-                        last_trouble(life)
-                    )));
+                    let reason = trouble(life).unwrap_or_else(|| life.last_words());
+                    return Ok(Outcome::Lost(format!("the guest crashed: {reason}")));
                 }
             };
             match event.port {
@@ -220,8 +223,7 @@ impl Run<'_> {
                         }
                     }
                 }
-                Port::Control if event.bytes.starts_with(b"done") => return Ok(Outcome::Done),
-                Port::Control => {}
+                Port::Control => done |= event.bytes.starts_with(b"done"),
                 _ => self.log.write_all(&event.bytes)?,
             }
         }
@@ -256,8 +258,8 @@ impl Run<'_> {
     }
 }
 
-/// The last bad line in the guest's kernel log, to go with a lost guest.
-fn last_trouble(life: &Life) -> String {
+/// The first bad line in the guest's kernel log, to go with a lost guest.
+fn trouble(life: &Life) -> Option<String> {
     let problems = kernel_log::problems(&life.console_text(), CARD_ADDRESS);
-    problems.first().map(|problem| format!(" ({})", problem.line)).unwrap_or_default()
+    problems.into_iter().next().map(|problem| problem.line)
 }

@@ -35,10 +35,10 @@ fn needed(path: &Path) -> Result<Vec<String>> {
 }
 
 /// A host program with the loader and libraries that it runs with here.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct HostProgram {
-    /// The program's own file.
-    pub program: PathBuf,
+    /// The program's bytes without what is not loaded, which is mostly debug information.
+    pub loadable: Vec<u8>,
     /// Its dynamic loader; `None` for a static program.
     pub loader: Option<PathBuf>,
     /// The libraries, as the loader found them: name wanted, file on this host.
@@ -50,13 +50,29 @@ impl HostProgram {
     pub fn of(program: &Path) -> Result<Self> {
         let bytes = fs::read(program).with_context(|| format!("{} cannot be read", program.display()))?;
         let elf = Elf::parse(&bytes).with_context(|| format!("{} is no ELF program", program.display()))?;
-        let program = program.to_owned();
+        let loadable =
+            loadable(&bytes, &elf).with_context(|| format!("{} is a damaged ELF file", program.display()))?;
         let Some(loader) = elf.interpreter.map(PathBuf::from) else {
-            return Ok(Self { program, loader: None, libraries: Vec::new() });
+            return Ok(Self { loadable, loader: None, libraries: Vec::new() });
         };
-        let listing = process::output(Command::new(&loader).arg("--list").arg(&program), "the dynamic loader")?;
-        Ok(Self { program, loader: Some(loader), libraries: libraries(&listing) })
+        let listing = process::output(Command::new(&loader).arg("--list").arg(program), "the dynamic loader")?;
+        Ok(Self { loadable, loader: Some(loader), libraries: libraries(&listing) })
     }
+}
+
+/// The beginning of a program up to the end of its last loaded byte, without section headers, which nobody needs to
+/// run it. The offsets are those of `Elf64_Ehdr`.
+fn loadable(bytes: &[u8], elf: &Elf<'_>) -> Option<Vec<u8>> {
+    const SECTION_HEADERS: std::ops::Range<usize> = 0x28..0x30;
+    const SECTION_COUNTS: std::ops::Range<usize> = 0x3c..0x40;
+    let ends = elf.program_headers.iter().map(|header| header.p_offset.checked_add(header.p_filesz));
+    let end = ends.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
+    let mut loadable = bytes.get(..usize::try_from(end).ok()?)?.to_owned();
+    if elf.is_64 {
+        loadable.get_mut(SECTION_HEADERS)?.fill(0);
+        loadable.get_mut(SECTION_COUNTS)?.fill(0);
+    }
+    Some(loadable)
 }
 
 /// The `name => /path (0x…)` lines of a loader's `--list`.
@@ -76,12 +92,34 @@ mod tests {
 
     #[test]
     fn the_running_tests_own_libraries_are_found() {
-        let host = HostProgram::of(&std::env::current_exe().unwrap()).unwrap();
-        assert!(host.loader.as_ref().is_some_and(|loader| loader.is_file()), "{host:?}");
-        assert!(host.libraries.iter().any(|(name, path)| name.starts_with("libc.so") && path.is_file()), "{host:?}");
+        let program = std::env::current_exe().unwrap();
+        let host = HostProgram::of(&program).unwrap();
+        assert!(host.loader.as_ref().is_some_and(|loader| loader.is_file()), "{:?}", host.libraries);
+        assert!(
+            host.libraries.iter().any(|(name, path)| name.starts_with("libc.so") && path.is_file()),
+            "{:?}",
+            host.libraries
+        );
         let (_, libc) = host.libraries.iter().find(|(name, _)| name.starts_with("libc.so")).unwrap();
-        let names = closure(&[host.program.clone()], libc.parent().unwrap()).unwrap();
+        let names = closure(&[program], libc.parent().unwrap()).unwrap();
         assert!(names.contains("libc.so.6") && names.iter().any(|name| name.starts_with("ld-linux")), "{names:?}");
+    }
+
+    /// Proven by running it: the shortened program lists the same tests.
+    #[test]
+    fn the_loadable_part_of_a_program_runs() {
+        use std::os::unix::fs::PermissionsExt;
+        let program = std::env::current_exe().unwrap();
+        let host = HostProgram::of(&program).unwrap();
+        assert!(host.loadable.len() < fs::metadata(&program).unwrap().len() as usize);
+        let folder = tempfile::tempdir().unwrap();
+        let short = folder.path().join("short");
+        fs::write(&short, &host.loadable).unwrap();
+        fs::set_permissions(&short, fs::Permissions::from_mode(0o755)).unwrap();
+        // The loader opens it for reading, so that a test that forks at this moment cannot make it "busy".
+        let mut command = Command::new(host.loader.unwrap());
+        let listing = process::output(command.arg(&short).arg("--list"), "the short program").unwrap();
+        assert!(listing.contains("the_loadable_part_of_a_program_runs: test"), "{listing}");
     }
 
     #[test]

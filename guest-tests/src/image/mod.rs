@@ -41,7 +41,7 @@ pub struct Extra {
     pub firmware: Option<PathBuf>,
     /// Shell text that the guest's init runs; it may set STATUS.
     pub job: String,
-    /// IGT programs beyond the default selection.
+    /// IGT programs that have to be there.
     pub tests: BTreeSet<String>,
     /// Whether the guest mounts a shared folder on /share.
     pub share: bool,
@@ -61,16 +61,17 @@ pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, pro
     if let Some(program) = &extra.program {
         add_program(&mut own, program)?;
     }
+    let tests: BTreeSet<String> = extra.tests.iter().filter(|name| !always_there(name)).cloned().collect();
     // An uncompressed archive may stand before another one; behind one it would depend on the padding.
     own.write_to(target)?;
     let scratch = tempfile::tempdir()?;
     let base = match parts.kernel_is_own {
         // A developer's modules change between runs: never from the cache.
         true => {
-            write_base(parts, &extra.tests, scratch.path())?;
+            write_base(parts, &tests, scratch.path())?;
             scratch.path().join(BASE_FILE)
         }
-        false => cached_base(parts, &extra.tests, cache, progress)?.join(BASE_FILE),
+        false => cached_base(parts, &tests, cache, progress)?.join(BASE_FILE),
     };
     let mut base = File::open(&base).with_context(|| format!("{} cannot be read", base.display()))?;
     io::copy(&mut base, target).context("the guest image cannot be written")?;
@@ -159,7 +160,7 @@ fn add_firmware(tree: &mut Tree, folder: &Path) -> Result<()> {
 fn add_igt(tree: &mut Tree, root: &Path, tests: &BTreeSet<String>) -> Result<()> {
     let mut programs = Vec::new();
     for name in igt_programs(root)? {
-        if tests.contains(&name) || IGT_DEFAULT.iter().any(|prefix| name.starts_with(prefix)) {
+        if tests.contains(&name) || always_there(&name) {
             tree.copy(&format!("{IGT_FOLDER}/{name}"), 0o755, &root.join(IGT_FOLDER).join(&name));
             programs.push(root.join(IGT_FOLDER).join(&name));
         }
@@ -180,6 +181,10 @@ fn add_igt(tree: &mut Tree, root: &Path, tests: &BTreeSet<String>) -> Result<()>
     Ok(())
 }
 
+fn always_there(test: &str) -> bool {
+    IGT_DEFAULT.iter().any(|prefix| test.starts_with(prefix))
+}
+
 /// The names of all test programs in an unpacked IGT.
 pub fn igt_programs(root: &Path) -> Result<BTreeSet<String>> {
     let folder = root.join(IGT_FOLDER);
@@ -193,10 +198,10 @@ pub fn igt_programs(root: &Path) -> Result<BTreeSet<String>> {
 fn add_program(tree: &mut Tree, program: &Path) -> Result<()> {
     let host = HostProgram::of(program)?;
     let Some(loader) = &host.loader else {
-        tree.copy("usr/bin/arctic", 0o755, &host.program);
+        tree.file("usr/bin/arctic", 0o755, host.loadable);
         return Ok(());
     };
-    tree.copy("opt/arctic/bin/arctic", 0o755, &host.program);
+    tree.file("opt/arctic/bin/arctic", 0o755, host.loadable);
     tree.copy("opt/arctic/lib/loader", 0o755, loader);
     for (name, path) in &host.libraries {
         tree.copy(&format!("opt/arctic/lib/{name}"), 0o755, path);
