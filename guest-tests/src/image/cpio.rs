@@ -148,8 +148,8 @@ mod tests {
                 .replace(' ', "");
         assert!(text.starts_with(&first), "{text}");
         // Header 110 + "a/b\0" 4 is 2 short of a multiple of 4.
-        assert!(text.contains("a/b\0\0\0hello\0\0\0070701"), "{text}");
-        assert!(text.contains("l\0a/b\0070701") && text.ends_with("TRAILER!!!\0\0\0\0"), "{text}");
+        assert!(text.contains("a/b\0\0\0hello\0\0\x00070701"), "{text}");
+        assert!(text.contains("l\0a/b\x00070701") && text.ends_with("TRAILER!!!\0\0\0\0"), "{text}");
     }
 
     #[test]
