@@ -14,6 +14,7 @@ pub mod mailbox;
 pub mod parallel;
 pub mod queue;
 pub mod scheduler;
+pub mod seat;
 pub mod slpc;
 
 #[cfg(test)]

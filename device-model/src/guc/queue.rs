@@ -316,8 +316,8 @@ mod tests {
             let mut taken = 0u8;
             for (entry, base) in plan.loads() {
                 prop_assert!(entry.mask >> base & 1 != 0);
-                for at in base..base + usize::from(entry.width) {
-                    prop_assert_eq!(places[at], Place::Free);
+                for (at, place) in places.iter().enumerate().skip(base).take(usize::from(entry.width)) {
+                    prop_assert_eq!(*place, Place::Free);
                     prop_assert_eq!(taken >> at & 1, 0);
                     taken |= 1 << at;
                 }

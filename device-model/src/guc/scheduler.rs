@@ -14,6 +14,7 @@ use super::ads::{Ads, MAX_LOGICAL};
 use super::context::{Context, Home, Registration};
 use super::hxg::{Error, Outgoing, Reply};
 use super::queue::{Entry, Place, Queue};
+use super::seat::Seat;
 
 const CLASSES: usize = EngineClass::BY_GUC.len();
 
@@ -46,21 +47,6 @@ pub struct Turn<'t> {
     pub now: u64,
     /// Messages to the host.
     pub out: &'t mut Vec<Outgoing>,
-}
-
-/// What is on an engine, or was loaded last.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seat {
-    context: u16,
-    member: u8,
-    /// Name of this one load: a report with another name is of the past.
-    ticket: u32,
-    held: bool,
-    loaded: bool,
-    slice_end: Option<u64>,
-    leaving: bool,
-    leave_by: Option<u64>,
-    waiting: bool,
 }
 
 /// Scheduler state of one GuC boot.
@@ -304,12 +290,7 @@ impl Scheduler {
         for at in 0..context.members.len() {
             let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
             let seat = &mut self.seats[engine.index()];
-            // A shorter timeout that came after the first request counts.
-            seat.leave_by = match (seat.leave_by, leave_by) {
-                (Some(before), Some(now)) if seat.leaving => Some(before.min(now)),
-                _ => leave_by,
-            };
-            seat.leaving = true;
+            seat.leave(leave_by);
             seat.waiting &= turn.engines.waiting(engine);
             if !seat.loaded {
                 continue;
@@ -448,11 +429,6 @@ impl Scheduler {
         self.settle(turn, id, turn.now);
     }
 
-    /// When a context has to have left this engine.
-    fn due(&self, seat: &Seat) -> Option<u64> {
-        seat.leave_by.filter(|_| seat.loaded && !self.ads.engine_reset_disabled)
-    }
-
     /// Resets engines whose contexts did not leave in time.
     fn expire(&mut self, turn: &mut Turn<'_>) {
         for engine in EngineId::all() {
@@ -473,17 +449,14 @@ impl Scheduler {
     fn place(&self, engines: &Engines, class: EngineClass, logical: usize) -> Place {
         let Some(engine) = self.ads.map.engine(class, logical) else { return Place::Absent };
         let seat = &self.seats[engine.index()];
-        match self.contexts.get(&seat.context) {
-            Some(context) if seat.held => match seat.leaving {
-                true => Place::Leaving,
-                false => Place::Busy {
-                    priority: context.policies.priority,
-                    slice_end: seat.slice_end,
-                    waiting: seat.waiting && engines.waiting(engine),
-                },
-            },
-            _ => Place::Free,
-        }
+        self.contexts
+            .get(&seat.context)
+            .map_or(Place::Free, |context| seat.place(context.policies.priority, engines.waiting(engine)))
+    }
+
+    /// When a context has to have left an engine.
+    fn due(&self, seat: &Seat) -> Option<u64> {
+        seat.leave_by.filter(|_| seat.loaded && !self.ads.engine_reset_disabled)
     }
 
     /// Fills the engines from the queues; returns when it wants to be called again at the latest.

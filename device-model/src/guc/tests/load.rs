@@ -149,7 +149,7 @@ fn handshake_through_the_register_window() {
         write(0x19_0240 + n * 4, value);
     }
     write(0x19_01f0, 0);
-    assert_eq!(read(0x19_0240), 0xf000_0000 | hwconfig::table().len() as u32 * 4);
+    assert_eq!(read(0x19_0240), 0xf000_0000 + hwconfig::table().len() as u32 * 4);
     write(0x941c, 1);
     assert_eq!(read(0xc000) & 1, 1);
     write(0x19_0240, 0x4100);

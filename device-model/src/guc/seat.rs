@@ -1,0 +1,46 @@
+//! One engine as the scheduler sees it: who has it, since which load, and until when.
+
+use super::queue::Place;
+
+/// What is on an engine, or was loaded last.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seat {
+    /// Who has it.
+    pub context: u16,
+    /// Which of its members.
+    pub member: u8,
+    /// Name of this one load: a report with another name is of the past.
+    pub ticket: u32,
+    /// The context holds the engine, also while this member has nothing to run.
+    pub held: bool,
+    /// The member is on the engine.
+    pub loaded: bool,
+    /// When its time slice ends (ns); `None` for an unlimited one.
+    pub slice_end: Option<u64>,
+    /// It has been asked to leave.
+    pub leaving: bool,
+    /// When it has to have left (ns).
+    pub leave_by: Option<u64>,
+    /// It was reported to wait for memory to change.
+    pub waiting: bool,
+}
+
+impl Seat {
+    /// For the queue's plan; `priority` is the context's, `waits` what the engine found at its last look.
+    pub fn place(&self, priority: u8, waits: bool) -> Place {
+        match (self.held, self.leaving) {
+            (false, _) => Place::Free,
+            (true, true) => Place::Leaving,
+            (true, false) => Place::Busy { priority, slice_end: self.slice_end, waiting: self.waiting && waits },
+        }
+    }
+
+    /// Notes that the context is asked to leave, until `leave_by` at the latest; of two requests the shorter counts.
+    pub fn leave(&mut self, leave_by: Option<u64>) {
+        self.leave_by = match (self.leave_by, leave_by) {
+            (Some(before), Some(now)) if self.leaving => Some(before.min(now)),
+            _ => leave_by,
+        };
+        self.leaving = true;
+    }
+}
