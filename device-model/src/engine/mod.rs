@@ -101,6 +101,9 @@ impl Engine {
     /// Restores a context; the engine must have nothing loaded. It runs in the steps that follow.
     pub fn load(&mut self, gt: &Gt, load: Load) {
         debug_assert!(self.running.is_none(), "{} is loaded twice", self.id.info().name);
+        // A context that comes back sees its page tables as they are now: xe changes those of a preempted context
+        // without another invalidation (xe: xe_pt.c, bind_op_prepare).
+        self.tlb.flush();
         // Until the image is read, at the next step, its clock stands.
         gt.context_clocks[self.id.index()].stop(gt.timestamp());
         self.running = Some(Running::new(load));
