@@ -31,6 +31,26 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// What is not zero, by a name for people: the commands that were skipped or refused, then the rest.
+    pub fn told(&self) -> BTreeMap<String, u64> {
+        let skipped = self.state_only.iter().map(|(name, count)| (format!("{name}: state only"), *count));
+        let refused = self.refused_blits.iter().map(|(name, (count, error))| {
+            let reason = error.as_ref().map_or(String::new(), |error| format!(": {error}"));
+            (format!("{name}: refused{reason}"), *count)
+        });
+        let rest = [
+            ("illegal commands", self.illegal),
+            ("commands without privilege", self.privilege_violations),
+            ("registers refused to batches", self.register_refusals),
+            ("orders to other units dropped", self.dropped_requests),
+            ("performance reports without counters", self.perf_reports),
+            ("depth counts without pipeline", self.depth_counts),
+            ("16-byte atomics in two halves", self.split_atomics),
+        ];
+        let rest = rest.into_iter().map(|(name, count)| (name.to_owned(), count));
+        skipped.chain(refused).chain(rest).filter(|(_, count)| *count != 0).collect()
+    }
+
     /// Counts a command that is skipped.
     pub(super) fn state_only(&mut self, name: &'static str) {
         if self.state_only.len() < MOST_NAMES || self.state_only.contains_key(name) {

@@ -14,6 +14,7 @@ use crate::command::gfx::Gfx;
 use crate::command::mi::{self, MiCommand, Predication, Privilege};
 use crate::command::{Command, Mi};
 use crate::gt::Gt;
+use crate::interrupts::CS_ERROR;
 use crate::memory::{Access, Fault, Gam, Space, Span};
 use crate::registers::REGISTER_BYTES;
 
@@ -30,6 +31,9 @@ pub(super) mod reg {
     pub const INT_SRC_RPT_PTR: u32 = 0xa4;
     pub const IMR: u32 = 0xa8;
     pub const INT_STATUS_RPT_PTR: u32 = 0xac;
+    pub const EIR: u32 = 0xb0;
+    pub const EMR: u32 = 0xb4;
+    pub const ESR: u32 = 0xb8;
     pub const BBADDR: u32 = 0x140;
     pub const BB_OFFSET: u32 = 0x158;
     pub const BBADDR_UDW: u32 = 0x168;
@@ -38,6 +42,7 @@ pub(super) mod reg {
     pub const WPARID: u32 = 0x21c;
     pub const CURRENT_LRCA: u32 = 0x240;
     pub const CONTEXT_CONTROL: u32 = 0x244;
+    pub const PDP0: u32 = 0x270;
     pub const TIMESTAMP: u32 = 0x358;
     pub const TIMESTAMP_UDW: u32 = 0x35c;
     pub const CTX_TIMESTAMP: u32 = 0x3a8;
@@ -52,6 +57,8 @@ pub(super) mod reg {
     pub const GPR: u32 = 0x600;
 }
 
+/// EIR, EMR, ESR bit 0 (i915: I915_ERROR_INSTRUCTION).
+const INSTRUCTION_ERROR: u32 = 1 << 0;
 /// Bytes of blits in one step: at memory speed well under a millisecond.
 const BLIT_BYTES: usize = 2 << 20;
 /// Host time after which a step ends at the next look at the clock, in nanoseconds.
@@ -292,9 +299,15 @@ impl Streamer<'_> {
         }
     }
 
+    /// The instruction error: ESR, and EIR with its interrupt where EMR lets it through (V8-089, V8-095).
     fn illegal(&mut self, header: u32) -> Halt {
         self.counters.illegal += 1;
         self.gt.registers.set(self.base + reg::IPEHR, header);
+        self.gt.registers.set(self.base + reg::ESR, self.own(reg::ESR) | INSTRUCTION_ERROR);
+        if self.own(reg::EMR) & INSTRUCTION_ERROR == 0 {
+            self.gt.registers.set(self.base + reg::EIR, self.own(reg::EIR) | INSTRUCTION_ERROR);
+            self.gt.interrupts.raise_engine(self.id, CS_ERROR);
+        }
         Halt::IllegalCommand { header, address: self.running.position.address() }
     }
 
@@ -451,6 +464,8 @@ impl Streamer<'_> {
         let set = |offset, value| self.gt.registers.set(self.base + offset, value);
         set(reg::CURRENT_LRCA, running.load.descriptor as u32);
         set(reg::CONTEXT_CONTROL, image.dword(dword::CONTEXT_CONTROL) & 0xffff);
+        set(reg::PDP0, image.dword(dword::PDP0_LDW));
+        set(reg::PDP0 + 4, image.dword(dword::PDP0_UDW));
         set(reg::RING_START, running.position.ring.start);
         set(reg::RING_CTL, image.dword(dword::RING_CTL));
         let indirect = image.dword(dword::INDIRECT_CTX);

@@ -454,3 +454,56 @@ fn self_modifying_batches() {
     assert_eq!(bench.batch(&batch), Outcome::Complete);
     assert_eq!(bench.get(DATA + 4), 6);
 }
+
+/// Every source of the first bank enabled and unmasked, the master on.
+fn open_interrupts(bench: &Bench) {
+    bench.gt.write(0x19_0030, u32::MAX);
+    for mask in [0x19_0090, 0x19_00a0] {
+        bench.gt.write(mask, 0);
+    }
+    bench.gt.write(0x19_0008, 1 << 31);
+}
+
+/// V8-086, V8-091, V8-127: the user interrupt and the notification of a flush leave the engine, and the parser goes on.
+#[test]
+fn interrupts_leave_the_engine() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    open_interrupts(&bench);
+    let mut ring = vec![0x0100_0000];
+    ring.extend(store(VA + DATA, 1));
+    assert_eq!(bench.ring(&ring), Outcome::Complete);
+    assert_eq!((bench.get(DATA), bench.msis.0.load(Ordering::SeqCst)), (1, 1));
+    // What the driver reads: bank 0, the copy engine's bit, and the identity behind its selector.
+    assert_eq!(bench.gt.read(0x19_0018), 1 << 15);
+    bench.gt.write(0x19_0070, 1 << 15);
+    assert_eq!(bench.gt.read(0x19_0060), 0x8003_0001, "valid, class 3, instance 0, user interrupt");
+    bench.gt.write(0x19_0060, 1 << 31);
+    bench.gt.write(0x19_0018, 1 << 15);
+    bench.gt.write(0x19_0008, 1 << 31);
+    assert_eq!(bench.ring(&[0x1300_0102, 0, 0, 0]), Outcome::Complete);
+    assert_eq!(bench.msis.0.load(Ordering::SeqCst), 2, "flush notify");
+}
+
+/// V8-089, V8-095, V8-099: a command that no engine has is an instruction error and stops the context.
+#[test]
+fn illegal_commands_halt() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let illegal = 0x0f80_0000;
+    let outcome = bench.batch(&[0, illegal, 0]);
+    assert_eq!(outcome, Outcome::Halted(Halt::IllegalCommand { header: illegal, address: VA + BATCH + 4 }));
+    assert_eq!((bench.own(reg::ESR) & 1, bench.own(reg::EIR) & 1, bench.own(reg::IPEHR)), (1, 0, illegal));
+    bench.engine.reset(&bench.gt);
+    bench.gt.registers.set(bench.base() + reg::EMR, !1);
+    bench.batch(&[illegal]);
+    assert_eq!(bench.own(reg::EIR) & 1, 1);
+    assert_eq!(bench.engine.counters().told(), [("illegal commands".to_owned(), 2)].into());
+}
+
+/// Rule 10: a blit that the copy engine does not do halts its context and says so.
+#[test]
+fn refused_blits_halt() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let outcome = bench.batch(&[0x5080_0009]);
+    assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { header: 0x5080_0009, .. })), "{outcome:?}");
+    assert_eq!(bench.engine.counters().refused_blits.len(), 1);
+}

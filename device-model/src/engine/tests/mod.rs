@@ -41,8 +41,14 @@ impl Dma for NoGuest {
     }
 }
 
-impl InterruptSink for NoGuest {
-    fn raise(&self, _: Function, _: u16) {}
+/// Counts MSIs.
+#[derive(Default)]
+struct Msis(AtomicU64);
+
+impl InterruptSink for Msis {
+    fn raise(&self, _: Function, _: u16) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 const LOCAL: usize = 16 << 20;
@@ -65,6 +71,7 @@ const ARB_CHECK: u32 = 0x0280_0000;
 struct Bench {
     gt: Gt,
     clock: Arc<HandWoundClock>,
+    msis: Arc<Msis>,
     engine: Engine,
 }
 
@@ -97,8 +104,9 @@ impl Bench {
         let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(NoGuest));
         let clock = Arc::new(HandWoundClock::default());
         let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
-        let gt = Gt::new(&profile, memory, Arc::new(NoGuest), clock.clone());
-        let bench = Bench { gt, clock, engine: Engine::new(EngineId::find(class, 0).unwrap()) };
+        let msis = Arc::new(Msis::default());
+        let gt = Gt::new(&profile, memory, msis.clone(), clock.clone());
+        let bench = Bench { gt, clock, msis, engine: Engine::new(EngineId::find(class, 0).unwrap()) };
         bench.put64(ROOT, ROOT + 0x1003);
         bench.put64(ROOT + 0x1000 + 8, ROOT + 0x2003);
         bench.put64(ROOT + 0x1000 + 16, 0x283);
