@@ -94,9 +94,9 @@ pub fn lookup(header: u32, class: EngineClass) -> Option<GfxCommand> {
         EngineClass::Copy => return None,
     };
     let length = match (pipeline, opcode) {
-        (SINGLE_DWORD_PIPELINE, _) => Length::Single,
-        (_, SO_DECL_LIST) => Length::Field(0x1ff),
-        _ => Length::Field(long),
+        (SINGLE_DWORD_PIPELINE, _) => Length::SINGLE,
+        (_, SO_DECL_LIST) => Length::field(0x1ff),
+        _ => Length::field(long),
     };
     if media {
         return Some(GfxCommand { name: family, length, action: Gfx::StateOnly });

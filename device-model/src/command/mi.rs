@@ -4,33 +4,58 @@ use super::{Classes, Length};
 
 /// What an MI command does; the command streamer's handler goes by this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // Each is the command of that name in the table below.
 pub enum Mi {
+    /// Nothing, or NOPID.
     Noop,
+    /// Sets the global predicate from a result register.
     SetPredicate,
+    /// Raises the user interrupt.
     UserInterrupt,
+    /// Waits for a display event.
     WaitForEvent,
+    /// Arbitration point.
     ArbCheck,
+    /// Ring head to the PPHWSP.
     ReportHead,
+    /// Permits or forbids preemption.
     ArbOnOff,
+    /// Ends a batch.
     BatchBufferEnd,
+    /// Computes MI_PREDICATE_RESULT.
     Predicate,
+    /// Flips a display plane.
     DisplayFlip,
+    /// Runs the ALU.
     Math,
+    /// Hints at a semaphore that has changed.
     SemaphoreSignal,
+    /// Waits for memory or a register.
     SemaphoreWait,
+    /// Immediate data to memory.
     StoreDataImm,
+    /// Immediate data to the PPHWSP.
     StoreDataIndex,
+    /// Immediate data to registers.
     LoadRegisterImm,
+    /// Writes entries of the GGTT.
     UpdateGtt,
+    /// Register to memory.
     StoreRegisterMem,
+    /// Flush with post-sync write.
     FlushDw,
+    /// Performance report to memory.
     ReportPerfCount,
+    /// Memory to register.
     LoadRegisterMem,
+    /// Register to register.
     LoadRegisterReg,
+    /// Memory to memory.
     CopyMemMem,
+    /// Read-modify-write of memory.
     Atomic,
+    /// Starts a batch.
     BatchBufferStart,
+    /// Ends a batch unless a comparison holds.
     ConditionalBatchBufferEnd,
     /// Nothing to do in a card whose memory is coherent, whose engines are awake and which has no display.
     NoEffect,
@@ -114,44 +139,49 @@ macro_rules! commands {
     };
 }
 
-use Length::{Field, Single};
+const SINGLE: Length = Length::SINGLE;
+
+const fn field(mask: u32) -> Length {
+    Length::field(mask)
+}
+
 use Privilege::{Kernel, User, UserUnless};
 
 commands! {
-    0x00 MI_NOOP Single, 1, ALL, User, Global => Noop;
-    0x01 MI_SET_PREDICATE Single, 1, ALL, User, Never => SetPredicate;
-    0x02 MI_USER_INTERRUPT Single, 1, ALL, User, Global => UserInterrupt;
-    0x03 MI_WAIT_FOR_EVENT Single, 1, RENDER_COPY, User, Global => WaitForEvent;
-    0x04 MI_WAIT_FOR_EVENT_2 Single, 1, RENDER_COPY, User, Global => WaitForEvent;
-    0x05 MI_ARB_CHECK Single, 1, ALL, User, Global => ArbCheck;
-    0x07 MI_REPORT_HEAD Single, 1, ALL, Kernel, Global => ReportHead;
-    0x08 MI_ARB_ON_OFF Single, 1, ALL, Kernel, Global => ArbOnOff;
-    0x0a MI_BATCH_BUFFER_END Single, 1, ALL, User, Explicit => BatchBufferEnd;
-    0x0b MI_SUSPEND_FLUSH Single, 1, ALL, User, Global => NoEffect;
-    0x0c MI_PREDICATE Single, 1, RENDER_COMPUTE, User, Global => Predicate;
-    0x0d MI_TOPOLOGY_FILTER Single, 1, RENDER, User, Global => StateOnly;
-    0x0e MI_SET_APPID Single, 1, ALL, User, Global => StateOnly;
-    0x12 MI_LOAD_SCAN_LINES_INCL Field(0x3f), 2, RENDER_COPY, User, Global => NoEffect;
-    0x13 MI_LOAD_SCAN_LINES_EXCL Field(0x3f), 2, RENDER_COPY, User, Global => NoEffect;
-    0x14 MI_DISPLAY_FLIP Field(0xff), 3, RENDER_COPY, Kernel, Global => DisplayFlip;
-    0x1a MI_MATH Field(0xff), 2, ALL, User, Global => Math;
-    0x1b MI_SEMAPHORE_SIGNAL Field(0xff), 2, ALL, User, Global => SemaphoreSignal;
-    0x1c MI_SEMAPHORE_WAIT Field(0xff), 4, ALL, UserUnless(GGTT), Global => SemaphoreWait;
-    0x1d MI_FORCE_WAKEUP Field(0xff), 2, NOT_RENDER, User, Global => NoEffect;
-    0x20 MI_STORE_DATA_IMM Field(0x3ff), 4, ALL, UserUnless(GGTT), Global => StoreDataImm;
-    0x21 MI_STORE_DATA_INDEX Field(0xff), 3, ALL, Kernel, Global => StoreDataIndex;
-    0x22 MI_LOAD_REGISTER_IMM Field(0xff), 3, ALL, User, Global => LoadRegisterImm;
-    0x23 MI_UPDATE_GTT Field(0x3ff), 4, ALL, Kernel, Global => UpdateGtt;
-    0x24 MI_STORE_REGISTER_MEM Field(0xff), 4, ALL, User, Global => StoreRegisterMem;
-    0x26 MI_FLUSH_DW Field(0x3f), 3, NOT_RENDER, User, Global => FlushDw;
-    0x27 MI_CLFLUSH Field(0x3ff), 3, RENDER, User, Global => NoEffect;
-    0x28 MI_REPORT_PERF_COUNT Field(0x3f), 4, RENDER_COMPUTE, User, Global => ReportPerfCount;
-    0x29 MI_LOAD_REGISTER_MEM Field(0xff), 4, ALL, UserUnless(GGTT), Global => LoadRegisterMem;
-    0x2a MI_LOAD_REGISTER_REG Field(0xff), 3, ALL, User, Global => LoadRegisterReg;
-    0x2e MI_COPY_MEM_MEM Field(0xff), 5, ALL, UserUnless(GGTT | 1 << 21), Global => CopyMemMem;
-    0x2f MI_ATOMIC Field(0xff), 3, ALL, UserUnless(GGTT), Global => Atomic;
-    0x31 MI_BATCH_BUFFER_START Field(0xff), 3, ALL, User, Explicit => BatchBufferStart;
-    0x36 MI_CONDITIONAL_BATCH_BUFFER_END Field(0xff), 4, ALL, UserUnless(GGTT), Explicit => ConditionalBatchBufferEnd;
+    0x00 MI_NOOP SINGLE, 1, ALL, User, Global => Noop;
+    0x01 MI_SET_PREDICATE SINGLE, 1, ALL, User, Never => SetPredicate;
+    0x02 MI_USER_INTERRUPT SINGLE, 1, ALL, User, Global => UserInterrupt;
+    0x03 MI_WAIT_FOR_EVENT SINGLE, 1, RENDER_COPY, User, Global => WaitForEvent;
+    0x04 MI_WAIT_FOR_EVENT_2 SINGLE, 1, RENDER_COPY, User, Global => WaitForEvent;
+    0x05 MI_ARB_CHECK SINGLE, 1, ALL, User, Global => ArbCheck;
+    0x07 MI_REPORT_HEAD SINGLE, 1, ALL, Kernel, Global => ReportHead;
+    0x08 MI_ARB_ON_OFF SINGLE, 1, ALL, Kernel, Global => ArbOnOff;
+    0x0a MI_BATCH_BUFFER_END SINGLE, 1, ALL, User, Explicit => BatchBufferEnd;
+    0x0b MI_SUSPEND_FLUSH SINGLE, 1, ALL, User, Global => NoEffect;
+    0x0c MI_PREDICATE SINGLE, 1, RENDER_COMPUTE, User, Global => Predicate;
+    0x0d MI_TOPOLOGY_FILTER SINGLE, 1, RENDER, User, Global => StateOnly;
+    0x0e MI_SET_APPID SINGLE, 1, ALL, User, Global => StateOnly;
+    0x12 MI_LOAD_SCAN_LINES_INCL field(0x3f), 2, RENDER_COPY, User, Global => NoEffect;
+    0x13 MI_LOAD_SCAN_LINES_EXCL field(0x3f), 2, RENDER_COPY, User, Global => NoEffect;
+    0x14 MI_DISPLAY_FLIP field(0xff), 3, RENDER_COPY, Kernel, Global => DisplayFlip;
+    0x1a MI_MATH field(0xff), 2, ALL, User, Global => Math;
+    0x1b MI_SEMAPHORE_SIGNAL field(0xff), 2, ALL, User, Global => SemaphoreSignal;
+    0x1c MI_SEMAPHORE_WAIT field(0xff), 4, ALL, UserUnless(GGTT), Global => SemaphoreWait;
+    0x1d MI_FORCE_WAKEUP field(0xff), 2, NOT_RENDER, User, Global => NoEffect;
+    0x20 MI_STORE_DATA_IMM field(0x3ff), 4, ALL, UserUnless(GGTT), Global => StoreDataImm;
+    0x21 MI_STORE_DATA_INDEX field(0xff), 3, ALL, Kernel, Global => StoreDataIndex;
+    0x22 MI_LOAD_REGISTER_IMM field(0xff), 3, ALL, User, Global => LoadRegisterImm;
+    0x23 MI_UPDATE_GTT field(0x3ff), 4, ALL, Kernel, Global => UpdateGtt;
+    0x24 MI_STORE_REGISTER_MEM field(0xff), 4, ALL, User, Global => StoreRegisterMem;
+    0x26 MI_FLUSH_DW field(0x3f), 3, NOT_RENDER, User, Global => FlushDw;
+    0x27 MI_CLFLUSH field(0x3ff), 3, RENDER, User, Global => NoEffect;
+    0x28 MI_REPORT_PERF_COUNT field(0x3f), 4, RENDER_COMPUTE, User, Global => ReportPerfCount;
+    0x29 MI_LOAD_REGISTER_MEM field(0xff), 4, ALL, UserUnless(GGTT), Global => LoadRegisterMem;
+    0x2a MI_LOAD_REGISTER_REG field(0xff), 3, ALL, User, Global => LoadRegisterReg;
+    0x2e MI_COPY_MEM_MEM field(0xff), 5, ALL, UserUnless(GGTT | 1 << 21), Global => CopyMemMem;
+    0x2f MI_ATOMIC field(0xff), 3, ALL, UserUnless(GGTT), Global => Atomic;
+    0x31 MI_BATCH_BUFFER_START field(0xff), 3, ALL, User, Explicit => BatchBufferStart;
+    0x36 MI_CONDITIONAL_BATCH_BUFFER_END field(0xff), 4, ALL, UserUnless(GGTT), Explicit => ConditionalBatchBufferEnd;
 }
 
 const fn by_opcode() -> [Option<&'static MiCommand>; 64] {

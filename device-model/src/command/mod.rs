@@ -39,23 +39,26 @@ impl Classes {
     }
 }
 
-/// How a command's length in dwords follows from its header (V8-096).
+/// How a command's length in dwords follows from its header (V8-096): masked low bits of it, plus a bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// One dword, implied by the opcode.
-    Single,
-    /// The masked low bits of the header, plus two.
-    Field(u32),
+pub struct Length {
+    mask: u32,
+    bias: u32,
 }
 
 impl Length {
+    /// One dword, implied by the opcode.
+    pub const SINGLE: Length = Length { mask: 0, bias: 1 };
+
+    /// The masked low bits of the header, plus two.
+    pub const fn field(mask: u32) -> Length {
+        Length { mask, bias: 2 }
+    }
+
     /// Dwords of a command with this header.
     #[inline]
     pub const fn dwords(self, header: u32) -> u32 {
-        match self {
-            Length::Single => 1,
-            Length::Field(mask) => (header & mask) + 2,
-        }
+        (header & self.mask) + self.bias
     }
 }
 

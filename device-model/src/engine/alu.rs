@@ -1,6 +1,7 @@
 //! MI_MATH: the command streamer's 64-bit ALU and its sixteen registers (V8-145..156).
 
-use super::streamer::{Flow, Streamer, reg};
+use super::reg;
+use super::streamer::{Flow, Streamer};
 use crate::memory::Fault;
 
 /// Operand numbers (V8-149).

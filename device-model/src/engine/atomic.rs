@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use vm_memory::VolatileMemory;
 
-use super::streamer::{Flow, Streamer, address, reg};
+use super::access::address;
+use super::reg;
+use super::streamer::{Flow, Streamer};
 use crate::memory::{Fault, Space};
 
 /// Header bit 22: the address is global.

@@ -1,6 +1,8 @@
 //! MI commands that steer the parser: batches, semaphores, predicates, interrupts (V8-105..121, 134..141).
 
-use super::streamer::{Flow, Streamer, address, reg};
+use super::access::address;
+use super::reg;
+use super::streamer::{Flow, Streamer};
 use crate::engine::id::EngineClass;
 use crate::interrupts::USER_INTERRUPT;
 use crate::memory::{Fault, Space};
@@ -143,6 +145,9 @@ impl Streamer<'_> {
     /// MI_SET_PREDICATE: bits 3:0 choose the result register that suppresses the commands that follow, and by which
     /// value (0 none, 1/2 RESULT_2 clear/set, 3/4 RESULT, 5/6 RESULT_1, 15 always).
     pub(super) fn set_predicate(&mut self, header: u32) -> Flow {
+        if header & 0x30 != 0 || matches!(header & 0xf, 7..=14) {
+            self.counters.state_only("MI_SET_PREDICATE by another source");
+        }
         let result = |offset| self.own(offset) & 1;
         let suppress = match header & 0xf {
             1 => result(reg::PREDICATE_RESULT_2) == 0,

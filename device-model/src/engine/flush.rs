@@ -1,7 +1,8 @@
 //! MI_FLUSH_DW and PIPE_CONTROL: in an in-order model their flushes are done, what is left is the post-sync operation,
 //! the TLB and the notification (V8-127, V8-137).
 
-use super::streamer::{Flow, Streamer, reg};
+use super::reg;
+use super::streamer::{Flow, Streamer};
 use crate::interrupts::FLUSH_COMPLETE;
 use crate::memory::{Fault, Space};
 

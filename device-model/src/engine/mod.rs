@@ -1,5 +1,6 @@
 //! The engines: what they are, their logical contexts, and the command streamer that runs them.
 
+mod access;
 mod alu;
 mod atomic;
 mod control;
@@ -8,8 +9,10 @@ mod fetch;
 mod flush;
 pub mod id;
 pub mod lrc;
+mod reg;
 mod stream;
 mod streamer;
+mod switch;
 #[cfg(test)]
 mod tests;
 mod transfer;

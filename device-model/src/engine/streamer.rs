@@ -1,61 +1,18 @@
 //! The command streamer: fetches, decodes and executes the commands of one loaded context.
 
-use vm_memory::VolatileSlice;
-
 use super::counters::Counters;
 use super::fetch::{Fetched, LONGEST, Window};
 use super::id::{EngineClass, EngineId};
-use super::lrc::{Image, Lrc, dword};
-use super::stream::{Batch, Loops, Position, Workaround};
-use super::whitelist::{self, Wanted};
-use super::{Halt, Load, Outcome};
+use super::lrc::Lrc;
+use super::stream::{Loops, Position, Workaround};
+use super::{Halt, Load, Outcome, reg};
 use crate::blitter::{Blit, Progress};
 use crate::command::gfx::Gfx;
 use crate::command::mi::{self, MiCommand, Predication, Privilege};
 use crate::command::{Command, Mi};
 use crate::gt::Gt;
 use crate::interrupts::CS_ERROR;
-use crate::memory::{Access, Fault, Gam, Space, Span};
-use crate::registers::REGISTER_BYTES;
-
-/// Offsets from an engine's base of the registers that the streamer itself keeps (xe: xe_engine_regs.h).
-pub(super) mod reg {
-    pub const RING_TAIL: u32 = 0x30;
-    pub const RING_HEAD: u32 = 0x34;
-    pub const RING_START: u32 = 0x38;
-    pub const RING_CTL: u32 = 0x3c;
-    pub const ACTHD_UDW: u32 = 0x5c;
-    pub const IPEHR: u32 = 0x68;
-    pub const ACTHD: u32 = 0x74;
-    pub const NOPID: u32 = 0x94;
-    pub const INT_SRC_RPT_PTR: u32 = 0xa4;
-    pub const IMR: u32 = 0xa8;
-    pub const INT_STATUS_RPT_PTR: u32 = 0xac;
-    pub const EIR: u32 = 0xb0;
-    pub const EMR: u32 = 0xb4;
-    pub const ESR: u32 = 0xb8;
-    pub const BBADDR: u32 = 0x140;
-    pub const BB_OFFSET: u32 = 0x158;
-    pub const BBADDR_UDW: u32 = 0x168;
-    pub const PR_CTR_CTRL: u32 = 0x178;
-    pub const PR_CTR_THRSH: u32 = 0x17c;
-    pub const WPARID: u32 = 0x21c;
-    pub const CURRENT_LRCA: u32 = 0x240;
-    pub const CONTEXT_CONTROL: u32 = 0x244;
-    pub const PDP0: u32 = 0x270;
-    pub const TIMESTAMP: u32 = 0x358;
-    pub const TIMESTAMP_UDW: u32 = 0x35c;
-    pub const CTX_TIMESTAMP: u32 = 0x3a8;
-    pub const MI_ADDRESS_OFFSET: u32 = 0x3b4;
-    pub const SET_PREDICATE_RESULT: u32 = 0x3b8;
-    pub const PREDICATE_RESULT_2: u32 = 0x3bc;
-    pub const PREDICATE_SRC0: u32 = 0x400;
-    pub const PREDICATE_SRC1: u32 = 0x408;
-    pub const PREDICATE_DATA: u32 = 0x410;
-    pub const PREDICATE_RESULT: u32 = 0x418;
-    pub const PREDICATE_RESULT_1: u32 = 0x41c;
-    pub const GPR: u32 = 0x600;
-}
+use crate::memory::{Fault, Gam};
 
 /// EIR, EMR, ESR bit 0 (i915: I915_ERROR_INSTRUCTION).
 const INSTRUCTION_ERROR: u32 = 1 << 0;
@@ -63,12 +20,10 @@ const INSTRUCTION_ERROR: u32 = 1 << 0;
 const BLIT_BYTES: usize = 2 << 20;
 /// Host time after which a step ends at the next look at the clock, in nanoseconds.
 const STEP_TIME: u64 = 500_000;
-/// Header bits with which an engine-relative address below 4 KiB is meant (contract F.4).
-const ENGINE_BLOCK: u32 = 0x1000;
 
 /// How far a loaded context is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// The image has not been read yet.
     Restore,
     /// Commands are executed.
@@ -83,13 +38,14 @@ pub(super) struct Running {
     pub halted: Option<Halt>,
     pub preempt: bool,
     pub tail_moved: bool,
-    phase: Phase,
-    per_context: u32,
+    pub phase: Phase,
+    /// BB_PER_CTX_PTR of the image.
+    pub per_context: u32,
     arbitration: bool,
-    loops: Loops,
+    pub loops: Loops,
     blit: Option<Blit>,
     /// Ticks at which the watchdog was started, by this context (V8-165).
-    pub(super) watchdog: Option<u64>,
+    pub watchdog: Option<u64>,
 }
 
 impl Running {
@@ -443,208 +399,9 @@ impl Streamer<'_> {
         }
         Ok(progress)
     }
-
-    fn take_tail(&mut self) -> Result<(), Halt> {
-        self.running.tail_moved = false;
-        let tail = self.running.lrc.tail(&mut self.gam).map_err(Halt::Fault)?;
-        self.running.position.ring.set_tail(tail);
-        Ok(())
-    }
-
-    /// Reads the image: ring context, engine context, then what runs before the ring (V8-043, V8-161, V8-162).
-    fn restore(&mut self) -> Result<(), Halt> {
-        let image = self.running.lrc.read(&mut self.gam).map_err(Halt::Fault)?;
-        let running = &mut *self.running;
-        running.tail_moved = false;
-        running.position = running.lrc.position(&image);
-        running.lrc.restore_registers(&image, &self.gt.registers, self.class, self.base);
-        self.gt.context_clocks[self.id.index()].start(self.gt.timestamp(), image.dword(dword::CTX_TIMESTAMP));
-        running.phase = Phase::Run;
-        running.per_context = image.dword(dword::BB_PER_CTX_PTR);
-        let set = |offset, value| self.gt.registers.set(self.base + offset, value);
-        set(reg::CURRENT_LRCA, running.load.descriptor as u32);
-        set(reg::CONTEXT_CONTROL, image.dword(dword::CONTEXT_CONTROL) & 0xffff);
-        set(reg::PDP0, image.dword(dword::PDP0_LDW));
-        set(reg::PDP0 + 4, image.dword(dword::PDP0_UDW));
-        set(reg::RING_START, running.position.ring.start);
-        set(reg::RING_CTL, image.dword(dword::RING_CTL));
-        let indirect = image.dword(dword::INDIRECT_CTX);
-        self.restore_interrupt_report(&image).map_err(Halt::Fault)?;
-        let running = &mut *self.running;
-        let left = (indirect & 0x3f) * 16;
-        if left != 0 {
-            let batch = Batch { ppgtt: false, address: u64::from(indirect & !0x3f) };
-            running.position.workaround = Some((Workaround::Indirect { left }, batch));
-        } else {
-            self.enter_per_context();
-        }
-        Ok(())
-    }
-
-    /// Memory-based interrupts: the fixed places of the image, which only a driver without MMIO fills (contract C.3).
-    fn restore_interrupt_report(&mut self, image: &Image) -> Result<(), Fault> {
-        const LRM: u32 = 0x29 << 23;
-        let set = |offset, value| self.gt.registers.set(self.base + offset, value);
-        let filled = image.dword(dword::MEMIRQ_MASK - 2) & 0xff80_0000 == LRM;
-        set(reg::INT_STATUS_RPT_PTR, if filled { image.dword(dword::MEMIRQ_STATUS) } else { 0 });
-        set(reg::INT_SRC_RPT_PTR, if filled { image.dword(dword::MEMIRQ_SOURCE) } else { 0 });
-        if filled {
-            let mask = self.gam.read_u32(Space::Ggtt, u64::from(image.dword(dword::MEMIRQ_MASK)))?;
-            self.gt.registers.set(self.base + reg::IMR, mask);
-        }
-        Ok(())
-    }
-
-    fn enter_per_context(&mut self) {
-        let pointer = self.running.per_context;
-        let batch = Batch { ppgtt: false, address: u64::from(pointer & !0xfff) };
-        self.running.position.workaround = (pointer & 1 != 0).then_some((Workaround::PerContext, batch));
-    }
-
-    /// A workaround batch has ended: the next one, or the ring, follows.
-    pub(super) fn end_workaround(&mut self) {
-        match self.running.position.workaround.take() {
-            Some((Workaround::Indirect { .. }, _)) => self.enter_per_context(),
-            _ => self.running.loops.forget(),
-        }
-    }
-
-    /// Saves the context; its clock stops.
-    fn save(&mut self) -> Result<(), Halt> {
-        let timestamp = self.gt.context_clocks[self.id.index()].stop(self.gt.timestamp());
-        let running = &mut *self.running;
-        let engine = (&self.gt.registers, self.class, self.base);
-        running.lrc.save(&mut self.gam, &running.position, timestamp, engine).map_err(Halt::Fault)
-    }
-
-    /// Shows in the registers where the context stands: at the end of each step, not at each command.
-    fn publish(&self) {
-        let position = &self.running.position;
-        let set = |offset, value| self.gt.registers.set(self.base + offset, value);
-        set(reg::RING_HEAD, position.ring.head);
-        set(reg::RING_TAIL, position.ring.tail);
-        let address = position.address();
-        set(reg::ACTHD, address as u32);
-        set(reg::ACTHD_UDW, (address >> 32) as u32);
-        let batch = position.batch().map_or(0, |batch| batch.address | 1);
-        set(reg::BBADDR, batch as u32);
-        set(reg::BBADDR_UDW, (batch >> 32) as u32);
-    }
-
-    /// The register that a command names: absolute, or in the engine's own block.
-    #[inline]
-    pub fn mmio(&self, raw: u32, relative: bool) -> u32 {
-        let offset = raw & 0x7f_fffc;
-        if relative && offset < ENGINE_BLOCK { self.base + offset } else { offset }
-    }
-
-    fn permits(&mut self, offset: u32, wanted: Wanted) -> bool {
-        let permitted = offset < REGISTER_BYTES
-            && (self.running.position.privileged() || whitelist::permits(&self.gt.registers, self.id, offset, wanted));
-        if !permitted {
-            self.counters.register_refusals += 1;
-        }
-        permitted
-    }
-
-    /// Whether a write of the register would be carried out.
-    pub fn may_write(&mut self, offset: u32) -> bool {
-        self.permits(offset, Wanted::Write)
-    }
-
-    /// Reads a register for a command; 0 where the batch may not.
-    pub fn read_register(&mut self, offset: u32) -> u32 {
-        if !self.permits(offset, Wanted::Read) {
-            return 0;
-        }
-        if matches!(offset & (ENGINE_BLOCK - 1), reg::TIMESTAMP | reg::TIMESTAMP_UDW | reg::CTX_TIMESTAMP) {
-            self.running.loops.clock_read();
-        }
-        self.gt.read(offset)
-    }
-
-    /// Writes a register for a command; dropped where the batch may not, or where it would command another unit.
-    pub fn write_register(&mut self, offset: u32, value: u32) {
-        if !self.permits(offset, Wanted::Write) {
-            return;
-        }
-        self.running.loops.effect();
-        let now = self.gt.timestamp();
-        if offset == self.base + reg::CTX_TIMESTAMP {
-            self.gt.context_clocks[self.id.index()].start(now, value);
-        }
-        if offset == self.base + reg::PR_CTR_CTRL {
-            self.running.watchdog = (value & 0x7fff_ffff == 0).then_some(now);
-        }
-        if self.gt.write(offset, value).is_some() {
-            self.counters.dropped_requests += 1;
-        }
-    }
-
-    /// A register of the engine's own, by offset from its base.
-    pub fn own(&self, offset: u32) -> u32 {
-        self.gt.registers.value(self.base + offset)
-    }
-
-    /// Sets a register of the engine's own.
-    pub fn set_own(&mut self, offset: u32, value: u32) {
-        self.running.loops.effect();
-        self.gt.registers.set(self.base + offset, value);
-    }
-
-    /// A 64-bit register of the engine's own.
-    #[inline]
-    pub fn own64(&self, offset: u32) -> u64 {
-        u64::from(self.own(offset + 4)) << 32 | u64::from(self.own(offset))
-    }
-
-    /// Sets a 64-bit register of the engine's own.
-    #[inline]
-    pub fn set_own64(&mut self, offset: u32, value: u64) {
-        self.set_own(offset, value as u32);
-        self.set_own(offset + 4, (value >> 32) as u32);
-    }
-
-    /// The space of a memory operand: global if the command says so, else the context's.
-    #[inline]
-    pub fn space(&self, global: bool) -> Space {
-        if global { Space::Ggtt } else { self.running.lrc.space }
-    }
-
-    /// Stores a dword.
-    #[inline]
-    pub fn store(&mut self, space: Space, address: u64, value: u32) -> Result<(), Fault> {
-        self.running.loops.effect();
-        self.gam.write_u32(space, address, value)
-    }
-
-    /// Stores a qword.
-    #[inline]
-    pub fn store64(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
-        self.running.loops.effect();
-        self.gam.write_u64(space, address, value)
-    }
-
-    /// Memory of `len` bytes at `address` that can be changed atomically; `None` where it is not mapped in one piece.
-    pub fn cell(&mut self, space: Space, address: u64, len: usize) -> Result<Option<VolatileSlice<'_>>, Fault> {
-        match self.gam.span(space, address, len, Access::Write)? {
-            Span::Mapped(slice) if slice.len() == len => Ok(Some(slice)),
-            _ => Ok(None),
-        }
-    }
-
-    /// The context's loop detector.
-    pub fn loops(&mut self) -> &mut Loops {
-        &mut self.running.loops
-    }
 }
 
 /// Whether the command is passed over without a look at its dwords.
 fn skipped(command: &Command) -> bool {
     matches!(command, Command::Gfx(gfx) if gfx.action == Gfx::StateOnly)
-}
-
-#[inline]
-pub(super) fn address(low: u32, high: u32) -> u64 {
-    (u64::from(high) << 32 | u64::from(low)) & 0xffff_ffff_fffc
 }

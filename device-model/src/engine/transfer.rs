@@ -1,6 +1,8 @@
 //! MI commands that move data between commands, registers and memory (V8-122..133).
 
-use super::streamer::{Flow, Streamer, address, reg};
+use super::access::address;
+use super::reg;
+use super::streamer::{Flow, Streamer};
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::{Fault, Space};
 use crate::world::Function;

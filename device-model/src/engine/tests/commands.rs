@@ -25,6 +25,23 @@ fn store_data_imm() {
     assert!((0..64).all(|n| bench.get(DATA + 0xf80 + 4 * n) == 100 + n as u32));
 }
 
+/// Contract B.9: xe's page-table updates, 0x1fe qwords in one command, in the ring and in a batch.
+#[test]
+fn store_data_imm_of_the_greatest_length() {
+    let command = |at: u64| {
+        let mut command = vec![0x1020_0000 | (2 * 0x1fe + 3 - 2), at as u32, (at >> 32) as u32];
+        command.extend(1..=2 * 0x1fe);
+        command
+    };
+    let stored = |bench: &Bench| (0..2 * 0x1fe).all(|n| bench.get(DATA + 4 * n) == n as u32 + 1);
+    let mut bench = Bench::new(EngineClass::Copy);
+    assert_eq!(bench.batch(&command(VA + DATA)), Outcome::Complete);
+    assert!(stored(&bench));
+    let mut bench = Bench::new(EngineClass::Copy);
+    assert_eq!(bench.ring(&command(VA + DATA)), Outcome::Complete);
+    assert!(stored(&bench));
+}
+
 /// V8-105: NOPID. V8-124: several registers, kept bytes, engine-relative offsets.
 #[test]
 fn register_immediates() {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use vm_memory::{Bytes, VolatileSlice};
 
 use super::id::{EngineClass, EngineId};
-use super::streamer::reg;
 use super::*;
 use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
@@ -170,7 +169,7 @@ impl Bench {
     /// Adds commands to the context's ring, padded to a qword, and moves RING_TAIL.
     fn emit(&self, context: Context, dwords: &[u32]) {
         let mut tail = self.get(context.image(0x07));
-        for dword in dwords.iter().copied().chain((dwords.len() % 2 != 0).then_some(0)) {
+        for dword in dwords.iter().copied().chain((!dwords.len().is_multiple_of(2)).then_some(0)) {
             self.put(context.at + u64::from(tail), dword);
             tail = (tail + 4) % 0x4000;
         }

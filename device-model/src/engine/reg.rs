@@ -1,0 +1,38 @@
+//! Offsets, from an engine's base, of the registers that its command streamer itself keeps or reads (V8-009;
+//! xe: xe_engine_regs.h).
+
+pub const RING_TAIL: u32 = 0x30;
+pub const RING_HEAD: u32 = 0x34;
+pub const RING_START: u32 = 0x38;
+pub const RING_CTL: u32 = 0x3c;
+pub const ACTHD_UDW: u32 = 0x5c;
+pub const IPEHR: u32 = 0x68;
+pub const ACTHD: u32 = 0x74;
+pub const NOPID: u32 = 0x94;
+pub const INT_SRC_RPT_PTR: u32 = 0xa4;
+pub const IMR: u32 = 0xa8;
+pub const INT_STATUS_RPT_PTR: u32 = 0xac;
+pub const EIR: u32 = 0xb0;
+pub const EMR: u32 = 0xb4;
+pub const ESR: u32 = 0xb8;
+pub const BBADDR: u32 = 0x140;
+pub const BB_OFFSET: u32 = 0x158;
+pub const BBADDR_UDW: u32 = 0x168;
+pub const PR_CTR_CTRL: u32 = 0x178;
+pub const PR_CTR_THRSH: u32 = 0x17c;
+pub const WPARID: u32 = 0x21c;
+pub const CURRENT_LRCA: u32 = 0x240;
+pub const CONTEXT_CONTROL: u32 = 0x244;
+pub const PDP0: u32 = 0x270;
+pub const TIMESTAMP: u32 = 0x358;
+pub const TIMESTAMP_UDW: u32 = 0x35c;
+pub const CTX_TIMESTAMP: u32 = 0x3a8;
+pub const MI_ADDRESS_OFFSET: u32 = 0x3b4;
+pub const SET_PREDICATE_RESULT: u32 = 0x3b8;
+pub const PREDICATE_RESULT_2: u32 = 0x3bc;
+pub const PREDICATE_SRC0: u32 = 0x400;
+pub const PREDICATE_SRC1: u32 = 0x408;
+pub const PREDICATE_DATA: u32 = 0x410;
+pub const PREDICATE_RESULT: u32 = 0x418;
+pub const PREDICATE_RESULT_1: u32 = 0x41c;
+pub const GPR: u32 = 0x600;
