@@ -8,7 +8,7 @@ mod counters;
 mod fetch;
 mod flush;
 pub mod id;
-pub mod lrc;
+mod lrc;
 mod reg;
 mod stream;
 mod streamer;
@@ -18,6 +18,7 @@ mod tests;
 mod transfer;
 mod whitelist;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -293,6 +294,12 @@ impl Engines {
     pub fn take_reports(&self, into: &mut Vec<EngineReport>) {
         into.clear();
         into.append(&mut self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+    }
+
+    /// What the engines were asked for and did not do, or did in part, by engine and name: for the report.
+    pub fn undone(&self) -> BTreeMap<String, u64> {
+        let of = |id: EngineId| self.lock(id).counters().told().into_iter().map(move |(what, n)| (id, what, n));
+        self.present().flat_map(of).map(|(id, what, n)| (format!("{} {what}", id.info().name), n)).collect()
     }
 
     /// Returns when every engine has passed a step boundary since the call (rule 8 of the design).

@@ -516,6 +516,20 @@ fn illegal_commands_halt() {
     assert_eq!(bench.engine.counters().told(), [("illegal commands".to_owned(), 2)].into());
 }
 
+/// Rule 10: what an engine skipped is told by engine and command.
+#[test]
+fn engines_tell_what_they_skipped() {
+    let bench = Bench::new(EngineClass::Render);
+    let engines = Engines::new(|id| id.info().class == EngineClass::Render);
+    let context = bench.context(0);
+    bench.emit(context, &[0x6101_0001, 0, 0, 0x6101_0000, 0, 0x6904_0000]);
+    let id = engines.present().next().unwrap();
+    engines.lock(id).load(&bench.gt, context.load());
+    assert_eq!(engines.lock(id).step(&bench.gt, 100), Outcome::Complete);
+    let expected = [("rcs0 PIPELINE_SELECT: state only", 1), ("rcs0 STATE_BASE_ADDRESS: state only", 2)];
+    assert_eq!(engines.undone(), expected.map(|(what, n)| (what.to_owned(), n)).into());
+}
+
 /// Rule 10: a blit that the copy engine does not do halts its context and says so.
 #[test]
 fn refused_blits_halt() {
