@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use arctic_guest_tests::boot::{self, BootReport, Mode, Sink};
+use arctic_guest_tests::boot::{self, Mode, Sink};
 use arctic_guest_tests::interrupt::Interrupted;
 use arctic_guest_tests::life::Options;
 use arctic_guest_tests::parts::Own;
@@ -134,7 +134,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
         println!("{document:#}");
     } else if mode == Mode::Work {
-        print!("{}", summary(&report));
+        print!("{report}");
     }
     Ok(match (&mode, report.status) {
         (Mode::Work, _) => ExitCode::from(u8::from(!report.ok)),
@@ -152,42 +152,4 @@ pub fn failure(error: anyhow::Error) -> Result<ExitCode> {
         }
         false => Err(error),
     }
-}
-
-/// The report as people read it.
-fn summary(report: &BootReport) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| {
-        if !value.is_empty() {
-            text.push_str(&format!("{name:<12} {value}\n"));
-        }
-    };
-    line("guest", format!("Linux {}, up after {:.1} s", report.kernel, report.boot_seconds));
-    let seen = report.guest_card.as_ref().map_or(String::new(), |card| {
-        format!("{} revision {}, {} MiB usable local memory", card.pci_id, card.revision, card.vram_bytes >> 20)
-    });
-    line("card", format!("{} {seen}", report.card));
-    line("probe", format!("{:.1} s for modprobe xe", report.probe_seconds));
-    line("engines", report.engines.join(" "));
-    line("modules", report.modules.join(" "));
-    let total: u64 = report.trapped.values().sum();
-    let regions: Vec<String> = report.trapped.iter().map(|(region, count)| format!("{region} {count}")).collect();
-    line("trapped", format!("{total} accesses ({})", regions.join(", ")));
-    let unmodelled = |register: &arctic_guest_tests::card::Unmodelled| {
-        let reason = register.reason.as_deref().unwrap_or("no reason given");
-        let name = register.name.as_deref().unwrap_or("unnamed");
-        format!("\n  {:#08x} {name}: {} reads, {} writes, {reason}", register.offset, register.reads, register.writes)
-    };
-    let registers: String = report.unmodelled.iter().map(unmodelled).collect();
-    line("unmodelled", format!("{} registers touched{registers}", report.unmodelled.len()));
-    for result in &report.results {
-        line("", result.to_string());
-    }
-    let versions: Vec<String> = report.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-    line("versions", versions.join(", "));
-    line("log", report.log.display().to_string());
-    line("picture", report.picture.as_ref().map(|path| path.display().to_string()).unwrap_or_default());
-    line("result", if report.ok { "all is well".into() } else { "not well".into() });
-    text.push_str(&format!("{}\n", report.totals));
-    text
 }

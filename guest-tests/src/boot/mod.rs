@@ -1,6 +1,7 @@
 //! The first-light scenario: boot a guest on the card, load its driver, let it work, and judge; or hand it to the user.
 
 mod judge;
+mod summary;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

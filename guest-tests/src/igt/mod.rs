@@ -99,7 +99,10 @@ pub fn run(
         guests: 0,
     };
     while run.results.iter().any(Option::is_none) {
-        run.life(&stand, options)?;
+        match run.life(&stand, options) {
+            Err(error) if run.guests > 1 && !error.is::<Interrupted>() => run.give_up(&format!("{error:#}")),
+            outcome => outcome?,
+        }
     }
     let results: Vec<TestResult> = run.results.into_iter().flatten().collect();
     let totals = Totals::of(&results);
@@ -235,6 +238,16 @@ impl Run<'_> {
         writeln!(self.log, "==== {result}\n{}{}", ended.output, ended.errors)?;
         self.record(ended.number, result);
         Ok(())
+    }
+
+    /// Fails everything that is left: what ran before is not lost with a guest that does not come up again.
+    fn give_up(&mut self, reason: &str) {
+        for number in 0..self.results.len() {
+            if self.results[number].is_none() {
+                let test = self.job.tests[number].to_string();
+                self.record(number, TestResult::new(test, Verdict::Fail, format!("not run: {reason}"), 0.0));
+            }
+        }
     }
 
     fn record(&mut self, number: usize, result: TestResult) {

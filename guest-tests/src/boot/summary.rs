@@ -1,0 +1,104 @@
+//! A boot's report as people read it: what took part, what passed in a line an engine, every failure in full.
+
+use std::fmt;
+
+use super::BootReport;
+use crate::card::Unmodelled;
+use crate::report::{TestResult, Verdict};
+
+/// Modules of the card's own among all those that a guest has.
+const OF_THE_CARD: &[&str] = &["xe", "mei", "pmt", "intel_vsec"];
+
+impl fmt::Display for BootReport {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = |name: &str, value: &str| match value.is_empty() {
+            true => Ok(()),
+            false => writeln!(out, "{name:<11} {value}"),
+        };
+        line("guest", &format!("Linux {}, up after {:.1} s", self.kernel, self.boot_seconds))?;
+        let seen = self.guest_card.as_ref().map(|card| {
+            format!(": {} revision {}, {} MiB of local memory", card.pci_id, card.revision, card.vram_bytes >> 20)
+        });
+        line("card", &format!("{}{}", self.card, seen.unwrap_or_default()))?;
+        line("probe", &format!("{:.1} s for modprobe xe", self.probe_seconds))?;
+        let of_the_card = |module: &&String| OF_THE_CARD.iter().any(|prefix| module.starts_with(prefix));
+        let modules: Vec<&str> = self.modules.iter().filter(of_the_card).map(String::as_str).collect();
+        line("drivers", &modules.join(" "))?;
+        line("engines", &self.engines.join(" "))?;
+        for (group, passed, seconds) in passed(&self.results) {
+            line(&format!("  {group}"), &format!("passed {} ({seconds:.2} s)", passed.join(", ")))?;
+        }
+        for result in self.results.iter().filter(|result| result.result != Verdict::Pass) {
+            line("", &result.to_string())?;
+        }
+        let total: u64 = self.trapped.values().sum();
+        let regions: Vec<String> = self.trapped.iter().map(|(region, count)| format!("{region} {count}")).collect();
+        line("trapped", &format!("{total} accesses ({})", regions.join(", ")))?;
+        line("unmodelled", &format!("{} registers touched", self.unmodelled.len()))?;
+        for register in &self.unmodelled {
+            line("", &unmodelled(register))?;
+        }
+        let versions: Vec<String> = self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        line("versions", &versions.join(", "))?;
+        line("log", &self.log.display().to_string())?;
+        let picture = self.picture.as_ref();
+        line("picture", &picture.map_or(String::new(), |path| format!("{}, as the host draws it", path.display())))?;
+        writeln!(out, "{}", self.totals)
+    }
+}
+
+/// What passed, by engine (checks of the host under `checks`), with the seconds of each group.
+fn passed(results: &[TestResult]) -> Vec<(&str, Vec<&str>, f64)> {
+    let mut groups: Vec<(&str, Vec<&str>, f64)> = Vec::new();
+    for result in results.iter().filter(|result| result.result == Verdict::Pass) {
+        let (group, name) = result.test.split_once(": ").unwrap_or(("checks", &result.test));
+        match groups.iter_mut().find(|(known, ..)| *known == group) {
+            Some((_, names, seconds)) => {
+                names.push(name);
+                *seconds += result.seconds;
+            }
+            None => groups.push((group, vec![name], result.seconds)),
+        }
+    }
+    groups
+}
+
+fn unmodelled(register: &Unmodelled) -> String {
+    let name = register.name.as_deref().unwrap_or("unnamed");
+    let reason = register.reason.as_deref().unwrap_or("no reason given");
+    format!("{:#08x} {name}: {} reads, {} writes, {reason}", register.offset, register.reads, register.writes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Totals;
+
+    #[test]
+    fn a_summary_is_short_where_all_is_well_and_full_where_not() {
+        let mut results: Vec<TestResult> = ["guest", "rcs0: stores", "rcs0: mi_math", "taint"]
+            .map(|name| TestResult::new(name, Verdict::Pass, "", 0.25))
+            .into();
+        results.push(TestResult::new("bcs0: fills", Verdict::Fail, "byte 4: expected 1, got 0", 1.0));
+        let unmodelled = vec![Unmodelled { offset: 0x4_2000, reads: 3, ..Unmodelled::default() }];
+        let totals = Totals::of(&results);
+        let report = BootReport {
+            results,
+            totals,
+            unmodelled,
+            modules: vec!["drm".into(), "xe".into()],
+            ..BootReport::default()
+        };
+        let text = report.to_string();
+        for line in [
+            "drivers     xe\n",
+            "  checks    passed guest, taint (0.50 s)\n",
+            "  rcs0      passed stores, mi_math (0.50 s)\n",
+            "byte 4: expected 1, got 0\n",
+            "0x042000 unnamed: 3 reads, 0 writes, no reason given\n",
+        ] {
+            assert!(text.contains(line), "{line:?} is not in {text}");
+        }
+        assert!(text.ends_with("\n4 passed, 1 failed, 0 skipped\n"), "{text}");
+    }
+}
