@@ -95,13 +95,11 @@ impl Window {
             if matches!(span, Span::Null(_)) && self.len == 0 {
                 return Ok(Fetched::Null(null_run(gam, source, address)));
             }
+            let fault = Fault { space: source.space, address, access: Access::Read, reason: FaultReason::NotMapped };
+            // Memory that a VMM maps in pieces of less than a dword holds no command.
             let n = span.len() / 4;
-            let Some(into) = self.words.get_mut(self.len..self.len + n).filter(|into| !into.is_empty()) else {
-                break;
-            };
-            let fault =
-                |_| Fault { space: source.space, address, access: Access::Read, reason: FaultReason::NotMapped };
-            read(&span, &mut self.raw, into).map_err(fault)?;
+            let into = self.words.get_mut(self.len..self.len + n).filter(|into| !into.is_empty()).ok_or(fault)?;
+            read(&span, &mut self.raw, into).map_err(|_| fault)?;
             self.len += n;
         }
         Ok(Fetched::Ready)

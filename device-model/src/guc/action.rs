@@ -5,7 +5,7 @@ use crate::memory::Fault;
 
 use super::ads;
 use super::context::Registration;
-use super::hxg::{Error, Outgoing, Reply};
+use super::hxg::{Error, Outgoing, Reply, global_address};
 use super::kernel::Kernel;
 use super::klv;
 use super::scheduler::Turn;
@@ -125,10 +125,6 @@ fn bad_address(_: Fault) -> Error {
     Error::InvalidGgttAddress
 }
 
-fn address(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
-}
-
 fn set_mode(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     match m[1] {
         0 => kernel.scheduler.set_mode(turn, m[0], false),
@@ -148,7 +144,7 @@ fn register_parallel(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
     if m[9] as usize != descriptors.len() / 2 {
         return Err(Error::InvalidSize);
     }
-    let work_queue = (address(m[4], m[5]), address(m[6], m[7]), m[8]);
+    let work_queue = (global_address(m[4], m[5])?, global_address(m[6], m[7])?, m[8]);
     let registration = Registration { id: m[1], class: m[2], mask: m[3], work_queue, descriptors };
     kernel.scheduler.register(turn, &registration)
 }
@@ -167,7 +163,7 @@ fn opt_in(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     }
     let mut list = Vec::new();
     for n in 0..u64::from(m[2]) {
-        let at = address(m[0], m[1]).wrapping_add(n * 4);
+        let at = global_address(m[0], m[1])?.wrapping_add(n * 4);
         list.push(turn.gam.read_u32(crate::memory::Space::Ggtt, at).map_err(bad_address)?);
     }
     let mut applied = 0;
@@ -207,12 +203,12 @@ fn global_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply
 }
 
 fn usage_buffer(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    kernel.scheduler.activity.set_usage(&mut turn.gam, address(m[0], m[1])).map_err(bad_address)?;
+    kernel.scheduler.activity.set_usage(&mut turn.gam, global_address(m[0], m[1])?).map_err(bad_address)?;
     Ok(0)
 }
 
 fn device_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let (metadata, records) = (address(m[0], m[1]), address(m[2], m[3]));
+    let (metadata, records) = (global_address(m[0], m[1])?, global_address(m[2], m[3])?);
     kernel.scheduler.activity.set_device(&mut turn.gam, metadata, records).map_err(bad_address)?;
     Ok(0)
 }
@@ -221,7 +217,7 @@ fn function_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
     if m[0] > super::activity::MAX_FUNCTIONS {
         return Err(Error::InvalidParams);
     }
-    let (metadata, records) = (address(m[1], m[2]), address(m[3], m[4]));
+    let (metadata, records) = (global_address(m[1], m[2])?, global_address(m[3], m[4])?);
     kernel.scheduler.activity.set_functions(&mut turn.gam, m[0], metadata, records).map_err(bad_address)?;
     Ok(0)
 }

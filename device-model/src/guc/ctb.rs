@@ -148,10 +148,16 @@ impl CtBuffer {
             return Ok(None);
         }
         let mut header = 0;
+        let mut zeros = 0;
         // The sender fills what is left before the end with zeros when a message does not fit there.
         while header == 0 && self.own != tail {
+            if zeros > MAX_DWORDS {
+                self.break_with(gam, STATUS_UNDERFLOW);
+                return Ok(None);
+            }
             header = gam.read_u32(Space::Ggtt, self.address(self.own))?;
             self.own = (self.own + 1) % self.size;
+            zeros += 1;
         }
         if header == 0 {
             return Ok(None);

@@ -26,6 +26,8 @@ const SPACE_WOPCM: u32 = 7;
 const SPACE_GGTT: u32 = 8;
 /// Locked WOPCM size and valid WOPCM base.
 const LOCKED: u32 = 1;
+/// Bytes of WOPCM on the die (contract B.2): what the size register says beyond that is not there.
+const WOPCM_BYTES: u64 = 4 << 20;
 /// Bytes of WOPCM that the GuC reserves at its start for its stack and data (xe: xe_wopcm.c GUC_WOPCM_RESERVED).
 const WOPCM_RESERVED: u32 = 16 << 10;
 
@@ -203,7 +205,7 @@ fn check_wopcm(gt: &Gt, target: u32, size: u32) -> Result<(), BootRom> {
     let wopcm = gt.registers.value(GUC_WOPCM_SIZE);
     let base = gt.registers.value(DMA_GUC_WOPCM_OFFSET);
     let end = u64::from(target) + u64::from(size) + u64::from(WOPCM_RESERVED);
-    let fits = size != 0 && end <= u64::from(wopcm & !0xfff);
+    let fits = size != 0 && end <= u64::from(wopcm & !0xfff).min(WOPCM_BYTES);
     if wopcm & LOCKED == 0 || base & LOCKED == 0 || !fits { Err(BootRom::WopcmFailed) } else { Ok(()) }
 }
 

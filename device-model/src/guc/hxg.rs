@@ -92,6 +92,12 @@ pub enum Error {
 /// What a handler answers: data0 of the success reply (28 bits), or the error.
 pub type Reply = Result<u32, Error>;
 
+/// A global address in two dwords of a message. It has 32 bits: what is beyond is refused here, so that no sum of an
+/// accepted address and the offset of a field can overflow.
+pub fn global_address(low: u32, high: u32) -> Result<u64, Error> {
+    if high == 0 { Ok(u64::from(low)) } else { Err(Error::InvalidGgttAddress) }
+}
+
 /// The header dword that carries a reply.
 pub fn reply_header(reply: Reply) -> u32 {
     match reply {

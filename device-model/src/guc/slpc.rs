@@ -5,7 +5,7 @@ use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::{GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
 
-use super::hxg::{Error, Reply};
+use super::hxg::{Error, Reply, global_address};
 
 /// Shared data: global state.
 const GLOBAL_STATE: u64 = 0x04;
@@ -56,7 +56,7 @@ impl Slpc {
         let fault = |_: Fault| Error::InvalidGgttAddress;
         match (head >> 8 & 0xff, args) {
             (EVENT_RESET, [low, high]) => {
-                let at = u64::from(*low) | u64::from(*high) << 32;
+                let at = global_address(*low, *high)?;
                 self.read_overrides(gam, at).map_err(fault)?;
                 self.shared = Some(at);
                 self.write_task_state(gt, gam, at).map_err(fault)?;
@@ -69,7 +69,7 @@ impl Slpc {
                 }
             }
             (EVENT_QUERY_TASK_STATE, [low, high]) => {
-                let at = u64::from(*low) | u64::from(*high) << 32;
+                let at = global_address(*low, *high)?;
                 self.write_task_state(gt, gam, at).map_err(fault)?;
             }
             (EVENT_PARAMETER_SET, [id, value]) => self.set(*id, Some(*value))?,
