@@ -58,8 +58,10 @@ fn prepare_driver(test: &Test) -> Result<()> {
     let loaded = Path::new("/sys/module/xe").exists();
     let own_loading = test.binary == "xe_module_load";
     if own_loading && loaded && test.subtest.as_deref() == Some("load") {
-        // It declines if the driver is there already.
-        Command::new("modprobe").args(["-r", "xe"]).status().context("modprobe cannot be started")?;
+        // It declines if the driver is there already; the driver stays while that of its firmware client holds it.
+        for module in ["mei_gsc", "xe"] {
+            Command::new("modprobe").args(["-r", module]).status().context("modprobe cannot be started")?;
+        }
     }
     if !own_loading && !loaded {
         Command::new("load-driver").stdin(Stdio::null()).status().context("load-driver cannot be started")?;
