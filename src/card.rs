@@ -1,7 +1,6 @@
 //! The card as a PCI device: `sriov`'s functions in front of the device model, its memories in files, its ports to
 //! the world.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::FromRawFd;
@@ -138,18 +137,10 @@ impl VirtualCard {
 
     /// What has been touched so far.
     pub fn report(&self) -> Report {
-        let card = self.card.trapped();
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let own = &self.function.trapped;
-        let trapped = [
-            ("config", &own.config),
-            ("local_memory", &own.local_memory),
-            ("register_reads", &card.register_reads),
-            ("register_writes", &card.register_writes),
-            ("ggtt", &card.ggtt),
-        ];
-        let trapped: BTreeMap<_, _> =
-            trapped.into_iter().map(|(name, count)| (name.into(), count.load(Ordering::Relaxed))).collect();
-        Report::new(&self.profile.name, trapped, self.card.gt().registers.unmodelled())
+        let regions = [("config", count(&own.config)), ("local_memory", count(&own.local_memory))];
+        Report::new(&self.profile.name, arctic_device_model::report::Report::of(&self.card), &regions)
     }
 }
 

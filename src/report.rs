@@ -1,9 +1,9 @@
-//! What the card was asked for: trapped accesses by region, and the registers that it lacks.
+//! What the card was asked for: trapped accesses by region, the registers that it lacks, the commands it only skips.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use arctic_device_model::registers::Touches;
+use arctic_device_model::report::{self, TouchedRegister};
 use serde::Serialize;
 
 /// The report that `arctic serve` leaves as `report.json`.
@@ -14,35 +14,24 @@ pub struct Report {
     /// Accesses that the VMM could not do by itself, by region.
     pub trapped: BTreeMap<String, u64>,
     /// Registers that were touched and are not modelled, by offset.
-    pub unmodelled: Vec<Unmodelled>,
-}
-
-/// A register that the card lacks.
-#[derive(Debug, Serialize)]
-pub struct Unmodelled {
-    /// Offset in GTTMMADR; `u32::MAX` for all those beyond the number that is kept apart.
-    pub offset: u32,
-    /// Name, where one is known.
-    pub name: Option<String>,
-    /// How often it was read.
-    pub reads: u64,
-    /// How often it was written.
-    pub writes: u64,
-    /// Why it is right that it is absent, where that is known.
-    pub reason: Option<String>,
+    pub unmodelled: Vec<TouchedRegister>,
+    /// Registers that were touched while their wake domain slept; the access went through.
+    pub asleep: Vec<TouchedRegister>,
+    /// What engines skipped or did in part, by engine and name: 3D and media commands.
+    pub undone: BTreeMap<String, u64>,
 }
 
 impl Report {
-    /// From the card's counters; `u32::MAX` among the unmodelled offsets stands for the rest.
-    pub fn new(card: &str, trapped: BTreeMap<String, u64>, unmodelled: BTreeMap<u32, Touches>) -> Self {
-        let unmodelled = unmodelled.into_iter().map(|(offset, touches)| Unmodelled {
-            offset,
-            name: (offset == u32::MAX).then(|| "others".into()),
-            reads: touches.reads,
-            writes: touches.writes,
-            reason: None,
-        });
-        Report { card: card.into(), trapped, unmodelled: unmodelled.collect() }
+    /// The device model's report, with the accesses of `regions` that never reach it.
+    pub fn new(card: &str, model: report::Report, regions: &[(&str, u64)]) -> Self {
+        let own = [
+            ("register_reads", model.trapped.register_reads),
+            ("register_writes", model.trapped.register_writes),
+            ("ggtt", model.trapped.ggtt),
+        ];
+        let trapped = own.iter().chain(regions).map(|(name, count)| ((*name).into(), *count)).collect();
+        let report::Report { unmodelled, asleep, undone, .. } = model;
+        Report { card: card.into(), trapped, unmodelled, asleep, undone }
     }
 }
 
@@ -51,17 +40,18 @@ impl fmt::Display for Report {
         let total: u64 = self.trapped.values().sum();
         let parts: Vec<_> = self.trapped.iter().map(|(region, count)| format!("{region} {count}")).collect();
         writeln!(f, "trapped accesses: {total} ({})", parts.join(", "))?;
-        if self.unmodelled.is_empty() {
-            return writeln!(f, "unmodelled registers: none");
-        }
-        writeln!(f, "unmodelled registers: {}", self.unmodelled.len())?;
-        for register in &self.unmodelled {
-            let Unmodelled { offset, name, reads, writes, reason } = register;
-            let name = name.as_ref().map_or(String::new(), |name| format!(" {name}"));
-            let reason = reason.as_deref().unwrap_or("no reason known");
-            writeln!(f, "  {offset:#08x}{name} read {reads}, written {writes}: {reason}")?;
-        }
-        Ok(())
+        let touched = |f: &mut fmt::Formatter<'_>, what: &str, registers: &[TouchedRegister]| {
+            writeln!(f, "{what}: {}", if registers.is_empty() { "none".into() } else { registers.len().to_string() })?;
+            registers.iter().try_for_each(|TouchedRegister { offset, name, reads, writes, reason }| {
+                let name = name.as_ref().map_or(String::new(), |name| format!(" {name}"));
+                let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+                writeln!(f, "  {offset:#08x}{name} read {reads}, written {writes}{reason}")
+            })
+        };
+        touched(f, "unmodelled registers", &self.unmodelled)?;
+        touched(f, "registers touched asleep", &self.asleep)?;
+        let undone: u64 = self.undone.values().sum();
+        writeln!(f, "commands skipped or done in part: {undone} of {} kinds", self.undone.len())
     }
 }
 
@@ -69,18 +59,28 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
+    /// Design rule 10: nothing that the card lacks is silent.
     #[test]
-    fn the_report_tells_every_register_that_is_missing() {
-        let touches = |reads, writes| Touches { reads, writes };
-        let unmodelled = BTreeMap::from([(0x44_0000, touches(2, 0)), (u32::MAX, touches(0, 9))]);
-        let report = Report::new("Flex", BTreeMap::from([("config".into(), 3), ("ggtt".into(), 4)]), unmodelled);
+    fn the_report_tells_everything_that_is_missing() {
+        let touched = |offset, reads, writes, reason| TouchedRegister { offset, name: None, reads, writes, reason };
+        let model = report::Report {
+            unmodelled: vec![touched(0x44_0000, 2, 0, None), touched(0x2b28, 0, 9, Some("not counted"))],
+            undone: BTreeMap::from([("rcs0 3DSTATE_VS: state only".into(), 4)]),
+            ..report::Report::default()
+        };
+        let report = Report::new("Flex", model, &[("config", 3)]);
         let text = report.to_string();
-        assert!(text.starts_with("trapped accesses: 7 (config 3, ggtt 4)\n"), "{text}");
-        assert!(text.contains("0x440000 read 2, written 0: no reason known"), "{text}");
-        assert!(text.contains("others read 0, written 9"), "{text}");
+        assert!(
+            text.starts_with("trapped accesses: 3 (config 3, ggtt 0, register_reads 0, register_writes 0)\n"),
+            "{text}"
+        );
+        assert!(text.contains("0x440000 read 2, written 0\n"), "{text}");
+        assert!(text.contains("0x002b28 read 0, written 9: not counted\n"), "{text}");
+        assert!(text.contains("registers touched asleep: none\n"), "{text}");
+        assert!(text.ends_with("done in part: 4 of 1 kinds\n"), "{text}");
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["trapped"]["config"], 3);
         assert_eq!(json["unmodelled"][0]["offset"], 0x44_0000);
-        assert_eq!(json["unmodelled"][1]["name"], "others");
+        assert_eq!(json["unmodelled"][0].get("reason"), None);
     }
 }

@@ -56,14 +56,14 @@ pub struct Report {
     pub unmodelled: Vec<TouchedRegister>,
     /// Registers touched while their wake domain slept (V13-130); the access went through.
     pub asleep: Vec<TouchedRegister>,
-    /// Commands that changed state without doing their work (3D, media), by name.
-    pub state_only_commands: BTreeMap<String, u64>,
+    /// What engines were asked for and did not do, or did in part, by engine and name: 3D and media commands most of all.
+    pub undone: BTreeMap<String, u64>,
 }
 
 impl Report {
     /// What has happened on `card` so far.
     pub fn of(card: &Card) -> Self {
-        Report { trapped: card.trapped().into(), ..Report::of_registers(card.gt()) }
+        Report { trapped: card.trapped().into(), undone: card.engines().undone(), ..Report::of_registers(card.gt()) }
     }
 
     /// The registers' part.

@@ -27,6 +27,9 @@ pub struct CardReport {
     /// Registers that were touched and are not modelled.
     #[serde(default)]
     pub unmodelled: Vec<Unmodelled>,
+    /// What engines skipped or did in part, by engine and name.
+    #[serde(default)]
+    pub undone: BTreeMap<String, u64>,
 }
 
 /// A register that a driver touched and the card lacks.

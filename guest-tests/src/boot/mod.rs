@@ -74,6 +74,8 @@ pub struct BootReport {
     pub trapped: BTreeMap<String, u64>,
     /// Registers touched that the card does not model.
     pub unmodelled: Vec<Unmodelled>,
+    /// Commands that engines skipped or did in part, by engine and name.
+    pub undone: BTreeMap<String, u64>,
     /// Versions of what took part.
     pub versions: BTreeMap<String, String>,
     /// Folder with the guest's whole log.
@@ -114,6 +116,7 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
     if let Some(card) = &card {
         report.trapped = card.trapped.clone();
         report.unmodelled = card.unmodelled.clone();
+        report.undone = card.undone.clone();
     }
     if *mode == Mode::Work {
         let log = fs::read(&console).with_context(|| format!("{} cannot be read", console.display()))?;

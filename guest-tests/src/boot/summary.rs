@@ -38,6 +38,8 @@ impl fmt::Display for BootReport {
         for register in &self.unmodelled {
             line("", &unmodelled(register))?;
         }
+        let undone: u64 = self.undone.values().sum();
+        line("state only", &format!("{undone} commands of {} kinds skipped or done in part", self.undone.len()))?;
         let versions: Vec<String> = self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         line("versions", &versions.join(", "))?;
         line("log", &self.log.display().to_string())?;

@@ -63,6 +63,8 @@ pub struct IgtReport {
     pub trapped: BTreeMap<String, u64>,
     /// Registers touched that the card does not model.
     pub unmodelled: Vec<Unmodelled>,
+    /// Commands that engines skipped or did in part, by engine and name.
+    pub undone: BTreeMap<String, u64>,
     /// Versions of what took part.
     pub versions: BTreeMap<String, String>,
     /// Folder with the guests' whole logs.
@@ -116,6 +118,7 @@ pub fn run(
         function: PHYSICAL.into(),
         trapped: run.card.trapped,
         unmodelled: run.card.unmodelled,
+        undone: run.card.undone,
         versions: stand.parts.versions.clone(),
         log: stand.folder.clone(),
     })
@@ -258,6 +261,9 @@ impl Run<'_> {
     fn add(&mut self, report: CardReport) {
         for (region, count) in report.trapped {
             *self.card.trapped.entry(region).or_default() += count;
+        }
+        for (what, count) in report.undone {
+            *self.card.undone.entry(what).or_default() += count;
         }
         for register in report.unmodelled {
             match self.card.unmodelled.iter_mut().find(|known| known.offset == register.offset) {
