@@ -1,5 +1,6 @@
 //! The whole card: what a function's GTTMMADR reaches, what its register writes set in motion, and the work to do.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use vm_memory::Bytes;
 
 use crate::engine::id::{ENGINES, EngineClass, EngineId};
-use crate::engine::{EngineReport, Engines, Outcome};
+use crate::engine::{EngineReport, Engines, Halt, Outcome};
 use crate::gt::{Gt, Request};
 use crate::guc::Guc;
 use crate::interrupts::GUC2HOST;
@@ -89,6 +90,7 @@ pub struct Card {
     bell: Bell,
     stopping: AtomicBool,
     trapped: Trapped,
+    panics: AtomicU64,
 }
 
 impl Card {
@@ -124,6 +126,7 @@ impl Card {
             bell: Bell::default(),
             stopping: AtomicBool::new(false),
             trapped: Trapped::default(),
+            panics: AtomicU64::new(0),
         })
     }
 
@@ -140,6 +143,11 @@ impl Card {
     /// How many accesses have been trapped.
     pub fn trapped(&self) -> &Trapped {
         &self.trapped
+    }
+
+    /// Steps that have panicked, each a bug of the card.
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
     }
 
     fn guc(&self) -> MutexGuard<'_, Guc> {
@@ -241,6 +249,7 @@ impl Card {
 
     /// Resets the physical function: registers, GuC and engines as after power-on; memory keeps its contents.
     pub fn reset(&self) {
+        self.recover();
         self.reset_domains(GRDOM_FULL);
         self.gt.reset();
     }
@@ -325,14 +334,37 @@ impl Card {
         true
     }
 
-    /// Works until [`Card::stop`]: the body of a worker thread.
+    /// Works until [`Card::stop`]: the body of a worker thread. A step that panics costs the engine or the GuC whose
+    /// step it was its work, and nobody else (rule 6 of the design).
     pub fn run(&self) {
         while !self.stopping.load(Ordering::Acquire) {
             let seen = *self.bell.rings();
-            if let Turn::Idle(until) = self.work() {
-                self.wait(seen, until);
+            match catch_unwind(AssertUnwindSafe(|| self.work())) {
+                Ok(Turn::Busy) => {}
+                Ok(Turn::Idle(until)) => self.wait(seen, until),
+                Err(_) => {
+                    if self.panics.fetch_add(1, Ordering::Relaxed) == 0 {
+                        log::error!("a step of the card panicked, which is a bug: what it was about is reset");
+                    }
+                    self.recover();
+                }
             }
         }
+    }
+
+    /// Empties what panics have left half done: a poisoned lock tells whose step it was. The scheduler hears of an
+    /// engine that has lost its context, the driver of a GuC that is in reset.
+    fn recover(&self) {
+        if self.guc.is_poisoned() {
+            self.guc().reset(&self.gt);
+            self.guc.clear_poison();
+        }
+        for id in EngineId::all() {
+            if let Some(load) = self.engines.abandon(id, &self.gt) {
+                self.engines.report(EngineReport { engine: id, load, outcome: Outcome::Halted(Halt::Bug) });
+            }
+        }
+        self.call_guc();
     }
 
     fn wait(&self, seen: u64, until: Option<u64>) {

@@ -70,6 +70,8 @@ pub enum Halt {
         /// Where it stood.
         address: u64,
     },
+    /// The step itself failed: a bug of the card, not of the context. Nothing is loaded any more.
+    Bug,
 }
 
 /// One engine with its command streamer.
@@ -226,6 +228,20 @@ impl Engines {
         let guard = slot.engine.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         slot.wanted.fetch_sub(1, Ordering::AcqRel);
         guard
+    }
+
+    /// Unloads, without a look at it, what an engine had loaded whose step panicked.
+    pub fn abandon(&self, id: EngineId, gt: &Gt) -> Option<Load> {
+        let mutex = &self.slots[id.index()].engine;
+        if !mutex.is_poisoned() {
+            return None;
+        }
+        let mut engine = self.lock(id);
+        mutex.clear_poison();
+        self.set_runnable(id, false);
+        gt.context_clocks[id.index()].stop(gt.timestamp());
+        engine.tlb.flush();
+        engine.running.take().map(|running| running.load)
     }
 
     /// Whether somebody waits in [`Engines::lock`].

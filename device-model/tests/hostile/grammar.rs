@@ -1,0 +1,164 @@
+//! Commands that are mostly valid, from the command tables, with operands that hit what a guest should not.
+
+use arctic_device_model::blitter;
+use arctic_device_model::command::Length;
+use arctic_device_model::command::mi;
+
+use crate::bench::*;
+
+/// An address of the process: mapped in all ways, at the edges of what is, or nowhere.
+pub fn process_address(random: &mut Random) -> u64 {
+    const PAGES: [u64; 16] = [
+        0,
+        0xf_f000,
+        0x10_0000,
+        0x17_f000,
+        0x18_0000,
+        0x18_3000,
+        0x19_0000,
+        0x19_1000,
+        0x19_4000,
+        0x20_0000,
+        0x40_0000,
+        0x60_0000,
+        0x80_0000,
+        0x4000_0000,
+        0x7fff_f000,
+        0xffff_ffff_f000,
+    ];
+    match random.below(8) {
+        0 => random.edge(),
+        1 => Bench::batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(64) * 4,
+        _ => random.of(&PAGES) + random.below(4096),
+    }
+}
+
+/// A global address: what the GuC and the streamers themselves live on, guest memory, or nowhere.
+pub fn global_address(random: &mut Random) -> u64 {
+    let context = random.below(u64::from(CONTEXTS)) as u32;
+    match random.below(14) {
+        0 => random.edge(),
+        1 => CTB + random.below(0x3000),
+        2 => Bench::image(context, 0) + random.below(0x2000),
+        3 => Bench::ring(context, 0) + random.below(0x1000),
+        4 => Bench::batch(context) + random.below(0x1000),
+        5 => TABLES + random.below(0x6000),
+        6 => GLOBAL_RAM + random.below(0x4_0000),
+        7 => GLOBAL_REMOTE + random.below(0x5000),
+        8 => GLOBAL_ODD + random.below(0x10),
+        9 => QUEUES + random.below(0x2000),
+        _ => SCRATCH + random.below(0x1_0000),
+    }
+}
+
+/// A register, by absolute offset or in the engine's block.
+fn register(random: &mut Random, listing: &[u32]) -> u32 {
+    match random.below(4) {
+        0 => random.dword(),
+        1 => random.below(0x800) as u32 & !3,
+        2 => 0x600 + random.below(32) as u32 * 4,
+        _ => random.of(listing),
+    }
+}
+
+/// One command of the memory interface.
+fn memory_interface(random: &mut Random, listing: &[u32]) -> Vec<u32> {
+    let command = &mi::COMMANDS[random.below(mi::COMMANDS.len() as u64) as usize];
+    let flags = match random.below(3) {
+        0 => 0,
+        1 => 1 << random.below(23),
+        _ => random.next() as u32 & 0x7f_ffff,
+    };
+    let opcode = u32::from(command.opcode) << 23;
+    let Length::Field(mask) = command.length else { return vec![opcode | flags] };
+    let least = u32::from(command.least).max(2);
+    let dwords = match random.below(8) {
+        0 => 2 + (random.next() as u32 & mask).min(200),
+        1..=4 => least + random.below(3) as u32,
+        _ => least,
+    };
+    let header = opcode | flags & !mask | (dwords - 2) & mask;
+    let mut words = vec![header];
+    let global = header >> 22 & 1 != 0;
+    while words.len() < dwords as usize {
+        let address = if global { global_address(random) } else { process_address(random) };
+        match random.below(4) {
+            0 => words.extend([register(random, listing), random.dword()]),
+            1 => words.push(random.dword()),
+            // Operations of MI_MATH on its registers.
+            2 if command.opcode == 0x1a => {
+                let opcode = random.of(&[0x080, 0x081, 0x082, 0x100, 0x101, 0x105, 0x107, 0x180, 0x181, 0x480, 0x580]);
+                words.push(opcode << 20 | random.below(64) as u32 * 1024 | random.below(64) as u32);
+            }
+            _ => words.extend([address as u32, (address >> 32) as u32]),
+        }
+    }
+    words.truncate(dwords as usize);
+    words
+}
+
+/// One command of the copy engine.
+fn blit(random: &mut Random) -> Vec<u32> {
+    let command = &blitter::COMMANDS[random.below(blitter::COMMANDS.len() as u64) as usize];
+    let dwords = random.of(command.lengths);
+    let mut words = vec![2 << 29 | u32::from(command.opcode) << 22 | dwords as u32 - 2];
+    if random.one_in(2) {
+        words[0] |= random.next() as u32 & 0x3f_ff00;
+    }
+    for at in 1..dwords {
+        words.push(match (at, random.below(5)) {
+            // Pitches, corners, addresses as they usually lie; then anything.
+            (1, 0..4) => 3 << 24 | random.of(&[64, 512, 4096, 0x7fff]),
+            (2, 0..4) => random.below(64) as u32 | (random.below(64) as u32) << 16,
+            (3, 0..4) => random.below(2048) as u32 | (random.below(2048) as u32) << 16,
+            (_, 0) => random.dword(),
+            (_, 1) => 0,
+            (_, 2) => random.next() as u32 & 0x7fff_7fff,
+            _ => process_address(random) as u32,
+        });
+    }
+    words
+}
+
+/// One command, mostly well made.
+pub fn command(random: &mut Random, listing: &[u32]) -> Vec<u32> {
+    let mut words = match random.below(12) {
+        0..6 => memory_interface(random, listing),
+        6..9 => blit(random),
+        // MI_BATCH_BUFFER_START to a batch: loops and nests of all kinds.
+        9 => {
+            let to = Bench::batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(16) * 4;
+            vec![0x31 << 23 | random.of(&[0, 1 << 8, 1 << 22, 1 << 22 | 1 << 8]) | 1, to as u32, 0]
+        }
+        // PIPE_CONTROL.
+        10 => {
+            let at = if random.one_in(2) { global_address(random) } else { process_address(random) };
+            vec![0x7a00_0004, random.next() as u32, at as u32, (at >> 32) as u32, random.dword(), random.dword()]
+        }
+        // The pipelines' commands, with any length.
+        _ => {
+            let len = random.below(12) as u32;
+            let mut words = vec![3 << 29 | random.next() as u32 & 0x1fff_0000 | len];
+            words.extend((0..=len).map(|_| random.dword()));
+            words
+        }
+    };
+    if random.one_in(20) {
+        let at = random.below(words.len() as u64) as usize;
+        words[at] ^= 1 << random.below(32);
+    }
+    words
+}
+
+/// A stream of commands of at most `dwords`; it may end in the middle of one, or with the end of a batch.
+pub fn stream(random: &mut Random, listing: &[u32], dwords: usize) -> Vec<u32> {
+    let mut words = Vec::new();
+    while words.len() < dwords && !random.one_in(12) {
+        words.extend(command(random, listing));
+    }
+    words.truncate(dwords - 1);
+    if !random.one_in(6) {
+        words.push(0x0a << 23);
+    }
+    words
+}

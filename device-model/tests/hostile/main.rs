@@ -1,0 +1,354 @@
+//! A hostile guest against the whole card: whatever it writes, the card neither panics nor hangs nor grows, touches
+//! nothing that is not the guest's, and works again after a reset (rules 5 and 6 of the design).
+//!
+//! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first of them.
+
+mod bench;
+mod grammar;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arctic_device_model::card::{GTTMMADR_BYTES, Workers};
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::guc::action::{ACTIONS, Length};
+
+use bench::*;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// Offsets of the registers that the card models.
+fn listing(bench: &Bench) -> Vec<u32> {
+    bench.card.gt().registers.listing().map(|(offset, _)| offset).collect()
+}
+
+/// Pages of this process that are in memory.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// Every dword of GTTMMADR's registers, read and written in an order without order, with each width somewhere.
+#[test]
+fn every_register() {
+    let mut bench = Bench::new();
+    bench.revive();
+    let mut random = Random::new(1);
+    let dwords = 1u64 << 21;
+    for pattern in [0, u32::MAX, 0x5a5a_a5a5] {
+        let start = random.below(dwords);
+        for n in 0..dwords {
+            // An odd stride goes through all of them.
+            let offset = (start + n * 0x9_e377) % dwords * 4;
+            let value = if pattern == 0x5a5a_a5a5 { random.next() as u32 } else { pattern };
+            bench.card.write(PF, offset, &value.to_le_bytes());
+            let mut data = [0; 8];
+            let width = random.of(&[1, 2, 4, 8]);
+            let skew = if random.one_in(8) { random.below(4) } else { 0 };
+            bench.card.read(PF, offset + skew, &mut data[..width]);
+            if random.one_in(16) {
+                bench.card.write(PF, offset + skew, &random.next().to_le_bytes()[..width]);
+            }
+            if n % 0x1000 == 0 {
+                bench.work(2);
+            }
+        }
+    }
+    assert!(bench.guest.unharmed());
+    bench.works();
+}
+
+/// GTTMMADR up to its end and beyond, with all widths, aligned or not; what is beyond reads 0.
+#[test]
+fn every_entry_of_the_table_and_the_end() {
+    let mut bench = Bench::new();
+    bench.revive();
+    let mut random = Random::new(2);
+    for _ in 0..200_000 {
+        let offset = match random.below(8) {
+            0 => random.edge(),
+            1 => GTTMMADR_BYTES - random.below(16),
+            2 => (8 << 20) - random.below(16),
+            _ => (8 << 20) + random.below(8 << 20),
+        };
+        let width = random.of(&[1, 2, 4, 8, 3, 5]);
+        let mut data = random.next().to_le_bytes();
+        bench.card.write(PF, offset, &data[..width]);
+        bench.card.read(PF, offset, &mut data[..width]);
+        if offset > GTTMMADR_BYTES {
+            assert_eq!(data[..width], [0; 8][..width], "at {offset:#x}");
+        }
+        if random.one_in(1000) {
+            bench.work(2);
+        }
+    }
+    assert!(bench.guest.unharmed());
+    bench.works();
+}
+
+/// A context with an image, a ring and a batch of random contents.
+fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+    let id = random.below(u64::from(CONTEXTS)) as u32;
+    let ring = grammar::stream(random, registers, 512);
+    let batch = grammar::stream(random, registers, 1024);
+    bench.write_words(Bench::batch(id), &batch);
+    bench.write_context(id, 0, &ring);
+    let image = Bench::image(id, 0) + 0x1000;
+    while random.one_in(3) {
+        let at =
+            random.of(&[3, 5, 7, 9, 0xb, 0xd, 0xf, 0x11, 0x13, 0x15, 0x31, 0x33, 0x50, 0x52, 0x57, 0x59, 0x63, 0x65]);
+        let value = if random.one_in(2) { grammar::global_address(random) as u32 | 1 } else { random.dword() };
+        bench.poke(image + at * 4, value);
+    }
+    let class = if random.one_in(10) { random.dword() } else { random.below(6) as u32 };
+    let mask = if random.one_in(10) { random.dword() } else { 1 + random.below(4) as u32 };
+    bench.register(id, class, mask);
+    if random.one_in(2) {
+        let (quantum, timeout) = (random.below(2000) as u32, random.below(2000) as u32);
+        bench.request(0x100b, &[id, 0x2003_0001, random.below(5) as u32, 0x2001_0001, quantum, 0x2002_0001, timeout]);
+    }
+    bench.request(0x1001, &[id, 1]);
+}
+
+/// A parallel context whose work queue holds anything.
+fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+    let id = random.below(u64::from(CONTEXTS)) as u32;
+    let width = 1 + random.below(4) as u32;
+    for member in 0..width {
+        let words = grammar::stream(random, registers, 256);
+        bench.write_context(id, member, &words);
+    }
+    let bytes = random.of(&[0x1000, 0x800, 64, 0x1_0000, 4]);
+    let items: Vec<u32> = (0..random.below(64))
+        .flat_map(|_| match random.below(4) {
+            0 => vec![random.dword()],
+            1 => vec![4 | (random.below(4) as u32) << 16],
+            _ => {
+                let mut item = vec![5 | (width + 2) << 16, random.dword(), id | random.below(512) as u32 * 8 << 15];
+                item.resize(3 + width as usize, random.below(512) as u32);
+                item
+            }
+        })
+        .collect();
+    bench.write_words(QUEUES + 0x1000, &items);
+    let head = if random.one_in(4) { random.dword() } else { 0 };
+    let tail = if random.one_in(4) { random.dword() } else { items.len() as u32 * 4 };
+    bench.write_words(QUEUES, &[head, tail, 0, 0]);
+    let mut payload =
+        vec![1, id, 3, 1 + random.below(3) as u32, QUEUES as u32, 0, QUEUES as u32 + 0x1000, 0, bytes, width];
+    for member in 0..width {
+        payload.extend([Bench::image(id, member) as u32 | 0x119, 0]);
+    }
+    if random.one_in(3) {
+        let at = random.below(payload.len() as u64) as usize;
+        payload[at] = random.dword();
+    }
+    bench.request(0x4601, &payload);
+    bench.request(0x1001, &[id, 1]);
+    bench.request(0x1000, &[id]);
+}
+
+/// A message of any action, of mostly a length that the action has.
+fn message(bench: &mut Bench, random: &mut Random) {
+    let action = &ACTIONS[random.below(ACTIONS.len() as u64) as usize];
+    let least = match action.length {
+        Length::Exact(n) | Length::AtLeast(n) | Length::Pairs(n) => n,
+        Length::Either(a, b) => random.of(&[a, b]),
+    };
+    let len = match random.below(6) {
+        0 => random.below(254) as usize,
+        1 => least + random.below(8) as usize,
+        _ => least,
+    };
+    let mut payload: Vec<u32> = (0..len)
+        .map(|_| match random.below(4) {
+            0 => random.dword(),
+            1 => random.below(u64::from(CONTEXTS)) as u32,
+            2 => grammar::global_address(random) as u32,
+            _ => 0,
+        })
+        .collect();
+    if random.one_in(8) {
+        // Every value at the top: sums of addresses and offsets overflow.
+        payload.fill(u32::MAX);
+    }
+    let code = if random.one_in(10) { random.below(0x1_0000) as u32 } else { u32::from(action.code) };
+    let mut words = vec![(random.next() as u32) << 16 | (payload.len() as u32 + 1), random.of(&[0, 1, 2]) << 28 | code];
+    words.extend(payload);
+    if random.one_in(10) {
+        words[0] = random.dword();
+    }
+    bench.send(&words);
+}
+
+/// One thing that a hostile guest does.
+fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+    match random.below(24) {
+        0..6 => context(bench, random, registers),
+        6 | 7 => parallel(bench, random, registers),
+        8..12 => message(bench, random),
+        12 => {
+            let id = random.below(u64::from(CONTEXTS)) as u32;
+            let code = random.of(&[0x1000, 0x1001, 0x4503]);
+            bench.request(code, &[id, random.below(2) as u32][..if code == 0x1001 { 2 } else { 1 }]);
+        }
+        // CT descriptors.
+        13 => bench.poke(CTB + random.of(&[0, 4, 8, 0x800, 0x804, 0x808]), random.dword()),
+        14 => {
+            let words =
+                [random.of(&[0x0508, 0x4509, 0x4100, 0x5507, 0x5500]), random.dword(), random.dword(), random.dword()];
+            bench.mail(words);
+        }
+        15 => {
+            let register = random.of(registers);
+            bench.set(register, random.dword());
+        }
+        16 => {
+            let at = TABLES + random.below(0x6000 / 8) * 8;
+            bench.poke64(at, random.edge() << 12 | random.below(0x1000));
+        }
+        17 => {
+            let page = match random.below(2) {
+                0 => grammar::global_address(random) >> 12,
+                _ => random.below(1 << 20),
+            };
+            bench.set_global(page, random.edge() << 12 | random.below(8));
+        }
+        18 => match random.below(4) {
+            0 => bench.set(GDRST, 1 << random.below(20)),
+            1 => bench.set(GU_CNTL, 1 << 31),
+            2 => bench.set(GDRST, 1 << 3),
+            _ => drop(bench.upload()),
+        },
+        19 => bench.guest.hide(random.one_in(2)),
+        20 => bench.consume(),
+        21 => bench.pass(random.below(2_000_000_000)),
+        _ => drop(bench.work(random.below(20) as u32)),
+    }
+}
+
+/// Random attacks on a running card; after each case it works.
+#[test]
+fn random_attacks() {
+    let mut bench = Bench::new();
+    let registers = listing(&bench);
+    let first = setting("HOSTILE_SEED", 1);
+    let mut warm = None;
+    for seed in first..first + setting("HOSTILE_CASES", 400) {
+        let mut random = Random::new(seed);
+        let case = catch_unwind(AssertUnwindSafe(|| {
+            bench.revive();
+            for _ in 0..30 + random.below(60) {
+                attack(&mut bench, &mut random, &registers);
+            }
+            bench.work(100);
+            assert!(bench.guest.unharmed(), "bytes beyond the guest's memory were written");
+            bench.works();
+        }));
+        if let Err(panic) = case {
+            eprintln!("HOSTILE_SEED={seed} HOSTILE_CASES=1");
+            resume_unwind(panic);
+        }
+        // What guests touch stays resident: their memory, and no more.
+        let resident = resident();
+        let warm = *warm.get_or_insert(resident);
+        assert!(resident < warm + (1 << 30) + (256 << 20), "{} MiB more", (resident - warm) >> 20);
+    }
+}
+
+/// Waits in real time.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Three workers, one thread of accesses and resets, for a second: nobody waits for another for ever.
+#[test]
+fn workers_and_accesses_at_once() {
+    let (done, finished) = channel();
+    let driver = thread::spawn(move || {
+        let mut bench = Bench::new();
+        let registers = listing(&bench);
+        let _workers = Workers::start(bench.card.clone(), 3).unwrap();
+        let mut random = Random::new(3);
+        let end = Instant::now() + Duration::from_millis(setting("HOSTILE_STRESS_MS", 1500));
+        while Instant::now() < end {
+            bench.revive();
+            for _ in 0..200 {
+                match random.below(10) {
+                    0 => bench.set(random.of(&[0xcee4, 0xcf7c, 0xcf04, 0xcee8]), 1),
+                    1 => bench.set(BELL, 1),
+                    _ => attack(&mut bench, &mut random, &registers),
+                }
+            }
+        }
+        bench.revive();
+        bench.poke(SCRATCH, 0);
+        bench.submit(1, EngineClass::Copy, &store(SCRATCH, 0x600d));
+        eventually("the card works", || bench.peek(SCRATCH) == 0x600d);
+        assert_eq!(bench.card.panics(), 0);
+        done.send(()).unwrap();
+    });
+    if finished.recv_timeout(Duration::from_secs(60)).is_err() {
+        if driver.is_finished() {
+            resume_unwind(driver.join().unwrap_err());
+        }
+        panic!("the card stands still: somebody waits for a lock that never comes");
+    }
+    driver.join().unwrap();
+}
+
+/// Rule 6 of the design: a panic in an engine's step costs that context its work, and is told to the driver; others go
+/// on, and so does the engine.
+#[test]
+fn a_panic_in_an_engine_stays_there() {
+    let mut bench = Bench::new();
+    bench.revive();
+    let _workers = Workers::start(bench.card.clone(), 2).unwrap();
+    bench.poke(SCRATCH, 0);
+    bench.submit(2, EngineClass::Render, &[0x31 << 23 | 1, Bench::batch(2) as u32, 0]);
+    // Goes round, counting, until it is told to end.
+    bench.write_words(Bench::batch(2), &[0x2f << 23 | 1 << 22 | 5 << 8 | 1, SCRATCH as u32, 0, 0x31 << 23 | 1]);
+    bench.write_words(Bench::batch(2) + 16, &[Bench::batch(2) as u32, 0]);
+    eventually("the other engine runs", || bench.peek(SCRATCH) > 0);
+    bench.guest.trap(RAM.0 + 0x5000);
+    bench.submit(1, EngineClass::Copy, &store(GLOBAL_RAM + 0x5000, 1));
+    let told = || {
+        let tail = bench.peek(CTB + 0x804);
+        (0..tail.saturating_sub(1)).any(|at| {
+            let at = CTB + 0x2000 + u64::from(at) * 4;
+            bench.peek(at) == 0x9000_1008 && bench.peek(at + 4) == 1
+        })
+    };
+    eventually("CONTEXT_RESET_NOTIFICATION", told);
+    assert_eq!(bench.card.panics(), 1);
+    let count = bench.peek(SCRATCH);
+    eventually("the other engine goes on", || bench.peek(SCRATCH) != count);
+    bench.submit(3, EngineClass::Copy, &store(SCRATCH + 0x100, 7));
+    eventually("the engine goes on", || bench.peek(SCRATCH + 0x100) == 7);
+    assert_eq!(bench.card.panics(), 1);
+}
+
+/// The same for the GuC: it is in reset, as the driver can see, and comes up again.
+#[test]
+fn a_panic_in_the_guc_resets_it() {
+    let mut bench = Bench::new();
+    bench.revive();
+    let _workers = Workers::start(bench.card.clone(), 2).unwrap();
+    bench.enable_rings(GLOBAL_RAM + 0x8000);
+    bench.guest.trap(RAM.0 + 0x8000);
+    bench.request(0x1001, &[1, 1]);
+    eventually("the GuC is in reset", || bench.get(GUC_STATUS) == 1);
+    assert_eq!(bench.card.panics(), 1);
+    bench.revive();
+    bench.poke(SCRATCH, 0);
+    bench.submit(1, EngineClass::Copy, &store(SCRATCH, 0x600d));
+    eventually("the card works", || bench.peek(SCRATCH) == 0x600d);
+}
