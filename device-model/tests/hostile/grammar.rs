@@ -1,34 +1,23 @@
 //! Commands that are mostly valid, from the command tables, with operands that hit what a guest should not.
 
 use arctic_device_model::blitter;
-use arctic_device_model::command::Length;
-use arctic_device_model::command::mi;
+use arctic_device_model::command::{Length, mi};
+use arctic_device_model::engine::id::EngineClass;
 
 use crate::bench::*;
 
+/// Process addresses that are not mapped, or not to be written.
+const HOLES: [u64; 7] = [0x18_4000, 0x19_0000, 0x19_4000, 0x60_0000, 0xc0_0000, 0x7fff_f000, 0xffff_ffff_f000];
+/// Process addresses of local memory, guest memory mapped and by message, NULL pages; of all page sizes.
+const PAGES: [u64; 8] = [0, 0xf_f000, 0x10_0000, 0x17_f000, 0x18_0000, 0x20_0000, 0x40_0000, 0x80_0000];
+
 /// An address of the process: mapped in all ways, at the edges of what is, or nowhere.
 pub fn process_address(random: &mut Random) -> u64 {
-    const PAGES: [u64; 16] = [
-        0,
-        0xf_f000,
-        0x10_0000,
-        0x17_f000,
-        0x18_0000,
-        0x18_3000,
-        0x19_0000,
-        0x19_1000,
-        0x19_4000,
-        0x20_0000,
-        0x40_0000,
-        0x60_0000,
-        0x80_0000,
-        0x4000_0000,
-        0x7fff_f000,
-        0xffff_ffff_f000,
-    ];
-    match random.below(8) {
+    match random.below(64) {
         0 => random.edge(),
-        1 => Bench::batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(64) * 4,
+        1 => random.of(&HOLES) + random.below(4096),
+        2 => 0x4000_0000 + SCRATCH + random.below(1 << 22),
+        3..8 => Bench::batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(64) * 4,
         _ => random.of(&PAGES) + random.below(4096),
     }
 }
@@ -36,7 +25,7 @@ pub fn process_address(random: &mut Random) -> u64 {
 /// A global address: what the GuC and the streamers themselves live on, guest memory, or nowhere.
 pub fn global_address(random: &mut Random) -> u64 {
     let context = random.below(u64::from(CONTEXTS)) as u32;
-    match random.below(14) {
+    match random.below(28) {
         0 => random.edge(),
         1 => CTB + random.below(0x3000),
         2 => Bench::image(context, 0) + random.below(0x2000),
@@ -62,11 +51,16 @@ fn register(random: &mut Random, listing: &[u32]) -> u32 {
 }
 
 /// One command of the memory interface.
-fn memory_interface(random: &mut Random, listing: &[u32]) -> Vec<u32> {
-    let command = &mi::COMMANDS[random.below(mi::COMMANDS.len() as u64) as usize];
-    let flags = match random.below(3) {
-        0 => 0,
-        1 => 1 << random.below(23),
+fn memory_interface(random: &mut Random, class: EngineClass, listing: &[u32]) -> Vec<u32> {
+    let command = loop {
+        let command = &mi::COMMANDS[random.below(mi::COMMANDS.len() as u64) as usize];
+        if command.classes.has(class) || random.one_in(100) {
+            break command;
+        }
+    };
+    let flags = match random.below(4) {
+        0 | 1 => 0,
+        2 => 1 << random.below(23),
         _ => random.next() as u32 & 0x7f_ffff,
     };
     let opcode = u32::from(command.opcode) << 23;
@@ -102,7 +96,7 @@ fn blit(random: &mut Random) -> Vec<u32> {
     let command = &blitter::COMMANDS[random.below(blitter::COMMANDS.len() as u64) as usize];
     let dwords = random.of(command.lengths);
     let mut words = vec![2 << 29 | u32::from(command.opcode) << 22 | dwords as u32 - 2];
-    if random.one_in(2) {
+    if random.one_in(3) {
         words[0] |= random.next() as u32 & 0x3f_ff00;
     }
     for at in 1..dwords {
@@ -111,39 +105,43 @@ fn blit(random: &mut Random) -> Vec<u32> {
             (1, 0..4) => 3 << 24 | random.of(&[64, 512, 4096, 0x7fff]),
             (2, 0..4) => random.below(64) as u32 | (random.below(64) as u32) << 16,
             (3, 0..4) => random.below(2048) as u32 | (random.below(2048) as u32) << 16,
-            (_, 0) => random.dword(),
-            (_, 1) => 0,
-            (_, 2) => random.next() as u32 & 0x7fff_7fff,
-            _ => process_address(random) as u32,
+            (4 | 8, 0..4) => process_address(random) as u32,
+            (5 | 6 | 9, 0..4) => 0,
+            (7, 0..4) => random.of(&[64, 512, 4096]),
+            (_, 0) if random.one_in(4) => random.dword(),
+            (_, 1) if random.one_in(4) => random.next() as u32 & 0x7fff_7fff,
+            _ => 0,
         });
     }
     words
 }
 
-/// One command, mostly well made.
-pub fn command(random: &mut Random, listing: &[u32]) -> Vec<u32> {
+/// One command for an engine of `class`, mostly well made.
+pub fn command(random: &mut Random, class: EngineClass, listing: &[u32]) -> Vec<u32> {
     let mut words = match random.below(12) {
-        0..6 => memory_interface(random, listing),
-        6..9 => blit(random),
-        // MI_BATCH_BUFFER_START to a batch: loops and nests of all kinds.
-        9 => {
-            let to = Bench::batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(16) * 4;
-            vec![0x31 << 23 | random.of(&[0, 1 << 8, 1 << 22, 1 << 22 | 1 << 8]) | 1, to as u32, 0]
-        }
-        // PIPE_CONTROL.
-        10 => {
-            let at = if random.one_in(2) { global_address(random) } else { process_address(random) };
-            vec![0x7a00_0004, random.next() as u32, at as u32, (at >> 32) as u32, random.dword(), random.dword()]
-        }
+        0..4 if class == EngineClass::Copy => blit(random),
         // The pipelines' commands, with any length.
-        _ => {
+        0 => {
             let len = random.below(12) as u32;
             let mut words = vec![3 << 29 | random.next() as u32 & 0x1fff_0000 | len];
             words.extend((0..=len).map(|_| random.dword()));
             words
         }
+        // PIPE_CONTROL.
+        1 | 2 if matches!(class, EngineClass::Render | EngineClass::Compute) => {
+            let (flags, global) = (random.next() as u32 & !(1 << 24 | 1 << 21), random.one_in(2));
+            let at = if global { global_address(random) } else { process_address(random) };
+            let flags = flags | u32::from(global) << 24;
+            vec![0x7a00_0004, flags, at as u32, (at >> 32) as u32, random.dword(), random.dword()]
+        }
+        // MI_BATCH_BUFFER_START to a batch: loops and nests of all kinds.
+        3 => {
+            let to = Bench::batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(16) * 4;
+            vec![0x31 << 23 | random.of(&[0, 1 << 8, 1 << 22, 1 << 22 | 1 << 8]) | 1, to as u32, 0]
+        }
+        _ => memory_interface(random, class, listing),
     };
-    if random.one_in(20) {
+    if random.one_in(100) {
         let at = random.below(words.len() as u64) as usize;
         words[at] ^= 1 << random.below(32);
     }
@@ -151,10 +149,10 @@ pub fn command(random: &mut Random, listing: &[u32]) -> Vec<u32> {
 }
 
 /// A stream of commands of at most `dwords`; it may end in the middle of one, or with the end of a batch.
-pub fn stream(random: &mut Random, listing: &[u32], dwords: usize) -> Vec<u32> {
+pub fn stream(random: &mut Random, class: EngineClass, listing: &[u32], dwords: usize) -> Vec<u32> {
     let mut words = Vec::new();
-    while words.len() < dwords && !random.one_in(12) {
-        words.extend(command(random, listing));
+    while words.len() < dwords && !random.one_in(40) {
+        words.extend(command(random, class, listing));
     }
     words.truncate(dwords - 1);
     if !random.one_in(6) {
