@@ -1,5 +1,5 @@
 //! The program inside the guest: `arctic guest work` runs batches of its own on every engine, `arctic guest info` shows
-//! the card.
+//! the card, `arctic guest submit` repeats one empty submission.
 
 pub mod batch;
 pub mod blt;
@@ -9,6 +9,7 @@ mod mapping;
 pub mod mi_math;
 mod picture;
 pub mod report;
+mod submit;
 mod uapi;
 pub mod vm;
 mod work;
@@ -25,6 +26,8 @@ enum Command {
     Work(work::Work),
     /// Print the engines, memory and firmware version as JSON
     Info(info::Info),
+    /// Submit empty batches to one engine, each waited for before the next
+    Submit(submit::Submit),
 }
 
 /// Runs the command in `args`, which begin behind `arctic guest` (`["work", "--out", "results.json"]`). Exit code 0 if
@@ -41,6 +44,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     let result = match &command {
         Command::Work(work) => work::run(work),
         Command::Info(info) => info::run(info).map(|()| true),
+        Command::Submit(submit) => submit::run(submit).map(|()| true),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -1,0 +1,106 @@
+//! What guests show: the accesses of a probe and of a submission, and the card's memory with and without a guest.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use arctic_guest_tests::boot::{self, Mode, Sink};
+use arctic_guest_tests::card::Card;
+use arctic_guest_tests::life::Options;
+use arctic_guest_tests::process;
+use arctic_guest_tests::progress::Stderr;
+use vmm_sys_util::tempdir::TempDir;
+
+use crate::memory::{self, Held};
+use crate::trace::{self, Access};
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_arctic");
+/// The card under test.
+const CARD: &str = "flex170";
+/// RCS0's RING_TIMESTAMP, which `arctic guest submit` reads between its phases.
+const MARK: u64 = 0x2358;
+/// Submissions of the phase that counts; the one to subtract has none. So a submission that finds its interrupt already
+/// taken lowers the result, and nothing but the card or its driver raises it.
+const COUNT: u32 = 500;
+/// Long enough for the guest to have settled.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Memory of a card that nobody has connected to.
+pub fn idle_card() -> Result<Held> {
+    let folder = TempDir::new().context("no temporary folder")?;
+    let card = Card::start(Path::new(PROGRAM), CARD, folder.as_path(), &folder.as_path().join("log"))?;
+    std::thread::sleep(Duration::from_millis(500));
+    let held = memory::of_the_card();
+    card.stop()?;
+    held
+}
+
+/// What the probe of an idle guest showed.
+pub struct Probe {
+    /// Trapped accesses by region, from power-on to the guest's end.
+    pub trapped: BTreeMap<String, u64>,
+    /// The card's memory while the guest was idle.
+    pub held: Held,
+}
+
+/// Looks at the card when the guest says that it is idle.
+#[derive(Default)]
+struct Look {
+    said: Vec<u8>,
+    held: Option<Result<Held>>,
+}
+
+impl Sink for Look {
+    fn output(&mut self, bytes: &[u8]) {
+        self.said.extend_from_slice(bytes);
+        if self.held.is_none() && self.said.windows(4).any(|word| word == b"idle") {
+            self.held = Some(memory::of_the_card());
+        }
+    }
+
+    fn errors(&mut self, _: &[u8]) {}
+}
+
+/// Boots a guest that does nothing but probe the card.
+pub fn probe() -> Result<Probe> {
+    let options = Options { card: Some(CARD.into()), ..Options::new(PROGRAM.into()) };
+    let mut look = Look::default();
+    let job = Mode::Run(format!("sleep {}; test -e /dev/dri/renderD128 && echo idle && sleep 1", SETTLED.as_secs()));
+    let report = boot::run(&options, &job, &mut look, &Stderr::default())?;
+    ensure!(report.ok, "xe did not take the card (the guest's log: {})", report.log.display());
+    let held = look.held.context("the guest never said that it is idle")??;
+    Ok(Probe { trapped: report.trapped, held })
+}
+
+/// Accesses per empty submission.
+pub struct Submission {
+    /// With a pause behind each, so that each has an interrupt of its own.
+    pub apart: BTreeMap<Access, f64>,
+    /// Without: the next is often submitted before the interrupt has been taken.
+    pub back_to_back: BTreeMap<Access, f64>,
+}
+
+/// Boots a guest that submits empty batches, with every access in the card's log.
+pub fn submission() -> Result<Submission> {
+    let submit = format!("arctic guest submit --count 0 --count {COUNT} --engine rcs0");
+    let mut command = Command::new(PROGRAM);
+    command.args(["boot", "--card", CARD, "--json", "--run", &format!("{submit} --pause 2000 && {submit}")]);
+    command.env("RUST_LOG", "arctic_gpu=trace");
+    let text = process::output(&mut command, "arctic boot")?;
+    let report: serde_json::Value = serde_json::from_str(&text).context("arctic boot printed no report")?;
+    let folder = report["log"].as_str().context("arctic boot named no log")?;
+    let path = Path::new(folder).join("card.log");
+    let log = fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let phases = trace::phases(&String::from_utf8_lossy(&log), MARK);
+    let [nothing, apart, _, quick_nothing, quick] = phases.as_slice() else {
+        anyhow::bail!("{} shows {} phases, not 5", path.display(), phases.len());
+    };
+    Ok(Submission {
+        apart: trace::per_submission((0, nothing), (COUNT, apart))?,
+        back_to_back: trace::per_submission((0, quick_nothing), (COUNT, quick))?,
+    })
+}

@@ -1,0 +1,254 @@
+//! `cargo bench`: what the card costs, as ratios and counts that hold on a noisy machine, each against its target.
+//!
+//! `cargo bench -- --json` prints one JSON document; `cargo bench -- probe copy` measures only what contains a word.
+
+mod guests;
+mod memory;
+mod model;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use arctic_device_model::registers::RegisterFile;
+use arctic_guest_tests::interrupt::{self, Interrupted};
+use clap::Parser;
+use serde::Serialize;
+
+use crate::memory::Held;
+use crate::trace::Access;
+
+/// Measure the card: trapped accesses, copy engine, command streamer, memory.
+///
+/// Boots two guests, whose parts come from the cache of `arctic boot`. Exit status 0 if every target was met, 1 if one
+/// was not or something could not be measured.
+#[derive(Parser)]
+struct Arguments {
+    /// Measure only what has one of these words in its name
+    words: Vec<String>,
+    /// Print one JSON document on stdout and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Given by `cargo bench`
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// The side of the target that is good.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Target {
+    /// Less than this.
+    Under(f64),
+    /// This or less.
+    AtMost(f64),
+    /// This or more.
+    AtLeast(f64),
+}
+
+impl Target {
+    fn met(self, measured: f64) -> bool {
+        match self {
+            Target::Under(limit) => measured < limit,
+            Target::AtMost(limit) => measured <= limit,
+            Target::AtLeast(limit) => measured >= limit,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Target::Under(limit) => format!("under {limit}"),
+            Target::AtMost(limit) => format!("at most {limit}"),
+            Target::AtLeast(limit) => format!("at least {limit}"),
+        }
+    }
+}
+
+/// One line of the report.
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    unit: &'static str,
+    target: Target,
+    /// Absent if it could not be measured; `detail` says why.
+    measured: Option<f64>,
+    met: Option<bool>,
+    detail: String,
+}
+
+/// What can be measured: its rows' names, units and targets, and how their numbers are found, in the same order.
+struct Measurement {
+    says: &'static str,
+    rows: &'static [(&'static str, &'static str, Target)],
+    run: fn() -> Result<Vec<Finding>>,
+}
+
+/// A number, or none with the reason in the text.
+type Finding = (Option<f64>, String);
+
+const MEASUREMENTS: [Measurement; 5] = [
+    Measurement {
+        says: "starting a card that nobody uses",
+        rows: &[("idle card, memory", "MiB", Target::Under(64.0))],
+        run: idle_card,
+    },
+    Measurement {
+        says: "copies and fills of the copy engine",
+        rows: &[
+            ("2 MiB copy / non-temporal memcpy", "", Target::AtLeast(0.9)),
+            ("2 MiB fill / non-temporal memset", "", Target::AtLeast(0.9)),
+        ],
+        run: copy_engine,
+    },
+    Measurement {
+        says: "instructions of the command streamer",
+        rows: &[("one MI_STORE_DATA_IMM, PPGTT, TLB hits", "instructions", Target::Under(150.0))],
+        run: streamer,
+    },
+    Measurement {
+        says: "booting a guest that probes the card",
+        rows: &[("PF probe, trapped", "accesses", Target::Under(20_000.0))],
+        run: probe,
+    },
+    Measurement {
+        says: "booting a guest that submits empty batches, every access in the card's log (half a minute)",
+        rows: &[
+            ("empty submission, trapped", "accesses", Target::AtMost(14.0)),
+            ("empty submission back to back, trapped", "accesses", Target::AtMost(14.0)),
+        ],
+        run: submission,
+    },
+];
+
+/// What a card holds, in words.
+fn held(held: &Held) -> String {
+    let resident = held.resident;
+    let program = resident.total - resident.own - resident.shared;
+    let backing = held.backing;
+    format!(
+        "{:.1} MiB of its own, {program:.1} MiB program, {backing:.1} MiB behind local memory and GGTT",
+        resident.own
+    )
+}
+
+fn idle_card() -> Result<Vec<Finding>> {
+    let idle = guests::idle_card()?;
+    Ok(vec![(Some(idle.total()), held(&idle))])
+}
+
+fn copy_engine() -> Result<Vec<Finding>> {
+    let text = model::run("blit")?;
+    let ratio =
+        |name| Ok((Some(model::number(&text, name).with_context(|| format!("no {name} was told"))?), String::new()));
+    ["linear copy / non-temporal memcpy", "linear fill / non-temporal memset"].into_iter().map(ratio).collect()
+}
+
+fn streamer() -> Result<Vec<Finding>> {
+    let text = model::run("streamer")?;
+    let count = model::number(&text, "instructions for one MI_STORE_DATA_IMM");
+    let absent = || "valgrind is not installed, so nobody can count the instructions".into();
+    Ok(vec![(count, count.map_or_else(absent, |_| "callgrind, difference of two runs".into()))])
+}
+
+fn probe() -> Result<Vec<Finding>> {
+    let probe = guests::probe()?;
+    let ggtt = probe.trapped.get("ggtt").copied().unwrap_or(0);
+    let total: u64 = probe.trapped.values().sum();
+    let parts: Vec<String> = probe.trapped.iter().map(|(region, count)| format!("{region} {count}")).collect();
+    let (parts, idle) = (parts.join(", "), probe.held);
+    let detail = format!(
+        "firmware and shutdown included; {parts}; with the guest idle the card holds {:.1} MiB: {}",
+        idle.total(),
+        held(&idle)
+    );
+    // GGTT entries go through shared memory; should they be trapped after all, they are not this target's business.
+    Ok(vec![(Some((total - ggtt) as f64), detail)])
+}
+
+fn submission() -> Result<Vec<Finding>> {
+    let submission = guests::submission()?;
+    let profile = arctic_gpu::card_file::load("flex170")?;
+    let registers = RegisterFile::of_card(&profile);
+    let finding = |each: &BTreeMap<Access, f64>| {
+        let mut parts: Vec<(&Access, &f64)> = each.iter().collect();
+        parts.sort_by(|a, b| b.1.total_cmp(a.1));
+        let parts: Vec<String> = parts
+            .into_iter()
+            .map(|(access, each)| {
+                let verb = if access.write { "write" } else { "read" };
+                let offset = u32::try_from(access.offset).ok().filter(|_| access.region == 0);
+                let name = offset.and_then(|offset| registers.decode(offset));
+                let name = name.map_or_else(|| format!("{}:{:#x}", access.region, access.offset), |found| found.name());
+                format!("{verb} {name} {each:.2}")
+            })
+            .collect();
+        // A hundredth is less than one stray access in either phase.
+        ((each.values().sum::<f64>() * 100.0).round() / 100.0, parts.join(", "))
+    };
+    let found = [finding(&submission.apart), finding(&submission.back_to_back)];
+    Ok(found.into_iter().map(|(sum, detail)| (Some(sum), detail)).collect())
+}
+
+fn measure(words: &[String]) -> Result<Vec<Row>> {
+    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    let mut rows = Vec::new();
+    for measurement in &MEASUREMENTS {
+        if !measurement.rows.iter().any(|(name, ..)| wanted(name)) {
+            continue;
+        }
+        interrupt::check()?;
+        eprintln!("{}", measurement.says);
+        let findings = match (measurement.run)() {
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) => vec![(None, format!("{error:#}")); measurement.rows.len()],
+            Ok(findings) => findings,
+        };
+        for ((name, unit, target), (measured, detail)) in measurement.rows.iter().zip(findings) {
+            let met = measured.map(|measured| target.met(measured));
+            rows.push(Row { name, unit, target: *target, measured, met, detail });
+        }
+    }
+    anyhow::ensure!(!rows.is_empty(), "nothing that can be measured is called {}", words.join(" or "));
+    Ok(rows)
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = format!("{:<40} {:>10} {:<13} {:<15} met\n", "name", "measured", "", "target");
+    for row in rows {
+        let measured = row.measured.map_or_else(
+            || "-".into(),
+            |measured| {
+                if measured == measured.trunc() { format!("{measured}") } else { format!("{measured:.2}") }
+            },
+        );
+        let met = match row.met {
+            Some(true) => "yes",
+            Some(false) => "NO",
+            None => "not measured",
+        };
+        text.push_str(&format!("{:<40} {measured:>10} {:<13} {:<15} {met}\n", row.name, row.unit, row.target.text()));
+    }
+    for row in rows.iter().filter(|row| !row.detail.is_empty()) {
+        text.push_str(&format!("\n{}: {}\n", row.name, row.detail));
+    }
+    text
+}
+
+fn main() -> ExitCode {
+    interrupt::install();
+    let arguments = Arguments::parse();
+    let rows = match measure(&arguments.words) {
+        Ok(rows) => rows,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            return if error.is::<Interrupted>() { ExitCode::from(130) } else { ExitCode::FAILURE };
+        }
+    };
+    let ok = rows.iter().all(|row| row.met == Some(true));
+    match arguments.json {
+        true => println!("{:#}", serde_json::json!({ "ok": ok, "results": rows })),
+        false => print!("{}", table(&rows)),
+    }
+    ExitCode::from(u8::from(!ok))
+}

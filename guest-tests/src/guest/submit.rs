@@ -1,0 +1,83 @@
+//! `arctic guest submit`: empty batches on one engine, each waited for before the next, to count what one costs.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::batch::Batch;
+use super::vm::{Place, Queue};
+use super::xe::{Device, Engine};
+
+/// Submissions before the first phase: the context is registered and enabled, the driver has its memory.
+const WARM_UP: u32 = 32;
+
+/// How many, and where.
+#[derive(Debug, clap::Args)]
+pub struct Submit {
+    /// Submissions of a phase, 0 for none; may be given again for further phases. Before each phase and after the last the
+    /// engine's timestamp register is read (DRM_XE_DEVICE_QUERY_ENGINE_CYCLES), which parts them in the card's log
+    #[arg(long, value_name = "N", default_value = "1000")]
+    count: Vec<u32>,
+    /// The engine
+    #[arg(long, value_name = "NAME", default_value = "rcs0")]
+    engine: String,
+    /// Microseconds to rest after each, so that the driver has taken its interrupt before the next
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    pause: u64,
+    /// Use this render node instead of the first that belongs to xe
+    #[arg(long, value_name = "NODE")]
+    device: Option<PathBuf>,
+    /// Seconds that one batch may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    timeout: u64,
+}
+
+/// Runs the phases and prints a line each.
+pub fn run(submit: &Submit) -> Result<()> {
+    let device = Device::open(submit.device.as_deref())?;
+    let engine = find(&device, &submit.engine)?;
+    let vm = device.vm()?;
+    let queue = vm.queue(engine)?;
+    let buffer = vm.buffer(Place::Vram, 64 << 10)?;
+    let mut batch = Batch::at(buffer.address());
+    batch.batch_buffer_end();
+    buffer.load(&batch)?;
+    let run = |count| one_after_another(&queue, buffer.address(), count, submit);
+    // The card stays awake without further ado: the driver suspends it after a second without work.
+    run(WARM_UP)?;
+    for count in &submit.count {
+        device.engine_cycles(engine)?;
+        let start = Instant::now();
+        run(*count)?;
+        let each = start.elapsed().as_secs_f64() * 1e6 / f64::from((*count).max(1));
+        println!("{count} empty submissions on {}, {each:.0} us each, pauses included", submit.engine);
+    }
+    device.engine_cycles(engine)?;
+    Ok(())
+}
+
+fn find(device: &Device, name: &str) -> Result<Engine> {
+    let engines = device.engines()?;
+    let names: Vec<String> = engines.iter().map(Engine::name).collect();
+    let found = engines.into_iter().find(|engine| engine.name() == name);
+    found.with_context(|| format!("the card has no engine {name}, but {}", names.join(", ")))
+}
+
+fn one_after_another(queue: &Queue<'_>, address: u64, count: u32, submit: &Submit) -> Result<()> {
+    let timeout = Duration::from_secs(submit.timeout);
+    for n in 1..=count {
+        let fence = queue.submit(address)?;
+        // A banned queue's fences signal too; to ask the last time is enough.
+        if n < count {
+            fence.wait(timeout)?
+        } else {
+            queue.wait(&fence, timeout)?
+        }
+        if submit.pause > 0 {
+            thread::sleep(Duration::from_micros(submit.pause));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! How `cargo bench` reads the card's log, the kernel's counts and the device model's own benches.
+
+#[path = "../benches/report/memory.rs"]
+mod memory;
+#[path = "../benches/report/model.rs"]
+mod model;
+#[path = "../benches/report/trace.rs"]
+mod trace;
+
+use trace::{Access, Counts, access, per_submission, phases};
+
+const LOG: &str = "\
+[INFO  arctic_gpu::vfio_user::server] pf: client connected
+[TRACE arctic_gpu::card] write 0:0xa188 = [01, 00, 01, 00]
+[TRACE arctic_gpu::card] read 0:0x2358 = [a7, be, 63, 15]
+[TRACE arctic_gpu::card] write 0:0x1901f0 = [00, 00, 00, 00]
+[DEBUG arctic_gpu::vfio_user::session] command 7 failed with errno 22
+[TRACE arctic_gpu::card] read 0:0x2358 = [46, eb, 70, 15]
+[TRACE arctic_gpu::card] write 0:0x1901f0 = [00, 00, 00, 00]
+[TRACE arctic_gpu::card] read 7:0x2358 = [00]
+[TRACE arctic_gpu::card] write 0:0x1901f0 = [00, 00, 00, 00]
+[TRACE arctic_gpu::card] read 0:0x2358 = [99, 09, 95, 15]
+[TRACE arctic_gpu::card] write 0:0xa188 = [00, 00, 01, 00]
+";
+
+const DOORBELL: Access = Access { write: true, region: 0, offset: 0x19_01f0 };
+const FORCEWAKE: Access = Access { write: true, region: 0, offset: 0xa188 };
+
+#[test]
+fn accesses_are_told_from_other_lines() {
+    let found: Vec<Access> = LOG.lines().filter_map(access).collect();
+    assert_eq!(found.len(), 9);
+    assert_eq!(found[0], FORCEWAKE);
+    assert_eq!(found[5], Access { write: false, region: 7, offset: 0x2358 });
+    assert_eq!(access("[TRACE arctic_gpu::card] read 0:0xno = [00]"), None);
+}
+
+#[test]
+fn phases_lie_between_marks() {
+    let phases = phases(LOG, 0x2358);
+    let config = Access { write: false, region: 7, offset: 0x2358 };
+    assert_eq!(phases, [Counts::from([(DOORBELL, 1)]), Counts::from([(DOORBELL, 2), (config, 1)])]);
+    assert!(trace::phases(LOG, 0x9999).is_empty());
+}
+
+#[test]
+fn what_happens_once_a_phase_is_not_a_submissions() {
+    let few = Counts::from([(DOORBELL, 105), (FORCEWAKE, 3)]);
+    let many = Counts::from([(DOORBELL, 405), (FORCEWAKE, 3)]);
+    let each = per_submission((100, &few), (200, &many)).unwrap();
+    assert_eq!(each.into_iter().collect::<Vec<_>>(), [(DOORBELL, 3.0)]);
+    assert!(per_submission((100, &few), (100, &many)).is_err());
+    assert!(per_submission((100, &few), (200, &few)).is_err(), "a phase in which nothing happened is no result");
+}
+
+#[test]
+fn resident_memory_is_read_in_mib() {
+    let status =
+        "Name:\tarctic\nVmRSS:\t   10240 kB\nRssAnon:\t    4096 kB\nRssFile:\t 512 kB\nRssShmem:\t    2048 kB\n";
+    let resident = memory::resident(status).unwrap();
+    assert_eq!((resident.total, resident.own, resident.shared), (10.0, 4.0, 2.0));
+    assert_eq!(memory::resident("Name:\tkthreadd\n"), None);
+    // No card runs as a child of this test.
+    assert!(memory::of_the_card().is_err());
+}
+
+#[test]
+fn the_device_models_benches_are_read() {
+    let blit = "speed\nlinear copy / non-temporal memcpy   0.97   (7.1 GiB/s against 7.3 GiB/s)\n";
+    assert_eq!(model::number(blit, "linear copy / non-temporal memcpy"), Some(0.97));
+    let streamer = "instructions for one MI_STORE_DATA_IMM: 101 (target: under 150)\n";
+    assert_eq!(model::number(streamer, "instructions for one MI_STORE_DATA_IMM"), Some(101.0));
+    let absent = "instructions for one MI_STORE_DATA_IMM: valgrind is not there to count them\n";
+    assert_eq!(model::number(absent, "instructions for one MI_STORE_DATA_IMM"), None);
+    assert!(model::run("no-such-bench").is_err());
+}
