@@ -55,6 +55,11 @@ impl Length {
         Length { mask, bias: 2 }
     }
 
+    /// The header's bits that the length is in.
+    pub const fn mask(self) -> u32 {
+        self.mask
+    }
+
     /// Dwords of a command with this header.
     #[inline]
     pub const fn dwords(self, header: u32) -> u32 {

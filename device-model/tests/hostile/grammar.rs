@@ -64,7 +64,10 @@ fn memory_interface(random: &mut Random, class: EngineClass, listing: &[u32]) ->
         _ => random.next() as u32 & 0x7f_ffff,
     };
     let opcode = u32::from(command.opcode) << 23;
-    let Length::Field(mask) = command.length else { return vec![opcode | flags] };
+    let mask = command.length.mask();
+    if command.length == Length::SINGLE {
+        return vec![opcode | flags];
+    }
     let least = u32::from(command.least).max(2);
     let dwords = match random.below(8) {
         0 => 2 + (random.next() as u32 & mask).min(200),
