@@ -8,9 +8,9 @@ mod model;
 mod trace;
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use arctic_device_model::registers::RegisterFile;
 use arctic_guest_tests::interrupt::{self, Interrupted};
 use clap::Parser;
@@ -137,15 +137,25 @@ fn idle_card() -> Result<Vec<Finding>> {
     Ok(vec![(Some(idle.total()), held(&idle))])
 }
 
+/// Runs a bench of the device model to its end and returns what it printed; its build tells its progress on stderr.
+fn device_model(bench: &str) -> Result<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["bench", "--quiet", "--package", "arctic-device-model", "--bench", bench]);
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cargo cannot be started")?;
+    ensure!(output.status.success(), "the device model's bench {bench} ended with {}", output.status);
+    String::from_utf8(output.stdout).with_context(|| format!("the device model's bench {bench} printed no text"))
+}
+
 fn copy_engine() -> Result<Vec<Finding>> {
-    let text = model::run("blit")?;
+    let text = device_model("blit")?;
     let ratio =
         |name| Ok((Some(model::number(&text, name).with_context(|| format!("no {name} was told"))?), String::new()));
     ["linear copy / non-temporal memcpy", "linear fill / non-temporal memset"].into_iter().map(ratio).collect()
 }
 
 fn streamer() -> Result<Vec<Finding>> {
-    let text = model::run("streamer")?;
+    let text = device_model("streamer")?;
     let count = model::number(&text, "instructions for one MI_STORE_DATA_IMM");
     let absent = || "valgrind is not installed, so nobody can count the instructions".into();
     Ok(vec![(count, count.map_or_else(absent, |_| "callgrind, difference of two runs".into()))])
@@ -209,7 +219,7 @@ fn measure(words: &[String]) -> Result<Vec<Row>> {
             rows.push(Row { name, unit, target: *target, measured, met, detail });
         }
     }
-    anyhow::ensure!(!rows.is_empty(), "nothing that can be measured is called {}", words.join(" or "));
+    ensure!(!rows.is_empty(), "nothing that can be measured is called {}", words.join(" or "));
     Ok(rows)
 }
 
