@@ -96,14 +96,14 @@ impl Slpc {
     }
 
     /// Lowest and highest frequency in 16.67 MHz: what the host asked for, within what the die can do. A minimum above
-    /// the maximum is a fixed request for the maximum.
+    /// the maximum wins and is a fixed request (IGT: xe_gt_freq.c, test_freq_low_max).
     fn limits(&self, gt: &Gt) -> (u32, u32) {
         let caps = gt.registers.value(RP_STATE_CAP);
         let (lowest, highest) = ((caps >> 16 & 0xff) * 3, (caps & 0xff) * 3);
         let (lowest, highest) = (lowest.min(highest), highest);
         let wish = |id: usize| self.params[id].map(|mhz| ratio(mhz).clamp(lowest, highest));
-        let max = wish(PARAM_MAX_UNSLICE).unwrap_or(highest);
-        let min = wish(PARAM_MIN_UNSLICE).unwrap_or(lowest).min(max);
+        let min = wish(PARAM_MIN_UNSLICE).unwrap_or(lowest);
+        let max = wish(PARAM_MAX_UNSLICE).unwrap_or(highest).max(min);
         (min, max)
     }
 
