@@ -135,3 +135,14 @@ fn trapped_accesses_and_missing_registers_are_reported() {
     let [missing] = &report.unmodelled[..] else { panic!("{report}") };
     assert_eq!((missing.offset, missing.reads, missing.writes), (hole, 1, 1));
 }
+
+/// V13-091: nothing is armed in the doorbell window; user space writes its last page as a barrier.
+#[test]
+fn the_doorbell_window_keeps_nothing() {
+    let card = enabled();
+    for at in [REGISTER_BYTES.into(), GGTT_WINDOW - 0x1000, GGTT_WINDOW - 4] {
+        card.function.write(GTTMMADR, at, &7u32.to_le_bytes());
+        assert_eq!(read32(&card, GTTMMADR, at), 0xdead_beef, "{at:#x}");
+    }
+    assert!(card.report().unmodelled.is_empty());
+}
