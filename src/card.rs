@@ -13,13 +13,13 @@ use arctic_device_model::card::{Card, GGTT_WINDOW, GTTMMADR_BYTES, Workers};
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::profile::CardProfile;
-use arctic_device_model::world::{Dma, DmaView, Function, HostClock, InterruptSink};
+use arctic_device_model::world::{Dma, DmaView, Function, HostClock, InterruptSink, Unconnected};
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, LMEM_BAR, PciFunction};
 use arctic_sriov::header::Identity;
 use vm_memory::Bytes;
 use vmm_sys_util::fallocate::{FallocateMode, fallocate};
 
-use crate::dma::{GuestMemory, no_memory};
+use crate::dma::GuestMemory;
 use crate::report::Report;
 use crate::vfio_user::{self, Backing, CONFIG_REGION, Device, Region, Vectors};
 
@@ -52,7 +52,7 @@ impl Dma for Ports {
     fn view(&self, function: Function) -> Arc<dyn DmaView> {
         match self.0.get(usize::from(function.0)) {
             Some(port) if port.bus_master.load(Ordering::Acquire) => port.memory.view(),
-            _ => no_memory(),
+            _ => Arc::new(Unconnected),
         }
     }
 }

@@ -11,7 +11,7 @@ use arctic_device_model::blitter::{Blit, Progress};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, Space, Tlb};
-use arctic_device_model::world::{Dma, DmaFault, DmaView, Function};
+use arctic_device_model::world::{DmaView, Function, Unconnected};
 use vm_memory::Bytes;
 
 const SIZE: usize = 2 << 20;
@@ -20,26 +20,6 @@ const ROUNDS: usize = 301;
 const ROOT: u64 = 0x1000;
 /// Local memory of the buffers: tables lie below.
 const FIRST: u64 = 2 << 20;
-
-struct NoGuest;
-
-impl DmaView for NoGuest {
-    fn slice(&self, _: u64, _: usize) -> Option<vm_memory::VolatileSlice<'_>> {
-        None
-    }
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-}
-
-impl Dma for NoGuest {
-    fn view(&self, _: Function) -> Arc<dyn DmaView> {
-        Arc::new(NoGuest)
-    }
-}
 
 /// The card's memory, with the buffers in one 2 MiB page each at addresses 0, 2 MiB, 4 MiB …
 struct Bench {
@@ -52,7 +32,7 @@ impl Bench {
     fn new() -> Self {
         let local = SharedRegion::anonymous(FIRST as usize + BUFFERS * SIZE).expect("memory");
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).expect("memory"));
-        let memory = Memory::new(local, ggtt, Arc::new(NoGuest));
+        let memory = Memory::new(local, ggtt, Arc::new(Unconnected));
         let entry = |at: u64, value: u64| {
             memory.local().slice(at, 8).expect("inside").write_obj(value, 0).expect("inside");
         };

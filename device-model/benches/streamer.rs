@@ -15,33 +15,8 @@ use arctic_device_model::memory::Memory;
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::profile::CardProfile;
-use arctic_device_model::world::{Dma, DmaFault, DmaView, Function, HandWoundClock, InterruptSink};
+use arctic_device_model::world::{Function, HandWoundClock, Unconnected};
 use vm_memory::Bytes;
-
-/// The world, empty.
-struct Nothing;
-
-impl DmaView for Nothing {
-    fn slice(&self, _: u64, _: usize) -> Option<vm_memory::VolatileSlice<'_>> {
-        None
-    }
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-}
-
-impl Dma for Nothing {
-    fn view(&self, _: Function) -> Arc<dyn DmaView> {
-        Arc::new(Nothing)
-    }
-}
-
-impl InterruptSink for Nothing {
-    fn raise(&self, _: Function, _: u16) {}
-}
 
 /// Local memory: page tables, a context (ring, PPHWSP, image), a batch, and what it stores to.
 const ROOT: u64 = 0x1000;
@@ -55,7 +30,7 @@ const STORES: u64 = 1024;
 fn card() -> (Gt, Engine) {
     let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).expect("memory"));
     (0..LOCAL as u64 >> 12).for_each(|page| ggtt.set_entry(page, GgttEntry(page << 12 | 3)));
-    let memory = Memory::new(SharedRegion::anonymous(LOCAL).expect("memory"), ggtt, Arc::new(Nothing));
+    let memory = Memory::new(SharedRegion::anonymous(LOCAL).expect("memory"), ggtt, Arc::new(Unconnected));
     let put = |at: u64, value: u64| memory.local().slice(at, 8).expect("inside").write_obj(value, 0).expect("inside");
     let put32 = |at: u64, value: u32| memory.local().slice(at, 4).expect("inside").write_obj(value, 0).expect("inside");
     put(ROOT, 0x2003);
@@ -80,7 +55,7 @@ fn card() -> (Gt, Engine) {
         put32(CONTEXT + 0x5000 + dword * 4, value);
     }
     let profile: CardProfile = toml::from_str(include_str!("../../configs/flex170.toml")).expect("a card");
-    let gt = Gt::new(&profile, memory, Arc::new(Nothing), Arc::new(HandWoundClock::default()));
+    let gt = Gt::new(&profile, memory, Arc::new(Unconnected), Arc::new(HandWoundClock::default()));
     let mut engine = Engine::new(EngineId::find(EngineClass::Copy, 0).expect("an engine"));
     let descriptor = (CONTEXT + 0x4000) | 0x119;
     engine.load(&gt, Load { function: Function::PF, context: 1, descriptor });

@@ -44,6 +44,33 @@ pub trait Dma: Send + Sync {
     fn view(&self, function: Function) -> Arc<dyn DmaView>;
 }
 
+/// A port that nothing is connected to: no guest memory, and interrupts go nowhere.
+pub struct Unconnected;
+
+impl DmaView for Unconnected {
+    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+        None
+    }
+
+    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+
+    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+}
+
+impl Dma for Unconnected {
+    fn view(&self, _: Function) -> Arc<dyn DmaView> {
+        Arc::new(Unconnected)
+    }
+}
+
+impl InterruptSink for Unconnected {
+    fn raise(&self, _: Function, _: u16) {}
+}
+
 /// Where interrupts leave the card.
 pub trait InterruptSink: Send + Sync {
     /// Sends MSI `vector` of `function`; never blocks.

@@ -6,30 +6,7 @@ use crate::interrupts::USER_INTERRUPT;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::local::SharedRegion;
 use crate::report::Report;
-use crate::world::{Dma, DmaFault, DmaView, Function, HandWoundClock};
-use vm_memory::VolatileSlice;
-
-struct NoGuest;
-
-impl DmaView for NoGuest {
-    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
-        None
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-}
-
-impl Dma for NoGuest {
-    fn view(&self, _: Function) -> Arc<dyn DmaView> {
-        Arc::new(NoGuest)
-    }
-}
+use crate::world::{Function, HandWoundClock, Unconnected};
 
 #[derive(Default)]
 struct Msis(AtomicU64);
@@ -49,7 +26,7 @@ struct Bench {
 fn bench() -> Bench {
     let profile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
     let region = |len| SharedRegion::anonymous(len).unwrap();
-    let memory = Memory::new(region(1 << 20), Ggtt::new(region(GGTT_BYTES)), Arc::new(NoGuest));
+    let memory = Memory::new(region(1 << 20), Ggtt::new(region(GGTT_BYTES)), Arc::new(Unconnected));
     let clock = Arc::new(HandWoundClock::default());
     let msis = Arc::new(Msis::default());
     Bench { gt: Gt::new(&profile, memory, msis.clone(), clock.clone()), clock, msis }

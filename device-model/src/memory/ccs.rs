@@ -29,37 +29,17 @@ impl<'m> Gam<'m> {
 mod tests {
     use std::sync::Arc;
 
-    use vm_memory::{Bytes, VolatileSlice};
+    use vm_memory::Bytes;
 
     use super::*;
     use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
     use crate::memory::local::SharedRegion;
     use crate::memory::{FaultReason, Memory, Tlb};
-    use crate::world::{Dma, DmaFault, DmaView, Function};
-
-    struct Nobody;
-
-    impl DmaView for Nobody {
-        fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
-            None
-        }
-        fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-            Err(DmaFault { iova })
-        }
-        fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-            Err(DmaFault { iova })
-        }
-    }
-
-    impl Dma for Nobody {
-        fn view(&self, _: Function) -> Arc<dyn DmaView> {
-            Arc::new(Nobody)
-        }
-    }
+    use crate::world::{Function, Unconnected};
 
     fn memory() -> Memory {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
-        let memory = Memory::new(SharedRegion::anonymous(1 << 20).unwrap(), ggtt, Arc::new(Nobody));
+        let memory = Memory::new(SharedRegion::anonymous(1 << 20).unwrap(), ggtt, Arc::new(Unconnected));
         // Local pages 3 and beyond the control's reach, and a page of guest memory.
         for (index, entry) in [(0, 0x3003), (1, 0x7fff_f003), (2, 0x3001)] {
             memory.ggtt().set_entry(index, GgttEntry(entry));

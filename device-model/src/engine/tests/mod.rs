@@ -7,7 +7,7 @@ mod predicates;
 
 use std::sync::Arc;
 
-use vm_memory::{Bytes, VolatileSlice};
+use vm_memory::Bytes;
 
 use super::id::{EngineClass, EngineId};
 use super::*;
@@ -15,30 +15,7 @@ use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::profile::CardProfile;
-use crate::world::{Dma, DmaFault, DmaView, HandWoundClock, InterruptSink};
-
-/// A guest without memory.
-struct NoGuest;
-
-impl DmaView for NoGuest {
-    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
-        None
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-}
-
-impl Dma for NoGuest {
-    fn view(&self, _: Function) -> Arc<dyn DmaView> {
-        Arc::new(NoGuest)
-    }
-}
+use crate::world::{HandWoundClock, InterruptSink, Unconnected};
 
 /// Counts MSIs.
 #[derive(Default)]
@@ -100,7 +77,7 @@ impl Bench {
         for page in 0..LOCAL as u64 >> 12 {
             ggtt.set_entry(page, GgttEntry(page << 12 | 3));
         }
-        let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(NoGuest));
+        let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(Unconnected));
         let clock = Arc::new(HandWoundClock::default());
         let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
         let msis = Arc::new(Msis::default());

@@ -123,7 +123,7 @@ fn handshake_through_the_register_window() {
     }
     let profile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
     let card =
-        Card::power_on(&profile, local, ggtt, Arc::new(NoGuest), Arc::new(Recorder::default()), host.clock.clone());
+        Card::power_on(&profile, local, ggtt, Arc::new(Unconnected), Arc::new(Recorder::default()), host.clock.clone());
     let write = |offset: u64, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
     let read = |offset: u64| {
         let mut data = [0; 4];

@@ -16,29 +16,7 @@ use crate::engine::{Halt, Outcome};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::memory::{Access, Fault, FaultReason, Memory, Space};
-use crate::world::{Clock, Dma, DmaFault, DmaView, HandWoundClock, InterruptSink};
-
-struct NoGuest;
-
-impl DmaView for NoGuest {
-    fn slice(&self, _: u64, _: usize) -> Option<vm_memory::VolatileSlice<'_>> {
-        None
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-}
-
-impl Dma for NoGuest {
-    fn view(&self, _: Function) -> Arc<dyn DmaView> {
-        Arc::new(NoGuest)
-    }
-}
+use crate::world::{Clock, HandWoundClock, InterruptSink, Unconnected};
 
 #[derive(Default)]
 struct Recorder(Mutex<Vec<u16>>);
@@ -90,7 +68,7 @@ impl Host {
         let clock = Arc::new(HandWoundClock::default());
         clock.advance(1_000_000_000);
         let engines = Engines::new(present);
-        let memory = Memory::new(local, ggtt, Arc::new(NoGuest));
+        let memory = Memory::new(local, ggtt, Arc::new(Unconnected));
         let profile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
         let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
         let host = Host { gt, engines, guc: Guc::new(), clock, h2g_tail: 0, g2h_head: 0, deadline: None };
