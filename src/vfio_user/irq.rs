@@ -1,7 +1,7 @@
 //! Interrupt vectors of a function: eventfds that the client hands over, signalled from any thread.
 
 use std::fs::File;
-use std::os::fd::{FromRawFd, IntoRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
 use std::sync::{PoisonError, RwLock};
 
 use vmm_sys_util::eventfd::EventFd;
@@ -83,8 +83,13 @@ impl Vectors {
     }
 }
 
-/// Takes a client's descriptor as an eventfd that cannot block whoever raises the interrupt.
+/// Takes a client's descriptor as an eventfd that cannot block whoever raises the interrupt. Other descriptors are
+/// refused: a write to a file or a pipe can take as long as the client likes, whatever its flags say.
 fn eventfd(file: File) -> Result<EventFd, Errno> {
+    let kind = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(|_| Errno::EINVAL)?;
+    if kind.as_os_str() != "anon_inode:[eventfd]" {
+        return Err(Errno::EINVAL);
+    }
     let fd = file.into_raw_fd();
     // SAFETY: `fd` came out of a `File` and belongs to nobody else.
     let eventfd = unsafe { EventFd::from_raw_fd(fd) };
@@ -95,8 +100,6 @@ fn eventfd(file: File) -> Result<EventFd, Errno> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsRawFd;
-
     use super::*;
 
     fn body(flags: u32, index: u32, start: u32, count: u32) -> Vec<u8> {
@@ -132,6 +135,15 @@ mod tests {
         fd.write(u64::MAX - 1).unwrap();
         vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file(&fd)]).unwrap();
         vectors.raise_msi(0);
+    }
+
+    #[test]
+    fn only_an_eventfd_is_armed() {
+        let vectors = Vectors::new([0, 1, 0]);
+        let (_, pipe) = std::io::pipe().unwrap();
+        for file in [File::open("/dev/zero").unwrap(), File::from(std::os::fd::OwnedFd::from(pipe))] {
+            assert_eq!(vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file]), Err(Errno::EINVAL));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -144,7 +145,12 @@ fn serve(
             }
         };
         log::info!("{name}: client connected");
-        let closed = Session::new(channel, &*function.device, &function.memory, &function.vectors).run(stop);
+        let session = || Session::new(channel, &*function.device, &function.memory, &function.vectors).run(stop);
+        // A panic is a bug of ours: it costs this client its session, which ends like any other, and nobody else's.
+        let Ok(closed) = catch_unwind(AssertUnwindSafe(session)) else {
+            log::error!("{name}: a request of the client panicked, which is a bug: connection closed");
+            continue;
+        };
         match closed {
             Closed::ByClient => log::info!("{name}: client disconnected"),
             Closed::Stopped => log::info!("{name}: server stopped"),

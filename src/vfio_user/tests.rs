@@ -1,6 +1,7 @@
 //! The server against peers: a raw one that can misbehave, and the `vfio_user` crate's client as an independent one.
 
 mod fuzz;
+mod hostile;
 mod independent_client;
 mod protocol;
 
@@ -29,6 +30,8 @@ struct Scratch {
     disconnects: AtomicUsize,
 }
 
+/// A read of BAR 0 here panics.
+const BUG: u64 = 0xffc;
 const BAR2_AREA: std::ops::Range<u64> = 0x1000..0x3000;
 
 impl Scratch {
@@ -55,6 +58,7 @@ impl Device for Scratch {
     }
 
     fn read(&self, region: u32, offset: u64, data: &mut [u8]) {
+        assert!(region != 0 || offset != BUG, "the bug of this test, not a failure");
         let from = offset as usize;
         data.copy_from_slice(&self.bytes.lock().unwrap()[region as usize][from..from + data.len()]);
     }

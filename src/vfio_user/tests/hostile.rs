@@ -1,0 +1,137 @@
+//! Clients that mean harm: stalled, greedy, and quick to take away what the card is using.
+
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use vm_memory::Bytes;
+
+use super::*;
+
+const RW: u32 = DMA_READABLE | DMA_WRITABLE;
+
+/// A client that stops in the middle of a message holds its own function's thread, nobody else's, and not the server.
+#[test]
+fn a_stalled_client_holds_up_nobody_else() {
+    let (stalled, other) = (Bench::new(), Bench::new());
+    let body = access(0, 0, 4, &[1; 4]);
+    for cut in [1, HEADER_LEN - 1, HEADER_LEN, HEADER_LEN + 3] {
+        let mut raw = stalled.client();
+        let header = raw.header(command::REGION_WRITE, &body, 0);
+        raw.stream.write_all(&[&header.encode()[..], &body].concat()[..cut]).unwrap();
+        assert_eq!(other.client().ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
+        let before = stalled.device.disconnects.load(Ordering::Relaxed);
+        drop(raw);
+        eventually("the server notices", || stalled.device.disconnects.load(Ordering::Relaxed) == before + 1);
+    }
+    let mut raw = stalled.client();
+    raw.stream.write_all(&[1; 5]).unwrap();
+    let start = Instant::now();
+    drop(stalled);
+    assert!(start.elapsed() < Duration::from_secs(2), "the server cannot be stopped");
+}
+
+/// Descriptors that come with the pieces of a message, a flood each time, are all closed.
+#[test]
+fn floods_of_descriptors() {
+    let bench = Bench::new();
+    let file = TempFile::new().unwrap().into_file();
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let mut raw = bench.client();
+    let before = open();
+    for _ in 0..100 {
+        let header = raw.header(command::DEVICE_GET_INFO, &dwords(&[16, 0, 0, 0]), 0);
+        let message = [&header.encode()[..], &dwords(&[16, 0, 0, 0])].concat();
+        for piece in message.chunks(5) {
+            raw.stream.send_with_fds(&[piece], &[file.as_raw_fd(); MAX_FDS]).unwrap();
+        }
+        assert_eq!(raw.receive().header.error, 0);
+    }
+    // Other tests of this process open some, too.
+    assert!(open() < before + 200, "descriptors leak");
+}
+
+/// Thousands of sections; the greedy client is answered, and what it left is gone with it.
+#[test]
+fn thousands_of_sections() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    for n in 0..4000u64 {
+        // In an order that inserts everywhere.
+        let iova = (n * 1733 % 4000) << 13;
+        assert_eq!(raw.ask(command::DMA_MAP, &dma_map(RW, 0, iova, 0x1000)).header.error, 0);
+        assert_eq!(raw.ask(command::DMA_MAP, &dma_map(RW, 0, iova + 0x800, 0x1000)).header.error, libc::EEXIST as u32);
+    }
+    for (iova, size) in [(u64::MAX - 0xfff, 0x2000), (0, u64::MAX), (1 << 63, 0), (0x1001, 0xfff0_0000_0000_0000)] {
+        assert_ne!(raw.ask(command::DMA_MAP, &dma_map(RW, 0, iova, size)).header.error, 0, "{iova:x} {size:x}");
+    }
+    assert_eq!(bench.memory.sections(), 4000);
+    drop(raw);
+    eventually("the sections are gone", || bench.memory.sections() == 0);
+}
+
+/// After the answer to an unmap nobody touches the section: its file is cut off at once, so that whoever did would die
+/// of a bus error, with this test.
+#[test]
+fn nobody_touches_what_is_unmapped() {
+    const IOVA: u64 = 0x10_0000;
+    let bench = Bench::new();
+    let stop = Arc::new(AtomicBool::new(false));
+    let touched = Arc::new(AtomicUsize::new(0));
+    let engines: Vec<_> = (0..2)
+        .map(|_| {
+            let (memory, stop, touched) = (bench.memory.clone(), stop.clone(), touched.clone());
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let view = memory.view();
+                    for page in 0..4 {
+                        if let Some(slice) = view.slice(IOVA + page * 0x1000, 8) {
+                            slice.store(page, 0, Ordering::Release).unwrap();
+                            touched.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut raw = bench.client();
+    for round in 0..200 {
+        let file = TempFile::new().unwrap().into_file();
+        file.set_len(0x4000).unwrap();
+        let map = dma_map(RW, 0, IOVA, 0x4000);
+        assert_eq!(raw.ask_with(command::DMA_MAP, &map, &[file.as_raw_fd()]).header.error, 0);
+        if round % 4 == 0 {
+            let before = touched.load(Ordering::Relaxed);
+            eventually("the engines are at it", || touched.load(Ordering::Relaxed) > before + 8);
+        }
+        if round % 5 == 0 {
+            // A client that leaves has unmapped, once the server says so.
+            let gone = bench.device.disconnects.load(Ordering::Relaxed) + 1;
+            drop(raw);
+            eventually("the server notices", || bench.device.disconnects.load(Ordering::Relaxed) == gone);
+            raw = bench.client();
+        } else {
+            let unmap = dma_unmap(0, IOVA, 0x4000);
+            assert_eq!(raw.ask(command::DMA_UNMAP, &unmap).header.error, 0);
+            let mut last = [0; 8];
+            file.read_exact_at(&mut last, 0x3000).unwrap();
+            file.set_len(0).unwrap();
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    engines.into_iter().for_each(|engine| engine.join().unwrap());
+    assert!(touched.load(Ordering::Relaxed) > 0);
+}
+
+/// Rule 6 of the design: a request that panics costs its client the session; the next one is served.
+#[test]
+fn a_panic_ends_the_session_alone() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    let body = access(BUG, 0, 4, &[]);
+    let header = raw.header(command::REGION_READ, &body, 0);
+    raw.send(header, &body, &[]);
+    assert!(raw.closed());
+    eventually("the device hears of it", || bench.device.disconnects.load(Ordering::Relaxed) == 1);
+    assert_eq!(bench.client().ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
+}
