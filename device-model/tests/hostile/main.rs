@@ -376,3 +376,14 @@ fn a_panic_in_the_guc_resets_it() {
     bench.submit(1, EngineClass::Copy, &store(SCRATCH, 0x600d));
     eventually("the card works", || bench.peek(SCRATCH) == 0x600d);
 }
+
+/// Contract E.2: commands in guest memory whose mapping ends within a dword are a fault, not a wait without end.
+#[test]
+fn commands_in_odd_bits_of_memory() {
+    let mut bench = Bench::new();
+    bench.revive();
+    bench.submit(1, EngineClass::Copy, &[0x31 << 23 | 1, GLOBAL_ODD as u32, 0]);
+    assert!(bench.work(1000), "the engine goes on for ever");
+    let told: Vec<u32> = (0..16).map(|at| bench.peek(CTB + 0x2000 + at * 4)).collect();
+    assert!(told.windows(2).any(|pair| pair == [0x9000_1008, 1]), "no CONTEXT_RESET_NOTIFICATION: {told:x?}");
+}

@@ -23,7 +23,7 @@ fn upload_good_image() {
 #[test]
 fn upload_bad_images() {
     type Spoil = fn(&Host);
-    let cases: [(&str, u32, Spoil); 9] = [
+    let cases: [(&str, u32, Spoil); 10] = [
         ("module type", 0x50, |h| h.poke(FIRMWARE, 4)),
         ("header length", 0x50, |h| h.poke(FIRMWARE + 4, 31)),
         ("image length", 0x50, |h| h.poke(FIRMWARE + 0x18, u32::MAX)),
@@ -31,6 +31,10 @@ fn upload_bad_images() {
         ("no signature", 0x13, |h| h.poke(FIRMWARE + u64::from(DMA_BYTES), 0)),
         ("WOPCM not locked", 0x74, |h| h.gt.registers.set(0xc050, 0x3f_3000)),
         ("WOPCM too small", 0x74, |h| h.gt.registers.set(0xc050, 0x1001)),
+        ("more than the die's WOPCM", 0x74, |h| {
+            h.gt.registers.set(0xc050, 0xffff_f001);
+            h.gt.registers.set(0xc310, 0x50_0000);
+        }),
         ("source not mapped", 0x75, |h| h.gt.registers.set(0xc300, 0x100_0000 + MAPPED.end as u32)),
         ("wrong space", 0x75, |h| h.gt.registers.set(0xc304, 0x7_0000)),
     ];

@@ -30,6 +30,21 @@ fn tlb_invalidations() {
     assert_eq!(host.stepped(), [[2, 0x9000_7001, 7], [2, 0x9000_7001, 8], [2, 0x9000_7001, 9]]);
 }
 
+/// Design rule 6: zeros are padding up to the length of a message, and a broken ring beyond; addresses beyond the
+/// global space are refused before anything is added to them.
+#[test]
+fn zeros_and_addresses_have_bounds() {
+    let mut host = Host::up();
+    let beyond = [u32::MAX; 5];
+    assert_eq!(host.request(0x550a, &beyond[..2]), 0xe000_0080);
+    assert_eq!(host.request(0x550c, &beyond[..4]), 0xe000_0080);
+    assert_eq!(host.request(0x550d, &[1, u32::MAX, u32::MAX, u32::MAX, u32::MAX]), 0xe000_0080);
+    assert_eq!(host.request(0x3003, &[2, u32::MAX, u32::MAX]), 0xe000_0080);
+    host.send_raw(&[0; 300]);
+    assert!(host.stepped().is_empty());
+    assert_eq!(host.peek(CTB + 8), 2, "underflow");
+}
+
 /// Contract B.6: the host's padding at the end of its ring is skipped, messages to the host go round the end.
 #[test]
 fn rings_wrap() {
