@@ -52,7 +52,9 @@ pub mod dword {
     /// BB_ADD_DIFF: holds RING_HEAD at the save, so that a driver that moves HEAD also leaves the saved batch.
     pub const BB_ADD_DIFF: usize = 0x7f;
     /// First dword behind the engine context.
-    pub const ENGINE_CONTEXT_END: usize = 0xe2;
+    pub const ENGINE_CONTEXT_END: usize = 0xf4;
+    /// First dword of the ring context behind what every engine has: NOOPs, but for the render engine's LRI.
+    pub const RING_CONTEXT_REST: usize = 0x34;
 }
 
 /// RING_CONTEXT_CONTROL bit 0 (xe: CTX_CTRL_ENGINE_CTX_RESTORE_INHIBIT).
@@ -63,14 +65,22 @@ const BB_STATE_PPGTT: u32 = 1 << 5;
 const BATCH_VALID: u32 = 1 << 0;
 /// Entry of the batch stack, bit 1: the batch is in the process's space.
 const STACK_PPGTT: u32 = 1 << 1;
+/// MI_BATCH_BUFFER_END with bit 0: the end of the image.
+const END: u32 = 0x0500_0001;
 /// First dword of an LRI with `n` registers, engine-relative and posted (V8-046).
 const fn lri(n: u32) -> u32 {
     0x1108_1000 | (2 * n - 1)
 }
 
-/// A register of the engine context: dword of its value in the image, offset from the engine's base, and whether it is
-/// a masked register, which is saved with its mask.
+/// A register of the engine context: dword of its value in the image, offset from the engine's base or, from 0x1000 on,
+/// the register itself, and whether it is a masked register, which is saved with its mask.
 struct Saved(usize, u32, bool);
+
+impl Saved {
+    fn register(&self, base: u32) -> u32 {
+        if self.1 < 0x1000 { base + self.1 } else { self.1 }
+    }
+}
 
 /// The engine context that every engine has (V8-050), the GPRs apart.
 const COMMON: &[Saved] = &[
@@ -102,16 +112,29 @@ const PREDICATE: &[Saved] = &[
     Saved(0xdd, 0x410, false),
     Saved(0xdf, 0x414, false),
 ];
+/// Chicken bits of the 3D pipeline that the drivers program by context, behind an LRI at 0xe1 (xe: xe_wa.c lrc_was,
+/// xe_tuning.c lrc_tunings; i915: dg2_ctx_workarounds_init; the place is the model's own).
+const RENDER: &[Saved] = &[
+    Saved(0xe3, 0x6208, true),
+    Saved(0xe5, 0x6604, false),
+    Saved(0xe7, 0x7004, true),
+    Saved(0xe9, 0x703c, true),
+    Saved(0xeb, 0x7044, true),
+    Saved(0xed, 0x731c, true),
+    Saved(0xef, 0x83a4, true),
+    Saved(0xf1, 0xb158, false),
+];
 /// BCS_SWCTRL and BLIT_CCTL (V8-048).
 const COPY: &[Saved] = &[Saved(0x43, 0x200, true), Saved(0x45, 0x204, false)];
 
 fn saved(class: EngineClass) -> impl Iterator<Item = &'static Saved> {
-    let own: &[Saved] = match class {
-        EngineClass::Render | EngineClass::Compute => PREDICATE,
-        EngineClass::Copy => COPY,
-        EngineClass::VideoDecode | EngineClass::VideoEnhance => &[],
+    let own: [&[Saved]; 2] = match class {
+        EngineClass::Render => [PREDICATE, RENDER],
+        EngineClass::Compute => [PREDICATE, &[]],
+        EngineClass::Copy => [COPY, &[]],
+        EngineClass::VideoDecode | EngineClass::VideoEnhance => [&[], &[]],
     };
-    COMMON.iter().chain(own)
+    COMMON.iter().chain(own.into_iter().flatten())
 }
 
 /// A context's place in memory and its address spaces.
@@ -198,15 +221,16 @@ impl Lrc {
     /// its reset value, so that no context sees another's (V8-043, V8-044).
     pub fn restore_registers(&self, image: &Image, registers: &RegisterFile, class: EngineClass, base: u32) {
         let inhibited = self.inhibited.is_some();
-        let reset = |offset| registers.decode(base + offset).map_or(0, |decoded| decoded.register.reset);
-        for Saved(at, offset, masked) in saved(class) {
+        let reset = |register| registers.decode(register).map_or(0, |decoded| decoded.register.reset);
+        for entry @ Saved(at, _, masked) in saved(class) {
             let value = image.dword(*at);
+            let register = entry.register(base);
             let value = match (inhibited, masked) {
-                (true, _) => reset(*offset),
+                (true, _) => reset(register),
                 (false, true) => value & value >> 16,
                 (false, false) => value,
             };
-            registers.set(base + offset, value);
+            registers.set(register, value);
         }
         for n in 0..32 {
             let value = if inhibited { 0 } else { image.dword(GPR + 2 * n) };
@@ -223,19 +247,21 @@ impl Lrc {
         (registers, class, base): (&RegisterFile, EngineClass, u32),
     ) -> Result<(), Fault> {
         let mut image = [0u32; dword::ENGINE_CONTEXT_END];
-        let mut place = |at: usize, offset: u32, value: u32| {
-            image[at - 1] = base + offset;
+        let mut place = |at: usize, register: u32, value: u32| {
+            image[at - 1] = register;
             image[at] = value;
         };
-        for Saved(at, offset, masked) in saved(class) {
-            let value = registers.value(base + offset);
-            place(*at, *offset, if *masked { value | 0xffff_0000 } else { value });
+        for entry @ Saved(at, _, masked) in saved(class) {
+            let register = entry.register(base);
+            let value = registers.value(register);
+            place(*at, register, if *masked { value | 0xffff_0000 } else { value });
         }
         for n in 0..32 {
-            place(GPR + 2 * n, 0x600 + 4 * n as u32, registers.value(base + 0x600 + 4 * n as u32));
+            let register = base + 0x600 + 4 * n as u32;
+            place(GPR + 2 * n, register, registers.value(register));
         }
-        place(0x79, 0x358, 0);
-        place(dword::BB_ADD_DIFF, 0x154, position.ring.head);
+        place(0x79, base + 0x358, 0);
+        place(dword::BB_ADD_DIFF, base + 0x154, position.ring.head);
         let (present, outer) = match position.batches() {
             [] => (None, &[][..]),
             [outer @ .., present] => (Some(present), outer),
@@ -245,19 +271,29 @@ impl Lrc {
                 let flags = BATCH_VALID | if batch.ppgtt { STACK_PPGTT } else { 0 };
                 (batch.address as u32 | flags, (batch.address >> 32) as u32)
             });
-            place(dword::BB_STACK + 4 * entry, 0x588, low);
-            place(dword::BB_STACK + 4 * entry + 2, 0x588, high);
+            place(dword::BB_STACK + 4 * entry, base + 0x588, low);
+            place(dword::BB_STACK + 4 * entry + 2, base + 0x588, high);
         }
         image[0x61] = lri(55);
         if matches!(class, EngineClass::Render | EngineClass::Compute) {
             image[0xd1] = lri(7);
         }
-        // MI_BATCH_BUFFER_END with bit 0: the end of the image.
-        image[0xe0] = 0x0500_0001;
+        let end = if class == EngineClass::Render {
+            image[0xe1] = lri(RENDER.len() as u32);
+            0xf2
+        } else {
+            0xe0
+        };
+        image[end] = END;
         self.write_dwords(gam, dword::ENGINE_CONTEXT, &image[dword::ENGINE_CONTEXT..])?;
-        if class == EngineClass::Copy {
-            image[0x41] = lri(2);
-            self.write_dwords(gam, 0x40, &image[0x40..0x46])?;
+        // A driver ends the image that it makes behind what it knows; the engine's goes on there (V8-047, V8-048).
+        match class {
+            EngineClass::Render => self.write_dwords(gam, 0x44, &[0])?,
+            EngineClass::Copy => {
+                image[0x41] = lri(2);
+                self.write_dwords(gam, dword::RING_CONTEXT_REST, &image[dword::RING_CONTEXT_REST..0x46])?;
+            }
+            _ => self.write_dwords(gam, dword::RING_CONTEXT_REST, &[0])?,
         }
         if let Some(control) = self.inhibited.take() {
             gam.write_u32(Space::Ggtt, self.address(dword::CONTEXT_CONTROL), control & !RESTORE_INHIBIT)?;

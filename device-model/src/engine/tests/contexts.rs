@@ -110,6 +110,36 @@ fn copy_engine_state_is_saved() {
     assert_eq!(bench.get(DATA), 3);
 }
 
+/// V8-046, V8-047: a saved image can be read as a list of commands, through to the registers that the drivers program by
+/// context, although the driver had ended its own image before (xe: xe_lrc.c, xe_lrc_lookup_default_reg_value).
+#[test]
+fn a_saved_image_is_a_list_of_commands() {
+    for (class, end, register) in [(EngineClass::Render, 0x44, 0x7004), (EngineClass::Copy, 0x34, 0x2_2204)] {
+        let mut bench = Bench::new(class);
+        let (context, other) = (bench.context(0), bench.context(1));
+        bench.put(context.image(end), 0x0500_0001);
+        bench.emit(context, &[0x1100_0001, register, 0x0800_0800]);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        assert_eq!(bench.submit(other), Outcome::Complete);
+        assert_eq!(bench.gt.registers.value(register) & 0xffff, 0, "a fresh context sees nothing of another's");
+        let (mut at, mut found) = (end, None);
+        while found.is_none() && at < 0x100 {
+            let header = bench.get(context.image(at));
+            match header >> 23 {
+                0 => at += 1,
+                0x22 => {
+                    let dwords = (header & 0xff) as usize + 2;
+                    found = (at + 1..at + dwords).step_by(2).find(|at| bench.get(context.image(*at)) == register);
+                    at += dwords;
+                }
+                _ => break,
+            }
+        }
+        let at = found.unwrap_or_else(|| panic!("{class:?}: {register:#x} is not there"));
+        assert_eq!(bench.get(context.image(at + 1)) & 0xffff, 0x0800);
+    }
+}
+
 /// V8-075, V8-076, V8-163: a nested batch is preempted at MI_ARB_CHECK and resumes where it stood, with its GPRs.
 #[test]
 fn preemption_resumes_in_the_batch() {
