@@ -1,7 +1,9 @@
-//! The additional data (ADS) that the driver leaves in memory for the GuC: engine map and policies (contract B.7, K.2).
+//! The additional data (ADS) that the driver leaves in memory for the GuC: engine map and policies, lists of registers (contract B.7, K.2).
 
 use crate::engine::id::{EngineClass, EngineId};
 use crate::memory::{Fault, Gam, Space};
+
+use super::capture::Lists;
 
 /// Offset of the pointer to the scheduler policies.
 const SCHEDULER_POLICIES: u64 = 0x1004;
@@ -44,6 +46,8 @@ pub struct Ads {
     pub map: EngineMap,
     /// A context that does not leave an engine in time is left alone.
     pub engine_reset_disabled: bool,
+    /// Registers to write down before an engine is reset.
+    pub lists: Lists,
 }
 
 impl Ads {
@@ -51,8 +55,11 @@ impl Ads {
     pub fn read(gam: &mut Gam<'_>, at: u64) -> Result<Ads, Fault> {
         let policies = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(SCHEDULER_POLICIES))?);
         let info = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(GT_SYSTEM_INFO))?);
-        let mut ads =
-            Ads { engine_reset_disabled: engine_reset_disabled(gam, policies)?.unwrap_or(false), ..Ads::default() };
+        let mut ads = Ads {
+            engine_reset_disabled: engine_reset_disabled(gam, policies)?.unwrap_or(false),
+            lists: Lists::read(gam, at)?,
+            ..Ads::default()
+        };
         for class in EngineClass::BY_GUC {
             let row = u64::from(class.guc());
             let enabled = gam.read_u32(Space::Ggtt, info.wrapping_add(ENABLED_MASKS + row * 4))?;

@@ -153,6 +153,11 @@ pub struct Firmware {
 const WA_HOLD_CCS_SWITCHOUT: u32 = 1 << 17;
 
 impl Firmware {
+    /// Place and sizes of the log: parameter 0.
+    pub fn log(&self) -> u32 {
+        self.params[0]
+    }
+
     /// GGTT address of the ADS: parameter 4, bits 21:1, in pages.
     pub fn ads(&self) -> u64 {
         u64::from(self.params[4] >> 1 & 0x1f_ffff) << 12

@@ -56,7 +56,7 @@ impl Kernel {
     pub fn new(firmware: Firmware, ads: Ads, loads: u16) -> Self {
         Kernel {
             firmware,
-            scheduler: Scheduler::new(ads, firmware.holds_compute_switch_out(), loads),
+            scheduler: Scheduler::new(ads, &firmware, loads),
             invalidations: Vec::new(),
             render_compute_yield: None,
             rings: Default::default(),

@@ -3,6 +3,7 @@
 pub mod action;
 pub mod activity;
 pub mod ads;
+mod capture;
 pub mod context;
 pub mod ctb;
 pub mod firmware;

@@ -11,7 +11,9 @@ use crate::world::{Function, ticks};
 
 use super::activity::Activity;
 use super::ads::{Ads, MAX_LOGICAL};
+use super::capture::{Capture, Hung};
 use super::context::{Context, Home, Registration};
+use super::firmware::Firmware;
 use super::hxg::{Error, Outgoing, Reply};
 use super::queue::{Entry, Place, Queue};
 use super::seat::Seat;
@@ -26,6 +28,8 @@ const CONTEXT_RESET_NOTIFICATION: u16 = 0x1008;
 const DEREGISTER_CONTEXT_DONE: u16 = 0x4600;
 /// G2H: a context made an access without translation.
 const NOTIFY_MEMORY_CAT_ERROR: u16 = 0x6000;
+/// G2H: the registers of an engine that is reset are in the log.
+const STATE_CAPTURE_NOTIFICATION: u16 = 0x8002;
 /// CAT error type where the hardware does not tell one (xe: XE_GUC_CAT_ERR_TYPE_INVALID).
 const CAT_ERROR_TYPE_UNKNOWN: u32 = 0xdead_beef;
 
@@ -61,13 +65,14 @@ pub struct Scheduler {
     pub cat_error_type: bool,
     /// A compute context that waits to switch out is let go.
     hold_compute: bool,
+    capture: Capture,
     /// How busy the engines are.
     pub activity: Activity,
 }
 
 impl Scheduler {
     /// A scheduler without contexts; `loads` goes on where the last boot ended.
-    pub fn new(ads: Ads, hold_compute: bool, loads: u16) -> Self {
+    pub fn new(ads: Ads, firmware: &Firmware, loads: u16) -> Self {
         Scheduler {
             ads,
             contexts: HashMap::new(),
@@ -75,7 +80,8 @@ impl Scheduler {
             seats: [Seat::default(); EngineId::COUNT],
             loads,
             cat_error_type: false,
-            hold_compute,
+            hold_compute: firmware.holds_compute_switch_out(),
+            capture: Capture::new(firmware.log(), ads.lists),
             activity: Activity::new(ads.map),
         }
     }
@@ -406,9 +412,27 @@ impl Scheduler {
         switched(&mut self.activity, turn, engine, None);
     }
 
+    /// Writes down how the engines stand that a context is on.
+    fn note_state(&self, turn: &mut Turn<'_>, id: u16) {
+        let Some(context) = self.contexts.get(&id) else { return };
+        let on = |engine: &EngineId| {
+            let seat = &self.seats[engine.index()];
+            seat.loaded && seat.context == id
+        };
+        let hung = EngineId::all().filter(on).filter_map(|engine| {
+            let member = context.members.get(usize::from(self.seats[engine.index()].member))?;
+            Some(Hung { engine, lrca: member.descriptor as u32 & !0xfff, context: u32::from(id) })
+        });
+        let hung: Vec<Hung> = hung.collect();
+        if let Some(status) = self.capture.write(turn.gt, &mut turn.gam, &hung) {
+            turn.out.push(Outgoing::event(STATE_CAPTURE_NOTIFICATION, &[status as u32]));
+        }
+    }
+
     /// Resets the engines that a context is on; it is not scheduled again before the host enables it anew
     /// (i915: guc_context_replay).
     fn reset_context(&mut self, turn: &mut Turn<'_>, id: u16) {
+        self.note_state(turn, id);
         let Some(context) = self.contexts.get_mut(&id) else { return };
         context.enabled = false;
         let (class, home, width) = (context.class, context.home, context.members.len());

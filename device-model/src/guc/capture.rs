@@ -1,0 +1,181 @@
+//! Error capture: what the GuC writes down of an engine's registers before it resets the engine (contract B.13).
+
+use crate::engine::id::{EngineClass, EngineId};
+use crate::gt::Gt;
+use crate::memory::{Fault, Gam, Space};
+
+/// ADS: pointers to the lists of an engine's registers, 16 classes for the physical function, then 16 for virtual ones.
+const INSTANCE_LISTS: u64 = 0x109c;
+/// ADS: as above, registers that the engines of a class share.
+const CLASS_LISTS: u64 = 0x111c;
+/// ADS: as above without classes, registers of the whole GT.
+const GLOBAL_LIST: u64 = 0x119c;
+/// Classes that have lists of their own (xe: guc_capture_list_class_type).
+const CLASSES: usize = 4;
+/// Most registers of a list: a capture's header has ten bits for their number.
+const MOST_REGISTERS: u32 = 0x3ff;
+/// Dwords of a list's entry and of a captured register: offset, value, flags, mask.
+const ENTRY_DWORDS: usize = 4;
+
+/// Bytes of the log before its first section: the sections' states.
+const STATES: u64 = 0x1000;
+/// State of the capture section, the third of 36 bytes.
+const CAPTURE_STATE: u64 = 2 * 36;
+const READ_POINTER: u64 = CAPTURE_STATE + 0x08;
+const WRITE_POINTER: u64 = CAPTURE_STATE + 0x0c;
+const SECTION_BYTES: u64 = CAPTURE_STATE + 0x10;
+const SAMPLED_WRITE_POINTER: u64 = CAPTURE_STATE + 0x14;
+const FLAGS: u64 = CAPTURE_STATE + 0x1c;
+/// Flags of a state: the host is to read the section.
+const FLUSH_TO_FILE: u32 = 1 << 0;
+
+/// Kinds of captures (xe: guc_state_capture_type).
+const TYPE_GLOBAL: u32 = 0;
+const TYPE_CLASS: u32 = 1;
+const TYPE_INSTANCE: u32 = 2;
+/// LRCA and context of a capture that belongs to none.
+const NOBODY: u32 = u32::MAX;
+
+/// How a capture went, as STATE_CAPTURE_NOTIFICATION tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It is in the log.
+    Written = 0,
+    /// The host has not read enough of what was there before.
+    NoSpace = 1,
+}
+
+/// Where the physical function's register lists are (GGTT addresses, 0 for none).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lists {
+    global: u32,
+    class: [u32; CLASSES],
+    instance: [u32; CLASSES],
+}
+
+impl Lists {
+    /// Reads the pointers from the ADS at GGTT address `ads`.
+    pub fn read(gam: &mut Gam<'_>, ads: u64) -> Result<Lists, Fault> {
+        let mut pointer = |at: u64| gam.read_u32(Space::Ggtt, ads.wrapping_add(at));
+        let mut lists = Lists { global: pointer(GLOBAL_LIST)?, ..Lists::default() };
+        for class in 0..CLASSES {
+            lists.class[class] = pointer(CLASS_LISTS + class as u64 * 4)?;
+            lists.instance[class] = pointer(INSTANCE_LISTS + class as u64 * 4)?;
+        }
+        Ok(lists)
+    }
+}
+
+/// An engine that is about to be reset, and whose fault it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Hung {
+    /// The engine.
+    pub engine: EngineId,
+    /// GGTT address of the logical ring context.
+    pub lrca: u32,
+    /// The context's id.
+    pub context: u32,
+}
+
+/// The capture section of the log, and what to write there.
+#[derive(Clone, Copy, Debug)]
+pub struct Capture {
+    /// GGTT address of the log; none where the host has given none.
+    log: Option<u64>,
+    /// Offset and bytes of the section.
+    section: (u64, u32),
+    lists: Lists,
+}
+
+impl Capture {
+    /// The log's place and sizes are the GuC's first parameter (xe: GUC_CTL_LOG_PARAMS).
+    pub fn new(log_params: u32, lists: Lists) -> Self {
+        let unit = |bit: u32| if log_params >> bit & 1 != 0 { 1 << 20 } else { 4 << 10 };
+        let count = |shift: u32, mask: u32| (log_params >> shift & mask) + 1;
+        let before = STATES + u64::from(unit(3) * count(6, 0xf)) + u64::from(unit(3) * count(4, 0x3));
+        let log = (log_params & 1 != 0).then_some(u64::from(log_params & !0xfff));
+        Capture { log, section: (before, unit(2) * count(10, 0x3)), lists }
+    }
+
+    /// Writes the registers of the `hung` engines down, as one group; nothing where the host wants none.
+    pub fn write(&self, gt: &Gt, gam: &mut Gam<'_>, hung: &[Hung]) -> Option<Status> {
+        let log = self.log.filter(|_| self.lists.global != 0 && !hung.is_empty())?;
+        // A host that has taken its lists or its log away gets nothing.
+        let group = self.group(gt, gam, hung).ok()?;
+        self.append(gam, log, &group).ok()
+    }
+
+    fn group(&self, gt: &Gt, gam: &mut Gam<'_>, hung: &[Hung]) -> Result<Vec<u32>, Fault> {
+        let mut group = vec![0, 1 + 2 * hung.len() as u32];
+        captured(gt, gam, &mut group, (TYPE_GLOBAL, NOBODY, NOBODY), self.lists.global, 0)?;
+        for Hung { engine, lrca, context } in hung {
+            let info = engine.info();
+            let list = match info.class {
+                EngineClass::Render | EngineClass::Compute => 0,
+                EngineClass::VideoDecode => 1,
+                EngineClass::VideoEnhance => 2,
+                EngineClass::Copy => 3,
+            };
+            let class = u32::from(info.class.guc()) << 4;
+            let instance = class | u32::from(info.instance) << 8 | TYPE_INSTANCE;
+            captured(gt, gam, &mut group, (class | TYPE_CLASS, NOBODY, NOBODY), self.lists.class[list], 0)?;
+            let list = self.lists.instance[list];
+            captured(gt, gam, &mut group, (instance, *lrca, *context), list, info.mmio_base)?;
+        }
+        Ok(group)
+    }
+
+    fn append(&self, gam: &mut Gam<'_>, log: u64, group: &[u32]) -> Result<Status, Fault> {
+        let (at, size) = self.section;
+        let mut state = |at: u64| gam.read_u32(Space::Ggtt, log + at);
+        let inside = |pointer: u32| if pointer < size { pointer & !3 } else { 0 };
+        let (read, write) = (inside(state(READ_POINTER)?), inside(state(WRITE_POINTER)?));
+        let flags = state(FLAGS)?;
+        let used = if write >= read { write - read } else { size - read + write };
+        let bytes: Vec<u8> = group.iter().flat_map(|dword| dword.to_le_bytes()).collect();
+        // A section that is full to the brim would look empty.
+        if bytes.len() + 4 > (size - used) as usize {
+            return Ok(Status::NoSpace);
+        }
+        let (to_end, from_start) = bytes.split_at(bytes.len().min((size - write) as usize));
+        gam.write(Space::Ggtt, log + at + u64::from(write), to_end)?;
+        gam.write(Space::Ggtt, log + at, from_start)?;
+        let next = (write + bytes.len() as u32) % size;
+        for (field, value) in [
+            (SECTION_BYTES, size),
+            (WRITE_POINTER, next),
+            (SAMPLED_WRITE_POINTER, next),
+            (FLAGS, flags | FLUSH_TO_FILE),
+        ] {
+            gam.write_u32(Space::Ggtt, log + field, value)?;
+        }
+        Ok(Status::Written)
+    }
+}
+
+/// Adds one capture to `group`: the registers of `list`, whose offsets count from `base`.
+fn captured(
+    gt: &Gt,
+    gam: &mut Gam<'_>,
+    group: &mut Vec<u32>,
+    (info, lrca, context): (u32, u32, u32),
+    list: u32,
+    base: u32,
+) -> Result<(), Fault> {
+    let list = u64::from(list);
+    let count = match list {
+        0 => 0,
+        list => (gam.read_u32(Space::Ggtt, list)? & 0xffff).min(MOST_REGISTERS),
+    };
+    group.extend([0, info, lrca, context, count]);
+    let mut entries = vec![0; count as usize * ENTRY_DWORDS * 4];
+    if count > 0 {
+        gam.read(Space::Ggtt, list + 4, &mut entries)?;
+    }
+    for entry in entries.chunks_exact(ENTRY_DWORDS * 4) {
+        let dword = |at: usize| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]);
+        let offset = dword(0);
+        group.extend([offset, gt.registers.value(base.wrapping_add(offset)), dword(8), dword(12)]);
+    }
+    Ok(())
+}
