@@ -164,6 +164,7 @@ commands! {
     0x12 MI_LOAD_SCAN_LINES_INCL field(0x3f), 2, RENDER_COPY, User, Global => NoEffect;
     0x13 MI_LOAD_SCAN_LINES_EXCL field(0x3f), 2, RENDER_COPY, User, Global => NoEffect;
     0x14 MI_DISPLAY_FLIP field(0xff), 3, RENDER_COPY, Kernel, Global => DisplayFlip;
+    0x18 MI_SET_CONTEXT field(0xff), 2, RENDER_COMPUTE, User, Global => NoEffect;
     0x1a MI_MATH field(0xff), 2, ALL, User, Global => Math;
     0x1b MI_SEMAPHORE_SIGNAL field(0xff), 2, ALL, User, Global => SemaphoreSignal;
     0x1c MI_SEMAPHORE_WAIT field(0xff), 4, ALL, UserUnless(GGTT), Global => SemaphoreWait;

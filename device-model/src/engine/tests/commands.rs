@@ -538,3 +538,17 @@ fn refused_blits_halt() {
     assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { header: 0x5080_0009, .. })), "{outcome:?}");
     assert_eq!(bench.engine.counters().refused_blits.len(), 1);
 }
+
+/// V8-117: MI_SET_CONTEXT is decoded and switches nothing. IGT's compute batch runs into one on the compute engines too,
+/// behind a CFE_STATE whose length it leaves out (IGT: intel_compute.c, xehp_compute_exec_compute).
+#[test]
+fn a_ring_mode_context_switch_has_no_effect() {
+    for class in [EngineClass::Render, EngineClass::Compute] {
+        let mut bench = Bench::new(class);
+        let context = bench.context(0);
+        bench.emit(context, &[0x7200_0000, 0, 0, 0x0c00_8800, 0, 0]);
+        bench.emit(context, &store(VA + DATA, 7));
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        assert_eq!(bench.get(DATA), 7);
+    }
+}
