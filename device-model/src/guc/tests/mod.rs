@@ -1,5 +1,6 @@
 //! The GuC as a driver meets it: upload, handshake, messages byte by byte, and the life of contexts.
 
+mod capture;
 mod contexts;
 mod load;
 mod rings;
