@@ -337,10 +337,11 @@ fn a_panic_in_an_engine_stays_there() {
     bench.revive();
     let _workers = Workers::start(bench.card.clone(), 2).unwrap();
     bench.poke(SCRATCH, 0);
-    bench.submit(2, EngineClass::Render, &[0x31 << 23 | 1, Bench::batch(2) as u32, 0]);
-    // Goes round, counting, until it is told to end.
-    bench.write_words(Bench::batch(2), &[0x2f << 23 | 1 << 22 | 5 << 8 | 1, SCRATCH as u32, 0, 0x31 << 23 | 1]);
-    bench.write_words(Bench::batch(2) + 16, &[Bench::batch(2) as u32, 0]);
+    // Goes round, counting.
+    let count_up = [0x2f << 23 | 1 << 22 | 5 << 8 | 1, SCRATCH as u32, 0];
+    let again = [0x31 << 23 | 1, Bench::batch(2) as u32, 0];
+    bench.write_words(Bench::batch(2), &[count_up, again].concat());
+    bench.submit(2, EngineClass::Render, &again);
     eventually("the other engine runs", || bench.peek(SCRATCH) > 0);
     bench.guest.trap(RAM.0 + 0x5000);
     bench.submit(1, EngineClass::Copy, &store(GLOBAL_RAM + 0x5000, 1));
