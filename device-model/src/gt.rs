@@ -84,9 +84,6 @@ const CAT_ERROR: u32 = 1 << 2;
 const POWERGATE_ENABLE: u32 = 0xa210;
 const RENDER_POWERGATE: u32 = 1 << 0;
 const MEDIA_POWERGATE: u32 = 1 << 1;
-/// GDRST: everything, and the GuC.
-const GRDOM_FULL: u32 = 1 << 0;
-const GRDOM_GUC: u32 = 1 << 3;
 /// GU_CNTL: reset the function.
 const DRIVER_FLR: u32 = 1 << 31;
 /// GT_CORE_STATUS: RC6, and RC0.
@@ -317,12 +314,7 @@ impl Gt {
                 None
             }
             Live::GucHostInterrupt => Some(Request::RingGuc),
-            Live::Gdrst => {
-                if value & (GRDOM_FULL | GRDOM_GUC) != 0 {
-                    self.permit_rc6(false);
-                }
-                Some(Request::Reset(value))
-            }
+            Live::Gdrst => Some(Request::Reset(value)),
             Live::WopcmLock { mask } => {
                 if old & 1 == 0 {
                     self.registers.set(offset, value & mask | 1);

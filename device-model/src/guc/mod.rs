@@ -94,6 +94,7 @@ impl Guc {
             self.loads = kernel.scheduler.loads;
         }
         self.out.clear();
+        gt.permit_rc6(false);
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET);
     }
 

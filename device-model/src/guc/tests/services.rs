@@ -31,6 +31,16 @@ fn slpc() {
     assert_eq!(host.request(0x3003, &[0x603, 6, 1]), 0xe000_0102);
 }
 
+/// Contract B.11: a reset GuC does not let the GT sleep, whatever it was told before.
+#[test]
+fn a_reset_guc_keeps_the_gt_awake() {
+    let mut host = Host::up();
+    assert_eq!(host.request(0x3004, &[1]), 0xf000_0000);
+    assert_eq!(host.gt.read(0x13_8060), 3, "in C6");
+    host.guc.reset(&host.gt);
+    assert_eq!(host.gt.read(0x13_8060), 0, "awake");
+}
+
 /// Contract K.6: busy ticks accumulate, the change numbers move, an idle engine has stamp 0.
 #[test]
 fn engine_activity() {
