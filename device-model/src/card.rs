@@ -17,7 +17,7 @@ use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::layout::MemoryLayout;
 use crate::memory::local::SharedRegion;
 use crate::profile::CardProfile;
-use crate::registers::{Kind, REGISTER_BYTES};
+use crate::registers::{Decoded, Kind, REGISTER_BYTES};
 use crate::world::{Clock, Dma, Function, InterruptSink};
 
 /// First byte of the GGTT's window in GTTMMADR (V13-004).
@@ -108,15 +108,9 @@ impl Card {
         sink: Arc<dyn InterruptSink>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
-        let present = |id: EngineId| match id.info().class {
-            EngineClass::Render | EngineClass::Copy => true,
-            EngineClass::Compute => profile.has_compute(id.info().instance),
-            EngineClass::VideoDecode => profile.has_video_decode(id.info().instance),
-            EngineClass::VideoEnhance => profile.has_video_enhance(id.info().instance),
-        };
         let layout = MemoryLayout::of(profile.local_memory);
         let memory = Memory::new(local, Ggtt::new(ggtt), dma).with_flat_ccs(layout.usable);
-        Card::assemble(Gt::new(profile, memory, sink, clock), Engines::new(present))
+        Card::assemble(Gt::new(profile, memory, sink, clock), Engines::new(|engine| profile.has(engine)))
     }
 
     /// A card out of reset, made of its shared parts and the engines that the fuses leave.
@@ -204,11 +198,9 @@ impl Card {
             let n = (4 - within).min(data.len() - done);
             // Bytes that a narrow write leaves out keep their value where that is what a register holds, and are
             // zeros (no effect) where a written bit is an order.
-            let kept = match self.gt.registers.decode(register).map(|found| found.register.kind) {
-                Some(Kind::Storage(_)) if n < 4 => self.gt.registers.value(register),
-                _ => 0,
-            };
-            let mut value = kept.to_le_bytes();
+            let holds = |found: &Decoded| matches!(found.register.kind, Kind::Storage(_));
+            let kept = n < 4 && self.gt.registers.decode(register).is_some_and(holds);
+            let mut value = if kept { self.gt.registers.value(register) } else { 0 }.to_le_bytes();
             value[within..within + n].copy_from_slice(&data[done..done + n]);
             if let Some(request) = self.gt.write(register & !3, u32::from_le_bytes(value)) {
                 self.carry_out(request);

@@ -2,6 +2,8 @@
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
+use crate::engine::id::{EngineClass, EngineId, EngineInfo};
+
 /// A gibibyte.
 const GIB: u64 = 1 << 30;
 
@@ -82,6 +84,17 @@ impl TryFrom<FrequencyFile> for Frequency {
 }
 
 impl CardProfile {
+    /// Whether the fuses leave `engine`; render and copy are on every card.
+    pub fn has(&self, engine: EngineId) -> bool {
+        let EngineInfo { class, instance, .. } = *engine.info();
+        match class {
+            EngineClass::Render | EngineClass::Copy => true,
+            EngineClass::Compute => self.has_compute(instance),
+            EngineClass::VideoDecode => self.has_video_decode(instance),
+            EngineClass::VideoEnhance => self.has_video_enhance(instance),
+        }
+    }
+
     /// Whether compute engine `instance` has a dual subslice to run on (xe: xe_hw_engine.c, eight of them each).
     pub fn has_compute(&self, instance: u8) -> bool {
         instance < 4 && self.fuses.dss_mask >> (8 * instance) & 0xff != 0
