@@ -42,6 +42,21 @@ pub struct Activity {
     changes: u32,
 }
 
+/// An engine and where the drivers' arrays have it.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    class: EngineClass,
+    logical: usize,
+    engine: EngineId,
+}
+
+impl Place {
+    /// Address of its record in an array of `bytes` each: 32 logical instances a class, in the GuC's order.
+    fn record(self, records: u64, bytes: u64) -> u64 {
+        records + (u64::from(self.class.guc()) * 32 + self.logical as u64) * bytes
+    }
+}
+
 /// Low 32 bits of a tick, never 0: the drivers take 0 for "idle".
 fn stamp(tick: u64) -> u32 {
     (tick as u32).max(1)
@@ -78,22 +93,23 @@ impl Activity {
     /// SET_ENG_UTIL_BUFF: i915's records, one of 32 bytes a class and logical instance.
     pub fn set_usage(&mut self, gam: &mut Gam<'_>, records: u64) -> Result<(), Fault> {
         self.usage = Some(records);
-        for (class, logical, engine) in self.engines() {
-            self.write_usage(gam, records, class, logical, engine)?;
+        for place in self.places() {
+            self.write_usage(gam, records, place)?;
         }
         Ok(())
     }
 
-    fn engines(&self) -> impl Iterator<Item = (EngineClass, usize, EngineId)> + use<> {
+    fn places(&self) -> impl Iterator<Item = Place> + use<> {
         let map = self.map;
         EngineClass::BY_GUC.into_iter().flat_map(move |class| {
-            (0..MAX_LOGICAL).filter_map(move |logical| Some((class, logical, map.engine(class, logical)?)))
+            (0..MAX_LOGICAL)
+                .filter_map(move |logical| Some(Place { class, logical, engine: map.engine(class, logical)? }))
         })
     }
 
     fn prepare(&mut self, gam: &mut Gam<'_>, metadata: u64, records: u64) -> Result<(), Fault> {
-        for (class, logical, engine) in self.engines() {
-            self.write_record(gam, records, class, logical, engine)?;
+        for place in self.places() {
+            self.write_record(gam, records, place)?;
         }
         gam.write_u32(Space::Ggtt, metadata, TIMESTAMP_HZ as u32)?;
         self.count_change(gam, metadata)
@@ -104,31 +120,17 @@ impl Activity {
         gam.write_u32(Space::Ggtt, metadata + 8, self.changes)
     }
 
-    fn write_record(
-        &self,
-        gam: &mut Gam<'_>,
-        records: u64,
-        class: EngineClass,
-        logical: usize,
-        engine: EngineId,
-    ) -> Result<(), Fault> {
-        let meter = &self.meters[engine.index()];
-        let at = records + (u64::from(class.guc()) * 32 + logical as u64) * 16;
+    fn write_record(&self, gam: &mut Gam<'_>, records: u64, place: Place) -> Result<(), Fault> {
+        let meter = &self.meters[place.engine.index()];
+        let at = place.record(records, 16);
         gam.write_u64(Space::Ggtt, at + 8, meter.total)?;
         gam.write_u32(Space::Ggtt, at + 4, meter.since.map_or(0, stamp))?;
         gam.write_u32(Space::Ggtt, at, u32::from(meter.changes + 1) | u32::from(WHOLE) << 16)
     }
 
-    fn write_usage(
-        &self,
-        gam: &mut Gam<'_>,
-        records: u64,
-        class: EngineClass,
-        logical: usize,
-        engine: EngineId,
-    ) -> Result<(), Fault> {
-        let meter = &self.meters[engine.index()];
-        let at = records + (u64::from(class.guc()) * 32 + logical as u64) * 32;
+    fn write_usage(&self, gam: &mut Gam<'_>, records: u64, place: Place) -> Result<(), Fault> {
+        let meter = &self.meters[place.engine.index()];
+        let at = place.record(records, 32);
         gam.write_u32(Space::Ggtt, at + 12, meter.total as u32)?;
         gam.write_u32(Space::Ggtt, at + 4, meter.since.map_or(0, stamp))?;
         gam.write_u32(Space::Ggtt, at, if meter.since.is_some() { meter.context } else { u32::MAX })
@@ -148,14 +150,14 @@ impl Activity {
     }
 
     fn publish(&mut self, gam: &mut Gam<'_>, engine: EngineId) -> Result<(), Fault> {
-        let class = engine.info().class;
         let Some(logical) = self.map.logical(engine) else { return Ok(()) };
+        let place = Place { class: engine.info().class, logical, engine };
         for (metadata, records) in [self.device, self.functions].into_iter().flatten() {
-            self.write_record(gam, records, class, logical, engine)?;
+            self.write_record(gam, records, place)?;
             self.count_change(gam, metadata)?;
         }
         match self.usage {
-            Some(records) => self.write_usage(gam, records, class, logical, engine),
+            Some(records) => self.write_usage(gam, records, place),
             None => Ok(()),
         }
     }
