@@ -31,6 +31,12 @@ impl Mapping {
     fn allows(&self, flags: u32) -> bool {
         self.flags & flags == flags
     }
+
+    /// Bytes `[at, at + len)` where the section is mapped here, cut at its end.
+    fn bytes<'m>(&self, memory: &'m MmapRegion, at: u64, len: usize) -> Option<VolatileSlice<'m>> {
+        let offset = usize::try_from(at.checked_sub(self.iova)?).ok()?;
+        memory.get_slice(offset, len.min(memory.size().checked_sub(offset)?)).ok()
+    }
 }
 
 /// The sections of one client at one moment, sorted and without overlaps.
@@ -72,27 +78,19 @@ impl DmaView for Table {
     /// be a fault of this process. Those are reached like memory without a descriptor, and checked there.
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let mapping = self.find(iova).filter(|mapping| mapping.allows(DMA_READABLE | DMA_WRITABLE))?;
-        let memory = mapping.memory.as_ref()?;
-        let offset = usize::try_from(iova - mapping.iova).ok()?;
-        memory.get_slice(offset, len.min(memory.size().checked_sub(offset)?)).ok()
+        mapping.bytes(mapping.memory.as_ref()?, iova, len)
     }
 
     fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
         self.pieces(iova, data.len(), DMA_READABLE, |mapping, at, range| match &mapping.memory {
-            Some(memory) => {
-                let offset = usize::try_from(at - mapping.iova).ok()?;
-                memory.get_slice(offset, range.len()).ok()?.read_slice(&mut data[range], 0).ok()
-            }
+            Some(memory) => mapping.bytes(memory, at, range.len())?.read_slice(&mut data[range], 0).ok(),
             None => self.client.as_ref()?.read(at, &mut data[range]).ok(),
         })
     }
 
     fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
         self.pieces(iova, data.len(), DMA_WRITABLE, |mapping, at, range| match &mapping.memory {
-            Some(memory) => {
-                let offset = usize::try_from(at - mapping.iova).ok()?;
-                memory.get_slice(offset, range.len()).ok()?.write_slice(&data[range], 0).ok()
-            }
+            Some(memory) => mapping.bytes(memory, at, range.len())?.write_slice(&data[range], 0).ok(),
             None => self.client.as_ref()?.write(at, &data[range]).ok(),
         })
     }
