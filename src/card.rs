@@ -10,6 +10,7 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use arctic_device_model::card::{Card, GGTT_WINDOW, GTTMMADR_BYTES, Workers};
+use arctic_device_model::memory::Memories;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::profile::CardProfile;
@@ -103,7 +104,8 @@ impl VirtualCard {
         let ggtt = SharedRegion::from_file_at(gttmmadr.try_clone()?, GGTT_WINDOW, GGTT_BYTES)
             .context("the host has no room for the card's GGTT")?;
 
-        let card = Card::power_on(&profile, local, ggtt, ports.clone(), ports, Arc::new(HostClock::default()));
+        let memories = Memories { local, ggtt, vfs: Vec::new() };
+        let card = Card::power_on(&profile, memories, ports.clone(), ports, Arc::new(HostClock::default()));
         let threads = thread::available_parallelism().map_or(1, |cores| cores.get().min(4));
         let workers = Workers::start(card.clone(), threads).context("the card's threads cannot be started")?;
 

@@ -25,7 +25,6 @@ const FIRST: u64 = 2 << 20;
 struct Bench {
     memory: Memory,
     tlb: Tlb,
-    view: Arc<dyn DmaView>,
 }
 
 impl Bench {
@@ -47,14 +46,14 @@ impl Bench {
             .expect("inside")
             .write_slice(&vec![0x11; BUFFERS * SIZE], 0)
             .expect("inside");
-        let view = memory.view(Function::PF);
-        Bench { memory, tlb: Tlb::default(), view }
+        Bench { memory, tlb: Tlb::default() }
     }
 
     fn run(&mut self, dwords: &[u32]) {
         let mut blit = Blit::decode(dwords).expect("a blit");
+        let views = self.memory.views();
         loop {
-            let mut gam = self.memory.gam(Function::PF, &*self.view, &mut self.tlb);
+            let mut gam = self.memory.gam(Function::PF, &views, &mut self.tlb);
             if blit.step(&mut gam, Space::Ppgtt(ROOT), 1 << 20).expect("mapped") == Progress::Done {
                 return;
             }

@@ -1,7 +1,9 @@
 //! The whole card: what a function's GTTMMADR reaches, what its register writes set in motion, and the work to do.
 
+mod functions;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -9,16 +11,16 @@ use vm_memory::Bytes;
 
 use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Halt, Outcome};
+use crate::gt::virtual_function::pf_view;
 use crate::gt::{Gt, Request};
 use crate::guc::Guc;
 use crate::interrupts::GUC2HOST;
-use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::layout::MemoryLayout;
-use crate::memory::local::SharedRegion;
+use crate::memory::{Memories, Memory};
 use crate::profile::CardProfile;
 use crate::registers::{Decoded, Kind, REGISTER_BYTES};
-use crate::world::{Clock, Dma, Function, InterruptSink};
+use crate::world::{Clock, Dma, Function, InterruptSink, functions};
 
 /// First byte of the GGTT's window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;
@@ -90,6 +92,10 @@ pub struct Card {
     engines: Engines,
     guc: Mutex<Guc>,
     guc_called: AtomicBool,
+    /// Functions that rang the GuC since its last step, a bit each.
+    rang: AtomicU64,
+    /// How many VFs are enabled: 1 to this number.
+    vfs: AtomicU8,
     guc_deadline: AtomicU64,
     bell: Bell,
     stopping: AtomicBool,
@@ -98,18 +104,18 @@ pub struct Card {
 }
 
 impl Card {
-    /// The card that `profile` describes, powered on between its memories and its ports to the world. `local` has the
-    /// profile's size, `ggtt` has [`GGTT_BYTES`].
+    /// The card that `profile` describes, powered on between its memories, which have the
+    /// sizes that [`Memories`] names.
     pub fn power_on(
         profile: &CardProfile,
-        local: SharedRegion,
-        ggtt: SharedRegion,
+        memories: Memories,
         dma: Arc<dyn Dma>,
         sink: Arc<dyn InterruptSink>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
         let layout = MemoryLayout::of(profile.local_memory);
-        let memory = Memory::new(local, Ggtt::new(ggtt), dma).with_flat_ccs(layout.usable);
+        let Memories { local, ggtt, vfs } = memories;
+        let memory = Memory::new(local, Ggtt::new(ggtt), dma).with_flat_ccs(layout.usable).with_vfs(vfs);
         Card::assemble(Gt::new(profile, memory, sink, clock), Engines::new(|engine| profile.has(engine)))
     }
 
@@ -120,6 +126,8 @@ impl Card {
             engines,
             guc: Mutex::new(Guc::new()),
             guc_called: AtomicBool::new(false),
+            rang: AtomicU64::new(0),
+            vfs: AtomicU8::new(0),
             guc_deadline: AtomicU64::new(u64::MAX),
             bell: Bell::default(),
             stopping: AtomicBool::new(false),
@@ -154,11 +162,16 @@ impl Card {
 
     /// Reads GTTMMADR of `function` at `offset`, any width; what is not there reads 0 (V13-018).
     pub fn read(&self, function: Function, offset: u64, data: &mut [u8]) {
-        let _ = function;
+        if !self.enabled(function) {
+            data.fill(0xff);
+            return;
+        }
         data.fill(0);
         if offset >= GGTT_WINDOW {
             self.trapped.ggtt.fetch_add(1, Ordering::Relaxed);
-            if let Some(bytes) = self.gt.memory.ggtt().bytes(offset - GGTT_WINDOW, data.len()) {
+            if !function.is_vf()
+                && let Some(bytes) = self.gt.memory.ggtt().bytes(offset - GGTT_WINDOW, data.len())
+            {
                 let _ = bytes.read_slice(data, 0);
             }
             return;
@@ -170,7 +183,7 @@ impl Card {
             let within = (at % 4) as usize;
             let n = (4 - within).min(data.len() - done);
             let value = match u32::try_from(at) {
-                Ok(register) if register < REGISTER_BYTES => self.gt.read(register & !3),
+                Ok(register) if register < REGISTER_BYTES => self.read_register(function, register & !3),
                 _ => UNARMED_DOORBELL,
             };
             let value = value.to_le_bytes();
@@ -181,10 +194,14 @@ impl Card {
 
     /// Writes GTTMMADR of `function` at `offset`, any width; complete, with all it sets in motion, before it returns.
     pub fn write(&self, function: Function, offset: u64, data: &[u8]) {
-        let _ = function;
+        if !self.enabled(function) {
+            return;
+        }
         if offset >= GGTT_WINDOW {
             self.trapped.ggtt.fetch_add(1, Ordering::Relaxed);
-            if let Some(bytes) = self.gt.memory.ggtt().bytes(offset - GGTT_WINDOW, data.len()) {
+            if !function.is_vf()
+                && let Some(bytes) = self.gt.memory.ggtt().bytes(offset - GGTT_WINDOW, data.len())
+            {
                 let _ = bytes.write_slice(data, 0);
             }
             return;
@@ -200,21 +217,36 @@ impl Card {
             // zeros (no effect) where a written bit is an order.
             let holds = |found: &Decoded| matches!(found.register.kind, Kind::Storage(_));
             let kept = n < 4 && self.gt.registers.decode(register).is_some_and(holds);
-            let mut value = if kept { self.gt.registers.value(register) } else { 0 }.to_le_bytes();
+            let mut value = if kept { self.read_register(function, register & !3) } else { 0 }.to_le_bytes();
             value[within..within + n].copy_from_slice(&data[done..done + n]);
-            if let Some(request) = self.gt.write(register & !3, u32::from_le_bytes(value)) {
-                self.carry_out(request);
+            let value = u32::from_le_bytes(value);
+            let request = match (function.is_vf(), pf_view(register & !3)) {
+                (true, _) => self.gt.write_vf(function, register & !3, value),
+                (false, Some((vf, register))) => self.gt.write_vf(vf, register, value).filter(|_| false),
+                (false, None) => self.gt.write(register & !3, value),
+            };
+            if let Some(request) = request {
+                self.carry_out(function, request);
             }
             done += n;
         }
     }
 
-    fn carry_out(&self, request: Request) {
+    fn read_register(&self, function: Function, register: u32) -> u32 {
+        match (function.is_vf(), pf_view(register)) {
+            (true, _) => self.gt.read_vf(function, register),
+            (false, Some((vf, register))) => self.gt.read_vf(vf, register),
+            (false, None) => self.gt.read(register),
+        }
+    }
+
+    fn carry_out(&self, function: Function, request: Request) {
         match request {
             Request::RingGuc => {
-                if Guc::mailbox_holds_request(&self.gt) {
-                    self.guc().mailbox(&self.gt, &self.engines);
+                if Guc::mailbox_holds_request(&self.gt, function) {
+                    self.guc().mailbox(&self.gt, &self.engines, function);
                 }
+                self.rang.fetch_or(function.bit(), Ordering::AcqRel);
                 self.call_guc();
             }
             Request::StartGucDma => self.guc().start_dma(&self.gt),
@@ -264,12 +296,16 @@ impl Card {
         if self.guc_called.swap(false, Ordering::AcqRel) || now >= self.guc_deadline.load(Ordering::Acquire) {
             let step = {
                 let mut guc = self.guc();
-                let step = guc.step(&self.gt, &self.engines);
+                let rang = self.rang.swap(0, Ordering::AcqRel);
+                let step = guc.step(&self.gt, &self.engines, rang);
                 self.guc_deadline.store(step.next.unwrap_or(u64::MAX), Ordering::Release);
                 step
             };
-            if step.interrupt {
-                self.gt.interrupts.raise_guc(GUC2HOST);
+            for function in functions(step.interrupts) {
+                self.gt.interrupts_of(function).raise_guc(GUC2HOST);
+            }
+            for function in functions(step.messages) {
+                self.gt.interrupts_of(function).send();
             }
             // Others may have gone to sleep until a later time than the GuC now wants, or past an engine it loaded.
             if step.next.is_some() || self.engines.present().any(|id| self.engines.runnable(id)) {

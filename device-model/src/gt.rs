@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod tests;
+pub mod virtual_function;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,7 +16,8 @@ use crate::profile::CardProfile;
 use crate::registers::ranges::{self, Range, Replication};
 use crate::registers::{Decoded, Kind, Live, MCR_SELECTOR, RegisterFile, masked};
 use crate::residency::{Awake, Residency};
-use crate::world::{Clock, InterruptSink, ticks, ticks_to_ns};
+use crate::world::{Clock, Function, InterruptSink, MAX_VFS, ticks, ticks_to_ns};
+use virtual_function::VirtualFunction;
 
 /// Context timestamp of one engine as MMIO sees it: ticks of the 19.2 MHz counter that the context has run. An engine
 /// whose clock runs keeps the GT out of RC6.
@@ -108,6 +110,8 @@ pub struct Gt {
     pub context_clocks: Box<[ContextClock]>,
     /// RC6.
     pub residency: Arc<Residency>,
+    /// What each VF has of its own, VF 1 first.
+    vfs: Box<[VirtualFunction]>,
     /// The power controller's mailbox.
     pcode: Mutex<Pcode>,
     /// HECI1 (GSC) and HECI2 (GSCFI).
@@ -125,7 +129,8 @@ impl Gt {
         Gt {
             memory,
             registers: RegisterFile::of_card(profile),
-            interrupts: Interrupts::new(sink),
+            interrupts: Interrupts::new(Function::PF, sink.clone()),
+            vfs: (1..=MAX_VFS as u8).map(|n| VirtualFunction::new(Function(n), sink.clone())).collect(),
             clock,
             context_clocks: EngineId::all().map(|engine| ContextClock::new(engine, residency.clone())).collect(),
             residency,
@@ -158,6 +163,7 @@ impl Gt {
     pub fn reset(&self) {
         self.registers.reset();
         self.interrupts.reset();
+        self.vfs.iter().for_each(VirtualFunction::reset);
         self.residency.drop_forcewakes(self.clock.now());
         self.permit_rc6(false);
         *self.pcode() = Pcode::new();

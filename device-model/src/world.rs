@@ -10,9 +10,39 @@ use vm_memory::VolatileSlice;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Function(pub u8);
 
+/// Most virtual functions that the card can have (V13-002).
+pub const MAX_VFS: usize = 63;
+/// Functions that structures are indexed by: the PF and all VFs (V13-002).
+pub const FUNCTIONS: usize = MAX_VFS + 1;
+
 impl Function {
     /// The physical function.
     pub const PF: Function = Function(0);
+
+    /// Virtual function `number`, 1 to 63; `None` for a number that no function has.
+    pub fn vf(number: u32) -> Option<Function> {
+        u8::try_from(number).ok().filter(|n| (1..=MAX_VFS).contains(&usize::from(*n))).map(Function)
+    }
+
+    /// Whether it is a virtual function.
+    pub fn is_vf(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Place in structures that have one for each of the [`FUNCTIONS`].
+    pub fn index(self) -> usize {
+        usize::from(self.0) % FUNCTIONS
+    }
+
+    /// The function's bit in a set of functions.
+    pub fn bit(self) -> u64 {
+        1 << self.index()
+    }
+}
+
+/// The functions whose bits are set.
+pub fn functions(set: u64) -> impl Iterator<Item = Function> {
+    (0..FUNCTIONS as u8).map(Function).filter(move |function| set & function.bit() != 0)
 }
 
 /// A guest address that the function's VMM has not mapped for the device, or a transport that failed.

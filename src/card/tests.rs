@@ -82,12 +82,12 @@ fn guest_memory_is_out_of_reach_without_bus_mastering() {
     let file = memfd(c"guest", 0x1000).unwrap();
     port.memory.map(0x1000, 0x1000, 3, 0, Some(file)).unwrap();
     let memory = &card.card.gt().memory;
-    assert!(memory.view(Function::PF).slice(0x1000, 1).is_none());
+    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none());
     card.function.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
-    assert!(memory.view(Function::PF).slice(0x1000, 1).is_some());
-    assert!(memory.view(Function(1)).slice(0x1000, 1).is_none(), "another function's memory is another's");
+    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_some());
+    assert!(memory.views().of(Function(1)).slice(0x1000, 1).is_none(), "another function's memory is another's");
     card.function.write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
-    assert!(memory.view(Function::PF).slice(0x1000, 1).is_none(), "FLR clears the command register");
+    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none(), "FLR clears the command register");
 }
 
 #[test]

@@ -114,20 +114,20 @@ impl Bench {
     }
 
     fn read(&mut self, address: u64, len: u64) -> Vec<u8> {
-        let view = self.memory.view(Function::PF);
+        let views = self.memory.views();
         let mut data = vec![0; len as usize];
-        self.memory.gam(Function::PF, &*view, &mut self.tlb).read(SPACE, address, &mut data).unwrap();
+        self.memory.gam(Function::PF, &views, &mut self.tlb).read(SPACE, address, &mut data).unwrap();
         data
     }
 
     fn write(&mut self, address: u64, data: &[u8]) {
-        let view = self.memory.view(Function::PF);
-        self.memory.gam(Function::PF, &*view, &mut self.tlb).write(SPACE, address, data).unwrap();
+        let views = self.memory.views();
+        self.memory.gam(Function::PF, &views, &mut self.tlb).write(SPACE, address, data).unwrap();
     }
 
     fn step(&mut self, blit: &mut Blit, space: Space, budget: usize) -> Result<Progress, Fault> {
-        let view = self.memory.view(Function::PF);
-        blit.step(&mut self.memory.gam(Function::PF, &*view, &mut self.tlb), space, budget)
+        let views = self.memory.views();
+        blit.step(&mut self.memory.gam(Function::PF, &views, &mut self.tlb), space, budget)
     }
 
     /// Runs a command to its end in steps of `budget` bytes; gives the number of steps.

@@ -135,8 +135,8 @@ impl Engine {
         let running = self.running.take()?;
         let timestamp = gt.context_clocks[self.id.index()].stop(gt.timestamp());
         if running.restored() {
-            let view = gt.memory.view(running.load.function);
-            let mut gam = gt.memory.gam(running.load.function, view.as_ref(), &mut self.tlb);
+            let views = gt.memory.views();
+            let mut gam = gt.memory.gam(running.load.function, &views, &mut self.tlb);
             // A context whose image is out of reach has nobody to tell.
             let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
         }
@@ -152,10 +152,10 @@ impl Engine {
         }
         self.window.flush();
         let info = self.id.info();
-        let view = gt.memory.view(running.load.function);
+        let views = gt.memory.views();
         let mut streamer = Streamer {
             gt,
-            gam: gt.memory.gam(running.load.function, view.as_ref(), &mut self.tlb),
+            gam: gt.memory.gam(running.load.function, &views, &mut self.tlb),
             id: self.id,
             class: info.class,
             base: info.mmio_base,

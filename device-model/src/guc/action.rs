@@ -2,6 +2,7 @@
 //! (contract B.6, G.4).
 
 use crate::memory::Fault;
+use crate::world::Function;
 
 use super::ads;
 use super::context::Registration;
@@ -164,7 +165,7 @@ fn opt_in(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let mut list = Vec::new();
     for n in 0..u64::from(m[2]) {
         let at = global_address(m[0], m[1])?.wrapping_add(n * 4);
-        list.push(turn.gam.read_u32(crate::memory::Space::Ggtt, at).map_err(bad_address)?);
+        list.push(turn.own().read_u32(crate::memory::Space::Ggtt, at).map_err(bad_address)?);
     }
     let mut applied = 0;
     for item in klv::walk(&list) {
@@ -196,20 +197,20 @@ fn scheduling_policies(kernel: &mut Kernel, _: &mut Turn<'_>, m: &[u32]) -> Repl
 }
 
 fn global_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    if let Some(disabled) = ads::engine_reset_disabled(&mut turn.gam, u64::from(m[0])).map_err(bad_address)? {
+    if let Some(disabled) = ads::engine_reset_disabled(&mut turn.own(), u64::from(m[0])).map_err(bad_address)? {
         kernel.scheduler.set_engine_reset_disabled(disabled);
     }
     Ok(0)
 }
 
 fn usage_buffer(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    kernel.scheduler.activity.set_usage(&mut turn.gam, global_address(m[0], m[1])?).map_err(bad_address)?;
+    kernel.scheduler.activity.set_usage(&mut turn.own(), global_address(m[0], m[1])?).map_err(bad_address)?;
     Ok(0)
 }
 
 fn device_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let (metadata, records) = (global_address(m[0], m[1])?, global_address(m[2], m[3])?);
-    kernel.scheduler.activity.set_device(&mut turn.gam, metadata, records).map_err(bad_address)?;
+    kernel.scheduler.activity.set_device(&mut turn.own(), metadata, records).map_err(bad_address)?;
     Ok(0)
 }
 
@@ -218,7 +219,7 @@ fn function_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
         return Err(Error::InvalidParams);
     }
     let (metadata, records) = (global_address(m[1], m[2])?, global_address(m[3], m[4])?);
-    kernel.scheduler.activity.set_functions(&mut turn.gam, m[0], metadata, records).map_err(bad_address)?;
+    kernel.scheduler.activity.set_functions(&mut turn.own(), m[0], metadata, records).map_err(bad_address)?;
     Ok(0)
 }
 
@@ -233,7 +234,7 @@ pub fn finish_invalidations(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     turn.gt.memory.invalidate();
     turn.engines.pass_step_boundary();
     for seqno in kernel.invalidations.drain(..) {
-        turn.out.push(Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));
+        turn.tell(Function::PF, Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));
     }
 }
 

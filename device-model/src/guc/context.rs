@@ -125,6 +125,8 @@ pub enum Home {
 pub struct Context {
     /// The function that registered it.
     pub function: Function,
+    /// Its id as that function knows it.
+    pub local: u16,
     /// Engine class.
     pub class: EngineClass,
     /// Logical instances that the first member may run on.
@@ -190,6 +192,7 @@ impl Registration<'_> {
         };
         let context = Context {
             function,
+            local: id,
             class,
             mask,
             members,

@@ -77,7 +77,7 @@ impl Kernel {
 
     /// An SLPC request.
     pub fn slpc_request(&mut self, turn: &mut Turn<'_>, data: &[u32]) -> Reply {
-        let reply = self.slpc.request(turn.gt, &mut turn.gam, data);
+        let reply = self.slpc.request(turn.gt, &mut turn.own(), data);
         self.slpc.show(turn.gt, self.scheduler.busy());
         reply
     }
@@ -89,7 +89,8 @@ impl Kernel {
     }
 
     /// One step: reports of engines, requests of the host, schedules.
-    pub fn step(&mut self, turn: &mut Turn<'_>, reports: &[EngineReport]) -> Step {
+    pub fn step(&mut self, turn: &mut Turn<'_>, reports: &[EngineReport], rang: u64) -> Step {
+        let _ = rang;
         let was_busy = self.scheduler.busy();
         for report in reports {
             self.scheduler.report(turn, report);
@@ -104,7 +105,7 @@ impl Kernel {
         let (interrupt, waiting) = self.send(turn);
         let retry = waiting.then_some(turn.now.saturating_add(RING_FULL_PAUSE));
         let more = more.then_some(turn.now);
-        Step { next: [next, retry, more].into_iter().flatten().min(), interrupt }
+        Step { next: [next, retry, more].into_iter().flatten().min(), interrupts: interrupt.into(), messages: 0 }
     }
 
     /// Moves messages to the host's ring; tells whether it has new ones, and whether some found no room.
@@ -113,8 +114,8 @@ impl Kernel {
             turn.out.clear();
             return (false, false);
         };
-        turn.out.drain(..).for_each(|message| channel.post(message));
-        (channel.flush(&mut turn.gam), channel.waiting() > 0)
+        turn.out.drain(..).for_each(|(_, message)| channel.post(message));
+        (channel.flush(&mut turn.own()), channel.waiting() > 0)
     }
 
     /// Takes requests out of the host's ring; true where there may be more.
@@ -127,13 +128,13 @@ impl Kernel {
             if !more {
                 break;
             }
-            match channel.h2g.receive(&mut turn.gam, &mut room) {
+            match channel.h2g.receive(&mut turn.own(), &mut room) {
                 None => more = false,
                 Some(request) if request.format != 0 => self.counters.malformed += 1,
                 Some(request) => self.take_request(turn, request.fence, request.hxg),
             }
         }
-        channel.h2g.publish_head(&mut turn.gam, before);
+        channel.h2g.publish_head(&mut turn.own(), before);
         self.channel = Some(channel);
         more
     }
@@ -155,7 +156,7 @@ impl Kernel {
                 self.complain(code, Error::UnknownAction);
                 // A sender that wants no answer could make nothing of this one.
                 if kind == Type::Request {
-                    turn.out.push(Outgoing::reply(fence, Err(Error::UnknownAction)));
+                    turn.tell(turn.function, Outgoing::reply(fence, Err(Error::UnknownAction)));
                 }
                 return;
             }
@@ -168,8 +169,8 @@ impl Kernel {
             }
         }
         match kind {
-            Type::Request => turn.out.push(Outgoing::reply(fence, reply)),
-            Type::FastRequest if reply.is_err() => turn.out.push(Outgoing::reply(fence, reply)),
+            Type::Request => turn.tell(turn.function, Outgoing::reply(fence, reply)),
+            Type::FastRequest if reply.is_err() => turn.tell(turn.function, Outgoing::reply(fence, reply)),
             _ => {}
         }
     }

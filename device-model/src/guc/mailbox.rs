@@ -2,6 +2,7 @@
 
 use crate::gt::Gt;
 use crate::memory::Space;
+use crate::world::Function;
 
 use super::ctb::{Channel, Location};
 use super::firmware;
@@ -10,8 +11,6 @@ use super::hxg::{Error, Reply, Type, action, reply_header};
 use super::kernel::Kernel;
 use super::scheduler::Turn;
 
-/// VF_SW_FLAG(0): first of the four dwords.
-pub const MAILBOX: u32 = 0x19_0240;
 /// End of the global addresses that may be used for buffers: the APIC's window (xe: GUC_GGTT_TOP).
 const GGTT_TOP: u64 = 0xfee0_0000;
 
@@ -34,15 +33,16 @@ const ACTIONS: &[(u16, &str, Handler)] = &[
 ];
 
 /// Whether a request of the host waits for its answer: bit 31 is the origin, set in answers.
-pub fn holds_request(gt: &Gt) -> bool {
-    let header = gt.registers.value(MAILBOX);
+pub fn holds_request(gt: &Gt, function: Function) -> bool {
+    let header = gt.mailbox(function, 0);
     header != 0 && header >> 31 == 0
 }
 
 /// Answers the request in the mailbox.
 pub fn answer(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     let gt = turn.gt;
-    let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.registers.value(MAILBOX + n as u32 * 4));
+    let function = turn.function;
+    let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox(function, n));
     let code = action(header);
     let reply = match (Type::of(header), ACTIONS.iter().find(|(known, ..)| *known == code)) {
         (Some(Type::Request), Some((_, _, handler))) => handler(kernel, turn, data),
@@ -58,9 +58,9 @@ pub fn answer(kernel: &mut Kernel, turn: &mut Turn<'_>) {
         log::debug!("GuC mailbox action {code:#06x} failed: {error:?}");
     }
     for n in 1..4 {
-        gt.registers.set(MAILBOX + n * 4, 0);
+        gt.set_mailbox(function, n, 0);
     }
-    gt.registers.set(MAILBOX, reply_header(reply));
+    gt.set_mailbox(function, 0, reply_header(reply));
 }
 
 /// Part of a ring's location that a SELF_CFG key sets.
@@ -112,11 +112,11 @@ fn control_ctb(kernel: &mut Kernel, turn: &mut Turn<'_>, [control, ..]: [u32; 3]
             }
             for ring in [h2g, g2h] {
                 let last = ring.buffer + u64::from(ring.bytes) - 4;
-                if last >= GGTT_TOP || turn.gam.read_u32(Space::Ggtt, last).is_err() {
+                if last >= GGTT_TOP || turn.own().read_u32(Space::Ggtt, last).is_err() {
                     return Err(Error::CtbInvalid);
                 }
             }
-            kernel.channel = Some(Channel::open(&mut turn.gam, h2g, g2h).ok_or(Error::CtbInvalidDesc)?);
+            kernel.channel = Some(Channel::open(&mut turn.own(), h2g, g2h).ok_or(Error::CtbInvalidDesc)?);
         }
         _ => return Err(Error::InvalidParams),
     }
@@ -137,7 +137,7 @@ fn hardware_config(_: &mut Kernel, turn: &mut Turn<'_>, [low, high, size]: [u32;
         let address = u64::from(low) | u64::from(high) << 32;
         for (n, value) in (0u64..).zip(table) {
             let at = address.wrapping_add(n * 4);
-            turn.gam.write_u32(Space::Ggtt, at, *value).map_err(|_| Error::InvalidGgttAddress)?;
+            turn.own().write_u32(Space::Ggtt, at, *value).map_err(|_| Error::InvalidGgttAddress)?;
         }
     }
     Ok(bytes)

@@ -37,8 +37,10 @@ pub struct Step {
     /// When it wants to be called again at the latest (clock time in ns); `None` if only a ring or a report can give it
     /// work.
     pub next: Option<u64>,
-    /// The host has new messages: GUC2HOST is to be raised, once no lock is held.
-    pub interrupt: bool,
+    /// Functions (a bit each) whose host has new messages: GUC2HOST is to be raised, once no lock is held.
+    pub interrupts: u64,
+    /// Functions whose interrupt is in memory already (memory-based): only the MSI is left to be sent.
+    pub messages: u64,
 }
 
 /// The micro-controller's state.
@@ -47,7 +49,7 @@ pub struct Guc {
     kernel: Option<Box<Kernel>>,
     tlb: Tlb,
     reports: Vec<EngineReport>,
-    out: Vec<Outgoing>,
+    out: Vec<(Function, Outgoing)>,
     loads: u16,
 }
 
@@ -63,8 +65,8 @@ impl Guc {
         if !firmware::dma_started(gt) {
             return;
         }
-        let view = gt.memory.view(Function::PF);
-        let mut gam = gt.memory.gam(Function::PF, &*view, &mut self.tlb);
+        let views = gt.memory.views();
+        let mut gam = gt.memory.gam(Function::PF, &views, &mut self.tlb);
         if self.kernel.is_none()
             && let Some(loaded) = firmware::load(gt, &mut gam)
         {
@@ -98,31 +100,38 @@ impl Guc {
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET);
     }
 
-    /// Whether VF_SW_FLAG(0) holds a request of the host that is not answered yet.
-    pub fn mailbox_holds_request(gt: &Gt) -> bool {
-        mailbox::holds_request(gt)
+    /// Whether VF_SW_FLAG(0) of `function` holds a request that is not answered yet.
+    pub fn mailbox_holds_request(gt: &Gt, function: Function) -> bool {
+        mailbox::holds_request(gt, function)
     }
 
-    /// The host rang: answers a request in the mailbox, before the access completes.
-    pub fn mailbox(&mut self, gt: &Gt, engines: &Engines) {
+    /// The driver of `function` rang: answers a request in its mailbox, before the access completes.
+    pub fn mailbox(&mut self, gt: &Gt, engines: &Engines, function: Function) {
         let Some(kernel) = &mut self.kernel else { return };
-        if !mailbox::holds_request(gt) {
+        if !mailbox::holds_request(gt, function) {
             return;
         }
-        let view = gt.memory.view(Function::PF);
-        let gam = gt.memory.gam(Function::PF, &*view, &mut self.tlb);
-        let mut turn = Turn { gt, engines, gam, now: gt.clock.now(), out: &mut self.out };
+        let views = gt.memory.views();
+        let now = gt.clock.now();
+        let (tlb, out) = (&mut self.tlb, &mut self.out);
+        let mut turn = Turn { gt, engines, views: &views, tlb, function, now, out };
         mailbox::answer(kernel, &mut turn);
     }
 
-    /// One bounded piece of work: CT buffers, engine reports, time slices.
-    pub fn step(&mut self, gt: &Gt, engines: &Engines) -> Step {
+    /// A VF is in FLR, by itself or because VF Enable was cleared (V13-117, V13-127).
+    pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
+        let _ = (gt, engines, function);
+    }
+
+    /// One bounded piece of work: CT buffers of the functions that rang (a bit each), engine reports, time slices.
+    pub fn step(&mut self, gt: &Gt, engines: &Engines, rang: u64) -> Step {
         engines.take_reports(&mut self.reports);
         let Some(kernel) = &mut self.kernel else { return Step::default() };
-        let view = gt.memory.view(Function::PF);
-        let gam = gt.memory.gam(Function::PF, &*view, &mut self.tlb);
-        let mut turn = Turn { gt, engines, gam, now: gt.clock.now(), out: &mut self.out };
-        kernel.step(&mut turn, &self.reports)
+        let views = gt.memory.views();
+        let now = gt.clock.now();
+        let (tlb, out) = (&mut self.tlb, &mut self.out);
+        let mut turn = Turn { gt, engines, views: &views, tlb, function: Function::PF, now, out };
+        kernel.step(&mut turn, &self.reports, rang)
     }
 
     /// What is loaded, while it runs.

@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry as Slot;
 use crate::engine::id::{EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome};
 use crate::gt::Gt;
-use crate::memory::Gam;
+use crate::memory::{Gam, Tlb, Views};
 use crate::world::{Function, ticks};
 
 use super::activity::Activity;
@@ -45,17 +45,39 @@ pub struct Turn<'t> {
     pub gt: &'t Gt,
     /// Engines; their locks come after the GuC's.
     pub engines: &'t Engines,
-    /// Global addresses of the physical function.
-    pub gam: Gam<'t>,
+    /// Guest memory of the functions.
+    pub views: &'t Views<'t>,
+    /// What the GuC remembers of translations.
+    pub tlb: &'t mut Tlb,
+    /// Whose request is carried out.
+    pub function: Function,
     /// Time in nanoseconds.
     pub now: u64,
-    /// Messages to the host.
-    pub out: &'t mut Vec<Outgoing>,
+    /// Messages to the hosts: PF and VFs.
+    pub out: &'t mut Vec<(Function, Outgoing)>,
+}
+
+impl Turn<'_> {
+    /// Memory as `function` reaches it.
+    pub fn gam(&mut self, function: Function) -> Gam<'_> {
+        self.gt.memory.gam(function, self.views, self.tlb)
+    }
+
+    /// Memory as the function reaches it whose request is carried out.
+    pub fn own(&mut self) -> Gam<'_> {
+        self.gam(self.function)
+    }
+
+    /// Puts a message to `function` on its way.
+    pub fn tell(&mut self, function: Function, message: Outgoing) {
+        self.out.push((function, message));
+    }
 }
 
 /// Scheduler state of one GuC boot.
 pub struct Scheduler {
     ads: Ads,
+    /// Registered contexts by global id: the PF's ids as they are, a VF's behind the start of its range.
     contexts: HashMap<u16, Context>,
     queues: [Queue; CLASSES],
     seats: [Seat; EngineId::COUNT],
@@ -108,7 +130,8 @@ impl Scheduler {
 
     /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC.
     pub fn register(&mut self, turn: &mut Turn<'_>, registration: &Registration<'_>) -> Reply {
-        let (id, context) = registration.check(&mut turn.gam, &self.ads.map, Function::PF)?;
+        let function = turn.function;
+        let (id, context) = registration.check(&mut turn.own(), &self.ads.map, function)?;
         match self.contexts.entry(id) {
             Slot::Occupied(_) => Err(Error::ContextAlreadyRegistered),
             Slot::Vacant(slot) => {
@@ -141,7 +164,7 @@ impl Scheduler {
         }
         context.enabled = enable;
         if enable {
-            turn.out.push(Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id), 1]));
+            turn.tell(context.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(context.local), 1]));
             self.look(turn, id);
             return Ok(0);
         }
@@ -188,13 +211,13 @@ impl Scheduler {
             return;
         }
         if let Some(work_queue) = context.work_queue {
-            work_queue.consume(&mut turn.gam, id, &context.members);
+            work_queue.consume(&mut turn.gam(context.function), context.local, &context.members);
         }
         for at in 0..context.members.len() {
             let member = &mut context.members[at];
             if !member.loaded {
                 // An image that is gone has nothing to run.
-                member.ready |= member.ring_has_work(&mut turn.gam).unwrap_or(false);
+                member.ready |= member.ring_has_work(&mut turn.gam(context.function)).unwrap_or(false);
                 continue;
             }
             let Home::Placed(base) = context.home else { continue };
@@ -324,14 +347,15 @@ impl Scheduler {
             context.home = Home::Rest;
         }
         if std::mem::take(&mut context.disabling) {
-            turn.out.push(Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id), 0]));
+            turn.tell(context.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(context.local), 0]));
         }
         if context.deregistering {
             if context.home == Home::Queued {
                 self.queues[usize::from(context.class.guc())].remove(id);
             }
+            let (function, local) = (context.function, context.local);
             self.contexts.remove(&id);
-            turn.out.push(Outgoing::event(DEREGISTER_CONTEXT_DONE, &[u32::from(id)]));
+            turn.tell(function, Outgoing::event(DEREGISTER_CONTEXT_DONE, &[u32::from(local)]));
             return;
         }
         self.go_on(turn, id, eligible_at);
@@ -355,9 +379,11 @@ impl Scheduler {
             Outcome::Halted(halt) => {
                 if let Halt::Fault(fault) = halt {
                     log::debug!("context {id} on {}: {fault:?}", report.engine.info().name);
-                    let payload = [u32::from(id), CAT_ERROR_TYPE_UNKNOWN];
-                    let len = if self.cat_error_type { 2 } else { 1 };
-                    turn.out.push(Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
+                    if let Some(context) = self.contexts.get(&id) {
+                        let payload = [u32::from(context.local), CAT_ERROR_TYPE_UNKNOWN];
+                        let len = if self.cat_error_type { 2 } else { 1 };
+                        turn.tell(context.function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
+                    }
                 }
                 self.reset_context(turn, id);
             }
@@ -370,9 +396,10 @@ impl Scheduler {
         if !self.hold_compute || engine.info().class != EngineClass::Compute {
             return;
         }
-        let member = self.contexts.get(&seat.context).and_then(|c| c.members.get(usize::from(seat.member)));
-        if let Some(member) = member
-            && member.release_switch_out(&mut turn.gam) == Ok(true)
+        let context = self.contexts.get(&seat.context);
+        if let Some(context) = context
+            && let Some(member) = context.members.get(usize::from(seat.member))
+            && member.release_switch_out(&mut turn.gam(context.function)) == Ok(true)
         {
             self.seats[engine.index()].waiting = false;
             turn.engines.set_runnable(engine, true);
@@ -424,8 +451,8 @@ impl Scheduler {
             Some(Hung { engine, lrca: member.descriptor as u32 & !0xfff, context: u32::from(id) })
         });
         let hung: Vec<Hung> = hung.collect();
-        if let Some(status) = self.capture.write(turn.gt, &mut turn.gam, &hung) {
-            turn.out.push(Outgoing::event(STATE_CAPTURE_NOTIFICATION, &[status as u32]));
+        if let Some(status) = self.capture.write(turn.gt, &mut turn.gam(Function::PF), &hung) {
+            turn.tell(Function::PF, Outgoing::event(STATE_CAPTURE_NOTIFICATION, &[status as u32]));
         }
     }
 
@@ -436,6 +463,7 @@ impl Scheduler {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         context.enabled = false;
         let (class, home, width) = (context.class, context.home, context.members.len());
+        let (function, local) = (context.function, context.local);
         for member in &mut context.members {
             member.loaded = false;
             member.ready = false;
@@ -449,7 +477,7 @@ impl Scheduler {
                 }
             }
         }
-        turn.out.push(Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(id)]));
+        turn.tell(function, Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(local)]));
         self.settle(turn, id, turn.now);
     }
 
@@ -515,5 +543,6 @@ impl Scheduler {
 
 /// A context came on an engine, or the engine fell idle.
 fn switched(activity: &mut Activity, turn: &mut Turn<'_>, engine: EngineId, context: Option<u32>) {
-    activity.switch(&mut turn.gam, engine, context, ticks(turn.now));
+    let now = ticks(turn.now);
+    activity.switch(&mut turn.gam(Function::PF), engine, context, now);
 }

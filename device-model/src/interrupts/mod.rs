@@ -36,14 +36,20 @@ const MASTER_ENABLE: u32 = 1 << 31;
 
 /// The tree, from the sources' bits to the MSI.
 pub struct Interrupts {
+    function: Function,
     sink: Arc<dyn InterruptSink>,
     tree: Mutex<Tree>,
 }
 
 impl Interrupts {
-    /// A quiet tree that sends its MSI to `sink`.
-    pub fn new(sink: Arc<dyn InterruptSink>) -> Self {
-        Interrupts { sink, tree: Mutex::default() }
+    /// A quiet tree that sends the MSI of `function` to `sink`; every function has a tree of its own (V13-262).
+    pub fn new(function: Function, sink: Arc<dyn InterruptSink>) -> Self {
+        Interrupts { function, sink, tree: Mutex::default() }
+    }
+
+    /// Sends the function's MSI past the tree: what it is about is in memory (V13-274).
+    pub fn send(&self) {
+        self.sink.raise(self.function, 0);
     }
 
     /// An engine has `bits` to tell (USER_INTERRUPT ...); what its enable register forbids is dropped, what its mask
@@ -108,7 +114,7 @@ impl Interrupts {
             tree.settle()
         };
         if fire {
-            self.sink.raise(Function::PF, 0);
+            self.send();
         }
     }
 }

@@ -76,7 +76,7 @@ const MASKS: [u32; 12] = [
 /// A tree with all sources enabled and unmasked and the master enabled.
 fn open_tree() -> (Interrupts, Arc<Msis>) {
     let msis = Arc::new(Msis::default());
-    let tree = Interrupts::new(msis.clone());
+    let tree = Interrupts::new(Function::PF, msis.clone());
     for register in ENABLES {
         enable(&tree, register, !0);
     }

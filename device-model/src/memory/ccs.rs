@@ -51,9 +51,9 @@ mod tests {
     #[test]
     fn control_bytes() {
         let memory = memory().with_flat_ccs(0xff000);
-        let view = memory.view(Function::PF);
+        let views = memory.views();
         let mut tlb = Tlb::default();
-        let mut gam = memory.gam(Function::PF, &*view, &mut tlb);
+        let mut gam = memory.gam(Function::PF, &views, &mut tlb);
         // From the middle of block 2 to the middle of block 5: four control bytes of the sixteen of page 3.
         let span = gam.ccs_span(Space::Ggtt, 0x280, 0x300, Access::Write).unwrap();
         assert_eq!(span.len(), 4);
@@ -75,9 +75,9 @@ mod tests {
     #[test]
     fn without_flat_ccs() {
         let memory = memory();
-        let view = memory.view(Function::PF);
+        let views = memory.views();
         let mut tlb = Tlb::default();
-        let span = memory.gam(Function::PF, &*view, &mut tlb).ccs_span(Space::Ggtt, 0, 4096, Access::Read).unwrap();
+        let span = memory.gam(Function::PF, &views, &mut tlb).ccs_span(Space::Ggtt, 0, 4096, Access::Read).unwrap();
         assert!(matches!(span, Span::Null(16)));
     }
 }

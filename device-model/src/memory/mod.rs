@@ -10,12 +10,13 @@ pub mod span;
 mod tests;
 pub mod tlb;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
-use crate::world::{Dma, DmaView, Function};
+use crate::world::{Dma, DmaView, FUNCTIONS, Function};
 use ggtt::Ggtt;
 use local::SharedRegion;
 use ppgtt::WalkFault;
@@ -70,6 +71,24 @@ pub enum FaultReason {
     NotMapped,
 }
 
+/// What the VMM of one virtual function maps.
+pub struct VfMemory {
+    /// The function's LMEM BAR, by the guest's offset; sparse.
+    pub local: SharedRegion,
+    /// What the function writes into its GGTT window, [`ggtt::GGTT_BYTES`]; `None` where each access is trapped.
+    pub ggtt: Option<SharedRegion>,
+}
+
+/// The memories that a card stands on.
+pub struct Memories {
+    /// Local memory, which is the PF's LMEM BAR; has the profile's size.
+    pub local: SharedRegion,
+    /// The global table, [`ggtt::GGTT_BYTES`].
+    pub ggtt: SharedRegion,
+    /// The virtual functions' own, VF 1 first; a card without VFs has none.
+    pub vfs: Vec<VfMemory>,
+}
+
 /// Local memory, the GGTT and the way to guest memory.
 pub struct Memory {
     local: SharedRegion,
@@ -77,17 +96,24 @@ pub struct Memory {
     dma: Arc<dyn Dma>,
     epoch: AtomicU64,
     flat_ccs: Option<u64>,
+    vfs: Vec<VfMemory>,
 }
 
 impl Memory {
     /// Puts the card's memories together.
     pub fn new(local: SharedRegion, ggtt: Ggtt, dma: Arc<dyn Dma>) -> Self {
-        Memory { local, ggtt, dma, epoch: AtomicU64::new(1), flat_ccs: None }
+        Memory { local, ggtt, dma, epoch: AtomicU64::new(1), flat_ccs: None, vfs: Vec::new() }
     }
 
     /// The same memory with compression control from `base` of local memory on (XEHP_FLAT_CCS_BASE_ADDR).
     pub fn with_flat_ccs(mut self, base: u64) -> Self {
         self.flat_ccs = Some(base);
+        self
+    }
+
+    /// The same memory with what the VFs' VMMs map.
+    pub fn with_vfs(mut self, vfs: Vec<VfMemory>) -> Self {
+        self.vfs = vfs;
         self
     }
 
@@ -101,9 +127,9 @@ impl Memory {
         &self.ggtt
     }
 
-    /// The present guest mappings of `function`; hold it for one step only.
-    pub fn view(&self, function: Function) -> Arc<dyn DmaView> {
-        self.dma.view(function)
+    /// The guest mappings that one step touches; hold them for that step only.
+    pub fn views(&self) -> Views<'_> {
+        Views { dma: &*self.dma, taken: [const { OnceCell::new() }; FUNCTIONS] }
     }
 
     /// Tells every TLB to forget, from its next step on. Whoever reports the invalidation as done must first see each
@@ -112,17 +138,30 @@ impl Memory {
         self.epoch.fetch_add(1, Ordering::Release);
     }
 
-    /// Opens the door for one step of work done for `function`. `view` is what [`Memory::view`] gave.
-    pub fn gam<'m>(&'m self, function: Function, view: &'m dyn DmaView, tlb: &'m mut Tlb) -> Gam<'m> {
+    /// Opens the door for one step of work done for `function`. `views` is what [`Memory::views`] gave.
+    pub fn gam<'m>(&'m self, function: Function, views: &'m Views<'m>, tlb: &'m mut Tlb) -> Gam<'m> {
         tlb.catch_up(self.epoch.load(Ordering::Acquire));
-        Gam { memory: self, view, function, tlb }
+        Gam { memory: self, views, function, tlb }
+    }
+}
+
+/// Guest mappings by function, each taken when a step first needs it and kept alive until the step ends.
+pub struct Views<'m> {
+    dma: &'m dyn Dma,
+    taken: [OnceCell<Arc<dyn DmaView>>; FUNCTIONS],
+}
+
+impl Views<'_> {
+    /// The mappings of `function`.
+    pub fn of(&self, function: Function) -> &dyn DmaView {
+        &**self.taken[function.index()].get_or_init(|| self.dma.view(function))
     }
 }
 
 /// The graphics access manager: translates and reaches memory for one function during one step.
 pub struct Gam<'m> {
     memory: &'m Memory,
-    view: &'m dyn DmaView,
+    views: &'m Views<'m>,
     function: Function,
     tlb: &'m mut Tlb,
 }
@@ -203,10 +242,13 @@ impl<'m> Gam<'m> {
                 access,
                 reason: FaultReason::OutsideLocal,
             }),
-            Backing::System => Ok(match self.view.slice(target, len) {
-                Some(slice) => Span::Mapped(slice),
-                None => Span::Remote { view: self.view, iova: target, len },
-            }),
+            Backing::System => {
+                let view = self.views.of(self.function);
+                Ok(match view.slice(target, len) {
+                    Some(slice) => Span::Mapped(slice),
+                    None => Span::Remote { view, iova: target, len },
+                })
+            }
         }
     }
 

@@ -68,9 +68,9 @@ const PS: u64 = 1 << 7;
 
 /// Writes through `address`, and tells where in local memory the bytes arrived.
 fn lands(memory: &Memory, space: Space, address: u64) -> Option<u64> {
-    let view = memory.view(Function::PF);
+    let views = memory.views();
     let mut tlb = Tlb::default();
-    let mut gam = memory.gam(Function::PF, view.as_ref(), &mut tlb);
+    let mut gam = memory.gam(Function::PF, &views, &mut tlb);
     gam.write_u32(space, address, 0xfeed_c0de).unwrap();
     assert_eq!(gam.read_u32(space, address).unwrap(), 0xfeed_c0de);
     (0..LOCAL as u64 / 4)
@@ -113,9 +113,9 @@ fn null_pages() {
     entry(&memory, 0x2000, 1, 0x3 | NULL | PS);
     for address in [0x1000, 0x20_0000, 1 << 30] {
         assert!(memory.local().slice(0x70_0000, 4).is_some());
-        let view = memory.view(Function::PF);
+        let views = memory.views();
         let mut tlb = Tlb::default();
-        let mut gam = memory.gam(Function::PF, view.as_ref(), &mut tlb);
+        let mut gam = memory.gam(Function::PF, &views, &mut tlb);
         gam.write_u32(Space::Ppgtt(ROOT), address, 7).unwrap();
         assert_eq!(gam.read_u32(Space::Ppgtt(ROOT), address).unwrap(), 0);
     }
@@ -129,9 +129,9 @@ fn faults_tell_what_was_wrong() {
     entry(&memory, 0x4000, 0, 0x70_0001 | DM);
     entry(&memory, 0x4000, 1, 0x7fff_f003 | DM);
     entry(&memory, 0x3000, 1, 0x7fff_f003);
-    let view = memory.view(Function::PF);
+    let views = memory.views();
     let mut tlb = Tlb::default();
-    let mut gam = memory.gam(Function::PF, view.as_ref(), &mut tlb);
+    let mut gam = memory.gam(Function::PF, &views, &mut tlb);
     let space = Space::Ppgtt(ROOT);
     let reason = |result: Result<(), Fault>| result.unwrap_err().reason;
     assert_eq!(reason(gam.write_u32(space, 0, 1)), FaultReason::ReadOnly);
@@ -153,8 +153,11 @@ fn global_entries_choose_the_memory() {
     memory.ggtt().set_entry(4, GgttEntry(GUEST | 1));
     assert_eq!(lands(&memory, Space::Ggtt, 0x3010), Some(GUEST + 0x10));
     assert_eq!(lands(&memory, Space::Ggtt, 0x4010), Some(GUEST + 0x10), "found in local memory from the first write");
-    let view = memory.view(Function::PF);
-    assert_eq!(view.slice(GUEST + 0x10, 4).unwrap().load::<u32>(0, Ordering::Acquire).unwrap(), 0xfeed_c0de);
+    let views = memory.views();
+    assert_eq!(
+        views.of(Function::PF).slice(GUEST + 0x10, 4).unwrap().load::<u32>(0, Ordering::Acquire).unwrap(),
+        0xfeed_c0de
+    );
 }
 
 /// Guest memory without file descriptor is reached by messages, and their failure is a fault.
@@ -163,9 +166,9 @@ fn remote_memory() {
     let memory = memory();
     memory.ggtt().set_entry(0, GgttEntry(2 * GUEST | 1));
     memory.ggtt().set_entry(1, GgttEntry(9 * GUEST | 1));
-    let view = memory.view(Function::PF);
+    let views = memory.views();
     let mut tlb = Tlb::default();
-    let mut gam = memory.gam(Function::PF, view.as_ref(), &mut tlb);
+    let mut gam = memory.gam(Function::PF, &views, &mut tlb);
     assert_eq!(gam.read_u32(Space::Ggtt, 0x20).unwrap(), 0x5a5a_5a5a);
     assert_eq!(gam.write_u32(Space::Ggtt, 0x20, 0).unwrap_err().reason, FaultReason::NotMapped);
     assert_eq!(gam.read_u32(Space::Ggtt, 0x1020).unwrap_err().reason, FaultReason::NotMapped);
@@ -178,9 +181,9 @@ fn access_across_pages() {
     chain(&memory);
     entry(&memory, 0x4000, 0, 0x70_0003 | DM);
     entry(&memory, 0x4000, 1, 0x50_0003 | DM);
-    let view = memory.view(Function::PF);
+    let views = memory.views();
     let mut tlb = Tlb::default();
-    let mut gam = memory.gam(Function::PF, view.as_ref(), &mut tlb);
+    let mut gam = memory.gam(Function::PF, &views, &mut tlb);
     gam.write(Space::Ppgtt(ROOT), 0xffe, &[1, 2, 3, 4]).unwrap();
     let mut back = [0; 4];
     gam.read(Space::Ppgtt(ROOT), 0xffe, &mut back).unwrap();
@@ -194,16 +197,16 @@ fn invalidation_drops_cached_pages() {
     let memory = memory();
     chain(&memory);
     entry(&memory, 0x4000, 0, 0x70_0003 | DM);
-    let view = memory.view(Function::PF);
+    let views = memory.views();
     let mut tlb = Tlb::default();
     let space = Space::Ppgtt(ROOT);
-    memory.gam(Function::PF, view.as_ref(), &mut tlb).write_u32(space, 0, 1).unwrap();
+    memory.gam(Function::PF, &views, &mut tlb).write_u32(space, 0, 1).unwrap();
     entry(&memory, 0x4000, 0, 0x50_0003 | DM);
-    memory.gam(Function::PF, view.as_ref(), &mut tlb).write_u32(space, 0, 2).unwrap();
+    memory.gam(Function::PF, &views, &mut tlb).write_u32(space, 0, 2).unwrap();
     let at = |address| memory.local().slice(address, 4).unwrap().load::<u32>(0, Ordering::Acquire).unwrap();
     assert_eq!((at(0x70_0000), at(0x50_0000)), (2, 0));
     memory.invalidate();
-    memory.gam(Function::PF, view.as_ref(), &mut tlb).write_u32(space, 0, 3).unwrap();
+    memory.gam(Function::PF, &views, &mut tlb).write_u32(space, 0, 3).unwrap();
     assert_eq!((at(0x70_0000), at(0x50_0000)), (2, 3));
 }
 
@@ -218,9 +221,9 @@ proptest::proptest! {
             entry(&memory, ROOT + (n as u64 % 4) * 0x1000, word >> 40 & 0x1ff, value);
             entry(&memory, ROOT, n as u64 % 512, value);
         }
-        let view = memory.view(Function::PF);
+        let views = memory.views();
         let mut tlb = Tlb::default();
-        let mut gam = memory.gam(Function::PF, view.as_ref(), &mut tlb);
+        let mut gam = memory.gam(Function::PF, &views, &mut tlb);
         for space in [Space::Ppgtt(ROOT), Space::Ppgtt(words[0]), Space::Ggtt] {
             for address in [address, address & 0x7fff_ffff_ffff, address & 0xff_ffff] {
                 if let Ok(span) = gam.span(space, address, len, Access::Write) {

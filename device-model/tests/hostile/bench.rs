@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use arctic_device_model::card::{Card, GGTT_WINDOW, Turn};
 use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::memory::Memories;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::profile::CardProfile;
@@ -188,7 +189,13 @@ impl Bench {
         let local = SharedRegion::anonymous(profile.local_memory as usize).unwrap();
         let ggtt = SharedRegion::anonymous(GGTT_BYTES).unwrap();
         let dma = Arc::new(Guests(guest.clone()));
-        let card = Card::power_on(&profile, local, ggtt, dma, Arc::new(Recorder::default()), clock.clone());
+        let card = Card::power_on(
+            &profile,
+            Memories { local, ggtt, vfs: Vec::new() },
+            dma,
+            Arc::new(Recorder::default()),
+            clock.clone(),
+        );
         Bench { card, guest, clock, h2g_tail: 0 }
     }
 

@@ -1,6 +1,7 @@
 //! Upload, mailbox, and coming back after a reset.
 
 use super::*;
+use crate::memory::Memories;
 
 /// Contract B.4 step 20, V13-178, V13-180: a good image starts, versions and parameters are taken from it.
 #[test]
@@ -89,7 +90,7 @@ fn mailbox_examples() {
 fn silent_in_reset() {
     let mut host = Host::new();
     assert_eq!(host.mail(&[0x4100, 0, 0, 0])[0], 0x4100);
-    assert_eq!(host.guc.step(&host.gt, &host.engines), Step::default());
+    assert_eq!(host.guc.step(&host.gt, &host.engines, 0), Step::default());
 }
 
 /// Contract F.7: after a reset and a new upload everything is registered anew; what the old boot loaded is not mistaken.
@@ -126,8 +127,13 @@ fn handshake_through_the_register_window() {
         bytes.copy_to_volatile_slice(local.slice(from, len).unwrap());
     }
     let profile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
-    let card =
-        Card::power_on(&profile, local, ggtt, Arc::new(Unconnected), Arc::new(Recorder::default()), host.clock.clone());
+    let card = Card::power_on(
+        &profile,
+        Memories { local, ggtt, vfs: Vec::new() },
+        Arc::new(Unconnected),
+        Arc::new(Recorder::default()),
+        host.clock.clone(),
+    );
     let write = |offset: u64, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
     let read = |offset: u64| {
         let mut data = [0; 4];

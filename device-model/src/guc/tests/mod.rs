@@ -145,8 +145,8 @@ impl Host {
         for (n, value) in (0u32..).zip(message) {
             self.gt.registers.set(0x19_0240 + n * 4, *value);
         }
-        assert!(Guc::mailbox_holds_request(&self.gt));
-        self.guc.mailbox(&self.gt, &self.engines);
+        assert!(Guc::mailbox_holds_request(&self.gt, Function::PF));
+        self.guc.mailbox(&self.gt, &self.engines, Function::PF);
         std::array::from_fn(|n| self.gt.registers.value(0x19_0240 + n as u32 * 4))
     }
 
@@ -196,8 +196,12 @@ impl Host {
 
     fn step(&mut self) {
         let tail = self.peek(CTB + 0x804);
-        let step = self.guc.step(&self.gt, &self.engines);
-        assert_eq!(step.interrupt, self.peek(CTB + 0x804) != tail, "the host is told of new messages, and only then");
+        let step = self.guc.step(&self.gt, &self.engines, 1);
+        assert_eq!(
+            step.interrupts != 0,
+            self.peek(CTB + 0x804) != tail,
+            "the host is told of new messages, and only then"
+        );
         self.deadline = step.next;
     }
 

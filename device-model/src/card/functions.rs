@@ -1,0 +1,72 @@
+//! The card's functions as PCI Express sees them: which virtual functions exist, their resets, their windows.
+
+use std::sync::atomic::Ordering;
+
+use vm_memory::Bytes;
+
+use super::Card;
+use crate::world::{Function, MAX_VFS};
+
+/// What nobody answers reads.
+const UNSUPPORTED: u8 = 0xff;
+
+impl Card {
+    /// How many VFs are enabled: 1 to this number.
+    pub fn vfs(&self) -> u8 {
+        self.vfs.load(Ordering::Acquire)
+    }
+
+    /// Whether `function` exists: the PF always, a VF while VF Enable is set (V13-016).
+    pub fn enabled(&self, function: Function) -> bool {
+        function.0 <= self.vfs()
+    }
+
+    /// VF Enable has been set with NumVFs `count` (at most [`MAX_VFS`]): VFs 1 to `count` exist, without state.
+    pub fn enable_vfs(&self, count: u8) {
+        self.vfs.store(count.min(MAX_VFS as u8), Ordering::Release);
+    }
+
+    /// VF Enable has been cleared: every VF ceases to exist and keeps no state, each through the FLR flow (V13-127).
+    pub fn disable_vfs(&self) {
+        let count = self.vfs.swap(0, Ordering::AcqRel);
+        for n in 1..=count {
+            self.reset_existing(Function(n));
+        }
+    }
+
+    /// FLR of a VF: it goes on existing, its work and state do not (V13-116..125).
+    pub fn reset_function(&self, function: Function) {
+        if function.is_vf() && self.enabled(function) {
+            self.reset_existing(function);
+        }
+    }
+
+    fn reset_existing(&self, function: Function) {
+        self.guc().function_reset(&self.gt, &self.engines, function);
+        self.call_guc();
+        if let Some(vf) = self.gt.vf(function) {
+            vf.reset();
+        }
+    }
+
+    /// Reads the LMEM BAR of `function` at `offset`: an access that its VMM could not do by itself.
+    pub fn read_local(&self, function: Function, offset: u64, data: &mut [u8]) {
+        let bytes = match function.is_vf() {
+            false => self.gt.memory.local().slice(offset, data.len()),
+            true => None,
+        };
+        if bytes.and_then(|bytes| bytes.read_slice(data, 0).ok()).is_none() {
+            data.fill(UNSUPPORTED);
+        }
+    }
+
+    /// Writes the LMEM BAR of `function` at `offset`.
+    pub fn write_local(&self, function: Function, offset: u64, data: &[u8]) {
+        if !function.is_vf()
+            && let Some(bytes) = self.gt.memory.local().slice(offset, data.len())
+        {
+            // The slice has just the length.
+            let _ = bytes.write_slice(data, 0);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The few registers of which every virtual function has a copy of its own (V13-005, contract C.2), and its interrupts.
+
+use std::array;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{Gt, Request};
+use crate::interrupts::Interrupts;
+use crate::world::{Function, InterruptSink};
+
+/// VF_SW_FLAG(0): first dword of the GuC's mailbox.
+const SW_FLAG: u32 = 0x19_0240;
+/// Dwords of the mailbox.
+const SW_FLAGS: usize = 4;
+/// VF_CAP_REG: bit 0 tells a driver that it drives a VF.
+const VF_CAP: u32 = 0x19_01f8;
+/// GUC_HOST_INTERRUPT: the driver rings the GuC.
+const GUC_HOST_INTERRUPT: u32 = 0x19_01f0;
+/// The PF's window onto VF n's registers starts n times this behind its own (xe: xe_mmio_init_vf_view).
+const VIEW_STRIDE: u32 = 0x400;
+/// First of the registers that the windows repeat.
+const VIEW_BASE: u32 = 0x19_0000;
+/// Their end: 63 windows behind the PF's own.
+const VIEW_END: u32 = VIEW_BASE + 64 * VIEW_STRIDE;
+
+/// What the GT keeps for one VF.
+pub struct VirtualFunction {
+    scratch: [AtomicU32; SW_FLAGS],
+    /// Its own copy of the interrupt tree (V13-262).
+    pub interrupts: Interrupts,
+}
+
+impl VirtualFunction {
+    /// A VF out of reset.
+    pub fn new(function: Function, sink: Arc<dyn InterruptSink>) -> Self {
+        VirtualFunction { scratch: array::from_fn(|_| AtomicU32::new(0)), interrupts: Interrupts::new(function, sink) }
+    }
+
+    /// Registers and interrupts as after a reset of the function (V13-124, V13-125).
+    pub fn reset(&self) {
+        self.scratch.iter().for_each(|dword| dword.store(0, Ordering::Release));
+        self.interrupts.reset();
+    }
+}
+
+fn mailbox_dword(offset: u32) -> Option<usize> {
+    let at = offset.checked_sub(SW_FLAG)? / 4;
+    usize::try_from(at).ok().filter(|at| *at < SW_FLAGS)
+}
+
+/// The VF, and the register within its copy, that the PF reaches at `offset` of its own space.
+pub fn pf_view(offset: u32) -> Option<(Function, u32)> {
+    if !(VIEW_BASE + VIEW_STRIDE..VIEW_END).contains(&offset) {
+        return None;
+    }
+    let behind = offset - VIEW_BASE;
+    Some((Function::vf(behind / VIEW_STRIDE)?, VIEW_BASE + behind % VIEW_STRIDE))
+}
+
+impl Gt {
+    /// What the GT keeps for `function`, a VF.
+    pub fn vf(&self, function: Function) -> Option<&VirtualFunction> {
+        self.vfs.get(function.index().checked_sub(1)?)
+    }
+
+    /// The interrupt tree of `function`.
+    pub fn interrupts_of(&self, function: Function) -> &Interrupts {
+        self.vf(function).map_or(&self.interrupts, |vf| &vf.interrupts)
+    }
+
+    /// Dword `n` of the GuC's mailbox of `function`.
+    pub fn mailbox(&self, function: Function, n: usize) -> u32 {
+        match self.vf(function) {
+            None => self.registers.value(SW_FLAG + n as u32 * 4),
+            Some(vf) => vf.scratch.get(n).map_or(0, |dword| dword.load(Ordering::Acquire)),
+        }
+    }
+
+    /// Sets dword `n` of the GuC's mailbox of `function`.
+    pub fn set_mailbox(&self, function: Function, n: usize, value: u32) {
+        match self.vf(function) {
+            None => self.registers.set(SW_FLAG + n as u32 * 4, value),
+            Some(vf) => {
+                if let Some(dword) = vf.scratch.get(n) {
+                    dword.store(value, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    /// Reads the register at `offset` as a VF does: 0 for all that it has no copy of (V13-005).
+    pub fn read_vf(&self, function: Function, offset: u32) -> u32 {
+        match (offset, mailbox_dword(offset)) {
+            (VF_CAP, _) => 1,
+            (_, Some(n)) => self.mailbox(function, n),
+            _ => 0,
+        }
+    }
+
+    /// Writes the register at `offset` as a VF does; what it has no copy of drops it.
+    pub fn write_vf(&self, function: Function, offset: u32, value: u32) -> Option<Request> {
+        match (offset, mailbox_dword(offset)) {
+            (GUC_HOST_INTERRUPT, _) => return Some(Request::RingGuc),
+            (_, Some(n)) => self.set_mailbox(function, n, value),
+            _ => {}
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract A.4: the PF's windows onto the VFs' registers.
+    #[test]
+    fn the_pf_sees_vf_registers_behind_its_own() {
+        assert_eq!(pf_view(0x19_0240), None);
+        assert_eq!(pf_view(0x19_0640), Some((Function(1), 0x19_0240)));
+        assert_eq!(pf_view(0x19_0240 + 63 * 0x400), Some((Function(63), 0x19_0240)));
+        assert_eq!(pf_view(0x1a_0000), None);
+    }
+}
