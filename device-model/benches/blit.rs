@@ -11,7 +11,7 @@ use arctic_device_model::blitter::{Blit, Progress};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, Space, Tlb};
-use arctic_device_model::world::{DmaView, Function, Unconnected};
+use arctic_device_model::world::{Function, Unconnected};
 use vm_memory::Bytes;
 
 const SIZE: usize = 2 << 20;
