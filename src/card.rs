@@ -89,7 +89,7 @@ impl VirtualCard {
     pub fn new(profile: CardProfile) -> Result<Self> {
         let identity = Identity { revision: profile.revision, ..Identity::FLEX_170 };
         let port = Arc::new(Port {
-            config: Mutex::new(PciFunction::physical(&identity, profile.local_memory)?),
+            config: Mutex::new(PciFunction::physical(&identity, profile.local_memory, None)?),
             memory: Arc::default(),
             vectors: Arc::new(Vectors::new(VECTORS)),
             bus_master: AtomicBool::new(false),
@@ -169,6 +169,8 @@ impl PhysicalFunction {
                 // The VMM routes BARs and composes messages from its own copy of configuration space.
                 Event::MemorySpace(_) | Event::PowerState(_) | Event::BarMoved { .. } | Event::Msi(_) => {}
                 Event::BusMaster(on) => self.port.bus_master.store(on, Ordering::Release),
+                // The function offers no virtual ones yet.
+                Event::VfEnable { .. } | Event::VfDisable | Event::VfMemorySpace(_) | Event::VfBarMoved(_) => {}
             }
         }
     }

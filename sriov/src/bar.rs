@@ -72,12 +72,21 @@ impl Bar {
 
     /// Its registers: address bits below the size read 0, so that writing all ones tells the size.
     pub fn fields(&self) -> [Field; 2] {
+        self.fields_at(self.register())
+    }
+
+    /// The same registers at another place: those of a VF BAR, which has no other form (PCIe 9.3.3.14).
+    pub fn fields_at(&self, register: u16) -> [Field; 2] {
         let kind = MEMORY_64 | if self.prefetchable { PREFETCHABLE } else { 0 };
-        let address = !(self.size - 1);
         [
-            Field::dword(self.register(), kind).writable(address as u32),
-            Field::dword(self.register() + 4, 0).writable((address >> 32) as u32),
+            Field::dword(register, kind).writable(self.address_mask() as u32),
+            Field::dword(register + 4, 0).writable((self.address_mask() >> 32) as u32),
         ]
+    }
+
+    /// The address bits that software can set.
+    pub fn address_mask(&self) -> u64 {
+        !(self.size - 1)
     }
 }
 

@@ -11,6 +11,14 @@ pub const ID_MSI: u16 = 0x05;
 pub const ID_EXPRESS: u16 = 0x10;
 /// Device Serial Number (extended).
 pub const ID_SERIAL_NUMBER: u16 = 0x0003;
+/// Vendor-Specific (extended).
+pub const ID_VENDOR_SPECIFIC: u16 = 0x000b;
+/// Alternative Routing-ID Interpretation (extended).
+pub const ID_ARI: u16 = 0x000e;
+/// Single Root I/O Virtualization (extended).
+pub const ID_SRIOV: u16 = 0x0010;
+/// VF Resizable BAR (extended).
+pub const ID_VF_RESIZABLE_BAR: u16 = 0x0024;
 
 /// Device Control, from the start of the PCI Express capability.
 pub const DEVICE_CONTROL: u16 = 0x08;
@@ -30,6 +38,17 @@ pub const MSI_DATA: u16 = 0x0c;
 pub const MSI_MASK: u16 = 0x10;
 /// MSI pending bits.
 pub const MSI_PENDING: u16 = 0x14;
+
+const SPEED_16GT: u16 = 4;
+const WIDTH_16: u16 = 16 << 4;
+/// 128 bytes of payload, extended tags, role-based errors, FLR.
+const DEVICE_CAPABILITIES: u32 = 1 << 28 | 1 << 15 | 1 << 5;
+/// ASPM L0s and L1, optionality compliance.
+const LINK_CAPABILITIES: u32 = (WIDTH_16 | SPEED_16GT) as u32 | 0b11 << 10 | 1 << 22;
+/// Completion timeout range B and its disable, 10-bit tags, extended format.
+const DEVICE_CAPABILITIES_2: u32 = 0x0013_0012;
+/// 2.5, 5, 8 and 16 GT/s.
+const LINK_CAPABILITIES_2: u32 = 0x1e;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chain {
@@ -61,34 +80,51 @@ impl Capability {
     /// PCI Express endpoint, version 2, with Function Level Reset. Device capabilities are those that DG2 cards
     /// report; the link is the card's own, 16 lanes of 16 GT/s, as no switch of the card stands before the function.
     pub fn express(at: u16) -> Self {
-        const SPEED_16GT: u16 = 4;
-        const WIDTH_16: u16 = 16 << 4;
-        let link = u32::from(WIDTH_16 | SPEED_16GT);
         Self::standard(
             ID_EXPRESS,
             at,
             [
                 // Version 2, endpoint.
                 Field::word(0x02, 0x0002),
-                // 128 bytes of payload, extended tags, role-based errors, FLR.
-                Field::dword(0x04, 1 << 28 | 1 << 15 | 1 << 5),
+                Field::dword(0x04, DEVICE_CAPABILITIES),
                 // Relaxed ordering, extended tags, no snoop; reads of 512 bytes. Payload size is hardwired.
                 Field::word(DEVICE_CONTROL, 0x2910).writable(0x791f),
                 Field::word(0x0a, 0).write_1_to_clear(0x000f),
-                // ASPM L0s and L1, optionality compliance.
-                Field::dword(0x0c, link | 0b11 << 10 | 1 << 22),
+                Field::dword(0x0c, LINK_CAPABILITIES),
                 // ASPM, read completion boundary, common clock, extended synch: of the link, not of the function.
                 Field::word(0x10, 0).writable(0x00cb).sticky(0x00cb),
                 // As capable, and on the slot's clock.
                 Field::word(0x12, WIDTH_16 | SPEED_16GT | 1 << 12),
-                // Completion timeout range B and its disable, 10-bit tags, extended format.
-                Field::dword(0x24, 0x0013_0012),
+                Field::dword(0x24, DEVICE_CAPABILITIES_2),
                 Field::word(0x28, 0).writable(0x101f),
-                // 2.5, 5, 8 and 16 GT/s.
-                Field::dword(0x2c, 0x1e),
+                Field::dword(0x2c, LINK_CAPABILITIES_2),
                 Field::word(0x30, SPEED_16GT).writable(0xffbf).sticky(0xffbf),
             ],
         )
+    }
+
+    /// PCI Express of a virtual function: capabilities as its physical function, errors and FLR of its own; all other
+    /// controls are the physical function's and read 0 (PCIe 9.3.5).
+    pub fn express_virtual(at: u16) -> Self {
+        Self::standard(
+            ID_EXPRESS,
+            at,
+            [
+                Field::word(0x02, 0x0002),
+                Field::dword(0x04, DEVICE_CAPABILITIES),
+                Field::word(DEVICE_CONTROL, 0),
+                Field::word(0x0a, 0).write_1_to_clear(0x000f),
+                Field::dword(0x0c, LINK_CAPABILITIES),
+                Field::dword(0x24, DEVICE_CAPABILITIES_2),
+                Field::dword(0x2c, LINK_CAPABILITIES_2),
+            ],
+        )
+    }
+
+    /// Alternative Routing-ID Interpretation: function numbers go to 255, as 63 VFs behind one port need (contract
+    /// A.3). No function but the physical one is to be found by a scan, so the next function is 0; no function groups.
+    pub fn ari(at: u16) -> Self {
+        Self::extended(ID_ARI, 1, at, [Field::word(0x04, 0), Field::word(0x06, 0)])
     }
 
     /// MSI with a 64-bit address, one vector and per-vector masking. MSI-X is absent on purpose: the xe driver would
@@ -135,6 +171,11 @@ impl Capability {
     /// Where the first standard capability with this ID begins.
     pub fn find_standard(list: &[Capability], id: u16) -> Option<u16> {
         list.iter().find(|capability| capability.chain == Chain::Standard && capability.id == id).map(|found| found.at)
+    }
+
+    /// Where the first extended capability with this ID begins.
+    pub fn find_extended(list: &[Capability], id: u16) -> Option<u16> {
+        list.iter().find(|capability| capability.chain != Chain::Standard && capability.id == id).map(|found| found.at)
     }
 
     /// All fields of a list of capabilities, chained in its order; the first extended one belongs at 0x100.

@@ -171,6 +171,24 @@ impl ConfigSpace {
             byte.value = byte.value & !mask | value & mask;
         }
     }
+
+    /// Lets software write the bits of `mask` in the 32 bits at `at` and no others, as a BAR does that gets another
+    /// size; bits that it has lost are at their reset value.
+    pub fn set_writable(&mut self, at: u16, mask: u32) {
+        let inside = self.0.get_mut(usize::from(at)..).unwrap_or_default();
+        for (byte, mask) in inside.iter_mut().zip(mask.to_le_bytes()) {
+            byte.writable = mask;
+            byte.value = byte.value & mask | byte.reset & !mask;
+        }
+    }
+
+    /// Makes the bits of `mask` in the 32 bits at `at` survive a Function Level Reset.
+    pub fn set_sticky(&mut self, at: u16, mask: u32) {
+        let inside = self.0.get_mut(usize::from(at)..).unwrap_or_default();
+        for (byte, mask) in inside.iter_mut().zip(mask.to_le_bytes()) {
+            byte.sticky |= mask;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -208,6 +226,20 @@ mod tests {
         assert_eq!(space.word(8), 0x000f);
         space.reset(Reset::Conventional);
         assert_eq!(space.word(8), 0);
+    }
+
+    /// V13-013: a register whose writable bits change keeps those that stay and loses the rest.
+    #[test]
+    fn writable_bits_can_change() {
+        let mut space = space();
+        space.write(8, &[0xff, 0xff]);
+        space.set_writable(8, 0xfff0);
+        assert_eq!(space.word(8), 0x00f0);
+        space.write(8, &[0xff, 0xff]);
+        assert_eq!(space.word(8), 0xfff0);
+        space.set_sticky(8, 0xf000);
+        space.reset(Reset::FunctionLevel);
+        assert_eq!(space.word(8), 0xf000);
     }
 
     /// V13-018: what is not there reads 0 and swallows writes, at the end of the space and far beyond it.

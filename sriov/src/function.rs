@@ -6,11 +6,12 @@ use std::iter::Flatten;
 
 use crate::bar::{BAR_REGISTERS, Bar, BarError};
 use crate::capability::{
-    Capability, DEVICE_CONTROL, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEMENT, INITIATE_FLR, MSI_ADDRESS, MSI_CONTROL,
-    MSI_DATA, MSI_ENABLE, MSI_MASK, MSI_PENDING, PM_CONTROL,
+    Capability, DEVICE_CONTROL, ID_ARI, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC,
+    INITIATE_FLR, MSI_ADDRESS, MSI_CONTROL, MSI_DATA, MSI_ENABLE, MSI_MASK, MSI_PENDING, PM_CONTROL,
 };
 use crate::config::{ConfigSpace, Field, LayoutError, Reset};
 use crate::header::{COMMAND, COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, Identity};
+use crate::sriov_capability::{FIRST_VF_OFFSET, Sriov, SriovError, SriovLayout, SriovState, VF_STRIDE, VfBar};
 
 /// BAR that holds registers and GGTT (xe: regs/xe_bars.h).
 pub const GTTMMADR_BAR: u8 = 0;
@@ -30,6 +31,8 @@ pub enum FunctionError {
     Bar(BarError),
     /// Registers in each other's way.
     Layout(LayoutError),
+    /// Virtual functions that cannot be offered.
+    Sriov(SriovError),
 }
 
 impl fmt::Display for FunctionError {
@@ -37,6 +40,7 @@ impl fmt::Display for FunctionError {
         match self {
             FunctionError::Bar(error) => error.fmt(f),
             FunctionError::Layout(error) => error.fmt(f),
+            FunctionError::Sriov(error) => error.fmt(f),
         }
     }
 }
@@ -52,6 +56,12 @@ impl From<BarError> for FunctionError {
 impl From<LayoutError> for FunctionError {
     fn from(error: LayoutError) -> Self {
         FunctionError::Layout(error)
+    }
+}
+
+impl From<SriovError> for FunctionError {
+    fn from(error: SriovError) -> Self {
+        FunctionError::Sriov(error)
     }
 }
 
@@ -95,10 +105,21 @@ pub enum Event {
     Msi(Option<MsiMessage>),
     /// Vectors, one a bit, that were raised while masked and are to be sent now.
     MsiUnmasked(u32),
+    /// Virtual functions 1 to `count` have come into being, out of reset (V13-016).
+    VfEnable {
+        /// How many there are.
+        count: u16,
+    },
+    /// There are no virtual functions any more (V13-113..115).
+    VfDisable,
+    /// The virtual functions answer accesses to their BARs, or no longer; never true while there are none.
+    VfMemorySpace(bool),
+    /// A VF BAR has another address or another size, also while it is not decoded.
+    VfBarMoved(VfBar),
 }
 
-/// One event for every kind, one for each 64-bit BAR.
-const MAX_EVENTS: usize = 6 + BAR_REGISTERS as usize / 2;
+/// One event for every kind, one for each 64-bit BAR and each 64-bit VF BAR.
+const MAX_EVENTS: usize = 9 + 2 * (BAR_REGISTERS as usize / 2);
 
 /// The events of one access, in the order in which to act on them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -108,7 +129,7 @@ pub struct Events {
 }
 
 impl Events {
-    fn push(&mut self, event: Event) {
+    pub(crate) fn push(&mut self, event: Event) {
         if let Some(slot) = self.list.get_mut(self.count) {
             *slot = Some(event);
             self.count += 1;
@@ -132,20 +153,25 @@ struct Controls {
     power: PowerState,
     bars: [u64; BAR_REGISTERS as usize / 2],
     msi: Option<MsiMessage>,
+    sriov: SriovState,
 }
 
 /// A PCI Express function.
 pub struct PciFunction {
-    config: ConfigSpace,
+    pub(crate) config: ConfigSpace,
     bars: Vec<Bar>,
     express: Option<u16>,
     power_management: Option<u16>,
     msi: Option<u16>,
+    sriov: Option<Sriov>,
+    /// Capabilities that a client must not recognise in bulk, see [`PciFunction::read_config_disguised`].
+    disguised: Vec<u16>,
 }
 
 impl PciFunction {
-    /// The card's physical function: GTTMMADR, and a window onto local memory of `lmem_bytes` (a power of two).
-    pub fn physical(identity: &Identity, lmem_bytes: u64) -> Result<Self, FunctionError> {
+    /// The card's physical function: GTTMMADR, a window onto local memory of `lmem_bytes` (a power of two), and the
+    /// SR-IOV capabilities if `sriov` offers any virtual function.
+    pub fn physical(identity: &Identity, lmem_bytes: u64, sriov: Option<&SriovLayout>) -> Result<Self, FunctionError> {
         let bars = vec![
             // Prefetchable on the real card, unlike on its siblings for desktops.
             Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?,
@@ -153,13 +179,21 @@ impl PciFunction {
         ];
         // GGC: GGMS = 3, 8 MiB of GGTT entries (i915: intel_ggtt.c, gen8_gmch_probe).
         let device_specific = [Field::word(0x50, 0x00c0)];
-        let capabilities = [
+        let mut capabilities = vec![
             Capability::express(0x70),
             Capability::msi(0xac),
             Capability::power_management(0xd0),
+            // The first extended capability; SR-IOV may not be it (see `read_config_disguised`).
             Capability::serial_number(0x100, identity.serial),
         ];
-        Ok(Self::new(identity, bars, &device_specific, &capabilities)?)
+        // SR-IOV lies where the real card has it.
+        let sriov = sriov.map(|layout| Sriov::new(layout, identity.device, 0x320, 0x420)).transpose()?.flatten();
+        let sriov = sriov.map(|(sriov, own)| {
+            capabilities.push(Capability::ari(0x200));
+            capabilities.extend(own);
+            sriov
+        });
+        Ok(PciFunction { sriov, ..Self::new(identity, bars, &device_specific, &capabilities)? })
     }
 
     /// A function out of a conventional reset, made of its parts; software finds the capabilities in their order.
@@ -177,6 +211,11 @@ impl PciFunction {
             power_management: Capability::find_standard(capabilities, ID_POWER_MANAGEMENT),
             msi: Capability::find_standard(capabilities, ID_MSI),
             bars,
+            sriov: None,
+            disguised: [ID_SRIOV, ID_ARI]
+                .iter()
+                .filter_map(|id| Capability::find_extended(capabilities, *id))
+                .collect(),
         })
     }
 
@@ -185,17 +224,44 @@ impl PciFunction {
         self.config.read(offset, data);
     }
 
+    /// Reads configuration space for a client whose view of the capability list is taken in bulk: a read longer than
+    /// 4 bytes shows SR-IOV and ARI as vendor-specific capabilities, any other read what is there.
+    ///
+    /// QEMU takes one snapshot of all 4096 bytes and leaves these two out of the guest's list (vfio_add_ext_cap),
+    /// whatever the device could do for them. Under another name they stay in it, and since QEMU passes the guest's
+    /// own reads of 1, 2 or 4 bytes on, IDs included, the guest finds the real ones. That does not hold for the dword
+    /// at 0x100, which is answered from the snapshot: neither capability may be there. The answer depends on nothing
+    /// but the access, so no order of accesses can confuse it.
+    pub fn read_config_disguised(&self, offset: u64, data: &mut [u8]) {
+        self.read_config(offset, data);
+        if data.len() <= 4 {
+            return;
+        }
+        for at in &self.disguised {
+            for (n, id) in ID_VENDOR_SPECIFIC.to_le_bytes().into_iter().enumerate() {
+                let seen = (u64::from(*at) + n as u64).checked_sub(offset).and_then(|n| usize::try_from(n).ok());
+                if let Some(byte) = seen.and_then(|n| data.get_mut(n)) {
+                    *byte = id;
+                }
+            }
+        }
+    }
+
     /// Writes configuration space as a guest does: any width and alignment; what lies outside is dropped.
     pub fn write_config(&mut self, offset: u64, data: &[u8]) -> Events {
         let before = self.controls();
         let slept = self.power_state_bits();
+        let latched = self.sriov.as_ref().map(|sriov| sriov.latch(&self.config));
         // Initiate FLR is no bit of the space: it reads 0, so the write itself is looked at.
         let flr = self.starts_flr(offset, data);
         self.config.write(offset, data);
         self.refuse_unsupported_power_state(slept);
+        if let Some((sriov, latched)) = self.sriov.as_ref().zip(latched) {
+            sriov.settle(&mut self.config, &latched);
+        }
         let mut events = Events::default();
         if flr {
-            self.config.reset(Reset::FunctionLevel);
+            self.reset_config(Reset::FunctionLevel);
             events.push(Event::FunctionLevelReset);
         }
         self.changes(before, &mut events);
@@ -208,11 +274,60 @@ impl PciFunction {
 
     /// Conventional reset of the function's configuration space (V13-114).
     pub fn reset(&mut self) -> Events {
+        self.change(|function| function.reset_config(Reset::Conventional))
+    }
+
+    /// A change that no guest's write makes, and the events that tell of it.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut Self)) -> Events {
         let before = self.controls();
-        self.config.reset(Reset::Conventional);
+        change(self);
         let mut events = Events::default();
         self.changes(before, &mut events);
         events
+    }
+
+    /// VF Enable goes with either reset (V13-114, V13-115).
+    pub(crate) fn reset_config(&mut self, reset: Reset) {
+        self.config.reset(reset);
+        if let Some(sriov) = &self.sriov {
+            sriov.resize(&mut self.config);
+        }
+    }
+
+    /// TotalVFs; 0 for a function without SR-IOV.
+    pub fn total_vfs(&self) -> u16 {
+        self.sriov.as_ref().map_or(0, Sriov::total_vfs)
+    }
+
+    /// Virtual functions that exist now; 0 while VF Enable is clear.
+    pub fn vfs_enabled(&self) -> u16 {
+        self.sriov.as_ref().map_or(0, |sriov| sriov.vfs(&self.config))
+    }
+
+    /// Whether the virtual functions answer accesses to their BARs: VF Enable and VF MSE, and this function in D0.
+    pub fn vf_memory_space(&self) -> bool {
+        self.sriov_state().memory_space
+    }
+
+    /// The VF BARs, by ascending index, also while they are not decoded.
+    pub fn vf_bars(&self) -> impl Iterator<Item = VfBar> {
+        self.sriov.iter().flat_map(|sriov| sriov.bars(&self.config))
+    }
+
+    /// Bus address of the window of VF `vf` (1 to TotalVFs) at BAR `bar`, also while it is not decoded. Software that
+    /// has not placed the BAR yet makes it a low address; one past the end of the address space is none.
+    pub fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
+        self.vf_bars().find(|found| found.index == bar && vf <= self.total_vfs())?.window(vf)
+    }
+
+    /// Distance of the routing ID of VF `vf` (1 to TotalVFs) from this function's.
+    pub fn vf_routing_offset(&self, vf: u16) -> Option<u16> {
+        (1..=self.total_vfs()).contains(&vf).then(|| FIRST_VF_OFFSET + (vf - 1) * VF_STRIDE)
+    }
+
+    fn sriov_state(&self) -> SriovState {
+        let awake = self.power_state() == PowerState::D0;
+        self.sriov.as_ref().map_or_else(SriovState::default, |sriov| sriov.state(&self.config, awake))
     }
 
     /// The BARs, by ascending index.
@@ -302,13 +417,26 @@ impl PciFunction {
         for (address, bar) in bars.iter_mut().zip(&self.bars) {
             *address = self.address(bar);
         }
-        Controls { command: self.config.word(COMMAND), power: self.power_state(), bars, msi: self.msi_message() }
+        Controls {
+            command: self.config.word(COMMAND),
+            power: self.power_state(),
+            bars,
+            msi: self.msi_message(),
+            sriov: self.sriov_state(),
+        }
     }
 
     /// Tells what is different from `before`: what is taken away first, what is given last.
     fn changes(&self, before: Controls, events: &mut Events) {
         let now = self.controls();
         let switched = |bit: u16| ((before.command ^ now.command) & bit != 0).then_some(now.command & bit != 0);
+        let (vfs_before, vfs) = (before.sriov, now.sriov);
+        if vfs_before.memory_space && !vfs.memory_space {
+            events.push(Event::VfMemorySpace(false));
+        }
+        if vfs_before.vfs != vfs.vfs && vfs_before.vfs != 0 {
+            events.push(Event::VfDisable);
+        }
         if let Some(on) = switched(COMMAND_MEMORY_SPACE).filter(|on| !on) {
             events.push(Event::MemorySpace(on));
         }
@@ -320,6 +448,9 @@ impl PciFunction {
                 events.push(Event::BarMoved { bar: bar.index(), address: new });
             }
         }
+        for bar in vfs.bars.iter().zip(&vfs_before.bars).filter(|(new, old)| new != old).map(|(new, _)| *new) {
+            events.push(Event::VfBarMoved(bar));
+        }
         if let Some(on) = switched(COMMAND_MEMORY_SPACE).filter(|on| *on) {
             events.push(Event::MemorySpace(on));
         }
@@ -328,6 +459,12 @@ impl PciFunction {
         }
         if before.msi != now.msi {
             events.push(Event::Msi(now.msi));
+        }
+        if vfs_before.vfs != vfs.vfs && vfs.vfs != 0 {
+            events.push(Event::VfEnable { count: vfs.vfs });
+        }
+        if vfs.memory_space && !vfs_before.memory_space {
+            events.push(Event::VfMemorySpace(true));
         }
     }
 }

@@ -6,3 +6,5 @@ pub mod capability;
 pub mod config;
 pub mod function;
 pub mod header;
+pub mod sriov_capability;
+pub mod virtual_function;

@@ -10,7 +10,7 @@ const MSI: u64 = 0xac;
 const PMCSR: u64 = 0xd4;
 
 fn flex_170() -> PciFunction {
-    PciFunction::physical(&Identity::FLEX_170, 16 << 30).unwrap()
+    PciFunction::physical(&Identity::FLEX_170, 16 << 30, None).unwrap()
 }
 
 fn dword(function: &PciFunction, offset: u64) -> u32 {
@@ -147,7 +147,7 @@ fn power_states() {
 /// A card file's memory size that no BAR can have is an error, not a panic.
 #[test]
 fn impossible_memory_size_is_refused() {
-    let result = PciFunction::physical(&Identity::FLEX_170, 3 << 30);
+    let result = PciFunction::physical(&Identity::FLEX_170, 3 << 30, None);
     assert_eq!(result.err(), Some(FunctionError::Bar(BarError::Size(3 << 30))));
 }
 
@@ -198,6 +198,9 @@ proptest! {
                     Event::Msi(message) => msi = message,
                     Event::BarMoved { bar, address } => bars.iter_mut().filter(|b| b.0 == bar).for_each(|b| b.1 = address),
                     Event::FunctionLevelReset | Event::MsiUnmasked(_) => {}
+                    Event::VfEnable { .. } | Event::VfDisable | Event::VfMemorySpace(_) | Event::VfBarMoved(_) => {
+                        prop_assert!(false, "a function without SR-IOV says {:?}", event);
+                    }
                 }
             }
         }

@@ -1,0 +1,306 @@
+//! The SR-IOV extended capability of the physical function and its companion, VF Resizable BAR (PCIe 9.3.3, 9.3.7.5;
+//! V13-001, V13-002, V13-016; contract A.3, A.4, D.4).
+//!
+//! The specification leaves some writes undefined; here they have one outcome each:
+//! - NumVFs, System Page Size, ARI Capable Hierarchy and the size of a VF BAR keep their value while VF Enable is set;
+//!   the state before the access decides.
+//! - VF Enable with NumVFs 0 or above TotalVFs is kept as written and enables no VF.
+//! - A System Page Size of no single supported page, or a VF BAR size that is not offered, changes nothing.
+
+use std::fmt;
+
+use crate::bar::{BAR_REGISTERS, Bar, BarError};
+use crate::capability::{Capability, ID_SRIOV, ID_VF_RESIZABLE_BAR};
+use crate::config::{ConfigSpace, Field};
+use crate::function::{GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
+
+/// The most virtual functions of a card: its LMTT directory has 64 entries, the first of them the PF's (V13-002,
+/// contract D.1).
+pub const MAX_VFS: u16 = 63;
+
+/// Distance in routing IDs from the PF to VF 1. VFs lie next to each other on the PF's bus, where the driver looks
+/// for them (xe: xe_pci_sriov_get_vf_pdev).
+pub const FIRST_VF_OFFSET: u16 = 1;
+/// Distance in routing IDs from a VF to the next.
+pub const VF_STRIDE: u16 = 1;
+
+/// Offsets from the start of the SR-IOV capability.
+pub const SRIOV_CONTROL: u16 = 0x08;
+/// Initial and total number of VFs.
+pub const INITIAL_VFS: u16 = 0x0c;
+/// Number of VFs to enable.
+pub const NUM_VFS: u16 = 0x10;
+/// Page size of the system, one bit: 4 KiB shifted by its position.
+pub const SYSTEM_PAGE_SIZE: u16 = 0x20;
+/// VF BAR 0.
+pub const VF_BAR0: u16 = 0x24;
+/// Bytes of the SR-IOV capability.
+pub const SRIOV_BYTES: u16 = 0x40;
+
+/// SR-IOV Control: VF Enable.
+pub const VF_ENABLE: u16 = 1 << 0;
+/// SR-IOV Control: VF Memory Space Enable.
+pub const VF_MEMORY_SPACE_ENABLE: u16 = 1 << 3;
+/// SR-IOV Control: ARI Capable Hierarchy.
+pub const ARI_CAPABLE_HIERARCHY: u16 = 1 << 4;
+
+/// SR-IOV Capabilities: ARI Capable Hierarchy outlives D3hot. To be set even where No_Soft_Reset says so as well.
+const ARI_CAPABLE_HIERARCHY_PRESERVED: u32 = 1 << 1;
+/// 4 KiB, 8 KiB, 64 KiB, 256 KiB, 1 MiB and 4 MiB: what every device has to support. No VF BAR is smaller than any.
+const SUPPORTED_PAGE_SIZES: u32 = 0x553;
+
+/// VF Resizable BAR control, from the start of its capability.
+pub const VF_REBAR_CONTROL: u16 = 0x08;
+/// VF BAR size in the control register: 1 MiB shifted by this number.
+const VF_REBAR_SIZE: u32 = 0x3f << VF_REBAR_SIZE_SHIFT;
+const VF_REBAR_SIZE_SHIFT: u32 = 8;
+const MIB_SHIFT: u32 = 20;
+/// The largest size that the capability register can name, 128 TiB, as a shift of 1 MiB.
+const VF_REBAR_LARGEST: u32 = 27;
+
+/// The virtual functions that a card offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SriovLayout {
+    /// TotalVFs, up to [`MAX_VFS`]; 0 leaves the capability out.
+    pub total_vfs: u16,
+    /// Sizes in bytes of a VF's window onto local memory, powers of two from 1 MiB on, among which software can
+    /// choose by VF Resizable BAR. A VMM that cannot follow a change offers one.
+    pub vf_lmem_sizes: Vec<u64>,
+    /// The size out of reset, one of `vf_lmem_sizes`.
+    pub vf_lmem_bytes: u64,
+}
+
+/// Virtual functions that cannot be offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SriovError {
+    /// More than [`MAX_VFS`].
+    TotalVfs(u16),
+    /// A window size that VF Resizable BAR cannot name.
+    LmemSize(u64),
+    /// The window size out of reset is not among those offered.
+    NotOffered(u64),
+    /// A window that no BAR can have.
+    Bar(BarError),
+}
+
+impl fmt::Display for SriovError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SriovError::TotalVfs(total) => write!(f, "{total} virtual functions: a card has at most {MAX_VFS}"),
+            SriovError::LmemSize(size) => {
+                write!(
+                    f,
+                    "a VF's local memory window of {size:#x} bytes: the size must be a power of two from 1 MiB on"
+                )
+            }
+            SriovError::NotOffered(size) => {
+                write!(f, "a VF's local memory window of {size:#x} bytes is not among the sizes offered")
+            }
+            SriovError::Bar(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SriovError {}
+
+impl From<BarError> for SriovError {
+    fn from(error: BarError) -> Self {
+        SriovError::Bar(error)
+    }
+}
+
+/// A VF BAR as software has set it: the windows of all VFs lie one behind the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VfBar {
+    /// Index of the BAR.
+    pub index: u8,
+    /// Bus address of VF 1's window.
+    pub address: u64,
+    /// Bytes of one VF's window.
+    pub size: u64,
+}
+
+impl VfBar {
+    /// Bus address of the window of `vf`, which counts from 1; `None` for 0 or past the end of the address space.
+    pub fn window(&self, vf: u16) -> Option<u64> {
+        self.address.checked_add(self.size.checked_mul(u64::from(vf).checked_sub(1)?)?)
+    }
+}
+
+/// What of the capability has an effect outside of configuration space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SriovState {
+    /// Virtual functions that exist.
+    pub vfs: u16,
+    /// They answer accesses to their BARs.
+    pub memory_space: bool,
+    pub bars: [VfBar; BAR_REGISTERS as usize / 2],
+}
+
+/// Registers whose writes are judged after the fact.
+#[derive(Clone, Copy)]
+pub(crate) struct Latched {
+    control: u16,
+    num_vfs: u16,
+    page_size: u32,
+    vf_rebar: u32,
+}
+
+/// The capability in a function's configuration space: where it is and what is fixed about it.
+pub(crate) struct Sriov {
+    at: u16,
+    vf_rebar: u16,
+    total_vfs: u16,
+    bars: [Bar; 2],
+    /// Bit n: VF BAR 2 can have 1 MiB << n.
+    sizes: u32,
+}
+
+/// ReBAR's number for a size.
+fn rebar_size(bytes: u64) -> Result<u32, SriovError> {
+    let shift = bytes.checked_ilog2().filter(|_| bytes.is_power_of_two()).and_then(|log2| log2.checked_sub(MIB_SHIFT));
+    shift.filter(|shift| *shift <= VF_REBAR_LARGEST).ok_or(SriovError::LmemSize(bytes))
+}
+
+impl Sriov {
+    /// The capability at `at`, VF Resizable BAR at `vf_rebar`, for VFs with this device ID; `None` without VFs.
+    pub fn new(
+        layout: &SriovLayout,
+        device: u16,
+        at: u16,
+        vf_rebar: u16,
+    ) -> Result<Option<(Self, [Capability; 2])>, SriovError> {
+        match layout.total_vfs {
+            0 => return Ok(None),
+            1..=MAX_VFS => {}
+            more => return Err(SriovError::TotalVfs(more)),
+        }
+        let sizes =
+            layout.vf_lmem_sizes.iter().try_fold(0_u32, |mask, size| rebar_size(*size).map(|n| mask | 1 << n))?;
+        let size = rebar_size(layout.vf_lmem_bytes)?;
+        if sizes & 1 << size == 0 {
+            return Err(SriovError::NotOffered(layout.vf_lmem_bytes));
+        }
+        // Prefetchable both, as the PF's, so that they find room above 4 GiB.
+        let bars = [
+            Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?,
+            Bar::memory_64(LMEM_BAR, layout.vf_lmem_bytes, true)?,
+        ];
+        let control = VF_ENABLE | VF_MEMORY_SPACE_ENABLE | ARI_CAPABLE_HIERARCHY;
+        let mut body = vec![
+            // No VF migration (of the kind that the specification has withdrawn), no 10-bit tags for VFs.
+            Field::dword(0x04, ARI_CAPABLE_HIERARCHY_PRESERVED),
+            Field::word(SRIOV_CONTROL, 0).writable(control.into()),
+            // Status: VF migration only.
+            Field::word(0x0a, 0),
+            // Without migration InitialVFs equals TotalVFs.
+            Field::word(INITIAL_VFS, layout.total_vfs),
+            Field::word(INITIAL_VFS + 2, layout.total_vfs),
+            Field::word(NUM_VFS, 0).writable(0xffff),
+            // Function Dependency Link: the PF depends on no other function, which its own number says.
+            Field::byte(0x12, 0),
+            Field::word(0x14, FIRST_VF_OFFSET),
+            Field::word(0x16, VF_STRIDE),
+            Field::word(0x1a, device),
+            Field::dword(0x1c, SUPPORTED_PAGE_SIZES),
+            Field::dword(SYSTEM_PAGE_SIZE, 1).writable(SUPPORTED_PAGE_SIZES),
+            // VF Migration State Array Offset.
+            Field::dword(0x3c, 0),
+        ];
+        body.extend(bars.iter().flat_map(|bar| bar.fields_at(VF_BAR0 + 4 * u16::from(bar.index()))));
+        let rebar = [
+            // Bits 31:4: 1 MiB to 128 TiB.
+            Field::dword(0x04, sizes << 4),
+            // Of one resizable VF BAR, which is number 2.
+            Field::dword(VF_REBAR_CONTROL, size << VF_REBAR_SIZE_SHIFT | 1 << 5 | u32::from(LMEM_BAR))
+                .writable(VF_REBAR_SIZE),
+        ];
+        let capabilities = [
+            Capability::extended(ID_SRIOV, 1, at, body),
+            Capability::extended(ID_VF_RESIZABLE_BAR, 1, vf_rebar, rebar),
+        ];
+        Ok(Some((Sriov { at, vf_rebar, total_vfs: layout.total_vfs, bars, sizes }, capabilities)))
+    }
+
+    /// TotalVFs.
+    pub fn total_vfs(&self) -> u16 {
+        self.total_vfs
+    }
+
+    /// Virtual functions that exist now; 0 while VF Enable is clear or NumVFs makes no sense (V13-016).
+    pub fn vfs(&self, config: &ConfigSpace) -> u16 {
+        let enabled = config.word(self.at + SRIOV_CONTROL) & VF_ENABLE != 0;
+        let num_vfs = config.word(self.at + NUM_VFS);
+        if enabled && num_vfs <= self.total_vfs { num_vfs } else { 0 }
+    }
+
+    /// The VF BARs as they are now.
+    pub fn bars(&self, config: &ConfigSpace) -> impl Iterator<Item = VfBar> {
+        self.bars.iter().map(|bar| {
+            let register = self.register(bar.index());
+            let [low, high] = [config.dword(register), config.dword(register + 4)].map(u64::from);
+            let size = if bar.index() == LMEM_BAR { self.lmem_bytes(config) } else { bar.size() };
+            VfBar { index: bar.index(), address: (high << 32 | low) & !(size - 1), size }
+        })
+    }
+
+    /// What the registers say now; VFs have no power state of their own and sleep with their PF.
+    pub fn state(&self, config: &ConfigSpace, awake: bool) -> SriovState {
+        let vfs = self.vfs(config);
+        let enabled = config.word(self.at + SRIOV_CONTROL) & VF_MEMORY_SPACE_ENABLE != 0;
+        let mut state = SriovState { vfs, memory_space: vfs != 0 && enabled && awake, ..SriovState::default() };
+        for (slot, bar) in state.bars.iter_mut().zip(self.bars(config)) {
+            *slot = bar;
+        }
+        state
+    }
+
+    /// The registers to compare a write with.
+    pub fn latch(&self, config: &ConfigSpace) -> Latched {
+        Latched {
+            control: config.word(self.at + SRIOV_CONTROL),
+            num_vfs: config.word(self.at + NUM_VFS),
+            page_size: config.dword(self.at + SYSTEM_PAGE_SIZE),
+            vf_rebar: config.dword(self.vf_rebar + VF_REBAR_CONTROL),
+        }
+    }
+
+    /// Takes back what a write may not change, given what was there before.
+    pub fn settle(&self, config: &mut ConfigSpace, before: &Latched) {
+        let locked = before.control & VF_ENABLE != 0;
+        if locked {
+            config.set(self.at + SRIOV_CONTROL, ARI_CAPABLE_HIERARCHY.into(), before.control.into());
+            config.set(self.at + NUM_VFS, 0xffff, before.num_vfs.into());
+        }
+        if locked || !config.dword(self.at + SYSTEM_PAGE_SIZE).is_power_of_two() {
+            config.set(self.at + SYSTEM_PAGE_SIZE, !0, before.page_size);
+        }
+        if locked || self.sizes.checked_shr(self.rebar_field(config)).unwrap_or(0) & 1 == 0 {
+            config.set(self.vf_rebar + VF_REBAR_CONTROL, !0, before.vf_rebar);
+        }
+        self.resize(config);
+    }
+
+    /// Gives VF BAR 2 the writable bits of its present size, after a write or a reset.
+    pub fn resize(&self, config: &mut ConfigSpace) {
+        let mask = !(self.lmem_bytes(config) - 1);
+        let register = self.register(LMEM_BAR);
+        config.set_writable(register, mask as u32);
+        config.set_writable(register + 4, (mask >> 32) as u32);
+    }
+
+    fn register(&self, bar: u8) -> u16 {
+        self.at + VF_BAR0 + 4 * u16::from(bar)
+    }
+
+    fn rebar_field(&self, config: &ConfigSpace) -> u32 {
+        (config.dword(self.vf_rebar + VF_REBAR_CONTROL) & VF_REBAR_SIZE) >> VF_REBAR_SIZE_SHIFT
+    }
+
+    fn lmem_bytes(&self, config: &ConfigSpace) -> u64 {
+        1 << MIB_SHIFT << self.rebar_field(config).min(VF_REBAR_LARGEST)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! A virtual function in a guest of its own, and as QEMU and a guest's PCI core meet it beside its physical function.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::capability::{DEVICE_CONTROL, INITIATE_FLR};
+use crate::config::CONFIG_BYTES;
+use crate::function::Event;
+
+const FLR_BYTE: u64 = EXPRESS as u64 + DEVICE_CONTROL as u64 + 1;
+
+fn plain() -> PciFunction {
+    PciFunction::virtual_function(&Identity::FLEX_170, 512 << 20).unwrap()
+}
+
+fn face() -> VfFace {
+    VfFace::new(plain())
+}
+
+fn dword(function: &PciFunction, offset: u64) -> u32 {
+    let mut data = [0; 4];
+    function.read_config(offset, &mut data);
+    u32::from_le_bytes(data)
+}
+
+fn seen(face: &VfFace, offset: u64, width: usize) -> u64 {
+    let mut data = [0; 8];
+    face.read_config(offset, &mut data[..width]);
+    u64::from_le_bytes(data)
+}
+
+fn events(events: Events) -> Vec<Event> {
+    events.into_iter().collect()
+}
+
+/// What the card writes through ECAM to place a VF's BARs.
+fn place(face: &mut VfFace) {
+    for (register, value) in [(0x10, 0x9000_0000_u32), (0x14, 1), (0x18, 0), (0x1c, 2)] {
+        face.write_config(register, &value.to_le_bytes());
+    }
+    face.write_config(COMMAND.into(), &COMMAND_MEMORY_SPACE.to_le_bytes());
+}
+
+/// Contract A.3, A.4, V13-034: the PF's identity, Express and MSI; no power management, no SR-IOV, no GGC.
+#[test]
+fn identity_and_capabilities() {
+    let function = plain();
+    let ids = [0x00, 0x08, 0x2c, 0x3c, 0x50].map(|at| dword(&function, at));
+    assert_eq!(ids, [0x56c0_8086, 0x0380_0008, 0x4905_8086, 0, 0]);
+    let standard = [0x34, 0x70, 0xac].map(|at| dword(&function, at) & 0xffff);
+    assert_eq!(standard, [0x70, 0xac10, 0x0005]);
+    assert_ne!(dword(&function, 0x74) & 1 << 28, 0, "FLR");
+    assert_eq!(dword(&function, 0x100), 0x0001_000e);
+    assert_eq!((function.total_vfs(), function.bars().len()), (0, 2));
+}
+
+/// Contract A.4: BARs of a VF in a guest of its own are sized and decoded as any function's.
+#[test]
+fn bars_in_a_guest_of_its_own() {
+    let mut function = plain();
+    function.write_config(0x10, &[0xff; 16]);
+    assert_eq!([0x10, 0x14, 0x18, 0x1c].map(|at| dword(&function, at)), [0xff00_000c, !0, 0xe000_000c, !0]);
+    function.write_config(0x10, &0x1_9000_0000_u64.to_le_bytes());
+    assert_eq!(function.decoded(0), None);
+    function.write_config(COMMAND.into(), &[6, 0]);
+    assert_eq!(function.decoded(0), Some(0x1_9000_0000));
+    assert!(function.bus_master());
+}
+
+/// V13-116: a VF's FLR leaves BARs and memory space, and takes bus mastering and MSI.
+#[test]
+fn flr_keeps_the_windows() {
+    let mut function = plain();
+    function.write_config(0x10, &0x1_9000_0000_u64.to_le_bytes());
+    function.write_config(0x18, &0x2_0000_0000_u64.to_le_bytes());
+    function.write_config(COMMAND.into(), &[6, 0]);
+    function.write_config(u64::from(MSI) + 2, &[1]);
+    assert_eq!(
+        events(function.write_config(FLR_BYTE, &[(INITIATE_FLR >> 8) as u8])),
+        [Event::FunctionLevelReset, Event::BusMaster(false), Event::Msi(None)]
+    );
+    assert_eq!((function.decoded(0), function.decoded(2)), (Some(0x1_9000_0000), Some(0x2_0000_0000)));
+    assert!(events(function.reset()).contains(&Event::MemorySpace(false)), "a conventional reset takes them");
+    assert_eq!(dword(&function, 0x10), 0xc);
+}
+
+/// V13-016: before VF Enable a scan finds nothing at any width, writes do nothing; QEMU's own reads are answered.
+#[test]
+fn a_disabled_face_is_silent() {
+    let mut face = face();
+    for (offset, width) in [(0, 4), (0, 2), (2, 2), (0, 1), (8, 4), (0x0e, 1), (0x34, 1), (0x70, 4), (0x100, 4)] {
+        assert_eq!(seen(&face, offset, width), u64::MAX >> (64 - 8 * width), "at {offset:#x}");
+    }
+    for (offset, width, value) in
+        [(0x10, 4, 0xc), (0x14, 4, 0), (0x18, 4, 0xc), (0x20, 4, 0), (0x30, 4, 0), (0x3d, 1, 0), (0xae, 2, 0x180)]
+    {
+        assert_eq!(seen(&face, offset, width), value, "at {offset:#x}");
+    }
+    let before = face.function.config.clone();
+    assert_eq!(events(face.write_config(FLR_BYTE, &[0x80])), []);
+    assert_eq!(events(face.write_config(u64::from(MSI) + 2, &[1])), []);
+    assert_eq!(events(face.write_config(COMMAND.into(), &[4, 4])), [], "no bus mastering");
+    let same = |at: u16| face.function.config.dword(at) == before.dword(at);
+    assert!((0..CONFIG_BYTES as u16).step_by(4).all(same));
+}
+
+/// The bulk read, which QEMU makes its function of, has the real IDs; short reads never have.
+#[test]
+fn ids_depend_on_the_width() {
+    let mut face = face();
+    for enabled in [false, true] {
+        face.set_enabled(enabled);
+        let mut bulk = [0; CONFIG_BYTES];
+        face.read_config(0, &mut bulk);
+        assert_eq!(bulk[..4], [0x86, 0x80, 0xc0, 0x56]);
+        assert_eq!(seen(&face, 0, 4), 0xffff_ffff);
+        assert_eq!([seen(&face, 0, 2), seen(&face, 2, 2), seen(&face, 3, 1)], [0xffff, 0xffff, 0xff]);
+    }
+    assert_eq!(seen(&face, 2, 4), 0xffff, "two of the bytes are not the IDs'");
+    assert_eq!(seen(&face, 8, 4), 0x0380_0008);
+}
+
+/// V13-016: BARs placed ahead of VF Enable are there when it comes and after it has gone, and answer in between only.
+#[test]
+fn placed_early() {
+    let mut face = face();
+    place(&mut face);
+    assert_eq!(seen(&face, COMMAND.into(), 2), COMMAND_MEMORY_SPACE.into());
+    assert_eq!(seen(&face, 0x10, 4), 0x9000_000c);
+    assert!(!face.decodes());
+    face.set_memory_space(true);
+    assert!(!face.decodes(), "VF MSE without VF Enable");
+    for _ in 0..2 {
+        assert_eq!(events(face.set_enabled(true)), []);
+        assert!(!face.decodes());
+        face.set_memory_space(true);
+        assert!(face.decodes());
+        face.write_config(COMMAND.into(), &[6, 0]);
+        face.write_config(u64::from(MSI) + 2, &[1]);
+        assert!(face.bus_master() && face.raise_msi(0).is_some());
+        assert_eq!(events(face.set_enabled(false)), [Event::BusMaster(false), Event::Msi(None)]);
+        assert!(!face.decodes() && !face.bus_master() && face.raise_msi(0).is_none());
+        assert_eq!(face.function().decoded(0), Some(0x1_9000_0000));
+        assert_eq!(face.function().decoded(2), Some(0x2_0000_0000));
+    }
+    face.reset();
+    assert_eq!(seen(&face, 0x10, 4), 0xc, "QEMU's copy is empty after its reset, so is this");
+}
+
+/// V13-116: a guest's FLR of an enabled VF keeps what the card has placed.
+#[test]
+fn flr_under_the_pf() {
+    let mut face = face();
+    place(&mut face);
+    face.set_enabled(true);
+    face.set_memory_space(true);
+    assert_eq!(events(face.write_config(FLR_BYTE, &[0x80])), [Event::FunctionLevelReset]);
+    assert!(face.decodes());
+    assert_eq!(seen(&face, COMMAND.into(), 2), COMMAND_MEMORY_SPACE.into());
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Write(u64, Vec<u8>),
+    Enable(bool),
+    MemorySpace(bool),
+    Reset,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let offset = prop_oneof![0..0x110_u64, 0..CONFIG_BYTES as u64 + 8, any::<u64>()];
+    prop_oneof![
+        8 => (offset, prop::collection::vec(any::<u8>(), 1..=64)).prop_map(|(offset, data)| Act::Write(offset, data)),
+        1 => any::<bool>().prop_map(Act::Enable),
+        1 => any::<bool>().prop_map(Act::MemorySpace),
+        1 => Just(Act::Reset),
+    ]
+}
+
+proptest! {
+    /// V13-016: whatever guest and VMM do, no panic; a disabled VF neither answers nor sends; events tell of bus
+    /// mastering; short reads are all ones, the IDs', or what the bulk read has.
+    #[test]
+    fn random_lives(acts in prop::collection::vec(act(), 1..64), at in 0..CONFIG_BYTES as u64, width in 1..=4_usize) {
+        let mut face = face();
+        let mut master = false;
+        for act in acts {
+            let told = match act {
+                Act::Write(offset, data) => face.write_config(offset, &data),
+                Act::Enable(on) => face.set_enabled(on),
+                Act::MemorySpace(on) => { face.set_memory_space(on); Events::default() }
+                Act::Reset => face.reset(),
+            };
+            for event in told {
+                if let Event::BusMaster(on) = event {
+                    master = on;
+                }
+            }
+            prop_assert_eq!(face.bus_master(), master);
+            prop_assert!(face.enabled() || !face.decodes() && !master && face.raise_msi(0).is_none());
+        }
+        let mut bulk = [0; CONFIG_BYTES];
+        face.read_config(0, &mut bulk);
+        prop_assert_eq!(&bulk[..4], &[0x86, 0x80, 0xc0, 0x56]);
+        let mut data = [0xee; 4];
+        face.read_config(at, &mut data[..width]);
+        for (n, byte) in data[..width].iter().enumerate() {
+            let place = at as usize + n;
+            let real = bulk.get(place).copied().unwrap_or(0);
+            let silent = place < 4 || !face.enabled() && !VMM_READS.contains(&(at, width));
+            prop_assert_eq!(*byte, if silent { 0xff } else { real }, "at {:#x}", place);
+        }
+    }
+}
