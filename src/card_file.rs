@@ -7,8 +7,11 @@ use anyhow::{Result, anyhow, bail};
 use arctic_device_model::profile::CardProfile;
 
 /// The card files that the program carries, by name.
-pub const BUILT_IN: [(&str, &str); 2] =
-    [("flex170", include_str!("../configs/flex170.toml")), ("small", include_str!("../configs/small.toml"))];
+pub const BUILT_IN: [(&str, &str); 3] = [
+    ("flex170", include_str!("../configs/flex170.toml")),
+    ("flex170-63vf", include_str!("../configs/flex170-63vf.toml")),
+    ("small", include_str!("../configs/small.toml")),
+];
 
 /// Reads the card `card`: the name of a built-in one, or a file.
 pub fn load(card: &str) -> Result<CardProfile> {
@@ -23,7 +26,7 @@ pub fn load(card: &str) -> Result<CardProfile> {
         Ok(text) => parse(card, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-            bail!("there is no card file {card}, and the built-in cards are {}", names.join(" and "))
+            bail!("there is no card file {card}, and the built-in cards are {}", names.join(", "))
         }
         Err(error) => bail!("card file {card} cannot be read: {error}"),
     }
@@ -42,6 +45,8 @@ pub fn parse(file: &str, text: &str) -> Result<CardProfile> {
 
 #[cfg(test)]
 mod tests {
+    use arctic_device_model::profile::provision::GgttAccess;
+
     use super::*;
 
     #[test]
@@ -55,6 +60,10 @@ mod tests {
         let small = load("small").unwrap();
         assert_eq!(small.local_memory, 2 << 30);
         assert_eq!(CardProfile { name: flex.name.clone(), local_memory: flex.local_memory, ..small }, flex);
+        assert_eq!((flex.total_vfs, flex.ggtt), (31, GgttAccess::Mapped));
+        let most = load("flex170-63vf").unwrap();
+        assert_eq!(most.total_vfs, 63);
+        assert_eq!(CardProfile { name: flex.name.clone(), total_vfs: 31, ..most }, flex);
     }
 
     /// Each mistake: what is replaced, by what, the line it is on, and words that the message must have.
@@ -73,10 +82,22 @@ mod tests {
             ("vdbox_mask = 0x05", "vdbox_mask = -1", "integer `-1`"),
             ("rp0 = 2050", "rp0 = 2040", "a multiple of 50 MHz"),
             ("rp0 = 2050", "rp0 = = 2050", ""),
+            ("total_vfs = 31", "total_vfs = 64", "1 to 63, or 0"),
+            ("total_vfs = 31", "total_vfs = \"31\"", "expected u64"),
+            ("ggtt = \"mapped\"", "ggtt = \"fast\"", "`mapped` or `trapped`"),
+            ("# [provision]", "[provision]\nlocal_memory = \"3MiB\"", "a multiple of 2 MiB up to 16 GiB"),
+            ("# [provision]", "[provision]\nggtt = \"4097MiB\"", "below 4 GiB"),
+            ("# [provision]", "[provision]\ncontexts = 0", "1 to 65535"),
+            ("# [provision]", "[provision]\ndoorbells = 257", "0 to 256"),
+            ("# [provision]", "[provision]\ndoorbell = 1", "expected one of"),
+            ("# [provision]", "[provision]\nexec_quantum_ms = 100001", "0 is without end"),
+            ("# [provision]", "[[provision.vf]]\nnumber = 64", "1 to 63"),
         ];
         for (from, to, remedy) in mistakes {
             let message = format!("{:#}", parse("my.toml", &good.replacen(from, to, 1)).unwrap_err());
-            assert!(message.starts_with(&format!("my.toml line {}: ", line(from))), "{to}: {message}");
+            // A mistake in a section is on the line after its head.
+            let at = line(from) + to.matches('\n').count();
+            assert!(message.starts_with(&format!("my.toml line {at}: ")), "{to}: {message}");
             assert!(message.contains(remedy) && !message.contains('\n'), "{to}: {message}");
         }
         let message = parse("my.toml", &good.replace("rp1 = 1950", "rp1 = 200")).unwrap_err().to_string();
@@ -89,6 +110,6 @@ mod tests {
     #[test]
     fn an_unknown_card_is_told_with_the_known_ones() {
         let message = load("flex9000").unwrap_err().to_string();
-        assert_eq!(message, "there is no card file flex9000, and the built-in cards are flex170 and small");
+        assert_eq!(message, "there is no card file flex9000, and the built-in cards are flex170, flex170-63vf, small");
     }
 }

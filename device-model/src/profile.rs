@@ -1,7 +1,10 @@
 //! A card file's contents: which of the die's parts a card has, and how large its memory is.
 
+pub mod provision;
+
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
+use self::provision::{GgttAccess, Provision};
 use crate::engine::id::{EngineClass, EngineId, EngineInfo};
 
 /// A gibibyte.
@@ -21,6 +24,15 @@ pub struct CardProfile {
     /// PCI revision, the die's stepping (xe: xe_step.c, dg2_g10_revid_step_tbl).
     #[serde(deserialize_with = "revision")]
     pub revision: u8,
+    /// Virtual functions that the card offers; 0 is a card without SR-IOV.
+    #[serde(default = "most_vfs", deserialize_with = "total_vfs")]
+    pub total_vfs: u8,
+    /// How VFs reach the global GTT.
+    #[serde(default)]
+    pub ggtt: GgttAccess,
+    /// What each VF gets where no PF driver shares out the card.
+    #[serde(default)]
+    pub provision: Provision,
     /// What the fuses leave of the die.
     pub fuses: Fuses,
     /// Frequency limits of the GT.
@@ -137,6 +149,21 @@ fn revision<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
             Unexpected::Unsigned(other),
             &"a stepping of DG2-G10: 0 (A0), 1 (A1), 4 (B0), 5 (B1) or 8 (C0)",
         )),
+    }
+}
+
+/// VFs of a card whose file does not say: as many as a Flex 170 has.
+fn most_vfs() -> u8 {
+    31
+}
+
+fn total_vfs<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    match u64::deserialize(from)? {
+        vfs @ 0..=63 => Ok(vfs as u8),
+        other => {
+            let expected = "a number of virtual functions, 1 to 63, or 0 for a card without SR-IOV";
+            Err(D::Error::invalid_value(Unexpected::Unsigned(other), &expected))
+        }
     }
 }
 
