@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use vm_memory::Bytes;
 
+use crate::doorbell::{NACK, Page};
 use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Halt, Outcome};
 use crate::gt::virtual_function::pf_view;
@@ -26,10 +27,6 @@ use crate::world::{Clock, Dma, Function, InterruptSink, functions};
 pub const GGTT_WINDOW: u64 = 8 << 20;
 /// Bytes of GTTMMADR.
 pub const GTTMMADR_BYTES: u64 = GGTT_WINDOW + GGTT_BYTES as u64;
-
-/// What a page of the doorbell window reads while no doorbell is armed there; its writes ring nothing (V13-091; IGT:
-/// xe_mmap.c, test_pci_membarrier). xe gives the last page to user space, as a write barrier.
-const UNARMED_DOORBELL: u32 = 0xdead_beef;
 
 /// Commands an engine may execute in one step.
 const STEP_BUDGET: u32 = 1024;
@@ -57,6 +54,8 @@ pub struct Trapped {
     pub register_writes: AtomicU64,
     /// Reads and writes of GGTT entries.
     pub ggtt: AtomicU64,
+    /// Accesses of the doorbell windows.
+    pub doorbells: AtomicU64,
 }
 
 /// What [`Card::work`] found to do.
@@ -176,6 +175,10 @@ impl Card {
             }
             return;
         }
+        if let Some(page) = Page::at(offset) {
+            self.read_doorbell(function, page, offset, data);
+            return;
+        }
         self.trapped.register_reads.fetch_add(1, Ordering::Relaxed);
         let mut done = 0;
         while done < data.len() {
@@ -184,7 +187,7 @@ impl Card {
             let n = (4 - within).min(data.len() - done);
             let value = match u32::try_from(at) {
                 Ok(register) if register < REGISTER_BYTES => self.read_register(function, register & !3),
-                _ => UNARMED_DOORBELL,
+                _ => NACK,
             };
             let value = value.to_le_bytes();
             data[done..done + n].copy_from_slice(&value[within..within + n]);
@@ -204,6 +207,11 @@ impl Card {
             {
                 let _ = bytes.write_slice(data, 0);
             }
+            return;
+        }
+        if let Some(page) = Page::at(offset) {
+            // Here are no registers, and the value is nothing to a doorbell (V13-007, V13-091).
+            self.ring_doorbell(function, page);
             return;
         }
         self.trapped.register_writes.fetch_add(1, Ordering::Relaxed);
@@ -249,6 +257,7 @@ impl Card {
                 self.rang.fetch_or(function.bit(), Ordering::AcqRel);
                 self.call_guc();
             }
+            Request::LookAtDoorbells => self.call_guc(),
             Request::StartGucDma => self.guc().start_dma(&self.gt),
             Request::Reset(domains) => self.reset_domains(domains),
             Request::DriverFlr => {

@@ -7,6 +7,7 @@ pub mod virtual_function;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::doorbell::Doorbells;
 use crate::engine::id::{EngineId, WakeDomain};
 use crate::heci::{self, Heci};
 use crate::interrupts::Interrupts;
@@ -66,6 +67,8 @@ pub enum Request {
     RingGuc,
     /// GuC DMA was started (DMA_CTRL bit 0).
     StartGucDma,
+    /// The GuC has doorbells to look at.
+    LookAtDoorbells,
     /// Resets, as written to GDRST.
     Reset(u32),
     /// The driver asks for a function reset (GU_CNTL bit 31).
@@ -104,6 +107,8 @@ pub struct Gt {
     pub registers: RegisterFile,
     /// The interrupt tree.
     pub interrupts: Interrupts,
+    /// Doorbells.
+    pub doorbells: Doorbells,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Context timestamp of each engine, by [`EngineId::index`].
@@ -131,6 +136,7 @@ impl Gt {
             registers: RegisterFile::of_card(profile),
             interrupts: Interrupts::new(Function::PF, sink.clone()),
             vfs: (1..=MAX_VFS as u8).map(|n| VirtualFunction::new(Function(n), sink.clone())).collect(),
+            doorbells: Doorbells::new(),
             clock,
             context_clocks: EngineId::all().map(|engine| ContextClock::new(engine, residency.clone())).collect(),
             residency,
@@ -164,6 +170,7 @@ impl Gt {
         self.registers.reset();
         self.interrupts.reset();
         self.vfs.iter().for_each(VirtualFunction::reset);
+        self.doorbells.reset();
         self.residency.drop_forcewakes(self.clock.now());
         self.permit_rc6(false);
         *self.pcode() = Pcode::new();
@@ -285,6 +292,7 @@ impl Gt {
                 pcode::reading(offset, activity).unwrap_or(0)
             }
             Live::Heci(window) => self.heci(window).read(offset % heci::WINDOW_BYTES),
+            Live::Doorbell(register) => self.doorbells.read(register, ordinal),
             Live::MasterTile
             | Live::MasterGt
             | Live::GtInterrupt
@@ -360,6 +368,9 @@ impl Gt {
                     self.interrupts.raise_gsc(HECI_INTERRUPTS[usize::from(window & 1)]);
                 }
                 None
+            }
+            Live::Doorbell(register) => {
+                self.doorbells.write(register, ordinal, value).then_some(Request::LookAtDoorbells)
             }
             Live::Reading
             | Live::Timestamp

@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering;
 use vm_memory::Bytes;
 
 use super::Card;
+use crate::doorbell::{ACK, NACK, Page, Ring, Route};
+use crate::interrupts::DOORBELL_RANG;
 use crate::world::{Function, MAX_VFS};
 
 /// What nobody answers reads.
@@ -46,6 +48,27 @@ impl Card {
         self.call_guc();
         if let Some(vf) = self.gt.vf(function) {
             vf.reset();
+        }
+    }
+
+    /// Something happened in a page of the doorbell window of `function`, at BAR offset [`Page::offset`]: what an access
+    /// that the VMM turned into an event stands for. Tells whether a doorbell is armed there. Takes no lock of the GuC.
+    pub fn ring_doorbell(&self, function: Function, page: Page) -> bool {
+        self.trapped.doorbells.fetch_add(1, Ordering::Relaxed);
+        let ring = self.gt.doorbells.ring(function, page);
+        match ring {
+            Ring::Missed | Ring::Collapsed => {}
+            Ring::Message { to: Route::Guc, .. } => self.call_guc(),
+            Ring::Message { to: Route::Host, .. } => self.gt.interrupts.raise_guc(DOORBELL_RANG),
+        }
+        ring != Ring::Missed
+    }
+
+    /// A read of `page` at `offset` of GTTMMADR: it rings, and tells by every dword whether anything heard it.
+    pub(super) fn read_doorbell(&self, function: Function, page: Page, offset: u64, data: &mut [u8]) {
+        let dword = if self.ring_doorbell(function, page) { ACK } else { NACK }.to_le_bytes();
+        for (at, byte) in (offset % 4..).zip(data) {
+            *byte = dword[(at % 4) as usize];
         }
     }
 

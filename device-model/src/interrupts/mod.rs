@@ -28,6 +28,8 @@ pub const CONTEXT_SWITCH: u16 = 1 << 8;
 pub const SEMAPHORE_WAIT: u16 = 1 << 11;
 /// Interrupt bit of the GuC: message to the host.
 pub const GUC2HOST: u16 = 1 << 15;
+/// Interrupt bit of the GuC: a doorbell rang that the host is to hear of (xe: GUC_INTR_DOORBELL_RANG).
+pub const DOORBELL_RANG: u16 = 1 << 10;
 
 /// INTR_DATA_VALID of an identity register.
 const DATA_VALID: u32 = 1 << 31;

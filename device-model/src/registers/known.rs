@@ -20,12 +20,14 @@ const RENDER: &str = "3D and media pipelines: there are no execution units, thei
 const MEDIA: &str = "media engine internals: media commands are skipped";
 const DISPLAY: &str = "display: the card has none";
 const MCHBAR: &str = "mirror of the host bridge: only the power readings are modelled";
+const DOORBELLS: &str = "doorbells in memory: they need a snooping bus, the card has the windows alone (V13-090)";
 const SOC: &str = "error registers of the SoC: no hardware error ever occurs";
 
 /// The ranges, by offset.
 pub const LEFT_OUT: &[LeftOut] = &[
     left_out(0x0_0d98, 0x0_0fcf, "fabric of the memory access points: not modelled"),
-    left_out(0x0_1000, 0x0_1fff, "doorbells by MMIO: the drivers of this card ring by memory (V13, group E)"),
+    left_out(0x0_1000, 0x0_18ff, DOORBELLS),
+    left_out(0x0_1920, 0x0_1fff, DOORBELLS),
     left_out(0x0_2700, 0x0_29ff, COUNTERS),
     left_out(0x0_2aa0, 0x0_2fff, COUNTERS),
     left_out(0x0_5000, 0x0_7fff, RENDER),
@@ -54,7 +56,7 @@ pub const LEFT_OUT: &[LeftOut] = &[
     left_out(0x1e_0000, 0x1e_bfff, MEDIA),
     left_out(0x1f_0000, 0x1f_bfff, MEDIA),
     left_out(0x28_0000, 0x28_ffff, SOC),
-    left_out(0x3f_f000, 0x3f_ffff, "doorbell registers of the PF: doorbells are not routed by MMIO (V13, trap 38)"),
+    left_out(0x3f_f800, 0x3f_ffff, "rest of the page of doorbell registers (V13, trap 38)"),
 ];
 
 /// Why nothing is modelled at `offset`; none if nobody has thought of it.

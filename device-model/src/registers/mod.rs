@@ -1,5 +1,6 @@
 //! Registers as data: one table a unit; decode, reset, access rules and the report of unmodelled accesses come from it.
 
+mod doorbell;
 mod engine;
 mod file;
 mod fuses;
@@ -19,6 +20,7 @@ mod tests;
 mod tile;
 mod workaround;
 
+pub use doorbell::DoorbellRegister;
 pub use file::{Decoded, RegisterFile, Touches, masked};
 pub use power::{GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
 pub use steering::MCR_SELECTOR;
@@ -98,6 +100,8 @@ pub enum Live {
     RingTimestamp,
     /// An engine's CTX_TIMESTAMP.
     ContextTimestamp,
+    /// The doorbell block's.
+    Doorbell(DoorbellRegister),
     /// An engine's RESET_CTL: request in bit 0, ready in bit 1, catastrophic error in bit 2 (contract G.1).
     ResetControl,
 }
@@ -146,6 +150,7 @@ pub const TABLES: &[&[Register]] = &[
     steering::TABLE,
     memory::TABLE,
     guc::TABLE,
+    doorbell::TABLE,
     gsc::TABLE,
     interrupt::TABLE,
     render::TABLE,

@@ -1,0 +1,377 @@
+//! The doorbell block by itself: stages, arming, collapse, windows, and that no function rings another's.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const VF1: Function = Function(1);
+const VF2: Function = Function(2);
+
+fn page(number: u64) -> Page {
+    Page::at(WINDOW + number * PAGE_BYTES).expect("a page of the window")
+}
+
+/// A block whose rings go to the GuC, as its firmware sets it up.
+fn block() -> Doorbells {
+    let doorbells = Doorbells::new();
+    assert!(!doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE));
+    doorbells
+}
+
+fn rung(doorbells: &Doorbells) -> Vec<u8> {
+    doorbells.take_rung().iter().collect()
+}
+
+fn valid(doorbells: &Doorbells, index: u8) -> bool {
+    doorbells.read(DoorbellRegister::Address, u16::from(index)) & VALID != 0
+}
+
+fn message(groups: u8) -> Ring {
+    Ring::Message { groups, to: Route::Guc }
+}
+
+/// V13-081: each of the 256 doorbells has a status bit of its own.
+#[test]
+fn each_of_256_rings_its_own_bit() {
+    let doorbells = block();
+    for index in 0..=u8::MAX {
+        doorbells.arm(index, VF1, page(1023 - u64::from(index))).unwrap();
+    }
+    for index in 0..=u8::MAX {
+        assert_eq!(doorbells.ring(VF1, page(1023 - u64::from(index))), message(1 << (index / 32)));
+        let status: Vec<u32> = (0..8).map(|group| doorbells.read(DoorbellRegister::Status, group)).collect();
+        let expected: Vec<u32> = (0..8).map(|g| if g == index / 32 { 1 << (index % 32) } else { 0 }).collect();
+        assert_eq!(status, expected);
+        assert_eq!(rung(&doorbells), [index]);
+    }
+}
+
+/// V13-082, V13-089: a ring is seen in each of the three stages; reading the third takes it out of the second.
+#[test]
+fn a_ring_passes_three_stages() {
+    let doorbells = block();
+    let read = |register| doorbells.read(register, 1);
+    doorbells.arm(33, VF2, page(5)).unwrap();
+    assert_eq!(doorbells.read(DoorbellRegister::Address, 33), 0x40_5001);
+    assert_eq!((read(DoorbellRegister::Status), read(DoorbellRegister::InterruptStatus)), (0, 0));
+    doorbells.ring(VF2, page(5));
+    assert_eq!((read(DoorbellRegister::Status), doorbells.read(DoorbellRegister::Control, 0) & 0xff), (2, 2));
+    assert_eq!(read(DoorbellRegister::InterruptStatus), 2);
+    assert_eq!((read(DoorbellRegister::Status), doorbells.read(DoorbellRegister::Control, 0) & 0xff), (0, 0));
+    assert_eq!(read(DoorbellRegister::InterruptStatus), 2, "it stays until it is cleared");
+    assert_eq!(rung(&doorbells), [33]);
+    assert_eq!(read(DoorbellRegister::InterruptStatus), 0, "the GuC has it");
+}
+
+/// V13-084: what changes before the arming is not seen, what changes after it is.
+#[test]
+fn monitoring_begins_with_the_arming() {
+    let doorbells = block();
+    assert_eq!(doorbells.ring(VF1, page(9)), Ring::Missed);
+    doorbells.arm(0, VF1, page(9)).unwrap();
+    assert_eq!(rung(&doorbells), []);
+    assert_eq!(doorbells.ring(VF1, page(9)), message(1));
+    assert_eq!(rung(&doorbells), [0]);
+}
+
+/// V13-083, V13-085, V13-093; trap 11: address and Valid are the GuC's; the host's writes do nothing, whatever the
+/// doorbell's state, and a read of the line never sets Valid.
+#[test]
+fn the_host_cannot_arm() {
+    let doorbells = block();
+    for register in [DoorbellRegister::Address, DoorbellRegister::Function] {
+        assert!(!doorbells.write(register, 7, 0x40_0001));
+        assert!(!doorbells.write(register, 700, 0x40_0001));
+    }
+    doorbells.read_cookie(7);
+    assert_eq!(doorbells.watched(7), None);
+    doorbells.arm(7, VF1, page(3)).unwrap();
+    for value in [0, 0x40_4001, !0] {
+        doorbells.write(DoorbellRegister::Address, 7, value);
+        doorbells.write(DoorbellRegister::Function, 7, value);
+        assert_eq!(doorbells.watched(7), Some((VF1, page(3))));
+    }
+}
+
+/// V13-086; trap 11: Valid falls by the block's own read of a cleared cookie alone: when asked to, or at a ring, which
+/// is none then. Arming an armed doorbell is no way to it.
+#[test]
+fn a_cleared_cookie_takes_valid_away() {
+    let doorbells = block();
+    doorbells.arm(8, VF1, page(3)).unwrap();
+    doorbells.read_cookie(8);
+    assert!(valid(&doorbells, 8), "the cookie is live");
+    assert_eq!(doorbells.arm(8, VF2, page(4)), Err(Refused::IsArmed));
+    assert_eq!(doorbells.watched(8), Some((VF1, page(3))));
+    doorbells.clear_cookie(8);
+    assert!(valid(&doorbells, 8), "the block has not looked yet");
+    assert_eq!(doorbells.ring(VF1, page(3)), Ring::Missed);
+    assert!(!valid(&doorbells, 8));
+    doorbells.arm(8, VF2, page(4)).unwrap();
+    doorbells.clear_cookie(8);
+    doorbells.read_cookie(8);
+    assert!(!valid(&doorbells, 8));
+}
+
+/// V13-086: the cookie counts rings and is never 0 of itself.
+#[test]
+fn rings_do_not_clear_the_cookie() {
+    let word = Armed(Armed::new(VF1, page(3)).0 | Armed::COOKIE);
+    assert_eq!(word.rung().cookie(), 1);
+    assert!(word.rung().watches(VF1, page(3)) && word.rung().0 & Armed::RUNG != 0);
+}
+
+/// V13-087, V13-088: the status is the hardware's; a 1 written to the interrupt status clears the bit.
+#[test]
+fn status_is_read_only_and_interrupt_status_is_cleared() {
+    let doorbells = block();
+    for index in [0, 1] {
+        doorbells.arm(index, VF1, page(u64::from(index))).unwrap();
+        doorbells.ring(VF1, page(u64::from(index)));
+    }
+    for value in [0, !0] {
+        doorbells.write(DoorbellRegister::Status, 0, value);
+        assert_eq!(doorbells.read(DoorbellRegister::Status, 0), 3);
+    }
+    assert_eq!(doorbells.read(DoorbellRegister::InterruptStatus, 0), 3);
+    doorbells.write(DoorbellRegister::InterruptStatus, 0, 1);
+    assert_eq!(doorbells.read(DoorbellRegister::InterruptStatus, 0), 2);
+    assert_eq!(rung(&doorbells), [1]);
+    for register in [DoorbellRegister::Status, DoorbellRegister::InterruptStatus] {
+        doorbells.write(register, 8, !0);
+        assert_eq!(doorbells.read(register, 8), 0, "there are eight groups");
+    }
+}
+
+/// V13-089: five rings before the GuC looks are one message and one bit.
+#[test]
+fn rings_collapse() {
+    let doorbells = block();
+    doorbells.arm(40, VF1, page(0)).unwrap();
+    let results: Vec<Ring> = (0..5).map(|_| doorbells.ring(VF1, page(0))).collect();
+    assert_eq!(results[0], message(2));
+    assert!(results[1..].iter().all(|ring| *ring == Ring::Collapsed));
+    assert_eq!(rung(&doorbells), [40]);
+    assert_eq!(rung(&doorbells), []);
+    assert_eq!(doorbells.rings(VF1), Rings { rung: 5, missed: 0 });
+}
+
+/// V13-089: a storm from many threads stays one bit a doorbell, and the last ring before a look is never lost.
+#[test]
+fn a_storm_is_bounded() {
+    let doorbells = block();
+    doorbells.arm(0, VF1, page(0)).unwrap();
+    doorbells.arm(200, VF2, page(0)).unwrap();
+    std::thread::scope(|scope| {
+        for function in [VF1, VF1, VF2] {
+            let doorbells = &doorbells;
+            scope.spawn(move || (0..10_000).for_each(|_| assert_ne!(doorbells.ring(function, page(0)), Ring::Missed)));
+        }
+        for _ in 0..1000 {
+            assert!(doorbells.take_rung().iter().all(|index| [0, 200].contains(&index)));
+        }
+    });
+    doorbells.ring(VF1, page(0));
+    doorbells.ring(VF2, page(0));
+    assert_eq!(rung(&doorbells), [0, 200]);
+    assert_eq!((doorbells.rings(VF1).rung, doorbells.rings(VF2).rung), (20_001, 10_001));
+}
+
+/// V13-007, V13-091: the window is 4 MB from 0x400000 on, in 1,024 pages; every byte of a page is the same doorbell.
+#[test]
+fn the_window_has_1024_pages() {
+    assert_eq!((Page::at(0x3f_ffff), Page::at(0x80_0000), Page::at(u64::MAX)), (None, None, None));
+    assert_eq!(Page::at(0x40_0000).map(Page::offset), Some(0x40_0000));
+    assert_eq!(Page::at(0x7f_ffff).map(Page::offset), Some(0x7f_f000));
+    assert!((0..4096).all(|byte| Page::at(0x40_5000 + byte) == Some(page(5))));
+    assert_eq!((page(1023).0, Page::at(WINDOW + u64::from(PAGES) * PAGE_BYTES)), (1023, None));
+}
+
+/// V13-092, V13-094: the doorbell is function and page: the same page of another function is another doorbell.
+#[test]
+fn functions_have_windows_of_their_own() {
+    let doorbells = block();
+    doorbells.arm(6, VF2, page(5)).unwrap();
+    assert_eq!(doorbells.read(DoorbellRegister::Function, 6), 2);
+    for function in (0..64).filter(|n| *n != 2).map(Function) {
+        assert_eq!(doorbells.ring(function, page(5)), Ring::Missed);
+    }
+    assert_eq!(doorbells.ring(VF2, page(6)), Ring::Missed);
+    assert_eq!(rung(&doorbells), []);
+    assert_eq!(doorbells.ring(VF2, page(5)), message(1));
+    doorbells.arm(7, VF1, page(0)).unwrap();
+    doorbells.arm(8, VF2, page(0)).unwrap();
+    doorbells.ring(VF1, page(0));
+    assert_eq!(rung(&doorbells), [6, 7]);
+}
+
+/// V13-097; trap 12: the group's bit goes up when its status leaves zero; further rings send nothing until it is taken.
+#[test]
+fn only_the_first_ring_of_a_group_sends() {
+    let doorbells = block();
+    for index in 64..67 {
+        doorbells.arm(index, VF1, page(u64::from(index))).unwrap();
+    }
+    assert_eq!(doorbells.ring(VF1, page(64)), message(4));
+    assert_eq!(doorbells.ring(VF1, page(65)), Ring::Collapsed);
+    assert_eq!(rung(&doorbells), [64, 65]);
+    assert_eq!(doorbells.ring(VF1, page(66)), message(4));
+}
+
+/// V13-098: a page that doorbells of two groups watch gives one message with two bits, which stay until each is taken.
+#[test]
+fn one_message_sets_bits_of_two_groups() {
+    let doorbells = block();
+    doorbells.arm(31, VF1, page(0)).unwrap();
+    doorbells.arm(32, VF1, page(0)).unwrap();
+    assert_eq!(doorbells.ring(VF1, page(0)), message(3));
+    doorbells.read(DoorbellRegister::InterruptStatus, 0);
+    assert_eq!(doorbells.read(DoorbellRegister::Control, 0), SEND_TO_CORE | 2);
+    assert_eq!(doorbells.ring(VF1, page(0)), message(1), "the group that was not taken is not updated");
+    assert_eq!(rung(&doorbells), [31, 32]);
+    assert_eq!(doorbells.read(DoorbellRegister::Control, 0), SEND_TO_CORE);
+}
+
+/// V13-099; trap 13: after reset the host hears of rings; software routes them to the GuC, which then has what rang
+/// before.
+#[test]
+fn rings_go_to_the_host_by_default() {
+    let doorbells = Doorbells::new();
+    doorbells.arm(0, VF1, page(0)).unwrap();
+    assert_eq!(doorbells.ring(VF1, page(0)), Ring::Message { groups: 1, to: Route::Host });
+    assert_eq!(rung(&doorbells), []);
+    assert!(doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE | 0x7f), "there is something to look at");
+    assert_eq!(doorbells.read(DoorbellRegister::Control, 0), SEND_TO_CORE | 1, "group bits are the hardware's");
+    assert_eq!(rung(&doorbells), [0]);
+    assert_eq!(doorbells.ring(VF1, page(0)), message(1));
+    doorbells.write(DoorbellRegister::Control, 0, 0);
+    assert_eq!(doorbells.read(DoorbellRegister::Control, 0), 1);
+}
+
+/// V13-119: FLR of a VF leaves none of its doorbells valid, its rings forgotten, and the neighbour's alone.
+#[test]
+fn a_function_reset_disarms_its_doorbells() {
+    let doorbells = block();
+    for index in [0, 100, 255] {
+        doorbells.arm(index, VF1, page(u64::from(index))).unwrap();
+    }
+    doorbells.arm(101, VF2, page(100)).unwrap();
+    doorbells.ring(VF1, page(100));
+    doorbells.ring(VF2, page(100));
+    doorbells.reset_function(VF1);
+    assert!([0, 100, 255].iter().all(|index| doorbells.watched(*index).is_none()));
+    assert_eq!(doorbells.watched(101), Some((VF2, page(100))));
+    assert_eq!(doorbells.ring(VF1, page(100)), Ring::Missed);
+    // A doorbell that another function gets does not inherit the ring.
+    doorbells.arm(100, VF2, page(7)).unwrap();
+    assert_eq!(rung(&doorbells), [101]);
+}
+
+/// V13-099, V13-114: a reset of all leaves the state after power-on.
+#[test]
+fn a_reset_leaves_nothing() {
+    let doorbells = block();
+    doorbells.arm(3, VF1, page(3)).unwrap();
+    doorbells.ring(VF1, page(3));
+    doorbells.read(DoorbellRegister::InterruptStatus, 0);
+    doorbells.ring(VF1, page(3));
+    doorbells.reset();
+    for register in [DoorbellRegister::Address, DoorbellRegister::Function, DoorbellRegister::Status] {
+        assert_eq!(doorbells.read(register, 3), 0);
+    }
+    assert_eq!(doorbells.read(DoorbellRegister::InterruptStatus, 0), 0);
+    assert_eq!(doorbells.read(DoorbellRegister::Control, 0), 0);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Arm(u8, u8, u16),
+    Ring(u8, u16),
+    Disarm(u8),
+    ClearCookie(u8),
+    Reset(u8),
+    Host(u8, u16, u32),
+    Take,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    // Few functions and pages, so that they meet.
+    let (function, page) = (0u8..5, 0u16..4);
+    prop_oneof![
+        4 => (any::<u8>(), function.clone(), page.clone()).prop_map(|(i, f, p)| Act::Arm(i % 40, f, p)),
+        8 => (function.clone(), page).prop_map(|(f, p)| Act::Ring(f, p)),
+        1 => any::<u8>().prop_map(|i| Act::Disarm(i % 40)),
+        1 => any::<u8>().prop_map(|i| Act::ClearCookie(i % 40)),
+        1 => function.prop_map(Act::Reset),
+        1 => (0u8..3, any::<u16>(), any::<u32>()).prop_map(|(r, o, v)| Act::Host(r, o, v)),
+        2 => Just(Act::Take),
+    ]
+}
+
+proptest! {
+    /// V13-086, V13-092, V13-094, V13-119: whatever happens in which order, the GuC is told of exactly those doorbells
+    /// that are armed for the function and page that was rung, since they were armed.
+    #[test]
+    fn nobody_rings_anothers_doorbell(acts in proptest::collection::vec(act(), 0..200)) {
+        #[derive(Clone, Copy)]
+        struct Known { function: u8, page: u16, rung: bool, cleared: bool }
+        let doorbells = block();
+        let mut known: [Option<Known>; 256] = [None; 256];
+        for act in acts {
+            match act {
+                Act::Arm(index, function, page) => {
+                    let armed = doorbells.arm(index, Function(function), Page(page)).is_ok();
+                    let slot = &mut known[usize::from(index)];
+                    prop_assert_eq!(armed, slot.is_none());
+                    if armed {
+                        *slot = Some(Known { function, page, rung: false, cleared: false });
+                    }
+                }
+                Act::Ring(function, page) => {
+                    let mut found = false;
+                    for slot in &mut known {
+                        if let Some(bell) = slot && bell.function == function && bell.page == page {
+                            if bell.cleared {
+                                *slot = None;
+                            } else {
+                                bell.rung = true;
+                                found = true;
+                            }
+                        }
+                    }
+                    prop_assert_eq!(doorbells.ring(Function(function), Page(page)) != Ring::Missed, found);
+                }
+                Act::Disarm(index) => {
+                    doorbells.disarm(index);
+                    known[usize::from(index)] = None;
+                }
+                Act::ClearCookie(index) => {
+                    doorbells.clear_cookie(index);
+                    if let Some(bell) = &mut known[usize::from(index)] {
+                        bell.cleared = true;
+                    }
+                }
+                Act::Reset(function) => {
+                    doorbells.reset_function(Function(function));
+                    for slot in &mut known {
+                        slot.take_if(|bell| bell.function == function);
+                    }
+                }
+                Act::Host(register, ordinal, value) => {
+                    let registers = [DoorbellRegister::Address, DoorbellRegister::Function, DoorbellRegister::Status];
+                    doorbells.write(registers[usize::from(register)], ordinal, value);
+                    doorbells.read(DoorbellRegister::InterruptStatus, ordinal);
+                }
+                Act::Take => {
+                    let mut expected = Vec::new();
+                    for (index, slot) in (0..=u8::MAX).zip(&mut known) {
+                        if let Some(bell) = slot && std::mem::take(&mut bell.rung) {
+                            expected.push(index);
+                        }
+                    }
+                    prop_assert_eq!(rung(&doorbells), expected);
+                }
+            }
+        }
+    }
+}
