@@ -6,6 +6,7 @@ use crate::world::Function;
 
 use super::ads;
 use super::context::Registration;
+use super::doorbell;
 use super::hxg::{Error, Outgoing, Reply, global_address};
 use super::kernel::Kernel;
 use super::klv;
@@ -84,7 +85,9 @@ pub const ACTIONS: &[Action] = &[
     action(0x4502, "REGISTER_CONTEXT", Exact(11), Any, register),
     action(0x4601, "REGISTER_CONTEXT_MULTI_LRC", Pairs(12), Any, register_parallel),
     action(0x100b, "UPDATE_CONTEXT_POLICIES", AtLeast(1), Any, |k, _, m| k.scheduler.set_policies(m[0], &m[1..])),
-    action(0x4503, "DEREGISTER_CONTEXT", Exact(1), Any, |k, t, m| k.scheduler.deregister(t, m[0])),
+    action(0x4503, "DEREGISTER_CONTEXT", Exact(1), Any, deregister),
+    action(0x0010, "ALLOCATE_DOORBELL", Exact(5), Any, doorbell::allocate),
+    action(0x0020, "DEALLOCATE_DOORBELL", Exact(1), Any, doorbell::deallocate),
     action(0x550e, "OPT_IN_FEATURE_KLV", Exact(3), Any, opt_in),
     action(0x0509, "UPDATE_SCHEDULING_POLICIES_KLV", AtLeast(1), Physical, scheduling_policies),
     action(0x0506, "GLOBAL_SCHED_POLICY_CHANGE", Exact(1), Physical, global_policies),
@@ -148,6 +151,13 @@ fn register_parallel(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
     let work_queue = (global_address(m[4], m[5])?, global_address(m[6], m[7])?, m[8]);
     let registration = Registration { id: m[1], class: m[2], mask: m[3], work_queue, descriptors };
     kernel.scheduler.register(turn, &registration)
+}
+
+/// The doorbell of a context ends with it.
+fn deregister(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let reply = kernel.scheduler.deregister(turn, m[0])?;
+    kernel.doorbells.release_context(&turn.gt.doorbells, m[0] as u16);
+    Ok(reply)
 }
 
 /// The answer follows when every engine has passed a step boundary.

@@ -63,6 +63,8 @@ pub enum Error {
     InvalidContextIndex = 0x61,
     /// The registration's parameters do not fit together.
     InvalidContextRegistration = 0x62,
+    /// The doorbell does not exist, is another's, or is in use.
+    InvalidDoorbellId = 0x63,
     /// The engine class or instance does not exist.
     InvalidEngineId = 0x64,
     /// An address is not mapped, or outside the range that the GuC may reach.

@@ -1,11 +1,15 @@
 //! The GuC's kernel while it runs: what it has been told, and its steps.
 
 use crate::engine::EngineReport;
+use crate::gt::Gt;
+use crate::world::Function;
 
 use super::Step;
 use super::action;
 use super::ads::Ads;
+use super::adverse::{Adverse, Kind};
 use super::ctb::{Channel, Location};
+use super::doorbell::{self, DoorbellTable};
 use super::firmware::Firmware;
 use super::hxg::{Error, MAX_DWORDS, Outgoing, Reply, Type, action as action_of};
 use super::scheduler::{Scheduler, Turn};
@@ -37,6 +41,10 @@ pub struct Kernel {
     pub firmware: Firmware,
     /// Contexts and engines.
     pub scheduler: Scheduler,
+    /// Doorbells and their contexts.
+    pub doorbells: DoorbellTable,
+    /// What VFs do that costs the others.
+    pub adverse: Adverse,
     /// TLB invalidations (their sequence numbers) that are to be answered.
     pub invalidations: Vec<u32>,
     /// Share of compute beside render: quantum in ms and percent.
@@ -53,9 +61,11 @@ pub struct Kernel {
 
 impl Kernel {
     /// A kernel that has just come up with the data of `ads`; `loads` is [`Scheduler::loads`] of the last boot.
-    pub fn new(firmware: Firmware, ads: Ads, loads: u16) -> Self {
+    pub fn new(gt: &Gt, firmware: Firmware, ads: Ads, loads: u16) -> Self {
         Kernel {
             firmware,
+            doorbells: DoorbellTable::boot(&gt.doorbells),
+            adverse: Adverse::default(),
             scheduler: Scheduler::new(ads, &firmware, loads),
             invalidations: Vec::new(),
             render_compute_yield: None,
@@ -70,9 +80,17 @@ impl Kernel {
     /// Drops contexts and rings; configuration of the boot stays (CLIENT_SOFT_RESET).
     pub fn soft_reset(&mut self, turn: &mut Turn<'_>) {
         self.scheduler.drop_all(turn);
+        self.doorbells.release_function(&turn.gt.doorbells, turn.function);
         self.invalidations.clear();
         self.channel = None;
         self.rings = Default::default();
+    }
+
+    /// `function` is the cause of something adverse: the PF may have to hear of it (contract D.10).
+    pub fn note(&mut self, turn: &mut Turn<'_>, function: Function, kind: Kind) {
+        if let Some(message) = self.adverse.note(function, kind, turn.now) {
+            turn.tell(Function::PF, message);
+        }
     }
 
     /// An SLPC request.
@@ -96,6 +114,7 @@ impl Kernel {
             self.scheduler.report(turn, report);
         }
         let more = self.take_requests(turn);
+        doorbell::serve(self, turn);
         action::finish_invalidations(self, turn);
         let next = self.scheduler.schedule(turn);
         let busy = self.scheduler.busy();

@@ -3,9 +3,11 @@
 pub mod action;
 pub mod activity;
 pub mod ads;
+pub mod adverse;
 mod capture;
 pub mod context;
 pub mod ctb;
+pub mod doorbell;
 pub mod firmware;
 pub mod hwconfig;
 pub mod hxg;
@@ -77,7 +79,7 @@ impl Guc {
             let status = match loaded.and_then(boot) {
                 Ok((firmware, ads)) => {
                     log::info!("GuC firmware {:?}, interface {:?}", firmware.release, firmware.submission);
-                    self.kernel = Some(Box::new(Kernel::new(firmware, ads, self.loads)));
+                    self.kernel = Some(Box::new(Kernel::new(gt, firmware, ads, self.loads)));
                     firmware::STATUS_READY
                 }
                 Err(failure) => {
@@ -97,6 +99,7 @@ impl Guc {
         }
         self.out.clear();
         gt.permit_rc6(false);
+        gt.doorbells.reset();
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET);
     }
 
@@ -120,7 +123,12 @@ impl Guc {
 
     /// A VF is in FLR, by itself or because VF Enable was cleared (V13-117, V13-127).
     pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
-        let _ = (gt, engines, function);
+        let _ = engines;
+        gt.doorbells.reset_function(function);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.doorbells.release_function(&gt.doorbells, function);
+            kernel.adverse.forget(function);
+        }
     }
 
     /// One bounded piece of work: CT buffers of the functions that rang (a bit each), engine reports, time slices.

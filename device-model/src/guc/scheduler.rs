@@ -128,6 +128,13 @@ impl Scheduler {
         self.contexts.get_mut(&id).map(|context| (id, context)).ok_or(Error::ContextNotRegistered)
     }
 
+    /// The global id of a context that `function` has registered as `id`; no other's (V13-036).
+    pub fn owned(&self, function: Function, id: u32) -> Result<u16, Error> {
+        let id = u16::try_from(id).map_err(|_| Error::InvalidContextIndex)?;
+        let own = self.contexts.get(&id).filter(|context| context.function == function && !context.deregistering);
+        own.map(|_| id).ok_or(Error::ContextNotRegistered)
+    }
+
     /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC.
     pub fn register(&mut self, turn: &mut Turn<'_>, registration: &Registration<'_>) -> Reply {
         let function = turn.function;

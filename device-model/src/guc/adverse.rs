@@ -1,0 +1,194 @@
+//! Adverse events: what VFs do that costs the others, counted in sample periods against thresholds that the PF sets
+//! (contract D.10; xe: abi/guc_klvs_abi.h, xe_guc_klv_thresholds_set_types.h).
+//!
+//! A count that exceeds its threshold is told to the PF once in the period. Some thresholds are events, some are the
+//! microseconds that the GuC spends on them: this GuC takes no time that would mean anything to the card's guests, so each
+//! of those events costs one microsecond by definition.
+
+use crate::world::{FUNCTIONS, Function};
+
+use super::hxg::Outgoing;
+
+/// G2H: a VF has exceeded a threshold.
+const ADVERSE_EVENT: u16 = 0x5104;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An access without translation.
+    CatError,
+    /// An engine was reset because of it.
+    EngineReset,
+    /// A page fault.
+    PageFault,
+    /// A ring of the GuC's own doorbell, for mailbox or CT buffer; in microseconds.
+    HostToGuc,
+    /// An interrupt that its work raised; in microseconds.
+    Interrupt,
+    /// A ring of a doorbell that the GuC had to serve; in microseconds.
+    Doorbell,
+    /// A registration of a context that runs on several engines at once.
+    MultiLrc,
+}
+
+/// Kinds with the keys of their thresholds.
+const KEYS: [(Kind, u16); 7] = [
+    (Kind::CatError, 0x8a03),
+    (Kind::EngineReset, 0x8a04),
+    (Kind::PageFault, 0x8a05),
+    (Kind::HostToGuc, 0x8a06),
+    (Kind::Interrupt, 0x8a07),
+    (Kind::Doorbell, 0x8a08),
+    (Kind::MultiLrc, 0x8a0d),
+];
+
+impl Kind {
+    /// The kind whose threshold a key of a VF's configuration sets.
+    pub fn of_key(key: u16) -> Option<Kind> {
+        KEYS.iter().find(|(_, known)| *known == key).map(|(kind, _)| *kind)
+    }
+
+    /// The key of its threshold.
+    pub fn key(self) -> u16 {
+        KEYS[self as usize].1
+    }
+}
+
+/// One VF: thresholds (0: never told) and what it has done in the period with this number.
+#[derive(Clone, Copy, Default)]
+struct Watch {
+    thresholds: [u32; KEYS.len()],
+    counts: [u32; KEYS.len()],
+    period: u64,
+}
+
+/// The counters of all VFs.
+pub struct Adverse {
+    watches: Box<[Watch; FUNCTIONS]>,
+    /// Length of a sample period in nanoseconds; 0: nothing is counted.
+    period: u64,
+}
+
+impl Default for Adverse {
+    fn default() -> Self {
+        Adverse { watches: Box::new([Watch::default(); FUNCTIONS]), period: 0 }
+    }
+}
+
+impl Adverse {
+    /// Policy ADVERSE_SAMPLE_PERIOD (0x8002), in milliseconds; 0 ends the counting.
+    pub fn set_period(&mut self, milliseconds: u32) {
+        self.period = u64::from(milliseconds) * 1_000_000;
+        for watch in self.watches.iter_mut() {
+            watch.counts = Default::default();
+        }
+    }
+
+    /// A threshold of a VF's configuration; 0 for none.
+    pub fn set_threshold(&mut self, function: Function, kind: Kind, threshold: u32) {
+        self.watches[function.index()].thresholds[kind as usize] = threshold;
+    }
+
+    /// A threshold as it was set.
+    pub fn threshold(&self, function: Function, kind: Kind) -> u32 {
+        self.watches[function.index()].thresholds[kind as usize]
+    }
+
+    /// A VF starts over: what it did is forgotten, what the PF has set stays.
+    pub fn forget(&mut self, function: Function) {
+        self.watches[function.index()].counts = Default::default();
+    }
+
+    /// Something happened at `now` (ns) that `function` is the cause of. What comes back is for the PF.
+    pub fn note(&mut self, function: Function, kind: Kind, now: u64) -> Option<Outgoing> {
+        if !function.is_vf() || self.period == 0 {
+            return None;
+        }
+        let watch = &mut self.watches[function.index()];
+        let period = now / self.period;
+        if watch.period != period {
+            watch.period = period;
+            watch.counts = Default::default();
+        }
+        let threshold = watch.thresholds[kind as usize];
+        let count = &mut watch.counts[kind as usize];
+        let before = *count;
+        *count = count.saturating_add(1);
+        // It is crossed by one event of the period; a counter at its end crosses nothing any more.
+        let exceeded = threshold != 0 && before == threshold && *count > threshold;
+        exceeded.then(|| Outgoing::event(ADVERSE_EVENT, &[u32::from(function.0), u32::from(kind.key())]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VF1: Function = Function(1);
+    const MS: u64 = 1_000_000;
+
+    fn told(message: Option<Outgoing>) -> Option<Vec<u32>> {
+        message.map(|message| message.hxg().to_vec())
+    }
+
+    /// Contract D.10, K.5: each key has its kind, in the order of the kinds.
+    #[test]
+    fn keys_and_kinds() {
+        for (at, (kind, key)) in KEYS.into_iter().enumerate() {
+            assert_eq!((kind as usize, kind.key(), Kind::of_key(key)), (at, key, Some(kind)));
+        }
+        assert_eq!([0x8a02, 0x8a09, 0x8a0a, 0x8a0e].map(Kind::of_key), [None; 4]);
+    }
+
+    /// Contract D.10: one message {vfid, key} for the event that exceeds the threshold, however many follow in the
+    /// period; the next period counts anew.
+    #[test]
+    fn a_threshold_is_told_once_a_period() {
+        let mut adverse = Adverse::default();
+        adverse.set_period(10);
+        adverse.set_threshold(VF1, Kind::EngineReset, 2);
+        let mut note = |now| told(adverse.note(VF1, Kind::EngineReset, now));
+        assert_eq!(
+            [note(0), note(1), note(9 * MS), note(9 * MS)],
+            [None, None, Some(vec![0x9000_5104, 1, 0x8a04]), None]
+        );
+        assert_eq!((0..1000).find_map(|_| note(10 * MS - 1)), None);
+        assert_eq!([note(10 * MS), note(10 * MS)], [None, None]);
+        assert!(note(19 * MS).is_some());
+        assert_eq!([note(20 * MS), note(39 * MS), note(40 * MS)], [None, None, None], "too slow for one period");
+    }
+
+    /// Contract D.10: without threshold or period nothing is told, nor of the PF.
+    #[test]
+    fn silent_by_default() {
+        let mut adverse = Adverse::default();
+        let many = |adverse: &mut Adverse, function| (0..100).find_map(|_| adverse.note(function, Kind::Doorbell, 5));
+        adverse.set_threshold(VF1, Kind::Doorbell, 1);
+        adverse.set_threshold(Function::PF, Kind::Doorbell, 1);
+        assert_eq!(many(&mut adverse, VF1), None, "no period");
+        adverse.set_period(1);
+        assert_eq!(many(&mut adverse, Function(2)), None, "no threshold");
+        assert_eq!(many(&mut adverse, Function::PF), None);
+        assert_eq!(told(many(&mut adverse, VF1)), Some(vec![0x9000_5104, 1, 0x8a08]));
+        adverse.set_threshold(VF1, Kind::Doorbell, 0);
+        adverse.set_period(1);
+        assert_eq!(many(&mut adverse, VF1), None);
+    }
+
+    /// Contract D.10: kinds and functions have counters of their own; FLR forgets counts and keeps thresholds.
+    #[test]
+    fn counters_are_apart() {
+        let mut adverse = Adverse::default();
+        adverse.set_period(!0);
+        for (kind, _) in KEYS {
+            adverse.set_threshold(VF1, kind, 1);
+            assert!(adverse.note(VF1, kind, 0).is_none() && adverse.note(Function(63), kind, 0).is_none());
+        }
+        adverse.forget(VF1);
+        assert_eq!(adverse.threshold(VF1, Kind::MultiLrc), 1);
+        for (kind, key) in KEYS {
+            assert!(adverse.note(VF1, kind, 0).is_none());
+            assert_eq!(told(adverse.note(VF1, kind, 0)), Some(vec![0x9000_5104, 1, u32::from(key)]));
+        }
+    }
+}

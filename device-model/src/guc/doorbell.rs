@@ -1,0 +1,272 @@
+//! Which context each physical doorbell stands for, who may arm which, and the actions that drivers arm them by
+//! (V13-035, V13-036, V13-095, V13-096).
+//!
+//! ALLOCATE_DOORBELL (0x10) has five dwords: context id, doorbell id, MMIO offset of the page of the window (low, high),
+//! and a global address that only doorbells in memory have. DEALLOCATE_DOORBELL (0x20) has one: the context id. Sources:
+//! i915: selftest_guc_doorbells.c of Intel's out-of-tree i915; "drm/xe: Allocate doorbells for UMD exec queues", a patch
+//! that was proposed for xe. The drivers of today send neither. The ids are the sender's own: a VF counts both from 0.
+
+use crate::doorbell::{DOORBELLS, Doorbells, Page, SEND_TO_CORE};
+use crate::registers::DoorbellRegister;
+use crate::world::{FUNCTIONS, Function};
+
+use super::adverse::Kind;
+use super::hxg::{Error, Reply};
+use super::kernel::Kernel;
+use super::scheduler::Turn;
+
+/// Physical doorbells that a VF's configuration gives it: BEGIN_DOORBELL_ID (0x8a0a) and NUM_DOORBELLS (0x0006).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// The first.
+    pub begin: u16,
+    /// How many.
+    pub count: u16,
+}
+
+impl Quota {
+    /// Checks that there are such doorbells.
+    pub fn new(begin: u32, count: u32) -> Result<Quota, Error> {
+        let total = DOORBELLS as u32;
+        if begin > total || count > total - begin {
+            return Err(Error::InvalidParams);
+        }
+        Ok(Quota { begin: begin as u16, count: count as u16 })
+    }
+
+    fn contains(self, index: u8) -> bool {
+        (self.begin..self.begin + self.count).contains(&u16::from(index))
+    }
+}
+
+/// What a physical doorbell stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bound {
+    function: Function,
+    context: u16,
+}
+
+/// The GuC's table of doorbells.
+pub struct DoorbellTable {
+    bound: Box<[Option<Bound>; DOORBELLS]>,
+    quotas: Box<[Quota; FUNCTIONS]>,
+}
+
+impl Default for DoorbellTable {
+    fn default() -> Self {
+        DoorbellTable { bound: Box::new([None; DOORBELLS]), quotas: Box::new([Quota::default(); FUNCTIONS]) }
+    }
+}
+
+impl DoorbellTable {
+    /// The table of a GuC that has just come up: no doorbell is armed, and rings come to the GuC from now on (V13-099).
+    pub fn boot(doorbells: &Doorbells) -> Self {
+        doorbells.reset();
+        doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE);
+        Self::default()
+    }
+
+    /// Gives a VF its doorbells; those it had armed and loses are disarmed. What no VF has is the PF's.
+    pub fn set_quota(&mut self, doorbells: &Doorbells, function: Function, quota: Quota) {
+        if !function.is_vf() {
+            return;
+        }
+        self.quotas[function.index()] = quota;
+        self.release(doorbells, |index, bound| bound.function == function && !quota.contains(index));
+    }
+
+    /// The physical doorbell that `function` means by `id`; none that it was not given (V13-035, V13-096).
+    fn physical(&self, function: Function, id: u32) -> Result<u8, Error> {
+        let own = self.quotas[function.index()];
+        let known = u16::try_from(id).map_err(|_| Error::InvalidDoorbellId)?;
+        if function.is_vf() {
+            let index = (known < own.count).then(|| u8::try_from(own.begin + known).ok()).flatten();
+            return index.ok_or(Error::InvalidDoorbellId);
+        }
+        let index = u8::try_from(known).map_err(|_| Error::InvalidDoorbellId)?;
+        let given_away = self.quotas.iter().any(|quota| quota.contains(index));
+        if given_away { Err(Error::InvalidDoorbellId) } else { Ok(index) }
+    }
+
+    /// Arms the doorbell `id` of `function` for a page of its window; a ring is to schedule `context` (its global id).
+    pub fn allocate(
+        &mut self,
+        doorbells: &Doorbells,
+        function: Function,
+        context: u16,
+        (id, page): (u32, Page),
+    ) -> Reply {
+        let index = self.physical(function, id)?;
+        let used = |(index, bound): (usize, &Option<Bound>)| {
+            let is_page = doorbells.watched(index as u8) == Some((function, page));
+            bound.is_some_and(|bound| bound.context == context || is_page)
+        };
+        if self.bound.iter().enumerate().any(used) {
+            // One doorbell a context, one context a page: KMD takes a free one (V13-095).
+            return Err(Error::InvalidParams);
+        }
+        doorbells.arm(index, function, page).map_err(|_| Error::InvalidDoorbellId)?;
+        self.bound[usize::from(index)] = Some(Bound { function, context });
+        Ok(0)
+    }
+
+    /// Disarms the doorbell of a context.
+    pub fn deallocate(&mut self, doorbells: &Doorbells, context: u16) -> Reply {
+        match self.release_context(doorbells, context) {
+            true => Ok(0),
+            false => Err(Error::InvalidDoorbellId),
+        }
+    }
+
+    /// A context is forgotten, and with it its doorbell; tells whether it had one.
+    pub fn release_context(&mut self, doorbells: &Doorbells, context: u16) -> bool {
+        self.release(doorbells, |_, bound| bound.context == context)
+    }
+
+    /// A function starts over (FLR, CLIENT_SOFT_RESET): none of its doorbells stays armed (V13-119).
+    pub fn release_function(&mut self, doorbells: &Doorbells, function: Function) {
+        self.release(doorbells, |_, bound| bound.function == function);
+    }
+
+    fn release(&mut self, doorbells: &Doorbells, which: impl Fn(u8, Bound) -> bool) -> bool {
+        let mut any = false;
+        for (index, slot) in (0..=u8::MAX).zip(self.bound.iter_mut()) {
+            if slot.take_if(|bound| which(index, *bound)).is_some() {
+                doorbells.disarm(index);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// The function and the context that a physical doorbell stands for.
+    pub fn bound(&self, index: u8) -> Option<(Function, u16)> {
+        self.bound[usize::from(index)].map(|bound| (bound.function, bound.context))
+    }
+}
+
+/// ALLOCATE_DOORBELL of the function whose turn it is.
+pub fn allocate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let &[context, id, low, high, global] = m else { return Err(Error::InvalidSize) };
+    if global != 0 {
+        // A doorbell in memory: this card has none (V13-090).
+        return Err(Error::NotSupported);
+    }
+    let offset = u64::from(low) | u64::from(high) << 32;
+    let page = Page::at(offset).filter(|page| page.offset() == offset).ok_or(Error::InvalidParams)?;
+    let context = kernel.scheduler.owned(turn.function, context)?;
+    kernel.doorbells.allocate(&turn.gt.doorbells, turn.function, context, (id, page))
+}
+
+/// DEALLOCATE_DOORBELL of the function whose turn it is.
+pub fn deallocate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let &[context] = m else { return Err(Error::InvalidSize) };
+    let context = kernel.scheduler.owned(turn.function, context)?;
+    kernel.doorbells.deallocate(&turn.gt.doorbells, context)
+}
+
+/// Schedules the contexts whose doorbells have rung, as SCHED_CONTEXT would without a message.
+pub fn serve(kernel: &mut Kernel, turn: &mut Turn<'_>) {
+    for index in turn.gt.doorbells.take_rung().iter() {
+        let Some((function, context)) = kernel.doorbells.bound(index) else { continue };
+        kernel.note(turn, function, Kind::Doorbell);
+        // A context that is gone has nothing to run.
+        let _ = kernel.scheduler.submit(turn, u32::from(context));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doorbell::{PAGE_BYTES, Ring, WINDOW};
+
+    const VF1: Function = Function(1);
+    const VF2: Function = Function(2);
+
+    fn page(number: u64) -> Page {
+        Page::at(WINDOW + number * PAGE_BYTES).unwrap()
+    }
+
+    /// VF 1 has doorbells 32..64, VF 2 has 64..66.
+    fn provisioned() -> (Doorbells, DoorbellTable) {
+        let doorbells = Doorbells::new();
+        let mut table = DoorbellTable::boot(&doorbells);
+        table.set_quota(&doorbells, VF1, Quota::new(32, 32).unwrap());
+        table.set_quota(&doorbells, VF2, Quota::new(64, 2).unwrap());
+        (doorbells, table)
+    }
+
+    fn rung(table: &DoorbellTable, doorbells: &Doorbells) -> Vec<(Function, u16)> {
+        doorbells.take_rung().iter().filter_map(|index| table.bound(index)).collect()
+    }
+
+    /// V13-035, V13-096: a VF names its doorbells from 0; what is beyond its provision is refused and arms nothing.
+    #[test]
+    fn a_vf_cannot_arm_outside_its_provision() {
+        let (doorbells, mut table) = provisioned();
+        assert_eq!(table.allocate(&doorbells, VF2, 7, (1, page(5))), Ok(0));
+        assert_eq!(doorbells.watched(65), Some((VF2, page(5))));
+        for id in [2, 63, 64, 256, 65_535, 65_536, !0] {
+            assert_eq!(table.allocate(&doorbells, VF2, 8, (id, page(6))), Err(Error::InvalidDoorbellId), "{id}");
+        }
+        assert_eq!(table.allocate(&doorbells, Function(3), 9, (0, page(0))), Err(Error::InvalidDoorbellId));
+        assert!((0..=255).filter(|index| *index != 65).all(|index| doorbells.watched(index).is_none()));
+    }
+
+    /// V13-035: the PF has what it gave to nobody.
+    #[test]
+    fn the_pf_has_the_rest() {
+        let (doorbells, mut table) = provisioned();
+        for (context, id, reply) in [(1, 0, Ok(0)), (2, 255, Ok(0)), (3, 32, Err(Error::InvalidDoorbellId))] {
+            assert_eq!(table.allocate(&doorbells, Function::PF, context, (id, page(u64::from(id)))), reply);
+        }
+        assert_eq!(table.allocate(&doorbells, Function::PF, 4, (256, page(9))), Err(Error::InvalidDoorbellId));
+        assert_eq!(Quota::new(256, 0).map(|quota| quota.count), Ok(0));
+        for (begin, count) in [(257, 0), (0, 257), (255, 2), (!0, !0), (1, !0)] {
+            assert_eq!(Quota::new(begin, count), Err(Error::InvalidParams));
+        }
+    }
+
+    /// V13-036: a ring gives the context together with the VF that its doorbell was armed for.
+    #[test]
+    fn a_ring_names_context_and_function() {
+        let (doorbells, mut table) = provisioned();
+        table.allocate(&doorbells, VF1, 1001, (0, page(0))).unwrap();
+        table.allocate(&doorbells, VF2, 2001, (0, page(0))).unwrap();
+        doorbells.ring(VF2, page(0));
+        assert_eq!(rung(&table, &doorbells), [(VF2, 2001)]);
+        doorbells.ring(VF1, page(0));
+        doorbells.ring(VF2, page(0));
+        assert_eq!(rung(&table, &doorbells), [(VF1, 1001), (VF2, 2001)]);
+    }
+
+    /// V13-095: a page, a doorbell and a context have one another; a second use is refused until the first ends.
+    #[test]
+    fn what_is_in_use_is_not_given_again() {
+        let (doorbells, mut table) = provisioned();
+        table.allocate(&doorbells, VF1, 10, (0, page(0))).unwrap();
+        assert_eq!(table.allocate(&doorbells, VF1, 11, (1, page(0))), Err(Error::InvalidParams));
+        assert_eq!(table.allocate(&doorbells, VF1, 11, (0, page(1))), Err(Error::InvalidDoorbellId));
+        assert_eq!(table.allocate(&doorbells, VF1, 10, (1, page(1))), Err(Error::InvalidParams));
+        table.deallocate(&doorbells, 10).unwrap();
+        assert_eq!(table.deallocate(&doorbells, 10), Err(Error::InvalidDoorbellId));
+        assert_eq!(doorbells.ring(VF1, page(0)), Ring::Missed);
+        assert_eq!(table.allocate(&doorbells, VF1, 11, (0, page(0))), Ok(0));
+    }
+
+    /// V13-119: FLR disarms the VF's doorbells; a narrower provision those that it loses.
+    #[test]
+    fn reset_and_provisioning_disarm() {
+        let (doorbells, mut table) = provisioned();
+        for (function, context, id) in [(VF1, 1, 0), (VF1, 2, 31), (VF2, 3, 0)] {
+            table.allocate(&doorbells, function, context, (id, page(u64::from(id)))).unwrap();
+        }
+        table.set_quota(&doorbells, VF1, Quota::new(32, 16).unwrap());
+        assert_eq!((doorbells.watched(32), doorbells.watched(63)), (Some((VF1, page(0))), None));
+        doorbells.ring(VF1, page(0));
+        doorbells.ring(VF2, page(0));
+        table.release_function(&doorbells, VF1);
+        assert_eq!(doorbells.watched(32), None);
+        assert_eq!(rung(&table, &doorbells), [(VF2, 3)]);
+    }
+}
