@@ -5,6 +5,7 @@ pub mod bar;
 pub mod capability;
 pub mod config;
 pub mod function;
+pub mod gate;
 pub mod header;
 pub mod sriov_capability;
 pub mod virtual_function;

@@ -1,0 +1,214 @@
+//! Who owns a page of the global space, and what of its entry he may read and write (V13-019..031).
+//!
+//! All functions share one table of 64-bit entries. The PF says in an entry whose page it is; the four-way rule of
+//! reads and writes, own and foreign, makes a VF see and change its own entries only, one by one (V13-026).
+
+use std::ops::Range;
+
+use super::PF;
+
+/// Bytes of one global page (V13-028).
+pub const PAGE: u64 = 4096;
+/// Bytes of the global space (V13-019).
+pub const SPACE: u64 = 4 << 30;
+/// Entries of the table.
+pub const ENTRIES: u64 = SPACE / PAGE;
+
+/// Bit 0: the entry may be used.
+pub const VALID: u64 = 1 << 0;
+/// Bit 1: the page is in local memory, else in the owner's guest-physical memory (V13-027, V13-031).
+pub const LOCAL: u64 = 1 << 1;
+/// Bits 11:2: number of the owning function (xe: GGTT_PTE_VFID; V13-027 knows 7:2, all that 63 VFs need).
+pub const OWNER: u64 = 0x3ff << OWNER_SHIFT;
+const OWNER_SHIFT: u32 = 2;
+/// Bits 45:12: address of the page.
+pub const ADDRESS: u64 = 0x3fff_ffff_f000;
+
+/// What only the PF writes: a VF's write leaves these bits alone (V13-024).
+const PF_ONLY: u64 = OWNER | VALID;
+
+/// Whether the entry may be used.
+pub const fn valid(entry: u64) -> bool {
+    entry & VALID != 0
+}
+
+/// Whether the page is in local memory.
+pub const fn local(entry: u64) -> bool {
+    entry & LOCAL != 0
+}
+
+/// Number of the owning function.
+pub const fn owner(entry: u64) -> u16 {
+    ((entry & OWNER) >> OWNER_SHIFT) as u16
+}
+
+/// Address of the page: of local memory as its owner sees it, or guest-physical.
+pub const fn address(entry: u64) -> u64 {
+    entry & ADDRESS
+}
+
+/// The entry of a page that the PF has given to `function` and nobody has mapped: valid, address 0 (xe:
+/// xe_ggtt_assign).
+pub const fn assigned(function: u8) -> u64 {
+    (function as u64) << OWNER_SHIFT | VALID
+}
+
+/// Whether the page is this VF's. The PF is no VF: an entry without an owner is nobody's here.
+pub const fn owned_by(entry: u64, vf: u8) -> bool {
+    vf != PF && owner(entry) == vf as u16
+}
+
+/// What a VF reads of an entry: all but the owner of its own, nothing of a foreign one (V13-022, V13-023).
+pub const fn vf_read(entry: u64, vf: u8) -> u64 {
+    if owned_by(entry, vf) { entry & !OWNER } else { 0 }
+}
+
+/// The entry after a VF has written `value`: of its own entry all but owner and Valid follow; `None` where the write
+/// is dropped, as it is on a foreign entry (V13-024, V13-025).
+pub const fn vf_write(entry: u64, vf: u8, value: u64) -> Option<u64> {
+    if owned_by(entry, vf) { Some(entry & PF_ONLY | value & !PF_ONLY) } else { None }
+}
+
+/// The entry that counts where a VF's window is mapped into its guest and it writes a table of its own, unseen:
+/// owner and Valid are the PF's to say, the rest is the VF's word if it has written any, else the PF's.
+///
+/// That is [`vf_write`] applied when the entry is used instead of when it is written, so a VF gains nothing by it: what
+/// it writes for foreign pages is never looked at. A VF that writes a whole 0 gets the PF's entry back.
+pub const fn combine(pf_entry: u64, vf_entry: u64, vf: u8) -> u64 {
+    match vf_write(pf_entry, vf, vf_entry) {
+        Some(entry) if vf_entry != 0 => entry,
+        _ => pf_entry,
+    }
+}
+
+/// Whether an access for `function` may go through the entry: the PF and the GuC use any valid page, a VF its own
+/// (V13-020, V13-047). Whose second level the address takes is [`owner`]'s matter, also for the PF (V13-030).
+pub const fn permits(entry: u64, function: u8) -> bool {
+    valid(entry) && (function == PF || owned_by(entry, function))
+}
+
+/// The entries of a range of global addresses, or `None` if it is not made of whole pages of the space.
+pub fn pages(start: u64, bytes: u64) -> Option<Range<u64>> {
+    let end = start.checked_add(bytes).filter(|end| *end <= SPACE)?;
+    (start.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE)).then_some(start / PAGE..end / PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FIVES: u64 = 0x0000_0012_3456_7000 | 5 << 2 | LOCAL | VALID;
+
+    /// V13-027: the fields, each in its bits; the owner field is 10 bits wide as in xe.
+    #[test]
+    fn fields() {
+        assert_eq!((owner(FIVES), address(FIVES), local(FIVES), valid(FIVES)), (5, 0x12_3456_7000, true, true));
+        assert_eq!((owner(!0), address(!0)), (0x3ff, ADDRESS));
+        assert_eq!(VALID | LOCAL | OWNER | ADDRESS, (1 << 46) - 1);
+        assert_eq!(assigned(63), 63 << 2 | 1);
+    }
+
+    /// V13-022, V13-023: own entries without the owner, foreign ones as zeros; the PF's entries are foreign too.
+    #[test]
+    fn reads() {
+        assert_eq!(vf_read(FIVES, 5), 0x12_3456_7000 | LOCAL | VALID);
+        assert_eq!(vf_read(FIVES, 4), 0);
+        let ownerless = FIVES & !OWNER;
+        assert_eq!((vf_read(ownerless, 1), vf_read(ownerless, 0)), (0, 0));
+        // A number beyond all VFs that has VF 5's in its low bits.
+        assert_eq!(vf_read(FIVES | 0x40 << 2, 5), 0);
+    }
+
+    /// V13-024, V13-025: all ones and all zeros leave owner and Valid; a foreign write is dropped.
+    #[test]
+    fn writes() {
+        assert_eq!(vf_write(FIVES, 5, !0), Some(!OWNER | 5 << 2));
+        assert_eq!(vf_write(FIVES, 5, 0), Some(5 << 2 | VALID));
+        assert_eq!(vf_write(5 << 2, 5, !0), Some(!OWNER & !VALID | 5 << 2), "not made valid");
+        assert_eq!((vf_write(FIVES, 4, !0), vf_write(0, 0, !0)), (None, None));
+    }
+
+    /// V13-020, V13-021, V13-030: the VF's word counts for its pages only, and does for the PF's accesses too.
+    #[test]
+    fn two_tables() {
+        let given = assigned(5);
+        assert_eq!(combine(given, 0, 5), given, "never written");
+        assert_eq!(combine(given, 0x7000 | LOCAL, 5), given | 0x7000 | LOCAL);
+        assert_eq!(combine(given, 0x7000 | 9 << 2 | VALID, 5), given | 0x7000);
+        assert_eq!(combine(given, 0x7000 | 4 << 2, 4), given, "not VF 4's page, whatever it writes");
+        assert!(permits(given, 5) && permits(given, PF) && !permits(given, 4) && !permits(5 << 2, 5));
+    }
+
+    /// V13-019, V13-028: ranges are whole pages within 4 GiB.
+    #[test]
+    fn ranges() {
+        assert_eq!(pages(0, SPACE), Some(0..ENTRIES));
+        assert_eq!(pages(0x3000, 0x2000), Some(3..5));
+        for (start, bytes) in [(0x3001, 0x1000), (0x3000, 0x800), (SPACE, 0x1000), (u64::MAX - 0xfff, 0x1000)] {
+            assert_eq!(pages(start, bytes), None);
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    struct Access {
+        vf: u8,
+        index: usize,
+        write: Option<u64>,
+    }
+
+    fn entry() -> impl Strategy<Value = u64> {
+        prop_oneof![any::<u64>(), (0..5_u64, any::<u64>()).prop_map(|(owner, rest)| rest & !OWNER | owner << 2)]
+    }
+
+    fn access() -> impl Strategy<Value = Access> {
+        (1..5_u8, 0..32_usize, prop::option::of(any::<u64>())).prop_map(|(vf, index, write)| Access {
+            vf,
+            index,
+            write,
+        })
+    }
+
+    proptest! {
+        /// V13-019..026: whatever VFs do to a table, ownership and Valid stay, foreign entries stay and read 0, and a
+        /// VF reads back what it wrote, less what is not its own.
+        #[test]
+        fn a_vf_never_reaches_a_foreign_entry(
+            table in prop::collection::vec(entry(), 32),
+            accesses in prop::collection::vec(access(), 1..200),
+        ) {
+            let mut now = table.clone();
+            for Access { vf, index, write } in accesses {
+                let own = owner(now[index]) == u16::from(vf);
+                let before = now[index];
+                if let Some(value) = write {
+                    if let Some(new) = vf_write(before, vf, value) {
+                        now[index] = new;
+                    }
+                    prop_assert_eq!(vf_read(now[index], vf), if own { value & !PF_ONLY | before & VALID } else { 0 });
+                }
+                prop_assert!(own || now[index] == before && vf_read(before, vf) == 0);
+                prop_assert_eq!(vf_read(now[index], vf) & OWNER, 0);
+            }
+            for (new, old) in now.iter().zip(&table) {
+                prop_assert_eq!(new & PF_ONLY, old & PF_ONLY);
+                prop_assert!(new == old || (1..5).contains(&owner(*old)));
+            }
+        }
+
+        /// V13-020..025: a table of its own gives a VF what the one table would have given it, entry by entry.
+        #[test]
+        fn mapped_is_as_safe_as_trapped(pf_entry in entry(), vf_entry in any::<u64>(), vf in 0..6_u8) {
+            let used = combine(pf_entry, vf_entry, vf);
+            prop_assert_eq!(used & PF_ONLY, pf_entry & PF_ONLY);
+            prop_assert_eq!(permits(used, vf), permits(pf_entry, vf));
+            prop_assert_eq!(permits(pf_entry, vf), valid(pf_entry) && (vf == PF || owner(pf_entry) == u16::from(vf)));
+            if !owned_by(pf_entry, vf) {
+                prop_assert_eq!(used, pf_entry);
+            } else if vf_entry != 0 {
+                prop_assert_eq!(Some(used), vf_write(pf_entry, vf, vf_entry));
+            }
+        }
+    }
+}
