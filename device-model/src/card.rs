@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use vm_memory::Bytes;
-
 use crate::doorbell::{NACK, Page};
 use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Halt, Outcome};
@@ -168,11 +166,7 @@ impl Card {
         data.fill(0);
         if offset >= GGTT_WINDOW {
             self.trapped.ggtt.fetch_add(1, Ordering::Relaxed);
-            if !function.is_vf()
-                && let Some(bytes) = self.gt.memory.ggtt().bytes(offset - GGTT_WINDOW, data.len())
-            {
-                let _ = bytes.read_slice(data, 0);
-            }
+            self.gt.memory.ggtt().read(function, offset - GGTT_WINDOW, data);
             return;
         }
         if let Some(page) = Page::at(offset) {
@@ -202,11 +196,7 @@ impl Card {
         }
         if offset >= GGTT_WINDOW {
             self.trapped.ggtt.fetch_add(1, Ordering::Relaxed);
-            if !function.is_vf()
-                && let Some(bytes) = self.gt.memory.ggtt().bytes(offset - GGTT_WINDOW, data.len())
-            {
-                let _ = bytes.write_slice(data, 0);
-            }
+            self.gt.memory.ggtt().write(function, offset - GGTT_WINDOW, data);
             return;
         }
         if let Some(page) = Page::at(offset) {
@@ -287,10 +277,15 @@ impl Card {
         self.gt.memory.invalidate();
     }
 
-    /// Resets the physical function: registers, GuC and engines as after power-on; memory keeps its contents.
+    /// Resets the physical function: registers, GuC and engines as after power-on; memory keeps its contents, and what a
+    /// VF had of it is the PF's.
     pub fn reset(&self) {
         self.recover();
         self.reset_domains(GRDOM_FULL);
+        {
+            let _guc = self.guc();
+            self.engines.stand_still(|| self.gt.memory.forget_vfs());
+        }
         self.gt.reset();
     }
 

@@ -284,6 +284,7 @@ impl Gt {
                 let sleeping = if self.residency.asleep() { CAGF_MASK } else { 0 };
                 self.registers.value(offset) & !sleeping
             }
+            Live::LmemCfg => self.memory.lmem_cfg(),
             Live::Pcode if ordinal == 0 => self.pcode().read_mailbox(),
             Live::Pcode => self.pcode().read_data(usize::from(ordinal) - 1),
             Live::Reading => {
@@ -342,6 +343,10 @@ impl Gt {
             Live::TlbInvalidate => {
                 self.memory.invalidate();
                 Some(Request::TlbInvalidate)
+            }
+            Live::LmemCfg => {
+                self.memory.set_lmem_cfg(value);
+                None
             }
             Live::GuCntl => {
                 self.registers.set(offset, old & 0x80 | value & !(DRIVER_FLR | 0x80));

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use vm_memory::Bytes;
-
 use super::Card;
 use crate::doorbell::{ACK, NACK, Page, Ring, Route};
 use crate::interrupts::DOORBELL_RANG;
@@ -74,22 +72,13 @@ impl Card {
 
     /// Reads the LMEM BAR of `function` at `offset`: an access that its VMM could not do by itself.
     pub fn read_local(&self, function: Function, offset: u64, data: &mut [u8]) {
-        let bytes = match function.is_vf() {
-            false => self.gt.memory.local().slice(offset, data.len()),
-            true => None,
-        };
-        if bytes.and_then(|bytes| bytes.read_slice(data, 0).ok()).is_none() {
-            data.fill(UNSUPPORTED);
-        }
+        if self.enabled(function) { self.gt.memory.read_bar(function, offset, data) } else { data.fill(UNSUPPORTED) }
     }
 
     /// Writes the LMEM BAR of `function` at `offset`.
     pub fn write_local(&self, function: Function, offset: u64, data: &[u8]) {
-        if !function.is_vf()
-            && let Some(bytes) = self.gt.memory.local().slice(offset, data.len())
-        {
-            // The slice has just the length.
-            let _ = bytes.write_slice(data, 0);
+        if self.enabled(function) {
+            self.gt.memory.write_bar(function, offset, data);
         }
     }
 }

@@ -318,6 +318,25 @@ impl Engines {
         self.present().flat_map(of).map(|(id, what, n)| (format!("{} {what}", id.info().name), n)).collect()
     }
 
+    /// Runs `work` while no engine is in a step: for what no step may see half done. Workers that come by do not go to
+    /// sleep over it. Nobody else holds two engines at a time, and the caller must hold none.
+    pub fn stand_still<T>(&self, work: impl FnOnce() -> T) -> T {
+        struct Wanted<'a>(&'a Slot);
+        impl Drop for Wanted<'_> {
+            fn drop(&mut self) {
+                self.0.wanted.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+        let hold = |id: EngineId| {
+            let slot = &self.slots[id.index()];
+            slot.wanted.fetch_add(1, Ordering::AcqRel);
+            // The count goes down after the lock has been given back.
+            (slot.engine.lock().unwrap_or_else(|poisoned| poisoned.into_inner()), Wanted(slot))
+        };
+        let _held: Vec<_> = self.present().map(hold).collect();
+        work()
+    }
+
     /// Returns when every engine has passed a step boundary since the call (rule 8 of the design).
     pub fn pass_step_boundary(&self) {
         for id in self.present() {

@@ -17,10 +17,10 @@ impl<'m> Gam<'m> {
         let first = offset / BLOCK as u64;
         let count = usize::try_from(end.div_ceil(BLOCK as u64) - first).unwrap_or(usize::MAX);
         let control = match (page.backing, self.memory.flat_ccs) {
-            (Backing::Local, Some(base)) => base.checked_add(page.target / BLOCK as u64 + first),
+            (Backing::Local | Backing::Moved, Some(base)) => base.checked_add(page.target / BLOCK as u64 + first),
             _ => None,
         };
-        let slice = control.and_then(|at| self.memory.local.slice(at, count));
+        let slice = control.and_then(|at| self.memory.local().slice(at, count));
         Ok(slice.map_or(Span::Null(count), Span::Mapped))
     }
 }

@@ -1,28 +1,33 @@
 //! The card's one door to memory: global and per-process translation, local memory, guest memory.
 
 pub mod ccs;
+mod gam;
 pub mod ggtt;
 pub mod layout;
+pub mod lmtt;
 pub mod local;
 pub mod ppgtt;
 pub mod span;
+pub mod storage;
 #[cfg(test)]
 mod tests;
 pub mod tlb;
 
 use std::cell::OnceCell;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
+use vm_memory::{Bytes, VolatileSlice};
 
-use crate::world::{Dma, DmaView, FUNCTIONS, Function};
+use crate::world::{Dma, DmaView, FUNCTIONS, Function, MAX_VFS};
+pub use gam::Gam;
 use ggtt::Ggtt;
+use lmtt::{FRAME, LmttFault};
 use local::SharedRegion;
-use ppgtt::WalkFault;
 pub use span::Span;
+use storage::{Place, Storage};
 pub use tlb::Tlb;
-use tlb::{Backing, Page};
 
 /// An address space of the GT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +74,10 @@ pub enum FaultReason {
     OutsideLocal,
     /// The guest's VMM does not map the address for the device.
     NotMapped,
+    /// A global page of another function (V13-020).
+    NotOwned,
+    /// The function has not been given local memory there (V13-101).
+    NotGiven,
 }
 
 /// What the VMM of one virtual function maps.
@@ -91,18 +100,29 @@ pub struct Memories {
 
 /// Local memory, the GGTT and the way to guest memory.
 pub struct Memory {
-    local: SharedRegion,
+    storage: Storage,
     ggtt: Ggtt,
     dma: Arc<dyn Dma>,
     epoch: AtomicU64,
     flat_ccs: Option<u64>,
-    vfs: Vec<VfMemory>,
+    /// LMEM_CFG (0xcf58): the directory of the LMTT.
+    lmem_cfg: AtomicU32,
+    /// Bytes of local memory that each VF has been given, whole frames; by [`Function::index`].
+    quotas: [AtomicU64; FUNCTIONS],
 }
 
 impl Memory {
     /// Puts the card's memories together.
     pub fn new(local: SharedRegion, ggtt: Ggtt, dma: Arc<dyn Dma>) -> Self {
-        Memory { local, ggtt, dma, epoch: AtomicU64::new(1), flat_ccs: None, vfs: Vec::new() }
+        Memory {
+            storage: Storage::new(local),
+            ggtt,
+            dma,
+            epoch: AtomicU64::new(1),
+            flat_ccs: None,
+            lmem_cfg: AtomicU32::new(0),
+            quotas: [const { AtomicU64::new(0) }; FUNCTIONS],
+        }
     }
 
     /// The same memory with compression control from `base` of local memory on (XEHP_FLAT_CCS_BASE_ADDR).
@@ -113,13 +133,15 @@ impl Memory {
 
     /// The same memory with what the VFs' VMMs map.
     pub fn with_vfs(mut self, vfs: Vec<VfMemory>) -> Self {
-        self.vfs = vfs;
+        let (local, ggtt) = vfs.into_iter().map(|vf| (vf.local, vf.ggtt)).unzip();
+        self.storage.set_vfs(local);
+        self.ggtt.set_vfs(ggtt);
         self
     }
 
-    /// Local memory as the card's own units address it.
+    /// Local memory as the PF's BAR shows it: frames that a VF has been given are not stored here.
     pub fn local(&self) -> &SharedRegion {
-        &self.local
+        self.storage.home()
     }
 
     /// The global table.
@@ -140,8 +162,157 @@ impl Memory {
 
     /// Opens the door for one step of work done for `function`. `views` is what [`Memory::views`] gave.
     pub fn gam<'m>(&'m self, function: Function, views: &'m Views<'m>, tlb: &'m mut Tlb) -> Gam<'m> {
-        tlb.catch_up(self.epoch.load(Ordering::Acquire));
-        Gam { memory: self, views, function, tlb }
+        tlb.catch_up(self.epoch.load(Ordering::Acquire), function);
+        Gam::new(self, views, function, tlb)
+    }
+
+    /// LMEM_CFG has been written.
+    pub fn set_lmem_cfg(&self, value: u32) {
+        self.lmem_cfg.store(value, Ordering::Release);
+        self.invalidate();
+    }
+
+    /// LMEM_CFG (V13-107).
+    pub fn lmem_cfg(&self) -> u32 {
+        self.lmem_cfg.load(Ordering::Acquire)
+    }
+
+    /// Gives `vf` the first `bytes` of its local memory (UPDATE_VF_CFG); only whole frames count. The frames themselves
+    /// follow by [`Memory::adopt_lmtt`].
+    pub fn set_quota(&self, vf: Function, bytes: u64) {
+        if vf.is_vf() {
+            self.quotas[vf.index()].store(bytes / FRAME * FRAME, Ordering::Release);
+            self.invalidate();
+        }
+    }
+
+    /// Local memory that `vf` has been given, in bytes.
+    pub fn quota(&self, vf: Function) -> u64 {
+        self.quotas[vf.index()].load(Ordering::Acquire)
+    }
+
+    /// Local memory that functions can be given; above it lies the card's own (V13-012, V13-034).
+    fn usable(&self) -> u64 {
+        self.flat_ccs.unwrap_or(self.local().len())
+    }
+
+    fn table_entry(&self, at: u64) -> Option<u32> {
+        self.storage.slice(at, 4)?.load(0, Ordering::Acquire).ok()
+    }
+
+    /// The card's local memory address behind `function`'s own: the PF's are the card's (V13-011), a VF's go through the
+    /// LMTT (V13-108, V13-109).
+    fn host_address(&self, function: Function, address: u64) -> Result<u64, FaultReason> {
+        if !function.is_vf() {
+            return Ok(address);
+        }
+        let read = |at| self.table_entry(at);
+        lmtt::walk(self.lmem_cfg(), function.0, address, self.quota(function), self.usable(), read).map_err(|fault| {
+            match fault {
+                LmttFault::BeyondQuota | LmttFault::NotValid => FaultReason::NotGiven,
+                LmttFault::BeyondMemory => FaultReason::OutsideLocal,
+            }
+        })
+    }
+
+    /// Where the LMTT, as it is now, wants each frame to be stored. A frame that is given twice goes to the first, by
+    /// function and page; one that holds tables of the LMTT stays at home, where the PF's guest writes them.
+    fn places(&self) -> Vec<Place> {
+        let mut places = vec![Place::HOME; self.storage.frames()];
+        let cfg = self.lmem_cfg();
+        let mut tables = vec![u64::from(cfg & 0x7fff_ffff) << 16];
+        let vfs = || (1..=MAX_VFS as u8).map(Function).filter(|vf| self.quota(*vf) > 0);
+        for vf in vfs() {
+            tables.extend(lmtt::table(cfg, vf.0, |at| self.table_entry(at)));
+        }
+        for vf in vfs() {
+            let Some(region) = self.storage.region(vf) else { continue };
+            let pages = self.quota(vf).min(region.len()).min(lmtt::REACH) / FRAME;
+            for page in 0..pages {
+                let Ok(address) = self.host_address(vf, page * FRAME) else { continue };
+                let held = tables.iter().any(|table| table / FRAME == address / FRAME);
+                if let Some(place @ &mut Place::HOME) = places.get_mut((address / FRAME) as usize)
+                    && !held
+                {
+                    *place = Place::of(vf, page as u16);
+                }
+            }
+        }
+        places
+    }
+
+    /// Stores each frame with the VF that the LMTT, as it is now, gives it to: its VMM's mapping of the LMEM BAR shows it
+    /// from now on. To be called while all engines stand still ([`crate::engine::Engines::stand_still`]) and with the
+    /// GuC's lock held, when the PF reports a change of the LMTT or of a quota.
+    pub fn adopt_lmtt(&self) {
+        match self.storage.settle(&self.places()) {
+            Ok(false) => {}
+            Ok(true) => self.invalidate(),
+            Err(error) => {
+                self.invalidate();
+                log::error!("local memory of a virtual function cannot be moved to its BAR: {error}");
+            }
+        }
+    }
+
+    /// Empties the local memory that `vf` has been given, as its PF does at the end of an FLR. The engines stand still.
+    pub fn clear_vf(&self, vf: Function) {
+        for page in 0..self.quota(vf) / FRAME {
+            if let Ok(address) = self.host_address(vf, page * FRAME) {
+                self.storage.clear(address, FRAME);
+            }
+        }
+    }
+
+    /// Every VF loses its local memory and its global table: PF FLR or conventional reset (V13-114, V13-115). The engines
+    /// stand still.
+    pub fn forget_vfs(&self) {
+        self.set_lmem_cfg(0);
+        for vf in (1..=MAX_VFS as u8).map(Function) {
+            self.set_quota(vf, 0);
+            self.ggtt.empty_vf(vf);
+        }
+        self.adopt_lmtt();
+    }
+
+    /// An access of `function`'s LMEM BAR that came as a message: calls `each(local memory if it is there, its part of
+    /// the access)`.
+    fn each_of_bar(
+        &self,
+        function: Function,
+        offset: u64,
+        len: usize,
+        mut each: impl FnMut(Option<VolatileSlice<'_>>, Range<usize>),
+    ) {
+        let _still = self.storage.still();
+        let mut done = 0;
+        while done < len {
+            let at = offset.checked_add(done as u64);
+            let n = at.map_or(len, |at| usize::try_from(FRAME - at % FRAME).unwrap_or(len)).min(len - done);
+            let address = at.and_then(|at| self.host_address(function, at).ok());
+            each(address.and_then(|address| self.storage.slice(address, n)), done..done + n);
+            done += n;
+        }
+    }
+
+    /// Reads the LMEM BAR of `function`; all ones where it has no memory (V13-010, V13-011).
+    pub fn read_bar(&self, function: Function, offset: u64, data: &mut [u8]) {
+        data.fill(0xff);
+        self.each_of_bar(function, offset, data.len(), |memory, part| {
+            if let Some(memory) = memory {
+                // The slice has just the length.
+                let _ = memory.read_slice(&mut data[part], 0);
+            }
+        });
+    }
+
+    /// Writes the LMEM BAR of `function`; dropped where it has no memory.
+    pub fn write_bar(&self, function: Function, offset: u64, data: &[u8]) {
+        self.each_of_bar(function, offset, data.len(), |memory, part| {
+            if let Some(memory) = memory {
+                let _ = memory.write_slice(&data[part], 0);
+            }
+        });
     }
 }
 
@@ -156,221 +327,4 @@ impl Views<'_> {
     pub fn of(&self, function: Function) -> &dyn DmaView {
         &**self.taken[function.index()].get_or_init(|| self.dma.view(function))
     }
-}
-
-/// The graphics access manager: translates and reaches memory for one function during one step.
-pub struct Gam<'m> {
-    memory: &'m Memory,
-    views: &'m Views<'m>,
-    function: Function,
-    tlb: &'m mut Tlb,
-}
-
-impl<'m> Gam<'m> {
-    /// The function that the accesses are made for.
-    pub fn function(&self) -> Function {
-        self.function
-    }
-
-    /// Forgets cached translations (MI_FLUSH_DW and PIPE_CONTROL with TLB invalidate).
-    pub fn flush_tlb(&mut self) {
-        self.tlb.flush();
-    }
-
-    fn ggtt_page(&self, address: u64) -> Result<Page, FaultReason> {
-        let entry = self.memory.ggtt.entry(address >> 12);
-        if address >> 32 != 0 || !entry.valid() {
-            return Err(FaultReason::NotPresent { level: 0 });
-        }
-        Ok(Page {
-            base: address & !(ggtt::GGTT_PAGE - 1),
-            len: ggtt::GGTT_PAGE,
-            target: entry.address(),
-            root: 0,
-            backing: if entry.local() { Backing::Local } else { Backing::System },
-            writable: true,
-        })
-    }
-
-    #[inline]
-    fn ppgtt_page(&mut self, root: u64, address: u64) -> Result<Page, FaultReason> {
-        match self.tlb.find(root, address) {
-            Some(page) => Ok(*page),
-            None => self.walk(root, address),
-        }
-    }
-
-    #[cold]
-    fn walk(&mut self, root: u64, address: u64) -> Result<Page, FaultReason> {
-        let local = &self.memory.local;
-        let load = |at: u64| local.slice(at, 8)?.load::<u64>(0, Ordering::Acquire).ok();
-        let page = ppgtt::walk(self.tlb, root, address, load).map_err(|fault| match fault {
-            WalkFault::NotPresent { level } => FaultReason::NotPresent { level },
-            WalkFault::BadTable => FaultReason::OutsideLocal,
-        })?;
-        self.tlb.insert(address, page);
-        Ok(page)
-    }
-
-    /// The page that translates `address` for `access`.
-    #[inline]
-    fn page(&mut self, space: Space, address: u64, access: Access) -> Result<Page, Fault> {
-        let fault = |reason| Fault { space, address, access, reason };
-        let page = match space {
-            Space::Ggtt => self.ggtt_page(address),
-            Space::Ppgtt(root) => self.ppgtt_page(root, address),
-        }
-        .map_err(fault)?;
-        if access == Access::Write && !page.writable {
-            return Err(fault(FaultReason::ReadOnly));
-        }
-        Ok(page)
-    }
-
-    /// Opens bytes `[address, address + n)` of `space`, 1 <= n <= `len`: as far as the page (or its mapping) goes.
-    #[inline]
-    pub fn span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
-        let page = self.page(space, address, access)?;
-        let offset = address - page.base;
-        let len = len.min(usize::try_from(page.len - offset).unwrap_or(usize::MAX));
-        let target = page.target + offset;
-        match page.backing {
-            Backing::Null => Ok(Span::Null(len)),
-            Backing::Local => self.memory.local.slice_up_to(target, len).map(Span::Mapped).ok_or(Fault {
-                space,
-                address,
-                access,
-                reason: FaultReason::OutsideLocal,
-            }),
-            Backing::System => {
-                let view = self.views.of(self.function);
-                Ok(match view.slice(target, len) {
-                    Some(slice) => Span::Mapped(slice),
-                    None => Span::Remote { view, iova: target, len },
-                })
-            }
-        }
-    }
-
-    /// Fills `data` from `address` on, across pages.
-    pub fn read(&mut self, space: Space, address: u64, data: &mut [u8]) -> Result<(), Fault> {
-        let mut done = 0;
-        while done < data.len() {
-            let at = address.wrapping_add(done as u64);
-            let span = self.span(space, at, data.len() - done, Access::Read)?;
-            let n = span.len();
-            span.read(&mut data[done..done + n]).map_err(|_| not_mapped(space, at, Access::Read))?;
-            done += n;
-        }
-        Ok(())
-    }
-
-    /// Writes `data` from `address` on, across pages.
-    pub fn write(&mut self, space: Space, address: u64, data: &[u8]) -> Result<(), Fault> {
-        let mut done = 0;
-        while done < data.len() {
-            let at = address.wrapping_add(done as u64);
-            let span = self.span(space, at, data.len() - done, Access::Write)?;
-            let n = span.len();
-            span.write(&data[done..done + n]).map_err(|_| not_mapped(space, at, Access::Write))?;
-            done += n;
-        }
-        Ok(())
-    }
-
-    /// Local memory of `len` bytes at a process address whose page is in the TLB: the short way of single loads and
-    /// stores; `None` sends them the long one.
-    #[inline(always)]
-    fn local_hit(&self, space: Space, address: u64, len: usize, access: Access) -> Option<VolatileSlice<'m>> {
-        let Space::Ppgtt(root) = space else { return None };
-        let page = self.tlb.find(root, address)?;
-        let offset = address.wrapping_sub(page.base);
-        let permitted = page.backing == Backing::Local && (access == Access::Read || page.writable);
-        if !permitted || page.len.wrapping_sub(offset) < len as u64 {
-            return None;
-        }
-        self.memory.local.slice(page.target.wrapping_add(offset), len)
-    }
-
-    /// Reads a dword; in one piece where it is aligned.
-    #[inline]
-    pub fn read_u32(&mut self, space: Space, address: u64) -> Result<u32, Fault> {
-        if let Some(slice) = self.local_hit(space, address, 4, Access::Read)
-            && let Ok(value) = slice.load::<u32>(0, Ordering::Acquire)
-        {
-            return Ok(value);
-        }
-        if let Span::Mapped(slice) = self.span(space, address, 4, Access::Read)?
-            && let Ok(value) = slice.load::<u32>(0, Ordering::Acquire)
-        {
-            return Ok(value);
-        }
-        let mut data = [0; 4];
-        self.read(space, address, &mut data)?;
-        Ok(u32::from_le_bytes(data))
-    }
-
-    /// Writes a dword; in one piece where it is aligned.
-    #[inline(always)]
-    pub fn write_u32(&mut self, space: Space, address: u64, value: u32) -> Result<(), Fault> {
-        if let Some(slice) = self.local_hit(space, address, 4, Access::Write)
-            && let Ok(cell) = slice.get_atomic_ref::<AtomicU32>(0)
-        {
-            cell.store(value.to_le(), Ordering::Release);
-            return Ok(());
-        }
-        self.write_u32_slowly(space, address, value)
-    }
-
-    #[cold]
-    fn write_u32_slowly(&mut self, space: Space, address: u64, value: u32) -> Result<(), Fault> {
-        if let Span::Mapped(slice) = self.span(space, address, 4, Access::Write)?
-            && slice.store(value, 0, Ordering::Release).is_ok()
-        {
-            return Ok(());
-        }
-        self.write(space, address, &value.to_le_bytes())
-    }
-
-    /// Reads a qword; in one piece where it is aligned.
-    pub fn read_u64(&mut self, space: Space, address: u64) -> Result<u64, Fault> {
-        if let Some(slice) = self.local_hit(space, address, 8, Access::Read)
-            && let Ok(value) = slice.load::<u64>(0, Ordering::Acquire)
-        {
-            return Ok(value);
-        }
-        if let Span::Mapped(slice) = self.span(space, address, 8, Access::Read)?
-            && let Ok(value) = slice.load::<u64>(0, Ordering::Acquire)
-        {
-            return Ok(value);
-        }
-        let mut data = [0; 8];
-        self.read(space, address, &mut data)?;
-        Ok(u64::from_le_bytes(data))
-    }
-
-    /// Writes a qword; in one piece where it is aligned.
-    pub fn write_u64(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
-        if let Some(slice) = self.local_hit(space, address, 8, Access::Write)
-            && let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0)
-        {
-            cell.store(value.to_le(), Ordering::Release);
-            return Ok(());
-        }
-        self.write_u64_slowly(space, address, value)
-    }
-
-    #[cold]
-    fn write_u64_slowly(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
-        if let Span::Mapped(slice) = self.span(space, address, 8, Access::Write)?
-            && slice.store(value, 0, Ordering::Release).is_ok()
-        {
-            return Ok(());
-        }
-        self.write(space, address, &value.to_le_bytes())
-    }
-}
-
-fn not_mapped(space: Space, address: u64, access: Access) -> Fault {
-    Fault { space, address, access, reason: FaultReason::NotMapped }
 }

@@ -3,6 +3,7 @@
 //! Layout after xe (xe_pt.c, xe_gtt_defs.h; contract E.1, E.2). All tables are in local memory.
 
 use super::tlb::{Backing, Page, Tlb};
+use crate::world::Function;
 
 const PRESENT: u64 = 1 << 0;
 const WRITABLE: u64 = 1 << 1;
@@ -28,9 +29,11 @@ pub enum WalkFault {
     BadTable,
 }
 
-/// Walks the tables at `root` for `address`; `load` reads a table entry from local memory (`None`: outside it).
+/// Walks the tables of `function` at `root` for `address`; `load` reads a table entry from the function's local memory
+/// (`None`: outside it). A page's target is an address of the function's, too.
 pub fn walk(
     tlb: &mut Tlb,
+    function: Function,
     root: u64,
     address: u64,
     mut load: impl FnMut(u64) -> Option<u64>,
@@ -51,7 +54,7 @@ pub fn walk(
             } else if entry & LOCAL != 0 {
                 Backing::Local
             } else {
-                Backing::System
+                Backing::System(function)
             },
             writable: entry & WRITABLE != 0,
         }

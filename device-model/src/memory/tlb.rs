@@ -1,13 +1,16 @@
 //! What an engine remembers of page walks: leaf translations and the last directory levels.
 
+use super::lmtt::FRAME;
+use crate::world::Function;
+
 /// Where a page lies, with what its entry permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// First virtual address.
     pub base: u64,
-    /// Bytes, a power of two; 0 marks an unused entry.
+    /// Bytes, a power of two; 0 marks an unused entry. A page of local memory is no larger than a frame.
     pub len: u64,
-    /// First physical address (local memory or I/O virtual).
+    /// First physical address (of the card's local memory, or I/O virtual).
     pub target: u64,
     /// Address space: the root table's address.
     pub root: u64,
@@ -20,12 +23,27 @@ pub struct Page {
 /// What stands behind a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
-    /// The card's local memory (PTE bit 11).
+    /// The card's local memory (PTE bit 11), stored at home: at its own address of the PF's region.
     Local,
-    /// The function's guest memory.
-    System,
+    /// Local memory of a frame that is stored with a virtual function: the frame table has the place.
+    Moved,
+    /// Guest memory of the function.
+    System(Function),
     /// Nothing: reads zero, writes dropped (PTE bit 9).
     Null,
+}
+
+impl Page {
+    /// The part of the page that holds `address` and is no larger than a frame.
+    pub fn within_frame(mut self, address: u64) -> Page {
+        if self.len > FRAME {
+            let first = (address - self.base) / FRAME * FRAME;
+            self.base += first;
+            self.target += first;
+            self.len = FRAME;
+        }
+        self
+    }
 }
 
 const EMPTY: Page = Page { base: 0, len: 0, target: 0, root: 0, backing: Backing::Null, writable: false };
@@ -50,6 +68,9 @@ pub struct Tlb {
     large: Box<[Page; LARGE]>,
     directories: Box<[Directory; LARGE]>,
     epoch: u64,
+    /// Whose translations these are.
+    function: Function,
+    empty: bool,
 }
 
 impl Default for Tlb {
@@ -59,6 +80,8 @@ impl Default for Tlb {
             large: Box::new([EMPTY; LARGE]),
             directories: Box::new([Directory { base: 0, root: 0, entry: 0 }; LARGE]),
             epoch: 0,
+            function: Function::PF,
+            empty: true,
         }
     }
 }
@@ -74,16 +97,22 @@ fn large_slot(address: u64) -> usize {
 impl Tlb {
     /// Forgets everything.
     pub fn flush(&mut self) {
+        if self.empty {
+            return;
+        }
+        self.empty = true;
         self.small.fill(EMPTY);
         self.large.fill(EMPTY);
         self.directories.fill(Directory { base: 0, root: 0, entry: 0 });
     }
 
-    /// Forgets everything if the card has been told to invalidate since `epoch` was last seen here.
-    pub fn catch_up(&mut self, epoch: u64) {
-        if self.epoch != epoch {
+    /// Forgets everything if the card has been told to invalidate since `epoch` was last seen here, or if it is another
+    /// function's.
+    pub fn catch_up(&mut self, epoch: u64, function: Function) {
+        if self.epoch != epoch || self.function != function {
             self.flush();
             self.epoch = epoch;
+            self.function = function;
         }
     }
 
@@ -97,6 +126,7 @@ impl Tlb {
 
     /// Remembers that `page` translates `address`.
     pub fn insert(&mut self, address: u64, page: Page) {
+        self.empty = false;
         if page.len < 2 << 20 {
             self.small[small_slot(address)] = page;
         } else {
@@ -112,6 +142,7 @@ impl Tlb {
 
     /// Remembers the level-1 entry of `address`.
     pub fn insert_directory(&mut self, root: u64, address: u64, entry: u64) {
+        self.empty = false;
         self.directories[large_slot(address)] = Directory { base: address & !0x1f_ffff, root, entry };
     }
 }

@@ -1,7 +1,7 @@
 //! Memory attributes, translation caches, faults: PAT, MOCS, TLB invalidation, LMTT (contract B.2, B.5, G.6, G.7).
 
 use super::Kind::{Live as L, ReadOnly};
-use super::Live::TlbInvalidate;
+use super::Live::{LmemCfg, TlbInvalidate};
 use super::{Register, STORED, array, register};
 
 /// LMEM_CFG: LMTT enable and directory.
@@ -42,7 +42,7 @@ pub const TABLE: &[Register] = &[
     array(0xced8, "TLB_INV_CR", L(TlbInvalidate), 0, (5, 4), "contract G.6: GFX, VD, VE, BLT, GuC"),
     register(0xceec, "OA_TLB_INV_CR", L(TlbInvalidate), 0, "contract E.9; xe: regs/xe_oa_regs.h"),
     register(0xcf04, "XEHP_COMPCTX_TLB_INV_CR", L(TlbInvalidate), 0, "contract G.6; i915: intel_gt_regs.h"),
-    register(LMEM_CFG, "LMEM_CFG", STORED, 0, "contract D.5; xe: regs/xe_gt_regs.h"),
+    register(LMEM_CFG, "LMEM_CFG", L(LmemCfg), 0, "contract D.5; xe: regs/xe_gt_regs.h"),
     register(0xcf68, "GEN12_GAM_DONE", ReadOnly, 0xffff_ffff, "i915: intel_gt_regs.h"),
     register(0x2024, "PGTBL_ER", STORED, 0, "contract G.7; i915: intel_gt.c"),
 ];

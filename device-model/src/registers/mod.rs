@@ -66,6 +66,8 @@ pub enum Live {
     GucHostInterrupt,
     /// TLB invalidation request: done when the write is, reads 0.
     TlbInvalidate,
+    /// LMEM_CFG: enable bit and directory of the local memory translation table (V13-107; contract D.5).
+    LmemCfg,
     /// PCODE mailbox, data 0, data 1 by ordinal.
     Pcode,
     /// Power, energy and temperature readings of the PCU.

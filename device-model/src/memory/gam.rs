@@ -1,0 +1,257 @@
+//! The door to memory: every access of an engine or of the GuC, translated for the function it is made for.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
+
+use super::ppgtt::{self, WalkFault};
+use super::storage::Place;
+use super::tlb::{Backing, Page, Tlb};
+use super::{Access, Fault, FaultReason, Memory, Space, Span, Views, ggtt};
+use crate::world::Function;
+
+/// The graphics access manager: translates and reaches memory for one function during one step.
+pub struct Gam<'m> {
+    pub(super) memory: &'m Memory,
+    views: &'m Views<'m>,
+    function: Function,
+    tlb: &'m mut Tlb,
+}
+
+impl<'m> Gam<'m> {
+    /// The door for one step; `tlb` has caught up.
+    pub(super) fn new(memory: &'m Memory, views: &'m Views<'m>, function: Function, tlb: &'m mut Tlb) -> Self {
+        Gam { memory, views, function, tlb }
+    }
+
+    /// The function that the accesses are made for.
+    pub fn function(&self) -> Function {
+        self.function
+    }
+
+    /// Forgets cached translations (MI_FLUSH_DW and PIPE_CONTROL with TLB invalidate).
+    pub fn flush_tlb(&mut self) {
+        self.tlb.flush();
+    }
+
+    /// A function reaches its own global pages only, the PF everybody's: then with the owner's second level (V13-020,
+    /// V13-030, V13-031).
+    fn ggtt_page(&self, address: u64) -> Result<Page, FaultReason> {
+        let entry = self.memory.ggtt.effective(address >> 12);
+        if address >> 32 != 0 || !entry.valid() {
+            return Err(FaultReason::NotPresent { level: 0 });
+        }
+        let owner = entry.function().ok_or(FaultReason::NotOwned)?;
+        if self.function.is_vf() && owner != self.function {
+            return Err(FaultReason::NotOwned);
+        }
+        let page = Page {
+            base: address & !(ggtt::GGTT_PAGE - 1),
+            len: ggtt::GGTT_PAGE,
+            target: entry.address(),
+            root: 0,
+            backing: if entry.local() { Backing::Local } else { Backing::System(owner) },
+            writable: true,
+        };
+        if entry.local() { self.stored(owner, page) } else { Ok(page) }
+    }
+
+    /// A page of `owner`'s local memory, within a frame, as it lies in the card's.
+    fn stored(&self, owner: Function, mut page: Page) -> Result<Page, FaultReason> {
+        page.target = self.memory.host_address(owner, page.target)?;
+        if self.memory.storage.place(page.target) != Place::HOME {
+            page.backing = Backing::Moved;
+        }
+        Ok(page)
+    }
+
+    #[inline]
+    fn ppgtt_page(&mut self, root: u64, address: u64) -> Result<Page, FaultReason> {
+        match self.tlb.find(root, address) {
+            Some(page) => Ok(*page),
+            None => self.walk(root, address),
+        }
+    }
+
+    #[cold]
+    fn walk(&mut self, root: u64, address: u64) -> Result<Page, FaultReason> {
+        let (memory, function) = (self.memory, self.function);
+        let mut table_fault = FaultReason::OutsideLocal;
+        let load = |at: u64| {
+            let at = memory.host_address(function, at).map_err(|reason| table_fault = reason).ok()?;
+            memory.storage.slice(at, 8)?.load::<u64>(0, Ordering::Acquire).ok()
+        };
+        let found = ppgtt::walk(self.tlb, function, root, address, load);
+        let mut page = found.map_err(|fault| match fault {
+            WalkFault::NotPresent { level } => FaultReason::NotPresent { level },
+            WalkFault::BadTable => table_fault,
+        })?;
+        if page.backing == Backing::Local {
+            page = self.stored(function, page.within_frame(address))?;
+        }
+        self.tlb.insert(address, page);
+        Ok(page)
+    }
+
+    /// The page that translates `address` for `access`.
+    #[inline]
+    pub(super) fn page(&mut self, space: Space, address: u64, access: Access) -> Result<Page, Fault> {
+        let fault = |reason| Fault { space, address, access, reason };
+        let page = match space {
+            Space::Ggtt => self.ggtt_page(address),
+            Space::Ppgtt(root) => self.ppgtt_page(root, address),
+        }
+        .map_err(fault)?;
+        if access == Access::Write && !page.writable {
+            return Err(fault(FaultReason::ReadOnly));
+        }
+        Ok(page)
+    }
+
+    /// Opens bytes `[address, address + n)` of `space`, 1 <= n <= `len`: as far as the page (or its mapping) goes.
+    #[inline]
+    pub fn span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
+        let page = self.page(space, address, access)?;
+        let offset = address - page.base;
+        let len = len.min(usize::try_from(page.len - offset).unwrap_or(usize::MAX));
+        let target = page.target + offset;
+        match page.backing {
+            Backing::Null => Ok(Span::Null(len)),
+            Backing::Local | Backing::Moved => self
+                .memory
+                .storage
+                .slice_up_to(target, len)
+                .map(Span::Mapped)
+                .ok_or(Fault { space, address, access, reason: FaultReason::OutsideLocal }),
+            Backing::System(owner) => {
+                let view = self.views.of(owner);
+                Ok(match view.slice(target, len) {
+                    Some(slice) => Span::Mapped(slice),
+                    None => Span::Remote { view, iova: target, len },
+                })
+            }
+        }
+    }
+
+    /// Fills `data` from `address` on, across pages.
+    pub fn read(&mut self, space: Space, address: u64, data: &mut [u8]) -> Result<(), Fault> {
+        let mut done = 0;
+        while done < data.len() {
+            let at = address.wrapping_add(done as u64);
+            let span = self.span(space, at, data.len() - done, Access::Read)?;
+            let n = span.len();
+            span.read(&mut data[done..done + n]).map_err(|_| not_mapped(space, at, Access::Read))?;
+            done += n;
+        }
+        Ok(())
+    }
+
+    /// Writes `data` from `address` on, across pages.
+    pub fn write(&mut self, space: Space, address: u64, data: &[u8]) -> Result<(), Fault> {
+        let mut done = 0;
+        while done < data.len() {
+            let at = address.wrapping_add(done as u64);
+            let span = self.span(space, at, data.len() - done, Access::Write)?;
+            let n = span.len();
+            span.write(&data[done..done + n]).map_err(|_| not_mapped(space, at, Access::Write))?;
+            done += n;
+        }
+        Ok(())
+    }
+
+    /// Local memory of `len` bytes at a process address whose page is in the TLB: the short way of single loads and
+    /// stores; `None` sends them the long one.
+    #[inline(always)]
+    fn local_hit(&self, space: Space, address: u64, len: usize, access: Access) -> Option<VolatileSlice<'m>> {
+        let Space::Ppgtt(root) = space else { return None };
+        let page = self.tlb.find(root, address)?;
+        let offset = address.wrapping_sub(page.base);
+        let permitted = page.backing == Backing::Local && (access == Access::Read || page.writable);
+        if !permitted || page.len.wrapping_sub(offset) < len as u64 {
+            return None;
+        }
+        self.memory.storage.home().slice(page.target.wrapping_add(offset), len)
+    }
+
+    /// Reads a dword; in one piece where it is aligned.
+    #[inline]
+    pub fn read_u32(&mut self, space: Space, address: u64) -> Result<u32, Fault> {
+        if let Some(slice) = self.local_hit(space, address, 4, Access::Read)
+            && let Ok(value) = slice.load::<u32>(0, Ordering::Acquire)
+        {
+            return Ok(value);
+        }
+        if let Span::Mapped(slice) = self.span(space, address, 4, Access::Read)?
+            && let Ok(value) = slice.load::<u32>(0, Ordering::Acquire)
+        {
+            return Ok(value);
+        }
+        let mut data = [0; 4];
+        self.read(space, address, &mut data)?;
+        Ok(u32::from_le_bytes(data))
+    }
+
+    /// Writes a dword; in one piece where it is aligned.
+    #[inline(always)]
+    pub fn write_u32(&mut self, space: Space, address: u64, value: u32) -> Result<(), Fault> {
+        if let Some(slice) = self.local_hit(space, address, 4, Access::Write)
+            && let Ok(cell) = slice.get_atomic_ref::<AtomicU32>(0)
+        {
+            cell.store(value.to_le(), Ordering::Release);
+            return Ok(());
+        }
+        self.write_u32_slowly(space, address, value)
+    }
+
+    #[cold]
+    fn write_u32_slowly(&mut self, space: Space, address: u64, value: u32) -> Result<(), Fault> {
+        if let Span::Mapped(slice) = self.span(space, address, 4, Access::Write)?
+            && slice.store(value, 0, Ordering::Release).is_ok()
+        {
+            return Ok(());
+        }
+        self.write(space, address, &value.to_le_bytes())
+    }
+
+    /// Reads a qword; in one piece where it is aligned.
+    pub fn read_u64(&mut self, space: Space, address: u64) -> Result<u64, Fault> {
+        if let Some(slice) = self.local_hit(space, address, 8, Access::Read)
+            && let Ok(value) = slice.load::<u64>(0, Ordering::Acquire)
+        {
+            return Ok(value);
+        }
+        if let Span::Mapped(slice) = self.span(space, address, 8, Access::Read)?
+            && let Ok(value) = slice.load::<u64>(0, Ordering::Acquire)
+        {
+            return Ok(value);
+        }
+        let mut data = [0; 8];
+        self.read(space, address, &mut data)?;
+        Ok(u64::from_le_bytes(data))
+    }
+
+    /// Writes a qword; in one piece where it is aligned.
+    pub fn write_u64(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
+        if let Some(slice) = self.local_hit(space, address, 8, Access::Write)
+            && let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0)
+        {
+            cell.store(value.to_le(), Ordering::Release);
+            return Ok(());
+        }
+        self.write_u64_slowly(space, address, value)
+    }
+
+    #[cold]
+    fn write_u64_slowly(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
+        if let Span::Mapped(slice) = self.span(space, address, 8, Access::Write)?
+            && slice.store(value, 0, Ordering::Release).is_ok()
+        {
+            return Ok(());
+        }
+        self.write(space, address, &value.to_le_bytes())
+    }
+}
+
+fn not_mapped(space: Space, address: u64, access: Access) -> Fault {
+    Fault { space, address, access, reason: FaultReason::NotMapped }
+}
