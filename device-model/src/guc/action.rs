@@ -2,14 +2,16 @@
 //! (contract B.6, G.4).
 
 use crate::memory::Fault;
-use crate::world::Function;
+use crate::world::{Function, functions};
 
 use super::ads;
 use super::context::Registration;
+use super::control;
 use super::doorbell;
 use super::hxg::{Error, Outgoing, Reply, global_address};
 use super::kernel::Kernel;
 use super::klv;
+use super::relay;
 use super::scheduler::Turn;
 use super::slpc;
 
@@ -45,8 +47,22 @@ pub enum Sender {
     Any,
     /// The physical function.
     Physical,
+    /// Virtual functions.
+    Virtual,
     /// Nobody: the card has no such feature, and says so.
     NotSupported,
+}
+
+impl Sender {
+    /// Whether `function` may ask.
+    pub fn check(self, function: Function) -> Result<(), Error> {
+        match self {
+            Sender::NotSupported => Err(Error::NotSupported),
+            Sender::Physical if function.is_vf() => Err(Error::Unauthorized),
+            Sender::Virtual if !function.is_vf() => Err(Error::Unauthorized),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// An action.
@@ -74,28 +90,33 @@ const fn absent(code: u16, name: &'static str) -> Action {
 }
 
 use Length::{AtLeast, Either, Exact, Pairs};
-use Sender::{Any, Physical};
+use Sender::{Any, Physical, Virtual};
 
 /// Every action of the CT buffers that this GuC knows of, the frequent ones first.
 pub const ACTIONS: &[Action] = &[
-    action(0x1000, "SCHED_CONTEXT", Exact(1), Any, |k, t, m| k.scheduler.submit(t, m[0])),
+    action(0x1000, "SCHED_CONTEXT", Exact(1), Any, submit),
     action(0x7000, "TLB_INVALIDATION", Either(2, 6), Any, invalidate),
-    action(0x7002, "TLB_INVALIDATION_ALL", Exact(2), Physical, invalidate),
+    action(0x7002, "TLB_INVALIDATION_ALL", Exact(2), Physical, invalidate_all),
     action(0x1001, "SCHED_CONTEXT_MODE_SET", Exact(2), Any, set_mode),
     action(0x4502, "REGISTER_CONTEXT", Exact(11), Any, register),
     action(0x4601, "REGISTER_CONTEXT_MULTI_LRC", Pairs(12), Any, register_parallel),
-    action(0x100b, "UPDATE_CONTEXT_POLICIES", AtLeast(1), Any, |k, _, m| k.scheduler.set_policies(m[0], &m[1..])),
+    action(0x100b, "UPDATE_CONTEXT_POLICIES", AtLeast(1), Any, set_policies),
     action(0x4503, "DEREGISTER_CONTEXT", Exact(1), Any, deregister),
     action(0x0010, "ALLOCATE_DOORBELL", Exact(5), Any, doorbell::allocate),
     action(0x0020, "DEALLOCATE_DOORBELL", Exact(1), Any, doorbell::deallocate),
     action(0x550e, "OPT_IN_FEATURE_KLV", Exact(3), Any, opt_in),
-    action(0x0509, "UPDATE_SCHEDULING_POLICIES_KLV", AtLeast(1), Physical, scheduling_policies),
+    action(0x0509, "UPDATE_SCHEDULING_POLICIES_KLV", AtLeast(1), Any, scheduling_policies),
     action(0x0506, "GLOBAL_SCHED_POLICY_CHANGE", Exact(1), Physical, global_policies),
     action(0x3003, "PC_SLPC_REQUEST", AtLeast(1), Physical, |k, t, m| k.slpc_request(t, m)),
     action(0x3004, "SETUP_PC_GUCRC", Exact(1), Physical, |_, t, m| slpc::set_guc_rc(t.gt, m[0])),
     action(0x550a, "SET_ENG_UTIL_BUFF", Exact(2), Physical, usage_buffer),
     action(0x550c, "SET_DEVICE_ENGINE_ACTIVITY_BUFFER", Exact(4), Physical, device_activity),
     action(0x550d, "SET_FUNCTION_ENGINE_ACTIVITY_BUFFER", Exact(5), Physical, function_activity),
+    action(0x5101, "PF2GUC_RELAY_TO_VF", AtLeast(3), Physical, relay::to_vf),
+    action(0x5103, "VF2GUC_RELAY_TO_PF", AtLeast(2), Virtual, relay::to_pf),
+    action(0x5502, "PF2GUC_UPDATE_VGT_POLICY", Exact(3), Physical, control::update_policy),
+    action(0x5503, "PF2GUC_UPDATE_VF_CFG", Exact(4), Physical, control::update_config),
+    action(0x5506, "PF2GUC_VF_CONTROL", Exact(2), Physical, control::control),
     action(0x0030, "LOG_BUFFER_FILE_FLUSH_COMPLETE", Exact(1), Any, |_, _, _| Ok(0)),
     action(0x0040, "UK_LOG_ENABLE_LOGGING", Exact(1), Physical, |k, _, m| k.set_log_control(m[0])),
     // Nothing is held back in a log buffer, so nothing has to be flushed.
@@ -105,19 +126,15 @@ pub const ACTIONS: &[Action] = &[
     absent(0x4603, "MULTI_QUEUE_CONTEXT_CGP_SYNC"),
     absent(0x7003, "PAGE_RECLAMATION"),
     absent(0x6003, "PAGE_FAULT_RES_DESC"),
-    absent(0x5101, "PF2GUC_RELAY_TO_VF"),
-    absent(0x5103, "VF2GUC_RELAY_TO_PF"),
-    absent(0x5502, "PF2GUC_UPDATE_VGT_POLICY"),
-    absent(0x5503, "PF2GUC_UPDATE_VF_CFG"),
-    absent(0x5506, "PF2GUC_VF_CONTROL"),
+    // Firmware of this version does not have it; the driver does not ask (contract D.8).
     absent(0x550b, "PF2GUC_SAVE_RESTORE_VF"),
 ];
 
 /// Carries out a request: header, then payload. `None` where there is no such action.
 pub fn carry_out(kernel: &mut Kernel, turn: &mut Turn<'_>, code: u16, payload: &[u32]) -> Option<Reply> {
     let action = ACTIONS.iter().find(|action| action.code == code)?;
-    if action.sender == Sender::NotSupported {
-        return Some(Err(Error::NotSupported));
+    if let Err(error) = action.sender.check(turn.function) {
+        return Some(Err(error));
     }
     if !action.length.permits(payload.len()) {
         return Some(Err(Error::InvalidSize));
@@ -129,18 +146,37 @@ fn bad_address(_: Fault) -> Error {
     Error::InvalidGgttAddress
 }
 
+fn submit(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let id = kernel.global_id(turn.function, m[0])?;
+    kernel.scheduler.submit(turn, id)
+}
+
 fn set_mode(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let id = kernel.global_id(turn.function, m[0])?;
     match m[1] {
-        0 => kernel.scheduler.set_mode(turn, m[0], false),
-        1 => kernel.scheduler.set_mode(turn, m[0], true),
+        0 => kernel.scheduler.set_mode(turn, id, false),
+        1 => kernel.scheduler.set_mode(turn, id, true),
         _ => Err(Error::InvalidParams),
     }
+}
+
+fn set_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let id = kernel.global_id(turn.function, m[0])?;
+    kernel.scheduler.set_policies(id, &m[1..])
+}
+
+/// The doorbell of a context ends with it.
+fn deregister(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let id = kernel.global_id(turn.function, m[0])?;
+    let reply = kernel.scheduler.deregister(turn, id)?;
+    kernel.doorbells.release_context(&turn.gt.doorbells, id as u16);
+    Ok(reply)
 }
 
 fn register(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let work_queue = (0, 0, 0);
     let registration = Registration { id: m[1], class: m[2], mask: m[3], work_queue, descriptors: &m[9..11] };
-    kernel.scheduler.register(turn, &registration)
+    register_as(kernel, turn, &registration)
 }
 
 fn register_parallel(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
@@ -150,37 +186,36 @@ fn register_parallel(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
     }
     let work_queue = (global_address(m[4], m[5])?, global_address(m[6], m[7])?, m[8]);
     let registration = Registration { id: m[1], class: m[2], mask: m[3], work_queue, descriptors };
-    kernel.scheduler.register(turn, &registration)
+    register_as(kernel, turn, &registration)
 }
 
-/// The doorbell of a context ends with it.
-fn deregister(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let reply = kernel.scheduler.deregister(turn, m[0])?;
-    kernel.doorbells.release_context(&turn.gt.doorbells, m[0] as u16);
-    Ok(reply)
+fn register_as(kernel: &mut Kernel, turn: &mut Turn<'_>, registration: &Registration<'_>) -> Reply {
+    let id = kernel.global_id(turn.function, registration.id)?;
+    let id = u16::try_from(id).map_err(|_| Error::InvalidContextIndex)?;
+    kernel.scheduler.register(turn, id, registration)
 }
 
 /// The answer follows when every engine has passed a step boundary.
-fn invalidate(kernel: &mut Kernel, _: &mut Turn<'_>, m: &[u32]) -> Reply {
-    kernel.invalidations.push(m[0]);
+fn invalidate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    kernel.clients.of(turn.function).invalidations.push(m[0]);
+    kernel.invalidating |= turn.function.bit();
     Ok(0)
+}
+
+/// The second level may have changed: the LMTT is looked at again (contract D.5).
+fn invalidate_all(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    control::second_level::adopt(turn);
+    invalidate(kernel, turn, m)
 }
 
 /// Opt-ins that exist, with the number of value dwords.
 fn opt_in(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     const MOST: u32 = 64;
-    if m[2] > MOST {
-        return Err(Error::InvalidSize);
-    }
-    let mut list = Vec::new();
-    for n in 0..u64::from(m[2]) {
-        let at = global_address(m[0], m[1])?.wrapping_add(n * 4);
-        list.push(turn.own().read_u32(crate::memory::Space::Ggtt, at).map_err(bad_address)?);
-    }
+    let list = klv::read(&mut turn.own(), (m[0], m[1]), m[2], MOST)?;
     let mut applied = 0;
     for item in klv::walk(&list) {
         match item? {
-            (klv::EXT_CAT_ERR_TYPE, []) => kernel.scheduler.cat_error_type = true,
+            (klv::EXT_CAT_ERR_TYPE, []) => kernel.scheduler.cat_error_types |= turn.function.bit(),
             (klv::EXT_CAT_ERR_TYPE, _) => return Err(Error::MalformedKlv),
             _ => return Err(Error::InvalidKlvKey),
         }
@@ -190,12 +225,15 @@ fn opt_in(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
 }
 
 /// Render and compute run side by side here, so their yield policy has nothing to change: it is checked and kept.
-fn scheduling_policies(kernel: &mut Kernel, _: &mut Turn<'_>, m: &[u32]) -> Reply {
+fn scheduling_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let mut applied = 0;
     for item in klv::walk(m) {
         match item? {
             (klv::RENDER_COMPUTE_YIELD, [quantum, ratio]) if *ratio <= 100 => {
-                kernel.render_compute_yield = Some((*quantum, *ratio));
+                // A VF may say how it would like it; what holds is what the PF says.
+                if !turn.function.is_vf() {
+                    kernel.render_compute_yield = Some((*quantum, *ratio));
+                }
             }
             (klv::RENDER_COMPUTE_YIELD, [_, _]) => return Err(Error::InvalidParams),
             (klv::RENDER_COMPUTE_YIELD, _) => return Err(Error::MalformedKlv),
@@ -236,15 +274,18 @@ fn function_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
 /// G2H that answers TLB_INVALIDATION and TLB_INVALIDATION_ALL.
 const TLB_INVALIDATION_DONE: u16 = 0x7001;
 
-/// Carries out all invalidations that have been asked for, and answers them.
+/// Carries out all invalidations that have been asked for, and answers each to who asked.
 pub fn finish_invalidations(kernel: &mut Kernel, turn: &mut Turn<'_>) {
-    if kernel.invalidations.is_empty() {
+    let asked = std::mem::take(&mut kernel.invalidating);
+    if asked == 0 {
         return;
     }
     turn.gt.memory.invalidate();
     turn.engines.pass_step_boundary();
-    for seqno in kernel.invalidations.drain(..) {
-        turn.tell(Function::PF, Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));
+    for function in functions(asked) {
+        for seqno in kernel.clients.of(function).invalidations.drain(..) {
+            turn.tell(function, Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));
+        }
     }
 }
 

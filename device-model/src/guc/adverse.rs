@@ -42,7 +42,21 @@ const KEYS: [(Kind, u16); 7] = [
     (Kind::MultiLrc, 0x8a0d),
 ];
 
+/// How many kinds there are.
+pub const KINDS: usize = KEYS.len();
+
 impl Kind {
+    /// All kinds, in their order.
+    pub const ALL: [Kind; KINDS] = {
+        let mut all = [Kind::CatError; KINDS];
+        let mut n = 0;
+        while n < KINDS {
+            all[n] = KEYS[n].0;
+            n += 1;
+        }
+        all
+    };
+
     /// The kind whose threshold a key of a VF's configuration sets.
     pub fn of_key(key: u16) -> Option<Kind> {
         KEYS.iter().find(|(_, known)| *known == key).map(|(kind, _)| *kind)

@@ -90,7 +90,6 @@ impl CtBuffer {
         self.broken = true;
         let old = self.field(gam, STATUS).unwrap_or(0);
         let _ = self.set_field(gam, STATUS, old | status);
-        log::warn!("CT buffer at {:#x} is broken: status {:#x}", self.at.buffer, old | status);
     }
 
     fn address(&self, dword: u32) -> u64 {
@@ -127,8 +126,7 @@ impl CtBuffer {
         if self.broken {
             return None;
         }
-        self.read_next(gam, room).unwrap_or_else(|fault| {
-            log::warn!("CT buffer at {:#x} is out of reach: {fault:?}", self.at.buffer);
+        self.read_next(gam, room).unwrap_or_else(|_| {
             self.broken = true;
             None
         })
@@ -229,6 +227,11 @@ impl Channel {
             g2h: CtBuffer::open_g2h(gam, g2h)?,
             waiting: VecDeque::new(),
         })
+    }
+
+    /// Whether one of the rings was found corrupt: the host has to register them anew.
+    pub fn broken(&self) -> bool {
+        self.h2g.broken || self.g2h.broken
     }
 
     /// Queues a message to the host.

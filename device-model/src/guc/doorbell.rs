@@ -154,14 +154,14 @@ pub fn allocate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     }
     let offset = u64::from(low) | u64::from(high) << 32;
     let page = Page::at(offset).filter(|page| page.offset() == offset).ok_or(Error::InvalidParams)?;
-    let context = kernel.scheduler.owned(turn.function, context)?;
+    let context = kernel.scheduler.owned(turn.function, kernel.global_id(turn.function, context)?)?;
     kernel.doorbells.allocate(&turn.gt.doorbells, turn.function, context, (id, page))
 }
 
 /// DEALLOCATE_DOORBELL of the function whose turn it is.
 pub fn deallocate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let &[context] = m else { return Err(Error::InvalidSize) };
-    let context = kernel.scheduler.owned(turn.function, context)?;
+    let context = kernel.scheduler.owned(turn.function, kernel.global_id(turn.function, context)?)?;
     kernel.doorbells.deallocate(&turn.gt.doorbells, context)
 }
 

@@ -53,10 +53,20 @@ pub fn action(header: u32) -> u16 {
 pub enum Error {
     /// The message is not a well-formed request.
     ProtocolError = 0x04,
+    /// The object is in a state in which this cannot be asked for.
+    InvalidState = 0x0a,
+    /// There is no such version of the interface.
+    UnsupportedVersion = 0x0b,
+    /// No such virtual function.
+    InvalidVf = 0x0c,
+    /// The virtual function has been given nothing.
+    UnprovisionedVf = 0x0d,
     /// The feature is not available.
     NotSupported = 0x20,
     /// No such action.
     UnknownAction = 0x30,
+    /// A key-length-value has a value that is not allowed.
+    InvalidKlvData = 0x50,
     /// A parameter has a value that is not allowed.
     InvalidParams = 0x60,
     /// The context id is out of range.
@@ -83,6 +93,10 @@ pub enum Error {
     InvalidKlvKey = 0x105,
     /// No hardware configuration table.
     NoAttributeTable = 0x201,
+    /// There is no room for the message in the receiver's ring.
+    CtbFull = 0x301,
+    /// The function may not ask for this.
+    Unauthorized = 0x302,
     /// The CT buffers are not fit for use.
     CtbInvalid = 0x303,
     /// The CT buffers are not configured.
@@ -113,43 +127,65 @@ pub fn event_header(action: u16) -> u32 {
     ORIGIN_GUC | (Type::Event as u32) << 28 | u32::from(action)
 }
 
-/// A message to the host, at most seven dwords, ready for the CT buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Dwords of a message that needs no memory of its own; all but relayed ones are as short.
+const SHORT: usize = 7;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Dwords {
+    Short(u8, [u32; SHORT]),
+    Long(Box<[u32]>),
+}
+
+/// A message to the host, ready for the CT buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     /// Fence of the request that is answered; 0 for events.
     pub fence: u16,
-    len: u8,
-    dwords: [u32; 7],
+    dwords: Dwords,
 }
 
 impl Outgoing {
-    /// An event with its payload; what does not fit is a bug of the caller.
+    /// `header`, `head` and `tail` in one message; what is beyond [`MAX_DWORDS`] is a bug of the caller and left out.
+    fn new(fence: u16, header: u32, head: &[u32], tail: &[u32]) -> Self {
+        let len = 1 + head.len() + tail.len();
+        debug_assert!(len <= MAX_DWORDS);
+        let all = std::iter::once(header).chain(head.iter().copied()).chain(tail.iter().copied()).take(MAX_DWORDS);
+        let dwords = if len <= SHORT {
+            let mut short = [0; SHORT];
+            short.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+            Dwords::Short(len as u8, short)
+        } else {
+            Dwords::Long(all.collect())
+        };
+        Outgoing { fence, dwords }
+    }
+
+    /// An event with its payload.
     pub fn event(action: u16, payload: &[u32]) -> Self {
-        let mut message = Outgoing { fence: 0, len: 1, dwords: [0; 7] };
-        message.dwords[0] = event_header(action);
-        for (to, from) in message.dwords[1..].iter_mut().zip(payload) {
-            *to = *from;
-            message.len += 1;
-        }
-        debug_assert_eq!(usize::from(message.len), 1 + payload.len());
-        message
+        Outgoing::new(0, event_header(action), payload, &[])
+    }
+
+    /// An event that carries a message of somebody else behind its own payload.
+    pub fn relay(action: u16, payload: &[u32], message: &[u32]) -> Self {
+        Outgoing::new(0, event_header(action), payload, message)
     }
 
     /// The reply to the request with `fence`.
     pub fn reply(fence: u16, reply: Reply) -> Self {
-        let mut message = Outgoing { fence, len: 1, dwords: [0; 7] };
-        message.dwords[0] = reply_header(reply);
-        message
+        Outgoing::new(fence, reply_header(reply), &[], &[])
     }
 
     /// The HXG dwords.
     pub fn hxg(&self) -> &[u32] {
-        &self.dwords[..usize::from(self.len)]
+        match &self.dwords {
+            Dwords::Short(len, dwords) => &dwords[..usize::from(*len)],
+            Dwords::Long(dwords) => dwords,
+        }
     }
 
     /// The CT header: fence, format 0, length in HXG dwords.
     pub fn ct_header(&self) -> u32 {
-        u32::from(self.fence) << 16 | u32::from(self.len)
+        u32::from(self.fence) << 16 | self.hxg().len() as u32
     }
 }
 

@@ -2,37 +2,40 @@
 
 use crate::engine::EngineReport;
 use crate::gt::Gt;
-use crate::world::Function;
+use crate::world::{FUNCTIONS, Function, functions};
 
 use super::Step;
 use super::action;
 use super::ads::Ads;
 use super::adverse::{Adverse, Kind};
-use super::ctb::{Channel, Location};
+pub use super::client::Counters;
+use super::client::{Clients, State};
+use super::control;
 use super::doorbell::{self, DoorbellTable};
 use super::firmware::Firmware;
 use super::hxg::{Error, MAX_DWORDS, Outgoing, Reply, Type, action as action_of};
+use super::provisioning::VgtPolicy;
 use super::scheduler::{Scheduler, Turn};
 use super::slpc::Slpc;
 
-/// Requests taken from the CT buffer in one step.
-const REQUESTS_A_STEP: usize = 32;
-/// When to try again while the host's ring is full, in nanoseconds.
+/// Requests taken from one CT buffer before the next function has its turn.
+const REQUESTS_A_TURN: usize = 32;
+/// Functions that have their turn in one step, at most.
+const TURNS_A_STEP: usize = 8;
+/// When to try again while a host's ring is full, in nanoseconds.
 const RING_FULL_PAUSE: u64 = 200_000;
 /// Complaints about requests that are written to the log in one boot.
 const COMPLAINTS: u32 = 32;
 
-/// Requests that did not go as the host may have wished, for observation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Counters {
-    /// Requests carried out.
-    pub done: u64,
-    /// Requests that were answered with an error.
-    pub failed: u64,
-    /// Requests for actions that do not exist.
-    pub unknown: u64,
-    /// Messages that were no requests.
-    pub malformed: u64,
+/// How a client's turn ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Served {
+    /// Its ring is empty, or it has none that can be used.
+    Empty,
+    /// There may be more.
+    More,
+    /// It has to take messages first.
+    Blocked,
 }
 
 /// State of one boot.
@@ -41,20 +44,29 @@ pub struct Kernel {
     pub firmware: Firmware,
     /// Contexts and engines.
     pub scheduler: Scheduler,
+    /// The functions that talk to it.
+    pub clients: Clients,
+    /// What is so for all functions.
+    pub policy: VgtPolicy,
     /// Doorbells and their contexts.
     pub doorbells: DoorbellTable,
     /// What VFs do that costs the others.
     pub adverse: Adverse,
-    /// TLB invalidations (their sequence numbers) that are to be answered.
-    pub invalidations: Vec<u32>,
     /// Share of compute beside render: quantum in ms and percent.
     pub render_compute_yield: Option<(u32, u32)>,
-    /// Where the rings are to be: host to GuC, GuC to host.
-    pub rings: (Location, Location),
-    /// The rings in use.
-    pub channel: Option<Channel>,
-    /// How requests went.
+    /// How requests of all functions went.
     pub counters: Counters,
+    /// There is no PF driver: the card does its part.
+    pub plays_pf: bool,
+    /// Functions whose ring may hold requests, a bit each.
+    pub pending: u64,
+    /// Functions that wait for a TLB invalidation.
+    pub invalidating: u64,
+    /// Functions for which messages wait.
+    unsent: u64,
+    /// Whose turn it is next.
+    next: u8,
+    complaints: u32,
     slpc: Slpc,
     log_control: u32,
 }
@@ -67,23 +79,35 @@ impl Kernel {
             doorbells: DoorbellTable::boot(&gt.doorbells),
             adverse: Adverse::default(),
             scheduler: Scheduler::new(ads, &firmware, loads),
-            invalidations: Vec::new(),
+            clients: Clients::default(),
+            policy: VgtPolicy::default(),
             render_compute_yield: None,
-            rings: Default::default(),
-            channel: None,
             counters: Counters::default(),
+            plays_pf: false,
+            pending: 0,
+            invalidating: 0,
+            unsent: 0,
+            next: 0,
+            complaints: 0,
             slpc: Slpc::default(),
             log_control: 0,
         }
     }
 
-    /// Drops contexts and rings; configuration of the boot stays (CLIENT_SOFT_RESET).
+    /// Drops contexts and rings of the function that asks; what it was given stays (CLIENT_SOFT_RESET, VF_RESET).
     pub fn soft_reset(&mut self, turn: &mut Turn<'_>) {
-        self.scheduler.drop_all(turn);
+        self.scheduler.drop_function(turn, turn.function);
         self.doorbells.release_function(&turn.gt.doorbells, turn.function);
-        self.invalidations.clear();
-        self.channel = None;
-        self.rings = Default::default();
+        self.scheduler.cat_error_types &= !turn.function.bit();
+        self.clients.of(turn.function).reset();
+        self.pending &= !turn.function.bit();
+        self.unsent &= !turn.function.bit();
+        turn.out.retain(|(to, _)| *to != turn.function);
+    }
+
+    /// Brings the scheduler in line with the share that `function` was given.
+    pub fn share(&mut self, function: Function) {
+        let _ = self.clients.of(function).config.scheduling;
     }
 
     /// `function` is the cause of something adverse: the PF may have to hear of it (contract D.10).
@@ -106,97 +130,196 @@ impl Kernel {
         Ok(0)
     }
 
-    /// One step: reports of engines, requests of the host, schedules.
+    /// The id by which the scheduler knows context `local` of the function that asks: a VF's ids lie in a range of
+    /// their own, so it can name no other's (contract C.5, F.1).
+    pub fn global_id(&self, function: Function, local: u32) -> Result<u32, Error> {
+        if !function.is_vf() {
+            return Ok(local);
+        }
+        let quota = self.clients.get(function).map(|client| client.config.contexts);
+        let id = quota.and_then(|quota| quota.global(local)).ok_or(Error::InvalidContextIndex)?;
+        match self.scheduler.owner(id) {
+            Some(owner) if owner != function => Err(Error::InvalidContextIndex),
+            _ => Ok(id),
+        }
+    }
+
+    /// VFs whose pause the PF waits to hear of.
+    pub fn pausing(&self) -> u64 {
+        let pausing = self.clients.iter().filter(|(_, client)| client.state == State::Paused { told: false });
+        pausing.fold(0, |set, (vf, _)| set | vf.bit())
+    }
+
+    /// One step: reports of engines, requests of the hosts, schedules.
     pub fn step(&mut self, turn: &mut Turn<'_>, reports: &[EngineReport], rang: u64) -> Step {
-        let _ = rang;
+        // The PF's ring is looked at in every step.
+        self.pending |= rang | Function::PF.bit();
+        for function in functions(rang) {
+            self.note(turn, function, Kind::HostToGuc);
+        }
         let was_busy = self.scheduler.busy();
         for report in reports {
             self.scheduler.report(turn, report);
         }
-        let more = self.take_requests(turn);
+        let more = self.take_turns(turn);
         doorbell::serve(self, turn);
         action::finish_invalidations(self, turn);
+        control::finish_pauses(self, turn);
         let next = self.scheduler.schedule(turn);
         let busy = self.scheduler.busy();
         if busy != was_busy {
             self.slpc.show(turn.gt, busy);
         }
-        let (interrupt, waiting) = self.send(turn);
-        let retry = waiting.then_some(turn.now.saturating_add(RING_FULL_PAUSE));
+        let mut step = self.send(turn);
+        let retry = (self.unsent != 0).then_some(turn.now.saturating_add(RING_FULL_PAUSE));
         let more = more.then_some(turn.now);
-        Step { next: [next, retry, more].into_iter().flatten().min(), interrupts: interrupt.into(), messages: 0 }
+        step.next = [next, retry, more].into_iter().flatten().min();
+        step
     }
 
-    /// Moves messages to the host's ring; tells whether it has new ones, and whether some found no room.
-    fn send(&mut self, turn: &mut Turn<'_>) -> (bool, bool) {
-        let Some(channel) = &mut self.channel else {
-            turn.out.clear();
-            return (false, false);
-        };
-        turn.out.drain(..).for_each(|(_, message)| channel.post(message));
-        (channel.flush(&mut turn.own()), channel.waiting() > 0)
+    /// Moves messages to the hosts' rings; tells which hosts have new ones.
+    pub fn send(&mut self, turn: &mut Turn<'_>) -> Step {
+        for (function, message) in turn.out.drain(..) {
+            if let Some(client) = self.clients.get_mut(function)
+                && let Some(channel) = &mut client.channel
+            {
+                channel.post(message);
+                self.unsent |= function.bit();
+            }
+        }
+        let mut step = Step::default();
+        for function in functions(self.unsent) {
+            let Some(client) = self.clients.get_mut(function) else { continue };
+            let Some(channel) = &mut client.channel else {
+                self.unsent &= !function.bit();
+                continue;
+            };
+            let new = channel.flush(&mut turn.gam(function));
+            if channel.waiting() == 0 {
+                self.unsent &= !function.bit();
+            }
+            if !new {
+                continue;
+            }
+            if client.interrupt.configured() {
+                if client.interrupt.write(&mut turn.gam(function)) {
+                    step.messages |= function.bit();
+                }
+            } else {
+                step.interrupts |= function.bit();
+            }
+        }
+        step
     }
 
-    /// Takes requests out of the host's ring; true where there may be more.
-    fn take_requests(&mut self, turn: &mut Turn<'_>) -> bool {
-        let Some(mut channel) = self.channel.take() else { return false };
-        let mut room = [0; MAX_DWORDS];
-        let before = channel.h2g.offset();
-        let mut more = channel.waiting() == 0;
-        for _ in 0..REQUESTS_A_STEP {
-            if !more {
+    /// Serves the functions that rang, one after the other, each for a while: who sends much does not keep the others
+    /// waiting. True where there may be more.
+    fn take_turns(&mut self, turn: &mut Turn<'_>) -> bool {
+        let mut blocked = 0;
+        let mut turns = 0;
+        for _ in 0..FUNCTIONS {
+            let function = Function(self.next);
+            self.next = (self.next + 1) % FUNCTIONS as u8;
+            if self.pending & function.bit() == 0 {
+                continue;
+            }
+            self.pending &= !function.bit();
+            turn.function = function;
+            match self.take_requests(turn, function) {
+                Served::Empty => {}
+                Served::More => self.pending |= function.bit(),
+                Served::Blocked => blocked |= function.bit(),
+            }
+            turns += 1;
+            if turns == TURNS_A_STEP {
                 break;
             }
+        }
+        turn.function = Function::PF;
+        let more = self.pending != 0;
+        self.pending |= blocked;
+        more
+    }
+
+    /// Takes requests out of a host's ring.
+    fn take_requests(&mut self, turn: &mut Turn<'_>, function: Function) -> Served {
+        let Some(client) = self.clients.get_mut(function) else { return Served::Empty };
+        if client.state != State::Running {
+            return Served::Empty;
+        }
+        if client.channel.as_ref().is_some_and(|channel| channel.waiting() > 0) {
+            return Served::Blocked;
+        }
+        let Some(mut channel) = client.channel.take() else { return Served::Empty };
+        let mut room = [0; MAX_DWORDS];
+        let before = channel.h2g.offset();
+        let mut served = Served::More;
+        for _ in 0..REQUESTS_A_TURN {
             match channel.h2g.receive(&mut turn.own(), &mut room) {
-                None => more = false,
-                Some(request) if request.format != 0 => self.counters.malformed += 1,
+                None => {
+                    served = Served::Empty;
+                    break;
+                }
+                Some(request) if request.format != 0 => self.count(function, |counters| counters.malformed += 1),
                 Some(request) => self.take_request(turn, request.fence, request.hxg),
             }
         }
         channel.h2g.publish_head(&mut turn.own(), before);
-        self.channel = Some(channel);
-        more
+        if channel.broken() && served == Served::Empty && before != channel.h2g.offset() {
+            self.complain(function, format_args!("CT buffers are broken"));
+        }
+        self.clients.of(function).channel = Some(channel);
+        served
     }
 
     fn take_request(&mut self, turn: &mut Turn<'_>, fence: u16, hxg: &[u32]) {
+        let function = turn.function;
         let [header, payload @ ..] = hxg else { return };
         let kind = Type::of(*header).filter(|_| header >> 31 == 0);
         let code = action_of(*header);
         let (Some(kind @ (Type::Request | Type::FastRequest | Type::Event)), known) =
             (kind, kind.and_then(|_| action::carry_out(self, turn, code, payload)))
         else {
-            self.counters.malformed += 1;
+            self.count(function, |counters| counters.malformed += 1);
             return;
         };
         let reply = match known {
             Some(reply) => reply,
             None => {
-                self.counters.unknown += 1;
-                self.complain(code, Error::UnknownAction);
+                self.count(function, |counters| counters.unknown += 1);
+                self.complain(function, format_args!("action {code:#06x} failed: {:?}", Error::UnknownAction));
                 // A sender that wants no answer could make nothing of this one.
                 if kind == Type::Request {
-                    turn.tell(turn.function, Outgoing::reply(fence, Err(Error::UnknownAction)));
+                    turn.tell(function, Outgoing::reply(fence, Err(Error::UnknownAction)));
                 }
                 return;
             }
         };
         match reply {
-            Ok(_) => self.counters.done += 1,
+            Ok(_) => self.count(function, |counters| counters.done += 1),
             Err(error) => {
-                self.counters.failed += 1;
-                self.complain(code, error);
+                self.count(function, |counters| counters.failed += 1);
+                self.complain(function, format_args!("action {code:#06x} failed: {error:?}"));
             }
         }
         match kind {
-            Type::Request => turn.tell(turn.function, Outgoing::reply(fence, reply)),
-            Type::FastRequest if reply.is_err() => turn.tell(turn.function, Outgoing::reply(fence, reply)),
+            Type::Request => turn.tell(function, Outgoing::reply(fence, reply)),
+            Type::FastRequest if reply.is_err() => turn.tell(function, Outgoing::reply(fence, reply)),
             _ => {}
         }
     }
 
-    fn complain(&self, code: u16, error: Error) {
-        if self.counters.failed + self.counters.unknown <= u64::from(COMPLAINTS) {
-            log::warn!("GuC action {code:#06x} failed: {error:?}");
+    /// Notes how a request of `function` went.
+    pub fn count(&mut self, function: Function, note: impl Fn(&mut Counters)) {
+        note(&mut self.counters);
+        note(&mut self.clients.of(function).counters);
+    }
+
+    /// Says what is wrong with what `function` sends, as long as that does not fill the log.
+    pub fn complain(&mut self, function: Function, what: std::fmt::Arguments<'_>) {
+        if self.complaints < COMPLAINTS {
+            self.complaints += 1;
+            log::warn!("GuC, function {}: {what}", function.0);
         }
     }
 }

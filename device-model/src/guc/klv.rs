@@ -1,6 +1,7 @@
 //! Key-length-value lists: how policies and opt-ins are packed (xe: abi/guc_klvs_abi.h, contract K.5).
 
-use super::hxg::Error;
+use super::hxg::{Error, global_address};
+use crate::memory::{Gam, Space};
 
 /// Per context: execution quantum in microseconds, 0 = unlimited.
 pub const EXECUTION_QUANTUM: u16 = 0x2001;
@@ -16,6 +17,17 @@ pub const SLPM_GT_FREQUENCY: u16 = 0x2005;
 pub const RENDER_COMPUTE_YIELD: u16 = 0x1001;
 /// Opt-in: CAT error notifications carry a second dword.
 pub const EXT_CAT_ERR_TYPE: u16 = 0x4001;
+
+/// Reads the list of `dwords` dwords at GGTT address `low`, `high`, at most `most` of them.
+pub fn read(gam: &mut Gam<'_>, (low, high): (u32, u32), dwords: u32, most: u32) -> Result<Vec<u32>, Error> {
+    if dwords > most {
+        return Err(Error::InvalidSize);
+    }
+    let address = global_address(low, high)?;
+    (0..u64::from(dwords))
+        .map(|n| gam.read_u32(Space::Ggtt, address + n * 4).map_err(|_| Error::InvalidGgttAddress))
+        .collect()
+}
 
 /// Walks a list: each item is a key with its value dwords, or the error that ends the walk.
 pub fn walk(dwords: &[u32]) -> impl Iterator<Item = Result<(u16, &[u32]), Error>> {

@@ -1,35 +1,51 @@
 //! The mailbox: requests through VF_SW_FLAG registers, answered before the doorbell's access completes (contract B.6).
 
+use std::ops::Range;
+
 use crate::gt::Gt;
 use crate::memory::Space;
 use crate::world::Function;
 
+use super::action::Sender;
+use super::client::State;
 use super::ctb::{Channel, Location};
-use super::firmware;
+use super::firmware::{self, Version};
 use super::hwconfig;
-use super::hxg::{Error, Reply, Type, action, reply_header};
+use super::hxg::{Error, Type, action, global_address, reply_header};
 use super::kernel::Kernel;
 use super::scheduler::Turn;
 
 /// End of the global addresses that may be used for buffers: the APIC's window (xe: GUC_GGTT_TOP).
-const GGTT_TOP: u64 = 0xfee0_0000;
+pub const GGTT_TOP: u64 = 0xfee0_0000;
 
-type Handler = fn(&mut Kernel, &mut Turn<'_>, [u32; 3]) -> Reply;
+/// What a success reply carries: data0, and the dwords after the header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Answer(u32, [u32; 3]);
 
-/// Actions of the mailbox: code, name, what is done with the three dwords after the header. The registers keep what an
-/// earlier message left in them, so a length cannot be told.
-const ACTIONS: &[(u16, &str, Handler)] = &[
-    (0x0508, "SELF_CFG", self_config),
-    (0x4509, "CONTROL_CTB", control_ctb),
-    (0x4100, "GET_HWCONFIG", hardware_config),
-    (0x5507, "CLIENT_SOFT_RESET", |kernel, turn, _| {
+impl From<u32> for Answer {
+    fn from(data0: u32) -> Self {
+        Answer(data0, [0; 3])
+    }
+}
+
+type Handler = fn(&mut Kernel, &mut Turn<'_>, [u32; 3]) -> Result<Answer, Error>;
+
+/// Actions of the mailbox: code, name, who may send it, what is done with the three dwords after the header. The
+/// registers keep what an earlier message left in them, so a length cannot be told.
+const ACTIONS: &[(u16, &str, Sender, Handler)] = &[
+    (0x0508, "SELF_CFG", Sender::Any, self_config),
+    (0x4509, "CONTROL_CTB", Sender::Any, control_ctb),
+    (0x4100, "GET_HWCONFIG", Sender::Any, hardware_config),
+    // Of a VF it is called VF_RESET.
+    (0x5507, "CLIENT_SOFT_RESET", Sender::Any, |kernel, turn, _| {
         kernel.soft_reset(turn);
-        Ok(0)
+        Ok(0.into())
     }),
-    (0x5500, "VF2GUC_MATCH_VERSION", |_, _, _| Err(Error::NotSupported)),
-    (0x5508, "VF2GUC_RESFIX_DONE", |_, _, _| Err(Error::NotSupported)),
-    (0x5509, "VF2GUC_QUERY_SINGLE_KLV", |_, _, _| Err(Error::NotSupported)),
-    (0x550f, "VF2GUC_RESFIX_START", |_, _, _| Err(Error::NotSupported)),
+    (0x5500, "VF2GUC_MATCH_VERSION", Sender::Virtual, match_version),
+    (0x5509, "VF2GUC_QUERY_SINGLE_KLV", Sender::Virtual, query),
+    // Only after a migration, which this interface version does not offer.
+    (0x5508, "VF2GUC_RESFIX_DONE", Sender::NotSupported, |_, _, _| Err(Error::NotSupported)),
+    (0x550f, "VF2GUC_RESFIX_START", Sender::NotSupported, |_, _, _| Err(Error::NotSupported)),
 ];
 
 /// Whether a request of the host waits for its answer: bit 31 is the origin, set in answers.
@@ -38,29 +54,66 @@ pub fn holds_request(gt: &Gt, function: Function) -> bool {
     header != 0 && header >> 31 == 0
 }
 
-/// Answers the request in the mailbox.
+/// Answers the request in the mailbox of the function whose turn it is. While a VF is paused, stopped or in reset, it
+/// is left there.
 pub fn answer(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     let gt = turn.gt;
     let function = turn.function;
+    if kernel.clients.of(function).state != State::Running {
+        return;
+    }
     let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox(function, n));
     let code = action(header);
     let reply = match (Type::of(header), ACTIONS.iter().find(|(known, ..)| *known == code)) {
-        (Some(Type::Request), Some((_, _, handler))) => handler(kernel, turn, data),
+        (Some(Type::Request), Some((_, _, sender, handler))) => {
+            sender.check(function).and_then(|()| handler(kernel, turn, data))
+        }
         (Some(Type::Request), None) => Err(Error::UnknownAction),
         _ => Err(Error::ProtocolError),
     };
     match reply {
-        Ok(_) => kernel.counters.done += 1,
-        Err(Error::UnknownAction) => kernel.counters.unknown += 1,
-        Err(_) => kernel.counters.failed += 1,
+        Ok(_) => kernel.count(function, |counters| counters.done += 1),
+        Err(Error::UnknownAction) => kernel.count(function, |counters| counters.unknown += 1),
+        Err(_) => kernel.count(function, |counters| counters.failed += 1),
     }
     if let Err(error) = reply {
-        log::debug!("GuC mailbox action {code:#06x} failed: {error:?}");
+        log::debug!("GuC, function {}: mailbox action {code:#06x} failed: {error:?}", function.0);
     }
-    for n in 1..4 {
-        gt.set_mailbox(function, n, 0);
+    let Answer(_, data) = reply.unwrap_or_default();
+    for (n, value) in (1..).zip(data) {
+        gt.set_mailbox(function, n, value);
     }
-    gt.set_mailbox(function, 0, reply_header(reply));
+    gt.set_mailbox(function, 0, reply_header(reply.map(|Answer(data0, _)| data0)));
+}
+
+/// VF2GUC_MATCH_VERSION: branch, major, minor in bits 31:8, 0 = any. The answer is what there is, which is compatible
+/// with all older versions of its major; a newer one, or another branch, there is not (contract C.1 step 1b).
+fn match_version(kernel: &mut Kernel, turn: &mut Turn<'_>, [wanted, ..]: [u32; 3]) -> Result<Answer, Error> {
+    let Version { major, minor, patch } = kernel.firmware.submission;
+    let [zero, wanted_minor, wanted_major, branch] = wanted.to_le_bytes();
+    if zero != 0 {
+        return Err(Error::InvalidParams);
+    }
+    let matches = match (branch, wanted_major, wanted_minor) {
+        (0, 0, 0) => true,
+        (0, wanted, least) => wanted == major && least <= minor,
+        _ => false,
+    };
+    if !matches {
+        return Err(Error::UnsupportedVersion);
+    }
+    kernel.clients.of(turn.function).version = Some(kernel.firmware.submission);
+    Ok(Answer(0, [u32::from_le_bytes([patch, minor, major, 0]), 0, 0]))
+}
+
+/// VF2GUC_QUERY_SINGLE_KLV: what the VF has been given; data0 is the length of the value.
+fn query(kernel: &mut Kernel, turn: &mut Turn<'_>, [key, ..]: [u32; 3]) -> Result<Answer, Error> {
+    let config = kernel.clients.of(turn.function).config;
+    if !config.provisioned() {
+        return Err(Error::UnprovisionedVf);
+    }
+    let (len, [low, high]) = config.query(key)?;
+    Ok(Answer(len, [low, high, 0]))
 }
 
 /// Part of a ring's location that a SELF_CFG key sets.
@@ -81,50 +134,79 @@ const SELF_CONFIG: &[(u32, u32, bool, Part)] = &[
     (0x0907, 1, false, Part::Bytes),
 ];
 
-/// Answers the number of values taken: 0 tells that the key is not known.
-fn self_config(kernel: &mut Kernel, turn: &mut Turn<'_>, [head, low, high]: [u32; 3]) -> Reply {
-    let Some((_, len, host, part)) = SELF_CONFIG.iter().find(|(key, ..)| *key == head >> 16) else { return Ok(0) };
-    if head & 0xffff != *len {
-        return Err(Error::MalformedKlv);
+/// Global addresses at which buffers of `function` may lie.
+fn reach(kernel: &mut Kernel, turn: &Turn<'_>) -> Range<u64> {
+    let all = firmware::wopcm_top(turn.gt)..GGTT_TOP;
+    if !turn.function.is_vf() {
+        return all;
     }
+    let own = kernel.clients.of(turn.function).config.ggtt();
+    own.start.max(all.start)..own.end.min(all.end)
+}
+
+/// Answers the number of values taken: 0 tells that the key is not known.
+fn self_config(kernel: &mut Kernel, turn: &mut Turn<'_>, [head, low, high]: [u32; 3]) -> Result<Answer, Error> {
+    const MEMIRQ_STATUS: u32 = 0x0900;
+    const MEMIRQ_SOURCE: u32 = 0x0901;
+    let (key, len) = (head >> 16, head & 0xffff);
     let address = u64::from(low) | u64::from(high) << 32;
-    let ring: &mut Location = if *host { &mut kernel.rings.0 } else { &mut kernel.rings.1 };
-    let reachable = || match (firmware::wopcm_top(turn.gt)..GGTT_TOP).contains(&address) && address % 4 == 0 {
+    let reach = reach(kernel, turn);
+    let client = kernel.clients.of(turn.function);
+    let reachable = |alignment: u64| match reach.contains(&address) && address % alignment == 0 {
         true => Ok(address),
         false => Err(Error::InvalidGgttAddress),
     };
+    if turn.function.is_vf() && matches!(key, MEMIRQ_STATUS | MEMIRQ_SOURCE) {
+        if len != 2 {
+            return Err(Error::MalformedKlv);
+        }
+        match key {
+            MEMIRQ_STATUS => client.interrupt.status = reachable(16)?,
+            _ => client.interrupt.source = reachable(1)?,
+        }
+        return Ok(1.into());
+    }
+    let Some((_, wanted, host, part)) = SELF_CONFIG.iter().find(|(known, ..)| *known == key) else {
+        return Ok(0.into());
+    };
+    if len != *wanted {
+        return Err(Error::MalformedKlv);
+    }
+    let ring: &mut Location = if *host { &mut client.rings.0 } else { &mut client.rings.1 };
     match part {
-        Part::Descriptor => ring.descriptor = reachable()?,
-        Part::Buffer => ring.buffer = reachable()?,
+        Part::Descriptor => ring.descriptor = reachable(4)?,
+        Part::Buffer => ring.buffer = reachable(4)?,
         Part::Bytes if low == 0 || low % 4096 != 0 => return Err(Error::InvalidParams),
         Part::Bytes => ring.bytes = low,
     }
-    Ok(1)
+    Ok(1.into())
 }
 
-fn control_ctb(kernel: &mut Kernel, turn: &mut Turn<'_>, [control, ..]: [u32; 3]) -> Reply {
+fn control_ctb(kernel: &mut Kernel, turn: &mut Turn<'_>, [control, ..]: [u32; 3]) -> Result<Answer, Error> {
+    let end = reach(kernel, turn).end;
+    let client = kernel.clients.of(turn.function);
     match control {
-        0 => kernel.channel = None,
+        0 => client.channel = None,
         1 => {
-            let (h2g, g2h) = kernel.rings;
+            let (h2g, g2h) = client.rings;
             if !h2g.complete() || !g2h.complete() {
                 return Err(Error::CtbNotRegistered);
             }
             for ring in [h2g, g2h] {
                 let last = ring.buffer + u64::from(ring.bytes) - 4;
-                if last >= GGTT_TOP || turn.own().read_u32(Space::Ggtt, last).is_err() {
+                if last >= end || turn.own().read_u32(Space::Ggtt, last).is_err() {
                     return Err(Error::CtbInvalid);
                 }
             }
-            kernel.channel = Some(Channel::open(&mut turn.own(), h2g, g2h).ok_or(Error::CtbInvalidDesc)?);
+            client.channel = Some(Channel::open(&mut turn.own(), h2g, g2h).ok_or(Error::CtbInvalidDesc)?);
         }
         _ => return Err(Error::InvalidParams),
     }
-    Ok(0)
+    Ok(0.into())
 }
 
 /// With size 0 the answer is how large the table is; else it is copied as well.
-fn hardware_config(_: &mut Kernel, turn: &mut Turn<'_>, [low, high, size]: [u32; 3]) -> Reply {
+fn hardware_config(_: &mut Kernel, turn: &mut Turn<'_>, [low, high, size]: [u32; 3]) -> Result<Answer, Error> {
     let table = hwconfig::table();
     let bytes = (table.len() * 4) as u32;
     if bytes == 0 {
@@ -134,11 +216,10 @@ fn hardware_config(_: &mut Kernel, turn: &mut Turn<'_>, [low, high, size]: [u32;
         if size < bytes {
             return Err(Error::InvalidSize);
         }
-        let address = u64::from(low) | u64::from(high) << 32;
+        let address = global_address(low, high)?;
         for (n, value) in (0u64..).zip(table) {
-            let at = address.wrapping_add(n * 4);
-            turn.own().write_u32(Space::Ggtt, at, *value).map_err(|_| Error::InvalidGgttAddress)?;
+            turn.own().write_u32(Space::Ggtt, address + n * 4, *value).map_err(|_| Error::InvalidGgttAddress)?;
         }
     }
-    Ok(bytes)
+    Ok(bytes.into())
 }

@@ -5,7 +5,9 @@ pub mod activity;
 pub mod ads;
 pub mod adverse;
 mod capture;
+pub mod client;
 pub mod context;
+mod control;
 pub mod ctb;
 pub mod doorbell;
 pub mod firmware;
@@ -15,9 +17,12 @@ pub mod kernel;
 pub mod klv;
 pub mod mailbox;
 pub mod parallel;
+pub mod provisioning;
 pub mod queue;
+mod relay;
 pub mod scheduler;
 pub mod seat;
+mod service;
 pub mod slpc;
 
 #[cfg(test)]
@@ -123,12 +128,13 @@ impl Guc {
 
     /// A VF is in FLR, by itself or because VF Enable was cleared (V13-117, V13-127).
     pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
-        let _ = engines;
         gt.doorbells.reset_function(function);
-        if let Some(kernel) = &mut self.kernel {
-            kernel.doorbells.release_function(&gt.doorbells, function);
-            kernel.adverse.forget(function);
-        }
+        let Some(kernel) = &mut self.kernel else { return };
+        let views = gt.memory.views();
+        let now = gt.clock.now();
+        let (tlb, out) = (&mut self.tlb, &mut self.out);
+        let mut turn = Turn { gt, engines, views: &views, tlb, function, now, out };
+        control::function_reset(kernel, &mut turn, function);
     }
 
     /// One bounded piece of work: CT buffers of the functions that rang (a bit each), engine reports, time slices.

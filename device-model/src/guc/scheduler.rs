@@ -83,8 +83,8 @@ pub struct Scheduler {
     seats: [Seat; EngineId::COUNT],
     /// Loads so far, over all boots: what a report of an earlier boot names is not loaded now.
     pub loads: u16,
-    /// CAT errors carry their type (opt-in).
-    pub cat_error_type: bool,
+    /// Functions to which CAT errors carry their type (opt-in), a bit each.
+    pub cat_error_types: u64,
     /// A compute context that waits to switch out is let go.
     hold_compute: bool,
     capture: Capture,
@@ -101,7 +101,7 @@ impl Scheduler {
             queues: Default::default(),
             seats: [Seat::default(); EngineId::COUNT],
             loads,
-            cat_error_type: false,
+            cat_error_types: 0,
             hold_compute: firmware.holds_compute_switch_out(),
             capture: Capture::new(firmware.log(), ads.lists),
             activity: Activity::new(ads.map),
@@ -136,9 +136,10 @@ impl Scheduler {
     }
 
     /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC.
-    pub fn register(&mut self, turn: &mut Turn<'_>, registration: &Registration<'_>) -> Reply {
+    /// `id` is the global id, the registration has the function's own.
+    pub fn register(&mut self, turn: &mut Turn<'_>, id: u16, registration: &Registration<'_>) -> Reply {
         let function = turn.function;
-        let (id, context) = registration.check(&mut turn.own(), &self.ads.map, function)?;
+        let (_, context) = registration.check(&mut turn.own(), &self.ads.map, function)?;
         match self.contexts.entry(id) {
             Slot::Occupied(_) => Err(Error::ContextAlreadyRegistered),
             Slot::Vacant(slot) => {
@@ -199,16 +200,46 @@ impl Scheduler {
         Ok(0)
     }
 
-    /// Drops all contexts (CLIENT_SOFT_RESET): what runs is stopped where it is.
-    pub fn drop_all(&mut self, turn: &mut Turn<'_>) {
+    /// Who has registered the context with global id `id`.
+    pub fn owner(&self, id: u32) -> Option<Function> {
+        self.contexts.get(&u16::try_from(id).ok()?).map(|context| context.function)
+    }
+
+    /// Drops all contexts of `function` (CLIENT_SOFT_RESET, VF_RESET, FLR): what runs is stopped where it is.
+    pub fn drop_function(&mut self, turn: &mut Turn<'_>, function: Function) {
+        let ids: Vec<u16> = self.contexts.iter().filter(|(_, c)| c.function == function).map(|(id, _)| *id).collect();
         for engine in EngineId::all() {
-            if self.seats[engine.index()].loaded {
+            let seat = self.seats[engine.index()];
+            if !seat.held || !ids.contains(&seat.context) {
+                continue;
+            }
+            if seat.loaded {
                 self.reset_engine(turn, engine);
             }
+            self.seats[engine.index()] = Seat::default();
         }
-        self.contexts.clear();
-        self.queues = Default::default();
-        self.seats = [Seat::default(); EngineId::COUNT];
+        for id in ids {
+            for queue in &mut self.queues {
+                queue.remove(id);
+            }
+            self.contexts.remove(&id);
+        }
+    }
+
+    /// Contexts of `function` leave the engines and stay away until [`Scheduler::resume`].
+    pub fn pause(&mut self, turn: &mut Turn<'_>, function: Function) {
+        let _ = (turn, function);
+    }
+
+    /// Contexts of `function` may run again.
+    pub fn resume(&mut self, turn: &mut Turn<'_>, function: Function) {
+        let _ = (turn, function);
+    }
+
+    /// Whether nothing of `function` is on an engine.
+    pub fn quiet(&self, function: Function) -> bool {
+        let of = |seat: &&Seat| self.contexts.get(&seat.context).is_some_and(|context| context.function == function);
+        !self.seats.iter().filter(|seat| seat.loaded).any(|seat| of(&seat))
     }
 
     /// Sees whether a context has work, and tells whoever is to do it.
@@ -388,7 +419,7 @@ impl Scheduler {
                     log::debug!("context {id} on {}: {fault:?}", report.engine.info().name);
                     if let Some(context) = self.contexts.get(&id) {
                         let payload = [u32::from(context.local), CAT_ERROR_TYPE_UNKNOWN];
-                        let len = if self.cat_error_type { 2 } else { 1 };
+                        let len = if self.cat_error_types & context.function.bit() != 0 { 2 } else { 1 };
                         turn.tell(context.function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
                     }
                 }

@@ -82,7 +82,7 @@ fn mailbox_examples() {
     assert_eq!(host.mail(&[0x0508, 0x0999_0001, 1, 0])[0], 0xf000_0000, "unknown key: none applied");
     assert_eq!(host.mail(&[0x1234])[0], 0xe000_0030);
     assert_eq!(host.mail(&[0x1000_4100])[0], 0xe000_0004, "an event is no request");
-    assert_eq!(host.mail(&[0x5500, 0x0001_0100])[0], 0xe000_0020, "no virtual functions");
+    assert_eq!(host.mail(&[0x5500, 0x0001_0100])[0], 0xe000_0302, "for virtual functions");
 }
 
 /// A GuC in reset answers nothing.

@@ -11,7 +11,7 @@ fn replies() {
     assert_eq!(host.request(0x0509, &[0x1001_0002, 80, 20]), 0xf000_0001);
     assert_eq!(host.request(0x0509, &[0x1001_0001, 80]), 0xe000_0103);
     assert_eq!(host.request(0x550e, &[SCRATCH as u32, 0]), 0xe000_0102);
-    assert_eq!(host.request(0x5503, &[0, SCRATCH as u32, 0, 2]), 0xe000_0020, "no SR-IOV");
+    assert_eq!(host.request(0x5503, &[0, SCRATCH as u32, 0, 2]), 0xe000_0105, "not a list");
     assert_eq!(host.request(0x9999, &[]), 0xe000_0030);
     assert_eq!(host.request(0x1001, &[70000, 1]), 0xe000_0061);
     assert_eq!(host.request(0x550a, &[SCRATCH as u32, 0]), 0xf000_0000);

@@ -1,0 +1,230 @@
+//! What the PF tells the GuC about its VFs: their quotas, the policies, and their life: pause, stop, reset (contract
+//! D.4, D.6, D.7).
+
+use super::client::State;
+use super::doorbell;
+use super::firmware;
+use super::hxg::{Error, Outgoing, Reply};
+use super::kernel::Kernel;
+use super::klv;
+use super::mailbox::{self, GGTT_TOP};
+use super::provisioning::VfConfig;
+use super::scheduler::Turn;
+use crate::world::{Function, functions};
+
+/// G2H to the PF: something has happened to a VF.
+const VF_STATE_NOTIFY: u16 = 0x5106;
+
+/// What VF_STATE_NOTIFY tells (xe: abi/guc_actions_sriov_abi.h).
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum Notice {
+    Reset = 1,
+    ResetDone = 2,
+    PauseDone = 3,
+}
+
+fn notify(turn: &mut Turn<'_>, vf: Function, notice: Notice) {
+    turn.tell(Function::PF, Outgoing::event(VF_STATE_NOTIFY, &[u32::from(vf.0), notice as u32]));
+}
+
+/// Most dwords of a configuration or policy.
+const MOST: u32 = 512;
+
+/// PF2GUC_UPDATE_VF_CFG: number of the function, address of the list, dwords. Zeros take everything from it.
+pub fn update_config(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let function = match m[0] {
+        0 => Function::PF,
+        vf => Function::vf(vf).ok_or(Error::InvalidVf)?,
+    };
+    let mut config = kernel.clients.get(function).map_or_else(VfConfig::default, |client| client.config);
+    let applied = match (m[1], m[2], m[3]) {
+        (0, 0, 0) => {
+            config = VfConfig::default();
+            0
+        }
+        (low, high, dwords) => {
+            let list = klv::read(&mut turn.own(), (low, high), dwords, MOST)?;
+            config.update(&list)?
+        }
+    };
+    provision(kernel, turn, function, config)?;
+    Ok(applied)
+}
+
+/// Gives `function` what `config` says, and takes away the rest, with what it did there.
+pub fn provision(kernel: &mut Kernel, turn: &mut Turn<'_>, function: Function, config: VfConfig) -> Result<(), Error> {
+    let before = kernel.clients.of(function).config;
+    if function.is_vf() {
+        config.check(firmware::wopcm_top(turn.gt)..GGTT_TOP, turn.gt.memory.local().len())?;
+        let others = kernel.clients.iter().filter(|(other, _)| other.is_vf() && *other != function);
+        if others.into_iter().any(|(_, other)| config.collides(&other.config)) {
+            return Err(Error::InvalidKlvData);
+        }
+        if config.contexts != before.contexts {
+            kernel.scheduler.drop_function(turn, function);
+        }
+        if config.doorbells != before.doorbells {
+            let quota = doorbell::Quota::new(config.doorbells.begin, config.doorbells.count)?;
+            kernel.doorbells.set_quota(&turn.gt.doorbells, function, quota);
+        }
+        if config.ggtt() != before.ggtt() {
+            second_level::forget_global(turn, function);
+        }
+        if config.local_memory != before.local_memory {
+            second_level::set_quota(turn, function, config.local_memory);
+        }
+    }
+    for (kind, threshold) in config.thresholds() {
+        kernel.adverse.set_threshold(function, kind, threshold);
+    }
+    kernel.clients.of(function).config = config;
+    kernel.share(function);
+    Ok(())
+}
+
+/// PF2GUC_UPDATE_VGT_POLICY: address of the list, dwords.
+pub fn update_policy(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    let list = klv::read(&mut turn.own(), (m[0], m[1]), m[2], MOST)?;
+    let before = kernel.policy;
+    let applied = kernel.policy.update(&list)?;
+    if kernel.policy.adverse_sample_period_ms != before.adverse_sample_period_ms {
+        kernel.adverse.set_period(kernel.policy.adverse_sample_period_ms);
+    }
+    if kernel.policy.sched_if_idle != before.sched_if_idle {
+        // The policy sets everybody's priority: normal, or low (xe: abi/guc_klvs_abi.h).
+        let priority = u32::from(kernel.policy.sched_if_idle);
+        for function in functions(!0) {
+            if let Some(client) = kernel.clients.get_mut(function) {
+                client.config.scheduling.priority = priority;
+                kernel.share(function);
+            }
+        }
+    }
+    Ok(applied)
+}
+
+/// PF2GUC_VF_CONTROL: number of the VF, what is to become of it.
+pub fn control(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+    const PAUSE: u32 = 1;
+    const RESUME: u32 = 2;
+    const STOP: u32 = 3;
+    const FLR_START: u32 = 4;
+    const FLR_FINISH: u32 = 5;
+    let vf = Function::vf(m[0]).ok_or(Error::InvalidVf)?;
+    let state = kernel.clients.of(vf).state;
+    let next = match (m[1], state) {
+        (PAUSE, State::Running) => {
+            kernel.scheduler.pause(turn, vf);
+            State::Paused { told: false }
+        }
+        (RESUME, State::Paused { .. }) => {
+            kernel.scheduler.resume(turn, vf);
+            State::Running
+        }
+        (STOP, State::Running | State::Paused { .. }) => {
+            kernel.scheduler.drop_function(turn, vf);
+            State::Stopped
+        }
+        (FLR_START, _) => {
+            forget(kernel, turn, vf);
+            notify(turn, vf, Notice::ResetDone);
+            State::Resetting
+        }
+        (FLR_FINISH, State::Resetting) => {
+            second_level::forget_global(turn, vf);
+            State::Running
+        }
+        (PAUSE | RESUME | STOP | FLR_FINISH, _) => return Err(Error::InvalidState),
+        _ => return Err(Error::InvalidParams),
+    };
+    kernel.clients.of(vf).state = next;
+    if next == State::Running {
+        listen(kernel, turn, vf);
+    }
+    Ok(0)
+}
+
+/// A VF that can be served again may have asked for something meanwhile.
+fn listen(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
+    kernel.pending |= vf.bit();
+    if mailbox::holds_request(turn.gt, vf) {
+        let caller = std::mem::replace(&mut turn.function, vf);
+        mailbox::answer(kernel, turn);
+        turn.function = caller;
+    }
+}
+
+/// Tells the PF of the VFs whose pause is complete: nothing of them is on an engine any more.
+pub fn finish_pauses(kernel: &mut Kernel, turn: &mut Turn<'_>) {
+    for vf in functions(kernel.pausing()) {
+        if kernel.scheduler.quiet(vf) {
+            kernel.clients.of(vf).state = State::Paused { told: true };
+            second_level::copy_global(turn, vf);
+            notify(turn, vf, Notice::PauseDone);
+        }
+    }
+}
+
+/// All that a VF has asked for is gone: contexts, whether queued or on an engine, rings, opt-ins (V13-120, V13-121).
+fn forget(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
+    kernel.scheduler.drop_function(turn, vf);
+    kernel.scheduler.cat_error_types &= !vf.bit();
+    kernel.doorbells.release_function(&turn.gt.doorbells, vf);
+    kernel.adverse.forget(vf);
+    kernel.clients.of(vf).reset();
+    kernel.pending &= !vf.bit();
+    turn.out.retain(|(to, _)| *to != vf);
+}
+
+/// A VF is in FLR (V13-117): its work ends at once, and the PF is told, which then leads (V13-118, contract D.7). Where
+/// there is no PF driver to lead, the card finishes what can be finished.
+pub fn function_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
+    let state = kernel.clients.of(vf).state;
+    if state == State::Resetting && !kernel.plays_pf {
+        // The PF is at it already, and has more to clear of what came since only if the VF could do something.
+        return;
+    }
+    forget(kernel, turn, vf);
+    let leads = !kernel.plays_pf && kernel.clients.get(Function::PF).is_some_and(|pf| pf.channel.is_some());
+    if leads {
+        if state != State::ResetPending {
+            notify(turn, vf, Notice::Reset);
+        }
+        kernel.clients.of(vf).state = State::ResetPending;
+    } else {
+        second_level::forget_global(turn, vf);
+        second_level::clear_local(turn, vf);
+        kernel.clients.of(vf).state = State::Running;
+    }
+}
+
+/// What the second level of translation has to hear: the global table that the VF wrote, and its local memory.
+pub mod second_level {
+    use super::*;
+
+    /// The LMTT may have changed: storage of local memory goes to whom it says (contract D.5).
+    pub fn adopt(turn: &mut Turn<'_>) {
+        let _ = &turn.gt.memory;
+    }
+
+    /// What the VF has written into its global table is gone.
+    pub fn forget_global(turn: &mut Turn<'_>, vf: Function) {
+        let _ = (&turn.gt.memory, vf);
+    }
+
+    /// What the VF has written into its global table is put where the PF reads it.
+    pub fn copy_global(turn: &mut Turn<'_>, vf: Function) {
+        let _ = (&turn.gt.memory, vf);
+    }
+
+    /// The VF's local memory has `bytes` bytes from now on.
+    pub fn set_quota(turn: &mut Turn<'_>, vf: Function, bytes: u64) {
+        let _ = (&turn.gt.memory, vf, bytes);
+    }
+
+    /// The VF's local memory reads zeros.
+    pub fn clear_local(turn: &mut Turn<'_>, vf: Function) {
+        let _ = (&turn.gt.memory, vf);
+    }
+}

@@ -1,0 +1,301 @@
+//! What the PF gives to each function, as key-length-values (contract D.4, D.6, K.5; xe: abi/guc_klvs_abi.h).
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::adverse::{KINDS, Kind};
+use super::hxg::Error;
+use super::klv;
+
+/// Contexts that all functions share (xe: GUC_ID_MAX).
+const CONTEXTS: u32 = 65535;
+/// Doorbells that all functions share (V13-035).
+const DOORBELLS: u32 = 256;
+/// Bytes of one global page.
+const GGTT_PAGE: u64 = 4096;
+/// Local memory is given in pieces of this many bytes (contract D.5).
+const FRAME: u64 = 2 << 20;
+/// Longest execution quantum in ms and preemption timeout in us: 100 s, more is cut (xe: abi/guc_klvs_abi.h).
+const LONGEST: (u32, u32) = (100_000, 100_000_000);
+/// Scheduling groups that a list of values is for; there is one group on this card, the first.
+const GROUPS: usize = 8;
+
+/// Numbers in sequence that a function owns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Quota {
+    /// The first.
+    pub begin: u32,
+    /// How many.
+    pub count: u32,
+}
+
+impl Quota {
+    /// The number of all that the function's own number `local` stands for.
+    pub fn global(self, local: u32) -> Option<u32> {
+        (local < self.count).then(|| self.begin + local)
+    }
+
+    fn range(self) -> Range<u64> {
+        u64::from(self.begin)..u64::from(self.begin) + u64::from(self.count)
+    }
+
+    fn overlaps(self, other: Quota) -> bool {
+        let (a, b) = (self.range(), other.range());
+        !a.is_empty() && !b.is_empty() && a.start < b.end && b.start < a.end
+    }
+}
+
+/// How a function shares the engines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Scheduling {
+    /// Execution quantum in milliseconds; 0 = unlimited.
+    pub exec_quantum_ms: u32,
+    /// Preemption timeout in microseconds; 0 = none.
+    pub preempt_timeout_us: u32,
+    /// 0 low, 1 normal, 2 high.
+    pub priority: u32,
+}
+
+/// What a function has been given. For the PF zeros mean "no limit" (contract D.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VfConfig {
+    /// First global address.
+    pub ggtt_start: u64,
+    /// Bytes of global addresses.
+    pub ggtt_size: u64,
+    /// Bytes of local memory.
+    pub local_memory: u64,
+    /// Context ids.
+    pub contexts: Quota,
+    /// Doorbells.
+    pub doorbells: Quota,
+    /// Share of the engines.
+    pub scheduling: Scheduling,
+    /// Thresholds of adverse events, by [`Kind`].
+    thresholds: [u32; KINDS],
+}
+
+impl VfConfig {
+    /// Global addresses of the function.
+    pub fn ggtt(&self) -> Range<u64> {
+        self.ggtt_start..self.ggtt_start.saturating_add(self.ggtt_size)
+    }
+
+    /// Whether the function has been given what it cannot do without.
+    pub fn provisioned(&self) -> bool {
+        self.ggtt_size != 0 && self.contexts.count != 0
+    }
+
+    /// Applies a list; tells how many values it had. Nothing has changed where it fails.
+    pub fn update(&mut self, list: &[u32]) -> Result<u32, Error> {
+        let mut config = *self;
+        let mut applied = 0;
+        for item in klv::walk(list) {
+            let (key, value) = item?;
+            config.set(key, value)?;
+            applied += 1;
+        }
+        *self = config;
+        Ok(applied)
+    }
+
+    fn set(&mut self, key: u16, value: &[u32]) -> Result<(), Error> {
+        let qword = || match value {
+            [low, high] => Ok(u64::from(*low) | u64::from(*high) << 32),
+            _ => Err(Error::MalformedKlv),
+        };
+        let dword = || match value {
+            [value] => Ok(*value),
+            _ => Err(Error::MalformedKlv),
+        };
+        let first_of_groups = || match value {
+            [first, ..] if value.len() <= GROUPS => Ok(*first),
+            _ => Err(Error::MalformedKlv),
+        };
+        let Scheduling { exec_quantum_ms, preempt_timeout_us, priority } = &mut self.scheduling;
+        match key {
+            0x0001 => self.ggtt_start = qword()?,
+            0x0002 => self.ggtt_size = qword()?,
+            0x0003 => self.local_memory = qword()?,
+            0x0004 => self.contexts.count = dword()?,
+            // One tile: there is nothing to choose.
+            0x0005 => drop(dword()?),
+            0x0006 => self.doorbells.count = dword()?,
+            0x8a01 => *exec_quantum_ms = dword()?.min(LONGEST.0),
+            0x8a02 => *preempt_timeout_us = dword()?.min(LONGEST.1),
+            0x8a0a => self.doorbells.begin = dword()?,
+            0x8a0b => self.contexts.begin = dword()?,
+            0x8a0c => {
+                *priority = dword().and_then(|value| if value <= 2 { Ok(value) } else { Err(Error::InvalidKlvData) })?
+            }
+            0x8a0e => *exec_quantum_ms = first_of_groups()?.min(LONGEST.0),
+            0x8a0f => *preempt_timeout_us = first_of_groups()?.min(LONGEST.1),
+            _ => {
+                let kind = Kind::of_key(key).ok_or(Error::InvalidKlvKey)?;
+                self.thresholds[kind as usize] = dword()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Thresholds of adverse events; 0 = never told (contract D.10).
+    pub fn thresholds(&self) -> impl Iterator<Item = (Kind, u32)> {
+        Kind::ALL.into_iter().zip(self.thresholds)
+    }
+
+    /// Whether a VF can be given this: global addresses within `ggtt`, at most `local` bytes of local memory.
+    pub fn check(&self, ggtt: Range<u64>, local: u64) -> Result<(), Error> {
+        let end = self.ggtt_start.checked_add(self.ggtt_size).ok_or(Error::InvalidKlvData)?;
+        let aligned = (self.ggtt_start | self.ggtt_size) % GGTT_PAGE == 0 && self.local_memory % FRAME == 0;
+        let inside = self.ggtt_size == 0 || ggtt.start <= self.ggtt_start && end <= ggtt.end;
+        let few =
+            self.contexts.range().end <= u64::from(CONTEXTS) && self.doorbells.range().end <= u64::from(DOORBELLS);
+        if aligned && inside && few && self.local_memory <= local { Ok(()) } else { Err(Error::InvalidKlvData) }
+    }
+
+    /// Whether two VFs would own the same context id or doorbell.
+    pub fn collides(&self, other: &VfConfig) -> bool {
+        self.contexts.overlaps(other.contexts) || self.doorbells.overlaps(other.doorbells)
+    }
+
+    /// The value of a key that a VF may ask for (VF2GUC_QUERY_SINGLE_KLV): its dwords, and how many they are.
+    pub fn query(&self, key: u32) -> Result<(u32, [u32; 2]), Error> {
+        let qword = |value: u64| Ok((2, [value as u32, (value >> 32) as u32]));
+        let dword = |value: u32| Ok((1, [value, 0]));
+        match key {
+            0x0001 => qword(self.ggtt_start),
+            0x0002 => qword(self.ggtt_size),
+            0x0003 => qword(self.local_memory),
+            0x0004 => dword(self.contexts.count),
+            0x0005 => dword(1),
+            0x0006 => dword(self.doorbells.count),
+            // GROUP_SCHEDULING_AVAILABLE: engines are not split into groups here.
+            0x3001 => dword(0),
+            _ => Err(Error::InvalidKlvKey),
+        }
+    }
+}
+
+/// What is so for all functions (PF2GUC_UPDATE_VGT_POLICY, contract D.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VgtPolicy {
+    /// A function that has no work keeps its turn.
+    pub sched_if_idle: bool,
+    /// Adverse events are counted over this many milliseconds; 0 = not at all.
+    pub adverse_sample_period_ms: u32,
+    /// An engine is reset between two functions.
+    pub reset_after_switch: bool,
+}
+
+impl VgtPolicy {
+    /// Applies a list; tells how many values it had. Nothing has changed where it fails.
+    pub fn update(&mut self, list: &[u32]) -> Result<u32, Error> {
+        let mut policy = *self;
+        let mut applied = 0;
+        for item in klv::walk(list) {
+            match item? {
+                (0x8001, [value @ (0 | 1)]) => policy.sched_if_idle = *value == 1,
+                (0x8002, [value]) => policy.adverse_sample_period_ms = *value,
+                (0x8d00, [value @ (0 | 1)]) => policy.reset_after_switch = *value == 1,
+                (0x8001 | 0x8d00, [_]) => return Err(Error::InvalidKlvData),
+                (0x8001 | 0x8002 | 0x8d00, _) => return Err(Error::MalformedKlv),
+                // ENGINE_GROUP_CONFIG without groups is what there is.
+                (0x8004, []) => {}
+                (0x8004, _) => return Err(Error::NotSupported),
+                _ => return Err(Error::InvalidKlvKey),
+            }
+            applied += 1;
+        }
+        *self = policy;
+        Ok(applied)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GGTT: Range<u64> = 0x40_0000..0xfee0_0000;
+
+    /// Contract D.2, K.5: the thirteen values of the PF's own configuration, as xe sends them.
+    #[test]
+    fn the_pf_pushes_its_own_configuration() {
+        let mut list = vec![0x0004_0001, 0, 0x0006_0001, 0, 0x8a01_0001, 0, 0x8a02_0001, 0];
+        for key in [0x8a03, 0x8a04, 0x8a05, 0x8a06, 0x8a07, 0x8a08, 0x8a0d] {
+            list.extend([key << 16 | 1, 0]);
+        }
+        list.extend([0x0001_0002, 0x40_0000, 0, 0x0002_0002, 0xfea0_0000, 0]);
+        let mut config = VfConfig::default();
+        assert_eq!(config.update(&list), Ok(13));
+        assert_eq!(config.ggtt(), GGTT);
+    }
+
+    /// Contract K.5: lengths are checked, unknown keys refused, and a list that fails changes nothing.
+    #[test]
+    fn a_list_is_applied_whole_or_not_at_all() {
+        let mut config = VfConfig::default();
+        assert_eq!(config.update(&[0x0004_0001, 7, 0x0001_0001, 0]), Err(Error::MalformedKlv));
+        assert_eq!(config.update(&[0x0004_0001, 7, 0x0002_0002, 0]), Err(Error::MalformedKlv));
+        assert_eq!(config.update(&[0x0004_0001, 7, 0x7777_0001, 0]), Err(Error::InvalidKlvKey));
+        assert_eq!(config.update(&[0x8a0c_0001, 3]), Err(Error::InvalidKlvData));
+        assert_eq!(config, VfConfig::default());
+        assert_eq!(config.update(&[0x8a01_0001, 1 << 31, 0x8a0f_0008, 5, 0, 0, 0, 0, 0, 0, 0]), Ok(2));
+        assert_eq!(config.scheduling, Scheduling { exec_quantum_ms: 100_000, preempt_timeout_us: 5, priority: 0 });
+    }
+
+    /// V13-035, contract F.1: no VF gets what is not there, and no two the same.
+    #[test]
+    fn quotas_are_checked() {
+        let give = |ggtt: (u64, u64), local_memory, contexts: (u32, u32), doorbells: (u32, u32)| VfConfig {
+            ggtt_start: ggtt.0,
+            ggtt_size: ggtt.1,
+            local_memory,
+            contexts: Quota { begin: contexts.0, count: contexts.1 },
+            doorbells: Quota { begin: doorbells.0, count: doorbells.1 },
+            ..VfConfig::default()
+        };
+        let good = give((0x40_0000, 0x10_0000), 4 << 20, (64511, 1024), (252, 4));
+        assert_eq!(good.check(GGTT, 1 << 30), Ok(()));
+        let bad = [
+            give((0x40_0100, 0x10_0000), 0, (0, 0), (0, 0)),
+            give((0x3f_f000, 0x10_0000), 0, (0, 0), (0, 0)),
+            give((0xfed0_0000, 0x20_0000), 0, (0, 0), (0, 0)),
+            give((0x40_0000, !0xfff), 0, (0, 0), (0, 0)),
+            give((0, 0), 1 << 20, (0, 0), (0, 0)),
+            give((0, 0), 2 << 30, (0, 0), (0, 0)),
+            give((0, 0), 0, (64512, 1024), (0, 0)),
+            give((0, 0), 0, (u32::MAX, u32::MAX), (0, 0)),
+            give((0, 0), 0, (0, 0), (253, 4)),
+        ];
+        for config in bad {
+            assert_eq!(config.check(GGTT, 1 << 30), Err(Error::InvalidKlvData), "{config:?}");
+        }
+        assert!(good.collides(&give((0, 0), 0, (65000, 1), (0, 0))));
+        assert!(good.collides(&give((0, 0), 0, (0, 0), (255, 1))));
+        assert!(!good.collides(&give((0, 0), 0, (0, 64511), (0, 252))));
+        assert_eq!((good.contexts.global(1023), good.contexts.global(1024)), (Some(65534), None));
+    }
+
+    /// Contract C.1 step 2: lengths and values of what a VF asks for.
+    #[test]
+    fn a_vf_asks_for_its_share() {
+        let config = VfConfig { ggtt_start: 0x1_8000_0000, local_memory: 1 << 32, ..VfConfig::default() };
+        assert_eq!(config.query(1), Ok((2, [0x8000_0000, 1])));
+        assert_eq!(config.query(3), Ok((2, [0, 1])));
+        assert_eq!(config.query(6), Ok((1, [0, 0])));
+        assert_eq!(config.query(0x3001), Ok((1, [0, 0])));
+        assert_eq!(config.query(0x3000), Err(Error::InvalidKlvKey));
+    }
+
+    /// Contract D.6: the three policies; groups of engines do not exist.
+    #[test]
+    fn policies() {
+        let mut policy = VgtPolicy::default();
+        assert_eq!(policy.update(&[0x8001_0001, 1, 0x8002_0001, 100, 0x8d00_0001, 1]), Ok(3));
+        assert_eq!(policy, VgtPolicy { sched_if_idle: true, adverse_sample_period_ms: 100, reset_after_switch: true });
+        assert_eq!(policy.update(&[0x8001_0001, 2]), Err(Error::InvalidKlvData));
+        assert_eq!(policy.update(&[0x8004_0000]), Ok(1));
+        assert_eq!(policy.update(&[0x8004_0001, 1]), Err(Error::NotSupported));
+    }
+}

@@ -1,0 +1,70 @@
+//! What VF drivers ask the PF driver, answered by the card where it plays the PF itself: handshake and the values of
+//! registers that a VF cannot read (contract C.4; xe: xe_gt_sriov_pf_service.c, abi/guc_relay_actions_abi.h).
+
+use super::hxg::{MAX_DWORDS, Type, action};
+use crate::gt::Gt;
+
+/// Fuses and clock of the card, in the order that VF drivers search (xe: ats_m_runtime_regs).
+const RUNTIME_REGISTERS: [u32; 8] = [0x0d00, 0x9118, 0x911c, 0x9134, 0x913c, 0x9140, 0x9144, 0xc1dc];
+/// The interface between VF and PF drivers that is spoken here: major and minor.
+const VERSION: (u32, u32) = (1, 0);
+
+/// Failures in the words of this interface (xe: abi/guc_relay_communication_abi.h).
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum Failure {
+    Permission = 1,
+    InvalidArgument = 22,
+    InvalidRequest = 56,
+    Protocol = 71,
+    MessageSize = 90,
+}
+
+/// Pairs of offset and value that one answer may carry.
+const MOST_PAIRS: usize = (MAX_DWORDS - 3 - 2) / 2;
+
+/// Answers a VF's message; `None` for one that wants no answer. Answers have the origin "host", as the PF's do.
+pub fn answer(gt: &Gt, message: &[u32]) -> Option<Vec<u32>> {
+    let [header, payload @ ..] = message else { return None };
+    let kind = Type::of(*header).filter(|_| header >> 31 == 0);
+    if !matches!(kind, Some(Type::Request | Type::FastRequest)) {
+        return None;
+    }
+    let data0 = header >> 16 & 0xfff;
+    let answer = match action(*header) {
+        0x0001 => handshake(data0, payload),
+        0x0101 => runtime(gt, data0, payload),
+        _ => Err(Failure::InvalidRequest),
+    };
+    Some(answer.unwrap_or_else(|failure| vec![(Type::ResponseFailure as u32) << 28 | failure as u32]))
+}
+
+fn success(data0: u32) -> u32 {
+    (Type::ResponseSuccess as u32) << 28 | data0
+}
+
+/// HANDSHAKE: zeros ask for whatever there is.
+fn handshake(data0: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
+    let [wanted] = payload else { return Err(Failure::MessageSize) };
+    if data0 != 0 {
+        return Err(Failure::Protocol);
+    }
+    match (wanted >> 16, wanted & 0xffff) {
+        (0, 0) => {}
+        (major, _) if major >= VERSION.0 => {}
+        _ => return Err(Failure::Permission),
+    }
+    Ok(vec![success(0), VERSION.0 << 16 | VERSION.1])
+}
+
+/// QUERY_RUNTIME: pairs from `start` on, at most `limit` (0 = as many as fit), and how many follow.
+fn runtime(gt: &Gt, limit: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
+    let [start] = payload else { return Err(Failure::MessageSize) };
+    let from = usize::try_from(*start).ok().filter(|start| *start <= RUNTIME_REGISTERS.len());
+    let rest = &RUNTIME_REGISTERS[from.ok_or(Failure::InvalidArgument)?..];
+    let most = if limit == 0 { MOST_PAIRS } else { MOST_PAIRS.min(limit as usize) };
+    let (now, later) = rest.split_at(most.min(rest.len()));
+    let mut answer = vec![success(now.len() as u32), later.len() as u32];
+    answer.extend(now.iter().flat_map(|offset| [*offset, gt.registers.value(*offset)]));
+    Ok(answer)
+}
