@@ -215,7 +215,7 @@ fn opt_in(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let mut applied = 0;
     for item in klv::walk(&list) {
         match item? {
-            (klv::EXT_CAT_ERR_TYPE, []) => kernel.scheduler.cat_error_types |= turn.function.bit(),
+            (klv::EXT_CAT_ERR_TYPE, []) => kernel.scheduler.set_cat_error_type(turn.function, true),
             (klv::EXT_CAT_ERR_TYPE, _) => return Err(Error::MalformedKlv),
             _ => return Err(Error::InvalidKlvKey),
         }

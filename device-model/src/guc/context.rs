@@ -150,7 +150,7 @@ pub struct Context {
 /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC, as they come (contract B.6).
 #[derive(Clone, Copy, Debug)]
 pub struct Registration<'m> {
-    /// Context id.
+    /// Context id as the function knows it.
     pub id: u32,
     /// The GuC's number of the engine class.
     pub class: u32,
@@ -164,7 +164,7 @@ pub struct Registration<'m> {
 
 impl Registration<'_> {
     /// Checks everything that can be checked without the other contexts, and makes the context.
-    pub fn check(&self, gam: &mut Gam<'_>, map: &EngineMap, function: Function) -> Result<(u16, Context), Error> {
+    pub fn check(&self, gam: &mut Gam<'_>, map: &EngineMap, function: Function) -> Result<Context, Error> {
         let id = u16::try_from(self.id).ok().filter(|id| u32::from(*id) <= MAX_ID).ok_or(Error::InvalidContextIndex)?;
         let class = EngineClass::from_guc(self.class).ok_or(Error::InvalidEngineId)?;
         let members: Vec<Member> = self
@@ -203,7 +203,7 @@ impl Registration<'_> {
             deregistering: false,
             home: Home::Rest,
         };
-        Ok((id, context))
+        Ok(context)
     }
 }
 

@@ -94,6 +94,7 @@ pub fn update_policy(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
     if kernel.policy.sched_if_idle != before.sched_if_idle {
         // The policy sets everybody's priority: normal, or low (xe: abi/guc_klvs_abi.h).
         let priority = u32::from(kernel.policy.sched_if_idle);
+        kernel.scheduler.set_strict(kernel.policy.sched_if_idle);
         for function in functions(!0) {
             if let Some(client) = kernel.clients.get_mut(function) {
                 client.config.scheduling.priority = priority;
@@ -169,7 +170,6 @@ pub fn finish_pauses(kernel: &mut Kernel, turn: &mut Turn<'_>) {
 /// All that a VF has asked for is gone: contexts, whether queued or on an engine, rings, opt-ins (V13-120, V13-121).
 fn forget(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
     kernel.scheduler.drop_function(turn, vf);
-    kernel.scheduler.cat_error_types &= !vf.bit();
     kernel.doorbells.release_function(&turn.gt.doorbells, vf);
     kernel.adverse.forget(vf);
     kernel.clients.of(vf).reset();

@@ -14,8 +14,9 @@ use super::control;
 use super::doorbell::{self, DoorbellTable};
 use super::firmware::Firmware;
 use super::hxg::{Error, MAX_DWORDS, Outgoing, Reply, Type, action as action_of};
-use super::provisioning::VgtPolicy;
+use super::provisioning::{Scheduling, VgtPolicy};
 use super::scheduler::{Scheduler, Turn};
+use super::share::{self, Priority, Share};
 use super::slpc::Slpc;
 
 /// Requests taken from one CT buffer before the next function has its turn.
@@ -98,7 +99,6 @@ impl Kernel {
     pub fn soft_reset(&mut self, turn: &mut Turn<'_>) {
         self.scheduler.drop_function(turn, turn.function);
         self.doorbells.release_function(&turn.gt.doorbells, turn.function);
-        self.scheduler.cat_error_types &= !turn.function.bit();
         self.clients.of(turn.function).reset();
         self.pending &= !turn.function.bit();
         self.unsent &= !turn.function.bit();
@@ -107,13 +107,31 @@ impl Kernel {
 
     /// Brings the scheduler in line with the share that `function` was given.
     pub fn share(&mut self, function: Function) {
-        let _ = self.clients.of(function).config.scheduling;
+        let Scheduling { exec_quantum_ms, preempt_timeout_us, priority } = self.clients.of(function).config.scheduling;
+        let share = Share {
+            quantum: u64::from(exec_quantum_ms) * 1_000_000,
+            preemption_timeout: u64::from(preempt_timeout_us) * 1000,
+            priority: Priority::of(priority).unwrap_or_default(),
+        };
+        self.scheduler.set_share(function, share);
     }
 
     /// `function` is the cause of something adverse: the PF may have to hear of it (contract D.10).
     pub fn note(&mut self, turn: &mut Turn<'_>, function: Function, kind: Kind) {
         if let Some(message) = self.adverse.note(function, kind, turn.now) {
             turn.tell(Function::PF, message);
+        }
+    }
+
+    /// Counts what the scheduler has seen of functions.
+    fn note_adverse(&mut self, turn: &mut Turn<'_>) {
+        for (function, kind) in std::mem::take(&mut self.scheduler.adverse) {
+            let kind = match kind {
+                share::Adverse::CatError => Kind::CatError,
+                share::Adverse::EngineReset => Kind::EngineReset,
+                share::Adverse::ParallelContext => Kind::MultiLrc,
+            };
+            self.note(turn, function, kind);
         }
     }
 
@@ -166,6 +184,7 @@ impl Kernel {
         action::finish_invalidations(self, turn);
         control::finish_pauses(self, turn);
         let next = self.scheduler.schedule(turn);
+        self.note_adverse(turn);
         let busy = self.scheduler.busy();
         if busy != was_busy {
             self.slpc.show(turn.gt, busy);

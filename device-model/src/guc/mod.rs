@@ -23,6 +23,7 @@ mod relay;
 pub mod scheduler;
 pub mod seat;
 mod service;
+pub mod share;
 pub mod slpc;
 
 #[cfg(test)]

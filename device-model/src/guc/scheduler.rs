@@ -7,7 +7,7 @@ use crate::engine::id::{EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome};
 use crate::gt::Gt;
 use crate::memory::{Gam, Tlb, Views};
-use crate::world::{Function, ticks};
+use crate::world::{FUNCTIONS, Function, ticks};
 
 use super::activity::Activity;
 use super::ads::{Ads, MAX_LOGICAL};
@@ -17,6 +17,7 @@ use super::firmware::Firmware;
 use super::hxg::{Error, Outgoing, Reply};
 use super::queue::{Entry, Place, Queue};
 use super::seat::Seat;
+use super::share::{Adverse, Priority, Share};
 
 const CLASSES: usize = EngineClass::BY_GUC.len();
 
@@ -83,8 +84,13 @@ pub struct Scheduler {
     seats: [Seat; EngineId::COUNT],
     /// Loads so far, over all boots: what a report of an earlier boot names is not loaded now.
     pub loads: u16,
-    /// Functions to which CAT errors carry their type (opt-in), a bit each.
-    pub cat_error_types: u64,
+    shares: [Share; FUNCTIONS],
+    /// Functions (a bit each) whose contexts stay off the engines.
+    paused: u64,
+    /// Functions (a bit each) that want CAT errors with their type (opt-in).
+    cat_error_type: u64,
+    /// What has happened since it was last taken that thresholds may be set for.
+    pub adverse: Vec<(Function, Adverse)>,
     /// A compute context that waits to switch out is let go.
     hold_compute: bool,
     capture: Capture,
@@ -101,7 +107,10 @@ impl Scheduler {
             queues: Default::default(),
             seats: [Seat::default(); EngineId::COUNT],
             loads,
-            cat_error_types: 0,
+            shares: [Share::default(); FUNCTIONS],
+            paused: 0,
+            cat_error_type: 0,
+            adverse: Vec::new(),
             hold_compute: firmware.holds_compute_switch_out(),
             capture: Capture::new(firmware.log(), ads.lists),
             activity: Activity::new(ads.map),
@@ -116,6 +125,33 @@ impl Scheduler {
     /// Whether any engine has a context.
     pub fn busy(&self) -> bool {
         self.seats.iter().any(|seat| seat.loaded)
+    }
+
+    /// Whether nothing of `function` is on an engine.
+    pub fn quiet(&self, function: Function) -> bool {
+        !self.seats.iter().any(|seat| seat.loaded && seat.function == Some(function))
+    }
+
+    /// Whether `function` is told the type of its CAT errors.
+    pub fn set_cat_error_type(&mut self, function: Function, told: bool) {
+        set_bit(&mut self.cat_error_type, function, told);
+    }
+
+    /// What `function` gets of the engines.
+    pub fn share(&self, function: Function) -> Share {
+        self.shares[function.index()]
+    }
+
+    /// Sets what `function` gets of the engines; a turn that has begun ends by what holds then.
+    pub fn set_share(&mut self, function: Function, share: Share) {
+        self.shares[function.index()] = share;
+    }
+
+    /// Policy SCHED_IF_IDLE: every function keeps its place in the rotation, work or not. It sets the priority of all
+    /// functions at once (xe: abi/guc_klvs_abi.h).
+    pub fn set_strict(&mut self, strict: bool) {
+        let priority = if strict { Priority::Normal } else { Priority::Low };
+        self.shares.iter_mut().for_each(|share| share.priority = priority);
     }
 
     /// Whether an engine is reset when its context does not leave in time.
@@ -135,18 +171,20 @@ impl Scheduler {
         own.map(|_| id).ok_or(Error::ContextNotRegistered)
     }
 
-    /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC.
-    /// `id` is the global id, the registration has the function's own.
+    /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC of the function whose request is carried out: `id` is the
+    /// context's global id, the registration has the function's own.
     pub fn register(&mut self, turn: &mut Turn<'_>, id: u16, registration: &Registration<'_>) -> Reply {
         let function = turn.function;
-        let (_, context) = registration.check(&mut turn.own(), &self.ads.map, function)?;
+        let context = registration.check(&mut turn.own(), &self.ads.map, function)?;
+        let wide = context.members.len() > 1;
         match self.contexts.entry(id) {
-            Slot::Occupied(_) => Err(Error::ContextAlreadyRegistered),
-            Slot::Vacant(slot) => {
-                slot.insert(context);
-                Ok(0)
-            }
+            Slot::Occupied(_) => return Err(Error::ContextAlreadyRegistered),
+            Slot::Vacant(slot) => slot.insert(context),
+        };
+        if wide {
+            self.adverse.push((function, Adverse::ParallelContext));
         }
+        Ok(0)
     }
 
     /// UPDATE_CONTEXT_POLICIES.
@@ -205,12 +243,12 @@ impl Scheduler {
         self.contexts.get(&u16::try_from(id).ok()?).map(|context| context.function)
     }
 
-    /// Drops all contexts of `function` (CLIENT_SOFT_RESET, VF_RESET, FLR): what runs is stopped where it is.
+    /// Stops what runs of `function` where it is, and forgets its contexts: its driver or its host has given them up,
+    /// and hears of none of them any more (V13-121).
     pub fn drop_function(&mut self, turn: &mut Turn<'_>, function: Function) {
-        let ids: Vec<u16> = self.contexts.iter().filter(|(_, c)| c.function == function).map(|(id, _)| *id).collect();
         for engine in EngineId::all() {
             let seat = self.seats[engine.index()];
-            if !seat.held || !ids.contains(&seat.context) {
+            if seat.function != Some(function) {
                 continue;
             }
             if seat.loaded {
@@ -218,28 +256,50 @@ impl Scheduler {
             }
             self.seats[engine.index()] = Seat::default();
         }
-        for id in ids {
-            for queue in &mut self.queues {
-                queue.remove(id);
+        let queues = &mut self.queues;
+        self.contexts.retain(|id, context| {
+            let keep = context.function != function;
+            if !keep && context.home == Home::Queued {
+                queues[usize::from(context.class.guc())].remove(*id);
             }
-            self.contexts.remove(&id);
+            keep
+        });
+        set_bit(&mut self.paused, function, false);
+        set_bit(&mut self.cat_error_type, function, false);
+    }
+
+    /// Asks the contexts of `function` to leave the engines, and keeps them off; [`Scheduler::quiet`] tells when it is
+    /// done.
+    pub fn pause(&mut self, turn: &mut Turn<'_>, function: Function) {
+        set_bit(&mut self.paused, function, true);
+        for (id, context) in self.contexts.iter_mut().filter(|(_, context)| context.function == function) {
+            if context.home == Home::Queued {
+                self.queues[usize::from(context.class.guc())].remove(*id);
+                context.home = Home::Rest;
+            }
+        }
+        for engine in EngineId::all() {
+            let seat = self.seats[engine.index()];
+            if seat.function == Some(function) {
+                let own = self.contexts.get(&seat.context).map_or(0, |context| context.policies.preemption_timeout);
+                let timeout = match self.share(function).preemption_timeout {
+                    0 => own,
+                    timeout => timeout,
+                };
+                self.ask_to_leave(turn, seat.context, timeout);
+            }
         }
     }
 
-    /// Contexts of `function` leave the engines and stay away until [`Scheduler::resume`].
-    pub fn pause(&mut self, turn: &mut Turn<'_>, function: Function) {
-        let _ = (turn, function);
-    }
-
-    /// Contexts of `function` may run again.
+    /// The contexts of `function` may run again.
     pub fn resume(&mut self, turn: &mut Turn<'_>, function: Function) {
-        let _ = (turn, function);
-    }
-
-    /// Whether nothing of `function` is on an engine.
-    pub fn quiet(&self, function: Function) -> bool {
-        let of = |seat: &&Seat| self.contexts.get(&seat.context).is_some_and(|context| context.function == function);
-        !self.seats.iter().filter(|seat| seat.loaded).any(|seat| of(&seat))
+        set_bit(&mut self.paused, function, false);
+        let of = |(id, context): (&u16, &Context)| (context.function == function).then_some(*id);
+        let mut contexts: Vec<u16> = self.contexts.iter().filter_map(of).collect();
+        contexts.sort_unstable();
+        for id in contexts {
+            self.go_on(turn, id, turn.now);
+        }
     }
 
     /// Sees whether a context has work, and tells whoever is to do it.
@@ -276,7 +336,8 @@ impl Scheduler {
     /// Brings a context that has work nearer to its engines.
     fn go_on(&mut self, turn: &mut Turn<'_>, id: u16, eligible_at: u64) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
-        if !context.enabled || !context.members.iter().any(|member| member.ready) {
+        let paused = self.paused & context.function.bit() != 0;
+        if paused || !context.enabled || !context.members.iter().any(|member| member.ready) {
             return;
         }
         match context.home {
@@ -308,7 +369,8 @@ impl Scheduler {
             let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
             let seat = &mut self.seats[engine.index()];
             if !seat.held {
-                *seat = Seat { context: id, member: at as u8, held: true, slice_end, ..Seat::default() };
+                let function = Some(context.function);
+                *seat = Seat { context: id, function, member: at as u8, held: true, slice_end, ..Seat::default() };
             }
             let member = &mut context.members[at];
             if member.loaded || !member.ready {
@@ -342,15 +404,19 @@ impl Scheduler {
                 self.queues[usize::from(context.class.guc())].remove(id);
                 context.home = Home::Rest;
             }
-            Home::Placed(_) => self.ask_to_leave(turn, id),
+            Home::Placed(_) => {
+                let timeout = context.policies.preemption_timeout;
+                self.ask_to_leave(turn, id, timeout);
+            }
         }
         self.settle(turn, id, turn.now);
     }
 
-    fn ask_to_leave(&mut self, turn: &mut Turn<'_>, id: u16) {
+    /// Asks a context to leave its engines within `timeout` ns (0: whenever it likes).
+    fn ask_to_leave(&mut self, turn: &mut Turn<'_>, id: u16, timeout: u64) {
         let Some(context) = self.contexts.get(&id) else { return };
         let Home::Placed(base) = context.home else { return };
-        let leave_by = match context.policies.preemption_timeout {
+        let leave_by = match timeout {
             0 => None,
             timeout => Some(turn.now.saturating_add(timeout.max(LEAST_PREEMPTION_TIMEOUT))),
         };
@@ -419,7 +485,8 @@ impl Scheduler {
                     log::debug!("context {id} on {}: {fault:?}", report.engine.info().name);
                     if let Some(context) = self.contexts.get(&id) {
                         let payload = [u32::from(context.local), CAT_ERROR_TYPE_UNKNOWN];
-                        let len = if self.cat_error_types & context.function.bit() != 0 { 2 } else { 1 };
+                        let len = if self.cat_error_type & context.function.bit() != 0 { 2 } else { 1 };
+                        self.adverse.push((context.function, Adverse::CatError));
                         turn.tell(context.function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
                     }
                 }
@@ -479,7 +546,8 @@ impl Scheduler {
 
     /// Writes down how the engines stand that a context is on.
     fn note_state(&self, turn: &mut Turn<'_>, id: u16) {
-        let Some(context) = self.contexts.get(&id) else { return };
+        // The log and its lists are the PF's, and so are the contexts that it looks for there.
+        let Some(context) = self.contexts.get(&id).filter(|context| !context.function.is_vf()) else { return };
         let on = |engine: &EngineId| {
             let seat = &self.seats[engine.index()];
             seat.loaded && seat.context == id
@@ -515,6 +583,7 @@ impl Scheduler {
                 }
             }
         }
+        self.adverse.push((function, Adverse::EngineReset));
         turn.tell(function, Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(local)]));
         self.settle(turn, id, turn.now);
     }
@@ -569,7 +638,9 @@ impl Scheduler {
             for logical in (0..MAX_LOGICAL).filter(|at| plan.leave >> at & 1 != 0) {
                 if let Some(engine) = self.ads.map.engine(class, logical) {
                     let seat = self.seats[engine.index()];
-                    self.ask_to_leave(turn, seat.context);
+                    let context = self.contexts.get(&seat.context);
+                    let timeout = context.map_or(0, |context| context.policies.preemption_timeout);
+                    self.ask_to_leave(turn, seat.context, timeout);
                 }
             }
             next = [next, plan.deadline].into_iter().flatten().min();
@@ -583,4 +654,8 @@ impl Scheduler {
 fn switched(activity: &mut Activity, turn: &mut Turn<'_>, engine: EngineId, context: Option<u32>) {
     let now = ticks(turn.now);
     activity.switch(&mut turn.gam(Function::PF), engine, context, now);
+}
+
+fn set_bit(set: &mut u64, function: Function, on: bool) {
+    *set = *set & !function.bit() | if on { function.bit() } else { 0 };
 }

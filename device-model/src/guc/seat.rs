@@ -1,5 +1,7 @@
 //! One engine as the scheduler sees it: who has it, since which load, and until when.
 
+use crate::world::Function;
+
 use super::queue::Place;
 
 /// What is on an engine, or was loaded last.
@@ -7,6 +9,8 @@ use super::queue::Place;
 pub struct Seat {
     /// Who has it.
     pub context: u16,
+    /// Whose context it is.
+    pub function: Option<Function>,
     /// Which of its members.
     pub member: u8,
     /// Name of this one load: a report with another name is of the past.

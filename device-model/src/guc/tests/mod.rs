@@ -6,6 +6,7 @@ mod load;
 mod rings;
 mod running;
 mod services;
+mod turns;
 
 use std::sync::{Arc, Mutex};
 
@@ -69,7 +70,7 @@ impl Host {
         let clock = Arc::new(HandWoundClock::default());
         clock.advance(1_000_000_000);
         let engines = Engines::new(present);
-        let memory = Memory::new(local, ggtt, Arc::new(Unconnected));
+        let memory = Memory::new(local, ggtt, Arc::new(turns::GuestRam::default()));
         let profile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
         let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
         let host = Host { gt, engines, guc: Guc::new(), clock, h2g_tail: 0, g2h_head: 0, deadline: None };

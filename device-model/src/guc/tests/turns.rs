@@ -1,0 +1,256 @@
+//! The scheduler among functions: whose contexts are on which engine when, and who hears of it.
+
+use vm_memory::VolatileSlice;
+
+use super::*;
+use crate::guc::context::Registration;
+use crate::guc::scheduler::Scheduler;
+use crate::guc::share::{Adverse, Priority, Share};
+use crate::memory::Tlb;
+use crate::world::{Dma, DmaView, FUNCTIONS};
+
+pub(super) const MS: u64 = 1_000_000;
+/// Bytes of guest memory of each function, and of its part of the global space.
+const RAM: usize = 1 << 20;
+/// Where the functions' parts of the global space begin.
+const GLOBAL: u64 = 0x1000_0000;
+/// Bytes of a context: images of its members 16 KiB apart, its work queue behind them.
+const CONTEXT_BYTES: u64 = 0x1_0000;
+/// Contexts that a function can have.
+const CONTEXTS: u16 = 16;
+
+/// Guest memory of all functions, each its own.
+pub(super) struct GuestRam(Vec<Arc<Ram>>);
+
+struct Ram(SharedRegion);
+
+impl Default for GuestRam {
+    fn default() -> Self {
+        GuestRam((0..FUNCTIONS).map(|_| Arc::new(Ram(SharedRegion::anonymous(RAM).unwrap()))).collect())
+    }
+}
+
+impl Dma for GuestRam {
+    fn view(&self, function: Function) -> Arc<dyn DmaView> {
+        self.0[function.index()].clone()
+    }
+}
+
+impl DmaView for Ram {
+    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+        self.0.slice(iova, len)
+    }
+
+    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), crate::world::DmaFault> {
+        Err(crate::world::DmaFault { iova })
+    }
+
+    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), crate::world::DmaFault> {
+        Err(crate::world::DmaFault { iova })
+    }
+}
+
+/// A scheduler with the functions' contexts, without the messages by which drivers reach it.
+pub(super) struct Bench {
+    pub gt: Gt,
+    pub engines: Engines,
+    pub scheduler: Scheduler,
+    pub clock: Arc<HandWoundClock>,
+    pub deadline: Option<u64>,
+    tlb: Tlb,
+    out: Vec<(Function, Outgoing)>,
+}
+
+fn global(function: u8, local: u16) -> u16 {
+    u16::from(function) * CONTEXTS + local
+}
+
+/// Global address of the context's `member`.
+fn image(function: u8, local: u16, member: u64) -> u64 {
+    GLOBAL + u64::from(function) * RAM as u64 + u64::from(local) * CONTEXT_BYTES + member * 0x4000
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let mut host = Host::up();
+        let scheduler = host.guc.kernel.take().expect("a kernel runs").scheduler;
+        for function in 0..FUNCTIONS as u64 {
+            for at in (0..RAM as u64).step_by(4096) {
+                let page = (GLOBAL + function * RAM as u64 + at) >> 12;
+                host.gt.memory.ggtt().set_entry(page, GgttEntry(at | function << 2 | 1));
+            }
+        }
+        let Host { gt, engines, clock, .. } = host;
+        Bench { gt, engines, scheduler, clock, deadline: None, tlb: Tlb::default(), out: Vec::new() }
+    }
+
+    pub fn with<T>(&mut self, function: u8, act: impl FnOnce(&mut Scheduler, &mut Turn<'_>) -> T) -> T {
+        let views = self.gt.memory.views();
+        let (gt, engines, tlb, out) = (&self.gt, &self.engines, &mut self.tlb, &mut self.out);
+        let now = self.clock.now();
+        let mut turn = Turn { gt, engines, views: &views, tlb, function: Function(function), now, out };
+        act(&mut self.scheduler, &mut turn)
+    }
+
+    pub fn poke(&mut self, at: u64, value: u32) {
+        let function = ((at - GLOBAL) / RAM as u64) as u8;
+        self.with(function, |_, turn| turn.own().write_u32(Space::Ggtt, at, value)).unwrap();
+    }
+
+    /// Registers a context of one or more members.
+    pub fn register(&mut self, function: u8, local: u16, class: EngineClass, mask: u32, width: u64) {
+        let descriptors: Vec<u32> =
+            (0..width).flat_map(|member| [image(function, local, member) as u32 | 0x19, 0]).collect();
+        let queue = image(function, local, 3);
+        let work_queue = if width > 1 { (queue, queue + 0x400, 0x400) } else { (0, 0, 0) };
+        let class = u32::from(class.guc());
+        self.with(function, |scheduler, turn| {
+            let registration =
+                Registration { id: u32::from(local), class, mask, work_queue, descriptors: &descriptors };
+            scheduler.register(turn, global(function, local), &registration).unwrap();
+        });
+    }
+
+    /// Gives every member of a context something to do, and lets it be scheduled.
+    pub fn enable(&mut self, function: u8, local: u16, width: u64) {
+        for member in 0..width {
+            self.poke(image(function, local, member) + 0x1000 + 7 * 4, 64);
+        }
+        let id = u32::from(global(function, local));
+        self.with(function, |scheduler, turn| scheduler.set_mode(turn, id, true)).unwrap();
+    }
+
+    /// A context with endless work.
+    pub fn start(&mut self, function: u8, local: u16, class: EngineClass, mask: u32) {
+        self.register(function, local, class, mask, 1);
+        self.enable(function, local, 1);
+    }
+
+    pub fn share(&mut self, function: u8, quantum: u64, preemption_timeout: u64, priority: Priority) {
+        self.scheduler.set_share(Function(function), Share { quantum, preemption_timeout, priority });
+    }
+
+    /// One step of the GuC; what the hosts were told since the last one.
+    pub fn step(&mut self) -> Vec<(u8, Vec<u32>)> {
+        let mut reports = Vec::new();
+        self.engines.take_reports(&mut reports);
+        self.deadline = self.with(0, |scheduler, turn| {
+            for report in &reports {
+                scheduler.report(turn, report);
+            }
+            scheduler.schedule(turn)
+        });
+        self.out.drain(..).map(|(function, message)| (function.0, message.hxg().to_vec())).collect()
+    }
+
+    /// Function and local id of what is on an engine.
+    pub fn runs(&self, engine: &str) -> Option<(u8, u16)> {
+        let load = self.engines.lock(engine_named(engine)).loaded()?;
+        Some((load.function.0, load.context as u16 % CONTEXTS))
+    }
+
+    /// The engine ends its context with `outcome`, as a worker would report it.
+    pub fn end(&mut self, engine: &str, outcome: Outcome) {
+        let id = engine_named(engine);
+        let mut streamer = self.engines.lock(id);
+        let load = streamer.loaded().expect("something is loaded");
+        match outcome {
+            Outcome::Complete | Outcome::Preempted => drop(streamer.reset(&self.gt)),
+            _ => {}
+        }
+        drop(streamer);
+        if outcome == Outcome::Waiting {
+            self.engines.put_off(id, self.clock.now());
+        }
+        self.engines.report(EngineReport { engine: id, load, outcome });
+    }
+}
+
+/// V13-036, contract B.8: contexts are known by global ids, hosts are told the ids that they use.
+#[test]
+fn messages_carry_local_ids() {
+    let mut bench = Bench::new();
+    bench.start(1, 3, EngineClass::Copy, 1);
+    assert_eq!(bench.step(), [(1, vec![0x9000_1002, 3, 1])]);
+    assert_eq!(bench.runs("bcs0"), Some((1, 3)));
+    let load = bench.engines.lock(engine_named("bcs0")).loaded().unwrap();
+    assert_eq!(load.function, Function(1), "V13-037: the function travels with the load");
+    bench.scheduler.set_cat_error_type(Function(1), true);
+    bench.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
+    assert_eq!(bench.step(), [(1, vec![0x9000_6000, 3, 0xdead_beef]), (1, vec![0x9000_1008, 3])]);
+    let adverse = std::mem::take(&mut bench.scheduler.adverse);
+    assert_eq!(adverse, [(Function(1), Adverse::CatError), (Function(1), Adverse::EngineReset)]);
+    bench.start(2, 3, EngineClass::Copy, 1);
+    bench.step();
+    bench.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
+    assert_eq!(bench.step(), [(2, vec![0x9000_6000, 3]), (2, vec![0x9000_1008, 3])], "its host did not opt in");
+    bench.with(1, |scheduler, turn| scheduler.deregister(turn, u32::from(global(1, 3)))).unwrap();
+    assert_eq!(bench.step(), [(1, vec![0x9000_4600, 3])]);
+}
+
+/// V13-039, V13-043: engines run different functions at the same time, without effect on each other.
+#[test]
+fn engines_run_different_functions() {
+    let mut bench = Bench::new();
+    bench.start(1, 0, EngineClass::Render, 1);
+    bench.start(2, 0, EngineClass::Copy, 1);
+    bench.start(0, 0, EngineClass::Compute, 1);
+    bench.step();
+    let runs = ["rcs0", "bcs0", "ccs0"].map(|engine| bench.runs(engine));
+    assert_eq!(runs, [Some((1, 0)), Some((2, 0)), Some((0, 0))]);
+    bench.end("rcs0", Outcome::Halted(Halt::Fault(FAULT)));
+    assert!(bench.step().iter().all(|(function, _)| *function == 1));
+    assert_eq!((bench.runs("rcs0"), bench.runs("bcs0")), (None, Some((2, 0))));
+}
+
+/// V13-121: what a function has on the engines is gone at once, what others have there goes on; nobody is told.
+#[test]
+fn a_dropped_function_leaves_nothing() {
+    let mut bench = Bench::new();
+    for (function, class) in [(1, EngineClass::Render), (1, EngineClass::Copy), (2, EngineClass::Compute)] {
+        bench.start(function, class.guc().into(), class, 1);
+    }
+    bench.start(1, 9, EngineClass::Compute, 1);
+    bench.start(2, 9, EngineClass::Render, 1);
+    bench.step();
+    let before = bench.engines.lock(engine_named("ccs0")).loaded();
+    bench.with(0, |scheduler, turn| scheduler.drop_function(turn, Function(1)));
+    assert!(bench.scheduler.quiet(Function(1)) && !bench.scheduler.quiet(Function(2)));
+    assert_eq!((bench.runs("bcs0"), bench.engines.lock(engine_named("ccs0")).loaded()), (None, before));
+    assert_eq!(bench.step(), []);
+    assert_eq!(bench.runs("rcs0"), Some((2, 9)), "who waited gets the engine");
+    assert_eq!(bench.scheduler.contexts(), 2);
+    bench.start(1, 9, EngineClass::Copy, 1);
+    bench.step();
+    assert_eq!(bench.runs("bcs0"), Some((1, 9)), "its ids are free again");
+}
+
+/// Contract D.7 (VF_CONTROL PAUSE, RESUME): the contexts leave, also one that does not want to; they come back.
+#[test]
+fn pause_and_resume() {
+    let mut bench = Bench::new();
+    bench.share(1, 0, 30 * MS, Priority::Low);
+    bench.start(1, 0, EngineClass::Copy, 1);
+    bench.start(1, 1, EngineClass::Copy, 1);
+    bench.start(1, 2, EngineClass::Render, 1);
+    bench.step();
+    bench.with(0, |scheduler, turn| scheduler.pause(turn, Function(1)));
+    assert!(!bench.scheduler.quiet(Function(1)));
+    bench.end("bcs0", Outcome::Preempted);
+    bench.step();
+    assert_eq!((bench.runs("bcs0"), bench.runs("rcs0")), (None, Some((1, 2))));
+    assert_eq!(bench.deadline, Some(bench.clock.now() + 30 * MS));
+    bench.clock.advance(30 * MS);
+    assert_eq!(bench.step(), [(1, vec![0x9000_1008, 2])]);
+    assert!(bench.scheduler.quiet(Function(1)));
+    bench.enable(1, 0, 1);
+    bench.start(2, 0, EngineClass::Copy, 1);
+    bench.step();
+    assert_eq!(bench.runs("bcs0"), Some((2, 0)), "work that comes meanwhile waits");
+    bench.end("bcs0", Outcome::Complete);
+    bench.step();
+    assert_eq!(bench.runs("bcs0"), None);
+    bench.with(0, |scheduler, turn| scheduler.resume(turn, Function(1)));
+    bench.step();
+    assert_eq!(bench.runs("bcs0"), Some((1, 0)));
+}
