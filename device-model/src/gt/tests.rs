@@ -264,3 +264,26 @@ fn the_report_explains_what_is_left_out() {
     let unexplained: Vec<_> = report.unexplained().map(|register| (register.offset, register.reads)).collect();
     assert_eq!(unexplained, [(0x3_0000, 1)]);
 }
+
+/// V13-083, V13-085, V13-087, V13-093, V13-100; trap 38: the doorbell block's registers are there, 256 of 8 bytes from
+/// 0x3ff000 on, and a host's write arms nothing.
+#[test]
+fn the_hosts_writes_do_not_arm_doorbells() {
+    let Bench { gt, .. } = bench();
+    let name = |offset| gt.registers.decode(offset).map(Decoded::name).unwrap_or_default();
+    assert_eq!((name(0x3f_f000), name(0x3f_f7f8)), ("DOORBELL_ADDRESS[0]".into(), "DOORBELL_ADDRESS[255]".into()));
+    assert_eq!((name(0x3f_f7fc), name(0x3f_f800)), ("DOORBELL_FUNCTION[255]".into(), String::new()));
+    assert_eq!((name(0x1900), name(0x191c)), ("GTI_DOORBELL_STATUS[0]".into(), "GTI_DOORBELL_STATUS[7]".into()));
+    let named = |name| gt.registers.listing().filter(|(_, decoded)| decoded.register.name == name).count();
+    assert_eq!((named("GUC_DB_ISR"), named("DOORBELL_CTRL")), (8, 1));
+    for offset in (0x3f_f000..0x3f_f800).step_by(4).chain((0x1900..0x1920).step_by(4)) {
+        assert_eq!(gt.write(offset, 0x40_0001), None);
+        assert_eq!(gt.read(offset), 0, "{offset:#x}");
+    }
+    gt.doorbells.arm(2, Function(63), crate::doorbell::Page::at(0x7f_f000).unwrap()).unwrap();
+    assert_eq!((gt.read(0x3f_f010), gt.read(0x3f_f014)), (0x7f_f001, 63));
+    gt.write(0x3f_f010, 0);
+    assert_eq!(gt.read(0x3f_f010), 0x7f_f001);
+    gt.reset();
+    assert_eq!((gt.read(0x3f_f010), gt.read(0x3f_f014)), (0, 0));
+}

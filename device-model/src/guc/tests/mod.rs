@@ -2,6 +2,7 @@
 
 mod capture;
 mod contexts;
+mod doorbells;
 mod load;
 mod rings;
 mod running;

@@ -1,0 +1,166 @@
+//! Doorbells from the driver's request to the context that runs, with no message in between.
+
+use super::*;
+use crate::doorbell::{PAGE_BYTES, Page, Ring, Route, WINDOW};
+use crate::guc::hxg::Error;
+
+const FAILURE: u32 = 0xe000_0000;
+const SUCCESS: u32 = 0xf000_0000;
+
+fn page(number: u64) -> Page {
+    Page::at(WINDOW + number * PAGE_BYTES).unwrap()
+}
+
+impl Host {
+    /// A context that is registered and enabled and has no work yet.
+    fn idle(&mut self, id: u32) {
+        self.register(id, EngineClass::Copy, 1);
+        self.policies(id, 2, 0, 0);
+        self.poke(Self::image(id, 0) + 0x1000 + 5 * 4, 0);
+        self.set_tail(id, 0);
+        self.fast(0x1001, &[id, 1]);
+        assert_eq!(self.stepped(), [[3, 0x9000_1002, id, 1]]);
+        assert_eq!(self.runs("bcs0"), None);
+    }
+
+    fn allocate(&mut self, context: u32, doorbell: u32, offset: u64) -> u32 {
+        self.request(0x0010, &[context, doorbell, offset as u32, (offset >> 32) as u32, 0])
+    }
+
+    fn ring_doorbell(&self, function: Function, number: u64) -> Ring {
+        self.gt.doorbells.ring(function, page(number))
+    }
+}
+
+/// V13-035, V13-096, V13-099: the whole way: allocate, move the tail, ring, and the context runs; deallocated, the
+/// doorbell is silent.
+#[test]
+fn a_ring_schedules_the_context() {
+    let mut host = Host::up();
+    host.idle(5);
+    assert_eq!(host.allocate(5, 17, page(3).offset()), SUCCESS);
+    assert_eq!(host.gt.read(0x3f_f000 + 8 * 17), 0x40_3001);
+    assert_eq!(host.gt.read(0x3f_f004 + 8 * 17), 0);
+    host.set_tail(5, 64);
+    assert_eq!(host.ring_doorbell(Function(1), 3), Ring::Missed, "the page is the PF's");
+    assert!(host.stepped().is_empty());
+    assert_eq!(host.runs("bcs0"), None);
+    assert_eq!(host.ring_doorbell(Function::PF, 3), Ring::Message { groups: 1, to: Route::Guc });
+    assert!(host.stepped().is_empty(), "no message is needed, and none comes");
+    assert_eq!(host.runs("bcs0"), Some(5));
+    host.end("bcs0", Outcome::Complete);
+    assert!(host.stepped().is_empty());
+    assert_eq!(host.runs("bcs0"), None);
+    assert_eq!(host.request(0x0020, &[5]), SUCCESS);
+    assert_eq!(host.ring_doorbell(Function::PF, 3), Ring::Missed);
+    assert_eq!(host.request(0x0020, &[5]), FAILURE | Error::InvalidDoorbellId as u32);
+}
+
+/// V13-089: a storm of rings is looked at once.
+#[test]
+fn a_storm_is_served_once() {
+    let mut host = Host::up();
+    host.idle(5);
+    host.allocate(5, 0, page(0).offset());
+    host.set_tail(5, 64);
+    for _ in 0..1000 {
+        host.ring_doorbell(Function::PF, 0);
+    }
+    host.step();
+    assert_eq!(host.runs("bcs0"), Some(5));
+    assert!(host.gt.doorbells.take_rung().iter().next().is_none());
+}
+
+/// V13-036, V13-090, V13-095, V13-096: contexts that are not the sender's, doorbells in memory, and offsets that name no
+/// page of the window are refused.
+#[test]
+fn what_cannot_be_is_refused() {
+    let mut host = Host::up();
+    host.idle(5);
+    for (context, doorbell, offset, error) in [
+        (6, 0, page(0).offset(), Error::ContextNotRegistered),
+        (0x1_0005, 0, page(0).offset(), Error::InvalidContextIndex),
+        (5, 256, page(0).offset(), Error::InvalidDoorbellId),
+        (5, 0, 0, Error::InvalidParams),
+        (5, 0, page(0).offset() + 4, Error::InvalidParams),
+        (5, 0, WINDOW + 1024 * PAGE_BYTES, Error::InvalidParams),
+        (5, 0, 1 << 32 | page(0).offset(), Error::InvalidParams),
+        (5, 0, u64::MAX, Error::InvalidParams),
+    ] {
+        assert_eq!(host.allocate(context, doorbell, offset), FAILURE | error as u32, "{offset:#x}");
+    }
+    let memory = [5, 0, 0x1234_5000, 0, 0x80_0000];
+    assert_eq!(host.request(0x0010, &memory), FAILURE | Error::NotSupported as u32);
+    assert_eq!(host.request(0x0010, &memory[..4]), FAILURE | Error::InvalidSize as u32);
+    assert!((0..=255).all(|index| host.gt.doorbells.watched(index).is_none()));
+}
+
+/// V13-036: a VF cannot arm a doorbell for a context of the PF.
+#[test]
+fn another_functions_context_is_refused() {
+    let mut host = Host::up();
+    host.idle(5);
+    let kernel = host.guc.kernel.as_mut().unwrap();
+    assert_eq!(kernel.scheduler.owned(Function::PF, 5), Ok(5));
+    assert_eq!(kernel.scheduler.owned(Function(1), 5), Err(Error::ContextNotRegistered));
+}
+
+/// V13-119, contract B.6: a doorbell ends with its context, with CLIENT_SOFT_RESET, with FLR, and with the GuC.
+#[test]
+fn doorbells_end_with_what_they_stand_for() {
+    let mut host = Host::up();
+    let armed = |host: &mut Host| {
+        host.idle(5);
+        assert_eq!(host.allocate(5, 1, page(1).offset()), SUCCESS);
+        assert_eq!(host.gt.doorbells.watched(1), Some((Function::PF, page(1))));
+    };
+    armed(&mut host);
+    host.fast(0x4503, &[5]);
+    assert_eq!(host.stepped(), [[2, 0x9000_4600, 5]]);
+    assert_eq!(host.ring_doorbell(Function::PF, 1), Ring::Missed);
+
+    armed(&mut host);
+    assert_eq!(host.mail(&[0x5507])[0], SUCCESS);
+    assert_eq!(host.gt.doorbells.watched(1), None);
+    host.enable_rings();
+
+    armed(&mut host);
+    host.guc.function_reset(&host.gt, &host.engines, Function(1));
+    assert!(host.gt.doorbells.watched(1).is_some(), "another function's FLR");
+    host.guc.reset(&host.gt);
+    assert_eq!(host.gt.doorbells.watched(1), None);
+    assert_eq!(host.gt.read(0xc5c0), 0, "rings go to the host again");
+}
+
+/// V13-119: FLR of a VF disarms what it had, also where no firmware runs.
+#[test]
+fn flr_disarms() {
+    let mut host = Host::new();
+    host.gt.doorbells.arm(9, Function(2), page(0)).unwrap();
+    host.gt.doorbells.arm(10, Function(3), page(0)).unwrap();
+    host.guc.function_reset(&host.gt, &host.engines, Function(2));
+    assert_eq!(host.gt.doorbells.watched(9), None);
+    assert!(host.gt.doorbells.watched(10).is_some());
+}
+
+/// Contract D.10: doorbells that the GuC serves for a VF count against its threshold.
+#[test]
+fn rings_of_a_vf_are_counted() {
+    use crate::guc::adverse::Kind;
+    use crate::guc::doorbell::Quota;
+
+    const VF: Function = Function(1);
+    let mut host = Host::up();
+    let kernel = host.guc.kernel.as_mut().unwrap();
+    kernel.adverse.set_period(1000);
+    kernel.adverse.set_threshold(VF, Kind::Doorbell, 2);
+    kernel.doorbells.set_quota(&host.gt.doorbells, VF, Quota::new(8, 1).unwrap());
+    kernel.doorbells.allocate(&host.gt.doorbells, VF, 1024, (0, page(0))).unwrap();
+    for told in [false, false, true, false] {
+        for _ in 0..10 {
+            host.ring_doorbell(VF, 0);
+        }
+        let expected: &[Vec<u32>] = if told { &[vec![3, 0x9000_5104, 1, 0x8a08]] } else { &[] };
+        assert_eq!(host.stepped(), expected);
+    }
+}
