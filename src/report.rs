@@ -28,6 +28,7 @@ impl Report {
             ("register_reads", model.trapped.register_reads),
             ("register_writes", model.trapped.register_writes),
             ("ggtt", model.trapped.ggtt),
+            ("doorbells", model.trapped.doorbells),
         ];
         let trapped = own.iter().chain(regions).map(|(name, count)| ((*name).into(), *count)).collect();
         let report::Report { unmodelled, asleep, undone, .. } = model;
@@ -71,7 +72,9 @@ mod tests {
         let report = Report::new("Flex", model, &[("config", 3)]);
         let text = report.to_string();
         assert!(
-            text.starts_with("trapped accesses: 3 (config 3, ggtt 0, register_reads 0, register_writes 0)\n"),
+            text.starts_with(
+                "trapped accesses: 3 (config 3, doorbells 0, ggtt 0, register_reads 0, register_writes 0)\n"
+            ),
             "{text}"
         );
         assert!(text.contains("0x440000 read 2, written 0\n"), "{text}");

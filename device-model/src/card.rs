@@ -1,6 +1,8 @@
 //! The whole card: what a function's GTTMMADR reaches, what its register writes set in motion, and the work to do.
 
 mod functions;
+#[cfg(test)]
+mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};

@@ -18,6 +18,8 @@ pub struct TrappedAccesses {
     pub register_writes: u64,
     /// Reads and writes of GGTT entries.
     pub ggtt: u64,
+    /// Accesses of the doorbell windows.
+    pub doorbells: u64,
 }
 
 impl From<&Trapped> for TrappedAccesses {
@@ -26,6 +28,7 @@ impl From<&Trapped> for TrappedAccesses {
             register_reads: trapped.register_reads.load(Ordering::Relaxed),
             register_writes: trapped.register_writes.load(Ordering::Relaxed),
             ggtt: trapped.ggtt.load(Ordering::Relaxed),
+            doorbells: trapped.doorbells.load(Ordering::Relaxed),
         }
     }
 }

@@ -1,0 +1,130 @@
+//! GTTMMADR as functions reach it: the doorbell windows beside the registers.
+
+use super::*;
+use crate::doorbell::{ACK, PAGE_BYTES, SEND_TO_CORE, WINDOW};
+use crate::memory::local::SharedRegion;
+use crate::world::{HandWoundClock, Unconnected};
+
+const VF1: Function = Function(1);
+const VF2: Function = Function(2);
+const DOORBELL_CTRL: u64 = 0xc5c0;
+
+#[derive(Default)]
+struct Msis(AtomicU64);
+
+impl InterruptSink for Msis {
+    fn raise(&self, function: Function, _: u16) {
+        assert_eq!(function, Function::PF);
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn card() -> (Arc<Card>, Arc<Msis>) {
+    let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+    let region = |len| SharedRegion::anonymous(len).unwrap();
+    let memories = Memories { local: region(profile.local_memory as usize), ggtt: region(GGTT_BYTES), vfs: Vec::new() };
+    let msis = Arc::new(Msis::default());
+    let card =
+        Card::power_on(&profile, memories, Arc::new(Unconnected), msis.clone(), Arc::new(HandWoundClock::default()));
+    (card, msis)
+}
+
+fn page(number: u64) -> Page {
+    Page::at(WINDOW + number * PAGE_BYTES).unwrap()
+}
+
+fn read(card: &Card, function: Function, offset: u64) -> u32 {
+    let mut data = [0; 4];
+    card.read(function, offset, &mut data);
+    u32::from_le_bytes(data)
+}
+
+fn rings(card: &Card, function: Function) -> (u64, u64) {
+    let rings = card.gt().doorbells.rings(function);
+    (rings.rung, rings.missed)
+}
+
+/// V13-007, V13-018: a write in 0x400000..0x800000 reaches no register, whatever register its offset would name.
+#[test]
+fn the_window_never_aliases_registers() {
+    let (card, _) = card();
+    let registers = &card.gt().registers;
+    let snapshot = || registers.listing().map(|(at, _)| registers.value(at)).collect::<Vec<_>>();
+    let before = snapshot();
+    for (at, _) in registers.listing() {
+        for value in [!0u32, 1, 0x0001_0001] {
+            card.write(Function::PF, WINDOW + u64::from(at), &value.to_le_bytes());
+        }
+        assert_eq!(read(&card, Function::PF, WINDOW + u64::from(at)), NACK);
+    }
+    assert!(snapshot() == before);
+    assert!(registers.unmodelled().is_empty());
+    assert_eq!(card.work(), super::Turn::Idle(None), "nothing was asked of the GuC");
+    assert_eq!(rings(&card, Function::PF).0, 0);
+}
+
+/// V13-091: an access of any byte of an armed page, in any width and of any value, rings; a read tells that it did. The
+/// pages beside it, and the barrier that xe gives to user space, stay as they are.
+#[test]
+fn any_access_of_a_page_rings_it() {
+    let (card, _) = card();
+    card.gt().doorbells.arm(0, Function::PF, page(5)).unwrap();
+    let bytes = [0; 8];
+    for (n, (at, len)) in [(0, 4), (0, 8), (0xff8, 8), (0xfff, 1), (0x123, 2), (0x800, 4)].into_iter().enumerate() {
+        card.write(Function::PF, page(5).offset() + at, &bytes[..len]);
+        assert_eq!(rings(&card, Function::PF), (n as u64 + 1, 0));
+    }
+    assert_eq!(read(&card, Function::PF, page(5).offset() + 0x10), ACK);
+    assert_eq!(rings(&card, Function::PF), (7, 0));
+    for beside in [page(4).offset(), page(6).offset(), 0x7f_f000] {
+        card.write(Function::PF, beside, &7u32.to_le_bytes());
+        assert_eq!(read(&card, Function::PF, beside), NACK);
+    }
+    assert_eq!(rings(&card, Function::PF), (7, 6));
+    let mut odd = [0; 3];
+    card.read(Function::PF, 0x7f_f001, &mut odd);
+    assert_eq!(odd, [0xbe, 0xad, 0xde]);
+}
+
+/// V13-092, V13-094, V13-119: page 0 of VF 1 and page 0 of VF 2 are two doorbells; a VF that is not there rings none, and
+/// its FLR disarms its own.
+#[test]
+fn windows_of_functions_are_apart() {
+    let (card, _) = card();
+    card.gt().doorbells.arm(1, VF1, page(0)).unwrap();
+    card.gt().doorbells.arm(2, VF2, page(0)).unwrap();
+    assert_eq!(read(&card, VF1, page(0).offset()), !0, "no VF is enabled");
+    card.write(VF1, page(0).offset(), &[0; 4]);
+    assert_eq!(rings(&card, VF1), (0, 0));
+    card.enable_vfs(2);
+    assert_eq!(read(&card, VF2, page(0).offset()), ACK);
+    card.write(VF1, page(0).offset(), &[0; 4]);
+    assert_eq!((rings(&card, VF1), rings(&card, VF2)), ((1, 0), (1, 0)));
+    card.reset_function(VF1);
+    assert_eq!((read(&card, VF1, page(0).offset()), read(&card, VF2, page(0).offset())), (NACK, ACK));
+    card.disable_vfs();
+    assert_eq!(card.gt().doorbells.watched(2), None);
+}
+
+/// V13-099; trap 13: rings interrupt the host until software routes them to the GuC, which is then woken by the first of
+/// a group alone, and by an event that stands for an access as well.
+#[test]
+fn rings_go_where_they_are_routed() {
+    let (card, msis) = card();
+    let write = |offset, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
+    write(0x19_0038, !0);
+    write(0x19_00e8, 0);
+    write(0x19_0008, 1 << 31);
+    card.gt().doorbells.arm(1, Function::PF, page(1)).unwrap();
+    write(page(1).offset(), 0);
+    assert_eq!((msis.0.load(Ordering::SeqCst), card.work()), (1, super::Turn::Idle(None)));
+    assert_eq!(read(&card, Function::PF, DOORBELL_CTRL), 1);
+    write(DOORBELL_CTRL, SEND_TO_CORE);
+    assert_eq!((card.work(), card.work()), (super::Turn::Busy, super::Turn::Idle(None)), "what rang before");
+    card.gt().doorbells.take_rung();
+    assert!(card.ring_doorbell(Function::PF, page(1)));
+    assert_eq!((card.work(), card.work()), (super::Turn::Busy, super::Turn::Idle(None)));
+    assert!(card.ring_doorbell(Function::PF, page(1)));
+    assert_eq!(card.work(), super::Turn::Idle(None), "it has not been taken yet");
+    assert_eq!(msis.0.load(Ordering::SeqCst), 1);
+}
