@@ -353,6 +353,9 @@ impl Card {
         match outcome {
             Outcome::Waiting => {
                 let first = self.engines.put_off(id, now);
+                if let Some(at) = engine.wake_at(&self.gt) {
+                    self.engines.look_by(id, at);
+                }
                 drop(engine);
                 if first {
                     self.engines.report(EngineReport { engine: id, load, outcome });

@@ -1,6 +1,6 @@
 //! MI commands (client 0): what the command streamer of every engine executes by itself (V8-097, V8-098).
 
-use super::{Classes, Length};
+use super::{Classes, Length, Requester, Rule, rule};
 
 /// What an MI command does; the command streamer's handler goes by this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,17 +63,6 @@ pub enum Mi {
     StateOnly,
 }
 
-/// What a batch without privilege gets of a command (V8-171).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Privilege {
-    /// All of it; the handler drops what a register or a post-sync address forbids.
-    User,
-    /// Nothing if any of these header bits asks for the global space.
-    UserUnless(u32),
-    /// Nothing at all.
-    Kernel,
-}
-
 /// How MI_SET_PREDICATE_RESULT bears on a command (V8-140).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Predication {
@@ -98,12 +87,27 @@ pub struct MiCommand {
     pub least: u8,
     /// Engines that have it.
     pub classes: Classes,
-    /// What a batch without privilege gets.
-    pub privilege: Privilege,
+    /// What each [`Requester`] gets, by its number (V8-171, V13-044..076).
+    rules: [Rule; 4],
+    /// Bits of the header, [`rule::ALWAYS`] among them, without any of which no rule forbids anything.
+    watched: u32,
     /// How the global predicate bears on it.
     pub predication: Predication,
     /// What it does.
     pub action: Mi,
+}
+
+impl MiCommand {
+    /// Whether a rule may forbid a command with this header: the parser's quick look.
+    #[inline(always)]
+    pub const fn looked_at(&self, header: u32) -> bool {
+        (header | rule::ALWAYS) & self.watched != 0
+    }
+
+    /// What `requester` gets of the command.
+    pub const fn rule(&self, requester: Requester) -> Rule {
+        self.rules[requester as usize]
+    }
 }
 
 impl Mi {
@@ -126,15 +130,24 @@ impl Mi {
     }
 }
 
+/// The address is global; in MI_COPY_MEM_MEM the source.
 const GGTT: u32 = 1 << 22;
+/// MI_COPY_MEM_MEM: the destination is global.
+const DESTINATION_GGTT: u32 = 1 << 21;
+/// MI_STORE_DATA_INDEX: the page is the context's own, not the engine's global one.
+const OWN_PAGE: u32 = 1 << 21;
+/// MI_REPORT_PERF_COUNT, second dword: the address is global.
+const REPORT_GGTT: u32 = 1 << 0;
 
 macro_rules! commands {
-    ($($opcode:literal $name:ident $length:expr, $least:literal, $classes:ident, $privilege:expr, $predication:ident
+    ($($opcode:literal $name:ident $length:expr, $least:literal, $classes:ident, $user:expr, $vf:expr, $predication:ident
         => $action:ident;)*) => {
-        /// All MI commands of DG2.
+        /// All MI commands of DG2. The columns behind the engines are what a batch without privilege gets, native or
+        /// virtual, and what the ring or a privileged batch of a virtual function gets; the physical function's get all.
         pub const COMMANDS: &[MiCommand] = &[$(MiCommand {
             opcode: $opcode, name: stringify!($name), length: $length, least: $least, classes: Classes::$classes,
-            privilege: $privilege, predication: Predication::$predication, action: Mi::$action,
+            rules: [$user, $user, $vf, ALLOWED], watched: $user.watched() | $vf.watched(),
+            predication: Predication::$predication, action: Mi::$action,
         }),*];
     };
 }
@@ -145,44 +158,51 @@ const fn field(mask: u32) -> Length {
     Length::field(mask)
 }
 
-use Privilege::{Kernel, User, UserUnless};
+const ALLOWED: Rule = Rule::ALLOWED;
+const DROPPED: Rule = Rule::DROPPED;
+const NOT_GLOBAL: Rule = Rule::unless(GGTT);
+const NEITHER_GLOBAL: Rule = Rule::unless(GGTT | DESTINATION_GGTT);
+const OWN_PAGE_ONLY: Rule = Rule::only_with(OWN_PAGE);
+const REPORT_NOT_GLOBAL: Rule = Rule::unless_operand(REPORT_GGTT);
 
 commands! {
-    0x00 MI_NOOP SINGLE, 1, ALL, User, Global => Noop;
-    0x01 MI_SET_PREDICATE SINGLE, 1, ALL, User, Never => SetPredicate;
-    0x02 MI_USER_INTERRUPT SINGLE, 1, ALL, User, Global => UserInterrupt;
-    0x03 MI_WAIT_FOR_EVENT SINGLE, 1, RENDER_COPY, User, Global => WaitForEvent;
-    0x04 MI_WAIT_FOR_EVENT_2 SINGLE, 1, RENDER_COPY, User, Global => WaitForEvent;
-    0x05 MI_ARB_CHECK SINGLE, 1, ALL, User, Global => ArbCheck;
-    0x07 MI_REPORT_HEAD SINGLE, 1, ALL, Kernel, Global => ReportHead;
-    0x08 MI_ARB_ON_OFF SINGLE, 1, ALL, Kernel, Global => ArbOnOff;
-    0x0a MI_BATCH_BUFFER_END SINGLE, 1, ALL, User, Explicit => BatchBufferEnd;
-    0x0b MI_SUSPEND_FLUSH SINGLE, 1, ALL, User, Global => NoEffect;
-    0x0c MI_PREDICATE SINGLE, 1, RENDER_COMPUTE, User, Global => Predicate;
-    0x0d MI_TOPOLOGY_FILTER SINGLE, 1, RENDER, User, Global => StateOnly;
-    0x0e MI_SET_APPID SINGLE, 1, ALL, User, Global => StateOnly;
-    0x12 MI_LOAD_SCAN_LINES_INCL field(0x3f), 2, RENDER_COPY, User, Global => NoEffect;
-    0x13 MI_LOAD_SCAN_LINES_EXCL field(0x3f), 2, RENDER_COPY, User, Global => NoEffect;
-    0x14 MI_DISPLAY_FLIP field(0xff), 3, RENDER_COPY, Kernel, Global => DisplayFlip;
-    0x18 MI_SET_CONTEXT field(0xff), 2, RENDER_COMPUTE, User, Global => NoEffect;
-    0x1a MI_MATH field(0xff), 2, ALL, User, Global => Math;
-    0x1b MI_SEMAPHORE_SIGNAL field(0xff), 2, ALL, User, Global => SemaphoreSignal;
-    0x1c MI_SEMAPHORE_WAIT field(0xff), 4, ALL, UserUnless(GGTT), Global => SemaphoreWait;
-    0x1d MI_FORCE_WAKEUP field(0xff), 2, NOT_RENDER, User, Global => NoEffect;
-    0x20 MI_STORE_DATA_IMM field(0x3ff), 4, ALL, UserUnless(GGTT), Global => StoreDataImm;
-    0x21 MI_STORE_DATA_INDEX field(0xff), 3, ALL, Kernel, Global => StoreDataIndex;
-    0x22 MI_LOAD_REGISTER_IMM field(0xff), 3, ALL, User, Global => LoadRegisterImm;
-    0x23 MI_UPDATE_GTT field(0x3ff), 4, ALL, Kernel, Global => UpdateGtt;
-    0x24 MI_STORE_REGISTER_MEM field(0xff), 4, ALL, User, Global => StoreRegisterMem;
-    0x26 MI_FLUSH_DW field(0x3f), 3, NOT_RENDER, User, Global => FlushDw;
-    0x27 MI_CLFLUSH field(0x3ff), 3, RENDER, User, Global => NoEffect;
-    0x28 MI_REPORT_PERF_COUNT field(0x3f), 4, RENDER_COMPUTE, User, Global => ReportPerfCount;
-    0x29 MI_LOAD_REGISTER_MEM field(0xff), 4, ALL, UserUnless(GGTT), Global => LoadRegisterMem;
-    0x2a MI_LOAD_REGISTER_REG field(0xff), 3, ALL, User, Global => LoadRegisterReg;
-    0x2e MI_COPY_MEM_MEM field(0xff), 5, ALL, UserUnless(GGTT | 1 << 21), Global => CopyMemMem;
-    0x2f MI_ATOMIC field(0xff), 3, ALL, UserUnless(GGTT), Global => Atomic;
-    0x31 MI_BATCH_BUFFER_START field(0xff), 3, ALL, User, Explicit => BatchBufferStart;
-    0x36 MI_CONDITIONAL_BATCH_BUFFER_END field(0xff), 4, ALL, UserUnless(GGTT), Explicit => ConditionalBatchBufferEnd;
+    0x00 MI_NOOP SINGLE, 1, ALL, ALLOWED, ALLOWED, Global => Noop;
+    0x01 MI_SET_PREDICATE SINGLE, 1, ALL, ALLOWED, ALLOWED, Never => SetPredicate;
+    0x02 MI_USER_INTERRUPT SINGLE, 1, ALL, ALLOWED, ALLOWED, Global => UserInterrupt;
+    0x03 MI_WAIT_FOR_EVENT SINGLE, 1, RENDER_COPY, ALLOWED, DROPPED, Global => WaitForEvent;
+    0x04 MI_WAIT_FOR_EVENT_2 SINGLE, 1, RENDER_COPY, ALLOWED, DROPPED, Global => WaitForEvent;
+    0x05 MI_ARB_CHECK SINGLE, 1, ALL, ALLOWED, ALLOWED, Global => ArbCheck;
+    0x07 MI_REPORT_HEAD SINGLE, 1, ALL, DROPPED, ALLOWED, Global => ReportHead;
+    0x08 MI_ARB_ON_OFF SINGLE, 1, ALL, DROPPED, DROPPED, Global => ArbOnOff;
+    0x0a MI_BATCH_BUFFER_END SINGLE, 1, ALL, ALLOWED, ALLOWED, Explicit => BatchBufferEnd;
+    0x0b MI_SUSPEND_FLUSH SINGLE, 1, ALL, ALLOWED, ALLOWED, Global => NoEffect;
+    0x0c MI_PREDICATE SINGLE, 1, RENDER_COMPUTE, ALLOWED, ALLOWED, Global => Predicate;
+    0x0d MI_TOPOLOGY_FILTER SINGLE, 1, RENDER, ALLOWED, ALLOWED, Global => StateOnly;
+    0x0e MI_SET_APPID SINGLE, 1, ALL, ALLOWED, ALLOWED, Global => StateOnly;
+    0x12 MI_LOAD_SCAN_LINES_INCL field(0x3f), 2, RENDER_COPY, ALLOWED, DROPPED, Global => NoEffect;
+    0x13 MI_LOAD_SCAN_LINES_EXCL field(0x3f), 2, RENDER_COPY, ALLOWED, DROPPED, Global => NoEffect;
+    0x14 MI_DISPLAY_FLIP field(0xff), 3, RENDER_COPY, DROPPED, DROPPED, Global => DisplayFlip;
+    0x18 MI_SET_CONTEXT field(0xff), 2, RENDER_COMPUTE, DROPPED, ALLOWED, Global => NoEffect;
+    0x1a MI_MATH field(0xff), 2, ALL, ALLOWED, ALLOWED, Global => Math;
+    0x1b MI_SEMAPHORE_SIGNAL field(0xff), 2, ALL, NOT_GLOBAL, ALLOWED, Global => SemaphoreSignal;
+    0x1c MI_SEMAPHORE_WAIT field(0xff), 4, ALL, NOT_GLOBAL, ALLOWED, Global => SemaphoreWait;
+    0x1d MI_FORCE_WAKEUP field(0xff), 2, NOT_RENDER, ALLOWED, ALLOWED, Global => NoEffect;
+    0x20 MI_STORE_DATA_IMM field(0x3ff), 4, ALL, NOT_GLOBAL, ALLOWED, Global => StoreDataImm;
+    0x21 MI_STORE_DATA_INDEX field(0xff), 3, ALL, DROPPED, OWN_PAGE_ONLY, Global => StoreDataIndex;
+    0x22 MI_LOAD_REGISTER_IMM field(0xff), 3, ALL, ALLOWED, ALLOWED, Global => LoadRegisterImm;
+    0x23 MI_UPDATE_GTT field(0x3ff), 4, ALL, DROPPED, DROPPED, Global => UpdateGtt;
+    0x24 MI_STORE_REGISTER_MEM field(0xff), 4, ALL, ALLOWED, ALLOWED, Global => StoreRegisterMem;
+    0x26 MI_FLUSH_DW field(0x3f), 3, NOT_RENDER, ALLOWED, ALLOWED, Global => FlushDw;
+    0x27 MI_CLFLUSH field(0x3ff), 3, RENDER, ALLOWED, ALLOWED, Global => NoEffect;
+    0x28 MI_REPORT_PERF_COUNT field(0x3f), 4, RENDER_COMPUTE, REPORT_NOT_GLOBAL, REPORT_NOT_GLOBAL, Global
+        => ReportPerfCount;
+    0x29 MI_LOAD_REGISTER_MEM field(0xff), 4, ALL, NOT_GLOBAL, ALLOWED, Global => LoadRegisterMem;
+    0x2a MI_LOAD_REGISTER_REG field(0xff), 3, ALL, ALLOWED, ALLOWED, Global => LoadRegisterReg;
+    0x2e MI_COPY_MEM_MEM field(0xff), 5, ALL, NEITHER_GLOBAL, ALLOWED, Global => CopyMemMem;
+    0x2f MI_ATOMIC field(0xff), 3, ALL, NOT_GLOBAL, ALLOWED, Global => Atomic;
+    0x31 MI_BATCH_BUFFER_START field(0xff), 3, ALL, ALLOWED, ALLOWED, Explicit => BatchBufferStart;
+    0x36 MI_CONDITIONAL_BATCH_BUFFER_END field(0xff), 4, ALL, NOT_GLOBAL, ALLOWED, Explicit
+        => ConditionalBatchBufferEnd;
 }
 
 const fn by_opcode() -> [Option<&'static MiCommand>; 64] {
@@ -207,9 +227,11 @@ pub fn lookup(header: u32) -> Option<&'static MiCommand> {
 mod tests {
     use super::*;
 
-    /// What the parser's short way relies on: it does not ask which engine it is on.
+    /// What the parser's short way relies on: it asks neither which engine it is on nor what a second dword forbids.
     #[test]
     fn every_engine_has_the_straight_commands() {
-        assert!(COMMANDS.iter().filter(|command| command.action.straight()).all(|c| c.classes == Classes::ALL));
+        let straight = || COMMANDS.iter().filter(|command| command.action.straight());
+        assert!(straight().all(|command| command.classes == Classes::ALL));
+        assert!(straight().all(|command| command.rules.iter().all(|rule| !rule.looks_at_operand())));
     }
 }

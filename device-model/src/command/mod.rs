@@ -3,41 +3,12 @@
 
 pub mod gfx;
 pub mod mi;
+pub mod rule;
 
+pub use crate::engine::id::Classes;
 use crate::engine::id::EngineClass;
 pub use mi::Mi;
-
-/// Engine classes that have a command, one bit each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Classes(u8);
-
-impl Classes {
-    /// Every class.
-    pub const ALL: Classes = Classes(0x3f);
-    /// Render and compute.
-    pub const RENDER_COMPUTE: Classes = Self::of(&[EngineClass::Render, EngineClass::Compute]);
-    /// Render alone.
-    pub const RENDER: Classes = Self::of(&[EngineClass::Render]);
-    /// Render and copy.
-    pub const RENDER_COPY: Classes = Self::of(&[EngineClass::Render, EngineClass::Copy]);
-    /// All but render.
-    pub const NOT_RENDER: Classes = Classes(Self::ALL.0 & !Self::RENDER.0);
-
-    const fn of(classes: &[EngineClass]) -> Classes {
-        let mut bits = 0;
-        let mut n = 0;
-        while n < classes.len() {
-            bits |= 1 << classes[n] as u8;
-            n += 1;
-        }
-        Classes(bits)
-    }
-
-    /// Whether `class` has the command.
-    pub const fn has(self, class: EngineClass) -> bool {
-        self.0 >> class as u8 & 1 != 0
-    }
-}
+pub use rule::{Requester, Rule};
 
 /// How a command's length in dwords follows from its header (V8-096): masked low bits of it, plus a bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

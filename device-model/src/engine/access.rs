@@ -1,4 +1,4 @@
-//! How commands reach registers and memory: by the privilege of their batch, and noted where a loop looks for it.
+//! How commands reach registers and memory: by who gives them, and noted where a loop looks for it.
 
 use vm_memory::VolatileSlice;
 
@@ -6,6 +6,7 @@ use super::reg;
 use super::stream::Loops;
 use super::streamer::Streamer;
 use super::whitelist::{self, Wanted};
+use crate::command::Requester;
 use crate::memory::{Access, Fault, Space, Span};
 use crate::registers::REGISTER_BYTES;
 
@@ -27,8 +28,10 @@ impl Streamer<'_> {
     }
 
     fn permits(&mut self, offset: u32, wanted: Wanted) -> bool {
+        let requester = self.requester();
         let permitted = offset < REGISTER_BYTES
-            && (self.running.position.privileged() || whitelist::permits(&self.gt.registers, self.id, offset, wanted));
+            && (requester == Requester::Kernel
+                || whitelist::permits(&self.gt.registers, self.id, requester, offset, wanted));
         if !permitted {
             self.counters.register_refusals += 1;
         }
@@ -40,7 +43,7 @@ impl Streamer<'_> {
         self.permits(offset, Wanted::Write)
     }
 
-    /// Reads a register for a command; 0 where the batch may not.
+    /// Reads a register for a command; 0 where its requester may not.
     pub fn read_register(&mut self, offset: u32) -> u32 {
         if !self.permits(offset, Wanted::Read) {
             return 0;
@@ -51,7 +54,7 @@ impl Streamer<'_> {
         self.gt.read(offset)
     }
 
-    /// Writes a register for a command; dropped where the batch may not, or where it would command another unit.
+    /// Writes a register for a command; dropped where its requester may not, or where it would command another unit.
     pub fn write_register(&mut self, offset: u32, value: u32) {
         if !self.permits(offset, Wanted::Write) {
             return;
@@ -61,11 +64,11 @@ impl Streamer<'_> {
         if offset == self.base + reg::CTX_TIMESTAMP {
             self.gt.context_clocks[self.id.index()].start(now, value);
         }
-        if offset == self.base + reg::PR_CTR_CTRL {
-            self.running.watchdog = (value & 0x7fff_ffff == 0).then_some(now);
-        }
         if self.gt.write(offset, value).is_some() {
             self.counters.dropped_requests += 1;
+        }
+        if offset == self.base + reg::PR_CTR_CTRL {
+            self.restart_watchdog();
         }
     }
 

@@ -51,10 +51,10 @@ impl Streamer<'_> {
     }
 
     /// The stores before it are visible: every store of the parser is complete when its command is (V8-091).
-    pub(super) fn user_interrupt(&mut self) -> Flow {
+    pub(super) fn user_interrupt(&mut self) -> Result<Flow, Fault> {
         self.loops().effect();
-        self.gt.interrupts.raise_engine(self.id, USER_INTERRUPT);
-        Flow::Next
+        self.signal(USER_INTERRUPT)?;
+        Ok(Flow::Next)
     }
 
     pub(super) fn batch_buffer_start(&mut self, words: &[u32]) -> Result<Flow, Fault> {
@@ -118,8 +118,8 @@ impl Streamer<'_> {
         if compare(header, value, immediate) {
             return Ok(Flow::Next);
         }
-        if self.watchdog_expired() {
-            return Ok(Flow::Next);
+        if self.recovered_by_watchdog() {
+            return Ok(Flow::Recovered);
         }
         // The driver never clears this dword: the GuC does, once it sees no walker running on the other engines; the
         // card has none (i915: gen8_engine_cs.c hold_switchout_emit_wa_busywait).
@@ -128,18 +128,6 @@ impl Streamer<'_> {
             return Ok(Flow::Next);
         }
         Ok(Flow::Wait)
-    }
-
-    /// A wait outlasted the watchdog that its context had started: the engine is reset under the context and goes on
-    /// behind the wait, as the GuC does it (contract C.6).
-    fn watchdog_expired(&mut self) -> bool {
-        let threshold = u64::from(self.own(reg::PR_CTR_THRSH));
-        let now = self.gt.timestamp();
-        let expired = self.running.watchdog.is_some_and(|started| now.wrapping_sub(started) >= threshold);
-        if expired {
-            self.running.watchdog = None;
-        }
-        expired
     }
 
     /// MI_SET_PREDICATE: bits 3:0 choose the result register that suppresses the commands that follow, and by which

@@ -18,7 +18,11 @@ pub struct Counters {
     pub illegal: u64,
     /// Commands turned into MI_NOOP because their batch has no privilege (V8-170).
     pub privilege_violations: u64,
-    /// Register accesses refused to a batch, or outside the register space.
+    /// Commands of a virtual function's ring that only the physical function gets (V13-048..076).
+    pub virtual_refusals: u64,
+    /// Watchdogs that expired in a wait of a virtual function: the engine was reset under it (contract C.6).
+    pub watchdog_resets: u64,
+    /// Register accesses refused to a batch or a virtual function, or outside the register space.
     pub register_refusals: u64,
     /// Register writes whose order to another unit (ring the GuC, reset ...) a batch may not give.
     pub dropped_requests: u64,
@@ -41,7 +45,9 @@ impl Counters {
         let rest = [
             ("illegal commands", self.illegal),
             ("commands without privilege", self.privilege_violations),
-            ("registers refused to batches", self.register_refusals),
+            ("commands that only the physical function gets", self.virtual_refusals),
+            ("engine resets by a virtual function's watchdog", self.watchdog_resets),
+            ("register accesses refused", self.register_refusals),
             ("orders to other units dropped", self.dropped_requests),
             ("performance reports without counters", self.perf_reports),
             ("depth counts without pipeline", self.depth_counts),

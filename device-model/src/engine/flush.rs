@@ -3,6 +3,7 @@
 
 use super::reg;
 use super::streamer::{Flow, Streamer};
+use crate::command::Requester;
 use crate::interrupts::FLUSH_COMPLETE;
 use crate::memory::{Fault, Space};
 
@@ -13,9 +14,35 @@ enum Target {
     Global(u64),
     /// To an address of the context's space.
     Process(u64),
-    /// To the PPHWSP, at an offset.
-    Index(u64),
+    /// To the context's status page, the PPHWSP, at an offset.
+    OwnPage(u64),
+    /// To the engine's global status page (HWS_PGA), at an offset.
+    GlobalPage(u64),
 }
+
+impl Target {
+    /// The target of an address with its bits "global" and "index".
+    fn new(at: u64, global: bool, index: bool) -> Target {
+        match (index, global) {
+            (false, false) => Target::Process(at),
+            (false, true) => Target::Global(at),
+            (true, false) => Target::OwnPage(at & INDEX),
+            (true, true) => Target::GlobalPage(at & INDEX),
+        }
+    }
+
+    /// Who may have a post-sync operation write there (V13-060, V13-062, V13-076).
+    fn permitted(self, requester: Requester) -> bool {
+        match self {
+            Target::Process(_) => true,
+            Target::Global(_) | Target::OwnPage(_) => requester.privileged(),
+            Target::GlobalPage(_) => requester == Requester::Kernel,
+        }
+    }
+}
+
+/// Bits of an offset in a status page.
+const INDEX: u64 = 0xff8;
 
 /// Bits 15:14 of both commands.
 fn post_sync(flags: u32) -> u32 {
@@ -27,7 +54,7 @@ const WRITE_DEPTH_COUNT: u32 = 2;
 const WRITE_TIMESTAMP: u32 = 3;
 /// Bit 18 of both: the engine's translations are forgotten.
 const TLB_INVALIDATE: u32 = 1 << 18;
-/// Bit 21 of both: the address is an offset in the PPHWSP.
+/// Bit 21 of both: the address is an offset in a status page.
 const STORE_INDEX: u32 = 1 << 21;
 /// Bit 8 of both: an interrupt tells the completion.
 const NOTIFY: u32 = 1 << 8;
@@ -43,40 +70,39 @@ const CONTROL_PREDICATE: u32 = 1 << 8;
 const TIMESTAMP_BITS: u64 = 0xf_ffff_ffff;
 
 impl Streamer<'_> {
-    /// The address of a post-sync write; `None` where a batch without privilege may not have it: the flush itself is
-    /// done all the same (T6).
+    /// The address of a post-sync write; `None` where the requester may not have it: the flush itself is done all the
+    /// same (T6; trap 9 of V13).
     fn target(&mut self, target: Target) -> Option<(Space, u64)> {
-        if !matches!(target, Target::Process(_)) && !self.running.position.privileged() {
-            self.counters.privilege_violations += 1;
+        let requester = self.requester();
+        if !target.permitted(requester) {
+            self.refuse(requester);
             return None;
         }
         Some(match target {
             Target::Global(address) => (Space::Ggtt, address),
             Target::Process(address) => (self.space(false), address),
-            Target::Index(offset) => (Space::Ggtt, self.running.lrc.pphwsp + (offset & 0xff8)),
+            Target::OwnPage(offset) => (Space::Ggtt, self.running.lrc.pphwsp + offset),
+            Target::GlobalPage(offset) => (Space::Ggtt, self.global_page() + offset),
         })
     }
 
-    fn invalidate_and_notify(&mut self, flags: u32) {
+    /// The engine's global status page.
+    pub(super) fn global_page(&self) -> u64 {
+        u64::from(self.own(reg::HWS_PGA) & !0xfff)
+    }
+
+    fn invalidate_and_notify(&mut self, flags: u32) -> Result<(), Fault> {
         if flags & TLB_INVALIDATE != 0 {
             self.gam.flush_tlb();
         }
-        if flags & NOTIFY != 0 {
-            self.gt.interrupts.raise_engine(self.id, FLUSH_COMPLETE);
-        }
+        if flags & NOTIFY != 0 { self.signal(FLUSH_COMPLETE) } else { Ok(()) }
     }
 
     /// MI_FLUSH_DW: of four dwords it writes a dword, of five a qword.
     pub(super) fn flush_dw(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let (header, low) = (words[0], words[1]);
         let at = (u64::from(words[2]) << 32 | u64::from(low)) & 0xffff_ffff_fff8;
-        let target = if header & STORE_INDEX != 0 {
-            Target::Index(at)
-        } else if low & FLUSH_GGTT != 0 {
-            Target::Global(at)
-        } else {
-            Target::Process(at)
-        };
+        let target = Target::new(at, low & FLUSH_GGTT != 0, header & STORE_INDEX != 0);
         match post_sync(header) {
             WRITE_IMMEDIATE => {
                 if let Some((space, at)) = self.target(target) {
@@ -94,7 +120,7 @@ impl Streamer<'_> {
             }
             _ => {}
         }
-        self.invalidate_and_notify(header);
+        self.invalidate_and_notify(header)?;
         Ok(Flow::Next)
     }
 
@@ -117,13 +143,7 @@ impl Streamer<'_> {
             let offset = self.mmio(words[2], false);
             self.write_register(offset, words[4]);
         } else if operation != 0 {
-            let target = if flags & STORE_INDEX != 0 {
-                Target::Index(at)
-            } else if flags & CONTROL_GGTT != 0 {
-                Target::Global(at)
-            } else {
-                Target::Process(at)
-            };
+            let target = Target::new(at, flags & CONTROL_GGTT != 0, flags & STORE_INDEX != 0);
             if let Some((space, at)) = self.target(target) {
                 match operation {
                     WRITE_IMMEDIATE => self.store64(space, at, immediate)?,
@@ -135,7 +155,7 @@ impl Streamer<'_> {
                 }
             }
         }
-        self.invalidate_and_notify(flags);
+        self.invalidate_and_notify(flags)?;
         Ok(Flow::Next)
     }
 }

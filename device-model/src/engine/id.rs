@@ -43,6 +43,42 @@ impl EngineClass {
     }
 }
 
+/// A set of engine classes, one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classes(u8);
+
+impl Classes {
+    /// Every class.
+    pub const ALL: Classes = Classes(0x3f);
+    /// Render and compute.
+    pub const RENDER_COMPUTE: Classes = Self::of(&[EngineClass::Render, EngineClass::Compute]);
+    /// Render alone.
+    pub const RENDER: Classes = Self::of(&[EngineClass::Render]);
+    /// Compute.
+    pub const COMPUTE: Classes = Self::of(&[EngineClass::Compute]);
+    /// Copy.
+    pub const COPY: Classes = Self::of(&[EngineClass::Copy]);
+    /// Render and copy.
+    pub const RENDER_COPY: Classes = Self::of(&[EngineClass::Render, EngineClass::Copy]);
+    /// All but render.
+    pub const NOT_RENDER: Classes = Classes(Self::ALL.0 & !Self::RENDER.0);
+
+    const fn of(classes: &[EngineClass]) -> Classes {
+        let mut bits = 0;
+        let mut n = 0;
+        while n < classes.len() {
+            bits |= 1 << classes[n] as u8;
+            n += 1;
+        }
+        Classes(bits)
+    }
+
+    /// Whether `class` is one of them.
+    pub const fn has(self, class: EngineClass) -> bool {
+        self.0 >> class as u8 & 1 != 0
+    }
+}
+
 /// Forcewake domain that keeps a register awake (V13-135).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WakeDomain {

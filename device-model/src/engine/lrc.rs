@@ -1,13 +1,12 @@
 //! The logical ring context in memory: PPHWSP, then the register image that an engine restores and saves
 //! (V8-040..051; contract F.3, F.4, K.1). The image is taken as a fixed layout, as both drivers write it.
 
-use super::id::EngineClass;
+use super::id::{EngineClass, EngineId};
+use super::layout::{self, IMAGE_DWORDS, RENDER_REGISTERS};
 use super::stream::{ADDRESS, Batch, LEVELS, Position, Ring};
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::RegisterFile;
 
-/// Dwords of the image that the model reads; what the drivers reserve beyond is left alone.
-pub const IMAGE_DWORDS: usize = 0x100;
 /// Bytes from the PPHWSP to the image.
 const IMAGE: u64 = 0x1000;
 
@@ -51,7 +50,7 @@ pub mod dword {
     pub const BB_STACK: usize = 0x63;
     /// BB_ADD_DIFF: holds RING_HEAD at the save, so that a driver that moves HEAD also leaves the saved batch.
     pub const BB_ADD_DIFF: usize = 0x7f;
-    /// First dword behind the engine context.
+    /// First dword behind the part of the engine context that can be read as commands.
     pub const ENGINE_CONTEXT_END: usize = 0xf4;
     /// First dword of the ring context behind what every engine has: NOOPs, but for the render engine's LRI.
     pub const RING_CONTEXT_REST: usize = 0x34;
@@ -70,71 +69,6 @@ const END: u32 = 0x0500_0001;
 /// First dword of an LRI with `n` registers, engine-relative and posted (V8-046).
 const fn lri(n: u32) -> u32 {
     0x1108_1000 | (2 * n - 1)
-}
-
-/// A register of the engine context: dword of its value in the image, offset from the engine's base or, from 0x1000 on,
-/// the register itself, and whether it is a masked register, which is saved with its mask.
-struct Saved(usize, u32, bool);
-
-impl Saved {
-    fn register(&self, base: u32) -> u32 {
-        if self.1 < 0x1000 { base + self.1 } else { self.1 }
-    }
-}
-
-/// The engine context that every engine has (V8-050), the GPRs apart.
-const COMMON: &[Saved] = &[
-    Saved(0x6f, 0x028, true),
-    Saved(0x71, 0x09c, true),
-    Saved(0x73, 0x0c0, true),
-    Saved(0x75, 0x178, false),
-    Saved(0x77, 0x17c, false),
-    Saved(0x7b, 0x170, false),
-    Saved(0x7d, 0x150, false),
-    Saved(0x81, 0x158, false),
-    Saved(0x83, 0x41c, false),
-    Saved(0xc5, 0x068, false),
-    Saved(0xc7, 0x084, false),
-    Saved(0xc9, 0x3b4, false),
-    Saved(0xcb, 0x3b8, false),
-    Saved(0xcd, 0x21c, false),
-    Saved(0xcf, 0x1fc, false),
-];
-/// Value of GPR0's low dword; 31 more follow, each behind its offset (i915: lrc_ring_gpr0).
-const GPR: usize = 0x85;
-/// MI_PREDICATE's registers, behind an LRI at 0xd1 (V8-142, V8-144: engine context; the place is the model's own).
-const PREDICATE: &[Saved] = &[
-    Saved(0xd3, 0x418, false),
-    Saved(0xd5, 0x400, false),
-    Saved(0xd7, 0x404, false),
-    Saved(0xd9, 0x408, false),
-    Saved(0xdb, 0x40c, false),
-    Saved(0xdd, 0x410, false),
-    Saved(0xdf, 0x414, false),
-];
-/// Chicken bits of the 3D pipeline that the drivers program by context, behind an LRI at 0xe1 (xe: xe_wa.c lrc_was,
-/// xe_tuning.c lrc_tunings; i915: dg2_ctx_workarounds_init; the place is the model's own).
-const RENDER: &[Saved] = &[
-    Saved(0xe3, 0x6208, true),
-    Saved(0xe5, 0x6604, false),
-    Saved(0xe7, 0x7004, true),
-    Saved(0xe9, 0x703c, true),
-    Saved(0xeb, 0x7044, true),
-    Saved(0xed, 0x731c, true),
-    Saved(0xef, 0x83a4, true),
-    Saved(0xf1, 0xb158, false),
-];
-/// BCS_SWCTRL and BLIT_CCTL (V8-048).
-const COPY: &[Saved] = &[Saved(0x43, 0x200, true), Saved(0x45, 0x204, false)];
-
-fn saved(class: EngineClass) -> impl Iterator<Item = &'static Saved> {
-    let own: [&[Saved]; 2] = match class {
-        EngineClass::Render => [PREDICATE, RENDER],
-        EngineClass::Compute => [PREDICATE, &[]],
-        EngineClass::Copy => [COPY, &[]],
-        EngineClass::VideoDecode | EngineClass::VideoEnhance => [&[], &[]],
-    };
-    COMMON.iter().chain(own.into_iter().flatten())
 }
 
 /// A context's place in memory and its address spaces.
@@ -219,22 +153,12 @@ impl Lrc {
 
     /// Gives the engine's registers what the image has of the engine context; what an inhibited restore leaves out gets
     /// its reset value, so that no context sees another's (V8-043, V8-044).
-    pub fn restore_registers(&self, image: &Image, registers: &RegisterFile, class: EngineClass, base: u32) {
-        let inhibited = self.inhibited.is_some();
-        let reset = |register| registers.decode(register).map_or(0, |decoded| decoded.register.reset);
-        for entry @ Saved(at, _, masked) in saved(class) {
-            let value = image.dword(*at);
-            let register = entry.register(base);
-            let value = match (inhibited, masked) {
-                (true, _) => reset(register),
-                (false, true) => value & value >> 16,
-                (false, false) => value,
-            };
-            registers.set(register, value);
+    pub fn restore_registers(&self, image: &Image, registers: &RegisterFile, engine: EngineId) {
+        if self.inhibited.is_some() {
+            return layout::clear(engine, registers);
         }
-        for n in 0..32 {
-            let value = if inhibited { 0 } else { image.dword(GPR + 2 * n) };
-            registers.set(base + 0x600 + 4 * n as u32, value);
+        for kept in layout::layout(engine) {
+            registers.set(kept.register, kept.restored(image.dword(kept.dword)));
         }
     }
 
@@ -244,22 +168,22 @@ impl Lrc {
         gam: &mut Gam<'_>,
         position: &Position,
         timestamp: u32,
-        (registers, class, base): (&RegisterFile, EngineClass, u32),
+        (registers, engine): (&RegisterFile, EngineId),
     ) -> Result<(), Fault> {
-        let mut image = [0u32; dword::ENGINE_CONTEXT_END];
+        let (class, base) = (engine.info().class, engine.info().mmio_base);
+        let mut image = [0u32; IMAGE_DWORDS];
+        let mut end = dword::ENGINE_CONTEXT_END;
+        for kept in layout::layout(engine) {
+            image[kept.dword] = kept.saved(registers.value(kept.register));
+            if kept.named {
+                image[kept.dword - 1] = kept.register;
+            }
+            end = end.max(kept.dword + 1);
+        }
         let mut place = |at: usize, register: u32, value: u32| {
             image[at - 1] = register;
             image[at] = value;
         };
-        for entry @ Saved(at, _, masked) in saved(class) {
-            let register = entry.register(base);
-            let value = registers.value(register);
-            place(*at, register, if *masked { value | 0xffff_0000 } else { value });
-        }
-        for n in 0..32 {
-            let register = base + 0x600 + 4 * n as u32;
-            place(GPR + 2 * n, register, registers.value(register));
-        }
         place(0x79, base + 0x358, 0);
         place(dword::BB_ADD_DIFF, base + 0x154, position.ring.head);
         let (present, outer) = match position.batches() {
@@ -278,14 +202,13 @@ impl Lrc {
         if matches!(class, EngineClass::Render | EngineClass::Compute) {
             image[0xd1] = lri(7);
         }
-        let end = if class == EngineClass::Render {
-            image[0xe1] = lri(RENDER.len() as u32);
-            0xf2
+        if class == EngineClass::Render {
+            image[0xe1] = lri(RENDER_REGISTERS);
+            image[0xf2] = END;
         } else {
-            0xe0
-        };
-        image[end] = END;
-        self.write_dwords(gam, dword::ENGINE_CONTEXT, &image[dword::ENGINE_CONTEXT..])?;
+            image[0xe0] = END;
+        }
+        self.write_dwords(gam, dword::ENGINE_CONTEXT, &image[dword::ENGINE_CONTEXT..end])?;
         // A driver ends the image that it makes behind what it knows; the engine's goes on there (V8-047, V8-048).
         match class {
             EngineClass::Render => self.write_dwords(gam, 0x44, &[0])?,
@@ -324,7 +247,7 @@ impl Lrc {
     }
 
     fn write_dwords(&self, gam: &mut Gam<'_>, at: usize, dwords: &[u32]) -> Result<(), Fault> {
-        let mut bytes = [0; dword::ENGINE_CONTEXT_END * 4];
+        let mut bytes = [0; IMAGE_DWORDS * 4];
         let mut len = 0;
         for (raw, word) in bytes.chunks_exact_mut(4).zip(dwords) {
             raw.copy_from_slice(&word.to_le_bytes());

@@ -8,6 +8,7 @@ mod counters;
 mod fetch;
 mod flush;
 pub mod id;
+mod layout;
 mod lrc;
 mod reg;
 mod stream;
@@ -16,6 +17,7 @@ mod switch;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod watchdog;
 mod whitelist;
 
 use std::collections::BTreeMap;
@@ -141,6 +143,7 @@ impl Engine {
             let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
         }
         self.tlb.flush();
+        forget(gt, self.id, running.load.function);
         Some(running.load)
     }
 
@@ -163,10 +166,29 @@ impl Engine {
             counters: &mut self.counters,
         };
         let outcome = streamer.run(&mut self.window, budget);
-        if matches!(outcome, Outcome::Complete | Outcome::Preempted) {
-            self.running = None;
+        if matches!(outcome, Outcome::Complete | Outcome::Preempted)
+            && let Some(running) = self.running.take()
+        {
+            forget(gt, self.id, running.load.function);
         }
         outcome
+    }
+
+    /// When an engine that waits has to be looked at again at the latest, in ns of the card's clock: its watchdog expires.
+    pub fn wake_at(&self, gt: &Gt) -> Option<u64> {
+        let running = self.running.as_ref().filter(|running| running.load.function.is_vf())?;
+        watchdog::wake_at(gt, self.id.info().mmio_base, running.watchdog?)
+    }
+}
+
+/// A context of `function` has left the engine: of a virtual function's nothing stays in the registers, some of which
+/// belong to more than the engine. What the physical function leaves there is seen by its own driver alone.
+fn forget(gt: &Gt, engine: EngineId, function: Function) {
+    if function.is_vf() {
+        layout::clear(engine, &gt.registers);
+        for pointer in [reg::INT_STATUS_RPT_PTR, reg::INT_SRC_RPT_PTR] {
+            gt.registers.set(engine.info().mmio_base + pointer, 0);
+        }
     }
 }
 
@@ -241,7 +263,9 @@ impl Engines {
         self.set_runnable(id, false);
         gt.context_clocks[id.index()].stop(gt.timestamp());
         engine.tlb.flush();
-        engine.running.take().map(|running| running.load)
+        let load = engine.running.take()?.load;
+        forget(gt, id, load.function);
+        Some(load)
     }
 
     /// Whether somebody waits in [`Engines::lock`].
@@ -277,6 +301,11 @@ impl Engines {
         slot.pause.store(pause, Ordering::Relaxed);
         slot.look_at.store(now.saturating_add(pause), Ordering::Release);
         last == 0
+    }
+
+    /// The next look at a waiting engine is at `at` (ns) at the latest.
+    pub fn look_by(&self, id: EngineId, at: u64) {
+        self.slots[id.index()].look_at.fetch_min(at, Ordering::AcqRel);
     }
 
     /// Whether the engine's last look found that it has to wait for memory to change.

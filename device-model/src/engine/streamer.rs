@@ -8,10 +8,11 @@ use super::stream::{Loops, Position, Workaround};
 use super::{Halt, Load, Outcome, reg};
 use crate::blitter::{Blit, Progress};
 use crate::command::gfx::Gfx;
-use crate::command::mi::{self, MiCommand, Predication, Privilege};
-use crate::command::{Command, Mi};
+use crate::command::mi::{self, MiCommand, Predication};
+use crate::command::{Command, Mi, Requester};
 use crate::gt::Gt;
 use crate::interrupts::CS_ERROR;
+use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
 
 /// EIR, EMR, ESR bit 0 (i915: I915_ERROR_INSTRUCTION).
@@ -41,11 +42,13 @@ pub(super) struct Running {
     pub phase: Phase,
     /// BB_PER_CTX_PTR of the image.
     pub per_context: u32,
-    arbitration: bool,
+    pub arbitration: bool,
     pub loops: Loops,
-    blit: Option<Blit>,
-    /// Ticks at which the watchdog was started, by this context (V8-165).
+    pub blit: Option<Blit>,
+    /// Ticks since which the watchdog counts, if it does (V8-165, V8-167).
     pub watchdog: Option<u64>,
+    /// Where the image asked for interrupts in memory.
+    pub report: Option<Report>,
 }
 
 impl Running {
@@ -63,6 +66,7 @@ impl Running {
             loops: Loops::default(),
             blit: None,
             watchdog: None,
+            report: None,
         }
     }
 
@@ -83,6 +87,8 @@ pub(super) enum Flow {
     Idle,
     /// The command's condition does not hold: it is tried again later.
     Wait,
+    /// The engine was reset under the context, which goes on: the step ends.
+    Recovered,
     /// An arbitration point with a preemption request.
     Preempt,
     /// The command cannot be carried out.
@@ -117,6 +123,7 @@ impl Streamer<'_> {
             self.running.halted = Some(halt);
             Outcome::Halted(halt)
         });
+        self.count_watchdog();
         self.publish();
         outcome
     }
@@ -224,6 +231,10 @@ impl Streamer<'_> {
                 None
             }
             Flow::Idle => Some(Outcome::Waiting),
+            Flow::Recovered => {
+                window.flush();
+                Some(Outcome::More)
+            }
             Flow::Wait => {
                 self.running.position.rewind(dwords);
                 Some(if self.may_leave() { Outcome::Preempted } else { Outcome::Waiting })
@@ -255,14 +266,18 @@ impl Streamer<'_> {
         }
     }
 
-    /// The instruction error: ESR, and EIR with its interrupt where EMR lets it through (V8-089, V8-095).
+    /// The instruction error: ESR, and EIR with its interrupt where EMR lets it through (V8-089, V8-095). A virtual
+    /// function's error is told by the GuC that resets the engine for it; the error registers are the PF's.
     fn illegal(&mut self, header: u32) -> Halt {
         self.counters.illegal += 1;
         self.gt.registers.set(self.base + reg::IPEHR, header);
-        self.gt.registers.set(self.base + reg::ESR, self.own(reg::ESR) | INSTRUCTION_ERROR);
-        if self.own(reg::EMR) & INSTRUCTION_ERROR == 0 {
-            self.gt.registers.set(self.base + reg::EIR, self.own(reg::EIR) | INSTRUCTION_ERROR);
-            self.gt.interrupts.raise_engine(self.id, CS_ERROR);
+        if !self.running.load.function.is_vf() {
+            self.gt.registers.set(self.base + reg::ESR, self.own(reg::ESR) | INSTRUCTION_ERROR);
+            if self.own(reg::EMR) & INSTRUCTION_ERROR == 0 {
+                self.gt.registers.set(self.base + reg::EIR, self.own(reg::EIR) | INSTRUCTION_ERROR);
+                // A report that cannot be written changes nothing for a context that halts.
+                let _ = self.signal(CS_ERROR);
+            }
         }
         Halt::IllegalCommand { header, address: self.running.position.address() }
     }
@@ -273,6 +288,11 @@ impl Streamer<'_> {
             Command::Mi(command) => {
                 let header = words[0];
                 if self.withheld(command, header, self.predicated()) {
+                    return Ok(Flow::Next);
+                }
+                let requester = self.requester();
+                if command.rule(requester).forbids_operand(words) {
+                    self.refuse(requester);
                     return Ok(Flow::Next);
                 }
                 if words.len() < usize::from(command.least) {
@@ -337,7 +357,7 @@ impl Streamer<'_> {
                 self.running.arbitration = words[0] & 1 != 0;
                 Ok(Flow::Next)
             }
-            Mi::UserInterrupt => Ok(self.user_interrupt()),
+            Mi::UserInterrupt => self.user_interrupt(),
             Mi::SetPredicate => Ok(self.set_predicate(words[0])),
             Mi::Predicate => Ok(self.predicate(words[0])),
             // A signal is only a hint to look again, and every engine looks again after every step of another.
@@ -365,15 +385,31 @@ impl Streamer<'_> {
                 return true;
             }
         }
-        let forbidden = match command.privilege {
-            Privilege::User => false,
-            Privilege::UserUnless(bits) => header & bits != 0 && !self.running.position.privileged(),
-            Privilege::Kernel => !self.running.position.privileged(),
-        };
+        command.looked_at(header) && self.forbidden(command, header)
+    }
+
+    fn forbidden(&mut self, command: &MiCommand, header: u32) -> bool {
+        let requester = self.requester();
+        let forbidden = command.rule(requester).forbids(header);
         if forbidden {
-            self.counters.privilege_violations += 1;
+            self.refuse(requester);
         }
         forbidden
+    }
+
+    /// Counts a command, or the part of one, that its requester does not get.
+    #[cold]
+    pub fn refuse(&mut self, requester: Requester) {
+        match requester {
+            Requester::VirtualKernel => self.counters.virtual_refusals += 1,
+            _ => self.counters.privilege_violations += 1,
+        }
+    }
+
+    /// Whose commands are executed.
+    #[inline]
+    pub fn requester(&self) -> Requester {
+        Requester::new(self.running.position.privileged(), self.running.load.function.is_vf())
     }
 
     /// MI_SET_PREDICATE_RESULT; a context's restore is not a part of its command stream.

@@ -5,6 +5,7 @@ use super::lrc::{Image, dword};
 use super::reg;
 use super::stream::{Batch, Workaround};
 use super::streamer::{Phase, Streamer};
+use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Space};
 
 impl Streamer<'_> {
@@ -21,7 +22,7 @@ impl Streamer<'_> {
         let running = &mut *self.running;
         running.tail_moved = false;
         running.position = running.lrc.position(&image);
-        running.lrc.restore_registers(&image, &self.gt.registers, self.class, self.base);
+        running.lrc.restore_registers(&image, &self.gt.registers, self.id);
         self.gt.context_clocks[self.id.index()].start(self.gt.timestamp(), image.dword(dword::CTX_TIMESTAMP));
         running.phase = Phase::Run;
         running.per_context = image.dword(dword::BB_PER_CTX_PTR);
@@ -34,6 +35,7 @@ impl Streamer<'_> {
         set(reg::RING_CTL, image.dword(dword::RING_CTL));
         let indirect = image.dword(dword::INDIRECT_CTX);
         self.restore_interrupt_report(&image).map_err(Halt::Fault)?;
+        self.restart_watchdog();
         let running = &mut *self.running;
         let left = (indirect & 0x3f) * 16;
         if left != 0 {
@@ -42,19 +44,37 @@ impl Streamer<'_> {
         } else {
             self.enter_per_context();
         }
+        // Commands of this context may read the registers that the last step of another has left.
+        self.publish();
         Ok(())
     }
 
     /// Memory-based interrupts: the fixed places of the image, which only a driver without MMIO fills (contract C.3).
     fn restore_interrupt_report(&mut self, image: &Image) -> Result<(), Fault> {
         const LRM: u32 = 0x29 << 23;
-        let set = |offset, value| self.gt.registers.set(self.base + offset, value);
         let filled = image.dword(dword::MEMIRQ_MASK - 2) & 0xff80_0000 == LRM;
-        set(reg::INT_STATUS_RPT_PTR, if filled { image.dword(dword::MEMIRQ_STATUS) } else { 0 });
-        set(reg::INT_SRC_RPT_PTR, if filled { image.dword(dword::MEMIRQ_SOURCE) } else { 0 });
+        self.running.report = None;
         if filled {
-            let mask = self.gam.read_u32(Space::Ggtt, u64::from(image.dword(dword::MEMIRQ_MASK)))?;
-            self.gt.registers.set(self.base + reg::IMR, mask);
+            let enable = self.gam.read_u32(Space::Ggtt, u64::from(image.dword(dword::MEMIRQ_MASK)))?;
+            let (status, source) = (image.dword(dword::MEMIRQ_STATUS), image.dword(dword::MEMIRQ_SOURCE));
+            self.running.report = (status != 0 && source != 0).then_some(Report { status, source, enable });
+        }
+        let (status, source) = self.running.report.map_or((0, 0), |report| (report.status, report.source));
+        self.gt.registers.set(self.base + reg::INT_STATUS_RPT_PTR, status);
+        self.gt.registers.set(self.base + reg::INT_SRC_RPT_PTR, source);
+        Ok(())
+    }
+
+    /// Tells events: in memory where the image asked for it, else in its function's interrupt tree (V13-262, V13-273).
+    pub(super) fn signal(&mut self, bits: u16) -> Result<(), Fault> {
+        let interrupts = self.gt.interrupts_of(self.running.load.function);
+        match self.running.report {
+            Some(report) => {
+                if report.write(&mut self.gam, self.id, bits)? {
+                    interrupts.send();
+                }
+            }
+            None => interrupts.raise_engine(self.id, bits),
         }
         Ok(())
     }
@@ -77,7 +97,7 @@ impl Streamer<'_> {
     pub(super) fn save(&mut self) -> Result<(), Halt> {
         let timestamp = self.gt.context_clocks[self.id.index()].stop(self.gt.timestamp());
         let running = &mut *self.running;
-        let engine = (&self.gt.registers, self.class, self.base);
+        let engine = (&self.gt.registers, self.id);
         running.lrc.save(&mut self.gam, &running.position, timestamp, engine).map_err(Halt::Fault)
     }
 

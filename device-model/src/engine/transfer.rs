@@ -5,7 +5,6 @@ use super::reg;
 use super::streamer::{Flow, Streamer};
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::{Fault, Space};
-use crate::world::Function;
 
 /// Bit 22 of most commands: the address is global.
 const GGTT: u32 = 1 << 22;
@@ -17,6 +16,8 @@ const SOURCE_CS_MMIO: u32 = 1 << 18;
 const DESTINATION_GGTT: u32 = 1 << 21;
 /// SRM bit 21: predicated by MI_PREDICATE_RESULT.
 const SRM_PREDICATE: u32 = 1 << 21;
+/// MI_STORE_DATA_INDEX bit 21: into the context's own status page.
+const OWN_PAGE: u32 = 1 << 21;
 /// LRM and SRM bit 16: CS_MI_ADDRESS_OFFSET is added to the address if WPARID's bit 0 is set.
 const ADD_OFFSET: u32 = 1 << 16;
 
@@ -47,9 +48,10 @@ impl Streamer<'_> {
         Ok(())
     }
 
-    /// MI_STORE_DATA_INDEX: into the PPHWSP, at bits 11:2 of the second dword.
+    /// MI_STORE_DATA_INDEX: into the PPHWSP or the global status page, at bits 11:2 of the second dword (V13-055).
     pub(super) fn store_data_index(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let at = self.running.lrc.pphwsp + u64::from(words[1] & 0xffc);
+        let page = if words[0] & OWN_PAGE != 0 { self.running.lrc.pphwsp } else { self.global_page() };
+        let at = page + u64::from(words[1] & 0xffc);
         match words {
             [_, _, value] => self.store(Space::Ggtt, at, *value)?,
             _ => self.store64(Space::Ggtt, at & !7, u64::from(words[3]) << 32 | u64::from(words[2]))?,
@@ -57,13 +59,13 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// MI_LOAD_REGISTER_IMM: pairs of offset and value; a register that the batch may not write makes the whole command
-    /// a MI_NOOP (trap T35). Bits 11:8 keep bytes of each register from being written.
+    /// MI_LOAD_REGISTER_IMM: pairs of offset and value; a register that a batch without privilege may not write makes the
+    /// whole command a MI_NOOP (trap T35), one that a virtual function's ring may not write is left out. Bits 11:8 keep bytes of each register from being written.
     pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = words[0];
         let relative = header & CS_MMIO != 0;
         let pairs = || words[1..].chunks_exact(2).map(|pair| (pair[0], pair[1]));
-        if !self.running.position.privileged() {
+        if !self.requester().privileged() {
             for (raw, _) in pairs() {
                 let offset = self.mmio(raw, relative);
                 if !self.may_write(offset) {
@@ -74,9 +76,12 @@ impl Streamer<'_> {
         let kept = (0..4).filter(|byte| header >> (8 + byte) & 1 != 0).fold(0, |kept, byte| kept | 0xff << (8 * byte));
         for (raw, value) in pairs() {
             let offset = self.mmio(raw, relative);
-            let value = if kept == 0 { value } else { self.gt.read(offset) & kept | value & !kept };
-            if kept != u32::MAX {
-                self.write_register(offset, value);
+            match kept {
+                0 => self.write_register(offset, value),
+                u32::MAX => {}
+                // Even to read a register can do something: not before it is known that it may be written.
+                _ if self.may_write(offset) => self.write_register(offset, self.gt.read(offset) & kept | value & !kept),
+                _ => {}
             }
         }
         Ok(Flow::Next)
@@ -115,8 +120,9 @@ impl Streamer<'_> {
         }
         let offset = self.mmio(words[1], words[0] & CS_MMIO != 0);
         let value = self.read_register(offset);
-        if global && !self.running.position.privileged() {
-            self.counters.privilege_violations += 1;
+        let requester = self.requester();
+        if global && !requester.privileged() {
+            self.refuse(requester);
             return Ok(Flow::Next);
         }
         let (space, at) = (self.space(global), self.offset_address(words));
@@ -132,13 +138,8 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// MI_UPDATE_GTT: entries from the global address in the second dword on. A virtual function's entries are its
-    /// physical function's to write.
+    /// MI_UPDATE_GTT: entries from the global address in the second dword on.
     pub(super) fn update_gtt(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        if self.gam.function() != Function::PF {
-            self.counters.privilege_violations += 1;
-            return Ok(Flow::Next);
-        }
         self.loops().effect();
         let first = u64::from(words[1] >> 12);
         for (n, entry) in words[2..].chunks_exact(2).enumerate() {
@@ -152,12 +153,7 @@ impl Streamer<'_> {
     /// and nothing is written for them.
     pub(super) fn report_perf_count(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         self.counters.perf_reports += 1;
-        let global = words[1] & 1 != 0;
-        if global && !self.running.position.privileged() {
-            self.counters.privilege_violations += 1;
-            return Ok(Flow::Next);
-        }
-        let (space, at) = (self.space(global), address(words[1], words[2]) & !0x3f);
+        let (space, at) = (self.space(words[1] & 1 != 0), address(words[1], words[2]) & !0x3f);
         let now = self.gt.timestamp() as u32;
         let context = self.running.load.descriptor as u32 >> 12;
         for (n, value) in [words[3], now, context, now].into_iter().enumerate() {

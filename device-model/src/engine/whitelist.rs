@@ -1,8 +1,9 @@
-//! Registers that a batch without privilege may touch: the public lists (V8-175..185), and the slots that the driver
-//! adds (V8-186).
+//! Registers that commands may touch, by who gives them (V13-080): the public lists of what batches without privilege may
+//! (V8-175..185), the slots that the driver adds (V8-186), and what is a virtual function's.
 
 use super::id::{EngineClass, EngineId};
-use crate::registers::RegisterFile;
+use crate::command::Requester;
+use crate::registers::{RegisterFile, Scope};
 
 /// First offset and dwords.
 type Range = (u32, u32);
@@ -100,13 +101,48 @@ pub enum Wanted {
     Write,
 }
 
-/// Whether a batch without privilege on `engine` may touch the register at `offset`.
-pub fn permits(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Wanted) -> bool {
+/// Registers that only the physical function's driver may write, whatever a list or slot says (V13-052, trap 7 of V13):
+/// OACONTROL.
+const KERNEL_ONLY: [u32; 1] = [0x2b00];
+
+/// Whether the register at `offset` may be touched by commands of `requester` on `engine` (V13-052, V13-080). Users have
+/// the public lists and the slots that the driver opens to them. A virtual function has, of whatever else permits it, no
+/// more than what is its context's own or the same for everybody; its kernel driver has all of that, and the slots that
+/// are opened to it. The physical function's driver has everything.
+pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester, offset: u32, wanted: Wanted) -> bool {
+    if wanted == Wanted::Write && requester != Requester::Kernel && KERNEL_ONLY.contains(&offset) {
+        return false;
+    }
+    let slot = |target| nonprivileged_slot(registers, engine.info().mmio_base, offset, wanted, target);
+    match requester {
+        Requester::Kernel => true,
+        Requester::User => slot(Target::User).unwrap_or_else(|| listed(engine, offset, wanted)),
+        Requester::VirtualUser => {
+            slot(Target::User).unwrap_or_else(|| listed(engine, offset, wanted))
+                && (registers.decode(offset).is_none() || belongs(registers, engine, offset, wanted))
+        }
+        Requester::VirtualKernel => {
+            slot(Target::VirtualKernel).unwrap_or_else(|| belongs(registers, engine, offset, wanted))
+        }
+    }
+}
+
+/// Whether a virtual function's context on `engine` has the register as its own, or may read it as anybody may.
+fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Wanted) -> bool {
+    let Some(decoded) = registers.decode(offset) else { return false };
+    let own = decoded.engine.is_none_or(|at| at == engine);
+    match decoded.register.scope {
+        Scope::Card => false,
+        Scope::Common => wanted == Wanted::Read,
+        Scope::Position => own && wanted == Wanted::Read,
+        scope @ (Scope::Context(_) | Scope::ContextOf(..)) => own && scope.kept_by(engine),
+    }
+}
+
+/// Whether the public lists have the register for batches without privilege on `engine`.
+fn listed(engine: EngineId, offset: u32, wanted: Wanted) -> bool {
     let info = engine.info();
     let own = offset.wrapping_sub(info.mmio_base);
-    if let Some(verdict) = nonprivileged_slot(registers, info.mmio_base, offset, wanted) {
-        return verdict;
-    }
     let (relative, absolute): (&[Range], &[Range]) = match info.class {
         EngineClass::Render => (RENDER_COMPUTE, RENDER),
         EngineClass::Compute => (RENDER_COMPUTE, COMPUTE),
@@ -121,14 +157,30 @@ pub fn permits(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: 
 /// FORCE_TO_NONPRIV slots: 0-11 at 0x4d0, 12-15 at 0x010, 16-19 at 0x1d0 (V8-186, trap T22).
 const SLOTS: [Range; 3] = [(0x4d0, 12), (0x010, 4), (0x1d0, 4)];
 
-/// What the driver's slots say: address 25:2, registers 1:0 (1, 4, 16, 64), access 29:28, bit 30 forbids.
-fn nonprivileged_slot(registers: &RegisterFile, base: u32, offset: u32, wanted: Wanted) -> Option<bool> {
+/// Whom a slot is for (V13-079).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    /// Batches without privilege.
+    User = 0,
+    /// Rings and privileged batches of virtual functions.
+    VirtualKernel = 1,
+}
+
+/// What the driver's slots say: address 25:2, registers 1:0 (1, 4, 16, 64), access 29:28, bit 30 forbids. Bit 31 tells
+/// whom the slot is for; the place is the model's own, drivers of today leave it clear.
+fn nonprivileged_slot(
+    registers: &RegisterFile,
+    base: u32,
+    offset: u32,
+    wanted: Wanted,
+    target: Target,
+) -> Option<bool> {
     let mut permitted = None;
     for at in SLOTS.iter().flat_map(|(first, slots)| (0..*slots).map(move |n| base + first + n * 4)) {
         let slot = registers.value(at);
         let bytes = 4u32 << (2 * (slot & 3));
         let address = slot & 0x03ff_fffc;
-        if address == 0 || offset & !(bytes - 1) != address & !(bytes - 1) {
+        if address == 0 || slot >> 31 != target as u32 || offset & !(bytes - 1) != address & !(bytes - 1) {
             continue;
         }
         if slot & 1 << 30 != 0 {

@@ -5,6 +5,8 @@
 //! enabled" becomes true, and again when a bank that has been cleared shows the events that came meanwhile. So nothing
 //! is lost whatever the driver acknowledges when, and nothing repeats while the driver has the master disabled.
 
+pub mod event;
+pub mod memirq;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -14,22 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::engine::id::EngineId;
 use crate::registers::Live;
 use crate::world::{Function, InterruptSink};
+pub use event::{
+    CONTEXT_SWITCH, CS_ERROR, DOORBELL_RANG, FLUSH_COMPLETE, GUC2HOST, SEMAPHORE_WAIT, USER_INTERRUPT, WATCHDOG,
+};
 use sources::{GSC, GUC, SOURCES, Source};
-
-/// Interrupt bit of an engine: MI_USER_INTERRUPT (V13-276).
-pub const USER_INTERRUPT: u16 = 1 << 0;
-/// Interrupt bit of an engine: command streamer error.
-pub const CS_ERROR: u16 = 1 << 3;
-/// Interrupt bit of an engine: flush with notify complete.
-pub const FLUSH_COMPLETE: u16 = 1 << 4;
-/// Interrupt bit of an engine: context switch.
-pub const CONTEXT_SWITCH: u16 = 1 << 8;
-/// Interrupt bit of an engine: waiting on a semaphore.
-pub const SEMAPHORE_WAIT: u16 = 1 << 11;
-/// Interrupt bit of the GuC: message to the host.
-pub const GUC2HOST: u16 = 1 << 15;
-/// Interrupt bit of the GuC: a doorbell rang that the host is to hear of (xe: GUC_INTR_DOORBELL_RANG).
-pub const DOORBELL_RANG: u16 = 1 << 10;
 
 /// INTR_DATA_VALID of an identity register.
 const DATA_VALID: u32 = 1 << 31;

@@ -206,6 +206,15 @@ impl RegisterFile {
     }
 }
 
+/// What a register without behaviour of its own takes of a value that it is given as a whole.
+pub fn admitted(kind: Kind, value: u32) -> u32 {
+    match kind {
+        Kind::Storage(mask) => value & mask,
+        Kind::Masked => value & 0xffff,
+        Kind::Write1Clear(_) | Kind::ReadOnly | Kind::Live(_) => 0,
+    }
+}
+
 /// A masked register after a write of `value`: bits 31:16 select which of bits 15:0 change (contract, notation).
 pub fn masked(old: u32, value: u32) -> u32 {
     let select = value >> 16;

@@ -2,7 +2,8 @@
 
 use super::Kind::{Live as L, ReadOnly};
 use super::Live::{LmemCfg, TlbInvalidate};
-use super::{Register, STORED, array, register};
+use super::{COPY, RENDER, Register, STORED, Scope, array, register};
+use crate::engine::id::EngineClass::Compute;
 
 /// LMEM_CFG: LMTT enable and directory.
 pub const LMEM_CFG: u32 = 0xcf58;
@@ -21,18 +22,18 @@ pub const TABLE: &[Register] = &[
     register(0x42c8, "CCS0_AUX_INV", ReadOnly, 0, "i915: intel_gt_regs.h"),
     register(0x4274, "GTCR", L(TlbInvalidate), 0, "xe: regs/xe_guc_regs.h"),
     register(0x43f4, "GEN12_AUX_ERR_DBG", ReadOnly, 0, "i915: intel_gt_regs.h"),
-    array(0x4400, "TRTT_RCS", STORED, 0, (6, 4), "V8-181"),
+    array(0x4400, "TRTT_RCS", STORED, 0, (6, 4), "V8-181").of(RENDER),
     array(0x4420, "TRTT_VD0", STORED, 0, (6, 4), "V8-185"),
     array(0x4440, "TRTT_VD1", STORED, 0, (6, 4), "V8-185"),
     array(0x4460, "TRTT_VE0", STORED, 0, (6, 4), "V8-185"),
-    array(0x4480, "TRTT_BCS", STORED, 0, (6, 4), "V8-183"),
+    array(0x4480, "TRTT_BCS", STORED, 0, (6, 4), "V8-183").of(COPY),
     array(0x4520, "TRTT_VD2", STORED, 0, (6, 4), "V8-185"),
     array(0x4540, "TRTT_VD3", STORED, 0, (6, 4), "V8-185"),
     array(0x4560, "TRTT_VE1", STORED, 0, (6, 4), "V8-185"),
-    array(0x4580, "TRTT_CCS0", STORED, 0, (6, 4), "V8-182"),
-    array(0x45a0, "TRTT_CCS1", STORED, 0, (6, 4), "V8-182"),
-    array(0x45c0, "TRTT_CCS2", STORED, 0, (6, 4), "V8-182"),
-    array(0x45e0, "TRTT_CCS3", STORED, 0, (6, 4), "V8-182"),
+    array(0x4580, "TRTT_CCS0", STORED, 0, (6, 4), "V8-182").of(Scope::ContextOf(Compute, 0)),
+    array(0x45a0, "TRTT_CCS1", STORED, 0, (6, 4), "V8-182").of(Scope::ContextOf(Compute, 1)),
+    array(0x45c0, "TRTT_CCS2", STORED, 0, (6, 4), "V8-182").of(Scope::ContextOf(Compute, 2)),
+    array(0x45e0, "TRTT_CCS3", STORED, 0, (6, 4), "V8-182").of(Scope::ContextOf(Compute, 3)),
     array(0x4800, "PAT_INDEX", STORED, 0, (8, 4), "contract B.2; xe: xe_pat.c"),
     register(0x4900, "XEHP_TILE0_ADDR_RANGE", ReadOnly, 0, "contract G.2; from the card's memory"),
     register(0x4910, "XEHP_FLAT_CCS_BASE_ADDR", ReadOnly, 0, "contract B.2; from the card's memory"),

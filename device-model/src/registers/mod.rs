@@ -21,10 +21,12 @@ mod tile;
 mod workaround;
 
 pub use doorbell::DoorbellRegister;
-pub use file::{Decoded, RegisterFile, Touches, masked};
+pub use file::{Decoded, RegisterFile, Touches, admitted, masked};
 pub use power::{GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
 pub use steering::MCR_SELECTOR;
 pub use tile::GU_DEBUG;
+
+use crate::engine::id::{Classes, EngineClass, EngineId};
 
 /// Bytes of register space that the card decodes; GTTMMADR has nothing between here and the doorbells (V13-003).
 pub const REGISTER_BYTES: u32 = 4 << 20;
@@ -108,6 +110,34 @@ pub enum Live {
     ResetControl,
 }
 
+/// Whose state a register is, and so what the command streams of a virtual function reach of it (V13-052, V13-080):
+/// nothing that one function leaves in a register may be seen by another, or act on it. The PF's driver reaches all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The card's, or the engine's whoever runs on it: it reads 0, and what is written is dropped.
+    Card,
+    /// The same for everybody, a constant or a clock: it may be read.
+    Common,
+    /// Tells where the context stands that is running: it may be read.
+    Position,
+    /// State of the context on engines of these classes, saved and restored with it: it may be read and written.
+    Context(Classes),
+    /// State of the context on this one engine.
+    ContextOf(EngineClass, u8),
+}
+
+impl Scope {
+    /// Whether the register is a part of the contexts that run on `engine`.
+    pub fn kept_by(self, engine: EngineId) -> bool {
+        let info = engine.info();
+        match self {
+            Scope::Context(classes) => classes.has(info.class),
+            Scope::ContextOf(class, instance) => (class, instance) == (info.class, info.instance),
+            Scope::Card | Scope::Common | Scope::Position => false,
+        }
+    }
+}
+
 /// One register, or an array of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Register {
@@ -125,14 +155,23 @@ pub struct Register {
     pub stride: u32,
     /// Document, item or driver source that defines it.
     pub source: &'static str,
+    /// Whose state it is.
+    pub scope: Scope,
 }
 
-/// A single register.
+impl Register {
+    /// The same register as state of `scope`.
+    const fn of(self, scope: Scope) -> Register {
+        Register { scope, ..self }
+    }
+}
+
+/// A single register, the card's.
 pub const fn register(offset: u32, name: &'static str, kind: Kind, reset: u32, source: &'static str) -> Register {
-    Register { offset, name, kind, reset, count: 1, stride: 4, source }
+    Register { offset, name, kind, reset, count: 1, stride: 4, source, scope: Scope::Card }
 }
 
-/// An array of `count` registers, `stride` bytes apart.
+/// An array of `count` registers, `stride` bytes apart, the card's.
 pub const fn array(
     offset: u32,
     name: &'static str,
@@ -141,7 +180,7 @@ pub const fn array(
     (count, stride): (u16, u32),
     source: &'static str,
 ) -> Register {
-    Register { offset, name, kind, reset, count, stride, source }
+    Register { offset, name, kind, reset, count, stride, source, scope: Scope::Card }
 }
 
 /// The card-wide tables, one a unit.
@@ -162,6 +201,15 @@ pub const TABLES: &[&[Register]] = &[
 
 /// The registers of every engine, by offset from its base.
 pub const ENGINE_TABLE: &[Register] = engine::TABLE;
+
+/// State of every context.
+const EVERY: Scope = Scope::Context(Classes::ALL);
+/// State of contexts of the render engine.
+const RENDER: Scope = Scope::Context(Classes::RENDER);
+/// State of contexts of render and compute engines.
+const RENDER_COMPUTE: Scope = Scope::Context(Classes::RENDER_COMPUTE);
+/// State of contexts of the copy engine.
+const COPY: Scope = Scope::Context(Classes::COPY);
 
 /// All bits stored, nothing else happens.
 const STORED: Kind = Kind::Storage(!0);

@@ -298,7 +298,7 @@ fn privileged_commands_work_in_the_ring() {
     let pphwsp = bench.context(0).pphwsp();
     let page = 0x1000u32;
     let ring = [
-        0x1080_0001,
+        0x10a0_0001,
         0x100,
         0x77,
         0x0380_0000,

@@ -397,21 +397,6 @@ fn a_fault_halts() {
     assert_eq!(bench.batch(&store(VA + DATA, 1)), Outcome::Complete);
 }
 
-/// Contract C.6: xe's fake watchdog on a VF: the wait that is never satisfied ends after the threshold.
-#[test]
-fn the_watchdog_ends_a_wait() {
-    let mut bench = Bench::new(EngineClass::Render);
-    let context = bench.context(0);
-    bench.emit(context, &[0x1108_0003, 0x17c, 2, 0x178, 0]);
-    bench.emit(context, &[0x0e40_c003, 0xdead, context.pphwsp() as u32, 0, 0]);
-    bench.emit(context, &[0x1108_0001, 0x178, 1]);
-    bench.emit(context, &store(VA + DATA, 1));
-    assert_eq!(bench.submit(context), Outcome::Waiting);
-    bench.clock.advance(1000);
-    assert_eq!(bench.run(), Outcome::Complete);
-    assert_eq!(bench.get(DATA), 1);
-}
-
 /// Contract G.5: i915's hold of the switch-out on compute engines is let go.
 #[test]
 fn the_switchout_hold_is_let_go() {

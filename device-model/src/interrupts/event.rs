@@ -1,0 +1,66 @@
+//! What an engine can have to tell, as data: the bits of its interrupt vector, and so the bytes of its status in memory
+//! (V13-259, V13-275, V13-276).
+
+use crate::engine::id::{Classes, EngineClass};
+
+/// MI_USER_INTERRUPT.
+pub const USER_INTERRUPT: u16 = 1 << 0;
+/// Command streamer error.
+pub const CS_ERROR: u16 = 1 << 3;
+/// Flush with notify complete: PIPE_CONTROL or MI_FLUSH_DW.
+pub const FLUSH_COMPLETE: u16 = 1 << 4;
+/// The watchdog's threshold was reached.
+pub const WATCHDOG: u16 = 1 << 6;
+/// Context switch.
+pub const CONTEXT_SWITCH: u16 = 1 << 8;
+/// The GuC: a doorbell rang that the host is to hear of (xe: GUC_INTR_DOORBELL_RANG).
+pub const DOORBELL_RANG: u16 = 1 << 10;
+/// Waiting on a semaphore.
+pub const SEMAPHORE_WAIT: u16 = 1 << 11;
+/// The GuC: message to the host.
+pub const GUC2HOST: u16 = 1 << 15;
+
+/// One event of an engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// Bit of the vector, byte of the status.
+    pub bit: u8,
+    /// What it tells.
+    pub name: &'static str,
+    /// Engines that have it.
+    pub classes: Classes,
+}
+
+const fn event(bit: u8, name: &'static str, classes: Classes) -> Event {
+    Event { bit, name, classes }
+}
+
+/// All events (V13-276); bits 1, 2 and 10 have no meaning.
+pub const EVENTS: &[Event] = &[
+    event(0, "user interrupt", Classes::ALL),
+    event(3, "error", Classes::ALL),
+    event(4, "flush notify", Classes::ALL),
+    event(5, "L3 parity", Classes::RENDER_COMPUTE),
+    event(6, "watchdog", Classes::ALL),
+    event(7, "page fault of the legacy context", Classes::ALL),
+    event(8, "context switch", Classes::ALL),
+    event(9, "invalid tile of a tiled resource", Classes::RENDER_COMPUTE),
+    event(11, "wait on semaphore", Classes::ALL),
+    event(12, "EU error corrected", Classes::RENDER_COMPUTE),
+    event(13, "context stall", Classes::RENDER_COMPUTE),
+    event(14, "EU restart", Classes::RENDER_COMPUTE),
+    event(15, "catastrophic error", Classes::ALL),
+];
+
+/// The bits that engines of a class can raise.
+pub const fn of_class(class: EngineClass) -> u16 {
+    let mut bits = 0;
+    let mut n = 0;
+    while n < EVENTS.len() {
+        if EVENTS[n].classes.has(class) {
+            bits |= 1 << EVENTS[n].bit;
+        }
+        n += 1;
+    }
+    bits
+}
