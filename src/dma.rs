@@ -115,6 +115,11 @@ impl GuestMemory {
         self.table.load().mappings.len()
     }
 
+    /// The client that maps the memory, once it has said its version.
+    pub(crate) fn client(&self) -> Option<Arc<ClientDma>> {
+        self.table.load().client.clone()
+    }
+
     /// Names the client that memory without descriptors is fetched from.
     pub(crate) fn connect(&self, client: Arc<ClientDma>) {
         let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);

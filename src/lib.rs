@@ -6,4 +6,5 @@ pub mod cli;
 pub mod dma;
 pub mod firmware;
 pub mod report;
+pub mod status_socket;
 pub mod vfio_user;

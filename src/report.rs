@@ -6,6 +6,8 @@ use std::fmt;
 use arctic_device_model::report::{self, TouchedRegister};
 use serde::Serialize;
 
+use crate::card::TrappedCounts;
+
 /// The report that `arctic serve` leaves as `report.json`.
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -13,6 +15,8 @@ pub struct Report {
     pub card: String,
     /// Accesses that the VMM could not do by itself, by region.
     pub trapped: BTreeMap<String, u64>,
+    /// The same for each function.
+    pub functions: BTreeMap<String, TrappedCounts>,
     /// Registers that were touched and are not modelled, by offset.
     pub unmodelled: Vec<TouchedRegister>,
     /// Registers that were touched while their wake domain slept; the access went through.
@@ -22,17 +26,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// The device model's report, with the accesses of `regions` that never reach it.
-    pub fn new(card: &str, model: report::Report, regions: &[(&str, u64)]) -> Self {
-        let own = [
-            ("register_reads", model.trapped.register_reads),
-            ("register_writes", model.trapped.register_writes),
-            ("ggtt", model.trapped.ggtt),
-            ("doorbells", model.trapped.doorbells),
-        ];
-        let trapped = own.iter().chain(regions).map(|(name, count)| ((*name).into(), *count)).collect();
+    /// The device model's report, with the accesses of `functions`.
+    pub fn new(card: &str, model: report::Report, functions: BTreeMap<String, TrappedCounts>) -> Self {
+        let mut trapped = BTreeMap::new();
+        for (region, count) in functions.values().flat_map(TrappedCounts::named) {
+            *trapped.entry(region.to_owned()).or_default() += count;
+        }
         let report::Report { unmodelled, asleep, undone, .. } = model;
-        Report { card: card.into(), trapped, unmodelled, asleep, undone }
+        Report { card: card.into(), trapped, functions, unmodelled, asleep, undone }
     }
 }
 
@@ -41,6 +42,13 @@ impl fmt::Display for Report {
         let total: u64 = self.trapped.values().sum();
         let parts: Vec<_> = self.trapped.iter().map(|(region, count)| format!("{region} {count}")).collect();
         writeln!(f, "trapped accesses: {total} ({})", parts.join(", "))?;
+        // With one function there is nothing to tell apart.
+        let several = self.functions.len() > 1;
+        for (name, counts) in self.functions.iter().filter(|(_, counts)| several && counts.total() != 0) {
+            let parts = counts.named().into_iter().filter(|(_, count)| *count != 0);
+            let parts: Vec<_> = parts.map(|(region, count)| format!("{region} {count}")).collect();
+            writeln!(f, "  {name}: {} ({})", counts.total(), parts.join(", "))?;
+        }
         let touched = |f: &mut fmt::Formatter<'_>, what: &str, registers: &[TouchedRegister]| {
             writeln!(f, "{what}: {}", if registers.is_empty() { "none".into() } else { registers.len().to_string() })?;
             registers.iter().try_for_each(|TouchedRegister { offset, name, reads, writes, reason }| {
@@ -69,11 +77,14 @@ mod tests {
             undone: BTreeMap::from([("rcs0 3DSTATE_VS: state only".into(), 4)]),
             ..report::Report::default()
         };
-        let report = Report::new("Flex", model, &[("config", 3)]);
+        let functions = [("pf", 3), ("vf1", 2)]
+            .map(|(name, config)| (name.to_owned(), TrappedCounts { config, ggtt: 1, ..TrappedCounts::default() }));
+        let report = Report::new("Flex", model, BTreeMap::from(functions));
         let text = report.to_string();
         assert!(
             text.starts_with(
-                "trapped accesses: 3 (config 3, doorbells 0, ggtt 0, register_reads 0, register_writes 0)\n"
+                "trapped accesses: 7 (config 5, ggtt 2, local_memory 0, register_reads 0, register_writes 0)\n  \
+                pf: 4 (config 3, ggtt 1)\n  vf1: 3 (config 2, ggtt 1)\n"
             ),
             "{text}"
         );
@@ -82,7 +93,7 @@ mod tests {
         assert!(text.contains("registers touched asleep: none\n"), "{text}");
         assert!(text.ends_with("done in part: 4 of 1 kinds\n"), "{text}");
         let json = serde_json::to_value(&report).unwrap();
-        assert_eq!(json["trapped"]["config"], 3);
+        assert_eq!((&json["trapped"]["config"], &json["functions"]["vf1"]["config"]), (&5.into(), &2.into()));
         assert_eq!(json["unmodelled"][0]["offset"], 0x44_0000);
         assert_eq!(json["unmodelled"][0].get("reason"), None);
     }

@@ -5,8 +5,13 @@ use std::os::unix::fs::FileExt;
 use arctic_device_model::registers::REGISTER_BYTES;
 use vmm_sys_util::eventfd::EventFd;
 
+use arctic_device_model::card::GGTT_WINDOW;
+use arctic_device_model::world::InterruptSink;
+use vm_memory::Bytes;
+
 use super::*;
 use crate::card_file;
+use crate::vfio_user::{CONFIG_REGION, Device};
 
 const COMMAND: u64 = 4;
 const MEMORY_AND_BUS_MASTER: [u8; 2] = [6, 0];
@@ -15,19 +20,35 @@ const MSI: u64 = 0xac;
 const POWER: u64 = 0xd0;
 
 fn small() -> VirtualCard {
-    VirtualCard::new(card_file::load("small").unwrap()).unwrap()
+    VirtualCard::new(card_file::load("small").unwrap(), 0, Arrangement::Split).unwrap()
 }
 
 fn enabled() -> VirtualCard {
     let card = small();
-    card.function.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     card
 }
 
+impl VirtualCard {
+    fn pf(&self) -> &CardFunction {
+        &self.members[0]
+    }
+
+    fn card(&self) -> &Card {
+        &self.family.card
+    }
+}
+
 fn read32(card: &VirtualCard, region: u32, offset: u64) -> u32 {
-    let mut data = [0; 4];
-    card.function.read(region, offset, &mut data);
-    u32::from_le_bytes(data)
+    card.pf().read32(region, offset)
+}
+
+impl CardFunction {
+    fn read32(&self, region: u32, offset: u64) -> u32 {
+        let mut data = [0; 4];
+        self.read(region, offset, &mut data);
+        u32::from_le_bytes(data)
+    }
 }
 
 #[test]
@@ -35,18 +56,18 @@ fn the_function_shows_its_identity_and_bars() {
     let card = small();
     assert_eq!(read32(&card, CONFIG_REGION, 0), 0x56c0_8086);
     assert_eq!(read32(&card, CONFIG_REGION, 8) & 0xff, 8, "revision of the card file");
-    let sizes: Vec<_> = card.function.regions().iter().map(|region| region.size).collect();
+    let sizes: Vec<_> = card.pf().regions().iter().map(|region| region.size).collect();
     assert_eq!(sizes, [16 << 20, 0, 2 << 30, 0, 0, 0, 0, 4096]);
-    assert_eq!(card.function.vectors(), [0, 1, 0]);
+    assert_eq!(card.pf().vectors(), [0, 1, 0]);
 }
 
 /// What a VMM maps and what the card's units see is the same memory (V13-004).
 #[test]
 fn windows_files_and_units_agree() {
     let card = enabled();
-    let memory = &card.card.gt().memory;
-    let file = |region: u32| &card.function.regions[region as usize].backing.as_ref().unwrap().file;
-    assert_eq!(card.function.regions[0].backing.as_ref().unwrap().areas, vec![8 << 20..16 << 20]);
+    let memory = &card.card().gt().memory;
+    let file = |region: u32| card.pf().regions()[region as usize].file.as_ref().unwrap();
+    assert_eq!(card.pf().areas(0), [8 << 20..16 << 20]);
 
     file(GTTMMADR).write_at(&0x1234_5001u64.to_le_bytes(), GGTT_WINDOW + 8).unwrap();
     assert_eq!(memory.ggtt().entry(1).address(), 0x1234_5000);
@@ -54,7 +75,7 @@ fn windows_files_and_units_agree() {
 
     file(LMEM).write_at(&[7; 4], 0x7fff_fffc).unwrap();
     assert_eq!(read32(&card, LMEM, 0x7fff_fffc), 0x0707_0707);
-    card.function.write(LMEM, 0, &[1, 2]);
+    card.pf().write(LMEM, 0, &[1, 2]);
     let mut data = [0; 2];
     memory.local().slice(0, 2).unwrap().read_slice(&mut data, 0).unwrap();
     assert_eq!(data, [1, 2]);
@@ -63,61 +84,61 @@ fn windows_files_and_units_agree() {
 #[test]
 fn bars_answer_with_memory_space_enabled_and_in_d0_only() {
     let card = small();
-    card.function.write(LMEM, 0, &[9; 4]);
+    card.pf().write(LMEM, 0, &[9; 4]);
     assert_eq!(read32(&card, LMEM, 0), u32::MAX, "memory space is off");
-    card.function.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert_eq!(read32(&card, LMEM, 0), 0, "the write was dropped");
-    card.function.write(CONFIG_REGION, POWER + 4, &[3, 0]);
+    card.pf().write(CONFIG_REGION, POWER + 4, &[3, 0]);
     assert_eq!(read32(&card, LMEM, 0), u32::MAX, "D3hot");
-    card.function.write(CONFIG_REGION, POWER + 4, &[0, 0]);
+    card.pf().write(CONFIG_REGION, POWER + 4, &[0, 0]);
     assert_eq!(read32(&card, LMEM, 0), 0);
-    card.function.reset();
+    card.pf().reset();
     assert_eq!(read32(&card, LMEM, 0), u32::MAX, "reset clears the command register");
 }
 
 #[test]
 fn guest_memory_is_out_of_reach_without_bus_mastering() {
     let card = small();
-    let port = &card.function.port;
-    let file = memfd(c"guest", 0x1000).unwrap();
+    let port = &card.pf().port;
+    let file = windows::memfd(c"guest", 0x1000).unwrap();
     port.memory.map(0x1000, 0x1000, 3, 0, Some(file)).unwrap();
-    let memory = &card.card.gt().memory;
+    let memory = &card.card().gt().memory;
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none());
-    card.function.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_some());
     assert!(memory.views().of(Function(1)).slice(0x1000, 1).is_none(), "another function's memory is another's");
-    card.function.write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
+    card.pf().write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none(), "FLR clears the command register");
 }
 
 #[test]
 fn an_interrupt_takes_msi_enabled_and_waits_while_masked() {
     let card = enabled();
-    let ports = Ports(vec![card.function.port.clone()]);
+    let ports = Ports(vec![card.pf().port.clone()]);
     let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
-    card.function.port.vectors.arm_msi(0, fd.try_clone().unwrap());
+    card.pf().port.vectors.arm_msi(0, fd.try_clone().unwrap());
     ports.raise(Function::PF, 0);
     assert!(fd.read().is_err(), "MSI is off");
-    card.function.write(CONFIG_REGION, MSI + 2, &[1]);
+    card.pf().write(CONFIG_REGION, MSI + 2, &[1]);
     ports.raise(Function::PF, 0);
     assert_eq!(fd.read().unwrap(), 1);
     ports.raise(Function::PF, 1);
     ports.raise(Function(1), 0);
     assert!(fd.read().is_err(), "neither vector 1 nor function 1 exists");
-    card.function.write(CONFIG_REGION, MSI + 16, &[1]);
+    card.pf().write(CONFIG_REGION, MSI + 16, &[1]);
     ports.raise(Function::PF, 0);
     assert!(fd.read().is_err(), "masked");
-    card.function.write(CONFIG_REGION, MSI + 16, &[0]);
+    card.pf().write(CONFIG_REGION, MSI + 16, &[0]);
     assert_eq!(fd.read().unwrap(), 1, "sent when unmasked");
 }
 
 #[test]
 fn a_card_whose_client_left_is_as_new() {
     let card = enabled();
-    card.function.write(LMEM, 0x1000, &[1; 8]);
-    card.function.write(GTTMMADR, GGTT_WINDOW, &[1; 8]);
-    card.function.disconnected();
-    card.function.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    card.pf().write(LMEM, 0x1000, &[1; 8]);
+    card.pf().write(GTTMMADR, GGTT_WINDOW, &[1; 8]);
+    card.pf().disconnected();
+    card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert_eq!((read32(&card, LMEM, 0x1000), read32(&card, GTTMMADR, GGTT_WINDOW)), (0, 0));
 }
 
@@ -126,10 +147,10 @@ fn trapped_accesses_and_missing_registers_are_reported() {
     let card = enabled();
     let report = card.report();
     assert_eq!((report.trapped["config"], report.trapped["register_reads"]), (1, 0));
-    let registers = &card.card.gt().registers;
+    let registers = &card.card().gt().registers;
     let hole = (0..REGISTER_BYTES).step_by(4).find(|at| registers.decode(*at).is_none()).unwrap();
     read32(&card, GTTMMADR, hole.into());
-    card.function.write(GTTMMADR, hole.into(), &[0; 4]);
+    card.pf().write(GTTMMADR, hole.into(), &[0; 4]);
     let report = card.report();
     assert_eq!((report.trapped["register_reads"], report.trapped["register_writes"]), (1, 1));
     let [missing] = &report.unmodelled[..] else { panic!("{report}") };
@@ -141,7 +162,7 @@ fn trapped_accesses_and_missing_registers_are_reported() {
 fn the_doorbell_window_keeps_nothing() {
     let card = enabled();
     for at in [REGISTER_BYTES.into(), GGTT_WINDOW - 0x1000, GGTT_WINDOW - 4] {
-        card.function.write(GTTMMADR, at, &7u32.to_le_bytes());
+        card.pf().write(GTTMMADR, at, &7u32.to_le_bytes());
         assert_eq!(read32(&card, GTTMMADR, at), 0xdead_beef, "{at:#x}");
     }
     assert!(card.report().unmodelled.is_empty());

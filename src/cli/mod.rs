@@ -5,6 +5,7 @@ mod firmware;
 mod igt;
 mod logging;
 mod serve;
+mod status;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,7 @@ enum Command {
         arctic igt --list bat.txt --filter xe_query --filter xe_vm --timeout 60 --json > results.json")]
     Igt(Box<igt::Args>),
     Serve(serve::Arguments),
+    Status(status::Arguments),
     Firmware(firmware::Arguments),
     /// The part of the program that runs inside a guest; `arctic boot` starts it there
     #[command(hide = true, disable_help_flag = true, after_help = "Example, in a guest: arctic guest info")]
@@ -51,6 +53,7 @@ pub fn run() -> ExitCode {
         Command::Boot(arguments) => boot::run(*arguments),
         Command::Igt(arguments) => igt::run(*arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(done),
+        Command::Status(arguments) => status::run(&arguments).map(done),
         Command::Firmware(arguments) => firmware::run(&arguments).map(done),
         Command::Guest { arguments } => return arctic_guest_tests::guest::main(arguments),
     };

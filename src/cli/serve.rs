@@ -1,37 +1,67 @@
 //! `arctic serve`: the card alone, for a VMM of the user's own.
 
+mod connection;
+
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
-use serde::Serialize;
+use anyhow::{Context, Result, anyhow, bail};
+use arctic_device_model::profile::CardProfile;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::card::VirtualCard;
+use self::connection::Connection;
+use crate::card::ecam::{Ecam, PciAddress};
+use crate::card::{Arrangement, VirtualCard};
 use crate::card_file;
+use crate::status_socket::{self, StatusSocket};
 use crate::vfio_user::{Server, Settings};
 
 /// Longest path of a UNIX socket (`sockaddr_un`).
 const SOCKET_PATH: usize = 107;
 
-/// Serve a card over vfio-user until Ctrl-C, for a VMM that you start yourself.
+/// Serve a card over vfio-user until Ctrl-C, for VMMs that you start yourself.
 ///
-/// The physical function's socket is DIR/pf.sock. The first lines of the output tell how to connect QEMU to it. At the
-/// end, DIR/report.json tells how many accesses were trapped and which registers were touched that the card lacks.
+/// Each function has a socket in DIR: pf.sock, and with --vfs N also vf1.sock to vfN.sock. The first lines of the output
+/// tell how to connect QEMU to them. `arctic status DIR` tells what the card is doing. At the end, DIR/report.json tells
+/// how many accesses were trapped and which registers were touched that the card lacks.
+///
+/// Virtual functions can be arranged in three ways. As it is, they are functions beside the PF in one guest: there, write
+/// their number to the PF's sriov_numvfs. With --split, the PF's guest does the same, has only bare faces of the VFs
+/// (vf1-face.sock ...), and each VF works in a guest of its own, which is started after that. With --provision config, no
+/// guest has the PF: the card file shares out the card, and the VFs are there from the start.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic serve --card flex170 --dir /tmp/card\n  \
-    arctic serve --card my-card.toml --dir /tmp/card --json > card.json")]
+    arctic serve --card flex170 --dir /tmp/card --vfs 7\n  \
+    arctic serve --card flex170 --dir /tmp/card --vfs 2 --split\n  \
+    arctic serve --card flex170-63vf --dir /tmp/card --vfs 63 --provision config --json > card.json")]
 pub struct Arguments {
-    /// Card file, or the name of a built-in one: flex170 (16 GiB) or small (2 GiB)
+    /// Card file, or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex170-63vf, small (2 GiB)
     #[arg(long, value_name = "FILE|NAME")]
     card: String,
     /// Folder for sockets and the report; it is made if need be
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
+    /// Virtual functions to serve; with 0 the card has no SR-IOV
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=63))]
+    vfs: u8,
+    /// Virtual functions work in guests of their own, the PF's guest enables and provisions them
+    #[arg(long)]
+    split: bool,
+    /// Who shares out the card: the PF's driver in its guest, or the card file
+    #[arg(long, value_name = "WHO", value_enum, default_value_t = Provisioner::Driver, conflicts_with = "split")]
+    provision: Provisioner,
+    /// Guest address of the window onto configuration space (ECAM) in the PF's guest, where VFs are in that guest: q35
+    /// with SeaBIOS has it at 0xb0000000, with OVMF at 0xe0000000
+    #[arg(long, value_name = "ADDR", default_value = "0xb0000000", value_parser = guest_address)]
+    ecam: u64,
+    /// Address of the PF in its guest; the VFs follow it
+    #[arg(long, value_name = "BUS:DEV.FN", default_value = "00:01.0")]
+    pf_address: PciAddress,
     /// Print one JSON document instead of text: card, sockets and QEMU's arguments
     #[arg(long)]
     json: bool,
@@ -40,76 +70,76 @@ pub struct Arguments {
     spin: u64,
 }
 
-/// How a VMM gets at the card.
-#[derive(Serialize)]
-struct Connection {
-    card: String,
-    sockets: Sockets,
-    qemu: Vec<String>,
+/// Who shares out the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Provisioner {
+    /// The PF's driver
+    Driver,
+    /// The card file's [provision] section
+    Config,
 }
 
-#[derive(Serialize)]
-struct Sockets {
-    pf: PathBuf,
-}
-
-/// QEMU's arguments, all that differ from a machine without the card. Memory has to be shared, or the card reads zeros;
-/// the BARs need more room above 4 GiB than QEMU's CPU and bridge have without being told.
-fn qemu_arguments(socket: &Path) -> Vec<String> {
-    let socket = serde_json::json!({ "type": "unix", "path": socket });
-    let device =
-        serde_json::json!({ "driver": "vfio-user-pci", "bus": "pcie.0", "addr": "1.0", "socket": socket }).to_string();
-    [
-        ["-machine", "q35,memory-backend=ram"],
-        ["-object", "memory-backend-memfd,id=ram,size=4G,share=on"],
-        ["-m", "4G"],
-        ["-cpu", "max,phys-bits=46"],
-        ["-global", "q35-pcihost.pci-hole64-size=4T"],
-        ["-device", &device],
-    ]
-    .as_flattened()
-    .iter()
-    .map(ToString::to_string)
-    .collect()
-}
-
-/// An argument as a shell needs it.
-fn quoted(argument: &str) -> String {
-    if argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_=,.:/+".contains(c)) {
-        return argument.into();
+/// Reads a guest address of whole MiB: an ECAM window is aligned to its size.
+fn guest_address(text: &str) -> Result<u64, String> {
+    let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |hex| u64::from_str_radix(hex, 16));
+    match number {
+        Ok(address) if address.is_multiple_of(1 << 20) && address < 1 << 46 => Ok(address),
+        _ => Err("expected an address of whole MiB, like 0xb0000000".into()),
     }
-    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
-impl Connection {
-    fn text(&self) -> String {
-        let lines: Vec<_> =
-            self.qemu.chunks(2).map(|pair| pair.iter().map(|a| quoted(a)).collect::<Vec<_>>().join(" ")).collect();
-        format!(
-            "{} listens on {}.\nArguments for qemu-system-x86_64 (11.1 or later; the memory size is free):\n  {}\n",
-            self.card,
-            self.sockets.pf.display(),
-            lines.join(" \\\n  ")
-        )
+impl Arguments {
+    fn arrangement(&self, profile: &CardProfile) -> Result<Arrangement> {
+        let total = profile.total_vfs;
+        if self.vfs > total {
+            let remedy = "ask for fewer, or raise total_vfs in the card file";
+            bail!("the card {} has {total} VFs, not {}: {remedy}", self.card, self.vfs);
+        }
+        if self.vfs == 0 && (self.split || self.provision == Provisioner::Config) {
+            bail!("--split and --provision config are about VFs: say with --vfs how many");
+        }
+        Ok(match (self.split, self.provision) {
+            (_, Provisioner::Config) => Arrangement::Provisioned,
+            (true, _) => Arrangement::Split,
+            (false, _) => {
+                let ecam = Ecam { base: self.ecam, pf: self.pf_address };
+                if self.vfs > ecam.most_vfs() {
+                    let pf = self.pf_address;
+                    bail!("behind a PF at {pf} there is room for {} VFs on its bus, not {}", ecam.most_vfs(), self.vfs);
+                }
+                Arrangement::Together(ecam)
+            }
+        })
     }
 }
 
 /// Serves until a signal comes, then writes the report.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let profile = card_file::load(&arguments.card)?;
+    let arrangement = arguments.arrangement(&profile)?;
     let name = profile.name.clone();
     // From here on a signal ends the program in order, whenever it comes.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals cannot be caught")?;
     let dir = &arguments.dir;
     fs::create_dir_all(dir).with_context(|| format!("folder {} cannot be made", dir.display()))?;
     let dir = dir.canonicalize().with_context(|| format!("folder {} cannot be used", dir.display()))?;
+    raise_descriptor_limit();
 
-    let card = VirtualCard::new(profile)?;
-    let socket = dir.join("pf.sock");
+    let card = Arc::new(VirtualCard::new(profile, arguments.vfs, arrangement)?);
     let settings = Settings { spin: Duration::from_micros(arguments.spin) };
-    let server = Server::start(&socket, card.physical_function(), settings).map_err(|error| refusal(&socket, error))?;
+    let mut servers = Vec::new();
+    for served in card.functions() {
+        let socket = dir.join(format!("{}.sock", served.name));
+        servers.push(Server::start(&socket, served.function, settings).map_err(|error| refusal(&socket, error))?);
+    }
+    let socket = dir.join(status_socket::NAME);
+    let document = {
+        let card = card.clone();
+        move || serde_json::to_string(&card.status()).unwrap_or_default() + "\n"
+    };
+    let status = StatusSocket::start(&socket, document).map_err(|error| refusal(&socket, error))?;
 
-    let connection = Connection { card: name, qemu: qemu_arguments(&socket), sockets: Sockets { pf: socket } };
+    let connection = Connection::new(name, &dir, arguments.vfs, arrangement);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
     let mut stdout = std::io::stdout().lock();
     // Whoever started the program may not want to read on; that is no reason not to serve.
@@ -117,13 +147,29 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     drop(stdout);
 
     signals.forever().next();
-    drop(server);
+    drop(status);
+    drop(servers);
     let report = card.report();
     let path = dir.join("report.json");
     let json = serde_json::to_string_pretty(&report)? + "\n";
     fs::write(&path, json).with_context(|| format!("{} cannot be written", path.display()))?;
     eprint!("{report}");
     Ok(())
+}
+
+/// 63 VFs in one guest come with thousands of descriptors: each client sends one for each of its memory sections.
+fn raise_descriptor_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls touch nothing but `limit`, which outlives them.
+    let raised = unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit) == 0
+        }
+    };
+    if !raised {
+        log::warn!("the limit of open files cannot be raised: {}", std::io::Error::last_os_error());
+    }
 }
 
 fn refusal(socket: &Path, error: std::io::Error) -> anyhow::Error {
@@ -136,25 +182,5 @@ fn refusal(socket: &Path, error: std::io::Error) -> anyhow::Error {
             )
         }
         _ => anyhow!("{path} cannot be made: {error}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_survive_the_shell() {
-        assert_eq!(quoted("q35,memory-backend=ram"), "q35,memory-backend=ram");
-        assert_eq!(quoted(r#"{"a":"it's"}"#), r#"'{"a":"it'\''s"}'"#);
-        assert_eq!(quoted("a b"), "'a b'");
-    }
-
-    #[test]
-    fn qemu_is_told_the_socket_as_json() {
-        let arguments = qemu_arguments(Path::new("/tmp/a \"b\"/pf.sock"));
-        let device: serde_json::Value = serde_json::from_str(arguments.last().unwrap()).unwrap();
-        assert_eq!(device["driver"], "vfio-user-pci");
-        assert_eq!(device["socket"]["path"], "/tmp/a \"b\"/pf.sock");
     }
 }

@@ -55,12 +55,19 @@ impl PollToken for Wake {
 
 /// The sending half, shared by the function's thread (replies) and the engines' (DMA messages).
 #[derive(Clone)]
-pub struct Sender(Arc<Mutex<UnixStream>>);
+pub struct Sender(Arc<Outgoing>);
+
+struct Outgoing {
+    stream: UnixStream,
+    /// One message at a time.
+    turn: Mutex<()>,
+}
 
 impl Sender {
     /// Sends a whole message, with at most one descriptor on its first byte.
     pub fn send(&self, message: &[u8], fd: Option<RawFd>) -> io::Result<()> {
-        let stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Outgoing { stream, turn } = &*self.0;
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sent = 0;
         while sent < message.len() {
             let fds = if sent == 0 { fd.as_slice() } else { &[] };
@@ -68,12 +75,18 @@ impl Sender {
                 Ok(n) => sent += n,
                 Err(error) => match io::Error::from(error).kind() {
                     ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => wait_writable(&stream)?,
+                    ErrorKind::WouldBlock => wait_writable(stream)?,
                     _ => return Err(error.into()),
                 },
             }
         }
         Ok(())
+    }
+
+    /// Ends the connection, both ways; whoever receives sees the client leave.
+    pub fn hang_up(&self) {
+        // An error means that it has ended already.
+        let _ = self.0.stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
@@ -123,7 +136,7 @@ impl<'s> Channel<'s> {
     ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         epoll.add(&stream, Wake::Client)?;
-        let sender = Sender(Arc::new(Mutex::new(stream.try_clone()?)));
+        let sender = Sender(Arc::new(Outgoing { stream: stream.try_clone()?, turn: Mutex::default() }));
         let spin = Spin { limit: spin, budget: Duration::ZERO };
         Ok(Channel { stream, sender, epoll, events: EpollEvents::new(), refuse, spin })
     }

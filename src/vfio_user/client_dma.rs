@@ -17,13 +17,16 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 const ACCESS_LEN: usize = 16;
 
 /// Why a DMA message brought nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DmaError {
     /// The client is gone, or has stopped answering.
+    #[error("it does not answer")]
     NoAnswer,
     /// The client refused with this error number; QEMU says ENODEV while bus mastering is off.
+    #[error("it refuses with errno {0}")]
     Refused(u32),
     /// Asked from the connection's own thread, which is the one that would have to receive the reply.
+    #[error("asked on the thread that receives its answers")]
     WrongThread,
 }
 
@@ -70,6 +73,11 @@ impl ClientDma {
             at = at.wrapping_add(piece.len() as u64);
         }
         Ok(())
+    }
+
+    /// Ends the client's connection: it sees its server leave, and its session ends as if it had left itself.
+    pub fn hang_up(&self) {
+        self.sender.hang_up();
     }
 
     fn ask(&self, command: u16, iova: u64, count: usize, data: &[u8]) -> Reply {

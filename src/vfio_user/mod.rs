@@ -10,8 +10,9 @@ pub mod wire;
 use std::fs::File;
 use std::ops::Range;
 
-pub use client_dma::ClientDma;
+pub use client_dma::{ClientDma, DmaError};
 pub use irq::Vectors;
+pub(crate) use server::bind;
 pub use server::{Function, Server, Settings};
 
 /// An error number of a reply, as in `errno.h`.
@@ -42,16 +43,9 @@ impl Errno {
 pub struct Region {
     /// Bytes; 0 where the function has no such region.
     pub size: u64,
-    /// The file that a client may map instead of sending accesses.
-    pub backing: Option<Backing>,
-}
-
-/// Shared memory behind a region.
-pub struct Backing {
-    /// The file; byte n of the region is byte n of the file.
-    pub file: File,
-    /// The parts that may be mapped, in bytes from the region's start; empty means all of it.
-    pub areas: Vec<Range<u64>>,
+    /// The file that a client may map in parts (see [`Device::areas`]) instead of sending accesses; byte n of the
+    /// region is byte n of the file.
+    pub file: Option<File>,
 }
 
 /// Index of the configuration space among the regions (`VFIO_PCI_CONFIG_REGION_INDEX`).
@@ -66,6 +60,12 @@ pub trait Device: Send + Sync {
     /// The regions by index; missing ones at the end count as absent.
     fn regions(&self) -> &[Region];
 
+    /// The parts of a region's file that a client may map now, in bytes from the region's start: none without a file.
+    fn areas(&self, region: u32) -> Vec<Range<u64>> {
+        let region = self.regions().get(region as usize);
+        region.filter(|region| region.file.is_some()).map(|region| 0..region.size).into_iter().collect()
+    }
+
     /// Vectors of INTx, MSI and MSI-X.
     fn vectors(&self) -> [u32; wire::IRQ_INDEXES];
 
@@ -75,6 +75,10 @@ pub trait Device: Send + Sync {
     /// Writes `data` to `offset` of a region.
     fn write(&self, region: u32, offset: u64, data: &[u8]);
 
+    /// A client is at the door. `Err` tells the log why it is turned away; after `Ok` [`Device::disconnected`] comes for
+    /// certain.
+    fn admit(&self) -> Result<(), String>;
+
     /// The client resets the function (system reset, or a VMM of its own accord).
     fn reset(&self);
 
@@ -83,4 +87,4 @@ pub trait Device: Send + Sync {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -92,7 +92,8 @@ impl Drop for Server {
     }
 }
 
-fn bind(path: &Path) -> io::Result<UnixListener> {
+/// Listens at `path`; a socket that a dead program left behind is replaced.
+pub fn bind(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => match UnixStream::connect(path) {
             Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => {
@@ -144,6 +145,10 @@ fn serve(
                 continue;
             }
         };
+        if let Err(reason) = function.device.admit() {
+            log::warn!("{name}: a client was turned away: {reason}");
+            continue;
+        }
         log::info!("{name}: client connected");
         let session = || Session::new(channel, &*function.device, &function.memory, &function.vectors).run(stop);
         // A panic is a bug of ours: it costs this client its session, which ends like any other, and nobody else's.

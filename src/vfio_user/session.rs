@@ -193,9 +193,10 @@ impl<'s> Session<'s> {
             return Err(Errno::EINVAL);
         }
         let region = self.device.regions().get(index as usize);
-        let complete = put_region_info(&mut self.out, index, region, argsz);
-        let backing = region.and_then(|region| region.backing.as_ref()).filter(|_| complete);
-        Ok(backing.map(|backing| backing.file.as_raw_fd()))
+        let areas = self.device.areas(index);
+        let complete = put_region_info(&mut self.out, index, region.map_or(0, |region| region.size), &areas, argsz);
+        let file = region.and_then(|region| region.file.as_ref()).filter(|_| complete && !areas.is_empty());
+        Ok(file.map(|file| file.as_raw_fd()))
     }
 
     fn irq_info(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {

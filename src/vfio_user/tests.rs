@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ struct Scratch {
     bytes: Mutex<Vec<Vec<u8>>>,
     resets: AtomicUsize,
     disconnects: AtomicUsize,
+    closed: AtomicBool,
 }
 
 /// A read of BAR 0 here panics.
@@ -40,11 +41,12 @@ impl Scratch {
         file.set_len(0x4000).unwrap();
         let mut regions: Vec<Region> = (0..8).map(|_| Region::default()).collect();
         regions[0].size = 0x1000;
-        regions[2] = Region { size: 0x4000, backing: Some(Backing { file, areas: vec![BAR2_AREA] }) };
+        regions[2] = Region { size: 0x4000, file: Some(file) };
         regions[CONFIG_REGION as usize].size = 0x1000;
         let bytes = regions.iter().map(|region| vec![0; region.size as usize]).collect();
         let (resets, disconnects) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Arc::new(Scratch { regions, bytes: Mutex::new(bytes), resets, disconnects })
+        let closed = AtomicBool::new(false);
+        Arc::new(Scratch { regions, bytes: Mutex::new(bytes), resets, disconnects, closed })
     }
 }
 
@@ -53,8 +55,16 @@ impl Device for Scratch {
         &self.regions
     }
 
+    fn areas(&self, region: u32) -> Vec<Range<u64>> {
+        if region == 2 { vec![BAR2_AREA] } else { Vec::new() }
+    }
+
     fn vectors(&self) -> [u32; IRQ_INDEXES] {
         [0, 1, 0]
+    }
+
+    fn admit(&self) -> Result<(), String> {
+        if self.closed.load(Ordering::Relaxed) { Err("it is closed".into()) } else { Ok(()) }
     }
 
     fn read(&self, region: u32, offset: u64, data: &mut [u8]) {
@@ -100,56 +110,64 @@ impl Bench {
     }
 
     fn connect(&self) -> Raw {
-        let stream = UnixStream::connect(&self.path).unwrap();
+        Raw::connect(&self.path)
+    }
+
+    /// A client that has the version behind it.
+    fn client(&self) -> Raw {
+        self.connect().versed()
+    }
+}
+
+/// A client that sends whatever the test wants.
+pub(crate) struct Raw {
+    pub(crate) stream: UnixStream,
+    next: u16,
+}
+
+pub(crate) struct Reply {
+    pub(crate) header: Header,
+    pub(crate) body: Vec<u8>,
+    pub(crate) file: Option<File>,
+}
+
+impl Reply {
+    pub(crate) fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.body[at..at + 4].try_into().unwrap())
+    }
+
+    pub(crate) fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.body[at..at + 8].try_into().unwrap())
+    }
+}
+
+impl Raw {
+    pub(crate) fn connect(path: &Path) -> Raw {
+        let stream = UnixStream::connect(path).unwrap();
         // A server that hangs fails the test instead of hanging it.
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
         Raw { stream, next: 7 }
     }
 
-    /// A client that has the version behind it.
-    fn client(&self) -> Raw {
-        let mut raw = self.connect();
-        let reply = raw.ask(command::VERSION, b"\0\0\0\0{}\0");
+    /// The same client with the version behind it.
+    pub(crate) fn versed(mut self) -> Raw {
+        let reply = self.ask(command::VERSION, b"\0\0\0\0{}\0");
         assert_eq!(reply.header.error, 0);
-        raw
-    }
-}
-
-/// A client that sends whatever the test wants.
-struct Raw {
-    stream: UnixStream,
-    next: u16,
-}
-
-struct Reply {
-    header: Header,
-    body: Vec<u8>,
-    file: Option<File>,
-}
-
-impl Reply {
-    fn u32(&self, at: usize) -> u32 {
-        u32::from_le_bytes(self.body[at..at + 4].try_into().unwrap())
+        self
     }
 
-    fn u64(&self, at: usize) -> u64 {
-        u64::from_le_bytes(self.body[at..at + 8].try_into().unwrap())
-    }
-}
-
-impl Raw {
     fn header(&mut self, command: u16, body: &[u8], flags: u32) -> Header {
         self.next += 1;
         Header { id: self.next, command, size: (HEADER_LEN + body.len()) as u32, flags, error: 0 }
     }
 
-    fn send(&mut self, header: Header, body: &[u8], fds: &[RawFd]) {
+    pub(crate) fn send(&mut self, header: Header, body: &[u8], fds: &[RawFd]) {
         let message = [&header.encode()[..], body].concat();
         assert_eq!(self.stream.send_with_fds(&[&message[..]], fds).unwrap(), message.len());
     }
 
-    fn receive(&mut self) -> Reply {
+    pub(crate) fn receive(&mut self) -> Reply {
         let mut bytes = [0; HEADER_LEN];
         let (n, file) = self.stream.recv_with_fd(&mut bytes).unwrap();
         assert_eq!(n, HEADER_LEN, "connection closed");
@@ -159,7 +177,7 @@ impl Raw {
         Reply { header, body, file }
     }
 
-    fn ask_with(&mut self, command: u16, body: &[u8], fds: &[RawFd]) -> Reply {
+    pub(crate) fn ask_with(&mut self, command: u16, body: &[u8], fds: &[RawFd]) -> Reply {
         let header = self.header(command, body, 0);
         self.send(header, body, fds);
         let reply = self.receive();
@@ -169,24 +187,24 @@ impl Raw {
         reply
     }
 
-    fn ask(&mut self, command: u16, body: &[u8]) -> Reply {
+    pub(crate) fn ask(&mut self, command: u16, body: &[u8]) -> Reply {
         self.ask_with(command, body, &[])
     }
 
-    fn closed(&mut self) -> bool {
+    pub(crate) fn closed(&mut self) -> bool {
         matches!(self.stream.read(&mut [0; 1]), Ok(0)) || self.stream.write(&[0]).is_err()
     }
 }
 
-fn dwords(fields: &[u32]) -> Vec<u8> {
+pub(crate) fn dwords(fields: &[u32]) -> Vec<u8> {
     fields.iter().flat_map(|field| field.to_le_bytes()).collect()
 }
 
-fn access(offset: u64, region: u32, count: u32, data: &[u8]) -> Vec<u8> {
+pub(crate) fn access(offset: u64, region: u32, count: u32, data: &[u8]) -> Vec<u8> {
     [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes(), data].concat()
 }
 
-fn dma_map(flags: u32, offset: u64, iova: u64, size: u64) -> Vec<u8> {
+pub(crate) fn dma_map(flags: u32, offset: u64, iova: u64, size: u64) -> Vec<u8> {
     let fields = [offset, iova, size].into_iter().flat_map(u64::to_le_bytes);
     dwords(&[32, flags]).into_iter().chain(fields).collect()
 }
@@ -195,7 +213,7 @@ fn dma_unmap(flags: u32, iova: u64, size: u64) -> Vec<u8> {
     dwords(&[24, flags]).into_iter().chain([iova, size].into_iter().flat_map(u64::to_le_bytes)).collect()
 }
 
-fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..500 {
         if condition() {
             return;

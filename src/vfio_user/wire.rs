@@ -3,9 +3,11 @@
 //! Source: QEMU docs/interop/vfio-user.rst. What a body shares with the kernel's VFIO interface (region, interrupt and
 //! device flags, the sparse-mmap capability) comes from `vfio-bindings`. All fields are little-endian.
 
+use std::ops::Range;
+
 use vfio_bindings::bindings::vfio::*;
 
-use super::{Errno, Region};
+use super::Errno;
 
 /// Bytes of a message header.
 pub const HEADER_LEN: usize = 16;
@@ -207,12 +209,13 @@ const REGION_INFO_LEN: u32 = size_of::<vfio_region_info>() as u32;
 const SPARSE_HEADER_LEN: u32 = size_of::<vfio_region_info_cap_sparse_mmap>() as u32;
 const SPARSE_AREA_LEN: u32 = size_of::<vfio_region_sparse_mmap_area>() as u32;
 
-/// Appends the answer to DEVICE_GET_REGION_INFO for a client that has room for `argsz` bytes. Returns whether it all
-/// went in (and the file belongs to the message); otherwise the client learns the size and asks again.
-pub fn put_region_info(out: &mut Builder, index: u32, region: Option<&Region>, argsz: u32) -> bool {
-    let size = region.map_or(0, |region| region.size);
-    let backing = region.and_then(|region| region.backing.as_ref());
-    let areas = backing.map_or(&[][..], |backing| &backing.areas[..]);
+/// Appends the answer to DEVICE_GET_REGION_INFO, for a region of `size` bytes of which the client may map `areas`, to a
+/// client that has room for `argsz` bytes. Returns whether it all went in (and the file belongs to the message);
+/// otherwise the client learns the size and asks again.
+pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<u64>], argsz: u32) -> bool {
+    let mappable = !areas.is_empty();
+    // A region that can be mapped as a whole needs no list.
+    let areas = if *areas == [0..size] { &[] } else { areas };
     let caps_len = match areas.len() as u32 {
         0 => 0,
         count => SPARSE_HEADER_LEN + count * SPARSE_AREA_LEN,
@@ -224,7 +227,7 @@ pub fn put_region_info(out: &mut Builder, index: u32, region: Option<&Region>, a
     if size != 0 {
         flags |= VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
     }
-    if backing.is_some() {
+    if mappable {
         flags |= VFIO_REGION_INFO_FLAG_MMAP;
     }
     if with_caps {

@@ -136,7 +136,7 @@ impl TryFrom<Section> for Provision {
 }
 
 /// What one VF gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Quota {
     /// Bytes of global address space.
     pub ggtt: u64,

@@ -277,6 +277,28 @@ fn reset_disconnect_and_the_next_client() {
     assert_eq!(bench.memory.sections(), 0, "its memory went with it");
 }
 
+/// A function that does not exist now turns clients away at once, and takes them when it does.
+#[test]
+fn a_client_that_comes_too_early_is_turned_away_at_once() {
+    let bench = Bench::new();
+    bench.device.closed.store(true, Ordering::Relaxed);
+    for _ in 0..3 {
+        assert!(bench.connect().closed());
+    }
+    bench.device.closed.store(false, Ordering::Relaxed);
+    bench.client();
+    eventually("one client came and went", || bench.device.disconnects.load(Ordering::Relaxed) == 1);
+}
+
+#[test]
+fn a_client_can_be_hung_up_on() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    bench.memory.client().unwrap().hang_up();
+    assert!(raw.closed());
+    bench.client_after_disconnect(1).ask(command::VERSION, b"\0\0\0\0{}\0");
+}
+
 #[test]
 fn sockets_are_taken_left_behind_and_cleaned_up() {
     let mut bench = Bench::new();

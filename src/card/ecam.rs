@@ -1,0 +1,262 @@
+//! Virtual functions in the PF's own guest, under a VMM that knows no SR-IOV: their BARs are placed for it.
+//!
+//! QEMU maps a function's BARs where that function's own BAR registers say, and no guest programs those of a VF: the
+//! VF BARs are in the PF's capability. So the card programs them itself: as the PF, it writes to the guest's window onto
+//! configuration space (ECAM), by DMA. The VMM answers such a message only after the PF has got its own answer, so a
+//! thread of its own does it, and repeats what the VMM refuses while it has not seen Bus Master Enable.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::dma::GuestMemory;
+use crate::vfio_user::DmaError;
+
+/// Registers of a function, from its ECAM address on.
+const COMMAND: u64 = 0x04;
+const BAR0: u64 = 0x10;
+/// PCI_COMMAND with nothing but memory space.
+const MEMORY_SPACE: u16 = 1 << 1;
+/// How long the VMM may refuse before the thread waits for another reason to try.
+const PATIENCE: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Bus, device and function of the PF in its guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PciAddress {
+    /// Bus number.
+    pub bus: u8,
+    /// Device on the bus, 0 to 31.
+    pub device: u8,
+    /// Function of the device, 0 to 7.
+    pub function: u8,
+}
+
+impl PciAddress {
+    /// Where the VMM that stock QEMU is told about puts the PF.
+    pub const PF: PciAddress = PciAddress { bus: 0, device: 1, function: 0 };
+
+    /// The routing ID: bus, device and function as PCI Express packs them.
+    pub fn routing_id(self) -> u16 {
+        u16::from(self.bus) << 8 | u16::from(self.device) << 3 | u16::from(self.function)
+    }
+
+    /// The address with this routing ID.
+    pub fn from_routing_id(id: u16) -> Self {
+        PciAddress { bus: (id >> 8) as u8, device: (id >> 3 & 0x1f) as u8, function: (id & 7) as u8 }
+    }
+}
+
+impl FromStr for PciAddress {
+    type Err = String;
+
+    /// Reads "00:01.0", with or without the domain 0 in front.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text} is no PCI address: expected bus:device.function in hex, like 00:01.0");
+        let number = |text: &str, most: u8| u8::from_str_radix(text, 16).ok().filter(|n| *n <= most);
+        let short = text.strip_prefix("0000:").unwrap_or(text);
+        let (bus, rest) = short.split_once(':').ok_or_else(wrong)?;
+        let (device, function) = rest.split_once('.').ok_or_else(wrong)?;
+        let address = || {
+            let (bus, device) = (number(bus, 0xff)?, number(device, 0x1f)?);
+            Some(PciAddress { bus, device, function: number(function, 7)? })
+        };
+        address().ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for PciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02x}:{:02x}.{}", self.bus, self.device, self.function)
+    }
+}
+
+/// Where the PF's guest has its window onto configuration space, and the PF in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ecam {
+    /// Guest address of bus 0.
+    pub base: u64,
+    /// The PF.
+    pub pf: PciAddress,
+}
+
+impl Default for Ecam {
+    /// QEMU's q35 machine with SeaBIOS, as `arctic serve` says to start it.
+    fn default() -> Self {
+        Ecam { base: 0xb000_0000, pf: PciAddress::PF }
+    }
+}
+
+impl Ecam {
+    /// The address of VF `number`: right behind the PF, one after the other (First VF Offset 1, VF Stride 1).
+    pub fn vf(&self, number: u8) -> PciAddress {
+        PciAddress::from_routing_id(self.pf.routing_id().wrapping_add(number.into()))
+    }
+
+    /// VFs that have room behind the PF on its bus, where its driver looks for them.
+    pub fn most_vfs(&self) -> u8 {
+        0xff - self.pf.routing_id() as u8
+    }
+
+    /// Guest address of the first register of VF `number`.
+    fn registers(&self, number: u8) -> u64 {
+        self.base + (u64::from(self.vf(number).routing_id()) << 12)
+    }
+}
+
+/// Bus addresses of one VF's two BARs.
+pub type BarAddresses = [u64; 2];
+
+#[derive(Default)]
+struct Work {
+    /// Where each VF's BARs belong, VF 1 first; empty while there is nothing to do or nobody may do it.
+    wanted: Vec<BarAddresses>,
+    /// Where the VMM has them, as far as is known.
+    placed: Vec<Option<BarAddresses>>,
+    /// Counts the reasons to try.
+    reasons: u64,
+    stop: bool,
+}
+
+impl Work {
+    /// The first VF, counted from 0, whose BARs are not where they belong.
+    fn next(&self) -> Option<(usize, BarAddresses)> {
+        let misplaced = |(vf, bars): &(usize, &BarAddresses)| self.placed[*vf] != Some(**bars);
+        self.wanted.iter().enumerate().find(misplaced).map(|(vf, bars)| (vf, *bars))
+    }
+}
+
+struct Shared {
+    work: Mutex<Work>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread that places VF BARs; dropping it ends it.
+pub struct BarPlacer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl BarPlacer {
+    /// Starts the thread for `vfs` VFs of a PF whose client maps `memory`.
+    pub fn start(ecam: Ecam, vfs: u8, memory: Arc<GuestMemory>) -> io::Result<Self> {
+        let work = Work { placed: vec![None; vfs.into()], ..Work::default() };
+        let shared = Arc::new(Shared { work: Mutex::new(work), changed: Condvar::new() });
+        let thread = {
+            let shared = shared.clone();
+            thread::Builder::new().name("ecam".into()).spawn(move || run(&shared, ecam, &memory))?
+        };
+        Ok(BarPlacer { shared, thread: Some(thread) })
+    }
+
+    /// Tells where the VFs' BARs belong from now on, VF 1 first; an empty list lets them be. Returns at once.
+    pub fn place(&self, wanted: Vec<BarAddresses>) {
+        let mut work = self.shared.work();
+        let vfs = work.placed.len();
+        work.wanted = wanted;
+        work.wanted.truncate(vfs);
+        work.reasons += 1;
+        self.shared.changed.notify_all();
+    }
+
+    /// The machine has been reset: all functions have lost their BARs.
+    pub fn forget(&self) {
+        let mut work = self.shared.work();
+        work.wanted.clear();
+        work.placed.fill(None);
+        work.reasons += 1;
+    }
+}
+
+impl Drop for BarPlacer {
+    fn drop(&mut self) {
+        self.shared.work().stop = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
+    let mut work = shared.work();
+    // Refused since when, and for which reason to try.
+    let mut refused: Option<(Instant, u64)> = None;
+    let mut pause = FIRST_PAUSE;
+    while !work.stop {
+        let given_up = refused.is_some_and(|(since, reason)| reason == work.reasons && since.elapsed() > PATIENCE);
+        let Some((vf, bars)) = work.next().filter(|_| !given_up) else {
+            work = shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        let reasons = work.reasons;
+        drop(work);
+        let outcome = place(ecam.registers(vf as u8 + 1), bars, memory);
+        work = shared.work();
+        match outcome {
+            Ok(()) => {
+                // What has been placed meanwhile forgotten is placed again.
+                if work.reasons == reasons {
+                    work.placed[vf] = Some(bars);
+                }
+                (refused, pause) = (None, FIRST_PAUSE);
+            }
+            Err(error) => {
+                let since =
+                    refused.filter(|(_, reason)| *reason == reasons).map_or_else(Instant::now, |(since, _)| since);
+                if since.elapsed() + pause > PATIENCE {
+                    log::warn!("the VMM does not let the BARs of VF {} be placed: {error}", vf + 1);
+                }
+                refused = Some((since, reasons));
+                work = shared.changed.wait_timeout(work, pause).unwrap_or_else(PoisonError::into_inner).0;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+/// Places one VF's BARs: decoding off, both addresses, decoding on.
+fn place(registers: u64, bars: BarAddresses, memory: &GuestMemory) -> Result<(), DmaError> {
+    let client = memory.client().ok_or(DmaError::NoAnswer)?;
+    let addresses: Vec<u8> = bars.iter().flat_map(|address| address.to_le_bytes()).collect();
+    client.write(registers + COMMAND, &0u16.to_le_bytes())?;
+    client.write(registers + BAR0, &addresses)?;
+    client.write(registers + COMMAND, &MEMORY_SPACE.to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_lspci_writes_them() {
+        let address = |bus, device, function| Ok(PciAddress { bus, device, function });
+        assert_eq!("00:01.0".parse(), address(0, 1, 0));
+        assert_eq!("0000:3a:1f.7".parse(), address(0x3a, 0x1f, 7));
+        for wrong in ["1.0", "00:20.0", "00:01.8", "0001:00:01.0", "00:01", ""] {
+            let error = wrong.parse::<PciAddress>().unwrap_err();
+            assert!(error.contains("like 00:01.0"), "{error}");
+        }
+    }
+
+    /// First VF Offset and VF Stride are 1: VF 63 of a PF at 00:01.0 is 00:08.7.
+    #[test]
+    fn vfs_follow_the_pf() {
+        let ecam = Ecam::default();
+        assert_eq!((ecam.vf(1).to_string(), ecam.vf(63).to_string()), ("00:01.1".into(), "00:08.7".into()));
+        assert_eq!((ecam.most_vfs(), Ecam { pf: "00:1f.0".parse().unwrap(), ..ecam }.most_vfs()), (247, 7));
+        assert_eq!((ecam.registers(1), ecam.registers(7)), (0xb000_9000, 0xb000_f000));
+        let behind_a_port = Ecam { base: 0xe000_0000, pf: "01:00.0".parse().unwrap() };
+        assert_eq!(behind_a_port.registers(8), 0xe010_8000);
+    }
+}

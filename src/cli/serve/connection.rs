@@ -1,0 +1,194 @@
+//! How VMMs get at a served card: its sockets, and QEMU's arguments for each guest.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::card::Arrangement;
+use crate::card::ecam::{Ecam, PciAddress};
+
+/// All that differs from a machine without the card. Memory has to be shared, or the card reads zeros; the BARs need
+/// more room above 4 GiB than QEMU's CPU and bridge have without being told.
+const MACHINE: [[&str; 2]; 5] = [
+    ["-machine", "q35,memory-backend=ram"],
+    ["-object", "memory-backend-memfd,id=ram,size=4G,share=on"],
+    ["-m", "4G"],
+    ["-cpu", "max,phys-bits=46"],
+    ["-global", "q35-pcihost.pci-hole64-size=4T"],
+];
+
+/// How VMMs get at the card.
+#[derive(Serialize)]
+pub struct Connection {
+    card: String,
+    arrangement: &'static str,
+    sockets: Sockets,
+    /// QEMU's arguments for the guest of the PF.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    qemu: Vec<String>,
+    /// QEMU's arguments for the guest of each VF, where it has one of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    qemu_vfs: Vec<Vec<String>>,
+}
+
+#[derive(Serialize)]
+struct Sockets {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pf: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    vfs: Vec<PathBuf>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    faces: Vec<PathBuf>,
+    status: PathBuf,
+}
+
+/// One function on a guest's bus.
+fn device(id: &str, socket: &Path, address: PciAddress, alone: bool) -> String {
+    let PciAddress { bus, device, function } = address;
+    // Behind a port, whose name is the user's.
+    let bus = if bus == 0 { "pcie.0" } else { "PORT" };
+    let mut document = serde_json::json!({
+        "driver": "vfio-user-pci", "id": id, "bus": bus, "addr": format!("{device:x}.{function}"),
+        "socket": { "type": "unix", "path": socket },
+    });
+    if !alone {
+        document["multifunction"] = true.into();
+    }
+    document.to_string()
+}
+
+fn machine(devices: impl IntoIterator<Item = String>) -> Vec<String> {
+    let machine = MACHINE.as_flattened().iter().map(ToString::to_string);
+    machine.chain(devices.into_iter().flat_map(|device| ["-device".into(), device])).collect()
+}
+
+/// An argument as a shell needs it.
+fn quoted(argument: &str) -> String {
+    if argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_=,.:/+".contains(c)) {
+        return argument.into();
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
+}
+
+/// Arguments in lines, each with its value.
+fn lines(arguments: &[String]) -> String {
+    let pair = |pair: &[String]| pair.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(" ");
+    arguments.chunks(2).map(pair).collect::<Vec<_>>().join(" \\\n  ")
+}
+
+impl Connection {
+    /// For the card `name` with its sockets in `dir`.
+    pub fn new(name: String, dir: &Path, vfs: u8, arrangement: Arrangement) -> Self {
+        let sockets =
+            |ending: &str| -> Vec<PathBuf> { (1..=vfs).map(|vf| dir.join(format!("vf{vf}{ending}.sock"))).collect() };
+        let pf = dir.join("pf.sock");
+        let (whole, faces) = (sockets(""), sockets("-face"));
+        let beside = |ecam: Ecam, beside: &[PathBuf]| {
+            let vf = |(vf, socket): (u8, &PathBuf)| device(&format!("vf{vf}"), socket, ecam.vf(vf), false);
+            let pf = device("pf", &pf, ecam.pf, beside.is_empty());
+            machine(std::iter::once(pf).chain((1..).zip(beside).map(vf)))
+        };
+        let alone = |socket: &PathBuf| machine([device("vf", socket, PciAddress::PF, true)]);
+        let (qemu, qemu_vfs) = match arrangement {
+            Arrangement::Together(ecam) => (beside(ecam, &whole), Vec::new()),
+            Arrangement::Split => (beside(Ecam::default(), &faces), whole.iter().map(alone).collect()),
+            Arrangement::Provisioned => (Vec::new(), whole.iter().map(alone).collect()),
+        };
+        Connection {
+            card: name,
+            arrangement: arrangement.name(),
+            sockets: Sockets {
+                pf: (arrangement != Arrangement::Provisioned).then_some(pf),
+                vfs: whole,
+                faces: if arrangement == Arrangement::Split { faces } else { Vec::new() },
+                status: dir.join(crate::status_socket::NAME),
+            },
+            qemu,
+            qemu_vfs,
+        }
+    }
+
+    /// The same for people: sockets and arguments, in the order in which guests are started.
+    pub fn text(&self) -> String {
+        let last = self.sockets.vfs.last().map(|socket| format!(" and vf1.sock to {}", file_name(socket)));
+        let first = self.sockets.pf.as_ref().or(self.sockets.vfs.first());
+        let first = first.map_or_else(String::new, |socket| socket.display().to_string());
+        let mut text = match &self.sockets.pf {
+            Some(_) => format!("{} listens on {first}{}.\n", self.card, last.unwrap_or_default()),
+            None => format!("{} listens on {first} (vf1.sock) to {}.\n", self.card, self.last_vf()),
+        };
+        let qemu = "Arguments for qemu-system-x86_64 (11.1 or later; the memory size is free)";
+        if !self.qemu.is_empty() {
+            let whose = if self.qemu_vfs.is_empty() { "" } else { ", the PF's guest" };
+            text += &format!("{qemu}{whose}:\n  {}\n", lines(&self.qemu));
+        }
+        if let Some(alone) = self.qemu_vfs.first() {
+            let when = if self.qemu.is_empty() { "" } else { " once the PF's guest has enabled it" };
+            text +=
+                &format!("{qemu}, the guest of VF 1{when}; the others' differ in the socket:\n  {}\n", lines(alone));
+        }
+        text
+    }
+
+    fn last_vf(&self) -> String {
+        self.sockets.vfs.last().map_or_else(String::new, |socket| file_name(socket))
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn devices(arguments: &[String]) -> Vec<serde_json::Value> {
+        let values = arguments.iter().filter(|argument| argument.starts_with('{'));
+        values.map(|argument| serde_json::from_str(argument).unwrap()).collect()
+    }
+
+    #[test]
+    fn arguments_survive_the_shell() {
+        assert_eq!(quoted("q35,memory-backend=ram"), "q35,memory-backend=ram");
+        assert_eq!(quoted(r#"{"a":"it's"}"#), r#"'{"a":"it'\''s"}'"#);
+        assert_eq!(quoted("a b"), "'a b'");
+    }
+
+    #[test]
+    fn qemu_is_told_the_socket_as_json() {
+        let connection =
+            Connection::new("x".into(), Path::new("/tmp/a \"b\""), 0, Arrangement::Together(Ecam::default()));
+        let [pf] = &devices(&connection.qemu)[..] else { panic!("{:?}", connection.qemu) };
+        assert_eq!((&pf["driver"], &pf["addr"]), (&"vfio-user-pci".into(), &"1.0".into()));
+        assert_eq!(pf["socket"]["path"], "/tmp/a \"b\"/pf.sock");
+        assert!(connection.qemu_vfs.is_empty());
+    }
+
+    /// First VF Offset and VF Stride are 1; stock QEMU takes them as functions of their own at 1.1 to 8.7.
+    #[test]
+    fn vfs_of_the_same_guest_follow_the_pf() {
+        let connection = Connection::new("x".into(), Path::new("/c"), 63, Arrangement::Together(Ecam::default()));
+        let devices = devices(&connection.qemu);
+        assert_eq!(devices.len(), 64);
+        for (n, device) in devices.iter().enumerate() {
+            assert_eq!(device["addr"], format!("{:x}.{}", (8 + n) / 8, n % 8));
+            assert_eq!(device["multifunction"], true);
+        }
+        assert_eq!((&devices[63]["addr"], &devices[63]["socket"]["path"]), (&"8.7".into(), &"/c/vf63.sock".into()));
+    }
+
+    #[test]
+    fn vfs_of_other_guests_are_alone_there() {
+        let split = Connection::new("x".into(), Path::new("/c"), 2, Arrangement::Split);
+        let paths = |arguments: &[String]| -> Vec<String> {
+            devices(arguments).iter().map(|device| device["socket"]["path"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(paths(&split.qemu), ["/c/pf.sock", "/c/vf1-face.sock", "/c/vf2-face.sock"]);
+        assert_eq!(split.qemu_vfs.iter().map(|vf| paths(vf)).collect::<Vec<_>>(), [["/c/vf1.sock"], ["/c/vf2.sock"]]);
+        assert!(split.text().contains("once the PF's guest has enabled it"));
+        let provisioned = Connection::new("x".into(), Path::new("/c"), 2, Arrangement::Provisioned);
+        assert!(provisioned.qemu.is_empty() && provisioned.sockets.pf.is_none());
+        assert_eq!((provisioned.qemu_vfs.len(), provisioned.text().contains("/c/vf1.sock")), (2, true));
+    }
+}
