@@ -63,6 +63,94 @@ impl CardReport {
     }
 }
 
+/// Which functions of the card there are, and who holds them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Functions {
+    /// The physical function alone.
+    #[default]
+    Physical,
+    /// One guest holds the physical function and this many virtual functions.
+    Together(u8),
+    /// A guest holds the physical function and a bare face of each virtual function; each of these works in a guest of
+    /// its own.
+    Split(u8),
+    /// The card's program provisions this many virtual functions itself; each has a guest of its own.
+    Provisioned(u8),
+}
+
+impl Functions {
+    /// How many virtual functions there are.
+    pub fn vfs(self) -> u8 {
+        match self {
+            Self::Physical => 0,
+            Self::Together(vfs) | Self::Split(vfs) | Self::Provisioned(vfs) => vfs,
+        }
+    }
+
+    /// What `arctic serve` has to be told.
+    fn arguments(self) -> Vec<String> {
+        let vfs = || vec!["--vfs".to_owned(), self.vfs().to_string()];
+        let further: &[&str] = match self {
+            Self::Physical => return Vec::new(),
+            Self::Together(_) => &[],
+            Self::Split(_) => &["--split"],
+            Self::Provisioned(_) => &["--provision", "config"],
+        };
+        vfs().into_iter().chain(further.iter().map(ToString::to_string)).collect()
+    }
+
+    /// The sockets that a guest with the physical function connects to, in the order of its functions; none if the
+    /// card's program plays the physical function.
+    pub fn physical_sockets(self) -> Vec<String> {
+        let behind = |suffix: &str| {
+            let vfs = (1..=self.vfs()).map(|vf| format!("vf{vf}{suffix}.sock"));
+            std::iter::once("pf.sock".to_owned()).chain(vfs).collect()
+        };
+        match self {
+            Self::Physical | Self::Together(_) => behind(""),
+            Self::Split(_) => behind("-face"),
+            Self::Provisioned(_) => Vec::new(),
+        }
+    }
+
+    /// The virtual functions that have guests of their own.
+    pub fn apart(self) -> std::ops::RangeInclusive<u8> {
+        match self {
+            Self::Physical | Self::Together(_) => 1..=0,
+            Self::Split(vfs) | Self::Provisioned(vfs) => 1..=vfs,
+        }
+    }
+
+    /// The socket of virtual function `vf` for a guest of its own.
+    pub fn virtual_socket(vf: u8) -> String {
+        format!("vf{vf}.sock")
+    }
+
+    /// Every socket that the card listens on.
+    fn sockets(self) -> Vec<String> {
+        self.physical_sockets().into_iter().chain(self.apart().map(Self::virtual_socket)).collect()
+    }
+}
+
+/// Host memory of a process in bytes, from `/proc/PID/status`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The process's own: its heap and stacks (RssAnon).
+    pub own: u64,
+    /// Shared with guests: local memory, tables and what it touched of the guests' memory (RssShmem).
+    pub shared: u64,
+}
+
+impl Memory {
+    fn parse(status: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            Some(line.trim_start_matches(':').trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+        };
+        Some(Self { own: field("RssAnon")?, shared: field("RssShmem")? })
+    }
+}
+
 /// A running card.
 pub struct Card {
     process: Child,
@@ -71,12 +159,12 @@ pub struct Card {
 }
 
 impl Card {
-    /// Starts `program serve --card card --dir folder` and waits until it takes connections; its messages go to `log`.
-    /// `folder` must be short: a socket's path is limited to 107 bytes.
-    pub fn start(program: &Path, card: &str, folder: &Path, log: &Path) -> Result<Self> {
+    /// Starts `program serve --card card --dir folder` with `functions` and waits until it takes connections; its
+    /// messages go to `log`. `folder` must be short: a socket's path is limited to 107 bytes.
+    pub fn start(program: &Path, card: &str, functions: Functions, folder: &Path, log: &Path) -> Result<Self> {
         let messages = File::create(log).with_context(|| format!("{} cannot be made", log.display()))?;
         let mut command = Command::new(program);
-        command.arg("serve").args(["--card", card, "--dir"]).arg(folder);
+        command.arg("serve").args(["--card", card, "--dir"]).arg(folder).args(functions.arguments());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(messages);
         let mut process = Child::spawn(&mut command, "the card")?;
         let stdout = process.inner().stdout.take().context("the card has no stdout")?;
@@ -87,11 +175,12 @@ impl Card {
         });
         let mut card = Self { process, folder: folder.to_owned(), log: log.to_owned() };
         let start = Instant::now();
+        let sockets: Vec<PathBuf> = functions.sockets().into_iter().map(|name| folder.join(name)).collect();
         // The first line on stdout says that the sockets listen.
         loop {
             interrupt::check()?;
             match lines.recv_timeout(Duration::from_millis(50)) {
-                Ok(_) if card.socket().exists() => return Ok(card),
+                Ok(_) if sockets.iter().all(|socket| socket.exists()) => return Ok(card),
                 Ok(_) | Err(RecvTimeoutError::Timeout) if start.elapsed() < START_LIMIT => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     // Its own message says why, and names the file that was wrong.
@@ -103,9 +192,9 @@ impl Card {
         }
     }
 
-    /// The physical function's vfio-user socket.
-    pub fn socket(&self) -> PathBuf {
-        self.folder.join("pf.sock")
+    /// The host memory that the card's process holds now, if the kernel tells.
+    pub fn memory(&mut self) -> Option<Memory> {
+        Memory::parse(&fs::read_to_string(format!("/proc/{}/status", self.process.inner().id())).ok()?)
     }
 
     /// Fails if the card's process is gone.
@@ -160,17 +249,42 @@ mod tests {
         )
         .replace("\\'", "'\\''");
         let program = program(folder.path(), &script);
-        let card = Card::start(&program, "flex170", folder.path(), &folder.path().join("log")).unwrap();
+        let card =
+            Card::start(&program, "flex170", Functions::Physical, folder.path(), &folder.path().join("log")).unwrap();
         let report = card.stop().unwrap();
         assert_eq!(report.trapped_total(), 9);
         assert_eq!(report.unexplained().map(|register| register.offset).collect::<Vec<_>>(), [8]);
     }
 
     #[test]
+    fn each_arrangement_has_its_arguments_and_sockets() {
+        assert_eq!((Functions::Physical.arguments(), Functions::Physical.sockets()), (vec![], vec!["pf.sock".into()]));
+        let together = Functions::Together(2);
+        assert_eq!(together.arguments(), ["--vfs", "2"]);
+        assert_eq!(together.sockets(), ["pf.sock", "vf1.sock", "vf2.sock"]);
+        let split = Functions::Split(2);
+        assert_eq!(split.arguments(), ["--vfs", "2", "--split"]);
+        assert_eq!(split.physical_sockets(), ["pf.sock", "vf1-face.sock", "vf2-face.sock"]);
+        assert_eq!(split.sockets(), ["pf.sock", "vf1-face.sock", "vf2-face.sock", "vf1.sock", "vf2.sock"]);
+        let provisioned = Functions::Provisioned(1);
+        assert_eq!(provisioned.arguments(), ["--vfs", "1", "--provision", "config"]);
+        assert_eq!((provisioned.physical_sockets(), provisioned.sockets()), (vec![], vec!["vf1.sock".into()]));
+    }
+
+    #[test]
+    fn memory_is_read_from_the_processs_status() {
+        let status = "Name:\tarctic\nVmRSS:\t   90 kB\nRssAnon:\t   12 kB\nRssFile:\t 8 kB\nRssShmem:\t    70 kB\n";
+        assert_eq!(Memory::parse(status), Some(Memory { own: 12 << 10, shared: 70 << 10 }));
+        assert_eq!(Memory::parse("Name:\tarctic\n"), None);
+    }
+
+    #[test]
     fn a_card_that_refuses_says_why_in_its_own_words() {
         let folder = tempfile::tempdir().unwrap();
         let program = program(folder.path(), "echo 'arctic: bad.toml line 3: no such key' >&2; exit 2");
-        let error = Card::start(&program, "bad.toml", folder.path(), &folder.path().join("log")).err().unwrap();
+        let error = Card::start(&program, "bad.toml", Functions::Physical, folder.path(), &folder.path().join("log"))
+            .err()
+            .unwrap();
         assert_eq!(error.to_string(), "bad.toml line 3: no such key");
     }
 }

@@ -1,16 +1,17 @@
-//! One guest's life: the parts made ready, card and machine started together, their events, their orderly end.
+//! The card and the lives of the guests on it: the parts made ready, card and machines started, their events, their
+//! orderly end.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
 use crate::cache::Cache;
-use crate::card::{Card, CardReport};
+use crate::card::{Card, CardReport, Functions, Memory};
 use crate::image::{self, Extra};
 use crate::interrupt;
 use crate::parts::{self, Own, Parts};
@@ -27,10 +28,12 @@ pub struct Options {
     pub own: Own,
     /// The card's file or name, as `arctic serve --card` takes it; `None` boots without a card.
     pub card: Option<String>,
+    /// The card's functions, and who holds them.
+    pub functions: Functions,
     /// Folder with `i915/dg2_guc_70.bin`; without one the program writes its stand-in.
     pub firmware: Option<PathBuf>,
-    /// Guest memory in MiB.
-    pub memory: u32,
+    /// Memory of each guest in MiB; if `None`, by what the guest holds.
+    pub memory: Option<u32>,
     /// Further kernel arguments.
     pub append: String,
     /// Host folder to mount on /share.
@@ -48,12 +51,62 @@ impl Options {
             program,
             own: Own::default(),
             card: Some("flex170".into()),
+            functions: Functions::Physical,
             firmware: None,
-            memory: 2048,
+            memory: None,
             append: String::new(),
             share: None,
             limit: Duration::from_secs(120),
             log: None,
+        }
+    }
+}
+
+/// Guest memory in MiB for whoever holds the physical function, or one function alone.
+const MEMORY: u32 = 2048;
+/// What each virtual function in the same guest adds to it.
+const MEMORY_OF_A_VF: u32 = 32;
+/// Guest memory in MiB where several guests share the host.
+const MEMORY_OF_MANY: u32 = 1024;
+
+/// A guest's place on the card: what it is called and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// `pf`, `vf1`…; empty for the only guest of a run.
+    pub name: String,
+    /// The sockets of its functions, from the first on.
+    pub sockets: Vec<String>,
+    /// Guest memory in MiB unless the user says otherwise.
+    pub memory: u32,
+}
+
+impl Seat {
+    /// The place of the one guest of a run: with the physical function if a guest holds it, else with the first virtual
+    /// one.
+    pub fn only(functions: Functions) -> Self {
+        let sockets = match functions {
+            Functions::Provisioned(_) => vec![Functions::virtual_socket(1)],
+            _ => functions.physical_sockets(),
+        };
+        let more = MEMORY_OF_A_VF * (sockets.len() as u32 - 1);
+        Self { name: String::new(), sockets, memory: MEMORY + more }
+    }
+
+    /// The place of the physical function's guest beside those of virtual functions.
+    pub fn physical(functions: Functions) -> Self {
+        Self { name: "pf".into(), sockets: functions.physical_sockets(), memory: MEMORY_OF_MANY }
+    }
+
+    /// The place of the guest of virtual function `vf` beside others.
+    pub fn virtual_function(vf: u8) -> Self {
+        Self { name: format!("vf{vf}"), sockets: vec![Functions::virtual_socket(vf)], memory: MEMORY_OF_MANY }
+    }
+
+    /// The name of this guest's file or folder `what`.
+    pub fn file(&self, what: &str) -> String {
+        match self.name.as_str() {
+            "" => what.to_owned(),
+            name => format!("{what}-{name}"),
         }
     }
 }
@@ -66,9 +119,6 @@ pub struct Stand<'a> {
     cache: Cache,
     /// Where this run's logs are.
     pub folder: PathBuf,
-    /// The host's side of the guest's /mnt.
-    pub results: PathBuf,
-    image: Option<File>,
 }
 
 impl<'a> Stand<'a> {
@@ -84,15 +134,20 @@ impl<'a> Stand<'a> {
             Some(folder) => folder.clone(),
             None => cache.new_run(scenario)?,
         };
-        let results = folder.join("results");
-        fs::create_dir_all(&results).with_context(|| format!("{} cannot be made", results.display()))?;
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         let folder = fs::canonicalize(folder)?;
-        let results = folder.join("results");
-        Ok(Self { options, parts, cache, folder, results, image: None })
+        Ok(Self { options, parts, cache, folder })
     }
 
-    /// Builds the image that the next lives boot: `job` is what their init runs, `tests` further IGT programs.
-    pub fn build_image(&mut self, job: String, tests: &[String], progress: &dyn Progress) -> Result<()> {
+    /// The host's side of the /mnt of the guest in `seat`; made if need be.
+    pub fn results(&self, seat: &Seat) -> Result<PathBuf> {
+        let results = self.folder.join(seat.file("results"));
+        fs::create_dir_all(&results).with_context(|| format!("{} cannot be made", results.display()))?;
+        Ok(results)
+    }
+
+    /// Builds an image for guests to boot: `job` is what their init runs, `tests` further IGT programs.
+    pub fn build_image(&self, job: String, tests: &[String], progress: &dyn Progress) -> Result<File> {
         // Without a name: it goes with the last process that has it open, whatever happens.
         let mut image = tempfile::tempfile_in(&self.folder).context("the image cannot be made")?;
         let stand_in = TempDir::with_prefix_in("firmware-", &self.folder)?;
@@ -117,13 +172,11 @@ impl<'a> Stand<'a> {
             share: self.options.share.is_some(),
         };
         image::build(&self.parts, &extra, &self.cache, &mut image, progress)?;
-        self.image = Some(image);
-        Ok(())
+        Ok(image)
     }
 
-    /// Starts the card and a guest with it. `number` counts the run's lives from 1.
-    pub fn start(&self, number: u32) -> Result<Life> {
-        let image = self.image.as_ref().context("no image has been built")?;
+    /// Starts the card. `number` counts the run's cards from 1.
+    pub fn serve(&self, number: u32) -> Result<Server> {
         // A socket's path is limited to 107 bytes, so not in the cache.
         let root =
             Some(Path::new("/tmp")).filter(|folder| folder.is_dir()).map_or_else(std::env::temp_dir, Path::to_owned);
@@ -131,35 +184,60 @@ impl<'a> Stand<'a> {
         let card = match &self.options.card {
             Some(card) => {
                 let log = log_file(&self.folder, "card", number);
-                Some(Card::start(&self.options.program, card, sockets.path(), &log)?)
+                Some(Card::start(&self.options.program, card, self.options.functions, sockets.path(), &log)?)
             }
             None => None,
         };
-        let socket = card.as_ref().map(Card::socket);
-        let console = log_file(&self.folder, "console", number);
-        let messages = log_file(&self.folder, "qemu", number);
+        Ok(Server { card, sockets })
+    }
+
+    /// Starts a guest in `seat` with the `image` on the card of `server`. `number` counts the seat's lives from 1.
+    pub fn boot(&self, seat: &Seat, server: &Server, image: &File, number: u32) -> Result<Life> {
+        let functions = match &server.card {
+            Some(_) => seat.sockets.iter().map(|name| server.sockets.path().join(name)).collect(),
+            None => Vec::new(),
+        };
+        let console = log_file(&self.folder, &seat.file("console"), number);
+        let messages = log_file(&self.folder, &seat.file("qemu"), number);
         let machine = Machine {
             qemu: &self.parts.qemu,
             kernel: &self.parts.kernel,
             image,
-            memory: self.options.memory,
-            card: socket.as_deref(),
-            results: &self.results,
+            memory: self.options.memory.unwrap_or(seat.memory),
+            functions: &functions,
+            results: &self.results(seat)?,
             share: self.options.share.as_deref(),
             append: &self.options.append,
             console: &console,
             messages: &messages,
         };
         let running = machine.start()?;
-        Ok(Life {
-            running,
-            card,
-            _sockets: sockets,
-            console,
-            messages,
-            started: Instant::now(),
-            limit: self.options.limit,
-        })
+        Ok(Life { running, console, messages, started: Instant::now(), limit: self.options.limit })
+    }
+}
+
+/// A running card with its sockets; or none, for guests without one. Dropping it ends the card and removes its sockets,
+/// so it has to be dropped after the machines that talk to it.
+pub struct Server {
+    // Dropped in this order.
+    card: Option<Card>,
+    sockets: TempDir,
+}
+
+impl Server {
+    /// Fails if the card's process is gone.
+    pub fn check(&mut self) -> Result<()> {
+        self.card.as_mut().map_or(Ok(()), Card::check)
+    }
+
+    /// The host memory that the card's process holds now.
+    pub fn memory(&mut self) -> Option<Memory> {
+        self.card.as_mut()?.memory()
+    }
+
+    /// Stops the card and reads its report.
+    pub fn stop(mut self) -> Result<Option<CardReport>> {
+        self.card.take().map(Card::stop).transpose()
     }
 }
 
@@ -174,12 +252,9 @@ pub enum Happening {
     End,
 }
 
-/// A card with a guest on it. Dropping it ends both and removes their sockets.
+/// A guest. Dropping it ends it.
 pub struct Life {
-    // Dropped in this order: the machine before the card that it talks to, both before their folder.
     running: Running,
-    card: Option<Card>,
-    _sockets: TempDir,
     /// The whole kernel log.
     pub console: PathBuf,
     messages: PathBuf,
@@ -188,8 +263,17 @@ pub struct Life {
 }
 
 impl Life {
-    /// Waits for what happens next, at most until `deadline`.
-    pub fn next(&mut self, deadline: Option<Instant>) -> Result<Happening> {
+    /// What has happened by now, if anything.
+    pub fn poll(&mut self) -> Option<Happening> {
+        match self.running.events.try_recv() {
+            Ok(event) => Some(Happening::Event(event)),
+            Err(TryRecvError::Disconnected) => Some(Happening::End),
+            Err(TryRecvError::Empty) => None,
+        }
+    }
+
+    /// Waits for what happens next, at most until `deadline`. Fails if the card of `server` is gone meanwhile.
+    pub fn next(&mut self, server: &mut Server, deadline: Option<Instant>) -> Result<Happening> {
         loop {
             interrupt::check()?;
             match self.running.events.recv_timeout(LOOK) {
@@ -197,20 +281,23 @@ impl Life {
                 Err(RecvTimeoutError::Disconnected) => return Ok(Happening::End),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if let Some(card) = &mut self.card {
-                card.check()?;
-            }
+            server.check()?;
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Ok(Happening::Silence);
             }
         }
     }
 
+    /// When the machine was started.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
     /// Waits until init is about to start the job; returns the seconds since the start of QEMU.
-    pub fn until_ready(&mut self) -> Result<f64> {
+    pub fn until_ready(&mut self, server: &mut Server) -> Result<f64> {
         let deadline = self.started + self.limit;
         loop {
-            match self.next(Some(deadline))? {
+            match self.next(server, Some(deadline))? {
                 Happening::Event(Event { port: Port::Control, bytes }) if bytes.starts_with(b"ready") => {
                     return Ok(self.started.elapsed().as_secs_f64());
                 }
@@ -246,9 +333,29 @@ impl Life {
         panic.or(message).unwrap_or_else(|| format!("no reason was given (its log: {})", self.console.display()))
     }
 
-    /// Ends the machine if it has not ended by itself, then stops the card and returns its report.
-    pub fn stop(mut self) -> Result<Option<CardReport>> {
+    /// Ends the machine if it has not ended by itself.
+    pub fn stop(mut self) -> Result<()> {
         self.running.process.stop(Duration::from_secs(1))?;
-        self.card.take().map(Card::stop).transpose()
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lone_guest_holds_what_there_is_to_hold() {
+        assert_eq!(Seat::only(Functions::Physical).sockets, ["pf.sock"]);
+        assert_eq!(Seat::only(Functions::Together(2)).sockets, ["pf.sock", "vf1.sock", "vf2.sock"]);
+        assert_eq!(Seat::only(Functions::Provisioned(7)).sockets, ["vf1.sock"]);
+        assert!(Seat::only(Functions::Together(63)).memory > Seat::only(Functions::Physical).memory);
+    }
+
+    #[test]
+    fn guests_side_by_side_have_files_of_their_own() {
+        assert_eq!(Seat::only(Functions::Physical).file("console"), "console");
+        assert_eq!(Seat::virtual_function(3).file("console"), "console-vf3");
+        assert_eq!(Seat::physical(Functions::Split(3)).sockets[3], "vf3-face.sock");
     }
 }

@@ -15,8 +15,10 @@ use anyhow::{Context, Result};
 use crate::parts::{Kernel, Qemu};
 use crate::process::Child;
 
-/// Where the card sits in the guest.
+/// Where the card sits in the guest: its physical function, or the one virtual function that the guest holds.
 pub const CARD_ADDRESS: &str = "0000:00:01.0";
+/// Slot and function of [`CARD_ADDRESS`] in one number.
+const CARD_DEVFN: usize = 8;
 /// Slots that no function of the card uses: 1.0 to 8.7 are kept for it and its virtual functions.
 const SERIAL_SLOT: &str = "1c.0";
 const RESULTS_SLOT: &str = "1d.0";
@@ -33,8 +35,8 @@ pub struct Machine<'a> {
     pub image: &'a File,
     /// Guest memory in MiB.
     pub memory: u32,
-    /// The card's vfio-user socket; a machine without card otherwise.
-    pub card: Option<&'a Path>,
+    /// The vfio-user sockets of the card's functions, from [`CARD_ADDRESS`] on; none for a machine without a card.
+    pub functions: &'a [PathBuf],
     /// Host folder behind /mnt.
     pub results: &'a Path,
     /// Host folder behind /share.
@@ -144,10 +146,12 @@ impl Machine<'_> {
             add("-fsdev", format!("local,id={tag},path={},security_model=none,multidevs=remap", escaped(folder)));
             add("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag},addr={slot}"));
         }
-        if let Some(socket) = self.card {
+        for (index, socket) in self.functions.iter().enumerate() {
+            let (slot, function) = place(index);
             // Only the JSON form can name a socket address.
             let device = serde_json::json!({
-                "driver": "vfio-user-pci", "id": "pf", "bus": "pcie.0", "addr": "1.0", "multifunction": true,
+                "driver": "vfio-user-pci", "id": format!("function{index}"), "bus": "pcie.0",
+                "addr": format!("{slot:x}.{function}"), "multifunction": true,
                 "socket": { "type": "unix", "path": socket },
             });
             add("-device", device.to_string());
@@ -181,6 +185,18 @@ impl Machine<'_> {
         let terminal = terminal.context("the machine has no terminal port")?;
         Ok(Running { process, events, terminal })
     }
+}
+
+/// Slot and function of the card's function `index` (0: the physical function) in the guest. Virtual functions follow
+/// without a gap (First VF Offset 1, VF Stride 1), which all fit on bus 0: `contract A.4`.
+fn place(index: usize) -> (usize, usize) {
+    ((CARD_DEVFN + index) / 8, (CARD_DEVFN + index) % 8)
+}
+
+/// The PCI address of the card's function `index` (0: the physical function) in a guest that holds them all.
+pub fn function_address(index: usize) -> String {
+    let (slot, function) = place(index);
+    format!("0000:00:{slot:02x}.{function}")
 }
 
 /// Lets the child keep `fds` open over exec.
@@ -233,6 +249,47 @@ mod tests {
     fn log_files_of_later_lives_have_numbers() {
         assert_eq!(log_file(Path::new("/r"), "console", 1), Path::new("/r/console.log"));
         assert_eq!(log_file(Path::new("/r"), "console", 2), Path::new("/r/console.2.log"));
+    }
+
+    /// Recipe: PF at 1.0, VF n at the n-th function behind it, VF 63 at 8.7; every function multifunction, on the root
+    /// bus, in the JSON form.
+    #[test]
+    fn functions_follow_the_physical_one_without_a_gap() {
+        assert_eq!(function_address(0), CARD_ADDRESS);
+        assert_eq!(
+            [1, 7, 8, 63].map(function_address),
+            ["01.1", "01.7", "02.0", "08.7"].map(|end| format!("0000:00:{end}"))
+        );
+        let image = tempfile::tempfile().unwrap();
+        let qemu = Qemu::default();
+        let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into() };
+        let functions: Vec<PathBuf> = (0..64).map(|index| format!("/tmp/{index}.sock").into()).collect();
+        let machine = Machine {
+            qemu: &qemu,
+            kernel: &kernel,
+            image: &image,
+            memory: 1024,
+            functions: &functions,
+            results: Path::new("/r"),
+            share: None,
+            append: "",
+            console: Path::new("/c"),
+            messages: Path::new("/q"),
+        };
+        let arguments = machine.arguments(&[]);
+        let devices: Vec<serde_json::Value> = arguments
+            .iter()
+            .filter(|text| text.starts_with('{'))
+            .map(|text| serde_json::from_str(text).unwrap())
+            .collect();
+        assert_eq!(devices.len(), 64);
+        for (device, (index, addr)) in
+            [0, 1, 8, 63].map(|n| &devices[n]).iter().zip([(0, "1.0"), (1, "1.1"), (8, "2.0"), (63, "8.7")])
+        {
+            assert_eq!((&device["addr"], &device["bus"]), (&addr.into(), &"pcie.0".into()));
+            assert_eq!((&device["driver"], &device["multifunction"]), (&"vfio-user-pci".into(), &true.into()));
+            assert_eq!(device["socket"]["path"], format!("/tmp/{index}.sock"));
+        }
     }
 
     #[test]

@@ -7,12 +7,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use arctic_guest_tests::boot::{self, Mode, Sink};
+use arctic_guest_tests::card::Functions;
 use arctic_guest_tests::interrupt::Interrupted;
 use arctic_guest_tests::life::Options;
 use arctic_guest_tests::parts::Own;
 use arctic_guest_tests::progress::Stderr;
 
 /// Boot a Linux guest with the card, load its unmodified xe driver, put every engine to work and judge the run.
+///
+/// With --vfs N the card has N virtual functions (VFs). By itself that is one guest with all of them: its xe provisions
+/// and enables N VFs (`echo N > sriov_numvfs`), xe probes each, each stores, copies and signals on every engine class;
+/// then they are taken away, enabled again, and taken away. With --split the physical function (PF) has a guest that
+/// provisions, and each VF a guest of its own, all at work at the same time. With --provision config no guest has the
+/// PF: the card provisions its VFs by its card file, and each has a guest. The report has a line for each VF.
 ///
 /// Without --kernel, --modules and --qemu the parts come from Debian, verified by apt's signatures, into a cache
 /// (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic); remove that folder to fetch newer ones.
@@ -22,10 +29,19 @@ use arctic_guest_tests::progress::Stderr;
 pub struct Args {
     #[command(flatten)]
     guest: GuestArgs,
-    /// Give a shell in the guest on this terminal
+    #[command(flatten)]
+    vfs: VfArgs,
+    /// Give each VF a guest of its own, beside the PF's guest that provisions them
+    #[arg(long, requires = "vfs", conflicts_with_all = ["provision", "run", "shell"])]
+    split: bool,
+    /// Who provisions the VFs: `guest`, the PF's guest, or `config`, the card itself by its card file, without a PF's guest
+    #[arg(long, value_name = "WHO", requires = "vfs", default_value = "guest", value_parser = ["guest", "config"])]
+    provision: String,
+    /// Give a shell in the guest on this terminal; with --vfs the VFs are there to be enabled, and with --provision
+    /// config it is the guest of VF 1
     #[arg(long, conflicts_with_all = ["run", "json"])]
     shell: bool,
-    /// Run one shell command in the guest, print its output and return its status
+    /// Run one shell command in the guest, print its output and return its status; with VFs as --shell
     #[arg(long, value_name = "CMD")]
     run: Option<String>,
     /// Print one JSON document on stdout and nothing else
@@ -39,9 +55,10 @@ pub struct Args {
 /// What all commands that boot a guest take.
 #[derive(clap::Args)]
 pub struct GuestArgs {
-    /// The card: a file, or the name of a built-in one (flex170, small)
-    #[arg(long, value_name = "FILE|NAME", default_value = "flex170")]
-    card: String,
+    /// The card: a file, or the name of a built-in one (flex170, flex170-63vf, small); flex170 unless there are more than
+    /// 31 VFs, then flex170-63vf
+    #[arg(long, value_name = "FILE|NAME")]
+    card: Option<String>,
     /// Boot without a card
     #[arg(long, hide = true)]
     no_card: bool,
@@ -63,21 +80,36 @@ pub struct GuestArgs {
     /// A folder of this host to mount on /share in the guest
     #[arg(long, value_name = "DIR")]
     share: Option<PathBuf>,
-    /// Memory of the guest in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(320..))]
-    memory: u32,
+    /// Memory of each guest in MiB; 2048 for a guest alone, more with many VFs in it, 1024 for each of several guests
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(320..))]
+    memory: Option<u32>,
     /// Folder for the guest's logs; otherwise a new one in the cache
     #[arg(long, value_name = "DIR")]
     log: Option<PathBuf>,
 }
 
+/// How many virtual functions; a group of its own for the help's sake.
+#[derive(clap::Args)]
+pub struct VfArgs {
+    /// Virtual functions of the card
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=63))]
+    pub vfs: Option<u8>,
+}
+
+/// The built-in card without a --card, and the one for more virtual functions than it has.
+const CARD: &str = "flex170";
+const CARD_63VF: &str = "flex170-63vf";
+/// The most virtual functions of [`CARD`].
+const VFS_OF_CARD: u8 = 31;
+
 impl GuestArgs {
-    /// The library's options; `limit` bounds each stage of a run.
-    pub fn options(&self, limit: Duration) -> Result<Options> {
+    /// The library's options for a card with these `functions`; `limit` bounds each stage of a run.
+    pub fn options(&self, functions: Functions, limit: Duration) -> Result<Options> {
         let program = std::env::current_exe().context("this program's own file cannot be found")?;
         Ok(Options {
             own: Own { kernel: self.kernel.clone(), modules: self.modules.clone(), qemu: self.qemu.clone() },
-            card: (!self.no_card).then(|| self.card.clone()),
+            card: (!self.no_card).then(|| self.card(functions)),
+            functions,
             firmware: self.firmware.clone(),
             memory: self.memory,
             append: self.append.clone(),
@@ -86,6 +118,22 @@ impl GuestArgs {
             log: self.log.clone(),
             ..Options::new(program)
         })
+    }
+
+    fn card(&self, functions: Functions) -> String {
+        let built_in = if functions.vfs() > VFS_OF_CARD { CARD_63VF } else { CARD };
+        self.card.clone().unwrap_or_else(|| built_in.to_owned())
+    }
+}
+
+impl Args {
+    fn functions(&self) -> Functions {
+        match (self.vfs.vfs, self.provision.as_str()) {
+            (None, _) => Functions::Physical,
+            (Some(vfs), _) if self.split => Functions::Split(vfs),
+            (Some(vfs), "config") => Functions::Provisioned(vfs),
+            (Some(vfs), _) => Functions::Together(vfs),
+        }
     }
 }
 
@@ -115,7 +163,7 @@ impl Sink for Printer {
 
 /// Runs `arctic boot`.
 pub fn run(args: Args) -> Result<ExitCode> {
-    let options = args.guest.options(Duration::from_secs(args.timeout))?;
+    let options = args.guest.options(args.functions(), Duration::from_secs(args.timeout))?;
     let mode = match (args.shell, args.run) {
         (true, _) => Mode::Shell,
         (false, Some(command)) => Mode::Run(command),
@@ -151,5 +199,57 @@ pub fn failure(error: anyhow::Error) -> Result<ExitCode> {
             Ok(ExitCode::from(130))
         }
         false => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(words: &str) -> Result<(Functions, Option<String>), clap::Error> {
+        let args = Line::try_parse_from(["boot"].into_iter().chain(words.split_whitespace()))?.args;
+        let functions = args.functions();
+        Ok((functions, args.guest.options(functions, Duration::from_secs(1)).unwrap().card))
+    }
+
+    #[test]
+    fn who_holds_what_is_read_from_the_line() {
+        let card = |name: &str| Some(name.to_owned());
+        for (words, functions, name) in [
+            ("", Functions::Physical, "flex170"),
+            ("--vfs 7", Functions::Together(7), "flex170"),
+            ("--vfs 31", Functions::Together(31), "flex170"),
+            ("--vfs 63", Functions::Together(63), "flex170-63vf"),
+            ("--vfs 63 --card small", Functions::Together(63), "small"),
+            ("--vfs 3 --split", Functions::Split(3), "flex170"),
+            ("--vfs 2 --provision config", Functions::Provisioned(2), "flex170"),
+            ("--vfs 2 --provision guest --shell", Functions::Together(2), "flex170"),
+            ("--vfs 1 --provision config --run ls", Functions::Provisioned(1), "flex170"),
+        ] {
+            assert_eq!(parse(words).unwrap(), (functions, card(name)), "{words}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for words in [
+            "--vfs 0",
+            "--vfs 64",
+            "--split",
+            "--provision config",
+            "--vfs 2 --split --provision config",
+            "--vfs 2 --split --shell",
+            "--vfs 2 --provision somebody",
+        ] {
+            assert!(parse(words).is_err(), "{words}");
+        }
     }
 }

@@ -6,16 +6,20 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use arctic_guest_tests::igt::{self, Job, PHYSICAL, agent, list};
+use arctic_guest_tests::card::Functions;
+use arctic_guest_tests::igt::{self, Job, PHYSICAL, VIRTUAL, agent, list};
 use arctic_guest_tests::progress::Stderr;
 use arctic_guest_tests::report::TestResult;
 
-use super::boot::{GuestArgs, failure};
+use super::boot::{GuestArgs, VfArgs, failure};
 
 /// Run IGT's tests against the card in a Linux guest and report pass, fail or skip for each.
 ///
 /// A test passes only where IGT itself says SUCCESS. A guest that hangs or crashes fails the line that ran, is
 /// started anew, and the run goes on with the next line. The exit status is 0 where nothing failed.
+///
+/// With --vfs N the guest holds the PF and N VFs that no test finds enabled: lists for SR-IOV enable them themselves.
+/// With --function vf the guest holds VF 1 alone, of N (1 unless --vfs says so) that the card provisions by its card file.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -29,9 +33,11 @@ pub struct Args {
     /// Seconds that one subtest may take
     #[arg(long, value_name = "S", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
-    /// The function of the card under test
-    #[arg(long, default_value = PHYSICAL, value_parser = [PHYSICAL])]
+    /// The function of the card under test: the physical one, or a virtual one
+    #[arg(long, default_value = PHYSICAL, value_parser = [PHYSICAL, VIRTUAL])]
     function: String,
+    #[command(flatten)]
+    vfs: VfArgs,
     /// Print one JSON document on stdout and nothing else
     #[arg(long)]
     json: bool,
@@ -60,7 +66,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
         bail!("the list {} has no test to run", path.display());
     }
     let job = Job { tests, limit: Duration::from_secs(args.timeout) };
-    let options = args.guest.options(BOOT_LIMIT)?;
+    let functions = match (args.function.as_str(), args.vfs.vfs) {
+        (VIRTUAL, vfs) => Functions::Provisioned(vfs.unwrap_or(1)),
+        (_, Some(vfs)) => Functions::Together(vfs),
+        (_, None) => Functions::Physical,
+    };
+    let options = args.guest.options(functions, BOOT_LIMIT)?;
     let mut told = |result: &TestResult| match args.json {
         true => eprintln!("{result}"),
         false => println!("{result}"),

@@ -28,10 +28,16 @@ enum Command {
     #[command(after_help = "Examples:\n  \
         arctic boot\n  \
         arctic boot --run 'cat /sys/kernel/debug/dri/*/name'\n  \
+        arctic boot --vfs 7\n  \
+        arctic boot --vfs 63 --json > result.json\n  \
+        arctic boot --vfs 3 --split\n  \
+        arctic boot --vfs 2 --provision config\n  \
         arctic boot --shell --card small --kernel bzImage --modules out/lib/modules/7.2.0")]
     Boot(Box<boot::Args>),
     #[command(after_help = "Examples:\n  \
         arctic igt --list bat.txt\n  \
+        arctic igt --list bat-vf.txt --function vf\n  \
+        arctic igt --list sriov.txt --vfs 2 --card small\n  \
         arctic igt --list bat.txt --filter xe_query --filter xe_vm --timeout 60 --json > results.json")]
     Igt(Box<igt::Args>),
     Serve(serve::Arguments),

@@ -5,73 +5,131 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{BootReport, Guest, PICTURE, WORK_REPORT};
+use super::BootReport;
+use super::follow::Guest;
+use super::job::{PICTURE, WORK_REPORT};
 use crate::card::CardReport;
-use crate::guest::report::Report;
+use crate::guest::report::{Card, Report};
 use crate::kernel_log;
 use crate::qemu::CARD_ADDRESS;
 use crate::report::{TestResult, Verdict};
 use crate::testcard;
 
-/// Modules that a distribution's hotplug loads for this card.
+/// Modules that a distribution's hotplug loads for the physical function.
 const HOTPLUGGED: &[&str] = &["xe", "mei", "mei_me", "mei_gsc"];
 /// Lines without which a probe did not happen: words that one line has to have.
-const REQUIRED: &[&[&str]] = &[&["Initialized xe", CARD_ADDRESS], &[CARD_ADDRESS, "GuC firmware from"]];
+const REQUIRED: &[&[&str]] = &[&["Initialized xe", CARD_ADDRESS]];
+/// On the physical function, which loads the firmware.
+const REQUIRED_PHYSICAL: &[&[&str]] = &[&[CARD_ADDRESS, "GuC firmware from"]];
+/// On a physical function with virtual ones, and on a virtual one.
+const REQUIRED_PROVIDER: &[&[&str]] = &[&[CARD_ADDRESS, "Running in SR-IOV PF mode"]];
+const REQUIRED_VIRTUAL: &[&[&str]] = &[&[CARD_ADDRESS, "Running in SR-IOV VF mode"]];
 /// Modules that are out of tree or unsigned (TAINT_OOT_MODULE, TAINT_UNSIGNED_MODULE): a developer's own.
 const OWN_MODULES_TAINT: u64 = 1 << 12 | 1 << 13;
 
-/// What there is to judge by.
+/// What the guest holds at the card's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Nothing.
+    NoCard,
+    /// The physical function, of which `vfs` virtual ones are enabled.
+    Physical { vfs: u8 },
+    /// A virtual function alone.
+    Virtual,
+}
+
+/// What there is to judge a guest by.
 pub(super) struct Evidence<'a> {
+    /// The guest's name among several, which goes in front of the results'.
+    pub name: &'a str,
+    /// What it holds.
+    pub role: Role,
     /// The guest's own words.
     pub guest: &'a Guest,
     /// The whole kernel log.
     pub log: &'a str,
-    /// The card's report; `None` where there was no card.
-    pub card: Option<&'a CardReport>,
     /// The host's side of the guest's /mnt.
     pub results: &'a Path,
     /// Whether the kernel is the user's own.
     pub own_kernel: bool,
 }
 
-/// Adds the result of every check to `report`.
-pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) {
-    let problems = evidence.guest.problems.iter().chain(&evidence.guest.lost).cloned().collect();
-    report.results.push(check("guest", problems, report.boot_seconds));
-    if evidence.card.is_some() {
-        report.results.push(check("xe probe", probe(evidence), report.probe_seconds));
-        report.results.push(check("hotplug", hotplug(evidence.guest), 0.0));
+impl Evidence<'_> {
+    /// The name of check `what` among all the run's.
+    fn named(&self, what: &str) -> String {
+        match self.name {
+            "" => what.to_owned(),
+            name => format!("{name}: {what}"),
+        }
+    }
+
+    fn check(&self, what: &str, problems: Vec<String>, seconds: f64) -> TestResult {
+        check(&self.named(what), problems, seconds)
+    }
+}
+
+/// A guest's whole kernel log.
+pub(super) fn console_text(console: &Path) -> Result<String> {
+    let log = fs::read(console).with_context(|| format!("{} cannot be read", console.display()))?;
+    Ok(String::from_utf8_lossy(&log).into_owned())
+}
+
+/// Adds the result of every check of one guest to `report`; returns the card as that guest saw it.
+pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<Card> {
+    let guest = evidence.guest;
+    let mut card = None;
+    let problems = guest.problems.iter().chain(&guest.lost).cloned().collect();
+    report.results.push(evidence.check("guest", problems, guest.boot_seconds));
+    if evidence.role != Role::NoCard {
+        report.results.push(evidence.check("xe probe", probe(evidence), guest.probe_seconds()));
         match work(evidence) {
-            Ok(work) => add_work(report, evidence, work),
-            Err(error) => report.results.push(check("work", vec![format!("{error:#}")], 0.0)),
+            Ok(work) => card = add_work(report, evidence, work),
+            Err(error) => report.results.push(evidence.check("work", vec![format!("{error:#}")], 0.0)),
         }
-        match picture(evidence, &report.log) {
-            Ok(path) => report.picture = Some(path),
-            Err(error) => report.results.push(check("picture", vec![format!("{error:#}")], 0.0)),
-        }
-        if report.picture.is_some() {
-            report.results.push(check("picture", Vec::new(), 0.0));
-        }
+    }
+    if let Role::Physical { .. } = evidence.role {
+        report.results.push(evidence.check("hotplug", hotplug(guest), 0.0));
+        let problems = match picture(evidence, &report.log) {
+            Ok(path) => {
+                report.picture = Some(path);
+                Vec::new()
+            }
+            Err(error) => vec![format!("{error:#}")],
+        };
+        report.results.push(evidence.check("picture", problems, 0.0));
+        report.engines = card.as_ref().map(|card| card.engines.clone()).unwrap_or_default();
+        report.guest_card.clone_from(&card);
     }
     let lines: Vec<String> =
         kernel_log::problems(evidence.log, CARD_ADDRESS).into_iter().map(|problem| problem.line).collect();
     let first = lines.first().map(|line| format!("{} bad lines, the first: {line}", lines.len()));
-    report.results.push(TestResult { dmesg: lines, ..check("kernel log", first.into_iter().collect(), 0.0) });
-    report.results.push(check("taint", taint(evidence), 0.0));
-    if let Some(card) = evidence.card {
-        let unexplained =
-            card.unexplained().map(|register| format!("{:#x} is not modelled, without a reason", register.offset));
-        report.results.push(check("registers", unexplained.collect(), 0.0));
-    }
+    report.results.push(TestResult { dmesg: lines, ..evidence.check("kernel log", first.into_iter().collect(), 0.0) });
+    report.results.push(evidence.check("taint", taint(evidence), 0.0));
+    card
 }
 
-fn check(name: &str, problems: Vec<String>, seconds: f64) -> TestResult {
+/// The card's own part of the verdict: every register that a driver touched is modelled, or its absence explained.
+pub(super) fn registers(card: &CardReport) -> TestResult {
+    let unexplained =
+        card.unexplained().map(|register| format!("{:#x} is not modelled, without a reason", register.offset));
+    check("registers", unexplained.collect(), 0.0)
+}
+
+/// A result that fails if there are `problems`.
+pub(super) fn check(name: &str, problems: Vec<String>, seconds: f64) -> TestResult {
     let verdict = if problems.is_empty() { Verdict::Pass } else { Verdict::Fail };
     TestResult::new(name, verdict, problems.join("; "), seconds)
 }
 
 fn probe(evidence: &Evidence<'_>) -> Vec<String> {
-    let missing = kernel_log::missing(evidence.log, REQUIRED);
+    let further: &[&[&[&str]]] = match evidence.role {
+        Role::NoCard => &[],
+        Role::Physical { vfs: 0 } => &[REQUIRED_PHYSICAL],
+        Role::Physical { .. } => &[REQUIRED_PHYSICAL, REQUIRED_PROVIDER],
+        Role::Virtual => &[REQUIRED_VIRTUAL],
+    };
+    let required = [&[REQUIRED], further].concat().concat();
+    let missing = kernel_log::missing(evidence.log, &required);
     let mut problems: Vec<String> =
         missing.iter().map(|words| format!("no log line has {}", words.join(" and "))).collect();
     match evidence.guest.probe {
@@ -93,10 +151,15 @@ fn work(evidence: &Evidence<'_>) -> Result<Report> {
     serde_json::from_str(&text).context("the guest's report of its work cannot be understood")
 }
 
-fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) {
+/// Adds what the guest's own work showed; returns the card as it saw it.
+fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) -> Option<Card> {
     for outcome in &work.results {
-        let name = format!("{}: {}", outcome.engine, outcome.what);
+        let engine = match evidence.name {
+            "" => outcome.engine.clone(),
+            name => format!("{name} {}", outcome.engine),
+        };
         let verdict = if outcome.ok { Verdict::Pass } else { Verdict::Fail };
+        let name = format!("{engine}: {}", outcome.what);
         report.results.push(TestResult::new(name, verdict, outcome.detail.clone(), outcome.seconds));
     }
     // Whatever the file says, the program's own verdict counts too.
@@ -104,12 +167,11 @@ fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) {
         Some(0) if work.ok => {}
         status if work.results.iter().all(|outcome| outcome.ok) => {
             let told = status.map_or("no status".into(), |status| format!("status {status}"));
-            report.results.push(check("work", vec![format!("`arctic guest work` ended with {told}")], 0.0));
+            report.results.push(evidence.check("work", vec![format!("the guest's job ended with {told}")], 0.0));
         }
         _ => {}
     }
-    report.engines = work.card.as_ref().map(|card| card.engines.clone()).unwrap_or_default();
-    report.guest_card = work.card;
+    work.card
 }
 
 /// Compares the guest's picture with the host's own rendering and keeps it as a PNG in `folder`.
@@ -137,7 +199,7 @@ fn taint(evidence: &Evidence<'_>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::report::{Card, Outcome, write_json};
+    use crate::guest::report::{Outcome, write_json};
 
     const LOG: &str = "\
 [    3.5] xe 0000:00:01.0: [drm] GT0: Using GuC firmware from i915/dg2_guc_70.bin version 70.44.1\r
@@ -164,6 +226,7 @@ mod tests {
             guc_submission: None,
             guc_firmware: None,
             engines: vec!["rcs0".into()],
+            ggtt_bytes: None,
         };
         let results = vec![outcome("stores"), outcome("mi_math")];
         let report = Report { kernel: "7.2".into(), card: Some(card), ok: true, picture_sha256: None, results };
@@ -173,11 +236,16 @@ mod tests {
 
     /// The names of what failed with this guest, log and card after `spoil` changed the files.
     fn failed(guest: &Guest, log: &str, card: &CardReport, spoil: impl Fn(&Path)) -> Vec<String> {
+        failed_as(Role::Physical { vfs: 0 }, guest, log, card, spoil)
+    }
+
+    fn failed_as(role: Role, guest: &Guest, log: &str, card: &CardReport, spoil: impl Fn(&Path)) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         good_results(folder.path());
         spoil(folder.path());
         let mut report = BootReport { log: folder.path().to_owned(), ..BootReport::default() };
-        judge(&mut report, &Evidence { guest, log, card: Some(card), results: folder.path(), own_kernel: false });
+        judge(&mut report, &Evidence { name: "", role, guest, log, results: folder.path(), own_kernel: false });
+        report.results.push(registers(card));
         let failed = report.results.into_iter().filter(|result| result.result == Verdict::Fail);
         failed.map(|result| result.test).collect()
     }
@@ -185,6 +253,50 @@ mod tests {
     #[test]
     fn a_good_run_has_nothing_to_complain_about() {
         assert_eq!(failed(&good_guest(), LOG, &CardReport::default(), |_| ()), [""; 0]);
+    }
+
+    /// A virtual function loads no firmware, has no management engine and draws no picture, but says what it is.
+    #[test]
+    fn a_virtual_function_is_judged_as_one() {
+        let guest = Guest { modules: vec!["xe".into()], ..good_guest() };
+        let log = "xe 0000:00:01.0: [drm] Running in SR-IOV VF mode\n[drm] Initialized xe 1.1.0 for 0000:00:01.0 on minor 0\n";
+        let no_picture = |folder: &Path| fs::remove_file(folder.join(PICTURE)).unwrap();
+        let card = CardReport::default();
+        assert_eq!(failed_as(Role::Virtual, &guest, log, &card, no_picture), [""; 0]);
+        assert_eq!(failed_as(Role::Virtual, &guest, LOG, &card, no_picture), ["xe probe"]);
+        assert_eq!(failed_as(Role::Physical { vfs: 1 }, &good_guest(), LOG, &card, |_| ()), ["xe probe"]);
+        assert_eq!(
+            failed_as(
+                Role::Physical { vfs: 1 },
+                &good_guest(),
+                &format!("{LOG}{}", log.replace("VF mode", "PF mode")),
+                &card,
+                |_| ()
+            ),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn guests_side_by_side_have_results_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        good_results(folder.path());
+        let mut report = BootReport::default();
+        let guest = good_guest();
+        let evidence = Evidence {
+            name: "vf2",
+            role: Role::Virtual,
+            guest: &guest,
+            log: "",
+            results: folder.path(),
+            own_kernel: false,
+        };
+        assert!(judge(&mut report, &evidence).is_some());
+        let names: Vec<&str> = report.results.iter().map(|result| result.test.as_str()).collect();
+        assert_eq!(
+            names,
+            ["vf2: guest", "vf2: xe probe", "vf2 rcs0: stores", "vf2 rcs0: mi_math", "vf2: kernel log", "vf2: taint"]
+        );
     }
 
     #[test]

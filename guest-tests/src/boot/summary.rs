@@ -25,9 +25,19 @@ impl fmt::Display for BootReport {
         let modules: Vec<&str> = self.modules.iter().filter(of_the_card).map(String::as_str).collect();
         line("drivers", &modules.join(" "))?;
         line("engines", &self.engines.join(" "))?;
-        for (group, passed, seconds) in passed(&self.results) {
+        for (group, passed, seconds) in passed(&self.results).into_iter().filter(|(group, ..)| !has_line(group)) {
             line(&format!("  {group}"), &format!("passed {} ({seconds:.2} s)", passed.join(", ")))?;
         }
+        for vf in &self.vfs {
+            line(&format!("  vf{}", vf.number), &vf.to_string())?;
+        }
+        for phase in &self.phases {
+            line("time", &format!("{:>6.1} s  {}", phase.seconds, phase.what))?;
+        }
+        if !self.vfs.is_empty() {
+            line("time", &format!("{:>6.1} s  in all, the card's start and every guest's end included", self.seconds))?;
+        }
+        line("memory", &self.memory.map_or(String::new(), |memory| memory.to_string()))?;
         for result in self.results.iter().filter(|result| result.result != Verdict::Pass) {
             line("", &result.to_string())?;
         }
@@ -47,6 +57,11 @@ impl fmt::Display for BootReport {
         line("picture", &picture.map_or(String::new(), |path| format!("{}, as the host draws it", path.display())))?;
         writeln!(out, "{}", self.totals)
     }
+}
+
+/// Whether a group's results are told in the line of a virtual function.
+fn has_line(group: &str) -> bool {
+    group.strip_prefix("vf").is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 /// What passed, by engine (checks of the host under `checks`), with the seconds of each group.
@@ -74,7 +89,31 @@ fn unmodelled(register: &Unmodelled) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::{MemoryReport, Phase, VfLine};
     use crate::report::Totals;
+
+    /// A line a virtual function whatever it did, the times and the memory; their single results only where they failed.
+    #[test]
+    fn each_virtual_function_has_one_line() {
+        let vf = |number: u8| VfLine { number, ok: true, lmem_bytes: 128 << 20, ..VfLine::default() };
+        let memory = crate::card::Memory::default();
+        let report = BootReport {
+            results: ["vf1: work", "vf2: work", "vf2 rcs0: stores", "vfs enabled"]
+                .map(|name| TestResult::new(name, Verdict::Pass, "", 0.5))
+                .into(),
+            vfs: vec![vf(1), vf(2)],
+            phases: vec![Phase { what: "2 virtual functions enabled".into(), seconds: 3.25 }],
+            memory: Some(MemoryReport { before: memory, with_vfs: memory, own_by_vf: 1 << 19, shared_by_vf: 0 }),
+            seconds: 20.0,
+            ..BootReport::default()
+        };
+        let text = report.to_string();
+        assert_eq!(text.matches("local memory 128 MiB").count(), 2, "{text}");
+        assert!(text.contains("  checks    passed vfs enabled (0.50 s)\n"), "{text}");
+        assert!(text.contains("time           3.2 s  2 virtual functions enabled\n"), "{text}");
+        assert!(text.contains("memory      0.5 MiB a virtual function"), "{text}");
+        assert!(!text.contains("passed work") && text.contains("  20.0 s  in all"), "{text}");
+    }
 
     #[test]
     fn a_summary_is_short_where_all_is_well_and_full_where_not() {

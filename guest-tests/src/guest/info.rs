@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::report::{self, Card};
+use super::sysfs::{Quota, Sysfs};
 use super::xe::{Config, Device, Gt, MemRegion};
 
 /// Where to look.
@@ -79,7 +80,14 @@ pub fn card(device: &Device) -> Result<Card> {
         guc_submission: device.guc_submission_version().ok(),
         guc_firmware: guc_firmware_version(&device.path),
         engines: device.engines()?.iter().map(|engine| engine.name()).collect(),
+        ggtt_bytes: quota(device).ggtt_bytes,
     })
+}
+
+/// What a virtual function was given.
+fn quota(device: &Device) -> Quota {
+    let sysfs = Sysfs::default();
+    sysfs.address_of(&device.path).map(|address| sysfs.quota(&address)).unwrap_or_default()
 }
 
 /// The GuC firmware's version from `debugfs` (`…/dri/128/gt0/uc/guc_info`), where that is mounted and readable.

@@ -1,5 +1,6 @@
-//! The program inside the guest: `arctic guest work` runs batches of its own on every engine, `arctic guest info` shows
-//! the card, `arctic guest submit` repeats one empty submission.
+//! The program inside the guest: `arctic guest work` runs batches of its own on every engine, `arctic guest vfs` enables
+//! virtual functions and lets each of them work, `arctic guest rounds` repeats a little work while others do theirs,
+//! `arctic guest info` shows the card, `arctic guest submit` repeats one empty submission.
 
 pub mod batch;
 pub mod blt;
@@ -9,8 +10,11 @@ mod mapping;
 pub mod mi_math;
 mod picture;
 pub mod report;
+mod rounds;
 mod submit;
+mod sysfs;
 mod uapi;
+mod vfs;
 pub mod vm;
 mod work;
 pub mod xe;
@@ -28,6 +32,10 @@ enum Command {
     Info(info::Info),
     /// Submit empty batches to one engine, each waited for before the next
     Submit(submit::Submit),
+    /// Enable virtual functions, wait for their drivers and let each of them store, copy and signal on every engine class
+    Vfs(vfs::Vfs),
+    /// Store, copy and signal on every engine class over and over until a file appears
+    Rounds(rounds::Rounds),
 }
 
 /// Runs the command in `args`, which begin behind `arctic guest` (`["work", "--out", "results.json"]`). Exit code 0 if
@@ -45,6 +53,8 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Work(work) => work::run(work),
         Command::Info(info) => info::run(info).map(|()| true),
         Command::Submit(submit) => submit::run(submit).map(|()| true),
+        Command::Vfs(vfs) => vfs::run(vfs),
+        Command::Rounds(rounds) => rounds::run(rounds),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -36,6 +36,74 @@ pub struct Card {
     pub guc_firmware: Option<String>,
     /// Engines that user space may use.
     pub engines: Vec<String>,
+    /// Bytes of GGTT address space of a virtual function; absent on the physical one.
+    #[serde(default)]
+    pub ggtt_bytes: Option<u64>,
+}
+
+/// What `arctic guest vfs` found: the virtual functions in the guest of their physical one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VfsReport {
+    /// How many were to be there afterwards.
+    pub count: u8,
+    /// Whether all is well.
+    pub ok: bool,
+    /// Why they could not be enabled or disabled.
+    pub problem: Option<String>,
+    /// How long the kernel took to enable or disable them, the probes of their drivers included.
+    pub change_seconds: f64,
+    /// How long it took until all had worked.
+    pub work_seconds: f64,
+    /// Each of them.
+    pub vfs: Vec<VfReport>,
+}
+
+/// One virtual function.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VfReport {
+    /// Its number, from 1.
+    pub number: u8,
+    /// Its PCI address in the guest.
+    pub address: String,
+    /// The name of its render node.
+    pub node: String,
+    /// How long its driver's probe took.
+    pub probe_seconds: f64,
+    /// Bytes of GGTT address space.
+    pub ggtt_bytes: Option<u64>,
+    /// Usable bytes of local memory.
+    pub lmem_bytes: u64,
+    /// GuC context ids.
+    pub contexts: Option<u32>,
+    /// Doorbells.
+    pub doorbells: Option<u32>,
+    /// Engines that user space may use.
+    pub engines: Vec<String>,
+    /// The engines that stored, copied and signalled as asked, one of each class.
+    pub worked: Vec<String>,
+    /// How long its work took.
+    pub work_seconds: f64,
+    /// What went wrong.
+    pub problem: Option<String>,
+}
+
+impl VfsReport {
+    /// Everything that went wrong, in one sentence each.
+    pub fn problems(&self) -> Vec<String> {
+        let of_one = |vf: &VfReport| Some(format!("vf{}: {}", vf.number, vf.problem.as_ref()?));
+        self.problem.clone().into_iter().chain(self.vfs.iter().filter_map(of_one)).collect()
+    }
+}
+
+/// What `arctic guest rounds` did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rounds {
+    /// How many rounds were right.
+    pub rounds: u64,
+    /// How long they took.
+    pub seconds: f64,
+    /// What was wrong with the next one.
+    pub problem: Option<String>,
 }
 
 /// The whole document.
@@ -99,6 +167,7 @@ mod tests {
                 guc_submission: Some("1.26.0".into()),
                 guc_firmware: None,
                 engines: vec!["rcs0".into(), "bcs0".into()],
+                ggtt_bytes: None,
             }),
             ok: false,
             picture_sha256: None,

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::card::{CardReport, Unmodelled};
+use crate::card::{CardReport, Functions, Unmodelled};
 use crate::image::igt_programs;
 use crate::interrupt::Interrupted;
 use crate::kernel_log;
-use crate::life::{Happening, Life, Options, Stand};
+use crate::life::{Happening, Life, Options, Seat, Server, Stand};
 use crate::progress::Progress;
 use crate::qemu::{CARD_ADDRESS, Port};
 use crate::report::{TestResult, Totals, Verdict};
@@ -31,6 +31,8 @@ const PLAN: &str = "plan.json";
 const GRACE: Duration = Duration::from_secs(60);
 /// The name of the physical function.
 pub const PHYSICAL: &str = "pf";
+/// The name of a virtual function.
+pub const VIRTUAL: &str = "vf";
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -59,6 +61,8 @@ pub struct IgtReport {
     pub card: String,
     /// The function of the card that was tested.
     pub function: String,
+    /// How many virtual functions there were.
+    pub vfs: u8,
     /// Trapped accesses by region, over all guests.
     pub trapped: BTreeMap<String, u64>,
     /// Registers touched that the card does not model.
@@ -78,7 +82,7 @@ pub fn run(
     told: &mut dyn FnMut(&TestResult),
     progress: &dyn Progress,
 ) -> Result<IgtReport> {
-    let mut stand = Stand::prepare(options, "igt", progress)?;
+    let stand = Stand::prepare(options, "igt", progress)?;
     let root = stand.parts.igt.clone().context("IGT is not in the cache, and this host has no apt-get to fetch it")?;
     let programs = igt_programs(&root)?;
     let mut results: Vec<Option<TestResult>> = vec![None; job.tests.len()];
@@ -89,9 +93,11 @@ pub fn run(
     }
     let binaries: Vec<String> =
         job.tests.iter().map(|test| test.binary.clone()).filter(|name| programs.contains(name)).collect();
-    stand.build_image(script(), &binaries, progress)?;
+    let image = stand.build_image(script(), &binaries, progress)?;
     let log = stand.folder.join("igt.log");
     let mut run = Run {
+        seat: Seat::only(options.functions),
+        image,
         log: File::create(&log).with_context(|| format!("{} cannot be made", log.display()))?,
         job,
         results,
@@ -106,6 +112,10 @@ pub fn run(
             outcome => outcome?,
         }
     }
+    let function = match options.functions {
+        Functions::Provisioned(_) => VIRTUAL,
+        _ => PHYSICAL,
+    };
     let results: Vec<TestResult> = run.results.into_iter().flatten().collect();
     let totals = Totals::of(&results);
     Ok(IgtReport {
@@ -115,7 +125,8 @@ pub fn run(
         guests: run.guests,
         kernel: stand.parts.kernel.release.clone(),
         card: options.card.clone().unwrap_or_else(|| "none".into()),
-        function: PHYSICAL.into(),
+        function: function.into(),
+        vfs: options.functions.vfs(),
         trapped: run.card.trapped,
         unmodelled: run.card.unmodelled,
         undone: run.card.undone,
@@ -130,6 +141,8 @@ fn script() -> String {
 }
 
 struct Run<'a> {
+    seat: Seat,
+    image: File,
     job: &'a Job,
     /// By number in the list; `None` is still to run.
     results: Vec<Option<TestResult>>,
@@ -156,15 +169,17 @@ impl Run<'_> {
         let first = tests[0].0;
         let device = options.card.as_ref().map(|_| format!("pci:slot={CARD_ADDRESS}"));
         let plan = Plan { tests, limit: self.job.limit.as_secs(), device };
-        fs::write(stand.results.join(PLAN), serde_json::to_vec(&plan)?).context("the plan cannot be written")?;
+        fs::write(stand.results(&self.seat)?.join(PLAN), serde_json::to_vec(&plan)?)
+            .context("the plan cannot be written")?;
         self.guests += 1;
         self.progress.say(&format!("booting guest {} for {} tests", self.guests, plan.tests.len()));
-        let mut life = stand.start(self.guests)?;
-        let seconds = life.until_ready()?;
+        let mut server = stand.serve(self.guests)?;
+        let mut life = stand.boot(&self.seat, &server, &self.image, self.guests)?;
+        let seconds = life.until_ready(&mut server)?;
         self.progress.say(&format!("the guest is up after {seconds:.1} s"));
         let mut current = None;
         let mut started = Instant::now();
-        let outcome = match self.follow(&mut life, &mut current, &mut started) {
+        let outcome = match self.follow(&mut life, &mut server, &mut current, &mut started) {
             Ok(outcome) => outcome,
             Err(error) if error.is::<Interrupted>() => return Err(error),
             // The card's own process has gone: that too is a result of the test that ran.
@@ -174,7 +189,7 @@ impl Run<'_> {
             Outcome::Done => None,
             Outcome::Lost(reason) => Some(reason),
         };
-        match life.stop() {
+        match life.stop().and_then(|()| server.stop()) {
             Ok(report) => self.add(report.unwrap_or_default()),
             Err(error) if error.is::<Interrupted>() => return Err(error),
             Err(error) => self.progress.say(&format!("{error:#}")),
@@ -193,12 +208,18 @@ impl Run<'_> {
     }
 
     /// Follows the guest until its job is done or the guest is lost; `current` is the test that runs, since `started`.
-    fn follow(&mut self, life: &mut Life, current: &mut Option<usize>, started: &mut Instant) -> Result<Outcome> {
+    fn follow(
+        &mut self,
+        life: &mut Life,
+        server: &mut Server,
+        current: &mut Option<usize>,
+        started: &mut Instant,
+    ) -> Result<Outcome> {
         let limit = self.job.limit + GRACE;
         let mut deadline = Instant::now() + limit;
         let mut done = false;
         loop {
-            let event = match life.next(Some(deadline))? {
+            let event = match life.next(server, Some(deadline))? {
                 Happening::Event(event) => event,
                 Happening::Silence => {
                     let trouble = trouble(life).map_or(String::new(), |line| format!(": {line}"));

@@ -41,7 +41,7 @@ pub struct Own {
 }
 
 /// How to start QEMU.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Qemu {
     program: PathBuf,
     arguments: Vec<OsString>,

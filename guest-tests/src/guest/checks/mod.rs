@@ -1,6 +1,7 @@
 //! What the guest makes the engines do, each check judged by the guest's CPU from what the GPU wrote.
 
 mod blits;
+pub mod brief;
 mod clock;
 mod flow;
 mod handover;

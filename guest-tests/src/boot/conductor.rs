@@ -1,0 +1,184 @@
+//! Who may do what when several guests share the card: the physical function's guest first, the others when their
+//! functions are there, all at work together, and the functions taken away last.
+
+use super::follow::Step;
+
+/// A guest of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    /// The physical function's.
+    Physical,
+    /// Virtual function's number, from 1.
+    Virtual(u8),
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Start this guest.
+    Boot(Who),
+    /// Let all virtual functions' guests begin their work.
+    Go,
+    /// Let the physical function's guest take the virtual functions away and end.
+    Finish,
+    /// End the virtual functions' guests: their functions are gone.
+    Abandon,
+}
+
+/// Where a guest is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Absent,
+    Running,
+    Waiting,
+    Over,
+}
+
+/// The state of a run with several guests.
+#[derive(Debug)]
+pub(super) struct Conductor {
+    /// `None` where the card's program plays the physical function.
+    physical: Option<State>,
+    virtuals: Vec<State>,
+    gone: bool,
+}
+
+impl Conductor {
+    /// A run with `vfs` guests of virtual functions, and one of the physical function if it is `held`.
+    pub(super) fn new(held: bool, vfs: u8) -> Self {
+        Self { physical: held.then_some(State::Absent), virtuals: vec![State::Absent; vfs.into()], gone: false }
+    }
+
+    /// The first orders.
+    pub(super) fn begin(&mut self) -> Vec<Order> {
+        match &mut self.physical {
+            Some(state) => {
+                *state = State::Running;
+                vec![Order::Boot(Who::Physical)]
+            }
+            None => self.boot_virtuals(),
+        }
+    }
+
+    /// What follows from `step` of the guest `who`.
+    pub(super) fn hear(&mut self, who: Who, step: &Step) -> Vec<Order> {
+        match (who, step) {
+            (Who::Physical, Step::Enabled) => self.boot_virtuals(),
+            (Who::Physical, Step::Over) => {
+                self.physical = Some(State::Over);
+                match self.virtuals.iter().any(|state| matches!(state, State::Running | State::Waiting)) {
+                    true => vec![Order::Abandon],
+                    false => Vec::new(),
+                }
+            }
+            (Who::Virtual(vf), Step::Waiting | Step::Over) => {
+                let state = if *step == Step::Over { State::Over } else { State::Waiting };
+                if let Some(known) = self.virtuals.get_mut(usize::from(vf).wrapping_sub(1)) {
+                    *known = state;
+                }
+                self.go_or_finish()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether every guest that was started has ended, and none is to come.
+    pub(super) fn is_over(&self) -> bool {
+        let ended = |state: &State| matches!(state, State::Over);
+        let physical = self.physical.as_ref();
+        physical.is_none_or(ended)
+            && self.virtuals.iter().all(|state| ended(state) || physical.is_some() && *state == State::Absent)
+    }
+
+    fn boot_virtuals(&mut self) -> Vec<Order> {
+        let absent = self.virtuals.iter_mut().enumerate().filter(|(_, state)| **state == State::Absent);
+        absent
+            .map(|(index, state)| {
+                *state = State::Running;
+                Order::Boot(Who::Virtual(index as u8 + 1))
+            })
+            .collect()
+    }
+
+    fn go_or_finish(&mut self) -> Vec<Order> {
+        let all = |wanted: &[State]| self.virtuals.iter().all(|state| wanted.contains(state));
+        let mut orders = Vec::new();
+        if !self.gone && all(&[State::Waiting, State::Over]) && self.virtuals.contains(&State::Waiting) {
+            self.gone = true;
+            orders.push(Order::Go);
+        }
+        if all(&[State::Over]) && self.physical == Some(State::Running) {
+            orders.push(Order::Finish);
+        }
+        orders
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Order::*;
+    use Who::*;
+
+    #[test]
+    fn four_guests_come_work_together_and_go() {
+        let mut conductor = Conductor::new(true, 3);
+        assert_eq!(conductor.begin(), [Boot(Physical)]);
+        assert_eq!(conductor.hear(Physical, &Step::Mark("before".into())), []);
+        // A client that comes before its function is enabled is refused: nobody is started earlier.
+        assert_eq!(conductor.hear(Physical, &Step::Enabled), [1, 2, 3].map(|vf| Boot(Virtual(vf))));
+        assert_eq!(conductor.hear(Virtual(2), &Step::Waiting), []);
+        assert_eq!(conductor.hear(Virtual(1), &Step::Waiting), []);
+        assert_eq!(conductor.hear(Virtual(3), &Step::Waiting), [Go]);
+        assert_eq!(conductor.hear(Virtual(3), &Step::Over), []);
+        assert_eq!(conductor.hear(Virtual(1), &Step::Over), []);
+        assert_eq!(conductor.hear(Virtual(2), &Step::Over), [Finish]);
+        assert!(!conductor.is_over());
+        assert_eq!(conductor.hear(Physical, &Step::Over), []);
+        assert!(conductor.is_over());
+    }
+
+    #[test]
+    fn without_a_physical_guest_the_virtual_ones_start_at_once() {
+        let mut conductor = Conductor::new(false, 2);
+        assert_eq!(conductor.begin(), [Boot(Virtual(1)), Boot(Virtual(2))]);
+        assert_eq!(conductor.hear(Virtual(1), &Step::Waiting), []);
+        assert_eq!(conductor.hear(Virtual(2), &Step::Waiting), [Go]);
+        assert_eq!(conductor.hear(Virtual(2), &Step::Over), []);
+        assert!(!conductor.is_over());
+        assert_eq!(conductor.hear(Virtual(1), &Step::Over), []);
+        assert!(conductor.is_over());
+    }
+
+    #[test]
+    fn a_lost_guest_does_not_keep_the_others() {
+        let mut conductor = Conductor::new(true, 2);
+        conductor.begin();
+        conductor.hear(Physical, &Step::Enabled);
+        assert_eq!(conductor.hear(Virtual(1), &Step::Waiting), []);
+        assert_eq!(conductor.hear(Virtual(2), &Step::Over), [Go]);
+        assert_eq!(conductor.hear(Virtual(1), &Step::Over), [Finish]);
+        // All lost before any of them could work: there is nobody to say go to.
+        let mut conductor = Conductor::new(true, 1);
+        conductor.begin();
+        conductor.hear(Physical, &Step::Enabled);
+        assert_eq!(conductor.hear(Virtual(1), &Step::Over), [Finish]);
+    }
+
+    #[test]
+    fn when_the_physical_guest_is_lost_the_others_are_ended() {
+        let mut conductor = Conductor::new(true, 2);
+        conductor.begin();
+        conductor.hear(Physical, &Step::Enabled);
+        conductor.hear(Virtual(1), &Step::Waiting);
+        assert_eq!(conductor.hear(Physical, &Step::Over), [Abandon]);
+        conductor.hear(Virtual(1), &Step::Over);
+        conductor.hear(Virtual(2), &Step::Over);
+        assert!(conductor.is_over());
+        // Lost before it enabled anything: nothing else was started.
+        let mut conductor = Conductor::new(true, 2);
+        conductor.begin();
+        assert_eq!(conductor.hear(Physical, &Step::Over), []);
+        assert!(conductor.is_over());
+    }
+}

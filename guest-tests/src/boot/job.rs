@@ -1,0 +1,152 @@
+//! The shell texts that the guests' init runs, and the files by which guests and host speak beyond the control port.
+
+use super::Mode;
+use crate::card::Functions;
+use crate::terminal;
+
+/// The report of `arctic guest work` on the results share.
+pub(super) const WORK_REPORT: &str = "work.json";
+/// The pixels that it drew.
+pub(super) const PICTURE: &str = "testcard.raw";
+/// The report of `arctic guest rounds`.
+pub(super) const ROUNDS_REPORT: &str = "rounds.json";
+/// The host makes it where virtual functions' guests may begin their work.
+pub(super) const GO: &str = "go";
+/// The host makes it where the physical function's guest may take the virtual functions away.
+pub(super) const FINISH: &str = "finish";
+/// The mark before virtual functions are there, and the one when they have worked and still are.
+pub(super) const BEFORE: &str = "before";
+pub(super) const WORKED: &str = "worked";
+
+/// The steps with virtual functions in one guest, `arctic guest vfs` each: name, report, whether they are to be there.
+pub(super) const STEPS: [(&str, &str, bool); 4] = [
+    ("enabled", "vfs-up.json", true),
+    ("disabled", "vfs-down.json", false),
+    ("enabled again", "vfs-up-again.json", true),
+    ("disabled again", "vfs-down-again.json", false),
+];
+
+/// What a guest of a judged run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All of it: the physical function works, then the virtual functions in the same guest, if there are any.
+    All {
+        /// How many virtual functions are enabled.
+        vfs: u8,
+    },
+    /// The physical function enables virtual functions for other guests and works until they are done.
+    Provider {
+        /// How many.
+        vfs: u8,
+    },
+    /// A virtual function works when the host says so.
+    Consumer,
+}
+
+impl Part {
+    /// What the only guest of a run with `functions` does.
+    pub(super) fn only(functions: Functions) -> Self {
+        match functions {
+            Functions::Together(vfs) => Self::All { vfs },
+            _ => Self::All { vfs: 0 },
+        }
+    }
+
+    fn task(self) -> String {
+        let work = format!("arctic guest work --out /mnt/{WORK_REPORT}");
+        match self {
+            Self::All { vfs: 0 } => format!("{work} --picture /mnt/{PICTURE}\nSTATUS=$?\n"),
+            Self::All { vfs } => {
+                let mut text = format!("{work} --picture /mnt/{PICTURE}\nSTATUS=$?\necho mark {BEFORE} >&3\n");
+                for (index, (_, file, there)) in STEPS.iter().enumerate() {
+                    let count = if *there { vfs } else { 0 };
+                    text += &format!("arctic guest vfs --count {count} --out /mnt/{file} || STATUS=1\n");
+                    if index == 0 {
+                        text += &format!("echo mark {WORKED} >&3\n");
+                    }
+                }
+                text
+            }
+            Self::Provider { vfs } => {
+                let [(_, up, _), (_, down, _), ..] = STEPS;
+                format!(
+                    "echo mark {BEFORE} >&3\n\
+                     if arctic guest vfs --count {vfs} --no-driver --out /mnt/{up}; then\n\
+                     echo vfs {vfs} >&3\n\
+                     {work} --picture /mnt/{PICTURE}\nSTATUS=$?\n\
+                     arctic guest rounds --until /mnt/{FINISH} --out /mnt/{ROUNDS_REPORT} || STATUS=1\n\
+                     arctic guest vfs --count 0 --out /mnt/{down} || STATUS=1\n\
+                     else STATUS=1; fi\n"
+                )
+            }
+            Self::Consumer => format!(
+                "echo waiting >&3\n\
+                 while [ ! -e /mnt/{GO} ]; do sleep 0.1; done\n\
+                 {work}\nSTATUS=$?\necho mark {WORKED} >&3\n"
+            ),
+        }
+    }
+}
+
+/// The text for a guest that works as `part` says.
+pub(super) fn of_part(part: Part) -> String {
+    around(&part.task())
+}
+
+/// The text for the only guest of a run.
+pub(super) fn only(mode: &Mode, functions: Functions) -> String {
+    match mode {
+        Mode::Work => of_part(Part::only(functions)),
+        Mode::Shell => {
+            let size =
+                terminal::size().map(|(rows, columns)| format!("stty -F /dev/hvc0 rows {rows} cols {columns}\n"));
+            let shell = "setsid -c sh -i < /dev/hvc0 > /dev/hvc0 2>&1\nSTATUS=$?\n";
+            around(&format!("cd /root\n{}{shell}", size.unwrap_or_default()))
+        }
+        // A function of its own, so that an `exit` in it ends only the command.
+        Mode::Run(command) => around(&format!("( cd /root\n{command}\n)\nSTATUS=$?\n")),
+    }
+}
+
+fn around(task: &str) -> String {
+    format!(
+        "echo \"kernel $(uname -r)\" >&3\nload-driver >&3\necho working >&3\n{task}\
+         echo \"taint $(cat /proc/sys/kernel/tainted)\" >&3\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_in_the_users_command_cannot_skip_the_rest_of_the_job() {
+        let text = only(&Mode::Run("exit 7".into()), Functions::Physical);
+        assert!(text.contains("( cd /root\nexit 7\n)\nSTATUS=$?\n"), "{text}");
+        assert!(text.contains("taint"));
+    }
+
+    /// Every text is one that a shell can read.
+    #[test]
+    fn a_shell_understands_every_part() {
+        for part in [Part::All { vfs: 0 }, Part::All { vfs: 63 }, Part::Provider { vfs: 3 }, Part::Consumer] {
+            let text = of_part(part);
+            let status = std::process::Command::new("sh").args(["-n", "-c", &text]).status().unwrap();
+            assert!(status.success(), "{text}");
+        }
+    }
+
+    /// Up, work, down, up again, down: the physical function has worked before, and the memory is looked at twice.
+    #[test]
+    fn virtual_functions_go_up_and_down_twice_after_the_physical_ones_work() {
+        let text = of_part(Part::All { vfs: 7 });
+        let wanted =
+            ["guest work", "mark before", "--count 7", "mark worked", "--count 0", "--count 7", "--count 0", "taint"];
+        let mut rest = text.as_str();
+        for word in wanted {
+            let at = rest.find(word).unwrap_or_else(|| panic!("{word} is not in order in {text}"));
+            rest = &rest[at + word.len()..];
+        }
+        assert!(!of_part(Part::All { vfs: 0 }).contains("guest vfs"));
+    }
+}

@@ -1,0 +1,222 @@
+//! A run of several guests on one card: one for each virtual function, and one for the physical function unless the
+//! card's program plays it.
+
+use std::fs::{self, File};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::conductor::{Conductor, Order, Who};
+use super::follow::{Follower, Step};
+use super::job::{self, FINISH, GO, Part};
+use super::judge::{self, Evidence, Role};
+use super::virtuals::{self, Marks};
+use super::{BootReport, Mode, Sink};
+use crate::card::Functions;
+use crate::interrupt;
+use crate::life::{Happening, Life, Options, Seat, Server, Stand};
+use crate::progress::Progress;
+
+/// How long the loop sleeps when no guest has said anything.
+const REST: Duration = Duration::from_millis(10);
+
+/// One guest of the run.
+struct Player {
+    who: Who,
+    seat: Seat,
+    follower: Follower,
+    life: Option<Life>,
+    console: std::path::PathBuf,
+}
+
+/// A run on its way.
+struct Stage<'a> {
+    options: &'a Options,
+    stand: &'a Stand<'a>,
+    progress: &'a dyn Progress,
+    // Dropped in this order: the machines before the card that they talk to.
+    players: Vec<Player>,
+    server: Server,
+    provider: Option<File>,
+    consumer: File,
+    conductor: Conductor,
+    marks: Marks,
+}
+
+/// Runs and judges the guests of `options.functions`.
+pub(super) fn run(
+    options: &Options,
+    stand: &Stand<'_>,
+    sink: &mut dyn Sink,
+    progress: &dyn Progress,
+) -> Result<BootReport> {
+    let vfs = options.functions.vfs();
+    let held = matches!(options.functions, Functions::Split(_));
+    let image = |part| stand.build_image(job::of_part(part), &[], progress);
+    let (provider, consumer) = (held.then(|| image(Part::Provider { vfs })).transpose()?, image(Part::Consumer)?);
+    let mut report = BootReport::new(options, stand);
+    let start = Instant::now();
+    let conductor = Conductor::new(held, vfs);
+    let server = stand.serve(1)?;
+    let mut stage = Stage {
+        options,
+        stand,
+        progress,
+        server,
+        provider,
+        consumer,
+        players: Vec::new(),
+        conductor,
+        marks: Marks::default(),
+    };
+    stage.play(sink)?;
+    let Stage { server, players, marks, .. } = stage;
+    let card = server.stop()?;
+    report.seconds = start.elapsed().as_secs_f64();
+    for player in &players {
+        let (vf, role) = match player.who {
+            Who::Physical => (None, Role::Physical { vfs }),
+            Who::Virtual(vf) => (Some(vf), Role::Virtual),
+        };
+        let guest = &player.follower.guest;
+        if vf.is_none() || !held {
+            report.boot_seconds = guest.boot_seconds;
+            report.probe_seconds = guest.probe_seconds();
+            report.modules.clone_from(&guest.modules);
+            report.taint = guest.taint;
+            report.status = guest.status;
+        }
+        let evidence = Evidence {
+            name: &player.seat.name,
+            role,
+            guest,
+            log: &judge::console_text(&player.console)?,
+            results: &stand.results(&player.seat)?,
+            own_kernel: stand.parts.kernel_is_own,
+        };
+        let before = report.results.len();
+        let card = judge::judge(&mut report, &evidence);
+        match vf {
+            Some(vf) => virtuals::apart(&mut report, &evidence, vf, before, card),
+            None => virtuals::provider(&mut report, &evidence),
+        }
+    }
+    virtuals::missing(&mut report, vfs);
+    report.memory = marks.report(vfs);
+    if let Some(card) = &card {
+        report.add_card(card);
+        report.results.push(judge::registers(card));
+    }
+    Ok(report)
+}
+
+impl Stage<'_> {
+    /// Starts the guests as the conductor says and follows them all to their ends.
+    fn play(&mut self, sink: &mut dyn Sink) -> Result<()> {
+        let orders = self.conductor.begin();
+        if self.provider.is_none() {
+            // Nobody marks it: no guest is there before the virtual functions are.
+            self.marks.take(job::BEFORE, self.server.memory());
+        }
+        self.carry_out(&orders)?;
+        while !self.conductor.is_over() {
+            interrupt::check()?;
+            let mut quiet = true;
+            for index in 0..self.players.len() {
+                while let Some(step) = self.look(index, sink)? {
+                    quiet = false;
+                    if let Step::Mark(name) = &step {
+                        self.marks.take(name, self.server.memory());
+                    }
+                    let orders = self.conductor.hear(self.players[index].who, &step);
+                    self.carry_out(&orders)?;
+                }
+            }
+            if quiet {
+                self.server.check()?;
+                thread::sleep(REST);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the guest of a player did since the last look; `None` if nothing.
+    fn look(&mut self, index: usize, sink: &mut dyn Sink) -> Result<Option<Step>> {
+        let player = &mut self.players[index];
+        let Some(life) = &mut player.life else { return Ok(None) };
+        let silent = player.follower.deadline().is_some_and(|deadline| Instant::now() >= deadline);
+        let happening = match life.poll() {
+            Some(happening) => happening,
+            None if silent => Happening::Silence,
+            None => return Ok(None),
+        };
+        let step = player.follower.take(happening, life, sink, self.progress)?;
+        if step == Step::Over {
+            player.end()?;
+        }
+        Ok(Some(step))
+    }
+
+    fn carry_out(&mut self, orders: &[Order]) -> Result<()> {
+        for order in orders {
+            match order {
+                Order::Boot(who) => self.boot(*who)?,
+                Order::Go => {
+                    self.progress.say("all guests are ready, they work at the same time now");
+                    self.tell(|who| who != Who::Physical, GO, "finish its work")?;
+                }
+                Order::Finish => self.tell(|who| who == Who::Physical, FINISH, "disable its virtual functions")?,
+                Order::Abandon => {
+                    for index in 0..self.players.len() {
+                        let player = &mut self.players[index];
+                        if player.who != Who::Physical && player.life.is_some() {
+                            let step = player.follower.lose("the guest of the physical function ended".into());
+                            player.end()?;
+                            let who = player.who;
+                            // Nothing is ordered on this any more.
+                            self.conductor.hear(who, &step);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn boot(&mut self, who: Who) -> Result<()> {
+        let (seat, image) = match (who, &self.provider) {
+            (Who::Virtual(vf), _) => (Seat::virtual_function(vf), &self.consumer),
+            (Who::Physical, provider) => {
+                let image = provider.as_ref().context("nobody was to hold the physical function")?;
+                (Seat::physical(self.options.functions), image)
+            }
+        };
+        for file in [GO, FINISH] {
+            // Left by an earlier run in the same folder.
+            let _ = fs::remove_file(self.stand.results(&seat)?.join(file));
+        }
+        let follower = Follower::new(self.stand, &seat, &Mode::Work, self.options.limit)?;
+        let life = self.stand.boot(&seat, &self.server, image, 1)?;
+        self.progress.say(&format!("{:<5} booting {} in QEMU", seat.name, self.stand.parts.kernel.release));
+        self.players.push(Player { who, seat, follower, console: life.console.clone(), life: Some(life) });
+        Ok(())
+    }
+
+    /// Makes `file` for those guests that wait for it; they begin `stage`.
+    fn tell(&mut self, whom: impl Fn(Who) -> bool, file: &str, stage: &'static str) -> Result<()> {
+        for player in self.players.iter_mut().filter(|player| whom(player.who) && player.life.is_some()) {
+            let path = self.stand.results(&player.seat)?.join(file);
+            fs::write(&path, []).with_context(|| format!("{} cannot be written", path.display()))?;
+            player.follower.enter(stage);
+        }
+        Ok(())
+    }
+}
+
+impl Player {
+    /// Ends the machine if it has not ended by itself.
+    fn end(&mut self) -> Result<()> {
+        self.life.take().map_or(Ok(()), Life::stop)
+    }
+}

@@ -1,0 +1,178 @@
+//! A store, a copy and a fence on an engine of each class, all in flight together: what every one of many virtual
+//! functions can do in a few milliseconds.
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Bench, Noise};
+use crate::guest::batch::{Batch, PostSync, reg};
+use crate::guest::blt::{Area, Depth, Surface, Tiling};
+use crate::guest::vm::{Buffer, Place};
+use crate::guest::xe::Engine;
+
+/// What the outcome of [`brief`] is called.
+pub const BRIEF: &str = "store, copy, fence";
+
+/// Bytes of an engine's own part of the code buffer; more than its batch needs.
+const CODE: u64 = 4096;
+/// Bytes of an engine's own part of the two data buffers.
+const PART: u64 = 4096;
+/// Where things are in a part of the card's memory: the store, then what was copied.
+const STORED: u64 = 0;
+const COPIED: u64 = 1024;
+/// And in a part of the guest's: what is copied, the flush's write, the fence.
+const SOURCE: u64 = 0;
+const FLUSHED: u64 = 2048;
+const FENCE: u64 = 2056;
+/// Quadwords that are copied: eight rows of 64 bytes for a copy engine.
+const COPIED_QUADWORDS: usize = 64;
+/// As many as there are general purpose registers to carry them.
+const REGISTERS: u32 = 16;
+
+/// The first engine of each class.
+pub fn one_of_each_class(engines: &[Engine]) -> Vec<Engine> {
+    let mut chosen: Vec<Engine> = Vec::new();
+    for engine in engines {
+        if chosen.iter().all(|known| known.0.engine_class != engine.0.engine_class) {
+            chosen.push(*engine);
+        }
+    }
+    chosen
+}
+
+/// What one engine has been asked to do.
+struct Errand {
+    engine: Engine,
+    /// Offset of its parts in the data buffers.
+    at: u64,
+    stored: u64,
+    flushed: u64,
+    fence: u64,
+    source: Vec<u64>,
+}
+
+/// Gives each of `engines` its errand, waits for all and judges each. The error of one leaves the others' outcomes.
+pub fn brief(bench: &Bench<'_>, engines: &[Engine], seed: u64) -> Result<Vec<(Engine, Result<()>)>> {
+    let vm = bench.device.vm().context("no address space")?;
+    let room = |each: u64| each * engines.len() as u64 + (8 << 10);
+    let card = vm.buffer(Place::Vram, room(PART))?;
+    let system = vm.buffer(Place::System, room(PART))?;
+    let code = vm.buffer(Place::Vram, room(CODE))?;
+    let mut noise = Noise(seed);
+    let mut queues = Vec::new();
+    for (index, engine) in engines.iter().enumerate() {
+        let quadwords = (0..COPIED_QUADWORDS).map(|_| noise.quadword()).collect();
+        let [stored, flushed, fence] = [0; 3].map(|_| noise.quadword() | 1);
+        let errand = Errand { engine: *engine, at: PART * index as u64, stored, flushed, fence, source: quadwords };
+        for (number, quadword) in errand.source.iter().enumerate() {
+            system.mapping().write_u64((errand.at + SOURCE) as usize + 8 * number, *quadword);
+        }
+        let start = code.address() + CODE * index as u64;
+        let mut batch = Batch::at(start);
+        write(&mut batch, &errand, card.address(), system.address());
+        ensure!(4 * batch.dwords().len() as u64 <= CODE, "the batch of {} does not fit", engine.name());
+        for (number, dword) in batch.dwords().iter().enumerate() {
+            code.mapping().write_u32((CODE as usize) * index + 4 * number, *dword);
+        }
+        let queue = vm.queue(*engine);
+        let queue = queue.and_then(|queue| {
+            queue.submit_user_fence(start, &system, errand.at + FENCE, errand.fence)?;
+            Ok(queue)
+        });
+        queues.push((errand, queue));
+    }
+    let mut outcomes = Vec::new();
+    for (errand, queue) in queues {
+        let outcome = match queue {
+            Ok(queue) => queue
+                .wait_user_fence(&system, (errand.at + FENCE) as usize, errand.fence, bench.timeout)
+                .map_err(anyhow::Error::from)
+                .and_then(|()| errand.judge(&card, &system)),
+            Err(error) => Err(error.into()),
+        };
+        outcomes.push((errand.engine, outcome));
+    }
+    Ok(outcomes)
+}
+
+/// The batch: an immediate store into the card's memory, a copy from the guest's memory into the card's by what the
+/// engine has for it, a flush that writes into the guest's memory.
+fn write(batch: &mut Batch, errand: &Errand, card: u64, system: u64) {
+    let (card, system) = (card + errand.at, system + errand.at);
+    batch.store_qwords(card + STORED, &[errand.stored]);
+    if errand.engine.copies() {
+        let surface = |address, system| Surface { address, pitch: 64, height: 8, tiling: Tiling::Linear, system };
+        let all = Area { x: 0, y: 0, width: 16, height: 8 };
+        batch.fast_copy(&surface(system + SOURCE, true), all, &surface(card + COPIED, false), 0, 0, Depth::Bits32);
+    } else {
+        for n in 0..REGISTERS {
+            let from = system + SOURCE + 8 * u64::from(n);
+            batch.load_register_mem(reg::gpr(n), from).load_register_mem(reg::gpr(n) + 4, from + 4);
+        }
+        for n in 0..REGISTERS {
+            batch.store_gpr(n, card + COPIED + 8 * u64::from(n));
+        }
+    }
+    let value = PostSync::Immediate(errand.flushed);
+    if errand.engine.has_pipe_control() {
+        batch.pipe_control(system + FLUSHED, value);
+    } else {
+        batch.flush_dw(system + FLUSHED, value);
+    }
+    batch.batch_buffer_end();
+}
+
+impl Errand {
+    /// Compares what the engine left with what it was asked for.
+    fn judge(&self, card: &Buffer<'_>, system: &Buffer<'_>) -> Result<()> {
+        let same = |what: &str, buffer: &Buffer<'_>, offset: u64, want: u64| {
+            let got = buffer.mapping().read_u64((self.at + offset) as usize);
+            ensure!(got == want, "{what}: expected {want:#018x}, got {got:#018x}");
+            Ok(())
+        };
+        same("store", card, STORED, self.stored)?;
+        same("flush write", system, FLUSHED, self.flushed)?;
+        let copied = if self.engine.copies() { COPIED_QUADWORDS } else { REGISTERS as usize };
+        for (number, want) in self.source.iter().take(copied).enumerate() {
+            same("copy", card, COPIED + 8 * number as u64, *want).with_context(|| format!("quadword {number}"))?;
+        }
+        same("the quadword behind the copy", card, COPIED + 8 * copied as u64, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::uapi::EngineClassInstance;
+
+    fn engine(engine_class: u16, engine_instance: u16) -> Engine {
+        Engine(EngineClassInstance { engine_class, engine_instance, ..Default::default() })
+    }
+
+    #[test]
+    fn each_class_is_asked_once() {
+        let names: Vec<String> =
+            one_of_each_class(&[engine(0, 0), engine(2, 0), engine(2, 1), engine(3, 0), engine(3, 1)])
+                .iter()
+                .map(Engine::name)
+                .collect();
+        assert_eq!(names, ["rcs0", "vcs0", "vecs0"]);
+    }
+
+    /// Every class stores, copies with what it has, and flushes; each batch and each part is within its room.
+    #[test]
+    fn an_errand_fits_its_parts_on_every_class() {
+        for class in 0..5 {
+            let errand =
+                Errand { engine: engine(class, 0), at: PART, stored: 1, flushed: 2, fence: 3, source: Vec::new() };
+            let mut batch = Batch::at(0x10_0000);
+            write(&mut batch, &errand, 0x100_0000, 0x200_0000);
+            assert!(4 * batch.dwords().len() as u64 <= CODE);
+            assert_eq!(batch.dwords()[..5], [0x1020_0003, 0x100_1000, 0, 1, 0]);
+            let copies = batch.dwords().iter().any(|dword| dword >> 22 == 0x142);
+            assert_eq!(copies, class == 1, "class {class}");
+        }
+        let copied = 8 * COPIED_QUADWORDS as u64;
+        assert!(STORED + 8 <= COPIED && COPIED + copied + 8 <= PART);
+        assert!(SOURCE + copied <= FLUSHED && FLUSHED + 8 <= FENCE && FENCE + 8 <= PART);
+    }
+}

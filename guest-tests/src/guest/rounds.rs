@@ -1,0 +1,65 @@
+//! `arctic guest rounds`: a store, a copy and a fence on an engine of each class, over and over while others work on the
+//! same card.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::checks::Bench;
+use super::checks::brief::{brief, one_of_each_class};
+use super::report::{self, Rounds as Report};
+use super::xe::Device;
+
+/// How often it is told how far the rounds are.
+const TELL: Duration = Duration::from_secs(2);
+
+/// How long, and where the result goes.
+#[derive(Debug, clap::Args)]
+pub struct Rounds {
+    /// Go on until FILE exists; at least one round is made
+    #[arg(long, value_name = "FILE")]
+    until: PathBuf,
+    /// Write the result to FILE as JSON
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Seconds that one batch may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    timeout: u64,
+}
+
+/// Makes the rounds until the file is there or one of them is wrong; true if all were right.
+pub fn run(rounds: &Rounds) -> Result<bool> {
+    let mut report = Report::default();
+    let start = Instant::now();
+    report.problem = go_round(rounds, &mut report).err().map(|error| format!("{error:#}"));
+    report.seconds = start.elapsed().as_secs_f64();
+    match &report.problem {
+        None => println!("{} rounds, {:.1} s", report.rounds, report.seconds),
+        Some(problem) => println!("FAIL round {}: {problem}", report.rounds + 1),
+    }
+    if let Some(path) = &rounds.out {
+        report::write_json(path, &report).with_context(|| format!("write {}", path.display()))?;
+    }
+    Ok(report.problem.is_none())
+}
+
+fn go_round(rounds: &Rounds, report: &mut Report) -> Result<()> {
+    let device = Device::open(None)?;
+    let engines = one_of_each_class(&device.engines()?);
+    let bench = Bench { device: &device, timeout: Duration::from_secs(rounds.timeout), reference_clock: 0 };
+    let mut told = Instant::now();
+    loop {
+        for (engine, outcome) in brief(&bench, &engines, report.rounds)? {
+            outcome.with_context(|| engine.name())?;
+        }
+        report.rounds += 1;
+        if rounds.until.exists() {
+            return Ok(());
+        }
+        if told.elapsed() >= TELL {
+            told = Instant::now();
+            println!("round {} beside the others", report.rounds);
+        }
+    }
+}

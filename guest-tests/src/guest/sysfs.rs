@@ -1,0 +1,154 @@
+//! The card's functions as the kernel's sysfs and debugfs show them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// Where the kernel shows its devices; tests have a folder of their own.
+#[derive(Clone, Debug)]
+pub struct Sysfs {
+    root: PathBuf,
+}
+
+impl Default for Sysfs {
+    fn default() -> Self {
+        Self { root: "/sys".into() }
+    }
+}
+
+/// What a virtual function's driver was given, as it tells itself (`xe: xe_gt_sriov_vf_print_config`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// Bytes of GGTT address space.
+    pub ggtt_bytes: Option<u64>,
+    /// Bytes of local memory.
+    pub lmem_bytes: Option<u64>,
+    /// GuC context ids.
+    pub contexts: Option<u32>,
+    /// Doorbells.
+    pub doorbells: Option<u32>,
+}
+
+impl Sysfs {
+    /// A tree at `root`.
+    #[cfg(test)]
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// The folder of the PCI function at `address`.
+    fn device(&self, address: &str) -> PathBuf {
+        self.root.join("bus/pci/devices").join(address)
+    }
+
+    /// Lets the kernel bind drivers to virtual functions of `pf` as they appear, or not.
+    pub fn set_autoprobe(&self, pf: &str, on: bool) -> Result<()> {
+        self.write(pf, "sriov_drivers_autoprobe", if on { "1" } else { "0" })
+    }
+
+    /// Enables `count` virtual functions of `pf`, or disables them all; returns when the kernel is done with it.
+    pub fn set_vfs(&self, pf: &str, count: u8) -> Result<()> {
+        self.write(pf, "sriov_numvfs", &count.to_string())
+    }
+
+    fn write(&self, address: &str, attribute: &str, value: &str) -> Result<()> {
+        let path = self.device(address).join(attribute);
+        fs::write(&path, value).with_context(|| format!("{value} cannot be written to {}", path.display()))
+    }
+
+    /// The PCI address of virtual function `vf` (from 1) of `pf`, if it is there.
+    pub fn virtual_function(&self, pf: &str, vf: u8) -> Option<String> {
+        name(fs::read_link(self.device(pf).join(format!("virtfn{}", vf.checked_sub(1)?))).ok()?)
+    }
+
+    /// The driver that is bound to `address`.
+    pub fn driver(&self, address: &str) -> Option<String> {
+        name(fs::read_link(self.device(address).join("driver")).ok()?)
+    }
+
+    /// The name of the render node of the function at `address`, `renderD129`.
+    pub fn render_node(&self, address: &str) -> Option<String> {
+        let entries = fs::read_dir(self.device(address).join("drm")).ok()?;
+        let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.find(|name| name.starts_with("renderD"))
+    }
+
+    /// The PCI address behind a render node's path.
+    pub fn address_of(&self, node: &Path) -> Option<String> {
+        name(fs::read_link(self.root.join("class/drm").join(node.file_name()?).join("device")).ok()?)
+    }
+
+    /// What the function at `address` was given, as far as it is a virtual one and debugfs is readable.
+    pub fn quota(&self, address: &str) -> Quota {
+        let folder = self.root.join("kernel/debug/dri").join(address);
+        let texts =
+            ["tile0/gt0/vf/self_config", "gt0/vf/self_config"].map(|path| fs::read_to_string(folder.join(path)));
+        texts.into_iter().find_map(io::Result::ok).map(|text| Quota::parse(&text)).unwrap_or_default()
+    }
+}
+
+/// The last part of a path.
+fn name(path: PathBuf) -> Option<String> {
+    Some(path.file_name()?.to_string_lossy().into_owned())
+}
+
+impl Quota {
+    fn parse(text: &str) -> Self {
+        let number = |key: &str| {
+            let line = text.lines().find_map(|line| line.trim().strip_prefix(key))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        let count = |key: &str| number(key).and_then(|count| count.try_into().ok());
+        Self {
+            ggtt_bytes: number("GGTT size:"),
+            lmem_bytes: number("LMEM size:"),
+            contexts: count("GuC contexts:"),
+            doorbells: count("GuC doorbells:"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// `xe: xe_gt_sriov_vf_print_config`.
+    #[test]
+    fn a_quota_is_what_the_driver_prints() {
+        let text = "GGTT range:\t0xfb600000-0xfedfffff\nGGTT size:\t58720256 (56.0 MiB)\nLMEM size:\t134217728 (128 MiB)\n\
+                    GuC contexts:\t1024\nGuC doorbells:\t4\n";
+        let quota = Quota::parse(text);
+        assert_eq!((quota.ggtt_bytes, quota.lmem_bytes), (Some(56 << 20), Some(128 << 20)));
+        assert_eq!((quota.contexts, quota.doorbells), (Some(1024), Some(4)));
+        assert_eq!(Quota::parse(""), Quota::default());
+    }
+
+    #[test]
+    fn functions_are_found_by_the_kernel_s_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let devices = folder.path().join("bus/pci/devices");
+        let (pf, vf) = ("0000:00:01.0", "0000:00:01.1");
+        fs::create_dir_all(devices.join(pf)).unwrap();
+        fs::create_dir_all(devices.join(vf).join("drm/renderD129")).unwrap();
+        fs::create_dir_all(devices.join(vf).join("drm/card1")).unwrap();
+        symlink(format!("../{vf}"), devices.join(pf).join("virtfn0")).unwrap();
+        symlink("../../../bus/pci/drivers/xe", devices.join(vf).join("driver")).unwrap();
+        fs::create_dir_all(folder.path().join("class/drm/renderD129")).unwrap();
+        symlink(format!("../../../{vf}"), folder.path().join("class/drm/renderD129/device")).unwrap();
+        let sysfs = Sysfs::at(folder.path());
+        assert_eq!(sysfs.virtual_function(pf, 1).as_deref(), Some(vf));
+        assert_eq!(sysfs.virtual_function(pf, 2), None);
+        assert_eq!((sysfs.driver(vf).as_deref(), sysfs.driver(pf)), (Some("xe"), None));
+        assert_eq!(sysfs.render_node(vf).as_deref(), Some("renderD129"));
+        assert_eq!(sysfs.address_of(Path::new("/dev/dri/renderD129")).as_deref(), Some(vf));
+        assert_eq!(sysfs.quota(vf), Quota::default());
+        fs::create_dir_all(folder.path().join("kernel/debug/dri").join(vf).join("gt0/vf")).unwrap();
+        let config = folder.path().join("kernel/debug/dri").join(vf).join("gt0/vf/self_config");
+        fs::write(config, "GuC doorbells:\t4\n").unwrap();
+        assert_eq!(sysfs.quota(vf).doorbells, Some(4));
+    }
+}
