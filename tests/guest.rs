@@ -65,6 +65,89 @@ fn xe_boots_and_works_on_every_engine() {
     );
 }
 
+/// A line a virtual function: enabled, probed, and worked on an engine of each class.
+fn all_worked(report: &Value, vfs: usize, classes: &[&str]) {
+    let lines = report["vfs"].as_array().unwrap();
+    assert_eq!(lines.len(), vfs);
+    for line in lines {
+        assert_eq!((&line["ok"], &line["problem"]), (&Value::Bool(true), &Value::Null));
+        let engines: Vec<&str> = line["engines"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        for class in classes {
+            assert!(engines.iter().any(|engine| engine.starts_with(class)), "{class}: {line}");
+        }
+        assert!(line["lmem_bytes"].as_u64().unwrap() > 0 && line["ggtt_bytes"].as_u64().unwrap() > 0, "{line}");
+    }
+}
+
+const CLASSES: [&str; 5] = ["rcs", "bcs", "vcs", "vecs", "ccs"];
+
+/// Seven virtual functions beside their physical one in the same guest, which a stock QEMU shows: xe provisions and
+/// enables them, xe probes each, each works on every engine class; away, and all of it again. Proves contract C and D and
+/// V13-001..012, V13-101..125 as both drivers live them.
+#[test]
+fn virtual_functions_come_work_and_go() {
+    let _one = one_guest();
+    let (status, report) = arctic(&["boot", "--vfs", "7"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+    all_worked(&report, 7, &CLASSES);
+    for again in ["vfs enabled again", "vf7: work again", "vfs disabled again"] {
+        assert!(report["results"].as_array().unwrap().iter().any(|result| result["test"] == again), "{again}");
+    }
+}
+
+/// As many virtual functions as the hardware has, in one guest.
+#[test]
+fn sixty_three_virtual_functions() {
+    let _one = one_guest();
+    let (status, report) = arctic(&["boot", "--vfs", "63"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!((status, &report["card"]), (Some(0), &Value::from("flex170-63vf")));
+    all_worked(&report, 63, &CLASSES);
+}
+
+/// A guest that provisions and two that use what it gave them, all at work at the same time.
+#[test]
+fn three_guests_share_a_card() {
+    let _one = one_guest();
+    let (status, report) = arctic(&["boot", "--vfs", "2", "--split"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+    all_worked(&report, 2, &CLASSES);
+}
+
+/// The card file provisions: a virtual function probes and works although no guest has a physical one.
+#[test]
+fn virtual_functions_without_a_physical_guest() {
+    let _one = one_guest();
+    let (status, report) = arctic(&["boot", "--vfs", "2", "--provision", "config"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+    all_worked(&report, 2, &CLASSES);
+}
+
+/// What a guest with one virtual function can do, judged by the field's own tests, without a skip.
+#[test]
+fn igt_on_a_virtual_function() {
+    let _one = one_guest();
+    let list = list("vf.txt");
+    let (status, report) = arctic(&["igt", "--list", list.to_str().unwrap(), "--function", "vf"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!((status, &report["skipped"], &report["function"]), (Some(0), &Value::from(0), &Value::from("vf")));
+}
+
+/// The physical function's side of it by the field's own tests: enabling, and that a reset clears what a virtual function
+/// left. Few functions and little memory, since these tests look at every byte.
+#[test]
+fn igt_on_a_physical_function_with_virtual_ones() {
+    let _one = one_guest();
+    let list = list("sriov.txt");
+    let (status, report) =
+        arctic(&["igt", "--list", list.to_str().unwrap(), "--vfs", "2", "--card", "small", "--timeout", "240"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!((status, &report["skipped"]), (Some(0), &Value::from(0)));
+}
+
 /// The field's own judge: every IGT subtest that this card has to pass passes, without a skip.
 #[test]
 fn igt_first_light() {

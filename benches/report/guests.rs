@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use arctic_guest_tests::boot::{self, Mode, Sink};
-use arctic_guest_tests::card::Card;
+use arctic_guest_tests::card::{Card, Functions};
 use arctic_guest_tests::life::Options;
 use arctic_guest_tests::process;
 use arctic_guest_tests::progress::Stderr;
@@ -32,7 +32,8 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// Memory of a card that nobody has connected to.
 pub fn idle_card() -> Result<Held> {
     let folder = TempDir::new().context("no temporary folder")?;
-    let card = Card::start(Path::new(PROGRAM), CARD, folder.as_path(), &folder.as_path().join("log"))?;
+    let log = folder.as_path().join("log");
+    let card = Card::start(Path::new(PROGRAM), CARD, Functions::Physical, folder.as_path(), &log)?;
     std::thread::sleep(Duration::from_millis(500));
     let held = memory::of_the_card();
     card.stop()?;

@@ -115,10 +115,11 @@ impl Functions {
 
     /// The virtual functions that have guests of their own.
     pub fn apart(self) -> std::ops::RangeInclusive<u8> {
-        match self {
-            Self::Physical | Self::Together(_) => 1..=0,
-            Self::Split(vfs) | Self::Provisioned(vfs) => 1..=vfs,
-        }
+        let last = match self {
+            Self::Physical | Self::Together(_) => 0,
+            Self::Split(vfs) | Self::Provisioned(vfs) => vfs,
+        };
+        1..=last
     }
 
     /// The socket of virtual function `vf` for a guest of its own.

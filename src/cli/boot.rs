@@ -34,8 +34,8 @@ pub struct Args {
     /// Give each VF a guest of its own, beside the PF's guest that provisions them
     #[arg(long, requires = "vfs", conflicts_with_all = ["provision", "run", "shell"])]
     split: bool,
-    /// Who provisions the VFs: `guest`, the PF's guest, or `config`, the card itself by its card file, without a PF's guest
-    #[arg(long, value_name = "WHO", requires = "vfs", default_value = "guest", value_parser = ["guest", "config"])]
+    /// Who shares out the card: `driver`, the PF's in its guest, or `config`, the card file, and no guest has the PF
+    #[arg(long, value_name = "WHO", requires = "vfs", default_value = "driver", value_parser = ["driver", "config"])]
     provision: String,
     /// Give a shell in the guest on this terminal; with --vfs the VFs are there to be enabled, and with --provision
     /// config it is the guest of VF 1
@@ -231,7 +231,7 @@ mod tests {
             ("--vfs 63 --card small", Functions::Together(63), "small"),
             ("--vfs 3 --split", Functions::Split(3), "flex170"),
             ("--vfs 2 --provision config", Functions::Provisioned(2), "flex170"),
-            ("--vfs 2 --provision guest --shell", Functions::Together(2), "flex170"),
+            ("--vfs 2 --provision driver --shell", Functions::Together(2), "flex170"),
             ("--vfs 1 --provision config --run ls", Functions::Provisioned(1), "flex170"),
         ] {
             assert_eq!(parse(words).unwrap(), (functions, card(name)), "{words}");
