@@ -78,9 +78,14 @@ mod tests {
 
     use super::*;
 
-    /// V13-003, V13-004, V13-007: the windows' first and last bytes.
+    /// V13-003, V13-004, V13-007: the windows' first and last bytes, and accesses across the edges.
     #[test]
     fn windows() {
+        assert_eq!(
+            [(0x3f_fffc, 4), (0x3f_fffc, 8), (0x7f_fffc, 8), (0xff_fffc, 8), (0, 0)]
+                .map(|(offset, len)| { Window::of_access(offset, len) }),
+            [Some(Window::Registers(0x3f_fffc)), None, None, None, None]
+        );
         let edges = [0, 0x3f_ffff, 0x40_0000, 0x7f_ffff, 0x80_0000, 0xff_ffff].map(Window::of);
         use Window::*;
         let expected =
@@ -108,10 +113,17 @@ mod tests {
         assert_eq!(Visibility::default(), Pf, "what nobody has thought about is the PF's");
     }
 
+    /// Anywhere, and around the windows' edges.
+    fn offset() -> impl Strategy<Value = u64> {
+        let edge = prop::sample::select(vec![0x40_0000_u64, 0x80_0000, 0x100_0000]);
+        let near = (edge, 0..70_u64).prop_map(|(edge, before)| edge + 2 - before);
+        prop_oneof![any::<u64>(), 0..0x110_0000_u64, near]
+    }
+
     proptest! {
         /// V13-007: an access is in one window or in none, wherever a guest aims it.
         #[test]
-        fn no_access_straddles(offset in prop_oneof![any::<u64>(), 0..0x110_0000_u64], len in 0..64_usize) {
+        fn no_access_straddles(offset in offset(), len in 0..64_usize) {
             let whole = Window::of_access(offset, len);
             let bytes: Vec<_> = (0..len as u64).map(|n| offset.checked_add(n).and_then(Window::of)).collect();
             let kind = |window: &Option<Window>| window.map(|window| std::mem::discriminant(&window));
