@@ -7,16 +7,15 @@ use serde::Serialize;
 use super::ctb::{Channel, Location};
 use super::firmware::Version;
 use super::provisioning::VfConfig;
-use crate::memory::{Gam, Space};
+use crate::interrupts::memirq;
+use crate::memory::Gam;
 use crate::world::{FUNCTIONS, Function};
 
 /// Messages that may wait for a function that does not empty its ring before others' messages to it are refused.
 pub const MOST_WAITING: usize = 64;
 
-/// Status byte of GUC2HOST in the sixteen of the GuC's vector (V13-276, contract C.3).
-const GUC2HOST_BYTE: u64 = 15;
-/// What a memory-based interrupt writes (contract C.3).
-const RAISED: [u8; 1] = [0xff];
+/// Bit of GUC2HOST in the GuC's vector (V13-276, contract C.3).
+const GUC2HOST_BIT: u8 = 15;
 
 /// Requests that did not go as the host may have wished, for observation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -49,8 +48,7 @@ impl MemoryInterrupt {
     /// Writes GUC2HOST: the status before the source, so that who sees the source finds the status (contract C.3). True
     /// where the function can see it.
     pub fn write(self, gam: &mut Gam<'_>) -> bool {
-        gam.write(Space::Ggtt, self.status.wrapping_add(GUC2HOST_BYTE), &RAISED).is_ok()
-            && gam.write(Space::Ggtt, self.source, &RAISED).is_ok()
+        memirq::write(gam, self.status, self.source, GUC2HOST_BIT).is_ok()
     }
 }
 

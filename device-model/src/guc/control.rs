@@ -68,10 +68,12 @@ pub fn provision(kernel: &mut Kernel, turn: &mut Turn<'_>, function: Function, c
             let quota = doorbell::Quota::new(config.doorbells.begin, config.doorbells.count)?;
             kernel.doorbells.set_quota(&turn.gt.doorbells, function, quota);
         }
-        if config.ggtt() != before.ggtt() {
+        let granted = &mut kernel.granted[function.index()];
+        if *granted != config.ggtt() {
+            *granted = config.ggtt();
             second_level::forget_global(turn, function);
         }
-        if config.local_memory != before.local_memory {
+        if config.local_memory != turn.gt.memory.quota(function) {
             second_level::set_quota(turn, function, config.local_memory);
         }
     }
@@ -205,26 +207,27 @@ pub mod second_level {
 
     /// The LMTT may have changed: storage of local memory goes to whom it says (contract D.5).
     pub fn adopt(turn: &mut Turn<'_>) {
-        let _ = &turn.gt.memory;
+        turn.engines.stand_still(|| turn.gt.memory.adopt_lmtt());
     }
 
     /// What the VF has written into its global table is gone.
     pub fn forget_global(turn: &mut Turn<'_>, vf: Function) {
-        let _ = (&turn.gt.memory, vf);
+        turn.gt.memory.ggtt().empty_vf(vf);
     }
 
     /// What the VF has written into its global table is put where the PF reads it.
     pub fn copy_global(turn: &mut Turn<'_>, vf: Function) {
-        let _ = (&turn.gt.memory, vf);
+        turn.gt.memory.ggtt().settle_vf(vf);
     }
 
     /// The VF's local memory has `bytes` bytes from now on.
     pub fn set_quota(turn: &mut Turn<'_>, vf: Function, bytes: u64) {
-        let _ = (&turn.gt.memory, vf, bytes);
+        turn.gt.memory.set_quota(vf, bytes);
+        adopt(turn);
     }
 
     /// The VF's local memory reads zeros.
     pub fn clear_local(turn: &mut Turn<'_>, vf: Function) {
-        let _ = (&turn.gt.memory, vf);
+        turn.engines.stand_still(|| turn.gt.memory.clear_vf(vf));
     }
 }

@@ -1,5 +1,7 @@
 //! The GuC's kernel while it runs: what it has been told, and its steps.
 
+use std::ops::Range;
+
 use crate::engine::EngineReport;
 use crate::gt::Gt;
 use crate::world::{FUNCTIONS, Function, functions};
@@ -39,6 +41,23 @@ enum Served {
     Blocked,
 }
 
+/// Global addresses of each function.
+pub type Granted = [Range<u64>; FUNCTIONS];
+
+/// What outlives a boot.
+pub struct Heritage {
+    /// [`Scheduler::loads`].
+    pub loads: u16,
+    /// [`Kernel::granted`].
+    pub granted: Box<Granted>,
+}
+
+impl Default for Heritage {
+    fn default() -> Self {
+        Heritage { loads: 0, granted: Box::new([const { 0..0 }; FUNCTIONS]) }
+    }
+}
+
 /// State of one boot.
 pub struct Kernel {
     /// What was loaded.
@@ -57,6 +76,8 @@ pub struct Kernel {
     pub render_compute_yield: Option<(u32, u32)>,
     /// How requests of all functions went.
     pub counters: Counters,
+    /// Global addresses that each VF was given last, over all boots: its table lives through a reset of the GuC.
+    pub granted: Box<Granted>,
     /// There is no PF driver: the card does its part.
     pub plays_pf: bool,
     /// Functions whose ring may hold requests, a bit each.
@@ -73,17 +94,18 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel that has just come up with the data of `ads`; `loads` is [`Scheduler::loads`] of the last boot.
-    pub fn new(gt: &Gt, firmware: Firmware, ads: Ads, loads: u16) -> Self {
+    /// A kernel that has just come up with the data of `ads`, after boots that left `heritage`.
+    pub fn new(gt: &Gt, firmware: Firmware, ads: Ads, heritage: Heritage) -> Self {
         Kernel {
             firmware,
             doorbells: DoorbellTable::boot(&gt.doorbells),
             adverse: Adverse::default(),
-            scheduler: Scheduler::new(ads, &firmware, loads),
+            scheduler: Scheduler::new(ads, &firmware, heritage.loads),
             clients: Clients::default(),
             policy: VgtPolicy::default(),
             render_compute_yield: None,
             counters: Counters::default(),
+            granted: heritage.granted,
             plays_pf: false,
             pending: 0,
             invalidating: 0,
@@ -93,6 +115,11 @@ impl Kernel {
             slpc: Slpc::default(),
             log_control: 0,
         }
+    }
+
+    /// What the next boot is to know of this one.
+    pub fn heritage(self) -> Heritage {
+        Heritage { loads: self.scheduler.loads, granted: self.granted }
     }
 
     /// Drops contexts and rings of the function that asks; what it was given stays (CLIENT_SOFT_RESET, VF_RESET).

@@ -36,7 +36,7 @@ use crate::world::Function;
 use ads::Ads;
 use firmware::{Firmware, LoadFailure};
 use hxg::Outgoing;
-use kernel::{Counters, Kernel};
+use kernel::{Counters, Heritage, Kernel};
 use scheduler::Turn;
 
 /// How a step of the GuC ended.
@@ -58,7 +58,7 @@ pub struct Guc {
     tlb: Tlb,
     reports: Vec<EngineReport>,
     out: Vec<(Function, Outgoing)>,
-    loads: u16,
+    heritage: Heritage,
 }
 
 impl Guc {
@@ -85,7 +85,7 @@ impl Guc {
             let status = match loaded.and_then(boot) {
                 Ok((firmware, ads)) => {
                     log::info!("GuC firmware {:?}, interface {:?}", firmware.release, firmware.submission);
-                    self.kernel = Some(Box::new(Kernel::new(gt, firmware, ads, self.loads)));
+                    self.kernel = Some(Box::new(Kernel::new(gt, firmware, ads, std::mem::take(&mut self.heritage))));
                     firmware::STATUS_READY
                 }
                 Err(failure) => {
@@ -101,7 +101,7 @@ impl Guc {
     /// The GuC is reset (GDRST bit 3): firmware, CT buffers, contexts and configurations are gone.
     pub fn reset(&mut self, gt: &Gt) {
         if let Some(kernel) = self.kernel.take() {
-            self.loads = kernel.scheduler.loads;
+            self.heritage = kernel.heritage();
         }
         self.out.clear();
         gt.permit_rc6(false);
