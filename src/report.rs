@@ -83,7 +83,7 @@ mod tests {
         let text = report.to_string();
         assert!(
             text.starts_with(
-                "trapped accesses: 7 (config 5, ggtt 2, local_memory 0, register_reads 0, register_writes 0)\n  \
+                "trapped accesses: 7 (config 5, doorbells 0, ggtt 2, local_memory 0, register_reads 0, register_writes 0)\n  \
                 pf: 4 (config 3, ggtt 1)\n  vf1: 3 (config 2, ggtt 1)\n"
             ),
             "{text}"

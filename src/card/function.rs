@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use arctic_device_model::card::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
+use arctic_device_model::registers::REGISTER_BYTES;
 use arctic_device_model::world::Function;
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, LMEM_BAR};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,7 @@ pub struct Trapped {
     config: AtomicU64,
     register_reads: AtomicU64,
     register_writes: AtomicU64,
+    doorbells: AtomicU64,
     ggtt: AtomicU64,
     local_memory: AtomicU64,
 }
@@ -44,6 +46,8 @@ pub struct TrappedCounts {
     pub register_reads: u64,
     /// Register writes.
     pub register_writes: u64,
+    /// Accesses to the doorbell window.
+    pub doorbells: u64,
     /// Accesses to the GGTT window.
     pub ggtt: u64,
     /// Accesses to the LMEM BAR.
@@ -52,11 +56,12 @@ pub struct TrappedCounts {
 
 impl TrappedCounts {
     /// The counts by name.
-    pub fn named(&self) -> [(&'static str, u64); 5] {
+    pub fn named(&self) -> [(&'static str, u64); 6] {
         [
             ("config", self.config),
             ("register_reads", self.register_reads),
             ("register_writes", self.register_writes),
+            ("doorbells", self.doorbells),
             ("ggtt", self.ggtt),
             ("local_memory", self.local_memory),
         ]
@@ -74,6 +79,7 @@ impl Trapped {
             CONFIG_REGION => &self.config,
             LMEM => &self.local_memory,
             GTTMMADR if offset >= GGTT_WINDOW => &self.ggtt,
+            GTTMMADR if offset >= REGISTER_BYTES.into() => &self.doorbells,
             GTTMMADR if write => &self.register_writes,
             GTTMMADR => &self.register_reads,
             _ => return,
@@ -88,6 +94,7 @@ impl Trapped {
             config: count(&self.config),
             register_reads: count(&self.register_reads),
             register_writes: count(&self.register_writes),
+            doorbells: count(&self.doorbells),
             ggtt: count(&self.ggtt),
             local_memory: count(&self.local_memory),
         }
@@ -208,6 +215,11 @@ impl CardFunction {
         self.port.config().enabled()
     }
 
+    /// Whether accesses to BARs through this face are answered.
+    fn decoding(&self) -> bool {
+        self.face == Face::Whole && self.port.decoding()
+    }
+
     /// The name of the function's socket, without its ending.
     pub fn name(&self) -> String {
         match (self.number, self.face) {
@@ -299,7 +311,7 @@ impl Device for CardFunction {
         match region {
             CONFIG_REGION => self.port.config().read(offset, data),
             // Nobody answers: the bus gives all ones.
-            _ if !self.port.decoding() => data.fill(0xff),
+            _ if !self.decoding() => data.fill(0xff),
             GTTMMADR => card.read(self.number, offset, data),
             LMEM => card.read_local(self.number, offset, data),
             _ => data.fill(0xff),
@@ -313,7 +325,7 @@ impl Device for CardFunction {
         let card = &self.family.card;
         match region {
             CONFIG_REGION => self.update(|config| config.write(offset, data)),
-            _ if !self.port.decoding() => {}
+            _ if !self.decoding() => {}
             GTTMMADR => card.write(self.number, offset, data),
             LMEM => card.write_local(self.number, offset, data),
             _ => {}

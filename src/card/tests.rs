@@ -9,6 +9,8 @@ use arctic_device_model::card::GGTT_WINDOW;
 use arctic_device_model::world::InterruptSink;
 use vm_memory::Bytes;
 
+mod functions;
+
 use super::*;
 use crate::card_file;
 use crate::vfio_user::{CONFIG_REGION, Device};

@@ -157,7 +157,7 @@ impl Raw {
         self
     }
 
-    fn header(&mut self, command: u16, body: &[u8], flags: u32) -> Header {
+    pub(crate) fn header(&mut self, command: u16, body: &[u8], flags: u32) -> Header {
         self.next += 1;
         Header { id: self.next, command, size: (HEADER_LEN + body.len()) as u32, flags, error: 0 }
     }

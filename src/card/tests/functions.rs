@@ -1,0 +1,384 @@
+//! Virtual functions: who sees them, when they exist, what happens to their clients.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use arctic_sriov::sriov_capability::{NUM_VFS, SRIOV_CONTROL, VF_BAR0, VF_ENABLE, VF_MEMORY_SPACE_ENABLE};
+use vmm_sys_util::tempdir::TempDir;
+
+use super::*;
+use crate::vfio_user::tests::{Raw, Reply, access, dma_map, eventually};
+use crate::vfio_user::wire::{FLAG_ERROR, Header, TYPE_REPLY, command};
+use crate::vfio_user::{Server, Settings};
+
+/// The SR-IOV capability in the PF's configuration space.
+const SRIOV: u64 = 0x320;
+const TOTAL_VFS: u64 = SRIOV + 0xe;
+const NUM: u64 = SRIOV + NUM_VFS as u64;
+const CONTROL: u64 = SRIOV + SRIOV_CONTROL as u64;
+const BAR0: u64 = SRIOV + VF_BAR0 as u64;
+const BAR2: u64 = BAR0 + 8;
+/// VF_CAP_REG: 1 tells a driver that it drives a VF.
+const VF_CAP: u64 = 0x19_01f8;
+
+fn together(vfs: u8) -> VirtualCard {
+    VirtualCard::new(card_file::load("small").unwrap(), vfs, Arrangement::Together(Ecam::default())).unwrap()
+}
+
+fn split(vfs: u8) -> VirtualCard {
+    VirtualCard::new(card_file::load("small").unwrap(), vfs, Arrangement::Split).unwrap()
+}
+
+impl VirtualCard {
+    fn named(&self, name: &str) -> &CardFunction {
+        self.members.iter().find(|member| member.name() == name).unwrap()
+    }
+
+    fn vf(&self, number: u8) -> &CardFunction {
+        self.named(&format!("vf{number}"))
+    }
+
+    /// What a driver of the PF writes to enable VFs 1 to `count`, or to take all away.
+    fn enable(&self, count: u16) {
+        let pf = self.pf();
+        if count == 0 {
+            pf.write(CONFIG_REGION, CONTROL, &[0, 0]);
+        }
+        pf.write(CONFIG_REGION, NUM, &count.to_le_bytes());
+        if count != 0 {
+            pf.write(CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
+        }
+    }
+}
+
+fn absent(vf: &CardFunction) -> bool {
+    vf.read32(CONFIG_REGION, 8) == u32::MAX && vf.read32(GTTMMADR, VF_CAP) == u32::MAX
+}
+
+fn present(vf: &CardFunction) -> bool {
+    vf.read32(CONFIG_REGION, 8) != u32::MAX && vf.read32(GTTMMADR, VF_CAP) == 1
+}
+
+/// V13-001, contract A.3: TotalVFs is the card file's, and never more than the VMM has functions for; without any there
+/// is no capability.
+#[test]
+fn total_vfs_is_the_lesser_of_card_and_vmm() {
+    for (given, offered) in [(1, 1), (31, 31), (63, 31)] {
+        let card = together(given);
+        assert_eq!((card.total_vfs(), card.pf().read32(CONFIG_REGION, TOTAL_VFS) as u8), (offered, offered));
+        assert_eq!(card.functions().len(), usize::from(offered) + 1);
+    }
+    assert_eq!(together(0).pf().read32(CONFIG_REGION, SRIOV), 0);
+    let profile = CardProfile { total_vfs: 0, ..card_file::load("small").unwrap() };
+    let card = VirtualCard::new(profile, 7, Arrangement::Split).unwrap();
+    assert_eq!((card.functions().len(), card.pf().read32(CONFIG_REGION, SRIOV)), (1, 0));
+}
+
+/// QEMU takes one snapshot of 4096 bytes and hides SR-IOV and ARI if it finds them there; a guest reads 4 at a time.
+#[test]
+fn one_bulk_read_does_not_show_what_short_reads_show() {
+    let card = together(2);
+    let mut snapshot = [0; 4096];
+    card.pf().read(CONFIG_REGION, 0, &mut snapshot);
+    let id = |at: u64| u16::from_le_bytes([snapshot[at as usize], snapshot[at as usize + 1]]);
+    assert_eq!((id(SRIOV), card.pf().read32(CONFIG_REGION, SRIOV) as u16), (0xb, 0x10));
+    card.vf(1).read(CONFIG_REGION, 0, &mut snapshot);
+    let ids = u32::from_le_bytes(snapshot[..4].try_into().unwrap());
+    assert_eq!((ids, card.vf(1).read32(CONFIG_REGION, 0)), (0x56c0_8086, u32::MAX));
+}
+
+/// V13-016: VFs answer while VF Enable and VF MSE are set, and only as many as NumVFs says.
+#[test]
+fn vf_enable_brings_vfs_into_being() {
+    for card in [together(3), split(3)] {
+        for vf in 1..=3 {
+            card.vf(vf).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+            assert!(absent(card.vf(vf)), "VF {vf} before it is enabled");
+        }
+        card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+        card.enable(2);
+        for vf in 1..=2 {
+            card.vf(vf).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+        }
+        assert_eq!(card.card().vfs(), 2);
+        assert!(present(card.vf(1)) && present(card.vf(2)) && absent(card.vf(3)));
+        card.pf().write(CONFIG_REGION, CONTROL, &VF_ENABLE.to_le_bytes());
+        assert_eq!(card.vf(1).read32(GTTMMADR, VF_CAP), u32::MAX, "VF MSE is off");
+        assert_ne!(card.vf(1).read32(CONFIG_REGION, 8), u32::MAX, "and yet the VF is there");
+        card.pf().write(CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
+        assert!(present(card.vf(1)));
+        card.enable(0);
+        assert!(card.card().vfs() == 0 && absent(card.vf(1)) && absent(card.vf(2)));
+    }
+}
+
+/// PCIe 9.3.3.7: more VFs than there are cannot be enabled; the card enables none.
+#[test]
+fn more_vfs_than_there_are_cannot_be_enabled() {
+    let card = together(2);
+    for count in [3, 64, u16::MAX] {
+        card.enable(count);
+        assert!(card.card().vfs() == 0 && absent(card.vf(1)), "{count}");
+        card.enable(0);
+    }
+    card.enable(2);
+    assert_eq!(card.card().vfs(), 2);
+}
+
+/// V13-116: a VF's FLR takes nothing from its neighbour, and the VF goes on existing; V13-115: the PF's takes all VFs.
+#[test]
+fn a_function_level_reset_reaches_its_own() {
+    for card in [together(2), split(2)] {
+        card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+        card.enable(2);
+        for vf in [card.vf(1), card.vf(2)] {
+            vf.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+            vf.write(GTTMMADR, 0x19_0240, &7u32.to_le_bytes());
+            assert_eq!(vf.read32(GTTMMADR, 0x19_0240), 7);
+        }
+        card.vf(1).write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
+        assert!(present(card.vf(1)) && present(card.vf(2)));
+        assert_eq!((card.vf(1).port.bus_master(), card.vf(2).port.bus_master()), (false, true));
+        let scratch = |vf: u8| card.vf(vf).read32(GTTMMADR, 0x19_0240);
+        assert_eq!((scratch(1), scratch(2)), (0, 7));
+        card.pf().write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
+        assert!(absent(card.vf(1)) && absent(card.vf(2)) && card.card().vfs() == 0);
+    }
+}
+
+/// In the PF's guest the bare face resets the VF as its own function does, and nothing else goes through it.
+#[test]
+fn a_bare_face_is_configuration_space_and_nothing_else() {
+    let card = split(1);
+    card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    card.enable(1);
+    let (vf, face) = (card.vf(1), card.named("vf1-face"));
+    let sizes: Vec<_> = face.regions().iter().map(|region| region.size).collect();
+    assert_eq!(sizes, [0, 0, 0, 0, 0, 0, 0, 4096]);
+    assert_eq!((face.read32(CONFIG_REGION, 0), face.read32(GTTMMADR, VF_CAP)), (u32::MAX, u32::MAX));
+    vf.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    vf.write(GTTMMADR, 0x19_0240, &7u32.to_le_bytes());
+    let memory = windows::memfd(c"guest", 0x1000).unwrap();
+    vf.port.memory.map(0x1000, 0x1000, 3, 0, Some(memory.try_clone().unwrap())).unwrap();
+    face.port.memory.map(0x8000, 0x1000, 3, 0, Some(memory)).unwrap();
+    face.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    let views = card.card().gt().memory.views();
+    let view = views.of(Function(1));
+    assert!(view.slice(0x1000, 1).is_some() && view.slice(0x8000, 1).is_none());
+    face.write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
+    assert_eq!(vf.read32(GTTMMADR, 0x19_0240), 0);
+}
+
+/// V13-004, contract A.4: a VF's BARs are those of the PF's capability; what can be mapped of them depends on the card.
+#[test]
+fn vf_windows_can_be_mapped() {
+    let card = together(1);
+    let vf = card.vf(1);
+    assert_eq!((vf.regions()[0].size, vf.regions()[2].size), (16 << 20, 512 << 20));
+    assert_eq!((vf.areas(0), vf.areas(2)), (vec![8 << 20..16 << 20], vec![0..512 << 20]));
+    assert!(vf.areas(1).is_empty() && vf.areas(CONFIG_REGION).is_empty() && vf.areas(99).is_empty());
+    let trapped = CardProfile { ggtt: GgttAccess::Trapped, ..card_file::load("small").unwrap() };
+    let card = VirtualCard::new(trapped, 1, Arrangement::Split).unwrap();
+    assert!(card.vf(1).areas(0).is_empty(), "each access comes to the card");
+}
+
+/// No PF: the VFs are there from the start, with what the card file gives them.
+#[test]
+fn a_provisioned_card_has_its_vfs_at_once() {
+    let profile = card_file::load("small").unwrap();
+    let card = VirtualCard::new(profile.clone(), 3, Arrangement::Provisioned).unwrap();
+    let names: Vec<_> = card.functions().into_iter().map(|served| served.name).collect();
+    assert_eq!(names, ["vf1", "vf2", "vf3"]);
+    card.vf(3).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    assert!(present(card.vf(3)));
+    let status = card.status();
+    assert_eq!((status.enabled_vfs, status.functions[1].quota.unwrap().local_memory), (3, 256 << 20));
+    let greedy = toml::from_str("local_memory = \"1GiB\"").unwrap();
+    let profile = CardProfile { provision: greedy, ..profile };
+    let error = VirtualCard::new(profile, 3, Arrangement::Provisioned).err().unwrap().to_string();
+    assert!(error.starts_with("3 VFs would get 3072 MiB of local memory"), "{error}");
+}
+
+/// A card with its sockets.
+struct Stand {
+    card: VirtualCard,
+    servers: BTreeMap<String, Server>,
+    dir: TempDir,
+}
+
+impl Stand {
+    fn new(card: VirtualCard) -> Self {
+        let dir = TempDir::new().unwrap();
+        let serve = |served: Served| {
+            let path = dir.as_path().join(format!("{}.sock", served.name));
+            (served.name, Server::start(&path, served.function, Settings::default()).unwrap())
+        };
+        let servers = card.functions().into_iter().map(serve).collect();
+        Stand { card, servers, dir }
+    }
+
+    fn connect(&self, name: &str) -> Raw {
+        assert!(self.servers.contains_key(name), "{}", self.dir.as_path().display());
+        Raw::connect(&self.dir.as_path().join(format!("{name}.sock")))
+    }
+}
+
+fn write(client: &mut Raw, region: u32, offset: u64, data: &[u8]) {
+    let reply = client.ask(command::REGION_WRITE, &access(offset, region, data.len() as u32, data));
+    assert_eq!(reply.header.error, 0);
+}
+
+fn read32(client: &mut Raw, region: u32, offset: u64) -> u32 {
+    client.ask(command::REGION_READ, &access(offset, region, 4, &[])).u32(16)
+}
+
+/// A VF of another guest can be connected to while it exists: before, the door is closed at once; after, the client is
+/// hung up on; when it exists again, the next one is let in.
+#[test]
+fn a_vf_of_another_guest_is_served_while_it_exists() {
+    let stand = Stand::new(split(2));
+    let mut pf = stand.connect("pf").versed();
+    stand.connect("vf1-face").versed();
+    assert!(stand.connect("vf1").closed(), "too early");
+    for _ in 0..3 {
+        write(&mut pf, CONFIG_REGION, NUM, &[1, 0]);
+        write(&mut pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
+        assert!(stand.connect("vf2").closed(), "NumVFs is 1");
+        let mut vf = stand.connect("vf1").versed();
+        write(&mut vf, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+        assert_eq!(read32(&mut vf, GTTMMADR, VF_CAP), 1);
+        write(&mut pf, CONFIG_REGION, CONTROL, &[0, 0]);
+        assert!(vf.closed(), "VFs are disabled");
+        eventually("the session is over", || !stand.card.vf(1).connected());
+    }
+    write(&mut pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
+    let mut vf = stand.connect("vf1").versed();
+    drop(pf);
+    assert!(vf.closed(), "the PF's machine is gone, and with it every VF");
+}
+
+/// A VF's VMM dies: the VF is reset and its guest's memory is gone; the others do not notice, and a new VMM is let in.
+#[test]
+fn the_death_of_a_vmm_is_its_own_affair() {
+    let stand = Stand::new(split(2));
+    let mut pf = stand.connect("pf").versed();
+    write(&mut pf, CONFIG_REGION, NUM, &[2, 0]);
+    write(&mut pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
+    let mut vfs = [1, 2].map(|vf| stand.connect(&format!("vf{vf}")).versed());
+    for vf in &mut vfs {
+        write(vf, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+        write(vf, GTTMMADR, 0x19_0240, &7u32.to_le_bytes());
+        assert_eq!(vf.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000)).header.error, 0);
+    }
+    let [one, mut two] = vfs;
+    drop(one);
+    eventually("the session is over", || !stand.card.vf(1).connected());
+    assert_eq!((stand.card.vf(1).port.memory.sections(), stand.card.vf(2).port.memory.sections()), (0, 1));
+    assert_eq!(read32(&mut two, GTTMMADR, 0x19_0240), 7);
+    let mut one = stand.connect("vf1").versed();
+    write(&mut one, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    assert_eq!(read32(&mut one, GTTMMADR, 0x19_0240), 0, "reset, and still there");
+    assert_eq!(stand.card.card().vfs(), 2);
+}
+
+/// A VMM of the PF that takes DMA_WRITE messages at any time, as QEMU does, and answers them when the test says.
+struct Vmm {
+    client: Raw,
+    asked: VecDeque<Reply>,
+}
+
+impl Vmm {
+    fn new(stand: &Stand) -> Self {
+        Vmm { client: stand.connect("pf").versed(), asked: VecDeque::new() }
+    }
+
+    /// Sends a command; gives its reply. What the card asks meanwhile waits.
+    fn ask(&mut self, command: u16, body: &[u8]) -> Reply {
+        let header = self.client.header(command, body, 0);
+        self.client.send(header, body, &[]);
+        loop {
+            let message = self.client.receive();
+            if message.header.is_reply() {
+                assert_eq!((message.header.id, message.header.error), (header.id, 0));
+                return message;
+            }
+            self.asked.push_back(message);
+        }
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        self.ask(command::REGION_WRITE, &access(offset, CONFIG_REGION, data.len() as u32, data));
+    }
+
+    /// Answers the next DMA_WRITE with `error`; gives its address and data.
+    fn answer(&mut self, error: u32) -> (u64, Vec<u8>) {
+        let write = self.asked.pop_front().unwrap_or_else(|| self.client.receive());
+        assert_eq!((write.header.command, write.u64(8)), (command::DMA_WRITE, write.body.len() as u64 - 16));
+        let flags = if error == 0 { TYPE_REPLY } else { TYPE_REPLY | FLAG_ERROR };
+        self.client.send(Header { size: 16, flags, error, ..write.header }, &[], &[]);
+        (write.u64(0), write.body[16..].to_vec())
+    }
+
+    fn place(&mut self, bar0: u64, bar2: u64) {
+        self.write(BAR0, &bar0.to_le_bytes());
+        self.write(BAR2, &bar2.to_le_bytes());
+    }
+}
+
+/// What places the BARs of VF `vf`, those of VF 1 being at `bar0` and `bar2`: decoding off, BARs, decoding on.
+fn placing(vf: u64, bar0: u64, bar2: u64) -> [(u64, Vec<u8>); 3] {
+    let registers = 0xb000_0000 + ((8 + vf) << 12);
+    let bars = [bar0 + (vf - 1) * (16 << 20), bar2 + (vf - 1) * (512 << 20)];
+    let bars = bars.iter().flat_map(|bar| bar.to_le_bytes()).collect();
+    [(registers + 4, vec![0, 0]), (registers + 0x10, bars), (registers + 4, vec![2, 0])]
+}
+
+/// Under stock QEMU the card places VF BARs itself, all of them as soon as the PF may write, before any VF exists;
+/// refusals are outlived, and what moves later is placed again.
+#[test]
+fn vf_bars_are_placed_through_ecam() {
+    const ENODEV: u32 = libc::ENODEV as u32;
+    let stand = Stand::new(together(2));
+    let mut vmm = Vmm::new(&stand);
+    vmm.place(0x10_0000_0000, 0x20_0000_0000);
+    vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
+    let [first, ..] = placing(1, 0, 0);
+    for _ in 0..3 {
+        assert_eq!(vmm.answer(ENODEV), first, "QEMU has not seen the PF's bus mastering yet");
+    }
+    for vf in 1..=2 {
+        for wanted in placing(vf, 0x10_0000_0000, 0x20_0000_0000) {
+            assert_eq!(vmm.answer(0), wanted, "VF {vf}");
+        }
+    }
+    // Nothing moves at VF Enable: nothing is to be placed.
+    vmm.write(NUM, &[2, 0]);
+    vmm.write(CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
+    vmm.write(CONTROL, &[0, 0]);
+    assert!(vmm.asked.is_empty());
+    vmm.place(0x30_0000_0000, 0x20_0000_0000);
+    for vf in 1..=2 {
+        for wanted in placing(vf, 0x30_0000_0000, 0x20_0000_0000) {
+            assert_eq!(vmm.answer(0), wanted, "VF {vf}, moved");
+        }
+    }
+    // After a reset of the machine all BARs are to be placed again, when the PF may write again.
+    vmm.ask(command::DEVICE_RESET, &[]);
+    vmm.place(0x30_0000_0000, 0x20_0000_0000);
+    assert!(vmm.asked.is_empty());
+    vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
+    assert_eq!(vmm.answer(0), first);
+}
+
+/// A client that leaves while its VFs' BARs are being placed holds nobody up.
+#[test]
+fn a_client_that_leaves_amid_placing_is_let_go() {
+    let stand = Stand::new(together(2));
+    for _ in 0..3 {
+        let mut vmm = Vmm::new(&stand);
+        vmm.place(0x10_0000_0000, 0x20_0000_0000);
+        vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
+        vmm.answer(0);
+        drop(vmm);
+        eventually("the session is over", || !stand.card.pf().connected());
+    }
+}
