@@ -103,8 +103,8 @@ impl CssHeader {
             key_dwords: dword(0x1c),
             modulus_dwords: dword(0x20),
             exponent_dwords: dword(0x24),
-            software_version: dword(0x44),
-            submission_version: dword(0x48),
+            software_version: dword(0x40),
+            submission_version: dword(0x44),
         }
     }
 

@@ -315,7 +315,7 @@ impl Bench {
     fn write_firmware(&self) {
         let header = [6, 32 + 96 + 96 + 1, 0x1_0000, 0, 0x8086, 0x2024_0101, 32 + 193 + KERNEL_DWORDS, 96, 96, 1];
         self.write_words(FIRMWARE, &header);
-        self.write_words(FIRMWARE + 0x44, &[70 << 16 | 53 << 8, 1 << 16 | 26 << 8]);
+        self.write_words(FIRMWARE + 0x40, &[70 << 16 | 53 << 8, 1 << 16 | 26 << 8]);
         self.poke(FIRMWARE + u64::from(DMA_BYTES), 0x1234_5678);
     }
 

@@ -28,7 +28,7 @@ fn upload_bad_images() {
         ("module type", 0x50, |h| h.poke(FIRMWARE, 4)),
         ("header length", 0x50, |h| h.poke(FIRMWARE + 4, 31)),
         ("image length", 0x50, |h| h.poke(FIRMWARE + 0x18, u32::MAX)),
-        ("version", 0x50, |h| h.poke(FIRMWARE + 0x44, 0)),
+        ("version", 0x50, |h| h.poke(FIRMWARE + 0x40, 0)),
         ("no signature", 0x13, |h| h.poke(FIRMWARE + u64::from(DMA_BYTES), 0)),
         ("WOPCM not locked", 0x74, |h| h.gt.registers.set(0xc050, 0x3f_3000)),
         ("WOPCM too small", 0x74, |h| h.gt.registers.set(0xc050, 0x1001)),

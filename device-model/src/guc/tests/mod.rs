@@ -97,8 +97,8 @@ impl Host {
         for (n, value) in (0u64..).zip(header) {
             self.poke(FIRMWARE + n * 4, value);
         }
-        self.poke(FIRMWARE + 0x44, 70 << 16 | 53 << 8);
-        self.poke(FIRMWARE + 0x48, 1 << 16 | 26 << 8);
+        self.poke(FIRMWARE + 0x40, 70 << 16 | 53 << 8);
+        self.poke(FIRMWARE + 0x44, 1 << 16 | 26 << 8);
         self.poke(FIRMWARE + u64::from(DMA_BYTES), 0x1234_5678); // signature
     }
 
