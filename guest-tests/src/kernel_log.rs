@@ -20,7 +20,8 @@ const SPLATS: &[&str] = &[
 ];
 
 /// Never in a line of the drivers under test.
-const DRIVER_COMPLAINTS: &[&str] = &["*ERROR*", "wedged", "timed out", "trying reset"];
+const DRIVER_COMPLAINTS: &[&str] =
+    &["*ERROR*", "wedged", "timed out", "trying reset", "FLR failed", "sanitizing failed", "Failed to enable"];
 
 /// Words that make a line one of the drivers under test.
 const DRIVERS: &[&str] = &["xe", "i915", "drm", "mei"];
@@ -95,6 +96,13 @@ mod tests {
             ("[ 4.0] [drm:foo] device wedged, needs recovery", "wedged"),
             ("[ 4.0] mei_gsc xe.mei-gscfi.256: wait hw ready timed out", "timed out"),
             ("[ 4.0] foo bar 0000:00:01.0: trying reset", "trying reset"),
+            // Complaints of the SR-IOV code, which it makes below the level of errors.
+            ("[ 4.0] xe 0000:00:01.0: [drm] PF: Tile0: GT0: VF1 FLR failed!", "FLR failed"),
+            (
+                "[ 4.0] xe 0000:00:01.0: [drm] PF: Tile0: GT0: VF1 resource sanitizing failed (-110)",
+                "sanitizing failed",
+            ),
+            ("[ 4.0] xe 0000:00:01.0: [drm] PF: Failed to enable 2 VFs (-EIO)", "Failed to enable"),
         ] {
             let found = problems(&format!("{GOOD}{line}\n"), CARD);
             assert_eq!(found.iter().map(|problem| problem.pattern).collect::<Vec<_>>(), [pattern], "{line}");
