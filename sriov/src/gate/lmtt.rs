@@ -83,32 +83,43 @@ impl Lmtt {
         quota: u64,
         mut read_u32: impl FnMut(u64) -> Option<u32>,
     ) -> Result<u64, LmttFault> {
-        if !(1..DIRECTORY_ENTRIES).contains(&vf) {
-            return Err(LmttFault::Function);
-        }
         if guest >= quota.min(GUEST_BYTES) {
             return Err(LmttFault::Quota);
         }
-        if self.register & ENABLE == 0 {
+        let table = self.table(vf, &mut read_u32)?;
+        let frame = self.frame(table, guest / PAGE, &mut read_u32)?;
+        Ok(frame + guest % PAGE)
+    }
+
+    /// Where the table of `vf` is: the first half of a walk, for a caller that looks at many of its entries.
+    pub fn table(&self, vf: u8, read_u32: impl FnMut(u64) -> Option<u32>) -> Result<u64, LmttFault> {
+        if !(1..DIRECTORY_ENTRIES).contains(&vf) {
+            return Err(LmttFault::Function);
+        }
+        if !self.enabled() {
             return Err(LmttFault::Disabled);
         }
-        let mut entry = |table: u64, index: u64| {
-            let at = Some(table + 4 * index).filter(|at| at + 4 <= self.local_bytes);
-            at.and_then(&mut read_u32).ok_or(LmttFault::Memory)
-        };
-        let table = entry(self.directory(), vf.into())?;
-        if table & VALID == 0 {
-            return Err(LmttFault::Directory);
+        let entry = self.entry(self.directory(), vf.into(), read_u32)?;
+        if entry & VALID == 0 { Err(LmttFault::Directory) } else { Ok(table_address(entry)) }
+    }
+
+    /// The frame of page `page` (below [`TABLE_ENTRIES`]) in the table at `table`: the second half of a walk.
+    pub fn frame(&self, table: u64, page: u64, read_u32: impl FnMut(u64) -> Option<u32>) -> Result<u64, LmttFault> {
+        if page >= TABLE_ENTRIES {
+            return Err(LmttFault::Quota);
         }
-        let page = entry(table_address(table), guest / PAGE)?;
-        if page & VALID == 0 {
+        let entry = self.entry(table, page, read_u32)?;
+        if entry & VALID == 0 {
             return Err(LmttFault::Entry);
         }
-        let frame = frame_address(page);
-        if frame + PAGE > self.local_bytes {
-            return Err(LmttFault::Memory);
-        }
-        Ok(frame + guest % PAGE)
+        let frame = frame_address(entry);
+        if frame + PAGE > self.local_bytes { Err(LmttFault::Memory) } else { Ok(frame) }
+    }
+
+    /// Entry `index` of the directory or table at `table`, which has to be in the card's memory.
+    fn entry(&self, table: u64, index: u64, read_u32: impl FnMut(u64) -> Option<u32>) -> Result<u32, LmttFault> {
+        let at = table.checked_add(4 * index).filter(|at| at.checked_add(4).is_some_and(|end| end <= self.local_bytes));
+        at.and_then(read_u32).ok_or(LmttFault::Memory)
     }
 
     /// Whether the LMTT is in use.

@@ -47,6 +47,11 @@ fn a_page() {
     let memory = Memory::of_vf_7();
     assert_eq!(memory.walk(lmtt(), 7, PAGE, QUOTA), Ok(6 << 20));
     assert_eq!(memory.walk(lmtt(), 7, 2 * PAGE - 1, QUOTA), Ok((8 << 20) - 1));
+    let read = |at| memory.0.get(&at).copied();
+    assert_eq!(lmtt().table(7, read), Ok(TABLE_AT));
+    assert_eq!(lmtt().frame(TABLE_AT, 1, read), Ok(6 << 20));
+    assert_eq!(lmtt().frame(TABLE_AT, TABLE_ENTRIES, |at| panic!("{at:#x} was read")), Err(LmttFault::Quota));
+    assert_eq!(lmtt().frame(u64::MAX - 3, 1, |at| panic!("{at:#x} was read")), Err(LmttFault::Memory));
 }
 
 /// V13-101..103, V13-107, contract D.5: each way to have no memory, and its fault.
