@@ -13,6 +13,7 @@ use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, Space, Tlb};
 use arctic_device_model::world::{Function, Unconnected};
 use vm_memory::Bytes;
+use vmm_sys_util::tempfile::TempFile;
 
 const SIZE: usize = 2 << 20;
 const BUFFERS: usize = 16;
@@ -29,7 +30,18 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let local = SharedRegion::anonymous(FIRST as usize + BUFFERS * SIZE).expect("memory");
+        Bench::on(SharedRegion::anonymous(FIRST as usize + BUFFERS * SIZE).expect("memory"))
+    }
+
+    /// The same with a sparse file in memory, as the program has it.
+    fn sparse() -> Self {
+        let file = TempFile::new_with_prefix("/dev/shm/arctic").expect("a file in memory").into_file();
+        let len = FIRST as usize + BUFFERS * SIZE;
+        file.set_len(len as u64).expect("a sparse file");
+        Bench::on(SharedRegion::from_file(file, len).expect("memory"))
+    }
+
+    fn on(local: SharedRegion) -> Self {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).expect("memory"));
         let memory = Memory::new(local, ggtt, Arc::new(Unconnected));
         let entry = |at: u64, value: u64| {
@@ -151,6 +163,17 @@ fn report(name: &str, (ratio, ours, reference): (f64, f64, f64)) {
     println!("{name:<34} {ratio:5.2}   ({ours:.1} GiB/s against {reference:.1} GiB/s)");
 }
 
+/// Fills with zeros where there is nothing in the file, and where there is something.
+fn zeros() {
+    let (mut bench, mut other) = (Bench::sparse(), Bench::sparse());
+    let at = |buffer: usize| (buffer % BUFFERS * SIZE) as u32;
+    let result = compare(|round| bench.run(&fill(at(round), 0)), |round| other.run(&fill(at(round), 0x0101_0101)));
+    report("zeros on data / other fill", result);
+    bench.memory.local().clear(FIRST..bench.memory.local().len());
+    let result = compare(|round| bench.run(&fill(at(round), 0)), |round| other.run(&fill(at(round), 0x0101_0101)));
+    report("zeros on nothing / other fill", result);
+}
+
 fn main() {
     let mut bench = Bench::new();
     let mut lines = buffers();
@@ -174,6 +197,7 @@ fn main() {
         },
     );
     report("linear fill / non-temporal memset", result);
+    zeros();
     for (name, from, to) in [
         ("linear to X / linear copy", 0, 1),
         ("X to linear / linear copy", 1, 0),

@@ -14,6 +14,8 @@ const BUFFERED_COST: usize = 4;
 const WORTH_A_BLOCK: u32 = 512;
 /// Most bytes in one piece of a linear run.
 const PIECE: u64 = 1 << 20;
+/// What it costs to see that a page holds nothing, in bytes of linear copy.
+const LOOK_COST: u64 = 16 << 10;
 
 /// What the rectangle is filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +106,8 @@ impl Rectangle {
         let mut into = Window::new(space, Access::Write, false);
         let mut from = Window::new(space, Access::Read, false);
         let total = width * height;
+        let zeros =
+            matches!(&self.source, Source::Colour { pixel, cpp } if pixel[..*cpp].iter().all(|byte| *byte == 0));
         while self.done < total {
             let spent = into.spent.max(from.spent);
             if spent >= budget && spent > 0 {
@@ -113,6 +117,14 @@ impl Rectangle {
             let left = if merged { total - self.done } else { width - column as u64 };
             let left = left.min(PIECE).min((budget - spent).max(1) as u64) as usize;
             let address = self.destination.address(self.area.column + column, self.area.row + row);
+            if zeros
+                && merged
+                && let Some(zeroed) = gam.zero(space, address, total - self.done)?
+            {
+                self.done += zeroed.len;
+                into.charge(zeroed.held.max(LOOK_COST) as usize);
+                continue;
+            }
             let destination = into.open(gam, address, left)?;
             let n = match &self.source {
                 Source::Surface { surface, column: first, row: top } => {

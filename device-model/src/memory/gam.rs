@@ -10,6 +10,18 @@ use super::tlb::{Backing, Page, Tlb};
 use super::{Access, Fault, FaultReason, Memory, Space, Span, Views, ggtt};
 use crate::world::Function;
 
+/// Fewest bytes for which it is worth asking the host whether they are zeros already.
+const WORTH_A_LOOK: u64 = 64 << 10;
+
+/// What [`Gam::zero`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zeroed {
+    /// Bytes that are zeros now.
+    pub len: u64,
+    /// How many of them had memory behind them before.
+    pub held: u64,
+}
+
 /// The graphics access manager: translates and reaches memory for one function during one step.
 pub struct Gam<'m> {
     pub(super) memory: &'m Memory,
@@ -131,6 +143,23 @@ impl<'m> Gam<'m> {
                 })
             }
         }
+    }
+
+    /// Makes the local memory from `address` on read as zeros, up to `len` bytes and as far as the page goes, without
+    /// writing what is zero anyway. What the PF clears of a VF's memory goes back to the host, however much it is: that is
+    /// the end of an FLR (contract H.3.4). Other memory is most often cleared to be used, and each page that the host has
+    /// to find again costs a fault. `None`: nothing was done (few bytes, no local memory), and they are to be written by
+    /// [`Gam::span`].
+    pub fn zero(&mut self, space: Space, address: u64, len: u64) -> Result<Option<Zeroed>, Fault> {
+        let page = self.page(space, address, Access::Write)?;
+        let offset = address - page.base;
+        let len = len.min(page.len - offset);
+        if !matches!(page.backing, Backing::Local | Backing::Moved) || len < WORTH_A_LOOK {
+            return Ok(None);
+        }
+        let release = page.backing == Backing::Moved && !self.function.is_vf();
+        let held = self.memory.storage.zero(page.target + offset, len, release);
+        Ok(held.map(|held| Zeroed { len, held }))
     }
 
     /// Fills `data` from `address` on, across pages.

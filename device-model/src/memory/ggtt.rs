@@ -109,7 +109,8 @@ impl Ggtt {
         }
     }
 
-    fn table_of(&self, vf: Function) -> Option<&SharedRegion> {
+    /// The table of `vf`'s own, if its window is mapped.
+    pub(super) fn table_of(&self, vf: Function) -> Option<&SharedRegion> {
         self.vfs.get(vf.index().checked_sub(1)?)?.as_ref()
     }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{Bytes, FileOffset, VolatileMemory, VolatileSlice};
@@ -24,6 +24,12 @@ struct Backing {
     start: u64,
     /// The same file once more, for the search for holes, which moves the descriptor's position.
     search: Mutex<File>,
+}
+
+impl Backing {
+    fn search(&self) -> MutexGuard<'_, File> {
+        self.search.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
 }
 
 /// Bytes that a copy from region to region moves at a time.
@@ -68,27 +74,29 @@ impl SharedRegion {
         self.slice(offset, len.min(usize::try_from(rest).unwrap_or(usize::MAX)))
     }
 
-    /// The next run of bytes in `range` that may hold something; everything before it is a hole, which reads as zeros
-    /// and takes no memory. Without a file, or where it cannot tell, all of the range.
-    pub fn next_data(&self, range: Range<u64>) -> Option<Range<u64>> {
+    /// The first byte in `range` that may hold something; everything before it is a hole, which reads as zeros and takes
+    /// no memory. Without a file, or where it cannot tell, the first of the range.
+    pub fn first_data(&self, range: &Range<u64>) -> Option<u64> {
         let range = range.start..range.end.min(self.len());
         if range.is_empty() {
             return None;
         }
-        let Some(backing) = &self.file else { return Some(range) };
-        let mut file = backing.search.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let first = match file.seek_data(backing.start + range.start) {
-            Ok(found) => (found? - backing.start).max(range.start),
-            Err(_) => return Some(range),
-        };
-        if first >= range.end {
-            return None;
+        let Some(backing) = &self.file else { return Some(range.start) };
+        match backing.search().seek_data(backing.start + range.start) {
+            Ok(found) => Some((found? - backing.start).max(range.start)).filter(|first| *first < range.end),
+            Err(_) => Some(range.start),
         }
-        let end = match file.seek_hole(backing.start + first) {
-            Ok(Some(found)) => (found - backing.start).clamp(first + 1, range.end),
-            _ => range.end,
-        };
-        Some(first..end)
+    }
+
+    /// The next run of bytes in `range` that may hold something.
+    pub fn next_data(&self, range: Range<u64>) -> Option<Range<u64>> {
+        let first = self.first_data(&range)?;
+        let end = range.end.min(self.len());
+        let Some(backing) = &self.file else { return Some(first..end) };
+        Some(match backing.search().seek_hole(backing.start + first) {
+            Ok(Some(found)) => first..(found - backing.start).clamp(first + 1, end),
+            _ => first..end,
+        })
     }
 
     /// Runs of bytes in `range` that may hold something, in order.
@@ -116,13 +124,30 @@ impl SharedRegion {
         }
     }
 
+    /// Makes `range` read as zeros in the way that is cheapest: holes at its start stay holes, the rest is overwritten, or
+    /// given back to the host if the bytes are not expected to be used soon (`release`). Tells how many bytes that was;
+    /// `None` where there is no file, and nothing was done.
+    pub fn zero(&self, range: Range<u64>, release: bool) -> Option<u64> {
+        self.file.as_ref()?;
+        let Some(first) = self.first_data(&range) else { return Some(0) };
+        let rest = first..range.end;
+        let held = rest.end - rest.start;
+        if release {
+            self.clear(rest)
+        } else {
+            self.write_zeros(rest)
+        }
+        Some(held)
+    }
+
     fn write_zeros(&self, range: Range<u64>) {
+        const ZEROS: [u8; 4096] = [0; 4096];
         let mut at = range.start;
         while at < range.end {
-            let n = (range.end - at).min(PIECE as u64) as usize;
+            let n = (range.end - at).min(ZEROS.len() as u64) as usize;
             if let Some(slice) = self.slice(at, n) {
                 // The slice has just the length.
-                let _ = slice.write_slice(&[0; PIECE][..n], 0);
+                let _ = slice.write_slice(&ZEROS[..n], 0);
             }
             at += n as u64;
         }
@@ -167,11 +192,14 @@ impl SharedRegion {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use vmm_sys_util::tempfile::TempFile;
+
     use super::*;
 
     /// A sparse region behind a file.
     pub fn sparse(len: usize) -> SharedRegion {
-        let file = vmm_sys_util::tempfile::TempFile::new().unwrap().into_file();
+        // In memory, as the card's own files are; a host without it has a file.
+        let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
         file.set_len(len as u64).unwrap();
         SharedRegion::from_file(file, len).unwrap()
     }
@@ -202,11 +230,12 @@ pub(crate) mod tests {
                 assert_eq!(to.data(0..4 * MIB).count(), 2);
             }
             to.clear(MIB..3 * MIB);
-            assert_eq!((bytes(&to, 2 * MIB, 8), bytes(&to, 0, 1)), (vec![0; 8], vec![4]));
+            // Before the bytes are looked at: that makes pages of them.
             if to.file.is_some() {
                 assert_eq!(to.next_data(1..4 * MIB), Some(1..4096));
                 assert_eq!(to.next_data(4096..4 * MIB), None);
             }
+            assert_eq!((bytes(&to, 2 * MIB, 8), bytes(&to, 0, 1)), (vec![0; 8], vec![4]));
             // Outside: nothing happens.
             to.clear(5 * MIB..6 * MIB);
             assert_eq!(to.next_data(4 * MIB..5 * MIB), None);

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vm_memory::{Bytes, VolatileSlice};
 
 use crate::world::{Dma, DmaView, FUNCTIONS, Function, MAX_VFS};
-pub use gam::Gam;
+pub use gam::{Gam, Zeroed};
 use ggtt::Ggtt;
 use lmtt::{FRAME, LmttFault};
 use local::SharedRegion;

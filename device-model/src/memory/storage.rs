@@ -114,6 +114,12 @@ impl Storage {
         }
     }
 
+    /// [`SharedRegion::zero`] for `[address, address + len)` of local memory, in one frame.
+    pub fn zero(&self, address: u64, len: u64, release: bool) -> Option<u64> {
+        let (region, at) = self.locate(address)?;
+        region.zero(at..at.checked_add(len).filter(|end| *end <= region.len())?, release)
+    }
+
     /// Keeps frames where they are for an access from outside of a step.
     pub fn still(&self) -> RwLockReadGuard<'_, ()> {
         self.moving.read().unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -9,6 +9,8 @@ use super::local::SharedRegion;
 use super::*;
 use crate::world::DmaFault;
 
+mod functions;
+
 /// Guest memory of one megabyte at I/O virtual address 0x10_0000; the next megabyte is there without a mapping.
 struct Guest(vm_memory::mmap::MmapRegion);
 

@@ -1,0 +1,181 @@
+//! Random tables of all kinds: a VF reaches what it has been given and its own guest's memory, and no other byte.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A frame that the LMTT may name: all but the first, which holds its tables; some do not exist.
+fn frame() -> impl Strategy<Value = Option<u64>> {
+    prop::option::weighted(0.8, 1..18_u64)
+}
+
+/// Entries that often lead somewhere: small local addresses, guest addresses, any flags.
+fn entry() -> impl Strategy<Value = u64> {
+    let near = (0..PAGES * 512, any::<u16>()).prop_map(|(page, flags)| page << 12 | u64::from(flags & 0xfff) | 3);
+    let tables = (0..8_u64, any::<bool>()).prop_map(|(page, leaf)| page << 12 | 3 | u64::from(leaf) << 11);
+    let guest = (0..17_u64).prop_map(|page| GUEST.start + (page << 12) | 3);
+    prop_oneof![4 => tables, 2 => near, 1 => guest, 1 => any::<u64>()]
+}
+
+fn global_entry() -> impl Strategy<Value = u64> {
+    let near = (0..PAGES * 512, 0..5_u64, 0..4_u64).prop_map(|(page, owner, flags)| page << 12 | owner << 2 | flags);
+    prop_oneof![3 => near, 1 => any::<u64>()]
+}
+
+#[derive(Clone, Debug)]
+struct Tables {
+    grants: Vec<Option<u64>>,
+    quotas: Vec<u64>,
+    global: Vec<u64>,
+    own_global: Vec<u64>,
+    process: Vec<(u64, u64)>,
+}
+
+fn tables() -> impl Strategy<Value = Tables> {
+    (
+        prop::collection::vec(frame(), 2 * PAGES as usize),
+        prop::collection::vec(0..PAGES + 2, 2),
+        prop::collection::vec(global_entry(), 16),
+        prop::collection::vec(global_entry(), 16),
+        prop::collection::vec((0..8 * 512_u64, entry()), 64),
+    )
+        .prop_map(|(grants, quotas, global, own_global, process)| Tables {
+            grants,
+            quotas,
+            global,
+            own_global,
+            process,
+        })
+}
+
+impl Bench {
+    fn set(&self, tables: &Tables) {
+        for (n, frame) in tables.grants.iter().enumerate() {
+            self.grant(Function(n as u8 / PAGES as u8 + 1), n as u64 % PAGES, *frame);
+        }
+        for (n, pages) in tables.quotas.iter().enumerate() {
+            self.memory.set_quota(Function(n as u8 + 1), pages * FRAME);
+        }
+        for (index, entry) in tables.global.iter().enumerate() {
+            self.memory.ggtt().set_entry(index as u64, GgttEntry(*entry));
+        }
+        for (index, entry) in tables.own_global.iter().enumerate() {
+            for vf in [VF1, VF2] {
+                ggtt_table(self, vf).slice(index as u64 * 8, 8).unwrap().store(*entry, 0, Ordering::Release).unwrap();
+            }
+        }
+    }
+
+    /// The process tables, in the first pages of the VF's own memory.
+    fn set_process(&self, vf: Function, tables: &Tables) {
+        for (index, entry) in &tables.process {
+            let _ = self.memory.write_bar(vf, index * 8, &entry.to_le_bytes());
+        }
+    }
+
+    /// Frames that VF has, by the tables alone.
+    fn given(&self, tables: &Tables, vf: Function) -> Vec<u64> {
+        let n = usize::from(vf.0 - 1);
+        let own = &tables.grants[n * PAGES as usize..][..PAGES as usize];
+        own.iter().take(tables.quotas[n] as usize).flatten().copied().filter(|frame| *frame < 12).collect()
+    }
+
+    /// All bytes of a frame that are not zero, wherever it is stored.
+    fn contents(&self, frame: u64) -> Vec<u8> {
+        let slice = self.memory.storage.slice(frame * FRAME, FRAME as usize).unwrap();
+        let mut data = vec![0; FRAME as usize];
+        slice.read_slice(&mut data, 0).unwrap();
+        data
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// V13-020..031, V13-101..109: whatever VF 1's tables say, its writes change only frames that it has been given and its
+    /// own guest's memory, before and after the frames have moved to it; nothing panics.
+    #[test]
+    fn a_vf_reaches_its_own_bytes_only(
+        tables in tables(),
+        adopt in any::<bool>(),
+        addresses in prop::collection::vec((any::<u64>(), 0..4_u32, 0..6000_usize), 40),
+    ) {
+        let bench = Bench::new();
+        bench.set(&tables);
+        if adopt {
+            bench.memory.adopt_lmtt();
+        }
+        bench.set_process(VF1, &tables);
+        let given = bench.given(&tables, VF1);
+        let foreign: Vec<u64> = (0..16).filter(|frame| !given.contains(frame)).collect();
+        let before: Vec<_> = foreign.iter().map(|frame| bench.contents(*frame)).collect();
+        let views = bench.memory.views();
+        let mut tlb = Tlb::default();
+        let mut reached = 0;
+        for (address, kind, len) in &addresses {
+            let mut gam = bench.memory.gam(VF1, &views, &mut tlb);
+            let (space, address) = match kind {
+                0 => (Space::Ggtt, address & 0xffff),
+                1 => (Space::Ppgtt(address >> 60 << 12), address & 0xffff_ffff_ffff),
+                2 => (Space::Ppgtt(0), address & 0x7f_ffff),
+                _ => (Space::Ppgtt(address >> 40), *address),
+            };
+            reached += usize::from(gam.write(space, address, &vec![0xa5; *len]).is_ok());
+            let _ = gam.write_u32(space, address & !3, 0xa5a5_a5a5);
+            let _ = gam.write_u64(space, address & !7, !0);
+            let _ = gam.zero(space, address, 1 << 20);
+            let _ = gam.read_u64(space, address);
+            let _ = gam.ccs_span(space, address, *len, Access::Read);
+        }
+        let _ = reached;
+        for (frame, before) in foreign.iter().zip(&before) {
+            prop_assert!(bench.contents(*frame) == *before, "frame {frame} is not VF 1's: {given:?}");
+        }
+        for function in [Function::PF, VF2, VF3, Function(4)] {
+            let guest = bench.guests.of(function);
+            let mut bytes = vec![0; guest.0.size()];
+            guest.0.get_slice(0, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
+            prop_assert!(bytes.iter().all(|byte| *byte == 0), "{function:?}'s guest memory");
+        }
+        // Its file holds no more than its pages, whatever it wrote.
+        if adopt && given.is_empty() {
+            prop_assert_eq!(bench.memory.storage.region(VF1).unwrap().first_data(&(0..PAGES * FRAME)), None);
+        }
+    }
+
+    /// V13-010, V13-011, V13-109: what the PF writes at a frame's address is what the VF reads at its own, and the other way
+    /// round, from one distribution of frames to the next; what is not written stays.
+    #[test]
+    fn all_see_the_same_bytes(first in tables(), second in tables(), offset in 0..FRAME / 8) {
+        let bench = Bench::new();
+        let at = offset * 8;
+        let mark = |frame: u64| 0x1_0000 + frame;
+        for frame in 1..12 {
+            bench.put(frame * FRAME + at, mark(frame));
+        }
+        for tables in [&first, &second, &first] {
+            bench.set(tables);
+            bench.memory.adopt_lmtt();
+            for frame in 1..12 {
+                prop_assert_eq!(bench.get(frame * FRAME + at), mark(frame));
+            }
+            for vf in [VF1, VF2] {
+                let n = usize::from(vf.0 - 1);
+                for page in 0..PAGES.min(tables.quotas[n]) {
+                    let frame = tables.grants[n * PAGES as usize + page as usize].filter(|frame| *frame < 12);
+                    let Some(frame) = frame else {
+                        prop_assert_eq!(bench.bar(vf, page * FRAME + at), u64::MAX);
+                        continue;
+                    };
+                    prop_assert_eq!(bench.bar(vf, page * FRAME + at), mark(frame));
+                    if bench.memory.storage.place(frame * FRAME) == Place::of(vf, page as u16) {
+                        prop_assert_eq!(bench.window(vf, page * FRAME + at), mark(frame));
+                        bench.memory.write_bar(vf, page * FRAME + at, &7_u64.to_le_bytes());
+                        prop_assert_eq!(bench.bar(Function::PF, frame * FRAME + at), 7);
+                        bench.put(frame * FRAME + at, mark(frame));
+                    }
+                }
+            }
+        }
+    }
+}
