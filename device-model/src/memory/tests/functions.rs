@@ -177,7 +177,7 @@ fn a_vf_and_entries() {
         for index in 10..14 {
             bench.set_ggtt(vf, index, !0);
         }
-        let all = !0 & !(0x3ff << 2);
+        let all = !(0x3ff << 2);
         assert_eq!((bench.ggtt(vf, 10), bench.ggtt(vf, 11)), (all, 0));
         assert_eq!((bench.ggtt(vf, 12), bench.ggtt(vf, 13)), (all & !VALID, 0), "the VF cannot make it valid");
         assert_eq!(ggtt.effective(10), owned(vf, all));

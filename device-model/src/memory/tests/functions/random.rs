@@ -69,7 +69,7 @@ impl Bench {
     /// The process tables, in the first pages of the VF's own memory.
     fn set_process(&self, vf: Function, tables: &Tables) {
         for (index, entry) in &tables.process {
-            let _ = self.memory.write_bar(vf, index * 8, &entry.to_le_bytes());
+            self.memory.write_bar(vf, index * 8, &entry.to_le_bytes());
         }
     }
 
