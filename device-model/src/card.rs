@@ -408,6 +408,9 @@ impl Card {
                 self.engines.report(EngineReport { engine: id, load, outcome: Outcome::Halted(Halt::Bug) });
             }
         }
+        if let Err(error) = self.guc().revive(&self.gt, &self.engines) {
+            log::error!("the GuC does not come up again: {error:?}");
+        }
         self.call_guc();
     }
 

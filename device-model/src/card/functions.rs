@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering;
 
 use super::Card;
 use crate::doorbell::{ACK, NACK, Page, Ring, Route};
+use crate::guc::hxg::Error;
 use crate::interrupts::DOORBELL_RANG;
+use crate::profile::provision::Quota;
 use crate::world::{Function, MAX_VFS};
 
 /// What nobody answers reads.
@@ -24,6 +26,14 @@ impl Card {
     /// VF Enable has been set with NumVFs `count` (at most [`MAX_VFS`]): VFs 1 to `count` exist, without state.
     pub fn enable_vfs(&self, count: u8) {
         self.vfs.store(count.min(MAX_VFS as u8), Ordering::Release);
+    }
+
+    /// The card plays the PF: VFs 1, 2, ... get their quotas (contract D.4), are enabled, and can be used without any PF
+    /// driver. Tells the GuC's reason where it refuses a quota.
+    pub fn provision(&self, quotas: &[Quota]) -> Result<(), Error> {
+        let shared = self.guc().play_pf(&self.gt, &self.engines, quotas);
+        self.enable_vfs(u8::try_from(quotas.len()).unwrap_or(u8::MAX));
+        shared
     }
 
     /// VF Enable has been cleared: every VF ceases to exist and keeps no state, each through the FLR flow (V13-127).

@@ -33,6 +33,18 @@ impl EngineMap {
         self.0[usize::from(class.guc())].get(logical).copied().flatten()
     }
 
+    /// The map that drivers make: a class's engines in the order of their instances.
+    pub fn of(engines: impl Iterator<Item = EngineId>) -> Self {
+        let mut map = EngineMap::default();
+        for engine in engines {
+            let row = &mut map.0[usize::from(engine.info().class.guc())];
+            if let Some(slot) = row.iter_mut().find(|slot| slot.is_none()) {
+                *slot = Some(engine);
+            }
+        }
+        map
+    }
+
     /// The logical instance of an engine.
     pub fn logical(&self, engine: EngineId) -> Option<usize> {
         self.0[usize::from(engine.info().class.guc())].iter().position(|e| *e == Some(engine))

@@ -196,6 +196,7 @@ pub fn function_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
         kernel.clients.of(vf).state = State::ResetPending;
     } else {
         second_level::forget_global(turn, vf);
+        turn.gt.memory.ggtt().assign(vf, kernel.clients.of(vf).config.ggtt());
         second_level::clear_local(turn, vf);
         kernel.clients.of(vf).state = State::Running;
     }

@@ -153,6 +153,13 @@ pub struct Firmware {
 const WA_HOLD_CCS_SWITCHOUT: u32 = 1 << 17;
 
 impl Firmware {
+    /// What the card runs where it has no PF driver to load something: the interface that VF drivers are told
+    /// (contract C.1).
+    pub fn built_in() -> Self {
+        let release = Version { major: 70, minor: 53, patch: 0 };
+        Firmware { release, submission: Version { major: 1, minor: 26, patch: 0 }, params: [0; 14] }
+    }
+
     /// Place and sizes of the log: parameter 0.
     pub fn log(&self) -> u32 {
         self.params[0]

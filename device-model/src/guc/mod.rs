@@ -17,6 +17,7 @@ pub mod kernel;
 pub mod klv;
 pub mod mailbox;
 pub mod parallel;
+mod provisioner;
 pub mod provisioning;
 pub mod queue;
 mod relay;
@@ -32,10 +33,11 @@ mod tests;
 use crate::engine::{EngineReport, Engines};
 use crate::gt::Gt;
 use crate::memory::Tlb;
+use crate::profile::provision::Quota;
 use crate::world::Function;
-use ads::Ads;
+use ads::{Ads, EngineMap};
 use firmware::{Firmware, LoadFailure};
-use hxg::Outgoing;
+use hxg::{Error, Outgoing};
 use kernel::{Counters, Heritage, Kernel};
 use scheduler::Turn;
 
@@ -59,6 +61,8 @@ pub struct Guc {
     reports: Vec<EngineReport>,
     out: Vec<(Function, Outgoing)>,
     heritage: Heritage,
+    /// What each VF has been given by the card itself; empty where a PF driver does that.
+    quotas: Vec<Quota>,
 }
 
 impl Guc {
@@ -107,6 +111,32 @@ impl Guc {
         gt.permit_rc6(false);
         gt.doorbells.reset();
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET);
+    }
+
+    /// Comes up without a PF driver, and gives VFs 1, 2, ... their `quotas`: from now on the card plays the PF. What is
+    /// wrong with the quotas is told.
+    pub fn play_pf(&mut self, gt: &Gt, engines: &Engines, quotas: &[Quota]) -> Result<(), Error> {
+        self.reset(gt);
+        self.quotas = quotas.to_vec();
+        self.revive(gt, engines)
+    }
+
+    /// Comes up again after a reset, if the card plays the PF; else its driver does that.
+    pub fn revive(&mut self, gt: &Gt, engines: &Engines) -> Result<(), Error> {
+        if self.quotas.is_empty() || self.kernel.is_some() {
+            return Ok(());
+        }
+        let ads = Ads { map: EngineMap::of(engines.present()), ..Ads::default() };
+        let mut kernel = Box::new(Kernel::new(gt, Firmware::built_in(), ads, std::mem::take(&mut self.heritage)));
+        kernel.plays_pf = true;
+        let views = gt.memory.views();
+        let now = gt.clock.now();
+        let (tlb, out) = (&mut self.tlb, &mut self.out);
+        let mut turn = Turn { gt, engines, views: &views, tlb, function: Function::PF, now, out };
+        let shared = provisioner::share_out(&mut kernel, &mut turn, &self.quotas);
+        self.kernel = Some(kernel);
+        gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_READY);
+        shared
     }
 
     /// Whether VF_SW_FLAG(0) of `function` holds a request that is not answered yet.

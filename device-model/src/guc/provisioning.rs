@@ -73,7 +73,7 @@ pub struct VfConfig {
     /// Share of the engines.
     pub scheduling: Scheduling,
     /// Thresholds of adverse events, by [`Kind`].
-    thresholds: [u32; KINDS],
+    pub thresholds: [u32; KINDS],
 }
 
 impl VfConfig {

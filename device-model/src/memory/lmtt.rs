@@ -11,6 +11,23 @@ const ENABLE: u32 = 1 << 31;
 /// Unit of LMEM_CFG and of a directory entry's pointer.
 const TABLE_UNIT: u64 = 64 << 10;
 const VALID: u32 = 1;
+/// Bytes of a function's table.
+pub const TABLE_BYTES: u64 = REACH / FRAME * 4;
+
+/// LMEM_CFG for the directory at `address`, a multiple of 64 KiB.
+pub fn cfg(address: u64) -> u32 {
+    ENABLE | (address / TABLE_UNIT) as u32
+}
+
+/// The directory's entry for a function whose table is at `address`, a multiple of 64 KiB.
+pub fn directory_entry(address: u64) -> u32 {
+    ((address / TABLE_UNIT) as u32) << 4 | VALID
+}
+
+/// A table's entry that gives frame `frame` of local memory.
+pub fn page_entry(frame: u32) -> u32 {
+    frame << 5 | VALID
+}
 
 /// Why the table gives no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ mod gsc;
 mod guc;
 mod interrupt;
 pub mod known;
-mod memory;
+pub mod memory;
 mod observation;
 mod personality;
 mod power;

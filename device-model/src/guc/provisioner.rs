@@ -1,0 +1,77 @@
+//! The card in the PF driver's place: where no guest has the PF, the card shares itself out among its VFs (contract C.4,
+//! D.4), by the same records, tables and rules as a PF driver's.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use vm_memory::Bytes;
+
+use super::control;
+use super::hxg::Error;
+use super::kernel::Kernel;
+use super::provisioning::{Quota as Numbers, Scheduling, VfConfig};
+use super::scheduler::Turn;
+use crate::memory::layout::MemoryLayout;
+use crate::memory::lmtt;
+use crate::profile::provision::{GGTT_BOTTOM, LMTT_RESERVE, Quota};
+use crate::registers::memory::LMEM_CFG;
+use crate::world::Function;
+
+/// Gives VFs 1, 2, ... their quotas: global addresses from the bottom up, local memory from address 0 up, contexts and
+/// doorbells from number 0 up.
+pub fn share_out(kernel: &mut Kernel, turn: &mut Turn<'_>, quotas: &[Quota]) -> Result<(), Error> {
+    let mut next = VfConfig { ggtt_start: GGTT_BOTTOM, ..VfConfig::default() };
+    let mut frame = 0;
+    write_directory(turn)?;
+    for (vf, quota) in (1..).map_while(Function::vf).zip(quotas) {
+        let config = VfConfig {
+            ggtt_size: quota.ggtt,
+            local_memory: quota.local_memory,
+            contexts: Numbers { begin: next.contexts.begin, count: quota.contexts },
+            doorbells: Numbers { begin: next.doorbells.begin, count: quota.doorbells },
+            scheduling: Scheduling {
+                exec_quantum_ms: quota.exec_quantum_ms,
+                preempt_timeout_us: quota.preempt_timeout_us,
+                priority: 0,
+            },
+            ..next
+        };
+        let frames = u32::try_from(quota.local_memory / lmtt::FRAME).map_err(|_| Error::InvalidKlvData)?;
+        turn.gt.memory.ggtt().assign(vf, config.ggtt());
+        write_table(turn, vf, frame..frame + frames)?;
+        control::provision(kernel, turn, vf, config)?;
+        frame += frames;
+        next.ggtt_start = config.ggtt().end;
+        next.contexts.begin += quota.contexts;
+        next.doorbells.begin += quota.doorbells;
+    }
+    Ok(())
+}
+
+/// Where the LMTT lies: at the top of what functions can be given.
+fn directory(turn: &Turn<'_>) -> u64 {
+    MemoryLayout::of(turn.gt.memory.local().len()).usable - LMTT_RESERVE
+}
+
+fn write(turn: &Turn<'_>, at: u64, entry: u32) -> Result<(), Error> {
+    let cell = turn.gt.memory.local().slice(at, 4).ok_or(Error::InvalidKlvData)?;
+    cell.store(entry, 0, Ordering::Release).map_err(|_| Error::InvalidKlvData)
+}
+
+/// Empties the directory and shows it to the card.
+fn write_directory(turn: &mut Turn<'_>) -> Result<(), Error> {
+    let at = directory(turn);
+    turn.gt.memory.local().clear(at..at + LMTT_RESERVE);
+    turn.gt.write(LMEM_CFG, lmtt::cfg(at));
+    Ok(())
+}
+
+/// Writes the table of `vf`, which gives it these frames, into the directory's neighbourhood.
+fn write_table(turn: &mut Turn<'_>, vf: Function, frames: Range<u32>) -> Result<(), Error> {
+    let directory = directory(turn);
+    let table = directory + lmtt::TABLE_BYTES * u64::from(vf.0);
+    for (at, frame) in (table..).step_by(4).zip(frames) {
+        write(turn, at, lmtt::page_entry(frame))?;
+    }
+    write(turn, directory + u64::from(vf.0) * 4, lmtt::directory_entry(table))
+}
