@@ -351,7 +351,7 @@ impl Card {
         };
         let outcome = engine.step(&self.gt, STEP_BUDGET);
         match outcome {
-            Outcome::Waiting => {
+            Outcome::Waiting | Outcome::Spinning => {
                 let first = self.engines.put_off(id, now);
                 if let Some(at) = engine.wake_at(&self.gt) {
                     self.engines.look_by(id, at);

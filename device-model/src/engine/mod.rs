@@ -52,6 +52,8 @@ pub enum Outcome {
     More,
     /// A semaphore or event is not satisfied; the context stays loaded, look again later.
     Waiting,
+    /// A batch goes round a loop that only the world outside can end: as before, but the time is the context's.
+    Spinning,
     /// The ring ran empty: the context is saved and unloaded.
     Complete,
     /// A preemption request was honoured at an arbitration point: the context is saved and unloaded.
@@ -199,7 +201,7 @@ pub struct EngineReport {
     pub engine: EngineId,
     /// The context that ran ([`Load::context`]) and its function.
     pub load: Load,
-    /// `Waiting`, `Complete`, `Preempted` or `Halted`.
+    /// `Waiting`, `Spinning`, `Complete`, `Preempted` or `Halted`.
     pub outcome: Outcome,
 }
 

@@ -230,7 +230,7 @@ impl Streamer<'_> {
                 window.flush();
                 None
             }
-            Flow::Idle => Some(Outcome::Waiting),
+            Flow::Idle => Some(Outcome::Spinning),
             Flow::Recovered => {
                 window.flush();
                 Some(Outcome::More)
@@ -261,7 +261,7 @@ impl Streamer<'_> {
             },
             Fetched::Null(bytes) => {
                 self.running.position.skip(bytes);
-                Ok(Some(Outcome::Waiting))
+                Ok(Some(Outcome::Spinning))
             }
         }
     }

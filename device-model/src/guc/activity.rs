@@ -1,42 +1,63 @@
-//! Engine activity: how long each engine was busy, in the buffers that the drivers register (contract K.6, G.4).
+//! Engine activity: how long each engine was busy, in all and for each function, in the buffers that the drivers
+//! register (contract K.6, G.4).
 
 use crate::engine::id::{EngineClass, EngineId};
 use crate::memory::{Fault, Gam, Space};
-use crate::world::TIMESTAMP_HZ;
+use crate::world::{FUNCTIONS, Function, TIMESTAMP_HZ, functions};
 
 use super::ads::{EngineMap, MAX_LOGICAL};
+use super::share::Share;
 
 /// Bytes of one function's record array: 16 classes of 32 logical instances, 16 bytes each.
 const ACTIVITY_BYTES: u64 = 16 * 32 * 16;
 /// Bytes of one function's metadata.
 const METADATA_BYTES: u64 = 16;
-/// Share of an engine that a function owns when it shares with nobody.
+/// Part of an engine that a function owns when it shares with nobody.
 const WHOLE: u16 = 0x8000;
 /// Most functions that a buffer can be for.
 pub const MAX_FUNCTIONS: u32 = 64;
 
-/// What has happened on one engine.
+/// How long one engine was busy.
 #[derive(Clone, Copy, Debug, Default)]
 struct Meter {
     /// Tick at which the running context came on; `None` while idle.
     since: Option<u64>,
     /// Ticks of all contexts that have left.
     total: u64,
-    /// Context that runs.
-    context: u32,
     /// Below 0xffff: the record carries one more, never 0.
     changes: u16,
 }
 
+impl Meter {
+    fn switch(&mut self, busy: bool, tick: u64) {
+        self.total = self.until(tick);
+        self.since = busy.then_some(tick);
+        self.changes = self.changes % 0xfffe + 1;
+    }
+
+    fn until(&self, tick: u64) -> u64 {
+        self.total + self.since.map_or(0, |since| tick.saturating_sub(since))
+    }
+}
+
+type Meters = [Meter; EngineId::COUNT];
+
 /// Registered buffers (GGTT addresses; 0 = none) and the meters behind them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Activity {
     map: EngineMap,
-    meters: [Meter; EngineId::COUNT],
+    /// All functions together.
+    whole: Meters,
+    /// Each function.
+    of: Vec<Meters>,
+    /// Whose context runs on each engine, and its id.
+    running: [Option<(Function, u32)>; EngineId::COUNT],
+    /// Part of the engines' time that is each function's, of [`WHOLE`].
+    parts: [u16; FUNCTIONS],
     /// Metadata and records of xe's whole-device buffer.
     device: Option<(u64, u64)>,
-    /// Metadata and records of xe's per-function buffers; the physical function is the first.
-    functions: Option<(u64, u64)>,
+    /// How many functions xe's per-function buffers are for, metadata and records; the PF is the first.
+    functions: Option<(u32, u64, u64)>,
     /// i915's usage records.
     usage: Option<u64>,
     changes: u32,
@@ -65,14 +86,24 @@ fn stamp(tick: u64) -> u32 {
 impl Activity {
     /// Meters for the engines of `map`.
     pub fn new(map: EngineMap) -> Self {
-        Activity { map, ..Activity::default() }
+        Activity {
+            map,
+            whole: Meters::default(),
+            of: vec![Meters::default(); FUNCTIONS],
+            running: [None; EngineId::COUNT],
+            parts: [WHOLE; FUNCTIONS],
+            device: None,
+            functions: None,
+            usage: None,
+            changes: 0,
+        }
     }
 
     /// SET_DEVICE_ENGINE_ACTIVITY_BUFFER: from now on `records` tells about all functions together; zeros end it.
     pub fn set_device(&mut self, gam: &mut Gam<'_>, metadata: u64, records: u64) -> Result<(), Fault> {
         self.device = None;
         if metadata != 0 {
-            self.prepare(gam, metadata, records)?;
+            self.prepare(gam, metadata, records, None)?;
             self.device = Some((metadata, records));
         }
         Ok(())
@@ -82,12 +113,36 @@ impl Activity {
     pub fn set_functions(&mut self, gam: &mut Gam<'_>, count: u32, metadata: u64, records: u64) -> Result<(), Fault> {
         self.functions = None;
         if count != 0 {
-            for n in 0..u64::from(count) {
-                self.prepare(gam, metadata + n * METADATA_BYTES, records + n * ACTIVITY_BYTES)?;
-            }
-            self.functions = Some((metadata, records));
+            let buffers = (count.min(MAX_FUNCTIONS), metadata, records);
+            self.prepare_functions(gam, buffers)?;
+            self.functions = Some(buffers);
         }
         Ok(())
+    }
+
+    fn prepare_functions(
+        &mut self,
+        gam: &mut Gam<'_>,
+        (count, metadata, records): (u32, u64, u64),
+    ) -> Result<(), Fault> {
+        for n in 0..count as u8 {
+            let (metadata, records) = element(Function(n), metadata, records);
+            self.prepare(gam, metadata, records, Some(Function(n)))?;
+        }
+        Ok(())
+    }
+
+    /// The functions have other shares. A function without a quantum is not limited to a part of the time.
+    pub fn set_shares(&mut self, gam: &mut Gam<'_>, shares: &[Share; FUNCTIONS]) {
+        let sum = shares.iter().fold(0u64, |sum, share| sum.saturating_add(share.quantum));
+        self.parts = shares.map(|share| match share.quantum {
+            0 => WHOLE,
+            quantum => (u128::from(quantum) * u128::from(WHOLE) / u128::from(sum)) as u16,
+        });
+        if let Some(buffers) = self.functions {
+            // A driver that took its buffer away without saying so loses the news, nothing else.
+            let _ = self.prepare_functions(gam, buffers);
+        }
     }
 
     /// SET_ENG_UTIL_BUFF: i915's records, one of 32 bytes a class and logical instance.
@@ -107,9 +162,15 @@ impl Activity {
         })
     }
 
-    fn prepare(&mut self, gam: &mut Gam<'_>, metadata: u64, records: u64) -> Result<(), Fault> {
+    fn prepare(
+        &mut self,
+        gam: &mut Gam<'_>,
+        metadata: u64,
+        records: u64,
+        function: Option<Function>,
+    ) -> Result<(), Fault> {
         for place in self.places() {
-            self.write_record(gam, records, place)?;
+            self.write_record(gam, records, place, function)?;
         }
         gam.write_u32(Space::Ggtt, metadata, TIMESTAMP_HZ as u32)?;
         self.count_change(gam, metadata)
@@ -120,45 +181,78 @@ impl Activity {
         gam.write_u32(Space::Ggtt, metadata + 8, self.changes)
     }
 
-    fn write_record(&self, gam: &mut Gam<'_>, records: u64, place: Place) -> Result<(), Fault> {
-        let meter = &self.meters[place.engine.index()];
+    /// The record of `function`, or of all together.
+    fn write_record(
+        &self,
+        gam: &mut Gam<'_>,
+        records: u64,
+        place: Place,
+        function: Option<Function>,
+    ) -> Result<(), Fault> {
+        let (meters, part) = match function {
+            Some(function) => (&self.of[function.index()], self.parts[function.index()]),
+            None => (&self.whole, WHOLE),
+        };
+        let meter = &meters[place.engine.index()];
         let at = place.record(records, 16);
         gam.write_u64(Space::Ggtt, at + 8, meter.total)?;
         gam.write_u32(Space::Ggtt, at + 4, meter.since.map_or(0, stamp))?;
-        gam.write_u32(Space::Ggtt, at, u32::from(meter.changes + 1) | u32::from(WHOLE) << 16)
+        gam.write_u32(Space::Ggtt, at, u32::from(meter.changes + 1) | u32::from(part) << 16)
     }
 
     fn write_usage(&self, gam: &mut Gam<'_>, records: u64, place: Place) -> Result<(), Fault> {
-        let meter = &self.meters[place.engine.index()];
-        let at = place.record(records, 32);
-        gam.write_u32(Space::Ggtt, at + 12, meter.total as u32)?;
-        gam.write_u32(Space::Ggtt, at + 4, meter.since.map_or(0, stamp))?;
-        gam.write_u32(Space::Ggtt, at, if meter.since.is_some() { meter.context } else { u32::MAX })
+        let at = place.engine.index();
+        let meter = &self.whole[at];
+        let record = place.record(records, 32);
+        gam.write_u32(Space::Ggtt, record + 12, meter.total as u32)?;
+        gam.write_u32(Space::Ggtt, record + 4, meter.since.map_or(0, stamp))?;
+        gam.write_u32(Space::Ggtt, record, self.running[at].map_or(u32::MAX, |(_, context)| context))
     }
 
-    /// A context came on (`Some`) or the engine fell idle, at `tick` of the 19.2 MHz counter.
-    pub fn switch(&mut self, gam: &mut Gam<'_>, engine: EngineId, context: Option<u32>, tick: u64) {
-        let meter = &mut self.meters[engine.index()];
-        if let Some(since) = meter.since.take() {
-            meter.total += tick.saturating_sub(since);
+    /// A context came on (`Some`: its function and id) or the engine fell idle, at `tick` of the 19.2 MHz counter.
+    pub fn switch(&mut self, gam: &mut Gam<'_>, engine: EngineId, context: Option<(Function, u32)>, tick: u64) {
+        let at = engine.index();
+        let before = std::mem::replace(&mut self.running[at], context);
+        let mut changed = 0;
+        for (function, busy) in [(before, false), (context, true)] {
+            if let Some((function, _)) = function {
+                self.of[function.index()][at].switch(busy, tick);
+                changed |= function.bit();
+            }
         }
-        meter.since = context.map(|_| tick);
-        meter.context = context.unwrap_or(0);
-        meter.changes = meter.changes % 0xfffe + 1;
-        // A driver that took its buffer away without saying so loses the news, nothing else.
-        let _ = self.publish(gam, engine);
+        self.whole[at].switch(context.is_some(), tick);
+        // As above: the news may be lost.
+        let _ = self.publish(gam, engine, changed);
     }
 
-    fn publish(&mut self, gam: &mut Gam<'_>, engine: EngineId) -> Result<(), Fault> {
+    /// Ticks for which `function` was on `engine`, up to `tick`.
+    pub fn busy(&self, function: Function, engine: EngineId, tick: u64) -> u64 {
+        self.of[function.index()][engine.index()].until(tick)
+    }
+
+    fn publish(&mut self, gam: &mut Gam<'_>, engine: EngineId, changed: u64) -> Result<(), Fault> {
         let Some(logical) = self.map.logical(engine) else { return Ok(()) };
         let place = Place { class: engine.info().class, logical, engine };
-        for (metadata, records) in [self.device, self.functions].into_iter().flatten() {
-            self.write_record(gam, records, place)?;
+        if let Some((metadata, records)) = self.device {
+            self.write_record(gam, records, place, None)?;
             self.count_change(gam, metadata)?;
+        }
+        if let Some((count, metadata, records)) = self.functions {
+            for function in functions(changed).filter(|function| u32::from(function.0) < count) {
+                let (metadata, records) = element(function, metadata, records);
+                self.write_record(gam, records, place, Some(function))?;
+                self.count_change(gam, metadata)?;
+            }
         }
         match self.usage {
             Some(records) => self.write_usage(gam, records, place),
             None => Ok(()),
         }
     }
+}
+
+/// Where a function's metadata and records are in the arrays.
+fn element(function: Function, metadata: u64, records: u64) -> (u64, u64) {
+    let n = u64::from(function.0);
+    (metadata + n * METADATA_BYTES, records + n * ACTIVITY_BYTES)
 }

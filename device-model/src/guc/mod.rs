@@ -21,6 +21,7 @@ mod provisioner;
 pub mod provisioning;
 pub mod queue;
 mod relay;
+pub mod rotation;
 pub mod scheduler;
 pub mod seat;
 mod service;

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::world::{FUNCTIONS, Function, functions};
+
 use super::ads::MAX_LOGICAL;
 
 /// Priorities, 0 the most important (xe: GUC_CLIENT_PRIORITY_NUM).
@@ -41,6 +43,9 @@ pub enum Place {
     },
 }
 
+/// All instances of a class.
+pub type Places = [Place; MAX_LOGICAL];
+
 /// What to do now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
@@ -62,54 +67,115 @@ impl Plan {
     }
 }
 
-/// The queue of one class.
+/// The queue of one class and function.
 #[derive(Debug, Default)]
-pub struct Queue([VecDeque<Entry>; PRIORITIES]);
+pub struct Queue {
+    ready: [VecDeque<Entry>; PRIORITIES],
+    /// Contexts, with their priority, that were waiting for memory to change; who may push first comes first.
+    resting: VecDeque<(u8, Entry)>,
+    /// How many of those that are ready could use each instance.
+    reach: [u32; MAX_LOGICAL],
+    /// Contexts of more than one member.
+    wide: u32,
+}
 
 impl Queue {
     /// Puts a context behind its equals.
     pub fn push(&mut self, priority: u8, entry: Entry) {
-        self.0[usize::from(priority).min(PRIORITIES - 1)].push_back(entry);
+        let priority = priority.min(PRIORITIES as u8 - 1);
+        self.wide += u32::from(entry.width > 1);
+        let behind = self.resting.partition_point(|(_, other)| other.eligible_at <= entry.eligible_at);
+        self.resting.insert(behind, (priority, entry));
     }
 
     /// Takes a context out.
     pub fn remove(&mut self, context: u16) -> Option<Entry> {
-        self.0.iter_mut().find_map(|queue| {
-            let at = queue.iter().position(|entry| entry.context == context)?;
-            queue.remove(at)
-        })
+        let is = |entry: &Entry| entry.context == context;
+        let ready = self.ready.iter_mut().find_map(|queue| queue.remove(queue.iter().position(is)?));
+        let entry = match ready {
+            Some(entry) => {
+                self.count(&entry, |n| n - 1);
+                entry
+            }
+            None => {
+                let at = self.resting.iter().position(|(_, entry)| is(entry))?;
+                self.resting.remove(at)?.1
+            }
+        };
+        self.wide -= u32::from(entry.width > 1);
+        Some(entry)
     }
 
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(VecDeque::is_empty)
+        self.resting.is_empty() && self.ready.iter().all(VecDeque::is_empty)
+    }
+
+    /// Whether a context of more than one member waits.
+    pub fn has_wide(&self) -> bool {
+        self.wide != 0
+    }
+
+    /// Instances (a bit each) that somebody waits for who may push others out at time `now`.
+    pub fn reach(&mut self, now: u64) -> u8 {
+        self.wake(now);
+        (0..MAX_LOGICAL).filter(|at| self.reach[*at] != 0).fold(0, |mask, at| mask | 1 << at)
+    }
+
+    /// When the next one may push others out, as far as that was not so at the last look.
+    pub fn wakes_at(&self) -> Option<u64> {
+        self.resting.front().map(|(_, entry)| entry.eligible_at)
+    }
+
+    fn wake(&mut self, now: u64) {
+        while let Some((priority, entry)) = self.resting.pop_front_if(|(_, entry)| entry.eligible_at <= now) {
+            self.count(&entry, |n| n + 1);
+            self.ready[usize::from(priority)].push_back(entry);
+        }
+    }
+
+    fn count(&mut self, entry: &Entry, change: impl Fn(u32) -> u32) {
+        let first = u32::from(entry.mask);
+        let used = (0..u32::from(entry.width)).fold(0, |set, member| set | first << member);
+        for (_, count) in (0..).zip(&mut self.reach).filter(|(at, _)| used >> at & 1 != 0) {
+            *count = change(*count);
+        }
     }
 
     fn by_importance(&self) -> impl Iterator<Item = (u8, &Entry)> {
-        (0u8..).zip(&self.0).flat_map(|(priority, queue)| queue.iter().map(move |entry| (priority, entry)))
+        (0u8..).zip(&self.ready).flat_map(|(priority, queue)| queue.iter().map(move |entry| (priority, entry)))
     }
 
     /// Plans for the instances as they are at time `now`; takes the contexts to load out of the queue.
     pub fn plan(&mut self, places: &[Place; MAX_LOGICAL], now: u64) -> Plan {
+        self.wake(now);
         let mut plan = Plan::default();
         let mut claims = Claims { places, now, claimed: absent(places) };
         let mut loads = 0;
-        for eligible in [true, false] {
-            for (priority, entry) in self.by_importance() {
-                if eligible && claims.claimed == u8::MAX {
-                    break;
-                }
-                if (entry.eligible_at <= now) != eligible {
-                    continue;
-                }
-                if let Some(base) = claims.free(entry) {
-                    plan.loads[loads] = Some((*entry, base));
-                    loads += 1;
-                } else if eligible {
-                    plan.leave |= claims.vacate(priority, entry);
-                } else {
-                    plan.note(entry.eligible_at);
-                }
+        for (priority, entry) in self.by_importance() {
+            if claims.claimed == u8::MAX {
+                break;
+            }
+            if entry.mask & !claims.claimed == 0 {
+                continue;
+            }
+            if let Some(base) = claims.free(entry) {
+                plan.loads[loads] = Some((*entry, base));
+                loads += 1;
+            } else {
+                plan.leave |= claims.vacate(priority, entry);
+            }
+        }
+        for (_, entry) in &self.resting {
+            if let Some(base) = claims.free(entry) {
+                plan.loads[loads] = Some((*entry, base));
+                loads += 1;
+            } else {
+                plan.note(entry.eligible_at);
+            }
+            if claims.claimed == u8::MAX {
+                plan.note(entry.eligible_at);
+                break;
             }
         }
         for (entry, _) in plan.loads.iter().flatten() {
@@ -125,6 +191,39 @@ impl Queue {
             }
         }
         plan
+    }
+}
+
+/// The queues of one class.
+#[derive(Debug)]
+pub struct Queues {
+    waiting: u64,
+    of: Vec<Queue>,
+}
+
+impl Default for Queues {
+    fn default() -> Self {
+        Queues { waiting: 0, of: (0..FUNCTIONS).map(|_| Queue::default()).collect() }
+    }
+}
+
+impl Queues {
+    /// Functions (a bit each) that have somebody waiting.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// The queue of `function`, to look at or to plan with.
+    pub fn look<T>(&mut self, function: Function, look: impl FnOnce(&mut Queue) -> T) -> T {
+        let queue = &mut self.of[function.index()];
+        let answer = look(queue);
+        self.waiting = self.waiting & !function.bit() | if queue.is_empty() { 0 } else { function.bit() };
+        answer
+    }
+
+    /// Whether anybody has a context of more than one member waiting.
+    pub fn has_wide(&self) -> bool {
+        functions(self.waiting).any(|function| self.of[function.index()].has_wide())
     }
 }
 

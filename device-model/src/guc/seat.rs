@@ -25,8 +25,12 @@ pub struct Seat {
     pub leaving: bool,
     /// When it has to have left (ns).
     pub leave_by: Option<u64>,
+    /// It has been asked to because its function's turn is over.
+    pub ousted: bool,
     /// It was reported to wait for memory to change.
     pub waiting: bool,
+    /// In a loop of its own, which is work as far as other functions are concerned.
+    pub spins: bool,
 }
 
 impl Seat {
@@ -39,10 +43,20 @@ impl Seat {
         }
     }
 
+    /// Whose context is on the engine.
+    pub fn occupant(&self) -> Option<Function> {
+        self.function.filter(|_| self.loaded)
+    }
+
+    /// Whether the context has use for its function's turn; `waits` is what the engine found at its last look.
+    pub fn works(&self, waits: bool) -> bool {
+        self.held && !self.leaving && !(self.waiting && !self.spins && waits)
+    }
+
     /// Notes that the context is asked to leave, until `leave_by` at the latest; of two requests the shorter counts.
     pub fn leave(&mut self, leave_by: Option<u64>) {
         self.leave_by = match (self.leave_by, leave_by) {
-            (Some(before), Some(now)) if self.leaving => Some(before.min(now)),
+            (Some(before), now) if self.leaving => Some(now.map_or(before, |now| before.min(now))),
             _ => leave_by,
         };
         self.leaving = true;

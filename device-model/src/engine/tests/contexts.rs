@@ -306,7 +306,7 @@ fn reset_unloads_a_spinning_context() {
     bench.emit(context, &store(VA + DATA, 1));
     bench.engine.load(&bench.gt, context.load());
     bench.engine.request_preemption();
-    assert_eq!(bench.run(), Outcome::Waiting, "without MI_ARB_CHECK it does not leave");
+    assert_eq!(bench.run(), Outcome::Spinning, "without MI_ARB_CHECK it does not leave");
     bench.clock.advance(625 * 8);
     assert_eq!(bench.engine.reset(&bench.gt), Some(context.load()));
     assert_eq!(bench.get(context.image(0x05)), 12);
@@ -328,12 +328,12 @@ fn a_spinner_waits() {
     bench.write(top, &[ARB_CHECK, 0x1b20_0002, 0, (VA + end) as u32, 0]);
     bench.write(top + 20, &start(VA + top));
     bench.emit(context, &start(VA + BATCH));
-    assert_eq!(bench.submit(context), Outcome::Waiting);
+    assert_eq!(bench.submit(context), Outcome::Spinning);
     assert_eq!(bench.get(DATA), 0xc0ffee);
-    assert_eq!(bench.run(), Outcome::Waiting);
+    assert_eq!(bench.run(), Outcome::Spinning);
     bench.engine.request_preemption();
     assert_eq!(bench.run(), Outcome::Preempted);
-    assert_eq!(bench.submit(context), Outcome::Waiting);
+    assert_eq!(bench.submit(context), Outcome::Spinning);
     bench.put(end, 0);
     assert_eq!(bench.run(), Outcome::Complete);
 }
@@ -369,7 +369,7 @@ fn loops_that_work_are_not_put_off() {
     bench.write(BATCH, &store_register(0x3a8, VA + DATA));
     bench.write(BATCH + 16, &start(VA + BATCH));
     bench.emit(context, &start(VA + BATCH));
-    assert_eq!(bench.submit(context), Outcome::Waiting);
+    assert_eq!(bench.submit(context), Outcome::Spinning);
 }
 
 /// Contract E.10: a batch in NULL pages runs, and gets nowhere, without costing anything.
@@ -378,7 +378,7 @@ fn null_pages_are_endless_noops() {
     let mut bench = Bench::new(EngineClass::Render);
     let context = bench.context(0);
     bench.emit(context, &start(NULL_VA + 0x1000));
-    assert_eq!(bench.submit(context), Outcome::Waiting);
+    assert_eq!(bench.submit(context), Outcome::Spinning);
     bench.clock.advance(625);
     assert_eq!(bench.gt.read(bench.base() + 0x3a8), 12);
     // Behind the gigabyte nothing is mapped in this test's tables.

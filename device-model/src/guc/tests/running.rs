@@ -69,7 +69,7 @@ impl Host {
                         self.engines.set_runnable(id, true);
                         false
                     }
-                    Outcome::Waiting => self.engines.put_off(id, self.clock.now()),
+                    Outcome::Waiting | Outcome::Spinning => self.engines.put_off(id, self.clock.now()),
                     _ => {
                         self.engines.set_runnable(id, false);
                         true

@@ -210,6 +210,7 @@ fn a_dropped_function_leaves_nothing() {
     for (function, class) in [(1, EngineClass::Render), (1, EngineClass::Copy), (2, EngineClass::Compute)] {
         bench.start(function, class.guc().into(), class, 1);
     }
+    bench.step();
     bench.start(1, 9, EngineClass::Compute, 1);
     bench.start(2, 9, EngineClass::Render, 1);
     bench.step();

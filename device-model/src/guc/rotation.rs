@@ -1,0 +1,381 @@
+//! Turns of the functions at one engine: whose turn it is, and what each has used of its quantum (contract D.4, K.5).
+//!
+//! It is deficit round robin. A turn gives a function its quantum. What the function uses while another claims the
+//! engine is taken from that, also the time that its contexts need to leave; what it overruns is missing from its
+//! next turns. Time that nobody else claims costs nothing, and time that is not used in a turn is not saved.
+
+use crate::world::{FUNCTIONS, Function, functions};
+
+use super::share::{Priority, Share};
+
+/// The shares of all functions.
+pub type Shares = [Share; FUNCTIONS];
+
+/// The turns at one engine.
+#[derive(Debug)]
+pub struct Rotation {
+    turn: Option<Function>,
+    /// Who is on the engine.
+    payer: Option<Function>,
+    /// Up to when time has been taken into account (ns).
+    since: u64,
+    /// What each function may still use (ns); negative: it has overrun its turn.
+    credit: [i64; FUNCTIONS],
+    /// Somebody else claims the engine too.
+    contended: bool,
+    /// Nobody has used or claimed the engine since then.
+    idle: bool,
+    /// The last function that had a turn, and the last of high priority.
+    last: (u8, u8),
+    /// High functions that had a turn since the last of another priority.
+    served: u64,
+}
+
+impl Default for Rotation {
+    fn default() -> Self {
+        Rotation {
+            turn: None,
+            payer: None,
+            since: 0,
+            credit: [0; FUNCTIONS],
+            contended: false,
+            idle: true,
+            last: (FUNCTIONS as u8 - 1, FUNCTIONS as u8 - 1),
+            served: 0,
+        }
+    }
+}
+
+impl Rotation {
+    /// What is on the engine belongs to `function` from now on, or nothing is there.
+    pub fn occupy(&mut self, now: u64, function: Option<Function>) {
+        self.charge(now);
+        self.payer = function;
+    }
+
+    /// A function takes an engine that nobody else claims.
+    pub fn enter(&mut self, now: u64, function: Function, shares: &Shares) {
+        self.charge(now);
+        self.begin_turn(function, shares);
+        (self.contended, self.idle) = (false, false);
+        let credit = &mut self.credit[function.index()];
+        if *credit >= 0 {
+            *credit = signed(shares[function.index()].quantum);
+        }
+    }
+
+    /// Nobody else claims the engine any more.
+    pub fn relax(&mut self, now: u64) {
+        self.charge(now);
+        self.contended = false;
+        self.idle = self.payer.is_none();
+    }
+
+    /// What a function has overrun is forgotten: its share is another one now.
+    pub fn forgive(&mut self, function: Function) {
+        self.credit[function.index()] = 0;
+    }
+
+    /// Whose turn it is among the functions that want the engine and those (`standing`) that keep their place without;
+    /// `None` where nobody does.
+    pub fn turn(&mut self, now: u64, wants: u64, standing: u64, shares: &Shares) -> Option<Function> {
+        if wants == 0 && self.payer.is_none() {
+            self.relax(now);
+            return None;
+        }
+        if std::mem::take(&mut self.idle) {
+            self.drift(now, standing, shares);
+        }
+        self.charge(now);
+        let claims = wants | standing;
+        let own = self.turn.map_or(0, Function::bit);
+        if claims & own == 0 {
+            self.end_turn();
+        }
+        let over = |function: Function| {
+            shares[function.index()].quantum != 0 && self.credit[function.index()] <= 0 && claims & !own != 0
+        };
+        if self.turn.is_none_or(over) {
+            self.pass(claims, shares);
+        }
+        self.contended = claims & !self.payer.or(self.turn).map_or(0, Function::bit) != 0;
+        self.turn
+    }
+
+    /// The turn is that of another engine, `lead`, because this one goes together with it.
+    pub fn follow(&mut self, now: u64, lead: Option<Function>, contended: bool, shares: &Shares) {
+        self.charge(now);
+        (self.contended, self.idle) = (contended, false);
+        if self.turn != lead {
+            self.end_turn();
+            if let Some(function) = lead {
+                self.grant(function, shares);
+            }
+        }
+    }
+
+    /// Whether anybody but the one that is on the engine, or is to be there, claims it.
+    pub fn contended(&self) -> bool {
+        self.contended
+    }
+
+    /// When the turn ends (ns), if anybody waits for that.
+    pub fn ends_at(&self, shares: &Shares) -> Option<u64> {
+        let function = self.turn.filter(|turn| self.contended && self.payer.is_none_or(|payer| payer == *turn))?;
+        let left = u64::try_from(self.credit[function.index()]).unwrap_or(0);
+        (shares[function.index()].quantum != 0).then_some(self.since.saturating_add(left))
+    }
+
+    fn charge(&mut self, now: u64) {
+        let spent = signed(now.saturating_sub(self.since));
+        self.since = now;
+        let Some(function) = self.payer.or(self.turn) else { return };
+        let credit = &mut self.credit[function.index()];
+        let left = credit.saturating_sub(spent);
+        // Nobody owes what nobody else wanted, or what the engine stood idle for it.
+        let owes = self.contended && self.payer.is_some();
+        *credit = if owes { left } else { left.max((*credit).min(0)) };
+    }
+
+    fn end_turn(&mut self) {
+        if let Some(function) = self.turn.take() {
+            let credit = &mut self.credit[function.index()];
+            *credit = (*credit).min(0);
+        }
+    }
+
+    /// Gives a function its quantum; false where it still owes time.
+    fn grant(&mut self, function: Function, shares: &Shares) -> bool {
+        let quantum = signed(shares[function.index()].quantum);
+        let credit = &mut self.credit[function.index()];
+        *credit = credit.saturating_add(quantum).min(quantum);
+        let paid = *credit > 0 || quantum == 0;
+        self.begin_turn(function, shares);
+        paid
+    }
+
+    fn begin_turn(&mut self, function: Function, shares: &Shares) {
+        if shares[function.index()].priority == Priority::High {
+            self.served |= function.bit();
+            self.last.1 = function.0;
+        } else {
+            self.served = 0;
+            self.last.0 = function.0;
+        }
+        self.turn = Some(function);
+    }
+
+    /// The next function of `claims` has its turn: the high ones that had none since the last other, then one other.
+    fn pass(&mut self, claims: u64, shares: &Shares) {
+        self.end_turn();
+        self.skip_rounds(claims, shares);
+        let high = functions(claims)
+            .filter(|function| shares[function.index()].priority == Priority::High)
+            .fold(0, |set, function| set | function.bit());
+        // Some function is within one quantum of its turn, and each is asked once in two rounds.
+        for _ in 0..2 * FUNCTIONS {
+            let next = next(high & !self.served, self.last.1)
+                .or_else(|| next(claims & !high, self.last.0))
+                .or_else(|| next(high, self.last.1));
+            match next {
+                Some(function) if !self.grant(function, shares) => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// Lets the rounds pass in which all of `claims` still owe time.
+    fn skip_rounds(&mut self, claims: u64, shares: &Shares) {
+        let rounds = functions(claims).map(|function| {
+            let (credit, quantum) = (self.credit[function.index()], shares[function.index()].quantum);
+            credit.unsigned_abs().checked_div(quantum).filter(|_| credit < 0).unwrap_or(0)
+        });
+        let rounds = rounds.min().unwrap_or(0);
+        for function in functions(claims).filter(|_| rounds > 0) {
+            let credit = &mut self.credit[function.index()];
+            *credit = credit.saturating_add(signed(shares[function.index()].quantum.saturating_mul(rounds)));
+        }
+    }
+
+    /// The engine stood idle: the places that are kept have passed by.
+    fn drift(&mut self, now: u64, standing: u64, shares: &Shares) {
+        let round = functions(standing).fold(0u64, |sum, function| sum + shares[function.index()].quantum);
+        let elapsed = now.saturating_sub(self.since);
+        self.since = now;
+        let Some(mut elapsed) = elapsed.checked_rem(round) else {
+            self.end_turn();
+            return;
+        };
+        for _ in 0..=FUNCTIONS {
+            if let Some(function) = self.turn.filter(|turn| standing & turn.bit() != 0) {
+                let credit = &mut self.credit[function.index()];
+                let left = u64::try_from(*credit).unwrap_or(0);
+                if elapsed < left {
+                    *credit -= signed(elapsed);
+                    return;
+                }
+                elapsed -= left;
+            }
+            self.pass(standing, shares);
+        }
+    }
+}
+
+/// The first function of `set` behind `last`, round and round.
+fn next(set: u64, last: u8) -> Option<Function> {
+    let from = u32::from(last) + 1;
+    let ahead = set.rotate_right(from).trailing_zeros();
+    (set != 0).then(|| Function(((from + ahead) % FUNCTIONS as u32) as u8))
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// One engine whose functions always want it, except where `idle` says so; `slow` gives the time that each needs
+    /// to leave. Returns what each has used in `until` ns.
+    fn run(shares: &Shares, wants: u64, slow: &[u64; FUNCTIONS], until: u64) -> [u64; FUNCTIONS] {
+        let standing = functions(u64::MAX)
+            .filter(|f| shares[f.index()].priority == Priority::Normal && shares[f.index()].quantum > 0)
+            .fold(0, |set, f| set | f.bit());
+        let mut rotation = Rotation::default();
+        let mut used = [0; FUNCTIONS];
+        let mut now = 0;
+        while now < until {
+            let turn = rotation.turn(now, wants, standing, shares).expect("somebody wants it");
+            let working = wants & turn.bit() != 0;
+            rotation.occupy(now, working.then_some(turn));
+            let end = rotation.ends_at(shares).unwrap_or(until).max(now + 1);
+            let gone = end + if working { slow[turn.index()] } else { 0 };
+            used[turn.index()] += gone - now;
+            now = end;
+            rotation.turn(now, wants, standing, shares);
+            now = gone;
+            rotation.occupy(now, None);
+        }
+        used
+    }
+
+    fn shares(list: &[(usize, u64, Priority)]) -> Shares {
+        let mut shares = [Share::default(); FUNCTIONS];
+        for (function, quantum, priority) in list {
+            shares[*function] = Share { quantum: *quantum, preemption_timeout: 0, priority: *priority };
+        }
+        shares
+    }
+
+    const AT_ONCE: [u64; FUNCTIONS] = [0; FUNCTIONS];
+
+    /// Contract D.4: time goes by quanta, an idle function's place is skipped.
+    #[test]
+    fn by_quanta() {
+        let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 20 * MS, Priority::Low), (3, 10 * MS, Priority::Low)]);
+        let used = run(&shares, 0b0110, &AT_ONCE, 300 * MS);
+        assert_eq!((used[1], used[2], used[3]), (100 * MS, 200 * MS, 0));
+    }
+
+    /// Who leaves late pays for it with its next turns, to the nanosecond.
+    #[test]
+    fn overrun_is_paid_back() {
+        let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
+        let mut slow = AT_ONCE;
+        slow[2] = 36 * MS;
+        let used = run(&shares, 0b0110, &slow, 10_000 * MS);
+        assert!(used[1].abs_diff(used[2]) <= 46 * MS, "{} {}", used[1], used[2]);
+    }
+
+    /// Policy SCHED_IF_IDLE: an idle function's place is kept, so that the share of the others does not change.
+    #[test]
+    fn idle_places_are_kept() {
+        let list: Vec<_> = (1..=4).map(|f| (f, 10 * MS, Priority::Normal)).collect();
+        let used = run(&shares(&list), 0b10, &AT_ONCE, 400 * MS);
+        assert_eq!(used[1], 100 * MS);
+    }
+
+    /// Policy SCHED_IF_IDLE: the places go by also while nobody wants the engine.
+    #[test]
+    fn kept_places_pass_by_an_idle_engine() {
+        let list: Vec<_> = (0..4).map(|f| (f, 10 * MS, Priority::Normal)).collect();
+        let shares = shares(&list);
+        let mut rotation = Rotation::default();
+        let turn = |rotation: &mut Rotation, ms| rotation.turn(ms * MS, 0b1111, 0b1111, &shares);
+        assert_eq!(turn(&mut rotation, 0), Some(Function(0)));
+        rotation.relax(5 * MS);
+        assert_eq!(turn(&mut rotation, 47), Some(Function(0)));
+        assert_eq!(rotation.ends_at(&shares), Some(50 * MS));
+        rotation.relax(48 * MS);
+        assert_eq!(turn(&mut rotation, 75), Some(Function(3)));
+        assert_eq!(rotation.ends_at(&shares), Some(80 * MS), "75 is five into the fourth place");
+    }
+
+    /// K.5 SCHED_PRIORITY: a high function has the next turn after each other, and those are not starved.
+    #[test]
+    fn high_functions_come_next() {
+        let list = [(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low), (3, 10 * MS, Priority::High)];
+        let used = run(&shares(&list), 0b1110, &AT_ONCE, 400 * MS);
+        assert_eq!((used[1], used[2], used[3]), (100 * MS, 100 * MS, 200 * MS));
+    }
+
+    /// Who has had the engine for itself longer than its quantum makes room at once, and owes nothing.
+    #[test]
+    fn alone_costs_nothing() {
+        let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
+        let mut rotation = Rotation::default();
+        rotation.enter(0, Function(1), &shares);
+        rotation.occupy(0, Some(Function(1)));
+        assert_eq!(rotation.turn(1000 * MS, 0b110, 0, &shares), Some(Function(2)));
+        rotation.occupy(1000 * MS, Some(Function(2)));
+        assert_eq!(rotation.turn(1010 * MS, 0b110, 0, &shares), Some(Function(1)));
+        assert_eq!(rotation.ends_at(&shares), None, "the other is still there");
+        rotation.occupy(1010 * MS, None);
+        rotation.turn(1010 * MS, 0b110, 0, &shares);
+        assert_eq!(rotation.ends_at(&shares), Some(1020 * MS));
+    }
+
+    /// K.5 EXEC_QUANTUM 0: a function without a quantum is not made to leave.
+    #[test]
+    fn unlimited_quantum() {
+        let shares = shares(&[(1, 10 * MS, Priority::Low)]);
+        let mut rotation = Rotation::default();
+        assert_eq!(rotation.turn(0, 0b01, 0, &shares), Some(Function(0)));
+        rotation.occupy(0, Some(Function(0)));
+        assert_eq!(rotation.turn(100_000 * MS, 0b11, 0, &shares), Some(Function(0)));
+        assert_eq!(rotation.turn(100_001 * MS, 0b10, 0, &shares), Some(Function(1)));
+    }
+
+    proptest! {
+        /// Over many rounds nobody gets more than its part, however long its contexts take to leave, and whatever its
+        /// quantum is; the sum is all there is.
+        #[test]
+        fn nobody_gets_more_than_its_part(
+            list in prop::collection::vec((1u64..30, 0u64..200), 2..12),
+        ) {
+            let mut shares = [Share::default(); FUNCTIONS];
+            let mut slow = AT_ONCE;
+            let mut wants = 0;
+            let mut sum = 0;
+            for (n, (quantum, late)) in list.iter().enumerate() {
+                shares[n + 1].quantum = quantum * MS;
+                slow[n + 1] = late * MS;
+                wants |= 1 << (n + 1);
+                sum += quantum;
+            }
+            let until = 4000 * MS;
+            let used = run(&shares, wants, &slow, until);
+            prop_assert!(used.iter().sum::<u64>() >= until);
+            for (n, (quantum, late)) in list.iter().enumerate() {
+                let part = until * quantum / sum;
+                // The last round is not over, and neither is the last turn paid for.
+                let open = (3 * quantum + late) * MS;
+                prop_assert!(used[n + 1] <= part + open, "{n}: {} of {part}", used[n + 1]);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! How contexts end on the engines: what their engines report, and the resets of those that cannot go on or do not leave.
+
+use super::*;
+
+impl Scheduler {
+    /// An engine has something to tell.
+    pub fn report(&mut self, turn: &mut Turn<'_>, report: &EngineReport) {
+        let seat = &mut self.seats[report.engine.index()];
+        if !seat.loaded || seat.ticket != report.load.context {
+            return;
+        }
+        let id = seat.context;
+        match report.outcome {
+            Outcome::More => {}
+            Outcome::Waiting | Outcome::Spinning => {
+                seat.waiting = true;
+                seat.spins = report.outcome == Outcome::Spinning;
+                self.release_switch_out(turn, report.engine);
+            }
+            Outcome::Idle | Outcome::Complete => self.off(turn, report.engine, false),
+            Outcome::Preempted => self.off(turn, report.engine, true),
+            Outcome::Halted(halt) => {
+                if let Halt::Fault(fault) = halt {
+                    log::debug!("context {id} on {}: {fault:?}", report.engine.info().name);
+                    if let Some(context) = self.contexts.get(&id) {
+                        let payload = [u32::from(context.local), CAT_ERROR_TYPE_UNKNOWN];
+                        let len = if self.cat_error_type & context.function.bit() != 0 { 2 } else { 1 };
+                        self.adverse.push((context.function, Adverse::CatError));
+                        turn.tell(context.function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
+                    }
+                }
+                self.reset_context(turn, id);
+            }
+        }
+    }
+
+    /// Contract G.5: i915's compute contexts end with a semaphore that the GuC has to clear.
+    pub(super) fn release_switch_out(&mut self, turn: &mut Turn<'_>, engine: EngineId) {
+        let seat = self.seats[engine.index()];
+        if !self.hold_compute || engine.info().class != EngineClass::Compute {
+            return;
+        }
+        let context = self.contexts.get(&seat.context);
+        if let Some(context) = context
+            && let Some(member) = context.members.get(usize::from(seat.member))
+            && member.release_switch_out(&mut turn.gam(context.function)) == Ok(true)
+        {
+            self.seats[engine.index()].waiting = false;
+            turn.engines.set_runnable(engine, true);
+        }
+    }
+
+    /// A member has left its engine.
+    pub(super) fn off(&mut self, turn: &mut Turn<'_>, engine: EngineId, unfinished: bool) {
+        let seat = &mut self.seats[engine.index()];
+        let pauses = seat.waiting && !(seat.spins && seat.ousted);
+        let eligible_at = if pauses { turn.now.saturating_add(WAIT_PAUSE) } else { turn.now };
+        seat.loaded = false;
+        seat.waiting = false;
+        let (id, member) = (seat.context, usize::from(seat.member));
+        self.emptied(turn, engine);
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        if let Some(member) = context.members.get_mut(member) {
+            member.loaded = false;
+            member.ready |= unfinished;
+        }
+        if context.members.iter().any(|member| member.loaded) {
+            // The others still run: a member with new work goes back beside them.
+            self.go_on(turn, id, turn.now);
+        } else {
+            self.settle(turn, id, eligible_at);
+        }
+    }
+
+    pub(super) fn emptied(&mut self, turn: &mut Turn<'_>, engine: EngineId) {
+        self.rotations[engine.index()].occupy(turn.now, None);
+        let tick = ticks(turn.now);
+        self.activity.switch(&mut turn.gam(Function::PF), engine, None, tick);
+    }
+
+    pub(super) fn reset_engine(&mut self, turn: &mut Turn<'_>, engine: EngineId) {
+        let ticket = self.seats[engine.index()].ticket;
+        let mut streamer = turn.engines.lock(engine);
+        if streamer.loaded().is_some_and(|load| load.context == ticket) {
+            streamer.reset(turn.gt);
+            turn.engines.set_runnable(engine, false);
+        }
+        drop(streamer);
+        self.seats[engine.index()].loaded = false;
+        self.emptied(turn, engine);
+    }
+
+    /// Writes down how the engines stand that a context is on.
+    pub(super) fn note_state(&self, turn: &mut Turn<'_>, id: u16) {
+        // The log and its lists are the PF's, and so are the contexts that it looks for there.
+        let Some(context) = self.contexts.get(&id).filter(|context| !context.function.is_vf()) else { return };
+        let on = |engine: &EngineId| {
+            let seat = &self.seats[engine.index()];
+            seat.loaded && seat.context == id
+        };
+        let hung = EngineId::all().filter(on).filter_map(|engine| {
+            let member = context.members.get(usize::from(self.seats[engine.index()].member))?;
+            Some(Hung { engine, lrca: member.descriptor as u32 & !0xfff, context: u32::from(id) })
+        });
+        let hung: Vec<Hung> = hung.collect();
+        if let Some(status) = self.capture.write(turn.gt, &mut turn.gam(Function::PF), &hung) {
+            turn.tell(Function::PF, Outgoing::event(STATE_CAPTURE_NOTIFICATION, &[status as u32]));
+        }
+    }
+
+    /// Resets the engines that a context is on; it is not scheduled again before the host enables it anew
+    /// (i915: guc_context_replay).
+    pub(super) fn reset_context(&mut self, turn: &mut Turn<'_>, id: u16) {
+        self.note_state(turn, id);
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        context.enabled = false;
+        let (class, home, width) = (context.class, context.home, context.members.len());
+        let (function, local) = (context.function, context.local);
+        for member in &mut context.members {
+            member.loaded = false;
+            member.ready = false;
+        }
+        if let Home::Placed(base) = home {
+            for at in 0..width {
+                if let Some(engine) = self.ads.map.engine(class, usize::from(base) + at)
+                    && self.seats[engine.index()].loaded
+                {
+                    self.reset_engine(turn, engine);
+                }
+            }
+        }
+        self.adverse.push((function, Adverse::EngineReset));
+        turn.tell(function, Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(local)]));
+        self.settle(turn, id, turn.now);
+    }
+
+    /// Resets engines whose contexts did not leave in time.
+    pub(super) fn expire(&mut self, turn: &mut Turn<'_>) {
+        for engine in EngineId::all() {
+            let seat = self.seats[engine.index()];
+            if self.due(&seat).is_none_or(|due| due > turn.now) {
+                continue;
+            }
+            let there = turn.engines.lock(engine).loaded().is_some_and(|load| load.context == seat.ticket);
+            if there {
+                self.reset_context(turn, seat.context);
+            } else {
+                // It has left, and its report is on the way.
+                self.seats[engine.index()].leave_by = None;
+            }
+        }
+    }
+
+    /// When a context has to have left an engine.
+    pub(super) fn due(&self, seat: &Seat) -> Option<u64> {
+        seat.leave_by.filter(|_| seat.loaded && !self.ads.engine_reset_disabled)
+    }
+}

@@ -1,0 +1,171 @@
+//! Contexts on their way to the engines and off again.
+
+use super::*;
+
+impl Scheduler {
+    /// Sees whether a context has work, and tells whoever is to do it.
+    pub(super) fn look(&mut self, turn: &mut Turn<'_>, id: u16) {
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        if !context.enabled {
+            return;
+        }
+        if let Some(work_queue) = context.work_queue {
+            work_queue.consume(&mut turn.gam(context.function), context.local, &context.members);
+        }
+        for at in 0..context.members.len() {
+            let member = &mut context.members[at];
+            if !member.loaded {
+                // An image that is gone has nothing to run.
+                member.ready |= member.ring_has_work(&mut turn.gam(context.function)).unwrap_or(false);
+                continue;
+            }
+            let Home::Placed(base) = context.home else { continue };
+            let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
+            let ticket = self.seats[engine.index()].ticket;
+            let mut streamer = turn.engines.lock(engine);
+            if streamer.loaded().is_some_and(|load| load.context == ticket) {
+                streamer.tail_moved(turn.gt);
+                turn.engines.set_runnable(engine, true);
+            } else {
+                // It has ended, and its report is on the way.
+                member.ready = true;
+            }
+        }
+        self.go_on(turn, id, turn.now);
+    }
+
+    /// Brings a context that has work nearer to its engines.
+    pub(super) fn go_on(&mut self, turn: &mut Turn<'_>, id: u16, eligible_at: u64) {
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        let paused = self.paused & context.function.bit() != 0;
+        if paused || !context.enabled || !context.members.iter().any(|member| member.ready) {
+            return;
+        }
+        match context.home {
+            Home::Queued => {}
+            Home::Rest => {
+                context.home = Home::Queued;
+                let entry = Entry { context: id, mask: context.mask, width: context.members.len() as u8, eligible_at };
+                let (function, priority) = (context.function, context.policies.priority);
+                self.queues[usize::from(context.class.guc())].look(function, |queue| queue.push(priority, entry));
+            }
+            Home::Placed(base) => self.load(turn, id, base),
+        }
+    }
+
+    /// Puts the members that have work on the engines that the context holds.
+    pub(super) fn load(&mut self, turn: &mut Turn<'_>, id: u16, base: u8) {
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        let leaving = (0..context.members.len()).any(|at| {
+            let engine = self.ads.map.engine(context.class, usize::from(base) + at);
+            engine.is_some_and(|engine| self.seats[engine.index()].leaving)
+        });
+        if leaving {
+            return;
+        }
+        let slice_end = match context.policies.quantum {
+            0 => None,
+            quantum => Some(turn.now.saturating_add(quantum)),
+        };
+        for at in 0..context.members.len() {
+            let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
+            let seat = &mut self.seats[engine.index()];
+            if !seat.held {
+                let function = Some(context.function);
+                *seat = Seat { context: id, function, member: at as u8, held: true, slice_end, ..Seat::default() };
+            }
+            let member = &mut context.members[at];
+            if member.loaded || !member.ready {
+                continue;
+            }
+            self.loads = self.loads.wrapping_add(1);
+            let ticket = u32::from(self.loads) << 16 | u32::from(id);
+            seat.ticket = ticket;
+            seat.loaded = true;
+            member.loaded = true;
+            member.ready = false;
+            let load = Load { function: context.function, context: ticket, descriptor: member.descriptor };
+            let mut streamer = turn.engines.lock(engine);
+            if streamer.loaded().is_some() {
+                // Someone else than this scheduler has put something there.
+                streamer.reset(turn.gt);
+            }
+            streamer.load(turn.gt, load);
+            turn.engines.set_runnable(engine, true);
+            drop(streamer);
+            self.rotations[engine.index()].occupy(turn.now, Some(context.function));
+            let (who, tick) = ((context.function, u32::from(id)), ticks(turn.now));
+            self.activity.switch(&mut turn.gam(Function::PF), engine, Some(who), tick);
+        }
+    }
+
+    /// Takes a context out of the queue or asks it to leave its engines; settles at once where it is on none.
+    pub(super) fn take_off(&mut self, turn: &mut Turn<'_>, id: u16) {
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        match context.home {
+            Home::Rest => {}
+            Home::Queued => {
+                self.queues[usize::from(context.class.guc())].look(context.function, |queue| queue.remove(id));
+                context.home = Home::Rest;
+            }
+            Home::Placed(_) => {
+                let timeout = context.policies.preemption_timeout;
+                self.ask_to_leave(turn, id, timeout);
+            }
+        }
+        self.settle(turn, id, turn.now);
+    }
+
+    /// Asks a context to leave its engines within `timeout` ns (0: whenever it likes).
+    pub(super) fn ask_to_leave(&mut self, turn: &mut Turn<'_>, id: u16, timeout: u64) {
+        let Some(context) = self.contexts.get(&id) else { return };
+        let Home::Placed(base) = context.home else { return };
+        let leave_by = match timeout {
+            0 => None,
+            timeout => Some(turn.now.saturating_add(timeout.max(LEAST_PREEMPTION_TIMEOUT))),
+        };
+        for at in 0..context.members.len() {
+            let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
+            let seat = &mut self.seats[engine.index()];
+            seat.leave(leave_by);
+            seat.waiting &= turn.engines.waiting(engine);
+            if !seat.loaded {
+                continue;
+            }
+            let mut streamer = turn.engines.lock(engine);
+            if streamer.loaded().is_some_and(|load| load.context == seat.ticket) {
+                streamer.request_preemption();
+                turn.engines.set_runnable(engine, true);
+            }
+        }
+    }
+
+    /// A context that is on no engine any more gives them back, and the host hears what it waits for.
+    pub(super) fn settle(&mut self, turn: &mut Turn<'_>, id: u16, eligible_at: u64) {
+        let Some(context) = self.contexts.get_mut(&id) else { return };
+        if context.members.iter().any(|member| member.loaded) {
+            return;
+        }
+        if let Home::Placed(base) = context.home {
+            for at in 0..context.members.len() {
+                if let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) {
+                    self.seats[engine.index()] = Seat::default();
+                }
+            }
+            context.home = Home::Rest;
+        }
+        if std::mem::take(&mut context.disabling) {
+            turn.tell(context.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(context.local), 0]));
+        }
+        if context.deregistering {
+            if context.home == Home::Queued {
+                self.queues[usize::from(context.class.guc())].look(context.function, |queue| queue.remove(id));
+            }
+            let (function, local) = (context.function, context.local);
+            self.contexts.remove(&id);
+            turn.tell(function, Outgoing::event(DEREGISTER_CONTEXT_DONE, &[u32::from(local)]));
+            return;
+        }
+        self.go_on(turn, id, eligible_at);
+    }
+}
