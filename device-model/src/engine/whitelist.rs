@@ -139,8 +139,14 @@ fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Want
     }
 }
 
-/// Whether the public lists have the register for batches without privilege on `engine`.
+/// Whether the public lists let batches without privilege on `engine` touch the register.
 fn listed(engine: EngineId, offset: u32, wanted: Wanted) -> bool {
+    let own = offset.wrapping_sub(engine.info().mmio_base);
+    write_listed(engine, offset) || wanted == Wanted::Read && (within(READ_OWN, own) || within(READ, offset))
+}
+
+/// Whether the public lists let batches without privilege on `engine` write the register, and so read it.
+pub(super) fn write_listed(engine: EngineId, offset: u32) -> bool {
     let info = engine.info();
     let own = offset.wrapping_sub(info.mmio_base);
     let (relative, absolute): (&[Range], &[Range]) = match info.class {
@@ -150,8 +156,7 @@ fn listed(engine: EngineId, offset: u32, wanted: Wanted) -> bool {
         EngineClass::VideoDecode => (VIDEO_DECODE, &[]),
         EngineClass::VideoEnhance => (&[], &[]),
     };
-    let write = within(EVERY_ENGINE, own) || within(relative, own) || within(absolute, offset);
-    write || wanted == Wanted::Read && (within(READ_OWN, own) || within(READ, offset))
+    within(EVERY_ENGINE, own) || within(relative, own) || within(absolute, offset)
 }
 
 /// FORCE_TO_NONPRIV slots: 0-11 at 0x4d0, 12-15 at 0x010, 16-19 at 0x1d0 (V8-186, trap T22).

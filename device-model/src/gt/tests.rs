@@ -287,3 +287,32 @@ fn the_hosts_writes_do_not_arm_doorbells() {
     gt.reset();
     assert_eq!((gt.read(0x3f_f010), gt.read(0x3f_f014)), (0, 0));
 }
+
+/// V13-005, V13-015, V13-124, V13-262, V13-279, V13-280: each virtual function has the registers of the tree for itself,
+/// with the enable in its primary register; the tile's register and the display's bits are not there.
+#[test]
+fn each_vf_has_the_trees_registers() {
+    let Bench { gt, msis, .. } = bench();
+    let (one, two) = (Function(1), Function(2));
+    let copy = EngineId::find(EngineClass::Copy, 0).unwrap();
+    gt.write_vf(one, 0x19_0030, 0x0001_0001);
+    gt.write_vf(one, 0x19_00a0, 0xffff_fffe);
+    gt.write_vf(one, 0x19_0008, 1 << 31);
+    assert_eq!((gt.read_vf(one, 0x19_0030), gt.read_vf(one, 0x19_00a0)), (0x0001_0001, 0xffff_0000));
+    assert_eq!((gt.read_vf(two, 0x19_0030), gt.read(0x19_0030), gt.read(0x19_00a0)), (0, 0, 0));
+    gt.interrupts_of(one).raise_engine(copy, USER_INTERRUPT);
+    assert_eq!(msis.0.load(Ordering::SeqCst), 0, "the tile's register is not a VF's");
+    gt.write_vf(one, 0x19_00a0, 0);
+    gt.write_vf(one, 0x19_0010, 1 << 31);
+    assert_eq!(msis.0.load(Ordering::SeqCst), 1);
+    assert_eq!(gt.read_vf(one, 0x19_0010), 1 << 31 | 1);
+    assert_eq!((gt.read_vf(two, 0x19_0010), gt.read(0x19_0010), gt.read(0x19_0008)), (0, 0, 0));
+    assert_eq!(gt.read_vf(one, 0x19_0018), 1 << 15);
+    gt.write_vf(one, 0x19_0070, 1 << 15);
+    assert_eq!(gt.read_vf(one, 0x19_0060), 0x8003_0001);
+    gt.write_vf(one, 0x19_0060, 1 << 31);
+    gt.write_vf(one, 0x19_0018, 1 << 15);
+    assert_eq!((gt.read_vf(one, 0x19_0010), gt.read_vf(one, 0x19_0070)), (1 << 31, 0));
+    gt.vf(one).unwrap().reset();
+    assert!((0x19_0008..0x19_0108).step_by(4).all(|offset| gt.read_vf(one, offset) == 0));
+}

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Gt, Request};
 use crate::interrupts::Interrupts;
+use crate::registers::{Kind, Live};
 use crate::world::{Function, InterruptSink};
 
 /// VF_SW_FLAG(0): first dword of the GuC's mailbox.
@@ -93,7 +94,27 @@ impl Gt {
         match (offset, mailbox_dword(offset)) {
             (VF_CAP, _) => 1,
             (_, Some(n)) => self.mailbox(function, n),
-            _ => 0,
+            _ => match self.interrupt_register(offset) {
+                Some((Live::InterruptEnable | Live::InterruptMask, _)) => self.interrupts_of(function).held(offset),
+                Some((live, ordinal)) => self.interrupts_of(function).read(live, ordinal),
+                None => 0,
+            },
+        }
+    }
+
+    /// The register at `offset`, if it is one of the tree that each VF has a copy of; the tile's is the PF's.
+    fn interrupt_register(&self, offset: u32) -> Option<(Live, u16)> {
+        let decoded = self.registers.decode(offset)?;
+        match decoded.register.kind {
+            Kind::Live(
+                live @ (Live::MasterGt
+                | Live::GtInterrupt
+                | Live::InterruptIdentity
+                | Live::InterruptSelector
+                | Live::InterruptEnable
+                | Live::InterruptMask),
+            ) => Some((live, decoded.ordinal)),
+            _ => None,
         }
     }
 
@@ -102,7 +123,11 @@ impl Gt {
         match (offset, mailbox_dword(offset)) {
             (GUC_HOST_INTERRUPT, _) => return Some(Request::RingGuc),
             (_, Some(n)) => self.set_mailbox(function, n, value),
-            _ => {}
+            _ => {
+                if let Some((live, ordinal)) = self.interrupt_register(offset) {
+                    self.interrupts_of(function).write(live, offset, ordinal, value);
+                }
+            }
         }
         None
     }

@@ -19,7 +19,7 @@ use crate::world::{Function, InterruptSink};
 pub use event::{
     CONTEXT_SWITCH, CS_ERROR, DOORBELL_RANG, FLUSH_COMPLETE, GUC2HOST, SEMAPHORE_WAIT, USER_INTERRUPT, WATCHDOG,
 };
-use sources::{GSC, GUC, SOURCES, Source};
+use sources::{GSC, GUC, Half, SOURCES, Source};
 
 /// INTR_DATA_VALID of an identity register.
 const DATA_VALID: u32 = 1 << 31;
@@ -71,6 +71,8 @@ impl Interrupts {
         let mut tree = self.tree();
         match live {
             Live::MasterTile => tree.master(),
+            // A virtual function has no tile's register: its primary register has the enable (xe: MASTER_IRQ).
+            Live::MasterGt if self.function.is_vf() => tree.gt() | u32::from(tree.enabled) << 31,
             Live::MasterGt => tree.gt(),
             Live::GtInterrupt => tree.banks.get_mut(bank).map_or(0, Bank::snapshot),
             Live::InterruptIdentity => tree.banks.get(bank).map_or(0, |bank| bank.identity),
@@ -84,6 +86,7 @@ impl Interrupts {
         let bank = usize::from(ordinal);
         self.change(|tree| match live {
             Live::MasterTile => tree.enabled = value & MASTER_ENABLE != 0,
+            Live::MasterGt if self.function.is_vf() => tree.enabled = value & MASTER_ENABLE != 0,
             Live::GtInterrupt => tree.clear(bank, value),
             Live::InterruptSelector => tree.select(bank, value),
             Live::InterruptIdentity => tree.served(bank, value),
@@ -92,6 +95,15 @@ impl Interrupts {
             // GFX_MSTR_IRQ: a written 1 clears a bit that its bank asserts again at once (V13-263, V13-279).
             _ => {}
         });
+    }
+
+    /// What the enable or mask register at `offset` holds.
+    pub fn held(&self, offset: u32) -> u32 {
+        let tree = self.tree();
+        SOURCES.iter().zip(&tree.sources).fold(0, |value, (source, state)| {
+            let half = |at: Half, bits| if at.register == offset { at.placed(bits) } else { 0 };
+            value | half(source.enable, state.enable) | half(source.mask, state.mask)
+        })
     }
 
     fn tree(&self) -> MutexGuard<'_, Tree> {

@@ -16,6 +16,11 @@ impl Half {
     pub const fn of(self, value: u32) -> u16 {
         (value >> self.shift) as u16
     }
+
+    /// The register's value with these bits in its half.
+    pub const fn placed(self, bits: u16) -> u32 {
+        (bits as u32) << self.shift
+    }
 }
 
 const fn upper(register: u32) -> Half {

@@ -184,6 +184,65 @@ fn disabled_events_are_dropped_and_masked_ones_wait() {
     assert_eq!((msis.take(), read(&tree, Reg::Gt)), (1, 1));
 }
 
+/// V13-257, V13-272: a host that leaves scheduling to the GuC enables what is not of scheduling; of the sixteen events each
+/// is told by who has it enabled, and the complement is not (V13-259).
+#[test]
+fn a_host_takes_the_events_that_it_enables() {
+    for enabled in [0xffff, USER_INTERRUPT, !(CONTEXT_SWITCH | SEMAPHORE_WAIT), CONTEXT_SWITCH, 0x5555, 0] {
+        let (tree, msis) = open_tree();
+        enable(&tree, 0x19_0030, u32::from(enabled));
+        tree.raise_engine(engine(EngineClass::Copy, 0), 0xffff);
+        write(&tree, Reg::Selector(0), 1 << 15);
+        let identity = if enabled == 0 { 0 } else { DATA_VALID | 3 << 16 | u32::from(enabled) };
+        assert_eq!((read(&tree, Reg::Identity(0)), msis.take()), (identity, usize::from(enabled != 0)));
+        assert_eq!(tree.held(0x19_0030) as u16, enabled);
+    }
+}
+
+/// V13-261, V13-267: two vectors of 32 have room for all engines, one bit each, and none for a firmware unit.
+#[test]
+fn engines_have_a_bit_in_two_vectors() {
+    let mut vectors = [0u32; 2];
+    for id in EngineId::all() {
+        let (bank, bit) = id.info().interrupt;
+        assert_eq!(vectors[usize::from(bank)] >> bit & 1, 0);
+        vectors[usize::from(bank)] |= 1 << bit;
+    }
+    assert_eq!(vectors.map(u32::count_ones).iter().sum::<u32>() as usize, EngineId::COUNT);
+    let firmware = [GUC, GSC].map(|unit| (usize::from(SOURCES[unit].bank), SOURCES[unit].bit));
+    assert!(firmware.iter().all(|(bank, bit)| vectors[*bank] >> bit & 1 == 0));
+}
+
+/// V13-271: a bank's bits are cleared after their engines were served, one at a time or all at once; cleared before, the
+/// engine's events are still there and are shown again.
+#[test]
+fn banks_are_cleared_after_the_service() {
+    for at_once in [true, false] {
+        let (tree, msis) = open_tree();
+        let bits = [0u32, 4, 15];
+        let engines = [engine(EngineClass::Render, 0), engine(EngineClass::Compute, 0), engine(EngineClass::Copy, 0)];
+        engines.iter().for_each(|id| tree.raise_engine(*id, USER_INTERRUPT));
+        let mut left = read(&tree, Reg::Dw(0));
+        for bit in bits {
+            write(&tree, Reg::Selector(0), 1 << bit);
+            assert_ne!(read(&tree, Reg::Identity(0)) & DATA_VALID, 0);
+            write(&tree, Reg::Identity(0), DATA_VALID);
+            if !at_once {
+                write(&tree, Reg::Dw(0), 1 << bit);
+                left &= !(1 << bit);
+                assert_eq!(read(&tree, Reg::Dw(0)), left);
+            }
+        }
+        write(&tree, Reg::Dw(0), left);
+        assert_eq!((read(&tree, Reg::Gt), msis.take()), (0, 1));
+    }
+    let (tree, msis) = open_tree();
+    tree.raise_engine(engine(EngineClass::Copy, 0), USER_INTERRUPT);
+    let shown = read(&tree, Reg::Dw(0));
+    write(&tree, Reg::Dw(0), shown);
+    assert_eq!((read(&tree, Reg::Dw(0)), msis.take()), (1 << 15, 2));
+}
+
 /// Contract B.10: the even instance of a pair has the upper half of the mask register, the odd one the lower.
 #[test]
 fn a_pair_of_instances_shares_a_mask_register() {

@@ -6,6 +6,7 @@ use super::{Register, STORED, array, register};
 /// The table.
 pub const TABLE: &[Register] = &[
     register(0xd04, "RPM_CONFIG1", STORED, 0, "contract E.9; xe: regs/xe_oa_regs.h"),
+    register(0x2b00, "OACONTROL", STORED, 0, "V13-052"),
     register(0x2960, "OAR_OACONTROL", STORED, 0, "xe: regs/xe_oa_regs.h"),
     register(0x2968, "OAR_OASTATUS", STORED, 0, "xe: regs/xe_oa_regs.h"),
     register(0x2b28, "OAG_OAGLBCTXCTRL", STORED, 0, "contract E.9; xe: regs/xe_oa_regs.h"),

@@ -3,7 +3,12 @@
 mod commands;
 mod contexts;
 mod hostile;
+mod isolation;
+mod memirq;
 mod predicates;
+mod privilege;
+mod registers;
+mod watchdog;
 
 use std::sync::Arc;
 
@@ -17,19 +22,30 @@ use crate::memory::local::SharedRegion;
 use crate::profile::CardProfile;
 use crate::world::{HandWoundClock, InterruptSink, Unconnected};
 
-/// Counts MSIs.
+/// Counts MSIs, and notes whose they were.
 #[derive(Default)]
-struct Msis(AtomicU64);
+struct Msis(AtomicU64, Mutex<Vec<Function>>);
 
 impl InterruptSink for Msis {
-    fn raise(&self, _: Function, _: u16) {
+    fn raise(&self, function: Function, vector: u16) {
+        assert_eq!(vector, 0);
         self.0.fetch_add(1, Ordering::SeqCst);
+        self.1.lock().unwrap().push(function);
+    }
+}
+
+impl Msis {
+    /// Whose MSIs were sent since the last call.
+    fn take(&self) -> Vec<Function> {
+        std::mem::take(&mut *self.1.lock().unwrap())
     }
 }
 
 const LOCAL: usize = 16 << 20;
 /// Tables of the process space: the root, and a directory whose 2 MiB pages show local memory from [`VA`] on.
 const ROOT: u64 = 0xc0_0000;
+/// The LMTT's directory, and behind it the table of the one virtual function.
+const LMTT: u64 = 0xd0_0000;
 /// Where the process space shows local memory.
 const VA: u64 = 1 << 30;
 /// 1 GiB of NULL pages in the process space.
@@ -49,6 +65,8 @@ struct Bench {
     clock: Arc<HandWoundClock>,
     msis: Arc<Msis>,
     engine: Engine,
+    /// Whose contexts [`Bench::submit`] loads.
+    function: Function,
 }
 
 /// A context that lives in the bench's memory.
@@ -82,7 +100,8 @@ impl Bench {
         let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
         let msis = Arc::new(Msis::default());
         let gt = Gt::new(&profile, memory, msis.clone(), clock.clone());
-        let bench = Bench { gt, clock, msis, engine: Engine::new(EngineId::find(class, 0).unwrap()) };
+        let bench =
+            Bench { gt, clock, msis, engine: Engine::new(EngineId::find(class, 0).unwrap()), function: Function::PF };
         bench.put64(ROOT, ROOT + 0x1003);
         bench.put64(ROOT + 0x1000 + 8, ROOT + 0x2003);
         bench.put64(ROOT + 0x1000 + 16, 0x283);
@@ -90,6 +109,29 @@ impl Bench {
             bench.put64(ROOT + 0x2000 + page * 8, page << 21 | 0x883);
         }
         bench
+    }
+
+    /// A card whose global pages all are a virtual function's, which sees local memory as the PF does; its contexts run.
+    fn of_vf(class: EngineClass, vf: u8) -> Self {
+        let mut bench = Bench::new(class);
+        bench.give(Function(vf));
+        bench
+    }
+
+    /// Gives all global pages to `function`, and local memory at its own addresses (contract D.5); its contexts run.
+    fn give(&mut self, function: Function) {
+        self.function = function;
+        for page in 0..LOCAL as u64 >> 12 {
+            self.gt.memory.ggtt().set_entry(page, GgttEntry(page << 12 | u64::from(function.0) << 2 | 3));
+        }
+        if function.is_vf() {
+            self.put(LMTT + 4 * u64::from(function.0), ((LMTT + 0x1_0000) >> 16 << 4) as u32 | 1);
+            for frame in 0..LOCAL as u64 >> 21 {
+                self.put(LMTT + 0x1_0000 + 4 * frame, (frame << 5) as u32 | 1);
+            }
+            self.gt.memory.set_lmem_cfg((LMTT >> 16) as u32 | 1 << 31);
+            self.gt.memory.set_quota(function, LOCAL as u64);
+        }
     }
 
     fn base(&self) -> u32 {
@@ -123,9 +165,14 @@ impl Bench {
         self.gt.registers.value(self.base() + offset)
     }
 
+    /// Where context `number` is.
+    fn context_at(&self, number: u64) -> Context {
+        Context { at: CONTEXTS + number * 0x1_0000 }
+    }
+
     /// A fresh context, numbered, as xe makes it: ring empty, restore inhibited.
     fn context(&self, number: u64) -> Context {
-        let context = Context { at: CONTEXTS + number * 0x1_0000 };
+        let context = self.context_at(number);
         for dword in 0..0x100 {
             self.put(context.image(dword), 0);
         }
@@ -166,7 +213,7 @@ impl Bench {
 
     /// Loads the context and runs it.
     fn submit(&mut self, context: Context) -> Outcome {
-        self.engine.load(&self.gt, context.load());
+        self.engine.load(&self.gt, Load { function: self.function, ..context.load() });
         self.run()
     }
 

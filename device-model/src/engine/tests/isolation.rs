@@ -1,0 +1,174 @@
+//! What one function leaves in registers, no other sees or feels.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::layout::layout;
+use crate::registers::{Kind, Scope};
+
+const VF: Function = Function(3);
+
+/// Every modelled register with its value, but for what an engine shows of the context that it runs.
+fn values(bench: &Bench) -> Vec<(u32, u32)> {
+    let shown = |found: &crate::registers::Decoded| {
+        found.register.scope == Scope::Position || matches!(found.register.name, "PDP" | "RING_IPEHR")
+    };
+    let all = bench.gt.registers.listing().filter(|(_, found)| !shown(found));
+    let all = all.map(|(offset, _)| (offset, bench.gt.registers.value(offset)));
+    all.chain([(0xcf58, bench.gt.memory.lmem_cfg())]).collect()
+}
+
+/// MI_LOAD_REGISTER_IMM of all modelled registers, a few at a time, with a value for each.
+fn write_all(bench: &Bench, value: impl Fn(u32) -> u32) -> Vec<u32> {
+    let offsets: Vec<u32> = bench.gt.registers.listing().map(|(offset, _)| offset).collect();
+    offsets.iter().flat_map(|offset| [0x1100_0001, *offset, value(*offset)]).collect()
+}
+
+/// The commands as a batch of `bench`'s function, in its own space or the global one.
+fn submit_long(bench: &mut Bench, commands: &[u32], privileged: bool) -> Outcome {
+    const LONG: u64 = 0x80_0000;
+    bench.write(LONG, commands);
+    bench.put(LONG + 4 * commands.len() as u64, END);
+    let context = bench.context(0);
+    let start = if privileged { [0x1880_0001, LONG as u32, 0] } else { start(VA + LONG) };
+    bench.emit(context, &start);
+    bench.submit(context)
+}
+
+/// V13-006, V13-052, V13-080, V13-128: a virtual function writes to every register there is; when its context has left,
+/// all are as they were before.
+#[test]
+fn a_virtual_function_leaves_nothing_in_registers() {
+    for class in EngineClass::BY_GUC {
+        for privileged in [true, false] {
+            for value in [u32::MAX, 0, 0x0001_0001] {
+                let mut bench = Bench::of_vf(class, VF.0);
+                let before = values(&bench);
+                let commands = write_all(&bench, |_| value);
+                assert_eq!(submit_long(&mut bench, &commands, privileged), Outcome::Complete);
+                assert_eq!(values(&bench), before, "{class:?} privileged {privileged}");
+                assert_eq!(bench.engine.counters().dropped_requests, 0);
+                assert_eq!(bench.msis.take(), []);
+            }
+        }
+    }
+}
+
+/// V13-080: what others have in registers, by MMIO or by a context that ran before, a virtual function does not read, but
+/// for what is the same for everybody.
+#[test]
+fn a_virtual_function_reads_nothing_of_others() {
+    const SECRET: u32 = 0x5ec2_e700;
+    const OUT: u64 = 0x60_0000;
+    for class in EngineClass::BY_GUC {
+        for privileged in [true, false] {
+            let mut bench = Bench::of_vf(class, VF.0);
+            let readable = |found: &crate::registers::Decoded| {
+                found.register.scope != Scope::Common && !matches!(found.register.kind, Kind::Live(_))
+            };
+            let offsets: Vec<u32> =
+                bench.gt.registers.listing().filter(|(_, found)| readable(found)).map(|(offset, _)| offset).collect();
+            let commands: Vec<u32> = offsets
+                .iter()
+                .enumerate()
+                .flat_map(|(n, offset)| [0x1200_0002, *offset, (VA + OUT) as u32 + 4 * n as u32, 0])
+                .collect();
+            for offset in &offsets {
+                bench.gt.registers.set(*offset, SECRET | offset & 0xff);
+            }
+            assert_eq!(submit_long(&mut bench, &commands, privileged), Outcome::Complete);
+            for (n, offset) in offsets.iter().enumerate() {
+                let seen = bench.get(OUT + 4 * n as u64);
+                assert_ne!(seen & !0xff, SECRET, "{class:?} privileged {privileged}: {offset:#x}");
+            }
+        }
+    }
+}
+
+/// V13-040, V13-043, V8-145: a context sees its own registers when it comes back, and another function's context sees
+/// none of them: GPRs, predicates, the parser's position, times, report pointers.
+#[test]
+fn contexts_of_functions_do_not_meet() {
+    for class in EngineClass::BY_GUC {
+        let mut bench = Bench::of_vf(class, VF.0);
+        let base = bench.base();
+        let (mine, others) = (bench.context(0), bench.context(1));
+        let kept: Vec<u32> = layout(bench.engine.id())
+            .iter()
+            .map(|kept| kept.register)
+            // The watchdog would count, the predicates skip what follows; IPEHR is written by nobody.
+            .filter(|register| ![0x178, 0x3b4, 0x3b8, 0x21c, 0x68].contains(&register.wrapping_sub(base)))
+            .collect();
+        let write: Vec<u32> = kept.iter().flat_map(|register| [0x1100_0001, *register, 0x0077_0077]).collect();
+        bench.emit(mine, &write);
+        bench.emit(mine, &[0x1000_0002, (VA + DATA) as u32, 0, 1]);
+        assert_eq!(bench.submit(mine), Outcome::Complete);
+        let read = |bench: &mut Bench, context: Context| -> Vec<u32> {
+            let commands: Vec<u32> = (0..)
+                .zip(&kept)
+                .flat_map(|(n, register)| [0x1200_0002, *register, (VA + DATA) as u32 + 4 * n, 0])
+                .collect();
+            bench.emit(context, &commands);
+            assert_eq!(bench.submit(context), Outcome::Complete);
+            (0..kept.len() as u64).map(|n| bench.get(DATA + 4 * n)).collect()
+        };
+        for stranger in [Function::PF, Function(4)] {
+            bench.give(stranger);
+            let seen = read(&mut bench, others);
+            assert!(seen.iter().all(|value| *value != 0x0077_0077 && *value != 0x77), "{class:?} {stranger:?}");
+        }
+        bench.give(VF);
+        let seen = read(&mut bench, mine);
+        assert!(seen.iter().all(|value| value & 0xff == 0x77), "{class:?}: {seen:x?}");
+    }
+}
+
+/// V8-065: the registers that show where a context stands show the present one's from its first command on.
+#[test]
+fn positions_are_the_running_contexts() {
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let (mine, others) = (bench.context(0), bench.context(1));
+    bench.write(BATCH, &[0x0e00_c003, 1, (VA + DATA) as u32, 0, 0]);
+    bench.emit(mine, &start(VA + BATCH));
+    assert_eq!(bench.submit(mine), Outcome::Waiting);
+    bench.engine.reset(&bench.gt);
+    bench.give(Function(4));
+    let shown = [0x30, 0x34, 0x38, 0x5c, 0x74, 0x140, 0x168, 0x240];
+    let read = (0..).zip(shown).flat_map(|(n, offset)| store_register(offset, VA + DATA + 0x40 + 4 * n));
+    let read: Vec<u32> = read.collect();
+    bench.emit(others, &read);
+    let ring = others.at as u32;
+    assert_eq!(bench.submit(others), Outcome::Complete);
+    let seen: Vec<u32> = (0..8).map(|n| bench.get(DATA + 0x40 + 4 * n)).collect();
+    assert_eq!(seen, [4 * 32, 0, ring, 0, ring, 0, 0, others.pphwsp() as u32 | 0x119]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 100 }))]
+
+    /// V8-043, V13-052: an image is the virtual function's own to write, and whatever it holds stays with its context.
+    #[test]
+    fn hostile_images_stay_with_their_context(
+        class in prop::sample::select(EngineClass::BY_GUC.to_vec()),
+        image in prop::collection::vec(any::<u32>(), 0x200),
+        valid in any::<bool>(),
+    ) {
+        let mut bench = Bench::of_vf(class, VF.0);
+        let before = values(&bench);
+        let context = bench.context(0);
+        let kept: Vec<u32> = (0..0x60).map(|dword| bench.get(context.image(dword))).collect();
+        bench.write(context.image(0), &image);
+        if valid {
+            // The ring context stays as it was: the context runs.
+            bench.write(context.image(0), &kept);
+            bench.put(context.image(0x03), 0);
+            bench.emit(context, &store(VA + DATA, 1));
+        }
+        bench.engine.load(&bench.gt, Load { function: VF, ..context.load() });
+        for _ in 0..10 {
+            bench.engine.step(&bench.gt, 200);
+        }
+        bench.engine.reset(&bench.gt);
+        prop_assert_eq!(values(&bench), before);
+    }
+}

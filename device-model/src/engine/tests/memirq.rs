@@ -1,0 +1,175 @@
+//! Interrupts in memory, and each function's own copy of the interrupt tree.
+
+use super::*;
+use crate::interrupts::event::{self, EVENTS};
+use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE, USER_INTERRUPT, memirq};
+use crate::memory::Tlb;
+use crate::registers::Live;
+
+const VF: Function = Function(12);
+/// xe's page: status at its start, sources at +0x400, the mask at +0x440 (contract C.3).
+const PAGE: u64 = 0x3a_0000;
+
+/// Puts xe's report pointers into a context's image (xe: set_memory_based_intr).
+fn report(bench: &Bench, context: Context, page: u64, enable: u32) {
+    for (dword, value) in [
+        (0x50, 0x14c8_0002),
+        (0x51, 0xa8),
+        (0x52, page as u32 + 0x440),
+        (0x53, 0),
+        (0x55, 0x1108_1003),
+        (0x56, 0xac),
+        (0x57, page as u32),
+        (0x58, 0xa4),
+        (0x59, page as u32 + 0x400),
+    ] {
+        bench.put(context.image(dword), value);
+    }
+    bench.put(page + 0x440, enable);
+}
+
+fn byte(bench: &Bench, at: u64) -> u8 {
+    (bench.get(at & !3) >> (8 * (at & 3))) as u8
+}
+
+/// The bytes of the page that are set: offsets.
+fn set_bytes(bench: &Bench) -> Vec<u64> {
+    let set: Vec<u64> = (0..0x440).filter(|at| byte(bench, PAGE + at) != 0).collect();
+    assert!(set.iter().all(|at| byte(bench, PAGE + at) == 0xff), "contract C.3: the value is 0xff");
+    set
+}
+
+/// V13-273, V13-275, contract C.3, K.1: the user interrupt of every engine is a byte of its status and its byte of the
+/// sources, and the MSI of its function; no register tells it.
+#[test]
+fn user_interrupts_are_bytes() {
+    let engines = [
+        (EngineClass::Render, 0, 0),
+        (EngineClass::Copy, 0, 15),
+        (EngineClass::Compute, 2, 6),
+        (EngineClass::VideoDecode, 2, 34),
+        (EngineClass::VideoEnhance, 1, 62),
+    ];
+    for (class, instance, source) in engines {
+        // Interrupts that the driver has switched off for a moment are told all the same.
+        for enable in [1, 0] {
+            let mut bench = Bench::of_vf(class, VF.0);
+            bench.engine = Engine::new(EngineId::find(class, instance).unwrap());
+            let context = bench.context(0);
+            report(&bench, context, PAGE, enable);
+            bench.emit(context, &[0x0100_0000, 0]);
+            assert_eq!(bench.submit(context), Outcome::Complete);
+            assert_eq!(set_bytes(&bench), [source * 16, 0x400 + source], "{class:?}");
+            assert_eq!(bench.msis.take(), [VF]);
+            for function in [Function::PF, VF] {
+                assert_eq!(bench.gt.interrupts_of(function).read(Live::MasterTile, 0), 0);
+            }
+        }
+    }
+}
+
+/// V13-274: what the MSI is about is in memory when it is sent, the status before the source.
+#[test]
+fn bytes_are_written_before_the_msi() {
+    // The source's page is not there: the status is written, the context faults, and no MSI is sent.
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let context = bench.context(0);
+    report(&bench, context, PAGE, 1);
+    bench.put(context.image(0x59), 0xfff0_0000);
+    bench.emit(context, &[0x0100_0000, 0]);
+    assert!(matches!(bench.submit(context), Outcome::Halted(Halt::Fault(fault)) if fault.address == 0xfff0_000f));
+    assert_eq!(set_bytes(&bench), [15 * 16]);
+    assert_eq!(bench.msis.take(), []);
+}
+
+/// V13-275, V13-276, contract C.3: each event has its byte; all but the user interrupt are told where the mask has them.
+#[test]
+fn events_are_told_by_byte() {
+    for (enable, told) in [(0u32, false), (1 << 4, true), (1, false), (u32::MAX, true)] {
+        let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+        let context = bench.context(0);
+        report(&bench, context, PAGE, enable);
+        bench.emit(context, &[0x1300_0102, 0, 0, 0]);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        let expected: &[u64] = if told { &[15 * 16 + 4, 0x400 + 15] } else { &[] };
+        assert_eq!(set_bytes(&bench), expected, "mask {enable:#x}");
+        assert_eq!(bench.msis.take().len(), usize::from(told));
+    }
+    let bits: Vec<u8> = EVENTS.iter().map(|event| event.bit).collect();
+    assert_eq!(bits, [0, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15]);
+    assert_eq!(event::of_class(EngineClass::Copy), 0x89d9);
+    assert_eq!(event::of_class(EngineClass::Render), 0xfbf9);
+    assert_eq!(event::of_class(EngineClass::Compute), event::of_class(EngineClass::Render));
+    for bit in [USER_INTERRUPT, CS_ERROR, FLUSH_COMPLETE] {
+        assert!(EngineClass::BY_GUC.iter().all(|class| event::of_class(*class) & bit != 0));
+    }
+}
+
+/// Contract C.3: what the GuC tells: its byte of the sources, and the byte of its status.
+#[test]
+fn the_guc_tells_in_memory_too() {
+    let bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let (views, mut tlb) = (bench.gt.memory.views(), Tlb::default());
+    let mut gam = bench.gt.memory.gam(VF, &views, &mut tlb);
+    memirq::write(&mut gam, PAGE + 25 * 16, PAGE + 0x400 + 25, 15).unwrap();
+    assert_eq!(set_bytes(&bench), [25 * 16 + 15, 0x400 + 25]);
+    assert!(memirq::write(&mut gam, u64::from(u32::MAX), PAGE, 15).is_err());
+}
+
+/// V13-273: pointers are the image's: the next context, without any, tells the tree of its function; pointers that reach
+/// nothing cost the context alone.
+#[test]
+fn report_pointers_belong_to_the_context() {
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let (with, without) = (bench.context(0), bench.context(1));
+    report(&bench, with, PAGE, 1);
+    bench.emit(with, &wait(4, VA + DATA, 1));
+    assert_eq!(bench.submit(with), Outcome::Waiting);
+    assert_eq!((bench.own(reg::INT_STATUS_RPT_PTR), bench.own(reg::INT_SRC_RPT_PTR)), (0x3a_0000, 0x3a_0400));
+    bench.engine.reset(&bench.gt);
+    assert_eq!((bench.own(reg::INT_STATUS_RPT_PTR), bench.own(reg::INT_SRC_RPT_PTR)), (0, 0));
+    bench.emit(without, &[0x0100_0000, 0]);
+    assert_eq!(bench.submit(without), Outcome::Complete);
+    assert!(set_bytes(&bench).is_empty());
+    for page in [0xfff0_0000, 0xffff_fff8] {
+        let context = bench.context(2);
+        report(&bench, context, PAGE, 1);
+        bench.put(context.image(0x57), page);
+        bench.emit(context, &[0x0100_0000, 0]);
+        assert!(matches!(bench.submit(context), Outcome::Halted(Halt::Fault(_))));
+        bench.engine.reset(&bench.gt);
+        let mask = bench.context(3);
+        report(&bench, mask, PAGE, 1);
+        bench.put(mask.image(0x52), page);
+        assert!(matches!(bench.submit(mask), Outcome::Halted(Halt::Fault(_))));
+        bench.engine.reset(&bench.gt);
+    }
+    assert_eq!(bench.msis.take(), []);
+}
+
+/// V13-262, V13-068: a context's events reach the tree of its function and no other's; each has its own enables, masks,
+/// snapshots and MSI.
+#[test]
+fn each_function_has_its_tree() {
+    let functions = [Function::PF, Function(1), Function(63)];
+    let mut bench = Bench::new(EngineClass::Copy);
+    for function in functions {
+        let tree = bench.gt.interrupts_of(function);
+        tree.write(Live::InterruptEnable, 0x19_0030, 0, u32::MAX);
+        tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
+    }
+    for function in functions {
+        bench.give(function);
+        assert_eq!(bench.ring(&[0x0100_0000, 0]), Outcome::Complete);
+        assert_eq!(bench.msis.take(), [function]);
+        for other in functions {
+            let bank = bench.gt.interrupts_of(other).read(Live::GtInterrupt, 0);
+            assert_eq!(bank, if other == function { 1 << 15 } else { 0 }, "{function:?} {other:?}");
+        }
+        let tree = bench.gt.interrupts_of(function);
+        tree.write(Live::InterruptSelector, 0x19_0070, 0, 1 << 15);
+        assert_eq!(tree.read(Live::InterruptIdentity, 0), 0x8003_0001);
+        tree.write(Live::InterruptIdentity, 0x19_0060, 0, 1 << 31);
+        tree.write(Live::GtInterrupt, 0x19_0018, 0, 1 << 15);
+    }
+}

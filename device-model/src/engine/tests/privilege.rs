@@ -1,0 +1,390 @@
+//! The command table of V13's group D: each command from the rings, privileged batches and users' batches of the
+//! physical function and of a virtual one.
+
+use super::*;
+use crate::command::Requester;
+use crate::command::mi::{self, COMMANDS};
+use crate::registers::Live;
+
+/// Where commands are put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Ring,
+    /// A batch in the global space.
+    Privileged,
+    /// A batch in the process's space.
+    User,
+}
+
+/// What a run left behind.
+struct Run {
+    bench: Bench,
+    outcome: Outcome,
+}
+
+impl Run {
+    fn refused(&self) -> u64 {
+        let counters = self.bench.engine.counters();
+        counters.privilege_violations + counters.virtual_refusals + counters.register_refusals
+    }
+
+    fn wrote(&self, at: u64) -> bool {
+        self.bench.get(at) == 0x77
+    }
+}
+
+/// A row of the table: class, commands, what is seen if they have their effect, and by whom it is seen: the physical
+/// function's ring and privileged batches, users' batches of either, a virtual function's ring and privileged batches.
+struct Row {
+    name: &'static str,
+    class: EngineClass,
+    commands: Vec<u32>,
+    effect: fn(&Run) -> bool,
+    seen: [bool; 3],
+}
+
+fn row(name: &'static str, class: EngineClass, commands: &[u32], effect: fn(&Run) -> bool, seen: [bool; 3]) -> Row {
+    Row { name, class, commands: commands.to_vec(), effect, seen }
+}
+
+const GLOBAL: u32 = DATA as u32;
+const PROCESS: u32 = (VA + DATA) as u32;
+/// A value that is in memory, and a copy source.
+const SOURCE: u64 = DATA + 0x100;
+/// The engine's global status page, and where indices point to.
+const STATUS_PAGE: u64 = 0x38_0000;
+const INDEX: u32 = 0x240;
+/// Where every run stores when it has got behind the commands.
+const BEHIND: u64 = DATA + 0x800;
+
+const KERNELS: [bool; 3] = [true, false, true];
+const PF_ONLY: [bool; 3] = [true, false, false];
+const ALL: [bool; 3] = [true; 3];
+
+/// MI_BATCH_BUFFER_START of the batch in its space.
+fn start_at(place: Place) -> [u32; 3] {
+    if place == Place::User { start(VA + BATCH) } else { [0x1880_0001, BATCH as u32, 0] }
+}
+
+fn run(row: &Row, function: Function, place: Place, preempt: bool) -> Run {
+    let mut bench = Bench::new(row.class);
+    bench.give(function);
+    bench.put(SOURCE, 0x77);
+    bench.gt.registers.set(bench.base() + reg::HWS_PGA, STATUS_PAGE as u32);
+    bench.gt.registers.set(bench.base() + 0x98, u32::MAX);
+    let tree = bench.gt.interrupts_of(function);
+    for offset in [0x19_0030, 0x19_0034, 0x19_0048] {
+        tree.write(Live::InterruptEnable, offset, 0, u32::MAX);
+    }
+    tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
+    let context = bench.context(0);
+    let mut commands = row.commands.clone();
+    commands.extend(store(VA + BEHIND, 0x77));
+    match place {
+        Place::Ring => bench.emit(context, &commands),
+        Place::Privileged | Place::User => {
+            bench.write(BATCH, &commands);
+            bench.put(BATCH + 4 * commands.len() as u64, END);
+            bench.emit(context, &start_at(place));
+        }
+    }
+    bench.engine.load(&bench.gt, Load { function, ..context.load() });
+    if preempt {
+        bench.engine.request_preemption();
+    }
+    let outcome = bench.run();
+    Run { bench, outcome }
+}
+
+fn check(rows: &[Row], preempt: bool) {
+    for row in rows {
+        for function in [Function::PF, Function(5)] {
+            for place in [Place::Ring, Place::Privileged, Place::User] {
+                let column = match (place, function.is_vf()) {
+                    (Place::User, _) => 1,
+                    (_, false) => 0,
+                    (_, true) => 2,
+                };
+                let run = run(row, function, place, preempt);
+                let who = format!("{}: {function:?} {place:?}: {:?}", row.name, run.outcome);
+                assert_eq!((row.effect)(&run), row.seen[column], "{who}");
+                if matches!(run.outcome, Outcome::Complete) {
+                    assert!(run.wrote(BEHIND), "{who}: the commands behind it are executed (V13-046)");
+                }
+                if !row.seen[column] {
+                    assert_eq!(run.outcome, Outcome::Complete, "{who}: what is not permitted is a MI_NOOP (V13-046)");
+                }
+            }
+        }
+    }
+}
+
+/// MI_FLUSH_DW with a dword written after it.
+fn flush(flags: u32, low: u32) -> [u32; 4] {
+    [0x1300_4002 | flags, low, 0, 0x77]
+}
+
+/// PIPE_CONTROL with a qword written after it.
+fn pipe(flags: u32, low: u32) -> [u32; 6] {
+    [0x7a00_0004, 0x4000 | flags, low, 0, 0x77, 0]
+}
+
+/// V13-044, V13-046, V13-047, V13-048, V13-055..057, V13-059, V13-062, V13-065, V13-066, V13-069, V13-070, V13-076:
+/// commands of every engine that write memory, registers or the global table.
+#[test]
+fn commands_that_write() {
+    use EngineClass::{Copy, VideoDecode};
+    let data = |run: &Run| run.wrote(DATA);
+    let own_page = |run: &Run| run.wrote(run.bench.context_at(0).pphwsp() + u64::from(INDEX));
+    let global_page = |run: &Run| run.wrote(STATUS_PAGE + u64::from(INDEX));
+    let entry = |run: &Run| run.bench.gt.memory.ggtt().entry(0x300).0 == 0x31_0003;
+    check(
+        &[
+            row("MI_UPDATE_GTT", Copy, &[0x1180_0002, 0x30_0000, 0x31_0003, 0], entry, PF_ONLY),
+            row("MI_STORE_DATA_INDEX, own page", Copy, &[0x10a0_0001, INDEX, 0x77], own_page, KERNELS),
+            row("MI_STORE_DATA_INDEX, global page", Copy, &[0x1080_0001, INDEX, 0x77], global_page, PF_ONLY),
+            row(
+                "MI_STORE_REGISTER_MEM, global",
+                Copy,
+                &[0x1108_0001, 0x600, 0x77, 0x1248_0002, 0x600, GLOBAL, 0],
+                data,
+                KERNELS,
+            ),
+            row("MI_STORE_REGISTER_MEM", Copy, &[0x1108_0001, 0x600, 0x77, 0x1208_0002, 0x600, PROCESS, 0], data, ALL),
+            row("MI_STORE_DATA_IMM, global", Copy, &[0x1040_0002, GLOBAL, 0, 0x77], data, KERNELS),
+            row("MI_STORE_DATA_IMM", Copy, &[0x1000_0002, PROCESS, 0, 0x77], data, ALL),
+            row("MI_FLUSH_DW, global", VideoDecode, &flush(0, GLOBAL | 4), data, KERNELS),
+            row("MI_FLUSH_DW", VideoDecode, &flush(0, PROCESS), data, ALL),
+            row("MI_FLUSH_DW, own page", VideoDecode, &flush(1 << 21, INDEX), own_page, KERNELS),
+            row("MI_FLUSH_DW, global page", VideoDecode, &flush(1 << 21, INDEX | 4), global_page, PF_ONLY),
+            row("MI_ATOMIC, global", Copy, &[0x17c4_0409, GLOBAL, 0, 0x77, 0, 0, 0, 0, 0, 0, 0], data, KERNELS),
+            row("MI_ATOMIC", Copy, &[0x1784_0409, PROCESS, 0, 0x77, 0, 0, 0, 0, 0, 0, 0], data, ALL),
+            row("MI_COPY_MEM_MEM, source global", Copy, &[0x1740_0003, PROCESS, 0, SOURCE as u32, 0], data, KERNELS),
+            row(
+                "MI_COPY_MEM_MEM, destination global",
+                Copy,
+                &[0x1720_0003, GLOBAL, 0, PROCESS + 0x100, 0],
+                data,
+                KERNELS,
+            ),
+            row("MI_COPY_MEM_MEM", Copy, &[0x1700_0003, PROCESS, 0, PROCESS + 0x100, 0], data, ALL),
+            row("MI_NOOP with an identification", Copy, &[0x0040_0077, 0x1208_0002, 0x94, PROCESS, 0], data, ALL),
+            row(
+                "MI_REPORT_HEAD",
+                Copy,
+                &[0x0380_0000],
+                |run| run.bench.get(run.bench.context_at(0).pphwsp() + 16) != 0,
+                KERNELS,
+            ),
+        ],
+        false,
+    );
+}
+
+/// V13-060, V13-072; traps 6 and 9: PIPE_CONTROL is done in part, and a virtual function has its performance reports in
+/// its processes' memory alone.
+#[test]
+fn commands_of_render_and_compute() {
+    use EngineClass::{Compute, Render};
+    let data = |run: &Run| run.wrote(DATA);
+    let own_page = |run: &Run| run.wrote(run.bench.context_at(0).pphwsp() + u64::from(INDEX));
+    let global_page = |run: &Run| run.wrote(STATUS_PAGE + u64::from(INDEX));
+    let mut rows = Vec::new();
+    for class in [Render, Compute] {
+        rows.extend([
+            row("PIPE_CONTROL, global", class, &pipe(1 << 24, GLOBAL), data, KERNELS),
+            row("PIPE_CONTROL", class, &pipe(0, PROCESS), data, ALL),
+            row("PIPE_CONTROL, own page", class, &pipe(1 << 21, INDEX), own_page, KERNELS),
+            row("PIPE_CONTROL, global page", class, &pipe(1 << 21 | 1 << 24, INDEX), global_page, PF_ONLY),
+            row("MI_REPORT_PERF_COUNT, global", class, &[0x1400_0002, GLOBAL | 1, 0, 0x77], data, PF_ONLY),
+            row("MI_REPORT_PERF_COUNT", class, &[0x1400_0002, PROCESS, 0, 0x77], data, ALL),
+        ]);
+    }
+    // The register of the post-sync write is judged as MI_LOAD_REGISTER_IMM's is: HWSTAM is the PF's.
+    let hwstam = |run: &Run| run.bench.own(0x98) == 0x77;
+    rows.push(row("PIPE_CONTROL, register", Render, &pipe(1 << 23, 0x2098), hwstam, PF_ONLY));
+    check(&rows, false);
+}
+
+/// V13-049..051, V13-061, V13-073, trap 6: commands for a display that the card does not have, and such as do nothing on
+/// it; who is not permitted one has it counted. A flip of the PF's ring is illegal, nobody else's is.
+#[test]
+fn commands_without_effect() {
+    use EngineClass::{Copy, Render};
+    let accepted = |run: &Run| run.outcome == Outcome::Complete && run.refused() == 0;
+    let not_for_vfs = [true, true, false];
+    let mut rows = Vec::new();
+    for class in [Render, Copy] {
+        rows.extend([
+            row("MI_LOAD_SCAN_LINES_INCL", class, &[0x0900_0000, 0], accepted, not_for_vfs),
+            row("MI_LOAD_SCAN_LINES_EXCL", class, &[0x0980_0000, 0], accepted, not_for_vfs),
+            row("MI_WAIT_FOR_EVENT", class, &[0x0180_0008], accepted, not_for_vfs),
+            row("MI_WAIT_FOR_EVENT_2", class, &[0x0200_0008], accepted, not_for_vfs),
+            row(
+                "MI_DISPLAY_FLIP",
+                class,
+                &[0x0a00_0001, 0, 0],
+                |run| matches!(run.outcome, Outcome::Halted(Halt::IllegalCommand { .. })),
+                PF_ONLY,
+            ),
+        ]);
+    }
+    rows.push(row("MI_CLFLUSH", Render, &[0x1380_0001, PROCESS, 0], accepted, ALL));
+    rows.push(row("MI_SET_CONTEXT", Render, &[0x0c00_0000, 0], accepted, KERNELS));
+    rows.push(row("MI_SEMAPHORE_SIGNAL, global", Copy, &[0x0dc0_0000, 0], accepted, KERNELS));
+    check(&rows, false);
+}
+
+/// V13-058, V13-059, V13-071: commands of older and of other streamers are nobody's, and the media pipelines' are skipped
+/// by their length from everybody: no status is written.
+#[test]
+fn commands_that_the_streamer_does_not_have() {
+    use EngineClass::{Copy, VideoDecode};
+    let halted = |run: &Run| matches!(run.outcome, Outcome::Halted(Halt::IllegalCommand { .. }));
+    let skipped = |run: &Run| run.bench.get(DATA) == 0 && run.bench.engine.counters().state_only.len() == 1;
+    check(
+        &[
+            row("MI_RS_STORE_DATA_IMM", Copy, &[0x1580_0002, PROCESS, 0, 0x77], halted, ALL),
+            row("MI_SEMAPHORE_MBOX", Copy, &[0x0b00_0001, 0, 0], halted, ALL),
+            row("CRYPTO_INLINE_STATUS_READ", VideoDecode, &[0x7409_0002, GLOBAL, 0, 0], skipped, ALL),
+        ],
+        false,
+    );
+}
+
+/// V13-059: a global semaphore holds whoever may wait for it; V13-068, V13-060: interrupts of all go to their function.
+#[test]
+fn semaphores_and_interrupts() {
+    use EngineClass::{Copy, Render};
+    let waits = |run: &Run| run.outcome == Outcome::Waiting;
+    let own_msi = |run: &Run| {
+        let function = run.bench.function;
+        run.bench.msis.take() == [function] && run.bench.gt.interrupts_of(function).read(Live::MasterTile, 0) & 1 != 0
+    };
+    check(
+        &[
+            row("MI_SEMAPHORE_WAIT, global", Copy, &[0x0e40_c003, 1, GLOBAL, 0, 0], waits, KERNELS),
+            row("MI_SEMAPHORE_WAIT", Copy, &[0x0e00_c003, 1, PROCESS, 0, 0], waits, ALL),
+            row("MI_USER_INTERRUPT", Copy, &[0x0100_0000], own_msi, ALL),
+            row("MI_FLUSH_DW, notify", Copy, &[0x1300_0102, 0, 0, 0], own_msi, ALL),
+            row("PIPE_CONTROL, notify", Render, &[0x7a00_0004, 0x100, 0, 0, 0, 0], own_msi, ALL),
+            // What is dropped is the post-sync write, not the flush with its notification (trap 9).
+            row(
+                "PIPE_CONTROL, notify and a write that is not permitted",
+                Render,
+                &[0x7a00_0004, 0x0120_4100, INDEX, 0, 0x77, 0],
+                own_msi,
+                ALL,
+            ),
+        ],
+        false,
+    );
+}
+
+/// V13-067: a comparison with global memory ends no user's batch, and everybody else's.
+#[test]
+fn conditional_ends() {
+    let ends = |commands: &[u32], function, place| {
+        let row = row("MI_CONDITIONAL_BATCH_BUFFER_END", EngineClass::Copy, commands, |_| true, ALL);
+        let run = run(&row, function, place, false);
+        assert_eq!(run.outcome, Outcome::Complete);
+        !run.wrote(BEHIND)
+    };
+    for function in [Function::PF, Function(63)] {
+        for (place, global) in [(Place::Privileged, true), (Place::User, false)] {
+            assert_eq!(ends(&[0x1b60_0002, 0, GLOBAL, 0], function, place), global, "{function:?} {place:?}");
+            assert!(ends(&[0x1b20_0002, 0, PROCESS, 0], function, place), "{function:?} {place:?}");
+        }
+    }
+}
+
+/// V13-063, V13-064: everybody can be preempted at MI_ARB_CHECK; only the PF's driver can put it off, so that no virtual
+/// function keeps an engine.
+#[test]
+fn arbitration() {
+    let stays = |run: &Run| run.outcome == Outcome::Complete;
+    let leaves = |run: &Run| run.outcome == Outcome::Preempted;
+    let seen = |commands: &[u32], effect: fn(&Run) -> bool, function, place| {
+        effect(&run(&row("", EngineClass::Copy, commands, effect, ALL), function, place, true))
+    };
+    for function in [Function::PF, Function(1)] {
+        for place in [Place::Ring, Place::Privileged, Place::User] {
+            assert!(seen(&[ARB_CHECK], leaves, function, place), "{function:?} {place:?}");
+            let permitted = function == Function::PF && place != Place::User;
+            assert_eq!(seen(&[0x0400_0000, ARB_CHECK], stays, function, place), permitted, "{function:?} {place:?}");
+        }
+    }
+}
+
+/// V13-045, V13-066: a child has its parent's privilege at most, whoever's it is; and a virtual function's privilege is
+/// that of a virtual function in every batch.
+#[test]
+fn batches_hand_on_no_more_privilege_than_they_have() {
+    let child = BATCH + 0x1000;
+    for (function, nested) in [(Function::PF, false), (Function::PF, true), (Function(9), false), (Function(9), true)] {
+        for (place, written) in [(Place::Ring, true), (Place::Privileged, true), (Place::User, false)] {
+            let header = if nested { 0x18c0_0001 } else { 0x1880_0001 };
+            let address = if place == Place::User { VA + child } else { child } as u32;
+            let mut bench = Bench::new(EngineClass::Copy);
+            bench.give(function);
+            bench.write(child, &[0x1040_0002, GLOBAL, 0, 0x77, 0x1180_0002, 0x30_0000, 0x31_0003, 0, END]);
+            let context = bench.context(0);
+            match place {
+                Place::Ring => bench.emit(context, &[header, address, 0]),
+                _ => {
+                    bench.write(BATCH, &[header, address, 0, END]);
+                    bench.emit(context, &start_at(place));
+                }
+            }
+            assert_eq!(bench.submit(context), Outcome::Complete);
+            assert_eq!(bench.get(DATA) == 0x77, written, "{function:?} {place:?} nested {nested}");
+            let changed = bench.gt.memory.ggtt().entry(0x300).0 == 0x31_0003;
+            assert_eq!(changed, written && !function.is_vf(), "{function:?} {place:?} nested {nested}");
+        }
+    }
+}
+
+/// V13-074, trap 10: a virtual function's context switches leave the global status page alone; so do the PF's, whose
+/// switches the GuC sees.
+#[test]
+fn context_switches_write_no_status_page() {
+    for function in [Function::PF, Function(2)] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        bench.give(function);
+        bench.gt.registers.set(bench.base() + reg::HWS_PGA, STATUS_PAGE as u32);
+        (0..1024).for_each(|n| bench.put(STATUS_PAGE + 4 * n, 0x5a5a_5a5a));
+        for number in 0..2 {
+            let context = bench.context(number);
+            bench.emit(context, &[0x0100_0000, 0]);
+            assert_eq!(bench.submit(context), Outcome::Complete);
+        }
+        assert!((0..1024).all(|n| bench.get(STATUS_PAGE + 4 * n) == 0x5a5a_5a5a));
+    }
+}
+
+/// V13-075: nobody but the PF's driver unmasks HWSTAM, and no interrupt writes a status dword.
+#[test]
+fn hwstam_is_the_pfs() {
+    let commands = [0x1108_0001, 0x98, 0, 0x0100_0000];
+    let unmasked = |run: &Run| run.bench.own(0x98) == 0;
+    check(&[row("MI_LOAD_REGISTER_IMM of HWSTAM", EngineClass::Copy, &commands, unmasked, PF_ONLY)], false);
+    let row = row("", EngineClass::Copy, &commands, unmasked, ALL);
+    let run = run(&row, Function::PF, Place::Ring, false);
+    assert!((0..1024).all(|n| run.bench.get(STATUS_PAGE + 4 * n) == 0));
+}
+
+/// V13-044: what the parser's quick look passes no rule forbids; and no rule asks more of a virtual function's ring than
+/// of the PF's.
+#[test]
+fn the_quick_look_misses_nothing() {
+    for command in COMMANDS {
+        for bits in (0..29).map(|bit| 1u32 << bit).chain([0, 0x1fff_ffff, 0x0060_0000]) {
+            let header = u32::from(command.opcode) << 23 | bits & 0x7f_ffff;
+            assert!(matches!(mi::lookup(header), Some(found) if found.opcode == command.opcode));
+            let forbidden = Requester::ALL.map(|requester| command.rule(requester).forbids(header));
+            assert!(command.looked_at(header) || forbidden == [false; 4], "{} {header:#x}", command.name);
+            assert_eq!(forbidden[0], forbidden[1], "users of any function get the same");
+            assert!(!forbidden[3], "{}: the PF's driver gets all", command.name);
+        }
+    }
+}

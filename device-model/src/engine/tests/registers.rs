@@ -1,0 +1,204 @@
+//! Registers as commands reach them: four levels of requesters, by the commands that write and read them.
+
+use super::*;
+use crate::engine::id::Classes;
+use crate::engine::whitelist::write_listed;
+use crate::registers::{Kind, Scope};
+
+/// Where the commands of a requester are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    PfRing,
+    PfBatch,
+    VfRing,
+    VfBatch,
+}
+
+const EVERYBODY: [Who; 4] = [Who::PfRing, Who::PfBatch, Who::VfRing, Who::VfBatch];
+const VF: Function = Function(7);
+/// A dword that a load takes the value from, and one that is never what a wait wants.
+const VALUE: u64 = DATA + 0x40;
+const NEVER: u64 = DATA + 0x80;
+
+/// Runs commands and leaves their context on the engine, at a wait.
+fn run(bench: &mut Bench, who: Who, commands: &[u32]) {
+    let vf = matches!(who, Who::VfRing | Who::VfBatch);
+    bench.give(if vf { VF } else { Function::PF });
+    bench.put(NEVER, 0);
+    let mut commands = commands.to_vec();
+    commands.extend(wait(4, VA + NEVER, 0xdead));
+    let context = bench.context(0);
+    match who {
+        Who::PfRing | Who::VfRing => bench.emit(context, &commands),
+        Who::PfBatch | Who::VfBatch => {
+            bench.write(BATCH, &commands);
+            bench.emit(context, &start(VA + BATCH));
+        }
+    }
+    assert_eq!(bench.submit(context), Outcome::Waiting, "{who:?}");
+}
+
+/// The ways to write `value` to a register by command.
+fn writers(bench: &Bench, register: u32, value: u32) -> Vec<(&'static str, Vec<u32>)> {
+    bench.put(VALUE, value);
+    let address = (VA + VALUE) as u32;
+    vec![
+        ("MI_LOAD_REGISTER_IMM", vec![0x1100_0001, register, value]),
+        // One byte is kept, which needs a read.
+        ("MI_LOAD_REGISTER_IMM, bytes", vec![0x1100_0801, register, value]),
+        ("MI_LOAD_REGISTER_MEM", vec![0x1480_0002, register, address, 0]),
+        ("MI_LOAD_REGISTER_REG", vec![0x1108_0001, 0x608, value, 0x1504_0001, 0x608, register]),
+        ("PIPE_CONTROL", vec![0x7a00_0004, 0x0080_4000, register, 0, value, 0]),
+    ]
+}
+
+/// V13-006, V13-052, V13-053, V13-054, V13-060, V13-077..080, trap 7: who writes which register, by each command that can.
+/// Columns: the PF's ring, its batch, a virtual function's ring, its batch.
+#[test]
+fn four_levels_of_requesters() {
+    let slots = [
+        (0x24d0, 0x224c),           // SEMA_WAIT_POLL, for users
+        (0x24d4, 0x223c | 1 << 31), // RING_IDLEDLY, for virtual functions' drivers
+        (0x24d8, 0x2b00),           // OACONTROL, for users
+        (0x24dc, 0x2b00 | 1 << 31),
+    ];
+    let targets: [(u32, &str, [bool; 4]); 19] = [
+        (0x2600, "CS_GPR: on the public list, state of the context", [true, true, true, true]),
+        (0x2304, "STATISTICS: the same, beside the engine's block", [true, true, true, true]),
+        (0x2150, "BB_START_ADDR: state of the context, on no list", [true, false, true, false]),
+        (0x6604, "FF_MODE2: the same", [true, false, true, false]),
+        (0x224c, "a slot opens it to users; of no context", [true, true, false, false]),
+        (0x223c, "a slot opens it to virtual functions' drivers", [true, false, true, false]),
+        (0x2b00, "OACONTROL", [true, false, false, false]),
+        (0x2080, "RING_HWS_PGA", [true, false, false, false]),
+        (0x2098, "RING_HWSTAM", [true, false, false, false]),
+        (0x20a8, "RING_IMR", [true, false, false, false]),
+        (0x20b4, "RING_EMR", [true, false, false, false]),
+        (0x229c, "GFX_MODE", [true, false, false, false]),
+        (0x2230, "RING_ELSP", [true, false, false, false]),
+        (0x24f0, "RING_FORCE_TO_NONPRIV", [true, false, false, false]),
+        (0x2_2608, "CS_GPR of another engine", [true, false, false, false]),
+        (0xcf28, "of the memory interface", [true, false, false, false]),
+        (0xcf58, "LMEM_CFG", [true, false, false, false]),
+        (0xa210, "POWERGATE_ENABLE", [true, false, false, false]),
+        (0x4580, "TRTT of a compute engine", [true, false, false, false]),
+    ];
+    for (register, name, permitted) in targets {
+        for (who, permitted) in EVERYBODY.into_iter().zip(permitted) {
+            for way in 0..5 {
+                let mut bench = Bench::new(EngineClass::Render);
+                for (slot, value) in slots {
+                    bench.gt.registers.set(slot, value);
+                }
+                let value = 0x0011_0011;
+                let (command, words) = writers(&bench, register, value).swap_remove(way);
+                // The value that the register has with the function that runs.
+                run(&mut bench, who, &[]);
+                let before = bench.gt.read(register);
+                bench.engine.reset(&bench.gt);
+                run(&mut bench, who, &words);
+                let changed = bench.gt.read(register) != before;
+                assert_eq!(changed, permitted, "{name} by {command} of {who:?}");
+                let refused = bench.engine.counters().register_refusals != 0;
+                assert_eq!(refused, !permitted, "{name} by {command} of {who:?}");
+            }
+        }
+    }
+}
+
+/// V13-054: a user's load from the global space is dropped, a driver's is not.
+#[test]
+fn loads_from_the_global_space() {
+    for (who, loaded) in EVERYBODY.into_iter().zip([true, false, true, false]) {
+        let mut bench = Bench::new(EngineClass::Copy);
+        bench.put(VALUE, 0x77);
+        run(&mut bench, who, &[0x14c8_0002, 0x600, VALUE as u32, 0]);
+        assert_eq!(bench.own(0x600) == 0x77, loaded, "{who:?}");
+    }
+}
+
+/// V13-052, trap T35: one register that a user may not write makes the whole command a MI_NOOP; a virtual function's ring
+/// loses that register alone.
+#[test]
+fn commands_with_several_registers() {
+    for (who, first) in EVERYBODY.into_iter().zip([5, 0, 5, 0]) {
+        let mut bench = Bench::new(EngineClass::Copy);
+        let base = bench.base();
+        run(&mut bench, who, &[0x1100_0005, base + 0x600, 5, base + 0x98, 7, base + 0x608, 5]);
+        assert_eq!((bench.own(0x600), bench.own(0x608)), (first, first), "{who:?}");
+        assert_eq!(bench.own(0x98), if who == Who::PfRing { 7 } else { 0xffff_ffff }, "{who:?}");
+    }
+}
+
+/// V13-078, trap 8: slots are the engine's: no context switch changes them, and no virtual function does.
+#[test]
+fn slots_are_power_context() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let base = bench.base();
+    let slots = (0..12).map(|n| base + 0x4d0 + 4 * n).chain((0..4).map(|n| base + 0x10 + 4 * n));
+    let slots: Vec<u32> = slots.chain((0..4).map(|n| base + 0x1d0 + 4 * n)).collect();
+    for slot in &slots {
+        bench.gt.registers.set(*slot, 0x1_0000 | 1 << 30);
+    }
+    for who in EVERYBODY {
+        for slot in &slots {
+            let commands = if who == Who::PfRing { [0; 3] } else { [0x1100_0001, *slot, 0x2_2098] };
+            run(&mut bench, who, &commands);
+            bench.engine.reset(&bench.gt);
+        }
+    }
+    assert!(slots.iter().all(|slot| bench.gt.registers.value(*slot) == 0x1_0000 | 1 << 30));
+    // Each of the twenty opens its register to users, up to the range that it names.
+    for slot in &slots {
+        bench.gt.registers.set(*slot, (base + 0x2c0) | 2);
+        run(&mut bench, Who::PfBatch, &[0x1100_0003, base + 0x2c0, 3, base + 0x2e8, 4]);
+        assert_eq!((bench.own(0x2e8), bench.own(0x2c0)), (4, 3), "slot at {slot:#x}");
+        bench.engine.reset(&bench.gt);
+        bench.gt.registers.set(base + 0x2e8, 0);
+        bench.gt.registers.set(*slot, 0);
+    }
+}
+
+/// V13-052, V13-077: what the public lists let a user write is a part of his context, so that it is his alone, but for
+/// observation, which is the PF's, and for what all compute engines share: that a virtual function does not get.
+#[test]
+fn writable_registers_are_state_of_the_context() {
+    let shared = ["OACTXCONTROL", "OACTXID", "OAR_OACONTROL", "OAR_OASTATUS", "OAC_OACONTROL", "OAC_OASTATUS"];
+    let bench = Bench::new(EngineClass::Copy);
+    for engine in EngineId::all() {
+        let writable = bench.gt.registers.listing().filter(|(offset, found)| {
+            let plain = matches!(found.register.kind, Kind::Storage(_) | Kind::Masked);
+            plain && found.engine.is_none_or(|at| at == engine) && write_listed(engine, *offset)
+        });
+        for (offset, found) in writable {
+            let name = found.register.name;
+            let expected = !shared.contains(&name) && name != "CCS_WHITELISTED_151E0";
+            // The compute engines' lists name each other's tables.
+            let expected = expected && (!name.starts_with("TRTT_CCS") || found.register.scope.kept_by(engine));
+            let kept = found.register.scope.kept_by(engine);
+            assert_eq!(kept, expected, "{} {offset:#x} {name}", engine.info().name);
+        }
+    }
+    assert!(Scope::Context(Classes::COPY).kept_by(EngineId::find(EngineClass::Copy, 0).unwrap()));
+}
+
+/// V13-128, V13-006: a virtual function resets no engine, and orders nothing else of the card: not by MMIO, which it does
+/// not have, nor by command.
+#[test]
+fn a_virtual_function_gives_no_orders() {
+    let orders = [0x20d0, 0x941c, 0x19_01f0, 0xc314, 0xced8, 0x10_1010, 0x13_8124, 0x19_0008, 0x19_0018, 0xa188];
+    for register in orders {
+        for who in [Who::VfRing, Who::VfBatch, Who::PfBatch] {
+            for way in 0..5 {
+                let mut bench = Bench::new(EngineClass::Render);
+                let before = bench.gt.registers.value(register);
+                let (command, words) = writers(&bench, register, 0x0001_0001).swap_remove(way);
+                run(&mut bench, who, &words);
+                let counters = bench.engine.counters();
+                assert_eq!((counters.register_refusals, counters.dropped_requests), (1, 0), "{register:#x} {command}");
+                assert_eq!(bench.gt.registers.value(register), before, "{register:#x} {command} of {who:?}");
+                assert!(bench.engine.loaded().is_some());
+            }
+        }
+    }
+}

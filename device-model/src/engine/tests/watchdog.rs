@@ -1,0 +1,159 @@
+//! The watchdog: an event to the physical function, a reset of the engine under a virtual function's ring.
+
+use super::*;
+use crate::interrupts::WATCHDOG;
+use crate::registers::Live;
+use crate::world::{Clock, ticks_to_ns};
+
+const VF: Function = Function(2);
+const STOP: [u32; 3] = [0x1108_0001, 0x178, 1];
+
+/// The start of a watchdog with a threshold in ticks, in xe's order.
+fn watch(threshold: u32) -> [u32; 5] {
+    [0x1108_0003, 0x17c, threshold, 0x178, 0]
+}
+
+/// xe's wait for what never comes, at the PPHWSP.
+fn endless(context: Context) -> [u32; 5] {
+    [0x0e40_c003, 0xdead, context.pphwsp() as u32, 0, 0]
+}
+
+/// Contract C.6: xe's job on a VF, on every class: the wait ends when the threshold is reached and not before, the engine
+/// is as new, the watchdog stands, and the ring goes on behind the wait.
+#[test]
+fn the_watchdog_resets_the_engine_under_a_ring() {
+    for class in EngineClass::BY_GUC {
+        let mut bench = Bench::of_vf(class, VF.0);
+        let context = bench.context(0);
+        bench.emit(context, &[0x1108_0001, 0x600, 0x77]);
+        bench.emit(context, &watch(100));
+        bench.emit(context, &endless(context));
+        for (n, offset) in [0x600, 0x178, 0x17c].into_iter().enumerate() {
+            bench.emit(context, &store_register(offset, VA + DATA + 4 * n as u64));
+        }
+        bench.emit(context, &STOP);
+        bench.emit(context, &store(VA + DATA + 12, 1));
+        bench.put(DATA, 0xffff);
+        let started = bench.clock.now();
+        assert_eq!(bench.submit(context), Outcome::Waiting);
+        assert_eq!(bench.engine.wake_at(&bench.gt), Some(started + ticks_to_ns(100)), "no look is needed before");
+        bench.clock.advance(ticks_to_ns(99));
+        assert_eq!(bench.run(), Outcome::Waiting);
+        bench.clock.advance(ticks_to_ns(2));
+        assert_eq!(bench.run(), Outcome::Complete);
+        assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [0, 1, 0, 1], "{class:?}");
+        assert_eq!(bench.engine.counters().watchdog_resets, 1);
+        assert_eq!(bench.msis.take(), [], "nobody is told");
+    }
+}
+
+/// Contract C.6: a ring that does not start it, or stops it, waits for ever; so does a threshold that is not reached.
+#[test]
+fn a_watchdog_that_stands_ends_no_wait() {
+    let preludes: [&[u32]; 4] = [&[0, 0], &watch(0), &watch(u32::MAX), &[&watch(2)[..], &STOP[..]].concat()];
+    for prelude in preludes {
+        let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+        let context = bench.context(0);
+        bench.emit(context, prelude);
+        bench.emit(context, &endless(context));
+        assert_eq!(bench.submit(context), Outcome::Waiting);
+        bench.clock.advance(1_000_000_000);
+        assert_eq!(bench.run(), Outcome::Waiting, "{prelude:x?}");
+    }
+}
+
+/// V8-165, V8-167: control and threshold are the context's, the count is not: a context that comes back is watched anew.
+#[test]
+fn a_preempted_wait_is_watched_again() {
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let (context, other) = (bench.context(0), bench.context(1));
+    bench.emit(context, &watch(100));
+    bench.emit(context, &endless(context));
+    bench.emit(context, &store(VA + DATA, 1));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    bench.emit(other, &endless(other));
+    assert_eq!(bench.submit(other), Outcome::Waiting);
+    bench.clock.advance(ticks_to_ns(200));
+    assert_eq!((bench.run(), bench.engine.wake_at(&bench.gt)), (Outcome::Waiting, None), "another's is its own");
+    bench.engine.reset(&bench.gt);
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    bench.clock.advance(ticks_to_ns(101));
+    assert_eq!(bench.run(), Outcome::Complete);
+    assert_eq!(bench.get(DATA), 1);
+}
+
+/// V8-166: on the physical function, and in any user's batch, the wait goes on; the PF's driver is told by event 6 if it
+/// has enabled it, and the counter starts again.
+#[test]
+fn elsewhere_the_watchdog_is_an_event() {
+    for (function, user) in [(Function::PF, false), (Function::PF, true), (VF, true)] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        bench.give(function);
+        let tree = bench.gt.interrupts_of(function);
+        tree.write(Live::InterruptEnable, 0x19_0030, 0, u32::from(WATCHDOG));
+        tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
+        let context = bench.context(0);
+        let mut commands = watch(100).to_vec();
+        commands.extend(wait(4, VA + DATA, 1));
+        if user {
+            bench.write(BATCH, &commands);
+            bench.emit(context, &start(VA + BATCH));
+        } else {
+            bench.emit(context, &commands);
+        }
+        assert_eq!(bench.submit(context), Outcome::Waiting);
+        assert_eq!(bench.msis.take(), []);
+        for _ in 0..2 {
+            bench.clock.advance(ticks_to_ns(101));
+            assert_eq!((bench.run(), bench.run()), (Outcome::Waiting, Outcome::Waiting));
+            let told = if function.is_vf() { vec![] } else { vec![function] };
+            assert_eq!(bench.msis.take(), told, "{function:?} user {user}");
+            if !function.is_vf() {
+                let tree = bench.gt.interrupts_of(function);
+                tree.write(Live::InterruptSelector, 0x19_0070, 0, 1 << 15);
+                assert_eq!(tree.read(Live::InterruptIdentity, 0), 0x8003_0040);
+                tree.write(Live::InterruptIdentity, 0x19_0060, 0, 1 << 31);
+                tree.write(Live::GtInterrupt, 0x19_0018, 0, 1 << 15);
+            }
+        }
+        assert_eq!(bench.engine.counters().watchdog_resets, 0);
+    }
+}
+
+/// Rule 6: a ring that lets its watchdog bite for ever gets one reset a step, and leaves when it is asked to.
+#[test]
+fn a_ring_of_watchdogs_is_bounded() {
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let context = bench.context(0);
+    let mut round = watch(1).to_vec();
+    round.extend(endless(context));
+    round.extend([0x1880_0001, BATCH as u32, 0]);
+    bench.write(BATCH, &round);
+    bench.emit(context, &[0x1880_0001, BATCH as u32, 0]);
+    bench.engine.load(&bench.gt, Load { function: VF, ..context.load() });
+    for step in 1..=50 {
+        bench.clock.advance(ticks_to_ns(2));
+        // Waiting once the watchdog is started, then the reset.
+        assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::Waiting);
+        bench.clock.advance(ticks_to_ns(2));
+        assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
+        assert_eq!(bench.engine.counters().watchdog_resets, step);
+    }
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+}
+
+/// A look at a waiting engine is put off no further than its watchdog's expiry.
+#[test]
+fn a_waiting_engine_is_looked_at_in_time() {
+    let engines = Engines::new(|_| true);
+    let id = engines.present().next().unwrap();
+    engines.put_off(id, 1000);
+    let later = engines.look_at(id);
+    engines.look_by(id, later + 5);
+    assert_eq!(engines.look_at(id), later);
+    engines.look_by(id, 1104);
+    assert_eq!(engines.look_at(id), 1104);
+}
