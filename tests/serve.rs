@@ -69,6 +69,142 @@ fn a_card_is_served_until_a_signal_and_leaves_only_its_report() {
     }
 }
 
+/// Configuration space, and the SR-IOV capability in it.
+const CONFIG: u32 = 7;
+const NUM_VFS: u64 = 0x330;
+const CONTROL: u64 = 0x328;
+const VF_ENABLE_AND_MSE: [u8; 2] = [9, 0];
+
+impl Served {
+    /// A client of the function `name`; `None` where it is turned away.
+    fn client(&self, dir: &Path, name: &str) -> Option<Client> {
+        Client::new(&dir.join(format!("{name}.sock"))).ok()
+    }
+
+    /// Entries of a folder of the process in /proc, or lines of a file there.
+    fn count(&self, what: &str) -> usize {
+        let path = format!("/proc/{}/{what}", self.process.id());
+        fs::read_dir(&path)
+            .map(Iterator::count)
+            .or_else(|_| fs::read_to_string(&path).map(|text| text.lines().count()))
+            .unwrap()
+    }
+}
+
+fn status(dir: &Path) -> serde_json::Value {
+    let output = arctic(&["status", dir.to_str().unwrap(), "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn config_u16(client: &mut Client, offset: u64) -> u16 {
+    let mut data = [0; 2];
+    client.region_read(CONFIG, offset, &mut data).unwrap();
+    u16::from_le_bytes(data)
+}
+
+fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let met = (0..500).any(|_| {
+        condition() || {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            false
+        }
+    });
+    assert!(met, "never happened: {what}");
+}
+
+#[test]
+fn vfs_have_sockets_beside_the_pf() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &["--vfs", "2", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&served.first_line).unwrap();
+    assert_eq!(json["sockets"]["vfs"].as_array().unwrap().len(), 2);
+    let devices = |arguments: &serde_json::Value| {
+        arguments.as_array().unwrap().iter().filter(|argument| *argument == "-device").count()
+    };
+    assert_eq!(devices(&json["qemu"]), 3);
+    let mut pf = served.client(dir.as_path(), "pf").unwrap();
+    let mut vf = served.client(dir.as_path(), "vf2").unwrap();
+    assert_eq!((config_u16(&mut pf, 0x32e), config_u16(&mut vf, 0)), (2, 0xffff));
+    pf.region_write(CONFIG, NUM_VFS, &[2, 0]).unwrap();
+    pf.region_write(CONFIG, CONTROL, &VF_ENABLE_AND_MSE).unwrap();
+    let mut vf_cap = [0; 4];
+    vf.region_read(0, 0x19_01f8, &mut vf_cap).unwrap();
+    assert_eq!(vf_cap, [1, 0, 0, 0]);
+    let status = status(dir.as_path());
+    assert_eq!((&status["arrangement"], &status["enabled_vfs"]), (&"together".into(), &2.into()));
+    let function = |n: usize, what: &str| status["functions"][n][what].clone();
+    assert_eq!([0, 1, 2].map(|n| function(n, "connected")), [true, false, true]);
+    assert_eq!(function(2, "trapped")["register_reads"], 1);
+    let (code, text) = served.end(libc::SIGTERM);
+    assert!(code == Some(0) && text.contains("  vf2: 2 (config 1, register_reads 1)\n"), "{text}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.as_path().join("report.json")).unwrap()).unwrap();
+    assert_eq!(report["functions"]["vf2"]["register_reads"], 1);
+}
+
+#[test]
+fn split_vfs_are_let_in_while_they_exist() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &["--vfs", "2", "--split", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&served.first_line).unwrap();
+    assert_eq!((json["qemu_vfs"].as_array().unwrap().len(), &json["arrangement"]), (2, &"split".into()));
+    let mut pf = served.client(dir.as_path(), "pf").unwrap();
+    let mut face = served.client(dir.as_path(), "vf1-face").unwrap();
+    assert!(served.client(dir.as_path(), "vf1").is_none(), "too early");
+    pf.region_write(CONFIG, NUM_VFS, &[1, 0]).unwrap();
+    pf.region_write(CONFIG, CONTROL, &VF_ENABLE_AND_MSE).unwrap();
+    let mut vf = served.client(dir.as_path(), "vf1").unwrap();
+    assert_eq!((config_u16(&mut vf, 2), config_u16(&mut face, 2)), (0x56c0, 0xffff));
+    assert!(served.client(dir.as_path(), "vf2").is_none(), "not enabled");
+    drop(vf);
+    eventually("a VMM that died makes room for the next", || served.client(dir.as_path(), "vf1").is_some());
+    let (code, text) = served.end(libc::SIGINT);
+    assert!(code == Some(0) && text.contains("VF 1 does not exist yet: start its guest after"), "{text}");
+}
+
+#[test]
+fn provisioned_vfs_need_no_pf() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &["--vfs", "3", "--provision", "config"]);
+    assert!(served.first_line.contains("vf1.sock") && !served.first_line.contains("pf.sock"), "{}", served.first_line);
+    assert!(!dir.as_path().join("pf.sock").exists());
+    let mut vf = served.client(dir.as_path(), "vf3").unwrap();
+    assert_eq!(config_u16(&mut vf, 2), 0x56c0);
+    let output = arctic(&["status", dir.as_path().join("status.sock").to_str().unwrap()]).output().unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("provisioned: 3 of 3 VFs enabled") && table.contains("256 MiB local"), "{table}");
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+    let (code, text) = fails(&["status", dir.as_path().to_str().unwrap()]);
+    assert!(code == Some(1) && text.contains("no card is being served at"), "{text}");
+}
+
+/// Enabling and disabling leaves nothing behind: no descriptor, no mapping, no thread.
+#[test]
+fn vf_enable_can_be_toggled_for_ever() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &["--vfs", "31"]);
+    let mut pf = served.client(dir.as_path(), "pf").unwrap();
+    let mut vf = served.client(dir.as_path(), "vf31").unwrap();
+    let mut toggle = |times| {
+        for _ in 0..times {
+            pf.region_write(CONFIG, NUM_VFS, &[31, 0]).unwrap();
+            pf.region_write(CONFIG, CONTROL, &VF_ENABLE_AND_MSE).unwrap();
+            assert_eq!(config_u16(&mut vf, 8), 8, "the revision");
+            pf.region_write(CONFIG, CONTROL, &[0, 0]).unwrap();
+            assert_eq!(config_u16(&mut vf, 8), 0xffff);
+        }
+    };
+    toggle(20);
+    let held = || ["fd", "task"].map(|what| served.count(what));
+    let (before, mappings) = (held(), served.count("maps"));
+    toggle(300);
+    assert_eq!(held(), before);
+    // The allocator may have its arenas; 300 times 31 of anything would show.
+    assert!(served.count("maps") < mappings + 50, "{mappings} mappings have become {}", served.count("maps"));
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}
+
 #[test]
 fn json_is_one_document() {
     let dir = TempDir::new().unwrap();
@@ -102,6 +238,18 @@ fn what_cannot_be_served_is_refused_in_one_sentence() {
     let (status, text) = fails(&["serve", "--card", "small", "--dir", long.to_str().unwrap()]);
     assert!(status == Some(1) && text.contains("shorter --dir"), "{text}");
 
+    for (arguments, remedy) in [
+        (&["--vfs", "32"][..], "the card small has 31 VFs, not 32"),
+        (&["--split"], "say with --vfs how many"),
+        (&["--vfs", "9", "--pf-address", "00:1f.0"], "room for 7 VFs"),
+    ] {
+        let (status, text) = fails(&[&["serve", "--card", "small", "--dir", path], arguments].concat());
+        assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
+        assert!(text.contains(remedy), "{text}");
+    }
+    for arguments in [&["--vfs", "64"][..], &["--vfs", "1", "--ecam", "0x1234"], &["--pf-address", "1.0"]] {
+        assert_eq!(fails(&[&["serve", "--card", "small", "--dir", path], arguments].concat()).0, Some(2));
+    }
     assert_eq!(fails(&["serve", "--dir", path]).0, Some(2));
 }
 
