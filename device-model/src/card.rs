@@ -353,7 +353,7 @@ impl Card {
         match outcome {
             Outcome::Waiting | Outcome::Spinning => {
                 let first = self.engines.put_off(id, now);
-                if let Some(at) = engine.wake_at(&self.gt) {
+                if let Some(at) = engine.wake_at() {
                     self.engines.look_by(id, at);
                 }
                 drop(engine);

@@ -26,7 +26,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::gt::Gt;
 use crate::memory::{Fault, Tlb};
-use crate::world::Function;
+use crate::world::{Function, ticks_to_ns};
 pub use counters::Counters;
 use fetch::Window;
 use id::EngineId;
@@ -176,10 +176,10 @@ impl Engine {
         outcome
     }
 
-    /// When an engine that waits has to be looked at again at the latest, in ns of the card's clock: its watchdog expires.
-    pub fn wake_at(&self, gt: &Gt) -> Option<u64> {
-        let running = self.running.as_ref().filter(|running| running.load.function.is_vf())?;
-        watchdog::wake_at(gt, self.id.info().mmio_base, running.watchdog?)
+    /// When an engine that waits has to be looked at again at the latest, in ns of the card's clock: its watchdog ends the
+    /// wait.
+    pub fn wake_at(&self) -> Option<u64> {
+        self.running.as_ref()?.wait_ends.map(ticks_to_ns)
     }
 }
 

@@ -47,6 +47,8 @@ pub(super) struct Running {
     pub blit: Option<Blit>,
     /// Ticks since which the watchdog counts, if it does (V8-165, V8-167).
     pub watchdog: Option<u64>,
+    /// When the watchdog ends the wait that the last step came to, in ticks.
+    pub wait_ends: Option<u64>,
     /// Where the image asked for interrupts in memory.
     pub report: Option<Report>,
 }
@@ -66,6 +68,7 @@ impl Running {
             loops: Loops::default(),
             blit: None,
             watchdog: None,
+            wait_ends: None,
             report: None,
         }
     }
@@ -109,6 +112,7 @@ pub(super) struct Streamer<'s> {
 impl Streamer<'_> {
     /// Runs the context for about `budget` commands.
     pub fn run(&mut self, window: &mut Window, budget: u32) -> Outcome {
+        self.running.wait_ends = None;
         let result = match self.running.phase {
             Phase::Restore => self.restore(),
             Phase::Run if self.running.tail_moved => self.take_tail(),

@@ -4,9 +4,7 @@ use super::layout;
 use super::reg;
 use super::streamer::Streamer;
 use crate::command::Requester;
-use crate::gt::Gt;
 use crate::interrupts::WATCHDOG;
-use crate::world::ticks_to_ns;
 
 /// PR_CTR_CTRL bits 30:0: 0 lets the counter run; bit 31 chooses its clock, of which the card has one.
 const STOPPED: u32 = 0x7fff_ffff;
@@ -17,11 +15,6 @@ fn expiry(since: u64, threshold: u32) -> Option<u64> {
     (threshold != 0).then(|| since.saturating_add(u64::from(threshold)))
 }
 
-/// When the engine at `base` has to be looked at because of its watchdog, in ns of the card's clock.
-pub(super) fn wake_at(gt: &Gt, base: u32, since: u64) -> Option<u64> {
-    expiry(since, gt.registers.value(base + reg::PR_CTR_THRSH)).map(ticks_to_ns)
-}
-
 impl Streamer<'_> {
     /// PR_CTR_CTRL has a new value, by a command or from the image: the counter, which is no state of a context, starts
     /// from 0 or stands.
@@ -30,16 +23,19 @@ impl Streamer<'_> {
         self.running.watchdog = counts.then(|| self.gt.timestamp());
     }
 
-    fn watchdog_expired(&self) -> bool {
-        let expiry = self.running.watchdog.and_then(|since| expiry(since, self.own(reg::PR_CTR_THRSH)));
-        expiry.is_some_and(|expiry| self.gt.timestamp() >= expiry)
+    /// When the watchdog expires, in ticks.
+    fn watchdog_expires(&self) -> Option<u64> {
+        self.running.watchdog.and_then(|since| expiry(since, self.own(reg::PR_CTR_THRSH)))
     }
 
     /// A wait of a virtual function's ring outlasted the watchdog that was started for it: the GuC resets the engine to
     /// the state of a context that nobody has run yet and lets the ring go on behind the wait. The VF's driver begins
     /// with this the context that it takes as the pattern of all others, and is told nothing about it.
     pub(super) fn recovered_by_watchdog(&mut self) -> bool {
-        if self.requester() != Requester::VirtualKernel || !self.watchdog_expired() {
+        let expires = if self.requester() == Requester::VirtualKernel { self.watchdog_expires() } else { None };
+        let Some(expires) = expires else { return false };
+        if self.gt.timestamp() < expires {
+            self.running.wait_ends = Some(expires);
             return false;
         }
         self.counters.watchdog_resets += 1;
@@ -54,8 +50,12 @@ impl Streamer<'_> {
     /// On the physical function the expiry is an event, and the counter starts again (V8-166). It is looked at between
     /// steps, so there is at most one a step.
     pub(super) fn count_watchdog(&mut self) {
-        if self.running.watchdog.is_some() && !self.running.load.function.is_vf() && self.watchdog_expired() {
-            self.running.watchdog = Some(self.gt.timestamp());
+        if self.running.watchdog.is_none() || self.running.load.function.is_vf() {
+            return;
+        }
+        let now = self.gt.timestamp();
+        if self.watchdog_expires().is_some_and(|expires| now >= expires) {
+            self.running.watchdog = Some(now);
             // A report that cannot be written is not worth the context.
             let _ = self.signal(WATCHDOG);
         }

@@ -25,15 +25,23 @@ proptest! {
 
     /// Rule 6: random batches neither panic nor run on.
     #[test]
-    fn random_batches(class in class(), batch in prop::collection::vec(dword(), 0..64), ring in any::<bool>()) {
+    fn random_batches(
+        class in class(),
+        batch in prop::collection::vec(dword(), 0..64),
+        ring in any::<bool>(),
+        vf in any::<bool>(),
+    ) {
         let mut bench = Bench::new(class);
+        if vf {
+            bench.give(Function(63));
+        }
         bench.write(BATCH, &batch);
         let context = bench.context(0);
         if ring {
             bench.emit(context, &batch);
         }
         bench.emit(context, &start(VA + BATCH));
-        bench.engine.load(&bench.gt, context.load());
+        bench.engine.load(&bench.gt, Load { function: bench.function, ..context.load() });
         for step in 0..20 {
             if step == 10 {
                 bench.engine.request_preemption();
@@ -47,12 +55,20 @@ proptest! {
 
     /// Rule 6: nor do random images.
     #[test]
-    fn random_images(class in class(), image in prop::collection::vec(any::<u32>(), 0x100), descriptor in any::<u64>()) {
+    fn random_images(
+        class in class(),
+        image in prop::collection::vec(any::<u32>(), 0x180),
+        descriptor in any::<u64>(),
+        vf in any::<bool>(),
+    ) {
         let mut bench = Bench::new(class);
+        if vf {
+            bench.give(Function(1));
+        }
         let context = bench.context(0);
         bench.write(context.image(0), &image);
         for descriptor in [descriptor, context.load().descriptor] {
-            bench.engine.load(&bench.gt, Load { descriptor, ..context.load() });
+            bench.engine.load(&bench.gt, Load { descriptor, function: bench.function, ..context.load() });
             for _ in 0..10 {
                 bench.engine.step(&bench.gt, 200);
             }
