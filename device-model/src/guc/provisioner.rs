@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use arctic_sriov::gate::lmtt;
 use vm_memory::Bytes;
 
 use super::control;
@@ -12,7 +13,6 @@ use super::kernel::Kernel;
 use super::provisioning::{Quota as Numbers, Scheduling, VfConfig};
 use super::scheduler::Turn;
 use crate::memory::layout::MemoryLayout;
-use crate::memory::lmtt;
 use crate::profile::provision::{GGTT_BOTTOM, LMTT_RESERVE, Quota};
 use crate::registers::memory::LMEM_CFG;
 use crate::world::Function;
@@ -36,7 +36,7 @@ pub fn share_out(kernel: &mut Kernel, turn: &mut Turn<'_>, quotas: &[Quota]) -> 
             },
             ..next
         };
-        let frames = u32::try_from(quota.local_memory / lmtt::FRAME).map_err(|_| Error::InvalidKlvData)?;
+        let frames = u32::try_from(quota.local_memory / lmtt::PAGE).map_err(|_| Error::InvalidKlvData)?;
         turn.gt.memory.ggtt().assign(vf, config.ggtt());
         write_table(turn, vf, frame..frame + frames)?;
         control::provision(kernel, turn, vf, config)?;
@@ -62,16 +62,16 @@ fn write(turn: &Turn<'_>, at: u64, entry: u32) -> Result<(), Error> {
 fn write_directory(turn: &mut Turn<'_>) -> Result<(), Error> {
     let at = directory(turn);
     turn.gt.memory.local().clear(at..at + LMTT_RESERVE);
-    turn.gt.write(LMEM_CFG, lmtt::cfg(at));
+    turn.gt.write(LMEM_CFG, lmtt::register(at));
     Ok(())
 }
 
 /// Writes the table of `vf`, which gives it these frames, into the directory's neighbourhood.
 fn write_table(turn: &mut Turn<'_>, vf: Function, frames: Range<u32>) -> Result<(), Error> {
     let directory = directory(turn);
-    let table = directory + lmtt::TABLE_BYTES * u64::from(vf.0);
+    let table = directory + lmtt::TABLE_ENTRIES * 4 * u64::from(vf.0);
     for (at, frame) in (table..).step_by(4).zip(frames) {
-        write(turn, at, lmtt::page_entry(frame))?;
+        write(turn, at, lmtt::table_entry(u64::from(frame) * lmtt::PAGE))?;
     }
     write(turn, directory + u64::from(vf.0) * 4, lmtt::directory_entry(table))
 }

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arctic_sriov::gate::ggtt as gate;
 use vm_memory::{Bytes, VolatileMemory};
 
 use super::local::SharedRegion;
@@ -14,11 +15,7 @@ use crate::world::Function;
 /// Bytes of the table: the upper half of GTTMMADR (V13-004).
 pub const GGTT_BYTES: usize = 8 << 20;
 /// Bytes of one global page (V13-028).
-pub const GGTT_PAGE: u64 = 4096;
-
-/// Bits of an entry that only the PF writes: the owner's number, and valid.
-const OWNER: u64 = 0x3ff << 2;
-const VALID: u64 = 1;
+pub const GGTT_PAGE: u64 = gate::PAGE;
 
 /// One global entry (V13-027; xe: xelp_ggtt_pte_flags, XE_GGTT_PTE_DM, GGTT_PTE_VFID).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +24,17 @@ pub struct GgttEntry(pub u64);
 impl GgttEntry {
     /// Bit 0: the entry may be used.
     pub fn valid(self) -> bool {
-        self.0 & 1 != 0
+        gate::valid(self.0)
     }
 
     /// Bit 1: the address is in local memory; else it is the owner's guest-physical memory.
     pub fn local(self) -> bool {
-        self.0 & 2 != 0
+        gate::local(self.0)
     }
 
     /// Bits 11:2: number of the owning function.
     pub fn owner(self) -> u16 {
-        (self.0 >> 2 & 0x3ff) as u16
+        gate::owner(self.0)
     }
 
     /// The owning function, if there is one of that number.
@@ -48,19 +45,9 @@ impl GgttEntry {
         }
     }
 
-    /// What the owner, a virtual function, reads: everything but the number (V13-022); anybody else nothing (V13-023).
-    pub fn seen_by(self, vf: Function) -> GgttEntry {
-        if self.function() == Some(vf) { GgttEntry(self.0 & !OWNER) } else { GgttEntry(0) }
-    }
-
-    /// What becomes of the entry when its owner writes `value`: number and valid bit stay the PF's (V13-024).
-    pub fn written(self, value: u64) -> GgttEntry {
-        GgttEntry(self.0 & (OWNER | VALID) | value & !(OWNER | VALID))
-    }
-
     /// Bits 45:12: address of the page.
     pub fn address(self) -> u64 {
-        self.0 & 0x3fff_ffff_f000
+        gate::address(self.0)
     }
 }
 
@@ -102,11 +89,9 @@ impl Ggtt {
     }
 
     fn with_owners_part(&self, index: u64, entry: GgttEntry) -> GgttEntry {
-        let own = entry.function().and_then(|owner| self.table_of(owner));
-        match own.map_or(0, |table| load(table, index).0) {
-            0 => entry,
-            value => entry.written(value),
-        }
+        let Some(owner) = entry.function() else { return entry };
+        let own = self.table_of(owner).map_or(0, |table| load(table, index).0);
+        GgttEntry(gate::combine(entry.0, own, owner.0))
     }
 
     /// The table of `vf`'s own, if its window is mapped.
@@ -131,7 +116,7 @@ impl Ggtt {
             return;
         }
         for (index, within, part) in parts(offset, data.len()) {
-            let value = self.effective(index).seen_by(function).0.to_le_bytes();
+            let value = gate::vf_read(self.effective(index).0, function.0).to_le_bytes();
             data[part.clone()].copy_from_slice(&value[within..within + part.len()]);
         }
     }
@@ -157,23 +142,19 @@ impl Ggtt {
     fn change(&self, index: u64, vf: Function, new: impl Fn(u64) -> u64) {
         /// The PF may write the entry at the same time: the owner is looked at again. Whoever keeps changing it loses.
         const ATTEMPTS: usize = 8;
-        let effective = self.effective(index);
-        if effective.function() != Some(vf) {
-            return;
-        }
         if let Some(own) = self.table_of(vf) {
-            store(own, index, new(effective.seen_by(vf).0));
+            let effective = self.effective(index).0;
+            if gate::owned_by(effective, vf.0) {
+                store(own, index, new(gate::vf_read(effective, vf.0)));
+            }
             return;
         }
         let Some(slice) = index.checked_mul(8).and_then(|at| self.table.slice(at, 8)) else { return };
         let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0) else { return };
         for _ in 0..ATTEMPTS {
-            let entry = GgttEntry(cell.load(Ordering::Acquire));
-            if entry.function() != Some(vf) {
-                return;
-            }
-            let written = entry.written(new(entry.seen_by(vf).0));
-            if cell.compare_exchange(entry.0, written.0, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            let entry = cell.load(Ordering::Acquire);
+            let Some(written) = gate::vf_write(entry, vf.0, new(gate::vf_read(entry, vf.0))) else { return };
+            if cell.compare_exchange(entry, written, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 return;
             }
         }
@@ -193,10 +174,10 @@ impl Ggtt {
         let Some(own) = self.table_of(vf) else { return };
         for run in own.data(0..own.len()) {
             for index in run.start / 8..run.end / 8 {
-                let entry = self.entry(index);
-                let value = load(own, index).0;
-                if value != 0 && entry.function() == Some(vf) {
-                    self.set_entry(index, entry.written(value));
+                let entry = self.entry(index).0;
+                let settled = gate::combine(entry, load(own, index).0, vf.0);
+                if settled != entry {
+                    self.set_entry(index, GgttEntry(settled));
                 }
             }
         }
@@ -205,7 +186,7 @@ impl Ggtt {
     /// Gives the pages of `range` (global addresses) to `function`: valid, and without an address yet (xe:
     /// xe_ggtt_assign).
     pub fn assign(&self, function: Function, range: std::ops::Range<u64>) {
-        let entry = GgttEntry(u64::from(function.0) << 2 | VALID);
+        let entry = GgttEntry(gate::assigned(function.0));
         for index in range.start / GGTT_PAGE..(range.end / GGTT_PAGE).min(self.entries()) {
             self.set_entry(index, entry);
         }

@@ -4,7 +4,6 @@ pub mod ccs;
 mod gam;
 pub mod ggtt;
 pub mod layout;
-pub mod lmtt;
 pub mod local;
 pub mod ppgtt;
 pub mod span;
@@ -18,15 +17,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use arctic_sriov::gate::lmtt::{self, Lmtt, LmttFault};
 use vm_memory::{Bytes, VolatileSlice};
 
 use crate::world::{Dma, DmaView, FUNCTIONS, Function, MAX_VFS};
 pub use gam::{Gam, Zeroed};
 use ggtt::Ggtt;
-use lmtt::{FRAME, LmttFault};
 use local::SharedRegion;
 pub use span::Span;
-use storage::{Place, Storage};
+use storage::{FRAME, Place, Storage};
 pub use tlb::Tlb;
 
 /// An address space of the GT.
@@ -206,33 +205,40 @@ impl Memory {
         if !function.is_vf() {
             return Ok(address);
         }
-        let read = |at| self.table_entry(at);
-        lmtt::walk(self.lmem_cfg(), function.0, address, self.quota(function), self.usable(), read).map_err(|fault| {
-            match fault {
-                LmttFault::BeyondQuota | LmttFault::NotValid => FaultReason::NotGiven,
-                LmttFault::BeyondMemory => FaultReason::OutsideLocal,
-            }
+        let found = self.lmtt().walk(function.0, address, self.quota(function), |at| self.table_entry(at));
+        found.map_err(|fault| match fault {
+            LmttFault::Memory => FaultReason::OutsideLocal,
+            _ => FaultReason::NotGiven,
         })
+    }
+
+    /// The LMTT as the PF has it now.
+    fn lmtt(&self) -> Lmtt {
+        Lmtt { register: self.lmem_cfg(), local_bytes: self.usable() }
     }
 
     /// Where the LMTT, as it is now, wants each frame to be stored. A frame that is given twice goes to the first, by
     /// function and page; one that holds tables of the LMTT stays at home, where the PF's guest writes them.
     fn places(&self) -> Vec<Place> {
         let mut places = vec![Place::HOME; self.storage.frames()];
-        let cfg = self.lmem_cfg();
-        let mut tables = vec![u64::from(cfg & 0x7fff_ffff) << 16];
-        let vfs = || (1..=MAX_VFS as u8).map(Function).filter(|vf| self.quota(*vf) > 0);
-        for vf in vfs() {
-            tables.extend(lmtt::table(cfg, vf.0, |at| self.table_entry(at)));
+        let lmtt = self.lmtt();
+        let given = (1..=MAX_VFS as u8).map(Function).filter(|vf| self.quota(*vf) > 0);
+        let tables: Vec<(Function, u64)> =
+            given.filter_map(|vf| Some((vf, lmtt.table(vf.0, |at| self.table_entry(at)).ok()?))).collect();
+        let mut held = vec![false; places.len()];
+        for address in tables.iter().map(|(_, table)| *table).chain([lmtt.directory()]) {
+            if let Some(held) = held.get_mut((address / FRAME) as usize) {
+                *held = true;
+            }
         }
-        for vf in vfs() {
+        for (vf, table) in tables {
             let Some(region) = self.storage.region(vf) else { continue };
-            let pages = self.quota(vf).min(region.len()).min(lmtt::REACH) / FRAME;
+            let pages = self.quota(vf).min(region.len()).min(lmtt::GUEST_BYTES) / FRAME;
             for page in 0..pages {
-                let Ok(address) = self.host_address(vf, page * FRAME) else { continue };
-                let held = tables.iter().any(|table| table / FRAME == address / FRAME);
-                if let Some(place @ &mut Place::HOME) = places.get_mut((address / FRAME) as usize)
-                    && !held
+                let Ok(address) = lmtt.frame(table, page, |at| self.table_entry(at)) else { continue };
+                let frame = (address / FRAME) as usize;
+                if let Some(place @ &mut Place::HOME) = places.get_mut(frame)
+                    && !held[frame]
                 {
                     *place = Place::of(vf, page as u16);
                 }

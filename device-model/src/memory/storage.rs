@@ -11,9 +11,11 @@ use std::sync::{RwLock, RwLockReadGuard};
 
 use vm_memory::VolatileSlice;
 
-use super::lmtt::FRAME;
 use super::local::SharedRegion;
 use crate::world::Function;
+
+/// Bytes of a frame: what one entry of the LMTT gives (V13-105).
+pub const FRAME: u64 = arctic_sriov::gate::lmtt::PAGE;
 
 /// A place in the frame table: 0 for a frame at home, else function << 16 | page of its region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

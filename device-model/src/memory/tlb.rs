@@ -1,6 +1,6 @@
 //! What an engine remembers of page walks: leaf translations and the last directory levels.
 
-use super::lmtt::FRAME;
+use super::storage::FRAME;
 use crate::world::Function;
 
 /// Where a page lies, with what its entry permits.

@@ -9,7 +9,6 @@ use std::sync::Mutex;
 use vm_memory::mmap::MmapRegion;
 
 use super::*;
-use crate::memory::lmtt::FRAME;
 use crate::memory::local::tests::sparse;
 
 const KIB: u64 = 1 << 10;
