@@ -518,7 +518,7 @@ fn odd_tables() {
     bench.memory.adopt_lmtt();
     bench.put32(DIRECTORY + 4, !0);
     bench.memory.adopt_lmtt();
-    assert_eq!((place(5), read(VF1, 1)), (Place::of(VF2, 0), Err(FaultReason::NotGiven)));
+    assert_eq!((place(5), read(VF1, 1)), (Place::of(VF2, 0), Err(FaultReason::OutsideLocal)));
     assert_eq!(read(VF2, 0), Ok(0x55));
 }
 
