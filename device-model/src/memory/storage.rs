@@ -171,21 +171,23 @@ impl Storage {
         Ok(())
     }
 
-    /// What a function wrote to pages of its BAR that are not its own goes back to the host.
+    /// What a function wrote to pages of its BAR that are not its own goes back to the host: a question and a call for
+    /// each gap between its pages, however its guest has scattered what it wrote.
     fn free_other_pages(&self, wanted: &[Place]) {
-        for (n, region) in self.vfs.iter().enumerate() {
-            let mut given = vec![false; region.len().div_ceil(FRAME) as usize];
-            for place in wanted.iter().filter(|place| place.function() == n + 1) {
-                if let Some(given) = given.get_mut((place.offset() / FRAME) as usize) {
-                    *given = true;
-                }
+        let mut given: Vec<Vec<u64>> = vec![Vec::new(); self.vfs.len()];
+        for place in wanted {
+            if let Some(given) = place.function().checked_sub(1).and_then(|n| given.get_mut(n)) {
+                given.push(place.offset());
             }
-            for run in region.data(0..region.len()) {
-                for page in run.start / FRAME..run.end.div_ceil(FRAME) {
-                    if !given[page as usize] {
-                        region.clear(page * FRAME..(page + 1) * FRAME);
-                    }
+        }
+        for (region, mut given) in self.vfs.iter().zip(given) {
+            given.sort_unstable();
+            let mut from = 0;
+            for page in given.into_iter().chain([region.len()]) {
+                if region.first_data(&(from..page)).is_some() {
+                    region.clear(from..page);
                 }
+                from = page.saturating_add(FRAME);
             }
         }
     }
