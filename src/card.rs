@@ -147,6 +147,8 @@ impl VirtualCard {
         // Set once, here.
         let _ = family.members.set(members.iter().map(Arc::downgrade).collect());
         if provisioned {
+            let refused = |error| anyhow::anyhow!("[provision] cannot be had: {error:?}");
+            family.card.provision(&quotas).map_err(refused)?;
             family.enable_vfs(vfs);
             family.set_vf_memory_space(true);
         }
