@@ -128,7 +128,9 @@ impl Queue {
     }
 
     fn wake(&mut self, now: u64) {
-        while let Some((priority, entry)) = self.resting.pop_front_if(|(_, entry)| entry.eligible_at <= now) {
+        while self.wakes_at().is_some_and(|at| at <= now)
+            && let Some((priority, entry)) = self.resting.pop_front()
+        {
             self.count(&entry, |n| n + 1);
             self.ready[usize::from(priority)].push_back(entry);
         }

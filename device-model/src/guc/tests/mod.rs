@@ -7,6 +7,7 @@ mod load;
 mod rings;
 mod running;
 mod services;
+mod time;
 mod turns;
 
 use std::sync::{Arc, Mutex};

@@ -61,12 +61,12 @@ pub(super) struct Bench {
     out: Vec<(Function, Outgoing)>,
 }
 
-fn global(function: u8, local: u16) -> u16 {
+pub(super) fn global(function: u8, local: u16) -> u16 {
     u16::from(function) * CONTEXTS + local
 }
 
 /// Global address of the context's `member`.
-fn image(function: u8, local: u16, member: u64) -> u64 {
+pub(super) fn image(function: u8, local: u16, member: u64) -> u64 {
     GLOBAL + u64::from(function) * RAM as u64 + u64::from(local) * CONTEXT_BYTES + member * 0x4000
 }
 

@@ -1,0 +1,277 @@
+//! Time of the engines among functions, with the real command streamers and a clock wound by hand.
+
+use super::turns::{Bench, MS, global, image};
+use super::*;
+use crate::guc::share::Priority;
+
+const ARB_CHECK: u32 = 0x05 << 23;
+const STORE: [u32; 4] = [0x20 << 23 | 1 << 22 | 2, 0, 0, 1];
+/// What is polled or written by a context's commands.
+const CELL: u64 = 0x3800;
+
+/// What an endless batch does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Loop {
+    /// Lets itself be preempted.
+    Yields,
+    /// Works, and lets itself be preempted.
+    Works,
+    /// Works without an arbitration point.
+    Never,
+}
+
+impl Bench {
+    /// Writes a ring that jumps into an endless batch.
+    fn endless(&mut self, function: u8, local: u16, member: u64, kind: Loop) {
+        let at = image(function, local, member);
+        let mut batch: Vec<u32> = Vec::new();
+        if kind != Loop::Never {
+            batch.push(ARB_CHECK);
+        }
+        if kind != Loop::Yields {
+            batch.extend([STORE[0], (at + CELL) as u32, 0, 1]);
+        }
+        batch.extend([0x31 << 23 | 1, (at + 0x3000) as u32, 0]);
+        self.program(function, local, member, &[0x31 << 23 | 1, (at + 0x3000) as u32, 0]);
+        for (n, dword) in (0u64..).zip(batch) {
+            self.poke(at + 0x3000 + n * 4, dword);
+        }
+    }
+
+    /// Writes an image with a ring of 64 bytes that begins with `commands`.
+    fn program(&mut self, function: u8, local: u16, member: u64, commands: &[u32]) {
+        let at = image(function, local, member);
+        for n in 0..16 {
+            self.poke(at + 0x2000 + n * 4, commands.get(n as usize).copied().unwrap_or(0));
+        }
+        for (register, value) in [(3, 0x0009_0009), (5, 0), (7, 0), (9, (at + 0x2000) as u32), (0xb, 1)] {
+            self.poke(at + 0x1000 + register * 4, value);
+        }
+    }
+
+    /// Registers and enables a context with an endless batch.
+    fn spin(&mut self, function: u8, local: u16, class: EngineClass, mask: u32, kind: Loop) {
+        self.register(function, local, class, mask, 1);
+        self.endless(function, local, 0, kind);
+        self.enable(function, local, 1);
+    }
+
+    /// What the card's workers do, until `end`, in steps of `step` ns. Returns how long each function was on each of
+    /// `engines`. A driver whose context was reset writes it anew and enables it at once.
+    fn work(&mut self, until: u64, step: u64, kinds: &[Loop]) -> Vec<[u64; 64]> {
+        let engines: Vec<EngineId> = self.engines.present().collect();
+        let mut used = vec![[0; 64]; EngineId::COUNT];
+        while self.clock.now() < until {
+            for (function, message) in self.step() {
+                if message[0] == 0x9000_1008 {
+                    let local = message[1] as u16;
+                    self.endless(function, local, 0, kinds[usize::from(function)]);
+                    self.enable(function, local, 1);
+                }
+            }
+            let now = self.clock.now();
+            for id in &engines {
+                let mut engine = self.engines.lock(*id);
+                let Some(load) = engine.loaded() else { continue };
+                used[id.index()][load.function.index()] += step;
+                if self.engines.look_at(*id) > now {
+                    continue;
+                }
+                let outcome = engine.step(&self.gt, 8);
+                drop(engine);
+                let report = match outcome {
+                    Outcome::More => {
+                        self.engines.set_runnable(*id, true);
+                        false
+                    }
+                    Outcome::Waiting | Outcome::Spinning => self.engines.put_off(*id, now),
+                    _ => {
+                        self.engines.set_runnable(*id, false);
+                        true
+                    }
+                };
+                if report {
+                    self.engines.report(EngineReport { engine: *id, load, outcome });
+                }
+            }
+            self.clock.advance(step);
+        }
+        used
+    }
+}
+
+fn on(used: &[[u64; 64]], engine: &str) -> [u64; 64] {
+    used[engine_named(engine).index()]
+}
+
+fn assert_near(value: u64, wanted: u64, percent: u64, what: &str) {
+    assert!(value.abs_diff(wanted) * 100 <= wanted * percent, "{what}: {value}, wanted {wanted}");
+}
+
+/// Issue point 6: busy VFs with equal quanta get equal time, within five percent over twenty rotations.
+#[test]
+fn equal_quanta_equal_time() {
+    for (count, kind) in [(2, Loop::Works), (7, Loop::Works), (31, Loop::Works), (7, Loop::Yields), (31, Loop::Yields)]
+    {
+        let mut bench = Bench::new();
+        for function in 1..=count {
+            bench.share(function, 4 * MS, 4 * MS, Priority::Low);
+            bench.spin(function, 0, EngineClass::Render, 1, kind);
+        }
+        let time = 20 * u64::from(count) * 4 * MS;
+        let used = bench.work(bench.clock.now() + time, 100_000, &[kind; 64]);
+        for function in 1..=count {
+            let part = on(&used, "rcs0")[usize::from(function)];
+            assert_near(part, time / u64::from(count), 5, &format!("{function} of {count} {kind:?}"));
+        }
+    }
+}
+
+/// Issue point 6: a VF that never lets go of an engine is reset each time, pays for what it overran, and takes no more
+/// than its part from the others, however many contexts it has.
+#[test]
+fn who_never_yields_gets_no_more() {
+    let mut bench = Bench::new();
+    let mut kinds = [Loop::Works; 64];
+    kinds[3] = Loop::Never;
+    for function in 1..=4 {
+        bench.share(function, 8 * MS, 1 * MS, Priority::Low);
+        bench.spin(function, 0, EngineClass::Copy, 1, kinds[usize::from(function)]);
+    }
+    for local in 1..6 {
+        bench.spin(3, local, EngineClass::Copy, 1, Loop::Never);
+    }
+    let time = 100 * 4 * 8 * MS;
+    let used = on(&bench.work(bench.clock.now() + time, 200_000, &kinds), "bcs0");
+    assert_near(used[3], time / 4, 5, "who never yields");
+    for function in [1, 2, 4] {
+        assert_near(used[function], time / 4, 5, "who does");
+    }
+}
+
+/// K.5 EXEC_QUANTUM: twice the quantum is twice the time.
+#[test]
+fn a_double_quantum_is_double_time() {
+    let mut bench = Bench::new();
+    for (function, quantum) in [(0, 16 * MS), (1, 8 * MS), (2, 8 * MS)] {
+        bench.share(function, quantum, 8 * MS, Priority::Low);
+        bench.spin(function, 0, EngineClass::Compute, 1, Loop::Works);
+    }
+    let used = on(&bench.work(bench.clock.now() + 20 * 32 * MS, 100_000, &[Loop::Works; 64]), "ccs0");
+    for (function, part) in [(0, 320), (1, 160), (2, 160)] {
+        assert_near(used[function], part * MS, 5, "by quantum");
+    }
+}
+
+/// K.5 SCHED_IF_IDLE: idle VFs keep their place, so that the part of the busy ones stays the same; without it, who is
+/// busy gets what is there.
+#[test]
+fn idle_functions_keep_their_place_or_not() {
+    for (strict, part) in [(true, 4), (false, 1)] {
+        let mut bench = Bench::new();
+        for function in 0..8 {
+            bench.share(function, 4 * MS, 4 * MS, Priority::Low);
+        }
+        bench.scheduler.set_strict(strict);
+        for function in [2, 5] {
+            bench.spin(function, 0, EngineClass::Copy, 1, Loop::Works);
+        }
+        let time = 20 * 8 * 4 * MS;
+        let used = on(&bench.work(bench.clock.now() + time, 100_000, &[Loop::Works; 64]), "bcs0");
+        for function in [2, 5] {
+            assert_near(used[function], time / 2 / part, 5, &format!("strict {strict}"));
+        }
+    }
+}
+
+/// K.5 SCHED_PRIORITY high: the next turn after each of another's; nobody starves.
+#[test]
+fn a_high_function_is_next() {
+    let mut bench = Bench::new();
+    for (function, priority) in [(1, Priority::Low), (2, Priority::Low), (3, Priority::High)] {
+        bench.share(function, 4 * MS, 4 * MS, priority);
+        bench.spin(function, 0, EngineClass::Copy, 1, Loop::Works);
+    }
+    let used = on(&bench.work(bench.clock.now() + 40 * 4 * MS, 100_000, &[Loop::Works; 64]), "bcs0");
+    for (function, part) in [(1, 40), (2, 40), (3, 80)] {
+        assert_near(used[function], part * MS, 6, "by priority");
+    }
+}
+
+/// A function that waits for memory to change lets the others have its turn.
+#[test]
+fn who_waits_passes_its_turn_on() {
+    let mut bench = Bench::new();
+    for function in 1..=2 {
+        bench.share(function, 16 * MS, 16 * MS, Priority::Low);
+    }
+    bench.spin(1, 0, EngineClass::Copy, 1, Loop::Works);
+    bench.register(2, 0, EngineClass::Copy, 1, 1);
+    let cell = image(2, 0, 0) + CELL;
+    // MI_SEMAPHORE_WAIT: polls until the dword is 7.
+    bench.program(2, 0, 0, &[0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 7, cell as u32, 0, 0]);
+    bench.enable(2, 0, 1);
+    let start = bench.clock.now();
+    let used = on(&bench.work(start + 400 * MS, 100_000, &[Loop::Works; 64]), "bcs0");
+    assert!(used[1] > 350 * MS, "{} of 400 ms", used[1] / MS);
+    bench.poke(cell, 7);
+    bench.work(start + 440 * MS, 100_000, &[Loop::Works; 64]);
+    bench.with(2, |scheduler, turn| scheduler.set_mode(turn, u32::from(global(2, 0)), false)).unwrap();
+    let head = bench.with(2, |_, turn| turn.own().read_u32(Space::Ggtt, image(2, 0, 0) + 0x1014)).unwrap();
+    assert_eq!(head, 64, "it went on in time");
+}
+
+/// Contract F.5 among functions: parallel contexts of two functions and narrow ones of two others all get their turns;
+/// nobody waits for ever for a neighbour.
+#[test]
+fn parallel_contexts_take_turns_too() {
+    let mut bench = Bench::new();
+    for function in 1..=4 {
+        bench.share(function, 4 * MS, 4 * MS, Priority::Low);
+    }
+    for function in [1, 2] {
+        bench.register(function, 0, EngineClass::VideoDecode, 0b01, 2);
+        bench.endless(function, 0, 0, Loop::Works);
+        bench.endless(function, 0, 1, Loop::Works);
+        bench.enable(function, 0, 2);
+    }
+    bench.spin(3, 0, EngineClass::VideoDecode, 0b01, Loop::Works);
+    bench.spin(4, 0, EngineClass::VideoDecode, 0b10, Loop::Works);
+    let time = 20 * 16 * MS;
+    let used = bench.work(bench.clock.now() + time, 100_000, &[Loop::Works; 64]);
+    let (first, second) = (on(&used, "vcs0"), on(&used, "vcs2"));
+    for function in 1..=4 {
+        let most = first[function].max(second[function]);
+        assert_near(most, time / 4, 6, &format!("function {function}"));
+    }
+    assert_eq!((first[4], second[3]), (0, 0));
+    assert_near(first[1], second[1], 1, "both members");
+}
+
+/// Who has an engine for itself gives it up at once when another comes; a turn is not begun anew for that.
+#[test]
+fn newcomers_do_not_wait_for_nothing() {
+    let mut bench = Bench::new();
+    for function in 1..=2 {
+        bench.share(function, 16 * MS, 16 * MS, Priority::Low);
+    }
+    bench.spin(1, 0, EngineClass::Copy, 1, Loop::Works);
+    let start = bench.clock.now();
+    bench.work(start + 100 * MS, 100_000, &[Loop::Works; 64]);
+    bench.spin(2, 0, EngineClass::Copy, 1, Loop::Works);
+    bench.work(start + 101 * MS, 100_000, &[Loop::Works; 64]);
+    assert_eq!(bench.runs("bcs0"), Some((2, 0)));
+}
+
+/// With no VF at work the PF's contexts are on their own: whatever the quanta are, nobody is asked to leave for them.
+#[test]
+fn the_pf_alone_is_not_disturbed() {
+    let mut bench = Bench::new();
+    for function in 0..8 {
+        bench.share(function, MS, MS, Priority::Low);
+    }
+    bench.spin(0, 0, EngineClass::Copy, 1, Loop::Never);
+    let start = bench.clock.now();
+    let used = on(&bench.work(start + 200 * MS, 100_000, &[Loop::Never; 64]), "bcs0");
+    assert_eq!((used[0], bench.deadline), (200 * MS, None));
+}
