@@ -290,15 +290,17 @@ impl Device for CardFunction {
         &self.regions
     }
 
-    /// Registers and doorbells are never mapped, local memory always.
+    /// Registers and doorbells are never mapped. Of local memory, the VMM of a VF in another guest gets as much as the VF
+    /// has: pages that a guest touches are the host's, and it could touch all of a larger window.
     fn areas(&self, region: u32) -> Vec<Range<u64>> {
-        match self.regions.get(region as usize) {
-            Some(Region { file: Some(_), size }) => match region {
-                GTTMMADR => vec![GGTT_WINDOW..GTTMMADR_BYTES],
-                _ => vec![0..*size],
-            },
-            _ => Vec::new(),
-        }
+        let Some(Region { file: Some(_), size }) = self.regions.get(region as usize) else { return Vec::new() };
+        let alone = self.number.is_vf() && !matches!(self.family.arrangement, Arrangement::Together(_));
+        let area = match region {
+            GTTMMADR => GGTT_WINDOW..GTTMMADR_BYTES,
+            _ if alone => 0..self.family.card.gt().memory.quota(self.number).min(*size),
+            _ => 0..*size,
+        };
+        if area.is_empty() { Vec::new() } else { vec![area] }
     }
 
     fn vectors(&self) -> [u32; 3] {

@@ -179,6 +179,11 @@ fn vf_windows_can_be_mapped() {
     let trapped = CardProfile { ggtt: GgttAccess::Trapped, ..card_file::load("small").unwrap() };
     let card = VirtualCard::new(trapped, 1, Arrangement::Split).unwrap();
     assert!(card.vf(1).areas(0).is_empty(), "each access comes to the card");
+    assert!(card.vf(1).areas(2).is_empty(), "it has no local memory yet");
+    card.card().gt().memory.set_quota(Function(1), 64 << 20);
+    assert_eq!(card.vf(1).areas(2), [0..64 << 20]);
+    card.card().gt().memory.set_quota(Function(1), 1 << 30);
+    assert_eq!(card.vf(1).areas(2), [0..512 << 20]);
 }
 
 /// No PF: the VFs are there from the start, with what the card file gives them.
