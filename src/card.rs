@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use arctic_device_model::card::{Card, Workers};
 use arctic_device_model::memory::{Memories, VfMemory};
 use arctic_device_model::profile::CardProfile;
@@ -147,7 +147,7 @@ impl VirtualCard {
         // Set once, here.
         let _ = family.members.set(members.iter().map(Arc::downgrade).collect());
         if provisioned {
-            let refused = |error| anyhow::anyhow!("[provision] cannot be had: {error:?}");
+            let refused = |error| anyhow!("the card's GuC refuses to share it out as [provision] says ({error:?})");
             family.card.provision(&quotas).map_err(refused)?;
             family.enable_vfs(vfs);
             family.set_vf_memory_space(true);

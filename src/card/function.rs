@@ -361,18 +361,15 @@ impl Device for CardFunction {
     }
 
     /// The function's machine is gone. With the PF's, the card is switched off: its memories are empty, the host has
-    /// their pages back. A VF goes through an FLR.
+    /// their pages back. A VF goes through an FLR, in which the PF's driver (or the card in its place) clears what it had.
     fn disconnected(&self) {
         self.connected.store(false, Ordering::Release);
         if self.face == Face::Bare {
             return;
         }
         self.reset();
-        match (self.number, self.family.arrangement) {
-            (Function::PF, _) => self.family.members().for_each(|member| member.empty()),
-            // Where no PF driver clears a VF's memory for the next client, it is done here.
-            (_, Arrangement::Provisioned) => self.empty(),
-            _ => {}
+        if self.number == Function::PF {
+            self.family.members().for_each(|member| member.empty());
         }
     }
 }

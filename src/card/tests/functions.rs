@@ -197,6 +197,13 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     assert!(present(card.vf(3)));
     let status = card.status();
     assert_eq!((status.enabled_vfs, status.functions[1].quota.unwrap().local_memory), (3, 256 << 20));
+    // What one client leaves behind, the next one does not find.
+    let file = card.vf(3).regions()[2].file.as_ref().unwrap();
+    file.write_at(&[7; 8], 0x20_0000).unwrap();
+    assert_eq!((card.vf(3).areas(2), card.vf(3).read32(LMEM, 0x20_0000)), (vec![0..256 << 20], 0x0707_0707));
+    card.vf(3).disconnected();
+    card.vf(3).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    assert_eq!(card.vf(3).read32(LMEM, 0x20_0000), 0);
     let greedy = toml::from_str("local_memory = \"1GiB\"").unwrap();
     let profile = CardProfile { provision: greedy, ..profile };
     let error = VirtualCard::new(profile, 3, Arrangement::Provisioned).err().unwrap().to_string();
