@@ -4,6 +4,7 @@ mod compression;
 mod drivers;
 mod hostile;
 mod pixels;
+mod zeros;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

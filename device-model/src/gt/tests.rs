@@ -316,3 +316,13 @@ fn each_vf_has_the_trees_registers() {
     gt.vf(one).unwrap().reset();
     assert!((0x19_0008..0x19_0108).step_by(4).all(|offset| gt.read_vf(one, offset) == 0));
 }
+
+/// V13-107, contract D.5: the directory's register is the PF's; a VF's BAR has nothing there.
+#[test]
+fn lmem_cfg() {
+    let gt = bench().gt;
+    gt.write(0xcf58, 0x8000_0123);
+    assert_eq!((gt.read(0xcf58), gt.memory.lmem_cfg()), (0x8000_0123, 0x8000_0123));
+    gt.write_vf(Function(1), 0xcf58, 7);
+    assert_eq!((gt.read_vf(Function(1), 0xcf58), gt.memory.lmem_cfg()), (0, 0x8000_0123));
+}

@@ -270,6 +270,13 @@ impl Memory {
         }
     }
 
+    /// Bytes of the VF's region that hold something.
+    #[cfg(test)]
+    pub(crate) fn stored_by(&self, vf: Function) -> u64 {
+        let region = self.storage.region(vf).unwrap();
+        region.data(0..region.len()).map(|run| run.end - run.start).sum()
+    }
+
     /// Every VF loses its local memory and its global table: PF FLR or conventional reset (V13-114, V13-115). The engines
     /// stand still.
     pub fn forget_vfs(&self) {

@@ -111,8 +111,10 @@ impl Storage {
 
     /// Makes `[address, address + len)` of local memory, in one frame, read as zeros.
     pub fn clear(&self, address: u64, len: u64) {
-        if let Some((region, at)) = self.locate(address) {
-            region.clear(at..at.saturating_add(len));
+        if let Some((region, at)) = self.locate(address)
+            && let Some(first) = region.first_data(&(at..at.saturating_add(len)))
+        {
+            region.clear(first..at.saturating_add(len));
         }
     }
 

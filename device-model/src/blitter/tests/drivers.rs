@@ -20,7 +20,7 @@ fn emit_copy(from: u64, to: u64, size: u32) -> [u32; 10] {
 }
 
 /// xe: emit_clear_main_copy.
-fn emit_clear(to: u64, size: u32, colour: u32) -> [u32; 16] {
+pub fn emit_clear(to: u64, size: u32, colour: u32) -> [u32; 16] {
     let mut dwords = [0; 16];
     dwords[..6].copy_from_slice(&[
         2 << 29 | 0x44 << 22 | 2 << 19 | 14,
