@@ -1,6 +1,7 @@
 //! The whole card: what a function's GTTMMADR reaches, what its register writes set in motion, and the work to do.
 
 mod functions;
+pub mod status;
 #[cfg(test)]
 mod tests;
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::doorbell::{ACK, PAGE_BYTES, SEND_TO_CORE, WINDOW};
 use crate::memory::local::SharedRegion;
+use crate::profile::provision::Quota;
 use crate::world::{HandWoundClock, Unconnected};
 
 const VF1: Function = Function(1);
@@ -127,4 +128,38 @@ fn rings_go_where_they_are_routed() {
     assert!(card.ring_doorbell(Function::PF, page(1)));
     assert_eq!(card.work(), super::Turn::Idle(None), "it has not been taken yet");
     assert_eq!(msis.0.load(Ordering::SeqCst), 1);
+}
+
+/// What the edges show: the functions that exist, what they were given, and every engine.
+#[test]
+fn status() {
+    let (card, _) = card();
+    assert_eq!(card.status().functions.len(), 1);
+    card.enable_vfs(3);
+    let status = card.status();
+    assert_eq!(status.functions.iter().map(|f| f.function).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert!(status.engines.is_empty(), "no firmware, no work");
+}
+
+/// The same of a card that has shared itself out.
+#[test]
+fn status_of_a_provisioned_card() {
+    let (card, _) = card();
+    let quota = Quota {
+        ggtt: 64 << 20,
+        local_memory: 128 << 20,
+        contexts: 256,
+        doorbells: 8,
+        exec_quantum_ms: 16,
+        preempt_timeout_us: 16_000,
+    };
+    card.provision(&[quota; 2]).unwrap();
+    let status = card.status();
+    let given = status.functions[2].quota.expect("a quota");
+    assert_eq!((given.ggtt_size, given.local_memory, given.contexts.count), (64 << 20, 128 << 20, 256));
+    assert_eq!(given.scheduling.exec_quantum_ms, 16);
+    assert_eq!((status.functions.len(), status.functions[2].contexts), (3, 0));
+    assert!(status.engines.iter().any(|engine| engine.engine == "rcs0" && engine.function.is_none()));
+    let text = toml::to_string(&status).unwrap();
+    assert_eq!(toml::from_str::<status::Status>(&text).unwrap(), status);
 }

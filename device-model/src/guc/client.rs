@@ -2,7 +2,7 @@
 
 use std::array;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ctb::{Channel, Location};
 use super::firmware::Version;
@@ -53,7 +53,8 @@ impl MemoryInterrupt {
 }
 
 /// What the GuC does for a function (contract D.7).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     /// Its requests are carried out.
     #[default]

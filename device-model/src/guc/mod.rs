@@ -37,10 +37,11 @@ use crate::memory::Tlb;
 use crate::profile::provision::Quota;
 use crate::world::Function;
 use ads::{Ads, EngineMap};
+use client::Client;
 use firmware::{Firmware, LoadFailure};
 use hxg::{Error, Outgoing};
 use kernel::{Counters, Heritage, Kernel};
-use scheduler::Turn;
+use scheduler::{Scheduler, Turn};
 
 /// How a step of the GuC ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -183,6 +184,16 @@ impl Guc {
     /// What is loaded, while it runs.
     pub fn firmware(&self) -> Option<Firmware> {
         self.kernel.as_ref().map(|kernel| kernel.firmware)
+    }
+
+    /// The scheduler, while the firmware runs.
+    pub fn scheduler(&self) -> Option<&Scheduler> {
+        self.kernel.as_ref().map(|kernel| &kernel.scheduler)
+    }
+
+    /// What is kept for `function`, if there is anything.
+    pub fn client(&self, function: Function) -> Option<&Client> {
+        self.kernel.as_ref()?.clients.get(function)
     }
 
     /// How requests went since the last boot.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::adverse::{KINDS, Kind};
 use super::hxg::Error;
@@ -22,7 +22,7 @@ const LONGEST: (u32, u32) = (100_000, 100_000_000);
 const GROUPS: usize = 8;
 
 /// Numbers in sequence that a function owns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
     /// The first.
     pub begin: u32,
@@ -47,7 +47,7 @@ impl Quota {
 }
 
 /// How a function shares the engines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scheduling {
     /// Execution quantum in milliseconds; 0 = unlimited.
     pub exec_quantum_ms: u32,
@@ -58,7 +58,7 @@ pub struct Scheduling {
 }
 
 /// What a function has been given. For the PF zeros mean "no limit" (contract D.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfConfig {
     /// First global address.
     pub ggtt_start: u64,

@@ -80,6 +80,17 @@ impl Turn<'_> {
     }
 }
 
+/// What there was and is of a function's work, for observation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Contexts that are registered.
+    pub contexts: u32,
+    /// Engine resets because of its contexts.
+    pub engine_resets: u64,
+    /// Accesses of its contexts without translation.
+    pub cat_errors: u64,
+}
+
 /// Scheduler state of one GuC boot.
 pub struct Scheduler {
     ads: Ads,
@@ -94,6 +105,7 @@ pub struct Scheduler {
     /// Loads so far, over all boots: what a report of an earlier boot names is not loaded now.
     pub loads: u16,
     shares: [Share; FUNCTIONS],
+    tallies: [Tally; FUNCTIONS],
     /// The drivers' activity records have them.
     shares_told: bool,
     /// Functions (a bit each) that keep their turn without work.
@@ -123,6 +135,7 @@ impl Scheduler {
             rotating: [false; CLASSES],
             loads,
             shares: [Share::default(); FUNCTIONS],
+            tallies: [Tally::default(); FUNCTIONS],
             shares_told: true,
             standing: 0,
             paused: 0,
@@ -137,6 +150,18 @@ impl Scheduler {
     /// Contexts that are registered.
     pub fn contexts(&self) -> usize {
         self.contexts.len()
+    }
+
+    /// What there was and is of `function`.
+    pub fn tally(&self, function: Function) -> Tally {
+        self.tallies[function.index()]
+    }
+
+    /// Whose context is on an engine, and its id as that function knows it.
+    pub fn running(&self, engine: EngineId) -> Option<(Function, u16)> {
+        let seat = &self.seats[engine.index()];
+        let function = seat.occupant()?;
+        Some((function, self.contexts.get(&seat.context)?.local))
     }
 
     /// Whether any engine has a context.
@@ -210,6 +235,7 @@ impl Scheduler {
             Slot::Occupied(_) => return Err(Error::ContextAlreadyRegistered),
             Slot::Vacant(slot) => slot.insert(context),
         };
+        self.tallies[function.index()].contexts += 1;
         if wide {
             self.adverse.push((function, Adverse::ParallelContext));
         }
@@ -295,6 +321,7 @@ impl Scheduler {
             }
             keep
         });
+        self.tallies[function.index()].contexts = 0;
         set_bit(&mut self.paused, function, false);
         set_bit(&mut self.cat_error_type, function, false);
     }

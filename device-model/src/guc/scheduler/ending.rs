@@ -26,6 +26,7 @@ impl Scheduler {
                         let payload = [u32::from(context.local), CAT_ERROR_TYPE_UNKNOWN];
                         let len = if self.cat_error_type & context.function.bit() != 0 { 2 } else { 1 };
                         self.adverse.push((context.function, Adverse::CatError));
+                        self.tallies[context.function.index()].cat_errors += 1;
                         turn.tell(context.function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
                     }
                 }
@@ -130,6 +131,7 @@ impl Scheduler {
             }
         }
         self.adverse.push((function, Adverse::EngineReset));
+        self.tallies[function.index()].engine_resets += 1;
         turn.tell(function, Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(local)]));
         self.settle(turn, id, turn.now);
     }

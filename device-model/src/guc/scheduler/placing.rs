@@ -163,6 +163,7 @@ impl Scheduler {
             }
             let (function, local) = (context.function, context.local);
             self.contexts.remove(&id);
+            self.tallies[function.index()].contexts -= 1;
             turn.tell(function, Outgoing::event(DEREGISTER_CONTEXT_DONE, &[u32::from(local)]));
             return;
         }

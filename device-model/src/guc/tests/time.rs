@@ -275,3 +275,106 @@ fn the_pf_alone_is_not_disturbed() {
     let used = on(&bench.work(start + 200 * MS, 100_000, &[Loop::Never; 64]), "bcs0");
     assert_eq!((used[0], bench.deadline), (200 * MS, None));
 }
+
+/// Contract K.6, 0x550D: an array element a function, the PF first: ticks on each engine, a stamp while it is there, its
+/// part of the time by its quantum (IGT: xe_pmu, fn-engine-activity-load).
+#[test]
+fn engine_activity_of_functions() {
+    let mut bench = Bench::new();
+    let (metadata, records) = (SCRATCH, SCRATCH + 0x1000);
+    for (function, quantum) in [(0, 64 * MS), (1, 32 * MS), (2, 32 * MS)] {
+        bench.share(function, quantum, 8 * MS, Priority::Low);
+    }
+    bench.with(0, |scheduler, turn| scheduler.activity.set_functions(&mut turn.own(), 3, metadata, records)).unwrap();
+    let peek = |bench: &mut Bench, at| bench.with(0, |_, turn| turn.own().read_u32(Space::Ggtt, at)).unwrap();
+    let record = |function: u64| records + function * 0x2000 + 3 * 32 * 16;
+    bench.step();
+    for (function, part) in [(0, 0x4000), (1, 0x2000), (2, 0x2000)] {
+        assert_eq!(peek(&mut bench, metadata + function * 16), 19_200_000);
+        assert_eq!(peek(&mut bench, record(function)) >> 16, part);
+    }
+    let changes = |bench: &mut Bench| [0, 1, 2, 3].map(|function| peek(bench, metadata + function * 16 + 8));
+    let before = changes(&mut bench);
+    bench.start(1, 0, EngineClass::Copy, 1);
+    bench.step();
+    bench.clock.advance(3 * MS);
+    bench.start(2, 0, EngineClass::Copy, 1);
+    bench.step();
+    let after = changes(&mut bench);
+    assert_eq!([0, 1, 2, 3].map(|n| before[n] != after[n]), [false, true, false, false]);
+    assert_eq!(peek(&mut bench, record(1) + 8), 0);
+    assert_ne!(peek(&mut bench, record(1) + 4), 0);
+    bench.clock.advance(29 * MS);
+    bench.step();
+    bench.end("bcs0", Outcome::Preempted);
+    bench.step();
+    assert_eq!([4, 8].map(|at| peek(&mut bench, record(1) + at)), [0, 32 * 19_200]);
+    assert_ne!(peek(&mut bench, record(2) + 4), 0, "the next one is on");
+    bench.clock.advance(5 * MS);
+    bench.end("bcs0", Outcome::Complete);
+    bench.step();
+    assert_eq!([4, 8].map(|at| peek(&mut bench, record(2) + at)), [0, 5 * 19_200]);
+    assert_eq!(peek(&mut bench, record(0) + 8), 0);
+    // Not more functions than the driver has room for.
+    bench.start(3, 0, EngineClass::Copy, 1);
+    bench.step();
+    assert_eq!(peek(&mut bench, record(3)), 0);
+}
+
+/// What the edges show of a function: contexts, where they are, time, resets, faults.
+#[test]
+fn tallies() {
+    let mut bench = Bench::new();
+    bench.start(1, 4, EngineClass::Copy, 1);
+    bench.start(1, 5, EngineClass::Render, 1);
+    bench.step();
+    let (bcs, rcs) = (engine_named("bcs0"), engine_named("rcs0"));
+    assert_eq!(bench.scheduler.running(bcs), Some((Function(1), 4)));
+    bench.clock.advance(2 * MS);
+    let now = bench.gt.timestamp();
+    assert_eq!(bench.scheduler.activity.busy(Function(1), rcs, now), 2 * 19_200, "also while it runs");
+    bench.end("rcs0", Outcome::Halted(Halt::Fault(FAULT)));
+    bench.step();
+    let tally = bench.scheduler.tally(Function(1));
+    assert_eq!((tally.contexts, tally.engine_resets, tally.cat_errors), (2, 1, 1));
+    assert_eq!(bench.scheduler.running(rcs), None);
+    bench.with(1, |scheduler, turn| scheduler.deregister(turn, u32::from(global(1, 5)))).unwrap();
+    assert_eq!(bench.scheduler.tally(Function(1)).contexts, 1);
+    bench.with(0, |scheduler, turn| scheduler.drop_function(turn, Function(1)));
+    let tally = bench.scheduler.tally(Function(1));
+    assert_eq!((tally.contexts, tally.engine_resets), (0, 1));
+    assert_eq!(bench.scheduler.tally(Function(2)), Default::default());
+}
+
+/// A VF's own policies do not stretch its turn: neither "leave when you like", nor a disable that was asked for before,
+/// nor one that comes after its turn is over.
+#[test]
+fn own_policies_do_not_stretch_a_turn() {
+    for when in 0..3 {
+        let mut bench = Bench::new();
+        for function in 1..=2 {
+            bench.share(function, 4 * MS, MS, Priority::Low);
+        }
+        bench.register(1, 0, EngineClass::Copy, 1, 1);
+        let id = u32::from(global(1, 0));
+        bench.scheduler.set_policies(id, &[0x2001_0001, 0, 0x2002_0001, 0, 0x2003_0001, 0]).unwrap();
+        bench.endless(1, 0, 0, Loop::Never);
+        bench.enable(1, 0, 1);
+        bench.spin(2, 0, EngineClass::Copy, 1, Loop::Works);
+        let start = bench.clock.now();
+        let disable = |bench: &mut Bench| {
+            bench.with(1, |scheduler, turn| scheduler.set_mode(turn, id, false)).unwrap();
+        };
+        bench.work(start + 2 * MS, 100_000, &[Loop::Works; 64]);
+        assert_eq!(bench.runs("bcs0"), Some((1, 0)));
+        if when == 1 {
+            disable(&mut bench);
+        }
+        bench.work(start + 6 * MS, 100_000, &[Loop::Works; 64]);
+        if when == 2 {
+            disable(&mut bench);
+        }
+        bench.work(start + 26 * MS, 100_000, &[Loop::Works; 64]);
+        assert_eq!(bench.runs("bcs0"), Some((2, 0)), "case {when}");
+    }
+}
