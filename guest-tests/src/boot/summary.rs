@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(text.matches("local memory 128 MiB").count(), 2, "{text}");
         assert!(text.contains("  checks    passed vfs enabled (0.50 s)\n"), "{text}");
         assert!(text.contains("time           3.2 s  2 virtual functions enabled\n"), "{text}");
-        assert!(text.contains("memory      0.5 MiB a virtual function"), "{text}");
+        assert!(text.contains("memory      512 KiB a virtual function"), "{text}");
         assert!(!text.contains("passed work") && text.contains("  20.0 s  in all"), "{text}");
     }
 

@@ -131,6 +131,8 @@ pub(super) fn together(report: &mut BootReport, evidence: &Evidence<'_>, vfs: u8
             report.results.push(check(&format!("vf{}: {round}", vf.number), problem, vf.work_seconds));
         }
         if index == 0 {
+            let seconds = step.change_seconds + step.work_seconds;
+            report.phases.push(Phase { what: "until all were enabled, probed and had worked".into(), seconds });
             report.vfs = step.vfs.iter().map(line).collect();
         }
     }
@@ -231,14 +233,13 @@ impl std::fmt::Display for VfLine {
 
 impl std::fmt::Display for MemoryReport {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         write!(
             out,
-            "{:.1} MiB a virtual function in the card's process ({:.0} MiB of its own with all of them), and {:.1} MiB \
-             shared with guests",
-            mib(self.own_by_vf),
-            mib(self.with_vfs.own),
-            mib(self.shared_by_vf)
+            "{} KiB a virtual function of the card's process's own ({:.1} MiB with all of them), {} KiB of what it shares \
+             with guests",
+            self.own_by_vf >> 10,
+            self.with_vfs.own as f64 / f64::from(1 << 20),
+            self.shared_by_vf >> 10
         )
     }
 }
@@ -261,7 +262,10 @@ mod tests {
         marks.take(WORKED, None);
         let report = marks.report(4).unwrap();
         assert_eq!((report.own_by_vf, report.shared_by_vf), (2 << 20, 100 << 20));
-        assert!(report.to_string().starts_with("2.0 MiB a virtual function in the card's process (18 MiB"), "{report}");
+        assert!(
+            report.to_string().starts_with("2048 KiB a virtual function of the card's process's own (18.0 MiB"),
+            "{report}"
+        );
         assert_eq!(marks.report(0), None);
     }
 
