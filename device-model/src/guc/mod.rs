@@ -200,4 +200,10 @@ impl Guc {
     pub fn counters(&self) -> Counters {
         self.kernel.as_ref().map_or_else(Counters::default, |kernel| kernel.counters)
     }
+
+    /// How the requests of one function went since the last boot.
+    pub fn client_counters(&self, function: Function) -> Counters {
+        let client = self.kernel.as_ref().and_then(|kernel| kernel.clients.get(function));
+        client.map_or_else(Counters::default, |client| client.counters)
+    }
 }

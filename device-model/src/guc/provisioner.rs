@@ -37,6 +37,9 @@ pub fn share_out(kernel: &mut Kernel, turn: &mut Turn<'_>, quotas: &[Quota]) -> 
             ..next
         };
         let frames = u32::try_from(quota.local_memory / lmtt::PAGE).map_err(|_| Error::InvalidKlvData)?;
+        if u64::from(frame + frames) * lmtt::PAGE > directory(turn) {
+            return Err(Error::InvalidKlvData);
+        }
         turn.gt.memory.ggtt().assign(vf, config.ggtt());
         write_table(turn, vf, frame..frame + frames)?;
         control::provision(kernel, turn, vf, config)?;

@@ -3,6 +3,7 @@
 mod capture;
 mod contexts;
 mod doorbells;
+mod functions;
 mod load;
 mod rings;
 mod running;

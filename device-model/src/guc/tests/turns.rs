@@ -11,9 +11,9 @@ use crate::world::{Dma, DmaView, FUNCTIONS};
 
 pub(super) const MS: u64 = 1_000_000;
 /// Bytes of guest memory of each function, and of its part of the global space.
-const RAM: usize = 1 << 20;
+pub(super) const RAM: usize = 1 << 20;
 /// Where the functions' parts of the global space begin.
-const GLOBAL: u64 = 0x1000_0000;
+pub(super) const GLOBAL: u64 = 0x1000_0000;
 /// Bytes of a context: images of its members 16 KiB apart, its work queue behind them.
 const CONTEXT_BYTES: u64 = 0x1_0000;
 /// Contexts that a function can have.

@@ -1,0 +1,681 @@
+//! Virtual functions as their drivers and the PF's meet them: quotas, mailbox, rings, relay, control and reset.
+
+use super::turns::{GLOBAL, RAM};
+use super::*;
+use crate::memory::Tlb;
+use crate::profile::provision::{GGTT_BOTTOM, Quota};
+
+const VF1: Vf = Vf(1);
+const VF2: Vf = Vf(2);
+const SUCCESS: u32 = 0xf000_0000;
+const FAILURE: u32 = 0xe000_0000;
+/// Context ids of each VF in these tests.
+const CONTEXTS: u32 = 16;
+const RING: u64 = 0x1000;
+
+/// A VF's driver: where it has its things in its part of the global space.
+#[derive(Clone, Copy)]
+struct Vf(u8);
+
+impl Vf {
+    fn function(self) -> Function {
+        Function(self.0)
+    }
+
+    fn base(self) -> u64 {
+        GLOBAL + u64::from(self.0) * RAM as u64
+    }
+
+    /// Memory-based interrupt: the GuC's source byte, its status bytes (contract C.3).
+    fn memirq(self) -> (u64, u64) {
+        (self.base() + 0x3000 + 0x400 + 25, self.base() + 0x3000 + 25 * 16)
+    }
+
+    fn image(self, context: u32) -> u64 {
+        self.base() + 0x8_0000 + u64::from(context) * 0x4000
+    }
+}
+
+/// Host and VFs on one GuC.
+struct Rig {
+    host: Host,
+    tails: [u32; 3],
+    heads: [u32; 3],
+    messages: u64,
+}
+
+impl Rig {
+    fn new(mut host: Host) -> Self {
+        for vf in [VF1, VF2] {
+            for at in (0..RAM as u64).step_by(4096) {
+                let entry = GgttEntry(at | u64::from(vf.0) << 2 | 1);
+                host.gt.memory.ggtt().set_entry((vf.base() + at) >> 12, entry);
+            }
+        }
+        host.deadline = None;
+        Rig { host, tails: [0; 3], heads: [0; 3], messages: 0 }
+    }
+
+    /// The PF's driver is up; the VFs have nothing yet.
+    fn up() -> Self {
+        Rig::new(Host::up())
+    }
+
+    /// Both VFs have their quotas.
+    fn provisioned() -> Self {
+        let mut rig = Rig::up();
+        for vf in [VF1, VF2] {
+            assert_eq!(rig.give(vf), SUCCESS | 6);
+        }
+        rig
+    }
+
+    /// Both VFs have their rings.
+    fn talking() -> Self {
+        let mut rig = Rig::provisioned();
+        for vf in [VF1, VF2] {
+            rig.connect(vf);
+        }
+        rig
+    }
+
+    /// PF2GUC_UPDATE_VF_CFG with this list.
+    fn configure(&mut self, vfid: u32, list: &[u32]) -> u32 {
+        for (n, value) in (0u64..).zip(list) {
+            self.host.poke(SCRATCH + n * 4, *value);
+        }
+        self.host.request(0x5503, &[vfid, SCRATCH as u32, 0, list.len() as u32])
+    }
+
+    fn give(&mut self, vf: Vf) -> u32 {
+        let (start, first) = (vf.base() as u32, 100 + u32::from(vf.0) * CONTEXTS);
+        let list = [
+            vec![0x0001_0002, start, 0],
+            vec![0x0002_0002, RAM as u32, 0],
+            vec![0x8a0b_0001, first, 0x0004_0001, CONTEXTS],
+            vec![0x8a0a_0001, 8 * u32::from(vf.0), 0x0006_0001, 8],
+        ];
+        self.configure(vf.0.into(), &list.concat())
+    }
+
+    fn access<T>(&mut self, vf: Vf, act: impl FnOnce(&mut crate::memory::Gam<'_>) -> T) -> T {
+        let views = self.host.gt.memory.views();
+        act(&mut self.host.gt.memory.gam(vf.function(), &views, &mut Tlb::default()))
+    }
+
+    fn poke(&mut self, vf: Vf, at: u64, value: u32) {
+        self.access(vf, |gam| gam.write_u32(Space::Ggtt, at, value)).unwrap();
+    }
+
+    fn peek(&mut self, vf: Vf, at: u64) -> u32 {
+        self.access(vf, |gam| gam.read_u32(Space::Ggtt, at)).unwrap()
+    }
+
+    fn byte(&mut self, vf: Vf, at: u64) -> u8 {
+        let mut byte = [0];
+        self.access(vf, |gam| gam.read(Space::Ggtt, at, &mut byte)).unwrap();
+        byte[0]
+    }
+
+    /// Puts a request into the VF's mailbox and rings.
+    fn mail(&mut self, vf: Vf, message: &[u32]) -> [u32; 4] {
+        for n in 0..4 {
+            self.host.gt.set_mailbox(vf.function(), n, message.get(n).copied().unwrap_or(0));
+        }
+        self.host.guc.mailbox(&self.host.gt, &self.host.engines, vf.function());
+        std::array::from_fn(|n| self.host.gt.mailbox(vf.function(), n))
+    }
+
+    /// Contract C.1 steps 1 and 6b.
+    fn connect(&mut self, vf: Vf) {
+        assert_eq!(self.mail(vf, &[0x5507])[0], SUCCESS);
+        assert_eq!(self.mail(vf, &[0x5500, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
+        let (source, status) = vf.memirq();
+        let base = vf.base();
+        let keys = [
+            (0x0901, 2, source),
+            (0x0900, 2, status),
+            (0x0903, 2, base),
+            (0x0902, 2, base + RING),
+            (0x0904, 1, 0x1000),
+            (0x0906, 2, base + 0x800),
+            (0x0905, 2, base + 2 * RING),
+            (0x0907, 1, 0x1000),
+        ];
+        for (key, len, value) in keys {
+            assert_eq!(self.mail(vf, &[0x0508, key << 16 | len, value as u32, 0])[0], SUCCESS | 1, "{key:#x}");
+        }
+        for at in (base..base + 0x4000).step_by(4) {
+            self.poke(vf, at, 0);
+        }
+        (self.tails[usize::from(vf.0)], self.heads[usize::from(vf.0)]) = (0, 0);
+        assert_eq!(self.mail(vf, &[0x4509, 1])[0], SUCCESS);
+    }
+
+    /// Writes a message into the VF's ring.
+    fn send(&mut self, vf: Vf, message: &[u32]) {
+        let mut tail = self.tails[usize::from(vf.0)];
+        for dword in message {
+            self.poke(vf, vf.base() + RING + u64::from(tail) * 4, *dword);
+            tail = (tail + 1) % 1024;
+        }
+        self.tails[usize::from(vf.0)] = tail;
+        self.poke(vf, vf.base() + 4, tail);
+    }
+
+    fn send_typed(&mut self, vf: Vf, kind: u32, code: u32, payload: &[u32]) {
+        let fence = if kind == 0 { 0x12 } else { 0x8001 };
+        let mut message = vec![fence << 16 | (payload.len() as u32 + 1), kind << 28 | code];
+        message.extend(payload);
+        self.send(vf, &message);
+    }
+
+    /// A step of the GuC after everybody rang; interrupts of functions with rings only.
+    fn step(&mut self) {
+        let step = self.host.guc.step(&self.host.gt, &self.host.engines, 0b111);
+        assert_eq!(step.interrupts & !1, 0, "VFs have memory-based interrupts");
+        self.host.deadline = step.next;
+        self.messages = step.messages;
+    }
+
+    /// What a VF finds in its ring.
+    fn received(&mut self, vf: Vf) -> Vec<Vec<u32>> {
+        let tail = self.peek(vf, vf.base() + 0x804);
+        let mut head = self.heads[usize::from(vf.0)];
+        let mut next = |rig: &mut Rig| {
+            let value = rig.peek(vf, vf.base() + 2 * RING + u64::from(head) * 4);
+            head = (head + 1) % 1024;
+            (value, head)
+        };
+        let mut messages = Vec::new();
+        let mut at = self.heads[usize::from(vf.0)];
+        while at != tail {
+            let (header, _) = next(self);
+            let mut message = vec![header];
+            for _ in 0..header & 0xff {
+                message.push(next(self).0);
+            }
+            at = (at + message.len() as u32) % 1024;
+            messages.push(message);
+        }
+        self.heads[usize::from(vf.0)] = at;
+        self.poke(vf, vf.base() + 0x800, at);
+        messages
+    }
+
+    /// Sends a tracked request; its only reply.
+    fn request(&mut self, vf: Vf, code: u32, payload: &[u32]) -> u32 {
+        self.send_typed(vf, 0, code, payload);
+        self.step();
+        let replies = self.received(vf);
+        assert_eq!(replies.len(), 1, "{replies:x?}");
+        assert_eq!(replies[0][0], 0x0012_0001);
+        replies[0][1]
+    }
+
+    fn control(&mut self, vf: Vf, command: u32) -> u32 {
+        self.host.request(0x5506, &[vf.0.into(), command])
+    }
+
+    /// Registers a context by HXG EVENT, as a VF does, gives it work and enables it.
+    fn start(&mut self, vf: Vf, id: u32, class: EngineClass) {
+        let image = vf.image(id) as u32 | 0x119;
+        self.send_typed(vf, 1, 0x4502, &[1, id, u32::from(class.guc()), 1, 0, 0, 0, 0, 0, image, 0]);
+        self.poke(vf, vf.image(id) + 0x1000 + 7 * 4, 64);
+        self.send_typed(vf, 2, 0x1001, &[id, 1]);
+        self.step();
+        assert_eq!(self.received(vf), [[3, 0x9000_1002, id, 1]]);
+    }
+
+    fn reset_function(&mut self, vf: Vf) {
+        self.host.guc.function_reset(&self.host.gt, &self.host.engines, vf.function());
+    }
+}
+
+/// Contract C.1 steps 1 and 2: version, then what the VF has been given, as dwords with their number; V13-036.
+#[test]
+fn bootstrap() {
+    let mut rig = Rig::provisioned();
+    rig.connect(VF1);
+    let base = VF1.base() as u32;
+    let answers = [
+        (1, [SUCCESS | 2, base, 0, 0]),
+        (2, [SUCCESS | 2, RAM as u32, 0, 0]),
+        (3, [SUCCESS | 2, 0, 0, 0]),
+        (4, [SUCCESS | 1, CONTEXTS, 0, 0]),
+        (6, [SUCCESS | 1, 8, 0, 0]),
+        (0x3001, [SUCCESS | 1, 0, 0, 0]),
+        (0x7777, [FAILURE | 0x105, 0, 0, 0]),
+    ];
+    for (key, answer) in answers {
+        assert_eq!(rig.mail(VF1, &[0x5509, key]), answer, "key {key:#x}");
+    }
+    for wanted in [0, 0x0001_0000, 0x0001_1a00] {
+        assert_eq!(rig.mail(VF1, &[0x5500, wanted])[..2], [SUCCESS, 0x0001_1a00], "{wanted:#x}");
+    }
+    for wanted in [0x0001_1b00, 0x0002_0000, 0x0101_0100] {
+        assert_eq!(rig.mail(VF1, &[0x5500, wanted])[..2], [FAILURE | 0xb, 0], "{wanted:#x}");
+    }
+    assert_ne!(rig.mail(VF1, &[0x4100])[0] & 0xfff_ffff, 0, "size of the hardware configuration");
+    assert_eq!(rig.host.mail(&[0x5500, 0x0001_0100])[0], FAILURE | 0x302, "the PF does not ask");
+    assert_eq!(rig.host.mail(&[0x5509, 1])[0], FAILURE | 0x302);
+}
+
+/// Contract D.4, K.5: what has been given to nobody cannot be asked for, and a VF's buffers lie in its own part of the
+/// global space.
+#[test]
+fn a_vf_has_what_it_was_given() {
+    let mut rig = Rig::up();
+    assert_eq!(rig.mail(VF1, &[0x5509, 1])[0], FAILURE | 0xd);
+    assert_eq!(rig.give(VF1), SUCCESS | 6);
+    let elsewhere = [CTB, VF2.base(), VF1.base() + RAM as u64];
+    for address in elsewhere {
+        for key in [0x0900_0002, 0x0901_0002, 0x0902_0002, 0x0903_0002] {
+            assert_eq!(rig.mail(VF1, &[0x0508, key, address as u32, 0])[0], FAILURE | 0x80, "{address:#x}");
+        }
+        assert_eq!(rig.mail(VF1, &[0x4100, address as u32, 0, 0x1000])[0], FAILURE | 0x80, "{address:#x}");
+    }
+    rig.connect(VF1);
+    // A ring that ends beyond.
+    let last = VF1.base() + RAM as u64 - 0x1000;
+    assert_eq!(rig.mail(VF1, &[0x0508, 0x0902_0002, last as u32, 0])[0], SUCCESS | 1);
+    assert_eq!(rig.mail(VF1, &[0x0508, 0x0904_0001, 0x2000, 0])[0], SUCCESS | 1);
+    assert_eq!(rig.mail(VF1, &[0x4509, 1])[0], FAILURE | 0x303);
+    // Everything is taken back.
+    assert_eq!(rig.host.request(0x5503, &[1, 0, 0, 0]), SUCCESS);
+    assert_eq!(rig.mail(VF1, &[0x5509, 1])[0], FAILURE | 0xd);
+}
+
+/// Contract D.4: no such VF, no list, unknown keys, quotas that another has.
+#[test]
+fn configurations_are_checked() {
+    let mut rig = Rig::provisioned();
+    assert_eq!(rig.configure(64, &[0x8a01_0001, 16]), FAILURE | 0xc);
+    assert_eq!(rig.configure(0xffff_ffff, &[0x8a01_0001, 16]), FAILURE | 0xc);
+    assert_eq!(rig.configure(1, &[0x8a01_0002, 16]), FAILURE | 0x103);
+    assert_eq!(rig.configure(1, &[0x1234_0001, 16]), FAILURE | 0x105);
+    assert_eq!(rig.configure(1, &[0x8a0b_0001, 100 + 2 * CONTEXTS]), FAILURE | 0x50, "VF 2 has these contexts");
+    assert_eq!(rig.configure(1, &[0x0003_0002, 1 << 20, 0]), FAILURE | 0x50, "no whole frame");
+    assert_eq!(rig.configure(1, &[0x0003_0002, 0, 1]), FAILURE | 0x50, "more than there is");
+    assert_eq!(rig.host.request(0x5503, &[1, SCRATCH as u32, 0, 513]), FAILURE | 0x102);
+    assert_eq!(rig.host.request(0x5503, &[1, SCRATCH as u32, 1, 2]), FAILURE | 0x80);
+    assert_eq!(rig.configure(0, &[0x8a01_0001, 16, 0x8a02_0001, 16_000]), SUCCESS | 2, "the PF's own share");
+    assert_eq!(rig.mail(VF1, &[0x5509, 4])[1], CONTEXTS, "a refused list has changed nothing");
+}
+
+/// Contract C.3, V13-273..276: replies go to the VF's own ring; then its status byte 15, its source byte, its MSI.
+#[test]
+fn memory_interrupt_of_a_vf() {
+    let mut rig = Rig::talking();
+    let (source, status) = VF1.memirq();
+    rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
+    rig.step();
+    assert_eq!(rig.messages, 0b10);
+    assert_eq!((rig.byte(VF1, source), rig.byte(VF1, status + 15), rig.byte(VF1, status)), (0xff, 0xff, 0));
+    assert_eq!(rig.received(VF1), [[0x0012_0001, SUCCESS | 1]]);
+    assert!(rig.received(VF2).is_empty());
+    assert_eq!(rig.byte(VF2, VF2.memirq().0), 0);
+    rig.step();
+    assert_eq!(rig.messages, 0, "nothing new, no interrupt");
+}
+
+/// Contract B.6, D.4: what is the PF's is refused to a VF, and the other way round; so is what does not exist.
+#[test]
+fn a_vf_may_not_do_what_is_the_pfs() {
+    let mut rig = Rig::talking();
+    let physical: [(u32, usize); 9] = [
+        (0x5503, 4),
+        (0x5502, 3),
+        (0x5506, 2),
+        (0x5101, 3),
+        (0x7002, 2),
+        (0x3003, 1),
+        (0x3004, 1),
+        (0x550c, 4),
+        (0x550d, 5),
+    ];
+    for (code, len) in physical {
+        assert_eq!(rig.request(VF1, code, &vec![0; len]), FAILURE | 0x302, "{code:#x}");
+    }
+    assert_eq!(rig.request(VF1, 0x1234, &[]), FAILURE | 0x30);
+    assert_eq!(rig.host.request(0x5103, &[1, 0x0000_0001]), FAILURE | 0x302);
+    assert_eq!(rig.host.guc.client_counters(Function(1)).failed, 9);
+    assert_eq!(rig.host.guc.client_counters(Function(2)).failed, 0);
+}
+
+/// Contract C.5, F.1, V13-036, V13-037: a VF counts its contexts from 0 and cannot name another's; what is told to it has
+/// its own ids; the engine gets the VF's number from the GuC.
+#[test]
+fn contexts_of_vfs_are_their_own() {
+    let mut rig = Rig::talking();
+    rig.start(VF1, 0, EngineClass::Copy);
+    rig.start(VF2, 0, EngineClass::VideoDecode);
+    let load = |rig: &Rig, engine| {
+        let load = rig.host.engines.lock(engine_named(engine)).loaded().unwrap();
+        (load.function, load.context & 0xffff)
+    };
+    assert_eq!(load(&rig, "bcs0"), (Function(1), 100 + CONTEXTS));
+    assert_eq!(load(&rig, "vcs0"), (Function(2), 100 + 2 * CONTEXTS));
+    for (code, payload) in [(0x1000, [CONTEXTS].as_slice()), (0x1001, &[CONTEXTS, 0]), (0x4503, &[!0])] {
+        assert_eq!(rig.request(VF1, code, payload), FAILURE | 0x61, "{code:#x}");
+    }
+    let image = VF1.image(0) as u32 | 0x119;
+    let beyond = [1, CONTEXTS, 3, 1, 0, 0, 0, 0, 0, image, 0];
+    assert_eq!(rig.request(VF1, 0x4502, &beyond), FAILURE | 0x61);
+    assert_eq!(rig.request(VF1, 0x1000, &[1]), FAILURE | 0x100, "its own id, but no context");
+    rig.send_typed(VF1, 2, 0x1001, &[0, 0]);
+    rig.step();
+    rig.host.end("bcs0", Outcome::Preempted);
+    rig.step();
+    assert_eq!(rig.received(VF1), [[3, 0x9000_1002, 0, 0]]);
+    rig.send_typed(VF1, 2, 0x4503, &[0]);
+    rig.step();
+    assert_eq!(rig.received(VF1), [[2, 0x9000_4600, 0]]);
+    assert!(rig.received(VF2).is_empty());
+    assert!(rig.host.received().is_empty(), "nothing of it is the PF's business");
+}
+
+/// Contract C.5: a VF's TLB invalidation is answered to the VF.
+#[test]
+fn invalidations_are_answered_to_who_asked() {
+    let mut rig = Rig::talking();
+    rig.send_typed(VF1, 2, 0x7000, &[0x77, 0]);
+    rig.send_typed(VF2, 2, 0x7000, &[0x88, 0]);
+    rig.host.fast(0x7002, &[0x99, 0]);
+    rig.step();
+    assert_eq!(rig.received(VF1), [[2, 0x9000_7001, 0x77]]);
+    assert_eq!(rig.received(VF2), [[2, 0x9000_7001, 0x88]]);
+    assert_eq!(rig.host.received(), [[2, 0x9000_7001, 0x99]]);
+}
+
+/// Contract C.4: messages between the drivers, any length that fits the PF's event, with ids; no further.
+#[test]
+fn relay() {
+    let mut rig = Rig::talking();
+    let long: Vec<u32> = (0..252).collect();
+    let mut payload = vec![7];
+    payload.extend(&long);
+    assert_eq!(rig.request(VF2, 0x5103, &payload), SUCCESS);
+    let got = rig.host.received();
+    assert_eq!(got[0][..4], [255, 0x9000_5100, 2, 7]);
+    assert_eq!(got[0][4..], long);
+    payload.push(0);
+    assert_eq!(rig.request(VF2, 0x5103, &payload), FAILURE | 0x102);
+    assert_eq!(rig.request(VF2, 0x5103, &[7]), FAILURE | 0x102, "no message");
+    assert_eq!(rig.host.request(0x5101, &[1, 9, 0x7000_0000, 0x0001_0000]), SUCCESS);
+    assert_eq!(rig.received(VF1), [[4, 0x9000_5102, 9, 0x7000_0000, 0x0001_0000]]);
+    assert!(rig.received(VF2).is_empty());
+    assert_eq!(rig.host.request(0x5101, &[3, 9, 0]), FAILURE | 0x304, "VF 3 has no rings");
+    assert_eq!(rig.host.request(0x5101, &[64, 9, 0]), FAILURE | 0xc);
+}
+
+/// Design rule 3: a VF that does not empty its ring gets no more than a bounded number of messages to wait for it, and is
+/// not served meanwhile.
+#[test]
+fn messages_to_a_deaf_vf_do_not_pile_up() {
+    let mut rig = Rig::talking();
+    let long = [0; 252];
+    let mut refused = 0;
+    for _ in 0..200 {
+        let mut payload = vec![1, 9];
+        payload.extend(long);
+        refused += u32::from(rig.host.request(0x5101, &payload) == FAILURE | 0x301);
+    }
+    assert!(refused > 100, "{refused}");
+    rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
+    rig.step();
+    assert_eq!(rig.host.guc.client_counters(Function(1)).done, 11, "the mailbox only");
+    assert!(rig.host.deadline.is_some(), "it is looked at again");
+}
+
+/// Contract D.10 and the goal of SR-IOV: a VF that sends much does not keep the others waiting.
+#[test]
+fn a_storm_does_not_starve_others() {
+    let mut rig = Rig::talking();
+    for _ in 0..300 {
+        rig.send_typed(VF1, 1, 0x0030, &[0]);
+    }
+    assert_eq!(rig.request(VF2, 0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1, "in the first step");
+    assert_eq!(rig.host.request(0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1);
+    assert!(rig.host.guc.client_counters(Function(1)).done < 100);
+    assert_eq!(rig.host.deadline, Some(rig.host.clock.now()), "the rest at once");
+    for _ in 0..20 {
+        rig.step();
+    }
+    assert_eq!(rig.host.guc.client_counters(Function(1)).done, 311);
+}
+
+/// Contract C.1 step 1a: VF_RESET drops what the VF has asked for, not what it was given.
+#[test]
+fn vf_reset_keeps_the_quotas() {
+    let mut rig = Rig::talking();
+    rig.start(VF1, 3, EngineClass::Copy);
+    rig.start(VF2, 0, EngineClass::VideoDecode);
+    assert_eq!(rig.mail(VF1, &[0x5507])[0], SUCCESS);
+    assert_eq!((rig.host.runs("bcs0"), rig.host.runs("vcs0")), (None, Some(100 + 2 * CONTEXTS)));
+    rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
+    rig.step();
+    assert_eq!(rig.peek(VF1, VF1.base() + 0x804), rig.heads[1], "it has no rings any more");
+    assert_eq!(rig.mail(VF1, &[0x5509, 4])[1], CONTEXTS);
+    rig.connect(VF1);
+    rig.start(VF1, 3, EngineClass::Copy);
+}
+
+/// Contract D.7, V13-117..121, V13-123, V13-125: FLR is told to the PF once; its work ends at once, the neighbour's does
+/// not; FLR_DONE only answers FLR_START; until FLR_FINISH the VF is not heard.
+#[test]
+fn function_level_reset() {
+    let mut rig = Rig::talking();
+    rig.start(VF1, 0, EngineClass::Copy);
+    rig.start(VF2, 0, EngineClass::VideoDecode);
+    rig.reset_function(VF1);
+    assert_eq!((rig.host.runs("bcs0"), rig.host.runs("vcs0")), (None, Some(100 + 2 * CONTEXTS)));
+    rig.reset_function(VF1);
+    rig.step();
+    assert_eq!(rig.host.received(), [[3, 0x9000_5106, 1, 1]]);
+    assert_eq!(rig.mail(VF1, &[0x5507])[0], 0x5507, "not heard");
+    assert_eq!(rig.control(VF1, 5), FAILURE | 0xa, "not begun");
+    rig.host.fast(0x5506, &[1, 4]);
+    rig.step();
+    assert_eq!(rig.host.received(), [[3, 0x9000_5106, 1, 2]]);
+    rig.reset_function(VF1);
+    rig.step();
+    assert!(rig.host.received().is_empty(), "the PF is at it");
+    assert_eq!(rig.mail(VF1, &[0x5507])[0], 0x5507, "not yet");
+    assert_eq!(rig.control(VF1, 5), SUCCESS);
+    assert_eq!(rig.host.gt.mailbox(Function(1), 0), SUCCESS, "what it has asked for meanwhile is answered");
+    rig.connect(VF1);
+    rig.start(VF1, 0, EngineClass::Copy);
+    assert_eq!(rig.control(VF1, 5), FAILURE | 0xa);
+}
+
+/// Contract D.7: the PF may reset a VF by itself (VFs disabled, debugfs), from any state, and again.
+#[test]
+fn reset_by_the_pf() {
+    let mut rig = Rig::talking();
+    rig.start(VF1, 0, EngineClass::Copy);
+    for before in [None, Some(1), Some(3), Some(4)] {
+        if let Some(command) = before {
+            rig.control_and_collect(VF1, command);
+        }
+        let answers = rig.control_and_collect(VF1, 4);
+        assert_eq!(answers.len(), 2, "{answers:x?}");
+        assert!(answers.contains(&vec![0x0012_0001, SUCCESS]) && answers.contains(&vec![3, 0x9000_5106, 1, 2]));
+        assert_eq!(rig.host.runs("bcs0"), None);
+        assert_eq!(rig.control(VF1, 5), SUCCESS, "after {before:?}");
+    }
+    assert_eq!(rig.control(Vf(64), 4), FAILURE | 0xc);
+    assert_eq!(rig.control(Vf(0), 4), FAILURE | 0xc);
+    assert_eq!(rig.control(VF1, 6), FAILURE | 0x60);
+}
+
+impl Rig {
+    fn control_and_collect(&mut self, vf: Vf, command: u32) -> Vec<Vec<u32>> {
+        self.host.send_raw(&[0x0012_0003, 0x5506, vf.0.into(), command]);
+        self.step();
+        self.host.received()
+    }
+}
+
+/// Contract D.7: PAUSE_DONE when nothing of the VF is on an engine; its requests wait for RESUME; STOP ends with FLR
+/// only.
+#[test]
+fn pause_resume_stop() {
+    let mut rig = Rig::talking();
+    rig.start(VF1, 0, EngineClass::Copy);
+    rig.start(VF2, 0, EngineClass::VideoDecode);
+    assert_eq!(rig.control_and_collect(VF1, 1), [[0x0012_0001, SUCCESS]], "it still runs");
+    rig.host.end("bcs0", Outcome::Preempted);
+    rig.step();
+    assert_eq!(rig.host.received(), [[3, 0x9000_5106, 1, 3]]);
+    assert_eq!(rig.control(VF1, 1), FAILURE | 0xa);
+    rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
+    rig.step();
+    assert!(rig.received(VF1).is_empty() && rig.host.runs("bcs0").is_none());
+    assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], 0x5509);
+    assert_eq!(rig.control(VF1, 2), SUCCESS);
+    assert_eq!(rig.host.gt.mailbox(Function(1), 0), SUCCESS | 1);
+    rig.step();
+    assert_eq!(rig.received(VF1), [[0x0012_0001, SUCCESS | 1]]);
+    assert_eq!(rig.host.runs("bcs0"), Some(100 + CONTEXTS));
+    assert_eq!(rig.control(VF1, 3), SUCCESS);
+    assert_eq!((rig.host.runs("bcs0"), rig.host.runs("vcs0")), (None, Some(100 + 2 * CONTEXTS)));
+    assert_eq!(rig.control(VF1, 2), FAILURE | 0xa);
+    rig.control_and_collect(VF1, 4);
+    assert_eq!(rig.control(VF1, 5), SUCCESS);
+    rig.connect(VF1);
+}
+
+/// Contract D.6: the number of values taken; SCHED_IF_IDLE sets everybody's priority.
+#[test]
+fn policies_of_all() {
+    let mut rig = Rig::provisioned();
+    for (n, value) in (0u64..).zip([0x8001_0001, 1, 0x8002_0001, 100, 0x8d00_0001, 1]) {
+        rig.host.poke(SCRATCH + n * 4, value);
+    }
+    assert_eq!(rig.host.request(0x5502, &[SCRATCH as u32, 0, 6]), SUCCESS | 3);
+    let share = |rig: &Rig| rig.host.guc.kernel.as_ref().unwrap().scheduler.share(Function(1));
+    assert_eq!(share(&rig).priority, crate::guc::share::Priority::Normal);
+    assert_eq!(rig.configure(1, &[0x8a01_0001, 16, 0x8a02_0001, 16_000]), SUCCESS | 2);
+    assert_eq!((share(&rig).quantum, share(&rig).preemption_timeout), (16_000_000, 16_000_000));
+}
+
+/// Contract D.10: a threshold that the PF has set is told when it is crossed.
+#[test]
+fn adverse_events() {
+    let mut rig = Rig::talking();
+    rig.host.poke(SCRATCH, 0x8002_0001);
+    rig.host.poke(SCRATCH + 4, 1000);
+    assert_eq!(rig.host.request(0x5502, &[SCRATCH as u32, 0, 2]), SUCCESS | 1);
+    assert_eq!(rig.configure(1, &[0x8a06_0001, 3]), SUCCESS | 1);
+    for _ in 0..3 {
+        rig.step();
+    }
+    assert!(rig.host.received().is_empty());
+    rig.step();
+    assert_eq!(rig.host.received(), [[3, 0x9000_5104, 1, 0x8a06]]);
+}
+
+/// Contract D.9: a reset of the GuC takes the quotas; the PF's driver gives them again.
+#[test]
+fn quotas_go_with_the_guc() {
+    let mut rig = Rig::talking();
+    rig.host.guc.reset(&rig.host.gt);
+    assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], 0x5509, "nobody there");
+    rig.host.upload();
+    rig.host.enable_rings();
+    assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], FAILURE | 0xd);
+    assert_eq!(rig.give(VF1), SUCCESS | 6);
+    rig.connect(VF1);
+}
+
+/// V13-117 without anybody to tell: with no PF driver the card ends the FLR by itself.
+#[test]
+fn reset_without_pf_driver() {
+    let mut rig = Rig::talking();
+    assert_eq!(rig.host.mail(&[0x4509, 0])[0], SUCCESS);
+    rig.reset_function(VF1);
+    rig.connect(VF1);
+}
+
+/// Contract C.4, D.4: the card plays the PF for two VFs: quotas, bootstrap, rings, handshake, runtime registers; FLR
+/// clears what is the VF's.
+#[test]
+fn the_card_plays_the_pf() {
+    let Host { clock, engines, .. } = Host::new();
+    let profile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
+    let local = SharedRegion::anonymous(1 << 30).unwrap();
+    let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
+    let usable = crate::memory::layout::MemoryLayout::of(1 << 30).usable;
+    let memory = Memory::new(local, ggtt, Arc::new(turns::GuestRam::default())).with_flat_ccs(usable);
+    let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
+    let mut host = Host { gt, engines, guc: Guc::new(), clock, h2g_tail: 0, g2h_head: 0, deadline: None };
+    let quota = Quota {
+        ggtt: 2 << 20,
+        local_memory: 64 << 20,
+        contexts: CONTEXTS,
+        doorbells: 4,
+        exec_quantum_ms: 16,
+        preempt_timeout_us: 16_000,
+    };
+    assert!(host.guc.play_pf(&host.gt, &host.engines, &[quota; 64]).is_err(), "more than there is");
+    host.guc.play_pf(&host.gt, &host.engines, &[quota; 2]).unwrap();
+    // The tests' VFs have their parts of the global space elsewhere; what they were given is checked by itself.
+    let owner = |rig: &Rig, at: u64| rig.host.gt.memory.ggtt().entry(at >> 12);
+    let mut rig = Rig::new(host);
+    assert_eq!(owner(&rig, GGTT_BOTTOM), GgttEntry(1 << 2 | 1));
+    assert_eq!(owner(&rig, GGTT_BOTTOM + (4 << 20) - 1), GgttEntry(2 << 2 | 1));
+    assert!(!owner(&rig, GGTT_BOTTOM + (4 << 20)).valid());
+    assert_eq!(rig.mail(VF2, &[0x5509, 1])[..2], [SUCCESS | 2, (GGTT_BOTTOM + (2 << 20)) as u32]);
+    assert_eq!(rig.mail(VF2, &[0x5509, 3])[..2], [SUCCESS | 2, 64 << 20]);
+    assert_eq!(rig.mail(Vf(3), &[0x5509, 1])[0], FAILURE | 0xd);
+    let mut data = [0; 4];
+    for vf in [VF1, VF2] {
+        rig.host.gt.memory.write_bar(vf.function(), 0x1000, &[vf.0; 4]);
+    }
+    rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
+    assert_eq!(data, [2; 4]);
+    rig.host.gt.memory.local().slice((64 << 20) + 0x1000, 4).unwrap().read_slice(&mut data, 0).unwrap();
+    assert_eq!(data, [2; 4], "VF 2's memory follows VF 1's");
+
+    let kernel = rig.host.guc.kernel.as_mut().unwrap();
+    for vf in [VF1, VF2] {
+        let config = &mut kernel.clients.of(vf.function()).config;
+        (config.ggtt_start, config.ggtt_size) = (vf.base(), RAM as u64);
+    }
+    for vf in [VF1, VF2] {
+        rig.connect(vf);
+        rig.send_typed(vf, 0, 0x5103, &[5, 0x0000_0001, 0x0001_0000]);
+        rig.step();
+        assert_eq!(rig.received(vf), [vec![4, 0x9000_5102, 5, 0x7000_0000, 0x0001_0000], vec![0x0012_0001, SUCCESS]]);
+        rig.send_typed(vf, 0, 0x5103, &[6, 0x0101, 2]);
+        rig.step();
+        let [answer, _] = &rig.received(vf)[..] else { panic!("an answer and a reply") };
+        assert_eq!(answer[..5], [16, 0x9000_5102, 6, 0x7000_0006, 0]);
+        assert_eq!(answer[5..7], [0x911c, rig.host.gt.registers.value(0x911c)]);
+        assert_eq!(answer[15], 0xc1dc);
+        rig.send_typed(vf, 0, 0x5103, &[7, 0x0003_0101, 0]);
+        rig.step();
+        assert_eq!(rig.received(vf)[0][..5], [10, 0x9000_5102, 7, 0x7000_0003, 5], "three, and five are left");
+        rig.send_typed(vf, 0, 0x5103, &[8, 0x0101, 9]);
+        rig.send_typed(vf, 0, 0x5103, &[9, 0x0777, 0]);
+        rig.step();
+        let refused: Vec<_> = rig.received(vf).into_iter().filter(|m| m[1] == 0x9000_5102).map(|m| m[3]).collect();
+        assert_eq!(refused, [0x6000_0016, 0x6000_0038]);
+    }
+    rig.start(VF1, 0, EngineClass::Copy);
+    rig.reset_function(VF1);
+    assert_eq!(rig.host.runs("bcs0"), None);
+    rig.host.gt.memory.read_bar(Function(1), 0x1000, &mut data);
+    assert_eq!(data, [0; 4]);
+    rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
+    assert_eq!(data, [2; 4]);
+    assert_eq!(owner(&rig, VF1.base()), GgttEntry(1 << 2 | 1), "its entries are empty");
+    assert_eq!(rig.mail(VF1, &[0x5507])[0], SUCCESS, "and it can begin anew");
+    // A reset of the GuC brings everything back.
+    rig.host.guc.reset(&rig.host.gt);
+    rig.host.guc.revive(&rig.host.gt, &rig.host.engines).unwrap();
+    assert_eq!(rig.mail(VF2, &[0x5509, 3])[..2], [SUCCESS | 2, 64 << 20]);
+    rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
+    assert_eq!(data, [2; 4]);
+}
