@@ -123,6 +123,71 @@ fn contexts_of_functions_do_not_meet() {
     }
 }
 
+/// Where two functions see different memory, as the process space shows it to both: frames 2 and 3 change places.
+const SEEN: u64 = 0x40_0000;
+const ELSEWHERE: u64 = 0x60_0000;
+
+/// V13-041, V13-043: contexts of two functions take turns on an engine; the same address of the same tables is each one's
+/// own memory every time, by its own second level, without any invalidation.
+#[test]
+fn no_translation_outlives_a_switch_of_functions() {
+    let other = Function(4);
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let contexts = [(VF, bench.context(0), SEEN), (other, bench.context(1), ELSEWHERE)];
+    bench.put(LMTT + 4 * u64::from(other.0), ((LMTT + 0x2_0000) >> 16 << 4) as u32 | 1);
+    for frame in 0..LOCAL as u64 >> 21 {
+        let behind = if frame == 2 || frame == 3 { frame ^ 1 } else { frame };
+        bench.put(LMTT + 0x2_0000 + 4 * frame, (behind << 5) as u32 | 1);
+    }
+    bench.gt.memory.set_quota(other, LOCAL as u64);
+    for page in 0..16 {
+        let at = contexts[1].1.at + page * 0x1000;
+        bench.gt.memory.ggtt().set_entry(at >> 12, GgttEntry(at | u64::from(other.0) << 2 | 3));
+    }
+    bench.gt.memory.invalidate();
+    for round in 1..5u32 {
+        for (n, (function, context, at)) in (1..).zip(contexts) {
+            bench.function = function;
+            bench.emit(context, &[0x1000_0002, (VA + SEEN) as u32, 0, round << 8 | n]);
+            assert_eq!(bench.submit(context), Outcome::Complete);
+            assert_eq!(bench.get(at), round << 8 | n, "{function:?}");
+        }
+        assert_eq!([SEEN, ELSEWHERE].map(|at| bench.get(at)), [round << 8 | 1, round << 8 | 2]);
+    }
+}
+
+/// V13-041, V13-122: neither a switch of contexts nor an engine reset leaves a translation behind: a page that has been
+/// given another place while the context was off the engine is found there.
+#[test]
+fn no_translation_outlives_a_context_or_a_reset() {
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let context = bench.context(0);
+    let entry = ROOT + 0x2000 + (SEEN >> 21) * 8;
+    let mut value = 0;
+    for reset in [false, true, false] {
+        for place in [SEEN, ELSEWHERE] {
+            bench.put64(entry, place | 0x883);
+            value += 1;
+            let store = [0x1000_0002, (VA + SEEN) as u32, 0, value];
+            let wait = [0x0e00_c003, 1, (VA + DATA) as u32, 0, 0];
+            let commands: Vec<u32> = store.into_iter().chain(wait.into_iter().filter(|_| reset)).collect();
+            bench.write(BATCH, &commands);
+            bench.put(BATCH + 4 * commands.len() as u64, END);
+            bench.put(DATA, 0);
+            bench.emit(context, &start(VA + BATCH));
+            if reset {
+                assert_eq!(bench.submit(context), Outcome::Waiting);
+                bench.engine.reset(&bench.gt);
+                // It goes on at its next submission.
+                bench.put(context.image(0x05), bench.get(context.image(0x07)));
+            } else {
+                assert_eq!(bench.submit(context), Outcome::Complete);
+            }
+            assert_eq!(bench.get(place), value, "reset {reset}");
+        }
+    }
+}
+
 /// V8-065: the registers that show where a context stands show the present one's from its first command on.
 #[test]
 fn positions_are_the_running_contexts() {

@@ -135,7 +135,7 @@ fn who_never_yields_gets_no_more() {
     let mut kinds = [Loop::Works; 64];
     kinds[3] = Loop::Never;
     for function in 1..=4 {
-        bench.share(function, 8 * MS, 1 * MS, Priority::Low);
+        bench.share(function, 8 * MS, MS, Priority::Low);
         bench.spin(function, 0, EngineClass::Copy, 1, kinds[usize::from(function)]);
     }
     for local in 1..6 {
