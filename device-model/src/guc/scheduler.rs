@@ -164,6 +164,11 @@ impl Scheduler {
         Some((function, self.contexts.get(&seat.context)?.local))
     }
 
+    /// Functions (a bit each) that have contexts with work on no engine.
+    pub fn waiting(&self) -> u64 {
+        self.queues.iter().fold(0, |set, queues| set | queues.waiting())
+    }
+
     /// Whether any engine has a context.
     pub fn busy(&self) -> bool {
         self.seats.iter().any(|seat| seat.loaded)

@@ -255,3 +255,130 @@ fn pause_and_resume() {
     bench.step();
     assert_eq!(bench.runs("bcs0"), Some((1, 0)));
 }
+
+use proptest::prelude::*;
+
+/// Something that hosts, drivers or engines do.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Start { function: u8, local: u16, class: usize, wide: bool },
+    SetMode { function: u8, local: u16, on: bool },
+    Deregister { function: u8, local: u16 },
+    Drop(u8),
+    Pause(u8),
+    Resume(u8),
+    Share { function: u8, quantum: u64, timeout: u64, priority: u32 },
+    Strict(bool),
+    End { engine: usize, outcome: usize },
+    Pass(u64),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let whose = || (0u8..4, 0u16..4);
+    prop_oneof![
+        6 => (whose(), 0usize..2, any::<bool>())
+            .prop_map(|((function, local), class, wide)| Act::Start { function, local, class, wide }),
+        3 => (whose(), any::<bool>()).prop_map(|((function, local), on)| Act::SetMode { function, local, on }),
+        1 => whose().prop_map(|(function, local)| Act::Deregister { function, local }),
+        1 => (0u8..4).prop_map(Act::Drop),
+        1 => (0u8..4).prop_map(Act::Pause),
+        1 => (0u8..4).prop_map(Act::Resume),
+        1 => (0u8..4, 0u64..20, 0u64..40, 0u32..3).prop_map(|(function, quantum, timeout, priority)| Act::Share {
+            function,
+            quantum: quantum * MS,
+            timeout: timeout * MS,
+            priority,
+        }),
+        1 => any::<bool>().prop_map(Act::Strict),
+        8 => (0usize..4, 0usize..5).prop_map(|(engine, outcome)| Act::End { engine, outcome }),
+        4 => (0u64..40).prop_map(|ms| Act::Pass(ms * MS)),
+    ]
+}
+
+const SHARED: [&str; 4] = ["vcs0", "vcs2", "vecs0", "vecs1"];
+
+impl Bench {
+    fn act(&mut self, act: Act) {
+        let id = |function: u8, local: u16| u32::from(global(function, local));
+        match act {
+            Act::Start { function, local, class, wide } => {
+                let class = [EngineClass::VideoDecode, EngineClass::VideoEnhance][class];
+                let width = if wide { 2 } else { 1 };
+                if self.scheduler.owner(id(function, local)).is_none() {
+                    self.register(function, local, class, if wide { 0b01 } else { 0b11 }, width);
+                    self.enable(function, local, width);
+                }
+            }
+            // Requests that come at the wrong time are refused, which is as good.
+            Act::SetMode { function, local, on } => {
+                let _ = self.with(function, |scheduler, turn| scheduler.set_mode(turn, id(function, local), on));
+            }
+            Act::Deregister { function, local } => {
+                let _ = self.with(function, |scheduler, turn| scheduler.deregister(turn, id(function, local)));
+            }
+            Act::Drop(function) => self.with(0, |scheduler, turn| scheduler.drop_function(turn, Function(function))),
+            Act::Pause(function) => self.with(0, |scheduler, turn| scheduler.pause(turn, Function(function))),
+            Act::Resume(function) => self.with(0, |scheduler, turn| scheduler.resume(turn, Function(function))),
+            Act::Share { function, quantum, timeout, priority } => {
+                self.share(function, quantum, timeout, Priority::of(priority).unwrap());
+            }
+            Act::Strict(strict) => self.scheduler.set_strict(strict),
+            Act::End { engine, outcome } => {
+                let outcomes = [
+                    Outcome::Complete,
+                    Outcome::Preempted,
+                    Outcome::Waiting,
+                    Outcome::Spinning,
+                    Outcome::Halted(Halt::Fault(FAULT)),
+                ];
+                if self.runs(SHARED[engine]).is_some() {
+                    self.end(SHARED[engine], outcomes[outcome]);
+                }
+            }
+            Act::Pass(ns) => self.clock.advance(ns),
+        }
+    }
+
+    fn check(&self) {
+        for engine in SHARED {
+            let id = engine_named(engine);
+            let (loaded, known) = (self.runs(engine), self.scheduler.running(id));
+            assert!(loaded.is_none() || known.is_none() || known.map(|(f, local)| (f.0, local)) == loaded, "{engine}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever hosts, drivers and engines do: the scheduler knows what is on the engines, and once all may run and end,
+    /// all do. Parallel contexts, turns, strict places and pauses do not block each other.
+    #[test]
+    fn nobody_is_left_behind(acts in prop::collection::vec(act(), 1..80)) {
+        let mut bench = Bench::new();
+        for act in acts {
+            bench.act(act);
+            bench.step();
+            bench.check();
+        }
+        for function in 0..4 {
+            bench.act(Act::Resume(function));
+        }
+        for _ in 0..200 {
+            for engine in SHARED {
+                if bench.runs(engine).is_some() {
+                    bench.end(engine, Outcome::Complete);
+                }
+            }
+            bench.step();
+            bench.check();
+            // Somebody who waits is looked at again in time.
+            bench.clock.advance(bench.deadline.map_or(MS, |at| at.saturating_sub(bench.clock.now())));
+        }
+        prop_assert!(SHARED.iter().all(|engine| bench.runs(engine).is_none()));
+        prop_assert_eq!(bench.scheduler.waiting(), 0);
+        for function in 0..4 {
+            prop_assert!(bench.scheduler.quiet(Function(function)));
+        }
+    }
+}
