@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow};
 use arctic_device_model::card::{Card, Workers};
 use arctic_device_model::memory::{Memories, VfMemory};
 use arctic_device_model::profile::CardProfile;
-use arctic_device_model::profile::provision::{GgttAccess, Quota};
+use arctic_device_model::profile::provision::GgttAccess;
 use arctic_device_model::world::{Function, HostClock};
 use arctic_sriov::function::{GTTMMADR_BAR, LMEM_BAR, PciFunction};
 use arctic_sriov::header::Identity;
@@ -73,8 +73,6 @@ pub struct VirtualCard {
     profile: CardProfile,
     family: Arc<Family>,
     members: Vec<Arc<CardFunction>>,
-    /// What the program, in the PF's place, has given to each VF; empty where a PF driver shares out the card.
-    quotas: Vec<Quota>,
     started: Instant,
     _workers: Workers,
 }
@@ -85,6 +83,7 @@ impl VirtualCard {
     pub fn new(profile: CardProfile, vfs: u8, arrangement: Arrangement) -> Result<Self> {
         let vfs = vfs.min(profile.total_vfs);
         let provisioned = arrangement == Arrangement::Provisioned;
+        // Before anything is made: the card file may ask for more than there is.
         let quotas = if provisioned { profile.quotas(vfs)? } else { Vec::new() };
         let identity = Identity { revision: profile.revision, ..Identity::FLEX_170 };
         let vf_bar = profile.vf_local_memory_bar();
@@ -152,7 +151,7 @@ impl VirtualCard {
             family.enable_vfs(vfs);
             family.set_vf_memory_space(true);
         }
-        Ok(VirtualCard { profile, family, members, quotas, started: Instant::now(), _workers: workers })
+        Ok(VirtualCard { profile, family, members, started: Instant::now(), _workers: workers })
     }
 
     /// The functions to serve: the PF first (unless the program plays its part), then by number.

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::fs;
 
-use arctic_device_model::profile::provision::Quota;
+use arctic_device_model::card::status::{self, EngineStatus};
+use arctic_device_model::guc::client::State;
+use arctic_device_model::guc::provisioning::VfConfig;
 use serde::{Deserialize, Serialize};
 
-use super::VirtualCard;
 use super::function::{CardFunction, Face, TrappedCounts};
+use super::{Arrangement, VirtualCard};
 
 const MIB: u64 = 1 << 20;
 
@@ -28,13 +30,16 @@ pub struct Status {
     pub resident_bytes: u64,
     /// The functions: the PF, then VFs by number.
     pub functions: Vec<FunctionStatus>,
+    /// The engines, and whom each works for.
+    pub engines: Vec<EngineStatus>,
 }
 
 /// A function at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionStatus {
-    /// 0 for the PF.
-    pub function: u8,
+    /// What the card's GuC knows of it: its number, state, shares, contexts, time on each engine.
+    #[serde(flatten)]
+    pub gpu: status::FunctionStatus,
     /// The function exists.
     pub enabled: bool,
     /// A VMM is connected to its socket.
@@ -43,9 +48,6 @@ pub struct FunctionStatus {
     pub bus_master: bool,
     /// Guest memory sections that its VMM maps.
     pub guest_sections: usize,
-    /// What the card file gives it; absent where a PF driver shares out the card.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quota: Option<Quota>,
     /// Accesses so far that its VMM could not do by itself.
     pub trapped: TrappedCounts,
     /// Bytes of the host's memory behind its BARs.
@@ -55,15 +57,19 @@ pub struct FunctionStatus {
 impl VirtualCard {
     /// What the card is doing now.
     pub fn status(&self) -> Status {
-        let function = |member: &CardFunction| FunctionStatus {
-            function: member.number.0,
-            enabled: member.enabled(),
-            connected: member.connected(),
-            bus_master: member.port.bus_master(),
-            guest_sections: member.port.memory.sections(),
-            quota: member.number.index().checked_sub(1).and_then(|vf| self.quotas.get(vf).copied()),
-            trapped: member.trapped.counts(),
-            memory_bytes: member.allocated(),
+        let model = self.family.card.status();
+        let function = |member: &CardFunction| {
+            let known = model.functions.get(member.number.index()).cloned();
+            let unknown = || status::FunctionStatus { function: member.number.0, ..status::FunctionStatus::default() };
+            FunctionStatus {
+                gpu: known.unwrap_or_else(unknown),
+                enabled: member.enabled(),
+                connected: member.connected(),
+                bus_master: member.port.bus_master(),
+                guest_sections: member.port.memory.sections(),
+                trapped: member.trapped.counts(),
+                memory_bytes: member.allocated(),
+            }
         };
         let whole = self.members.iter().filter(|member| member.face == Face::Whole);
         Status {
@@ -74,6 +80,7 @@ impl VirtualCard {
             enabled_vfs: self.family.card.vfs(),
             resident_bytes: resident_bytes(),
             functions: whole.map(|member| function(member)).collect(),
+            engines: model.engines,
         }
     }
 }
@@ -87,53 +94,114 @@ fn resident_bytes() -> u64 {
 }
 
 impl FunctionStatus {
+    fn name(&self) -> String {
+        name(self.gpu.function)
+    }
+
     fn state(&self) -> &'static str {
-        match (self.enabled, self.connected, self.bus_master) {
+        match (self.enabled, self.connected, self.gpu.state) {
             (false, _, _) => "absent",
             (true, false, _) => "no client",
-            (true, true, false) => "idle",
-            (true, true, true) => "in use",
+            (true, true, Some(State::Paused { .. })) => "paused",
+            (true, true, Some(State::Stopped)) => "stopped",
+            (true, true, Some(State::ResetPending | State::Resetting)) => "in reset",
+            (true, true, _) if !self.bus_master => "no driver",
+            (true, true, _) if self.gpu.on.is_empty() => "idle",
+            (true, true, _) => "working",
         }
     }
 }
 
+fn name(function: u8) -> String {
+    if function == 0 { "pf".into() } else { format!("vf{function}") }
+}
+
+/// Bytes for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0 => "-".into(),
+        bytes => format!("{} MiB", bytes.div_ceil(MIB)),
+    }
+}
+
+/// A limit for people; 0 is none.
+fn limit(value: u32, unit: &str) -> String {
+    if value == 0 { "-".into() } else { format!("{value}{unit}") }
+}
+
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Status { card, arrangement, enabled_vfs, total_vfs, .. } = self;
+        let resident = self.resident_bytes / MIB;
         writeln!(
             f,
-            "{}, {}: {} of {} VFs enabled, up {:.0} s, {} MiB resident",
-            self.card,
-            self.arrangement,
-            self.enabled_vfs,
-            self.total_vfs,
+            "{card}, {arrangement}: {enabled_vfs} of {total_vfs} VFs enabled, up {:.0} s, {resident} MiB resident",
             self.uptime_seconds,
-            self.resident_bytes / MIB
         )?;
-        writeln!(f, "{:<9} {:<10} {:>10} {:>10} {:>10}  QUOTA", "FUNCTION", "STATE", "TRAPPED", "GGTT", "MEMORY")?;
-        // VFs that nobody has touched would only fill the screen.
-        let (shown, absent): (Vec<_>, Vec<_>) = self
-            .functions
-            .iter()
-            .partition(|function| function.enabled || function.connected || function.function == 0);
-        for function in shown {
-            let name = if function.function == 0 { "pf".into() } else { format!("vf{}", function.function) };
-            let memory = format!("{} MiB", function.memory_bytes.div_ceil(MIB));
-            let (total, ggtt) = (function.trapped.total(), function.trapped.ggtt);
-            let quota = function.quota.map_or("-".into(), |quota| {
-                format!(
-                    "{} MiB local, {} MiB global, {} contexts, {} doorbells, {} ms",
-                    quota.local_memory / MIB,
-                    quota.ggtt / MIB,
-                    quota.contexts,
-                    quota.doorbells,
-                    quota.exec_quantum_ms
-                )
-            });
-            writeln!(f, "{name:<9} {:<10} {total:>10} {ggtt:>10} {memory:>10}  {quota}", function.state())?;
+        let mut row = |cells: [String; 9]| {
+            let [function, state, local, global, contexts, slice, time, trapped, memory] = cells;
+            let line = format!(
+                "{function:<9} {state:<10} {local:>9} {global:>9} {contexts:>11} {slice:>8} {time:>9} {trapped:>9} {memory:>9}"
+            );
+            writeln!(f, "{}", line.trim_end())
+        };
+        row(["FUNCTION", "STATE", "LOCAL", "GLOBAL", "CONTEXTS", "SLICE", "ENGINES", "TRAPPED", "MEMORY"]
+            .map(Into::into))?;
+        // VFs that do not exist would only fill the screen.
+        let shown = |function: &&FunctionStatus| function.enabled || function.connected || function.gpu.function == 0;
+        for function in self.functions.iter().filter(shown) {
+            // The program is the PF's driver there.
+            let itself = function.gpu.function == 0 && arrangement == Arrangement::Provisioned.name();
+            let VfConfig { local_memory, ggtt_size, contexts, scheduling, .. } = function.gpu.quota.unwrap_or_default();
+            row([
+                function.name(),
+                if itself { "program" } else { function.state() }.into(),
+                size(local_memory),
+                size(ggtt_size),
+                format!("{}/{}", function.gpu.contexts, limit(contexts.count, "")),
+                limit(scheduling.exec_quantum_ms, " ms"),
+                format!("{:.2} s", function.gpu.engine_time_ns.values().sum::<u64>() as f64 / 1e9),
+                function.trapped.total().to_string(),
+                size(function.memory_bytes),
+            ])?;
         }
-        if !absent.is_empty() {
-            writeln!(f, "{} more VFs are not enabled", absent.len())?;
-        }
-        Ok(())
+        let engine = |engine: &EngineStatus| {
+            let on = engine.function.map_or_else(|| "-".into(), name);
+            format!("{} {on}", engine.engine)
+        };
+        let engines: Vec<_> = self.engines.iter().map(engine).collect();
+        writeln!(f, "engines: {}", if engines.is_empty() { "the GuC is in reset".into() } else { engines.join(", ") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_tells_who_has_what() {
+        let mut status: Status = serde_json::from_str(
+            r#"{"card": "Flex", "arrangement": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
+                "resident_bytes": 104857600, 
+                "engines": [{"engine": "rcs0", "function": 1, "context": 33}, {"engine": "bcs0"}],
+                "functions": [
+                {"function": 1, "contexts": 4, "on": ["rcs0"], "engine_time_ns": {"render": 1000000000, "copy": 500000000},
+                 "engine_resets": 0, "cat_errors": 0,
+                 "enabled": true, "connected": true, "bus_master": true, "guest_sections": 3,
+                 "trapped": {"config": 1, "register_reads": 2, "register_writes": 0, "doorbells": 0, "ggtt": 0,
+                             "local_memory": 0}, "memory_bytes": 4194304}]}"#,
+        )
+        .unwrap();
+        let mut quota = VfConfig { local_memory: 256 << 20, ggtt_size: 64 << 20, ..VfConfig::default() };
+        quota.contexts.count = 2048;
+        quota.scheduling.exec_quantum_ms = 16;
+        status.functions[0].gpu.quota = Some(quota);
+        let text = status.to_string();
+        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(lines[0], "Flex, split: 1 of 2 VFs enabled, up 7 s, 100 MiB resident");
+        assert_eq!(lines[2], "vf1 working 256 MiB 64 MiB 4/2048 16 ms 1.50 s 3 4 MiB");
+        assert_eq!(lines[3], "engines: rcs0 vf1, bcs0 -");
+        let again: Status = serde_json::from_value(serde_json::to_value(&status).unwrap()).unwrap();
+        assert_eq!(again, status);
     }
 }

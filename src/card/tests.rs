@@ -1,5 +1,8 @@
 //! The card behind its PCI function, as the transport reaches it.
 
+// A list of mappable areas often has one.
+#![allow(clippy::single_range_in_vec_init)]
+
 use std::os::unix::fs::FileExt;
 
 use arctic_device_model::registers::REGISTER_BYTES;

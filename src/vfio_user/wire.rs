@@ -215,7 +215,8 @@ const SPARSE_AREA_LEN: u32 = size_of::<vfio_region_sparse_mmap_area>() as u32;
 pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<u64>], argsz: u32) -> bool {
     let mappable = !areas.is_empty();
     // A region that can be mapped as a whole needs no list.
-    let areas = if *areas == [0..size] { &[] } else { areas };
+    let whole = |area: &Range<u64>| *area == (0..size);
+    let areas = if areas.iter().any(whole) { &[] } else { areas };
     let caps_len = match areas.len() as u32 {
         0 => 0,
         count => SPARSE_HEADER_LEN + count * SPARSE_AREA_LEN,

@@ -196,7 +196,7 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     card.vf(3).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert!(present(card.vf(3)));
     let status = card.status();
-    assert_eq!((status.enabled_vfs, status.functions[1].quota.unwrap().local_memory), (3, 256 << 20));
+    assert_eq!((status.enabled_vfs, status.functions[3].gpu.quota.unwrap().local_memory), (3, 256 << 20));
     // What one client leaves behind, the next one does not find.
     let file = card.vf(3).regions()[2].file.as_ref().unwrap();
     file.write_at(&[7; 8], 0x20_0000).unwrap();
