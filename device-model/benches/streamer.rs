@@ -11,9 +11,9 @@ use std::time::Instant;
 use arctic_device_model::engine::id::{EngineClass, EngineId};
 use arctic_device_model::engine::{Engine, Load, Outcome};
 use arctic_device_model::gt::Gt;
-use arctic_device_model::memory::Memory;
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::{Memory, VfMemory};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::world::{Function, HandWoundClock, Unconnected};
 use vm_memory::Bytes;
@@ -24,13 +24,19 @@ const CONTEXT: u64 = 0x1_0000;
 const BATCH: u64 = 0x2_0000;
 const DATA: u64 = 0x4_0000;
 const LOCAL: usize = 2 << 20;
+/// Behind that, the LMTT: directory and VF 1's table.
+const LMTT: u64 = LOCAL as u64;
 /// Stores of one round of the batch, in as many dwords of four pages.
 const STORES: u64 = 1024;
 
-fn card() -> (Gt, Engine) {
-    let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).expect("memory"));
-    (0..LOCAL as u64 >> 12).for_each(|page| ggtt.set_entry(page, GgttEntry(page << 12 | 3)));
-    let memory = Memory::new(SharedRegion::anonymous(LOCAL).expect("memory"), ggtt, Arc::new(Unconnected));
+/// A card with a context of `function`: all that it needs lies in the first frame, which VF 1 has been given.
+fn card(function: Function) -> (Gt, Engine) {
+    let region = |len| SharedRegion::anonymous(len).expect("memory");
+    let ggtt = Ggtt::new(region(GGTT_BYTES));
+    let owner = u64::from(function.0) << 2;
+    (0..LOCAL as u64 >> 12).for_each(|page| ggtt.set_entry(page, GgttEntry(page << 12 | owner | 3)));
+    let vf = VfMemory { local: region(LOCAL), ggtt: None };
+    let memory = Memory::new(region(2 * LOCAL), ggtt, Arc::new(Unconnected)).with_vfs(vec![vf]);
     let put = |at: u64, value: u64| memory.local().slice(at, 8).expect("inside").write_obj(value, 0).expect("inside");
     let put32 = |at: u64, value: u32| memory.local().slice(at, 4).expect("inside").write_obj(value, 0).expect("inside");
     put(ROOT, 0x2003);
@@ -54,30 +60,37 @@ fn card() -> (Gt, Engine) {
     for (dword, value) in [(3, 0x0009_0009), (7, 16), (9, CONTEXT as u32), (11, 0x3001), (0x33, ROOT as u32)] {
         put32(CONTEXT + 0x5000 + dword * 4, value);
     }
+    if function.is_vf() {
+        put32(LMTT + 4, ((LMTT >> 16) as u32 + 1) << 4 | 1);
+        put32(LMTT + 0x1_0000, 1);
+        memory.set_lmem_cfg(1 << 31 | (LMTT >> 16) as u32);
+        memory.set_quota(function, LOCAL as u64);
+        memory.adopt_lmtt();
+    }
     let profile: CardProfile = toml::from_str(include_str!("../../configs/flex170.toml")).expect("a card");
     let gt = Gt::new(&profile, memory, Arc::new(Unconnected), Arc::new(HandWoundClock::default()));
     let mut engine = Engine::new(EngineId::find(EngineClass::Copy, 0).expect("an engine"));
     let descriptor = (CONTEXT + 0x4000) | 0x119;
-    engine.load(&gt, Load { function: Function::PF, context: 1, descriptor });
+    engine.load(&gt, Load { function, context: 1, descriptor });
     (gt, engine)
 }
 
 /// Commands of one step, as the card's workers ask for.
 const STEP: u32 = 1024;
 
-fn run(steps: u32) {
-    let (gt, mut engine) = card();
+fn run(function: Function, steps: u32) {
+    let (gt, mut engine) = card(function);
     for _ in 0..steps {
         assert_eq!(engine.step(&gt, STEP), Outcome::More);
     }
 }
 
 /// Instructions of a run of so many steps, if valgrind can tell.
-fn instructions(steps: u32) -> Option<u64> {
+fn instructions(function: Function, steps: u32) -> Option<u64> {
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe().ok()?)
-        .args(["--steps", &steps.to_string()])
+        .args(["--steps", &steps.to_string(), "--function", &function.0.to_string()])
         .output()
         .ok()?;
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -87,20 +100,25 @@ fn instructions(steps: u32) -> Option<u64> {
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    if let Some(at) = args.iter().position(|arg| arg == "--steps") {
-        run(args.get(at + 1).and_then(|steps| steps.parse().ok()).expect("--steps N"));
+    let number =
+        |name: &str| args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1)?.parse::<u32>().ok());
+    if let Some(steps) = number("--steps") {
+        run(Function(number("--function").unwrap_or(0) as u8), steps);
         return;
     }
     let (short, long) = (4, 24);
-    match instructions(long).zip(instructions(short)) {
-        Some((many, few)) => {
-            let each = (many - few) as f64 / f64::from((long - short) * STEP);
-            println!("instructions for one MI_STORE_DATA_IMM: {each:.0} (target: under 150)");
+    let names = ["instructions for one MI_STORE_DATA_IMM", "the same for a VF, in its own file"];
+    for (function, name) in [Function::PF, Function(1)].into_iter().zip(names) {
+        match instructions(function, long).zip(instructions(function, short)) {
+            Some((many, few)) => {
+                let each = (many - few) as f64 / f64::from((long - short) * STEP);
+                println!("{name}: {each:.0}{}", if function.is_vf() { "" } else { " (target: under 150)" });
+            }
+            None => println!("{name}: valgrind is not there to count them"),
         }
-        None => println!("instructions for one MI_STORE_DATA_IMM: valgrind is not there to count them"),
+        let started = Instant::now();
+        run(function, 2000);
+        let rate = f64::from(2000 * STEP) / started.elapsed().as_secs_f64() / 1e6;
+        println!("commands a second: {rate:.1} million");
     }
-    let started = Instant::now();
-    run(2000);
-    let rate = f64::from(2000 * STEP) / started.elapsed().as_secs_f64() / 1e6;
-    println!("commands a second: {rate:.1} million");
 }

@@ -202,6 +202,19 @@ impl<'m> Gam<'m> {
         self.memory.storage.home().slice(page.target.wrapping_add(offset), len)
     }
 
+    /// The same for a frame that is stored with a VF.
+    #[inline(never)]
+    fn moved_hit(&self, space: Space, address: u64, len: usize, access: Access) -> Option<VolatileSlice<'m>> {
+        let Space::Ppgtt(root) = space else { return None };
+        let page = self.tlb.find(root, address)?;
+        let offset = address.wrapping_sub(page.base);
+        let permitted = page.backing == Backing::Moved && (access == Access::Read || page.writable);
+        if !permitted || page.len.wrapping_sub(offset) < len as u64 {
+            return None;
+        }
+        self.memory.storage.slice(page.target.wrapping_add(offset), len)
+    }
+
     /// Reads a dword; in one piece where it is aligned.
     #[inline]
     pub fn read_u32(&mut self, space: Space, address: u64) -> Result<u32, Fault> {
@@ -234,6 +247,12 @@ impl<'m> Gam<'m> {
 
     #[cold]
     fn write_u32_slowly(&mut self, space: Space, address: u64, value: u32) -> Result<(), Fault> {
+        if let Some(slice) = self.moved_hit(space, address, 4, Access::Write)
+            && let Ok(cell) = slice.get_atomic_ref::<AtomicU32>(0)
+        {
+            cell.store(value.to_le(), Ordering::Release);
+            return Ok(());
+        }
         if let Span::Mapped(slice) = self.span(space, address, 4, Access::Write)?
             && slice.store(value, 0, Ordering::Release).is_ok()
         {
@@ -272,6 +291,12 @@ impl<'m> Gam<'m> {
 
     #[cold]
     fn write_u64_slowly(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
+        if let Some(slice) = self.moved_hit(space, address, 8, Access::Write)
+            && let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0)
+        {
+            cell.store(value.to_le(), Ordering::Release);
+            return Ok(());
+        }
         if let Span::Mapped(slice) = self.span(space, address, 8, Access::Write)?
             && slice.store(value, 0, Ordering::Release).is_ok()
         {
