@@ -147,7 +147,8 @@ impl VfConfig {
     /// Whether a VF can be given this: global addresses within `ggtt`, at most `local` bytes of local memory.
     pub fn check(&self, ggtt: Range<u64>, local: u64) -> Result<(), Error> {
         let end = self.ggtt_start.checked_add(self.ggtt_size).ok_or(Error::InvalidKlvData)?;
-        let aligned = (self.ggtt_start | self.ggtt_size) % GGTT_PAGE == 0 && self.local_memory % FRAME == 0;
+        let aligned =
+            (self.ggtt_start | self.ggtt_size).is_multiple_of(GGTT_PAGE) && self.local_memory.is_multiple_of(FRAME);
         let inside = self.ggtt_size == 0 || ggtt.start <= self.ggtt_start && end <= ggtt.end;
         let few =
             self.contexts.range().end <= u64::from(CONTEXTS) && self.doorbells.range().end <= u64::from(DOORBELLS);
