@@ -163,3 +163,39 @@ fn status_of_a_provisioned_card() {
     let text = toml::to_string(&status).unwrap();
     assert_eq!(toml::from_str::<status::Status>(&text).unwrap(), status);
 }
+
+/// V13-017: the page that virtualisation software uses as its own has no register, for any function.
+#[test]
+fn the_page_of_the_vmm_is_empty() {
+    let (card, _) = card();
+    card.enable_vfs(1);
+    for function in [Function::PF, VF1] {
+        for offset in (0x17_8000..0x17_9000).step_by(4) {
+            card.write(function, offset, &u32::MAX.to_le_bytes());
+            assert_eq!(read(&card, function, offset), 0, "{function:?} {offset:#x}");
+        }
+    }
+}
+
+/// V13-127: VF Enable cleared, the VFs are gone; enabled again, they have nothing of their former life.
+#[test]
+fn vfs_that_come_back_start_anew() {
+    const MAILBOX: u64 = 0x19_0240;
+    const OWN_INTERRUPT_MASK: u64 = 0x19_00b0;
+    let (card, _) = card();
+    card.enable_vfs(2);
+    for vf in [VF1, VF2] {
+        card.write(vf, MAILBOX + 4, &(0x100 + u32::from(vf.0)).to_le_bytes());
+        assert_eq!(read(&card, vf, MAILBOX + 4), 0x100 + u32::from(vf.0));
+    }
+    let mask = read(&card, VF1, OWN_INTERRUPT_MASK);
+    card.write(VF1, OWN_INTERRUPT_MASK, &(!mask).to_le_bytes());
+    assert_ne!(read(&card, VF1, OWN_INTERRUPT_MASK), mask);
+    card.disable_vfs();
+    assert_eq!((card.vfs(), read(&card, VF1, MAILBOX + 4)), (0, u32::MAX));
+    card.enable_vfs(2);
+    for vf in [VF1, VF2] {
+        assert_eq!(read(&card, vf, MAILBOX + 4), 0);
+    }
+    assert_eq!(read(&card, VF1, OWN_INTERRUPT_MASK), mask);
+}

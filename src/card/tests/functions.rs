@@ -210,6 +210,24 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     assert!(error.starts_with("3 VFs would get 3072 MiB of local memory"), "{error}");
 }
 
+/// V13-014: a guest places the BARs of its VF wherever it likes; what they reach does not depend on it.
+#[test]
+fn a_vf_needs_no_address_that_its_guest_chose() {
+    let card = VirtualCard::new(card_file::load("small").unwrap(), 1, Arrangement::Provisioned).unwrap();
+    let vf = card.vf(1);
+    for (bar0, bar2) in [(0xe000_0000_u64, 0x10_0000_0000_u64), (0x38_0000_0000, 0xc000_0000)] {
+        vf.write(CONFIG_REGION, COMMAND, &[0; 2]);
+        for (register, address) in [(0x10, bar0), (0x18, bar2)] {
+            vf.write(CONFIG_REGION, register, &address.to_le_bytes());
+        }
+        vf.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+        vf.write(LMEM, 0x4000, &bar2.to_le_bytes());
+        let mut stored = [0; 8];
+        vf.regions()[2].file.as_ref().unwrap().read_exact_at(&mut stored, 0x4000).unwrap();
+        assert_eq!((vf.read32(GTTMMADR, 0x19_01f8), u64::from_le_bytes(stored)), (1, bar2));
+    }
+}
+
 /// A card with its sockets.
 struct Stand {
     card: VirtualCard,

@@ -85,12 +85,14 @@ fn mailbox_examples() {
     assert_eq!(host.mail(&[0x5500, 0x0001_0100])[0], 0xe000_0302, "for virtual functions");
 }
 
-/// A GuC in reset answers nothing.
+/// V13-126: a GuC in reset answers nothing; the driver, which polls it, finds out by that and starts it anew.
 #[test]
 fn silent_in_reset() {
     let mut host = Host::new();
     assert_eq!(host.mail(&[0x4100, 0, 0, 0])[0], 0x4100);
     assert_eq!(host.guc.step(&host.gt, &host.engines, 0), Step::default());
+    assert_eq!(host.upload(), 0x8001_f0ec);
+    assert_eq!(host.mail(&[0x4100, 0, 0, 0])[0] >> 28, 0xf);
 }
 
 /// Contract F.7: after a reset and a new upload everything is registered anew; what the old boot loaded is not mistaken.

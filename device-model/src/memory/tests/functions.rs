@@ -205,7 +205,7 @@ fn a_vf_and_entries() {
     }
 }
 
-/// V13-020, V13-021, V13-028, V13-030, V13-031, V13-108: a function uses its own pages only; the PF uses all, with the
+/// V13-020, V13-021, V13-028, V13-030, V13-031, V13-042, V13-108: a function uses its own pages only; the PF uses all, with the
 /// owner's guest memory and the owner's LMTT behind them. What a VF writes into a table of its own decides where its own
 /// pages are, and nothing else.
 #[test]
@@ -365,7 +365,8 @@ fn a_vfs_bar_by_message() {
 const DM: u64 = 1 << 11;
 const PS: u64 = 1 << 7;
 
-/// V13-102, V13-105, V13-108, contract C.5: all local addresses of a VF's own tables, tables and pages, are guest addresses.
+/// V13-038, V13-102, V13-105, V13-108, contract C.5: what is not local is the guest memory of the function that the work is
+/// done for; all local addresses of a VF's own tables, tables and pages, are guest addresses.
 /// A page of 1 GiB lies in as many places as the LMTT says.
 #[test]
 fn a_vfs_own_page_tables() {
