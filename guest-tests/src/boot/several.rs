@@ -103,6 +103,7 @@ pub(super) fn run(
         }
     }
     virtuals::missing(&mut report, vfs);
+    report.phases.extend(marks.phase(vfs));
     report.memory = marks.report(vfs);
     if let Some(card) = &card {
         report.add_card(card);

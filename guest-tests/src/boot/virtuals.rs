@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -64,19 +65,25 @@ pub struct MemoryReport {
     pub shared_by_vf: u64,
 }
 
-/// The memory at the marks of a run.
+/// The memory at the marks of a run, and the host's time between them.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     before: Option<Memory>,
     worked: Option<Memory>,
+    begun: Option<Instant>,
+    took: Option<Duration>,
 }
 
 impl Marks {
     /// Keeps what the card's process held at mark `name`; the last one before, the most after.
     pub(super) fn take(&mut self, name: &str, memory: Option<Memory>) {
         match name {
-            BEFORE => self.before = memory,
+            BEFORE => {
+                self.before = memory;
+                self.begun = Some(Instant::now());
+            }
             WORKED => {
+                self.took = self.begun.map(|begun| begun.elapsed());
                 let most = |memory: Memory| match self.worked {
                     Some(known) if known.own + known.shared > memory.own + memory.shared => known,
                     _ => memory,
@@ -85,6 +92,13 @@ impl Marks {
             }
             _ => {}
         }
+    }
+
+    /// The time between the marks, by the host's clock: a guest's own may be wrong on a busy host, since its kernel
+    /// measures the clock's rate while it boots.
+    pub(super) fn phase(&self, vfs: u8) -> Option<Phase> {
+        let what = format!("until {vfs} virtual functions were enabled, probed and had worked, by the host's clock");
+        Some(Phase { what, seconds: self.took?.as_secs_f64() })
     }
 
     /// What `vfs` virtual functions cost.
@@ -131,8 +145,7 @@ pub(super) fn together(report: &mut BootReport, evidence: &Evidence<'_>, vfs: u8
             report.results.push(check(&format!("vf{}: {round}", vf.number), problem, vf.work_seconds));
         }
         if index == 0 {
-            let seconds = step.change_seconds + step.work_seconds;
-            report.phases.push(Phase { what: "until all were enabled, probed and had worked".into(), seconds });
+            report.phases.extend(marks.phase(vfs));
             report.vfs = step.vfs.iter().map(line).collect();
         }
     }
