@@ -5,6 +5,7 @@
 
 mod bench;
 mod grammar;
+mod random;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::channel;

@@ -1,0 +1,61 @@
+//! The same random attacks in every run.
+
+/// xorshift64*: the same attacks in every run.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 16) % n
+    }
+
+    /// One of n times.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn of<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len() as u64) as usize]
+    }
+
+    /// A number as attackers like them.
+    pub fn edge(&mut self) -> u64 {
+        const EDGES: [u64; 16] = [
+            0,
+            1,
+            2,
+            4,
+            8,
+            0xfff,
+            0x1000,
+            0xffff,
+            0x7fff_ffff,
+            0x8000_0000,
+            0xffff_f000,
+            0xffff_ffff,
+            1 << 47,
+            1 << 48,
+            u64::MAX - 7,
+            u64::MAX,
+        ];
+        match self.below(4) {
+            0 => self.next(),
+            1 => self.below(64),
+            _ => self.of(&EDGES),
+        }
+    }
+
+    pub fn dword(&mut self) -> u32 {
+        self.edge() as u32
+    }
+}

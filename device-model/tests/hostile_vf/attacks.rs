@@ -1,0 +1,288 @@
+//! What the hostile function does, one thing at a time.
+
+use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::guc::action::{ACTIONS, Length};
+
+use crate::aim;
+use crate::bench::*;
+use crate::canary;
+use crate::grammar;
+
+/// A word that is nobody's secret, so that what is found later was not guessed.
+fn innocent(word: u32) -> u32 {
+    if canary::owner(word).is_some() { !word } else { word }
+}
+
+fn innocents(words: Vec<u32>) -> Vec<u32> {
+    words.into_iter().map(innocent).collect()
+}
+
+/// A dword that is an id, an address, or anything.
+fn operand(random: &mut Random) -> u32 {
+    innocent(match random.below(6) {
+        0 => random.dword(),
+        1 => random.below(70) as u32,
+        2 => random.below(256) as u32,
+        3 => aim::foreign_global(random) as u32,
+        4 => grammar::global_address(random) as u32,
+        _ => 0,
+    })
+}
+
+/// A context with an image, a ring and a batch of random contents, or ones that aim.
+fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+    bench.work(4);
+    let vf = &mut bench.attacker;
+    if vf.deaf() {
+        // It cannot do harm with rings that the GuC has given up.
+        vf.up();
+    }
+    let id = random.below(u64::from(CONTEXTS)) as u32;
+    let class = random.of(&EngineClass::BY_GUC);
+    let words = |random: &mut Random, most| match random.below(3) {
+        0 => innocents(grammar::stream(random, class, registers, most)),
+        _ => innocents(aim::stream(random, class, registers)),
+    };
+    let ring = if random.one_in(2) { words(random, 512) } else { vf.jump(id).to_vec() };
+    let mut batch = words(random, 1024);
+    batch.push(0x0a << 23);
+    vf.request(0x4503, &[id]);
+    vf.write_words(Vf::batch(id), &batch);
+    vf.write_context(id, 0, &ring);
+    let image = Vf::image(id, 0) + 0x1000;
+    while random.one_in(5) {
+        // Ring, batch, workaround batches, tables, and where interrupts are told.
+        let at =
+            random.of(&[3, 5, 7, 9, 0xb, 0xd, 0xf, 0x11, 0x13, 0x15, 0x31, 0x33, 0x50, 0x52, 0x57, 0x59, 0x63, 0x65]);
+        let value = match random.below(4) {
+            0 => grammar::global_address(random) as u32 | 1,
+            1 => aim::foreign_global(random) as u32 & !0xfff | 1,
+            2 => aim::window(random) as u32 & !0xfff | 1,
+            _ => operand(random),
+        };
+        vf.poke(image + at * 4, value);
+        if at >= 0x50 {
+            vf.poke(image + 0x50 * 4, 0x29 << 23 | 2);
+        }
+    }
+    let descriptor = match random.below(4) {
+        0 => aim::foreign_global(random) as u32 & !0xfff | 0x119,
+        1 if random.one_in(2) => aim::window(random) as u32 & !0xfff | 0x119,
+        2 if random.one_in(4) => operand(random),
+        _ => Bench::image(id, 0) as u32 | 0x119,
+    };
+    let class = if random.one_in(20) { random.dword() } else { u32::from(class.guc()) };
+    let mask = if random.one_in(10) { random.dword() } else { 1 };
+    let high = if random.one_in(8) { random.dword() } else { 0 };
+    let name = if random.one_in(10) { operand(random) } else { id };
+    vf.request(0x4502, &[1, name, class, mask, 0, 0, 0, 0, 0, descriptor, high]);
+    if random.one_in(4) {
+        let (quantum, timeout) = (random.dword(), random.dword());
+        vf.request(0x100b, &[id, 0x2003_0001, random.below(5) as u32, 0x2001_0001, quantum, 0x2002_0001, timeout]);
+    }
+    vf.request(0x1001, &[id, 1]);
+    bench.work(random.below(12) as u32);
+    if random.one_in(3) {
+        bench.attacker.request(0x4503, &[id]);
+    }
+}
+
+/// A parallel context whose work queue holds anything, anywhere.
+fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+    let vf = &mut bench.attacker;
+    let id = random.below(u64::from(CONTEXTS)) as u32;
+    let width = 1 + random.below(4) as u32;
+    vf.request(0x4503, &[id]);
+    for member in 0..width {
+        let words = innocents(aim::stream(random, EngineClass::VideoDecode, registers));
+        vf.write_context(id, member, &words);
+    }
+    let bytes = random.of(&[0x1000, 0x800, 64, 0x1_0000, 4]);
+    let items: Vec<u32> = (0..random.below(64))
+        .flat_map(|_| match random.below(4) {
+            0 => vec![random.dword()],
+            1 => vec![4 | (random.below(4) as u32) << 16],
+            _ => {
+                let mut item = vec![5 | (width + 2) << 16, random.dword(), id | random.below(512) as u32 * 8 << 15];
+                item.resize(3 + width as usize, random.below(512) as u32);
+                item
+            }
+        })
+        .collect();
+    let tail = if random.one_in(4) { random.dword() } else { items.len() as u32 * 4 };
+    let head = if random.one_in(4) { random.dword() } else { 0 };
+    vf.write_words(at::QUEUES + 0x1000, &innocents(items));
+    vf.write_words(at::QUEUES, &[head, tail, 0, 0]);
+    let (mut descriptor, mut ring) = (QUEUES as u32, QUEUES as u32 + 0x1000);
+    match random.below(4) {
+        0 => descriptor = aim::foreign_global(random) as u32,
+        1 => ring = aim::foreign_global(random) as u32,
+        2 => (descriptor, ring) = (aim::window(random) as u32, aim::window(random) as u32),
+        _ => {}
+    }
+    let mut payload = vec![1, id, 3, 1 + random.below(3) as u32, descriptor, 0, ring, 0, bytes, width];
+    for member in 0..width {
+        let image = if random.one_in(6) { aim::foreign_global(random) } else { Bench::image(id, member) };
+        payload.extend([image as u32 & !0xfff | 0x119, 0]);
+    }
+    if random.one_in(3) {
+        let at = random.below(payload.len() as u64) as usize;
+        payload[at] = operand(random);
+    }
+    vf.request(0x4601, &payload);
+    vf.request(0x1001, &[id, 1]);
+    for _ in 0..random.below(8) {
+        vf.request(0x1000, &[id]);
+        vf.poke(at::QUEUES + 12, 0);
+    }
+}
+
+/// A message of any action, the PF's too, of mostly a length that the action has.
+fn message(bench: &mut Bench, random: &mut Random) {
+    let action = &ACTIONS[random.below(ACTIONS.len() as u64) as usize];
+    let least = match action.length {
+        Length::Exact(n) | Length::AtLeast(n) | Length::Pairs(n) => n,
+        Length::Either(a, b) => random.of(&[a, b]),
+    };
+    let len = match random.below(6) {
+        0 => random.below(254) as usize,
+        1 => least + random.below(8) as usize,
+        _ => least,
+    };
+    let mut payload: Vec<u32> = (0..len).map(|_| operand(random)).collect();
+    if random.one_in(8) {
+        payload.fill(u32::MAX);
+    }
+    let code = if random.one_in(10) { random.below(0x1_0000) as u32 } else { u32::from(action.code) };
+    let mut words = vec![(random.next() as u32) << 16 | (payload.len() as u32 + 1), random.of(&[0, 1, 2]) << 28 | code];
+    words.extend(payload);
+    if random.one_in(10) {
+        words[0] = innocent(random.dword());
+    }
+    bench.attacker.send(&words);
+}
+
+/// Actions that give and take: ids of others, quotas, life and death of functions, messages to the PF.
+fn meddle(bench: &mut Bench, random: &mut Random) {
+    let victim = u32::from(random.of(&VICTIMS).0);
+    let id = random.of(&[0, 1, 63, 64, 127, 128, 191, 192, 65534, 65535, 65536, u32::MAX, 1024]);
+    let vf = &mut bench.attacker;
+    match random.below(10) {
+        0 => vf.request(0x1000, &[id]),
+        1 => vf.request(0x1001, &[id, random.below(2) as u32]),
+        2 => vf.request(0x4503, &[id]),
+        3 => vf.request(0x5506, &[victim, 1 + random.below(5) as u32]),
+        4 => vf.request(0x5503, &[victim, 0, 0, 0]),
+        5 => vf.request(0x5502, &[SCRATCH as u32, 0, 2]),
+        6 => vf.request(0x5101, &[victim, 1, 0x9000_0001]),
+        7 => {
+            for n in 0..100 {
+                vf.request(0x5103, &[n, random.of(&[0x1, 0x101, 0x7fff]), random.dword()]);
+            }
+        }
+        8 => vf.request(0x7002, &[1, 1 << 31]),
+        _ => vf.request(0x0010, &[id, random.below(10) as u32, 0x40_0000 + random.below(1024) as u32 * 4096, 0, 0]),
+    }
+}
+
+/// The mailbox: addresses of rings and interrupts at what is not its own.
+fn mail(bench: &mut Bench, random: &mut Random) {
+    let vf = &mut bench.attacker;
+    match random.below(6) {
+        0 | 1 => {
+            let key = random.of(&[0x0900, 0x0901, 0x0902, 0x0903, 0x0905, 0x0906]);
+            let address = match random.below(3) {
+                0 => aim::foreign_global(random),
+                1 => aim::window(random),
+                _ => base(ATTACKER) + GLOBAL - random.below(0x1000),
+            };
+            vf.mail([0x0508, key << 16 | 2, address as u32, 0]);
+            vf.mail([0x4509, 0, 0, 0]);
+            vf.mail([0x4509, 1, 0, 0]);
+        }
+        2 => {
+            vf.mail([0x0508, random.of(&[0x0904, 0x0907]) << 16 | 1, random.dword() & !0xfff, 0]);
+            vf.mail([0x4509, 1, 0, 0]);
+        }
+        3 => drop(vf.mail([0x4100, aim::foreign_global(random) as u32, 0, 0x1000])),
+        4 => drop(vf.mail([0x5509, random.dword(), 0, 0])),
+        _ => {
+            let any = random.next() as u32;
+            let code = random.of(&[0x0508, 0x4509, 0x4100, 0x5507, 0x5500, 0x5508, 0x550f, any]);
+            vf.mail([innocent(code), operand(random), operand(random), operand(random)]);
+        }
+    }
+}
+
+/// Registers, entries and doorbells by message, of any width.
+fn access(bench: &Bench, random: &mut Random, registers: &[u32]) {
+    for _ in 0..64 {
+        let offset = match random.below(5) {
+            0 => random.edge(),
+            1 => u64::from(random.of(registers)),
+            2 => (4 << 20) + random.below(4 << 20),
+            3 => GGTT_WINDOW + (aim::foreign_global(random) >> 12) * 8 + random.below(8),
+            _ => random.below(GTTMMADR_BYTES + 64),
+        };
+        let width = random.of(&[1, 2, 4, 8, 3, 5]);
+        let mut data = u64::from(operand(random)).to_le_bytes();
+        if offset < GGTT_WINDOW || bench.attacker.table.is_none() || random.one_in(4) {
+            bench.card.write(ATTACKER, offset, &data[..width]);
+        }
+        bench.card.read(ATTACKER, offset, &mut data[..width]);
+        let offset = if random.one_in(2) { random.below(BAR) } else { aim::foreign_local(random) };
+        bench.card.write_local(ATTACKER, offset, &data[..width]);
+    }
+}
+
+/// Forged entries of the global table and of the process's.
+fn forge(bench: &Bench, random: &mut Random) {
+    let vf = &bench.attacker;
+    for _ in 0..16 {
+        let index = match random.below(4) {
+            0 => aim::foreign_global(random) >> 12,
+            1 => random.below(1 << 20),
+            _ => aim::window(random) >> 12,
+        };
+        vf.set_global(index, aim::entry(random));
+    }
+    for _ in 0..random.below(4) {
+        let entry = at::TABLES + random.below(0x8000 / 8) * 8;
+        vf.poke64(entry, aim::process_entry(random));
+    }
+    if random.one_in(4) {
+        vf.write_words(at::TABLES, &[0; 0x400]);
+        vf.poke64(at::TABLES, (at::TABLES + 0x1000) | 3);
+    }
+}
+
+/// One thing that a hostile function does.
+pub fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+    match random.below(32) {
+        0..14 => context(bench, random, registers),
+        14 => parallel(bench, random, registers),
+        15 | 16 => message(bench, random),
+        17 => meddle(bench, random),
+        18 => mail(bench, random),
+        19 => access(bench, random, registers),
+        20..24 => forge(bench, random),
+        24 => {
+            let word = innocent(random.dword());
+            bench.attacker.poke(random.of(&[0, 4, 8, 0x800, 0x804, 0x808]), word);
+        }
+        25 if random.one_in(2) => {
+            bench.card.reset_function(ATTACKER);
+            if random.one_in(2) {
+                bench.attacker.up();
+            }
+        }
+        26 => bench.attacker.consume(),
+        27 => bench.pass(random.below(50_000_000)),
+        28 if random.one_in(2) => {
+            bench.card.reset_function(ATTACKER);
+            bench.attacker.up();
+        }
+        _ => drop(bench.work(random.below(40) as u32)),
+    }
+}

@@ -1,0 +1,406 @@
+//! A card that shares itself out to three virtual functions, and the driver of one.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use arctic_device_model::card::{Card, GGTT_WINDOW, Turn};
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::memory::ggtt::GGTT_BYTES;
+use arctic_device_model::memory::layout::MemoryLayout;
+use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::{Memories, VfMemory};
+use arctic_device_model::profile::CardProfile;
+use arctic_device_model::profile::provision::{GGTT_BOTTOM, Quota};
+use arctic_device_model::world::{Clock, Function};
+use vm_memory::Bytes;
+
+pub use crate::random::Random;
+use crate::world::*;
+
+/// The function that is as nasty as it can be; its neighbours on both sides have done nothing to anybody.
+pub const ATTACKER: Function = Function(2);
+pub const VICTIMS: [Function; 2] = [Function(1), Function(3)];
+
+/// Bytes of the card's local memory, and of each function's.
+const CARD_LOCAL: u64 = 1 << 30;
+pub const LOCAL: u64 = 4 << 20;
+/// Bytes of a virtual function's LMEM BAR: more than it has been given.
+pub const BAR: u64 = 8 << 20;
+/// Bytes of each function's part of the global space.
+pub const GLOBAL: u64 = 16 << 20;
+pub const QUOTA: Quota = Quota {
+    ggtt: GLOBAL,
+    local_memory: LOCAL,
+    contexts: 64,
+    doorbells: 8,
+    exec_quantum_ms: 5,
+    // This thread does all the card's work, and a busy host keeps it waiting.
+    preempt_timeout_us: 300_000,
+};
+
+/// First global address of a function.
+pub const fn base(function: Function) -> u64 {
+    GGTT_BOTTOM + (function.0 as u64 - 1) * GLOBAL
+}
+
+/// What every function has in its local memory, by offset; its part of the global space begins with it.
+pub mod at {
+    pub const RINGS: u64 = 0x10_0000;
+    pub const BATCHES: u64 = 0x14_0000;
+    pub const TABLES: u64 = 0x16_0000;
+    pub const QUEUES: u64 = 0x17_0000;
+    pub const SCRATCH: u64 = 0x18_0000;
+    pub const IMAGES: u64 = 0x20_0000;
+    pub const DATA: u64 = 0x30_0000;
+    /// Guest memory in the function's part of the global space: mapped, by message, odd.
+    pub const RAM: u64 = 0x80_0000;
+    pub const REMOTE: u64 = 0xa0_0000;
+    pub const ODD: u64 = 0xb0_0000;
+    /// Pages of the function's own that show nothing yet.
+    pub const WINDOW: std::ops::Range<u64> = 0xc0_0000..0x100_0000;
+}
+
+// The attacker's, by global address: what the grammar of commands aims at.
+const BASE: u64 = base(ATTACKER);
+pub const CTB: u64 = BASE;
+pub const SCRATCH: u64 = BASE + at::SCRATCH;
+pub const TABLES: u64 = BASE + at::TABLES;
+pub const QUEUES: u64 = BASE + at::QUEUES;
+pub const GLOBAL_RAM: u64 = BASE + at::RAM;
+pub const GLOBAL_REMOTE: u64 = BASE + at::REMOTE;
+pub const GLOBAL_ODD: u64 = BASE + at::ODD;
+/// Contexts that have an image, a ring and a batch of their own.
+pub const CONTEXTS: u32 = 16;
+
+const RING_DWORDS: u32 = 1024;
+pub const BELL: u32 = 0x19_01f0;
+pub const MAILBOX: u32 = 0x19_0240;
+
+/// Longest that one call of the card's work may take of the host's CPU; the steps of all engines together.
+const LONGEST_WORK: Duration = Duration::from_millis(150);
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
+}
+
+/// A virtual function with its driver.
+pub struct Vf {
+    pub function: Function,
+    pub card: Arc<Card>,
+    /// Its LMEM BAR, as its VMM maps it.
+    pub local: SharedRegion,
+    /// Its GGTT window, where its VMM maps that.
+    pub table: Option<SharedRegion>,
+    tail: u32,
+}
+
+impl Vf {
+    pub fn base(&self) -> u64 {
+        base(self.function)
+    }
+
+    pub fn set(&self, register: u32, value: u32) {
+        self.card.write(self.function, u64::from(register), &value.to_le_bytes());
+    }
+
+    pub fn get(&self, register: u32) -> u32 {
+        let mut data = [0; 4];
+        self.card.read(self.function, u64::from(register), &mut data);
+        u32::from_le_bytes(data)
+    }
+
+    pub fn poke(&self, at: u64, value: u32) {
+        self.local.slice(at, 4).unwrap().store(value, 0, Ordering::SeqCst).unwrap();
+    }
+
+    pub fn poke64(&self, at: u64, value: u64) {
+        self.poke(at, value as u32);
+        self.poke(at + 4, (value >> 32) as u32);
+    }
+
+    pub fn peek(&self, at: u64) -> u32 {
+        self.local.slice(at, 4).unwrap().load(0, Ordering::SeqCst).unwrap()
+    }
+
+    pub fn write_words(&self, at: u64, words: &[u32]) {
+        for (n, word) in (0u64..).zip(words) {
+            self.poke(at + n * 4, *word);
+        }
+    }
+
+    /// Writes a global entry, of whatever page, as the function can.
+    pub fn set_global(&self, index: u64, entry: u64) {
+        match &self.table {
+            Some(table) => table.slice(index * 8, 8).unwrap().store(entry, 0, Ordering::SeqCst).unwrap(),
+            None => self.card.write(self.function, GGTT_WINDOW + index * 8, &entry.to_le_bytes()),
+        }
+    }
+
+    pub fn mail(&self, message: [u32; 4]) -> u32 {
+        for (n, value) in (0u32..).zip(message) {
+            self.set(MAILBOX + n * 4, value);
+        }
+        self.set(BELL, 1);
+        self.get(MAILBOX)
+    }
+
+    /// What a driver does that finds its function in any state: handshake, global table, process tables, rings.
+    pub fn up(&mut self) {
+        self.mail([0x5507, 0, 0, 0]);
+        self.mail([0x5500, 0, 0, 0]);
+        self.write_global();
+        self.write_tables();
+        let rings: [(u32, u32, u64); 6] = [
+            (0x0903, 2, self.base()),
+            (0x0902, 2, self.base() + 0x1000),
+            (0x0904, 1, u64::from(RING_DWORDS) * 4),
+            (0x0906, 2, self.base() + 0x800),
+            (0x0905, 2, self.base() + 0x2000),
+            (0x0907, 1, u64::from(RING_DWORDS) * 4),
+        ];
+        for (key, len, value) in rings {
+            assert_eq!(self.mail([0x0508, key << 16 | len, value as u32, 0]), 0xf000_0001, "{:?}", self.function);
+        }
+        self.write_words(0, &[0; 0x400]);
+        self.tail = 0;
+        assert_eq!(self.mail([0x4509, 1, 0, 0]), 0xf000_0000, "{:?}: the rings are refused", self.function);
+    }
+
+    fn write_global(&self) {
+        let first = self.base() >> 12;
+        for page in 0..LOCAL >> 12 {
+            self.set_global(first + page, page << 12 | 2);
+        }
+        for (global, (iova, len)) in [(at::RAM, RAM), (at::REMOTE, REMOTE), (at::ODD, ODD)] {
+            for page in 0..len.div_ceil(4096) {
+                self.set_global(first + (global >> 12) + page, iova + page * 4096);
+            }
+        }
+    }
+
+    /// The process's space: local memory at its global addresses, and pages of all sizes and kinds from 0 on.
+    fn write_tables(&self) {
+        const TABLE: u64 = 3;
+        const SYSTEM: u64 = 3;
+        const LOCAL_PAGE: u64 = 0x803;
+        const LARGE: u64 = 0x80;
+        const NULL: u64 = 0x203;
+        let table = |n: u64| at::TABLES + n * 0x1000;
+        self.write_words(at::TABLES, &[0; 0x2400]);
+        self.poke64(table(0), table(1) | TABLE);
+        self.poke64(table(1), table(2) | TABLE);
+        self.poke64(table(1) + 8, LOCAL_PAGE | LARGE);
+        let directory = [
+            table(3) | TABLE,
+            0x20_0000 | LOCAL_PAGE | LARGE,
+            table(4) | TABLE | 0x40,
+            LOCAL | LOCAL_PAGE | LARGE,
+            NULL | LARGE,
+            table(5) | TABLE,
+            RAM.0 | SYSTEM | LARGE,
+            private(VICTIMS[0]) | SYSTEM | LARGE,
+        ];
+        for (n, entry) in (0u64..).zip(directory) {
+            self.poke64(table(2) + n * 8, entry);
+        }
+        for n in 0..2 {
+            self.poke64(table(2) + (self.base() >> 21) * 8 + n * 8, table(6 + n) | TABLE);
+        }
+        for page in 0..512u64 {
+            let entry = match page {
+                0..256 => at::DATA + page * 4096 | LOCAL_PAGE,
+                256..384 => RAM.0 + (page - 256) * 4096 | SYSTEM,
+                384..388 => REMOTE.0 + (page - 384) * 4096 | SYSTEM,
+                400 => ODD.0 | SYSTEM,
+                401..404 => NULL,
+                404 => at::DATA | 0x801,
+                _ => 0,
+            };
+            self.poke64(table(3) + page * 8, entry);
+            self.poke64(table(5) + page * 8, at::DATA + page % 256 * 4096 | LOCAL_PAGE);
+            self.poke64(table(6) + page * 8, page * 4096 | LOCAL_PAGE);
+            self.poke64(table(7) + page * 8, 0x20_0000 + page * 4096 | LOCAL_PAGE);
+        }
+        for page in 0..32 {
+            self.poke64(table(4) + page * 8, at::DATA + page % 16 * 0x1_0000 | LOCAL_PAGE);
+        }
+    }
+
+    /// Writes a CT message with its header, as it is, and rings.
+    pub fn send(&mut self, message: &[u32]) {
+        for dword in message {
+            self.poke(0x1000 + u64::from(self.tail) * 4, *dword);
+            self.tail = (self.tail + 1) % RING_DWORDS;
+        }
+        self.poke(4, self.tail);
+        self.set(BELL, 1);
+    }
+
+    /// A request without answer.
+    pub fn request(&mut self, code: u32, payload: &[u32]) {
+        let mut message = vec![0x8001 << 16 | (payload.len() as u32 + 1), 2 << 28 | code];
+        message.extend(payload);
+        self.send(&message);
+    }
+
+    /// The driver has read all messages of the GuC.
+    pub fn consume(&self) {
+        self.poke(0x800, self.peek(0x804));
+    }
+
+    /// Whether the GuC takes nothing out of the ring, as far as the driver can see; all messages of the GuC are read.
+    pub fn deaf(&self) -> bool {
+        let lost = self.peek(0) != self.peek(4) || self.peek(4) != self.tail || self.peek(8) | self.peek(0x808) != 0;
+        self.consume();
+        lost
+    }
+
+    pub fn image(id: u32, member: u32) -> u64 {
+        at::IMAGES + u64::from(id * 4 + member) * 0x4000
+    }
+
+    pub fn ring(id: u32, member: u32) -> u64 {
+        at::RINGS + u64::from(id * 4 + member) * 0x1000
+    }
+
+    pub fn batch(id: u32) -> u64 {
+        at::BATCHES + u64::from(id) * 0x1000
+    }
+
+    /// Writes an image with a ring of `commands`; descriptor flags say that it has a process space.
+    pub fn write_context(&self, id: u32, member: u32, commands: &[u32]) {
+        let (image, ring) = (Self::image(id, member) + 0x1000, Self::ring(id, member));
+        self.write_words(image, &[0; 0x100]);
+        self.write_words(ring, commands);
+        let tail = (commands.len() as u32 * 4).next_multiple_of(8) % 4096;
+        let start = (self.base() + ring) as u32;
+        for (at, value) in [(3, 0x0009_0009), (7, tail), (9, start), (0xb, 1), (0x33, at::TABLES as u32)] {
+            self.poke(image + at * 4, value);
+        }
+    }
+
+    pub fn register(&mut self, id: u32, class: u32, mask: u32) {
+        let descriptor = (self.base() + Self::image(id, 0)) as u32 | 0x119;
+        self.request(0x4502, &[1, id, class, mask, 0, 0, 0, 0, 0, descriptor, 0]);
+    }
+
+    /// A context with these commands is registered, set up and enabled.
+    pub fn submit(&mut self, id: u32, class: EngineClass, commands: &[u32]) {
+        self.write_context(id, 0, commands);
+        self.register(id, u32::from(class.guc()), 1);
+        self.request(0x1001, &[id, 1]);
+    }
+
+    /// A ring that jumps to the context's batch, which is a user's.
+    pub fn jump(&self, id: u32) -> [u32; 4] {
+        [0x31 << 23 | 1 << 8 | 1, (self.base() + Self::batch(id)) as u32, 0, 0]
+    }
+}
+
+/// MI_STORE_DATA_IMM to a global address.
+pub fn store(at: u64, value: u32) -> [u32; 4] {
+    [0x20 << 23 | 1 << 22 | 2, at as u32, 0, value]
+}
+
+/// A card with its surroundings.
+pub struct Bench {
+    pub card: Arc<Card>,
+    pub guests: Arc<Guests>,
+    /// The files of local memory and of the virtual functions' BARs.
+    pub files: Vec<Shared>,
+    pub attacker: Vf,
+    pub victims: [Vf; 2],
+    pub layout: MemoryLayout,
+    clock: Arc<Time>,
+}
+
+impl Bench {
+    /// `mapped`: the functions write tables of their own; else every access of their GGTT windows is trapped.
+    pub fn new(mapped: bool) -> Self {
+        count_lines();
+        let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+        profile.local_memory = CARD_LOCAL;
+        let guests = Arc::new(Guests::default());
+        let clock = Arc::new(Time::default());
+        let mut files = vec![Shared::new(CARD_LOCAL)];
+        let tables: Vec<_> = (0..3).map(|_| mapped.then(|| Shared::new(GGTT_BYTES as u64))).collect();
+        files.extend((0..3).map(|_| Shared::new(BAR)));
+        let vfs = files[1..].iter().zip(&tables);
+        let vfs = vfs.map(|(local, ggtt)| VfMemory { local: local.map(), ggtt: ggtt.as_ref().map(Shared::map) });
+        let memories =
+            Memories { local: files[0].map(), ggtt: SharedRegion::anonymous(GGTT_BYTES).unwrap(), vfs: vfs.collect() };
+        let card = Card::power_on(&profile, memories, guests.clone(), Arc::new(Msis::default()), clock.clone());
+        card.provision(&[QUOTA; 3]).unwrap();
+        let vf = |function: Function| Vf {
+            function,
+            card: card.clone(),
+            local: files[function.index()].map(),
+            table: tables[function.index() - 1].as_ref().map(Shared::map),
+            tail: 0,
+        };
+        let (attacker, victims) = (vf(ATTACKER), VICTIMS.map(vf));
+        files.extend(tables.into_iter().flatten());
+        let layout = MemoryLayout::of(CARD_LOCAL);
+        let bench = Bench { attacker, victims, guests, files, clock, layout, card };
+        for function in [VICTIMS[0], ATTACKER, VICTIMS[1]] {
+            let status = bench.card.status();
+            let quota = status.functions[function.index()].quota.expect("a quota");
+            assert_eq!((quota.ggtt_start, quota.local_memory), (base(function), LOCAL));
+        }
+        bench
+    }
+
+    // Global addresses of the attacker's, for the grammar.
+
+    pub fn image(id: u32, member: u32) -> u64 {
+        BASE + Vf::image(id, member)
+    }
+
+    pub fn ring(id: u32, member: u32) -> u64 {
+        BASE + Vf::ring(id, member)
+    }
+
+    pub fn batch(id: u32) -> u64 {
+        BASE + Vf::batch(id)
+    }
+
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    pub fn pass(&self, nanoseconds: u64) {
+        self.clock.advance(nanoseconds);
+    }
+
+    /// Lets the card work, at most `calls` times; true if it fell idle. Each call must be short.
+    pub fn work(&self, calls: u32) -> bool {
+        for _ in 0..calls {
+            let (cpu, start) = (cpu_time(), Instant::now());
+            let turn = self.card.work();
+            if start.elapsed() > LONGEST_WORK {
+                let cpu = cpu_time() - cpu;
+                assert!(cpu <= LONGEST_WORK, "one call of the work took {cpu:?}");
+            }
+            match turn {
+                Turn::Idle(None) => return true,
+                Turn::Idle(Some(at)) => self.pass(at.saturating_sub(self.clock.now())),
+                Turn::Busy => self.pass(1000),
+            }
+        }
+        false
+    }
+
+    /// Works until something holds, for which the card has `milliseconds` of its own time.
+    pub fn until(&self, what: &str, milliseconds: u64, mut holds: impl FnMut(&Bench) -> bool) {
+        let end = self.now() + milliseconds * 1_000_000;
+        while !holds(self) {
+            let status = || self.card.status().functions;
+            assert!(self.now() < end, "{what}: not within {milliseconds} ms of the card's time: {:?}", status());
+            self.work(4);
+            self.pass(200_000);
+        }
+    }
+}

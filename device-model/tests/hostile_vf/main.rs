@@ -1,0 +1,216 @@
+//! A hostile virtual function against its neighbours: it owns its BARs, rings and contexts and does its worst with them,
+//! and never reads a byte that is not its own, never writes one, never gets more of the engines than its quantum, and
+//! never makes the card panic, hang or grow.
+//!
+//! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first of them.
+
+mod aim;
+mod attacks;
+mod bench;
+mod canary;
+#[path = "../hostile/grammar.rs"]
+mod grammar;
+mod others;
+#[path = "../hostile/random.rs"]
+mod random;
+mod time;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arctic_device_model::engine::id::EngineClass;
+
+use attacks::attack;
+use bench::*;
+use others::{fill, nothing_leaked, own_control, snapshot, unharmed};
+use world::read;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// Offsets of the registers that the card models.
+fn listing(bench: &Bench) -> Vec<u32> {
+    bench.card.gt().registers.listing().map(|(offset, _)| offset).collect()
+}
+
+/// Pages of this process that are in memory.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// Ends the process where nothing has moved for a minute: a lock that never comes, or a loop.
+struct Watchdog(std::sync::Arc<AtomicU64>);
+
+impl Watchdog {
+    fn new(what: &'static str) -> Self {
+        let beats = std::sync::Arc::new(AtomicU64::new(0));
+        let watched = std::sync::Arc::downgrade(&beats);
+        std::thread::spawn(move || {
+            let mut last = u64::MAX;
+            while let Some(now) = watched.upgrade().map(|beats| beats.load(Ordering::Relaxed)) {
+                if now == last {
+                    println!("{what}: beat {now} takes more than a minute");
+                    std::process::abort();
+                }
+                last = now;
+                std::thread::sleep(Duration::from_secs(60));
+            }
+        });
+        Watchdog(beats)
+    }
+
+    fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A victim's job that is under way while others are at work: it keeps values in its engine's registers, waits, and
+/// then tells what it finds there.
+struct Job {
+    victim: usize,
+    class: EngineClass,
+}
+
+impl Job {
+    const ID: u32 = 3;
+    const GATE: u64 = at::SCRATCH + 0x100;
+    const DONE: u64 = at::SCRATCH + 0x104;
+    const OUT: u64 = at::SCRATCH + 0x200;
+    const GPRS: u32 = 32;
+
+    fn value(&self, n: u32) -> u32 {
+        canary::word(VICTIMS[self.victim].0, u64::from(n) + 77)
+    }
+
+    fn start(bench: &mut Bench, victim: usize, class: EngineClass) -> Job {
+        let job = Job { victim, class };
+        let vf = &mut bench.victims[victim];
+        let base = vf.base();
+        let mut words: Vec<u32> =
+            (0..Self::GPRS).flat_map(|n| [0x22 << 23 | 1 << 19 | 1, 0x600 + n * 4, job.value(n)]).collect();
+        words.extend([0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 1, (base + Self::GATE) as u32, 0, 0]);
+        for n in 0..Self::GPRS {
+            let out = (base + Self::OUT) as u32 + n * 4;
+            words.extend([0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x600 + n * 4, out, 0]);
+        }
+        words.extend(store(base + Self::DONE, 0x600d));
+        vf.write_words(Self::GATE, &[0; 0x100]);
+        vf.submit(Self::ID, class, &words);
+        bench.work(20);
+        job
+    }
+
+    fn finish(self, bench: &mut Bench) {
+        bench.victims[self.victim].poke(Self::GATE, 1);
+        bench.until("a victim's job", 60_000, |bench| bench.victims[self.victim].peek(Self::DONE) == 0x600d);
+        let vf = &mut bench.victims[self.victim];
+        for n in 0..Self::GPRS {
+            let seen = vf.peek(Self::OUT + u64::from(n) * 4);
+            assert_eq!(seen, self.value(n), "{:?}: register {n} of {:?}", self.class, vf.function);
+        }
+        retire(bench, self.victim, Self::ID);
+    }
+}
+
+/// A victim's context ends, and the victim hears of it.
+fn retire(bench: &mut Bench, victim: usize, id: u32) {
+    bench.victims[victim].consume();
+    bench.victims[victim].request(0x4503, &[id]);
+    bench.until("a victim's context ends", 60_000, |bench| {
+        bench.victims[victim].consume();
+        bench.card.status().functions[VICTIMS[victim].index()].contexts == 0
+    });
+}
+
+/// The victims' own work is done, on any engine.
+fn works(bench: &mut Bench, class: EngineClass) {
+    for victim in 0..2 {
+        let vf = &mut bench.victims[victim];
+        vf.poke(at::SCRATCH, 0);
+        let job = store(vf.base() + at::SCRATCH, 0x600d);
+        vf.submit(1, class, &job);
+        bench.until("a victim's work", 60_000, |bench| bench.victims[victim].peek(at::SCRATCH) == 0x600d);
+        retire(bench, victim, 1);
+    }
+    for victim in &bench.victims {
+        for n in 1..4 {
+            victim.set(MAILBOX + n * 4, canary::word(victim.function.0, n.into()));
+        }
+    }
+}
+
+/// One case: the attacker starts over, does its worst, and is looked at.
+fn case(bench: &mut Bench, random: &mut Random, registers: &[u32], watchdog: &Watchdog) {
+    let logged = world::lines();
+    bench.card.reset_function(ATTACKER);
+    assert_eq!(own_control(bench).iter().position(|byte| *byte != 0), None, "compression control outlives an FLR");
+    assert!(read(&bench.attacker.local, 0, LOCAL as usize).iter().all(|byte| *byte == 0), "memory outlives an FLR");
+    bench.attacker.up();
+    bench.work(20);
+    let idle = random.one_in(3);
+    let class = random.of(&EngineClass::BY_GUC);
+    let jobs = if idle { None } else { Some([0, 1].map(|victim| Job::start(bench, victim, class))) };
+    let before = snapshot(bench, idle);
+    for _ in 0..20 + random.below(60) {
+        attack(bench, random, registers);
+        watchdog.beat();
+    }
+    bench.work(100);
+    unharmed(&before, &snapshot(bench, idle));
+    for job in jobs.into_iter().flatten() {
+        job.finish(bench);
+    }
+    nothing_leaked(bench, random.one_in(16));
+    works(bench, class);
+    assert_eq!(bench.card.panics(), 0);
+    let lines = world::lines() - logged;
+    assert!(lines < 40, "{lines} lines of the log in one case");
+    let held: u64 = bench.files.iter().map(world::Shared::held).sum();
+    assert!(held < 80 << 20, "the card's files take {} MiB", held >> 20);
+}
+
+fn random_attacks(mapped: bool) {
+    let watchdog = Watchdog::new("a hostile function");
+    let mut bench = Bench::new(mapped);
+    bench.victims.iter_mut().for_each(Vf::up);
+    fill(&bench);
+    works(&mut bench, EngineClass::Copy);
+    let registers = listing(&bench);
+    let (first, cases) = (setting("HOSTILE_SEED", 1), setting("HOSTILE_CASES", 60));
+    let mut warm = None;
+    for seed in first..first + cases {
+        let mut random = Random::new(seed ^ u64::from(mapped) << 32);
+        let done = catch_unwind(AssertUnwindSafe(|| case(&mut bench, &mut random, &registers, &watchdog)));
+        if let Err(panic) = done {
+            println!("again with HOSTILE_SEED={seed} HOSTILE_CASES=1, mapped {mapped}");
+            resume_unwind(panic);
+        }
+        if seed == first + 8 {
+            warm = Some(resident());
+        }
+        if let Some(warm) = warm {
+            let grown = resident().saturating_sub(warm);
+            assert!(grown < 256 << 20, "{} MiB more", grown >> 20);
+        }
+    }
+    let status = bench.card.status();
+    let tally = &status.functions[ATTACKER.index()];
+    println!("{} accesses without translation, {} engine resets", tally.cat_errors, tally.engine_resets);
+    assert!(tally.cat_errors >= cases && tally.engine_resets >= cases, "the attacks have lost their teeth");
+}
+
+/// The whole of it, where the functions write tables of their own into the global space.
+#[test]
+fn random_attacks_with_mapped_tables() {
+    random_attacks(true);
+}
+
+/// The whole of it, where every access of the global table is judged when it is made.
+#[test]
+fn random_attacks_with_trapped_tables() {
+    random_attacks(false);
+}

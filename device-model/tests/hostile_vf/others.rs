@@ -1,0 +1,158 @@
+//! What the functions have that the attacker is not: filled with canaries, and looked at again afterwards; and all that
+//! the attacker can read.
+
+use arctic_device_model::card::GGTT_WINDOW;
+use arctic_device_model::memory::ggtt::GGTT_BYTES;
+use arctic_device_model::world::Function;
+use vm_memory::Bytes;
+
+use crate::bench::*;
+use crate::canary;
+use crate::world::read;
+
+const FRAME: u64 = 2 << 20;
+/// The PF's own local memory behind what it has given away, and its pages of the global space.
+const PF_LOCAL: u64 = 3 * LOCAL;
+pub const PF_GLOBAL: u64 = 0x4000_0000;
+/// Compression control of a frame.
+const CONTROL_BYTES: u64 = FRAME / 256;
+/// Bits of a global entry that only the PF writes.
+const PF_ONLY: u64 = 0xffd;
+/// Parts of a victim's local memory that change while it works.
+const LIVELY: [std::ops::Range<u64>; 3] = [0..0x1_0000, at::SCRATCH..at::IMAGES, at::IMAGES..at::DATA];
+
+/// Fills memory, compression control and mailboxes of the PF and the victims; where nothing else is to be.
+pub fn fill(bench: &Bench) {
+    let home = bench.card.gt().memory.local();
+    for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
+        let owner = function.0;
+        let guest = bench.guests.of(function);
+        guest.fill(&canary::bytes(owner, guest.bytes().len()));
+        let (region, first) = match bench.victims.iter().find(|victim| victim.function == function) {
+            None => (home, PF_LOCAL),
+            Some(victim) => (&victim.local, 0),
+        };
+        for (at, len) in [(0x1_0000, at::RINGS - 0x1_0000), (at::DATA, LOCAL - at::DATA)] {
+            let bytes = canary::bytes(owner, len as usize);
+            region.slice(first + at, bytes.len()).unwrap().write_slice(&bytes, 0).unwrap();
+        }
+        let frame = if function.is_vf() { u64::from(owner - 1) * LOCAL / FRAME } else { PF_LOCAL / FRAME };
+        let control = canary::bytes(owner, (2 * CONTROL_BYTES) as usize);
+        let at = bench.layout.usable + frame * CONTROL_BYTES;
+        home.slice(at, control.len()).unwrap().write_slice(&control, 0).unwrap();
+    }
+    for page in 0..32 {
+        let target = if page < 16 { PF_LOCAL + page * 4096 | 2 } else { crate::world::RAM.0 + page * 4096 };
+        let index = (PF_GLOBAL >> 12) + page;
+        bench.card.write(Function::PF, GGTT_WINDOW + index * 8, &(target | 1).to_le_bytes());
+    }
+    for victim in &bench.victims {
+        for n in 1..4 {
+            victim.set(MAILBOX + n * 4, canary::word(victim.function.0, n.into()));
+        }
+    }
+}
+
+/// The compression control of the attacker's frames.
+pub fn own_control(bench: &Bench) -> Vec<u8> {
+    let frame = u64::from(ATTACKER.0 - 1) * LOCAL / FRAME;
+    read(bench.card.gt().memory.local(), bench.layout.usable + frame * CONTROL_BYTES, 2 * CONTROL_BYTES as usize)
+}
+
+/// All of it, by name.
+pub struct Snapshot(Vec<(String, Vec<u8>)>);
+
+/// `idle`: nobody but the attacker works, so that nothing at all may change.
+pub fn snapshot(bench: &Bench, idle: bool) -> Snapshot {
+    let mut parts = Vec::new();
+    let memory = &bench.card.gt().memory;
+    for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
+        parts.push((format!("{function:?}'s guest memory"), bench.guests.of(function).bytes()));
+    }
+    for victim in &bench.victims {
+        let mut local = read(&victim.local, 0, BAR as usize);
+        for part in LIVELY.into_iter().filter(|_| !idle) {
+            local[part.start as usize..part.end as usize].fill(0);
+        }
+        parts.push((format!("{:?}'s local memory", victim.function), local));
+        if let Some(table) = &victim.table {
+            parts.push((format!("{:?}'s global table", victim.function), read(table, 0, GGTT_BYTES)));
+        }
+        let mailbox = (1..4).flat_map(|n| victim.get(MAILBOX + n * 4).to_le_bytes());
+        parts.push((format!("{:?}'s mailbox", victim.function), mailbox.collect()));
+    }
+    // The PF's own, with the LMTT and the compression control; the attacker's control is its own.
+    let home = memory.local();
+    parts.push(("PF's local memory".into(), read(home, 0, 32 << 20)));
+    let mut top = read(home, bench.layout.usable - (8 << 20), 12 << 20);
+    let own = (8 << 20) + (u64::from(ATTACKER.0 - 1) * LOCAL / FRAME * CONTROL_BYTES) as usize;
+    top[own..own + 2 * CONTROL_BYTES as usize].fill(0);
+    parts.push(("PF's local memory, the top".into(), top));
+    let mut table = vec![0; GGTT_BYTES];
+    bench.card.read(Function::PF, GGTT_WINDOW, &mut table);
+    for entry in table.chunks_exact_mut(8) {
+        let value = u64::from_le_bytes((&*entry).try_into().unwrap());
+        let trapped = bench.attacker.table.is_none();
+        if trapped && value >> 2 & 0x3ff == u64::from(ATTACKER.0) {
+            entry.copy_from_slice(&(value & PF_ONLY).to_le_bytes());
+        }
+    }
+    parts.push(("the global table".into(), table));
+    let registers = &bench.card.gt().registers;
+    let values: Vec<u8> = registers
+        .listing()
+        .filter(|(_, found)| found.engine.is_none())
+        .flat_map(|(offset, _)| registers.value(offset).to_le_bytes())
+        .collect();
+    parts.push(("the PF's registers".into(), values));
+    Snapshot(parts)
+}
+
+/// Nothing of `before` has changed.
+pub fn unharmed(before: &Snapshot, after: &Snapshot) {
+    for ((name, before), (_, after)) in before.0.iter().zip(&after.0) {
+        if before != after {
+            let at = before.iter().zip(after).position(|(a, b)| a != b).unwrap_or(before.len().min(after.len()));
+            let show = |bytes: &[u8]| format!("{:02x?}", &bytes[at & !7..(at & !7) + 16]);
+            panic!("{name} has changed at {at:#x}: {} is now {}", show(before), show(after));
+        }
+    }
+}
+
+fn keeps_secret(what: &str, bytes: &[u8]) {
+    if let Some((at, owner)) = canary::find(bytes) {
+        let from = at.saturating_sub(16) & !3;
+        let around = &bytes[from..(at + 32).min(bytes.len())];
+        panic!("the attacker has a word of function {owner} in {what} at {at:#x}: {around:02x?} from {from:#x}");
+    }
+}
+
+/// No canary is where the attacker can read it: guest memory, local memory, tables; `bars`: every register and entry too.
+pub fn nothing_leaked(bench: &Bench, bars: bool) {
+    keeps_secret("guest memory", &bench.guests.of(ATTACKER).bytes());
+    keeps_secret("its LMEM BAR", &read(&bench.attacker.local, 0, BAR as usize));
+    keeps_secret("its compression control", &own_control(bench));
+    if let Some(table) = &bench.attacker.table {
+        keeps_secret("its global table", &read(table, 0, GGTT_BYTES));
+    }
+    if bars {
+        nothing_leaks_from_bars(bench);
+    }
+}
+
+/// The same for what the attacker reads by messages.
+pub fn nothing_leaks_from_bars(bench: &Bench) {
+    let mut seen = vec![0; 16 << 20];
+    for (at, dword) in (0..).step_by(4).zip(seen.chunks_exact_mut(4)) {
+        bench.card.read(ATTACKER, at, dword);
+    }
+    keeps_secret("GTTMMADR", &seen);
+    let mut seen = vec![0; 4096];
+    for at in (0..64 << 20).step_by(4096) {
+        bench.card.read_local(ATTACKER, at, &mut seen);
+        keeps_secret("its LMEM BAR, by messages", &seen);
+        if at >= LOCAL {
+            assert!(seen.iter().all(|byte| *byte == 0xff), "local memory at {at:#x} that nobody gave");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What surrounds the card: each function's guest with a memory of its own, files, time, and what is logged.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::world::{Clock, Dma, DmaFault, DmaView, Function, HandWoundClock, InterruptSink, Unconnected};
+use vm_memory::{Bytes, VolatileSlice};
+use vmm_sys_util::tempfile::TempFile;
+
+/// Guest memory that is mapped: first address and bytes; every function has its own there.
+pub const RAM: (u64, u64) = (0x1000_0000, 1 << 20);
+/// Guest memory that takes a message for each access.
+pub const REMOTE: (u64, u64) = (0x2000_0000, 0x4000);
+/// Guest memory whose mapping ends after three bytes.
+pub const ODD: (u64, u64) = (0x3000_0000, 3);
+/// Bytes of guest memory at an address at which only one function has any.
+const PRIVATE_BYTES: u64 = 0x1_0000;
+/// Functions of the bench.
+pub const FUNCTIONS: usize = 4;
+
+/// First address of the memory that only `function` has.
+pub fn private(function: Function) -> u64 {
+    0x4000_0000 + u64::from(function.0) * 0x100_0000
+}
+
+/// The memory of one function's guest as its VMM maps it.
+pub struct Guest {
+    function: Function,
+    ram: SharedRegion,
+    private: SharedRegion,
+    odd: SharedRegion,
+    remote: Mutex<Vec<u8>>,
+}
+
+impl Guest {
+    fn new(function: Function) -> Self {
+        let region = |len| SharedRegion::anonymous(len as usize).unwrap();
+        Guest {
+            function,
+            ram: region(RAM.1),
+            private: region(PRIVATE_BYTES),
+            odd: region(4096),
+            remote: Mutex::new(vec![0; REMOTE.1 as usize]),
+        }
+    }
+
+    /// All bytes that the guest has, one part after the other.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut all = Vec::new();
+        for region in [&self.ram, &self.private, &self.odd] {
+            all.extend(read(region, 0, region.len() as usize));
+        }
+        all.extend(&*self.remote.lock().unwrap());
+        all
+    }
+
+    /// Fills all of it.
+    pub fn fill(&self, bytes: &[u8]) {
+        let mut rest = bytes;
+        for region in [&self.ram, &self.private, &self.odd] {
+            let (now, later) = rest.split_at(region.len() as usize);
+            region.slice(0, now.len()).unwrap().write_slice(now, 0).unwrap();
+            rest = later;
+        }
+        self.remote.lock().unwrap().copy_from_slice(rest);
+    }
+
+    fn remote(&self, iova: u64, len: usize) -> Option<std::ops::Range<usize>> {
+        let at = usize::try_from(iova.checked_sub(REMOTE.0)?).ok()?;
+        Some(at..at.checked_add(len).filter(|end| *end <= REMOTE.1 as usize)?)
+    }
+}
+
+struct View(Arc<Guest>);
+
+impl DmaView for View {
+    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+        assert!(len > 0, "a span of nothing at {iova:#x}");
+        let own = private(self.0.function);
+        let areas = [(RAM.0, RAM.1, &self.0.ram), (own, PRIVATE_BYTES, &self.0.private), (ODD.0, ODD.1, &self.0.odd)];
+        areas.into_iter().find_map(|(first, bytes, region)| {
+            let offset = iova.checked_sub(first).filter(|offset| *offset < bytes)?;
+            region.slice(offset, len.min((bytes - offset) as usize))
+        })
+    }
+
+    fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
+        let part = self.0.remote(iova, data.len()).ok_or(DmaFault { iova })?;
+        data.copy_from_slice(&self.0.remote.lock().unwrap()[part]);
+        Ok(())
+    }
+
+    fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
+        let part = self.0.remote(iova, data.len()).ok_or(DmaFault { iova })?;
+        self.0.remote.lock().unwrap()[part].copy_from_slice(data);
+        Ok(())
+    }
+}
+
+/// The guests of all functions.
+pub struct Guests([Arc<Guest>; FUNCTIONS]);
+
+impl Default for Guests {
+    fn default() -> Self {
+        Guests(std::array::from_fn(|n| Arc::new(Guest::new(Function(n as u8)))))
+    }
+}
+
+impl Guests {
+    pub fn of(&self, function: Function) -> &Arc<Guest> {
+        &self.0[function.index()]
+    }
+}
+
+impl Dma for Guests {
+    fn view(&self, function: Function) -> Arc<dyn DmaView> {
+        match self.0.get(function.index()) {
+            Some(guest) => Arc::new(View(guest.clone())),
+            None => Arc::new(Unconnected),
+        }
+    }
+}
+
+/// Counts interrupts of each function.
+#[derive(Default)]
+pub struct Msis(pub [AtomicU64; FUNCTIONS]);
+
+impl InterruptSink for Msis {
+    fn raise(&self, function: Function, vector: u16) {
+        assert_eq!(vector, 0, "{function:?}");
+        self.0[function.index()].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Time that goes by itself, as steps are bounded by it, and jumps when told to.
+pub struct Time(Instant, HandWoundClock);
+
+impl Default for Time {
+    fn default() -> Self {
+        Time(Instant::now(), HandWoundClock::default())
+    }
+}
+
+impl Time {
+    pub fn advance(&self, nanoseconds: u64) {
+        self.1.advance(nanoseconds);
+    }
+}
+
+impl Clock for Time {
+    fn now(&self) -> u64 {
+        self.0.elapsed().as_nanos() as u64 + self.1.now()
+    }
+}
+
+/// A sparse file that the card and the test map both, as a card and a VMM do.
+pub struct Shared {
+    file: File,
+    len: usize,
+}
+
+impl Shared {
+    pub fn new(len: u64) -> Self {
+        let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
+        file.set_len(len).unwrap();
+        Shared { file, len: len as usize }
+    }
+
+    pub fn map(&self) -> SharedRegion {
+        SharedRegion::from_file(self.file.try_clone().unwrap(), self.len).unwrap()
+    }
+
+    /// Bytes that it takes of the host's memory.
+    pub fn held(&self) -> u64 {
+        self.file.metadata().unwrap().blocks() * 512
+    }
+}
+
+/// Bytes of a region; holes stay holes.
+pub fn read(region: &SharedRegion, at: u64, len: usize) -> Vec<u8> {
+    let mut data = vec![0; len];
+    for run in region.data(at..at + len as u64) {
+        let place = (run.start - at) as usize..(run.end - at) as usize;
+        region.slice(run.start, place.len()).unwrap().read_slice(&mut data[place], 0).unwrap();
+    }
+    data
+}
+
+thread_local! {
+    static LINES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Lines of the log that this thread has written: what a guest does must not fill it.
+pub fn lines() -> u64 {
+    LINES.get()
+}
+
+struct Count;
+
+impl log::Log for Count {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.level() <= log::Level::Info
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            LINES.set(LINES.get() + 1);
+            if std::env::var_os("HOSTILE_LOG").is_some() {
+                println!("{}: {}", record.level(), record.args());
+            }
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Starts to count.
+pub fn count_lines() {
+    if log::set_logger(&Count).is_ok() {
+        log::set_max_level(log::LevelFilter::Info);
+    }
+}
