@@ -120,7 +120,10 @@ impl Guc {
     pub fn play_pf(&mut self, gt: &Gt, engines: &Engines, quotas: &[Quota]) -> Result<(), Error> {
         self.reset(gt);
         self.quotas = quotas.to_vec();
-        self.revive(gt, engines)
+        let shared = self.revive(gt, engines);
+        // Whose the memory was before is nothing to those who have it now.
+        engines.stand_still(|| (1..).map_while(Function::vf).zip(quotas).for_each(|(vf, _)| gt.memory.clear_vf(vf)));
+        shared
     }
 
     /// Comes up again after a reset, if the card plays the PF; else its driver does that.

@@ -1,10 +1,20 @@
 //! Flat CCS: where the compression control of local memory lies, at the top of it (xe: get_flat_ccs_offset).
 
+use std::ops::Range;
+
 use super::tlb::Backing;
-use super::{Access, Fault, Gam, Space, Span};
+use super::{Access, Fault, Gam, Memory, Space, Span};
 
 /// Bytes of main memory that one byte of control stands for (xe: NUM_BYTES_PER_CCS_BYTE).
 pub const BLOCK: usize = 256;
+
+impl Memory {
+    /// Where the control of local memory `[address, address + len)` lies, whole blocks.
+    pub(super) fn control_of(&self, address: u64, len: u64) -> Option<Range<u64>> {
+        let start = self.flat_ccs?.checked_add(address / BLOCK as u64)?;
+        Some(start..start.checked_add(len / BLOCK as u64)?)
+    }
+}
 
 impl<'m> Gam<'m> {
     /// Opens the control bytes of main memory `[address, address + len)`, as far as its page goes, the first for the
@@ -34,7 +44,7 @@ mod tests {
     use super::*;
     use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
     use crate::memory::local::SharedRegion;
-    use crate::memory::{FaultReason, Memory, Tlb};
+    use crate::memory::{FaultReason, Tlb};
     use crate::world::{Function, Unconnected};
 
     fn memory() -> Memory {

@@ -261,11 +261,15 @@ impl Memory {
         }
     }
 
-    /// Empties the local memory that `vf` has been given, as its PF does at the end of an FLR. The engines stand still.
+    /// Empties the local memory that `vf` has been given, and its compression control, as its PF does at the end of an
+    /// FLR. The engines stand still.
     pub fn clear_vf(&self, vf: Function) {
         for page in 0..self.quota(vf) / FRAME {
             if let Ok(address) = self.host_address(vf, page * FRAME) {
                 self.storage.clear(address, FRAME);
+                if let Some(control) = self.control_of(address, FRAME) {
+                    self.local().clear(control);
+                }
             }
         }
     }
