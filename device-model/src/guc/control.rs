@@ -63,6 +63,8 @@ pub fn provision(kernel: &mut Kernel, turn: &mut Turn<'_>, function: Function, c
         }
         if config.contexts != before.contexts {
             kernel.scheduler.drop_function(turn, function);
+            // The ids that its doorbells stand for may be another's soon.
+            kernel.doorbells.release_function(&turn.gt.doorbells, function);
         }
         if config.doorbells != before.doorbells {
             let quota = doorbell::Quota::new(config.doorbells.begin, config.doorbells.count)?;

@@ -170,8 +170,10 @@ pub fn serve(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     for index in turn.gt.doorbells.take_rung().iter() {
         let Some((function, context)) = kernel.doorbells.bound(index) else { continue };
         kernel.note(turn, function, Kind::Doorbell);
-        // A context that is gone has nothing to run.
-        let _ = kernel.scheduler.submit(turn, u32::from(context));
+        // A context that is gone has nothing to run, and one that is another's is not this doorbell's.
+        if kernel.scheduler.owned(function, context.into()).is_ok() {
+            let _ = kernel.scheduler.submit(turn, u32::from(context));
+        }
     }
 }
 
