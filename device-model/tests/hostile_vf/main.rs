@@ -13,6 +13,8 @@ mod grammar;
 mod others;
 #[path = "../hostile/random.rs"]
 mod random;
+mod residue;
+mod sweeps;
 mod time;
 mod world;
 

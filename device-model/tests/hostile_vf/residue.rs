@@ -1,0 +1,111 @@
+//! What a function leaves behind when it ends or loses what it had: nothing that the next owner finds.
+
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::profile::provision::Quota;
+use arctic_device_model::world::Function;
+use vm_memory::Bytes;
+
+use crate::bench::*;
+use crate::others::*;
+use crate::world::read;
+use crate::{Job, canary, works};
+
+/// Contract H.3.4, V13-121..125: an FLR without PF driver leaves neither memory nor its compression control; the card's
+/// functions beside it feel nothing.
+#[test]
+fn an_flr_leaves_no_compression_control() {
+    let mut bench = Bench::new(true);
+    bench.victims.iter_mut().for_each(Vf::up);
+    fill(&bench);
+    bench.attacker.up();
+    // XY_CTRL_SURF_COPY_BLT: 256 bytes of control, of 64 KiB of memory, from memory.
+    let data = canary::bytes(ATTACKER.0, 0x100);
+    bench.attacker.local.slice(at::DATA, data.len()).unwrap().write_slice(&data, 0).unwrap();
+    let from = (base(ATTACKER) + at::DATA) as u32;
+    let to = (base(ATTACKER) + 0x10_0000) as u32;
+    bench.attacker.submit(1, EngineClass::Copy, &[2 << 29 | 0x48 << 22 | 3 | 1 << 21, from, 0, to, 0]);
+    bench.until("the copy", 1000, |bench| own_control(bench).iter().any(|byte| *byte != 0));
+    let before = snapshot(&bench, true);
+    bench.card.reset_function(ATTACKER);
+    assert!(own_control(&bench).iter().all(|byte| *byte == 0), "compression control outlives its function");
+    assert!(read(&bench.attacker.local, 0, BAR as usize).iter().all(|byte| *byte == 0), "memory outlives its function");
+    unharmed(&before, &snapshot(&bench, true));
+}
+
+/// A card that shares itself out anew gives nobody what another has left in it.
+#[test]
+fn another_sharing_shows_nothing_old() {
+    for mapped in [false, true] {
+        let bench = Bench::new(mapped);
+        fill(&bench);
+        let quota = |local: u64, ggtt: u64| Quota { local_memory: local, ggtt, ..QUOTA };
+        let others = [quota(2 << 20, 8 << 20), quota(6 << 20, 24 << 20), quota(4 << 20, 16 << 20)];
+        for quotas in [others, [QUOTA; 3], others] {
+            bench.card.provision(&quotas).unwrap();
+            for vf in bench.victims.iter().chain([&bench.attacker]) {
+                let seen = read(&vf.local, 0, BAR as usize);
+                assert_eq!(canary::find(&seen), None, "{:?} after {quotas:?}", vf.function);
+                let secret = canary::bytes(vf.function.0, 2 << 20);
+                vf.local.slice(0, secret.len()).unwrap().write_slice(&secret, 0).unwrap();
+            }
+            let control = read(bench.card.gt().memory.local(), bench.layout.usable, 6 * 0x2000);
+            assert_eq!(control.iter().position(|byte| *byte != 0), None, "compression control");
+            let secret = canary::bytes(1, control.len());
+            let home = bench.card.gt().memory.local();
+            home.slice(bench.layout.usable, secret.len()).unwrap().write_slice(&secret, 0).unwrap();
+        }
+    }
+}
+
+/// V13-127: VF Enable is cleared and set while all functions work: they come back empty, and the card works.
+#[test]
+fn virtual_functions_vanish_in_mid_flight() {
+    let mut bench = Bench::new(true);
+    for round in 0..8 {
+        bench.victims.iter_mut().for_each(Vf::up);
+        bench.attacker.up();
+        fill(&bench);
+        let class = EngineClass::BY_GUC[round % 5];
+        let _jobs = [0, 1].map(|victim| Job::start(&mut bench, victim, class));
+        // A batch that goes round for ever.
+        let ring = bench.attacker.jump(2);
+        let again = [0x31 << 23 | 1 << 8 | 1, ring[1], 0, 0];
+        bench.attacker.write_words(Vf::batch(2), &again);
+        bench.attacker.submit(2, class, &ring);
+        bench.work(round as u32 * 3);
+        bench.card.disable_vfs();
+        bench.work(20);
+        assert!(bench.card.status().engines.iter().all(|engine| engine.function.is_none()), "somebody still runs");
+        for file in &bench.files[1..] {
+            assert_eq!(file.held(), 0, "files of functions that do not exist");
+        }
+        let mut data = [0; 8];
+        bench.card.read(ATTACKER, 0x19_0240, &mut data);
+        assert_eq!(data, [0xff; 8], "a function that does not exist answers");
+        bench.card.enable_vfs(3);
+        for vf in bench.victims.iter().chain([&bench.attacker]) {
+            assert_eq!(canary::find(&read(&vf.local, 0, BAR as usize)), None);
+        }
+    }
+    bench.victims.iter_mut().for_each(Vf::up);
+    fill(&bench);
+    works(&mut bench, EngineClass::Copy);
+    assert_eq!(bench.card.panics(), 0);
+}
+
+/// Rule 6: a reset of the physical function takes everything from all virtual ones, and no memory of theirs becomes
+/// another's.
+#[test]
+fn a_reset_of_the_card_shows_nothing_old() {
+    let bench = Bench::new(true);
+    fill(&bench);
+    bench.card.reset();
+    for vf in bench.victims.iter().chain([&bench.attacker]) {
+        assert!(read(&vf.local, 0, BAR as usize).iter().all(|byte| *byte == 0), "{:?}", vf.function);
+    }
+    bench.card.provision(&[QUOTA; 3]).unwrap();
+    bench.card.reset_function(Function(1));
+    for vf in [&bench.victims[0], &bench.attacker, &bench.victims[1]] {
+        assert_eq!(canary::find(&read(&vf.local, 0, BAR as usize)), None, "{:?}", vf.function);
+    }
+}

@@ -1,0 +1,266 @@
+//! What can be tried out completely: every offset of the BAR, every global page, every context id, every register.
+
+use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::memory::{Access, Space, Tlb};
+use arctic_device_model::registers::{Kind, Scope};
+use arctic_device_model::world::Function;
+
+use crate::bench::*;
+use crate::others::*;
+use crate::world::{RAM, private};
+use crate::{Job, aim, canary, works};
+
+fn ready(mapped: bool) -> Bench {
+    let mut bench = Bench::new(mapped);
+    bench.victims.iter_mut().for_each(Vf::up);
+    bench.attacker.up();
+    fill(&bench);
+    bench.work(100);
+    bench
+}
+
+/// V13-003..007, V13-021..026: every dword of the 16 MiB, read and written in an order without order, with each width
+/// somewhere, changes nothing of others and shows nothing of theirs.
+#[test]
+fn every_offset_of_the_bar() {
+    for mapped in [false, true] {
+        let mut bench = ready(mapped);
+        let before = snapshot(&bench, true);
+        let mut random = Random::new(1);
+        let dwords = GTTMMADR_BYTES / 4;
+        for n in 0..dwords {
+            // An odd stride goes through all of them.
+            let offset = n * 0x9_e377 % dwords * 4;
+            let value = random.of(&[0, u32::MAX, random_word(n)]);
+            let mut data = [0; 8];
+            bench.card.write(ATTACKER, offset, &value.to_le_bytes());
+            let width = random.of(&[1, 2, 4, 8]);
+            let skew = if random.one_in(8) { random.below(4) } else { 0 };
+            bench.card.read(ATTACKER, offset + skew, &mut data[..width]);
+            assert_eq!(canary::owner(u32::from_le_bytes([data[0], data[1], data[2], data[3]])), None, "at {offset:#x}");
+            if random.one_in(16) {
+                bench.card.write(ATTACKER, offset + skew, &random.next().to_le_bytes()[..width]);
+            }
+            if n % 0x2000 == 0 {
+                bench.work(2);
+            }
+        }
+        bench.work(100);
+        unharmed(&before, &snapshot(&bench, true));
+        nothing_leaked(&bench, true);
+        works(&mut bench, EngineClass::Copy);
+        assert_eq!(bench.card.panics(), 0);
+    }
+}
+
+fn random_word(n: u64) -> u32 {
+    (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as u32
+}
+
+/// V13-020..031: every entry of the global space that the attacker forges, for local and guest memory and in the name of
+/// others, takes it to its own pages or nowhere.
+#[test]
+fn every_global_page() {
+    for mapped in [false, true] {
+        let bench = ready(mapped);
+        let mut random = Random::new(2);
+        for index in 0..1 << 20 {
+            let target = match index % 4 {
+                0 => aim::entry(&mut random),
+                1 => index % 1024 << 12 | 2 | u64::from(VICTIMS[0].0) << 2 | 1,
+                2 => private(VICTIMS[0]) | 1,
+                _ => RAM.0 + (index % 256 << 12) | u64::from(VICTIMS[1].0) << 2 | 1,
+            };
+            bench.attacker.set_global(index, target);
+        }
+        let before = snapshot(&bench, true);
+        let memory = &bench.card.gt().memory;
+        let views = memory.views();
+        let mut tlb = Tlb::default();
+        let mut gam = memory.gam(ATTACKER, &views, &mut tlb);
+        let own = base(ATTACKER) >> 12..(base(ATTACKER) + GLOBAL) >> 12;
+        let mut reached = 0;
+        for index in 0..1u64 << 20 {
+            let at = (index << 12) + random.below(0x3f0) * 4;
+            let seen = gam.read_u32(Space::Ggtt, at);
+            let written = gam.write(Space::Ggtt, at, &[0xa7; 8]);
+            let long = gam.span(Space::Ggtt, at, 1 << 20, Access::Write).map(|span| span.len());
+            assert!(long.is_err() || long.is_ok_and(|len| len <= 4096));
+            if own.contains(&index) {
+                reached += u32::from(written.is_ok());
+                assert!(seen.is_err() || seen.is_ok_and(|word| canary::owner(word).is_none()), "{index:#x}: {seen:x?}");
+            } else {
+                assert!(seen.is_err() && written.is_err() && long.is_err(), "page {index:#x} is another's");
+            }
+        }
+        assert!(reached > 256, "{reached} pages: the table is not the attacker's");
+        unharmed(&before, &snapshot(&bench, true));
+        nothing_leaked(&bench, false);
+    }
+}
+
+/// V13-101..112: process tables of random contents, walked for random addresses, lead to own memory or nowhere.
+#[test]
+fn random_process_tables() {
+    let bench = ready(true);
+    let mut random = Random::new(3);
+    let before = snapshot(&bench, true);
+    let (mut reached, mut refused) = (0, 0);
+    for _ in 0..400 {
+        for _ in 0..64 {
+            bench.attacker.poke64(at::TABLES + random.below(0x8000 / 8) * 8, aim::process_entry(&mut random));
+        }
+        for table in 0..3 {
+            // So that walks go deep.
+            bench.attacker.poke64(at::TABLES + table * 0x1000, (at::TABLES + (table + 1) * 0x1000) | 3);
+        }
+        let memory = &bench.card.gt().memory;
+        let views = memory.views();
+        let mut tlb = Tlb::default();
+        let mut gam = memory.gam(ATTACKER, &views, &mut tlb);
+        for _ in 0..400 {
+            let root = match random.below(8) {
+                0 => aim::foreign_local(&mut random),
+                1 => random.next(),
+                _ => at::TABLES,
+            };
+            let address = match random.below(3) {
+                0 => random.below(0x60_0000),
+                1 => random.below(1 << 31),
+                _ => random.edge(),
+            };
+            let mut data = [0; 64];
+            match gam.read(Space::Ppgtt(root), address, &mut data) {
+                Ok(()) => assert_eq!(canary::find(&data), None, "{root:#x}, {address:#x}"),
+                Err(_) => refused += 1,
+            }
+            if gam
+                .ccs_span(Space::Ppgtt(root), address, 0x1_0000, Access::Write)
+                .is_ok_and(|span| span.write(&vec![0; span.len()]).is_ok())
+            {
+                reached += 1;
+            }
+            let _ = gam.write(Space::Ppgtt(root), address, &[0; 64]);
+            let _ = gam.zero(Space::Ppgtt(root), address, 1 << 21);
+        }
+    }
+    assert!(reached > 1000 && refused > 1000, "{reached} reached, {refused} refused");
+    unharmed(&before, &snapshot(&bench, true));
+    nothing_leaked(&bench, false);
+}
+
+/// Contract C.5, F.1: every id, for every action that has one, names the attacker's own context or none.
+#[test]
+fn every_context_id() {
+    let mut bench = ready(true);
+    let jobs = [0, 1].map(|victim| Job::start(&mut bench, victim, EngineClass::Render));
+    let before = snapshot(&bench, false);
+    bench.attacker.write_context(0, 0, &[0; 4]);
+    let descriptor = Bench::image(0, 0) as u32 | 0x119;
+    for id in (0..0x1_0000u32).chain([0x1_0000, 0x1_0001, 0x7fff_ffff, u32::MAX - 1, u32::MAX]) {
+        let vf = &mut bench.attacker;
+        vf.request(0x1000, &[id]);
+        vf.request(0x100b, &[id, 0x2003_0001, 0]);
+        vf.request(0x1001, &[id, 0]);
+        vf.request(0x0010, &[id, id, 0x40_0000 + id % 1024 * 4096, 0, 0]);
+        vf.request(0x0020, &[id]);
+        vf.request(0x4503, &[id]);
+        if id >= 64 {
+            vf.request(0x4502, &[1, id, 0, 1, 0, 0, 0, 0, 0, descriptor, 0]);
+        }
+        bench.work(3);
+        bench.attacker.consume();
+        if id % 0x1000 == 0xfff {
+            assert!(!bench.attacker.deaf() && bench.card.status().functions[2].contexts == 0, "id {id:#x}");
+        }
+    }
+    unharmed(&before, &snapshot(&bench, false));
+    let contexts = |bench: &Bench| bench.card.status().functions.iter().map(|f| f.contexts).collect::<Vec<_>>();
+    assert_eq!(contexts(&bench), [0, 1, 0, 1]);
+    for id in 0..100 {
+        bench.attacker.request(0x4502, &[1, id, 0, 1, 0, 0, 0, 0, 0, descriptor, 0]);
+        bench.work(3);
+        bench.attacker.consume();
+    }
+    assert_eq!(contexts(&bench), [0, 1, 64, 1], "as many as it has been given");
+    jobs.into_iter().for_each(|job| job.finish(&mut bench));
+}
+
+/// V13-052, V13-080: from rings and batches on every engine the attacker writes every register, and stores each one in
+/// its memory: no secret of the PF's or of a victim's is there, and none has changed.
+#[test]
+fn every_register_by_commands() {
+    let mut bench = ready(true);
+    let registers: Vec<u32> = bench.card.gt().registers.listing().map(|(offset, _)| offset).collect();
+    for class in EngineClass::BY_GUC {
+        let jobs = [0, 1].map(|victim| Job::start(&mut bench, victim, class));
+        let file = &bench.card.gt().registers;
+        let secret = |found: &arctic_device_model::registers::Decoded| {
+            matches!(found.register.kind, Kind::Storage(_)) && found.register.scope == Scope::Card
+        };
+        let secrets: Vec<(u32, u32)> =
+            file.listing().filter(|(_, found)| secret(found)).map(|(offset, _)| (offset, file.value(offset))).collect();
+        for (offset, _) in &secrets {
+            file.set(*offset, canary::word(Function::PF.0, u64::from(*offset)));
+        }
+        let before = snapshot(&bench, false);
+        for privileged in [true, false] {
+            for part in registers.chunks(60) {
+                let read = |n: usize| (SCRATCH + 0x1000) as u32 + n as u32 * 4;
+                let words: Vec<u32> = part
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(n, register)| [0x24 << 23 | u32::from(privileged) << 22 | 2, *register, read(n), 0])
+                    .chain(part.iter().flat_map(|register| [0x22 << 23 | 1, *register, 0x0076_0076]))
+                    .chain(part.iter().flat_map(|register| [0x2a << 23 | 1, *register, 0x2600]))
+                    .chain([0x20 << 23 | u32::from(privileged) << 22 | 2, SCRATCH as u32, 0, 1])
+                    .chain([0x0a << 23])
+                    .collect();
+                let vf = &mut bench.attacker;
+                vf.write_words(Vf::batch(5), &words);
+                let ring = [0x31 << 23 | u32::from(!privileged) << 8 | 1, Bench::batch(5) as u32, 0, 0];
+                vf.submit(5, class, &ring);
+                bench.work(8);
+                bench.attacker.request(0x4503, &[5]);
+                bench.work(8);
+                assert_ne!(
+                    bench.attacker.peek(at::SCRATCH),
+                    0,
+                    "{class:?}, privileged {privileged}: {:x} did not run {:?}",
+                    part[0],
+                    bench.card.status().functions[2]
+                );
+                bench.attacker.poke(at::SCRATCH, 0);
+                nothing_leaks_from(&bench.attacker);
+                bench.attacker.consume();
+            }
+        }
+        unharmed(&before, &snapshot(&bench, false));
+        for (offset, value) in secrets {
+            bench.card.gt().registers.set(offset, value);
+        }
+        jobs.into_iter().for_each(|job| job.finish(&mut bench));
+    }
+    nothing_leaked(&bench, false);
+}
+
+fn nothing_leaks_from(vf: &Vf) {
+    for n in 0..64 {
+        let seen = vf.peek(at::SCRATCH + 0x1000 + n * 4);
+        assert_eq!(canary::owner(seen), None, "register {n} of the part shows {seen:#x}");
+    }
+}
+
+/// V13-010, V13-108: what a forged window shows the PF's GuC of its entries is the owner's, never the PF's.
+#[test]
+fn every_entry_reads_as_its_owners() {
+    let bench = ready(false);
+    let mut seen = [0; 8];
+    for index in 0..1u64 << 20 {
+        bench.card.read(ATTACKER, GGTT_WINDOW + index * 8, &mut seen);
+        let own = (base(ATTACKER) >> 12..(base(ATTACKER) + GLOBAL) >> 12).contains(&index);
+        let entry = u64::from_le_bytes(seen);
+        assert!(own && entry >> 2 & 0x3ff == 0 || entry == 0, "entry {index:#x}: {entry:#x}");
+    }
+}
