@@ -320,11 +320,16 @@ pub struct Bench {
 impl Bench {
     /// `mapped`: the functions write tables of their own; else every access of their GGTT windows is trapped.
     pub fn new(mapped: bool) -> Self {
+        Bench::with(mapped, QUOTA, Time::real())
+    }
+
+    /// The same, with a share of the engines and a clock.
+    pub fn with(mapped: bool, quota: Quota, clock: Time) -> Self {
         count_lines();
         let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
         profile.local_memory = CARD_LOCAL;
         let guests = Arc::new(Guests::default());
-        let clock = Arc::new(Time::default());
+        let clock = Arc::new(clock);
         let mut files = vec![Shared::new(CARD_LOCAL)];
         let tables: Vec<_> = (0..3).map(|_| mapped.then(|| Shared::new(GGTT_BYTES as u64))).collect();
         files.extend((0..3).map(|_| Shared::new(BAR)));
@@ -333,7 +338,7 @@ impl Bench {
         let memories =
             Memories { local: files[0].map(), ggtt: SharedRegion::anonymous(GGTT_BYTES).unwrap(), vfs: vfs.collect() };
         let card = Card::power_on(&profile, memories, guests.clone(), Arc::new(Msis::default()), clock.clone());
-        card.provision(&[QUOTA; 3]).unwrap();
+        card.provision(&[quota; 3]).unwrap();
         let vf = |function: Function| Vf {
             function,
             card: card.clone(),

@@ -1,1 +1,233 @@
-//! The engines' time.
+//! The engines' time, by the card's clock: whatever the attacker does, it gets no more than its quantum's share where
+//! two others want an engine all the time, and these get the same.
+
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::profile::provision::Quota;
+
+use crate::bench::*;
+use crate::world::Time;
+
+const SHARE: Quota = Quota { exec_quantum_ms: 5, preempt_timeout_us: 2000, ..QUOTA };
+/// Time of the card that passes with a step.
+const STEP: u64 = 20_000;
+const MS: u64 = 1_000_000;
+const ARB_CHECK: u32 = 0x05 << 23;
+
+/// A batch of `vf` that goes round for ever, counting at `at::SCRATCH + 8 * id`; `first` comes before.
+fn endless(vf: &Vf, id: u32, first: &[u32]) -> [u32; 4] {
+    let round = (vf.base() + Vf::batch(id)) as u32 + first.len() as u32 * 4;
+    let cell = (vf.base() + at::SCRATCH) as u32 + id * 8;
+    // MI_ATOMIC, an increment.
+    let mut words = first.to_vec();
+    words.extend([0x2f << 23 | 5 << 8 | 1, cell, 0, ARB_CHECK, 0x31 << 23 | 1 << 8 | 1, round, 0]);
+    vf.write_words(Vf::batch(id), &words);
+    vf.jump(id)
+}
+
+/// A context of the attacker's starts over with this ring.
+fn restart(vf: &mut Vf, id: u32, class: EngineClass, ring: &[u32]) {
+    vf.request(0x4503, &[id]);
+    vf.submit(id, class, ring);
+}
+
+/// Makes of a context one that nobody can interrupt: the batch that an engine runs before the ring goes round for ever.
+fn stubborn(vf: &Vf, id: u32, waits: bool) {
+    let at = (vf.base() + Vf::batch(id)) as u32;
+    let again = [0x2f << 23 | 1 << 22 | 5 << 8 | 1, SCRATCH as u32 + id * 8, 0, 0x31 << 23 | 1, at, 0];
+    let wait = [0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 0x7777, SCRATCH as u32 + 0x900, 0, 0];
+    vf.write_words(Vf::batch(id), if waits { &wait } else { &again });
+    vf.poke(Vf::image(id, 0) + 0x1000 + 0x13 * 4, at | 1);
+}
+
+/// One of them is registered anew.
+fn spin(vf: &mut Vf, id: u32, class: EngineClass, waits: bool) {
+    vf.request(0x4503, &[id]);
+    vf.write_context(id, 0, &[0; 2]);
+    stubborn(vf, id, waits);
+    vf.register(id, u32::from(class.guc()), 1);
+    vf.request(0x1001, &[id, 1]);
+}
+
+struct Contest {
+    bench: Bench,
+    class: EngineClass,
+}
+
+fn used(bench: &Bench) -> [u64; 3] {
+    let functions = bench.card.status().functions;
+    std::array::from_fn(|n| functions[n + 1].engine_time_ns.values().sum())
+}
+
+impl Contest {
+    fn new(class: EngineClass) -> Self {
+        let mut bench = Bench::with(true, SHARE, Time::by_hand());
+        bench.victims.iter_mut().chain([&mut bench.attacker]).for_each(Vf::up);
+        for victim in &mut bench.victims {
+            let ring = endless(victim, 1, &[]);
+            victim.submit(1, class, &ring);
+        }
+        Contest { bench, class }
+    }
+
+    /// Plays for `milliseconds`; `nasty` acts before each step. One engine of the class is fought for.
+    fn play(mut self, what: &str, milliseconds: u64, mut nasty: impl FnMut(&mut Bench, EngineClass, u64)) -> u64 {
+        let bench = &mut self.bench;
+        let resets = |bench: &Bench| VICTIMS.map(|victim| bench.card.status().functions[victim.index()].engine_resets);
+        let (mut start, mut from) = (bench.now(), used(bench));
+        let steps = milliseconds * MS / STEP;
+        for step in 0..steps + 1500 {
+            if step == 1500 {
+                // The first rounds are for settling down.
+                (start, from) = (bench.now(), used(bench));
+            }
+            nasty(bench, self.class, step);
+            bench.attacker.consume();
+            bench.card.work();
+            bench.pass(STEP);
+        }
+        let elapsed = (bench.now() - start) as f64;
+        let now = used(bench);
+        let [one, attacker, other] = [0, 1, 2].map(|n| (now[n] - from[n]) as f64 / elapsed);
+        let forced = bench.card.status().functions[ATTACKER.index()].engine_resets;
+        println!("{what} on {:?}: {one:.4} {attacker:.4} {other:.4}, {forced} resets", self.class);
+        assert_eq!(resets(bench), [0; 2], "{what}: an honest context was reset");
+        assert!(attacker <= 1.05 / 3.0, "{what}: the attacker has {attacker:.4}");
+        assert!(one.min(other) >= 0.95 * one.max(other), "{what}: {one:.4} and {other:.4}");
+        assert!(one.min(other) >= 0.90 / 3.0, "{what}: the others have {one:.4} and {other:.4}");
+        assert_eq!(bench.card.panics(), 0);
+        forced
+    }
+}
+
+const ROUNDS: u64 = 300;
+
+/// V13-036..043, contract D.4: loops, one or many contexts of every priority.
+#[test]
+fn endless_loops() {
+    for class in [EngineClass::Render, EngineClass::Copy] {
+        Contest::new(class).play("one loop", ROUNDS, |bench, class, step| {
+            if step == 0 {
+                let ring = endless(&bench.attacker, 1, &[]);
+                bench.attacker.submit(1, class, &ring);
+            }
+        });
+    }
+    Contest::new(EngineClass::Copy).play("sixteen loops", ROUNDS, |bench, class, step| {
+        if step % 50 == 0 && step < 800 {
+            let id = step as u32 / 50;
+            let ring = endless(&bench.attacker, id, &[]);
+            bench.attacker.submit(id, class, &ring);
+            // The highest priority, slices without end, no time to leave.
+            bench.attacker.request(0x100b, &[id, 0x2003_0001, 0, 0x2001_0001, 0, 0x2002_0001, 0]);
+        }
+    });
+}
+
+/// Contract G.2: loops that do not let anybody interrupt them, started again whenever they have been stopped.
+#[test]
+fn spinners_that_do_not_leave() {
+    for (what, waits, policy) in
+        [("a spinner", false, false), ("a spinner with policies", false, true), ("a stubborn wait", true, true)]
+    {
+        let forced = Contest::new(EngineClass::Copy).play(what, ROUNDS * 2, |bench, class, step| {
+            if step % 47 == 0 {
+                let id = (step / 47 % 16) as u32;
+                spin(&mut bench.attacker, id, class, waits);
+                if policy {
+                    bench.attacker.request(0x100b, &[id, 0x2003_0001, 0, 0x2001_0001, 0, 0x2002_0001, 0]);
+                }
+            }
+        });
+        assert!(forced > 4, "{what}: {forced} engine resets are those of one that leaves");
+    }
+}
+
+/// Loops of a function that resets itself, forgets its contexts or floods its ring to get rid of what it owes.
+#[test]
+fn starting_over_pays_no_debts() {
+    Contest::new(EngineClass::Copy).play("VF_RESET", ROUNDS * 2, |bench, class, step| {
+        if step % 151 == 0 {
+            bench.attacker.up();
+            spin(&mut bench.attacker, 1, class, false);
+        }
+    });
+    Contest::new(EngineClass::Copy).play("FLR", ROUNDS * 2, |bench, class, step| {
+        if step % 271 == 0 {
+            bench.card.reset_function(ATTACKER);
+            bench.attacker.up();
+            spin(&mut bench.attacker, 1, class, false);
+        }
+    });
+    let mut random = Random::new(9);
+    Contest::new(EngineClass::Copy).play("short jobs and floods", ROUNDS, |bench, class, step| {
+        let id = random.below(16) as u32;
+        match random.below(30) {
+            0 => {
+                let ring = endless(&bench.attacker, id, &[]);
+                restart(&mut bench.attacker, id, class, &ring);
+            }
+            1 => {
+                let job = store(SCRATCH, step as u32);
+                restart(&mut bench.attacker, id, class, &job);
+            }
+            2 => bench.attacker.request(0x1001, &[id, random.below(2) as u32]),
+            3 => (0..20).for_each(|_| bench.attacker.request(0x1000, &[id])),
+            4 => bench.attacker.request(0x7000, &[1, 1 << 31]),
+            5 => {
+                // Waits for what never comes, on and off.
+                let wait = [0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 1, SCRATCH as u32 + 0x800, 0, 0];
+                restart(&mut bench.attacker, id, class, &wait);
+                bench.attacker.poke(at::SCRATCH + 0x800, random.below(2) as u32);
+            }
+            _ => {}
+        }
+    });
+}
+
+/// Contract F.5: a parallel context that holds both video engines while it works on one, against others that want the
+/// second.
+#[test]
+fn a_parallel_context_holds_no_engine_for_nothing() {
+    let mut contest = Contest::new(EngineClass::VideoDecode);
+    for victim in &mut contest.bench.victims {
+        // A second loop, so that each wants both engines.
+        victim.consume();
+        let ring = endless(victim, 2, &[]);
+        victim.write_context(2, 0, &ring);
+        victim.register(2, u32::from(EngineClass::VideoDecode.guc()), 3);
+        victim.request(0x1001, &[2, 1]);
+    }
+    let bench = &mut contest.bench;
+    let wide = |bench: &mut Bench, id: u32| {
+        let vf = &mut bench.attacker;
+        vf.request(0x4503, &[id]);
+        vf.write_context(id, 0, &[0; 2]);
+        stubborn(vf, id, false);
+        vf.write_context(id, 1, &[]);
+        vf.write_words(at::QUEUES, &[0; 16]);
+        let mut payload = vec![1, id, 1, 1, QUEUES as u32, 0, QUEUES as u32 + 0x1000, 0, 0x800, 2];
+        for member in 0..2 {
+            payload.extend([Bench::image(id, member) as u32 | 0x119, 0]);
+        }
+        vf.request(0x4601, &payload);
+        vf.request(0x1001, &[id, 1]);
+    };
+    let steps = ROUNDS * 2 * MS / STEP;
+    let mut from = used(bench);
+    for step in 0..steps + 1500 {
+        if step == 1500 {
+            from = used(bench);
+        }
+        if step % 211 == 0 {
+            wide(bench, (step / 211 % 8) as u32);
+        }
+        bench.attacker.consume();
+        bench.card.work();
+        bench.pass(STEP);
+    }
+    let now = used(bench);
+    let [one, attacker, other] = [0, 1, 2].map(|n| (now[n] - from[n]) as f64 / (steps * STEP) as f64);
+    println!("a parallel context: {one:.4} {attacker:.4} {other:.4} of two engines");
+    assert!(one.min(other) >= 0.95 * one.max(other), "{one:.4} and {other:.4}");
+    assert!(one.min(other) >= 0.90 * 2.0 / 3.0, "the honest ones have {one:.4} and {other:.4} of two engines");
+}

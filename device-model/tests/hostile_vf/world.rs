@@ -137,16 +137,18 @@ impl InterruptSink for Msis {
     }
 }
 
-/// Time that goes by itself, as steps are bounded by it, and jumps when told to.
-pub struct Time(Instant, HandWoundClock);
-
-impl Default for Time {
-    fn default() -> Self {
-        Time(Instant::now(), HandWoundClock::default())
-    }
-}
+/// Time that goes by itself, as steps are bounded by it, and jumps when told to; or that only does what it is told.
+pub struct Time(Option<Instant>, HandWoundClock);
 
 impl Time {
+    pub fn real() -> Self {
+        Time(Some(Instant::now()), HandWoundClock::default())
+    }
+
+    pub fn by_hand() -> Self {
+        Time(None, HandWoundClock::default())
+    }
+
     pub fn advance(&self, nanoseconds: u64) {
         self.1.advance(nanoseconds);
     }
@@ -154,7 +156,7 @@ impl Time {
 
 impl Clock for Time {
     fn now(&self) -> u64 {
-        self.0.elapsed().as_nanos() as u64 + self.1.now()
+        self.0.map_or(0, |start| start.elapsed().as_nanos() as u64) + self.1.now()
     }
 }
 
