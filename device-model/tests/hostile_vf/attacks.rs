@@ -33,11 +33,11 @@ fn operand(random: &mut Random) -> u32 {
 /// A context with an image, a ring and a batch of random contents, or ones that aim.
 fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     bench.work(4);
-    let vf = &mut bench.attacker;
-    if vf.deaf() {
+    if bench.attacker.deaf() {
         // It cannot do harm with rings that the GuC has given up.
-        vf.up();
+        bench.attacker_up();
     }
+    let vf = &mut bench.attacker;
     let id = random.below(u64::from(CONTEXTS)) as u32;
     let class = random.of(&EngineClass::BY_GUC);
     let words = |random: &mut Random, most| match random.below(3) {
@@ -274,14 +274,13 @@ pub fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
         25 if random.one_in(2) => {
             bench.card.reset_function(ATTACKER);
             if random.one_in(2) {
-                bench.attacker.up();
+                bench.attacker_up();
             }
         }
         26 => bench.attacker.consume(),
         27 => bench.pass(random.below(50_000_000)),
         28 if random.one_in(2) => {
-            bench.card.reset_function(ATTACKER);
-            bench.attacker.up();
+            bench.flr();
         }
         _ => drop(bench.work(random.below(40) as u32)),
     }

@@ -1,11 +1,13 @@
 //! A card that shares itself out to three virtual functions, and the driver of one.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::card::{Card, GGTT_WINDOW, Turn};
 use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::guc::client::State;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::layout::MemoryLayout;
 use arctic_device_model::memory::local::SharedRegion;
@@ -15,6 +17,7 @@ use arctic_device_model::profile::provision::{GGTT_BOTTOM, Quota};
 use arctic_device_model::world::{Clock, Function};
 use vm_memory::Bytes;
 
+use crate::pf::Pf;
 pub use crate::random::Random;
 use crate::world::*;
 
@@ -315,16 +318,18 @@ pub struct Bench {
     pub victims: [Vf; 2],
     pub layout: MemoryLayout,
     clock: Arc<Time>,
+    /// The PF's driver; without one the card plays it.
+    pub pf: RefCell<Option<Pf>>,
 }
 
 impl Bench {
     /// `mapped`: the functions write tables of their own; else every access of their GGTT windows is trapped.
     pub fn new(mapped: bool) -> Self {
-        Bench::with(mapped, QUOTA, Time::real())
+        Bench::with(mapped, Some(QUOTA), Time::real())
     }
 
-    /// The same, with a share of the engines and a clock.
-    pub fn with(mapped: bool, quota: Quota, clock: Time) -> Self {
+    /// The same, with a share of the engines and a clock; without a share a PF driver gives it.
+    pub fn with(mapped: bool, quota: Option<Quota>, clock: Time) -> Self {
         count_lines();
         let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
         profile.local_memory = CARD_LOCAL;
@@ -338,7 +343,10 @@ impl Bench {
         let memories =
             Memories { local: files[0].map(), ggtt: SharedRegion::anonymous(GGTT_BYTES).unwrap(), vfs: vfs.collect() };
         let card = Card::power_on(&profile, memories, guests.clone(), Arc::new(Msis::default()), clock.clone());
-        card.provision(&[quota; 3]).unwrap();
+        let pf = match quota {
+            Some(quota) => card.provision(&[quota; 3]).map(|()| None).unwrap(),
+            None => Some(Pf::up(&card)),
+        };
         let vf = |function: Function| Vf {
             function,
             card: card.clone(),
@@ -349,7 +357,8 @@ impl Bench {
         let (attacker, victims) = (vf(ATTACKER), VICTIMS.map(vf));
         files.extend(tables.into_iter().flatten());
         let layout = MemoryLayout::of(CARD_LOCAL);
-        let bench = Bench { attacker, victims, guests, files, clock, layout, card };
+        let bench = Bench { attacker, victims, guests, files, clock, layout, card, pf: RefCell::new(pf) };
+        bench.work(40);
         for function in [VICTIMS[0], ATTACKER, VICTIMS[1]] {
             let status = bench.card.status();
             let quota = status.functions[function.index()].quota.expect("a quota");
@@ -394,8 +403,26 @@ impl Bench {
                 Turn::Idle(Some(at)) => self.pass(at.saturating_sub(self.clock.now())),
                 Turn::Busy => self.pass(1000),
             }
+            if let Some(pf) = &mut *self.pf.borrow_mut() {
+                pf.serve();
+            }
         }
         false
+    }
+
+    /// The attacker's driver finds its function in whatever state, and brings it up.
+    pub fn attacker_up(&mut self) {
+        let state = |bench: &Bench| bench.card.status().functions[ATTACKER.index()].state;
+        self.until("the attacker can be served", 60_000, |bench| {
+            state(bench).is_none_or(|state| state == State::Running)
+        });
+        self.attacker.up();
+    }
+
+    /// An FLR of the attacker's, to its end.
+    pub fn flr(&mut self) {
+        self.card.reset_function(ATTACKER);
+        self.attacker_up();
     }
 
     /// Works until something holds, for which the card has `milliseconds` of its own time.

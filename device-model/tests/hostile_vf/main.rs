@@ -11,6 +11,7 @@ mod canary;
 #[path = "../hostile/grammar.rs"]
 mod grammar;
 mod others;
+mod pf;
 #[path = "../hostile/random.rs"]
 mod random;
 mod residue;
@@ -27,7 +28,7 @@ use arctic_device_model::engine::id::EngineClass;
 use attacks::attack;
 use bench::*;
 use others::{fill, nothing_leaked, own_control, snapshot, unharmed};
-use world::read;
+use world::{Time, read};
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -149,9 +150,10 @@ fn works(bench: &mut Bench, class: EngineClass) {
 fn case(bench: &mut Bench, random: &mut Random, registers: &[u32], watchdog: &Watchdog) {
     let logged = world::lines();
     bench.card.reset_function(ATTACKER);
+    bench.work(40);
     assert_eq!(own_control(bench).iter().position(|byte| *byte != 0), None, "compression control outlives an FLR");
     assert!(read(&bench.attacker.local, 0, LOCAL as usize).iter().all(|byte| *byte == 0), "memory outlives an FLR");
-    bench.attacker.up();
+    bench.attacker_up();
     bench.work(20);
     let idle = random.one_in(3);
     let class = random.of(&EngineClass::BY_GUC);
@@ -175,9 +177,9 @@ fn case(bench: &mut Bench, random: &mut Random, registers: &[u32], watchdog: &Wa
     assert!(held < 80 << 20, "the card's files take {} MiB", held >> 20);
 }
 
-fn random_attacks(mapped: bool) {
+fn random_attacks(mapped: bool, driver: bool) {
     let watchdog = Watchdog::new("a hostile function");
-    let mut bench = Bench::new(mapped);
+    let mut bench = Bench::with(mapped, (!driver).then_some(QUOTA), Time::real());
     bench.victims.iter_mut().for_each(Vf::up);
     fill(&bench);
     works(&mut bench, EngineClass::Copy);
@@ -185,10 +187,10 @@ fn random_attacks(mapped: bool) {
     let (first, cases) = (setting("HOSTILE_SEED", 1), setting("HOSTILE_CASES", 60));
     let mut warm = None;
     for seed in first..first + cases {
-        let mut random = Random::new(seed ^ u64::from(mapped) << 32);
+        let mut random = Random::new(seed ^ u64::from(mapped) << 32 ^ u64::from(driver) << 33);
         let done = catch_unwind(AssertUnwindSafe(|| case(&mut bench, &mut random, &registers, &watchdog)));
         if let Err(panic) = done {
-            println!("again with HOSTILE_SEED={seed} HOSTILE_CASES=1, mapped {mapped}");
+            println!("again with HOSTILE_SEED={seed} HOSTILE_CASES=1, mapped {mapped}, PF driver {driver}");
             resume_unwind(panic);
         }
         if seed == first + 8 {
@@ -208,11 +210,17 @@ fn random_attacks(mapped: bool) {
 /// The whole of it, where the functions write tables of their own into the global space.
 #[test]
 fn random_attacks_with_mapped_tables() {
-    random_attacks(true);
+    random_attacks(true, false);
 }
 
 /// The whole of it, where every access of the global table is judged when it is made.
 #[test]
 fn random_attacks_with_trapped_tables() {
-    random_attacks(false);
+    random_attacks(false, false);
+}
+
+/// The whole of it under a PF driver, who gives the quotas by messages and leads the FLRs.
+#[test]
+fn random_attacks_under_a_pf_driver() {
+    random_attacks(true, true);
 }
