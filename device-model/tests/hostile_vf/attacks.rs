@@ -205,8 +205,12 @@ fn mail(bench: &mut Bench, random: &mut Random) {
             vf.mail([0x0508, random.of(&[0x0904, 0x0907]) << 16 | 1, random.dword() & !0xfff, 0]);
             vf.mail([0x4509, 1, 0, 0]);
         }
-        3 => drop(vf.mail([0x4100, aim::foreign_global(random) as u32, 0, 0x1000])),
-        4 => drop(vf.mail([0x5509, random.dword(), 0, 0])),
+        3 => {
+            vf.mail([0x4100, aim::foreign_global(random) as u32, 0, 0x1000]);
+        }
+        4 => {
+            vf.mail([0x5509, random.dword(), 0, 0]);
+        }
         _ => {
             let any = random.next() as u32;
             let code = random.of(&[0x0508, 0x4509, 0x4100, 0x5507, 0x5500, 0x5508, 0x550f, any]);

@@ -97,10 +97,18 @@ pub struct Vf {
     pub local: SharedRegion,
     /// Its GGTT window, where its VMM maps that.
     pub table: Option<SharedRegion>,
+    /// Somebody resets it while its driver is at work: nothing need succeed.
+    pub disturbed: bool,
     tail: u32,
 }
 
 impl Vf {
+    /// The function that has the files at its number: its BAR, and behind all BARs the tables.
+    fn of(card: &Arc<Card>, files: &[Shared], function: Function) -> Vf {
+        let table = files.get(function.index() + 3).map(Shared::map);
+        Vf { function, card: card.clone(), local: files[function.index()].map(), table, disturbed: false, tail: 0 }
+    }
+
     pub fn base(&self) -> u64 {
         base(self.function)
     }
@@ -150,6 +158,11 @@ impl Vf {
         self.get(MAILBOX)
     }
 
+    fn must(&self, message: [u32; 4], answer: u32) {
+        let answered = self.mail(message);
+        assert!(self.disturbed || answered == answer, "{:?}: {answered:#x} to {message:x?}", self.function);
+    }
+
     /// What a driver does that finds its function in any state: handshake, global table, process tables, rings.
     pub fn up(&mut self) {
         self.mail([0x5507, 0, 0, 0]);
@@ -165,11 +178,11 @@ impl Vf {
             (0x0907, 1, u64::from(RING_DWORDS) * 4),
         ];
         for (key, len, value) in rings {
-            assert_eq!(self.mail([0x0508, key << 16 | len, value as u32, 0]), 0xf000_0001, "{:?}", self.function);
+            self.must([0x0508, key << 16 | len, value as u32, 0], 0xf000_0001);
         }
         self.write_words(0, &[0; 0x400]);
         self.tail = 0;
-        assert_eq!(self.mail([0x4509, 1, 0, 0]), 0xf000_0000, "{:?}: the rings are refused", self.function);
+        self.must([0x4509, 1, 0, 0], 0xf000_0000);
     }
 
     fn write_global(&self) {
@@ -347,15 +360,8 @@ impl Bench {
             Some(quota) => card.provision(&[quota; 3]).map(|()| None).unwrap(),
             None => Some(Pf::up(&card)),
         };
-        let vf = |function: Function| Vf {
-            function,
-            card: card.clone(),
-            local: files[function.index()].map(),
-            table: tables[function.index() - 1].as_ref().map(Shared::map),
-            tail: 0,
-        };
-        let (attacker, victims) = (vf(ATTACKER), VICTIMS.map(vf));
         files.extend(tables.into_iter().flatten());
+        let (attacker, victims) = (Vf::of(&card, &files, ATTACKER), VICTIMS.map(|vf| Vf::of(&card, &files, vf)));
         let layout = MemoryLayout::of(CARD_LOCAL);
         let bench = Bench { attacker, victims, guests, files, clock, layout, card, pf: RefCell::new(pf) };
         bench.work(40);
@@ -365,6 +371,12 @@ impl Bench {
             assert_eq!((quota.ggtt_start, quota.local_memory), (base(function), LOCAL));
         }
         bench
+    }
+
+    /// A driver's hands on `function` once more; they go on where the driver is.
+    pub fn vf(&self, function: Function) -> Vf {
+        let tail = self.victims.iter().find(|victim| victim.function == function).map_or(0, |victim| victim.tail);
+        Vf { tail, ..Vf::of(&self.card, &self.files, function) }
     }
 
     // Global addresses of the attacker's, for the grammar.

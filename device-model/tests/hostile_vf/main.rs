@@ -5,6 +5,7 @@
 //! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first of them.
 
 mod aim;
+mod at_once;
 mod attacks;
 mod bench;
 mod canary;
@@ -173,7 +174,7 @@ fn case(bench: &mut Bench, random: &mut Random, registers: &[u32], watchdog: &Wa
     assert_eq!(bench.card.panics(), 0);
     let lines = world::lines() - logged;
     assert!(lines < 40, "{lines} lines of the log in one case");
-    let held: u64 = bench.files.iter().map(world::Shared::held).sum();
+    let held = world::held(&bench.files);
     assert!(held < 80 << 20, "the card's files take {} MiB", held >> 20);
 }
 

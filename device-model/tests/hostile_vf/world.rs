@@ -183,6 +183,11 @@ impl Shared {
     }
 }
 
+/// What files take of the host's memory together.
+pub fn held(files: &[Shared]) -> u64 {
+    files.iter().map(Shared::held).sum()
+}
+
 /// Bytes of a region; holes stay holes.
 pub fn read(region: &SharedRegion, at: u64, len: usize) -> Vec<u8> {
     let mut data = vec![0; len];

@@ -1,0 +1,159 @@
+//! Everything at the same time, and without end: workers, resets and accesses from several threads; floods.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arctic_device_model::card::Workers;
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::profile::provision::Quota;
+
+use crate::attacks::attack;
+use crate::bench::*;
+use crate::others::*;
+use crate::world::{Time, held, lines};
+use crate::{Watchdog, aim, listing, resident, setting};
+
+/// A neighbour at its work, until it is told to stop; how many jobs it has done.
+fn neighbour(mut vf: Vf, stop: &AtomicBool, beats: &AtomicU64) -> u64 {
+    let mut done = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let class = EngineClass::BY_GUC[done as usize % 5];
+        let value = done as u32 | 1 << 31;
+        vf.submit(1, class, &store(vf.base() + at::SCRATCH, value));
+        wait("a neighbour's work", || vf.peek(at::SCRATCH) == value);
+        vf.request(0x4503, &[1]);
+        wait("a neighbour's context ends", || {
+            vf.consume();
+            vf.card.status().functions[vf.function.index()].contexts == 0
+        });
+        done += 1;
+        beats.fetch_add(1, Ordering::Relaxed);
+    }
+    done
+}
+
+fn wait(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(40), "{what}: not within 40 s");
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Rules 5 and 6: three workers, the attacker's accesses, its forged entries under the hands of the engines that read
+/// them, its FLRs in mid-flight, and two neighbours that get their work done.
+#[test]
+fn workers_and_resets_at_once() {
+    let watchdog = Watchdog::new("everything at once");
+    let share = Quota { preempt_timeout_us: 2_000_000, ..QUOTA };
+    let mut bench = Bench::with(true, Some(share), Time::real());
+    bench.victims.iter_mut().for_each(Vf::up);
+    bench.attacker.up();
+    fill(&bench);
+    bench.attacker.disturbed = true;
+    let before = snapshot(&bench, false);
+    let registers = listing(&bench);
+    let workers = Workers::start(bench.card.clone(), 3).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let until = |stop: &Arc<AtomicBool>| {
+        let stop = stop.clone();
+        move || !stop.load(Ordering::Relaxed)
+    };
+    let neighbours = VICTIMS.map(|function| {
+        let (vf, stop, beats) = (bench.vf(function), stop.clone(), watchdog.0.clone());
+        thread::spawn(move || neighbour(vf, &stop, &beats))
+    });
+    let forger = {
+        let (vf, goes_on) = (bench.vf(ATTACKER), until(&stop));
+        thread::spawn(move || {
+            let mut random = Random::new(11);
+            while goes_on() {
+                vf.set_global(aim::window(&mut random) >> 12, aim::entry(&mut random));
+                vf.poke64(at::TABLES + random.below(0x8000 / 8) * 8, aim::process_entry(&mut random));
+            }
+        })
+    };
+    let resetter = {
+        let (card, goes_on) = (bench.card.clone(), until(&stop));
+        thread::spawn(move || {
+            let mut random = Random::new(12);
+            while goes_on() {
+                thread::sleep(Duration::from_micros(random.below(20_000)));
+                card.reset_function(ATTACKER);
+            }
+        })
+    };
+    let mut random = Random::new(13);
+    let end = Instant::now() + Duration::from_millis(setting("HOSTILE_STRESS_MS", 2000));
+    let mut attacks = 0;
+    while Instant::now() < end {
+        attack(&mut bench, &mut random, &registers);
+        attacks += 1;
+    }
+    stop.store(true, Ordering::Relaxed);
+    forger.join().unwrap();
+    resetter.join().unwrap();
+    let done = neighbours.map(|neighbour| neighbour.join().unwrap());
+    println!("{attacks} attacks, while neighbours did {done:?} jobs");
+    drop(workers);
+    assert_eq!(bench.card.panics(), 0);
+    assert!(done.iter().all(|done| *done > 0), "{done:?}");
+    for victim in &bench.victims {
+        // Their contexts' rings have had one job after the other.
+        victim.write_words(Vf::ring(1, 0), &[0; 8]);
+    }
+    unharmed(&before, &snapshot(&bench, false));
+    nothing_leaked(&bench, true);
+}
+
+/// Rule 5: floods of all kinds from a function that takes no message out of its ring: nothing grows.
+#[test]
+fn floods_make_nothing_grow() {
+    let watchdog = Watchdog::new("floods");
+    for driver in [false, true] {
+        let mut bench = Bench::with(true, (!driver).then_some(QUOTA), Time::real());
+        bench.attacker.up();
+        let (mut warm, logged) = (0, lines());
+        for round in 0..6000u32 {
+            let vf = &mut bench.attacker;
+            match round % 8 {
+                0 => (0..60).for_each(|n| vf.request(0x5103, &[n, 0x101, 0])),
+                1 => (0..60).for_each(|n| vf.request(0x7000, &[n, 1 << 31])),
+                2 => (0..60).for_each(|n| vf.request(0x9999, &[n])),
+                3 => (0..200).for_each(|n| {
+                    vf.mail([0x5509, n, 0, 0]);
+                }),
+                4 => {
+                    // Contexts that fault, and their doorbells, while nobody hears of it.
+                    for id in 0..16 {
+                        vf.write_context(id, 0, &store(base(VICTIMS[0]), 1));
+                        vf.register(id, 0, 1);
+                        vf.request(0x0010, &[id, id % 8, 0x40_0000 + id % 8 * 4096, 0, 0]);
+                        vf.request(0x1001, &[id, 1]);
+                    }
+                }
+                5 => {
+                    for page in 0..8 {
+                        vf.set(0x40_0000 + page * 4096, 1);
+                    }
+                }
+                6 if round % 64 == 6 => bench.flr(),
+                7 if round % 32 == 7 => bench.attacker_up(),
+                _ => {}
+            }
+            bench.work(6);
+            watchdog.beat();
+            if round == 1000 {
+                warm = resident();
+            }
+        }
+        let grown = resident().saturating_sub(warm);
+        // Other tests of this process run beside it.
+        assert!(grown < 256 << 20, "{} MiB more", grown >> 20);
+        assert!(held(&bench.files) < 80 << 20);
+        assert!(lines() - logged < 64, "{} lines of the log", lines() - logged);
+        assert_eq!(bench.card.panics(), 0);
+    }
+}
