@@ -27,8 +27,10 @@ const REQUESTS_A_TURN: usize = 32;
 const TURNS_A_STEP: usize = 8;
 /// When to try again while a host's ring is full, in nanoseconds.
 const RING_FULL_PAUSE: u64 = 200_000;
-/// Complaints about requests that are written to the log in one boot.
-const COMPLAINTS: u32 = 32;
+/// Complaints about requests of the PF that are written to the log in one boot.
+const COMPLAINTS: u8 = 32;
+/// The same of a VF: what one does must not hide what another does.
+const VF_COMPLAINTS: u8 = 8;
 
 /// How a client's turn ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,7 +90,7 @@ pub struct Kernel {
     unsent: u64,
     /// Whose turn it is next.
     next: u8,
-    complaints: u32,
+    complaints: Box<[u8; FUNCTIONS]>,
     slpc: Slpc,
     log_control: u32,
 }
@@ -111,7 +113,7 @@ impl Kernel {
             invalidating: 0,
             unsent: 0,
             next: 0,
-            complaints: 0,
+            complaints: Box::new([0; FUNCTIONS]),
             slpc: Slpc::default(),
             log_control: 0,
         }
@@ -363,8 +365,9 @@ impl Kernel {
 
     /// Says what is wrong with what `function` sends, as long as that does not fill the log.
     pub fn complain(&mut self, function: Function, what: std::fmt::Arguments<'_>) {
-        if self.complaints < COMPLAINTS {
-            self.complaints += 1;
+        let complaints = &mut self.complaints[function.index()];
+        if *complaints < if function.is_vf() { VF_COMPLAINTS } else { COMPLAINTS } {
+            *complaints += 1;
             log::warn!("GuC, function {}: {what}", function.0);
         }
     }

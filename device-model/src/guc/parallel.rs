@@ -21,8 +21,9 @@ const NOOP: u32 = 4;
 /// Item type: new tails for all members.
 const MULTI_LRC: u32 = 5;
 
-/// Longest ring that is accepted, in bytes; the drivers use 1 and 2 KiB.
-const LONGEST: u32 = 64 << 10;
+/// Longest ring that is accepted, in bytes; the drivers use 1 and 2 KiB. All items of a ring are taken at once, and a host
+/// can see to it that there are always as many as fit.
+const LONGEST: u32 = 4 << 10;
 
 /// Where a parallel context's work queue lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
