@@ -38,7 +38,7 @@ pub const QUOTA: Quota = Quota {
     contexts: 64,
     doorbells: 8,
     exec_quantum_ms: 5,
-    // This thread does all the card's work, and a busy host keeps it waiting.
+    // The thread that attacks does all the card's work, and does not when time jumps.
     preempt_timeout_us: 300_000,
 };
 

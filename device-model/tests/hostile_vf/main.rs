@@ -185,7 +185,7 @@ fn random_attacks(mapped: bool, driver: bool) {
     fill(&bench);
     works(&mut bench, EngineClass::Copy);
     let registers = listing(&bench);
-    let (first, cases) = (setting("HOSTILE_SEED", 1), setting("HOSTILE_CASES", 60));
+    let (first, cases) = (setting("HOSTILE_SEED", 1), setting("HOSTILE_CASES", 40));
     let mut warm = None;
     for seed in first..first + cases {
         let mut random = Random::new(seed ^ u64::from(mapped) << 32 ^ u64::from(driver) << 33);

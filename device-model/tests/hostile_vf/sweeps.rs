@@ -259,3 +259,25 @@ fn every_entry_reads_as_its_owners() {
         assert!(own && entry >> 2 & 0x3ff == 0 || entry == 0, "entry {index:#x}: {entry:#x}");
     }
 }
+
+/// V13-080: what is the same for everybody, and so may be read by the commands of any function: constants and clocks. One
+/// more is a decision.
+#[test]
+fn shared_registers() {
+    let bench = Bench::new(false);
+    let listing = bench.card.gt().registers.listing();
+    let shared = listing.filter(|(_, found)| found.register.scope == Scope::Common);
+    let names: std::collections::BTreeSet<&str> = shared.map(|(_, found)| found.register.name).collect();
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), SHARED);
+}
+
+const SHARED: [&str; 8] = [
+    "ENGINE_ID",
+    "RING_CTX_TIMESTAMP_UDW",
+    "RING_INSTDONE",
+    "RING_TIMESTAMP",
+    "ROW_INSTDONE",
+    "SAMPLER_INSTDONE",
+    "SC_INSTDONE",
+    "XEHPG_INSTDONE_GEOM_SVGUNIT",
+];
