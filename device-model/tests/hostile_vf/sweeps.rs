@@ -281,3 +281,36 @@ const SHARED: [&str; 8] = [
     "SC_INSTDONE",
     "XEHPG_INSTDONE_GEOM_SVGUNIT",
 ];
+
+/// V13-016, contract C.1: functions that were given nothing, and such that do not exist, reach nothing.
+#[test]
+fn functions_without_anything() {
+    let bench = ready(false);
+    let before = snapshot(&bench, true);
+    let mut random = Random::new(5);
+    for enabled in [63, 3] {
+        bench.card.enable_vfs(enabled);
+        for vf in (4..64).map(Function) {
+            for _ in 0..200 {
+                let code = random.of(&[0x0508, 0x4509, 0x4100, 0x5507, 0x5500, 0x5509]);
+                let key = random.of(&[0x0900, 0x0901, 0x0902, 0x0903, 0x0905, 0x0906]) << 16 | 2;
+                for (n, value) in (0..).zip([code, key, aim::foreign_global(&mut random) as u32, 0]) {
+                    bench.card.write(vf, u64::from(MAILBOX) + n * 4, &u32::to_le_bytes(value));
+                }
+                bench.card.write(vf, u64::from(BELL), &[1, 0, 0, 0]);
+                let index = random.below(1 << 20);
+                bench.card.write(vf, GGTT_WINDOW + index * 8, &random.next().to_le_bytes());
+                bench.card.write(vf, (4 << 20) + random.below(1024) * 4096, &[1; 4]);
+                bench.card.write_local(vf, random.below(4 * LOCAL), &[0xa7; 64]);
+                let (mut entry, mut local) = ([1; 8], [0; 64]);
+                bench.card.read(vf, GGTT_WINDOW + index * 8, &mut entry);
+                bench.card.read_local(vf, random.below(4 * LOCAL), &mut local);
+                assert_eq!(local, [0xff; 64]);
+                assert_eq!(entry, if enabled == 63 { [0; 8] } else { [0xff; 8] });
+            }
+            bench.work(4);
+        }
+    }
+    unharmed(&before, &snapshot(&bench, true));
+    assert_eq!(bench.card.panics(), 0);
+}

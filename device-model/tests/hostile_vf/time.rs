@@ -112,6 +112,14 @@ fn endless_loops() {
             }
         });
     }
+    Contest::new(EngineClass::Copy).play("a loop without effect", ROUNDS, |bench, class, step| {
+        if step == 0 {
+            let vf = &mut bench.attacker;
+            let ring = vf.jump(1);
+            vf.write_words(Vf::batch(1), &[ARB_CHECK, 0x31 << 23 | 1 << 8 | 1, ring[1], 0]);
+            vf.submit(1, class, &ring);
+        }
+    });
     Contest::new(EngineClass::Copy).play("sixteen loops", ROUNDS, |bench, class, step| {
         if step % 50 == 0 && step < 800 {
             let id = step as u32 / 50;
