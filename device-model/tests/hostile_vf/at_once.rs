@@ -157,3 +157,56 @@ fn floods_make_nothing_grow() {
         assert_eq!(bench.card.panics(), 0);
     }
 }
+
+/// Rule 5: a function that rings, or has translations forgotten, without end and faster than any machine lets it, leaves the
+/// engines their time.
+#[test]
+fn ringing_without_end() {
+    let _watchdog = Watchdog::new("ringing");
+    let mut bench = Bench::with(true, Some(Quota { preempt_timeout_us: 2_000_000, ..QUOTA }), Time::real());
+    bench.victims.iter_mut().for_each(Vf::up);
+    bench.attacker.up();
+    let _workers = Workers::start(bench.card.clone(), 2).unwrap();
+    let cell = at::SCRATCH + 0x40;
+    let vf = &mut bench.victims[0];
+    let start = (vf.base() + Vf::batch(1)) as u32;
+    let count = [0x2f << 23 | 5 << 8 | 1, (vf.base() + cell) as u32, 0, 0x05 << 23, 0x31 << 23 | 1 << 8 | 1, start, 0];
+    vf.write_words(Vf::batch(1), &count);
+    let ring = vf.jump(1);
+    vf.submit(1, EngineClass::Copy, &ring);
+    wait("the neighbour counts", || vf.peek(cell) != 0);
+    let counted = |milliseconds| {
+        let before = vf.peek(cell);
+        thread::sleep(Duration::from_millis(milliseconds));
+        vf.peek(cell).wrapping_sub(before)
+    };
+    let alone = counted(300);
+    let stop = &AtomicBool::new(false);
+    let (card, attacker) = (&bench.card, &mut bench.attacker);
+    let [rung, flushed] = [false, true].map(|flushes| {
+        stop.store(false, Ordering::Relaxed);
+        thread::scope(|scope| {
+            let ring = || {
+                while !stop.load(Ordering::Relaxed) {
+                    card.write(ATTACKER, u64::from(BELL), &[1, 0, 0, 0]);
+                }
+            };
+            if flushes {
+                let attacker = &mut *attacker;
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        attacker.request(0x7000, &[1, 1 << 31]);
+                        attacker.consume();
+                    }
+                });
+            } else {
+                (0..3).for_each(|_| drop(scope.spawn(ring)));
+            }
+            let counted = counted(300);
+            stop.store(true, Ordering::Relaxed);
+            counted
+        })
+    });
+    println!("{alone} rounds alone, {rung} beside a ringing function, {flushed} beside one that flushes");
+    assert!(rung.min(flushed) > alone / 50, "{alone} rounds alone, {rung} and {flushed} beside a flood");
+}
