@@ -7,7 +7,7 @@ use arctic_device_model::profile::provision::Quota;
 use crate::bench::*;
 use crate::world::Time;
 
-const SHARE: Quota = Quota { exec_quantum_ms: 5, preempt_timeout_us: 2000, ..QUOTA };
+const SHARE: Quota = Quota { exec_quantum_ms: 1, preempt_timeout_us: 500, ..QUOTA };
 /// Time of the card that passes with a step.
 const STEP: u64 = 20_000;
 const MS: u64 = 1_000_000;
@@ -99,7 +99,7 @@ impl Contest {
     }
 }
 
-const ROUNDS: u64 = 300;
+const ROUNDS: u64 = 180;
 
 /// V13-036..043, contract D.4: loops, one or many contexts of every priority.
 #[test]
