@@ -67,7 +67,7 @@ const MEMORY: u32 = 2048;
 /// What each virtual function in the same guest adds to it.
 const MEMORY_OF_A_VF: u32 = 32;
 /// Guest memory in MiB where several guests share the host.
-const MEMORY_OF_MANY: u32 = 1024;
+pub const MEMORY_OF_MANY: u32 = 1024;
 
 /// A guest's place on the card: what it is called and what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

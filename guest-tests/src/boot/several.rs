@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::conductor::{Conductor, Order, Who};
 use super::follow::{Follower, Step};
@@ -15,7 +15,7 @@ use super::virtuals::{self, Marks};
 use super::{BootReport, Mode, Sink};
 use crate::card::Functions;
 use crate::interrupt;
-use crate::life::{Happening, Life, Options, Seat, Server, Stand};
+use crate::life::{Happening, Life, MEMORY_OF_MANY, Options, Seat, Server, Stand};
 use crate::progress::Progress;
 
 /// How long the loop sleeps when no guest has said anything.
@@ -44,6 +44,23 @@ struct Stage<'a> {
     marks: Marks,
 }
 
+/// Memory of this host in MiB.
+fn host_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? >> 10)
+}
+
+/// Refuses guests that together would have more memory than the host, `total` in MiB.
+fn fits(guests: u64, each: u32, total: u64) -> Result<()> {
+    if guests * u64::from(each) > total {
+        bail!(
+            "{guests} guests of {each} MiB do not fit into this host's {total} MiB: give fewer --vfs or less --memory"
+        );
+    }
+    Ok(())
+}
+
 /// Runs and judges the guests of `options.functions`.
 pub(super) fn run(
     options: &Options,
@@ -53,6 +70,10 @@ pub(super) fn run(
 ) -> Result<BootReport> {
     let vfs = options.functions.vfs();
     let held = matches!(options.functions, Functions::Split(_));
+    let each = options.memory.unwrap_or(MEMORY_OF_MANY);
+    if let Some(total) = host_memory() {
+        fits(u64::from(vfs) + u64::from(held), each, total)?;
+    }
     let image = |part| stand.build_image(job::of_part(part), &[], progress);
     let (provider, consumer) = (held.then(|| image(Part::Provider { vfs })).transpose()?, image(Part::Consumer)?);
     let mut report = BootReport::new(options, stand);
@@ -219,5 +240,21 @@ impl Player {
     /// Ends the machine if it has not ended by itself.
     fn end(&mut self) -> Result<()> {
         self.life.take().map_or(Ok(()), Life::stop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_guests_than_the_host_can_hold_are_refused() {
+        assert!(fits(4, 1024, 4096).is_ok());
+        let error = fits(64, 1024, 24_000).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "64 guests of 1024 MiB do not fit into this host's 24000 MiB: give fewer --vfs or less --memory"
+        );
+        assert!(host_memory().is_some_and(|total| total > 0));
     }
 }

@@ -110,13 +110,16 @@ impl Connection {
 
     /// The same for people: sockets and arguments, in the order in which guests are started.
     pub fn text(&self) -> String {
-        let last = self.sockets.vfs.last().map(|socket| format!(" and vf1.sock to {}", file_name(socket)));
-        let first = self.sockets.pf.as_ref().or(self.sockets.vfs.first());
-        let first = first.map_or_else(String::new, |socket| socket.display().to_string());
-        let mut text = match &self.sockets.pf {
-            Some(_) => format!("{} listens on {first}{}.\n", self.card, last.unwrap_or_default()),
-            None => format!("{} listens on {first} (vf1.sock) to {}.\n", self.card, self.last_vf()),
+        let sockets = match (&self.sockets.pf, self.sockets.vfs.as_slice()) {
+            (Some(pf), []) => pf.display().to_string(),
+            (Some(pf), [only]) => format!("{} and {}", pf.display(), file_name(only)),
+            (Some(pf), [first, .., last]) => {
+                format!("{} and {} to {}", pf.display(), file_name(first), file_name(last))
+            }
+            (None, [first, .., last]) => format!("{} to {}", first.display(), file_name(last)),
+            (None, vfs) => vfs.iter().map(|socket| socket.display().to_string()).collect(),
         };
+        let mut text = format!("{} listens on {sockets}.\n", self.card);
         let qemu = "Arguments for qemu-system-x86_64 (11.1 or later; the memory size is free)";
         if !self.qemu.is_empty() {
             let whose = if self.qemu_vfs.is_empty() { "" } else { ", the PF's guest" };
@@ -128,10 +131,6 @@ impl Connection {
                 &format!("{qemu}, the guest of VF 1{when}; the others' differ in the socket:\n  {}\n", lines(alone));
         }
         text
-    }
-
-    fn last_vf(&self) -> String {
-        self.sockets.vfs.last().map_or_else(String::new, |socket| file_name(socket))
     }
 }
 
