@@ -115,10 +115,14 @@ impl BootReport {
 
 /// Boots what `options` and `mode` ask for. Errors are what kept it from being judged; a bad outcome is in the report.
 pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn Progress) -> Result<BootReport> {
+    let several = *mode == Mode::Work && matches!(options.functions, Functions::Split(_) | Functions::Provisioned(_));
+    if several {
+        several::check_memory(options)?;
+    }
     let stand = Stand::prepare(options, "boot", progress)?;
-    let mut report = match (options.functions, mode) {
-        (Functions::Split(_) | Functions::Provisioned(_), Mode::Work) => several::run(options, &stand, sink, progress)?,
-        _ => alone(options, mode, &stand, sink, progress)?,
+    let mut report = match several {
+        true => several::run(options, &stand, sink, progress)?,
+        false => alone(options, mode, &stand, sink, progress)?,
     };
     report.totals = Totals::of(&report.results);
     report.ok = report.totals.failed == 0 && (*mode == Mode::Work || report.status == Some(0));

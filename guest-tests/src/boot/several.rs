@@ -61,6 +61,13 @@ fn fits(guests: u64, each: u32, total: u64) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a run of more guests than this host has memory for.
+pub(super) fn check_memory(options: &Options) -> Result<()> {
+    let guests = u64::from(options.functions.vfs()) + u64::from(matches!(options.functions, Functions::Split(_)));
+    let each = options.memory.unwrap_or(MEMORY_OF_MANY);
+    host_memory().map_or(Ok(()), |total| fits(guests, each, total))
+}
+
 /// Runs and judges the guests of `options.functions`.
 pub(super) fn run(
     options: &Options,
@@ -70,10 +77,6 @@ pub(super) fn run(
 ) -> Result<BootReport> {
     let vfs = options.functions.vfs();
     let held = matches!(options.functions, Functions::Split(_));
-    let each = options.memory.unwrap_or(MEMORY_OF_MANY);
-    if let Some(total) = host_memory() {
-        fits(u64::from(vfs) + u64::from(held), each, total)?;
-    }
     let image = |part| stand.build_image(job::of_part(part), &[], progress);
     let (provider, consumer) = (held.then(|| image(Part::Provider { vfs })).transpose()?, image(Part::Consumer)?);
     let mut report = BootReport::new(options, stand);
