@@ -11,16 +11,16 @@ use trace::{Access, Counts, access, per_submission, phases};
 
 const LOG: &str = "\
 [INFO  arctic_gpu::vfio_user::server] pf: client connected
-[TRACE arctic_gpu::card] write 0:0xa188 = [01, 00, 01, 00]
-[TRACE arctic_gpu::card] read 0:0x2358 = [a7, be, 63, 15]
-[TRACE arctic_gpu::card] write 0:0x1901f0 = [00, 00, 00, 00]
+[TRACE arctic_gpu::card::function] 0: write 0:0xa188 = [01, 00, 01, 00]
+[TRACE arctic_gpu::card::function] 0: read 0:0x2358 = [a7, be, 63, 15]
+[TRACE arctic_gpu::card::function] 0: write 0:0x1901f0 = [00, 00, 00, 00]
 [DEBUG arctic_gpu::vfio_user::session] command 7 failed with errno 22
-[TRACE arctic_gpu::card] read 0:0x2358 = [46, eb, 70, 15]
-[TRACE arctic_gpu::card] write 0:0x1901f0 = [00, 00, 00, 00]
-[TRACE arctic_gpu::card] read 7:0x2358 = [00]
-[TRACE arctic_gpu::card] write 0:0x1901f0 = [00, 00, 00, 00]
-[TRACE arctic_gpu::card] read 0:0x2358 = [99, 09, 95, 15]
-[TRACE arctic_gpu::card] write 0:0xa188 = [00, 00, 01, 00]
+[TRACE arctic_gpu::card::function] 0: read 0:0x2358 = [46, eb, 70, 15]
+[TRACE arctic_gpu::card::function] 0: write 0:0x1901f0 = [00, 00, 00, 00]
+[TRACE arctic_gpu::card::function] 0: read 7:0x2358 = [00]
+[TRACE arctic_gpu::card::function] 0: write 0:0x1901f0 = [00, 00, 00, 00]
+[TRACE arctic_gpu::card::function] 0: read 0:0x2358 = [99, 09, 95, 15]
+[TRACE arctic_gpu::card::function] 0: write 0:0xa188 = [00, 00, 01, 00]
 ";
 
 const DOORBELL: Access = Access { write: true, region: 0, offset: 0x19_01f0 };
@@ -32,7 +32,7 @@ fn accesses_are_told_from_other_lines() {
     assert_eq!(found.len(), 9);
     assert_eq!(found[0], FORCEWAKE);
     assert_eq!(found[5], Access { write: false, region: 7, offset: 0x2358 });
-    assert_eq!(access("[TRACE arctic_gpu::card] read 0:0xno = [00]"), None);
+    assert_eq!(access("[TRACE arctic_gpu::card::function] 0: read 0:0xno = [00]"), None);
 }
 
 #[test]

@@ -15,10 +15,10 @@ pub struct Access {
     pub offset: u64,
 }
 
-/// Reads one line of the log; `None` for lines that tell no access.
-/// `[TRACE arctic_gpu::card] read 0:0x190008 = [01, 00, 00, 00]`
+/// Reads one line of the log; `None` for lines that tell no access of the PF (function 0).
+/// `[TRACE arctic_gpu::card::function] 0: read 0:0x190008 = [01, 00, 00, 00]`
 pub fn access(line: &str) -> Option<Access> {
-    let (_, text) = line.split_once("arctic_gpu::card] ")?;
+    let (_, text) = line.split_once("arctic_gpu::card::function] 0: ")?;
     let (verb, rest) = text.split_once(' ')?;
     let write = match verb {
         "read" => false,
