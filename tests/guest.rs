@@ -152,8 +152,9 @@ fn virtual_functions_without_a_physical_guest() {
 #[test]
 fn igt_on_a_virtual_function() {
     let _one = one_guest();
-    for (name, further) in [("vf.txt", [].as_slice()), ("vf-small-card.txt", &["--card", "small", "--memory", "6144"])]
-    {
+    let small = list("vf-card.toml");
+    let small = small.to_str().unwrap();
+    for (name, further) in [("vf.txt", [].as_slice()), ("vf-small-card.txt", &["--card", small, "--memory", "6144"])] {
         let list = list(name);
         let arguments = ["igt", "--list", list.to_str().unwrap(), "--function", "vf"];
         let report = igt_passes(&[arguments.as_slice(), further].concat());

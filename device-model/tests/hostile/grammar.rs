@@ -163,3 +163,18 @@ pub fn stream(random: &mut Random, class: EngineClass, listing: &[u32], dwords: 
     }
     words
 }
+
+/// Items of a parallel context's work queue: submissions of context `id`, which is `width` wide, NOOPs, and anything.
+pub fn work_items(random: &mut Random, id: u32, width: u32) -> Vec<u32> {
+    (0..random.below(64))
+        .flat_map(|_| match random.below(4) {
+            0 => vec![random.dword()],
+            1 => vec![4 | (random.below(4) as u32) << 16],
+            _ => {
+                let mut item = vec![5 | (width + 2) << 16, random.dword(), id | random.below(512) as u32 * 8 << 15];
+                item.resize(3 + width as usize, random.below(512) as u32);
+                item
+            }
+        })
+        .collect()
+}

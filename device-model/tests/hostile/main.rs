@@ -5,6 +5,7 @@
 
 mod bench;
 mod grammar;
+mod process;
 mod random;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,20 +19,11 @@ use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action::{ACTIONS, Length};
 
 use bench::*;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
+use process::{resident, setting};
 
 /// Offsets of the registers that the card models.
 fn listing(bench: &Bench) -> Vec<u32> {
     bench.card.gt().registers.listing().map(|(offset, _)| offset).collect()
-}
-
-/// Pages of this process that are in memory.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
 /// Every dword of GTTMMADR's registers, read and written in an order without order, with each width somewhere.
@@ -134,17 +126,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
         bench.write_context(id, member, &words);
     }
     let bytes = random.of(&[0x1000, 0x800, 64, 0x1_0000, 4]);
-    let items: Vec<u32> = (0..random.below(64))
-        .flat_map(|_| match random.below(4) {
-            0 => vec![random.dword()],
-            1 => vec![4 | (random.below(4) as u32) << 16],
-            _ => {
-                let mut item = vec![5 | (width + 2) << 16, random.dword(), id | random.below(512) as u32 * 8 << 15];
-                item.resize(3 + width as usize, random.below(512) as u32);
-                item
-            }
-        })
-        .collect();
+    let items = grammar::work_items(random, id, width);
     bench.write_words(QUEUES + 0x1000, &items);
     let head = if random.one_in(4) { random.dword() } else { 0 };
     let tail = if random.one_in(4) { random.dword() } else { items.len() as u32 * 4 };

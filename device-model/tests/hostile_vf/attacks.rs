@@ -99,17 +99,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
         vf.write_context(id, member, &words);
     }
     let bytes = random.of(&[0x1000, 0x800, 64, 0x1_0000, 4]);
-    let items: Vec<u32> = (0..random.below(64))
-        .flat_map(|_| match random.below(4) {
-            0 => vec![random.dword()],
-            1 => vec![4 | (random.below(4) as u32) << 16],
-            _ => {
-                let mut item = vec![5 | (width + 2) << 16, random.dword(), id | random.below(512) as u32 * 8 << 15];
-                item.resize(3 + width as usize, random.below(512) as u32);
-                item
-            }
-        })
-        .collect();
+    let items = grammar::work_items(random, id, width);
     let tail = if random.one_in(4) { random.dword() } else { items.len() as u32 * 4 };
     let head = if random.one_in(4) { random.dword() } else { 0 };
     vf.write_words(at::QUEUES + 0x1000, &innocents(items));

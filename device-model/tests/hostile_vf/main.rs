@@ -13,6 +13,8 @@ mod canary;
 mod grammar;
 mod others;
 mod pf;
+#[path = "../hostile/process.rs"]
+mod process;
 #[path = "../hostile/random.rs"]
 mod random;
 mod residue;
@@ -29,21 +31,12 @@ use arctic_device_model::engine::id::EngineClass;
 use attacks::attack;
 use bench::*;
 use others::{fill, nothing_leaked, own_control, snapshot, unharmed};
+use process::{resident, setting};
 use world::{Time, read};
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
 
 /// Offsets of the registers that the card models.
 fn listing(bench: &Bench) -> Vec<u32> {
     bench.card.gt().registers.listing().map(|(offset, _)| offset).collect()
-}
-
-/// Pages of this process that are in memory.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
 /// Ends the process where nothing has moved for a minute: a lock that never comes, or a loop.

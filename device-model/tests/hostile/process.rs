@@ -1,0 +1,12 @@
+//! The process that the attacks run in: what its caller sets, what it costs the host.
+
+/// The number in environment variable `name`, or `default`.
+pub fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// Bytes of this process that are in memory.
+pub fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
