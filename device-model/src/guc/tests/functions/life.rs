@@ -1,0 +1,222 @@
+//! The life of a virtual function as the PF leads it: resets, pauses, policies, thresholds, and a card that is its own PF.
+
+use super::*;
+
+/// Contract D.7, V13-117..121, V13-123, V13-125: FLR is told to the PF once; its work ends at once, the neighbour's does
+/// not; FLR_DONE only answers FLR_START; until FLR_FINISH the VF is not heard.
+#[test]
+fn function_level_reset() {
+    let mut rig = Rig::talking();
+    rig.start(VF1, 0, EngineClass::Copy);
+    rig.start(VF2, 0, EngineClass::VideoDecode);
+    rig.reset_function(VF1);
+    assert_eq!((rig.host.runs("bcs0"), rig.host.runs("vcs0")), (None, Some(100 + 2 * CONTEXTS)));
+    rig.reset_function(VF1);
+    rig.step();
+    assert_eq!(rig.host.received(), [[3, 0x9000_5106, 1, 1]]);
+    assert_eq!(rig.mail(VF1, &[0x5507])[0], 0x5507, "not heard");
+    assert_eq!(rig.control(VF1, 5), FAILURE | 0xa, "not begun");
+    rig.host.fast(0x5506, &[1, 4]);
+    rig.step();
+    assert_eq!(rig.host.received(), [[3, 0x9000_5106, 1, 2]]);
+    rig.reset_function(VF1);
+    rig.step();
+    assert!(rig.host.received().is_empty(), "the PF is at it");
+    assert_eq!(rig.mail(VF1, &[0x5507])[0], 0x5507, "not yet");
+    assert_eq!(rig.control(VF1, 5), SUCCESS);
+    assert_eq!(rig.host.gt.mailbox(Function(1), 0), SUCCESS, "what it has asked for meanwhile is answered");
+    rig.connect(VF1);
+    rig.start(VF1, 0, EngineClass::Copy);
+    assert_eq!(rig.control(VF1, 5), FAILURE | 0xa);
+}
+
+/// Contract D.7: the PF may reset a VF by itself (VFs disabled, debugfs), from any state, and again.
+#[test]
+fn reset_by_the_pf() {
+    let mut rig = Rig::talking();
+    rig.start(VF1, 0, EngineClass::Copy);
+    for before in [None, Some(1), Some(3), Some(4)] {
+        if let Some(command) = before {
+            rig.control_and_collect(VF1, command);
+        }
+        let answers = rig.control_and_collect(VF1, 4);
+        assert_eq!(answers.len(), 2, "{answers:x?}");
+        assert!(answers.contains(&vec![0x0012_0001, SUCCESS]) && answers.contains(&vec![3, 0x9000_5106, 1, 2]));
+        assert_eq!(rig.host.runs("bcs0"), None);
+        assert_eq!(rig.control(VF1, 5), SUCCESS, "after {before:?}");
+    }
+    assert_eq!(rig.control(Vf(64), 4), FAILURE | 0xc);
+    assert_eq!(rig.control(Vf(0), 4), FAILURE | 0xc);
+    assert_eq!(rig.control(VF1, 6), FAILURE | 0x60);
+}
+
+impl Rig {
+    fn control_and_collect(&mut self, vf: Vf, command: u32) -> Vec<Vec<u32>> {
+        self.host.send_raw(&[0x0012_0003, 0x5506, vf.0.into(), command]);
+        self.step();
+        self.host.received()
+    }
+}
+
+/// Contract D.7: PAUSE_DONE when nothing of the VF is on an engine; its requests wait for RESUME; STOP ends with FLR
+/// only.
+#[test]
+fn pause_resume_stop() {
+    let mut rig = Rig::talking();
+    rig.start(VF1, 0, EngineClass::Copy);
+    rig.start(VF2, 0, EngineClass::VideoDecode);
+    assert_eq!(rig.control_and_collect(VF1, 1), [[0x0012_0001, SUCCESS]], "it still runs");
+    rig.host.end("bcs0", Outcome::Preempted);
+    rig.step();
+    assert_eq!(rig.host.received(), [[3, 0x9000_5106, 1, 3]]);
+    assert_eq!(rig.control(VF1, 1), FAILURE | 0xa);
+    rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
+    rig.step();
+    assert!(rig.received(VF1).is_empty() && rig.host.runs("bcs0").is_none());
+    assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], 0x5509);
+    assert_eq!(rig.control(VF1, 2), SUCCESS);
+    assert_eq!(rig.host.gt.mailbox(Function(1), 0), SUCCESS | 1);
+    rig.step();
+    assert_eq!(rig.received(VF1), [[0x0012_0001, SUCCESS | 1]]);
+    assert_eq!(rig.host.runs("bcs0"), Some(100 + CONTEXTS));
+    assert_eq!(rig.control(VF1, 3), SUCCESS);
+    assert_eq!((rig.host.runs("bcs0"), rig.host.runs("vcs0")), (None, Some(100 + 2 * CONTEXTS)));
+    assert_eq!(rig.control(VF1, 2), FAILURE | 0xa);
+    rig.control_and_collect(VF1, 4);
+    assert_eq!(rig.control(VF1, 5), SUCCESS);
+    rig.connect(VF1);
+}
+
+/// Contract D.6: the number of values taken; SCHED_IF_IDLE sets everybody's priority.
+#[test]
+fn policies_of_all() {
+    let mut rig = Rig::provisioned();
+    for (n, value) in (0u64..).zip([0x8001_0001, 1, 0x8002_0001, 100, 0x8d00_0001, 1]) {
+        rig.host.poke(SCRATCH + n * 4, value);
+    }
+    assert_eq!(rig.host.request(0x5502, &[SCRATCH as u32, 0, 6]), SUCCESS | 3);
+    let share = |rig: &Rig| rig.host.guc.kernel.as_ref().unwrap().scheduler.share(Function(1));
+    assert_eq!(share(&rig).priority, crate::guc::share::Priority::Normal);
+    assert_eq!(rig.configure(1, &[0x8a01_0001, 16, 0x8a02_0001, 16_000]), SUCCESS | 2);
+    assert_eq!((share(&rig).quantum, share(&rig).preemption_timeout), (16_000_000, 16_000_000));
+}
+
+/// Contract D.10: a threshold that the PF has set is told when it is crossed.
+#[test]
+fn adverse_events() {
+    let mut rig = Rig::talking();
+    rig.host.poke(SCRATCH, 0x8002_0001);
+    rig.host.poke(SCRATCH + 4, 1000);
+    assert_eq!(rig.host.request(0x5502, &[SCRATCH as u32, 0, 2]), SUCCESS | 1);
+    assert_eq!(rig.configure(1, &[0x8a06_0001, 3]), SUCCESS | 1);
+    for _ in 0..3 {
+        rig.step();
+    }
+    assert!(rig.host.received().is_empty());
+    rig.step();
+    assert_eq!(rig.host.received(), [[3, 0x9000_5104, 1, 0x8a06]]);
+}
+
+/// Contract D.9: a reset of the GuC takes the quotas; the PF's driver gives them again.
+#[test]
+fn quotas_go_with_the_guc() {
+    let mut rig = Rig::talking();
+    rig.host.guc.reset(&rig.host.gt);
+    assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], 0x5509, "nobody there");
+    rig.host.upload();
+    rig.host.enable_rings();
+    assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], FAILURE | 0xd);
+    assert_eq!(rig.give(VF1), SUCCESS | 6);
+    rig.connect(VF1);
+}
+
+/// V13-117 without anybody to tell: with no PF driver the card ends the FLR by itself.
+#[test]
+fn reset_without_pf_driver() {
+    let mut rig = Rig::talking();
+    assert_eq!(rig.host.mail(&[0x4509, 0])[0], SUCCESS);
+    rig.reset_function(VF1);
+    rig.connect(VF1);
+}
+
+/// Contract C.4, D.4: the card plays the PF for two VFs: quotas, bootstrap, rings, handshake, runtime registers; FLR
+/// clears what is the VF's.
+#[test]
+fn the_card_plays_the_pf() {
+    let Host { clock, engines, .. } = Host::new();
+    let profile = toml::from_str(include_str!("../../../../../configs/flex170.toml")).unwrap();
+    let local = SharedRegion::anonymous(1 << 30).unwrap();
+    let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
+    let usable = crate::memory::layout::MemoryLayout::of(1 << 30).usable;
+    let memory = Memory::new(local, ggtt, Arc::new(turns::GuestRam::default())).with_flat_ccs(usable);
+    let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
+    let mut host = Host { gt, engines, guc: Guc::new(), clock, h2g_tail: 0, g2h_head: 0, deadline: None };
+    let quota = Quota {
+        ggtt: 2 << 20,
+        local_memory: 64 << 20,
+        contexts: CONTEXTS,
+        doorbells: 4,
+        exec_quantum_ms: 16,
+        preempt_timeout_us: 16_000,
+    };
+    host.guc.play_pf(&host.gt, &host.engines, &[quota; 2]).unwrap();
+    // The tests' VFs have their parts of the global space elsewhere; what they were given is checked by itself.
+    let owner = |rig: &Rig, at: u64| rig.host.gt.memory.ggtt().entry(at >> 12);
+    let mut rig = Rig::new(host);
+    assert_eq!(owner(&rig, GGTT_BOTTOM), GgttEntry(1 << 2 | 1));
+    assert_eq!(owner(&rig, GGTT_BOTTOM + (4 << 20) - 1), GgttEntry(2 << 2 | 1));
+    assert!(!owner(&rig, GGTT_BOTTOM + (4 << 20)).valid());
+    assert_eq!(rig.mail(VF2, &[0x5509, 1])[..2], [SUCCESS | 2, (GGTT_BOTTOM + (2 << 20)) as u32]);
+    assert_eq!(rig.mail(VF2, &[0x5509, 3])[..2], [SUCCESS | 2, 64 << 20]);
+    assert_eq!(rig.mail(Vf(3), &[0x5509, 1])[0], FAILURE | 0xd);
+    let mut data = [0; 4];
+    for vf in [VF1, VF2] {
+        rig.host.gt.memory.write_bar(vf.function(), 0x1000, &[vf.0; 4]);
+    }
+    rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
+    assert_eq!(data, [2; 4]);
+    rig.host.gt.memory.local().slice((64 << 20) + 0x1000, 4).unwrap().read_slice(&mut data, 0).unwrap();
+    assert_eq!(data, [2; 4], "VF 2's memory follows VF 1's");
+
+    let kernel = rig.host.guc.kernel.as_mut().unwrap();
+    for vf in [VF1, VF2] {
+        let config = &mut kernel.clients.of(vf.function()).config;
+        (config.ggtt_start, config.ggtt_size) = (vf.base(), RAM as u64);
+    }
+    for vf in [VF1, VF2] {
+        rig.connect(vf);
+        rig.send_typed(vf, 0, 0x5103, &[5, 0x0000_0001, 0x0001_0000]);
+        rig.step();
+        assert_eq!(rig.received(vf), [vec![4, 0x9000_5102, 5, 0x7000_0000, 0x0001_0000], vec![0x0012_0001, SUCCESS]]);
+        rig.send_typed(vf, 0, 0x5103, &[6, 0x0101, 2]);
+        rig.step();
+        let [answer, _] = &rig.received(vf)[..] else { panic!("an answer and a reply") };
+        assert_eq!(answer[..5], [16, 0x9000_5102, 6, 0x7000_0006, 0]);
+        assert_eq!(answer[5..7], [0x911c, rig.host.gt.registers.value(0x911c)]);
+        assert_eq!(answer[15], 0xc1dc);
+        rig.send_typed(vf, 0, 0x5103, &[7, 0x0003_0101, 0]);
+        rig.step();
+        assert_eq!(rig.received(vf)[0][..5], [10, 0x9000_5102, 7, 0x7000_0003, 5], "three, and five are left");
+        rig.send_typed(vf, 0, 0x5103, &[8, 0x0101, 9]);
+        rig.send_typed(vf, 0, 0x5103, &[9, 0x0777, 0]);
+        rig.step();
+        let refused: Vec<_> = rig.received(vf).into_iter().filter(|m| m[1] == 0x9000_5102).map(|m| m[3]).collect();
+        assert_eq!(refused, [0x6000_0016, 0x6000_0038]);
+    }
+    rig.start(VF1, 0, EngineClass::Copy);
+    rig.reset_function(VF1);
+    assert_eq!(rig.host.runs("bcs0"), None);
+    rig.host.gt.memory.read_bar(Function(1), 0x1000, &mut data);
+    assert_eq!(data, [0; 4]);
+    rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
+    assert_eq!(data, [2; 4]);
+    assert_eq!(owner(&rig, VF1.base()), GgttEntry(1 << 2 | 1), "its entries are empty");
+    assert_eq!(rig.mail(VF1, &[0x5507])[0], SUCCESS, "and it can begin anew");
+    // A reset of the GuC brings everything back.
+    rig.host.guc.reset(&rig.host.gt);
+    rig.host.guc.revive(&rig.host.gt, &rig.host.engines).unwrap();
+    assert_eq!(rig.mail(VF2, &[0x5509, 3])[..2], [SUCCESS | 2, 64 << 20]);
+    rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
+    assert_eq!(data, [2; 4]);
+    assert!(rig.host.guc.play_pf(&rig.host.gt, &rig.host.engines, &[quota; 63]).is_err(), "more than there is");
+}
