@@ -1,7 +1,10 @@
 //! GTTMMADR as functions reach it: the doorbell windows beside the registers.
 
+use vm_memory::Bytes;
+
 use super::*;
 use crate::doorbell::{ACK, PAGE_BYTES, SEND_TO_CORE, WINDOW};
+use crate::memory::VfMemory;
 use crate::memory::local::SharedRegion;
 use crate::profile::provision::Quota;
 use crate::world::{HandWoundClock, Unconnected};
@@ -198,4 +201,26 @@ fn vfs_that_come_back_start_anew() {
         assert_eq!(read(&card, vf, MAILBOX + 4), 0);
     }
     assert_eq!(read(&card, VF1, OWN_INTERRUPT_MASK), mask);
+}
+
+/// V13-116 while the GuC is in reset, so that nobody leads the FLR: what the VF has mapped is gone all the same.
+#[test]
+fn a_reset_that_nobody_leads() {
+    let profile: CardProfile = toml::from_str(include_str!("../../../configs/small.toml")).unwrap();
+    let region = |len| SharedRegion::anonymous(len).unwrap();
+    let memories = Memories {
+        local: region(profile.local_memory as usize),
+        ggtt: region(GGTT_BYTES),
+        vfs: vec![VfMemory { local: region(256 << 20), ggtt: Some(region(GGTT_BYTES)) }],
+    };
+    let (clock, msis) = (Arc::new(HandWoundClock::default()), Arc::new(Msis::default()));
+    let card = Card::power_on(&profile, memories, Arc::new(Unconnected), msis, clock);
+    card.enable_vfs(1);
+    let own = card.gt().memory.ggtt().table_of(VF1).expect("a table of its own");
+    own.slice(8 * 5, 8).unwrap().write_slice(&[0x55; 8], 0).unwrap();
+    card.reset_function(VF1);
+    assert!(card.enabled(VF1));
+    let mut left = [1; 8];
+    own.slice(8 * 5, 8).unwrap().read_slice(&mut left, 0).unwrap();
+    assert_eq!(left, [0; 8]);
 }

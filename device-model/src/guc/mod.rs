@@ -165,7 +165,11 @@ impl Guc {
     /// A VF is in FLR, by itself or because VF Enable was cleared (V13-117, V13-127).
     pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
         gt.doorbells.reset_function(function);
-        let Some(kernel) = &mut self.kernel else { return };
+        let Some(kernel) = &mut self.kernel else {
+            // Nobody leads the reset, and there is no work; what the VF has mapped goes all the same.
+            gt.memory.ggtt().empty_vf(function);
+            return;
+        };
         let views = gt.memory.views();
         let now = gt.clock.now();
         let (tlb, out) = (&mut self.tlb, &mut self.out);

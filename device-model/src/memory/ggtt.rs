@@ -95,7 +95,7 @@ impl Ggtt {
     }
 
     /// The table of `vf`'s own, if its window is mapped.
-    pub(super) fn table_of(&self, vf: Function) -> Option<&SharedRegion> {
+    pub(crate) fn table_of(&self, vf: Function) -> Option<&SharedRegion> {
         self.vfs.get(vf.index().checked_sub(1)?)?.as_ref()
     }
 
