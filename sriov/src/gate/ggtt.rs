@@ -3,8 +3,6 @@
 //! All functions share one table of 64-bit entries. The PF says in an entry whose page it is; the four-way rule of
 //! reads and writes, own and foreign, makes a VF see and change its own entries only, one by one (V13-026).
 
-use std::ops::Range;
-
 use super::PF;
 
 /// Bytes of one global page (V13-028).
@@ -87,12 +85,6 @@ pub const fn permits(entry: u64, function: u8) -> bool {
     valid(entry) && (function == PF || owned_by(entry, function))
 }
 
-/// The entries of a range of global addresses, or `None` if it is not made of whole pages of the space.
-pub fn pages(start: u64, bytes: u64) -> Option<Range<u64>> {
-    let end = start.checked_add(bytes).filter(|end| *end <= SPACE)?;
-    (start.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE)).then_some(start / PAGE..end / PAGE)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -140,16 +132,6 @@ mod tests {
         assert_eq!(combine(given, 0x7000 | 9 << 2 | VALID, 5), given | 0x7000);
         assert_eq!(combine(given, 0x7000 | 4 << 2, 4), given, "not VF 4's page, whatever it writes");
         assert!(permits(given, 5) && permits(given, PF) && !permits(given, 4) && !permits(5 << 2, 5));
-    }
-
-    /// V13-019, V13-028: ranges are whole pages within 4 GiB.
-    #[test]
-    fn ranges() {
-        assert_eq!(pages(0, SPACE), Some(0..ENTRIES));
-        assert_eq!(pages(0x3000, 0x2000), Some(3..5));
-        for (start, bytes) in [(0x3001, 0x1000), (0x3000, 0x800), (SPACE, 0x1000), (u64::MAX - 0xfff, 0x1000)] {
-            assert_eq!(pages(start, bytes), None);
-        }
     }
 
     #[derive(Clone, Debug)]

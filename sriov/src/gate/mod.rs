@@ -6,8 +6,6 @@
 
 pub mod ggtt;
 pub mod lmtt;
-pub mod quota;
-pub mod visibility;
 
 /// Number of the physical function.
 pub const PF: u8 = 0;
