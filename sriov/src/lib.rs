@@ -8,4 +8,6 @@ pub mod function;
 pub mod gate;
 pub mod header;
 pub mod sriov_capability;
+#[cfg(test)]
+mod testing;
 pub mod virtual_function;

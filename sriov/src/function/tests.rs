@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::config::CONFIG_BYTES;
+use crate::testing::{dword, events, word};
 
 const EXPRESS: u64 = 0x70;
 const MSI: u64 = 0xac;
@@ -11,20 +12,6 @@ const PMCSR: u64 = 0xd4;
 
 fn flex_170() -> PciFunction {
     PciFunction::physical(&Identity::FLEX_170, 16 << 30, None).unwrap()
-}
-
-fn dword(function: &PciFunction, offset: u64) -> u32 {
-    let mut data = [0; 4];
-    function.read_config(offset, &mut data);
-    u32::from_le_bytes(data)
-}
-
-fn word(function: &PciFunction, offset: u64) -> u16 {
-    dword(function, offset) as u16
-}
-
-fn events(events: Events) -> Vec<Event> {
-    events.into_iter().collect()
 }
 
 /// Contract A.1, A.3: what the drivers match the card by, no INTx, and i915's GGC word.

@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::capability::{DEVICE_CONTROL, ID_ARI, ID_VENDOR_SPECIFIC, INITIATE_FLR};
 use crate::config::CONFIG_BYTES;
-use crate::function::{Event, Events, FunctionError, PciFunction};
+use crate::function::{Event, FunctionError, PciFunction};
 use crate::header::Identity;
+use crate::testing::{dword, events, word};
 
 const SRIOV: u64 = 0x320;
 const VF_REBAR: u64 = 0x420;
@@ -20,20 +21,6 @@ fn layout(total_vfs: u16) -> SriovLayout {
 
 fn card() -> PciFunction {
     PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout(63))).unwrap()
-}
-
-fn dword(function: &PciFunction, offset: u64) -> u32 {
-    let mut data = [0; 4];
-    function.read_config(offset, &mut data);
-    u32::from_le_bytes(data)
-}
-
-fn word(function: &PciFunction, offset: u64) -> u16 {
-    dword(function, offset) as u16
-}
-
-fn events(events: Events) -> Vec<Event> {
-    events.into_iter().collect()
 }
 
 fn write_word(function: &mut PciFunction, offset: u64, value: u16) -> Vec<Event> {

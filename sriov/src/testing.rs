@@ -1,0 +1,20 @@
+//! How tests look at a function: what its configuration space reads, what a write has set in motion.
+
+use crate::function::{Event, Events, PciFunction};
+
+/// The dword at `offset` of configuration space.
+pub fn dword(function: &PciFunction, offset: u64) -> u32 {
+    let mut data = [0; 4];
+    function.read_config(offset, &mut data);
+    u32::from_le_bytes(data)
+}
+
+/// The word at `offset`.
+pub fn word(function: &PciFunction, offset: u64) -> u16 {
+    dword(function, offset) as u16
+}
+
+/// The events of one access, in order.
+pub fn events(events: Events) -> Vec<Event> {
+    events.into_iter().collect()
+}
