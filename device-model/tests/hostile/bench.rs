@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::grammar;
+use crate::process::cpu_time;
 use arctic_device_model::card::{Card, GGTT_WINDOW, Turn};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::memory::Memories;
@@ -168,12 +170,6 @@ pub const GUC_STATUS: u32 = 0xc000;
 /// Longest that one call of the card's work may take of the host's CPU; the steps of all engines together.
 const LONGEST_WORK: Duration = Duration::from_millis(100);
 
-/// CPU time of this thread.
-fn cpu_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
-}
-
 /// A card with its surroundings; its methods are what a driver does.
 pub struct Bench {
     pub card: Arc<Card>,
@@ -326,16 +322,8 @@ impl Bench {
         self.poke(ADS + 0x1008, (ADS + 0x123c) as u32);
         self.write_words(ADS + 0x11dc, &[0; 32]);
         self.poke(ADS + 0x1220, 1);
-        for class in EngineClass::BY_GUC {
-            let row = ADS + 0x123c + u64::from(class.guc()) * 32;
-            let present = self.card.engines().present().map(|engine| engine.info());
-            let instances: Vec<u8> = present.filter(|info| info.class == class).map(|info| info.instance).collect();
-            let table: Vec<u8> = (0..32).map(|n| instances.get(n).copied().unwrap_or(32)).collect();
-            for (n, quad) in (0u64..).zip(table.chunks_exact(4)) {
-                self.poke(row + n * 4, u32::from_le_bytes([quad[0], quad[1], quad[2], quad[3]]));
-            }
-            let mask = instances.iter().fold(0, |mask, n| mask | 1 << n);
-            self.poke(ADS + 0x143c + u64::from(class.guc()) * 4, mask);
+        for (at, word) in grammar::engines_of_ads(&self.card, ADS) {
+            self.poke(at, word);
         }
     }
 

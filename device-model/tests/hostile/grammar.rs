@@ -1,8 +1,10 @@
 //! Commands that are mostly valid, from the command tables, with operands that hit what a guest should not.
 
 use arctic_device_model::blitter;
+use arctic_device_model::card::Card;
 use arctic_device_model::command::{Length, mi};
 use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::guc::action;
 
 use crate::bench::*;
 
@@ -177,4 +179,34 @@ pub fn work_items(random: &mut Random, id: u32, width: u32) -> Vec<u32> {
             }
         })
         .collect()
+}
+
+/// Dwords of a payload: mostly as many as an action of that `length` takes.
+pub fn payload_len(random: &mut Random, length: action::Length) -> usize {
+    let least = match length {
+        action::Length::Exact(n) | action::Length::AtLeast(n) | action::Length::Pairs(n) => n,
+        action::Length::Either(a, b) => random.of(&[a, b]),
+    };
+    match random.below(6) {
+        0 => random.below(254) as usize,
+        1 => least + random.below(8) as usize,
+        _ => least,
+    }
+}
+
+/// What the ADS at `ads` tells of the engines of `card`: the dwords of the mapping table, and the masks by class.
+pub fn engines_of_ads(card: &Card, ads: u64) -> Vec<(u64, u32)> {
+    let mut words = Vec::new();
+    for class in EngineClass::BY_GUC {
+        let row = ads + 0x123c + u64::from(class.guc()) * 32;
+        let present = card.engines().present().map(|engine| engine.info());
+        let instances: Vec<u8> = present.filter(|info| info.class == class).map(|info| info.instance).collect();
+        let table: Vec<u8> = (0..32).map(|n| instances.get(n).copied().unwrap_or(32)).collect();
+        for (n, quad) in (0u64..).zip(table.chunks_exact(4)) {
+            words.push((row + n * 4, u32::from_le_bytes([quad[0], quad[1], quad[2], quad[3]])));
+        }
+        let mask = instances.iter().fold(0, |mask, n| mask | 1 << n);
+        words.push((ads + 0x143c + u64::from(class.guc()) * 4, mask));
+    }
+    words
 }

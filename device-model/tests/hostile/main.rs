@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use arctic_device_model::card::{GTTMMADR_BYTES, Workers};
 use arctic_device_model::engine::Counters;
 use arctic_device_model::engine::id::EngineClass;
-use arctic_device_model::guc::action::{ACTIONS, Length};
+use arctic_device_model::guc::action::ACTIONS;
 
 use bench::*;
 use process::{resident, setting};
@@ -148,15 +148,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
 /// A message of any action, of mostly a length that the action has.
 fn message(bench: &mut Bench, random: &mut Random) {
     let action = &ACTIONS[random.below(ACTIONS.len() as u64) as usize];
-    let least = match action.length {
-        Length::Exact(n) | Length::AtLeast(n) | Length::Pairs(n) => n,
-        Length::Either(a, b) => random.of(&[a, b]),
-    };
-    let len = match random.below(6) {
-        0 => random.below(254) as usize,
-        1 => least + random.below(8) as usize,
-        _ => least,
-    };
+    let len = grammar::payload_len(random, action.length);
     let mut payload: Vec<u32> = (0..len)
         .map(|_| match random.below(4) {
             0 => random.dword(),

@@ -1,5 +1,7 @@
 //! The process that the attacks run in: what its caller sets, what it costs the host.
 
+use std::time::Duration;
+
 /// The number in environment variable `name`, or `default`.
 pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -9,4 +11,10 @@ pub fn setting(name: &str, default: u64) -> u64 {
 pub fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// CPU time of this thread.
+pub fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }

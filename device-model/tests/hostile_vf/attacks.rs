@@ -2,7 +2,7 @@
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::engine::id::EngineClass;
-use arctic_device_model::guc::action::{ACTIONS, Length};
+use arctic_device_model::guc::action::ACTIONS;
 
 use crate::aim;
 use crate::bench::*;
@@ -131,15 +131,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
 /// A message of any action, the PF's too, of mostly a length that the action has.
 fn message(bench: &mut Bench, random: &mut Random) {
     let action = &ACTIONS[random.below(ACTIONS.len() as u64) as usize];
-    let least = match action.length {
-        Length::Exact(n) | Length::AtLeast(n) | Length::Pairs(n) => n,
-        Length::Either(a, b) => random.of(&[a, b]),
-    };
-    let len = match random.below(6) {
-        0 => random.below(254) as usize,
-        1 => least + random.below(8) as usize,
-        _ => least,
-    };
+    let len = grammar::payload_len(random, action.length);
     let mut payload: Vec<u32> = (0..len).map(|_| operand(random)).collect();
     if random.one_in(8) {
         payload.fill(u32::MAX);

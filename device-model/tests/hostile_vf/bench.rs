@@ -18,6 +18,7 @@ use arctic_device_model::world::{Clock, Function};
 use vm_memory::Bytes;
 
 use crate::pf::Pf;
+use crate::process::cpu_time;
 pub use crate::random::Random;
 use crate::world::*;
 
@@ -82,12 +83,6 @@ pub const MAILBOX: u32 = 0x19_0240;
 
 /// Longest that one call of the card's work may take of the host's CPU; the steps of all engines together.
 const LONGEST_WORK: Duration = Duration::from_millis(150);
-
-/// CPU time of this thread.
-fn cpu_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
-}
 
 /// A virtual function with its driver.
 pub struct Vf {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arctic_device_model::card::{Card, GGTT_WINDOW};
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::memory::layout::MemoryLayout;
 use arctic_device_model::world::Function;
 use arctic_sriov::gate::{ggtt, lmtt};
 use vm_memory::Bytes;
 
 use crate::bench::{BELL, GLOBAL, LOCAL, MAILBOX, QUOTA, base};
+use crate::grammar;
 
 const PF: Function = Function::PF;
 /// The driver's own memory, and where the global space shows it.
@@ -94,16 +94,8 @@ impl Pf {
         let shown = (SHOWN + ADS) as u32;
         self.write_words(ADS + 0x1004, &[shown + 0x11dc, shown + 0x123c]);
         self.poke(ADS + 0x1220, 1);
-        for class in EngineClass::BY_GUC {
-            let row = ADS + 0x123c + u64::from(class.guc()) * 32;
-            let present = self.card.engines().present().map(|engine| engine.info());
-            let instances: Vec<u8> = present.filter(|info| info.class == class).map(|info| info.instance).collect();
-            let table: Vec<u8> = (0..32).map(|n| instances.get(n).copied().unwrap_or(32)).collect();
-            for (n, quad) in (0u64..).zip(table.chunks_exact(4)) {
-                self.poke(row + n * 4, u32::from_le_bytes([quad[0], quad[1], quad[2], quad[3]]));
-            }
-            let mask = instances.iter().fold(0, |mask, n| mask | 1 << n);
-            self.poke(ADS + 0x143c + u64::from(class.guc()) * 4, mask);
+        for (at, word) in grammar::engines_of_ads(&self.card, ADS) {
+            self.poke(at, word);
         }
         let firmware = (SHOWN + FIRMWARE) as u32;
         let registers = [
