@@ -46,19 +46,6 @@ fn reset_domain(engine: EngineId) -> u32 {
     }
 }
 
-/// Accesses of GTTMMADR that the VMM could not do by itself.
-#[derive(Default)]
-pub struct Trapped {
-    /// Register reads.
-    pub register_reads: AtomicU64,
-    /// Register writes.
-    pub register_writes: AtomicU64,
-    /// Reads and writes of GGTT entries.
-    pub ggtt: AtomicU64,
-    /// Accesses of the doorbell windows.
-    pub doorbells: AtomicU64,
-}
-
 /// What [`Card::work`] found to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
@@ -99,7 +86,6 @@ pub struct Card {
     guc_deadline: AtomicU64,
     bell: Bell,
     stopping: AtomicBool,
-    trapped: Trapped,
     panics: AtomicU64,
 }
 
@@ -131,7 +117,6 @@ impl Card {
             guc_deadline: AtomicU64::new(u64::MAX),
             bell: Bell::default(),
             stopping: AtomicBool::new(false),
-            trapped: Trapped::default(),
             panics: AtomicU64::new(0),
         })
     }
@@ -144,11 +129,6 @@ impl Card {
     /// The engines.
     pub fn engines(&self) -> &Engines {
         &self.engines
-    }
-
-    /// How many accesses have been trapped.
-    pub fn trapped(&self) -> &Trapped {
-        &self.trapped
     }
 
     /// Steps that have panicked, each a bug of the card.
@@ -168,7 +148,6 @@ impl Card {
         }
         data.fill(0);
         if offset >= GGTT_WINDOW {
-            self.trapped.ggtt.fetch_add(1, Ordering::Relaxed);
             self.gt.memory.ggtt().read(function, offset - GGTT_WINDOW, data);
             return;
         }
@@ -176,7 +155,6 @@ impl Card {
             self.read_doorbell(function, page, offset, data);
             return;
         }
-        self.trapped.register_reads.fetch_add(1, Ordering::Relaxed);
         let mut done = 0;
         while done < data.len() {
             let at = offset + done as u64;
@@ -198,7 +176,6 @@ impl Card {
             return;
         }
         if offset >= GGTT_WINDOW {
-            self.trapped.ggtt.fetch_add(1, Ordering::Relaxed);
             self.gt.memory.ggtt().write(function, offset - GGTT_WINDOW, data);
             return;
         }
@@ -207,7 +184,6 @@ impl Card {
             self.ring_doorbell(function, page);
             return;
         }
-        self.trapped.register_writes.fetch_add(1, Ordering::Relaxed);
         let mut done = 0;
         while done < data.len() {
             let at = offset + done as u64;
@@ -223,7 +199,11 @@ impl Card {
             let value = u32::from_le_bytes(value);
             let request = match (function.is_vf(), pf_view(register & !3)) {
                 (true, _) => self.gt.write_vf(function, register & !3, value),
-                (false, Some((vf, register))) => self.gt.write_vf(vf, register, value).filter(|_| false),
+                (false, Some((vf, register))) => {
+                    // The window shows a VF's registers; nobody rings for the VF through it.
+                    self.gt.write_vf(vf, register, value);
+                    None
+                }
                 (false, None) => self.gt.write(register & !3, value),
             };
             if let Some(request) = request {

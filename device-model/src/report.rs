@@ -1,37 +1,12 @@
 //! What the drivers did that the card does not model, as a document for people and programs (design rule 10).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
-use crate::card::{Card, Trapped};
+use crate::card::Card;
 use crate::gt::Gt;
 use crate::registers::{Decoded, Touches, known};
-
-/// Accesses of GTTMMADR that a VMM could not do by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct TrappedAccesses {
-    /// Register reads.
-    pub register_reads: u64,
-    /// Register writes.
-    pub register_writes: u64,
-    /// Reads and writes of GGTT entries.
-    pub ggtt: u64,
-    /// Accesses of the doorbell windows.
-    pub doorbells: u64,
-}
-
-impl From<&Trapped> for TrappedAccesses {
-    fn from(trapped: &Trapped) -> Self {
-        TrappedAccesses {
-            register_reads: trapped.register_reads.load(Ordering::Relaxed),
-            register_writes: trapped.register_writes.load(Ordering::Relaxed),
-            ggtt: trapped.ggtt.load(Ordering::Relaxed),
-            doorbells: trapped.doorbells.load(Ordering::Relaxed),
-        }
-    }
-}
 
 /// A register that was touched, with what there is to say about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,8 +28,6 @@ pub struct TouchedRegister {
 /// The report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Trapped accesses by class.
-    pub trapped: TrappedAccesses,
     /// Registers that are not modelled, by offset.
     pub unmodelled: Vec<TouchedRegister>,
     /// Registers touched while their wake domain slept (V13-130); the access went through.
@@ -66,7 +39,7 @@ pub struct Report {
 impl Report {
     /// What has happened on `card` so far.
     pub fn of(card: &Card) -> Self {
-        Report { trapped: card.trapped().into(), undone: card.engines().undone(), ..Report::of_registers(card.gt()) }
+        Report { undone: card.engines().undone(), ..Report::of_registers(card.gt()) }
     }
 
     /// The registers' part.

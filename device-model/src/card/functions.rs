@@ -62,7 +62,6 @@ impl Card {
     /// Something happened in a page of the doorbell window of `function`, at BAR offset [`Page::offset`]: what an access
     /// that the VMM turned into an event stands for. Tells whether a doorbell is armed there. Takes no lock of the GuC.
     pub fn ring_doorbell(&self, function: Function, page: Page) -> bool {
-        self.trapped.doorbells.fetch_add(1, Ordering::Relaxed);
         let ring = self.gt.doorbells.ring(function, page);
         match ring {
             Ring::Missed | Ring::Collapsed => {}
