@@ -188,31 +188,30 @@ impl<'m> Gam<'m> {
         Ok(())
     }
 
-    /// Local memory of `len` bytes at a process address whose page is in the TLB: the short way of single loads and
-    /// stores; `None` sends them the long one.
+    /// The card's address behind a process address of local memory, where all `len` bytes are on a page in the TLB that
+    /// permits `access` and is stored as `backing` says.
     #[inline(always)]
-    fn local_hit(&self, space: Space, address: u64, len: usize, access: Access) -> Option<VolatileSlice<'m>> {
+    fn hit(&self, space: Space, address: u64, len: usize, access: Access, backing: Backing) -> Option<u64> {
         let Space::Ppgtt(root) = space else { return None };
         let page = self.tlb.find(root, address)?;
         let offset = address.wrapping_sub(page.base);
-        let permitted = page.backing == Backing::Local && (access == Access::Read || page.writable);
+        let permitted = page.backing == backing && (access == Access::Read || page.writable);
         if !permitted || page.len.wrapping_sub(offset) < len as u64 {
             return None;
         }
-        self.memory.storage.home().slice(page.target.wrapping_add(offset), len)
+        Some(page.target.wrapping_add(offset))
+    }
+
+    /// The short way of single loads and stores in local memory; `None` sends them the long one.
+    #[inline(always)]
+    fn local_hit(&self, space: Space, address: u64, len: usize, access: Access) -> Option<VolatileSlice<'m>> {
+        self.memory.storage.home().slice(self.hit(space, address, len, access, Backing::Local)?, len)
     }
 
     /// The same for a frame that is stored with a VF.
     #[inline(never)]
     fn moved_hit(&self, space: Space, address: u64, len: usize, access: Access) -> Option<VolatileSlice<'m>> {
-        let Space::Ppgtt(root) = space else { return None };
-        let page = self.tlb.find(root, address)?;
-        let offset = address.wrapping_sub(page.base);
-        let permitted = page.backing == Backing::Moved && (access == Access::Read || page.writable);
-        if !permitted || page.len.wrapping_sub(offset) < len as u64 {
-            return None;
-        }
-        self.memory.storage.slice(page.target.wrapping_add(offset), len)
+        self.memory.storage.slice(self.hit(space, address, len, access, Backing::Moved)?, len)
     }
 
     /// Reads a dword; in one piece where it is aligned.
