@@ -135,9 +135,7 @@ impl Guc {
         let mut kernel = Box::new(Kernel::new(gt, Firmware::built_in(), ads, std::mem::take(&mut self.heritage)));
         kernel.plays_pf = true;
         let views = gt.memory.views();
-        let now = gt.clock.now();
-        let (tlb, out) = (&mut self.tlb, &mut self.out);
-        let mut turn = Turn { gt, engines, views: &views, tlb, function: Function::PF, now, out };
+        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
         let shared = provisioner::share_out(&mut kernel, &mut turn, &self.quotas);
         self.kernel = Some(kernel);
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_READY);
@@ -156,9 +154,7 @@ impl Guc {
             return;
         }
         let views = gt.memory.views();
-        let now = gt.clock.now();
-        let (tlb, out) = (&mut self.tlb, &mut self.out);
-        let mut turn = Turn { gt, engines, views: &views, tlb, function, now, out };
+        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
         mailbox::answer(kernel, &mut turn);
     }
 
@@ -171,9 +167,7 @@ impl Guc {
             return;
         };
         let views = gt.memory.views();
-        let now = gt.clock.now();
-        let (tlb, out) = (&mut self.tlb, &mut self.out);
-        let mut turn = Turn { gt, engines, views: &views, tlb, function, now, out };
+        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
         control::function_reset(kernel, &mut turn, function);
     }
 
@@ -182,9 +176,7 @@ impl Guc {
         engines.take_reports(&mut self.reports);
         let Some(kernel) = &mut self.kernel else { return Step::default() };
         let views = gt.memory.views();
-        let now = gt.clock.now();
-        let (tlb, out) = (&mut self.tlb, &mut self.out);
-        let mut turn = Turn { gt, engines, views: &views, tlb, function: Function::PF, now, out };
+        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
         kernel.step(&mut turn, &self.reports, rang)
     }
 
@@ -206,11 +198,5 @@ impl Guc {
     /// How requests went since the last boot.
     pub fn counters(&self) -> Counters {
         self.kernel.as_ref().map_or_else(Counters::default, |kernel| kernel.counters)
-    }
-
-    /// How the requests of one function went since the last boot.
-    pub fn client_counters(&self, function: Function) -> Counters {
-        let client = self.kernel.as_ref().and_then(|kernel| kernel.clients.get(function));
-        client.map_or_else(Counters::default, |client| client.counters)
     }
 }

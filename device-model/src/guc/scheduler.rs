@@ -63,7 +63,19 @@ pub struct Turn<'t> {
     pub out: &'t mut Vec<(Function, Outgoing)>,
 }
 
-impl Turn<'_> {
+impl<'t> Turn<'t> {
+    /// The turn in which a request of `function` is carried out, now.
+    pub fn new(
+        gt: &'t Gt,
+        engines: &'t Engines,
+        views: &'t Views<'t>,
+        tlb: &'t mut Tlb,
+        function: Function,
+        out: &'t mut Vec<(Function, Outgoing)>,
+    ) -> Self {
+        Turn { gt, engines, views, tlb, function, now: gt.clock.now(), out }
+    }
+
     /// Memory as `function` reaches it.
     pub fn gam(&mut self, function: Function) -> Gam<'_> {
         self.gt.memory.gam(function, self.views, self.tlb)

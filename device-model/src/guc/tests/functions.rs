@@ -341,8 +341,8 @@ fn a_vf_may_not_do_what_is_the_pfs() {
     }
     assert_eq!(rig.request(VF1, 0x1234, &[]), FAILURE | 0x30);
     assert_eq!(rig.host.request(0x5103, &[1, 0x0000_0001]), FAILURE | 0x302);
-    assert_eq!(rig.host.guc.client_counters(Function(1)).failed, 9);
-    assert_eq!(rig.host.guc.client_counters(Function(2)).failed, 0);
+    assert_eq!(rig.host.guc.client(Function(1)).unwrap().counters.failed, 9);
+    assert_eq!(rig.host.guc.client(Function(2)).unwrap().counters.failed, 0);
 }
 
 /// Contract C.5, F.1, V13-036, V13-037: a VF counts its contexts from 0 and cannot name another's; what is told to it has
@@ -426,7 +426,7 @@ fn messages_to_a_deaf_vf_do_not_pile_up() {
     assert!(refused > 100, "{refused}");
     rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
     rig.step();
-    assert_eq!(rig.host.guc.client_counters(Function(1)).done, 11, "the mailbox only");
+    assert_eq!(rig.host.guc.client(Function(1)).unwrap().counters.done, 11, "the mailbox only");
     assert!(rig.host.deadline.is_some(), "it is looked at again");
 }
 
@@ -439,12 +439,12 @@ fn a_storm_does_not_starve_others() {
     }
     assert_eq!(rig.request(VF2, 0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1, "in the first step");
     assert_eq!(rig.host.request(0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1);
-    assert!(rig.host.guc.client_counters(Function(1)).done < 100);
+    assert!(rig.host.guc.client(Function(1)).unwrap().counters.done < 100);
     assert_eq!(rig.host.deadline, Some(rig.host.clock.now()), "the rest at once");
     for _ in 0..20 {
         rig.step();
     }
-    assert_eq!(rig.host.guc.client_counters(Function(1)).done, 311);
+    assert_eq!(rig.host.guc.client(Function(1)).unwrap().counters.done, 311);
 }
 
 /// Contract C.1 step 1a: VF_RESET drops what the VF has asked for, not what it was given.
