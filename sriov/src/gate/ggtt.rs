@@ -7,10 +7,6 @@ use super::PF;
 
 /// Bytes of one global page (V13-028).
 pub const PAGE: u64 = 4096;
-/// Bytes of the global space (V13-019).
-pub const SPACE: u64 = 4 << 30;
-/// Entries of the table.
-pub const ENTRIES: u64 = SPACE / PAGE;
 
 /// Bit 0: the entry may be used.
 pub const VALID: u64 = 1 << 0;
