@@ -1,5 +1,8 @@
 //! MI commands (client 0): what the command streamer of every engine executes by itself (V8-097, V8-098).
 
+pub mod fields;
+
+use super::field::{Field, Group};
 use super::{Classes, Length, Requester, Rule, rule};
 
 /// What an MI command does; the command streamer's handler goes by this name.
@@ -95,6 +98,10 @@ pub struct MiCommand {
     pub predication: Predication,
     /// What it does.
     pub action: Mi,
+    /// Its fields, opcode and length apart.
+    pub fields: &'static [Field],
+    /// What it repeats behind them.
+    pub group: Option<Group>,
 }
 
 impl MiCommand {
@@ -130,15 +137,6 @@ impl Mi {
     }
 }
 
-/// The address is global; in MI_COPY_MEM_MEM the source.
-const GGTT: u32 = 1 << 22;
-/// MI_COPY_MEM_MEM: the destination is global.
-const DESTINATION_GGTT: u32 = 1 << 21;
-/// MI_STORE_DATA_INDEX: the page is the context's own, not the engine's global one.
-const OWN_PAGE: u32 = 1 << 21;
-/// MI_REPORT_PERF_COUNT, second dword: the address is global.
-const REPORT_GGTT: u32 = 1 << 0;
-
 macro_rules! commands {
     ($($opcode:literal $name:ident $length:expr, $least:literal, $classes:ident, $user:expr, $vf:expr, $predication:ident
         => $action:ident;)*) => {
@@ -148,6 +146,7 @@ macro_rules! commands {
             opcode: $opcode, name: stringify!($name), length: $length, least: $least, classes: Classes::$classes,
             rules: [$user, $user, $vf, ALLOWED], watched: $user.watched() | $vf.watched(),
             predication: Predication::$predication, action: Mi::$action,
+            fields: fields::$name.0, group: fields::$name.1,
         }),*];
     };
 }
@@ -160,10 +159,10 @@ const fn field(mask: u32) -> Length {
 
 const ALLOWED: Rule = Rule::ALLOWED;
 const DROPPED: Rule = Rule::DROPPED;
-const NOT_GLOBAL: Rule = Rule::unless(GGTT);
-const NEITHER_GLOBAL: Rule = Rule::unless(GGTT | DESTINATION_GGTT);
-const OWN_PAGE_ONLY: Rule = Rule::only_with(OWN_PAGE);
-const REPORT_NOT_GLOBAL: Rule = Rule::unless_operand(REPORT_GGTT);
+const NOT_GLOBAL: Rule = Rule::unless(fields::GLOBAL.mask());
+const NEITHER_GLOBAL: Rule = Rule::unless(fields::SOURCE_GLOBAL.mask() | fields::DESTINATION_GLOBAL.mask());
+const OWN_PAGE_ONLY: Rule = Rule::only_with(fields::OWN_PAGE.mask());
+const REPORT_NOT_GLOBAL: Rule = Rule::unless_operand(fields::REPORT_GLOBAL.mask());
 
 commands! {
     0x00 MI_NOOP SINGLE, 1, ALL, ALLOWED, ALLOWED, Global => Noop;
@@ -226,6 +225,35 @@ pub fn lookup(header: u32) -> Option<&'static MiCommand> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::field::well_laid;
+
+    /// V8-096: every command's fields lie in it, behind opcode and length, and none over another.
+    #[test]
+    fn fields_lie_in_their_commands() {
+        for command in COMMANDS {
+            let longest = command.length.dwords(command.length.mask());
+            well_laid(command.name, command.fields, command.group, longest, 0xff80_0000 | command.length.mask());
+            assert!(
+                command.group.is_none_or(|group| u32::from(command.least) >= u32::from(group.first)),
+                "{}",
+                command.name
+            );
+        }
+    }
+
+    /// V8-140, V8-171: what predication and privilege look at are bits of the command's fields.
+    #[test]
+    fn rules_and_predication_look_at_fields() {
+        for command in COMMANDS {
+            let bits = |at| command.fields.iter().fold(0, |bits, field| bits | field.bits_of(at));
+            let watched = command.rules.iter().fold(0, |watched, rule| watched | rule.header_bits()) & !rule::ALWAYS;
+            assert_eq!(watched & !bits(0), 0, "{}", command.name);
+            let operands = command.rules.iter().fold(0, |watched, rule| watched | rule.operand_bits());
+            assert_eq!(operands & !bits(1), 0, "{}", command.name);
+            let explicit = command.predication == Predication::Explicit;
+            assert_eq!(command.fields.contains(&fields::PREDICATE), explicit, "{}", command.name);
+        }
+    }
 
     /// What the parser's short way relies on: it asks neither which engine it is on nor what a second dword forbids.
     #[test]

@@ -1,12 +1,14 @@
 //! The command set of the engines as data: one table a client, from which the command streamer executes and a person
 //! gets a batch disassembled.
 
+pub mod field;
 pub mod gfx;
 pub mod mi;
 pub mod rule;
 
 pub use crate::engine::id::Classes;
 use crate::engine::id::EngineClass;
+pub use field::{Field, FieldKind, Group};
 pub use mi::Mi;
 pub use rule::{Requester, Rule};
 

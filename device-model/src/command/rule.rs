@@ -92,6 +92,18 @@ impl Rule {
         self.operand != 0 && words.get(1).is_some_and(|word| word & self.operand != 0)
     }
 
+    /// Bits of the header that it looks at, [`ALWAYS`] among them.
+    #[cfg(test)]
+    pub(super) const fn header_bits(self) -> u32 {
+        self.header
+    }
+
+    /// Bits of the second dword that it looks at.
+    #[cfg(test)]
+    pub(super) const fn operand_bits(self) -> u32 {
+        self.operand
+    }
+
     /// Whether the rule looks at the second dword.
     pub const fn looks_at_operand(self) -> bool {
         self.operand != 0

@@ -7,14 +7,15 @@ use vm_memory::VolatileMemory;
 use super::access::address;
 use super::reg;
 use super::streamer::{Flow, Streamer};
+use crate::command::mi::fields;
 use crate::memory::{Fault, Space};
 
 /// Header bit 22: the address is global.
-const GGTT: u32 = 1 << 22;
+const GGTT: u32 = fields::GLOBAL.mask();
 /// Header bit 18: the operands are in the command.
-const INLINE: u32 = 1 << 18;
+const INLINE: u32 = fields::INLINE_DATA.mask();
 /// Header bit 16: the old value goes to GPR0 (and GPR1).
-const RETURN: u32 = 1 << 16;
+const RETURN: u32 = fields::RETURN_DATA.mask();
 /// Compare and write, of 16 bytes.
 const COMPARE_WRITE_16: u32 = 0x4e;
 

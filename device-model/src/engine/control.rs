@@ -3,28 +3,29 @@
 use super::access::address;
 use super::reg;
 use super::streamer::{Flow, Streamer};
+use crate::command::mi::fields;
 use crate::engine::id::EngineClass;
 use crate::interrupts::USER_INTERRUPT;
 use crate::memory::{Fault, Space};
 
 /// MI_NOOP bit 22: bits 21:0 go to NOPID.
-const NOOP_WRITE_ID: u32 = 1 << 22;
+const NOOP_WRITE_ID: u32 = fields::WRITE_NOPID.mask();
 /// MI_BATCH_BUFFER_START bit 8: the batch is in the process's space.
-const START_PPGTT: u32 = 1 << 8;
+const START_PPGTT: u32 = fields::BATCH_SPACE.mask();
 /// MI_BATCH_BUFFER_START bit 16: BB_OFFSET is added to the address.
-const START_ADD_OFFSET: u32 = 1 << 16;
+const START_ADD_OFFSET: u32 = fields::BATCH_OFFSET.mask();
 /// MI_BATCH_BUFFER_START bit 22: one level deeper.
-const START_NESTED: u32 = 1 << 22;
+const START_NESTED: u32 = fields::SECOND_LEVEL.mask();
 /// Bit 22 of most commands: the address is global.
-const GGTT: u32 = 1 << 22;
+const GGTT: u32 = fields::GLOBAL.mask();
 /// MI_CONDITIONAL_BATCH_BUFFER_END bit 21: there is something to compare.
-const END_COMPARE: u32 = 1 << 21;
+const END_COMPARE: u32 = fields::END_COMPARE.mask();
 /// MI_CONDITIONAL_BATCH_BUFFER_END bit 19: memory holds a mask and then the data.
-const END_MASKED: u32 = 1 << 19;
+const END_MASKED: u32 = fields::END_MASKED.mask();
 /// MI_CONDITIONAL_BATCH_BUFFER_END bit 18: only the present level ends.
-const END_LEVEL: u32 = 1 << 18;
+const END_LEVEL: u32 = fields::END_LEVEL.mask();
 /// MI_SEMAPHORE_WAIT bit 16: the address is a register's offset.
-const WAIT_REGISTER: u32 = 1 << 16;
+const WAIT_REGISTER: u32 = fields::WAIT_REGISTER.mask();
 /// Where i915's CCS contexts hold their switch-out until the GuC lets them go (i915: Wa_14014475959).
 const HOLD_SWITCHOUT: u64 = 0x540;
 

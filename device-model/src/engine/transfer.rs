@@ -3,23 +3,24 @@
 use super::access::address;
 use super::reg;
 use super::streamer::{Flow, Streamer};
+use crate::command::mi::fields;
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::{Fault, Space};
 
 /// Bit 22 of most commands: the address is global.
-const GGTT: u32 = 1 << 22;
+const GGTT: u32 = fields::GLOBAL.mask();
 /// LRI, LRM, SRM bit 19, LRR's destination: the register is in the engine's own block.
-const CS_MMIO: u32 = 1 << 19;
+const CS_MMIO: u32 = fields::CS_MMIO.mask();
 /// LRR bit 18: so is the source.
-const SOURCE_CS_MMIO: u32 = 1 << 18;
+const SOURCE_CS_MMIO: u32 = fields::SOURCE_CS_MMIO.mask();
 /// COPY_MEM_MEM bit 21: the destination is global.
-const DESTINATION_GGTT: u32 = 1 << 21;
+const DESTINATION_GGTT: u32 = fields::DESTINATION_GLOBAL.mask();
 /// SRM bit 21: predicated by MI_PREDICATE_RESULT.
-const SRM_PREDICATE: u32 = 1 << 21;
+const SRM_PREDICATE: u32 = fields::RESULT_PREDICATE.mask();
 /// MI_STORE_DATA_INDEX bit 21: into the context's own status page.
-const OWN_PAGE: u32 = 1 << 21;
+const OWN_PAGE: u32 = fields::OWN_PAGE.mask();
 /// LRM and SRM bit 16: CS_MI_ADDRESS_OFFSET is added to the address if WPARID's bit 0 is set.
-const ADD_OFFSET: u32 = 1 << 16;
+const ADD_OFFSET: u32 = fields::ADD_OFFSET.mask();
 
 impl Streamer<'_> {
     /// MI_STORE_DATA_IMM: a dword, a qword, or as many as the length says.
