@@ -111,6 +111,26 @@ pub struct EngineInfo {
     pub wake: WakeDomain,
 }
 
+/// Where a video decoder's HEVC and AV1 blocks lie behind its base (V8-003).
+const HEVC_BLOCK: u32 = 0x2800;
+const AV1_BLOCK: u32 = 0x2b00;
+
+impl EngineInfo {
+    const fn media_block(&self, behind: u32) -> Option<u32> {
+        if matches!(self.class, EngineClass::VideoDecode) { Some(self.mmio_base + behind) } else { None }
+    }
+
+    /// Base of the HEVC block of a video decoder (V8-003).
+    pub const fn hevc_base(&self) -> Option<u32> {
+        self.media_block(HEVC_BLOCK)
+    }
+
+    /// Base of the AV1 block of a video decoder (V8-003); no list gives a register of it.
+    pub const fn av1_base(&self) -> Option<u32> {
+        self.media_block(AV1_BLOCK)
+    }
+}
+
 macro_rules! engines {
     ($($name:literal $class:ident $instance:literal $base:literal $bank:literal.$bit:literal $wake:expr;)*) => {
         /// Every engine the die can have, before fusing; an [`EngineId`] is an index here.

@@ -1,6 +1,8 @@
 //! Registers that commands may touch, by who gives them (V13-080): the public lists of what batches without privilege may
 //! (V8-175..185), the slots that the driver adds (V8-186), and what is a virtual function's.
 
+use std::sync::LazyLock;
+
 use super::id::{EngineClass, EngineId};
 use crate::command::Requester;
 use crate::registers::{RegisterFile, Scope};
@@ -8,88 +10,155 @@ use crate::registers::{RegisterFile, Scope};
 /// First offset and dwords.
 type Range = (u32, u32);
 
-/// May be written, and so read, relative to the engine's base: every engine (V8-181..184).
-const EVERY_ENGINE: &[Range] = &[
-    (0x084, 1),
-    (0x094, 1),
-    (0x0c0, 1),
-    (0x178, 2),
-    (0x1fc, 1),
-    (0x21c, 1),
-    (0x3b4, 2),
-    (0x3bc, 1),
-    (0x41c, 1),
-    (0x600, 32),
-];
-/// More of it on render (V8-181) and compute (V8-182) engines.
-const RENDER_COMPUTE: &[Range] = &[(0x158, 1), (0x290, 2), (0x360, 2), (0x400, 7), (0x418, 1), (0x500, 3)];
-/// More of it on the render engine, absolute (V8-181).
-const RENDER: &[Range] = &[
-    (0x7000, 3),
-    (0x7038, 1),
-    (0x7040, 1),
-    (0x2300, 22),
-    (0x5200, 8),
-    (0x5240, 8),
-    (0x5280, 4),
-    (0x22c8, 2),
-    (0x22d8, 2),
-    (0x22f0, 4),
-    (0x2420, 1),
-    (0x2430, 5),
-    (0x2448, 12),
-    (0x2478, 2),
-    (0x24a0, 4),
-    (0x25b0, 4),
-    (0x25d0, 4),
-    (0x2690, 3),
-    (0x26d8, 8),
-    (0x2960, 1),
-    (0x2968, 1),
-    (0x2aa0, 1),
-    (0x4400, 6),
-    (0xb100, 1),
-    (0xb118, 1),
-    (0xb134, 2),
-    (0xb158, 2),
-    (0xe518, 1),
-    (0x1_7520, 1),
-];
-/// The same on the compute engines (V8-182).
-const COMPUTE: &[Range] =
-    &[(0x1_51e0, 1), (0x1_5114, 1), (0x1_511c, 1), (0x4580, 6), (0x45a0, 6), (0x45c0, 6), (0x45e0, 6)];
-/// The copy engine's (V8-183).
-const COPY: &[Range] = &[(0x2_2200, 2), (0x4480, 6)];
-/// Video decode, relative (V8-184). The list's "HEVC base + 0, 64 dwords" is left out: at the engine's own base it would
-/// give the ring registers away.
-const VIDEO_DECODE: &[Range] = &[(0x800, 512)];
+/// What a public list gives to one kind of engines.
+struct Given {
+    /// Offsets from the engine's base.
+    own: &'static [Range],
+    /// Offsets that are the same whichever of them asks.
+    absolute: &'static [Range],
+}
 
-/// May be read by every engine (V8-176) ...
-const READ: &[Range] = &[
-    (0x2700, 64),
-    (0x2b00, 320),
-    (0xd900, 192),
-    (0xdafc, 1),
-    (0xdb00, 2),
-    (0x14_5040, 7),
-    (0x14_5828, 13),
-    (0x14_5928, 24),
-    (0xa01c, 1),
-    (0x13_8108, 2),
-    (0x0d00, 1),
-    (0xa288, 2),
-    (0xa538, 2),
-    (0xa058, 1),
-    (0xa064, 3),
-    (0x91b8, 4),
-    (0x2800, 192),
-    (0x1_5000, 160),
-];
-/// ... and of its own block (V8-177..180).
-const READ_OWN: &[Range] = &[(0x08c, 1), (0x358, 2), (0x3a8, 1)];
+/// What batches may write, and so read, on every engine (V8-181..184).
+const WRITE: Given = Given {
+    own: &[(0x094, 1), (0x0c0, 1), (0x178, 2), (0x1fc, 1), (0x21c, 1), (0x3b4, 2), (0x3bc, 1), (0x41c, 1), (0x600, 32)],
+    absolute: &[],
+};
 
+/// Command buffer, BB_OFFSET, threads dispatched, observation, predicates and dispatch dimensions: the registers that both
+/// render and compute engines have at the same offset from their base.
+const PIPELINE: &[Range] = &[(0x084, 1), (0x158, 1), (0x290, 2), (0x360, 2), (0x400, 7), (0x500, 3)];
+
+/// What batches may write besides, by class. The document prints the rows of the render and copy engines as absolute
+/// offsets, those of the others from the engine's base (trap T20).
+const fn write(class: EngineClass) -> Given {
+    match class {
+        // V8-181.
+        EngineClass::Render => Given {
+            own: PIPELINE,
+            absolute: &[
+                (0x7000, 3),
+                (0x7038, 1),
+                (0x7040, 1),
+                (0x2300, 22),
+                (0x5200, 8),
+                (0x5240, 8),
+                (0x5280, 4),
+                (0x22c8, 2),
+                (0x22d8, 2),
+                (0x22f0, 4),
+                (0x2420, 1),
+                (0x2430, 5),
+                (0x2448, 14),
+                (0x24a0, 4),
+                (0x25b0, 4),
+                (0x25d0, 4),
+                (0x2690, 3),
+                (0x26d8, 8),
+                (0x2960, 1),
+                (0x2968, 1),
+                (0x2aa0, 1),
+                (0xb100, 1),
+                (0xb118, 1),
+                (0xb134, 2),
+                (0xb158, 2),
+                (0xe518, 1),
+                (0x1_7520, 1),
+            ],
+        },
+        // V8-182.
+        EngineClass::Compute => Given { own: PIPELINE, absolute: &[(0x1_5114, 1), (0x1_511c, 1), (0x1_51e0, 1)] },
+        // V8-183.
+        EngineClass::Copy => Given { own: &[(0x200, 2)], absolute: &[] },
+        // V8-184: MFC; the HEVC block is a block of its own.
+        EngineClass::VideoDecode => Given { own: &[(0x800, 512)], absolute: &[] },
+        EngineClass::VideoEnhance => Given { own: &[], absolute: &[] },
+    }
+}
+
+/// Dwords of the HEVC block of a video decoder that are on its list (V8-184).
+const HEVC_DWORDS: u32 = 64;
+/// Dwords of the registers of a tiled resource table.
+const TRTT_DWORDS: u32 = 6;
+
+/// The engine's tiled resource table, each engine has its own (V8-181..183, V8-185); the list has none for the media
+/// engines beyond those.
+const fn tiled_resources(class: EngineClass, instance: u8) -> Option<u32> {
+    Some(match (class, instance) {
+        (EngineClass::Render, 0) => 0x4400,
+        (EngineClass::Copy, 0) => 0x4480,
+        (EngineClass::Compute, 0..=3) => 0x4580 + 0x20 * instance as u32,
+        (EngineClass::VideoDecode, 0..=1) => 0x4420 + 0x20 * instance as u32,
+        (EngineClass::VideoDecode, 2..=3) => 0x4520 + 0x20 * (instance as u32 - 2),
+        (EngineClass::VideoEnhance, 0) => 0x4460,
+        (EngineClass::VideoEnhance, 1) => 0x4560,
+        _ => return None,
+    })
+}
+
+/// What batches may read besides, on every engine: V8-176, and what the lists of all classes repeat (V8-177..180).
+const READ: Given = Given {
+    own: &[(0x08c, 1), (0x358, 2), (0x3a8, 1)],
+    absolute: &[
+        (0x0d00, 1),
+        (0x2700, 64),
+        (0x2b00, 320),
+        (0xa01c, 1),
+        (0xa058, 1),
+        (0xa064, 3),
+        (0xa288, 2),
+        (0xa538, 2),
+        (0xd900, 192),
+        (0x13_8108, 2),
+        (0x14_5040, 7),
+        (0x14_5828, 13),
+        (0x14_5928, 24),
+    ],
+};
+
+/// What batches may read besides, by class (V8-177..180).
+const fn read(class: EngineClass) -> &'static [Range] {
+    match class {
+        // The second window of the render streamer among them (V8-006).
+        EngineClass::Render => &[(0x2800, 192), (0x1_808c, 1), (0x1_8358, 2)],
+        EngineClass::Compute => &[(0x1_5000, 160)],
+        EngineClass::Copy | EngineClass::VideoDecode | EngineClass::VideoEnhance => &[(0x91b8, 4)],
+    }
+}
+
+/// The public lists of one engine, in absolute offsets and sorted: what may be written, and what may be read besides.
+struct Lists {
+    write: Vec<Range>,
+    read: Vec<Range>,
+}
+
+impl Lists {
+    fn of(engine: EngineId) -> Self {
+        let info = engine.info();
+        let given = |given: Given| {
+            let own = given.own.iter().map(|(offset, dwords)| (info.mmio_base + offset, *dwords));
+            own.chain(given.absolute.iter().copied()).collect::<Vec<_>>()
+        };
+        let blocks = [
+            tiled_resources(info.class, info.instance).map(|first| (first, TRTT_DWORDS)),
+            info.hevc_base().map(|first| (first, HEVC_DWORDS)),
+        ];
+        let sorted = |mut ranges: Vec<Range>| {
+            ranges.sort_unstable();
+            ranges
+        };
+        Lists {
+            write: sorted([given(WRITE), given(write(info.class)), blocks.into_iter().flatten().collect()].concat()),
+            read: sorted([given(READ), read(info.class).to_vec()].concat()),
+        }
+    }
+}
+
+static LISTS: LazyLock<Vec<Lists>> = LazyLock::new(|| EngineId::all().map(Lists::of).collect());
+
+/// Whether one of the sorted ranges holds the dword at `offset`. Ranges do not overlap.
 fn within(ranges: &[Range], offset: u32) -> bool {
-    ranges.iter().any(|(first, dwords)| offset.wrapping_sub(*first) < dwords * 4)
+    let after = ranges.partition_point(|(first, _)| *first <= offset);
+    ranges[..after].last().is_some_and(|(first, dwords)| offset - first < dwords * 4)
 }
 
 /// What a command wants of a register.
@@ -139,24 +208,11 @@ fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Want
     }
 }
 
-/// Whether the public lists let batches without privilege on `engine` touch the register.
-fn listed(engine: EngineId, offset: u32, wanted: Wanted) -> bool {
-    let own = offset.wrapping_sub(engine.info().mmio_base);
-    write_listed(engine, offset) || wanted == Wanted::Read && (within(READ_OWN, own) || within(READ, offset))
-}
-
-/// Whether the public lists let batches without privilege on `engine` write the register, and so read it.
-pub(super) fn write_listed(engine: EngineId, offset: u32) -> bool {
-    let info = engine.info();
-    let own = offset.wrapping_sub(info.mmio_base);
-    let (relative, absolute): (&[Range], &[Range]) = match info.class {
-        EngineClass::Render => (RENDER_COMPUTE, RENDER),
-        EngineClass::Compute => (RENDER_COMPUTE, COMPUTE),
-        EngineClass::Copy => (&[], COPY),
-        EngineClass::VideoDecode => (VIDEO_DECODE, &[]),
-        EngineClass::VideoEnhance => (&[], &[]),
-    };
-    within(EVERY_ENGINE, own) || within(relative, own) || within(absolute, offset)
+/// Whether the public lists let batches without privilege on `engine` touch the register: what may be written may be read
+/// (V8-175).
+pub(super) fn listed(engine: EngineId, offset: u32, wanted: Wanted) -> bool {
+    let Some(lists) = LISTS.get(engine.index()) else { return false };
+    within(&lists.write, offset) || wanted == Wanted::Read && within(&lists.read, offset)
 }
 
 /// FORCE_TO_NONPRIV slots: 0-11 at 0x4d0, 12-15 at 0x010, 16-19 at 0x1d0 (V8-186, trap T22).
@@ -171,8 +227,10 @@ enum Target {
     VirtualKernel = 1,
 }
 
-/// What the driver's slots say: address 25:2, registers 1:0 (1, 4, 16, 64), access 29:28, bit 30 forbids. Bit 31 tells
-/// whom the slot is for; the place is the model's own, drivers of today leave it clear.
+/// What the driver's slots say: address 25:2, registers 1:0 (1, 4, 16, 64), access 29:28 (both, read, write, none), bit 30
+/// forbids that access whatever the lists and other slots say (xe: xe_reg_whitelist.c, whose slots for observation forbid
+/// reads of what the lists open). Bit 31 tells whom the slot is for; the place is the model's own, drivers of today leave
+/// it clear.
 fn nonprivileged_slot(
     registers: &RegisterFile,
     base: u32,
@@ -188,13 +246,14 @@ fn nonprivileged_slot(
         if address == 0 || slot >> 31 != target as u32 || offset & !(bytes - 1) != address & !(bytes - 1) {
             continue;
         }
+        let access = slot >> 28 & 3;
+        if !matches!((access, wanted), (0, _) | (1, Wanted::Read) | (2, Wanted::Write)) {
+            continue;
+        }
         if slot & 1 << 30 != 0 {
             return Some(false);
         }
-        let access = slot >> 28 & 3;
-        if matches!((access, wanted), (0, _) | (1, Wanted::Read) | (2, Wanted::Write)) {
-            permitted = Some(true);
-        }
+        permitted = Some(true);
     }
     permitted
 }

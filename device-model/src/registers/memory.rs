@@ -3,7 +3,7 @@
 use super::Kind::{Live as L, ReadOnly};
 use super::Live::{LmemCfg, TlbInvalidate};
 use super::{COPY, RENDER, Register, STORED, Scope, array, register};
-use crate::engine::id::EngineClass::Compute;
+use crate::engine::id::EngineClass::{Compute, VideoDecode, VideoEnhance};
 
 /// LMEM_CFG: LMTT enable and directory.
 pub const LMEM_CFG: u32 = 0xcf58;
@@ -23,13 +23,13 @@ pub const TABLE: &[Register] = &[
     register(0x4274, "GTCR", L(TlbInvalidate), 0, "xe: regs/xe_guc_regs.h"),
     register(0x43f4, "GEN12_AUX_ERR_DBG", ReadOnly, 0, "i915: intel_gt_regs.h"),
     array(0x4400, "TRTT_RCS", STORED, 0, (6, 4), "V8-181").of(RENDER),
-    array(0x4420, "TRTT_VD0", STORED, 0, (6, 4), "V8-185"),
-    array(0x4440, "TRTT_VD1", STORED, 0, (6, 4), "V8-185"),
-    array(0x4460, "TRTT_VE0", STORED, 0, (6, 4), "V8-185"),
+    array(0x4420, "TRTT_VD0", STORED, 0, (6, 4), "V8-185").of(Scope::ContextOf(VideoDecode, 0)),
+    array(0x4440, "TRTT_VD1", STORED, 0, (6, 4), "V8-185").of(Scope::ContextOf(VideoDecode, 1)),
+    array(0x4460, "TRTT_VE0", STORED, 0, (6, 4), "V8-185").of(Scope::ContextOf(VideoEnhance, 0)),
     array(0x4480, "TRTT_BCS", STORED, 0, (6, 4), "V8-183").of(COPY),
-    array(0x4520, "TRTT_VD2", STORED, 0, (6, 4), "V8-185"),
-    array(0x4540, "TRTT_VD3", STORED, 0, (6, 4), "V8-185"),
-    array(0x4560, "TRTT_VE1", STORED, 0, (6, 4), "V8-185"),
+    array(0x4520, "TRTT_VD2", STORED, 0, (6, 4), "V8-185").of(Scope::ContextOf(VideoDecode, 2)),
+    array(0x4540, "TRTT_VD3", STORED, 0, (6, 4), "V8-185").of(Scope::ContextOf(VideoDecode, 3)),
+    array(0x4560, "TRTT_VE1", STORED, 0, (6, 4), "V8-185").of(Scope::ContextOf(VideoEnhance, 1)),
     array(0x4580, "TRTT_CCS0", STORED, 0, (6, 4), "V8-182").of(Scope::ContextOf(Compute, 0)),
     array(0x45a0, "TRTT_CCS1", STORED, 0, (6, 4), "V8-182").of(Scope::ContextOf(Compute, 1)),
     array(0x45c0, "TRTT_CCS2", STORED, 0, (6, 4), "V8-182").of(Scope::ContextOf(Compute, 2)),

@@ -9,6 +9,7 @@ mod predicates;
 mod privilege;
 mod registers;
 mod watchdog;
+mod whitelists;
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::id::Classes;
-use crate::engine::whitelist::write_listed;
+use crate::engine::whitelist::{Wanted, listed};
 use crate::registers::{Kind, Scope};
 
 /// Where the commands of a requester are.
@@ -168,13 +168,11 @@ fn writable_registers_are_state_of_the_context() {
     for engine in EngineId::all() {
         let writable = bench.gt.registers.listing().filter(|(offset, found)| {
             let plain = matches!(found.register.kind, Kind::Storage(_) | Kind::Masked);
-            plain && found.engine.is_none_or(|at| at == engine) && write_listed(engine, *offset)
+            plain && found.engine.is_none_or(|at| at == engine) && listed(engine, *offset, Wanted::Write)
         });
         for (offset, found) in writable {
             let name = found.register.name;
             let expected = !shared.contains(&name) && name != "CCS_WHITELISTED_151E0";
-            // The compute engines' lists name each other's tables.
-            let expected = expected && (!name.starts_with("TRTT_CCS") || found.register.scope.kept_by(engine));
             let kept = found.register.scope.kept_by(engine);
             assert_eq!(kept, expected, "{} {offset:#x} {name}", engine.info().name);
         }
