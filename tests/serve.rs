@@ -261,9 +261,12 @@ fn firmware_is_written_where_the_kernel_looks() {
     let dir = TempDir::new().unwrap();
     let output = arctic(&["firmware", "--out", dir.as_path().to_str().unwrap()]).output().unwrap();
     assert!(output.status.success());
-    let path = dir.as_path().join("i915/dg2_guc_70.bin");
-    assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), path.to_str().unwrap());
-    assert_eq!(fs::read(path).unwrap(), arctic_gpu::firmware::guc());
+    let told = String::from_utf8(output.stdout).unwrap();
+    let paths = ["i915/dg2_guc_70.bin", "i915/dg2_huc_gsc.bin"].map(|path| dir.as_path().join(path));
+    assert_eq!(told.lines().collect::<Vec<_>>(), paths.each_ref().map(|path| path.to_str().unwrap()));
+    for (path, file) in paths.iter().zip(arctic_gpu::firmware::files()) {
+        assert_eq!(fs::read(path).unwrap(), file.bytes);
+    }
     let (status, text) = fails(&["firmware", "--out", "/proc/nowhere"]);
     assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
 }

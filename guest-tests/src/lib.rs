@@ -6,6 +6,7 @@
 pub mod boot;
 pub mod cache;
 pub mod card;
+pub mod driver;
 pub mod guest;
 pub mod igt;
 pub mod image;

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::cache::Cache;
 use crate::card::{Card, CardReport, Functions, Memory};
+use crate::driver::Driver;
 use crate::image::{self, Extra};
 use crate::interrupt;
 use crate::parts::{self, Own, Parts};
@@ -30,6 +31,8 @@ pub struct Options {
     pub card: Option<String>,
     /// The card's functions, and who holds them.
     pub functions: Functions,
+    /// The guests' driver for the card.
+    pub driver: Driver,
     /// Folder with `i915/dg2_guc_70.bin`; without one the program writes its stand-in.
     pub firmware: Option<PathBuf>,
     /// Memory of each guest in MiB; if `None`, by what the guest holds.
@@ -52,6 +55,7 @@ impl Options {
             own: Own::default(),
             card: Some("flex170".into()),
             functions: Functions::Physical,
+            driver: Driver::default(),
             firmware: None,
             memory: None,
             append: String::new(),
@@ -139,6 +143,11 @@ impl<'a> Stand<'a> {
         Ok(Self { options, parts, cache, folder })
     }
 
+    /// The guests' driver for the card.
+    pub fn driver(&self) -> Driver {
+        self.options.driver
+    }
+
     /// The host's side of the /mnt of the guest in `seat`; made if need be.
     pub fn results(&self, seat: &Seat) -> Result<PathBuf> {
         let results = self.folder.join(seat.file("results"));
@@ -167,6 +176,7 @@ impl<'a> Stand<'a> {
         let extra = Extra {
             program: Some(self.options.program.clone()),
             firmware,
+            driver: self.options.driver,
             job,
             tests: tests.iter().cloned().collect(),
             share: self.options.share.is_some(),
@@ -207,6 +217,7 @@ impl<'a> Stand<'a> {
             functions: &functions,
             results: &self.results(seat)?,
             share: self.options.share.as_deref(),
+            driver: self.options.driver,
             append: &self.options.append,
             console: &console,
             messages: &messages,

@@ -12,6 +12,7 @@ use std::thread;
 
 use anyhow::{Context, Result};
 
+use crate::driver::Driver;
 use crate::parts::{Kernel, Qemu};
 use crate::process::Child;
 
@@ -41,6 +42,8 @@ pub struct Machine<'a> {
     pub results: &'a Path,
     /// Host folder behind /share.
     pub share: Option<&'a Path>,
+    /// The driver that takes the card.
+    pub driver: Driver,
     /// Further kernel arguments.
     pub append: &'a str,
     /// File for the whole kernel log.
@@ -129,8 +132,9 @@ impl Machine<'_> {
         add("-kernel", self.kernel.image.display().to_string());
         add("-initrd", format!("/proc/self/fd/{}", self.image.as_raw_fd()));
         // The whole kernel log goes to the console, so that it is complete whatever happens to the guest.
-        let command_line = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable i915.force_probe=!56c0";
-        add("-append", format!("{command_line} {}", self.append).trim().to_owned());
+        let command_line = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable";
+        let command_line = format!("{command_line} {} {}", self.driver.blocked_others(), self.append);
+        add("-append", command_line.trim().to_owned());
         add("-chardev", format!("file,id=console,path={}", escaped(self.console)));
         add("-serial", "chardev:console".into());
         add("-device", format!("virtio-serial-pci,id=ports,addr={SERIAL_SLOT}"));
@@ -273,6 +277,7 @@ mod tests {
             results: Path::new("/r"),
             share: None,
             append: "",
+            driver: Driver::Xe,
             console: Path::new("/c"),
             messages: Path::new("/q"),
         };

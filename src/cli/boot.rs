@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use arctic_guest_tests::boot::{self, Mode, Sink};
 use arctic_guest_tests::card::Functions;
+use arctic_guest_tests::driver::Driver;
 use arctic_guest_tests::interrupt::Interrupted;
 use arctic_guest_tests::life::Options;
 use arctic_guest_tests::parts::Own;
 use arctic_guest_tests::progress::Stderr;
 
-/// Boot a Linux guest with the card, load its unmodified xe driver, put every engine to work and judge the run.
+/// Boot a Linux guest with the card, load an unmodified driver for it (xe, or i915 with --driver), put every engine to work and judge the run.
 ///
 /// With --vfs N the card has N virtual functions (VFs). By itself that is one guest with all of them: its xe provisions
 /// and enables N VFs (`echo N > sriov_numvfs`), xe probes each, each stores, copies and signals on every engine class;
@@ -59,6 +60,9 @@ pub struct GuestArgs {
     /// 31 VFs, then flex170-63vf
     #[arg(long, value_name = "FILE|NAME")]
     card: Option<String>,
+    /// The driver that the guest loads for the card: i915 knows the PF alone, without VFs
+    #[arg(long, value_name = "NAME", value_enum, default_value_t)]
+    driver: Driver,
     /// Boot without a card
     #[arg(long, hide = true)]
     no_card: bool,
@@ -105,11 +109,15 @@ const VFS_OF_CARD: u8 = 31;
 impl GuestArgs {
     /// The library's options for a card with these `functions`; `limit` bounds each stage of a run.
     pub fn options(&self, functions: Functions, limit: Duration) -> Result<Options> {
+        if self.driver == Driver::I915 && functions != Functions::Physical {
+            bail!("i915 has no SR-IOV on this card, so --driver i915 goes without virtual functions");
+        }
         let program = std::env::current_exe().context("this program's own file cannot be found")?;
         Ok(Options {
             own: Own { kernel: self.kernel.clone(), modules: self.modules.clone(), qemu: self.qemu.clone() },
             card: (!self.no_card).then(|| self.card(functions)),
             functions,
+            driver: self.driver,
             firmware: self.firmware.clone(),
             memory: self.memory,
             append: self.append.clone(),

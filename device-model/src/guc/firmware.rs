@@ -24,6 +24,8 @@ const UOS_MOVE: u32 = 1 << 4;
 /// Address space of a DMA address: bits 20:16 of its high dword (V13-187).
 const SPACE_WOPCM: u32 = 7;
 const SPACE_GGTT: u32 = 8;
+/// The GGTT too: i915 leaves the field of the source alone (i915: intel_uc_fw.c uc_fw_xfer).
+const SPACE_DEFAULT: u32 = 0;
 /// Locked WOPCM size and valid WOPCM base.
 const LOCKED: u32 = 1;
 /// Bytes of WOPCM on the die (contract B.2): what the size register says beyond that is not there.
@@ -201,7 +203,7 @@ pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>>
     }
     let (source, target) = if control & REVERSE == 0 { (DMA_ADDR_0, DMA_ADDR_1) } else { (DMA_ADDR_1, DMA_ADDR_0) };
     let space = |address: u32| value(address + 4) >> 16 & 0x1f;
-    if space(source) != SPACE_GGTT || space(target) != SPACE_WOPCM {
+    if !matches!(space(source), SPACE_GGTT | SPACE_DEFAULT) || space(target) != SPACE_WOPCM {
         return Some(Err(LoadFailure::rom(BootRom::LoadLocationFailed)));
     }
     let size = value(DMA_COPY_SIZE);

@@ -5,8 +5,10 @@ use crate::engine::id::EngineId;
 use crate::memory::layout::MemoryLayout;
 use crate::profile::CardProfile;
 
-/// STOLEN_RESERVED bits 9:7 = 2: 4 MiB of WOPCM at the end of stolen memory (contract B.2).
-const WOPCM_4M: u32 = 2 << 7;
+/// STOLEN_RESERVED: bits 63:20 are the address of the WOPCM at the end of stolen memory, bits 9:7 = 2 say that it has
+/// 4 MiB, bit 0 that it is there (contract B.2; i915: icl_get_stolen_reserved).
+const WOPCM_4M: u64 = 2 << 7 | 1;
+const WOPCM_BYTES: u64 = 4 << 20;
 
 /// Offsets with the values that this card has there after reset.
 pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
@@ -18,7 +20,6 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
         (0x4900, gibibytes << 8),
         (0x10_83a0, gibibytes << 8),
         (0x4910, ((layout.usable >> 16) as u32) << 8),
-        (0x10_82c0, WOPCM_4M),
         (0x913c, fuses.dss_mask),
         (0x9144, fuses.dss_mask),
         (0x9134, u32::from(fuses.eu_mask)),
@@ -27,6 +28,7 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
         (0x9140, u32::from(fuses.vebox_mask) << 16 | u32::from(fuses.vdbox_mask)),
     ];
     values.extend(halves(0x10_80c0, layout.stolen_base));
+    values.extend(halves(0x10_82c0, (profile.local_memory - WOPCM_BYTES) | WOPCM_4M));
     values.extend(halves(0x10_8100, layout.gsm_base));
     let step = |megahertz: u32| megahertz / 50;
     let frequency = &profile.frequency;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::{Mode, Sink};
+use crate::driver::Driver;
 use crate::life::{Happening, Life, Seat, Stand};
 use crate::progress::Progress;
 use crate::qemu::{Event, Port};
@@ -80,6 +81,7 @@ pub(super) struct Follower {
     /// What it said.
     pub guest: Guest,
     mode: Mode,
+    driver: Driver,
     /// In front of its progress lines; empty for the only guest of a run.
     name: String,
     limit: Duration,
@@ -101,6 +103,7 @@ impl Follower {
         Ok(Self {
             guest: Guest::default(),
             mode,
+            driver: stand.driver(),
             name,
             limit,
             stage: "come up",
@@ -179,7 +182,8 @@ impl Follower {
         match text.split_once(' ').unwrap_or((text, "")) {
             ("ready", _) => {
                 self.guest.boot_seconds = life.started().elapsed().as_secs_f64();
-                self.say(&format!("the guest is up after {:.1} s, loading xe", self.guest.boot_seconds), progress);
+                let seconds = self.guest.boot_seconds;
+                self.say(&format!("the guest is up after {seconds:.1} s, loading {}", self.driver), progress);
                 self.enter("load its driver");
             }
             ("working", _) => {
@@ -189,8 +193,10 @@ impl Follower {
                     self.deadline = None;
                 }
                 match self.guest.probe {
-                    Some((start, end, 0)) => self.say(&format!("xe is loaded after {:.1} s", end - start), progress),
-                    _ => self.say("xe could not be loaded", progress),
+                    Some((start, end, 0)) => {
+                        self.say(&format!("{} is loaded after {:.1} s", self.driver, end - start), progress);
+                    }
+                    _ => self.say(&format!("{} could not be loaded", self.driver), progress),
                 }
                 if self.mode == Mode::Shell {
                     progress.say("a shell in the guest; `exit` ends it, and Ctrl-] ends a guest that hangs\r");

@@ -9,19 +9,14 @@ use super::BootReport;
 use super::follow::Guest;
 use super::job::{PICTURE, WORK_REPORT};
 use crate::card::CardReport;
+use crate::driver::Driver;
 use crate::guest::report::{Card, Report};
 use crate::kernel_log;
 use crate::qemu::CARD_ADDRESS;
 use crate::report::{TestResult, Verdict};
 use crate::testcard;
 
-/// Modules that a distribution's hotplug loads for the physical function.
-const HOTPLUGGED: &[&str] = &["xe", "mei", "mei_me", "mei_gsc"];
-/// Lines without which a probe did not happen: words that one line has to have.
-const REQUIRED: &[&[&str]] = &[&["Initialized xe", CARD_ADDRESS]];
-/// On the physical function, which loads the firmware.
-const REQUIRED_PHYSICAL: &[&[&str]] = &[&[CARD_ADDRESS, "GuC firmware from"]];
-/// On a physical function with virtual ones, and on a virtual one.
+/// Log lines without which xe's probe was not one with virtual functions: on a physical function with virtual ones, and on a virtual one.
 const REQUIRED_PROVIDER: &[&[&str]] = &[&[CARD_ADDRESS, "Running in SR-IOV PF mode"]];
 const REQUIRED_VIRTUAL: &[&[&str]] = &[&[CARD_ADDRESS, "Running in SR-IOV VF mode"]];
 /// Modules that are out of tree or unsigned (TAINT_OOT_MODULE, TAINT_UNSIGNED_MODULE): a developer's own.
@@ -42,6 +37,8 @@ pub(super) enum Role {
 pub(super) struct Evidence<'a> {
     /// The guest's name among several, which goes in front of the results'.
     pub name: &'a str,
+    /// Its driver for the card.
+    pub driver: Driver,
     /// What it holds.
     pub role: Role,
     /// The guest's own words.
@@ -81,14 +78,18 @@ pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<
     let problems = guest.problems.iter().chain(&guest.lost).cloned().collect();
     report.results.push(evidence.check("guest", problems, guest.boot_seconds));
     if evidence.role != Role::NoCard {
-        report.results.push(evidence.check("xe probe", probe(evidence), guest.probe_seconds()));
+        report.results.push(evidence.check(
+            &format!("{} probe", evidence.driver),
+            probe(evidence),
+            guest.probe_seconds(),
+        ));
         match work(evidence) {
             Ok(work) => card = add_work(report, evidence, work),
             Err(error) => report.results.push(evidence.check("work", vec![format!("{error:#}")], 0.0)),
         }
     }
     if let Role::Physical { .. } = evidence.role {
-        report.results.push(evidence.check("hotplug", hotplug(guest), 0.0));
+        report.results.push(evidence.check("hotplug", hotplug(evidence), 0.0));
         let problems = match picture(evidence, &report.log) {
             Ok(path) => {
                 report.picture = Some(path);
@@ -122,26 +123,31 @@ pub(super) fn check(name: &str, problems: Vec<String>, seconds: f64) -> TestResu
 }
 
 fn probe(evidence: &Evidence<'_>) -> Vec<String> {
-    let further: &[&[&[&str]]] = match evidence.role {
-        Role::NoCard => &[],
-        Role::Physical { vfs: 0 } => &[REQUIRED_PHYSICAL],
-        Role::Physical { .. } => &[REQUIRED_PHYSICAL, REQUIRED_PROVIDER],
-        Role::Virtual => &[REQUIRED_VIRTUAL],
+    let driver = evidence.driver;
+    let mut required = driver.probed(CARD_ADDRESS);
+    let further: &[&[&str]] = match evidence.role {
+        Role::NoCard | Role::Physical { vfs: 0 } => &[],
+        Role::Physical { .. } => REQUIRED_PROVIDER,
+        Role::Virtual => REQUIRED_VIRTUAL,
     };
-    let required = [&[REQUIRED], further].concat().concat();
+    if let Role::Physical { .. } = evidence.role {
+        required.extend(driver.probed_physical(CARD_ADDRESS));
+    }
+    let required: Vec<&[&str]> = required.iter().map(Vec::as_slice).chain(further.iter().copied()).collect();
     let missing = kernel_log::missing(evidence.log, &required);
     let mut problems: Vec<String> =
         missing.iter().map(|words| format!("no log line has {}", words.join(" and "))).collect();
     match evidence.guest.probe {
         Some((_, _, 0)) => {}
-        Some((_, _, status)) => problems.insert(0, format!("modprobe xe ended with {status}")),
-        None => problems.insert(0, "modprobe xe did not end".into()),
+        Some((_, _, status)) => problems.insert(0, format!("modprobe {driver} ended with {status}")),
+        None => problems.insert(0, format!("modprobe {driver} did not end")),
     }
     problems
 }
 
-fn hotplug(guest: &Guest) -> Vec<String> {
-    let absent = HOTPLUGGED.iter().filter(|name| !guest.modules.iter().any(|module| module == *name));
+fn hotplug(evidence: &Evidence<'_>) -> Vec<String> {
+    let absent =
+        evidence.driver.hotplugged().iter().filter(|name| !evidence.guest.modules.iter().any(|module| module == *name));
     absent.map(|name| format!("{name} is not loaded")).collect()
 }
 
@@ -207,7 +213,7 @@ mod tests {
 ";
 
     fn good_guest() -> Guest {
-        let modules = HOTPLUGGED.iter().map(|name| name.to_string()).collect();
+        let modules = Driver::Xe.hotplugged().iter().map(|name| name.to_string()).collect();
         Guest { probe: Some((3.0, 6.0, 0)), modules, taint: Some(64), status: Some(0), ..Guest::default() }
     }
 
@@ -244,7 +250,10 @@ mod tests {
         good_results(folder.path());
         spoil(folder.path());
         let mut report = BootReport { log: folder.path().to_owned(), ..BootReport::default() };
-        judge(&mut report, &Evidence { name: "", role, guest, log, results: folder.path(), own_kernel: false });
+        judge(
+            &mut report,
+            &Evidence { name: "", driver: Driver::Xe, role, guest, log, results: folder.path(), own_kernel: false },
+        );
         report.results.push(registers(card));
         let failed = report.results.into_iter().filter(|result| result.result == Verdict::Fail);
         failed.map(|result| result.test).collect()
@@ -285,6 +294,7 @@ mod tests {
         let guest = good_guest();
         let evidence = Evidence {
             name: "vf2",
+            driver: Driver::Xe,
             role: Role::Virtual,
             guest: &guest,
             log: "",

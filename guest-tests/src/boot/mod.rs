@@ -16,6 +16,7 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use crate::card::{CardReport, Functions, Unmodelled};
+use crate::driver::Driver;
 use crate::guest;
 use crate::life::{Options, Seat, Stand};
 use crate::progress::Progress;
@@ -73,7 +74,9 @@ pub struct BootReport {
     pub engines: Vec<String>,
     /// Seconds from QEMU's start to the guest's init.
     pub boot_seconds: f64,
-    /// Seconds that `modprobe xe` took, the card's probe included.
+    /// The guests' driver for the card.
+    pub driver: Driver,
+    /// Seconds that its modprobe took, the card's probe included.
     pub probe_seconds: f64,
     /// Modules loaded after hotplug.
     pub modules: Vec<String>,
@@ -99,6 +102,7 @@ impl BootReport {
     fn new(options: &Options, stand: &Stand<'_>) -> Self {
         Self {
             kernel: stand.parts.kernel.release.clone(),
+            driver: options.driver,
             card: options.card.clone().unwrap_or_else(|| "none".into()),
             versions: stand.parts.versions.clone(),
             log: stand.folder.clone(),
@@ -181,6 +185,7 @@ fn alone(
         let vfs = options.functions.vfs();
         let evidence = Evidence {
             name: "",
+            driver: options.driver,
             role: if card.is_some() { Role::Physical { vfs } } else { Role::NoCard },
             guest: &guest,
             log: &judge::console_text(&console)?,

@@ -112,6 +112,7 @@ pub(super) fn run(
             report.status = guest.status;
         }
         let evidence = Evidence {
+            driver: options.driver,
             name: &player.seat.name,
             role,
             guest,

@@ -6,9 +6,6 @@ use super::BootReport;
 use crate::card::Unmodelled;
 use crate::report::{TestResult, Verdict};
 
-/// Modules of the card's own among all those that a guest has.
-const OF_THE_CARD: &[&str] = &["xe", "mei", "pmt", "intel_vsec"];
-
 impl fmt::Display for BootReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = |name: &str, value: &str| match value.is_empty() {
@@ -20,8 +17,8 @@ impl fmt::Display for BootReport {
             format!(": {} revision {}, {} MiB of local memory", card.pci_id, card.revision, card.vram_bytes >> 20)
         });
         line("card", &format!("{}{}", self.card, seen.unwrap_or_default()))?;
-        line("probe", &format!("{:.1} s for modprobe xe", self.probe_seconds))?;
-        let of_the_card = |module: &&String| OF_THE_CARD.iter().any(|prefix| module.starts_with(prefix));
+        line("probe", &format!("{:.1} s for modprobe {}", self.probe_seconds, self.driver))?;
+        let of_the_card = |module: &&String| self.driver.of_the_card().iter().any(|prefix| module.starts_with(prefix));
         let modules: Vec<&str> = self.modules.iter().filter(of_the_card).map(String::as_str).collect();
         line("drivers", &modules.join(" "))?;
         line("engines", &self.engines.join(" "))?;

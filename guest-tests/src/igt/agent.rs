@@ -13,6 +13,7 @@ use anyhow::{Context, Result};
 
 use super::list::Test;
 use super::protocol::{Ended, Message, Plan};
+use crate::driver::Driver;
 use crate::image::IGT_FOLDER;
 
 const PORT: &str = "/dev/virtio-ports/agent";
@@ -38,7 +39,7 @@ pub fn run(plan: &Path) -> Result<()> {
     let mut kernel = KernelLog::open()?;
     for (number, test) in &plan.tests {
         tell(&Message::Started { number: *number })?;
-        prepare_driver(test)?;
+        prepare_driver(test, plan.driver)?;
         kernel.skip()?;
         let mut ended = run_test(test, &plan).with_context(|| format!("{test} cannot be run"))?;
         ended.number = *number;
@@ -54,12 +55,12 @@ pub fn run(plan: &Path) -> Result<()> {
 }
 
 /// A test finds the driver loaded as on a distribution, except where loading it is the test.
-fn prepare_driver(test: &Test) -> Result<()> {
-    let loaded = Path::new("/sys/module/xe").exists();
-    let own_loading = test.binary == "xe_module_load";
+fn prepare_driver(test: &Test, driver: Driver) -> Result<()> {
+    let loaded = driver.is_loaded();
+    let own_loading = test.binary == format!("{driver}_module_load");
     if own_loading && loaded && test.subtest.as_deref() == Some("load") {
         // It declines if the driver is there already; the driver stays while that of its firmware client holds it.
-        for module in ["mei_gsc", "xe"] {
+        for module in ["mei_gsc", driver.name()] {
             Command::new("modprobe").args(["-r", module]).status().context("modprobe cannot be started")?;
         }
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::list::Test;
+use crate::driver::Driver;
 use crate::kernel_log::TAINT_ALLOWED;
 
 /// IGT's exit status for "this machine is in no state to go on" (igt_abort, lib/igt_core.h).
@@ -15,6 +16,8 @@ pub struct Plan {
     pub tests: Vec<(usize, Test)>,
     /// Seconds that one test may take.
     pub limit: u64,
+    /// The driver under test.
+    pub driver: Driver,
     /// IGT's filter for the function under test.
     pub device: Option<String>,
 }

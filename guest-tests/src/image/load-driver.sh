@@ -1,11 +1,11 @@
 #!/bin/sh
-# Does for the card what a distribution's hotplug does: xe first, then a driver for every modalias, and again for the
+# Does for the card what a distribution's hotplug does: its driver (/etc/card-driver) first, then a driver for every modalias, and again for the
 # devices that appeared meanwhile (the mei bus fills while its firmware client answers). Prints for the host:
-#   probe START END STATUS    uptime before and after modprobe xe, and its exit status
+#   probe START END STATUS    uptime before and after its modprobe, and its exit status
 #   modules NAME...           what is loaded afterwards
 up() { cut -d' ' -f1 /proc/uptime; }
 START=$(up)
-modprobe xe
+modprobe "$(cat /etc/card-driver)"
 STATUS=$?
 echo "probe $START $(up) $STATUS"
 BEFORE=

@@ -14,6 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::cache::Cache;
+use crate::driver::Driver;
 use crate::parts::{LIBRARIES, Parts};
 use crate::process;
 use crate::progress::Progress;
@@ -29,8 +30,6 @@ const IGT_DEFAULT: &[&str] =
     &["xe_", "core_", "sriov_", "device_reset", "vgem_", "meta_test", "syncobj_", "drm_", "prime_", "dmabuf"];
 const BASES_KEPT: usize = 3;
 const BASE_FILE: &str = "base.cpio";
-/// The PCI device number that the guest's xe is to take although it is not in the driver's own list.
-const FORCE_PROBE: &str = "56c0";
 
 /// What one run adds to the base image.
 #[derive(Debug, Default)]
@@ -39,6 +38,8 @@ pub struct Extra {
     pub program: Option<PathBuf>,
     /// A folder whose files go to `/usr/lib/firmware`, e.g. `i915/dg2_guc_70.bin`.
     pub firmware: Option<PathBuf>,
+    /// The driver that the guest loads for the card.
+    pub driver: Driver,
     /// Shell text that the guest's init runs; it may set STATUS.
     pub job: String,
     /// IGT programs that have to be there.
@@ -51,7 +52,8 @@ pub struct Extra {
 pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, progress: &dyn Progress) -> Result<()> {
     let mut own = Tree::default();
     own.file("job", 0o755, extra.job.as_str());
-    own.file("etc/modprobe.d/xe.conf", 0o644, format!("options xe force_probe={FORCE_PROBE}\n"));
+    own.file("etc/modprobe.d/card.conf", 0o644, extra.driver.modprobe_options());
+    own.file("etc/card-driver", 0o644, format!("{}\n", extra.driver));
     if extra.share {
         own.folder("share");
     }

@@ -12,8 +12,8 @@ use super::cpio::Tree;
 use crate::parts::{Kernel, Tools};
 use crate::process;
 
-/// What the guest itself cannot do without, unless it is built into the kernel: transports, and the driver under test.
-const NEEDED: &[&str] = &["xe", "virtio_pci", "virtio_console", "9p", "9pnet_virtio"];
+/// What the guest itself cannot do without, unless it is built into the kernel: transports, and the drivers that judge the card.
+const NEEDED: &[&str] = &["xe", "i915", "virtio_pci", "virtio_console", "9p", "9pnet_virtio"];
 
 /// What a distribution's hotplug would find for the card and for the machine around it, and what IGT loads itself.
 const WANTED: &[&str] = &[
@@ -23,7 +23,7 @@ const WANTED: &[&str] = &[
     "mei_gsc",
     "mei_gsc_proxy",
     "mei_hdcp",
-    "mei_pxp", // xe.mei-gscfi and the clients that appear behind it
+    "mei_pxp", // xe.mei-gscfi, i915.mei-gsc and the clients that appear behind it
     "pmt_telemetry",
     "pmt_crashlog",
     "pmt_discovery", // intel_vsec.*

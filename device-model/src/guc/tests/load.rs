@@ -20,6 +20,17 @@ fn upload_good_image() {
     assert!(host.guc.firmware().is_none());
 }
 
+/// Contract G.4: i915 writes no space for the source, which then is global memory as well.
+#[test]
+fn upload_from_the_default_space() {
+    let mut host = Host::new();
+    host.upload();
+    host.guc.reset(&host.gt);
+    host.gt.registers.set(0xc304, 0);
+    host.gt.registers.set(0xc314, 0x11);
+    assert_eq!(host.start_dma(), 0x8001_f0ec);
+}
+
 /// Contract B.4 step 20g, V13-195: every bad image ends in a status that the driver takes for a failure.
 #[test]
 fn upload_bad_images() {

@@ -1,18 +1,18 @@
-//! Stand-in GuC firmware: a file of our own bytes with the header that the driver checks before it uploads it.
-//!
-//! The card runs no firmware code (its GuC is part of the device model), but a driver refuses to probe without a
-//! file. Intel's own file works as well. Layout: xe: abi/uc_fw_abi.h (`uc_css_header`), read by xe: xe_uc_fw.c.
+//! The GuC's file: a CSS header, text in place of microcode, text in place of a signature. Layout: xe: abi/uc_fw_abi.h
+//! (`uc_css_header`), read by xe: xe_uc_fw.c and i915: intel_uc_fw.c.
+
+use super::{DATE, VENDOR, bytes_of, no_signature};
 
 /// Path of the file below a firmware folder, as the driver requests it for DG2 (xe: xe_uc_fw.c).
-pub const FILE: &str = "i915/dg2_guc_70.bin";
+pub(super) const FILE: &str = "i915/dg2_guc_70.bin";
 
 /// Release that the file claims: the one that xe 7.2 asks for.
-pub const RELEASE: [u8; 3] = [70, 53, 0];
+pub(super) const RELEASE: [u8; 3] = [70, 53, 0];
 /// Submission interface that the file claims, which is the one that the card's GuC speaks.
-pub const SUBMISSION: [u8; 3] = [1, 26, 0];
+pub(super) const SUBMISSION: [u8; 3] = [1, 26, 0];
 
 /// Bytes of the CSS header.
-pub const HEADER_BYTES: usize = 128;
+pub(super) const HEADER_BYTES: usize = 128;
 /// Dwords of the RSA signature; more than 64, so that the driver hands over its address instead of its bytes.
 const RSA_DWORDS: u32 = 96;
 /// Dwords of the modulus and the exponent that the header counts and the file leaves out.
@@ -22,10 +22,7 @@ const EXPONENT_DWORDS: u32 = 1;
 const PRIVATE_DATA_BYTES: u32 = 4096;
 
 const MODULE_TYPE: u32 = 6;
-const MODULE_VENDOR: u32 = 0x8086;
 const HEADER_VERSION: u32 = 0x1_0000;
-/// 1 January 2026: year, month and day in binary-coded decimal.
-const DATE: u32 = 0x2026_0101;
 
 /// What stands where microcode would.
 const TEXT: &str = "Arctic stand-in GuC firmware.\n\
@@ -36,11 +33,8 @@ const TEXT: &str = "Arctic stand-in GuC firmware.\n\
 /// Bytes of the part that stands for microcode.
 const UCODE_BYTES: usize = TEXT.len().next_multiple_of(4096);
 
-/// What stands where the signature would; the boot ROM refuses a signature of zeros.
-const NO_SIGNATURE: &str = "Not signed by Intel. ";
-
 /// The file's contents: header, text in place of microcode, text in place of a signature.
-pub fn guc() -> Vec<u8> {
+pub(super) fn file() -> Vec<u8> {
     let version = |[major, minor, patch]: [u8; 3]| u32::from_be_bytes([0, major, minor, patch]);
     let header_dwords = HEADER_BYTES as u32 / 4 + RSA_DWORDS + MODULUS_DWORDS + EXPONENT_DWORDS;
     let mut header = [0u32; HEADER_BYTES / 4];
@@ -49,7 +43,7 @@ pub fn guc() -> Vec<u8> {
         header_dwords,
         HEADER_VERSION,
         0,
-        MODULE_VENDOR,
+        VENDOR,
         DATE,
         header_dwords + UCODE_BYTES as u32 / 4,
     ]);
@@ -58,10 +52,10 @@ pub fn guc() -> Vec<u8> {
     header[17] = version(SUBMISSION);
     header[30] = PRIVATE_DATA_BYTES;
 
-    let mut file: Vec<u8> = header.iter().flat_map(|dword| dword.to_le_bytes()).collect();
+    let mut file: Vec<u8> = bytes_of(&header).collect();
     file.extend_from_slice(TEXT.as_bytes());
     file.resize(HEADER_BYTES + UCODE_BYTES, 0);
-    file.extend(NO_SIGNATURE.bytes().cycle().take(RSA_DWORDS as usize * 4));
+    file.extend(no_signature(RSA_DWORDS as usize * 4));
     file
 }
 
@@ -108,7 +102,7 @@ mod tests {
     /// Contract B.4 step 18: what xe checks before it accepts the file.
     #[test]
     fn the_driver_accepts_the_file() {
-        let parsed = parse(&guc()).unwrap();
+        let parsed = parse(&file()).unwrap();
         assert_eq!(parsed.release, [70, 53, 0]);
         assert!(parsed.release >= [70, 29, 2], "older releases are refused");
         assert_eq!(parsed.submission, [1, 26, 0]);
@@ -119,7 +113,7 @@ mod tests {
     /// Contract B.4 steps 19 and 20: WOPCM has room, the signature goes by address, the DMA moves header and microcode.
     #[test]
     fn the_upload_is_well_formed() {
-        let file = guc();
+        let file = file();
         let parsed = parse(&file).unwrap();
         assert!(parsed.rsa > 256, "UOS_RSA_SCRATCH(0) gets the signature's address");
         let dma = 128 + parsed.ucode;
@@ -130,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_file_says_what_it_is() {
-        let file = guc();
+        let file = file();
         assert!(file[HEADER_BYTES..].starts_with(b"Arctic stand-in GuC firmware."));
         assert!(parse(&file[..127]).is_err() && parse(&file[..file.len() - 1]).is_err());
     }
