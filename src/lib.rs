@@ -4,6 +4,7 @@ pub mod card;
 pub mod card_file;
 pub mod cli;
 pub mod dma;
+pub mod fidelity;
 pub mod firmware;
 pub mod report;
 pub mod status_socket;

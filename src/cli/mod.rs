@@ -1,6 +1,7 @@
 //! The command line: what can be asked for, and how an error is told.
 
 mod boot;
+mod fidelity;
 mod firmware;
 mod igt;
 mod logging;
@@ -43,6 +44,7 @@ enum Command {
     Serve(serve::Arguments),
     Status(status::Arguments),
     Firmware(firmware::Arguments),
+    Fidelity(fidelity::Arguments),
     /// The part of the program that runs inside a guest; `arctic boot` starts it there
     #[command(hide = true, disable_help_flag = true, after_help = "Example, in a guest: arctic guest info")]
     Guest {
@@ -61,6 +63,7 @@ pub fn run() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments).map(done),
         Command::Status(arguments) => status::run(&arguments).map(done),
         Command::Firmware(arguments) => firmware::run(&arguments).map(done),
+        Command::Fidelity(arguments) => fidelity::run(&arguments).map(done),
         Command::Guest { arguments } => return arctic_guest_tests::guest::main(arguments),
     };
     match result {

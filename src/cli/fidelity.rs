@@ -1,0 +1,227 @@
+//! `arctic fidelity`: which rules of Intel's documents the card keeps.
+
+use std::fmt::Write;
+
+use anyhow::{Result, anyhow};
+
+use crate::fidelity::{Counts, Item, REGENERATE, Report, Status};
+
+/// Tell which rules of Intel's public documents the card keeps: exactly, in part, or not.
+///
+/// The rules are numbered items (V8-052 is item 52 of Volume 8). What is told here comes from the project's own tests: an
+/// item is exact only if a test that can fail names it, in the comment above the test or within. What is kept in part or
+/// not at all is told with its reason in docs/fidelity.toml; what neither has is "not assessed". Nothing is left out.
+///
+/// A test that is ignored or asserts nothing does not count. Where a test names a range such as V8-145..155, each of its
+/// items carries that as a doubt (--item and --json show it).
+#[derive(clap::Args)]
+#[command(after_help = format!("Examples:\n  \
+    arctic fidelity\n  \
+    arctic fidelity --document V8 --status approximate\n  \
+    arctic fidelity --item V8-052\n  \
+    arctic fidelity --json | jq -r '.[] | select(.status != \"exact\") | \"\\(.id) \\(.note)\"'\n\n\
+    The JSON document is an array of items: id, status (exact, approximate, absent, unassessed), tests (path::name), note,\n\
+    and doubts, places, title, class, facts, document, group, mechanism.\n\n\
+    To make an item count: name it in the comment of a test that fails when the rule is broken, then, in the source tree,\n  \
+    {REGENERATE}"))]
+pub struct Arguments {
+    /// Show one item: the rule, the code that carries it out, the tests that prove it
+    #[arg(long, value_name = "ITEM", conflicts_with_all = ["document", "status", "markdown"])]
+    item: Option<String>,
+    /// Only items of this document: V8 or V13
+    #[arg(long, value_name = "NAME", ignore_case = true, value_parser = ["V8", "V13"])]
+    document: Option<String>,
+    /// Only items with this status, one by one
+    #[arg(long, value_enum)]
+    status: Option<Status>,
+    /// Print one JSON array and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Print FIDELITY.md
+    #[arg(long, conflicts_with_all = ["document", "status", "json"])]
+    markdown: bool,
+}
+
+/// Columns that text is wrapped to.
+const COLUMNS: usize = 100;
+
+/// Prints what is asked for.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let report = Report::of_this_build();
+    let wanted = |item: &&Item| {
+        arguments.document.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(item.document))
+            && arguments.status.is_none_or(|status| item.status == status)
+    };
+    let items: Vec<&Item> = match &arguments.item {
+        Some(text) => vec![report.find(text).map_err(|told| anyhow!(told))?],
+        None => report.items.iter().filter(wanted).collect(),
+    };
+    let text = if arguments.json {
+        serde_json::to_string_pretty(&items)? + "\n"
+    } else if arguments.markdown {
+        report.markdown()
+    } else if let (Some(_), Some(item)) = (&arguments.item, items.first()) {
+        of_item(item)
+    } else if arguments.status.is_some() {
+        listing(&items)
+    } else {
+        overview(&report, &items)
+    };
+    print!("{text}");
+    Ok(())
+}
+
+/// A table by document and group, then what differs and what is absent.
+fn overview(report: &Report, items: &[&Item]) -> String {
+    let mut text = String::new();
+    for &(document, title) in &report.documents {
+        if !items.iter().any(|item| item.document == document) {
+            continue;
+        }
+        let heading = format!("{document}: {title}");
+        let _ = writeln!(text, "{heading:<64} items exact approximate absent not assessed");
+        let mut total = [0; 4];
+        for group in report.groups(document) {
+            line(&mut text, group.letter, group.mechanism, group.counts);
+            total = std::array::from_fn(|n| total[n] + group.counts[n]);
+        }
+        line(&mut text, "", "in all", total);
+        text.push('\n');
+    }
+    for (status, heading) in [(Status::Approximate, "Approximate"), (Status::Absent, "Absent")] {
+        let of_status: Vec<&Item> = items.iter().copied().filter(|item| item.status == status).collect();
+        if !of_status.is_empty() {
+            let _ = writeln!(text, "{heading}, {} items", of_status.len());
+            for item in of_status {
+                entry(&mut text, item, item.note.as_deref());
+            }
+            text.push('\n');
+        }
+    }
+    text.push_str("arctic fidelity --item ITEM shows one; --status unassessed lists what nobody has looked at.\n");
+    text
+}
+
+fn line(text: &mut String, letter: &str, mechanism: &str, counts: Counts) {
+    let all: usize = counts.iter().sum();
+    let [exact, approximate, absent, unassessed] =
+        counts.map(|count| if count == 0 { "-".into() } else { count.to_string() });
+    let mechanism = match mechanism.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", mechanism[..at].rsplit_once(' ').map_or("", |(words, _)| words)),
+        None => mechanism.into(),
+    };
+    let _ = writeln!(
+        text,
+        "  {letter:<2}{mechanism:<60} {all:>5} {exact:>5} {approximate:>11} {absent:>6} {unassessed:>12}"
+    );
+}
+
+/// The items one by one, each with its note or its tests.
+fn listing(items: &[&Item]) -> String {
+    let mut text = String::new();
+    for item in items {
+        entry(&mut text, item, item.note.as_deref());
+        for test in &item.tests {
+            let _ = writeln!(text, "          {test}");
+        }
+    }
+    let _ = writeln!(text, "{} items", items.len());
+    text
+}
+
+fn entry(text: &mut String, item: &Item, note: Option<&str>) {
+    let _ = writeln!(text, "  {:<7} {}", item.id, item.rule.title);
+    wrapped(text, note.unwrap_or(""), "          ");
+}
+
+fn of_item(item: &Item) -> String {
+    let mut text = format!("{}: {}\n", item.id, item.rule.title);
+    let rule = &item.rule;
+    let _ = writeln!(text, "group      {} {}, {}", item.document, rule.group, rule.mechanism);
+    let _ = writeln!(text, "class      [{}] {}", rule.class, class(&rule.class));
+    let _ = writeln!(text, "status     {}", item.status.name());
+    let mut section = |heading: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            let _ = writeln!(text, "\n{heading}");
+            lines.iter().for_each(|line| wrapped(&mut text, line, "  "));
+        }
+    };
+    section("What differs", item.note.iter().cloned().collect());
+    section("The rule", rule.facts.clone());
+    let place = |place: &crate::fidelity::Location| format!("{}:{} {}", place.path, place.line, place.symbol);
+    section("Lives in", item.places.iter().map(place).collect());
+    section("Proved by", item.tests.clone());
+    section("In doubt", item.doubts.clone());
+    text
+}
+
+/// What a class means.
+fn class(class: &str) -> &'static str {
+    match class.get(..3) {
+        Some("DOC" | "doc") => "stated completely in the document",
+        Some("PTR") => "named in the document, whose bit layout stands elsewhere",
+        Some("INF") => "follows from the document's own tables",
+        Some("DRV") => "taken from the drivers",
+        _ => "",
+    }
+}
+
+/// `paragraph` in lines of at most [`COLUMNS`], each behind `indent`.
+fn wrapped(text: &mut String, paragraph: &str, indent: &str) {
+    let mut width = 0;
+    for word in paragraph.split_whitespace() {
+        let length = word.chars().count();
+        if width == 0 {
+            text.push_str(indent);
+            width = indent.len();
+        } else if width + 1 + length > COLUMNS {
+            let _ = write!(text, "\n{indent}");
+            width = indent.len();
+        } else {
+            text.push(' ');
+            width += 1;
+        }
+        text.push_str(word);
+        width += length;
+    }
+    if width > 0 {
+        text.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_shows_rule_code_and_tests() {
+        let report = Report::of_this_build();
+        let item = report.find("V8-153").unwrap();
+        let text = of_item(item);
+        for part in
+            ["V8-153: Shifts\n", "[DOC] stated completely", "15 -> 8", "alu.rs:", "fn shift\n", "::shifts_round_down\n"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_overview_counts_and_explains() {
+        let report = Report::of_this_build();
+        let items: Vec<&Item> = report.items.iter().filter(|item| item.document == "V13").collect();
+        let text = overview(&report, &items);
+        assert!(
+            text.contains("  in all") && text.contains("\n  V13-008 Graphics aperture") && !text.contains("V8:"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
+    }
+
+    #[test]
+    fn text_is_wrapped_between_words() {
+        let mut text = String::new();
+        wrapped(&mut text, &"word ".repeat(40), "  ");
+        assert!(text.lines().all(|line| line.starts_with("  word") && line.len() <= COLUMNS), "{text}");
+        assert_eq!(text.split_whitespace().count(), 40);
+    }
+}

@@ -1,0 +1,223 @@
+//! What the sources say about items: which tests prove them, where they live. The build script writes the index in its
+//! text form, the program carries that text and reads it back.
+
+use std::fmt;
+
+/// One item or a range of items of a document, as a comment names it: `V8-052`, `V13-048..051`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Claim {
+    /// Name of the document, such as `V8`.
+    pub document: String,
+    /// Number of the item, or of the first of the range.
+    pub first: u16,
+    /// Number of the last item of the range; equal to `first` if one item alone is named.
+    pub last: u16,
+}
+
+impl Claim {
+    /// Whether it names several items at once.
+    pub fn is_range(&self) -> bool {
+        self.last != self.first
+    }
+
+    /// Whether it names item `number` of `document`.
+    pub fn names(&self, document: &str, number: u16) -> bool {
+        self.document == document && (self.first..=self.last).contains(&number)
+    }
+
+    /// All that `text` names, in its order: `V8-052`, and `V13-048..051` or `V13-048..V13-051`.
+    pub fn all_in(text: &str) -> Vec<Self> {
+        let mut found = Vec::new();
+        let mut rest = text;
+        let mut before = ' ';
+        while let Some(at) = rest.find('V') {
+            before = rest[..at].chars().next_back().unwrap_or(before);
+            rest = &rest[at..];
+            let single = (!before.is_ascii_alphanumeric()).then(|| single(rest)).flatten();
+            let Some((document, first, end)) = single else {
+                before = 'V';
+                rest = &rest[1..];
+                continue;
+            };
+            let mut claim = Self { document: document.into(), first, last: first };
+            rest = &rest[end..];
+            before = '0';
+            if let Some(behind) = rest.strip_prefix("..") {
+                let to = match single_at(behind) {
+                    Some((named, last, end)) if named == document => Some((last, end)),
+                    _ => number(behind),
+                };
+                if let Some((last, end)) = to.filter(|&(last, _)| last > first) {
+                    claim.last = last;
+                    rest = &behind[end..];
+                }
+            }
+            found.push(claim);
+        }
+        found
+    }
+}
+
+/// Three digits and no fourth one: the number, and where it ends.
+fn number(text: &str) -> Option<(u16, usize)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    if digits == 3 { Some((text[..3].parse().ok()?, 3)) } else { None }
+}
+
+/// `V8-052` at the beginning of `text`: document, number, and where it ends.
+fn single(text: &str) -> Option<(&str, u16, usize)> {
+    let volume = text[1..].bytes().take_while(u8::is_ascii_digit).count();
+    let document = &text[..1 + volume];
+    let (number, end) = number(text[1 + volume..].strip_prefix('-')?)?;
+    (volume > 0).then_some((document, number, 2 + volume + end))
+}
+
+fn single_at(text: &str) -> Option<(&str, u16, usize)> {
+    text.starts_with('V').then(|| single(text)).flatten()
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:03}", self.document, self.first)?;
+        if self.is_range() { write!(f, "..{:03}", self.last) } else { Ok(()) }
+    }
+}
+
+/// Why a test that names an item proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// `#[ignore]`: it does not run.
+    Ignored,
+    /// Neither it nor a helper of the tests that it calls asserts anything, so it cannot fail.
+    AssertsNothing,
+    /// A line of an IGT list that no guest test runs.
+    NotRun,
+}
+
+impl Flaw {
+    const NAMES: [(Self, &str); 3] =
+        [(Self::Ignored, "ignored"), (Self::AssertsNothing, "asserts-nothing"), (Self::NotRun, "not-run")];
+
+    fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|&(flaw, _)| flaw == self).map_or("", |(_, name)| name)
+    }
+
+    fn of_name(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|&(_, of)| of == name).map(|(flaw, _)| flaw)
+    }
+
+    /// The flaw in words, behind the test's name.
+    pub fn explained(self) -> &'static str {
+        match self {
+            Self::Ignored => "is ignored, so it does not run",
+            Self::AssertsNothing => "asserts nothing, so it cannot fail",
+            Self::NotRun => "stands in a list that no guest test runs",
+        }
+    }
+}
+
+/// A test that names items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Test {
+    /// File, from the repository's root.
+    pub path: String,
+    /// Name of the function, or of the IGT subtest.
+    pub name: String,
+    /// Why it proves nothing, if so.
+    pub flaw: Option<Flaw>,
+    /// What it names in the comment above it or within.
+    pub claims: Vec<Claim>,
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}", self.path, self.name)
+    }
+}
+
+/// A place outside the tests that names items: a comment of code, or a row of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// File, from the repository's root.
+    pub path: String,
+    /// Line, counted from 1.
+    pub line: usize,
+    /// What stands there: the declaration or the row.
+    pub symbol: String,
+    /// What it names.
+    pub claims: Vec<Claim>,
+}
+
+/// All tests and places of the sources that name items.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Index {
+    /// In the order of their paths and lines.
+    pub tests: Vec<Test>,
+    /// In the order of their paths and lines.
+    pub places: Vec<Place>,
+}
+
+/// One line a test or place, fields separated by tabs.
+impl fmt::Display for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = |claims: &[Claim]| claims.iter().map(Claim::to_string).collect::<Vec<_>>().join(" ");
+        for test in &self.tests {
+            let flaw = test.flaw.map_or("", Flaw::name);
+            writeln!(f, "test\t{}\t{}\t{flaw}\t{}", test.path, test.name, words(&test.claims))?;
+        }
+        for place in &self.places {
+            writeln!(f, "place\t{}\t{}\t{}\t{}", place.path, place.line, place.symbol, words(&place.claims))?;
+        }
+        Ok(())
+    }
+}
+
+impl Index {
+    /// Reads the text form back; a line that is none is left out.
+    pub fn parse(text: &str) -> Self {
+        let mut index = Self::default();
+        for line in text.lines() {
+            match *line.split('\t').collect::<Vec<_>>() {
+                ["test", path, name, flaw, claims] => index.tests.push(Test {
+                    path: path.into(),
+                    name: name.into(),
+                    flaw: Flaw::of_name(flaw),
+                    claims: Claim::all_in(claims),
+                }),
+                ["place", path, line, symbol, claims] => index.places.push(Place {
+                    path: path.into(),
+                    line: line.parse().unwrap_or(0),
+                    symbol: symbol.into(),
+                    claims: Claim::all_in(claims),
+                }),
+                _ => {}
+            }
+        }
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_found_one_by_one_and_in_ranges() {
+        let text =
+            "V1-001, V1-003..005 and V2-100..V2-101; V1-1, V1-0001, AV1-002, V1-T4, V1-009..002 (V1-010..V2-011)";
+        let found: Vec<String> = Claim::all_in(text).iter().map(Claim::to_string).collect();
+        assert_eq!(found, ["V1-001", "V1-003..005", "V2-100..101", "V1-009", "V1-010", "V2-011"]);
+        let range = &Claim::all_in("V1-003..005")[0];
+        assert!(range.names("V1", 4) && range.names("V1", 5) && !range.names("V1", 6) && !range.names("V2", 4));
+    }
+
+    #[test]
+    fn the_text_form_is_read_back() {
+        let claims = Claim::all_in("V1-001 V1-003..005");
+        let test = |name: &str, flaw| Test { path: "a/b.rs".into(), name: name.into(), flaw, claims: claims.clone() };
+        let flaws = [None, Some(Flaw::Ignored), Some(Flaw::AssertsNothing), Some(Flaw::NotRun)];
+        let place = Place { path: "c.rs".into(), line: 7, symbol: "fn d".into(), claims: claims.clone() };
+        let index = Index { tests: flaws.map(|flaw| test("e", flaw)).to_vec(), places: vec![place] };
+        assert_eq!(Index::parse(&index.to_string()), index);
+    }
+}

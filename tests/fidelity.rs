@@ -1,0 +1,62 @@
+//! Every item that the card promises to keep is proved by a test or told of, and `FIDELITY.md` says what the tests say.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use arctic_gpu::fidelity::{REGENERATE, Report};
+use serde_json::Value;
+
+#[test]
+fn every_promised_item_is_proved_or_told_of() {
+    let problems = Report::of_this_build().problems;
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}
+
+#[test]
+fn no_item_is_left_out() {
+    let report = Report::of_this_build();
+    let count = |name: &str| report.items.iter().filter(|item| item.document == name).count();
+    assert_eq!((count("V8"), count("V13")), (166, 288));
+    assert_eq!((report.groups("V8").len(), report.groups("V13").len()), (20, 17));
+    for item in &report.items {
+        assert!(!item.rule.title.is_empty() && !item.rule.facts.is_empty() && !item.rule.class.is_empty(), "{item:?}");
+    }
+}
+
+#[test]
+fn the_page_is_in_step() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("FIDELITY.md");
+    let (page, wanted) = (fs::read_to_string(path).unwrap_or_default(), Report::of_this_build().markdown());
+    let differs = page.lines().zip(wanted.lines()).find(|(is, wanted)| is != wanted);
+    assert!(page == wanted, "FIDELITY.md is out of date: {REGENERATE}\nfirst line that differs: {differs:?}");
+}
+
+fn arctic(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_arctic")).arg("fidelity").args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn scripts_get_an_array() {
+    let (status, text, _) = arctic(&["--json"]);
+    let items: Vec<Value> = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, items.len()), (Some(0), 166 + 288));
+    let item = items.iter().find(|item| item["id"] == "V13-010").unwrap();
+    assert_eq!(item["status"], "approximate");
+    assert!(
+        item["tests"][0].as_str().unwrap().contains(".rs::") && item["note"].as_str().unwrap().len() > 20,
+        "{item}"
+    );
+    let (_, text, _) = arctic(&["--json", "--document", "v13", "--status", "absent"]);
+    let items: Vec<Value> = serde_json::from_str(&text).unwrap();
+    assert!(!items.is_empty() && items.iter().all(|item| item["status"] == "absent" && item["document"] == "V13"));
+}
+
+#[test]
+fn an_unknown_item_is_told_in_one_sentence() {
+    let (status, text, error) = arctic(&["--item", "V8-053x"]);
+    assert_eq!((status, text.as_str()), (Some(1), ""));
+    assert_eq!(error, "arctic: no document has an item V8-053x; the nearest is V8-053 (IDLE_CTXID = 0xFFFF)\n");
+}
