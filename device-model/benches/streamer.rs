@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
-use arctic_device_model::engine::{Engine, Load, Outcome};
+use arctic_device_model::engine::{Engine, Load, Outcome, Submitter};
 use arctic_device_model::gt::Gt;
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
@@ -71,7 +71,7 @@ fn card(function: Function) -> (Gt, Engine) {
     let gt = Gt::new(&profile, memory, Arc::new(Unconnected), Arc::new(HandWoundClock::default()));
     let mut engine = Engine::new(EngineId::find(EngineClass::Copy, 0).expect("an engine"));
     let descriptor = (CONTEXT + 0x4000) | 0x119;
-    engine.load(&gt, Load { function, context: 1, descriptor });
+    engine.load(&gt, Load { function, submitter: Submitter::Guc, context: 1, descriptor });
     (gt, engine)
 }
 

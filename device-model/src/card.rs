@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::doorbell::{NACK, Page};
 use crate::engine::id::{ENGINES, EngineClass, EngineId};
-use crate::engine::{EngineReport, Engines, Halt, Outcome};
+use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::gt::virtual_function::pf_view;
 use crate::gt::{Gt, Request};
 use crate::guc::Guc;
@@ -238,8 +238,31 @@ impl Card {
                 self.gt.finish_driver_flr();
             }
             Request::TlbInvalidate => self.engines.pass_step_boundary(),
+            Request::Submit(engine, value) => self.engines.lock(engine).push(&self.gt, value),
+            Request::LoadQueue(engine) => self.load_queue(engine),
             // The engine stops at a step boundary; once its lock was free it has passed one.
             Request::EngineReset(engine, _) => drop(self.engines.lock(engine)),
+        }
+    }
+
+    /// RING_EXECLIST_CONTROL: a new queue for an engine, from the host.
+    fn load_queue(&self, id: EngineId) {
+        if !self.engines.has(id) {
+            return;
+        }
+        {
+            let mut engine = self.engines.lock(id);
+            engine.load_queue(&self.gt);
+            self.engines.set_runnable(id, engine.loaded().is_some());
+        }
+        self.bell.ring();
+    }
+
+    /// Tells the GuC how a context of its own stands; nobody else's.
+    fn report(&self, engine: EngineId, load: Load, outcome: Outcome) {
+        if load.submitter == Submitter::Guc {
+            self.engines.report(EngineReport { engine, load, outcome });
+            self.call_guc();
         }
     }
 
@@ -339,8 +362,7 @@ impl Card {
                 }
                 drop(engine);
                 if first {
-                    self.engines.report(EngineReport { engine: id, load, outcome });
-                    self.call_guc();
+                    self.report(id, load, outcome);
                 }
                 return true;
             }
@@ -348,11 +370,16 @@ impl Card {
                 self.engines.set_runnable(id, true);
                 drop(engine);
             }
-            Outcome::Idle | Outcome::Complete | Outcome::Preempted | Outcome::Halted(_) => {
+            Outcome::Idle | Outcome::Complete | Outcome::Preempted => {
+                // The next element of a queue may be there already.
+                self.engines.set_runnable(id, engine.loaded().is_some());
+                drop(engine);
+                self.report(id, load, outcome);
+            }
+            Outcome::Halted(_) => {
                 self.engines.set_runnable(id, false);
                 drop(engine);
-                self.engines.report(EngineReport { engine: id, load, outcome });
-                self.call_guc();
+                self.report(id, load, outcome);
             }
         }
         self.engines.look_at_all();
@@ -386,7 +413,7 @@ impl Card {
         }
         for id in EngineId::all() {
             if let Some(load) = self.engines.abandon(id, &self.gt) {
-                self.engines.report(EngineReport { engine: id, load, outcome: Outcome::Halted(Halt::Bug) });
+                self.report(id, load, Outcome::Halted(Halt::Bug));
             }
         }
         if let Err(error) = self.guc().revive(&self.gt, &self.engines) {

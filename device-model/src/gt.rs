@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::doorbell::Doorbells;
 use crate::engine::id::{EngineId, WakeDomain};
+use crate::execlist::{self, buffer::CsbPort};
 use crate::heci::{self, Heci};
 use crate::interrupts::Interrupts;
 use crate::memory::Memory;
@@ -73,6 +74,10 @@ pub enum Request {
     Reset(u32),
     /// The driver asks for a function reset (GU_CNTL bit 31).
     DriverFlr,
+    /// A dword for an engine's submission queue (ELSP).
+    Submit(EngineId, u32),
+    /// An engine's submission queue is loaded (RING_EXECLIST_CONTROL bit 0).
+    LoadQueue(EngineId),
     /// An engine's reset handshake: value written to RESET_CTL. The register says "ready" already.
     EngineReset(EngineId, u32),
     /// TLBs were told to forget; done when every engine has passed a step boundary.
@@ -113,6 +118,8 @@ pub struct Gt {
     pub clock: Arc<dyn Clock>,
     /// Context timestamp of each engine, by [`EngineId::index`].
     pub context_clocks: Box<[ContextClock]>,
+    /// Where the GuC reads each engine's context switches, by [`EngineId::index`].
+    pub csb_ports: Box<[CsbPort]>,
     /// RC6.
     pub residency: Arc<Residency>,
     /// What each VF has of its own, VF 1 first.
@@ -139,6 +146,7 @@ impl Gt {
             doorbells: Doorbells::new(),
             clock,
             context_clocks: EngineId::all().map(|engine| ContextClock::new(engine, residency.clone())).collect(),
+            csb_ports: EngineId::all().map(|_| CsbPort::default()).collect(),
             residency,
             pcode: Mutex::new(Pcode::new()),
             heci: [Mutex::new(Heci::new()), Mutex::new(Heci::new())],
@@ -171,6 +179,7 @@ impl Gt {
         self.interrupts.reset();
         self.vfs.iter().for_each(VirtualFunction::reset);
         self.doorbells.reset();
+        self.csb_ports.iter().for_each(CsbPort::clear);
         self.residency.drop_forcewakes(self.clock.now());
         self.permit_rc6(false);
         *self.pcode() = Pcode::new();
@@ -360,6 +369,8 @@ impl Gt {
                 self.registers.set(offset, wanted | ready | error);
                 decoded.engine.map(|engine| Request::EngineReset(engine, value))
             }
+            Live::SubmitPort => decoded.engine.map(|engine| Request::Submit(engine, value)),
+            Live::ExeclistControl => decoded.engine.filter(|_| value & execlist::LOAD != 0).map(Request::LoadQueue),
             Live::Pcode => {
                 match ordinal {
                     0 => self.pcode().write_mailbox(value),

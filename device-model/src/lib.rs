@@ -9,6 +9,7 @@ pub mod card;
 pub mod command;
 pub mod doorbell;
 pub mod engine;
+pub mod execlist;
 pub mod gt;
 pub mod guc;
 pub mod heci;

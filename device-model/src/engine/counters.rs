@@ -30,6 +30,10 @@ pub struct Counters {
     pub perf_reports: u64,
     /// Depth counts asked of PIPE_CONTROL: written as 0.
     pub depth_counts: u64,
+    /// Loads of a submission queue that the engine's mode register does not enable (V8-008).
+    pub refused_loads: u64,
+    /// Context switches that no status page could be told (V8-057).
+    pub lost_reports: u64,
     /// 16-byte atomics done as two accesses of eight bytes.
     pub split_atomics: u64,
 }
@@ -51,6 +55,8 @@ impl Counters {
             ("orders to other units dropped", self.dropped_requests),
             ("performance reports without counters", self.perf_reports),
             ("depth counts without pipeline", self.depth_counts),
+            ("queues not loaded, since GFX_MODE has execlists off", self.refused_loads),
+            ("context switches without a status page", self.lost_reports),
             ("16-byte atomics in two halves", self.split_atomics),
         ];
         let rest = rest.into_iter().map(|(name, count)| (name.to_owned(), count));

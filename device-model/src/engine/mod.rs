@@ -24,23 +24,48 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
+use crate::execlist::descriptor::Descriptor;
+use crate::execlist::queue::Queue;
+use crate::execlist::status::{ContextStatus, Detail};
+use crate::execlist::{self, Execlist, Loaded};
 use crate::gt::Gt;
-use crate::memory::{Fault, Tlb};
+use crate::interrupts::CONTEXT_SWITCH;
+use crate::memory::{Fault, Tlb, Views};
 use crate::world::{Function, ticks_to_ns};
 pub use counters::Counters;
 use fetch::Window;
 use id::EngineId;
 use streamer::{Running, Streamer};
 
-/// What the scheduler hands to an engine: a logical context to restore and run.
+/// Who has put a context on an engine, and hears how it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submitter {
+    /// The GuC, by reports.
+    Guc,
+    /// The host, through the engine's own queue: by the context status buffer (V8-057).
+    Execlist,
+}
+
+/// A logical context to restore and run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// The function that the work is done for, from the GuC's own records (rule 1 of the design).
+    /// The function that the work is done for, from the GuC's own records (rule 1 of the design); the registers of a
+    /// queue are the PF's alone, and so are its contexts.
     pub function: Function,
-    /// The scheduler's name of the context; comes back in reports.
+    /// Who submitted it.
+    pub submitter: Submitter,
+    /// The submitter's name of the context: the GuC's ticket, which comes back in reports, or the element of the queue.
     pub context: u32,
-    /// Context descriptor, low dword: GGTT address of the PPHWSP, bit 0 valid, bit 8 PPGTT (contract F.1).
+    /// Context descriptor: GGTT address of the PPHWSP, bit 0 valid, bit 8 PPGTT; names in the high dword (contract F.1,
+    /// V8-030, V8-031).
     pub descriptor: u64,
+}
+
+impl Load {
+    /// The descriptor's fields.
+    pub fn descriptor(&self) -> Descriptor {
+        Descriptor(self.descriptor)
+    }
 }
 
 /// How a step ended.
@@ -56,7 +81,8 @@ pub enum Outcome {
     Spinning,
     /// The ring ran empty: the context is saved and unloaded.
     Complete,
-    /// A preemption request was honoured at an arbitration point: the context is saved and unloaded.
+    /// The context left before its end, for a preemption request that was honoured at an arbitration point or by an
+    /// unsuccessful wait (V8-081): it is saved and unloaded.
     Preempted,
     /// The context cannot go on (fault or illegal command); it stays loaded until the engine is reset.
     Halted(Halt),
@@ -84,13 +110,21 @@ pub struct Engine {
     tlb: Tlb,
     window: Window,
     running: Option<Running>,
+    execlist: Execlist,
     counters: Counters,
 }
 
 impl Engine {
     /// An engine with nothing loaded.
     pub fn new(id: EngineId) -> Self {
-        Engine { id, tlb: Tlb::default(), window: Window::default(), running: None, counters: Counters::default() }
+        Engine {
+            id,
+            tlb: Tlb::default(),
+            window: Window::default(),
+            running: None,
+            execlist: Execlist::new(id.info().instance),
+            counters: Counters::default(),
+        }
     }
 
     /// Which engine it is.
@@ -108,9 +142,18 @@ impl Engine {
         &self.counters
     }
 
-    /// Restores a context; the engine must have nothing loaded. It runs in the steps that follow.
+    /// Restores a context for the GuC; the engine must have nothing loaded. It runs in the steps that follow.
     pub fn load(&mut self, gt: &Gt, load: Load) {
         debug_assert!(self.running.is_none(), "{} is loaded twice", self.id.info().name);
+        let queue = Queue::of(Descriptor(load.descriptor | 1));
+        if let Loaded::Start(status, ..) = self.execlist.load(queue, None, false) {
+            self.tell(gt, &gt.memory.views(), status, load.submitter);
+        }
+        self.start(gt, load);
+        self.show_status(gt);
+    }
+
+    fn start(&mut self, gt: &Gt, load: Load) {
         // A context that comes back sees its page tables as they are now: xe changes those of a preempted context
         // without another invalidation (xe: xe_pt.c, bind_op_prepare).
         self.tlb.flush();
@@ -127,16 +170,101 @@ impl Engine {
         }
     }
 
-    /// Asks the loaded context to leave at its next arbitration point.
+    /// Asks the loaded context to leave at its next arbitration point: the GuC preempts to idle.
     pub fn request_preemption(&mut self) {
-        if let Some(running) = &mut self.running {
+        if let Some(running) = &mut self.running
+            && !running.preempt
+        {
             running.preempt = true;
+            self.execlist.load(Queue::default(), Some(running.load.descriptor()), false);
         }
+    }
+
+    /// The host has written a dword to ELSP (V8-011).
+    pub fn push(&mut self, gt: &Gt, value: u32) {
+        self.execlist.port.push(&gt.registers, self.id.info().mmio_base, value);
+    }
+
+    /// The host loads the submission queue (V8-013..020). Nothing happens where the engine's mode register does not
+    /// enable it (V8-008).
+    pub fn load_queue(&mut self, gt: &Gt) {
+        let base = self.id.info().mmio_base;
+        if gt.registers.value(base + execlist::GFX_MODE) & execlist::DISABLE_LEGACY_MODE == 0 {
+            self.counters.refused_loads += 1;
+            return;
+        }
+        let queue = Queue::sample(&gt.registers, base);
+        let running = self.running.as_ref();
+        let goes_on = running.is_some_and(|it| it.load.submitter == Submitter::Execlist && it.halted.is_none());
+        let descriptor = running.map(|it| it.load.descriptor());
+        let views = gt.memory.views();
+        match self.execlist.load(queue, descriptor, goes_on) {
+            Loaded::Start(status, element, descriptor) => {
+                self.tell(gt, &views, status, Submitter::Execlist);
+                self.start(gt, of_queue(element, descriptor));
+            }
+            Loaded::StillIdle(status) => self.tell(gt, &views, status, Submitter::Execlist),
+            Loaded::Lite(status, element, descriptor) => {
+                if let Some(running) = &mut self.running {
+                    running.load = of_queue(element, descriptor);
+                    running.tail_moved = true;
+                    running.preempt = false;
+                }
+                self.tell(gt, &views, status, Submitter::Execlist);
+            }
+            Loaded::Preempt => {
+                if let Some(running) = &mut self.running {
+                    running.preempt = true;
+                }
+            }
+        }
+        self.show_status(gt);
+    }
+
+    /// Reports a switch to whoever schedules: to the host in the status buffer, then by interrupt (V8-055), in either
+    /// case to the FIFO of the GuC (V8-060). A masked reason is not reported at all (V8-056).
+    fn tell(&mut self, gt: &Gt, views: &Views<'_>, status: ContextStatus, submitter: Submitter) {
+        let base = self.id.info().mmio_base;
+        if gt.registers.value(base + execlist::CSB_INTERRUPT_MASK) & status.reason() as u32 != 0 {
+            return;
+        }
+        gt.csb_ports[self.id.index()].push(status);
+        if submitter == Submitter::Execlist {
+            let mut gam = gt.memory.gam(Function::PF, views, &mut self.tlb);
+            if execlist::buffer::report(&gt.registers, base, &mut gam, status).is_err() {
+                self.counters.lost_reports += 1;
+            }
+            gt.interrupts.raise_engine(self.id, CONTEXT_SWITCH);
+        }
+    }
+
+    /// `load` has left for the reason `detail`: what follows it in the queue starts (V8-016).
+    fn switch(&mut self, gt: &Gt, views: &Views<'_>, load: Load, detail: Detail) {
+        let (status, next) = self.execlist.switch(load.descriptor(), detail);
+        // What the GuC's context leaves for is the host's new queue, if anything.
+        let submitter = if next.is_some() { Submitter::Execlist } else { load.submitter };
+        self.tell(gt, views, status, submitter);
+        if let Some((element, descriptor)) = next {
+            self.start(gt, of_queue(element, descriptor));
+        }
+    }
+
+    /// Shows in EXECLIST_STATUS how the queue stands (V8-022).
+    fn show_status(&self, gt: &Gt) {
+        let running = self.running.as_ref();
+        let arbitration = running.is_some_and(|running| running.arbitration);
+        let status = self.execlist.shown(running.map(|running| running.load.descriptor()), arbitration).register();
+        let at = self.id.info().mmio_base + execlist::STATUS;
+        gt.registers.set(at, status as u32);
+        gt.registers.set(at + 4, (status >> 32) as u32);
     }
 
     /// Resets the engine: whatever is loaded is stopped where it is, its HEAD and CTX_TIMESTAMP saved, and unloaded.
     pub fn reset(&mut self, gt: &Gt) -> Option<Load> {
-        let running = self.running.take()?;
+        self.execlist.reset();
+        let running = self.running.take();
+        self.show_status(gt);
+        let running = running?;
         let timestamp = gt.context_clocks[self.id.index()].stop(gt.timestamp());
         if running.restored() {
             let views = gt.memory.views();
@@ -172,7 +300,14 @@ impl Engine {
             && let Some(running) = self.running.take()
         {
             forget(gt, self.id, running.load.function);
+            let detail = match running.waits_at {
+                _ if outcome == Outcome::Complete => Detail::Complete,
+                Some(header) => Detail::of_wait(header),
+                None => Detail::Preempted,
+            };
+            self.switch(gt, &views, running.load, detail);
         }
+        self.show_status(gt);
         outcome
     }
 
@@ -180,6 +315,16 @@ impl Engine {
     /// wait.
     pub fn wake_at(&self) -> Option<u64> {
         self.running.as_ref()?.wait_ends.map(ticks_to_ns)
+    }
+}
+
+/// An element of the host's queue.
+fn of_queue(element: u8, descriptor: Descriptor) -> Load {
+    Load {
+        function: Function::PF,
+        submitter: Submitter::Execlist,
+        context: u32::from(element),
+        descriptor: descriptor.0,
     }
 }
 
@@ -194,7 +339,7 @@ fn forget(gt: &Gt, engine: EngineId, function: Function) {
     }
 }
 
-/// What an engine has to tell its scheduler after a step.
+/// What an engine has to tell the GuC after a step of a context that the GuC has loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineReport {
     /// The engine.
@@ -244,6 +389,11 @@ impl Engines {
         EngineId::all().filter(|id| self.slots[id.index()].present)
     }
 
+    /// Whether the fuses leave the engine.
+    pub fn has(&self, id: EngineId) -> bool {
+        self.slots[id.index()].present
+    }
+
     /// Takes an engine's lock; waits at most for one step. A worker that steps the engine again and again lets the
     /// caller in between two steps, because [`Engines::try_lock`] gives way: the mutex itself would not be fair.
     pub fn lock(&self, id: EngineId) -> MutexGuard<'_, Engine> {
@@ -265,7 +415,10 @@ impl Engines {
         self.set_runnable(id, false);
         gt.context_clocks[id.index()].stop(gt.timestamp());
         engine.tlb.flush();
-        let load = engine.running.take()?.load;
+        engine.execlist.reset();
+        let running = engine.running.take();
+        engine.show_status(gt);
+        let load = running?.load;
         forget(gt, id, load.function);
         Some(load)
     }

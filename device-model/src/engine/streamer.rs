@@ -5,7 +5,7 @@ use super::fetch::{Fetched, LONGEST, Window};
 use super::id::{EngineClass, EngineId};
 use super::lrc::Lrc;
 use super::stream::{Loops, Position, Workaround};
-use super::{Halt, Load, Outcome, reg};
+use super::{Halt, Load, Outcome, Submitter, reg};
 use crate::blitter::{Blit, Progress};
 use crate::command::gfx::Gfx;
 use crate::command::mi::{self, MiCommand, Predication};
@@ -17,6 +17,8 @@ use crate::memory::{Fault, Gam};
 
 /// EIR, EMR, ESR bit 0 (i915: I915_ERROR_INSTRUCTION).
 const INSTRUCTION_ERROR: u32 = 1 << 0;
+/// RING_CONTEXT_CONTROL (CTXT_SR_CTL) bit 3 (i915: CTX_CTRL_INHIBIT_SYN_CTX_SWITCH).
+const INHIBIT_SYNCHRONOUS_SWITCH: u32 = 1 << 3;
 /// Bytes of blits in one step: at memory speed well under a millisecond.
 const BLIT_BYTES: usize = 2 << 20;
 /// Host time after which a step ends at the next look at the clock, in nanoseconds.
@@ -38,6 +40,8 @@ pub(super) struct Running {
     pub position: Position,
     pub halted: Option<Halt>,
     pub preempt: bool,
+    /// Header of the unsuccessful wait at which the last step ended.
+    pub waits_at: Option<u32>,
     pub tail_moved: bool,
     pub phase: Phase,
     /// BB_PER_CTX_PTR of the image.
@@ -61,6 +65,7 @@ impl Running {
             position: Position::default(),
             halted: None,
             preempt: false,
+            waits_at: None,
             tail_moved: false,
             phase: Phase::Restore,
             per_context: 0,
@@ -113,6 +118,7 @@ impl Streamer<'_> {
     /// Runs the context for about `budget` commands.
     pub fn run(&mut self, window: &mut Window, budget: u32) -> Outcome {
         self.running.wait_ends = None;
+        self.running.waits_at = None;
         let result = match self.running.phase {
             Phase::Restore => self.restore(),
             Phase::Run if self.running.tail_moved => self.take_tail(),
@@ -241,7 +247,8 @@ impl Streamer<'_> {
             }
             Flow::Wait => {
                 self.running.position.rewind(dwords);
-                Some(if self.may_leave() { Outcome::Preempted } else { Outcome::Waiting })
+                self.running.waits_at = Some(header);
+                Some(if self.may_leave() || self.may_yield() { Outcome::Preempted } else { Outcome::Waiting })
             }
             Flow::Preempt => Some(Outcome::Preempted),
             Flow::Illegal => {
@@ -427,6 +434,15 @@ impl Streamer<'_> {
     #[inline]
     fn may_leave(&self) -> bool {
         self.running.preempt && self.running.arbitration && self.running.position.workaround.is_none()
+    }
+
+    /// Whether an unsuccessful wait gives the engine up to the next element of the queue (V8-081): in a context that does
+    /// not inhibit synchronous switches, where arbitration is enabled. The GuC's contexts wait in place.
+    fn may_yield(&self) -> bool {
+        self.running.load.submitter == Submitter::Execlist
+            && self.own(reg::CONTEXT_CONTROL) & INHIBIT_SYNCHRONOUS_SWITCH == 0
+            && self.running.arbitration
+            && self.running.position.workaround.is_none()
     }
 
     fn step_blit(&mut self) -> Result<Progress, Halt> {

@@ -32,6 +32,7 @@ pub mod slpc;
 mod tests;
 
 use crate::engine::{EngineReport, Engines};
+use crate::execlist::buffer::CsbPort;
 use crate::gt::Gt;
 use crate::memory::Tlb;
 use crate::profile::provision::Quota;
@@ -90,6 +91,8 @@ impl Guc {
             };
             let status = match loaded.and_then(boot) {
                 Ok((firmware, ads)) => {
+                    // The FIFOs of context switches outlive a reset of engines and GuC (V13-204).
+                    gt.csb_ports.iter().for_each(CsbPort::clear);
                     log::info!("GuC firmware {:?}, interface {:?}", firmware.release, firmware.submission);
                     self.kernel = Some(Box::new(Kernel::new(gt, firmware, ads, std::mem::take(&mut self.heritage))));
                     firmware::STATUS_READY

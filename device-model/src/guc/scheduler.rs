@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 
 use crate::engine::id::{EngineClass, EngineId};
-use crate::engine::{EngineReport, Engines, Halt, Load, Outcome};
+use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
+use crate::execlist::descriptor::Descriptor;
 use crate::gt::Gt;
 use crate::memory::{Gam, Tlb, Views};
 use crate::world::{FUNCTIONS, Function, functions, ticks};

@@ -1,7 +1,7 @@
 //! Registers that every engine has, by offset from its base (contract K.3, V8-009).
 
 use super::Kind::{self, Live as L, Masked, ReadOnly};
-use super::Live::{ContextTimestamp, ResetControl, RingTimestamp};
+use super::Live::{ContextTimestamp, ExeclistControl, ResetControl, RingTimestamp, SubmitPort};
 use super::{COPY, EVERY, RENDER_COMPUTE, Register, STORED, Scope, array, register};
 
 /// Head offset in bits 20:2, wrap count in bits 31:21 (V8-065).
@@ -88,10 +88,12 @@ pub const TABLE: &[Register] = &[
     register(0x204, "BLIT_CCTL", STORED, 0, "xe: regs/xe_engine_regs.h").of(COPY),
     register(0x20c, "RING_CSCMDOP", ReadOnly, 0, "i915: intel_engine_regs.h"),
     register(0x214, "PREEMPT_DLY", STORED, 0, "V8-009"),
-    register(0x218, "CSB_INTERRUPT_MASK", STORED, 0, "V8-009"),
+    register(0x218, "CSB_INTERRUPT_MASK", STORED, 0, "V8-056"),
     register(0x21c, "WPARID", STORED, 0, "V8-009").of(EVERY),
-    register(0x230, "RING_ELSP", STORED, 0, "V8-011"),
-    array(0x234, "RING_EXECLIST_STATUS", ReadOnly, 0, (2, 4), "V8-022; xe: regs/xe_engine_regs.h"),
+    register(0x230, "RING_ELSP", L(SubmitPort), 0, "V8-011"),
+    // Out of reset the execution queue is not valid.
+    register(0x234, "RING_EXECLIST_STATUS_LO", ReadOnly, 1, "V8-022; xe: regs/xe_engine_regs.h"),
+    register(0x238, "RING_EXECLIST_STATUS_HI", ReadOnly, 0, "V8-022; xe: regs/xe_engine_regs.h"),
     register(0x23c, "RING_IDLEDLY", STORED, 0, "xe: regs/xe_engine_regs.h"),
     register(0x240, "RING_CURRENT_LRCA", STORED, 0, "xe: regs/xe_engine_regs.h").of(Scope::Position),
     register(0x244, "RING_CONTEXT_CONTROL", Masked, 0, "xe: regs/xe_engine_regs.h").of(Scope::Position),
@@ -111,15 +113,16 @@ pub const TABLE: &[Register] = &[
         .of(Scope::Common),
     register(0x360, "OACTXCONTROL", STORED, 0, "V13-214; xe: regs/xe_oa_regs.h"),
     register(0x364, "OACTXID", STORED, 0, "V8-009"),
-    array(0x370, "CTXT_ST_BUF", ReadOnly, 0, (12, 4), "V8-009"),
-    register(0x3a0, "CTXT_ST_PTR", STORED, 0, "V8-009"),
+    array(0x370, "CTXT_ST_BUF", ReadOnly, 0, (12, 4), "V8-059"),
+    // The entry written last is the last of the buffer, so that the first goes to entry 0 (i915: reset_csb_pointers).
+    register(0x3a0, "CTXT_ST_PTR", Masked, 0x0b0b, "V8-058, V8-059; i915: reset_csb_pointers"),
     register(0x3a8, "RING_CTX_TIMESTAMP", L(ContextTimestamp), 0, "contract E.8; xe: regs/xe_engine_regs.h").of(EVERY),
     register(0x3ac, "RING_CTX_TIMESTAMP_UDW", ReadOnly, 0, "xe: regs/xe_engine_regs.h; 32 bits on this card")
         .of(Scope::Common),
     register(0x3b4, "CS_MI_ADDRESS_OFFSET", STORED, 0, "V8-009").of(EVERY),
     register(0x3b8, "MI_SET_PREDICATE_RESULT", STORED, 0, "V8-142").of(EVERY),
     register(0x3bc, "MI_PREDICATE_RESULT_2", STORED, 0, "V8-142").of(EVERY),
-    array(0x3c0, "CTXT_ST_BUF_UPPER", ReadOnly, 0, (12, 4), "V8-009"),
+    array(0x3c0, "CTXT_ST_BUF_UPPER", ReadOnly, 0, (12, 4), "V8-059"),
     register(0x3fc, "CSBE_DEBUG_STATUS", ReadOnly, 0, "xe: regs/xe_engine_regs.h"),
     array(0x400, "MI_PREDICATE_SRC0", STORED, 0, (2, 4), "V8-144").of(RENDER_COMPUTE),
     array(0x408, "MI_PREDICATE_SRC1", STORED, 0, (2, 4), "V8-144").of(RENDER_COMPUTE),
@@ -135,7 +138,7 @@ pub const TABLE: &[Register] = &[
     array(0x4d0, "RING_FORCE_TO_NONPRIV", STORED, 0, (12, 4), "V8-186; xe: regs/xe_engine_regs.h"),
     array(0x500, "DISPATCHDIM", STORED, 0, (3, 4), "V8-009").of(RENDER_COMPUTE),
     array(0x510, "RING_EXECLIST_SQ_CONTENTS", STORED, 0, (16, 4), "V8-010"),
-    register(0x550, "RING_EXECLIST_CONTROL", STORED, 0, "xe: regs/xe_engine_regs.h"),
+    register(0x550, "RING_EXECLIST_CONTROL", L(ExeclistControl), 0, "V8-013; xe: regs/xe_engine_regs.h"),
     register(0x56c, "EQ_ELEMENT_MASK", STORED, 0, "V8-023"),
     register(0x580, "CS_CHICKEN1", Masked, 0, "xe: regs/xe_engine_regs.h"),
     register(0x588, "BB_STACK_WRITE_PORT", STORED, 0, "V8-009"),

@@ -104,6 +104,10 @@ pub enum Live {
     RingTimestamp,
     /// An engine's CTX_TIMESTAMP.
     ContextTimestamp,
+    /// An engine's ELSP: a dword for the submission queue (V8-011); reads 0.
+    SubmitPort,
+    /// An engine's RING_EXECLIST_CONTROL: bit 0 loads the submission queue (V8-013) and reads 0.
+    ExeclistControl,
     /// The doorbell block's.
     Doorbell(DoorbellRegister),
     /// An engine's RESET_CTL: request in bit 0, ready in bit 1, catastrophic error in bit 2 (contract G.1).

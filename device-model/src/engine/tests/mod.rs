@@ -78,7 +78,8 @@ struct Context {
 
 impl Context {
     fn load(self) -> Load {
-        Load { function: Function::PF, context: self.at as u32, descriptor: self.pphwsp() | 0x119 }
+        let descriptor = self.pphwsp() | 0x119;
+        Load { function: Function::PF, submitter: Submitter::Guc, context: self.at as u32, descriptor }
     }
 
     fn pphwsp(self) -> u64 {

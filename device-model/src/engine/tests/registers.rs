@@ -75,7 +75,7 @@ fn four_levels_of_requesters() {
         (0x20a8, "RING_IMR", [true, false, false, false]),
         (0x20b4, "RING_EMR", [true, false, false, false]),
         (0x229c, "GFX_MODE", [true, false, false, false]),
-        (0x2230, "RING_ELSP", [true, false, false, false]),
+        (0x2510, "RING_EXECLIST_SQ_CONTENTS", [true, false, false, false]),
         (0x24f0, "RING_FORCE_TO_NONPRIV", [true, false, false, false]),
         (0x2_2608, "CS_GPR of another engine", [true, false, false, false]),
         (0xcf28, "of the memory interface", [true, false, false, false]),

@@ -2,9 +2,20 @@
 
 use super::*;
 
+/// Reads what the engine has put into its FIFO of context switches (V8-060): whether the context of the report has left
+/// before its end. One that was taken off without a switch has no entry, and the report itself tells.
+fn left_unfinished(turn: &Turn<'_>, report: &EngineReport) -> bool {
+    let port = &turn.gt.csb_ports[report.engine.index()];
+    let away = report.load.descriptor().id();
+    let entries = (0..port.waiting()).filter_map(|_| port.take());
+    let left = entries.filter(|status| status.away() == away).last();
+    left.map_or(report.outcome == Outcome::Preempted, |status| status.detail() != 0)
+}
+
 impl Scheduler {
     /// An engine has something to tell.
     pub fn report(&mut self, turn: &mut Turn<'_>, report: &EngineReport) {
+        let unfinished = left_unfinished(turn, report);
         let seat = &mut self.seats[report.engine.index()];
         if !seat.loaded || seat.ticket != report.load.context {
             return;
@@ -17,8 +28,7 @@ impl Scheduler {
                 seat.spins = report.outcome == Outcome::Spinning;
                 self.release_switch_out(turn, report.engine);
             }
-            Outcome::Idle | Outcome::Complete => self.off(turn, report.engine, false),
-            Outcome::Preempted => self.off(turn, report.engine, true),
+            Outcome::Idle | Outcome::Complete | Outcome::Preempted => self.off(turn, report.engine, unfinished),
             Outcome::Halted(halt) => {
                 if let Halt::Fault(fault) = halt {
                     log::debug!("context {id} on {}: {fault:?}", report.engine.info().name);

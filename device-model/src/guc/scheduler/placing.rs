@@ -84,7 +84,10 @@ impl Scheduler {
             seat.loaded = true;
             member.loaded = true;
             member.ready = false;
-            let load = Load { function: context.function, context: ticket, descriptor: member.descriptor };
+            // The engine's status words call the context by the id that its function knows (V8-031, V8-060).
+            let (low, count) = (member.descriptor as u32, self.loads as u8);
+            let descriptor = Descriptor::named(low, context.local, count, context.function.0).0;
+            let load = Load { function: context.function, submitter: Submitter::Guc, context: ticket, descriptor };
             let mut streamer = turn.engines.lock(engine);
             if streamer.loaded().is_some() {
                 // Someone else than this scheduler has put something there.

@@ -1,0 +1,129 @@
+//! Submission to an engine by a queue of context descriptors, as the hardware does it, and the status of every switch
+//! (V8-008, V8-010..023, V8-052..060).
+//!
+//! An engine has one [`Execlist`]. The host fills the submission queue through registers and loads it; the GuC's model
+//! hands over queues of one element. What the unit decides, the engine carries out ([`crate::engine::Engine`]).
+
+pub mod buffer;
+pub mod descriptor;
+pub mod queue;
+pub mod status;
+#[cfg(test)]
+mod tests;
+
+use descriptor::{ContextId, Descriptor};
+use queue::{ELEMENTS, Queue, SubmitPort};
+use status::{ContextStatus, Detail, QueueStatus};
+
+/// GFX_MODE, and its bit without which there is no submission by queues (V8-008; i915: GEN11_GFX_DISABLE_LEGACY_MODE).
+pub const GFX_MODE: u32 = 0x29c;
+/// See [`GFX_MODE`].
+pub const DISABLE_LEGACY_MODE: u32 = 1 << 3;
+/// RING_EXECLIST_CONTROL: the submission queue is loaded (i915: EL_CTRL_LOAD).
+pub const LOAD: u32 = 1 << 0;
+/// CSB_INTERRUPT_MASK (V8-056).
+pub const CSB_INTERRUPT_MASK: u32 = 0x218;
+/// RING_EXECLIST_STATUS: two dwords.
+pub const STATUS: u32 = 0x234;
+
+/// What a Load means for the engine, now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// It was idle and is to run this element.
+    Start(ContextStatus, u8, Descriptor),
+    /// It was idle and stays so: the queue is empty.
+    StillIdle(ContextStatus),
+    /// The running context goes on as this element, with its new tail.
+    Lite(ContextStatus, u8, Descriptor),
+    /// The running context is to leave at its next arbitration point; nothing is told before.
+    Preempt,
+}
+
+/// The execution queue of one engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Execlist {
+    queue: Queue,
+    /// The queue has elements that have not run, or one that runs.
+    valid: bool,
+    /// First element that has not been looked at.
+    next: usize,
+    /// The element that runs.
+    active: u8,
+    /// Loads since the running context was asked to leave: the queue is the last one's (V8-019).
+    loads: u8,
+    instance: u8,
+    /// ELSP.
+    pub port: SubmitPort,
+}
+
+impl Execlist {
+    /// The unit of engine instance `instance`, out of reset.
+    pub fn new(instance: u8) -> Self {
+        Execlist { instance, ..Execlist::default() }
+    }
+
+    /// A reset: nothing runs, nothing is queued.
+    pub fn reset(&mut self) {
+        *self = Execlist::new(self.instance);
+    }
+
+    fn status(&self, away: ContextId, to: Option<Descriptor>, detail: Detail, new_queue: bool) -> ContextStatus {
+        let to = to.map_or(ContextId::IDLE, Descriptor::id);
+        ContextStatus::new(away, to, detail, new_queue, self.instance)
+    }
+
+    fn take_next(&mut self) -> Option<Descriptor> {
+        let found = self.queue.valid_from(self.next);
+        self.valid = found.is_some();
+        let (element, descriptor) = found?;
+        self.next = element + 1;
+        self.active = element as u8;
+        Some(descriptor)
+    }
+
+    /// Load: `queue` replaces whatever was in the execution queue, at once (V8-014, V8-018). `running` is on the engine,
+    /// and `goes_on` tells whether it could without being saved.
+    pub fn load(&mut self, queue: Queue, running: Option<Descriptor>, goes_on: bool) -> Loaded {
+        (self.queue, self.next, self.valid) = (queue, 0, true);
+        let Some(running) = running else {
+            let first = self.take_next();
+            let status = self.status(ContextId::IDLE, first, Detail::Complete, true);
+            return match first {
+                Some(descriptor) => Loaded::Start(status, self.active, descriptor),
+                None => Loaded::StillIdle(status),
+            };
+        };
+        let first = self.queue.valid_from(0).map(|(_, descriptor)| descriptor);
+        if goes_on && let Some(new) = first.filter(|first| running.continues_as(*first)) {
+            // An earlier Load that the context has not left for is forgotten (V8-019).
+            self.loads = 0;
+            self.take_next();
+            let status = self.status(running.id(), Some(new), Detail::Complete, true);
+            return Loaded::Lite(status, self.active, new);
+        }
+        self.loads = self.loads.saturating_add(1);
+        Loaded::Preempt
+    }
+
+    /// `away` has left the engine, for the reason `detail`: what is told, and the element that follows. A context that
+    /// has left is not in the queue any more (V8-017).
+    pub fn switch(&mut self, away: Descriptor, detail: Detail) -> (ContextStatus, Option<(u8, Descriptor)>) {
+        let new_queue = std::mem::take(&mut self.loads) != 0;
+        let next = self.take_next();
+        let status = self.status(away.id(), next, detail, new_queue);
+        (status, next.map(|descriptor| (self.active, descriptor)))
+    }
+
+    /// What EXECLIST_STATUS shows while `running` is on the engine.
+    pub fn shown(&self, running: Option<Descriptor>, arbitration: bool) -> QueueStatus {
+        QueueStatus {
+            valid: self.valid,
+            loads: self.loads,
+            preempts_to_idle: self.loads != 0 && self.queue.valid_from(0).is_none(),
+            running: running.map(|descriptor| (descriptor, self.active)),
+            arbitration,
+        }
+    }
+}
+
+const _: () = assert!(ELEMENTS == 8, "EXECLIST_STATUS and ELSP count to eight");

@@ -1,0 +1,55 @@
+//! Submission queue and execution queue of an engine (V8-010..020).
+
+use super::descriptor::Descriptor;
+use crate::registers::RegisterFile;
+
+/// Elements of a queue.
+pub const ELEMENTS: usize = 8;
+/// RING_EXECLIST_SQ_CONTENTS: first of sixteen dwords.
+pub const SQ_CONTENTS: u32 = 0x510;
+
+/// Eight descriptors, E0 to E7.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queue(pub [Descriptor; ELEMENTS]);
+
+impl Queue {
+    /// A queue of one element.
+    pub fn of(descriptor: Descriptor) -> Self {
+        let mut queue = Queue::default();
+        queue.0[0] = descriptor;
+        queue
+    }
+
+    /// What stands in the submission queue of the engine at `base`: it stays there (V8-015).
+    pub fn sample(registers: &RegisterFile, base: u32) -> Self {
+        let dword = |n: usize| u64::from(registers.value(base + SQ_CONTENTS + 4 * n as u32));
+        Queue(std::array::from_fn(|n| Descriptor(dword(2 * n) | dword(2 * n + 1) << 32)))
+    }
+
+    /// The first valid element from `from` on.
+    pub fn valid_from(&self, from: usize) -> Option<(usize, Descriptor)> {
+        self.0.iter().copied().enumerate().skip(from).find(|(_, descriptor)| descriptor.valid())
+    }
+}
+
+/// Where ELSP puts what is written to it: the high dword of an element, then its low one, E0 to E7 and round again
+/// (V8-011; i915: write_desc).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SubmitPort {
+    element: u8,
+    high: Option<u32>,
+}
+
+impl SubmitPort {
+    /// A dword is written; the second of an element completes it in the submission queue of the engine at `base`.
+    pub fn push(&mut self, registers: &RegisterFile, base: u32, value: u32) {
+        let Some(high) = self.high.take() else {
+            self.high = Some(value);
+            return;
+        };
+        let at = base + SQ_CONTENTS + 8 * u32::from(self.element);
+        registers.set(at, value);
+        registers.set(at + 4, high);
+        self.element = (self.element + 1) % ELEMENTS as u8;
+    }
+}

@@ -1,0 +1,196 @@
+//! What an engine says of a context switch: the status quadword and the reasons for it (V8-052..056), and
+//! EXECLIST_STATUS (V8-022).
+
+use super::descriptor::{ContextId, Descriptor};
+
+/// MI_SEMAPHORE_WAIT, bits 31:23 of its header.
+const SEMAPHORE_WAIT: u32 = 0x1c;
+/// MI_WAIT_FOR_EVENT and MI_WAIT_FOR_EVENT_2.
+const WAIT_FOR_EVENT: [u32; 2] = [0x03, 0x04];
+
+/// Why a context left its engine (i915: intel_execlists_submission.c, "context switch detail").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Its ring is empty.
+    Complete,
+    /// It waited for a flip, a vertical blank or a scan line; the card has no display, so none ever does.
+    Event,
+    /// It sat on an unsuccessful semaphore wait.
+    Semaphore {
+        /// The wait polls, and is not for a signal.
+        polls: bool,
+    },
+    /// It was preempted elsewhere.
+    Preempted,
+}
+
+impl Detail {
+    /// Of a context that left at the unsuccessful wait with this header.
+    pub fn of_wait(header: u32) -> Self {
+        match header >> 23 {
+            SEMAPHORE_WAIT => Detail::Semaphore { polls: header & 1 << 15 != 0 },
+            command if WAIT_FOR_EVENT.contains(&command) => Detail::Event,
+            _ => Detail::Preempted,
+        }
+    }
+
+    const fn number(self) -> u64 {
+        match self {
+            Detail::Complete => 0,
+            Detail::Event => 1,
+            Detail::Semaphore { .. } => 4,
+            Detail::Preempted => 5,
+        }
+    }
+}
+
+/// Reasons for a switch that CSB_INTERRUPT_MASK can hold back, by bit. No public document has the register's layout: the
+/// bits are those that the same reasons had in the status dwords of older generations (i915: GEN8_CTX_STATUS_*).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Reason {
+    /// The first context of a queue starts on an idle engine.
+    IdleToActive = 1 << 0,
+    /// A new queue took the engine from a context, or from none.
+    NewQueue = 1 << 1,
+    /// From one element of the queue to the next.
+    ElementSwitch = 1 << 2,
+    /// The queue has come to its end.
+    ActiveToIdle = 1 << 3,
+    /// The running context goes on, in a new queue.
+    LiteRestore = 1 << 15,
+}
+
+/// A context status quadword (V8-052), as this generation lays it out (i915: xehp_csb_parse).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextStatus(pub u64);
+
+/// First bit of the ID in each of the two dwords.
+const ID_SHIFT: u32 = 10;
+/// Bit 33: switched to a new queue.
+const NEW_QUEUE: u64 = 1 << 33;
+/// Bit 32: the semaphore wait polled.
+const POLLED: u64 = 1 << 32;
+/// First bit of the engine's instance.
+const INSTANCE_SHIFT: u32 = 4;
+
+impl ContextStatus {
+    /// The switch of engine instance `instance` from `away` to `to`.
+    pub fn new(away: ContextId, to: ContextId, detail: Detail, new_queue: bool, instance: u8) -> Self {
+        let polled = if detail == (Detail::Semaphore { polls: true }) { POLLED } else { 0 };
+        let new_queue = if new_queue { NEW_QUEUE } else { 0 };
+        let low = u64::from(to.bits()) << ID_SHIFT | u64::from(instance & 0x3f) << INSTANCE_SHIFT | detail.number();
+        ContextStatus(u64::from(away.bits()) << (32 + ID_SHIFT) | polled | new_queue | low)
+    }
+
+    /// Who left.
+    pub const fn away(self) -> ContextId {
+        ContextId::new((self.0 >> (32 + ID_SHIFT)) as u32)
+    }
+
+    /// Who came.
+    pub const fn to(self) -> ContextId {
+        ContextId::new(self.0 as u32 >> ID_SHIFT)
+    }
+
+    /// Switch detail: 0 complete, 1 to 4 an unsuccessful wait, 5 preempted.
+    pub const fn detail(self) -> u8 {
+        (self.0 & 0xf) as u8
+    }
+
+    /// Whether a new queue was the occasion.
+    pub const fn new_queue(self) -> bool {
+        self.0 & NEW_QUEUE != 0
+    }
+
+    /// What CSB_INTERRUPT_MASK knows the switch as.
+    pub fn reason(self) -> Reason {
+        let idle = |id| id == ContextId::IDLE;
+        match (self.new_queue(), self.away(), self.to()) {
+            (true, away, to) if idle(away) && !idle(to) => Reason::IdleToActive,
+            (true, away, to) if away == to && !idle(to) => Reason::LiteRestore,
+            (true, ..) => Reason::NewQueue,
+            (false, _, to) if idle(to) => Reason::ActiveToIdle,
+            (false, ..) => Reason::ElementSwitch,
+        }
+    }
+}
+
+/// What EXECLIST_STATUS shows (Fuchsia: magma msd-intel-gen, registers.h, ExeclistStatusGen12, from the Tiger Lake
+/// volume 2c; xe: bit 7 is looked at; i915: the high dword is the running context's).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueueStatus {
+    /// The execution queue is valid.
+    pub valid: bool,
+    /// Loads that wait for the running context to leave.
+    pub loads: u8,
+    /// What was loaded last is an empty queue, which waits for that too.
+    pub preempts_to_idle: bool,
+    /// The running context and its element.
+    pub running: Option<(Descriptor, u8)>,
+    /// Arbitration is enabled.
+    pub arbitration: bool,
+}
+
+impl QueueStatus {
+    /// The register's 64 bits. Bits 26:12, the reason of the last switch, have no public encoding and read 0.
+    pub fn register(self) -> u64 {
+        let flag = |set: bool, bit: u32| u64::from(set) << bit;
+        let running = self.running.map_or(0, |(descriptor, element)| {
+            descriptor.0 & !0xffff_ffff | u64::from(element & 7) << 8 | flag(true, 7)
+        });
+        running
+            | flag(!self.valid, 0)
+            | flag(self.loads > 1, 1)
+            | flag(self.preempts_to_idle, 2)
+            | flag(self.valid, 3)
+            | flag(self.valid, 4)
+            | flag(self.arbitration, 27)
+            | flag(self.loads > 0, 30)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// V8-052, V8-053: positions of all fields, as i915's parser reads them: to 31:10, detail 3:0, away 63:42, new queue
+    /// bit 33; idle is 0xFFFF in the whole field.
+    #[test]
+    fn fields_are_where_the_driver_reads_them() {
+        let (x, y) = (ContextId::new(0x2a_0123), ContextId::new(0x15_4567));
+        let status = ContextStatus::new(x, y, Detail::Preempted, true, 3);
+        let (low, high) = (status.0 as u32, (status.0 >> 32) as u32);
+        assert_eq!((low >> 10, low >> 4 & 0x3f, low & 0xf), (0x15_4567, 3, 5));
+        assert_eq!((high >> 10, high & 0x3ff), (0x2a_0123, 2));
+        let idle = ContextStatus::new(ContextId::IDLE, x, Detail::Complete, true, 0);
+        assert_eq!((idle.0 >> 42, idle.0 & 0xf), (0xffff, 0));
+        let wait = ContextStatus::new(x, y, Detail::Semaphore { polls: true }, false, 0);
+        assert_eq!((wait.0 & 0xf, wait.0 >> 32 & 0x3ff), (4, 1));
+        let signal = ContextStatus::new(x, y, Detail::Semaphore { polls: false }, false, 0);
+        assert_eq!((signal.0 & 0xf, signal.0 >> 32 & 0x3ff), (4, 0));
+        assert_eq!((status.away(), status.to(), status.detail(), status.new_queue()), (x, y, 5, true));
+    }
+
+    /// V8-056: which reason each of the ten cases is.
+    #[test]
+    fn cases_have_reasons() {
+        let (idle, x, y) = (ContextId::IDLE, ContextId::new(1), ContextId::new(2));
+        let reason = |away, to, new| ContextStatus::new(away, to, Detail::Complete, new, 0).reason();
+        assert_eq!(reason(idle, x, true), Reason::IdleToActive);
+        for (away, to) in [(x, idle), (idle, idle), (x, y)] {
+            assert_eq!(reason(away, to, true), Reason::NewQueue);
+        }
+        assert_eq!(reason(x, x, true), Reason::LiteRestore);
+        assert_eq!(reason(x, y, false), Reason::ElementSwitch);
+        assert_eq!(reason(x, idle, false), Reason::ActiveToIdle);
+    }
+
+    /// V8-081: what the command says that a context waited at.
+    #[test]
+    fn waits_have_details() {
+        assert_eq!(Detail::of_wait(0x0e00_8003), Detail::Semaphore { polls: true });
+        assert_eq!(Detail::of_wait(0x0e00_0003), Detail::Semaphore { polls: false });
+        assert_eq!((Detail::of_wait(0x0180_0000).number(), Detail::of_wait(0x0200_0000).number()), (1, 1));
+    }
+}
