@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
-use arctic_device_model::engine::{Engine, Load, Outcome, Submitter};
+use arctic_device_model::engine::{Engine, Load, Outcome, Submitter, blank_image};
 use arctic_device_model::gt::Gt;
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
@@ -56,6 +56,9 @@ fn card(function: Function) -> (Gt, Engine) {
     emit(&[0x1880_0101, BATCH as u32, 0]);
     for (n, dword) in [0x1880_0101, BATCH as u32, 0, 0].into_iter().enumerate() {
         put32(CONTEXT + 4 * n as u64, dword);
+    }
+    for (n, dword) in (0u64..).zip(blank_image()) {
+        put32(CONTEXT + 0x5000 + n * 4, dword);
     }
     for (dword, value) in [(3, 0x0009_0009), (7, 16), (9, CONTEXT as u32), (11, 0x3001), (0x33, ROOT as u32)] {
         put32(CONTEXT + 0x5000 + dword * 4, value);

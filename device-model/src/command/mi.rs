@@ -58,6 +58,8 @@ pub enum Mi {
     Atomic,
     /// Starts a batch.
     BatchBufferStart,
+    /// Starts a batch that every restore of the context runs again.
+    PrtBatchBufferStart,
     /// Ends a batch unless a comparison holds.
     ConditionalBatchBufferEnd,
     /// Nothing to do in a card whose memory is coherent, whose engines are awake and which has no display.
@@ -202,6 +204,7 @@ commands! {
     0x31 MI_BATCH_BUFFER_START field(0xff), 3, ALL, ALLOWED, ALLOWED, Explicit => BatchBufferStart;
     0x36 MI_CONDITIONAL_BATCH_BUFFER_END field(0xff), 4, ALL, NOT_GLOBAL, ALLOWED, Explicit
         => ConditionalBatchBufferEnd;
+    0x39 MI_PRT_BATCH_BUFFER_START field(0xff), 3, ALL, ALLOWED, ALLOWED, Global => PrtBatchBufferStart;
 }
 
 const fn by_opcode() -> [Option<&'static MiCommand>; 64] {

@@ -2,10 +2,10 @@
 
 use vm_memory::VolatileSlice;
 
-use super::reg;
 use super::stream::Loops;
 use super::streamer::Streamer;
 use super::whitelist::{self, Wanted};
+use super::{image, layout, reg};
 use crate::command::Requester;
 use crate::memory::{Access, Fault, Space, Span};
 use crate::registers::REGISTER_BYTES;
@@ -19,12 +19,34 @@ pub(super) fn address(low: u32, high: u32) -> u64 {
     (u64::from(high) << 32 | u64::from(low)) & 0xffff_ffff_fffc
 }
 
+/// The bits of a register that an LRI with this header keeps: its bits 11:8 disable the writes of bytes.
+pub(super) const fn bytes_kept(header: u32) -> u32 {
+    let (mut kept, mut byte) = (0, 0);
+    while byte < 4 {
+        if header >> (8 + byte) & 1 != 0 {
+            kept |= 0xff << (8 * byte);
+        }
+        byte += 1;
+    }
+    kept
+}
+
 impl Streamer<'_> {
     /// The register that a command names: absolute, or in the engine's own block.
     #[inline]
     pub fn mmio(&self, raw: u32, relative: bool) -> u32 {
-        let offset = raw & 0x7f_fffc;
-        if relative && offset < ENGINE_BLOCK { self.base + offset } else { offset }
+        if relative { self.id.relative(raw) } else { raw & 0x7f_fffc }
+    }
+
+    /// The register that an LRI or LRM with this header names: in the engine's own block, of the executing instance, or
+    /// absolute (V8-046, trap T19). Where the engine has none, an offset that nobody may touch.
+    #[inline]
+    pub fn register(&self, header: u32, raw: u32) -> u32 {
+        match header & (image::RELATIVE | image::REMAP) {
+            0 => raw & 0x7f_fffc,
+            image::REMAP => layout::remapped(self.id, raw & 0x7f_fffc).unwrap_or(u32::MAX),
+            _ => self.id.relative(raw),
+        }
     }
 
     fn permits(&mut self, offset: u32, wanted: Wanted) -> bool {

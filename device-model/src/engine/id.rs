@@ -37,6 +37,16 @@ impl EngineClass {
         }
     }
 
+    /// Bits of an offset that a command with "add the engine's base" looks at; the drivers write the base into the
+    /// others all the same (i915: selftest_lrc.c get_lri_mask).
+    pub const fn relative_mask(self) -> u32 {
+        match self {
+            EngineClass::Render | EngineClass::Compute => 0x7ff,
+            EngineClass::Copy => 0xfff,
+            EngineClass::VideoDecode | EngineClass::VideoEnhance => 0x3fff,
+        }
+    }
+
     /// The class that has this GuC number.
     pub fn from_guc(number: u32) -> Option<EngineClass> {
         Self::BY_GUC.get(usize::try_from(number).ok()?).copied()
@@ -183,6 +193,26 @@ impl EngineId {
     /// The engine whose 2 KiB register block holds `offset`.
     pub fn at_offset(offset: u32) -> Option<EngineId> {
         Self::all().find(|e| offset & !0x7ff == e.info().mmio_base)
+    }
+
+    /// Whether the register at `offset` is in the engine's own block.
+    pub fn holds(self, offset: u32) -> bool {
+        offset.wrapping_sub(self.info().mmio_base) < 0x800
+    }
+
+    /// The register that `raw` names in a command that adds the engine's base (V8-004; contract F.4).
+    #[inline]
+    pub fn relative(self, raw: u32) -> u32 {
+        let info = self.info();
+        info.mmio_base + (raw & info.class.relative_mask() & !3)
+    }
+
+    /// Whether `raw` is a relative offset, or one that an image of this engine's class has: with the base of any of its
+    /// instances written into it.
+    pub fn takes_relative(self, raw: u32) -> bool {
+        let (info, above) = (self.info(), raw & !self.info().class.relative_mask());
+        let of_class = || ENGINES.iter().any(|other| other.class == info.class && other.mmio_base == above);
+        raw < 0x1000 || above == info.mmio_base || of_class()
     }
 
     /// Index in tables of [`EngineId::COUNT`] entries.

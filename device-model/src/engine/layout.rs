@@ -1,104 +1,237 @@
-//! Which registers the engine context has, and where the image holds them (V8-047..050): what a context switch saves and
-//! restores, and what it gives reset values when a virtual function leaves.
+//! What a logical ring context's register image looks like on each engine, and what of the registers it holds (V8-042,
+//! V8-046..051): the engine writes it so, and the drivers know places in it. Behind what the document gives comes the
+//! model's own: the other registers of the context, as further LRIs.
 
 use std::sync::LazyLock;
 
 use super::id::{EngineClass, EngineId};
-use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, TABLES, admitted};
+use super::image::{END, FORCE_WAKEUP, GLOBAL, LRM, POSTED, RELATIVE, REMAP, lri};
+use super::reg;
+use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, TABLES};
 
-/// A register of the engine context with a place that drivers know: dword of its value in the image, behind its offset;
-/// offset from the engine's base or, from 0x1000 on, the register itself.
-struct Placed(usize, u32);
+/// First dword of the engine context: behind six cachelines of ring context (V8-042, trap T16; xe: xe_lrc_reg_size).
+pub const ENGINE_CONTEXT: usize = 0x60;
+/// Dwords of the longest image: what the drivers give a copy or media context (xe: xe_gt_lrc_size).
+pub const IMAGE_DWORDS: usize = 0x400;
+/// Cacheline of the image at which INDIRECT_CTX runs if INDIRECT_CTX_OFFSET does not say one of the engine context
+/// (i915: GEN12_CTX_RCS_INDIRECT_CTX_OFFSET_DEFAULT; xe leaves the register 0 and relies on the default).
+pub const INDIRECT_CTX_OFFSET: usize = 0xd;
 
-/// The engine context that every engine has (V8-050), the GPRs apart.
-const COMMON: &[Placed] = &[
-    Placed(0x6f, 0x028),
-    Placed(0x71, 0x09c),
-    Placed(0x73, 0x0c0),
-    Placed(0x75, 0x178),
-    Placed(0x77, 0x17c),
-    Placed(0x7b, 0x170),
-    Placed(0x7d, 0x150),
-    Placed(0x81, 0x158),
-    Placed(0x83, 0x41c),
-    Placed(0xc5, 0x068),
-    Placed(0xc7, 0x084),
-    Placed(0xc9, 0x3b4),
-    Placed(0xcb, 0x3b8),
-    Placed(0xcd, 0x21c),
-    Placed(0xcf, 0x1fc),
+/// A piece of an image.
+enum Part {
+    /// So many MI_NOOPs.
+    Noop(usize),
+    /// MI_LOAD_REGISTER_IMM with these header bits, of these registers by offset from the engine's base.
+    Load(u32, &'static [Span]),
+    /// MI_LOAD_REGISTER_MEM of the interrupt mask.
+    LoadMask,
+    /// MI_FORCE_WAKEUP.
+    Wakeup,
+    /// The first TRTT register's number of the class's first instance, six of them, remapped (V8-051).
+    Trtt,
+}
+
+/// Registers with their dwords in a row: first offset, and how many.
+struct Span(u32, u32);
+
+use Part::{Load, LoadMask, Noop, Trtt, Wakeup};
+
+/// One register.
+const fn one(offset: u32) -> Span {
+    Span(offset, 1)
+}
+
+/// Dwords 0x00 to 0x33, which are the same on all engines (V8-047; i915: dg2_xcs_offsets, dg2_rcs_offsets). The header
+/// with 13 registers, which the document gives too, is that of a context without PRT_BB_STATE (trap T17).
+const RING: &[Part] = &[
+    Noop(1),
+    Load(
+        RELATIVE | POSTED,
+        &[
+            one(reg::CONTEXT_CONTROL),
+            one(reg::RING_HEAD),
+            one(reg::RING_TAIL),
+            one(reg::RING_START),
+            one(reg::RING_CTL),
+            one(reg::BBADDR_UDW),
+            one(reg::BBADDR),
+            one(reg::BB_STATE),
+            one(reg::BB_PER_CTX_PTR),
+            one(reg::INDIRECT_CTX),
+            one(reg::INDIRECT_CTX_OFFSET),
+            one(reg::CCID),
+            one(reg::SEMAPHORE_TOKEN),
+            Span(reg::PRT_BB_STATE, 2),
+        ],
+    ),
+    Noop(1),
+    Load(
+        RELATIVE | POSTED,
+        &[
+            one(reg::CTX_TIMESTAMP),
+            one(0x28c),
+            one(0x288),
+            one(0x284),
+            one(0x280),
+            one(0x27c),
+            one(0x278),
+            one(reg::PDP0 + 4),
+            one(reg::PDP0),
+        ],
+    ),
 ];
-/// Value of GPR0's low dword; 31 more follow, each behind its offset (i915: lrc_ring_gpr0).
-const GPR: usize = 0x85;
-/// GPRs' dwords.
-const GPRS: u32 = 32;
-/// MI_PREDICATE's registers, behind an LRI at 0xd1 (V8-142, V8-144: engine context; the place is the model's own).
-const PREDICATE: &[Placed] = &[
-    Placed(0xd3, 0x418),
-    Placed(0xd5, 0x400),
-    Placed(0xd7, 0x404),
-    Placed(0xd9, 0x408),
-    Placed(0xdb, 0x40c),
-    Placed(0xdd, 0x410),
-    Placed(0xdf, 0x414),
+/// Dwords 0x34 to 0x4f (V8-048), and on the render engine what the drivers have there (i915, xe: dg2_rcs_offsets).
+const RING_RENDER: &[Part] =
+    &[Load(RELATIVE | POSTED, &[one(0x1b0), Span(0x5a8, 2)]), Noop(6), Load(RELATIVE, &[one(0x0c8)]), Noop(12)];
+/// The same of the copy engine: its header has no bit 19, its offsets are absolute.
+const RING_COPY: &[Part] = &[Noop(13), Load(POSTED, &[Span(0x2_2200, 2)]), Noop(10)];
+/// The same of the other engines.
+const RING_PLAIN: &[Part] = &[Noop(28)];
+/// Dwords 0x50 to 0x5f: interrupts in memory (V8-049; xe: set_memory_based_intr). The document's LRI header says one
+/// register, its list and xe two; its last MI_NOOPs start at 0x5a (trap T18).
+const RING_INTERRUPTS: &[Part] =
+    &[LoadMask, Noop(1), Load(RELATIVE | POSTED, &[one(reg::INT_STATUS_RPT_PTR), one(reg::INT_SRC_RPT_PTR)]), Noop(6)];
+/// Dwords 0x60 to 0xcf (V8-050).
+const ENGINE: &[Part] = &[
+    Noop(1),
+    Load(
+        RELATIVE | POSTED,
+        &[
+            one(reg::BB_STACK_WRITE_PORT),
+            one(reg::BB_STACK_WRITE_PORT),
+            one(reg::BB_STACK_WRITE_PORT),
+            one(reg::BB_STACK_WRITE_PORT),
+            one(reg::BB_STACK_WRITE_PORT),
+            one(reg::BB_STACK_WRITE_PORT),
+            one(0x028),
+            one(0x09c),
+            one(0x0c0),
+            one(reg::PR_CTR_CTRL),
+            one(reg::PR_CTR_THRSH),
+            one(reg::TIMESTAMP),
+            one(reg::BB_START_ADDR_UDW),
+            one(reg::BB_START_ADDR),
+            one(reg::BB_ADD_DIFF),
+            one(reg::BB_OFFSET),
+            one(reg::PREDICATE_RESULT_1),
+            Span(reg::GPR, 32),
+            one(reg::IPEHR),
+            one(0x084),
+            one(reg::MI_ADDRESS_OFFSET),
+            one(reg::SET_PREDICATE_RESULT),
+            one(reg::WPARID),
+            one(0x1fc),
+        ],
+    ),
 ];
-/// Chicken bits of the 3D pipeline that the drivers program by context, behind an LRI at 0xe1 (xe: xe_wa.c lrc_was,
-/// xe_tuning.c lrc_tunings; i915: dg2_ctx_workarounds_init; the place is the model's own).
-const RENDER: &[Placed] = &[
-    Placed(0xe3, 0x6208),
-    Placed(0xe5, 0x6604),
-    Placed(0xe7, 0x7004),
-    Placed(0xe9, 0x703c),
-    Placed(0xeb, 0x7044),
-    Placed(0xed, 0x731c),
-    Placed(0xef, 0x83a4),
-    Placed(0xf1, 0xb158),
-];
-/// Registers of [`RENDER`], for its LRI.
-pub const RENDER_REGISTERS: u32 = RENDER.len() as u32;
-/// BCS_SWCTRL and BLIT_CCTL (V8-048).
-const COPY: &[Placed] = &[Placed(0x43, 0x200), Placed(0x45, 0x204)];
+/// Dwords 0xd0 to 0xef of a media engine, TRTT among them (V8-050, V8-051). The document's own dword numbers of the TRTT
+/// section cannot be right: the running total says 0xd8.
+const TRTT_MEDIA: &[Part] = &[Wakeup, Noop(6), Trtt, Noop(6)];
+/// The same of the other engines.
+const TRTT_OTHER: &[Part] = &[Noop(8), Trtt, Noop(6)];
 
-/// First dword of the values of all other registers of the context, one behind the other: they are nobody's to read but
-/// the engine's, and so come without offsets, behind the end of what can be read as commands.
-const BARE: usize = 0x100;
-/// Dwords of the image that the engine reads and writes; what the drivers reserve beyond is left alone.
-pub const IMAGE_DWORDS: usize = 0x180;
+/// The parts of the images of a class.
+fn parts(class: EngineClass) -> [&'static [Part]; 5] {
+    let (cacheline, trtt) = match class {
+        EngineClass::Render => (RING_RENDER, TRTT_OTHER),
+        EngineClass::Compute => (RING_PLAIN, TRTT_OTHER),
+        EngineClass::Copy => (RING_COPY, TRTT_OTHER),
+        EngineClass::VideoDecode | EngineClass::VideoEnhance => (RING_PLAIN, TRTT_MEDIA),
+    };
+    [RING, cacheline, RING_INTERRUPTS, ENGINE, trtt]
+}
 
-/// A register of the engine context on one engine.
+/// TRTT registers of one engine.
+const TRTT_REGISTERS: u32 = 6;
+
+/// The first TRTT register of an engine, of those that have any (V8-182, V8-183, V8-185).
+pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
+    Some(match (class, instance) {
+        (EngineClass::Render, 0) => 0x4400,
+        (EngineClass::Copy, 0) => 0x4480,
+        (EngineClass::Compute, 0..=3) => 0x4580 + 0x20 * instance as u32,
+        (EngineClass::VideoDecode, 0 | 1) => 0x4420 + 0x20 * instance as u32,
+        (EngineClass::VideoDecode, 2 | 3) => 0x4520 + 0x20 * (instance as u32 - 2),
+        (EngineClass::VideoEnhance, 0) => 0x4460,
+        (EngineClass::VideoEnhance, 1) => 0x4560,
+        _ => return None,
+    })
+}
+
+/// The register that a command with [`REMAP`] names on `engine`: of the class's first instance, that of the engine's own
+/// (trap T19). None where the engine has none.
+pub fn remapped(engine: EngineId, register: u32) -> Option<u32> {
+    let info = engine.info();
+    let first = EngineId::find(info.class, 0)?.info();
+    let of_trtt = register.wrapping_sub(trtt(info.class, 0)?);
+    if of_trtt < 4 * TRTT_REGISTERS {
+        return trtt(info.class, info.instance).map(|own| own + of_trtt);
+    }
+    let in_block = register.wrapping_sub(first.mmio_base);
+    Some(if in_block <= info.class.relative_mask() { info.mmio_base + in_block } else { register })
+}
+
+/// Whether the register at `own`, from the engine's base, belongs to the ring context, or to what of the engine context
+/// tells where a batch stands: a context's own, though no command of it may write it.
+pub const fn in_ring_context(own: u32) -> bool {
+    matches!(
+        own,
+        reg::RING_TAIL..=reg::RING_CTL
+            | reg::INT_SRC_RPT_PTR
+            | reg::INT_STATUS_RPT_PTR
+            | reg::BB_STATE
+            | 0x120..=0x124
+            | reg::BBADDR
+            | reg::BB_ADD_DIFF
+            | reg::BBADDR_UDW
+            | reg::CCID
+            | reg::BB_PER_CTX_PTR..=reg::INDIRECT_CTX_OFFSET
+            | reg::CONTEXT_CONTROL
+            | 0x270..=0x28c
+            | reg::SEMAPHORE_TOKEN
+    )
+}
+
+/// A register whose value the image holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
     /// Dword of its value in the image.
     pub dword: usize,
     /// Its offset.
     pub register: u32,
-    /// Whether the dword before the value is the offset, for drivers that read the image.
-    pub named: bool,
-    kind: Kind,
+    masked: bool,
 }
 
 impl Kept {
     /// What the image gets of the register's value: a masked register is saved with its mask.
     pub fn saved(&self, value: u32) -> u32 {
-        if self.kind == Kind::Masked { value | 0xffff_0000 } else { value }
-    }
-
-    /// What the register gets of the image's value.
-    pub fn restored(&self, value: u32) -> u32 {
-        match self.kind {
-            Kind::Masked => value & value >> 16,
-            // Read-only to commands; the card's own value comes back.
-            Kind::ReadOnly => value,
-            kind => admitted(kind, value),
-        }
+        if self.masked { value | 0xffff_0000 } else { value }
     }
 }
 
-static LAYOUTS: LazyLock<Vec<Vec<Kept>>> = LazyLock::new(|| EngineId::all().map(lay_out).collect());
+/// The images of one engine.
+pub struct Layout {
+    /// The image with nothing but headers and offsets.
+    pub template: Vec<u32>,
+    /// What is in it, the stack of batches and the clocks apart.
+    pub kept: Vec<Kept>,
+}
 
-/// The registers of the contexts of `engine`.
-pub fn layout(engine: EngineId) -> &'static [Kept] {
-    LAYOUTS.get(engine.index()).map_or(&[], Vec::as_slice)
+static LAYOUTS: LazyLock<Vec<Layout>> = LazyLock::new(|| EngineId::all().map(lay_out).collect());
+
+/// The images of `engine`.
+pub fn layout(engine: EngineId) -> &'static Layout {
+    &LAYOUTS[engine.index()]
+}
+
+/// What software writes into a context that has never run, for any engine: headers and offsets of the ring context from
+/// the start of the image on, and the end behind them (xe, i915: set_offsets). The values are 0 and its to fill in.
+pub fn blank_image() -> Vec<u32> {
+    let base = EngineId::find(EngineClass::Compute, 0).map_or(0, |engine| engine.info().mmio_base);
+    let relative = |word: &u32| if *word & !0x7ff == base { word - base } else { *word };
+    let engine = EngineId::all().find(|engine| engine.info().mmio_base == base);
+    let ring = engine.map_or(&[][..], |engine| &layout(engine).template[..0x34]);
+    ring.iter().map(relative).chain([END]).collect()
 }
 
 /// Every modelled register that contexts of `engine` have, with its offset.
@@ -111,41 +244,89 @@ fn context_registers(engine: EngineId) -> impl Iterator<Item = (u32, &'static Re
     })
 }
 
-fn lay_out(engine: EngineId) -> Vec<Kept> {
+/// What an access of the engine's own register does.
+fn own_kind(own: u32) -> Option<Kind> {
+    let holds = |register: &&Register| own.wrapping_sub(register.offset) / 4 < u32::from(register.count);
+    ENGINE_TABLE.iter().find(holds).map(|register| register.kind)
+}
+
+/// Registers of one LRI of the model's own part.
+const GROUP: usize = 64;
+
+fn lay_out(engine: EngineId) -> Layout {
     let info = engine.info();
-    let own: [&[Placed]; 2] = match info.class {
-        EngineClass::Render => [PREDICATE, RENDER],
-        EngineClass::Compute => [PREDICATE, &[]],
-        EngineClass::Copy => [COPY, &[]],
-        EngineClass::VideoDecode | EngineClass::VideoEnhance => [&[], &[]],
-    };
-    let place = |register: u32| {
-        let behind = register.wrapping_sub(info.mmio_base);
-        let gpr = behind.wrapping_sub(0x600) / 4;
-        if behind >= 0x600 && gpr < GPRS {
-            return Some(GPR + 2 * gpr as usize);
+    let mut image = Layout { template: Vec::new(), kept: Vec::new() };
+    for part in parts(info.class).into_iter().flatten() {
+        match part {
+            Noop(dwords) => image.template.extend(std::iter::repeat_n(0, *dwords)),
+            Wakeup => image.template.extend([FORCE_WAKEUP, 0]),
+            LoadMask => image.template.extend([LRM | GLOBAL | RELATIVE | 2, reg::IMR, 0, 0]),
+            Trtt => {
+                let (first, own) = (trtt(info.class, 0).unwrap_or(0), trtt(info.class, info.instance));
+                image.template.push(0);
+                image.load(
+                    REMAP | POSTED,
+                    (0..TRTT_REGISTERS).map(|n| (first + 4 * n, own.map(|at| (at + 4 * n, false)))),
+                );
+                image.template.extend([0; 4]);
+            }
+            Load(flags, spans) => {
+                let base = if flags & RELATIVE != 0 { info.mmio_base } else { 0 };
+                let each = spans.iter().flat_map(|Span(first, n)| (0..*n).map(move |n| base + first + 4 * n));
+                let kept = |at: u32| match own_kind(at - info.mmio_base) {
+                    Some(Kind::Live(_)) => None,
+                    _ if at - info.mmio_base == reg::BB_STACK_WRITE_PORT => None,
+                    kind => Some((at, kind == Some(Kind::Masked))),
+                };
+                image.load(*flags, each.map(|at| (at, kept(at))));
+            }
         }
-        let mut placed = COMMON.iter().chain(own.into_iter().flatten());
-        placed.find(|Placed(_, at)| *at == if *at < 0x1000 { behind } else { register }).map(|Placed(dword, _)| *dword)
-    };
-    let mut bare = BARE;
-    let mut next = || {
-        bare += 1;
-        bare - 1
-    };
-    // CTX_TIMESTAMP, the live one, has a place of its own in the ring context.
-    context_registers(engine)
-        .filter(|(_, register)| !matches!(register.kind, Kind::Live(_)))
-        .map(|(at, register)| match place(at) {
-            Some(dword) => Kept { dword, register: at, named: true, kind: register.kind },
-            None => Kept { dword: next(), register: at, named: false, kind: register.kind },
+    }
+    // CTX_TIMESTAMP, the live one, has its place in the ring context.
+    let rest: Vec<_> = context_registers(engine)
+        .filter(|(at, register)| {
+            !matches!(register.kind, Kind::Live(_)) && !image.kept.iter().any(|kept| kept.register == *at)
         })
-        .collect()
+        .map(|(at, register)| (at, Some((at, register.kind == Kind::Masked))))
+        .collect();
+    let (own, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(at, _)| engine.holds(*at));
+    for (flags, registers) in [(RELATIVE | POSTED, own), (POSTED, others)] {
+        for group in registers.chunks(GROUP) {
+            image.load(flags, group.iter().copied());
+        }
+    }
+    image.template.push(END);
+    image.template.resize(image.template.len().next_multiple_of(16), 0);
+    image
+}
+
+impl Layout {
+    /// Adds an LRI: offsets as they are written, and the registers that are kept with whether they are masked.
+    fn load(&mut self, flags: u32, registers: impl Iterator<Item = (u32, Option<(u32, bool)>)>) {
+        let header = self.template.len();
+        self.template.push(0);
+        let mut count = 0;
+        for (written, kept) in registers {
+            count += 1;
+            self.template.extend([written, 0]);
+            let dword = self.template.len() - 1;
+            self.kept.extend(kept.map(|(register, masked)| Kept { dword, register, masked }));
+        }
+        self.template[header] = lri(flags, count);
+    }
 }
 
 /// Gives the registers of the engine context their reset values.
 pub fn clear(engine: EngineId, registers: &RegisterFile) {
-    for kept in layout(engine) {
+    let base = engine.info().mmio_base;
+    for kept in layout(engine).kept.iter().filter(|kept| !in_ring_context(kept.register.wrapping_sub(base))) {
+        registers.set(kept.register, reset_value(registers, kept.register));
+    }
+}
+
+/// Gives all registers of a context their reset values.
+pub fn clear_context(engine: EngineId, registers: &RegisterFile) {
+    for kept in &layout(engine).kept {
         registers.set(kept.register, reset_value(registers, kept.register));
     }
 }
@@ -153,43 +334,4 @@ pub fn clear(engine: EngineId, registers: &RegisterFile) {
 /// A register's value after reset.
 pub fn reset_value(registers: &RegisterFile, register: u32) -> u32 {
     registers.decode(register).map_or(0, |decoded| decoded.reset)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    /// V8-050, V13-052: every register of a context has one place in its image, those that drivers look for the place
-    /// that they know, and the image has room for all.
-    #[test]
-    fn registers_have_places() {
-        for engine in EngineId::all() {
-            let layout = layout(engine);
-            let dwords: BTreeSet<_> = layout.iter().map(|kept| kept.dword).collect();
-            let registers: BTreeSet<_> = layout.iter().map(|kept| kept.register).collect();
-            assert_eq!((dwords.len(), registers.len()), (layout.len(), layout.len()), "{}", engine.info().name);
-            assert!(dwords.iter().all(|dword| *dword < IMAGE_DWORDS));
-            let gpr = layout.iter().find(|kept| kept.register == engine.info().mmio_base + 0x67c).unwrap();
-            assert_eq!((gpr.dword, gpr.named), (0xc3, true));
-            let named = layout.iter().filter(|kept| kept.named).count();
-            let placed = match engine.info().class {
-                EngineClass::Render => PREDICATE.len() + RENDER.len(),
-                EngineClass::Compute => PREDICATE.len(),
-                EngineClass::Copy => COPY.len(),
-                _ => 0,
-            };
-            assert_eq!(named, COMMON.len() + GPRS as usize + placed, "a placed register is not in the tables as such");
-        }
-    }
-
-    /// A masked register comes back from the image as it was, whatever its upper half says.
-    #[test]
-    fn values_survive_the_image() {
-        let kept = |kind| Kept { dword: 0, register: 0, named: true, kind };
-        let masked = kept(Kind::Masked);
-        assert_eq!((masked.saved(5), masked.restored(0xffff_0005), masked.restored(0x0001_0005)), (0xffff_0005, 5, 1));
-        assert_eq!(kept(Kind::Storage(0xff0)).restored(0x1234), 0x230);
-    }
 }

@@ -8,6 +8,7 @@ mod counters;
 mod fetch;
 mod flush;
 pub mod id;
+mod image;
 mod layout;
 mod lrc;
 mod reg;
@@ -35,6 +36,7 @@ use crate::world::{Function, ticks_to_ns};
 pub use counters::Counters;
 use fetch::Window;
 use id::EngineId;
+pub use layout::blank_image;
 use streamer::{Running, Streamer};
 
 /// Who has put a context on an engine, and hears how it ends.
@@ -332,10 +334,7 @@ fn of_queue(element: u8, descriptor: Descriptor) -> Load {
 /// belong to more than the engine. What the physical function leaves there is seen by its own driver alone.
 fn forget(gt: &Gt, engine: EngineId, function: Function) {
     if function.is_vf() {
-        layout::clear(engine, &gt.registers);
-        for pointer in [reg::INT_STATUS_RPT_PTR, reg::INT_SRC_RPT_PTR] {
-            gt.registers.set(engine.info().mmio_base + pointer, 0);
-        }
+        layout::clear_context(engine, &gt.registers);
     }
 }
 

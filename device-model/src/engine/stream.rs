@@ -6,6 +6,10 @@ use crate::memory::Space;
 pub const LEVELS: usize = 3;
 /// Bits of a graphics address that the hardware looks at.
 pub const ADDRESS: u64 = 0xffff_ffff_fffc;
+/// BBADDR, PRT_BB_STATE and an entry of the batch stack, bit 0: there is a batch.
+pub const BATCH_VALID: u64 = 1 << 0;
+/// PRT_BB_STATE and an entry of the batch stack, bit 1: it is in the process's space.
+const BATCH_PPGTT: u64 = 1 << 1;
 
 /// The ring of a context, in the global space (V8-065, V8-066).
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,6 +66,19 @@ pub struct Batch {
     pub address: u64,
 }
 
+impl Batch {
+    /// The batch as an entry of the stack, or PRT_BB_STATE, tells it.
+    pub fn entry(self) -> u64 {
+        self.address & ADDRESS | BATCH_VALID | if self.ppgtt { BATCH_PPGTT } else { 0 }
+    }
+
+    /// The batch of an entry, if it has one.
+    pub fn from_entry(entry: u64) -> Option<Self> {
+        let batch = Batch { ppgtt: entry & BATCH_PPGTT != 0, address: entry & ADDRESS };
+        (entry & BATCH_VALID != 0).then_some(batch)
+    }
+}
+
 /// A batch that runs while the context is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workaround {
@@ -110,9 +127,13 @@ impl Source {
 pub struct Position {
     /// The ring.
     pub ring: Ring,
-    /// The batches started from it, outermost first.
-    batches: [Batch; LEVELS],
+    /// The batches started from it, outermost first, and those of the persistent batch behind.
+    batches: [Batch; 2 * LEVELS],
     depth: usize,
+    /// Batches that the persistent batch interrupts, while it runs as a part of the restore (V8-160).
+    interrupted: Option<usize>,
+    /// Where the batch began that was started last, for BB_START_ADDR (V8-163).
+    pub started: u64,
     /// The workaround batch that runs before all of these.
     pub workaround: Option<(Workaround, Batch)>,
 }
@@ -123,9 +144,37 @@ impl Position {
         Position { ring, ..Position::default() }
     }
 
-    /// Batches entered from the ring, outermost first.
+    /// The position that an image tells: outer batches from BB_STACK_WRITE_PORT, and the present one (V8-163). Whatever
+    /// their space, the ring's own step put them there, so none clamps another.
+    pub fn in_batch(ring: Ring, stack: &[u64; LEVELS], present: Batch, started: u64) -> Self {
+        let mut position = Position { ring, started, ..Position::default() };
+        let outer = stack[..LEVELS - 1].iter().filter_map(|entry| Batch::from_entry(*entry));
+        for (level, batch) in outer.chain([present]).enumerate() {
+            position.batches[level] = batch;
+            position.depth = level + 1;
+        }
+        position
+    }
+
+    /// Batches entered from the ring, outermost first; a persistent batch on top of them is not one.
     pub fn batches(&self) -> &[Batch] {
-        self.batches.get(..self.depth).unwrap_or_default()
+        self.batches.get(..self.interrupted.unwrap_or(self.depth)).unwrap_or_default()
+    }
+
+    /// What BB_STACK_WRITE_PORT has to be given to come back here: the batches around the present one.
+    pub fn stack(&self) -> [u64; LEVELS] {
+        let mut stack = [0; LEVELS];
+        if let [outer @ .., _] = self.batches() {
+            stack.iter_mut().zip(outer).for_each(|(entry, batch)| *entry = batch.entry());
+        }
+        stack
+    }
+
+    /// Runs the persistent batch before anything else (V8-160, trap T26).
+    pub fn interrupt(&mut self, batch: Batch) {
+        self.interrupted = Some(self.depth);
+        self.batches[self.depth] = batch;
+        self.depth += 1;
     }
 
     /// The batch whose commands are executed, a workaround batch included.
@@ -133,7 +182,7 @@ impl Position {
     pub fn batch(&self) -> Option<&Batch> {
         match &self.workaround {
             Some((_, batch)) => Some(batch),
-            None => self.batches().last(),
+            None => self.batches.get(self.depth.checked_sub(1)?),
         }
     }
 
@@ -217,7 +266,9 @@ impl Position {
             *present = batch;
             return;
         }
-        if (nested || self.depth == 0) && self.depth < LEVELS {
+        self.started = batch.address;
+        let floor = self.interrupted.unwrap_or(0);
+        if (nested || self.depth == floor) && self.depth < floor + LEVELS {
             self.depth += 1;
         }
         if let Some(present) = self.batch_mut() {
@@ -225,10 +276,16 @@ impl Position {
         }
     }
 
-    /// Leaves the present batch, or all of them; the ring has nothing to leave.
+    /// Leaves the present batch, or all of them; the ring has nothing to leave. At its end the persistent batch gives way
+    /// to what it interrupted.
     pub fn leave(&mut self, all: bool) {
-        if self.workaround.take().is_none() {
-            self.depth = if all { 0 } else { self.depth.saturating_sub(1) };
+        if self.workaround.take().is_some() {
+            return;
+        }
+        let floor = self.interrupted.unwrap_or(0);
+        self.depth = if all { floor } else { self.depth.saturating_sub(1).max(floor) };
+        if self.depth == floor {
+            self.interrupted = None;
         }
     }
 }

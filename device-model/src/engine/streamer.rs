@@ -5,6 +5,7 @@ use super::fetch::{Fetched, LONGEST, Window};
 use super::id::{EngineClass, EngineId};
 use super::lrc::Lrc;
 use super::stream::{Loops, Position, Workaround};
+use super::switch::Restoring;
 use super::{Halt, Load, Outcome, Submitter, reg};
 use crate::blitter::{Blit, Progress};
 use crate::command::gfx::Gfx;
@@ -44,8 +45,10 @@ pub(super) struct Running {
     pub waits_at: Option<u32>,
     pub tail_moved: bool,
     pub phase: Phase,
-    /// BB_PER_CTX_PTR of the image.
-    pub per_context: u32,
+    /// The restore that an indirect batch has interrupted.
+    pub restoring: Option<Box<Restoring>>,
+    /// Where the image loads the interrupt mask from, to be saved again.
+    pub mask_address: u64,
     pub arbitration: bool,
     pub loops: Loops,
     pub blit: Option<Blit>,
@@ -68,7 +71,8 @@ impl Running {
             waits_at: None,
             tail_moved: false,
             phase: Phase::Restore,
-            per_context: 0,
+            restoring: None,
+            mask_address: 0,
             arbitration: true,
             loops: Loops::default(),
             blit: None,
@@ -279,7 +283,7 @@ impl Streamer<'_> {
 
     /// The instruction error: ESR, and EIR with its interrupt where EMR lets it through (V8-089, V8-095). A virtual
     /// function's error is told by the GuC that resets the engine for it; the error registers are the PF's.
-    fn illegal(&mut self, header: u32) -> Halt {
+    pub(super) fn illegal(&mut self, header: u32) -> Halt {
         self.counters.illegal += 1;
         self.gt.registers.set(self.base + reg::IPEHR, header);
         if !self.running.load.function.is_vf() {
@@ -360,6 +364,7 @@ impl Streamer<'_> {
             Mi::ReportHead => self.report_head(),
             Mi::SemaphoreWait => self.semaphore_wait(words),
             Mi::BatchBufferStart => self.batch_buffer_start(words),
+            Mi::PrtBatchBufferStart => Ok(self.persistent_batch(words)),
             Mi::ConditionalBatchBufferEnd => self.conditional_batch_buffer_end(words),
             Mi::BatchBufferEnd => Ok(self.batch_buffer_end(false)),
             Mi::Noop => Ok(self.noop(words[0])),

@@ -1,12 +1,40 @@
-//! Context switches: restore, with the batches that run before the ring, lite restore, save, and what the registers show.
+//! Context switches: restore by executing the image, with the batches that run meanwhile and before the ring, lite restore,
+//! save, and what the registers show.
 
-use super::Halt;
-use super::lrc::{Image, dword};
-use super::reg;
-use super::stream::{Batch, Workaround};
-use super::streamer::{Phase, Streamer};
+use super::image::{Cursor, GLOBAL, Image, Load, Value};
+use super::layout::{self, ENGINE_CONTEXT, IMAGE_DWORDS, INDIRECT_CTX_OFFSET};
+use super::lrc::{Clocks, Lrc};
+use super::stream::{ADDRESS, BATCH_VALID, Batch, LEVELS, Position, Ring, Workaround};
+use super::streamer::{Flow, Phase, Streamer};
+use super::{Halt, access, reg};
+use crate::command::Requester;
 use crate::interrupts::memirq::Report;
-use crate::memory::{Fault, Space};
+use crate::memory::Fault;
+use crate::registers::Kind;
+
+/// RING_CONTEXT_CONTROL bit 0 (xe: CTX_CTRL_ENGINE_CTX_RESTORE_INHIBIT).
+const RESTORE_INHIBIT: u32 = 1 << 0;
+/// BB_STATE bit 5: the batch is in the process's space.
+const BB_STATE_PPGTT: u32 = 1 << 5;
+/// Dwords of a cacheline.
+const CACHELINE: usize = 16;
+/// MI_PRT_BATCH_BUFFER_START bit 8: the batch is in the process's space, as with MI_BATCH_BUFFER_START.
+const START_PPGTT: u32 = 1 << 8;
+/// MI_PRT_BATCH_BUFFER_START bit 9: Persistence Enable. The document names the field and no public source has its
+/// place: bit 9 is the model's own choice (V8-160).
+const PERSISTENT: u32 = 1 << 9;
+
+/// A restore under way.
+pub(super) struct Restoring {
+    image: Image,
+    next: Cursor,
+    /// What BB_STACK_WRITE_PORT was given: low and high dwords in turn.
+    stack: [u32; 2 * LEVELS],
+    pushed: usize,
+    /// The interrupt mask, where the image loaded one.
+    mask: Option<u32>,
+    inhibited: bool,
+}
 
 impl Streamer<'_> {
     pub(super) fn take_tail(&mut self) -> Result<(), Halt> {
@@ -16,53 +44,181 @@ impl Streamer<'_> {
         Ok(())
     }
 
-    /// Reads the image: ring context, engine context, then what runs before the ring (V8-043, V8-161, V8-162).
+    /// Executes the image: ring context, then, unless the ring context inhibits it, the engine context, with what runs in
+    /// its midst and behind it (V8-043, V8-044, V8-161, V8-162). What an image leaves out has its reset value, so that no
+    /// context sees another's.
     pub(super) fn restore(&mut self) -> Result<(), Halt> {
-        let image = self.running.lrc.read(&mut self.gam).map_err(Halt::Fault)?;
-        let running = &mut *self.running;
-        running.tail_moved = false;
-        running.position = running.lrc.position(&image);
-        running.lrc.restore_registers(&image, &self.gt.registers, self.id);
-        self.gt.context_clocks[self.id.index()].start(self.gt.timestamp(), image.dword(dword::CTX_TIMESTAMP));
-        running.phase = Phase::Run;
-        running.per_context = image.dword(dword::BB_PER_CTX_PTR);
-        let set = |offset, value| self.gt.registers.set(self.base + offset, value);
-        set(reg::CURRENT_LRCA, running.load.descriptor as u32);
-        set(reg::CONTEXT_CONTROL, image.dword(dword::CONTEXT_CONTROL) & 0xffff);
-        set(reg::PDP0, image.dword(dword::PDP0_LDW));
-        set(reg::PDP0 + 4, image.dword(dword::PDP0_UDW));
-        set(reg::RING_START, running.position.ring.start);
-        set(reg::RING_CTL, image.dword(dword::RING_CTL));
-        let indirect = image.dword(dword::INDIRECT_CTX);
-        self.restore_interrupt_report(&image).map_err(Halt::Fault)?;
-        self.restart_watchdog();
-        let running = &mut *self.running;
-        let left = (indirect & 0x3f) * 16;
-        if left != 0 {
-            let batch = Batch { ppgtt: false, address: u64::from(indirect & !0x3f) };
-            running.position.workaround = Some((Workaround::Indirect { left }, batch));
+        let layout = layout::layout(self.id);
+        let image = self.running.lrc.read(&mut self.gam, layout).map_err(Halt::Fault)?;
+        self.check(&image, ENGINE_CONTEXT)?;
+        layout::clear_context(self.id, &self.gt.registers);
+        self.running.tail_moved = false;
+        self.running.report = None;
+        self.running.mask_address = 0;
+        self.gt.registers.set(self.base + reg::CURRENT_LRCA, self.running.load.descriptor as u32);
+        self.gt.context_clocks[self.id.index()].start(self.gt.timestamp(), 0);
+        let mut restoring = Restoring {
+            image,
+            next: Cursor::default(),
+            stack: [0; 2 * LEVELS],
+            pushed: 0,
+            mask: None,
+            inhibited: false,
+        };
+        self.execute_image(&mut restoring, ENGINE_CONTEXT).map_err(Halt::Fault)?;
+        self.take_report(restoring.mask);
+        restoring.inhibited = self.own(reg::CONTEXT_CONTROL) & RESTORE_INHIBIT != 0;
+        if !restoring.inhibited {
+            self.check(&restoring.image, IMAGE_DWORDS)?;
+        }
+        self.running.position = Position::in_ring(self.ring());
+        self.running.phase = Phase::Run;
+        let indirect = self.own(reg::INDIRECT_CTX);
+        let left = (indirect & 0x3f) * CACHELINE as u32;
+        if left == 0 {
+            self.finish_restore(&mut restoring);
         } else {
-            self.enter_per_context();
+            let pause = self.indirect_offset();
+            self.execute_engine_context(&mut restoring, pause);
+            let batch = Batch { ppgtt: false, address: u64::from(indirect & !0x3f) };
+            self.running.position.workaround = Some((Workaround::Indirect { left }, batch));
+            self.running.restoring = Some(Box::new(restoring));
         }
         // Commands of this context may read the registers that the last step of another has left.
         self.publish();
         Ok(())
     }
 
-    /// Memory-based interrupts: the fixed places of the image, which only a driver without MMIO fills (contract C.3).
-    fn restore_interrupt_report(&mut self, image: &Image) -> Result<(), Fault> {
-        const LRM: u32 = 0x29 << 23;
-        let filled = image.dword(dword::MEMIRQ_MASK - 2) & 0xff80_0000 == LRM;
-        self.running.report = None;
-        if filled {
-            let enable = self.gam.read_u32(Space::Ggtt, u64::from(image.dword(dword::MEMIRQ_MASK)))?;
-            let (status, source) = (image.dword(dword::MEMIRQ_STATUS), image.dword(dword::MEMIRQ_SOURCE));
-            self.running.report = (status != 0 && source != 0).then_some(Report { status, source, enable });
+    /// An image that the engine cannot execute is an instruction error at the command in it (V8-007).
+    fn check(&mut self, image: &Image, until: usize) -> Result<(), Halt> {
+        image.check(self.id, until).map_err(|at| {
+            self.illegal(image.dword(at));
+            Halt::IllegalCommand { header: image.dword(at), address: self.running.lrc.address(at) }
+        })
+    }
+
+    /// The dword of the image at which INDIRECT_CTX runs: a cacheline of the engine context (V8-161, trap T16).
+    fn indirect_offset(&self) -> usize {
+        let cacheline = (self.own(reg::INDIRECT_CTX_OFFSET) >> 6 & 0x3ff) as usize;
+        let within = ENGINE_CONTEXT / CACHELINE..IMAGE_DWORDS / CACHELINE;
+        CACHELINE * if within.contains(&cacheline) { cacheline } else { INDIRECT_CTX_OFFSET }
+    }
+
+    fn execute_engine_context(&mut self, restoring: &mut Restoring, until: usize) {
+        if restoring.inhibited {
+            return;
         }
-        let (status, source) = self.running.report.map_or((0, 0), |report| (report.status, report.source));
-        self.gt.registers.set(self.base + reg::INT_STATUS_RPT_PTR, status);
-        self.gt.registers.set(self.base + reg::INT_SRC_RPT_PTR, source);
+        // An LRM there that reaches nothing loads nothing; the ring context's halts.
+        let _ = self.execute_image(restoring, until);
+    }
+
+    /// The part of the restore behind the indirect batch, if there is one; what runs before the ring follows.
+    fn finish_restore(&mut self, restoring: &mut Restoring) {
+        self.execute_engine_context(restoring, IMAGE_DWORDS);
+        self.running.position = self.position(restoring);
+        if let Some(batch) = Batch::from_entry(self.own64(reg::PRT_BB_STATE)) {
+            self.running.position.interrupt(batch);
+        }
+        self.restart_watchdog();
+        let pointer = self.own(reg::BB_PER_CTX_PTR);
+        let batch = Batch { ppgtt: false, address: u64::from(pointer & !0xfff) };
+        self.running.position.workaround = (pointer & 1 != 0).then_some((Workaround::PerContext, batch));
+    }
+
+    fn execute_image(&mut self, restoring: &mut Restoring, until: usize) -> Result<(), Fault> {
+        while let Some(load) = restoring.image.next(&mut restoring.next, until) {
+            let register = self.register(load.header, load.register);
+            let value = match load.value {
+                Value::Immediate(value) => value,
+                // What software has not set up is not loaded.
+                Value::At(0) => continue,
+                Value::At(address) => self.load_from_memory(&load, address)?,
+            };
+            self.restore_register(restoring, register, load.header, value);
+        }
         Ok(())
+    }
+
+    fn load_from_memory(&mut self, load: &Load, address: u64) -> Result<u32, Fault> {
+        self.running.mask_address = address;
+        let space = self.space(load.header & GLOBAL != 0);
+        self.gam.read_u32(space, address & ADDRESS)
+    }
+
+    /// A register that the image loads: of the context's own state whoever it is, and of other registers what a ring of
+    /// the requester may write (V8-043, V13-052).
+    fn restore_register(&mut self, restoring: &mut Restoring, register: u32, header: u32, value: u32) {
+        let own = register.wrapping_sub(self.base);
+        match own {
+            reg::CTX_TIMESTAMP => {
+                return self.gt.context_clocks[self.id.index()].start(self.gt.timestamp(), value);
+            }
+            // A clock that runs free cannot go back (V8-215).
+            reg::TIMESTAMP | reg::TIMESTAMP_UDW => return,
+            reg::IMR => {
+                restoring.mask = Some(value);
+                return;
+            }
+            reg::BB_STACK_WRITE_PORT => {
+                restoring.stack[restoring.pushed % (2 * LEVELS)] = value;
+                restoring.pushed += 1;
+                return;
+            }
+            _ => {}
+        }
+        let registers = &self.gt.registers;
+        let decoded = registers.decode(register);
+        let kept = decoded.filter(|decoded| {
+            decoded.engine.is_none_or(|engine| engine == self.id)
+                && (decoded.register.scope.kept_by(self.id) || decoded.engine.is_some() && layout::in_ring_context(own))
+        });
+        match kept.map(|decoded| decoded.register.kind) {
+            // Read-only to commands; the card's own value comes back.
+            Some(Kind::ReadOnly) => registers.set(register, value),
+            Some(kind) => {
+                let bytes = access::bytes_kept(header);
+                let value = if bytes == 0 { value } else { registers.value(register) & bytes | value & !bytes };
+                registers.write_plain(register, kind, value);
+                if matches!(own.wrapping_sub(reg::PDP0), 0 | 4) {
+                    self.running.lrc.set_page_directory(self.own64(reg::PDP0));
+                }
+            }
+            None if self.requester() == Requester::Kernel => self.write_register(register, value),
+            None => self.counters.register_refusals += 1,
+        }
+    }
+
+    /// Memory-based interrupts: where the image loaded the mask from memory, and has both pages (V8-049; contract C.3).
+    fn take_report(&mut self, mask: Option<u32>) {
+        let (status, source) = (self.own(reg::INT_STATUS_RPT_PTR), self.own(reg::INT_SRC_RPT_PTR));
+        let report = mask.map(|enable| Report { status, source, enable });
+        self.running.report = report.filter(|_| status != 0 && source != 0);
+        if self.running.report.is_none() {
+            self.gt.registers.set(self.base + reg::INT_STATUS_RPT_PTR, 0);
+            self.gt.registers.set(self.base + reg::INT_SRC_RPT_PTR, 0);
+        }
+    }
+
+    fn ring(&self) -> Ring {
+        let [start, ctl, head, tail] =
+            [reg::RING_START, reg::RING_CTL, reg::RING_HEAD, reg::RING_TAIL].map(|offset| self.own(offset));
+        Ring::new(start, ctl, head, tail)
+    }
+
+    /// Where the context goes on: in its ring, or in the batch that it was preempted in (V8-163).
+    fn position(&self, restoring: &Restoring) -> Position {
+        let ring = self.running.position.ring;
+        let address = u64::from(self.own(reg::BBADDR_UDW)) << 32 | u64::from(self.own(reg::BBADDR));
+        if restoring.inhibited || address & BATCH_VALID == 0 || Lrc::head_moved(&restoring.image) {
+            return Position::in_ring(ring);
+        }
+        let mut stack = [0; LEVELS];
+        for (entry, halves) in stack.iter_mut().zip(restoring.stack.chunks_exact(2)) {
+            *entry = u64::from(halves[1]) << 32 | u64::from(halves[0]);
+        }
+        let present = Batch { ppgtt: self.own(reg::BB_STATE) & BB_STATE_PPGTT != 0, address: address & ADDRESS };
+        let started = u64::from(self.own(reg::BB_START_ADDR_UDW)) << 32 | u64::from(self.own(reg::BB_START_ADDR));
+        Position::in_batch(ring, &stack, present, started & ADDRESS)
     }
 
     /// Tells events: in memory where the image asked for it, else in its function's interrupt tree (V13-262, V13-273).
@@ -79,26 +235,47 @@ impl Streamer<'_> {
         Ok(())
     }
 
-    fn enter_per_context(&mut self) {
-        let pointer = self.running.per_context;
-        let batch = Batch { ppgtt: false, address: u64::from(pointer & !0xfff) };
-        self.running.position.workaround = (pointer & 1 != 0).then_some((Workaround::PerContext, batch));
+    /// A workaround batch has ended: the rest of the restore, the next batch, or the ring follows.
+    pub(super) fn end_workaround(&mut self) {
+        self.running.position.workaround = None;
+        match self.running.restoring.take() {
+            Some(mut restoring) => self.finish_restore(&mut restoring),
+            None => self.running.loops.forget(),
+        }
     }
 
-    /// A workaround batch has ended: the next one, or the ring, follows.
-    pub(super) fn end_workaround(&mut self) {
-        match self.running.position.workaround.take() {
-            Some((Workaround::Indirect { .. }, _)) => self.enter_per_context(),
-            _ => self.running.loops.forget(),
-        }
+    /// MI_PRT_BATCH_BUFFER_START: starts a batch, one level deeper, that every later restore of the context starts again
+    /// before anything else if the command asks for it; only the latest one is remembered (V8-160). The layout is that of
+    /// MI_BATCH_BUFFER_START, with [`PERSISTENT`]; PRT_BB_STATE has the address, bit 1 for the process's space and bit 0.
+    /// Without Persistence Enable the command runs its batch, and nothing is remembered from then on.
+    pub(super) fn persistent_batch(&mut self, words: &[u32]) -> Flow {
+        let [header, low, high, ..] = *words else { return Flow::Illegal };
+        let target = access::address(low, high);
+        let position = &mut self.running.position;
+        let from_batch = position.batch().is_some();
+        position.enter(target, header & START_PPGTT != 0, true);
+        let batch = position.batch().copied().unwrap_or_default();
+        self.set_own64(reg::PRT_BB_STATE, if header & PERSISTENT != 0 { batch.entry() } else { 0 });
+        if from_batch && self.loops().jump(target) { Flow::Idle } else { Flow::Jump }
     }
 
     /// Saves the context; its clock stops.
     pub(super) fn save(&mut self) -> Result<(), Halt> {
-        let timestamp = self.gt.context_clocks[self.id.index()].stop(self.gt.timestamp());
-        let running = &mut *self.running;
-        let engine = (&self.gt.registers, self.id);
-        running.lrc.save(&mut self.gam, &running.position, timestamp, engine).map_err(Halt::Fault)
+        let now = self.gt.timestamp();
+        let clocks = Clocks { context: self.gt.context_clocks[self.id.index()].stop(now), card: now as u32 };
+        self.publish();
+        let position = &self.running.position;
+        let registers = &self.gt.registers;
+        let set = |offset, value| registers.set(self.base + offset, value);
+        if let Some(batch) = position.batches().last() {
+            set(reg::BB_START_ADDR, position.started as u32);
+            set(reg::BB_START_ADDR_UDW, (position.started >> 32) as u32);
+            set(reg::BB_ADD_DIFF, batch.address.wrapping_sub(position.started) as u32);
+        }
+        // The next restore has an engine context to restore (V8-044).
+        set(reg::CONTEXT_CONTROL, self.own(reg::CONTEXT_CONTROL) & !RESTORE_INHIBIT);
+        let state = (position, clocks, self.running.mask_address);
+        self.running.lrc.save(&mut self.gam, layout::layout(self.id), registers, state).map_err(Halt::Fault)
     }
 
     /// Shows in the registers where the context stands: at the end of each step, not at each command.
@@ -110,8 +287,10 @@ impl Streamer<'_> {
         let address = position.address();
         set(reg::ACTHD, address as u32);
         set(reg::ACTHD_UDW, (address >> 32) as u32);
-        let batch = position.batch().map_or(0, |batch| batch.address | 1);
-        set(reg::BBADDR, batch as u32);
-        set(reg::BBADDR_UDW, (batch >> 32) as u32);
+        let batch = position.batches().last();
+        let at = batch.map_or(0, |batch| batch.address | BATCH_VALID);
+        set(reg::BBADDR, at as u32);
+        set(reg::BBADDR_UDW, (at >> 32) as u32);
+        set(reg::BB_STATE, if batch.is_some_and(|batch| batch.ppgtt) { BB_STATE_PPGTT } else { 0 });
     }
 }

@@ -1,6 +1,6 @@
 //! MI commands that move data between commands, registers and memory (V8-122..133).
 
-use super::access::address;
+use super::access::{address, bytes_kept};
 use super::reg;
 use super::streamer::{Flow, Streamer};
 use crate::command::mi::fields;
@@ -64,19 +64,18 @@ impl Streamer<'_> {
     /// whole command a MI_NOOP (trap T35), one that a virtual function's ring may not write is left out. Bits 11:8 keep bytes of each register from being written.
     pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = words[0];
-        let relative = header & CS_MMIO != 0;
         let pairs = || words[1..].chunks_exact(2).map(|pair| (pair[0], pair[1]));
         if !self.requester().privileged() {
             for (raw, _) in pairs() {
-                let offset = self.mmio(raw, relative);
+                let offset = self.register(header, raw);
                 if !self.may_write(offset) {
                     return Ok(Flow::Next);
                 }
             }
         }
-        let kept = (0..4).filter(|byte| header >> (8 + byte) & 1 != 0).fold(0, |kept, byte| kept | 0xff << (8 * byte));
+        let kept = bytes_kept(header);
         for (raw, value) in pairs() {
-            let offset = self.mmio(raw, relative);
+            let offset = self.register(header, raw);
             match kept {
                 0 => self.write_register(offset, value),
                 u32::MAX => {}

@@ -2,7 +2,7 @@
 
 use super::Kind::{self, Live as L, Masked, ReadOnly};
 use super::Live::{ContextTimestamp, ExeclistControl, ResetControl, RingTimestamp, SubmitPort};
-use super::{COPY, EVERY, RENDER_COMPUTE, Register, STORED, Scope, array, register};
+use super::{COPY, EVERY, RENDER, RENDER_COMPUTE, Register, STORED, Scope, array, register};
 
 /// Head offset in bits 20:2, wrap count in bits 31:21 (V8-065).
 const RING_HEAD: Kind = Kind::Storage(0xffff_fffc);
@@ -45,7 +45,7 @@ pub const TABLE: &[Register] = &[
     register(0x0bc, "GEN12_STATE_ACK_DEBUG", ReadOnly, 0, "i915: intel_engine_regs.h"),
     register(0x0c0, "INSTPM", Masked, 0, "xe: regs/xe_engine_regs.h").of(EVERY),
     register(0x0c4, "RING_CMD_CCTL", Masked, 0, "xe: regs/xe_engine_regs.h"),
-    register(0x0c8, "RING_PWR_CLK_STATE", STORED, 0, "contract K.1"),
+    register(0x0c8, "RING_PWR_CLK_STATE", STORED, 0, "contract K.1").of(RENDER),
     register(0x0cc, "CS_MMIO_GROUP_INSTANCE_SELECT", STORED, 0, "V13-142; xe: regs/xe_engine_regs.h"),
     register(0x0d0, "RING_RESET_CTL", L(ResetControl), 0, "contract G.1; i915: intel_engine_regs.h"),
     register(0x0d4, "CSFE_CHICKEN1", Masked, 0, "xe: regs/xe_engine_regs.h"),
@@ -77,6 +77,7 @@ pub const TABLE: &[Register] = &[
     array(0x188, "DISPLAY_MESSAGE_FORWARD_STATUS_2_3", STORED, 0, (2, 4), "V8-009"),
     register(0x190, "PR_CTR", STORED, 0, "V8-009"),
     register(0x1ac, "CXT_OFFSET", STORED, 0, "V8-009"),
+    register(0x1b0, "POSH_LRCA", STORED, 0, "i915: intel_lrc.c dg2_rcs_offsets").of(RENDER),
     register(0x1b8, "CS_INT_VEC", STORED, 0, "xe: regs/xe_engine_regs.h"),
     register(0x1c0, "BB_PER_CTX_PTR", STORED, 0, "V8-009"),
     register(0x1c4, "INDIRECT_CTX", STORED, 0, "V8-009"),
@@ -142,5 +143,6 @@ pub const TABLE: &[Register] = &[
     register(0x56c, "EQ_ELEMENT_MASK", STORED, 0, "V8-023"),
     register(0x580, "CS_CHICKEN1", Masked, 0, "xe: regs/xe_engine_regs.h"),
     register(0x588, "BB_STACK_WRITE_PORT", STORED, 0, "V8-009"),
+    array(0x5a8, "CTX_SCHEDULING_ATTRIBUTES", STORED, 0, (2, 4), "xe: xe_lrc.c; and PREEMPTION_STATUS").of(RENDER),
     array(0x600, "CS_GPR", STORED, 0, (32, 4), "V8-146; xe: regs/xe_engine_regs.h").of(EVERY),
 ];

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::grammar;
 use crate::process::cpu_time;
 use arctic_device_model::card::{Card, GGTT_WINDOW, Turn};
+use arctic_device_model::engine::blank_image;
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::memory::Memories;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
@@ -425,7 +426,8 @@ impl Bench {
     /// Writes an image with a ring of `commands`; descriptor flags say that it has a process space.
     pub fn write_context(&self, id: u32, member: u32, commands: &[u32]) {
         let (image, ring) = (Self::image(id, member) + 0x1000, Self::ring(id, member));
-        self.write_words(image, &[0; 0x100]);
+        self.write_words(image, &[0; 0x400]);
+        self.write_words(image, &blank_image());
         self.write_words(ring, commands);
         let tail = (commands.len() as u32 * 4).next_multiple_of(8) % 4096;
         for (at, value) in [(3, 0x0009_0009), (7, tail), (9, ring as u32), (0xb, 1), (0x33, TABLES as u32)] {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::card::{Card, GGTT_WINDOW, Turn};
+use arctic_device_model::engine::blank_image;
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::client::State;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
@@ -284,7 +285,8 @@ impl Vf {
     /// Writes an image with a ring of `commands`; descriptor flags say that it has a process space.
     pub fn write_context(&self, id: u32, member: u32, commands: &[u32]) {
         let (image, ring) = (Self::image(id, member) + 0x1000, Self::ring(id, member));
-        self.write_words(image, &[0; 0x100]);
+        self.write_words(image, &[0; 0x400]);
+        self.write_words(image, &blank_image());
         self.write_words(ring, commands);
         let tail = (commands.len() as u32 * 4).next_multiple_of(8) % 4096;
         let start = (self.base() + ring) as u32;

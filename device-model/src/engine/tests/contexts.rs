@@ -123,7 +123,7 @@ fn a_saved_image_is_a_list_of_commands() {
         assert_eq!(bench.submit(other), Outcome::Complete);
         assert_eq!(bench.gt.registers.value(register) & 0xffff, 0, "a fresh context sees nothing of another's");
         let (mut at, mut found) = (end, None);
-        while found.is_none() && at < 0x100 {
+        while found.is_none() && at < 0x400 {
             let header = bench.get(context.image(at));
             match header >> 23 {
                 0 => at += 1,

@@ -175,9 +175,10 @@ impl Bench {
     /// A fresh context, numbered, as xe makes it: ring empty, restore inhibited.
     fn context(&self, number: u64) -> Context {
         let context = self.context_at(number);
-        for dword in 0..0x100 {
+        for dword in 0..0x400 {
             self.put(context.image(dword), 0);
         }
+        self.write(context.image(0), &blank_image());
         for (dword, value) in [
             (0x03, 0x0009_0009),
             (0x05, 0),

@@ -2,6 +2,7 @@
 
 use super::contexts::{append_item, wide};
 use super::*;
+use crate::engine::blank_image;
 
 const ARB_CHECK: u32 = 0x05 << 23;
 const ARB_OFF: u32 = 0x08 << 23;
@@ -30,6 +31,9 @@ impl Host {
         let ring = RINGS + u64::from(id * 4 + member) * 0x1000;
         for (n, dword) in (0u64..).zip(commands) {
             self.poke(ring + n * 4, *dword);
+        }
+        for (n, dword) in (0u64..).zip(blank_image()) {
+            self.poke(image + n * 4, dword);
         }
         for (at, value) in [(3, 0x0009_0009), (5, 0), (7, 0), (9, ring as u32), (0xb, 1)] {
             self.poke(image + at * 4, value);

@@ -1,0 +1,207 @@
+//! A logical ring context's register image as the list of commands that it is: MI_NOOP, MI_LOAD_REGISTER_IMM, one
+//! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and the end (V8-046). The parser is bounded by the image's own length.
+
+use super::id::EngineId;
+use super::layout::{ENGINE_CONTEXT, IMAGE_DWORDS};
+use crate::memory::{Fault, Gam, Space};
+
+/// MI_LOAD_REGISTER_IMM.
+pub const LRI: u32 = 0x22 << 23;
+/// MI_LOAD_REGISTER_MEM.
+pub const LRM: u32 = 0x29 << 23;
+/// MI_FORCE_WAKEUP.
+pub const FORCE_WAKEUP: u32 = 0x1d << 23;
+/// MI_BATCH_BUFFER_END with bit 0, the end of a context (xe, i915: set_offsets).
+pub const END: u32 = 0x0a << 23 | 1;
+/// LRI, LRM bit 19: the offset is in the engine's own block.
+pub const RELATIVE: u32 = 1 << 19;
+/// LRI bit 17: offsets of a class's first instance mean the executing one's (trap T19).
+pub const REMAP: u32 = 1 << 17;
+/// LRI bit 12: the writes may be posted.
+pub const POSTED: u32 = 1 << 12;
+/// LRM bit 22: the address is global.
+pub const GLOBAL: u32 = 1 << 22;
+
+/// Type and opcode of a command.
+const OPCODE: u32 = 0xff80_0000;
+
+/// Header of an LRI of `registers` registers.
+pub const fn lri(flags: u32, registers: usize) -> u32 {
+    LRI | flags | (2 * registers as u32 - 1)
+}
+
+/// Dwords of a command with a length field.
+const fn length(header: u32) -> usize {
+    (header & 0xff) as usize + 2
+}
+
+/// The register image as it was read.
+pub struct Image {
+    words: [u32; IMAGE_DWORDS],
+    /// Dwords that the engine's images have.
+    len: usize,
+}
+
+/// A register that the image loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// The command's header.
+    pub header: u32,
+    /// Register offset as the command has it.
+    pub register: u32,
+    /// What is loaded.
+    pub value: Value,
+}
+
+/// Where a loaded value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// In the command.
+    Immediate(u32),
+    /// In memory.
+    At(u64),
+}
+
+/// How far an image has been executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    at: usize,
+    /// The LRI that has pairs left, and how many.
+    open: (u32, usize),
+}
+
+impl Image {
+    /// Reads the `len` dwords that an engine's images have at global address `at`.
+    pub fn read(gam: &mut Gam<'_>, at: u64, len: usize) -> Result<Self, Fault> {
+        let mut image = Image { words: [0; IMAGE_DWORDS], len: len.min(IMAGE_DWORDS) };
+        let mut bytes = [0; IMAGE_DWORDS * 4];
+        let bytes = &mut bytes[..image.len * 4];
+        gam.read(Space::Ggtt, at, bytes)?;
+        for (word, raw) in image.words.iter_mut().zip(bytes.chunks_exact(4)) {
+            *word = u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]);
+        }
+        Ok(image)
+    }
+
+    /// Dword `index`; 0 beyond the image.
+    pub fn dword(&self, index: usize) -> u32 {
+        self.words[..self.len].get(index).copied().unwrap_or(0)
+    }
+
+    /// Whether `engine` can execute the image up to dword `until`; if not, where the command is that it cannot: one that
+    /// no image has, or one that names registers of another class's engines (V8-007).
+    pub fn check(&self, engine: EngineId, until: usize) -> Result<(), usize> {
+        let until = until.min(self.len);
+        let mut at = 0;
+        while at < until {
+            let header = self.dword(at);
+            let dwords = match header & OPCODE {
+                0 => 1,
+                END_OPCODE if at < ENGINE_CONTEXT => 1,
+                END_OPCODE => return Ok(()),
+                LRI if !length(header).is_multiple_of(2) && self.are_of(engine, header, at) => length(header),
+                LRM if length(header) == 4 => 4,
+                FORCE_WAKEUP => length(header),
+                _ => return Err(at),
+            };
+            if at + dwords > self.len {
+                return Err(at);
+            }
+            at += dwords;
+        }
+        Ok(())
+    }
+
+    /// Whether no relative offset of the LRI at dword `at` is written as one of another class's engines.
+    fn are_of(&self, engine: EngineId, header: u32, at: usize) -> bool {
+        let pairs = self.words.get(at + 1..at + length(header)).unwrap_or_default();
+        header & RELATIVE == 0 || pairs.chunks_exact(2).all(|pair| engine.takes_relative(pair[0]))
+    }
+
+    /// The next register that is loaded by a dword before `until`; none at the end, or where the image says something
+    /// that [`Image::check`] refuses.
+    pub fn next(&self, cursor: &mut Cursor, until: usize) -> Option<Load> {
+        let until = until.min(self.len);
+        while cursor.at < until {
+            let at = cursor.at;
+            let (header, pairs) = cursor.open;
+            if pairs > 0 {
+                *cursor = Cursor { at: at + 2, open: (header, pairs - 1) };
+                return Some(Load { header, register: self.dword(at), value: Value::Immediate(self.dword(at + 1)) });
+            }
+            let header = self.dword(at);
+            cursor.at += match header & OPCODE {
+                0 => 1,
+                // The ring context is executed whole: the drivers end the part that they write first there, and put the
+                // memory-based interrupts behind (xe: empty_lrc_data).
+                END_OPCODE if at < ENGINE_CONTEXT => 1,
+                LRI => {
+                    cursor.open = (header, (length(header) - 1) / 2);
+                    1
+                }
+                LRM => {
+                    cursor.at += 4;
+                    let address = u64::from(self.dword(at + 3)) << 32 | u64::from(self.dword(at + 2));
+                    return Some(Load { header, register: self.dword(at + 1), value: Value::At(address) });
+                }
+                FORCE_WAKEUP => length(header),
+                _ => {
+                    cursor.at = self.len;
+                    return None;
+                }
+            };
+        }
+        None
+    }
+}
+
+/// [`END`] without its bit 0.
+const END_OPCODE: u32 = END & OPCODE;
+
+#[cfg(test)]
+mod tests {
+    use super::super::id::EngineClass;
+    use super::*;
+
+    fn image(words: &[u32]) -> Image {
+        let mut image = Image { words: [0; IMAGE_DWORDS], len: words.len() };
+        image.words[..words.len()].copy_from_slice(words);
+        image
+    }
+
+    fn loads(image: &Image, mut cursor: Cursor, until: usize) -> Vec<(u32, Value)> {
+        std::iter::from_fn(|| image.next(&mut cursor, until)).map(|load| (load.register, load.value)).collect()
+    }
+
+    /// V8-046: headers have 2n-1 in their low byte, and bits 19, 17 and 12; MI_NOOPs are passed over, an LRM is taken.
+    #[test]
+    fn images_are_lists_of_loads() {
+        let headers = [13, 15, 9, 55].map(|n| lri(RELATIVE | POSTED, n));
+        assert_eq!(headers, [0x1108_1019, 0x1108_101d, 0x1108_1011, 0x1108_106d]);
+        assert_eq!((lri(POSTED, 2), lri(REMAP | POSTED, 6)), (0x1100_1003, 0x1102_100b));
+        let image = image(&[0, lri(RELATIVE, 2), 0x34, 1, 0x30, 2, 0, LRM | 2, 0xa8, 0x1000, 1, 0, END]);
+        let all = [(0x34, Value::Immediate(1)), (0x30, Value::Immediate(2)), (0xa8, Value::At(1 << 32 | 0x1000))];
+        assert_eq!(loads(&image, Cursor::default(), 99), all);
+        assert_eq!(loads(&image, Cursor::default(), 4), all[..1], "up to a dword within a command");
+        let mut cursor = Cursor::default();
+        assert!(image.next(&mut cursor, 4).is_some() && image.next(&mut cursor, 4).is_none());
+        assert_eq!(loads(&image, cursor, 99), all[1..], "and on from there");
+    }
+
+    /// V8-007: what is no image of the engine's class is told, not executed; nothing runs over the image's end.
+    #[test]
+    fn what_is_no_image_is_told() {
+        let engine = EngineId::find(EngineClass::VideoDecode, 1).unwrap();
+        let check = |words: &[u32]| image(words).check(engine, words.len());
+        assert_eq!(check(&[0, lri(RELATIVE, 1), 0x34, 0]), Ok(()));
+        assert_eq!(check(&[0, lri(RELATIVE, 1), 0x1c_0034, 0]), Ok(()), "an instance of the class");
+        assert_eq!(check(&[0, lri(RELATIVE, 1), 0x2_2034, 0]), Err(1), "another class");
+        assert_eq!(check(&[0, lri(RELATIVE, 2), 0x34, 0]), Err(1), "cut off");
+        assert_eq!(check(&[LRI, 0x34]), Err(0), "not pairs");
+        assert_eq!(check(&[0, 0x1000_0002, 0, 0, 0]), Err(1), "MI_STORE_DATA_IMM");
+        assert_eq!(check(&[0x7815_0009]), Err(0));
+        let hostile = image(&[0x1000_0002, 0, 0, lri(0, 1), 0x34, 1]);
+        assert_eq!(loads(&hostile, Cursor::default(), 6), []);
+        assert_eq!(loads(&image(&[LRI | 0xff, 0x34]), Cursor::default(), 99).len(), 1);
+    }
+}
