@@ -8,6 +8,7 @@ use super::stream::{ADDRESS, BATCH_VALID, Batch, LEVELS, Position, Ring, Workaro
 use super::streamer::{Flow, Phase, Streamer};
 use super::{Halt, access, reg};
 use crate::command::Requester;
+use crate::command::mi::fields;
 use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
@@ -18,11 +19,6 @@ const RESTORE_INHIBIT: u32 = 1 << 0;
 const BB_STATE_PPGTT: u32 = 1 << 5;
 /// Dwords of a cacheline.
 const CACHELINE: usize = 16;
-/// MI_PRT_BATCH_BUFFER_START bit 8: the batch is in the process's space, as with MI_BATCH_BUFFER_START.
-const START_PPGTT: u32 = 1 << 8;
-/// MI_PRT_BATCH_BUFFER_START bit 9: Persistence Enable. The document names the field and no public source has its
-/// place: bit 9 is the model's own choice (V8-160).
-const PERSISTENT: u32 = 1 << 9;
 
 /// A restore under way.
 pub(super) struct Restoring {
@@ -246,16 +242,16 @@ impl Streamer<'_> {
 
     /// MI_PRT_BATCH_BUFFER_START: starts a batch, one level deeper, that every later restore of the context starts again
     /// before anything else if the command asks for it; only the latest one is remembered (V8-160). The layout is that of
-    /// MI_BATCH_BUFFER_START, with [`PERSISTENT`]; PRT_BB_STATE has the address, bit 1 for the process's space and bit 0.
+    /// MI_BATCH_BUFFER_START, with [`fields::PERSISTENT`]; PRT_BB_STATE has the address, bit 1 for the process's space and bit 0.
     /// Without Persistence Enable the command runs its batch, and nothing is remembered from then on.
     pub(super) fn persistent_batch(&mut self, words: &[u32]) -> Flow {
-        let [header, low, high, ..] = *words else { return Flow::Illegal };
+        let [_, low, high, ..] = *words else { return Flow::Illegal };
         let target = access::address(low, high);
         let position = &mut self.running.position;
         let from_batch = position.batch().is_some();
-        position.enter(target, header & START_PPGTT != 0, true);
+        position.enter(target, fields::BATCH_SPACE.get(words) != 0, true);
         let batch = position.batch().copied().unwrap_or_default();
-        self.set_own64(reg::PRT_BB_STATE, if header & PERSISTENT != 0 { batch.entry() } else { 0 });
+        self.set_own64(reg::PRT_BB_STATE, if fields::PERSISTENT.get(words) != 0 { batch.entry() } else { 0 });
         if from_batch && self.loops().jump(target) { Flow::Idle } else { Flow::Jump }
     }
 

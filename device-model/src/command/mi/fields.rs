@@ -43,6 +43,9 @@ pub const BATCH_OFFSET: Field = Field::flag("Add Offset Enable", 0, 16);
 pub const SECOND_LEVEL: Field = Field::flag("Second Level Batch Buffer", 0, 22);
 /// MI_BATCH_BUFFER_START: where.
 pub const BATCH_ADDRESS: Field = Field::address("Batch Buffer Start Address", 1, 2);
+/// MI_PRT_BATCH_BUFFER_START: every later restore of the context runs the batch too. The document names the field and no
+/// public source has its place: the bit is the model's own choice (V8-160).
+pub const PERSISTENT: Field = Field::flag("Persistence Enable", 0, 9);
 /// MI_CONDITIONAL_BATCH_BUFFER_END: there is something to compare.
 pub const END_COMPARE: Field = Field::flag("Compare Semaphore", 0, 21);
 /// MI_CONDITIONAL_BATCH_BUFFER_END: memory holds a mask and then the data.
@@ -380,4 +383,5 @@ fields! {
         Field::data("Compare Data Dword", 1),
         Field::address("Compare Address", 2, 2)
     ];
+    MI_PRT_BATCH_BUFFER_START: [BATCH_SPACE, PERSISTENT, BATCH_ADDRESS];
 }

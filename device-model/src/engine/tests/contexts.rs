@@ -127,6 +127,7 @@ fn a_saved_image_is_a_list_of_commands() {
             let header = bench.get(context.image(at));
             match header >> 23 {
                 0 => at += 1,
+                0x29 => at += 4,
                 0x22 => {
                     let dwords = (header & 0xff) as usize + 2;
                     found = (at + 1..at + dwords).step_by(2).find(|at| bench.get(context.image(*at)) == register);

@@ -1,8 +1,10 @@
 //! Proofs of the command streamer, on a card of memory, a hand-wound clock and one engine.
 
+mod batches;
 mod commands;
 mod contexts;
 mod hostile;
+mod images;
 mod isolation;
 mod memirq;
 mod predicates;

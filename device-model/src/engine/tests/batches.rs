@@ -1,0 +1,276 @@
+//! Rings, batches and the batches that run while a context is restored.
+
+use super::*;
+
+/// V8-065, V8-066: RING_START is 4 KiB aligned whatever its low bits say, a ring is 2 MiB at the most, and it wraps
+/// there; at idle head and tail agree.
+#[test]
+fn a_ring_is_two_mebibytes_at_the_most() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    let ring = 0x40_0000u64;
+    bench.put(context.image(0x09), ring as u32 | 0xfff);
+    bench.put(context.image(0x0b), 0x001f_f001);
+    bench.put(context.image(0x05), 0x1f_fff0);
+    bench.put(context.image(0x07), 0x10);
+    bench.write(ring + 0x1f_fff0, &store(VA + DATA, 1));
+    bench.write(ring, &store(VA + DATA + 4, 2));
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [1, 2]);
+    assert_eq!(bench.own(0x38), ring as u32);
+    assert_eq!([0x05, 0x07].map(|dword| bench.get(context.image(dword))), [0x10, 0x10]);
+}
+
+/// V8-067: the tail counts qwords: what lies in the half behind it is not executed; an odd sequence is padded.
+#[test]
+fn the_tail_counts_qwords() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    bench.write(context.at, &[0x1108_0001, 0x600, 7]);
+    bench.put(context.image(0x07), 16 + 4);
+    bench.put(context.at + 16, u32::MAX);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!((bench.own(0x600), bench.own(0x30)), (7, 16));
+}
+
+/// V8-068: each context has a ring of its own: two that take turns at MI_ARB_CHECK each go on at their own head.
+#[test]
+fn contexts_have_rings_of_their_own() {
+    let mut bench = Bench::new(EngineClass::VideoEnhance);
+    let contexts = [bench.context(0), bench.context(1)];
+    for (n, context) in (0..).zip(contexts) {
+        for round in 0..3 {
+            bench.emit(context, &store(VA + DATA + 4 * n, 0x10 * (round + 1) + n as u32));
+            bench.emit(context, &[ARB_CHECK, 0]);
+        }
+    }
+    for round in 1..=3u32 {
+        for (n, context) in (0..).zip(contexts) {
+            bench.engine.load(&bench.gt, context.load());
+            bench.engine.request_preemption();
+            assert_eq!(bench.run(), Outcome::Preempted);
+            assert_eq!(bench.get(DATA + 4 * n), 0x10 * round + n as u32);
+            assert_eq!(bench.get(context.image(0x05)), 24 * round - 4);
+        }
+    }
+}
+
+/// V8-158: a batch of 64 MiB runs from its first qword to its last, and its end is where the ring goes on.
+#[test]
+fn a_batch_of_64_mebibytes() {
+    const LONG: u64 = 3 << 30;
+    const PAGE: u64 = 2 << 20;
+    let mut bench = Bench::new(EngineClass::Copy);
+    let (tables, fill, last) = (0xe0_0000u64, 0x40_0000u64, 0x60_0000u64);
+    bench.put64(ROOT + 0x1000 + 24, tables | 3);
+    for frame in 0..32 {
+        bench.put64(tables + 8 * frame, if frame == 31 { last } else { fill } | 0x883);
+    }
+    // An atomic increment, then stores of 4 KiB each, the length of the command included.
+    for page in [fill, last] {
+        bench.write(page, &[0x1780_0501, (VA + DATA) as u32, 0]);
+        for at in (4096..PAGE).step_by(4096) {
+            bench.write(page + at, &[0x1000_0000 | 1022, (VA + 0x70_0000) as u32, 0]);
+        }
+    }
+    bench.put(last + PAGE - 4096, 0);
+    bench.put(last + PAGE - 4092, 0);
+    bench.put(last + PAGE - 8, END);
+    let context = bench.context(0);
+    bench.emit(context, &start(LONG));
+    bench.emit(context, &store(VA + DATA + 8, 1));
+    bench.engine.load(&bench.gt, context.load());
+    let outcome = (0..10_000).map(|_| bench.engine.step(&bench.gt, 10_000)).find(|outcome| *outcome != Outcome::More);
+    assert_eq!(outcome, Some(Outcome::Complete));
+    assert_eq!([0, 8].map(|n| bench.get(DATA + n)), [32, 1]);
+}
+
+/// V8-159: a batch in the global space has privilege, one in the process space has none, and the ring has: the same
+/// commands, started each way, write a register that is not for users, or do not.
+#[test]
+fn privilege_is_the_address_space() {
+    let commands = [0x1108_0001, 0x24c, 0x77, END];
+    for (start, written) in [(Some(0x1880_0001), true), (Some(0x1880_0101), false), (None, true)] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        bench.write(BATCH, &commands);
+        let outcome = match start {
+            Some(start) => bench.ring(&[start, (if start & 0x100 != 0 { VA } else { 0 } + BATCH) as u32, 0]),
+            None => bench.ring(&commands[..3]),
+        };
+        assert_eq!(outcome, Outcome::Complete);
+        assert_eq!(bench.own(0x24c) == 0x77, written, "{start:x?}");
+    }
+}
+
+/// MI_PRT_BATCH_BUFFER_START, with Persistence Enable.
+fn persistent(at: u64, ppgtt: bool) -> [u32; 3] {
+    [0x1c80_0201 | u32::from(ppgtt) << 8, at as u32, (at >> 32) as u32]
+}
+
+/// MI_ATOMIC_INC of a dword in the process space.
+fn increment(at: u64) -> [u32; 3] {
+    [0x1780_0501, at as u32, (at >> 32) as u32]
+}
+
+/// V8-160, trap T26: a persistent batch runs where it is started and at each restore from then on, before the stream
+/// goes on; of several only the latest does. PRT_BB_STATE is in the image.
+#[test]
+fn a_persistent_batch_runs_at_each_restore() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let context = bench.context(0);
+    let (first, second) = (BATCH, BATCH + 0x100);
+    for (n, batch) in (0..).zip([first, second]) {
+        bench.write(batch, &increment(VA + DATA + 4 * n));
+        bench.put(batch + 12, END);
+    }
+    // Each look at the counter comes right behind a point where the context leaves.
+    let look = |n: u64| [0x1700_0003, (VA + DATA + 0x40 + 4 * n) as u32, 0, (VA + DATA) as u32, 0, ARB_CHECK];
+    bench.emit(context, &persistent(VA + first, true));
+    for n in 0..4 {
+        bench.emit(context, &look(n));
+    }
+    bench.emit(context, &persistent(VA + second, true));
+    bench.emit(context, &[ARB_CHECK, 0]);
+    for n in 0..5 {
+        bench.engine.load(&bench.gt, context.load());
+        bench.engine.request_preemption();
+        assert_eq!(bench.run(), Outcome::Preempted, "{n}");
+    }
+    assert_eq!([0, 1, 2, 3].map(|n| bench.get(DATA + 0x40 + 4 * n)), [1, 2, 3, 4], "1 + restores, before the stream");
+    assert_eq!([0x1d, 0x1f].map(|dword| bench.get(context.image(dword))), [(VA + second) as u32 | 3, 0]);
+    assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [5, 1]);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [5, 3], "the latest alone");
+    // Without Persistence Enable the batch runs once, and nothing is remembered.
+    bench.emit(context, &[0x1c80_0101, (VA + first) as u32, 0]);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [6, 4]);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [6, 4]);
+}
+
+/// V8-160: started from a batch it comes back into it, at a restore into the middle of what was interrupted, nested
+/// batches of its own included; a batch without privilege starts it without (trap T5), at restores too; and it may be
+/// left at MI_ARB_CHECK like any other.
+#[test]
+fn a_persistent_batch_interrupts_batches() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let context = bench.context(0);
+    let (inner, prt, nested) = (BATCH + 0x100, BATCH + 0x200, BATCH + 0x300);
+    bench.write(BATCH, &[0x18c0_0101, (VA + inner) as u32, 0]);
+    bench.write(BATCH + 12, &store(VA + DATA + 12, 3));
+    bench.put(BATCH + 28, END);
+    // A global address that a user may not write, from a batch that asks for the global space.
+    bench.write(inner, &persistent(prt, false));
+    bench.write(inner + 12, &[ARB_CHECK]);
+    bench.write(inner + 16, &store(VA + DATA + 8, 2));
+    bench.put(inner + 32, END);
+    let at_prt = VA + prt;
+    bench.write(inner, &persistent(at_prt, false));
+    bench.write(prt, &increment(VA + DATA));
+    bench.write(prt + 12, &[0x18c0_0101, (VA + nested) as u32, 0, 0x1108_0001, 0x24c, 0x77, ARB_CHECK, END]);
+    bench.write(nested, &increment(VA + DATA + 4));
+    bench.put(nested + 12, END);
+    bench.emit(context, &start(VA + BATCH));
+    for round in 1..4 {
+        bench.engine.load(&bench.gt, context.load());
+        bench.engine.request_preemption();
+        assert_eq!(bench.run(), Outcome::Preempted);
+        // First within the batch as it is started, then within it as it is restored.
+        assert_eq!([0, 4, 8].map(|n| bench.get(DATA + n)), [round, round, 0]);
+    }
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [4, 4, 2, 3]);
+    assert_eq!(bench.own(0x24c), 0, "no privilege by way of a restore");
+    assert_eq!(bench.get(context.image(0x1d)), at_prt as u32 | 3);
+}
+
+/// V8-161, V8-162, trap T16: INDIRECT_CTX runs at the cacheline of the image that INDIRECT_CTX_OFFSET says: what is
+/// restored behind it overrides what it does, what was restored before is there; BB_PER_CTX_PTR runs behind all of it,
+/// both before the ring. Where the offset says none of the engine context, the default is 0xd, behind the GPRs.
+#[test]
+fn the_indirect_batch_runs_within_the_restore() {
+    for (offset, seen_indirect, seen_ring) in [
+        (0x06 << 6, 0, 0x1111),
+        (0x08 << 6, 0, 0x1111),
+        (0x09 << 6, 0x1111, 0x2222),
+        (0x0d << 6, 0x1111, 0x2222),
+        (0, 0x1111, 0x2222),
+        (0x03 << 6, 0x1111, 0x2222),
+    ] {
+        let mut bench = Bench::new(EngineClass::Compute);
+        let context = bench.context(0);
+        bench.emit(context, &[0x1108_0001, 0x600, 0x1111]);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        let (indirect, per_context) = (context.at + 0x6000, context.at + 0x7000);
+        let see = |at: u64| [0x1248_0002, 0x600, at as u32, 0];
+        bench.write(indirect, &see(DATA));
+        bench.write(indirect + 16, &[0x1108_0001, 0x600, 0x2222]);
+        bench.write(per_context, &see(DATA + 4));
+        bench.put(per_context + 16, END);
+        bench.put(context.image(0x13), per_context as u32 | 1);
+        bench.put(context.image(0x15), indirect as u32 | 1);
+        bench.put(context.image(0x17), offset);
+        bench.emit(context, &see(DATA + 8));
+        bench.gt.registers.set(bench.base() + 0x600, 0x9999);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        assert_eq!([0, 4, 8].map(|n| bench.get(DATA + n)), [seen_indirect, seen_ring, seen_ring], "{offset:#x}");
+    }
+}
+
+/// V8-161, V8-162: both run at each restore, are the context's own, and are not there where their registers say so.
+#[test]
+fn workaround_batches_are_the_contexts() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let (with, without) = (bench.context(0), bench.context(1));
+    let (indirect, per_context) = (with.at + 0x6000, with.at + 0x7000);
+    let global = |at: u64| [0x17c0_0501, at as u32, 0];
+    bench.write(indirect, &global(DATA));
+    bench.write(per_context, &global(DATA + 4));
+    bench.put(per_context + 12, END);
+    bench.put(with.image(0x15), indirect as u32 | 1);
+    bench.put(with.image(0x13), per_context as u32 | 1);
+    bench.put(without.image(0x13), per_context as u32);
+    bench.put(without.image(0x15), indirect as u32);
+    for round in 1..4 {
+        assert_eq!(bench.submit(with), Outcome::Complete);
+        assert_eq!(bench.submit(without), Outcome::Complete);
+        assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [round, round]);
+    }
+}
+
+/// V8-163: preempted in the innermost of three batches, global ones among them, a context resumes there and goes on
+/// through all three; the image tells the batches around it and where the present one began.
+#[test]
+fn three_levels_of_batches_are_resumed() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let (context, other) = (bench.context(0), bench.context(1));
+    let (second, third) = (BATCH + 0x100, BATCH + 0x200);
+    bench.write(BATCH, &[0x18c0_0001, second as u32, 0]);
+    bench.write(BATCH + 12, &[0x1108_0001, 0x24c, 0x77, END]);
+    bench.write(second, &[0x18c0_0101, (VA + third) as u32, 0]);
+    bench.write(second + 12, &store(VA + DATA + 4, 2));
+    bench.put(second + 28, END);
+    bench.write(third, &[0, 0, ARB_CHECK]);
+    bench.write(third + 12, &store(VA + DATA, 1));
+    bench.put(third + 28, END);
+    bench.emit(context, &[0x1880_0001, BATCH as u32, 0]);
+    bench.emit(context, &store(VA + DATA + 8, 3));
+    bench.engine.load(&bench.gt, context.load());
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    let image = |dwords: &[usize]| dwords.iter().map(|dword| bench.get(context.image(*dword))).collect::<Vec<_>>();
+    assert_eq!(
+        image(&[0x63, 0x65, 0x67, 0x69, 0x6b, 0x6d]),
+        [BATCH as u32 + 12 | 1, 0, second as u32 + 12 | 1, 0, 0, 0]
+    );
+    let at = (VA + third) as u32;
+    assert_eq!(image(&[0x0d, 0x0f, 0x11]), [0, at + 12 | 1, 1 << 5], "BBADDR_UDW, BBADDR, BB_STATE");
+    assert_eq!(image(&[0x7b, 0x7d, 0x7f]), [0, at, 12], "BB_START_ADDR_UDW, BB_START_ADDR, BB_ADD_DIFF (IVB: 0x2154)");
+    assert_eq!(bench.submit(other), Outcome::Complete);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!([0, 4, 8].map(|n| bench.get(DATA + n)), [1, 2, 3]);
+    assert_eq!(bench.own(0x24c), 0x77, "the outermost batch has its privilege still");
+    assert_eq!(bench.get(context.image(0x0f)), 0);
+}

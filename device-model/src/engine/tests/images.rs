@@ -1,0 +1,362 @@
+//! The context image: what is where in it, how it is executed, what of it is saved, and whose it is.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::layout::{ENGINE_CONTEXT, IMAGE_DWORDS, in_ring_context, layout, trtt};
+use crate::registers::Kind;
+
+/// The offsets that an LRI's pairs have in an image of the bench's memory, from the dword of the first one on.
+fn offsets(bench: &Bench, context: Context, first: usize, registers: usize) -> Vec<u32> {
+    (0..registers).map(|n| bench.get(context.image(first + 2 * n))).collect()
+}
+
+fn dwords(bench: &Bench, context: Context, range: std::ops::Range<usize>) -> Vec<u32> {
+    range.map(|dword| bench.get(context.image(dword))).collect()
+}
+
+/// What `engine` saves of a context that did nothing.
+fn saved(engine: EngineId) -> (Bench, Context) {
+    let mut bench = Bench::new(engine.info().class);
+    bench.engine = Engine::new(engine);
+    let context = bench.context(0);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    (bench, context)
+}
+
+/// V8-040, V8-042, V8-046, V8-047: PPHWSP, then the ring context with the headers and offsets of dg2_xcs_offsets (xe, i915)
+/// on every engine, up to dword 0x33; traps T16, T17.
+#[test]
+fn every_engine_saves_the_common_ring_context() {
+    const FIRST: [u32; 15] =
+        [0x244, 0x034, 0x030, 0x038, 0x03c, 0x168, 0x140, 0x110, 0x1c0, 0x1c4, 0x1c8, 0x180, 0x2b4, 0x120, 0x124];
+    const SECOND: [u32; 9] = [0x3a8, 0x28c, 0x288, 0x284, 0x280, 0x27c, 0x278, 0x274, 0x270];
+    for engine in EngineId::all() {
+        let (bench, context) = saved(engine);
+        let based = |list: &[u32]| list.iter().map(|offset| offset + engine.info().mmio_base).collect::<Vec<_>>();
+        assert_eq!(dwords(&bench, context, 0..2), [0, 0x1108_101d]);
+        // RING_TAIL's value is the driver's alone, its offset is written like the others.
+        assert_eq!(offsets(&bench, context, 2, 15), based(&FIRST), "{}", engine.info().name);
+        assert_eq!(dwords(&bench, context, 0x20..0x22), [0, 0x1108_1011]);
+        assert_eq!(offsets(&bench, context, 0x22, 9), based(&SECOND));
+        assert_eq!(bench.get(context.pphwsp() + 0x1000 + 4), 0x1108_101d, "behind the 4 KiB of the PPHWSP");
+    }
+}
+
+/// V8-048: BCS_SWCTRL and BLIT_CCTL behind a header without bit 19 on the copy engine, sixteen MI_NOOPs on media engines;
+/// the render engine's own registers where dg2_rcs_offsets has them (xe, i915).
+#[test]
+fn the_cacheline_0x40_is_the_class_own() {
+    let (bench, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
+    let mut copy = vec![0; 28];
+    copy[13..18].copy_from_slice(&[0x1100_1003, 0x2_2200, 0xffff_0000, 0x2_2204, 0]);
+    assert_eq!(dwords(&bench, context, 0x34..0x50), copy);
+    for class in [EngineClass::VideoDecode, EngineClass::VideoEnhance, EngineClass::Compute] {
+        let (bench, context) = saved(EngineId::find(class, 1).unwrap());
+        assert_eq!(dwords(&bench, context, 0x34..0x50), [0; 28]);
+    }
+    let (bench, context) = saved(EngineId::find(EngineClass::Render, 0).unwrap());
+    let mut render = vec![0; 28];
+    render[0] = 0x1108_1005;
+    (render[1], render[3], render[5]) = (0x21b0, 0x25a8, 0x25ac);
+    (render[13], render[14]) = (0x1108_0001, 0x20c8);
+    assert_eq!(dwords(&bench, context, 0x34..0x50), render);
+}
+
+/// V8-042, V8-049, trap T18: dwords 0x50 to 0x5f load the interrupt mask from memory and both report pointers; what
+/// software put there comes back with the save.
+#[test]
+fn interrupt_reports_have_a_cacheline() {
+    for class in EngineClass::BY_GUC {
+        let (mut bench, context) = saved(EngineId::find(class, 0).unwrap());
+        let base = bench.base();
+        let block = |mask, status, source| {
+            [0x14c8_0002, 0xa8, mask, 0, 0, 0x1108_1003, base + 0xac, status, base + 0xa4, source]
+        };
+        assert_eq!(dwords(&bench, context, 0x50..0x5a), block(0, 0, 0));
+        assert_eq!(dwords(&bench, context, 0x5a..0x60), [0; 6]);
+        assert_eq!(bench.get(context.image(0x60)) >> 23, 0, "{class:?}: the engine context begins with MI_NOOP");
+        assert_eq!(bench.submit(context), Outcome::Complete, "nothing is loaded from address 0");
+        let (mask, status, source) = (DATA as u32 + 0x440, DATA as u32, DATA as u32 + 0x400);
+        for (dword, value) in [(0x52, mask), (0x57, status), (0x59, source)] {
+            bench.put(context.image(dword), value);
+        }
+        bench.emit(context, &[0x0100_0000, 0]);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        let bytes = |at: u64| (0..0x400).filter(|n| bench.get(at + (n & !3)) >> (8 * (n & 3)) & 0xff != 0).count();
+        assert_eq!((bytes(DATA), bench.msis.take().len()), (1, 1), "{class:?}: the report is in memory");
+        assert_eq!(dwords(&bench, context, 0x50..0x5a), block(mask, status, source));
+    }
+}
+
+/// V8-046, V8-050: 55 registers from dword 0x62 on in the order of the document, MI_FORCE_WAKEUP on media engines alone.
+#[test]
+fn the_engine_context_is_the_documents() {
+    let mut list = vec![0x588; 6];
+    list.extend([0x028, 0x09c, 0x0c0, 0x178, 0x17c, 0x358, 0x170, 0x150, 0x154, 0x158, 0x41c]);
+    list.extend((0..32).map(|n| 0x600 + 4 * n));
+    list.extend([0x068, 0x084, 0x3b4, 0x3b8, 0x21c, 0x1fc]);
+    assert_eq!(list.len(), 55);
+    for engine in EngineId::all() {
+        let (bench, context) = saved(engine);
+        let based: Vec<u32> = list.iter().map(|offset| offset + engine.info().mmio_base).collect();
+        assert_eq!(bench.get(context.image(0x61)), 0x1108_106d);
+        assert_eq!(offsets(&bench, context, 0x62, 55), based, "{}", engine.info().name);
+        let media = matches!(engine.info().class, EngineClass::VideoDecode | EngineClass::VideoEnhance);
+        let wakeup = if media { 0x0e80_0000 } else { 0 };
+        assert_eq!(dwords(&bench, context, 0xd0..0xd8), [wakeup, 0, 0, 0, 0, 0, 0, 0]);
+        let end = (0xf0..IMAGE_DWORDS).find(|dword| bench.get(context.image(*dword)) == 0x0500_0001);
+        assert_eq!(end.map(|end| (end + 1).next_multiple_of(16)), Some(layout(engine).template.len()));
+    }
+}
+
+/// V8-051, traps T18 and T19: at dword 0xd8 TRTT by the numbers of the class's first instance, remapped to the executing
+/// one: by the image, and by a command.
+#[test]
+fn trtt_registers_are_remapped_to_the_instance() {
+    let first = [
+        (EngineClass::Render, 0x4400),
+        (EngineClass::Compute, 0x4580),
+        (EngineClass::Copy, 0x4480),
+        (EngineClass::VideoDecode, 0x4420),
+        (EngineClass::VideoEnhance, 0x4460),
+    ];
+    for engine in EngineId::all() {
+        let (mut bench, context) = saved(engine);
+        let info = engine.info();
+        let numbers = first.iter().find(|(class, _)| *class == info.class).unwrap().1;
+        assert_eq!(dwords(&bench, context, 0xd8..0xda), [0, 0x1102_100b], "{}", info.name);
+        let all: Vec<u32> = (0..6).map(|n| numbers + 4 * n).collect();
+        assert_eq!(offsets(&bench, context, 0xda, 6), all);
+        let others: Vec<u32> = EngineId::all()
+            .filter(|other| *other != engine)
+            .filter_map(|other| trtt(other.info().class, other.info().instance))
+            .collect();
+        bench.put(context.image(0xdd), 0x1234);
+        bench.emit(context, &[0x1102_0001, numbers + 8, 0x5678]);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        if let Some(own) = trtt(info.class, info.instance) {
+            assert_eq!([4, 8].map(|n| bench.gt.registers.value(own + n)), [0x1234, 0x5678], "{}", info.name);
+            assert_eq!([0xdd, 0xdf].map(|n| bench.get(context.image(n))), [0x1234, 0x5678]);
+        }
+        assert!(others.iter().all(|at| (0..6).all(|n| bench.gt.registers.value(at + 4 * n) == 0)), "{}", info.name);
+    }
+    let vcs = |instance| trtt(EngineClass::VideoDecode, instance);
+    assert_eq!([0, 1, 2, 3, 4].map(vcs), [Some(0x4420), Some(0x4440), Some(0x4520), Some(0x4540), None]);
+    assert_eq!([0, 1].map(|n| trtt(EngineClass::VideoEnhance, n)), [Some(0x4460), Some(0x4560)]);
+}
+
+/// V8-004, V8-046: bit 19 adds the engine's base, whichever instance's base is written into the offset already (i915:
+/// get_lri_mask), so that an image can move between the instances of a class.
+#[test]
+fn relative_offsets_may_have_a_base_in_them() {
+    for (class, instance) in [(EngineClass::Compute, 2), (EngineClass::VideoDecode, 5), (EngineClass::VideoEnhance, 3)]
+    {
+        let mut bench = Bench::new(class);
+        let context = bench.context(0);
+        bench.emit(context, &[0x1108_0001, 0x600, 0x77]);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        let first = bench.base();
+        bench.engine = Engine::new(EngineId::find(class, instance).unwrap());
+        bench.gt.registers.set(first + 0x600, 0);
+        bench.emit(context, &[0x1208_0002, first + 0x600, (VA + DATA) as u32, 0]);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        assert_eq!((bench.own(0x600), bench.get(DATA), bench.gt.registers.value(first + 0x600)), (0x77, 0x77, 0));
+        assert_eq!(bench.get(context.image(0x02)), bench.base() + 0x244, "it is saved as this instance's");
+    }
+}
+
+/// V8-007: an image of another class is an instruction error at the command that names the other's registers: nothing
+/// is written, to memory or registers, and the engine can be reset and goes on.
+#[test]
+fn an_image_of_another_class_is_an_error() {
+    let (copy, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
+    let image = dwords(&copy, context, 0..IMAGE_DWORDS);
+    for class in [EngineClass::VideoDecode, EngineClass::VideoEnhance, EngineClass::Render, EngineClass::Compute] {
+        let mut bench = Bench::new(class);
+        let context = bench.context(0);
+        bench.write(context.image(0), &image);
+        let before: Vec<u32> = bench.gt.registers.listing().map(|(at, _)| bench.gt.registers.value(at)).collect();
+        let Outcome::Halted(Halt::IllegalCommand { header, address }) = bench.submit(context) else {
+            panic!("{class:?}");
+        };
+        assert_eq!((header, address), (0x1108_101d, context.image(1)), "{class:?}");
+        assert_eq!((bench.own(reg::ESR), bench.own(reg::IPEHR)), (1, 0x1108_101d));
+        for at in [reg::ESR, reg::IPEHR] {
+            bench.gt.registers.set(bench.base() + at, 0);
+        }
+        let after: Vec<u32> = bench.gt.registers.listing().map(|(at, _)| bench.gt.registers.value(at)).collect();
+        assert_eq!(before, after);
+        assert!(bench.engine.reset(&bench.gt).is_some());
+        assert_eq!(dwords(&bench, context, 0..IMAGE_DWORDS), image, "{class:?}");
+        let context = bench.context(1);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+    }
+}
+
+/// V8-046: an engine context that is no list of loads is told by the command that is none.
+#[test]
+fn garbage_in_the_engine_context_is_an_error() {
+    let (mut bench, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
+    bench.write(context.image(0x60), &store(DATA, 7));
+    bench.emit(context, &store(VA + DATA + 4, 1));
+    let outcome = bench.submit(context);
+    let expected = Halt::IllegalCommand { header: 0x1000_0002, address: context.image(0x60) };
+    assert_eq!(outcome, Outcome::Halted(expected));
+    assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [0, 0]);
+}
+
+/// V8-043, V8-044: with the restore inhibited, garbage in the engine context is not looked at; the save behind it writes
+/// all of it. The image that comes out is a pattern for new contexts, registers included.
+#[test]
+fn an_inhibited_restore_makes_a_golden_image() {
+    for class in EngineClass::BY_GUC {
+        let mut bench = Bench::new(class);
+        let engine = bench.engine.id();
+        let (first, copied) = (bench.context(0), bench.context(1));
+        for dword in ENGINE_CONTEXT..IMAGE_DWORDS {
+            bench.put(first.image(dword), 0xdead_0000 | dword as u32);
+        }
+        bench.emit(first, &[0x1108_0005, 0x600, 0x1234, 0x67c, 0x5678, 0x41c, 1]);
+        assert_eq!(bench.submit(first), Outcome::Complete, "{class:?}");
+        let image = dwords(&bench, first, 0..layout(engine).template.len());
+        assert!(image.iter().all(|word| *word >> 16 != 0xdead), "{class:?}: the whole engine context is written");
+        assert_eq!(image[0x03] & 1, 0, "and the next restore has it");
+        let (start, pdp0) = (bench.get(copied.image(0x09)), bench.get(copied.image(0x33)));
+        bench.write(copied.image(0), &image);
+        for (dword, value) in [(0x05, 0), (0x07, 0), (0x09, start), (0x33, pdp0)] {
+            bench.put(copied.image(dword), value);
+        }
+        for (n, offset) in [0x600, 0x67c, 0x41c].into_iter().enumerate() {
+            bench.emit(copied, &store_register(offset, VA + DATA + 4 * n as u64));
+        }
+        assert_eq!(bench.submit(copied), Outcome::Complete);
+        assert_eq!([0, 4, 8].map(|n| bench.get(DATA + n)), [0x1234, 0x5678, 1], "{class:?}");
+    }
+}
+
+/// V8-045: whenever a context leaves, its head, registers and ticks are in the image: complete, preempted at a
+/// command, preempted in a wait.
+#[test]
+fn every_way_out_saves() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    let saved = |bench: &Bench| [0x05, 0x85, 0x23].map(|dword| bench.get(context.image(dword)));
+    bench.emit(context, &[0x1108_0001, 0x600, 1, 0]);
+    bench.clock.advance(625);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!(saved(&bench), [16, 1, 0]);
+    bench.emit(context, &[0x1108_0001, 0x600, 2, ARB_CHECK, 0, 0]);
+    bench.engine.load(&bench.gt, context.load());
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    assert_eq!(saved(&bench), [32, 2, 0]);
+    assert_eq!(bench.get(context.image(0x07)), 40, "the tail is the driver's");
+    bench.emit(context, &[0x1108_0001, 0x600, 3]);
+    bench.emit(context, &wait(4, VA + DATA, 1));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    bench.clock.advance(625);
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    assert_eq!(saved(&bench), [56, 3, 12], "the wait is not done");
+}
+
+/// V8-212, V8-213: the page directory is the image's: the same address is another page in another context, and where an
+/// image has none, what the context does is a fault.
+#[test]
+fn page_directories_come_from_the_image() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let (mine, other, none) = (bench.context(0), bench.context(1), bench.context(2));
+    // A second set of tables, 2 MiB further on.
+    let tables = 0xe0_0000;
+    bench.put64(tables, tables + 0x1003);
+    bench.put64(tables + 0x1000 + 8, tables + 0x2003);
+    bench.put64(tables + 0x2000 + 8, 2 << 21 | 0x883);
+    bench.put(other.image(0x33), tables as u32);
+    let there = VA + (1 << 21);
+    for (context, value) in [(mine, 1), (other, 2)] {
+        bench.emit(context, &store(there, value));
+        assert_eq!(bench.submit(context), Outcome::Complete);
+    }
+    assert_eq!([1 << 21, 2 << 21].map(|at| bench.get(at)), [1, 2]);
+    bench.put(none.image(0x33), 0);
+    bench.emit(none, &store(there, 3));
+    assert!(matches!(bench.submit(none), Outcome::Halted(Halt::Fault(fault)) if fault.address == there));
+}
+
+/// V8-214, V8-215: CTX_TIMESTAMP goes on from the image and is saved; TIMESTAMP is saved and never restored.
+#[test]
+fn the_free_running_clock_is_not_restored() {
+    let mut bench = Bench::new(EngineClass::VideoDecode);
+    let context = bench.context(0);
+    bench.clock.advance(625 * 100);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!(bench.get(context.image(0x79)), 1200);
+    bench.put(context.image(0x79), 5);
+    bench.put(context.image(0x23), 700);
+    bench.clock.advance(625);
+    bench.emit(context, &store_register(0x358, VA + DATA));
+    bench.emit(context, &store_register(0x3a8, VA + DATA + 4));
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [1212, 700]);
+    assert_eq!([0x79, 0x23].map(|dword| bench.get(context.image(dword))), [1212, 700]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 100 }))]
+
+    /// V8-046, V8-050: executing an image gives the registers what its table says that they have there: each of them from
+    /// its own dword, by its own kind; and saving it gives the same image again.
+    #[test]
+    fn executing_an_image_restores_what_its_table_says(
+        class in prop::sample::select(EngineClass::BY_GUC.to_vec()),
+        values in prop::collection::vec(any::<u32>(), IMAGE_DWORDS),
+    ) {
+        let mut bench = Bench::new(class);
+        let (engine, base) = (bench.engine.id(), bench.base());
+        let context = bench.context(0);
+        prop_assert_eq!(bench.submit(context), Outcome::Complete);
+        // The watchdog would count; predicates and offsets do nothing to an empty ring.
+        let fixed = |at: u32| in_ring_context(at) || matches!(at, 0x150 | 0x170 | 0x178);
+        let kept: Vec<_> = layout(engine).kept.iter().filter(|kept| !fixed(kept.register.wrapping_sub(base))).collect();
+        let mut expected = Vec::new();
+        for kept in kept {
+            let value = values[kept.dword];
+            bench.put(context.image(kept.dword), value);
+            let decoded = bench.gt.registers.decode(kept.register).unwrap();
+            expected.push((kept.register, match decoded.register.kind {
+                Kind::Masked => decoded.reset & !(value >> 16) | value & value >> 16,
+                Kind::Storage(mask) => decoded.reset & !mask | value & mask,
+                _ => value,
+            }));
+        }
+        prop_assert_eq!(bench.submit(context), Outcome::Complete);
+        for (register, value) in &expected {
+            prop_assert_eq!(bench.gt.registers.value(*register), *value, "{:#x}", register);
+        }
+        let image = dwords(&bench, context, 0..IMAGE_DWORDS);
+        prop_assert_eq!(bench.submit(context), Outcome::Complete);
+        prop_assert_eq!(dwords(&bench, context, 0..IMAGE_DWORDS), image);
+    }
+}
+
+/// V8-042, V8-050, V13-052: every register of a context has one place in its image, and the image has room for all.
+#[test]
+fn registers_have_places() {
+    for engine in EngineId::all() {
+        let layout = layout(engine);
+        let dwords: std::collections::BTreeSet<_> = layout.kept.iter().map(|kept| kept.dword).collect();
+        let registers: std::collections::BTreeSet<_> = layout.kept.iter().map(|kept| kept.register).collect();
+        assert_eq!((dwords.len(), registers.len()), (layout.kept.len(), layout.kept.len()), "{}", engine.info().name);
+        assert!(layout.template.len() <= IMAGE_DWORDS, "{} {:#x}", engine.info().name, layout.template.len());
+        let gpr = layout.kept.iter().find(|kept| kept.register == engine.info().mmio_base + 0x67c).unwrap();
+        assert_eq!(gpr.dword, 0xc3, "i915: lrc_ring_gpr0");
+        let bench = Bench::new(engine.info().class);
+        for (register, found) in bench.gt.registers.listing() {
+            let own = found.engine.is_none_or(|at| at == engine);
+            if own && found.register.scope.kept_by(engine) && !matches!(found.register.kind, Kind::Live(_)) {
+                assert!(registers.contains(&register), "{} {register:#x}", engine.info().name);
+            }
+        }
+    }
+}
