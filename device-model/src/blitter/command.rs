@@ -1,10 +1,11 @@
 //! The table of the copy engine's commands, and their fields (Mesa genxml gen125; IGT lib/intel_blt.c; xe_migrate.c).
 
-use super::Work;
 use super::control::{Control, ControlCopy};
 use super::raster::{PAT_COPY, Raster, SRC_COPY};
 use super::rectangle::{Rectangle, Resolve, Source};
 use super::tiling::{ADDRESS_MASK, Area, Layout, Surface, TILE_4, TILE_X, TILE_Y, Tiling};
+use super::{Work, fields};
+use crate::command::Field;
 
 /// A command of the 2D client (header bits 31:29 = 2).
 pub struct BlitCommand {
@@ -14,6 +15,8 @@ pub struct BlitCommand {
     pub name: &'static str,
     /// Lengths in dwords that the command can have.
     pub lengths: &'static [usize],
+    /// Its fields, opcode and length apart.
+    pub fields: &'static [Field],
     decode: fn(&Fields<'_>) -> Result<Work, BlitError>,
 }
 
@@ -34,13 +37,13 @@ impl std::fmt::Debug for BlitCommand {
 /// does not have; IGT sends it after a copy within one surface.
 #[rustfmt::skip]
 pub static COMMANDS: [BlitCommand; 7] = [
-    BlitCommand { opcode: 0x03, name: "XY_SETUP_CLIP_BLT",     lengths: &[3],      decode: |_| Ok(Work::Nothing) },
-    BlitCommand { opcode: 0x41, name: "XY_BLOCK_COPY_BLT",     lengths: &[12, 22], decode: block_copy },
-    BlitCommand { opcode: 0x42, name: "XY_FAST_COPY_BLT",      lengths: &[10],     decode: fast_copy },
-    BlitCommand { opcode: 0x44, name: "XY_FAST_COLOR_BLT",     lengths: &[11, 16], decode: fast_color },
-    BlitCommand { opcode: 0x48, name: "XY_CTRL_SURF_COPY_BLT", lengths: &[5],      decode: ctrl_surf_copy },
-    BlitCommand { opcode: 0x50, name: "XY_COLOR_BLT",          lengths: &[7],      decode: color },
-    BlitCommand { opcode: 0x53, name: "XY_SRC_COPY_BLT",       lengths: &[10],     decode: src_copy },
+    BlitCommand { opcode: 0x03, name: "XY_SETUP_CLIP_BLT",     lengths: &[3],      fields: fields::SETUP_CLIP,     decode: |_| Ok(Work::Nothing) },
+    BlitCommand { opcode: 0x41, name: "XY_BLOCK_COPY_BLT",     lengths: &[12, 22], fields: fields::BLOCK_COPY,     decode: block_copy },
+    BlitCommand { opcode: 0x42, name: "XY_FAST_COPY_BLT",      lengths: &[10],     fields: fields::FAST_COPY,      decode: fast_copy },
+    BlitCommand { opcode: 0x44, name: "XY_FAST_COLOR_BLT",     lengths: &[11, 16], fields: fields::FAST_COLOR,     decode: fast_color },
+    BlitCommand { opcode: 0x48, name: "XY_CTRL_SURF_COPY_BLT", lengths: &[5],      fields: fields::CTRL_SURF_COPY, decode: ctrl_surf_copy },
+    BlitCommand { opcode: 0x50, name: "XY_COLOR_BLT",          lengths: &[7],      fields: fields::COLOR,          decode: color },
+    BlitCommand { opcode: 0x53, name: "XY_SRC_COPY_BLT",       lengths: &[10],     fields: fields::SRC_COPY,       decode: src_copy },
 ];
 
 /// Header bits 31:29 of the 2D client.
@@ -331,3 +334,18 @@ fn ctrl_surf_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
 
 /// Control bytes that XY_CTRL_SURF_COPY_BLT counts in (xe: NUM_CCS_BYTES_PER_BLOCK).
 const CONTROL_BLOCK: u64 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::field::well_laid;
+
+    /// Every command's fields lie in its longest form, behind opcode and length, and none over another.
+    #[test]
+    fn fields_lie_in_their_commands() {
+        for command in &COMMANDS {
+            let longest = command.lengths.iter().max().map_or(0, |dwords| *dwords as u32);
+            well_laid(command.name, command.fields, None, longest, 0xffc0_00ff);
+        }
+    }
+}

@@ -7,6 +7,7 @@
 mod ccs;
 mod command;
 mod control;
+mod fields;
 mod raster;
 mod rectangle;
 #[cfg(test)]

@@ -182,7 +182,7 @@ pub struct Group {
 
 /// Whether the fields lie in a command of at most `dwords`, and none over another or over the header's bits `taken`.
 #[cfg(test)]
-pub(super) fn well_laid(name: &str, fields: &[Field], group: Option<Group>, dwords: u32, taken: u32) {
+pub(crate) fn well_laid(name: &str, fields: &[Field], group: Option<Group>, dwords: u32, taken: u32) {
     let mut bits = std::collections::BTreeMap::from([(0u8, taken)]);
     let mut names = std::collections::BTreeSet::new();
     let mut lay = |field: &Field, from: u8, within: u32| {

@@ -1,7 +1,11 @@
 //! Commands of the render, compute and media pipelines (client 3): PIPE_CONTROL is executed, the rest is skipped by
 //! its length and counted as state only (contract K.8; xe: xe_gfxpipe_commands.h).
 
+pub mod fields;
+mod names;
+
 use super::Length;
+use super::field::Field;
 use crate::engine::id::EngineClass;
 
 /// What the command streamer does with a command of the pipelines.
@@ -22,58 +26,21 @@ pub struct GfxCommand {
     pub length: Length,
     /// What happens.
     pub action: Gfx,
+    /// Upper word of the header.
+    opcode: u16,
+    /// Whether it is of a media engine, where an upper word means another command.
+    media: bool,
+}
+
+impl GfxCommand {
+    /// Its fields, opcode and length apart; none where the table has its name alone.
+    pub fn fields(&self) -> &'static [Field] {
+        if self.media { &[] } else { fields::of(self.opcode) }
+    }
 }
 
 /// Bits of the header that tell commands apart: client, pipeline, opcode, sub-opcode.
 const MATCH: u32 = 0xffff_0000;
-
-/// Names of the commands that drivers and tests use; a header with another opcode is skipped all the same.
-static NAMES: &[(u16, &str)] = &[
-    (0x6101, "STATE_BASE_ADDRESS"),
-    (0x6102, "STATE_SIP"),
-    (0x6104, "GPGPU_CSR_BASE_ADDRESS"),
-    (0x6105, "STATE_COMPUTE_MODE"),
-    (0x6106, "3DSTATE_BTD"),
-    (0x6109, "STATE_SYSTEM_MEM_FENCE_ADDRESS"),
-    (0x610b, "STATE_CONTEXT_DATA_BASE_ADDRESS"),
-    (0x680b, "3DSTATE_VF_STATISTICS"),
-    (0x6904, "PIPELINE_SELECT"),
-    (0x7000, "MEDIA_VFE_STATE"),
-    (0x7001, "MEDIA_CURBE_LOAD"),
-    (0x7002, "MEDIA_INTERFACE_DESCRIPTOR_LOAD"),
-    (0x7004, "MEDIA_STATE_FLUSH"),
-    (0x7100, "MEDIA_OBJECT"),
-    (0x7105, "GPGPU_WALKER"),
-    (0x7200, "CFE_STATE"),
-    (0x7202, "COMPUTE_WALKER"),
-    (0x7805, "3DSTATE_DEPTH_BUFFER"),
-    (0x7808, "3DSTATE_VERTEX_BUFFERS"),
-    (0x7809, "3DSTATE_VERTEX_ELEMENTS"),
-    (0x780a, "3DSTATE_INDEX_BUFFER"),
-    (0x780d, "3DSTATE_MULTISAMPLE"),
-    (0x780f, "3DSTATE_SCISSOR_STATE_POINTERS"),
-    (0x7810, "3DSTATE_VS"),
-    (0x7811, "3DSTATE_GS"),
-    (0x7812, "3DSTATE_CLIP"),
-    (0x7813, "3DSTATE_SF"),
-    (0x7814, "3DSTATE_WM"),
-    (0x7815, "3DSTATE_CONSTANT_VS"),
-    (0x7816, "3DSTATE_CONSTANT_GS"),
-    (0x7817, "3DSTATE_CONSTANT_PS"),
-    (0x7819, "3DSTATE_CONSTANT_HS"),
-    (0x781a, "3DSTATE_CONSTANT_DS"),
-    (0x781b, "3DSTATE_HS"),
-    (0x781c, "3DSTATE_TE"),
-    (0x781d, "3DSTATE_DS"),
-    (0x781e, "3DSTATE_STREAMOUT"),
-    (0x781f, "3DSTATE_SBE"),
-    (0x7820, "3DSTATE_PS"),
-    (0x7821, "3DSTATE_VIEWPORT_STATE_POINTERS_SF_CLIP"),
-    (0x7850, "3DSTATE_RASTER"),
-    (0x7852, "3DSTATE_WM_HZ_OP"),
-    (0x7a00, "PIPE_CONTROL"),
-    (0x7b00, "3DPRIMITIVE"),
-];
 
 /// PIPE_CONTROL's opcode word.
 const PIPE_CONTROL: u16 = 0x7a00;
@@ -86,34 +53,34 @@ const SINGLE_DWORD_PIPELINE: u32 = 1;
 pub fn lookup(header: u32, class: EngineClass) -> Option<GfxCommand> {
     let opcode = ((header & MATCH) >> 16) as u16;
     let pipeline = header >> 27 & 3;
-    let (media, family, long) = match class {
-        EngineClass::Render => (false, "GFXPIPE", 0xff),
-        EngineClass::Compute => (false, "GFXPIPE", 0xff),
-        EngineClass::VideoDecode => (true, "MFX", 0xfff),
-        EngineClass::VideoEnhance => (true, "VEBOX", 0xfff),
+    let (names, family, long) = match class {
+        EngineClass::Render | EngineClass::Compute => (names::PIPELINES, "GFXPIPE", 0xff),
+        EngineClass::VideoDecode => (names::VIDEO_DECODE, "MFX", 0xfff),
+        EngineClass::VideoEnhance => (names::VIDEO_ENHANCE, "VEBOX", 0xfff),
         EngineClass::Copy => return None,
     };
+    let media = matches!(class, EngineClass::VideoDecode | EngineClass::VideoEnhance);
     let length = match (pipeline, opcode) {
         (SINGLE_DWORD_PIPELINE, _) => Length::SINGLE,
         (_, SO_DECL_LIST) => Length::field(0x1ff),
         _ => Length::field(long),
     };
-    if media {
-        return Some(GfxCommand { name: family, length, action: Gfx::StateOnly });
-    }
-    let name = NAMES.binary_search_by_key(&opcode, |(code, _)| *code).map_or(family, |at| NAMES[at].1);
-    let action = if opcode == PIPE_CONTROL { Gfx::PipeControl } else { Gfx::StateOnly };
-    Some(GfxCommand { name, length, action })
+    let name = names.binary_search_by_key(&opcode, |(code, _)| *code).map_or(family, |at| names[at].1);
+    let action = if !media && opcode == PIPE_CONTROL { Gfx::PipeControl } else { Gfx::StateOnly };
+    Some(GfxCommand { name, length, action, opcode, media })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::field::well_laid;
 
     /// Contract K.8: lengths of pipeline commands.
     #[test]
     fn names_are_sorted_and_lengths_follow_the_pipeline() {
-        assert!(NAMES.is_sorted_by_key(|(code, _)| *code));
+        assert!(names::PIPELINES.is_sorted_by_key(|(code, _)| *code));
+        assert!(names::VIDEO_DECODE.is_sorted_by_key(|(code, _)| *code));
+        assert!(names::VIDEO_ENHANCE.is_sorted_by_key(|(code, _)| *code));
         let dwords = |header: u32, class| lookup(header, class).map(|c| c.length.dwords(header));
         assert_eq!(dwords(0x6904_0010, EngineClass::Render), Some(1));
         assert_eq!(dwords(0x7809_0043, EngineClass::Render), Some(69));
@@ -121,5 +88,30 @@ mod tests {
         assert_eq!(dwords(0x7202_0525, EngineClass::Compute), Some(39), "bits above 7:0 are flags of the walker");
         assert_eq!(dwords(0x7580_0110, EngineClass::VideoDecode), Some(274));
         assert_eq!(dwords(0x7a00_0004, EngineClass::Copy), None);
+    }
+
+    /// V8-127, V8-137: MI_FLUSH_DW and PIPE_CONTROL have the bits that both are executed by in the same places.
+    #[test]
+    fn flushes_share_bits() {
+        use crate::command::mi::fields as flush;
+        let pairs = [
+            (fields::CONTROL_TLB, flush::FLUSH_TLB),
+            (fields::CONTROL_INDEX, flush::FLUSH_INDEX),
+            (fields::CONTROL_NOTIFY, flush::FLUSH_NOTIFY),
+            (fields::CONTROL_OPERATION, flush::FLUSH_OPERATION),
+        ];
+        assert!(pairs.iter().all(|(control, flush)| control.mask() == flush.mask()));
+    }
+
+    /// V8-096: fields of pipeline commands lie in them, behind opcode and length, and none over another.
+    #[test]
+    fn fields_lie_in_their_commands() {
+        for (opcode, command) in fields::TABLE {
+            let command_of = lookup(u32::from(*opcode) << 16, EngineClass::Render).unwrap();
+            let dwords = command.dwords;
+            let length = if dwords == 1 { 0 } else { 0xff };
+            well_laid(command_of.name, command.fields, None, dwords, 0xffff_0000 | length);
+            assert_eq!(command_of.fields(), command.fields);
+        }
     }
 }

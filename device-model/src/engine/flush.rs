@@ -4,6 +4,8 @@
 use super::reg;
 use super::streamer::{Flow, Streamer};
 use crate::command::Requester;
+use crate::command::gfx::fields as control;
+use crate::command::mi::fields;
 use crate::interrupts::FLUSH_COMPLETE;
 use crate::memory::{Fault, Space};
 
@@ -53,19 +55,19 @@ const WRITE_IMMEDIATE: u32 = 1;
 const WRITE_DEPTH_COUNT: u32 = 2;
 const WRITE_TIMESTAMP: u32 = 3;
 /// Bit 18 of both: the engine's translations are forgotten.
-const TLB_INVALIDATE: u32 = 1 << 18;
+const TLB_INVALIDATE: u32 = fields::FLUSH_TLB.mask();
 /// Bit 21 of both: the address is an offset in a status page.
-const STORE_INDEX: u32 = 1 << 21;
+const STORE_INDEX: u32 = fields::FLUSH_INDEX.mask();
 /// Bit 8 of both: an interrupt tells the completion.
-const NOTIFY: u32 = 1 << 8;
+const NOTIFY: u32 = fields::FLUSH_NOTIFY.mask();
 /// MI_FLUSH_DW, address bit 2: it is global.
-const FLUSH_GGTT: u32 = 1 << 2;
+const FLUSH_GGTT: u32 = fields::FLUSH_GLOBAL.mask();
 /// PIPE_CONTROL, flags bit 24: the address is global.
-const CONTROL_GGTT: u32 = 1 << 24;
+const CONTROL_GGTT: u32 = control::CONTROL_GLOBAL.mask();
 /// PIPE_CONTROL, flags bit 23: the immediate goes to a register.
-const CONTROL_MMIO: u32 = 1 << 23;
+const CONTROL_MMIO: u32 = control::CONTROL_MMIO.mask();
 /// PIPE_CONTROL, header bit 8: predicated by MI_PREDICATE_RESULT.
-const CONTROL_PREDICATE: u32 = 1 << 8;
+const CONTROL_PREDICATE: u32 = control::CONTROL_PREDICATE.mask();
 /// Bits of a timestamp that a post-sync operation writes (contract E.7: 36 bits wide).
 const TIMESTAMP_BITS: u64 = 0xf_ffff_ffff;
 
