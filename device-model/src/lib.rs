@@ -7,6 +7,7 @@
 pub mod blitter;
 pub mod card;
 pub mod command;
+pub mod decode;
 pub mod doorbell;
 pub mod engine;
 pub mod execlist;

@@ -35,7 +35,12 @@ pub struct GfxCommand {
 impl GfxCommand {
     /// Its fields, opcode and length apart; none where the table has its name alone.
     pub fn fields(&self) -> &'static [Field] {
-        if self.media { &[] } else { fields::of(self.opcode) }
+        fields::of(self.opcode).filter(|_| !self.media).map_or(&[], |command| command.fields)
+    }
+
+    /// Dwords that it has where it is well made; `None` where only its name is known.
+    pub fn usual(&self) -> Option<u32> {
+        fields::of(self.opcode).filter(|_| !self.media).map(|command| command.dwords)
     }
 }
 

@@ -105,6 +105,38 @@ pub enum Error {
     CtbInvalidDesc = 0x306,
 }
 
+impl Error {
+    /// All of them.
+    pub const ALL: &[Error] = &[
+        Error::ProtocolError,
+        Error::InvalidState,
+        Error::UnsupportedVersion,
+        Error::InvalidVf,
+        Error::UnprovisionedVf,
+        Error::NotSupported,
+        Error::UnknownAction,
+        Error::InvalidKlvData,
+        Error::InvalidParams,
+        Error::InvalidContextIndex,
+        Error::InvalidContextRegistration,
+        Error::InvalidDoorbellId,
+        Error::InvalidEngineId,
+        Error::InvalidGgttAddress,
+        Error::PendingAction,
+        Error::ContextNotRegistered,
+        Error::ContextAlreadyRegistered,
+        Error::InvalidSize,
+        Error::MalformedKlv,
+        Error::InvalidKlvKey,
+        Error::NoAttributeTable,
+        Error::CtbFull,
+        Error::Unauthorized,
+        Error::CtbInvalid,
+        Error::CtbNotRegistered,
+        Error::CtbInvalidDesc,
+    ];
+}
+
 /// What a handler answers: data0 of the success reply (28 bits), or the error.
 pub type Reply = Result<u32, Error>;
 

@@ -48,6 +48,11 @@ const ACTIONS: &[(u16, &str, Sender, Handler)] = &[
     (0x550f, "VF2GUC_RESFIX_START", Sender::NotSupported, |_, _, _| Err(Error::NotSupported)),
 ];
 
+/// The name of an action of the mailbox.
+pub fn name(code: u16) -> Option<&'static str> {
+    ACTIONS.iter().find(|(known, ..)| *known == code).map(|(_, name, ..)| *name)
+}
+
 /// Whether a request of the host waits for its answer: bit 31 is the origin, set in answers.
 pub fn holds_request(gt: &Gt, function: Function) -> bool {
     let header = gt.mailbox(function, 0);

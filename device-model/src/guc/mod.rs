@@ -16,6 +16,7 @@ pub mod hxg;
 pub mod kernel;
 pub mod klv;
 pub mod mailbox;
+pub mod names;
 pub mod parallel;
 mod provisioner;
 pub mod provisioning;

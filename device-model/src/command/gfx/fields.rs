@@ -30,9 +30,9 @@ pub(super) struct Fields {
     pub fields: &'static [Field],
 }
 
-/// The fields of the command with this upper word; empty where only its name is known.
-pub(super) fn of(opcode: u16) -> &'static [Field] {
-    TABLE.iter().find(|(word, _)| *word == opcode).map_or(&[], |(_, command)| command.fields)
+/// The command with this upper word; `None` where only its name is known.
+pub(super) fn of(opcode: u16) -> Option<&'static Fields> {
+    TABLE.iter().find(|(word, _)| *word == opcode).map(|(_, command)| command)
 }
 
 macro_rules! table {

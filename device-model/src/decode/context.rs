@@ -1,0 +1,182 @@
+//! Context images: what a logical ring context in memory says (V8-040..051).
+
+use super::batch::Batch;
+use super::{Dword, Line, register};
+use crate::command::mi::fields;
+use crate::command::{Command, Mi, Requester};
+use crate::engine::id::EngineId;
+use crate::engine::layout;
+use crate::world::ticks_to_ns;
+
+/// Dwords of the per-process status page before the image.
+pub const PAGE_DWORDS: usize = 0x400;
+/// First dword of what this card keeps behind the part that reads as commands.
+const BARE: usize = 0x100;
+
+/// Where an image says that its context stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// RING_START.
+    pub start: u32,
+    /// Bytes of the ring; 0 where it is not enabled.
+    pub size: u32,
+    /// Offset in RING_HEAD.
+    pub head: u32,
+    /// Offset in RING_TAIL.
+    pub tail: u32,
+    /// Address of the batch that the context was left in.
+    pub batch: Option<u64>,
+    /// Root of the process's page tables.
+    pub root: u64,
+}
+
+/// The registers of an image, by offset from the engine's base, with their values.
+fn registers(image: &[u32], engine: EngineId) -> impl Iterator<Item = (usize, u32, u32)> + use<'_> {
+    let base = engine.info().mmio_base;
+    loads(image, engine).filter_map(move |(index, offset, value)| Some((index, offset.checked_sub(base)?, value)))
+}
+
+/// What the image's LRIs load: index of the value, register, value.
+fn loads(image: &[u32], engine: EngineId) -> impl Iterator<Item = (usize, u32, u32)> + use<'_> {
+    let mut at = 0;
+    let mut pairs = 0..0;
+    let mut relative = false;
+    std::iter::from_fn(move || {
+        loop {
+            if let Some(index) = pairs.next() {
+                let (raw, value) = (*image.get(index)?, *image.get(index + 1)?);
+                pairs.next();
+                return Some((index + 1, register::meant(raw, relative, engine), value));
+            }
+            let header = *image.get(at)?;
+            let known = Command::decode(header, engine.info().class)?;
+            let dwords = known.dwords(header) as usize;
+            match known {
+                Command::Mi(mi) if mi.action == Mi::LoadRegisterImm => {
+                    relative = fields::CS_MMIO.is_set(&[header]);
+                    pairs = at + 1..at + 1 + (dwords - 1) / 2 * 2;
+                }
+                Command::Mi(mi) if mi.action == Mi::BatchBufferEnd => return None,
+                _ => {}
+            }
+            at += dwords;
+        }
+    })
+}
+
+/// Where the image says that its context stands.
+pub fn position(image: &[u32], engine: EngineId) -> Position {
+    let mut position = Position::default();
+    let mut batch = (0u64, false);
+    // The engine context has some of them again, for other uses.
+    for (_, offset, value) in registers(image, engine).take_while(|(index, ..)| *index < 0x60) {
+        match offset {
+            0x030 => position.tail = value & 0x1f_fff8,
+            0x034 => position.head = value & 0x1f_fffc,
+            0x038 => position.start = value & 0xffff_f000,
+            0x03c => position.size = if value & 1 != 0 { (value & 0x1f_f000) + 0x1000 } else { 0 },
+            0x140 => batch = (batch.0 & !0xffff_ffff | u64::from(value & !7), value & 1 != 0),
+            0x168 => batch.0 = u64::from(value) << 32 | batch.0 & 0xffff_ffff,
+            0x270 => position.root |= u64::from(value),
+            0x274 => position.root |= u64::from(value) << 32,
+            _ => {}
+        }
+    }
+    position.batch = batch.1.then_some(batch.0);
+    position
+}
+
+/// The image of a context of `engine`, from its first dword (the one behind the status page) on.
+pub fn image(image: &[u32], engine: EngineId) -> Vec<Line> {
+    let mut lines: Vec<_> = loads(image, engine)
+        .map(|(index, offset, value)| {
+            let within = offset.wrapping_sub(engine.info().mmio_base);
+            Line::Dword(Dword { index, name: register::name(offset), value, meaning: meaning(within, value, engine) })
+        })
+        .collect();
+    let place = position(image, engine);
+    if lines.is_empty() {
+        lines.push(Line::note("no load of a register is in it: this is no image, or was never filled"));
+        return lines;
+    }
+    lines.push(Line::note(match place {
+        Position { size: 0, .. } => "the ring is not enabled".into(),
+        Position { head, tail, .. } if head == tail => format!("the ring is empty: HEAD and TAIL are {head:#x}"),
+        Position { head, tail, size, .. } => {
+            let left = if tail > head { tail - head } else { size - head + tail };
+            format!("{left:#x} bytes of the ring are to be executed: HEAD {head:#x}, TAIL {tail:#x} of {size:#x}")
+        }
+    }));
+    if let Some(batch) = place.batch {
+        lines.push(Line::note(format!("it was left in the batch at {batch:#x}")));
+    }
+    for (at, command) in others(image, engine) {
+        lines.push(Line::note(format!("at [{at:#05x}]: {command}")));
+    }
+    let bare = layout::layout(engine).iter().filter(|kept| !kept.named && kept.dword >= BARE);
+    let bare: Vec<_> = bare.filter_map(|kept| Some((kept, *image.get(kept.dword)?))).filter(|(_, v)| *v != 0).collect();
+    if !bare.is_empty() {
+        lines.push(Line::note("behind the part that reads as commands, as this card saves it:"));
+        lines.extend(bare.into_iter().map(|(kept, value)| {
+            let name = register::name(kept.register);
+            Line::Dword(Dword { index: kept.dword, name, value, meaning: String::new() })
+        }));
+    }
+    lines
+}
+
+/// Commands of the image that are neither loads of immediates nor MI_NOOPs.
+fn others(image: &[u32], engine: EngineId) -> Vec<(usize, String)> {
+    let batch = Batch { requester: Requester::Kernel, ..Batch::new(image, 0, engine) };
+    let commands = batch.commands().filter(|command| !matches!(command.name, Some("MI_NOOP" | "MI_LOAD_REGISTER_IMM")));
+    commands
+        .take_while(|command| command.name.is_some())
+        .map(|command| {
+            let text = command.text();
+            let name = command.name.unwrap_or_default();
+            ((command.address / 4) as usize, if text.is_empty() { name.into() } else { format!("{name}: {text}") })
+        })
+        .collect()
+}
+
+/// What a register's value in an image says, by its offset from the engine's base.
+fn meaning(offset: u32, value: u32, engine: EngineId) -> String {
+    let state = |set: bool, yes: &str, no: &str| if set { yes.to_string() } else { no.to_string() };
+    match offset {
+        0x030 => format!("offset {:#x}", value & 0x1f_fff8),
+        0x034 => format!("offset {:#x}, wrapped {} times", value & 0x1f_fffc, value >> 21),
+        0x038 => format!("ring at {:#x}", value & !0xfff),
+        0x03c if value & 1 != 0 => format!("{} KiB, enabled", ((value & 0x1f_f000) + 0x1000) / 1024),
+        0x03c => "not enabled".into(),
+        0x068 => Command::decode(value, engine.info().class).map_or(String::new(), |command| command.name().into()),
+        0x110 => state(value & 1 << 5 != 0, "batch in the process's space", "batch in the global space"),
+        0x140 => state(value & 1 != 0, "in a batch", "in no batch"),
+        0x1c0 if value & 1 != 0 => format!("batch at {:#x} before each ring", value & !0xfff),
+        0x1c4 if value & 0x3f != 0 => {
+            format!("batch at {:#x}, {} cachelines, in the middle of the restore", value & !0x3f, value & 0x3f)
+        }
+        0x244 => {
+            let flags = [(0, "engine context not restored"), (3, "no switch while it waits")];
+            let set = flags.iter().filter(|(bit, _)| value >> bit & 1 != 0).map(|(_, flag)| *flag);
+            set.collect::<Vec<_>>().join(", ")
+        }
+        0x3a8 => format!("{} us on the engine", ticks_to_ns(u64::from(value)) / 1000),
+        _ => String::new(),
+    }
+}
+
+/// The per-process status page: what is not zero of it.
+pub fn page(page: &[u32]) -> Vec<Line> {
+    let name = |index: usize| match index {
+        0x04 => "ring head, reported".into(),
+        // Where each driver has its own: xe_lrc.c, LRC_SEQNO_PPHWSP_OFFSET and behind.
+        0x80 => "seqno (xe)".into(),
+        0x82 => "start seqno (xe)".into(),
+        0x84 => "job timestamp (xe)".into(),
+        _ => format!("+{:#x}", index * 4),
+    };
+    let words = page.iter().take(PAGE_DWORDS).enumerate().filter(|(_, value)| **value != 0);
+    words
+        .map(|(index, value)| Line::Dword(Dword { index, name: name(index), value: *value, meaning: String::new() }))
+        .collect()
+}

@@ -1,0 +1,197 @@
+//! Messages between host and GuC: HXG, and the CT buffers that carry it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Dword, Line};
+use crate::guc::hxg::{ORIGIN_GUC, Type, action};
+use crate::guc::{klv, names};
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Message {
+    /// Where it stands: dword offset in the CT buffer; absent for one that stands alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<usize>,
+    /// From the GuC to the host; else from the host.
+    pub from_guc: bool,
+    /// Fence of the CT header.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fence: Option<u16>,
+    /// Its kind: request, event, success...
+    pub what: String,
+    /// Name of the action, or of the error; empty for a success.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Its HXG dwords.
+    pub dwords: Vec<u32>,
+    /// The dwords behind the header, with their names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<(String, u32)>,
+    /// Read or not by the receiver, where head and tail tell.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub mark: String,
+}
+
+impl Message {
+    /// The message of these HXG dwords.
+    pub fn new(hxg: &[u32], fence: Option<u16>) -> Message {
+        let header = hxg.first().copied().unwrap_or(0);
+        let rest = hxg.get(1..).unwrap_or_default();
+        let code = action(header);
+        let kind = Type::of(header);
+        let what = match kind {
+            Some(Type::Request) => "request",
+            Some(Type::Event) => "event",
+            Some(Type::FastRequest) => "fast request",
+            Some(Type::NoResponseBusy) => "busy",
+            Some(Type::NoResponseRetry) => "retry",
+            Some(Type::ResponseFailure) => "failure",
+            Some(Type::ResponseSuccess) => "success",
+            None => "reserved kind",
+        };
+        let name = match kind {
+            Some(Type::Request | Type::Event | Type::FastRequest) => {
+                names::of_action(code).map_or_else(|| format!("action {code:#06x}"), Into::into)
+            }
+            Some(Type::ResponseFailure) => {
+                names::of_error(code).map_or_else(|| format!("error {code:#06x}"), Into::into)
+            }
+            _ => String::new(),
+        };
+        let mut parameters = Vec::new();
+        match kind {
+            Some(Type::Request | Type::Event | Type::FastRequest) => {
+                let data0 = header >> 16 & 0xfff;
+                if data0 != 0 {
+                    parameters.push(("data0".into(), data0));
+                }
+                requested(code, rest, &mut parameters);
+            }
+            Some(Type::ResponseSuccess) => {
+                parameters.push(("data0".into(), header & 0xfff_ffff));
+                numbered(rest, 1, &mut parameters);
+            }
+            Some(Type::ResponseFailure) => {
+                let hint = header >> 16 & 0xfff;
+                if hint != 0 {
+                    parameters.push(("hint".into(), hint));
+                }
+                numbered(rest, 1, &mut parameters);
+            }
+            _ => numbered(rest, 1, &mut parameters),
+        }
+        Message {
+            offset: None,
+            from_guc: header & ORIGIN_GUC != 0,
+            fence,
+            what: what.into(),
+            name,
+            dwords: hxg.to_vec(),
+            parameters,
+            mark: String::new(),
+        }
+    }
+}
+
+fn numbered(rest: &[u32], from: usize, into: &mut Vec<(String, u32)>) {
+    into.extend(rest.iter().enumerate().map(|(n, value)| (format!("data{}", n + from), *value)));
+}
+
+fn requested(code: u16, rest: &[u32], into: &mut Vec<(String, u32)>) {
+    let named = names::of_parameters(code);
+    let fixed = names::list_in(code).unwrap_or(rest.len()).min(rest.len());
+    for (n, value) in rest[..fixed].iter().enumerate() {
+        into.push((named.get(n).map_or_else(|| format!("data{}", n + 1), |name| (*name).into()), *value));
+    }
+    for item in klv::walk(&rest[fixed..]) {
+        let Ok((key, values)) = item else {
+            into.push(("malformed list".into(), 0));
+            return;
+        };
+        let name = names::of_key(key).map_or_else(|| format!("key {key:#06x}"), Into::into);
+        match values {
+            [value] => into.push((name, *value)),
+            values => into.extend(values.iter().enumerate().map(|(n, value)| (format!("{name}[{n}]"), *value))),
+        }
+    }
+}
+
+/// A list of key-length-values that stands alone.
+pub fn keys(dwords: &[u32]) -> Vec<Line> {
+    let mut at = 0;
+    klv::walk(dwords)
+        .flat_map(|item| {
+            let Ok((key, values)) = item else {
+                return vec![Line::note(format!("at dword {at}: the list is malformed"))];
+            };
+            let name = names::of_key(key).map_or_else(|| format!("key {key:#06x}"), Into::into);
+            let first = at + 1;
+            at = first + values.len();
+            let dword = |(n, value): (usize, &u32)| {
+                Line::Dword(Dword { index: first + n, name: name.clone(), value: *value, meaning: value.to_string() })
+            };
+            values.iter().enumerate().map(dword).collect()
+        })
+        .collect()
+}
+
+/// The messages of a CT buffer's ring, as they lie there; `head` and `tail` are dword offsets, where they are known.
+/// What lies behind the tail is older, or never was a message: what cannot be one is passed over.
+pub fn ring(dwords: &[u32], head: Option<usize>, tail: Option<usize>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut at = 0;
+    let mut passed = 0;
+    let tell = |passed: &mut usize, lines: &mut Vec<Line>| {
+        if *passed != 0 {
+            lines.push(Line::note(format!("{passed} dwords that are no message")));
+        }
+        *passed = 0;
+    };
+    while let Some(header) = dwords.get(at) {
+        let len = (header & 0xff) as usize;
+        let until = at + 1 + len;
+        let crosses = |mark: Option<usize>| mark.is_some_and(|mark| at < mark && mark < until);
+        let hxg = dwords.get(at + 1..until).unwrap_or_default();
+        let sound = len != 0 && header & 0xff00 == 0 && !hxg.is_empty() && Type::of(hxg[0]).is_some();
+        if !sound || crosses(head) || crosses(tail) {
+            passed += usize::from(*header != 0);
+            at += 1;
+            continue;
+        }
+        tell(&mut passed, &mut lines);
+        let mut message = Message::new(hxg, Some((header >> 16) as u16));
+        message.offset = Some(at);
+        if let (Some(head), Some(tail)) = (head, tail) {
+            let waits = if head <= tail { (head..tail).contains(&at) } else { at >= head || at < tail };
+            message.mark = if waits { "not read yet".into() } else { String::new() };
+        }
+        lines.push(Line::Message(message));
+        at = until;
+    }
+    tell(&mut passed, &mut lines);
+    lines
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let offset = self.offset.map_or(String::new(), |offset| format!("[{offset:#06x}] "));
+        let way = if self.from_guc { "GuC > host" } else { "host > GuC" };
+        write!(f, "  {offset}{way} {}", self.what)?;
+        if !self.name.is_empty() {
+            write!(f, " {}", self.name)?;
+        }
+        if let Some(fence) = self.fence {
+            write!(f, " (fence {fence:#x})")?;
+        }
+        let parameters: Vec<_> = self.parameters.iter().map(|(name, value)| format!("{name} {value:#x}")).collect();
+        if !parameters.is_empty() {
+            write!(f, ": {}", parameters.join(", "))?;
+        }
+        if !self.mark.is_empty() {
+            write!(f, " <== {}", self.mark)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! Names of registers by offset, from the register tables.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use crate::engine::id::EngineId;
+use crate::registers::{ENGINE_TABLE, REGISTER_BYTES, Register, TABLES};
+
+/// An engine's registers reach so far from its base (contract F.4).
+const ENGINE_BLOCK: u32 = 0x1000;
+
+fn by_offset(registers: impl Iterator<Item = &'static Register>) -> BTreeMap<u32, (&'static Register, u16)> {
+    registers
+        .flat_map(|register| {
+            let place = move |n: u16| (register.offset + u32::from(n) * register.stride, (register, n));
+            (0..register.count).map(place)
+        })
+        .collect()
+}
+
+static CARD: LazyLock<BTreeMap<u32, (&'static Register, u16)>> =
+    LazyLock::new(|| by_offset(TABLES.iter().flat_map(|table| table.iter())));
+static ENGINE: LazyLock<BTreeMap<u32, (&'static Register, u16)>> = LazyLock::new(|| by_offset(ENGINE_TABLE.iter()));
+
+fn element(register: &Register, ordinal: u16) -> String {
+    if register.count > 1 { format!("{}[{ordinal}]", register.name) } else { register.name.into() }
+}
+
+/// Name of an engine's register by its offset from the engine's base.
+pub fn of_engine(offset: u32) -> Option<String> {
+    ENGINE.get(&(offset & !3)).map(|(register, n)| element(register, *n))
+}
+
+/// Name of the register at `offset`: `rcs0.CS_GPR[3]`, `GDRST`; a bare offset where none is modelled.
+pub fn name(offset: u32) -> String {
+    let offset = offset & !3;
+    if let Some((register, n)) = CARD.get(&offset) {
+        return element(register, *n);
+    }
+    match EngineId::at_offset(offset) {
+        Some(engine) => {
+            let info = engine.info();
+            let within = offset - info.mmio_base;
+            let name = of_engine(within).unwrap_or_else(|| format!("{within:#05x}"));
+            format!("{}.{name}", info.name)
+        }
+        None => format!("{offset:#08x}"),
+    }
+}
+
+/// The register that a command means: absolute, or in the block of `engine` where the command is relative to it.
+pub fn meant(raw: u32, relative: bool, engine: EngineId) -> u32 {
+    let offset = raw & (REGISTER_BYTES * 2 - 4);
+    if relative && offset < ENGINE_BLOCK { engine.info().mmio_base + offset } else { offset }
+}
+
+/// The engine called `rcs0`, or the first of the class called `render`, `copy`, `compute`, `vcs`...
+pub fn engine(name: &str) -> Option<EngineId> {
+    let class = match name {
+        "render" | "rcs" => "rcs0",
+        "copy" | "bcs" => "bcs0",
+        "compute" | "ccs" => "ccs0",
+        "video-decode" | "vcs" => "vcs0",
+        "video-enhance" | "vecs" => "vecs0",
+        other => other,
+    };
+    EngineId::all().find(|engine| engine.info().name == class)
+}

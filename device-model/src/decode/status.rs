@@ -1,0 +1,76 @@
+//! Context descriptors and context status quadwords.
+
+use super::{Dword, Line};
+
+/// ID that stands for no context (V8-053).
+const IDLE: u64 = 0xffff;
+
+fn dword(index: usize, name: &str, value: u32, meaning: String) -> Line {
+    Line::Dword(Dword { index, name: name.into(), value, meaning })
+}
+
+/// What a context descriptor says (V8-030, V8-031; contract F.1).
+pub fn descriptor(descriptor: u64) -> Vec<Line> {
+    let bits = |high: u32, low: u32| descriptor >> low & (u64::MAX >> (63 - (high - low)));
+    let valid = if bits(0, 0) == 1 { "valid" } else { "not valid" };
+    let mode = match bits(4, 3) {
+        3 => "legacy, 64-bit addresses".into(),
+        mode => format!("addressing mode {mode}"),
+    };
+    let space = if bits(8, 8) == 1 { "process space" } else { "no process space: all addresses are global" };
+    let low = format!("LRC at {:#x} (PPHWSP, image 4 KiB behind), {valid}, {mode}, {space}", descriptor & 0xffff_f000);
+    let high = format!("SW context ID {:#x}, SW counter {}, VF {}", bits(54, 39), bits(63, 58), bits(37, 32));
+    vec![
+        dword(0, "descriptor, low", descriptor as u32, low),
+        dword(1, "descriptor, high", (descriptor >> 32) as u32, high),
+    ]
+}
+
+fn context(id: u64) -> String {
+    if id == IDLE { "idle".into() } else { format!("context {id:#x}") }
+}
+
+/// What a context status quadword says (V8-052, V8-053; i915: xehp_csb_parse).
+pub fn quadword(status: u64) -> String {
+    let (to, away) = (status >> 10 & 0x3f_ffff, status >> 42);
+    let detail = status & 0xf;
+    let new_queue = status >> 33 & 1 == 1;
+    let what = match (new_queue, away, to) {
+        (true, IDLE, IDLE) => "preempt-to-idle while idle".to_string(),
+        (true, IDLE, _) => "idle to active".into(),
+        (true, _, IDLE) => "preempt-to-idle".into(),
+        (true, away, to) if away == to => "lite restore".into(),
+        (true, ..) => "new queue".into(),
+        (false, _, IDLE) => "active to idle".into(),
+        (false, ..) => "next element".into(),
+    };
+    let why = match detail {
+        0 => "complete".into(),
+        1..=4 => format!("unsuccessful wait ({detail})"),
+        5 => "preempted".into(),
+        other => format!("detail {other}"),
+    };
+    format!("{what}: {} -> {}, {why}", context(away), context(to))
+}
+
+/// A context status buffer: twelve quadwords from dword 10h of the global status page on, the write pointer in dword 2Fh
+/// (V8-057, T1; i915: I915_HWS_CSB_BUF0_INDEX, INTEL_HWS_CSB_WRITE_XEHP_INDEX), where `page` has it.
+pub fn buffer(page: &[u32]) -> Vec<Line> {
+    const FIRST: usize = 0x10;
+    const ENTRIES: usize = 12;
+    const POINTER: usize = 0x2f;
+    let pointer = page.get(POINTER).map(|pointer| *pointer as usize & 0xf);
+    let entries = page.get(FIRST..).unwrap_or_default().chunks_exact(2).take(ENTRIES).enumerate();
+    let mut lines: Vec<_> = entries
+        .filter(|(_, entry)| *entry != [0, 0])
+        .map(|(n, entry)| {
+            let last = if pointer == Some(n) { " <== written last" } else { "" };
+            let status = u64::from(entry[1]) << 32 | u64::from(entry[0]);
+            dword(FIRST + 2 * n, &format!("CSB[{n}]"), entry[0], quadword(status) + last)
+        })
+        .collect();
+    if let Some(pointer) = page.get(POINTER) {
+        lines.push(dword(POINTER, "CSB write pointer", *pointer, String::new()));
+    }
+    lines
+}

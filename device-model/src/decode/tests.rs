@@ -1,0 +1,233 @@
+//! Proofs of the disassembler, on batches, images and messages made by hand.
+
+use super::batch::Target;
+use super::*;
+use crate::command::Requester;
+use crate::engine::id::EngineId;
+
+fn text(lines: &[Line]) -> Vec<String> {
+    lines.iter().map(|line| line.to_string().split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+fn commands(batch: &Batch<'_>) -> Vec<String> {
+    text(&batch.commands().map(Line::Command).collect::<Vec<_>>())
+}
+
+fn on(engine: &str) -> EngineId {
+    register::engine(engine).unwrap()
+}
+
+/// V8-096: a batch as a driver writes it, each command with what it says.
+#[test]
+fn a_batch_reads_as_it_is_executed() {
+    let words = [
+        0x1100_0001,
+        0x2600,
+        5, // LRI
+        0x1108_1003,
+        0x618,
+        7,
+        0x358,
+        1, // LRI, relative
+        0x1040_0002,
+        0x1000,
+        0,
+        42, // SDI, global
+        0x0d00_0001,
+        0x0800_8000,
+        0x1000_0000, // MATH
+        0x1200_0002,
+        0x2358,
+        0x2000,
+        1, // SRM
+        0,
+        0,
+        0, // NOOPs
+        0x0e00_c002,
+        9,
+        0x3000,
+        0, // SEMAPHORE_WAIT
+        0x7a00_0004,
+        0x0010_4000,
+        0x4000,
+        0,
+        1,
+        2,           // PIPE_CONTROL
+        0x0500_0000, // END
+        0xffff_ffff,
+    ];
+    let batch = Batch::new(&words, 0x10_0000, on("rcs0"));
+    assert_eq!(
+        commands(&batch),
+        [
+            "0x000000100000: 11000001 MI_LOAD_REGISTER_IMM: rcs0.CS_GPR[0] = 0x5",
+            "0x00000010000c: 11081003 MI_LOAD_REGISTER_IMM: Force Posted, Add CS MMIO Start Offset, \
+             rcs0.CS_GPR[6] = 0x7, rcs0.RING_TIMESTAMP[0] = 0x1",
+            "0x000000100020: 10400002 MI_STORE_DATA_IMM: Use Global GTT, Address 0x1000, Data 0x2a \
+             # without privilege a MI_NOOP",
+            "0x000000100030: 0d000001 MI_MATH: LOAD SRCA, R0, ADD",
+            "0x00000010003c: 12000002 MI_STORE_REGISTER_MEM: Register rcs0.RING_TIMESTAMP[0], \
+             Memory Address 0x100002000",
+            "0x00000010004c: 00000000 MI_NOOP x3",
+            "0x000000100058: 0e00c002 MI_SEMAPHORE_WAIT: Compare Operation SAD == SDD, Wait Mode poll, \
+             Semaphore Data Dword 0x9, Semaphore Address 0x3000",
+            "0x000000100068: 7a000004 PIPE_CONTROL: Post Sync Operation write immediate, \
+             Command Streamer Stall Enable, Destination Address Type PPGTT, Address 0x4000, \
+             Immediate Data 0x200000001",
+            "0x000000100080: 05000000 MI_BATCH_BUFFER_END",
+        ]
+    );
+}
+
+/// V8-095, V8-099: what no engine has is told, and so is what is cut short; the disassembly goes on.
+#[test]
+fn what_is_wrong_is_told() {
+    let words = [0x8000_0000, 0x0780_0000, 0x1000_0001, 0, 0, 0x7a00_0002, 0, 0, 0, 0x1080_0000];
+    let all = commands(&Batch::new(&words, 0, on("rcs0")));
+    assert_eq!(all[0], "0x000000000000: 80000000 unknown # rcs0 has no such command");
+    assert_eq!(all[1], "0x000000000004: 07800000 unknown # rcs0 has no such command");
+    assert!(all[2].ends_with("# illegal: it has at least 4 dwords"), "{all:#?}");
+    assert!(all[3].ends_with("# 4 dwords, where it has 6"), "{all:#?}");
+    assert!(all[4].contains("# cut short: 2 dwords, of which 1 are there"), "{all:#?}");
+}
+
+/// A mark is shown where it lies, and the disassembly is in step there whatever was before it.
+#[test]
+fn marks_bring_the_disassembly_into_step() {
+    let words = [0x1040_0002, 0x0200_0000, 0x0500_0000, 0, 0, 0];
+    let batch = Batch {
+        marks: vec![(0x1004, "HEAD"), (0x1010, "TAIL")],
+        ends: false,
+        requester: Requester::Kernel,
+        ..Batch::new(&words, 0x1000, on("bcs0"))
+    };
+    assert_eq!(
+        commands(&batch),
+        [
+            "0x000000001000: 10400002 MI_STORE_DATA_IMM: Use Global GTT # HEAD lies within it: a command of 4 dwords \
+             cannot be here # illegal: it has at least 4 dwords",
+            "0x000000001004: 02000000 MI_WAIT_FOR_EVENT_2 <== HEAD",
+            "0x000000001008: 05000000 MI_BATCH_BUFFER_END",
+            "0x00000000100c: 00000000 MI_NOOP",
+            "0x000000001010: 00000000 MI_NOOP x2 <== TAIL",
+        ]
+    );
+}
+
+/// V8-134: where a batch start leads, and whether it comes back.
+#[test]
+fn batch_starts_tell_where_they_lead() {
+    let words = [0x18c0_0101, 0x5000, 0, 0x1880_0101, 0x6000, 1, 0x0500_0000];
+    let user: Vec<_> = Batch::new(&words, 0, on("ccs1")).commands().collect();
+    assert_eq!(user[0].target, Some(Target { address: 0x5000, ppgtt: true, returns: true }));
+    assert_eq!(user[1].target, Some(Target { address: 0x1_0000_6000, ppgtt: true, returns: false }));
+    assert_eq!(user.len(), 2, "nothing is read behind a chained batch start");
+    let ring = Batch { requester: Requester::Kernel, ends: false, ..Batch::new(&words, 0, on("ccs1")) };
+    let ring: Vec<_> = ring.commands().collect();
+    assert!(ring[1].target.unwrap().returns && ring.len() == 3);
+}
+
+/// V8-046, V8-047: an image reads as the loads that it consists of.
+#[test]
+fn an_image_reads() {
+    let mut image = vec![0u32; 0x180];
+    image[0x01] = 0x1108_1019;
+    for (n, (offset, value)) in [
+        (0x244, 0x0009_0009),
+        (0x34, 0x0020_0040),
+        (0x30, 0x80),
+        (0x38, 0x10_0000),
+        (0x3c, 0x3001),
+        (0x168, 1),
+        (0x140, 0x2001),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        image[2 + 2 * n] = offset;
+        image[3 + 2 * n] = value;
+    }
+    image[0x60] = 0;
+    let lines = text(&context::image(&image, on("vcs0")));
+    assert!(
+        lines.contains(
+            &"[0x003] vcs0.RING_CONTEXT_CONTROL 0x00090009 engine context not restored, no switch while it waits"
+                .into()
+        ),
+        "{lines:#?}"
+    );
+    assert!(lines.contains(&"[0x005] vcs0.RING_HEAD 0x00200040 offset 0x40, wrapped 1 times".into()));
+    assert!(lines.contains(&"# 0x40 bytes of the ring are to be executed: HEAD 0x40, TAIL 0x80 of 0x4000".into()));
+    assert!(lines.contains(&"# it was left in the batch at 0x100002000".into()));
+    let place = context::position(&image, on("vcs0"));
+    assert_eq!((place.start, place.size, place.head, place.tail), (0x10_0000, 0x4000, 0x40, 0x80));
+}
+
+/// V8-030, V8-031, V8-052, V8-053: descriptors and status quadwords.
+#[test]
+fn descriptors_and_status_read() {
+    let lines = text(&status::descriptor(0x0400_0080_0012_3119));
+    assert_eq!(
+        lines[0],
+        "[0x000] descriptor, low 0x00123119 LRC at 0x123000 (PPHWSP, image 4 KiB behind), valid, \
+                          legacy, 64-bit addresses, process space"
+    );
+    assert_eq!(lines[1], "[0x001] descriptor, high 0x04000080 SW context ID 0x1, SW counter 1, VF 0");
+    let row = |away: u64, to: u64, new: u64, detail: u64| status::quadword(away << 42 | new << 33 | to << 10 | detail);
+    assert_eq!(row(0xffff, 3, 1, 0), "idle to active: idle -> context 0x3, complete");
+    assert_eq!(row(3, 4, 1, 5), "new queue: context 0x3 -> context 0x4, preempted");
+    assert_eq!(row(3, 3, 1, 0), "lite restore: context 0x3 -> context 0x3, complete");
+    assert_eq!(row(3, 4, 0, 4), "next element: context 0x3 -> context 0x4, unsuccessful wait (4)");
+    assert_eq!(row(3, 0xffff, 0, 0), "active to idle: context 0x3 -> idle, complete");
+}
+
+/// Contract B.6, K.5, K.7: messages with the names of what they carry; what is no message is passed over.
+#[test]
+fn messages_read() {
+    let ring = [
+        0x0012_0002,
+        0x2000_1001,
+        5, // two dwords of HXG: SCHED_CONTEXT_MODE_SET, and one that is missing
+        0xdead_beef,
+        0x0000_0003,
+        0x9000_1002,
+        5,
+        1,
+        0x0012_0001,
+        0xe000_0030,
+        0x0013_0004,
+        0x0000_100b,
+        5,
+        0x2001_0001,
+        1000,
+    ];
+    assert_eq!(
+        text(&guc::ring(&ring, Some(4), Some(8))),
+        [
+            "[0x0000] host > GuC fast request SCHED_CONTEXT_MODE_SET (fence 0x12): context 0x5",
+            "# 1 dwords that are no message",
+            "[0x0004] GuC > host event SCHED_CONTEXT_MODE_DONE (fence 0x0): context 0x5, enabled 0x1 <== not read yet",
+            "[0x0008] GuC > host failure UnknownAction (fence 0x12)",
+            "[0x000a] host > GuC request UPDATE_CONTEXT_POLICIES (fence 0x13): context 0x5, \
+             CONTEXT_POLICIES_EXECUTION_QUANTUM 0x3e8",
+        ]
+    );
+}
+
+proptest::proptest! {
+    /// Whatever the bytes are: no panic, and every dword of a ring is in one line.
+    #[test]
+    fn any_bytes_read(words in proptest::collection::vec(proptest::prelude::any::<u32>(), 0..600), base: u64, mark: u64) {
+        for engine in EngineId::all() {
+            let marks = vec![(base & 0xffff_ffff_fffc, "HEAD"), ((base & 0xffff_ffff_fffc) + mark % 2400, "TAIL")];
+            let ring = Batch { requester: Requester::Kernel, ends: false, marks, ..Batch::new(&words, base, engine) };
+            let dwords: usize = ring.commands().map(|c| c.dwords.len().max(c.times)).sum();
+            proptest::prop_assert_eq!(dwords, words.len());
+            let _ = Batch::new(&words, base, engine).commands().map(|c| c.to_string()).count();
+            let _ = text(&context::image(&words, engine));
+        }
+        let _ = text(&guc::ring(&words, Some(3), Some(500)));
+        let _ = (text(&guc::keys(&words)), text(&status::buffer(&words)), text(&context::page(&words)));
+        let _ = text(&status::descriptor(base));
+    }
+}
