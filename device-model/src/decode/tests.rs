@@ -223,7 +223,7 @@ proptest::proptest! {
             let ring = Batch { requester: Requester::Kernel, ends: false, marks, ..Batch::new(&words, base, engine) };
             let dwords: usize = ring.commands().map(|c| c.dwords.len().max(c.times)).sum();
             proptest::prop_assert_eq!(dwords, words.len());
-            let _ = Batch::new(&words, base, engine).commands().map(|c| c.to_string()).count();
+            Batch::new(&words, base, engine).commands().for_each(|command| drop(command.to_string()));
             let _ = text(&context::image(&words, engine));
         }
         let _ = text(&guc::ring(&words, Some(3), Some(500)));
