@@ -5,13 +5,10 @@ use super::{Dword, Line, register};
 use crate::command::mi::fields;
 use crate::command::{Command, Mi, Requester};
 use crate::engine::id::EngineId;
-use crate::engine::layout;
 use crate::world::ticks_to_ns;
 
 /// Dwords of the per-process status page before the image.
 pub const PAGE_DWORDS: usize = 0x400;
-/// First dword of what this card keeps behind the part that reads as commands.
-const BARE: usize = 0x100;
 
 /// Where an image says that its context stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,15 +109,6 @@ pub fn image(image: &[u32], engine: EngineId) -> Vec<Line> {
     }
     for (at, command) in others(image, engine) {
         lines.push(Line::note(format!("at [{at:#05x}]: {command}")));
-    }
-    let bare = layout::layout(engine).iter().filter(|kept| !kept.named && kept.dword >= BARE);
-    let bare: Vec<_> = bare.filter_map(|kept| Some((kept, *image.get(kept.dword)?))).filter(|(_, v)| *v != 0).collect();
-    if !bare.is_empty() {
-        lines.push(Line::note("behind the part that reads as commands, as this card saves it:"));
-        lines.extend(bare.into_iter().map(|(kept, value)| {
-            let name = register::name(kept.register);
-            Line::Dword(Dword { index: kept.dword, name, value, meaning: String::new() })
-        }));
     }
     lines
 }

@@ -9,7 +9,7 @@ mod fetch;
 mod flush;
 pub mod id;
 mod image;
-pub(crate) mod layout;
+mod layout;
 mod lrc;
 mod reg;
 mod stream;
