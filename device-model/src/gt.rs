@@ -122,6 +122,8 @@ pub struct Gt {
     pub csb_ports: Box<[CsbPort]>,
     /// RC6.
     pub residency: Arc<Residency>,
+    /// Semaphore signals so far.
+    semaphore_signals: AtomicU64,
     /// What each VF has of its own, VF 1 first.
     vfs: Box<[VirtualFunction]>,
     /// The power controller's mailbox.
@@ -148,6 +150,7 @@ impl Gt {
             context_clocks: EngineId::all().map(|engine| ContextClock::new(engine, residency.clone())).collect(),
             csb_ports: EngineId::all().map(|_| CsbPort::default()).collect(),
             residency,
+            semaphore_signals: AtomicU64::new(0),
             pcode: Mutex::new(Pcode::new()),
             heci: [Mutex::new(Heci::new()), Mutex::new(Heci::new())],
         }
@@ -156,6 +159,16 @@ impl Gt {
     /// Ticks of the 19.2 MHz counter.
     pub fn timestamp(&self) -> u64 {
         ticks(self.clock.now())
+    }
+
+    /// Signals every engine that waits for a semaphore in signal mode to look at it again (V8-119).
+    pub fn signal_semaphores(&self) {
+        self.semaphore_signals.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How many signals there have been.
+    pub fn semaphore_signals(&self) -> u64 {
+        self.semaphore_signals.load(Ordering::Acquire)
     }
 
     /// The power controller's mailbox.

@@ -26,6 +26,8 @@ pub struct GfxCommand {
     pub length: Length,
     /// What happens.
     pub action: Gfx,
+    /// Whether header bit 8, [`fields::CONTROL_PREDICATE`], predicates it by MI_PREDICATE_RESULT (V8-140).
+    pub predicable: bool,
     /// Upper word of the header.
     opcode: u16,
     /// Whether it is of a media engine, where an upper word means another command.
@@ -42,6 +44,11 @@ impl GfxCommand {
     pub fn usual(&self) -> Option<u32> {
         fields::of(self.opcode).filter(|_| !self.media).map(|command| command.dwords)
     }
+
+    /// Whether the command asks to be skipped while MI_PREDICATE_RESULT is clear.
+    pub const fn predicated(&self, header: u32) -> bool {
+        self.predicable && header & fields::CONTROL_PREDICATE.mask() != 0
+    }
 }
 
 /// Bits of the header that tell commands apart: client, pipeline, opcode, sub-opcode.
@@ -49,6 +56,8 @@ const MATCH: u32 = 0xffff_0000;
 
 /// PIPE_CONTROL's opcode word.
 const PIPE_CONTROL: u16 = 0x7a00;
+/// COMPUTE_WALKER, 3DSTATE_WM_HZ_OP, PIPE_CONTROL, 3DPRIMITIVE (V8-140).
+const PREDICABLE: [u16; 4] = [0x7202, 0x7852, PIPE_CONTROL, 0x7b00];
 /// 3DSTATE_SO_DECL_LIST has a length field of nine bits (xe: CMD_3DSTATE_SO_DECL_LIST_DW_LEN).
 const SO_DECL_LIST: u16 = 0x7917;
 /// MFX_WAIT is a single dword on the media engines though its length field is not empty (i915: MFX_WAIT).
@@ -72,7 +81,7 @@ pub fn lookup(header: u32, class: EngineClass) -> Option<GfxCommand> {
     };
     let name = names.binary_search_by_key(&opcode, |(code, _)| *code).map_or(family, |at| names[at].1);
     let action = if !media && opcode == PIPE_CONTROL { Gfx::PipeControl } else { Gfx::StateOnly };
-    Some(GfxCommand { name, length, action, opcode, media })
+    Some(GfxCommand { name, length, action, opcode, media, predicable: !media && PREDICABLE.contains(&opcode) })
 }
 
 #[cfg(test)]

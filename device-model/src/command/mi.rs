@@ -26,11 +26,9 @@ pub enum Mi {
     BatchBufferEnd,
     /// Computes MI_PREDICATE_RESULT.
     Predicate,
-    /// Flips a display plane.
-    DisplayFlip,
     /// Runs the ALU.
     Math,
-    /// Hints at a semaphore that has changed.
+    /// Tells the scheduler of a semaphore that has changed.
     SemaphoreSignal,
     /// Waits for memory or a register.
     SemaphoreWait,
@@ -62,9 +60,9 @@ pub enum Mi {
     PrtBatchBufferStart,
     /// Ends a batch unless a comparison holds.
     ConditionalBatchBufferEnd,
-    /// Nothing to do in a card whose memory is coherent, whose engines are awake and which has no display.
+    /// Nothing to do in a card whose memory is coherent and whose engines are awake.
     NoEffect,
-    /// State that nothing in the model reads; counted.
+    /// State that nothing in the model reads, or a message to a display that the card does not have; counted.
     StateOnly,
 }
 
@@ -180,9 +178,9 @@ commands! {
     0x0c MI_PREDICATE SINGLE, 1, RENDER_COMPUTE, ALLOWED, ALLOWED, Global => Predicate;
     0x0d MI_TOPOLOGY_FILTER SINGLE, 1, RENDER, ALLOWED, ALLOWED, Global => StateOnly;
     0x0e MI_SET_APPID SINGLE, 1, ALL, ALLOWED, ALLOWED, Global => StateOnly;
-    0x12 MI_LOAD_SCAN_LINES_INCL field(0x3f), 2, RENDER_COPY, ALLOWED, DROPPED, Global => NoEffect;
-    0x13 MI_LOAD_SCAN_LINES_EXCL field(0x3f), 2, RENDER_COPY, ALLOWED, DROPPED, Global => NoEffect;
-    0x14 MI_DISPLAY_FLIP field(0xff), 3, RENDER_COPY, DROPPED, DROPPED, Global => DisplayFlip;
+    0x12 MI_LOAD_SCAN_LINES_INCL field(0x3f), 2, RENDER_COPY, ALLOWED, DROPPED, Global => StateOnly;
+    0x13 MI_LOAD_SCAN_LINES_EXCL field(0x3f), 2, RENDER_COPY, ALLOWED, DROPPED, Global => StateOnly;
+    0x14 MI_DISPLAY_FLIP field(0xff), 3, RENDER_COPY, DROPPED, DROPPED, Global => StateOnly;
     0x18 MI_SET_CONTEXT field(0xff), 2, RENDER_COMPUTE, DROPPED, ALLOWED, Global => NoEffect;
     0x1a MI_MATH field(0xff), 2, ALL, ALLOWED, ALLOWED, Global => Math;
     0x1b MI_SEMAPHORE_SIGNAL field(0xff), 2, ALL, NOT_GLOBAL, ALLOWED, Global => SemaphoreSignal;

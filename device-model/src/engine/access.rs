@@ -2,21 +2,24 @@
 
 use vm_memory::VolatileSlice;
 
-use super::stream::Loops;
+use super::remap::remap;
+use super::stream::{ADDRESS, Loops};
 use super::streamer::Streamer;
 use super::whitelist::{self, Wanted};
-use super::{image, layout, reg};
+use super::{image, reg};
 use crate::command::Requester;
 use crate::memory::{Access, Fault, Space, Span};
 use crate::registers::REGISTER_BYTES;
 
-/// An engine-relative register has an offset below this; a header bit asks for the base to be added (contract F.4).
+/// Bytes that the registers of one streamer take.
 const ENGINE_BLOCK: u32 = 0x1000;
+/// Bits 22:2: what a command says of a register's place.
+const REGISTER: u32 = 0x7f_fffc;
 
 /// The address of two dwords of a command.
 #[inline]
 pub(super) fn address(low: u32, high: u32) -> u64 {
-    (u64::from(high) << 32 | u64::from(low)) & 0xffff_ffff_fffc
+    (u64::from(high) << 32 | u64::from(low)) & ADDRESS
 }
 
 /// The bits of a register that an LRI with this header keeps: its bits 11:8 disable the writes of bytes.
@@ -32,21 +35,32 @@ pub(super) const fn bytes_kept(header: u32) -> u32 {
 }
 
 impl Streamer<'_> {
-    /// The register that a command names: absolute, or in the engine's own block.
+    /// The register that a command names: absolute, or, if `relative`, behind the base of the engine, all of the offset
+    /// (only a context's restore takes bits 12:2 of it; i915: intel_gpu_commands.h, MI_LRI_LRM_CS_MMIO); and, if
+    /// `remapped`, that of the executing instance.
     #[inline]
-    pub fn mmio(&self, raw: u32, relative: bool) -> u32 {
-        if relative { self.id.relative(raw) } else { raw & 0x7f_fffc }
+    pub fn mmio(&self, raw: u32, relative: bool, remapped: bool) -> u32 {
+        let offset = raw & REGISTER;
+        let offset = if relative { (self.base + offset) & REGISTER } else { offset };
+        if remapped { remap(self.id, offset) } else { offset }
     }
 
-    /// The register that an LRI or LRM with this header names: in the engine's own block, of the executing instance, or
+    /// The register that an LRI or LRM of a context image names: in the engine's own block, of the executing instance, or
     /// absolute (V8-046, trap T19). Where the engine has none, an offset that nobody may touch.
-    #[inline]
-    pub fn register(&self, header: u32, raw: u32) -> u32 {
+    pub fn image_register(&self, header: u32, raw: u32) -> u32 {
         match header & (image::RELATIVE | image::REMAP) {
-            0 => raw & 0x7f_fffc,
-            image::REMAP => layout::remapped(self.id, raw & 0x7f_fffc).unwrap_or(u32::MAX),
+            0 => raw & REGISTER,
+            image::REMAP => remap(self.id, raw & REGISTER),
             _ => self.id.relative(raw),
         }
+    }
+
+    /// An address to which a command wants its workload partition's offset added: WPARID times CS_MI_ADDRESS_OFFSET
+    /// (Intel media-driver mhw_mi_hwcmd_xe_xpm.h, WORKLOAD_PARTITION_ID_OFFSET_ENABLE).
+    #[cold]
+    pub fn partitioned(&mut self, address: u64) -> u64 {
+        let offset = u64::from(self.own(reg::WPARID)) * u64::from(self.own(reg::MI_ADDRESS_OFFSET));
+        address.wrapping_add(offset) & ADDRESS
     }
 
     fn permits(&mut self, offset: u32, wanted: Wanted) -> bool {

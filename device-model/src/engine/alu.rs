@@ -1,6 +1,7 @@
 //! MI_MATH: the command streamer's 64-bit ALU and its sixteen registers (V8-145..156).
 
 use super::reg;
+use super::stream::ADDRESS;
 use super::streamer::{Flow, Streamer};
 use crate::memory::Fault;
 
@@ -11,6 +12,29 @@ mod operand {
     pub const ACCU: u32 = 0x31;
     pub const ZF: u32 = 0x32;
     pub const CF: u32 = 0x33;
+}
+
+/// Instructions (V8-148).
+mod opcode {
+    pub const NOOP: u32 = 0x000;
+    pub const FENCE_RD: u32 = 0x001;
+    pub const FENCE_WR: u32 = 0x002;
+    pub const LOAD: u32 = 0x080;
+    pub const LOADINV: u32 = 0x480;
+    pub const LOAD0: u32 = 0x081;
+    pub const LOAD1: u32 = 0x481;
+    pub const LOADIND: u32 = 0x082;
+    pub const ADD: u32 = 0x100;
+    pub const SUB: u32 = 0x101;
+    pub const AND: u32 = 0x102;
+    pub const OR: u32 = 0x103;
+    pub const XOR: u32 = 0x104;
+    pub const SHL: u32 = 0x105;
+    pub const SHR: u32 = 0x106;
+    pub const SAR: u32 = 0x107;
+    pub const STORE: u32 = 0x180;
+    pub const STOREINV: u32 = 0x580;
+    pub const STOREIND: u32 = 0x181;
 }
 
 /// Inputs, accumulator and flags during one MI_MATH.
@@ -32,79 +56,94 @@ fn shift(amount: u64) -> u32 {
 }
 
 impl Alu {
-    fn load(&mut self, operand: u32, value: u64) {
+    /// Loads an input; the flags stay (trap T37). `None` where the operand is no input.
+    fn load(&mut self, operand: u32, value: u64) -> Option<()> {
         match operand {
             operand::SRCA => self.a = value,
             operand::SRCB => self.b = value,
-            _ => {}
+            _ => return None,
         }
+        Some(())
     }
 
-    fn result(&self, operand: u32) -> u64 {
+    /// The accumulator, or a flag in every bit; `None` where the operand is neither.
+    fn result(&self, operand: u32) -> Option<u64> {
         let all = |flag| if flag { u64::MAX } else { 0 };
         match operand {
-            operand::ACCU => self.accumulator,
-            operand::ZF => all(self.zero),
-            operand::CF => all(self.carry),
-            _ => 0,
+            operand::ACCU => Some(self.accumulator),
+            operand::ZF => Some(all(self.zero)),
+            operand::CF => Some(all(self.carry)),
+            _ => None,
         }
     }
 
-    /// Carries an arithmetic or logical operation out; false where the code is none.
-    fn operate(&mut self, opcode: u32) -> bool {
+    /// Carries an arithmetic or logical operation out; `None` where the code is none.
+    fn operate(&mut self, opcode: u32) -> Option<()> {
         let (a, b) = (self.a, self.b);
         let (value, carry) = match opcode {
-            0x100 => a.overflowing_add(b),
-            0x101 => a.overflowing_sub(b),
-            0x102 => (a & b, false),
-            0x103 => (a | b, false),
-            0x104 => (a ^ b, false),
-            0x105 => (a << shift(b), false),
-            0x106 => (a >> shift(b), false),
-            0x107 => (((a as i64) >> shift(b)) as u64, false),
-            _ => return false,
+            opcode::ADD => a.overflowing_add(b),
+            opcode::SUB => a.overflowing_sub(b),
+            opcode::AND => (a & b, false),
+            opcode::OR => (a | b, false),
+            opcode::XOR => (a ^ b, false),
+            opcode::SHL => (a << shift(b), false),
+            opcode::SHR => (a >> shift(b), false),
+            opcode::SAR => (((a as i64) >> shift(b)) as u64, false),
+            _ => return None,
         };
         (self.accumulator, self.carry, self.zero) = (value, carry, value == 0);
-        true
+        Some(())
     }
 }
 
-impl Streamer<'_> {
-    fn gpr(&self, operand: u32) -> u64 {
-        self.own64(reg::GPR + 8 * (operand & 0xf))
-    }
+/// The register of a GPR's number; `None` where the operand is none (V8-149).
+fn gpr(operand: u32) -> Option<u32> {
+    (operand < 0x10).then_some(reg::GPR + 8 * operand)
+}
 
-    /// MI_MATH: one ALU instruction a dword: opcode 31:20, first operand 19:10, second 9:0 (V8-147).
+/// An address in the accumulator: its low three bits do not count (V8-154).
+fn indirect(accumulator: u64) -> u64 {
+    accumulator & ADDRESS & !7
+}
+
+impl Streamer<'_> {
+    /// MI_MATH: one ALU instruction a dword: opcode 31:20, first operand 19:10, second 9:0 (V8-147). A dword that is no
+    /// instruction, or whose operands are none of its own, is an invalid command (V8-148).
     pub(super) fn math(&mut self, instructions: &[u32]) -> Result<Flow, Fault> {
         let mut alu = Alu::default();
         for instruction in instructions {
-            let (opcode, first, second) = (instruction >> 20, instruction >> 10 & 0x3ff, instruction & 0x3ff);
-            match opcode {
-                // NOOP; fences: every access of the ALU is complete when its instruction is (V8-155).
-                0x000..=0x002 => {}
-                0x080 => alu.load(first, self.gpr(second)),
-                0x480 => alu.load(first, !self.gpr(second)),
-                0x081 => alu.load(first, 0),
-                0x481 => alu.load(first, u64::MAX),
-                0x082 => {
-                    let (space, at) = (self.space(false), alu.result(second) & !7 & 0xffff_ffff_ffff);
-                    let value = self.gam.read_u64(space, at)?;
-                    self.set_own64(reg::GPR + 8 * (first & 0xf), value);
-                }
-                0x180 => self.set_own64(reg::GPR + 8 * (first & 0xf), alu.result(second)),
-                0x580 => self.set_own64(reg::GPR + 8 * (first & 0xf), !alu.result(second)),
-                0x181 => {
-                    let (space, at) = (self.space(false), alu.result(first) & !7 & 0xffff_ffff_ffff);
-                    self.store64(space, at, self.gpr(second))?;
-                }
-                _ => {
-                    if !alu.operate(opcode) {
-                        return Ok(Flow::Illegal);
-                    }
-                }
+            if self.instruct(&mut alu, *instruction)?.is_none() {
+                return Ok(Flow::Illegal);
             }
         }
         Ok(Flow::Next)
+    }
+
+    /// Carries one instruction out; `None` where it is none.
+    fn instruct(&mut self, alu: &mut Alu, instruction: u32) -> Result<Option<()>, Fault> {
+        let (opcode, first, second) = (instruction >> 20, instruction >> 10 & 0x3ff, instruction & 0x3ff);
+        Ok(match opcode {
+            // NOOP; fences: every access of the ALU is complete when its instruction is (V8-155).
+            opcode::NOOP | opcode::FENCE_RD | opcode::FENCE_WR => Some(()),
+            opcode::LOAD => gpr(second).and_then(|from| alu.load(first, self.own64(from))),
+            opcode::LOADINV => gpr(second).and_then(|from| alu.load(first, !self.own64(from))),
+            opcode::LOAD0 => alu.load(first, 0),
+            opcode::LOAD1 => alu.load(first, u64::MAX),
+            opcode::LOADIND => {
+                let Some(to) = gpr(first).filter(|_| second == operand::ACCU) else { return Ok(None) };
+                let value = self.gam.read_u64(self.space(false), indirect(alu.accumulator))?;
+                self.set_own64(to, value);
+                Some(())
+            }
+            opcode::STORE => gpr(first).zip(alu.result(second)).map(|(to, value)| self.set_own64(to, value)),
+            opcode::STOREINV => gpr(first).zip(alu.result(second)).map(|(to, value)| self.set_own64(to, !value)),
+            opcode::STOREIND => {
+                let Some(from) = gpr(second).filter(|_| first == operand::ACCU) else { return Ok(None) };
+                self.store64(self.space(false), indirect(alu.accumulator), self.own64(from))?;
+                Some(())
+            }
+            _ => alu.operate(opcode),
+        })
     }
 }
 
@@ -137,9 +176,9 @@ mod tests {
         ];
         for (opcode, a, b, value, carry) in vectors {
             let mut alu = Alu { a, b, ..Alu::default() };
-            assert!(alu.operate(opcode));
+            assert!(alu.operate(opcode).is_some());
             assert_eq!((alu.accumulator, alu.carry, alu.zero), (value, carry, value == 0), "{opcode:#x}");
         }
-        assert!(!Alu::default().operate(0x108));
+        assert!(Alu::default().operate(0x108).is_none());
     }
 }

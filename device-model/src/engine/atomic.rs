@@ -1,4 +1,4 @@
-//! MI_ATOMIC: read-modify-write of 4, 8 or 16 bytes (V8-133).
+//! MI_ATOMIC: read-modify-write of 4, 8 or 16 bytes (V8-133; Intel media-driver mhw_mi_hwcmd_xe_xpm.h, mhw_mi.h).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -12,106 +12,150 @@ use crate::memory::{Fault, Space};
 
 /// Header bit 22: the address is global.
 const GGTT: u32 = fields::GLOBAL.mask();
+/// Header bit 21: the operation comes behind a flush, as its post-sync operation.
+const POST_SYNC: u32 = fields::POST_SYNC.mask();
 /// Header bit 18: the operands are in the command.
 const INLINE: u32 = fields::INLINE_DATA.mask();
-/// Header bit 16: the old value goes to GPR0 (and GPR1).
+/// Header bit 16: the old value goes to GPR4 (and GPR5).
 const RETURN: u32 = fields::RETURN_DATA.mask();
-/// Compare and write, of 16 bytes.
-const COMPARE_WRITE_16: u32 = 0x4e;
 
-/// What memory holds after an operation of 8 * `bytes` bits; `None` where the code is none. Codes 0x0x are of four
-/// bytes, 0x2x of eight (IGT: MI_ATOMIC_INC 5, DEC 6, ADD 7; i915: MI_ATOMIC_MOVE 4).
-fn operate(opcode: u32, bytes: u32, old: u64, first: u64, second: u64) -> Option<u64> {
-    let signed = |value: u64| if bytes == 4 { i64::from(value as i32) } else { value as i64 };
-    Some(match opcode & 0x1f {
-        0x01 => old & first,
-        0x02 => old | first,
-        0x03 => old ^ first,
-        0x04 => first,
-        0x05 => old.wrapping_add(1),
-        0x06 | 0x0f => old.wrapping_sub(1),
-        0x07 => old.wrapping_add(first),
-        0x08 => old.wrapping_sub(first),
-        0x09 => first.wrapping_sub(old),
-        0x0a => {
-            if signed(old) > signed(first) {
-                old
-            } else {
-                first
-            }
+/// Operations, bits 4:0 of the opcode; bits 7:5 tell the size.
+mod operation {
+    pub const AND: u32 = 0x01;
+    pub const OR: u32 = 0x02;
+    pub const XOR: u32 = 0x03;
+    pub const MOVE: u32 = 0x04;
+    pub const INCREMENT: u32 = 0x05;
+    pub const DECREMENT: u32 = 0x06;
+    pub const ADD: u32 = 0x07;
+    pub const SUBTRACT: u32 = 0x08;
+    pub const REVERSE_SUBTRACT: u32 = 0x09;
+    pub const SIGNED_MAX: u32 = 0x0a;
+    pub const SIGNED_MIN: u32 = 0x0b;
+    pub const UNSIGNED_MAX: u32 = 0x0c;
+    pub const UNSIGNED_MIN: u32 = 0x0d;
+    pub const COMPARE_WRITE: u32 = 0x0e;
+    /// As [`DECREMENT`], but it is the new value that goes to GPR4 (Mesa: BRW_AOP_PREDEC).
+    pub const PREDECREMENT: u32 = 0x0f;
+}
+
+/// How much of memory an operation works on: bits 7:5 of the opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    Dword,
+    Qword,
+    Octword,
+}
+
+impl Size {
+    fn new(opcode: u32) -> Option<Size> {
+        match opcode >> 5 {
+            0 => Some(Size::Dword),
+            1 => Some(Size::Qword),
+            2 => Some(Size::Octword),
+            _ => None,
         }
-        0x0b => {
-            if signed(old) < signed(first) {
-                old
-            } else {
-                first
-            }
-        }
-        0x0c => old.max(first),
-        0x0d => old.min(first),
-        0x0e => {
-            if old == first {
-                second
-            } else {
-                old
-            }
-        }
+    }
+}
+
+/// The operands: two qwords each, low first; the second one's are for a comparison.
+#[derive(Clone, Copy, Debug, Default)]
+struct Operands {
+    first: [u64; 2],
+    second: [u64; 2],
+}
+
+/// What memory holds after an operation of a dword or a qword; `None` where the code is none.
+fn operate(operation: u32, size: Size, old: u64, first: u64, second: u64) -> Option<u64> {
+    let signed = |value: u64| if size == Size::Dword { i64::from(value as i32) } else { value as i64 };
+    Some(match operation {
+        operation::AND => old & first,
+        operation::OR => old | first,
+        operation::XOR => old ^ first,
+        operation::MOVE => first,
+        operation::INCREMENT => old.wrapping_add(1),
+        operation::DECREMENT | operation::PREDECREMENT => old.wrapping_sub(1),
+        operation::ADD => old.wrapping_add(first),
+        operation::SUBTRACT => old.wrapping_sub(first),
+        operation::REVERSE_SUBTRACT => first.wrapping_sub(old),
+        operation::SIGNED_MAX if signed(old) > signed(first) => old,
+        operation::SIGNED_MIN if signed(old) < signed(first) => old,
+        operation::SIGNED_MAX | operation::SIGNED_MIN => first,
+        operation::UNSIGNED_MAX => old.max(first),
+        operation::UNSIGNED_MIN => old.min(first),
+        operation::COMPARE_WRITE if old == first => second,
+        operation::COMPARE_WRITE => old,
         _ => return None,
     })
 }
 
 impl Streamer<'_> {
-    /// MI_ATOMIC. Without inline data the first operand is GPR0 (GPR0 and 1 for 16 bytes), the second GPR2 (and 3).
+    /// MI_ATOMIC. "CS stall" and the flush of a post-sync operation ask for an order that the parser keeps anyway.
     pub(super) fn atomic(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = words[0];
-        let opcode = header >> 8 & 0xff;
+        let opcode = fields::ATOMIC_OPCODE.get(words);
+        let operation = opcode & 0x1f;
+        let Some(size) = Size::new(opcode) else { return Ok(Flow::Illegal) };
+        let compares = operation == operation::COMPARE_WRITE;
+        // What a post-sync operation cannot do, and what only a comparison can.
+        let refused = match size {
+            Size::Dword => false,
+            Size::Qword => compares && header & POST_SYNC != 0,
+            Size::Octword => !compares || header & POST_SYNC != 0,
+        };
+        if refused {
+            return Ok(Flow::Illegal);
+        }
         let space = self.space(header & GGTT != 0);
-        let at = address(words[1], words[2]);
-        let dword = |n: usize| u64::from(words.get(n).copied().unwrap_or(0));
-        let [first, first_high, second, second_high] = if header & INLINE != 0 {
-            [
-                dword(5) << 32 | dword(3),
-                dword(9) << 32 | dword(7),
-                dword(6) << 32 | dword(4),
-                dword(10) << 32 | dword(8),
-            ]
-        } else {
-            [0, 1, 2, 3].map(|n| self.own64(reg::GPR + 8 * n))
+        let mut at = address(words[1], words[2]);
+        if fields::ATOMIC_PARTITION.is_set(words) {
+            at = self.partitioned(at);
+        }
+        let operands = self.operands(words, compares);
+        let (first, second) = (operands.first[0], operands.second[0]);
+        let old = match size {
+            Size::Dword => self.atomic32(space, at, operation, first, second)?.map(|old| [old, 0]),
+            Size::Qword => self.atomic64(space, at & !7, operation, first, second)?.map(|old| [old, 0]),
+            Size::Octword => Some(self.compare_write(space, at & !15, operands)?),
         };
-        let (old, high) = match opcode {
-            0x00..=0x1f => (self.atomic32(space, at, opcode, first, second)?, None),
-            0x20..=0x3f => (self.atomic64(space, at & !7, opcode, first, second)?, None),
-            COMPARE_WRITE_16 => {
-                let at = at & !15;
-                let old = self.gam.read_u64(space, at)?;
-                let high = self.gam.read_u64(space, at + 8)?;
-                if (old, high) == (first, first_high) {
-                    self.store64(space, at, second)?;
-                    self.store64(space, at + 8, second_high)?;
-                }
-                self.counters.split_atomics += 1;
-                (Some(old), Some(high))
-            }
-            _ => (None, None),
-        };
-        let Some(old) = old else { return Ok(Flow::Illegal) };
+        let Some([old, high]) = old else { return Ok(Flow::Illegal) };
         self.loops().effect();
-        if header & RETURN != 0 {
-            match opcode {
-                0x00..=0x1f => self.set_own(reg::GPR, old as u32),
-                _ => self.set_own64(reg::GPR, old),
-            }
-            if let Some(high) = high {
-                self.set_own64(reg::GPR + 8, high);
+        let old = if operation == operation::PREDECREMENT { old.wrapping_sub(1) } else { old };
+        if header & (RETURN | POST_SYNC) == RETURN {
+            match size {
+                Size::Dword => self.set_own(reg::GPR + 8 * 4, old as u32),
+                Size::Qword => self.set_own64(reg::GPR + 8 * 4, old),
+                Size::Octword => {
+                    self.set_own64(reg::GPR + 8 * 4, old);
+                    self.set_own64(reg::GPR + 8 * 5, high);
+                }
             }
         }
         Ok(Flow::Next)
     }
 
+    /// The operands: GPR0 and 1, and GPR2 and 3; or the command's dwords from the fourth on, by turns. Those of a post-sync
+    /// operation are in the command in any case: two of a dword for a comparison, else one of a qword.
+    fn operands(&self, words: &[u32], compares: bool) -> Operands {
+        let dword = |n: usize| u64::from(words.get(n).copied().unwrap_or(0));
+        if words[0] & POST_SYNC != 0 {
+            return match compares {
+                true => Operands { first: [dword(3), 0], second: [dword(4), 0] },
+                false => Operands { first: [dword(4) << 32 | dword(3), 0], ..Operands::default() },
+            };
+        }
+        if words[0] & INLINE != 0 {
+            let by_turns = |n: usize| [dword(n + 2) << 32 | dword(n), dword(n + 6) << 32 | dword(n + 4)];
+            return Operands { first: by_turns(3), second: by_turns(4) };
+        }
+        let gprs = |n: u32| [self.own64(reg::GPR + 8 * n), self.own64(reg::GPR + 8 * (n + 1))];
+        Operands { first: gprs(0), second: gprs(2) }
+    }
+
     /// The old dword, or `None` for a reserved operation.
-    fn atomic32(&mut self, space: Space, at: u64, opcode: u32, a: u64, b: u64) -> Result<Option<u64>, Fault> {
+    fn atomic32(&mut self, space: Space, at: u64, operation: u32, a: u64, b: u64) -> Result<Option<u64>, Fault> {
         let (a, b) = (a & 0xffff_ffff, b & 0xffff_ffff);
-        let new = |old: u32| operate(opcode, 4, u64::from(old), a, b).map(|value| value as u32);
+        let new = |old: u32| operate(operation, Size::Dword, u64::from(old), a, b).map(|value| value as u32);
         if let Some(cell) = self.cell(space, at, 4)?
             && let Ok(cell) = cell.get_atomic_ref::<AtomicU32>(0)
         {
@@ -124,8 +168,8 @@ impl Streamer<'_> {
     }
 
     /// The old qword, or `None` for a reserved operation.
-    fn atomic64(&mut self, space: Space, at: u64, opcode: u32, a: u64, b: u64) -> Result<Option<u64>, Fault> {
-        let new = |old: u64| operate(opcode, 8, old, a, b);
+    fn atomic64(&mut self, space: Space, at: u64, operation: u32, a: u64, b: u64) -> Result<Option<u64>, Fault> {
+        let new = |old: u64| operate(operation, Size::Qword, old, a, b);
         if let Some(cell) = self.cell(space, at, 8)?
             && let Ok(cell) = cell.get_atomic_ref::<AtomicU64>(0)
         {
@@ -135,5 +179,17 @@ impl Streamer<'_> {
         let Some(value) = new(old) else { return Ok(None) };
         self.store64(space, at, value)?;
         Ok(Some(old))
+    }
+
+    /// Compare and write of 16 bytes: the old ones. The host has no such operation on memory that it shares: each half
+    /// is read and written at once, but not both together.
+    fn compare_write(&mut self, space: Space, at: u64, operands: Operands) -> Result<[u64; 2], Fault> {
+        let old = [self.gam.read_u64(space, at)?, self.gam.read_u64(space, at + 8)?];
+        if old == operands.first {
+            self.store64(space, at, operands.second[0])?;
+            self.store64(space, at + 8, operands.second[1])?;
+        }
+        self.counters.split_atomics += 1;
+        Ok(old)
     }
 }

@@ -2,10 +2,10 @@
 
 use super::access::address;
 use super::reg;
-use super::streamer::{Flow, Streamer};
+use super::streamer::{Flow, Look, Streamer};
 use crate::command::mi::fields;
 use crate::engine::id::EngineClass;
-use crate::interrupts::USER_INTERRUPT;
+use crate::interrupts::{SEMAPHORE_WAIT, USER_INTERRUPT};
 use crate::memory::{Fault, Space};
 
 /// MI_NOOP bit 22: bits 21:0 go to NOPID.
@@ -24,8 +24,16 @@ const END_COMPARE: u32 = fields::END_COMPARE.mask();
 const END_MASKED: u32 = fields::END_MASKED.mask();
 /// MI_CONDITIONAL_BATCH_BUFFER_END bit 18: only the present level ends.
 const END_LEVEL: u32 = fields::END_LEVEL.mask();
+/// MI_SEMAPHORE_WAIT bit 18: the workload partition's offset is added to the address.
+const WAIT_PARTITION: u32 = fields::WAIT_PARTITION.mask();
+/// MI_SEMAPHORE_WAIT bit 17: a register is compared with GPR0, not with the command's dword.
+const WAIT_INDIRECT: u32 = fields::WAIT_INDIRECT.mask();
 /// MI_SEMAPHORE_WAIT bit 16: the address is a register's offset.
 const WAIT_REGISTER: u32 = fields::WAIT_REGISTER.mask();
+/// MI_SEMAPHORE_WAIT bit 15: memory is looked at again and again, not only at a signal.
+const WAIT_POLL: u32 = fields::WAIT_MODE.mask();
+/// RING_CONTEXT_CONTROL bit 3: a wait does not switch to the next context (xe: CTX_CTRL_INHIBIT_SYN_CTX_SWITCH).
+const INHIBIT_SWITCH: u32 = 1 << 3;
 /// Where i915's CCS contexts hold their switch-out until the GuC lets them go (i915: Wa_14014475959).
 const HOLD_SWITCHOUT: u64 = 0x540;
 
@@ -104,19 +112,30 @@ impl Streamer<'_> {
         Ok(if compare(header, data, words[1]) { Flow::Next } else { self.batch_buffer_end(header & END_LEVEL == 0) })
     }
 
-    /// Poll and signal mode alike look at the value each time: a signal is only a hint to look (V8-119, V8-120).
+    /// MI_SEMAPHORE_WAIT (V8-120): on memory or a register, in poll or signal mode (Intel media-driver
+    /// mhw_mi_hwcmd_xe_xpm.h). A register is polled in any case.
     pub(super) fn semaphore_wait(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let (header, immediate) = (words[0], words[1]);
-        let at = address(words[2], words[3]);
-        let global = header & GGTT != 0;
-        let value = if header & WAIT_REGISTER != 0 {
-            let offset = self.mmio(words[2], false);
-            self.read_register(offset)
+        let header = words[0];
+        let (global, register) = (header & GGTT != 0, header & WAIT_REGISTER != 0);
+        // Before the look at memory: a signal that comes in between is not lost.
+        let look = Look { at: self.running.position.address(), signals: self.gt.semaphore_signals() };
+        if header & (WAIT_POLL | WAIT_REGISTER) == 0 && self.running.semaphore == Some(look) {
+            return Ok(if self.recovered_by_watchdog() { Flow::Recovered } else { Flow::Wait });
+        }
+        let mut at = address(words[2], words[3]);
+        let (value, immediate) = if register {
+            let offset = self.mmio(words[2], false, false);
+            let immediate = if header & WAIT_INDIRECT != 0 { self.own(reg::GPR) } else { words[1] };
+            (self.read_register(offset), immediate)
         } else {
+            if header & WAIT_PARTITION != 0 {
+                at = self.partitioned(at);
+            }
             let space = self.space(global);
-            self.gam.read_u32(space, at)?
+            (self.gam.read_u32(space, at)?, words[1])
         };
         if compare(header, value, immediate) {
+            self.running.semaphore = None;
             return Ok(Flow::Next);
         }
         if self.recovered_by_watchdog() {
@@ -128,27 +147,45 @@ impl Streamer<'_> {
             self.store(Space::Ggtt, at, 0)?;
             return Ok(Flow::Next);
         }
+        // The scheduler hears of a wait on memory once, if the wait does not switch by itself.
+        let told = self.running.semaphore.replace(look).is_some_and(|last| last.at == look.at);
+        if !told && !register && self.own(reg::CONTEXT_CONTROL) & INHIBIT_SWITCH != 0 {
+            self.signal(SEMAPHORE_WAIT)?;
+        }
         Ok(Flow::Wait)
     }
 
-    /// MI_SET_PREDICATE: bits 3:0 choose the result register that suppresses the commands that follow, and by which
-    /// value (0 none, 1/2 RESULT_2 clear/set, 3/4 RESULT, 5/6 RESULT_1, 15 always).
+    /// MI_SEMAPHORE_SIGNAL: tells the scheduler, the GuC, the number in SEMAPHORE_TOKEN, and that signals the engines
+    /// that may wait for it (V8-119). This card's GuC signals all of them: a signal is no more than a reason to look.
+    pub(super) fn semaphore_signal(&mut self) -> Flow {
+        self.loops().effect();
+        self.gt.signal_semaphores();
+        Flow::Next
+    }
+
+    /// MI_SET_PREDICATE: sets MI_SET_PREDICATE_RESULT if one of its two conditions holds: bits 3:0, a result register
+    /// that is clear or set (V8-106; Intel media-driver mhw_mi_hwcmd_g8_X.h has RESULT, mhw_mi_hwcmd_xe_xpm.h has
+    /// RESULT_2; the numbers of RESULT_1 are the model's own), and bits 5:4, the workload partition's number under
+    /// PREDICATION_MASK. Reserved values ask for nothing.
     pub(super) fn set_predicate(&mut self, header: u32) -> Flow {
-        if header & 0x30 != 0 || matches!(header & 0xf, 7..=14) {
-            self.counters.state_only("MI_SET_PREDICATE by another source");
-        }
-        let result = |offset| self.own(offset) & 1;
-        let suppress = match header & 0xf {
-            1 => result(reg::PREDICATE_RESULT_2) == 0,
-            2 => result(reg::PREDICATE_RESULT_2) != 0,
-            3 => result(reg::PREDICATE_RESULT) == 0,
-            4 => result(reg::PREDICATE_RESULT) != 0,
-            5 => result(reg::PREDICATE_RESULT_1) == 0,
-            6 => result(reg::PREDICATE_RESULT_1) != 0,
+        let result = |offset| self.own(offset) & 1 != 0;
+        let by_result = match header & 0xf {
+            1 => !result(reg::PREDICATE_RESULT_2),
+            2 => result(reg::PREDICATE_RESULT_2),
+            3 => !result(reg::PREDICATE_RESULT),
+            4 => result(reg::PREDICATE_RESULT),
+            5 => !result(reg::PREDICATE_RESULT_1),
+            6 => result(reg::PREDICATE_RESULT_1),
             15 => true,
             _ => false,
         };
-        self.set_own(reg::SET_PREDICATE_RESULT, u32::from(suppress));
+        let partition = self.own(reg::WPARID) & self.own(reg::PREDICATION_MASK);
+        let by_partition = match header >> 4 & 3 {
+            1 => partition == 0,
+            2 => partition != 0,
+            _ => false,
+        };
+        self.set_own(reg::SET_PREDICATE_RESULT, u32::from(by_result || by_partition));
         Flow::Next
     }
 

@@ -66,8 +66,8 @@ const FLUSH_GGTT: u32 = fields::FLUSH_GLOBAL.mask();
 const CONTROL_GGTT: u32 = control::CONTROL_GLOBAL.mask();
 /// PIPE_CONTROL, flags bit 23: the immediate goes to a register.
 const CONTROL_MMIO: u32 = control::CONTROL_MMIO.mask();
-/// PIPE_CONTROL, header bit 8: predicated by MI_PREDICATE_RESULT.
-const CONTROL_PREDICATE: u32 = control::CONTROL_PREDICATE.mask();
+/// PIPE_CONTROL, header bit 14: the workload partition's offset is added to the address.
+const CONTROL_PARTITION: u32 = control::CONTROL_PARTITION.mask();
 /// Bits of a timestamp that a post-sync operation writes (contract E.7: 36 bits wide).
 const TIMESTAMP_BITS: u64 = 0xf_ffff_ffff;
 
@@ -135,14 +135,14 @@ impl Streamer<'_> {
     /// PIPE_CONTROL: its writes are of eight bytes always.
     pub(super) fn pipe_control(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let flags = words[1];
-        if words[0] & CONTROL_PREDICATE != 0 && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
-            return Ok(Flow::Next);
+        let mut at = (u64::from(words[3]) << 32 | u64::from(words[2])) & 0xffff_ffff_fff8;
+        if words[0] & CONTROL_PARTITION != 0 {
+            at = self.partitioned(at) & !7;
         }
-        let at = (u64::from(words[3]) << 32 | u64::from(words[2])) & 0xffff_ffff_fff8;
         let immediate = u64::from(words[5]) << 32 | u64::from(words[4]);
         let operation = post_sync(flags);
         if flags & CONTROL_MMIO != 0 {
-            let offset = self.mmio(words[2], false);
+            let offset = self.mmio(words[2], false, false);
             self.write_register(offset, words[4]);
         } else if operation != 0 {
             let target = Target::new(at, flags & CONTROL_GGTT != 0, flags & STORE_INDEX != 0);

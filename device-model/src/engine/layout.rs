@@ -142,7 +142,7 @@ fn parts(class: EngineClass) -> [&'static [Part]; 5] {
 }
 
 /// TRTT registers of one engine.
-const TRTT_REGISTERS: u32 = 6;
+pub const TRTT_REGISTERS: u32 = 6;
 
 /// The first TRTT register of an engine, of those that have any (V8-182, V8-183, V8-185).
 pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
@@ -156,19 +156,6 @@ pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
         (EngineClass::VideoEnhance, 1) => 0x4560,
         _ => return None,
     })
-}
-
-/// The register that a command with [`REMAP`] names on `engine`: of the class's first instance, that of the engine's own
-/// (trap T19). None where the engine has none.
-pub fn remapped(engine: EngineId, register: u32) -> Option<u32> {
-    let info = engine.info();
-    let first = EngineId::find(info.class, 0)?.info();
-    let of_trtt = register.wrapping_sub(trtt(info.class, 0)?);
-    if of_trtt < 4 * TRTT_REGISTERS {
-        return trtt(info.class, info.instance).map(|own| own + of_trtt);
-    }
-    let in_block = register.wrapping_sub(first.mmio_base);
-    Some(if in_block <= info.class.relative_mask() { info.mmio_base + in_block } else { register })
 }
 
 /// Whether the register at `own`, from the engine's base, belongs to the ring context, or to what of the engine context

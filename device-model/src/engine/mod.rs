@@ -12,6 +12,7 @@ mod image;
 mod layout;
 mod lrc;
 mod reg;
+mod remap;
 mod stream;
 mod streamer;
 mod switch;

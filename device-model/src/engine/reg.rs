@@ -30,6 +30,7 @@ pub const CCID: u32 = 0x180;
 pub const BB_PER_CTX_PTR: u32 = 0x1c0;
 pub const INDIRECT_CTX: u32 = 0x1c4;
 pub const INDIRECT_CTX_OFFSET: u32 = 0x1c8;
+pub const PREDICATION_MASK: u32 = 0x1fc;
 pub const WPARID: u32 = 0x21c;
 pub const CURRENT_LRCA: u32 = 0x240;
 pub const CONTEXT_CONTROL: u32 = 0x244;

@@ -34,6 +34,13 @@ pub(super) enum Phase {
     Run,
 }
 
+/// A look at a semaphore: where the parser stood, and how many signals there had been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    pub at: u64,
+    pub signals: u64,
+}
+
 /// What an engine keeps of its loaded context between steps.
 pub(super) struct Running {
     pub load: Load,
@@ -56,6 +63,8 @@ pub(super) struct Running {
     pub watchdog: Option<u64>,
     /// When the watchdog ends the wait that the last step came to, in ticks.
     pub wait_ends: Option<u64>,
+    /// The last look at a semaphore that was not satisfied.
+    pub semaphore: Option<Look>,
     /// Where the image asked for interrupts in memory.
     pub report: Option<Report>,
 }
@@ -78,6 +87,7 @@ impl Running {
             blit: None,
             watchdog: None,
             wait_ends: None,
+            semaphore: None,
             report: None,
         }
     }
@@ -316,7 +326,8 @@ impl Streamer<'_> {
                 self.execute_mi(command.action, words)
             }
             Command::Gfx(command) => {
-                if self.predicated() {
+                // Both levels: the global one first, then the command's own (V8-143).
+                if self.predicated() || command.predicated(words[0]) && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
                     return Ok(Flow::Next);
                 }
                 match command.action {
@@ -376,11 +387,11 @@ impl Streamer<'_> {
             Mi::UserInterrupt => self.user_interrupt(),
             Mi::SetPredicate => Ok(self.set_predicate(words[0])),
             Mi::Predicate => Ok(self.predicate(words[0])),
-            // A signal is only a hint to look again, and every engine looks again after every step of another.
-            Mi::SemaphoreSignal => Ok(Flow::Next),
-            // Without a display no event is ever pending: the condition is inactive, and the wait is over at once.
+            Mi::SemaphoreSignal => Ok(self.semaphore_signal()),
+            Mi::PrtBatchBufferStart => Ok(self.persistent_batch(words)),
+            // Without a display no event is ever pending: the condition is inactive, and the wait is over at once
+            // (V8-108, IVB-143).
             Mi::WaitForEvent | Mi::NoEffect => Ok(Flow::Next),
-            Mi::DisplayFlip => Ok(Flow::Illegal),
             Mi::StateOnly => {
                 self.counters.state_only(crate::command::mi::lookup(words[0]).map_or("MI", |command| command.name));
                 Ok(Flow::Next)

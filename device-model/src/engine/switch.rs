@@ -123,7 +123,7 @@ impl Streamer<'_> {
 
     fn execute_image(&mut self, restoring: &mut Restoring, until: usize) -> Result<(), Fault> {
         while let Some(load) = restoring.image.next(&mut restoring.next, until) {
-            let register = self.register(load.header, load.register);
+            let register = self.image_register(load.header, load.register);
             let value = match load.value {
                 Value::Immediate(value) => value,
                 // What software has not set up is not loaded.

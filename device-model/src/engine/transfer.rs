@@ -9,18 +9,26 @@ use crate::memory::{Fault, Space};
 
 /// Bit 22 of most commands: the address is global.
 const GGTT: u32 = fields::GLOBAL.mask();
-/// LRI, LRM, SRM bit 19, LRR's destination: the register is in the engine's own block.
+/// LRI, LRM, SRM bit 19, LRR's destination: the register's place is from the engine's base on.
 const CS_MMIO: u32 = fields::CS_MMIO.mask();
-/// LRR bit 18: so is the source.
+/// LRR bit 18: so is the source's.
 const SOURCE_CS_MMIO: u32 = fields::SOURCE_CS_MMIO.mask();
+/// LRI, LRM, SRM bit 17, LRR's destination: the register is the executing instance's.
+const REMAP: u32 = fields::MMIO_REMAP.mask();
+/// LRR bit 16: so is the source.
+const SOURCE_REMAP: u32 = fields::SOURCE_MMIO_REMAP.mask();
 /// COPY_MEM_MEM bit 21: the destination is global.
 const DESTINATION_GGTT: u32 = fields::DESTINATION_GLOBAL.mask();
 /// SRM bit 21: predicated by MI_PREDICATE_RESULT.
 const SRM_PREDICATE: u32 = fields::RESULT_PREDICATE.mask();
 /// MI_STORE_DATA_INDEX bit 21: into the context's own status page.
 const OWN_PAGE: u32 = fields::OWN_PAGE.mask();
-/// LRM and SRM bit 16: CS_MI_ADDRESS_OFFSET is added to the address if WPARID's bit 0 is set.
-const ADD_OFFSET: u32 = fields::ADD_OFFSET.mask();
+/// LRM and SRM bit 16: the workload partition's offset is added to the address.
+const PARTITION: u32 = fields::PARTITION.mask();
+/// MI_STORE_DATA_IMM bit 11: so it is.
+const STORE_PARTITION: u32 = fields::STORE_PARTITION.mask();
+/// Dwords of a performance report (Intel OA formats of 256 bytes).
+const REPORT_DWORDS: usize = 64;
 
 impl Streamer<'_> {
     /// MI_STORE_DATA_IMM: a dword, a qword, or as many as the length says.
@@ -28,7 +36,10 @@ impl Streamer<'_> {
     pub(super) fn store_data_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let [header, low, high, data @ ..] = words else { return Ok(Flow::Illegal) };
         let space = self.space(header & GGTT != 0);
-        let at = address(*low, *high);
+        let mut at = address(*low, *high);
+        if header & STORE_PARTITION != 0 {
+            at = self.partitioned(at);
+        }
         match data {
             [value] => self.store(space, at, *value)?,
             [low, high] => self.store64(space, at, u64::from(*high) << 32 | u64::from(*low))?,
@@ -61,13 +72,15 @@ impl Streamer<'_> {
     }
 
     /// MI_LOAD_REGISTER_IMM: pairs of offset and value; a register that a batch without privilege may not write makes the
-    /// whole command a MI_NOOP (trap T35), one that a virtual function's ring may not write is left out. Bits 11:8 keep bytes of each register from being written.
+    /// whole command a MI_NOOP (trap T35), one that a virtual function's ring may not write is left out. Bits 11:8 keep
+    /// bytes of each register from being written.
     pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = words[0];
+        let (relative, remapped) = (header & CS_MMIO != 0, header & REMAP != 0);
         let pairs = || words[1..].chunks_exact(2).map(|pair| (pair[0], pair[1]));
         if !self.requester().privileged() {
             for (raw, _) in pairs() {
-                let offset = self.register(header, raw);
+                let offset = self.mmio(raw, relative, remapped);
                 if !self.may_write(offset) {
                     return Ok(Flow::Next);
                 }
@@ -75,7 +88,7 @@ impl Streamer<'_> {
         }
         let kept = bytes_kept(header);
         for (raw, value) in pairs() {
-            let offset = self.register(header, raw);
+            let offset = self.mmio(raw, relative, remapped);
             match kept {
                 0 => self.write_register(offset, value),
                 u32::MAX => {}
@@ -88,21 +101,27 @@ impl Streamer<'_> {
     }
 
     pub(super) fn load_register_reg(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let source = self.mmio(words[1], words[0] & SOURCE_CS_MMIO != 0);
+        let header = words[0];
+        let source = self.mmio(words[1], header & SOURCE_CS_MMIO != 0, header & SOURCE_REMAP != 0);
         let value = self.read_register(source);
-        let destination = self.mmio(words[2], words[0] & CS_MMIO != 0);
+        let destination = self.mmio(words[2], header & CS_MMIO != 0, header & REMAP != 0);
         self.write_register(destination, value);
         Ok(Flow::Next)
     }
 
-    fn offset_address(&self, words: &[u32]) -> u64 {
+    /// The register of a LRM or SRM.
+    fn named_register(&self, words: &[u32]) -> u32 {
+        self.mmio(words[1], words[0] & CS_MMIO != 0, words[0] & REMAP != 0)
+    }
+
+    /// The address of a LRM or SRM.
+    fn offset_address(&mut self, words: &[u32]) -> u64 {
         let at = address(words[2], words[3]);
-        let add = words[0] & ADD_OFFSET != 0 && self.own(reg::WPARID) & 1 != 0;
-        if add { at.wrapping_add(u64::from(self.own(reg::MI_ADDRESS_OFFSET))) & !3 } else { at }
+        if words[0] & PARTITION != 0 { self.partitioned(at) } else { at }
     }
 
     pub(super) fn load_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let offset = self.mmio(words[1], words[0] & CS_MMIO != 0);
+        let offset = self.named_register(words);
         if !self.may_write(offset) {
             return Ok(Flow::Next);
         }
@@ -118,7 +137,7 @@ impl Streamer<'_> {
         if words[0] & SRM_PREDICATE != 0 && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
             return Ok(Flow::Next);
         }
-        let offset = self.mmio(words[1], words[0] & CS_MMIO != 0);
+        let offset = self.named_register(words);
         let value = self.read_register(offset);
         let requester = self.requester();
         if global && !requester.privileged() {
@@ -149,16 +168,16 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// MI_REPORT_PERF_COUNT: the report's header (ID, time, context, clock); the counters behind it are not modelled,
-    /// and nothing is written for them.
+    /// MI_REPORT_PERF_COUNT: a report of 256 bytes, its header (ID, time, context, clock) and counters that never counted:
+    /// they are not modelled.
     pub(super) fn report_perf_count(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         self.counters.perf_reports += 1;
         let (space, at) = (self.space(words[1] & 1 != 0), address(words[1], words[2]) & !0x3f);
         let now = self.gt.timestamp() as u32;
         let context = self.running.load.descriptor as u32 >> 12;
-        for (n, value) in [words[3], now, context, now].into_iter().enumerate() {
-            self.store(space, at + 4 * n as u64, value)?;
-        }
+        let mut report = [0; REPORT_DWORDS];
+        report[..4].copy_from_slice(&[words[3], now, context, now]);
+        self.store_run(space, at, &report)?;
         Ok(Flow::Next)
     }
 }

@@ -5,6 +5,8 @@ use crate::command::field::Field;
 
 /// PIPE_CONTROL: predicated by MI_PREDICATE_RESULT (V8-137).
 pub const CONTROL_PREDICATE: Field = Field::flag("Predicate Enable", 0, 8);
+/// PIPE_CONTROL: WPARID times CS_MI_ADDRESS_OFFSET is added to the address.
+pub const CONTROL_PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 0, 14);
 /// PIPE_CONTROL: an interrupt tells the completion.
 pub const CONTROL_NOTIFY: Field = Field::flag("Notify Enable", 1, 8);
 /// PIPE_CONTROL: the post-sync operation.
@@ -128,7 +130,7 @@ table! {
         Field::flag("L3 Read Only Cache Invalidate", 0, 10),
         Field::flag("Untyped Data-Port Cache Flush", 0, 11),
         Field::flag("CCS Flush", 0, 13),
-        Field::flag("Workload Partition ID Offset Enable", 0, 14),
+        CONTROL_PARTITION,
         Field::flag("Depth Cache Flush Enable", 1, 0),
         Field::flag("Stall At Pixel Scoreboard", 1, 1),
         Field::flag("State Cache Invalidation Enable", 1, 2),

@@ -17,14 +17,22 @@ pub const REPORT_GLOBAL: Field = Field::flag("Use Global GTT", 1, 0);
 pub const PREDICATE: Field = Field::flag("Predication Enable", 0, 15);
 /// MI_STORE_REGISTER_MEM: predication by MI_PREDICATE_RESULT (V8-126).
 pub const RESULT_PREDICATE: Field = Field::flag("Predicate Enable", 0, 21);
-/// LRI, LRM, SRM, LRR's destination: the register is in the engine's own block.
+/// LRI, LRM, SRM, LRR's destination: the register's place is from the engine's base on.
 pub const CS_MMIO: Field = Field::flag("Add CS MMIO Start Offset", 0, 19);
-/// LRR: so is the source.
+/// LRR: so is the source's.
 pub const SOURCE_CS_MMIO: Field = Field::flag("Add CS MMIO Start Offset Source", 0, 18);
-/// The register is of the media engine's instance that executes (T19).
+/// LRI, LRM, SRM, LRR's destination: the register is the executing instance's (trap T19).
 pub const MMIO_REMAP: Field = Field::flag("MMIO Remap Enable", 0, 17);
-/// LRM and SRM: CS_MI_ADDRESS_OFFSET is added to the address if WPARID's bit 0 is set.
-pub const ADD_OFFSET: Field = Field::flag("Workload Partition ID Offset Enable", 0, 16);
+/// LRR: so is the source.
+pub const SOURCE_MMIO_REMAP: Field = Field::flag("MMIO Remap Enable Source", 0, 16);
+/// LRM and SRM: WPARID times CS_MI_ADDRESS_OFFSET is added to the address.
+pub const PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 0, 16);
+/// MI_STORE_DATA_IMM: so it is.
+pub const STORE_PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 0, 11);
+/// MI_SEMAPHORE_WAIT: so it is.
+pub const WAIT_PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 0, 18);
+/// MI_ATOMIC: so it is.
+pub const ATOMIC_PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 1, 0);
 /// MI_LOAD_REGISTER_IMM: bytes of each register that are not written.
 pub const BYTE_DISABLES: Field = Field::hex("Byte Write Disables", 0, 11, 8);
 /// MI_LOAD_REGISTER_MEM: the register's write is posted (V8-130).
@@ -56,9 +64,15 @@ pub const END_LEVEL: Field = Field::flag("End Current Batch Buffer Level", 0, 18
 pub const COMPARE: Field = Field::choice("Compare Operation", 0, 14, 12, COMPARISONS);
 /// MI_SEMAPHORE_WAIT: the address is a register's offset.
 pub const WAIT_REGISTER: Field = Field::flag("Register Poll Mode", 0, 16);
+/// MI_SEMAPHORE_WAIT: a register is compared with GPR0, not with the command's dword.
+pub const WAIT_INDIRECT: Field = Field::flag("Indirect Semaphore Data Dword", 0, 17);
+/// MI_SEMAPHORE_WAIT: when memory is looked at again.
+pub const WAIT_MODE: Field = Field::choice("Wait Mode", 0, 15, 15, &[(0, "signal"), (1, "poll")]);
+/// MI_ATOMIC, MI_SEMAPHORE_SIGNAL: behind a flush.
+pub const POST_SYNC: Field = Field::flag("Post-Sync Operation", 0, 21);
 /// MI_ATOMIC: the operands are in the command.
 pub const INLINE_DATA: Field = Field::flag("Inline Data", 0, 18);
-/// MI_ATOMIC: the old value goes to GPR0 (and GPR1).
+/// MI_ATOMIC: the old value goes to GPR4 (and GPR5).
 pub const RETURN_DATA: Field = Field::flag("Return Data Control", 0, 16);
 /// MI_ATOMIC: what is done.
 pub const ATOMIC_OPCODE: Field = Field::choice("Atomic Opcode", 0, 15, 8, ATOMICS);
@@ -252,22 +266,20 @@ fields! {
     ];
     MI_MATH: [], 1 + 1: ALU;
     MI_SEMAPHORE_SIGNAL: [
-        Field::value("Target Engine Select", 0, 18, 15),
-        Field::flag("Post-Sync Operation", 0, 21),
+        POST_SYNC,
         // In the rules of MI_SEMAPHORE_SIGNAL.
-        GLOBAL,
-        Field::data("Target Context ID", 1)
+        GLOBAL
     ];
     MI_SEMAPHORE_WAIT: [
         COMPARE,
-        Field::choice("Wait Mode", 0, 15, 15, &[(0, "signal"), (1, "poll")]),
+        WAIT_MODE,
         WAIT_REGISTER,
-        Field::flag("Indirect Semaphore Data Dword", 0, 17),
-        Field::flag("Workload Partition ID Offset Enable", 0, 18),
+        WAIT_INDIRECT,
+        WAIT_PARTITION,
         GLOBAL,
         Field::data("Semaphore Data Dword", 1),
         Field::address_or_register("Semaphore Address", 2, 2, (0, 16)),
-        Field::value("Wait Token Number", 4, 9, 5)
+        Field::value("Wait Token Number", 4, 9, 2)
     ];
     MI_FORCE_WAKEUP: [
         Field::flag("Force Media-Slice0 Awake", 1, 0),
@@ -279,7 +291,7 @@ fields! {
     ];
     MI_STORE_DATA_IMM: [
         Field::flag("Force Write Completion Check", 0, 10),
-        Field::flag("Workload Partition ID Offset Enable", 0, 11),
+        STORE_PARTITION,
         Field::hex("MOCS", 0, 19, 14),
         Field::flag("MOCS Enable", 0, 20),
         Field::flag("Store Qword", 0, 21),
@@ -293,7 +305,7 @@ fields! {
     MI_UPDATE_GTT: [Field::base("Entry Address", 1, 12)], 2 + 2: [Field::qword("Entry", 0)];
     MI_STORE_REGISTER_MEM: [
         Field::flag("MOCS Enable", 0, 15),
-        ADD_OFFSET,
+        PARTITION,
         MMIO_REMAP,
         CS_MMIO,
         RESULT_PREDICATE,
@@ -323,7 +335,7 @@ fields! {
     ];
     MI_LOAD_REGISTER_MEM: [
         Field::flag("MOCS Enable", 0, 15),
-        ADD_OFFSET,
+        PARTITION,
         MMIO_REMAP,
         CS_MMIO,
         ASYNC,
@@ -332,8 +344,8 @@ fields! {
         Field::address("Memory Address", 2, 2)
     ];
     MI_LOAD_REGISTER_REG: [
-        Field::flag("MMIO Remap Enable Source", 0, 16),
-        Field::flag("MMIO Remap Enable Destination", 0, 17),
+        SOURCE_MMIO_REMAP,
+        MMIO_REMAP,
         SOURCE_CS_MMIO,
         CS_MMIO,
         Field::register("Source Register", 1, Some(18)),
@@ -351,9 +363,9 @@ fields! {
         Field::flag("CS Stall", 0, 17),
         INLINE_DATA,
         Field::choice("Data Size", 0, 20, 19, &[(0, "dword"), (1, "qword"), (2, "octword")]),
-        Field::flag("Post-Sync Operation", 0, 21),
+        POST_SYNC,
         GLOBAL,
-        Field::flag("Workload Partition ID Offset Enable", 1, 0),
+        ATOMIC_PARTITION,
         Field::address("Memory Address", 1, 2),
         Field::data("Operand1 Data Dword 0", 3),
         Field::data("Operand2 Data Dword 0", 4),

@@ -1,5 +1,7 @@
 //! Proofs of the command streamer, on a card of memory, a hand-wound clock and one engine.
 
+mod alu;
+mod atomics;
 mod batches;
 mod commands;
 mod contexts;
@@ -7,9 +9,11 @@ mod hostile;
 mod images;
 mod isolation;
 mod memirq;
+mod opcodes;
 mod predicates;
 mod privilege;
 mod registers;
+mod semaphores;
 mod watchdog;
 mod whitelists;
 

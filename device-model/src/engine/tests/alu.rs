@@ -1,0 +1,250 @@
+//! MI_MATH: the ALU's instructions, operands and flags (V8-145..156).
+
+use super::commands::{gpr, gpr_of};
+use super::*;
+
+const SRCA: u32 = 0x20;
+const SRCB: u32 = 0x21;
+const ACCU: u32 = 0x31;
+const ZF: u32 = 0x32;
+const CF: u32 = 0x33;
+
+const FENCE_RD: u32 = 0x001 << 20;
+const FENCE_WR: u32 = 0x002 << 20;
+const ADD: u32 = 0x100 << 20;
+const SUB: u32 = 0x101 << 20;
+const AND: u32 = 0x102 << 20;
+
+/// An ALU instruction.
+fn alu(opcode: u32, first: u32, second: u32) -> u32 {
+    opcode << 20 | first << 10 | second
+}
+
+fn load(source: u32, gpr: u32) -> u32 {
+    alu(0x080, source, gpr)
+}
+
+fn store(gpr: u32, result: u32) -> u32 {
+    alu(0x180, gpr, result)
+}
+
+/// MI_MATH of these instructions.
+fn math(instructions: &[u32]) -> Vec<u32> {
+    let mut command = vec![0x0d00_0000 | (instructions.len() as u32 - 1)];
+    command.extend(instructions);
+    command
+}
+
+/// Runs instructions on a card of `class` whose GPR0 and GPR1 are loaded.
+fn run(class: EngineClass, a: u64, b: u64, instructions: &[u32]) -> (Bench, Outcome) {
+    let mut bench = Bench::new(class);
+    let outcome = bench.batch(&[&gpr(0, a)[..], &gpr(1, b), &math(instructions)].concat());
+    (bench, outcome)
+}
+
+/// V8-118, V8-145..149, V8-152, V8-153: every engine has the operations on all its sixteen registers, with their flags.
+#[test]
+fn operations_and_flags() {
+    let vectors = [
+        (0x100, u64::MAX, 1, 0, true, true),
+        (0x100, 1 << 63, 1, 1 << 63 | 1, false, false),
+        (0x101, 1, 2, u64::MAX, false, true),
+        (0x101, 2, 2, 0, true, false),
+        (0x101, 3, 2, 1, false, false),
+        (0x102, 0xf0, 0x3c, 0x30, false, false),
+        (0x102, 0xf0, 0x0f, 0, true, false),
+        (0x103, 0xf0, 0x0f, 0xff, false, false),
+        (0x104, 0xff, 0xff, 0, true, false),
+        (0x105, 3, 63, 3 << 32, false, false),
+        (0x105, 1 << 63, 1, 0, true, false),
+        (0x106, 1 << 63, 15, 1 << 55, false, false),
+        (0x107, 1 << 63, 3, 3 << 62, false, false),
+        (0x107, 1 << 62, 2, 1 << 60, false, false),
+        (0x107, 1 << 63, 0, 1 << 63, false, false),
+    ];
+    for class in [0, 1, 2, 3, 4].map(|n| EngineClass::BY_GUC[n]) {
+        for (n, (opcode, a, b, value, zero, carry)) in vectors.into_iter().enumerate() {
+            let to = 2 + n as u32 % 12;
+            let program =
+                [load(SRCA, 0), load(SRCB, 1), opcode << 20, store(to, ACCU), store(to + 1, ZF), store(to + 2, CF)];
+            let (bench, outcome) = run(class, a, b, &program);
+            assert_eq!(outcome, Outcome::Complete);
+            let all = |flag| if flag { u64::MAX } else { 0 };
+            let seen = [0, 1, 2].map(|n| gpr_of(&bench, to + n));
+            assert_eq!(seen, [value, all(zero), all(carry)], "{class:?} {opcode:#x} {a:#x} {b:#x}");
+        }
+    }
+}
+
+/// V8-150, trap T9: LOAD0 and LOADINV, and LOAD1, which is all ones. V8-151: the inverse of accumulator and flags.
+#[test]
+fn loads_and_stores_with_inversion() {
+    let program = [
+        alu(0x481, SRCA, 0),
+        alu(0x081, SRCB, 0),
+        ADD,
+        store(2, ACCU),
+        alu(0x580, 3, ACCU),
+        alu(0x580, 4, ZF),
+        alu(0x580, 5, CF),
+        alu(0x480, SRCB, 1),
+        ADD,
+        store(6, ACCU),
+        store(7, CF),
+    ];
+    let (bench, outcome) = run(EngineClass::Copy, 0, 2, &program);
+    assert_eq!(outcome, Outcome::Complete);
+    let seen = [2, 3, 4, 5, 6, 7].map(|n| gpr_of(&bench, n));
+    assert_eq!(seen, [u64::MAX, 0, u64::MAX, u64::MAX, u64::MAX - 3, u64::MAX]);
+}
+
+/// V8-146, trap T37: only an operation changes accumulator and flags; loads, stores, accesses of memory and fences do not.
+#[test]
+fn flags_belong_to_the_operations() {
+    let mut bench = Bench::new(EngineClass::Render);
+    bench.put64(DATA, 5);
+    let mut batch = gpr(0, VA + DATA).to_vec();
+    batch.extend(gpr(1, VA + DATA));
+    let program = [
+        load(SRCA, 0),
+        load(SRCB, 1),
+        SUB,
+        // Zero; now everything that is no operation.
+        load(SRCA, 0),
+        alu(0x081, SRCB, 0),
+        alu(0x481, SRCB, 0),
+        store(2, CF),
+        FENCE_RD,
+        FENCE_WR,
+        0,
+        store(3, ZF),
+        store(4, ACCU),
+        alu(0x081, SRCB, 0),
+        ADD,
+        store(5, ZF),
+        alu(0x082, 6, ACCU),
+        alu(0x181, ACCU, 3),
+        store(7, ZF),
+        store(8, ACCU),
+    ];
+    batch.extend(math(&program));
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    let seen = [2, 3, 4, 5, 6, 7, 8].map(|n| gpr_of(&bench, n));
+    assert_eq!(seen, [0, u64::MAX, 0, 0, 5, 0, VA + DATA]);
+    assert_eq!(bench.get64(DATA), u64::MAX);
+}
+
+/// V8-154: the low three bits of an address do not count; a register that memory was loaded into can be used at once.
+/// V8-155: what STOREIND wrote is there behind the fence, for the ALU, the next command and the CPU.
+#[test]
+fn indirect_accesses() {
+    let mut bench = Bench::new(EngineClass::VideoDecode);
+    bench.put64(DATA, 0x1122_3344_5566_7788);
+    let mut batch = [gpr(0, VA + DATA + 7), gpr(1, 0), gpr(2, 0x9999_aaaa_bbbb_cccc)].concat();
+    let program = [
+        load(SRCA, 0),
+        load(SRCB, 1),
+        ADD,
+        alu(0x082, 3, ACCU),
+        alu(0x181, ACCU, 2),
+        FENCE_WR,
+        alu(0x082, 4, ACCU),
+        FENCE_RD,
+        load(SRCA, 3),
+        alu(0x081, SRCB, 0),
+        ADD,
+        store(5, ACCU),
+    ];
+    batch.extend(math(&program));
+    batch.extend([0x1700_0003, (VA + DATA) as u32 + 8, 0, (VA + DATA) as u32, 0]);
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    let seen = [3, 4, 5].map(|n| gpr_of(&bench, n));
+    assert_eq!(seen, [0x1122_3344_5566_7788, 0x9999_aaaa_bbbb_cccc, 0x1122_3344_5566_7788]);
+    assert_eq!((bench.get64(DATA), bench.get(DATA + 8)), (0x9999_aaaa_bbbb_cccc, 0xbbbb_cccc));
+}
+
+/// V8-154: the addresses are the process's, in a user's batch as in the ring; one that is not mapped is a fault.
+#[test]
+fn indirect_addresses_are_the_processes() {
+    let program = math(&[load(SRCA, 0), alu(0x081, SRCB, 0), ADD, alu(0x181, ACCU, 1)]);
+    for address in [VA + DATA, DATA] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        let outcome = bench.ring(&[&gpr(0, address)[..], &gpr(1, 7), &program].concat());
+        let mapped = address > VA;
+        assert_eq!(outcome == Outcome::Complete, mapped, "{address:#x}: {outcome:?}");
+        assert_eq!(matches!(outcome, Outcome::Halted(Halt::Fault(_))), !mapped);
+        assert_eq!(bench.get64(DATA), if mapped { 7 } else { 0 });
+    }
+}
+
+/// V8-147, V8-148, V8-149: a dword is no instruction if its opcode, its prefix or an operand that it uses is none: the
+/// command is invalid. Operands that an instruction does not use are not looked at.
+#[test]
+fn what_is_no_instruction_is_invalid() {
+    let invalid = [
+        alu(0x003, 0, 0),
+        alu(0x083, SRCA, 0),
+        alu(0x108, 0, 0),
+        alu(0x182, ACCU, 0),
+        alu(0x500, 0, 0),
+        alu(0x880, SRCA, 0),
+        alu(0x200, 0, 0),
+        load(SRCA, 0x10),
+        load(SRCA, ACCU),
+        load(0x22, 0),
+        load(0, 1),
+        alu(0x081, ACCU, 0),
+        store(0x10, ACCU),
+        store(SRCA, ACCU),
+        store(0, 0x34),
+        store(0, 1),
+        alu(0x082, 0, ZF),
+        alu(0x082, 0x10, ACCU),
+        alu(0x181, CF, 0),
+        alu(0x181, ACCU, 0x20),
+    ];
+    for instruction in invalid {
+        let (bench, outcome) = run(EngineClass::Copy, 1, 1, &[0, instruction, alu(0x580, 2, ACCU)]);
+        assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { .. })), "{instruction:#x}: {outcome:?}");
+        assert_eq!(gpr_of(&bench, 2), 0, "nothing behind it is done");
+        assert_eq!((bench.own(reg::ESR) & 1, bench.own(reg::IPEHR)), (1, 0x0d00_0002));
+    }
+    let (bench, outcome) =
+        run(EngineClass::Copy, 6, 3, &[load(SRCA, 0), load(SRCB, 1), AND | 0xf_ffff, store(2, ACCU)]);
+    assert_eq!((outcome, gpr_of(&bench, 2)), (Outcome::Complete, 2));
+}
+
+/// V8-145: the registers are reached by LRI, LRM, LRR, SRM and the host, at base + 0x600 + 8n, on any engine.
+#[test]
+fn registers_are_in_the_register_space() {
+    for class in EngineClass::BY_GUC {
+        let mut bench = Bench::new(class);
+        let at = (VA + DATA) as u32;
+        bench.put(DATA, 0x5a5a);
+        let mut batch = Vec::new();
+        for n in 0..16u32 {
+            batch.extend(gpr(n, 0x1_0000_0001 * u64::from(n + 1)));
+            batch.extend([0x1208_0002, 0x600 + 8 * n + 4, at + 0x100 + 4 * n, 0]);
+        }
+        batch.extend([0x1488_0002, 0x678, at, 0, 0x150c_0001, 0x678, 0x600]);
+        assert_eq!(bench.batch(&batch), Outcome::Complete);
+        assert!((0..16).all(|n| bench.get(DATA + 0x100 + 4 * n) == n as u32 + 1), "{class:?}");
+        assert_eq!((bench.gt.read(bench.base() + 0x600), bench.gt.read(bench.base() + 0x67c)), (0x5a5a, 16));
+        bench.gt.write(bench.base() + 0x608, 0x77);
+        assert_eq!(gpr_of(&bench, 1), 0x2_0000_0077);
+    }
+}
+
+/// V8-156: MI_MATH has no predicate of its own and heeds the global one: the registers stay as they are. Its MOCS field
+/// (header 14:8) chooses a cache, and this card has none.
+#[test]
+fn math_is_predicated() {
+    for predicated in [false, true] {
+        let mut bench = Bench::new(EngineClass::Compute);
+        let mut program = math(&[alu(0x481, SRCA, 0), alu(0x081, SRCB, 0), ADD, store(2, ACCU)]);
+        program[0] |= 0x7f << 8;
+        let batch = [&[0x1108_0001, 0x3b8, u32::from(predicated)][..], &program, &[0x0080_0000]].concat();
+        assert_eq!(bench.batch(&batch), Outcome::Complete);
+        assert_eq!(gpr_of(&bench, 2), if predicated { 0 } else { u64::MAX });
+    }
+}

@@ -1,0 +1,163 @@
+//! MI_ATOMIC: operations, sizes, operands and what comes back (V8-133).
+
+use super::commands::{gpr, gpr_of};
+use super::*;
+
+const AT: u32 = (VA + DATA) as u32;
+const RETURN: u32 = 1 << 16;
+const CS_STALL: u32 = 1 << 17;
+const INLINE: u32 = 1 << 18;
+const POST_SYNC: u32 = 1 << 21;
+
+/// MI_ATOMIC with operands in registers.
+fn atomic(opcode: u32, flags: u32) -> [u32; 3] {
+    [0x1780_0001 | opcode << 8 | flags, AT, 0]
+}
+
+/// MI_ATOMIC with operands in the command: their dwords by turns.
+fn inline(opcode: u32, flags: u32, first: [u64; 2], second: [u64; 2]) -> [u32; 11] {
+    let dword = |value: u64, n: u32| (value >> (32 * n)) as u32;
+    let mut command = [0; 11];
+    command[..3].copy_from_slice(&[0x1780_0009 | INLINE | opcode << 8 | flags, AT, 0]);
+    for n in 0..4 {
+        let (index, half) = (n / 2, n as u32 % 2);
+        command[3 + 2 * n] = dword(first[index], half);
+        command[4 + 2 * n] = dword(second[index], half);
+    }
+    command
+}
+
+/// Operation, old value, operands, new value; of a dword.
+const DWORDS: &[(u32, u32, u32, u32, u32)] = &[
+    (0x01, 0xf0, 0x3c, 0, 0x30),
+    (0x02, 0xf0, 0x0f, 0, 0xff),
+    (0x03, 0xff, 0x0f, 0, 0xf0),
+    (0x04, 1, 2, 0, 2),
+    (0x05, u32::MAX, 7, 0, 0),
+    (0x06, 0, 7, 0, u32::MAX),
+    (0x07, 5, 6, 0, 11),
+    (0x08, 5, 6, 0, u32::MAX),
+    (0x09, 5, 6, 0, 1),
+    (0x0a, u32::MAX, 3, 0, 3),
+    (0x0a, 4, 3, 0, 4),
+    (0x0b, u32::MAX, 3, 0, u32::MAX),
+    (0x0b, 4, 3, 0, 3),
+    (0x0c, u32::MAX, 3, 0, u32::MAX),
+    (0x0d, u32::MAX, 3, 0, 3),
+    (0x0e, 7, 7, 9, 9),
+    (0x0e, 7, 8, 9, 7),
+];
+
+/// V8-133: all operations of a dword and a qword, with operands in the command and in GPR0 and GPR2; the old value goes
+/// to GPR4 if it is asked for, a dword to its low half alone. Memory beside the operand stays.
+#[test]
+fn operations() {
+    let widen = |value: u32| if value == u32::MAX { u64::MAX } else { u64::from(value) << 36 | u64::from(value) };
+    let qwords = DWORDS.iter().map(|&(operation, old, first, second, new)| match operation {
+        // What differs by one stays as it is; the rest is the same in every half.
+        0x05 | 0x06 => (
+            operation | 0x20,
+            u64::from(old),
+            first.into(),
+            0,
+            u64::from(old).wrapping_add(if operation == 5 { 1 } else { u64::MAX }),
+        ),
+        0x08 => (operation | 0x20, 5 << 36, 6 << 36, 0, u64::MAX << 36),
+        0x09 => (operation | 0x20, 5 << 36, 6 << 36, 0, 1 << 36),
+        _ => (operation | 0x20, widen(old), widen(first), widen(second), widen(new)),
+    });
+    let dwords = DWORDS.iter().map(|&(operation, old, first, second, new)| {
+        (operation, u64::from(old), u64::from(first), u64::from(second), u64::from(new))
+    });
+    for (opcode, old, first, second, new) in dwords.chain(qwords) {
+        let qword = opcode & 0x20 != 0;
+        let mut bench = Bench::new(EngineClass::Copy);
+        let beside = if qword { 0 } else { 0x5555_5555 << 32 };
+        let (was, becomes) = (old | beside, new | beside);
+        let kept = 0x6666_6666_0000_0000u64;
+        let returned = if qword { old } else { kept | old };
+        for flags in [RETURN, RETURN | CS_STALL | u32::from(qword) << 19, 0] {
+            for in_registers in [false, true] {
+                bench.put64(DATA, was);
+                let mut batch = gpr(4, kept).to_vec();
+                if in_registers {
+                    batch.extend([gpr(0, first), gpr(2, second)].concat());
+                    batch.extend(atomic(opcode, flags));
+                } else {
+                    batch.extend([gpr(0, 0x99), gpr(2, 0x99)].concat());
+                    batch.extend(inline(opcode, flags, [first, 0x99], [second, 0x99]));
+                }
+                assert_eq!(bench.batch(&batch), Outcome::Complete);
+                assert_eq!(bench.get64(DATA), becomes, "{opcode:#x} {old:#x} {first:#x}");
+                let expected = if flags & RETURN != 0 { returned } else { kept };
+                assert_eq!(gpr_of(&bench, 4), expected, "{opcode:#x} returns the old value");
+            }
+        }
+    }
+}
+
+/// V8-133: the decrement that returns the new value.
+#[test]
+fn predecrement() {
+    for (opcode, returned) in [(0x0f, 4), (0x2f, 4)] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        bench.put64(DATA, 5);
+        assert_eq!(bench.batch(&atomic(opcode, RETURN)), Outcome::Complete);
+        assert_eq!((bench.get64(DATA), gpr_of(&bench, 4)), (4, returned));
+    }
+}
+
+/// V8-133: 16 bytes can be compared and written; the old ones go to GPR4 and GPR5.
+#[test]
+fn sixteen_bytes() {
+    let mut bench = Bench::new(EngineClass::Render);
+    for (second_matches, becomes) in [(true, [3, 4]), (false, [1, 2])] {
+        for in_registers in [false, true] {
+            bench.put64(DATA, 1);
+            bench.put64(DATA + 8, 2);
+            let high = if second_matches { 2 } else { 9 };
+            let batch = if in_registers {
+                let operands = [gpr(0, 1), gpr(1, high), gpr(2, 3), gpr(3, 4)].concat();
+                [&operands[..], &atomic(0x4e, RETURN | 2 << 19)].concat()
+            } else {
+                inline(0x4e, RETURN | 2 << 19, [1, high], [3, 4]).to_vec()
+            };
+            assert_eq!(bench.batch(&batch), Outcome::Complete);
+            assert_eq!([bench.get64(DATA), bench.get64(DATA + 8)], becomes);
+            assert_eq!((gpr_of(&bench, 4), gpr_of(&bench, 5)), (1, 2));
+        }
+    }
+}
+
+/// V8-133: behind a flush the operands are in the command, a qword in two dwords that follow each other, and nothing is
+/// returned; what such an operation cannot do is an invalid command, as a reserved operation is.
+#[test]
+fn post_sync_operations() {
+    let command = |opcode: u32, first: u32, second: u32| {
+        [0x1780_0009 | INLINE | POST_SYNC | RETURN | opcode << 8, AT, 0, first, second, 8, 8, 8, 8, 8, 8]
+    };
+    for (opcode, first, second, new) in [(0x27, 1, 2, 0x2_0000_0006u64), (0x07, 1, 2, 6), (0x0e, 5, 9, 9)] {
+        let mut bench = Bench::new(EngineClass::Render);
+        bench.put64(DATA, 5);
+        assert_eq!(bench.batch(&command(opcode, first, second)), Outcome::Complete);
+        assert_eq!((bench.get64(DATA), gpr_of(&bench, 4)), (new, 0), "{opcode:#x}");
+    }
+    let reserved =
+        [0x00, 0x10, 0x1f, 0x20, 0x30, 0x40, 0x47, 0x60, 0x87, 0xff].map(|opcode| inline(opcode, 0, [1, 0], [1, 0]));
+    for invalid in reserved.into_iter().chain([command(0x2e, 5, 9), command(0x4e, 5, 9)]) {
+        let mut bench = Bench::new(EngineClass::Render);
+        bench.put64(DATA, 5);
+        let outcome = bench.batch(&invalid);
+        assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { .. })), "{:#x}: {outcome:?}", invalid[0]);
+        assert_eq!(bench.get64(DATA), 5);
+    }
+}
+
+/// V8-133, V8-202: an atomic sees what the engine has just stored, and the next command what it has left.
+#[test]
+fn atomics_are_in_order() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let batch = [&store(VA + DATA, 5)[..], &atomic(0x05, 0), &[0x1488_0002, 0x600, AT, 0]].concat();
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    assert_eq!(bench.own(0x600), 6);
+}

@@ -1,0 +1,125 @@
+//! The command table against Volume 8: which opcodes there are, on which engines, how long they are, and what becomes of
+//! those that there are not (V8-095..100).
+
+use super::*;
+use crate::command::mi::COMMANDS;
+use crate::command::{Command, mi};
+
+const ALL: &[EngineClass] = &EngineClass::BY_GUC;
+const RENDER_COPY: &[EngineClass] = &[EngineClass::Render, EngineClass::Copy];
+const RENDER_COMPUTE: &[EngineClass] = &[EngineClass::Render, EngineClass::Compute];
+const RENDER: &[EngineClass] = &[EngineClass::Render];
+const NOT_RENDER: &[EngineClass] =
+    &[EngineClass::VideoDecode, EngineClass::VideoEnhance, EngineClass::Copy, EngineClass::Compute];
+
+/// Opcodes of the document with their engines, as drivers use them where they differ (traps T7, T8): the blitter has
+/// MI_ARB_ON_OFF, every engine MI_BATCH_BUFFER_START, compute MI_PREDICATE (its result register is there) and
+/// MI_SET_CONTEXT (IGT: intel_compute.c runs into one); MI_REPORT_PERF_COUNT is in two tables, not in this one.
+const DOCUMENT: &[(u32, &str, &[EngineClass])] = &[
+    (0x00, "MI_NOOP", ALL),
+    (0x01, "MI_SET_PREDICATE", ALL),
+    (0x02, "MI_USER_INTERRUPT", ALL),
+    (0x03, "MI_WAIT_FOR_EVENT", RENDER_COPY),
+    (0x04, "MI_WAIT_FOR_EVENT_2", RENDER_COPY),
+    (0x05, "MI_ARB_CHECK", ALL),
+    (0x07, "MI_REPORT_HEAD", ALL),
+    (0x08, "MI_ARB_ON_OFF", ALL),
+    (0x0a, "MI_BATCH_BUFFER_END", ALL),
+    (0x0b, "MI_SUSPEND_FLUSH", ALL),
+    (0x0c, "MI_PREDICATE", RENDER_COMPUTE),
+    (0x12, "MI_LOAD_SCAN_LINES_INCL", RENDER_COPY),
+    (0x13, "MI_LOAD_SCAN_LINES_EXCL", RENDER_COPY),
+    (0x14, "MI_DISPLAY_FLIP", RENDER_COPY),
+    (0x18, "MI_SET_CONTEXT", RENDER_COMPUTE),
+    (0x1a, "MI_MATH", ALL),
+    (0x1b, "MI_SEMAPHORE_SIGNAL", ALL),
+    (0x1c, "MI_SEMAPHORE_WAIT", ALL),
+    (0x1d, "MI_FORCE_WAKEUP", NOT_RENDER),
+    (0x20, "MI_STORE_DATA_IMM", ALL),
+    (0x21, "MI_STORE_DATA_INDEX", ALL),
+    (0x22, "MI_LOAD_REGISTER_IMM", ALL),
+    (0x23, "MI_UPDATE_GTT", ALL),
+    (0x24, "MI_STORE_REGISTER_MEM", ALL),
+    (0x26, "MI_FLUSH_DW", NOT_RENDER),
+    (0x27, "MI_CLFLUSH", RENDER),
+    (0x28, "MI_REPORT_PERF_COUNT", RENDER_COMPUTE),
+    (0x29, "MI_LOAD_REGISTER_MEM", ALL),
+    (0x2a, "MI_LOAD_REGISTER_REG", ALL),
+    (0x2e, "MI_COPY_MEM_MEM", ALL),
+    (0x2f, "MI_ATOMIC", ALL),
+    (0x31, "MI_BATCH_BUFFER_START", ALL),
+    (0x36, "MI_CONDITIONAL_BATCH_BUFFER_END", ALL),
+    (0x39, "MI_PRT_BATCH_BUFFER_START", ALL),
+];
+
+/// Opcodes that the document does not mention and drivers use (xe: xe_mi_commands.h, in its context images and its
+/// protected sessions).
+const DRIVERS: &[(u32, &str, &[EngineClass])] = &[(0x0d, "MI_TOPOLOGY_FILTER", RENDER), (0x0e, "MI_SET_APPID", ALL)];
+
+/// V8-097, V8-098, V8-100: these commands and no others, each on its engines.
+#[test]
+fn the_table_is_the_documents() {
+    assert_eq!(COMMANDS.len(), DOCUMENT.len() + DRIVERS.len());
+    for (opcode, name, classes) in DOCUMENT.iter().chain(DRIVERS) {
+        for class in EngineClass::BY_GUC {
+            let decoded = Command::decode(opcode << 23, class).map(|command| command.name());
+            assert_eq!(decoded, classes.contains(&class).then_some(*name), "{opcode:#x} on {class:?}");
+        }
+    }
+}
+
+/// V8-096: opcodes below 10h are of one dword whatever their other bits are; the others say their length less two.
+#[test]
+fn lengths() {
+    for command in COMMANDS {
+        let header = u32::from(command.opcode) << 23;
+        let all = header | 0x007f_ffff;
+        if command.opcode < 0x10 {
+            assert_eq!((command.length.dwords(header), command.length.dwords(all)), (1, 1), "{}", command.name);
+            continue;
+        }
+        let most = command.length.dwords(all);
+        assert!(most == 0x3f + 2 || most == 0xff + 2 || most == 0x3ff + 2, "{}", command.name);
+        for length in [0, 1, 2, most - 2] {
+            assert_eq!(command.length.dwords(header | length), length + 2, "{}", command.name);
+        }
+        assert!(u32::from(command.least) <= most);
+    }
+}
+
+/// V8-099, V8-095: an opcode that an engine does not have, and a reserved client, is an invalid instruction: the context
+/// halts at it, ESR and, unmasked, EIR have the instruction error, IPEHR the header, and it is counted once.
+#[test]
+fn other_opcodes_are_invalid() {
+    for class in EngineClass::BY_GUC {
+        let opcodes = (0..0x40u32).filter(|opcode| !Command::decode(opcode << 23, class).is_some());
+        let clients = [1u32, 2, 4, 5, 6, 7].into_iter().filter(|client| *client != 2 || class != EngineClass::Copy);
+        let headers: Vec<u32> = opcodes.map(|opcode| opcode << 23).chain(clients.map(|client| client << 29)).collect();
+        assert!(headers.len() >= 30, "{class:?}: {}", headers.len());
+        for header in headers {
+            let mut bench = Bench::new(class);
+            bench.gt.registers.set(bench.base() + reg::EMR, !1);
+            let outcome = bench.batch(&[0, header, 0x0040_0001]);
+            let halt = Halt::IllegalCommand { header, address: VA + BATCH + 4 };
+            assert_eq!(outcome, Outcome::Halted(halt), "{class:?} {header:#x}");
+            assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.own(reg::IPEHR)), (1, 1, header));
+            assert_eq!(bench.own(reg::NOPID), 0, "the parser has stopped");
+            assert_eq!(bench.run(), Outcome::Halted(halt));
+            assert_eq!(bench.engine.counters().told(), [("illegal commands".to_owned(), 1)].into());
+        }
+    }
+}
+
+/// V8-096: a command that is too short for its operands is an invalid instruction, on the parser's short way as on its
+/// long one.
+#[test]
+fn commands_that_are_too_short_are_invalid() {
+    for command in COMMANDS.iter().filter(|command| command.least > 2) {
+        let class = *ALL.iter().find(|class| command.classes.has(**class)).unwrap();
+        let mut bench = Bench::new(class);
+        let header = u32::from(command.opcode) << 23 | (u32::from(command.least) - 3);
+        let outcome = bench.ring(&[header, 0, 0, 0, 0, 0, 0, 0]);
+        assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { .. })), "{}: {outcome:?}", command.name);
+    }
+    assert!(mi::lookup(0x20 << 23).is_some_and(|command| command.least == 4));
+}

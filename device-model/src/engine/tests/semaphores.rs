@@ -1,0 +1,132 @@
+//! MI_SEMAPHORE_WAIT and MI_SEMAPHORE_SIGNAL (V8-119, V8-120).
+
+use super::commands::gpr;
+use super::*;
+
+/// MI_SEMAPHORE_SIGNAL.
+const SIGNAL: [u32; 2] = [0x0d80_0000, 0];
+const REGISTER_POLL: u32 = 1 << 16;
+const INDIRECT: u32 = 1 << 17;
+/// The comparisons of 5 with 4, 5 and 6 in memory: greater, not less, less, not greater, equal, different.
+const HOLD: [(u32, [bool; 8]); 3] = [
+    (4, [false, false, true, true, false, true, false, false]),
+    (5, [false, true, false, true, true, false, false, false]),
+    (6, [true, true, false, false, false, true, false, false]),
+];
+
+/// V8-120: the six comparisons, without sign, from memory of either space and from a register, in poll and in signal
+/// mode; the two codes that are none never hold.
+#[test]
+fn comparisons() {
+    let global = |compare: u32| [0x0e40_8003 | compare << 12, 5, DATA as u32, 0, 0];
+    for (value, holds) in HOLD {
+        for (compare, holds) in (0..).zip(holds) {
+            let mut bench = Bench::new(EngineClass::Copy);
+            let register = bench.base() + 0x608;
+            let expected = if holds { Outcome::Complete } else { Outcome::Waiting };
+            bench.put(DATA, value);
+            let process = wait(compare, VA + DATA, 5);
+            let signal_mode = [process[0] & !(1 << 15), process[1], process[2], process[3], 0];
+            let short = [(process[0] & !0xff) | 2, process[1], process[2], process[3]];
+            let polled = [&gpr(1, value.into())[..], &[process[0] | REGISTER_POLL, 5, register, 0, 0]].concat();
+            let indirect = [process[0] | REGISTER_POLL | INDIRECT, 99, register, 0, 0];
+            let indirect = [&gpr(1, value.into())[..], &gpr(0, 5), &indirect].concat();
+            for commands in [&process[..], &signal_mode, &short, &polled, &indirect] {
+                assert_eq!(bench.batch(commands), expected, "{value} {compare}: {commands:x?}");
+                bench.engine.reset(&bench.gt);
+            }
+            assert_eq!(bench.ring(&global(compare)), expected, "{value} {compare}, global");
+        }
+    }
+    let mut bench = Bench::new(EngineClass::Copy);
+    bench.put(DATA, 0x8000_0000);
+    assert_eq!(bench.batch(&wait(0, VA + DATA, 1)), Outcome::Complete, "without sign");
+}
+
+/// V8-120: in poll mode the engine sees by itself that memory or the register has changed.
+#[test]
+fn polling_looks_again() {
+    for in_register in [false, true] {
+        let mut bench = Bench::new(EngineClass::VideoEnhance);
+        let register = bench.base() + 0x600;
+        let command = if in_register { [0x0e01_c003, 7, register, 0, 0] } else { wait(4, VA + DATA, 7) };
+        assert_eq!(bench.batch(&[&command[..], &store(VA + DATA + 8, 1)].concat()), Outcome::Waiting);
+        assert_eq!(bench.run(), Outcome::Waiting);
+        bench.put(DATA, 7);
+        bench.gt.write(register, 7);
+        assert_eq!((bench.run(), bench.get(DATA + 8)), (Outcome::Complete, 1));
+    }
+}
+
+/// V8-119, V8-120: in signal mode the engine looks at memory again when it is signalled, by whatever engine, and not
+/// before; a signal without a reason changes nothing, and one before the wait is no loss.
+#[test]
+fn a_signal_wakes_a_waiting_engine() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let mut producer = Engine::new(EngineId::find(EngineClass::Render, 0).unwrap());
+    let signal = |bench: &Bench, producer: &mut Engine, commands: &[u32]| {
+        let context = bench.context(1);
+        bench.emit(context, commands);
+        producer.load(&bench.gt, context.load());
+        assert_eq!(producer.step(&bench.gt, 100), Outcome::Complete);
+    };
+    let waits = [&[0x0e00_4003, 7, (VA + DATA) as u32, 0, 0][..], &store(VA + DATA + 8, 1)].concat();
+    signal(&bench, &mut producer, &SIGNAL);
+    assert_eq!(bench.batch(&waits), Outcome::Waiting);
+    signal(&bench, &mut producer, &SIGNAL);
+    assert_eq!(bench.run(), Outcome::Waiting);
+    bench.put(DATA, 7);
+    assert_eq!(bench.run(), Outcome::Waiting, "nobody has told it");
+    signal(&bench, &mut producer, &SIGNAL);
+    assert_eq!((bench.run(), bench.get(DATA + 8)), (Outcome::Complete, 1));
+    // As its users have it: an atomic on the semaphore, then the signal.
+    bench.put(DATA, 6);
+    assert_eq!(bench.batch(&waits), Outcome::Waiting);
+    signal(&bench, &mut producer, &[&[0x1780_0501, (VA + DATA) as u32, 0][..], &SIGNAL].concat());
+    assert_eq!(bench.run(), Outcome::Complete);
+}
+
+/// V8-120: a context that was preempted in its wait looks at memory when it comes back, signalled or not.
+#[test]
+fn a_wait_is_preempted_and_resumed() {
+    for mode in [0u32, 1 << 15] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        let context = bench.context(0);
+        bench.emit(context, &[0x0e00_4003 | mode, 7, (VA + DATA) as u32, 0, 0]);
+        bench.emit(context, &store(VA + DATA + 8, 1));
+        assert_eq!(bench.submit(context), Outcome::Waiting);
+        bench.engine.request_preemption();
+        assert_eq!(bench.run(), Outcome::Preempted);
+        assert_eq!(bench.get(context.image(0x05)), 0, "in front of the wait");
+        bench.put(DATA, 7);
+        assert_eq!((bench.submit(context), bench.get(DATA + 8)), (Outcome::Complete, 1));
+    }
+}
+
+/// V8-120 (V13-276): the scheduler is told once of a wait on memory that does not switch by itself; not of one that is
+/// satisfied at once, and not of one on a register.
+#[test]
+fn an_unsuccessful_wait_is_an_interrupt() {
+    let told = |value: u32, control: u32, commands: &[u32]| {
+        let mut bench = Bench::new(EngineClass::Copy);
+        for (at, value) in [(0x19_0030, u32::MAX), (0x19_0090, 0), (0x19_00a0, 0), (0x19_0008, 1 << 31)] {
+            bench.gt.write(at, value);
+        }
+        bench.put(DATA, value);
+        let context = bench.context(0);
+        bench.put(context.image(0x03), control);
+        bench.emit(context, commands);
+        bench.submit(context);
+        for _ in 0..3 {
+            bench.run();
+        }
+        let msis = bench.msis.0.load(Ordering::SeqCst);
+        bench.gt.write(0x19_0070, 1 << 15);
+        (msis, bench.gt.read(0x19_0060) & 0xffff)
+    };
+    let inhibited = 0x0009_0009;
+    assert_eq!(told(1, inhibited, &wait(4, VA + DATA, 7)), (1, 1 << 11));
+    assert_eq!(told(7, inhibited, &wait(4, VA + DATA, 7)), (0, 0));
+    assert_eq!(told(1, 0x0009_0001, &wait(4, VA + DATA, 7)), (0, 0), "this one switches by itself");
+    assert_eq!(told(1, inhibited, &[0x0e01_c003, 7, 0x2_2600, 0, 0]), (0, 0));
+}
