@@ -145,6 +145,7 @@ impl Streamer<'_> {
         // card has none (i915: gen8_engine_cs.c hold_switchout_emit_wa_busywait).
         if global && self.class == EngineClass::Compute && at == self.running.lrc.pphwsp + HOLD_SWITCHOUT {
             self.store(Space::Ggtt, at, 0)?;
+            self.running.semaphore = None;
             return Ok(Flow::Next);
         }
         // The scheduler hears of a wait on memory once, if the wait does not switch by itself.

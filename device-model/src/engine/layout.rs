@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use super::id::{EngineClass, EngineId};
 use super::image::{END, FORCE_WAKEUP, GLOBAL, LRM, POSTED, RELATIVE, REMAP, lri};
 use super::reg;
-use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, TABLES};
+use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, Scope, TABLES};
 
 /// First dword of the engine context: behind six cachelines of ring context (V8-042, trap T16; xe: xe_lrc_reg_size).
 pub const ENGINE_CONTEXT: usize = 0x60;
@@ -315,6 +315,14 @@ pub fn clear(engine: EngineId, registers: &RegisterFile) {
 pub fn clear_context(engine: EngineId, registers: &RegisterFile) {
     for kept in &layout(engine).kept {
         registers.set(kept.register, reset_value(registers, kept.register));
+    }
+}
+
+/// Gives what contexts share of the engine's power context its reset values (V8-142).
+pub fn clear_power(engine: EngineId, registers: &RegisterFile) {
+    for shared in ENGINE_TABLE.iter().filter(|register| register.scope == Scope::Power) {
+        let register = engine.info().mmio_base + shared.offset;
+        registers.set(register, reset_value(registers, register));
     }
 }
 

@@ -162,6 +162,9 @@ impl Engine {
         self.tlb.flush();
         // Until the image is read, at the next step, its clock stands.
         gt.context_clocks[self.id.index()].stop(gt.timestamp());
+        if load.function.is_vf() {
+            layout::clear_power(self.id, &gt.registers);
+        }
         self.running = Some(Running::new(load));
     }
 
@@ -336,6 +339,7 @@ fn of_queue(element: u8, descriptor: Descriptor) -> Load {
 fn forget(gt: &Gt, engine: EngineId, function: Function) {
     if function.is_vf() {
         layout::clear_context(engine, &gt.registers);
+        layout::clear_power(engine, &gt.registers);
     }
 }
 

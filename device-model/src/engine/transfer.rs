@@ -43,6 +43,7 @@ impl Streamer<'_> {
         match data {
             [value] => self.store(space, at, *value)?,
             [low, high] => self.store64(space, at, u64::from(*high) << 32 | u64::from(*low))?,
+            [] => return Ok(Flow::Illegal),
             _ => self.store_run(space, at, data)?,
         }
         Ok(Flow::Next)

@@ -204,6 +204,7 @@ fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Want
         Scope::Card => false,
         Scope::Common => wanted == Wanted::Read,
         Scope::Position => own && wanted == Wanted::Read,
+        Scope::Power => own,
         scope @ (Scope::Context(_) | Scope::ContextOf(..)) => own && scope.kept_by(engine),
     }
 }

@@ -122,7 +122,7 @@ pub const TABLE: &[Register] = &[
         .of(Scope::Common),
     register(0x3b4, "CS_MI_ADDRESS_OFFSET", STORED, 0, "V8-009").of(EVERY),
     register(0x3b8, "MI_SET_PREDICATE_RESULT", STORED, 0, "V8-142").of(EVERY),
-    register(0x3bc, "MI_PREDICATE_RESULT_2", STORED, 0, "V8-142").of(EVERY),
+    register(0x3bc, "MI_PREDICATE_RESULT_2", STORED, 0, "V8-142").of(Scope::Power),
     array(0x3c0, "CTXT_ST_BUF_UPPER", ReadOnly, 0, (12, 4), "V8-059"),
     register(0x3fc, "CSBE_DEBUG_STATUS", ReadOnly, 0, "xe: regs/xe_engine_regs.h"),
     array(0x400, "MI_PREDICATE_SRC0", STORED, 0, (2, 4), "V8-144").of(RENDER_COMPUTE),

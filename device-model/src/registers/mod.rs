@@ -124,6 +124,9 @@ pub enum Scope {
     Common,
     /// Tells where the context stands that is running: it may be read.
     Position,
+    /// The engine's, of its power context: no context switch changes it, and every context may read and write it. Each
+    /// function starts with its reset value, so that none sees another's.
+    Power,
     /// State of the context on engines of these classes, saved and restored with it: it may be read and written.
     Context(Classes),
     /// State of the context on this one engine.
@@ -137,7 +140,7 @@ impl Scope {
         match self {
             Scope::Context(classes) => classes.has(info.class),
             Scope::ContextOf(class, instance) => (class, instance) == (info.class, info.instance),
-            Scope::Card | Scope::Common | Scope::Position => false,
+            Scope::Card | Scope::Common | Scope::Position | Scope::Power => false,
         }
     }
 }

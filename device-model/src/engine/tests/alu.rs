@@ -58,7 +58,7 @@ fn operations_and_flags() {
         (0x105, 3, 63, 3 << 32, false, false),
         (0x105, 1 << 63, 1, 0, true, false),
         (0x106, 1 << 63, 15, 1 << 55, false, false),
-        (0x107, 1 << 63, 3, 3 << 62, false, false),
+        (0x107, 1 << 63, 3, 7 << 61, false, false),
         (0x107, 1 << 62, 2, 1 << 60, false, false),
         (0x107, 1 << 63, 0, 1 << 63, false, false),
     ];

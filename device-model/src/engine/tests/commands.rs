@@ -383,7 +383,7 @@ fn open_interrupts(bench: &Bench) {
     bench.gt.write(0x19_0008, 1 << 31);
 }
 
-/// V8-086, V8-091, V8-127: the user interrupt and the notification of a flush leave the engine, and the parser goes on.
+/// V8-086, V8-091, V8-107, V8-127: the user interrupt and the notification of a flush leave the engine, and the parser goes on.
 #[test]
 fn interrupts_leave_the_engine() {
     let mut bench = Bench::new(EngineClass::Copy);

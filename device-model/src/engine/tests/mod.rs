@@ -5,6 +5,7 @@ mod atomics;
 mod batches;
 mod commands;
 mod contexts;
+mod flushes;
 mod hostile;
 mod images;
 mod isolation;
@@ -14,6 +15,7 @@ mod predicates;
 mod privilege;
 mod registers;
 mod semaphores;
+mod transfers;
 mod watchdog;
 mod whitelists;
 

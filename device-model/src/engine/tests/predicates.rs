@@ -2,17 +2,132 @@
 
 use super::*;
 
-/// V8-140: MI_SET_PREDICATE_RESULT suppresses everything but the commands with control of their own; MI_SET_PREDICATE
-/// is always executed (trap T3).
+const EXPLICIT: u32 = 1 << 15;
+const BY_RESULT: u32 = 1 << 8;
+
+/// MI_LOAD_REGISTER_IMM of an own register.
+fn lri(register: u32, value: u32) -> [u32; 3] {
+    [0x1108_0001, register, value]
+}
+
+/// Runs `command` between the two results and a MI_SET_PREDICATE that ends the global one; what `seen` says of it.
+fn executed(command: &[u32], result: u32, set: u32, seen: fn(&Bench) -> bool) -> bool {
+    let mut bench = Bench::new(EngineClass::Render);
+    let other = BATCH + 0x1000;
+    bench.write(other, &[0x0080_0000, 0x0040_0002, END]);
+    let batch = [&lri(0x600, 9)[..], &lri(0x418, result), &lri(0x3b8, set), command, &[0x0080_0000]].concat();
+    assert_eq!(bench.batch(&[&batch[..], &store(VA + DATA + 0x20, 1)].concat()), Outcome::Complete);
+    seen(&bench)
+}
+
+/// V8-140, V8-143, trap T2: the truth table. Commands that ask for it are skipped if MI_PREDICATE_RESULT is clear; batch
+/// start, end and conditional end, if they ask for it, if MI_SET_PREDICATE_RESULT is set; all others, and those of the
+/// first kind too whatever they ask, if that is set: of the two levels the global one wins.
 #[test]
-fn the_global_predicate() {
+fn both_predicates() {
+    let at = (VA + DATA) as u32;
+    let other = (VA + BATCH + 0x1000) as u32;
+    let stored = |bench: &Bench| bench.get(DATA) != 0;
+    let counted = |bench: &Bench| bench.engine.counters().state_only.len() == 1;
+    // A batch that has ended, or gone on elsewhere, does not come to the store behind.
+    let ended = |bench: &Bench| bench.get(DATA + 0x20) == 0;
+    let pipeline = |header: u32| [&[header][..], &vec![0; (header & 0xff) as usize + 1]].concat();
+    type Seen = fn(&Bench) -> bool;
+    let by_result: [(Vec<u32>, u32, Seen); 5] = [
+        (vec![0x1208_0002, 0x600, at, 0], 1 << 21, stored),
+        (vec![0x7a00_0004, 0x4000, at, 0, 9, 0], BY_RESULT, stored),
+        (pipeline(0x7b00_0005), BY_RESULT, counted),
+        (pipeline(0x7202_0025), BY_RESULT, counted),
+        (pipeline(0x7852_0003), BY_RESULT, counted),
+    ];
+    let explicit: [(Vec<u32>, Seen); 3] =
+        [(vec![0x1880_0101, other, 0], ended), (vec![END], ended), (vec![0x1b20_5002, 0, at, 0], ended)];
+    let always: [(Vec<u32>, Seen); 7] = [
+        (store(VA + DATA, 1).to_vec(), stored),
+        (vec![0x0040_0003], |bench| bench.own(reg::NOPID) == 3),
+        (lri(0x600, 5).to_vec(), |bench| bench.own(0x600) == 5),
+        (vec![0x0d00_0002, 0x4810_8000, 0x1000_0000, 0x1800_0031], |bench| bench.own(0x600) == u32::MAX),
+        (vec![0x1780_0501, at, 0], stored),
+        (pipeline(0x6102_0001), counted),
+        (vec![0x1700_0003, at, 0, (VA + BATCH) as u32, 0], stored),
+    ];
+    for (result, set) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        for (command, enable, seen) in &by_result {
+            let mut asking = command.clone();
+            asking[0] |= enable;
+            let what = format!("{:#x} result {result} set {set}", command[0]);
+            assert_eq!(executed(command, result, set, *seen), set == 0, "{what}");
+            assert_eq!(executed(&asking, result, set, *seen), set == 0 && result == 1, "{what}, asking");
+        }
+        for (command, seen) in &explicit {
+            let mut asking = command.clone();
+            asking[0] |= EXPLICIT;
+            let what = format!("{:#x} result {result} set {set}", command[0]);
+            assert!(executed(command, result, set, *seen), "{what}");
+            assert_eq!(executed(&asking, result, set, *seen), set == 0, "{what}, asking");
+        }
+        for (command, seen) in &always {
+            assert_eq!(executed(command, result, set, *seen), set == 0, "{:#x} result {result} set {set}", command[0]);
+        }
+    }
+}
+
+/// V8-140: a blit heeds the global predicate, too.
+#[test]
+fn blits_are_predicated() {
+    for set in [0, 1] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        let at = (VA + DATA) as u32;
+        let fill = [0x5110_000e, 63, 0, 1 << 16 | 16, at, 0, 0, 0xabcd, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(bench.batch(&[&lri(0x3b8, set)[..], &fill, &[0x0080_0000]].concat()), Outcome::Complete);
+        assert_eq!(bench.get(DATA), if set == 0 { 0xabcd } else { 0 });
+    }
+}
+
+/// V8-141, trap T3: a predicate that a batch leaves behind holds in the ring, and over a preemption, in the image and
+/// out of it, until MI_SET_PREDICATE, which is always executed, or a write of the register ends it.
+#[test]
+fn the_global_predicate_is_sticky() {
+    for by_command in [true, false] {
+        let mut bench = Bench::new(EngineClass::VideoDecode);
+        let context = bench.context(0);
+        let marks = |bench: &Bench| [0, 4, 8].map(|n| bench.get(DATA + n));
+        bench.write(BATCH, &[&lri(0x3b8, 1)[..], &store(VA + DATA, 1), &[END]].concat());
+        bench.emit(context, &start(VA + BATCH));
+        bench.emit(context, &store(VA + DATA + 4, 1));
+        // A wait that is skipped, too.
+        bench.emit(context, &wait(4, VA + DATA + 0x40, 7));
+        assert_eq!((bench.submit(context), marks(&bench)), (Outcome::Complete, [0, 0, 0]));
+        assert_eq!(bench.get(context.image(0xcb)), 1, "it is the context's");
+        let other = bench.context(1);
+        bench.emit(other, &store(VA + DATA + 8, 1));
+        assert_eq!((bench.submit(other), marks(&bench)), (Outcome::Complete, [0, 0, 1]), "and no other's");
+        bench.emit(context, &store(VA + DATA, 1));
+        if by_command {
+            bench.emit(context, &[0x0080_0000]);
+        } else {
+            bench.engine.load(&bench.gt, context.load());
+            bench.run();
+            bench.put(context.image(0xcb), 0);
+        }
+        bench.emit(context, &store(VA + DATA + 4, 1));
+        assert_eq!((bench.submit(context), marks(&bench)), (Outcome::Complete, [0, 1, 1]));
+    }
+}
+
+/// V8-141: predication is for rings and batches; what runs while a context is restored is no part of its stream.
+#[test]
+fn workaround_batches_are_not_predicated() {
     let mut bench = Bench::new(EngineClass::Copy);
-    let mut batch = vec![0x1108_0001, 0x3b8, 1];
-    batch.extend(store(VA + DATA, 1));
-    batch.push(0x0080_0000);
-    batch.extend(store(VA + DATA + 4, 1));
-    assert_eq!(bench.batch(&batch), Outcome::Complete);
-    assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (0, 1));
+    let context = bench.context(0);
+    bench.emit(context, &lri(0x3b8, 1));
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    let batch = context.at + 0x6000;
+    bench.write(batch, &[0x1040_0002, DATA as u32, 0, 7, END]);
+    bench.put(context.image(0x13), batch as u32 | 1);
+    bench.emit(context, &store(VA + DATA + 4, 7));
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (7, 0));
 }
 
 /// V8-141, contract G.5: i915's repair of a stray predicate: the ring would be skipped, so a batch ends or clears it.
@@ -34,24 +149,6 @@ fn i915_recovers_from_a_stray_predicate() {
         assert_eq!(bench.submit(context), Outcome::Complete);
         assert_eq!(bench.get(DATA), 1, "the ring goes on");
         assert_eq!(bench.get(u64::from(page) + 0xff8), u32::from(stray));
-    }
-}
-
-/// V8-140: the explicit predicate bit of batch start and end.
-#[test]
-fn explicit_predicates() {
-    let mut bench = Bench::new(EngineClass::Copy);
-    let other = BATCH + 0x1000;
-    bench.put(other, END);
-    for (result, marks) in [(0u32, [0, 0]), (1, [1, 1])] {
-        (0..2).for_each(|n| bench.put(DATA + 4 * n, 0));
-        // Taken jumps end the batch early; with bit 15 and the result set they are not taken.
-        let batch = [&[0x1108_0001, 0x3b8, result][..], &[0x1880_8101, (VA + other) as u32, 0, 0x0080_0000]].concat();
-        let batch = [&batch[..], &store(VA + DATA, 1)].concat();
-        assert_eq!(bench.batch(&batch), Outcome::Complete);
-        let batch = [&[0x1108_0001, 0x3b8, result][..], &[0x0500_8000, 0x0080_0000], &store(VA + DATA + 4, 1)].concat();
-        assert_eq!(bench.batch(&batch), Outcome::Complete);
-        assert_eq!([0, 4].map(|n| bench.get(DATA + n)), marks, "result {result}");
     }
 }
 
@@ -126,25 +223,97 @@ fn predicate_operations() {
     }
 }
 
-/// V8-126, V8-137, V8-140: MI_STORE_REGISTER_MEM and PIPE_CONTROL heed MI_PREDICATE_RESULT if asked to.
+/// V8-106: the other condition of MI_SET_PREDICATE, the workload partition's number under PREDICATION_MASK; either
+/// condition is enough. V8-142: the results are written by MMIO and by command.
 #[test]
-fn result_predicates() {
-    for result in [0u32, 1] {
-        let mut bench = Bench::new(EngineClass::Render);
-        let at = (VA + DATA) as u32;
-        let batch =
-            [0x1108_0003, 0x418, result, 0x600, 9, 0x1228_0002, 0x600, at, 0, 0x7a00_0104, 0x4000, at + 8, 0, 9, 0];
-        assert_eq!(bench.batch(&batch), Outcome::Complete);
-        assert_eq!((bench.get(DATA), bench.get(DATA + 8)), (9 * result, 9 * result));
+fn set_predicate_by_partition() {
+    for (partition, mask, zero) in [(5, 2, true), (5, 4, false), (0, u32::MAX, true), (0x10, 0xfff0, false)] {
+        for (enable, sets) in [(0 << 4, false), (1 << 4, zero), (2 << 4, !zero), (3 << 4, false), (2 << 4 | 2, true)] {
+            let mut bench = Bench::new(EngineClass::Compute);
+            bench.gt.write(bench.base() + 0x3bc, 1);
+            let batch = [&lri(0x21c, partition)[..], &lri(0x1fc, mask), &[0x0080_0000 | enable]].concat();
+            assert_eq!(bench.batch(&batch), Outcome::Complete);
+            let seen = bench.gt.read(bench.base() + 0x3b8) == 1;
+            assert_eq!(seen, sets, "{partition:#x} {mask:#x} {enable:#x}");
+        }
     }
 }
 
-/// IGT (i915_crc.c): with WPARID set, MI_LOAD_REGISTER_MEM adds CS_MI_ADDRESS_OFFSET.
+/// V8-142, trap T21: MI_PREDICATE_RESULT_2 is the engine's, its three siblings are the context's. Every engine has
+/// RESULT_1, RESULT_2 and MI_SET_PREDICATE_RESULT, render and compute have MI_PREDICATE_RESULT and V8-144's registers.
 #[test]
-fn indexed_loads() {
-    let mut bench = Bench::new(EngineClass::Copy);
-    bench.put(DATA + 8, 0x99);
-    let batch = [0x1108_0003, 0x21c, 1, 0x3b4, 8, 0x1489_0002, 0x600, (VA + DATA) as u32, 0];
-    assert_eq!(bench.batch(&batch), Outcome::Complete);
-    assert_eq!(bench.own(0x600), 0x99);
+fn results_and_who_has_them() {
+    for class in EngineClass::BY_GUC {
+        let mut bench = Bench::new(class);
+        let (first, second) = (bench.context(0), bench.context(1));
+        let computes = matches!(class, EngineClass::Render | EngineClass::Compute);
+        let mut registers = vec![0x3bc, 0x41c];
+        if computes {
+            registers.extend([0x418, 0x400, 0x404, 0x408, 0x40c, 0x410, 0x414]);
+        }
+        let write: Vec<u32> = registers.iter().flat_map(|register| lri(*register, 1)).collect();
+        bench.write(BATCH, &[&write[..], &[END]].concat());
+        bench.emit(first, &start(VA + BATCH));
+        assert_eq!(bench.submit(first), Outcome::Complete);
+        let read: Vec<u32> = (0..)
+            .zip(&registers)
+            .flat_map(|(n, register)| [0x1208_0002, *register, (VA + DATA) as u32 + 4 * n, 0])
+            .collect();
+        for (context, others) in [(second, 0), (first, 1)] {
+            bench.emit(context, &read);
+            assert_eq!(bench.submit(context), Outcome::Complete);
+            for (n, register) in registers.iter().enumerate() {
+                let expected = if *register == 0x3bc { 1 } else { others };
+                assert_eq!(bench.get(DATA + 4 * n as u64), expected, "{class:?} {register:#x}");
+            }
+        }
+        assert_eq!(bench.gt.registers.decode(bench.base() + 0x3bc).unwrap().register.name, "MI_PREDICATE_RESULT_2");
+    }
+}
+
+/// V8-144: MI_LOAD_REGISTER_MEM loads the sources from memory, all 64 bits of them count, and SRCS_EQUAL leaves the
+/// difference in the data register.
+#[test]
+fn predicates_of_memory() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let at = (VA + DATA) as u32;
+    bench.put64(DATA, 7 << 32 | 5);
+    bench.put64(DATA + 8, 6 << 32 | 5);
+    let sources: Vec<u32> = (0..4).flat_map(|n| [0x1488_0002, 0x400 + 4 * n, at + 4 * n, 0]).collect();
+    assert_eq!(bench.batch(&[&sources[..], &[0x0600_0082]].concat()), Outcome::Complete);
+    assert_eq!((bench.own(0x418), bench.own(0x410), bench.own(0x414)), (0, 0, 1), "equal in the low dword alone");
+    bench.put64(DATA, 8 << 32 | 5);
+    bench.put64(DATA + 8, 7 << 32 | 5);
+    assert_eq!(bench.batch(&[&sources[..], &[0x0600_0083]].concat()), Outcome::Complete);
+    assert_eq!(bench.own(0x418), 0, "a batch of its own has its own data");
+    let same = [&sources[..], &lri(0x410, 0), &lri(0x414, 1), &[0x0600_0083]].concat();
+    assert_eq!(bench.batch(&same), Outcome::Complete);
+    assert_eq!(bench.own(0x418), 1, "the same difference");
+    assert_eq!(bench.batch(&[&lri(0x418, 1)[..], &[0x0600_0041]].concat()), Outcome::Complete);
+    assert_eq!(bench.own(0x418), 1, "load operation 1 keeps the result");
+}
+
+/// V8-126, V8-130, V8-122, V8-137, V8-120, V8-133: a command that asks for it has WPARID times CS_MI_ADDRESS_OFFSET added
+/// to its address (IGT: i915_crc.c reads a table so).
+#[test]
+fn partitions_have_their_places() {
+    let at = (VA + DATA) as u32;
+    for (partition, offset) in [(0u32, 0x100u32), (1, 0x40), (3, 0x40)] {
+        let mut bench = Bench::new(EngineClass::Render);
+        let place = DATA + u64::from(partition * offset);
+        let there = [&lri(0x21c, partition)[..], &lri(0x3b4, offset)].concat();
+        bench.put(place + 0x18, 0x99);
+        let batch = [
+            &there[..],
+            &[0x1489_0002, 0x600, at + 0x18, 0],
+            &[0x1209_0002, 0x600, at, 0],
+            &[0x1000_0802, at + 4, 0, 0x77],
+            &[0x7a00_4004, 0x4000, at + 8, 0, 0x66, 0],
+            &[0x1780_0501, at + 0x10 + 1, 0],
+            &[0x0e04_c003, 1, at + 0x10, 0, 0],
+        ];
+        assert_eq!(bench.batch(&batch.concat()), Outcome::Complete);
+        let seen = [0, 4, 8, 0x10].map(|n| bench.get(place + n));
+        assert_eq!(seen, [0x99, 0x77, 0x66, 1], "{partition} {offset:#x}");
+    }
 }

@@ -1,0 +1,173 @@
+//! MI_FLUSH_DW and PIPE_CONTROL: flush, post-sync operation and notification, by privilege (V8-127, V8-137).
+
+use super::*;
+use crate::registers::Live;
+
+const STATUS_PAGE: u64 = 0x38_0000;
+const INDEX: u32 = 0x240;
+/// Kernel's interrupts open, a status page, and the clock at 12000 ticks.
+fn bench(class: EngineClass) -> Bench {
+    let bench = Bench::new(class);
+    bench.gt.registers.set(bench.base() + reg::HWS_PGA, STATUS_PAGE as u32);
+    let tree = bench.gt.interrupts_of(Function::PF);
+    for offset in [0x19_0030, 0x19_0034, 0x19_0048] {
+        tree.write(Live::InterruptEnable, offset, 0, u32::MAX);
+    }
+    tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
+    for at in [0x19_0090, 0x19_00a0, 0x19_00a8, 0x19_00ac, 0x19_00b0, 0x19_00d0] {
+        bench.gt.write(at, 0);
+    }
+    bench.clock.advance(625_000);
+    bench
+}
+
+/// Where a post-sync operation writes: bits of the address, and the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Process,
+    Global,
+    OwnPage,
+    GlobalPage,
+}
+
+impl Place {
+    const ALL: [Place; 4] = [Place::Process, Place::Global, Place::OwnPage, Place::GlobalPage];
+
+    fn address(self) -> u32 {
+        match self {
+            Place::Process => (VA + DATA) as u32,
+            Place::Global => DATA as u32,
+            Place::OwnPage | Place::GlobalPage => INDEX,
+        }
+    }
+
+    fn global(self) -> bool {
+        matches!(self, Place::Global | Place::GlobalPage)
+    }
+
+    fn index(self) -> bool {
+        matches!(self, Place::OwnPage | Place::GlobalPage)
+    }
+
+    /// Where it is in local memory.
+    fn local(self, bench: &Bench) -> u64 {
+        match self {
+            Place::Process | Place::Global => DATA,
+            Place::OwnPage => bench.context_at(0).pphwsp() + u64::from(INDEX),
+            Place::GlobalPage => STATUS_PAGE + u64::from(INDEX),
+        }
+    }
+}
+
+/// V8-137: stall by post-sync operation by place by privilege. The store is of eight bytes; stores before it are seen with
+/// it, whether it stalls or not; without privilege a global address and an index are dropped, the flush with its
+/// notification is not.
+#[test]
+fn pipe_control_matrix() {
+    const STALL: u32 = 1 << 20;
+    const NOTIFY: u32 = 1 << 8;
+    for class in [EngineClass::Render, EngineClass::Compute] {
+        for place in Place::ALL {
+            for (operation, written) in [(0u32, None), (1, Some(0x66_0000_0055)), (2, Some(0)), (3, Some(12_000))] {
+                for stall in [0, STALL] {
+                    for user in [false, true] {
+                        let mut bench = bench(class);
+                        let at = place.local(&bench);
+                        bench.put64(at, u64::MAX);
+                        let flags = operation << 14 | stall | NOTIFY;
+                        let flags = flags | u32::from(place.global()) << 24 | u32::from(place.index()) << 21;
+                        let commands = [
+                            &store(VA + DATA + 0x20, 1)[..],
+                            &[0x7a00_0004, flags, place.address(), 0, 0x55, 0x66],
+                            &store(VA + DATA + 0x24, 1),
+                        ];
+                        let commands = commands.concat();
+                        let outcome = if user { bench.batch(&commands) } else { bench.ring(&commands) };
+                        let what = format!("{class:?} {place:?} {operation} {stall:#x} {user}");
+                        assert_eq!(outcome, Outcome::Complete, "{what}");
+                        let refused = user && place != Place::Process && operation != 0;
+                        let expected = written.filter(|_| !refused).unwrap_or(u64::MAX);
+                        assert_eq!(bench.get64(at), expected, "{what}");
+                        assert_eq!((bench.get(DATA + 0x20), bench.get(DATA + 0x24)), (1, 1), "{what}");
+                        assert_eq!(bench.msis.take().len(), 1, "{what}: the flush tells its completion");
+                        assert_eq!(bench.engine.counters().privilege_violations, u64::from(refused), "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// V8-137: the post-sync write of a register: the user's own, and not one of the kernel's; the flush is done all the same.
+#[test]
+fn pipe_control_writes_a_register() {
+    const MMIO: u32 = 1 << 23;
+    for class in [EngineClass::Render, EngineClass::Compute] {
+        for stall in [0, 1 << 20] {
+            for (register, kernels) in [(0x600, false), (0x218, true)] {
+                for user in [false, true] {
+                    let mut bench = bench(class);
+                    let command = [0x7a00_0004, MMIO | stall | 1 << 8, bench.base() + register, 0, 0x3, 0x66];
+                    assert_eq!(if user { bench.batch(&command) } else { bench.ring(&command) }, Outcome::Complete);
+                    let written = bench.own(register) == 3;
+                    assert_eq!(written, !(user && kernels), "{class:?} {register:#x} {user}");
+                    assert_eq!(bench.msis.take().len(), 1);
+                    assert_eq!(bench.engine.counters().register_refusals, u64::from(user && kernels));
+                }
+            }
+        }
+    }
+}
+
+/// V8-127: MI_FLUSH_DW on each engine that has it: a dword, a qword or the time, to each place; without privilege a global
+/// address and an index are dropped, the flush is not. What was stored before it is seen with it (V8-201).
+#[test]
+fn flush_dw_matrix() {
+    for class in &EngineClass::BY_GUC[1..] {
+        for place in Place::ALL {
+            for (operation, dwords, written) in [
+                (0u32, 4u32, None),
+                (1, 4, Some(0xffff_ffff_0000_0055u64)),
+                (1, 5, Some(0x66_0000_0055)),
+                (3, 5, Some(12_000)),
+            ] {
+                for user in [false, true] {
+                    let mut bench = bench(*class);
+                    let at = place.local(&bench);
+                    bench.put64(at, u64::MAX);
+                    let header = 0x1300_0100 | (dwords - 2) | operation << 14 | u32::from(place.index()) << 21;
+                    let low = place.address() | u32::from(place.global()) << 2;
+                    let flush = [header, low, 0, 0x55, 0x66];
+                    let commands = [&store(VA + DATA + 0x20, 1)[..], &flush[..dwords as usize]].concat();
+                    let commands = [&commands[..], &store(VA + DATA + 0x24, 1)].concat();
+                    let outcome = if user { bench.batch(&commands) } else { bench.ring(&commands) };
+                    let what = format!("{class:?} {place:?} {operation} {dwords} {user}");
+                    assert_eq!(outcome, Outcome::Complete, "{what}");
+                    let refused = user && place != Place::Process && operation != 0;
+                    assert_eq!(bench.get64(at), written.filter(|_| !refused).unwrap_or(u64::MAX), "{what}");
+                    assert_eq!((bench.get(DATA + 0x20), bench.get(DATA + 0x24)), (1, 1), "{what}");
+                    assert_eq!(bench.msis.take().len(), 1, "{what}: the flush tells its completion");
+                    assert_eq!(bench.engine.counters().privilege_violations, u64::from(refused), "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// V8-127, V8-137: translations that a flush is told to forget are looked up anew.
+#[test]
+fn flushes_forget_translations() {
+    for (class, flush) in [
+        (EngineClass::Copy, &[0x1304_0001, 0, 0][..]),
+        (EngineClass::Render, &[0x7a00_0004, 1 << 18 | 1 << 20, 0, 0, 0, 0]),
+    ] {
+        let mut bench = Bench::new(class);
+        // The engine's own store moves 2 MiB of the process space elsewhere, as page tables in local memory can be.
+        let entry = ROOT + 0x2000 + 8 * (DATA >> 21);
+        let elsewhere = (DATA & !0x1f_ffff) + 0x40_0000;
+        let redirect = [0x1060_0003, entry as u32, 0, elsewhere as u32 | 0x883, 0];
+        let commands = [&store(VA + DATA, 1)[..], &redirect, flush, &store(VA + DATA, 2)].concat();
+        assert_eq!(bench.ring(&commands), Outcome::Complete);
+        assert_eq!((bench.get(DATA), bench.get(elsewhere + (DATA & 0x1f_ffff))), (1, 2), "{class:?}");
+    }
+}

@@ -1,0 +1,329 @@
+//! Commands that move data between commands, registers and memory: the cases that batches of drivers do not show
+//! (V8-122..132).
+
+use super::commands::{gpr, gpr_of};
+use super::*;
+
+const AT: u32 = (VA + DATA) as u32;
+
+/// V8-105, V8-107: the identification goes to NOPID only if the header says so, with its 22 bits, from a user's batch;
+/// MI_USER_INTERRUPT is of one dword, and the parser goes on behind both.
+#[test]
+fn identifications() {
+    for class in EngineClass::BY_GUC {
+        let mut bench = Bench::new(class);
+        assert_eq!(bench.batch(&[0x007f_ffff, 0x003f_1234, 0x0100_0000]), Outcome::Complete);
+        assert_eq!(bench.own(reg::NOPID), 0x3f_ffff, "{class:?}");
+        assert_eq!(bench.batch(&[0x0040_0000]), Outcome::Complete);
+        assert_eq!(bench.own(reg::NOPID), 0);
+    }
+}
+
+/// V8-122: MI_STORE_DATA_IMM's flags for caches and completion change nothing of what it stores; the dword at its
+/// address and no other is written.
+#[test]
+fn stores_write_what_they_say() {
+    let flags = [0, 1 << 10, 1 << 20 | 0x3f << 14];
+    for flags in flags {
+        let mut bench = Bench::new(EngineClass::VideoEnhance);
+        bench.put64(DATA, u64::MAX);
+        bench.put64(DATA + 8, u64::MAX);
+        let batch = [0x1000_0002 | flags, AT + 4, 0, 7, 0x1020_0003 | flags, AT + 8, 0, 8, 9];
+        assert_eq!(bench.batch(&batch), Outcome::Complete);
+        assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [u32::MAX, 7, 8, 9]);
+    }
+}
+
+/// V8-123: MI_STORE_DATA_INDEX writes a dword or a qword at bits 11:2 of its offset, into the context's status page or
+/// the engine's; in a user's batch it is always a MI_NOOP.
+#[test]
+fn indexed_stores() {
+    const PAGE: u64 = 0x38_0000;
+    for (own, index) in [(true, 0x100u32), (false, 0x3fc), (true, 0xffc), (false, 0x7100)] {
+        let mut bench = Bench::new(EngineClass::Render);
+        bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);
+        let page = if own { bench.context_at(0).pphwsp() } else { PAGE };
+        let place = page + u64::from(index & 0xffc);
+        let header = 0x1080_0000 | u32::from(own) << 21;
+        assert_eq!(bench.ring(&[header | 1, index, 0x77]), Outcome::Complete);
+        assert_eq!((bench.get(place), bench.get(place ^ 4)), (0x77, 0), "{own} {index:#x}");
+        assert_eq!(bench.ring(&[header | 2, index & !4, 0x88, 0x99]), Outcome::Complete);
+        assert_eq!(bench.get64(place & !7), 0x99_0000_0088);
+        assert_eq!(bench.batch(&[header | 1, index, 0x55]), Outcome::Complete);
+        assert_ne!(bench.get(place), 0x55);
+        assert_eq!(bench.engine.counters().privilege_violations, 1);
+    }
+}
+
+/// V8-124, trap T35: many pairs in one command; one register that is not a user's makes all of it a MI_NOOP, and the
+/// kernel's ring gets all of it. Bytes are kept by bits 11:8; all four make it a MI_NOOP.
+#[test]
+fn register_pairs() {
+    let mut pairs = vec![0x1108_0000 | (2 * 32 - 1)];
+    pairs.extend((0..32).flat_map(|n| [0x600 + 4 * n, 100 + n]));
+    for class in EngineClass::BY_GUC {
+        let mut bench = Bench::new(class);
+        assert_eq!(bench.batch(&pairs), Outcome::Complete);
+        assert!((0..32).all(|n| bench.own(0x600 + 4 * n) == 100 + n), "{class:?}");
+        // The mask of the status buffer is the kernel's; in the middle of the command.
+        let mixed = [0x1108_0005, 0x600, 1, 0x218, 2, 0x604, 3];
+        assert_eq!(bench.batch(&mixed), Outcome::Complete);
+        assert_eq!([0x600, 0x604, 0x218].map(|at| bench.own(at)), [0, 0, 0], "{class:?}");
+        assert_eq!(bench.ring(&mixed), Outcome::Complete);
+        assert_eq!([0x600, 0x604].map(|at| bench.own(at)), [1, 3], "{class:?}");
+    }
+    for kept in 0..16u32 {
+        let mut bench = Bench::new(EngineClass::Copy);
+        let batch = [0x1108_0001, 0x600, 0x1122_3344, 0x1108_0001 | kept << 8, 0x600, 0xaabb_ccdd];
+        assert_eq!(bench.batch(&batch), Outcome::Complete);
+        let byte = |n: u32| if kept >> n & 1 != 0 { 0x1122_3344u32 } else { 0xaabb_ccdd } >> (8 * n) & 0xff;
+        assert_eq!(bench.own(0x600), (0..4).fold(0, |value, n| value | byte(n) << (8 * n)), "{kept:#x}");
+    }
+}
+
+/// V8-124, V8-126, V8-130, V8-131: an offset from the engine's base is added to it, all 21 bits of it, and an absolute one
+/// is not; the header's remap bit moves a register of instance 0 to the executing one. LRR has both bits for each side.
+#[test]
+fn registers_of_other_instances() {
+    let mut bench = Bench::new(EngineClass::Render);
+    // The document's example: 0x18600 behind the render streamer's base is the compute engine's first GPR.
+    assert_eq!(bench.ring(&[0x1108_0001, 0x1_8600, 7, 0x1100_0001, 0x1_a608, 8]), Outcome::Complete);
+    assert_eq!((bench.gt.read(0x1_a600), bench.gt.read(0x1_a608)), (7, 8));
+    let mut bench = Bench::new(EngineClass::VideoDecode);
+    bench.engine = Engine::new(EngineId::find(EngineClass::VideoDecode, 2).unwrap());
+    bench.put(DATA, 5);
+    let batch = [
+        &[0x1102_0001, 0x1c_0600, 3][..],
+        &[0x1482_0002, 0x1c_0608, AT, 0],
+        &[0x1202_0002, 0x1c_0608, AT + 4, 0],
+        // Source and destination of instance 0; the source alone; offsets from the base, alone and with the remap bit.
+        &[0x1503_0001, 0x1c_0600, 0x1c_0610],
+        &[0x1501_0001, 0x1c_0608, 0x1d_0618],
+        &[0x150c_0001, 0x600, 0x620],
+        &[0x150f_0001, 0x608, 0x628],
+    ];
+    assert_eq!(bench.batch(&batch.concat()), Outcome::Complete);
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|n| gpr_of(&bench, n)), [3, 5, 3, 5, 3, 5]);
+    assert_eq!((bench.get(DATA + 4), bench.gt.read(0x1c_0600), bench.gt.read(0x1c_0608)), (5, 0, 0));
+    // Without the bit a batch has no business with another instance.
+    assert_eq!(bench.batch(&[0x1100_0001, 0x1c_0600, 3]), Outcome::Complete);
+    assert_eq!((bench.gt.read(0x1c_0600), bench.engine.counters().register_refusals), (0, 1));
+}
+
+/// V8-125: MI_UPDATE_GTT writes entries from one address on, and what follows goes through them.
+#[test]
+fn global_entries() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let page = 0x1000u32;
+    let entries = [DATA as u32 | 3, 0, DATA as u32 + 0x1000 | 3, 0, DATA as u32 + 0x2000 | 3, 0];
+    let update = [&[0x1180_0000 | 6, page << 12][..], &entries].concat();
+    let stores: Vec<u32> = (0..3).flat_map(|n| [0x1040_0002, (page + n) << 12, 0, n + 1]).collect();
+    assert_eq!(bench.ring(&[&update[..], &stores].concat()), Outcome::Complete);
+    assert_eq!([0, 1, 2].map(|n| bench.get(DATA + n * 0x1000)), [1, 2, 3]);
+    let table = |bench: &Bench| [0, 1, 2].map(|n| bench.gt.memory.ggtt().entry(0x1000 + n));
+    let before = table(&bench);
+    assert_eq!(bench.batch(&[0x1180_0002, page << 12, 0, 0]), Outcome::Complete, "a user's is a MI_NOOP");
+    assert_eq!(table(&bench), before);
+}
+
+/// V8-126, trap T6: without privilege a store to a global address is dropped, and the register is read all the same.
+#[test]
+fn a_dropped_store_reads_its_register() {
+    let mut bench = Bench::new(EngineClass::Render);
+    // In the list of what everybody may read, and not modelled: such a read is noted.
+    let register = (0xd900..0xdc00).step_by(4).find(|at| bench.gt.registers.decode(*at).is_none()).unwrap();
+    bench.put(DATA, 0x55);
+    assert_eq!(bench.batch(&[0x1240_0002, register, DATA as u32, 0]), Outcome::Complete);
+    assert_eq!(bench.get(DATA), 0x55);
+    assert_eq!(bench.gt.registers.unmodelled().get(&register).map(|touched| touched.reads), Some(1));
+    assert_eq!(bench.engine.counters().privilege_violations, 1);
+}
+
+/// V8-129: a report of 256 bytes with the ID, the time and the context that it is of, and counters that stand; at an
+/// address of either space, but for a user, whose process has no more than its own.
+#[test]
+fn performance_reports() {
+    for class in [EngineClass::Render, EngineClass::Compute] {
+        for (global, user) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut bench = Bench::new(class);
+            bench.clock.advance(625_000);
+            (0..0x44).for_each(|n| bench.put(DATA + 4 * n, 0x5555_5555));
+            let at = if global { DATA as u32 | 1 } else { AT };
+            let report = [0x1400_0002, at, 0, 0x1d];
+            assert_eq!(if user { bench.batch(&report) } else { bench.ring(&report) }, Outcome::Complete);
+            let seen = [0, 1, 2, 3].map(|n| bench.get(DATA + 4 * n));
+            if global && user {
+                assert_eq!((seen, bench.engine.counters().perf_reports), ([0x5555_5555; 4], 0));
+                continue;
+            }
+            let context = bench.context_at(0).load().descriptor as u32 >> 12;
+            assert_eq!(seen, [0x1d, 12_000, context, 12_000]);
+            assert!((4..0x40).all(|n| bench.get(DATA + 4 * n) == 0) && bench.get(DATA + 0x100) == 0x5555_5555);
+            assert_eq!(bench.engine.counters().perf_reports, 1);
+        }
+    }
+}
+
+/// V8-130: a posted register write ("Async Mode") is as complete as any other when the next command reads.
+#[test]
+fn posted_loads() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    bench.put(DATA, 7);
+    let batch = [0x14a8_0002, 0x600, AT, 0, 0x150c_0001, 0x600, 0x608, 0x1208_0002, 0x608, AT + 4, 0];
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    assert_eq!((bench.own(0x600), bench.get(DATA + 4)), (7, 7));
+    let refused = [0x1488_0002, 0x30, AT, 0];
+    assert_eq!(bench.batch(&refused), Outcome::Complete);
+    assert_eq!(bench.engine.counters().register_refusals, 1, "a register that is not a user's");
+}
+
+/// V8-131: LRR reads its source whatever becomes of it, and only the write to a register that is not the user's is lost.
+#[test]
+fn register_to_register() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let batch = [&gpr(0, 0x77)[..], &[0x150c_0001, 0x600, 0x218, 0x150c_0001, 0x600, 0x608]].concat();
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    assert_eq!((bench.own(0x218), bench.own(0x608)), (0, 0x77));
+    assert_eq!(bench.engine.counters().register_refusals, 1);
+}
+
+/// V8-132: a dword from either space to either space; a user's batch has neither side global.
+#[test]
+fn memory_to_memory() {
+    for (source_global, destination_global) in [(false, false), (false, true), (true, false), (true, true)] {
+        for user in [false, true] {
+            let mut bench = Bench::new(EngineClass::VideoDecode);
+            bench.put64(DATA, 0x1_0000_0007);
+            let base = |global: bool| if global { DATA as u32 } else { AT };
+            let header = 0x1700_0003 | u32::from(source_global) << 22 | u32::from(destination_global) << 21;
+            let command = [header, base(destination_global) + 0x10, 0, base(source_global), 0];
+            assert_eq!(if user { bench.batch(&command) } else { bench.ring(&command) }, Outcome::Complete);
+            let refused = user && (source_global || destination_global);
+            assert_eq!(bench.get64(DATA + 0x10), if refused { 0 } else { 7 }, "{header:#x} {user}");
+            assert_eq!(bench.engine.counters().privilege_violations, u64::from(refused));
+        }
+    }
+}
+
+/// V8-134: BB_OFFSET is added to the address of a batch that asks for it.
+#[test]
+fn batches_with_an_offset() {
+    for asks in [false, true] {
+        let mut bench = Bench::new(EngineClass::Render);
+        let (first, second) = (BATCH + 0x1000, BATCH + 0x1100);
+        for (at, value) in [(first, 1), (second, 2)] {
+            bench.write(at, &store(VA + DATA, value));
+            bench.put(at + 16, END);
+        }
+        let start = [0x1880_0101 | u32::from(asks) << 16, (VA + first) as u32, 0];
+        assert_eq!(bench.batch(&[&[0x1108_0001, 0x158, 0x100][..], &start].concat()), Outcome::Complete);
+        assert_eq!(bench.get(DATA), if asks { 2 } else { 1 });
+    }
+}
+
+/// V8-113, V8-117, V8-121, V8-128: in a card whose memory is coherent and whose engines are awake these are executed and
+/// change nothing: no register, no memory, nothing for the report.
+#[test]
+fn commands_with_nothing_to_do() {
+    let values = |bench: &Bench| -> Vec<(u32, u32)> {
+        let shown = |name: &str| name.starts_with("RING_") || name.contains("TIMESTAMP");
+        let kept = bench.gt.registers.listing().filter(|(_, found)| !shown(found.register.name));
+        kept.map(|(offset, _)| (offset, bench.gt.registers.value(offset))).collect()
+    };
+    let commands: [(&str, &[EngineClass], &[u32]); 4] = [
+        ("MI_SUSPEND_FLUSH", &EngineClass::BY_GUC, &[0x0580_0001, 0x0580_0000]),
+        ("MI_SET_CONTEXT", &[EngineClass::Render], &[0x0c00_0000, DATA as u32 | 0x10d]),
+        ("MI_FORCE_WAKEUP", &EngineClass::BY_GUC[1..], &[0x0e80_0000, 0xffff_031f]),
+        ("MI_CLFLUSH", &[EngineClass::Render], &[0x1380_0003, AT, 0, u32::MAX, u32::MAX]),
+    ];
+    for (name, classes, command) in commands {
+        for class in classes {
+            let mut bench = Bench::new(*class);
+            bench.put64(DATA, 0x77);
+            let context = bench.context(0);
+            assert_eq!(bench.submit(context), Outcome::Complete);
+            let before = values(&bench);
+            bench.emit(context, command);
+            bench.emit(context, &store(VA + DATA + 8, 7));
+            assert_eq!(bench.submit(context), Outcome::Complete, "{name} on {class:?}");
+            assert_eq!((bench.get64(DATA), bench.get(DATA + 8)), (0x77, 7), "{name} on {class:?}");
+            assert_eq!(values(&bench), before, "{name} on {class:?}");
+            assert_eq!(bench.engine.counters().told(), [].into());
+        }
+    }
+}
+
+/// V8-109: MI_ARB_CHECK's pre-fetch bits are accepted and change nothing: without a request it is a MI_NOOP, and with one
+/// the context leaves behind it. V8-111: a user's MI_ARB_ON_OFF is a MI_NOOP, so that he cannot keep an engine; a ring's
+/// holds over its batches, on every engine, the blitter among them (trap T7).
+#[test]
+fn arbitration() {
+    for class in EngineClass::BY_GUC {
+        for bits in [0, 0x0101, 0x0100, 0xff01] {
+            let mut bench = Bench::new(class);
+            assert_eq!(bench.batch(&[ARB_CHECK | bits, 0x0040_0001]), Outcome::Complete);
+            assert_eq!(bench.own(reg::NOPID), 1);
+        }
+        for (by_ring, bits) in [(false, 0x0101), (true, 0x0100)] {
+            let mut bench = Bench::new(class);
+            let off = 0x0400_0000;
+            bench.write(BATCH, &[off, ARB_CHECK | bits, 0x0040_0001, ARB_CHECK, END]);
+            let context = bench.context(0);
+            if by_ring {
+                bench.emit(context, &[off, 0]);
+            }
+            bench.emit(context, &start(VA + BATCH));
+            bench.engine.load(&bench.gt, context.load());
+            bench.engine.request_preemption();
+            let left = bench.run() == Outcome::Preempted;
+            assert_eq!((left, bench.own(reg::NOPID) == 1), (!by_ring, by_ring), "{class:?}");
+            assert_eq!(bench.engine.counters().privilege_violations, 1);
+        }
+    }
+}
+
+/// V8-112: an end leaves one level, the last of them to the ring; in the ring there is nothing to end, and one that is
+/// predicated away is none.
+#[test]
+fn ends() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let inner = BATCH + 0x1000;
+    bench.write(
+        inner,
+        &[&store(VA + DATA, 1)[..], &[0x1108_0001, 0x3b8, 1, END | 1 << 15, 0x0080_0000], &[END]].concat(),
+    );
+    let outer =
+        [&[0x18c0_0101, (VA + inner) as u32, 0][..], &store(VA + DATA + 4, 2), &[END], &store(VA + DATA, 9)].concat();
+    bench.write(BATCH, &outer);
+    let ring = [&[END][..], &start(VA + BATCH), &store(VA + DATA + 8, 3), &[END], &store(VA + DATA + 12, 4)].concat();
+    assert_eq!(bench.ring(&ring), Outcome::Complete);
+    assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [1, 2, 3, 4]);
+}
+
+/// V8-135: the six comparisons of memory, less a mask, with the command's dword; a user's global address is refused.
+#[test]
+fn conditional_ends_compare() {
+    let holds = [
+        (4u32, [false, false, true, true, false, true, false, false]),
+        (5, [false, true, false, true, true, false, false, false]),
+        (6, [true, true, false, false, false, true, false, false]),
+    ];
+    for (value, holds) in holds {
+        for (compare, holds) in (0..).zip(holds) {
+            for masked in [false, true] {
+                let mut bench = Bench::new(EngineClass::VideoEnhance);
+                // Mask first, then data.
+                bench.put64(DATA, if masked { (0xf0 | u64::from(value)) << 32 | 0xf } else { value.into() });
+                let end = [0x1b20_0002 | compare << 12 | u32::from(masked) << 19, 5, AT, 0];
+                assert_eq!(bench.batch(&[&end[..], &store(VA + DATA + 8, 1)].concat()), Outcome::Complete);
+                assert_eq!(bench.get(DATA + 8) == 1, holds, "{value} {compare} {masked}");
+            }
+        }
+    }
+    let mut bench = Bench::new(EngineClass::Copy);
+    assert_eq!(
+        bench.batch(&[&[0x1b60_0002, 5, DATA as u32, 0][..], &store(VA + DATA + 8, 1)].concat()),
+        Outcome::Complete
+    );
+    assert_eq!((bench.get(DATA + 8), bench.engine.counters().privilege_violations), (1, 1), "no end, no comparison");
+}
