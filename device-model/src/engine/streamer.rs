@@ -388,7 +388,6 @@ impl Streamer<'_> {
             Mi::SetPredicate => Ok(self.set_predicate(words[0])),
             Mi::Predicate => Ok(self.predicate(words[0])),
             Mi::SemaphoreSignal => Ok(self.semaphore_signal()),
-            Mi::PrtBatchBufferStart => Ok(self.persistent_batch(words)),
             // Without a display no event is ever pending: the condition is inactive, and the wait is over at once
             // (V8-108, IVB-143).
             Mi::WaitForEvent | Mi::NoEffect => Ok(Flow::Next),
