@@ -159,7 +159,7 @@ fn relative_offsets_may_have_a_base_in_them() {
         let first = bench.base();
         bench.engine = Engine::new(EngineId::find(class, instance).unwrap());
         bench.gt.registers.set(first + 0x600, 0);
-        bench.emit(context, &[0x1208_0002, first + 0x600, (VA + DATA) as u32, 0]);
+        bench.emit(context, &[0x1208_0002, 0x600, (VA + DATA) as u32, 0]);
         assert_eq!(bench.submit(context), Outcome::Complete);
         assert_eq!((bench.own(0x600), bench.get(DATA), bench.gt.registers.value(first + 0x600)), (0x77, 0x77, 0));
         assert_eq!(bench.get(context.image(0x02)), bench.base() + 0x244, "it is saved as this instance's");
@@ -182,8 +182,9 @@ fn an_image_of_another_class_is_an_error() {
         };
         assert_eq!((header, address), (0x1108_101d, context.image(1)), "{class:?}");
         assert_eq!((bench.own(reg::ESR), bench.own(reg::IPEHR)), (1, 0x1108_101d));
-        for at in [reg::ESR, reg::IPEHR] {
-            bench.gt.registers.set(bench.base() + at, 0);
+        // EXECLIST_STATUS tells that the context is on the engine.
+        for (at, value) in [(reg::ESR, 0), (reg::IPEHR, 0), (0x234, 1)] {
+            bench.gt.registers.set(bench.base() + at, value);
         }
         let after: Vec<u32> = bench.gt.registers.listing().map(|(at, _)| bench.gt.registers.value(at)).collect();
         assert_eq!(before, after);
