@@ -7,6 +7,7 @@ mod control;
 mod counters;
 mod fetch;
 mod flush;
+mod head;
 pub mod id;
 mod image;
 mod layout;

@@ -48,6 +48,8 @@ pub(super) struct Running {
     pub position: Position,
     pub halted: Option<Halt>,
     pub preempt: bool,
+    /// Where the ring's head was when its automatic report was last thought of.
+    pub head_seen: Option<u32>,
     /// Header of the unsuccessful wait at which the last step ended.
     pub waits_at: Option<u32>,
     pub tail_moved: bool,
@@ -77,6 +79,7 @@ impl Running {
             position: Position::default(),
             halted: None,
             preempt: false,
+            head_seen: None,
             waits_at: None,
             tail_moved: false,
             phase: Phase::Restore,
@@ -274,6 +277,7 @@ impl Streamer<'_> {
 
     /// Reads ahead; an outcome means that the step ends here.
     fn refill(&mut self, window: &mut Window, need: usize) -> Result<Option<Outcome>, Halt> {
+        self.auto_report_head().map_err(Halt::Fault)?;
         let source = self.running.position.source(self.running.lrc.space);
         match window.fill(&mut self.gam, &source, need).map_err(Halt::Fault)? {
             Fetched::Ready => Ok(None),

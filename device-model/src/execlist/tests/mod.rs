@@ -1,1 +1,364 @@
+//! Proofs of submission by queues: a card without GuC firmware, driven through its registers as i915's execlist code does
+//! it, and looked at from outside: memory, registers, interrupts.
 
+mod contexts;
+mod port;
+mod preemption;
+mod queue;
+mod reports;
+mod switches;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use vm_memory::Bytes;
+
+use crate::card::{Card, Turn};
+use crate::engine::Engines;
+use crate::engine::id::{EngineClass, EngineId};
+use crate::gt::Gt;
+use crate::memory::Memory;
+use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
+use crate::memory::local::SharedRegion;
+use crate::profile::CardProfile;
+use crate::world::{Function, HandWoundClock, InterruptSink, Unconnected};
+
+const LOCAL: usize = 16 << 20;
+/// Tables of the process space, which shows local memory from [`VA`] on.
+const ROOT: u64 = 0xc0_0000;
+const VA: u64 = 1 << 30;
+/// Status pages, one an engine.
+const PAGES: u64 = 0x8_0000;
+/// Contexts, 64 KiB apart: ring at +0, PPHWSP at +0x4000, image at +0x5000.
+const CONTEXTS: u64 = 0x10_0000;
+/// Where batches are.
+const BATCH: u64 = 0x80_0000;
+/// What the tests' commands read and write, an engine's own 64 KiB.
+const DATA: u64 = 0x90_0000;
+
+/// Ids of contexts in status words, and nobody's.
+const IDLE: u32 = 0xffff;
+
+/// i915's names.
+const SQ: u32 = 0x510;
+const CONTROL: u32 = 0x550;
+const LOAD: u32 = 1;
+const STATUS: u32 = 0x234;
+const STATUS_PTR: u32 = 0x3a0;
+const CSB_MASK: u32 = 0x218;
+const HWS_PGA: u32 = 0x80;
+const GFX_MODE: u32 = 0x29c;
+
+const ARB_CHECK: u32 = 0x0280_0000;
+const ARB_OFF: u32 = 0x0400_0000;
+const ARB_ON: u32 = 0x0400_0001;
+const BATCH_END: u32 = 0x0500_0000;
+
+/// What an interrupt finds when it comes.
+#[derive(Default)]
+struct Witness {
+    card: OnceLock<Weak<Card>>,
+    msis: AtomicU64,
+    /// Status words and pointers of the copy engine's page, as they were at each MSI.
+    seen: Mutex<Vec<(u64, u32)>>,
+}
+
+impl InterruptSink for Witness {
+    fn raise(&self, function: Function, _: u16) {
+        assert_eq!(function, Function::PF);
+        self.msis.fetch_add(1, Ordering::SeqCst);
+        if let Some(card) = self.card.get().and_then(Weak::upgrade) {
+            let page = PAGES + copy().index() as u64 * 0x1000;
+            let cell =
+                |at: u64| card.gt().memory.local().slice(at, 8).unwrap().load::<u64>(0, Ordering::SeqCst).unwrap();
+            let pointer = (cell(page + 0xb8) >> 32) as u32 & 0xff;
+            self.seen.lock().unwrap().push((cell(page + 0x40 + u64::from(pointer) * 8), pointer));
+        }
+    }
+}
+
+/// The engine that most tests use.
+fn copy() -> EngineId {
+    EngineId::find(EngineClass::Copy, 0).unwrap()
+}
+
+/// A status word, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Switch {
+    new_queue: bool,
+    away: u32,
+    to: u32,
+    detail: u32,
+}
+
+/// N, away, to, detail: the columns of V8-052.
+fn switch(new_queue: u8, away: u32, to: u32, detail: u32) -> Switch {
+    Switch { new_queue: new_queue != 0, away, to, detail }
+}
+
+/// A context that lives in the host's memory, under the name that its descriptor gives it.
+#[derive(Clone, Copy)]
+struct Context {
+    at: u64,
+    id: u32,
+}
+
+impl Context {
+    fn pphwsp(self) -> u64 {
+        self.at + 0x4000
+    }
+
+    fn image(self, dword: u64) -> u64 {
+        self.at + 0x5000 + dword * 4
+    }
+
+    /// As i915 composes it: valid, 64-bit addressing, privilege, SW context ID.
+    fn descriptor(self) -> u64 {
+        u64::from(self.id) << 39 | self.pphwsp() | 1 << 8 | 3 << 3 | 1
+    }
+}
+
+/// A driver that schedules by itself.
+struct Host {
+    card: Arc<Card>,
+    clock: Arc<HandWoundClock>,
+    witness: Arc<Witness>,
+    engine: EngineId,
+    /// The entry that was read last (i915: csb_head).
+    head: u32,
+}
+
+impl Host {
+    /// A driver that has brought the copy engine up.
+    fn new() -> Self {
+        Host::of(copy())
+    }
+
+    fn of(engine: EngineId) -> Self {
+        let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
+        for page in 0..LOCAL as u64 >> 12 {
+            ggtt.set_entry(page, GgttEntry(page << 12 | 3));
+        }
+        let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(Unconnected));
+        let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
+        let (clock, witness) = (Arc::new(HandWoundClock::default()), Arc::new(Witness::default()));
+        let gt = Gt::new(&profile, memory, witness.clone(), clock.clone());
+        let card = Card::assemble(gt, Engines::new(|engine| profile.has(engine)));
+        let host = Host { card, clock, witness, engine, head: 11 };
+        host.witness.card.set(Arc::downgrade(&host.card)).unwrap();
+        host.put64(ROOT, ROOT + 0x1003);
+        host.put64(ROOT + 0x1000 + 8, ROOT + 0x2003);
+        for page in 0..LOCAL as u64 >> 21 {
+            host.put64(ROOT + 0x2000 + page * 8, page << 21 | 0x883);
+        }
+        host.enable();
+        host
+    }
+
+    /// i915's enable_execlists and reset_csb_pointers, and its interrupt enables with the context switch.
+    fn enable(&self) {
+        self.write(GFX_MODE, 0x0008_0008);
+        self.write(HWS_PGA, self.page() as u32);
+        self.write(STATUS_PTR, 0xffff_0b0b);
+        for entry in 0..12 {
+            self.put64(self.page() + 0x40 + entry * 8, !0);
+        }
+        self.put(self.page() + 0xbc, 11);
+        for (offset, value) in [(0x19_0030, 0x0100_0100), (0x19_0038, !0), (0x19_0008, 1 << 31)] {
+            self.write_card(offset, value);
+        }
+    }
+
+    /// A second engine's driver on the same card.
+    fn beside(&self, class: EngineClass) -> Host {
+        let engine = EngineId::find(class, 0).unwrap();
+        let host = Host {
+            card: self.card.clone(),
+            clock: self.clock.clone(),
+            witness: self.witness.clone(),
+            engine,
+            head: 11,
+        };
+        host.enable();
+        host
+    }
+
+    fn page(&self) -> u64 {
+        PAGES + self.engine.index() as u64 * 0x1000
+    }
+
+    fn data(&self, at: u64) -> u64 {
+        DATA + self.engine.index() as u64 * 0x1_0000 + at
+    }
+
+    fn get(&self, at: u64) -> u32 {
+        self.card.gt().memory.local().slice(at, 4).unwrap().load(0, Ordering::Acquire).unwrap()
+    }
+
+    fn put(&self, at: u64, value: u32) {
+        self.card.gt().memory.local().slice(at, 4).unwrap().store(value, 0, Ordering::Release).unwrap();
+    }
+
+    fn get64(&self, at: u64) -> u64 {
+        self.card.gt().memory.local().slice(at, 8).unwrap().load(0, Ordering::Acquire).unwrap()
+    }
+
+    fn put64(&self, at: u64, value: u64) {
+        self.card.gt().memory.local().slice(at, 8).unwrap().store(value, 0, Ordering::Release).unwrap();
+    }
+
+    fn write_card(&self, offset: u32, value: u32) {
+        self.card.write(Function::PF, u64::from(offset), &value.to_le_bytes());
+    }
+
+    /// A register of the engine.
+    fn write(&self, offset: u32, value: u32) {
+        self.write_card(self.engine.info().mmio_base + offset, value);
+    }
+
+    /// A register of the engine.
+    fn read(&self, offset: u32) -> u32 {
+        let mut data = [0; 4];
+        self.card.read(Function::PF, u64::from(self.engine.info().mmio_base + offset), &mut data);
+        u32::from_le_bytes(data)
+    }
+
+    fn status(&self) -> u64 {
+        u64::from(self.read(STATUS + 4)) << 32 | u64::from(self.read(STATUS))
+    }
+
+    /// Where context `number` is.
+    fn context_at(&self, number: u64) -> Context {
+        let at = CONTEXTS + (self.engine.index() as u64 % 4 * 8 + number) * 0x1_0000;
+        Context { at, id: number as u32 + 1 }
+    }
+
+    /// A fresh context with an empty ring, as drivers make it: restore and synchronous switches inhibited.
+    fn context(&self, number: u64) -> Context {
+        let context = self.context_at(number);
+        let at = context.at;
+        for dword in 0..0x180 {
+            self.put(context.image(dword), 0);
+        }
+        for (dword, value) in [(3, 0x0009_0009), (9, at as u32), (11, 0x3001), (0x33, ROOT as u32)] {
+            self.put(context.image(dword), value);
+        }
+        context
+    }
+
+    /// The same with commands in its ring.
+    fn with(&self, number: u64, dwords: &[u32]) -> Context {
+        let context = self.context(number);
+        self.emit(context, dwords);
+        context
+    }
+
+    /// Adds commands to a ring, padded to a qword, and moves RING_TAIL in the image.
+    fn emit(&self, context: Context, dwords: &[u32]) {
+        let mut tail = self.get(context.image(7));
+        for dword in dwords.iter().copied().chain((!dwords.len().is_multiple_of(2)).then_some(0)) {
+            self.put(context.at + u64::from(tail), dword);
+            tail = (tail + 4) % 0x4000;
+        }
+        self.put(context.image(7), tail);
+    }
+
+    fn head_of(&self, context: Context) -> u32 {
+        self.get(context.image(5))
+    }
+
+    fn tail_of(&self, context: Context) -> u32 {
+        self.get(context.image(7))
+    }
+
+    /// i915's execlists_submit_ports: all elements, the last first, low dword before high; then Load.
+    fn submit(&self, queue: &[u64]) {
+        self.fill(queue);
+        self.write(CONTROL, LOAD);
+    }
+
+    fn fill(&self, queue: &[u64]) {
+        for n in (0..8u32).rev() {
+            let descriptor = queue.get(n as usize).copied().unwrap_or(0);
+            self.write(SQ + 8 * n, descriptor as u32);
+            self.write(SQ + 8 * n + 4, (descriptor >> 32) as u32);
+        }
+    }
+
+    fn load(&self, contexts: &[Context]) {
+        self.submit(&contexts.iter().map(|context| context.descriptor()).collect::<Vec<_>>());
+    }
+
+    /// What the card's workers do until there is nothing to do at this time; waiting engines get a second look.
+    fn work(&self) {
+        for _ in 0..2 {
+            for _ in 0..1000 {
+                if matches!(self.card.work(), Turn::Idle(_)) {
+                    break;
+                }
+            }
+            self.clock.advance(1_000_000);
+        }
+    }
+
+    /// Acknowledges what the engine has raised, as i915's interrupt handler does; its bits.
+    fn acknowledge(&self) -> u16 {
+        let (bank, bit) = self.engine.info().interrupt;
+        let bank = u32::from(bank) * 4;
+        let mut data = [0; 4];
+        self.write_card(0x19_0008, 0);
+        self.card.read(Function::PF, u64::from(0x19_0018 + bank), &mut data);
+        let mut bits = 0;
+        if u32::from_le_bytes(data) >> bit & 1 != 0 {
+            self.write_card(0x19_0070 + bank, 1 << bit);
+            self.card.read(Function::PF, u64::from(0x19_0060 + bank), &mut data);
+            bits = u32::from_le_bytes(data) as u16;
+            self.write_card(0x19_0060 + bank, 1 << 31);
+            self.write_card(0x19_0018 + bank, 1 << bit);
+        }
+        self.write_card(0x19_0008, 1 << 31);
+        bits
+    }
+
+    /// Status words that came, as i915's process_csb takes them out of the status page.
+    fn switches(&mut self) -> Vec<Switch> {
+        let mut came = Vec::new();
+        let tail = self.get(self.page() + 0xbc) & 0xff;
+        assert!(tail < 12);
+        while self.head != tail {
+            self.head = (self.head + 1) % 12;
+            let at = self.page() + 0x40 + u64::from(self.head) * 8;
+            let status = self.get64(at);
+            assert_ne!(status, !0, "the pointer is ahead of its entry");
+            self.put64(at, !0);
+            let (low, high) = (status as u32, (status >> 32) as u32);
+            came.push(Switch { new_queue: high & 2 != 0, away: high >> 10, to: low >> 10, detail: low & 0xf });
+        }
+        came
+    }
+}
+
+/// MI_STORE_DATA_IMM of a dword in the process space.
+fn store(at: u64, value: u32) -> [u32; 4] {
+    [0x1000_0002, (VA + at) as u32, 0, value]
+}
+
+/// MI_SEMAPHORE_WAIT in the process space, polling, until the dword equals `value`.
+fn wait(at: u64, value: u32) -> [u32; 5] {
+    [0x0e00_8003 | 4 << 12, value, (VA + at) as u32, 0, 0]
+}
+
+/// MI_STORE_REGISTER_MEM of a register of the engine, in the process space.
+fn store_register(offset: u32, at: u64) -> [u32; 4] {
+    [0x1208_0002, offset, (VA + at) as u32, 0]
+}
+
+/// MI_BATCH_BUFFER_START in the process space.
+fn start(at: u64) -> [u32; 3] {
+    [0x1880_0101, (VA + at) as u32, 0]
+}
+
+/// All of these commands, one behind the other.
+fn commands(parts: &[&[u32]]) -> Vec<u32> {
+    parts.concat()
+}

@@ -1,0 +1,145 @@
+//! Contexts as the queue's descriptors name them.
+
+use super::*;
+
+/// V8-030: the descriptor chooses the context by its global address and its own space by bit 8: without it what a
+/// context's commands name is global.
+#[test]
+fn the_descriptor_chooses_the_space() {
+    let host = Host::new();
+    let data = host.data(0);
+    // The same command, with an address that only one of the two spaces has.
+    let process = host.with(0, &store(data, 1));
+    let global = host.with(1, &[0x1000_0002, data as u32 + 8, 0, 1]);
+    host.submit(&[process.descriptor(), global.descriptor() & !(1 << 8)]);
+    host.work();
+    assert_eq!((host.get(data), host.get(data + 8)), (1, 1));
+    assert_eq!([process, global].map(|context| host.head_of(context) != 0), [true; 2]);
+}
+
+/// V8-031, V8-032: the SW counter and the SW context ID come back in status words as they were submitted, whatever
+/// software means by them (its engine numbers, the proxy flag); the function's number and reserved bits do not. The
+/// status register has the whole dword.
+#[test]
+fn names_are_carried_through() {
+    let host = Host::new();
+    let page = host.page();
+    for (n, (counter, id)) in [(0, 0), (0x3f, 0xfffe), (0x2a, 0x1234), (1, 0xffff)].into_iter().enumerate() {
+        let context = host.with(0, &wait(host.data(0), n as u32 + 1));
+        let low = context.descriptor() & 0xffff_ffff;
+        let descriptor = counter << 58 | 7 << 55 | id << 39 | 1 << 38 | low;
+        host.write(STATUS_PTR, 0x000f_000b);
+        host.submit(&[descriptor]);
+        host.work();
+        assert_eq!(host.status() >> 32, descriptor >> 32);
+        host.put(host.data(0), n as u32 + 1);
+        host.work();
+        let (came, left) = (host.get64(page + 0x40), host.get64(page + 0x48));
+        let name = counter << 16 | id;
+        assert_eq!((came >> 10 & 0x3f_ffff, came >> 42), (name, 0xffff));
+        assert_eq!((left >> 42, left >> 10 & 0x3f_ffff), (name, 0xffff));
+    }
+}
+
+/// V8-033: an application has one context ID for all engines: blocked on one of them, it still runs on another, and each
+/// engine's status words tell which it is about.
+#[test]
+fn a_context_blocked_on_one_engine_runs_on_another() {
+    let mut render = Host::of(EngineId::find(EngineClass::Render, 0).unwrap());
+    let mut copy = render.beside(EngineClass::Copy);
+    let data = render.data(0);
+    let blocked = Context { id: 0x77, ..render.with(0, &wait(data, 1)) };
+    let runs = Context { id: 0x77, ..copy.with(0, &store(data + 8, 1)) };
+    render.load(&[blocked]);
+    render.work();
+    copy.load(&[runs]);
+    copy.work();
+    assert_eq!((render.get(data + 8), render.status() >> 39, render.status() >> 7 & 1), (1, 0x77, 1));
+    assert_eq!(render.switches(), [switch(1, IDLE, 0x77, 0)]);
+    assert_eq!(copy.switches(), [switch(1, IDLE, 0x77, 0), switch(0, 0x77, IDLE, 0)]);
+    render.put(data, 1);
+    render.work();
+    assert_eq!(render.switches(), [switch(0, 0x77, IDLE, 0)]);
+}
+
+/// V8-034: work that a kernel submits for others, under its own ID and with their LRCAs, runs in the order in which it
+/// came: a workload that waits keeps its place and the engine, and can only be preempted to idle; two LRCAs under one ID
+/// are two contexts.
+#[test]
+fn proxy_work_stays_in_order() {
+    let mut host = Host::new();
+    let data = host.data(0);
+    let x = host.with(0, &commands(&[&wait(data, 1), &store(data + 8, 1)]));
+    let y = host.with(1, &commands(&[&wait(data + 8, 1), &store(data + 16, 1)]));
+    let [x, y] = [x, y].map(|context| Context { id: 0x55, ..context });
+    host.load(&[x, y]);
+    host.work();
+    assert_eq!((host.switches(), host.head_of(y)), (vec![switch(1, IDLE, 0x55, 0)], 0), "y waits for x");
+    host.submit(&[]);
+    host.work();
+    assert_eq!((host.switches(), host.status()), (vec![switch(1, 0x55, IDLE, 4)], 1));
+    host.load(&[x, y]);
+    host.put(data, 1);
+    host.work();
+    assert_eq!((host.get(data + 8), host.get(data + 16)), (1, 1));
+    let expected = [switch(1, IDLE, 0x55, 0), switch(0, 0x55, 0x55, 0), switch(0, 0x55, IDLE, 0)];
+    assert_eq!(host.switches(), expected);
+    // A new queue with the other LRCA is a switch, not a lite restore.
+    host.put(data, 0);
+    host.put(data + 8, 0);
+    let x = Context { id: 0x55, ..host.with(0, &wait(data, 1)) };
+    let y = Context { id: 0x55, ..host.with(1, &store(data + 24, 1)) };
+    host.load(&[x]);
+    host.work();
+    host.load(&[y]);
+    host.work();
+    assert_eq!((host.get(data + 24), host.head_of(x)), (1, 0));
+    assert_eq!(host.switches()[1], switch(1, 0x55, 0x55, 4));
+}
+
+/// V8-069: with RING_CTL bits 2:1 the head is reported to the fifth dword of the PPHWSP each time it comes into another
+/// 4 KiB, 64 KiB or 128 KiB of the ring; without them never.
+#[test]
+fn the_head_is_reported() {
+    let host = Host::new();
+    let data = host.data(0);
+    for (ctl, expected) in [(0x3001, 0), (0x3005, 0x1000), (0x3003, 0), (0x3007, 0)] {
+        let context = host.context(0);
+        host.put(context.image(11), ctl);
+        host.put(context.pphwsp() + 16, 0);
+        // What the ring's first page ends with, and a wait far behind it.
+        host.emit(context, &vec![0; 0x400 - 2]);
+        host.emit(context, &vec![0; 0x100]);
+        host.emit(context, &wait(data, 1));
+        host.load(&[context]);
+        host.work();
+        let reported = host.get(context.pphwsp() + 16);
+        assert_eq!(reported & !0xfff, expected, "{ctl:#x}");
+        assert!(reported <= host.read(0x34));
+        host.put(data, 1);
+        host.work();
+        host.put(data, 0);
+    }
+    // 64 KiB of ring need one of their own, which goes round.
+    for (ctl, every) in [(0x3_f003, 0x1_0000), (0x3_f007, 0x2_0000), (0x3_f005, 0x1000)] {
+        let (context, ring) = (host.context(0), 0xa2_0000);
+        for at in (ring..ring + 0x4_0000).step_by(4) {
+            host.put(at, 0);
+        }
+        host.put(context.image(9), ring as u32);
+        host.put(context.image(11), ctl);
+        let mut seen = Vec::new();
+        for stop in (0x4000..=0x4_4000u32).step_by(0x4000) {
+            host.put(context.pphwsp() + 16, !0);
+            host.put(context.image(7), stop % 0x4_0000);
+            host.load(&[context]);
+            host.work();
+            if host.get(context.pphwsp() + 16) != !0 {
+                seen.push(stop - 0x4000);
+            }
+        }
+        let crossed: Vec<u32> =
+            (0..0x4_4000).step_by(0x4000).filter(|from| every == 0x1000 || (from + 0x4000) % every == 0).collect();
+        assert_eq!(seen, crossed, "{ctl:#x}");
+    }
+}

@@ -1,0 +1,29 @@
+//! The GuC's FIFO of context switches.
+
+use super::*;
+use crate::execlist::status::ContextStatus;
+
+/// V8-060: every switch is put into the engine's own FIFO too, as the same word, and waits there until it is read, in two
+/// reads; a reset of the engine leaves it (V13-204), a reset of the device does not.
+#[test]
+fn switches_wait_in_the_fifo() {
+    let host = Host::new();
+    let port = &host.card.gt().csb_ports[host.engine.index()];
+    let context = host.with(0, &store(host.data(0), 1));
+    assert_eq!((port.waiting(), port.read()), (0, 0));
+    host.load(&[context]);
+    host.work();
+    assert_eq!(port.waiting(), 2);
+    assert!(host.card.gt().csb_ports.iter().map(|port| port.waiting()).sum::<usize>() == 2, "no other engine's");
+    let (low, high) = (port.read(), port.read());
+    assert_eq!(u64::from(high) << 32 | u64::from(low), host.get64(host.page() + 0x40));
+    host.write_card(0x941c, 1 << 2);
+    assert_eq!(port.waiting(), 1);
+    assert_eq!(port.take(), Some(ContextStatus(host.get64(host.page() + 0x48))));
+    host.submit(&[]);
+    host.write(GFX_MODE, 0x0008_0008);
+    host.submit(&[]);
+    assert_eq!(port.waiting(), 1);
+    host.card.reset();
+    assert_eq!(port.waiting(), 0);
+}

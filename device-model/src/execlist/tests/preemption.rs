@@ -1,0 +1,189 @@
+//! Where a context can be preempted, and what several Loads meanwhile come to.
+
+use super::switches::{end, spinner};
+use super::*;
+
+/// V8-019, V8-020: of several Loads before the running context has left only the last counts; the others leave no trace
+/// (trap T14), not even when the last is for the running context itself, or empty.
+#[test]
+fn the_last_load_wins() {
+    let mut host = Host::new();
+    let data = host.data(0);
+    let held = |host: &Host, number| {
+        host.with(number, &commands(&[&[ARB_OFF], &wait(data, 1), &[ARB_ON, ARB_CHECK], &wait(data, 2)]))
+    };
+    let others: Vec<_> = (4..7).map(|n| host.with(n, &store(data + 8 * n, 1))).collect();
+    let first = held(&host, 0);
+    host.load(&[first]);
+    host.work();
+    host.load(&others[..1]);
+    host.work();
+    host.load(&others[1..2]);
+    host.submit(&[]);
+    host.load(&others[2..]);
+    host.work();
+    assert_eq!(host.switches(), [switch(1, IDLE, 1, 0)]);
+    host.put(data, 1);
+    host.work();
+    assert_eq!(host.switches(), [switch(1, 1, 7, 5), switch(0, 7, IDLE, 0)]);
+    assert_eq!([4, 5, 6].map(|n| host.get(data + 8 * n)), [0, 0, 1]);
+
+    host.put(data, 0);
+    let second = held(&host, 1);
+    host.load(&[second]);
+    host.work();
+    host.load(&others[..1]);
+    host.load(&[second]);
+    host.put(data, 1);
+    host.work();
+    assert_eq!(host.switches(), [switch(1, IDLE, 2, 0), switch(1, 2, 2, 0)], "it stays");
+    host.put(data, 2);
+    host.work();
+    assert_eq!((host.switches(), host.get(data + 32)), (vec![switch(0, 2, IDLE, 0)], 0));
+
+    host.put(data, 0);
+    let third = held(&host, 2);
+    host.load(&[third]);
+    host.work();
+    host.load(&others[..1]);
+    host.submit(&[]);
+    host.put(data, 1);
+    host.work();
+    assert_eq!(host.switches(), [switch(1, IDLE, 3, 0), switch(1, 3, IDLE, 5)]);
+    assert_eq!(host.get(data + 32), 0);
+}
+
+/// V8-076: MI_ARB_CHECK, the end of an element and unsuccessful waits are preemption points; stores and MI_NOOPs between
+/// them are not, however many steps they take.
+#[test]
+fn preemption_points() {
+    let mut host = Host::new();
+    let data = host.data(0);
+    // Far more than one step of the engine executes.
+    let plain: Vec<u32> = (0..2500).flat_map(|n| store(data + 4 * (n % 64), n as u32)).collect();
+    for (tail, detail) in [(vec![ARB_CHECK], 5), (wait(data + 0x1000, 1).to_vec(), 4), (vec![], 0)] {
+        for (n, dword) in commands(&[&plain, &tail, &store(data + 0x1008, 1), &[BATCH_END]]).into_iter().enumerate() {
+            host.put(BATCH + 4 * n as u64, dword);
+        }
+        host.put(data + 0x1000, 0);
+        host.put(data + 0x1008, 0);
+        let context = host.with(0, &start(BATCH));
+        let other = host.with(1, &store(data + 0x1010, 1));
+        host.load(&[context]);
+        host.card.work();
+        host.load(&[other]);
+        host.work();
+        assert_eq!(host.get(data + 4 * (2499 % 64)), 2499, "all of the stores before the point");
+        let expected = [switch(1, IDLE, 1, 0), switch(1, 1, 2, detail), switch(0, 2, IDLE, 0)];
+        assert_eq!(host.switches(), expected);
+        assert_eq!(host.get(data + 0x1008), u32::from(detail == 0), "none of what is behind it");
+        if detail != 0 {
+            // It goes on exactly there.
+            let at = u64::from(host.get(context.image(0x0f)) & !3);
+            let point = VA + BATCH + 4 * plain.len() as u64;
+            assert_eq!(at, if detail == 5 { point + 4 } else { point });
+            host.put(data + 0x1000, 1);
+            host.load(&[context]);
+            host.work();
+            assert_eq!(host.get(data + 0x1008), 1);
+            assert_eq!(host.switches(), [switch(1, IDLE, 1, 0), switch(0, 1, IDLE, 0)]);
+        }
+    }
+}
+
+/// V8-077: on the copy engine every blit is one more.
+#[test]
+fn a_blit_is_a_preemption_point() {
+    let mut host = Host::new();
+    let data = host.data(0);
+    // XY_FAST_COLOR_BLT of one dword; after a step's worth of stores.
+    let fill = [0x5100_000e, 3, 0, 1 << 16 | 1, (VA + data) as u32, 0, 0, 0x55, 0, 0, 0, 0, 0, 0, 0, 0];
+    let plain: Vec<u32> = (0..2500).flat_map(|n| store(data + 8, n as u32)).collect();
+    for (n, dword) in commands(&[&plain, &fill, &[BATCH_END]]).into_iter().enumerate() {
+        host.put(BATCH + 4 * n as u64, dword);
+    }
+    let (context, other) = (host.with(0, &start(BATCH)), host.with(1, &[0, 0]));
+    host.load(&[context]);
+    host.card.work();
+    host.load(&[other]);
+    host.work();
+    let expected = [switch(1, IDLE, 1, 0), switch(1, 1, 2, 5), switch(0, 2, IDLE, 0)];
+    assert_eq!(host.switches(), expected);
+    assert_eq!((host.get(data + 8), host.get(data)), (2499, 0));
+}
+
+/// V8-078: with arbitration off none of the points is one; what was loaded meanwhile starts when it is on again.
+#[test]
+fn arbitration_gates_preemption() {
+    for (held, free, detail) in
+        [(vec![ARB_CHECK, ARB_CHECK], vec![ARB_CHECK], 5), (vec![0], commands(&[&wait(DATA + 0x8_0000, 9)]), 4)]
+    {
+        let mut host = Host::new();
+        let data = host.data(0);
+        let ring =
+            commands(&[&[ARB_OFF], &wait(data, 1), &held, &store(data + 8, 1), &[ARB_ON], &free, &store(data + 8, 2)]);
+        let (context, other) = (host.with(0, &ring), host.with(1, &store(data + 16, 1)));
+        host.load(&[context]);
+        host.work();
+        host.load(&[other]);
+        host.work();
+        assert_eq!((host.switches(), host.get(data + 16)), (vec![switch(1, IDLE, 1, 0)], 0));
+        host.put(data, 1);
+        host.work();
+        assert_eq!((host.get(data + 8), host.get(data + 16)), (1, 1), "past the held points, not past the free one");
+        assert_eq!(host.switches(), [switch(1, 1, 2, detail), switch(0, 2, IDLE, 0)]);
+    }
+}
+
+/// V8-075, V8-018: the preempted context's image holds where it was; resubmitted beside others, it goes on exactly there,
+/// with its registers.
+#[test]
+fn a_preempted_context_resumes() {
+    let mut host = Host::new();
+    let data = host.data(0);
+    let a = spinner(&host, 0);
+    host.emit(a, &store_register(0x600, data));
+    let b = host.with(1, &commands(&[&[0x1108_0001, 0x600, 0xb], &store_register(0x600, data + 8)]));
+    // The spinner sets a register of its own first.
+    let batch = BATCH + 0x8000;
+    for (n, dword) in commands(&[&[0x1108_0001, 0x600, 0xa], &start(BATCH)]).into_iter().enumerate() {
+        host.put(batch + 4 * n as u64, dword);
+    }
+    host.put(a.at + 4, (VA + batch) as u32);
+    host.load(&[a]);
+    host.work();
+    host.load(&[b, a]);
+    host.work();
+    end(&host, 0);
+    host.work();
+    assert_eq!((host.get(data), host.get(data + 8)), (0xa, 0xb));
+    let expected = [switch(1, IDLE, 1, 0), switch(1, 1, 2, 5), switch(0, 2, 1, 0), switch(0, 1, IDLE, 0)];
+    assert_eq!(host.switches(), expected);
+}
+
+/// V8-018: an engine whose context cannot go on keeps it until it is reset; the reset takes the queue with it, tells no
+/// switch, and leaves the engine as after power-on (V8-211).
+#[test]
+fn a_reset_ends_everything() {
+    let mut host = Host::new();
+    let data = host.data(0);
+    // A reserved opcode.
+    let (hung, next) = (host.with(0, &[0x0800_0000, 0]), host.with(1, &store(data, 1)));
+    host.load(&[hung, next]);
+    host.work();
+    host.load(&[next]);
+    host.work();
+    assert_eq!((host.switches(), host.get(data)), (vec![switch(1, IDLE, 1, 0)], 0));
+    host.write(0xd0, 0x0001_0001);
+    host.write_card(0x941c, 1 << 2);
+    host.write(0xd0, 0x0001_0000);
+    host.work();
+    assert_eq!((host.status(), host.read(SQ), host.get(data)), (1, 0, 0));
+    assert!(host.switches().is_empty());
+    host.enable();
+    host.head = 11;
+    host.load(&[next]);
+    host.work();
+    assert_eq!(host.get(data), 1);
+    assert_eq!(host.switches(), [switch(1, IDLE, 2, 0), switch(0, 2, IDLE, 0)]);
+}

@@ -1,0 +1,253 @@
+//! The submission queue, its port, and Load.
+
+use super::*;
+
+/// V8-010, V8-210: sixteen dwords, written in any order and any number of times, read back as they were written; a
+/// half-written descriptor is nothing yet, and nothing comes of it.
+#[test]
+fn elements_are_registers() {
+    let host = Host::new();
+    let context = host.with(0, &store(host.data(0), 1));
+    for n in [11, 3, 8, 15, 0, 6, 1, 14, 2, 13, 4, 9, 5, 12, 7, 10] {
+        host.write(SQ + 4 * n, 0x1000_0000 + n);
+    }
+    assert!((0..16).all(|n| host.read(SQ + 4 * n) == 0x1000_0000 + n));
+    // High dword first, then the low one without valid bit, then the low one.
+    host.fill(&[]);
+    host.write(SQ + 4, (context.descriptor() >> 32) as u32);
+    host.write(SQ, context.descriptor() as u32 & !1);
+    host.work();
+    host.write(SQ, 0xdead_b001);
+    host.write(SQ, context.descriptor() as u32);
+    host.work();
+    assert_eq!((host.get(host.data(0)), host.head_of(context)), (0, 0));
+    host.write(CONTROL, LOAD);
+    host.work();
+    assert_eq!(host.get(host.data(0)), 1);
+}
+
+/// V8-011: ELSP fills E0 to E7 in turn, high dword before low, and begins anew at E0; reading it tells nothing.
+#[test]
+fn the_port_fills_the_queue_in_turn() {
+    let host = Host::new();
+    for n in 1..=9 {
+        host.write(0x230, 0x100 + n);
+        assert_eq!(host.read(SQ + (n - 1) % 8 * 8), if n == 9 { 0x201 } else { 0 }, "half an element stays out");
+        host.write(0x230, 0x200 + n);
+    }
+    for element in 0..8 {
+        let n = if element == 0 { 9 } else { element + 1 };
+        assert_eq!((host.read(SQ + element * 8), host.read(SQ + element * 8 + 4)), (0x200 + n, 0x100 + n));
+    }
+    assert_eq!(host.read(0x230), 0);
+}
+
+/// V8-011, V8-013: what was pushed through ELSP runs once it is loaded.
+#[test]
+fn the_port_submits() {
+    let mut host = Host::new();
+    let context = host.with(0, &store(host.data(0), 1));
+    host.write(0x230, (context.descriptor() >> 32) as u32);
+    host.write(0x230, context.descriptor() as u32);
+    host.work();
+    assert_eq!(host.get(host.data(0)), 0);
+    host.write(CONTROL, LOAD);
+    host.work();
+    assert_eq!((host.get(host.data(0)), host.switches().len()), (1, 2));
+}
+
+/// V8-012, V8-016: valid elements run from E0 to E7 whatever lies between them, one after the other, and then the engine
+/// is idle.
+#[test]
+fn invalid_elements_are_skipped() {
+    let mut host = Host::new();
+    let at = host.data(0);
+    // Each adds to what the one before it has left: 1, then times 16 plus 2, and so on.
+    let step = |host: &Host, number: u64| {
+        let mut ring = vec![0x1480_0002, host.engine.info().mmio_base + 0x600, (VA + at) as u32, 0];
+        let own = host.data(0x100 + 8 * number);
+        ring.extend([0x1200_0002, host.engine.info().mmio_base + 0x600, (VA + own) as u32, 0]);
+        ring.extend(store(at, number as u32 + 1));
+        host.with(number, &ring)
+    };
+    let contexts: Vec<_> = (0..3).map(|number| step(&host, number)).collect();
+    let mut queue = [0; 8];
+    for (element, context) in [1, 4, 7].into_iter().zip(&contexts) {
+        queue[element] = context.descriptor();
+    }
+    // Descriptors without valid bit, however sensible the rest.
+    queue[2] = contexts[0].descriptor() & !1;
+    queue[5] = contexts[2].descriptor() & !1;
+    host.submit(&queue);
+    host.work();
+    assert_eq!([0, 1, 2].map(|n| host.get(host.data(0x100 + 8 * n))), [0, 1, 2], "each found what the last one left");
+    let expected = [switch(1, IDLE, 1, 0), switch(0, 1, 2, 0), switch(0, 2, 3, 0), switch(0, 3, IDLE, 0)];
+    assert_eq!(host.switches(), expected);
+    assert_eq!(host.status() & 0x99, 1, "the queue is not valid any more, and nothing is active");
+}
+
+/// V8-013: only bit 0 of EXECLIST_CONTROL starts anything; the register does not keep it.
+#[test]
+fn filling_starts_nothing() {
+    let mut host = Host::new();
+    let context = host.with(0, &store(host.data(0), 1));
+    host.fill(&[context.descriptor()]);
+    host.write(CONTROL, !LOAD);
+    host.work();
+    assert_eq!((host.get(host.data(0)), host.head_of(context), host.switches().len()), (0, 0, 0));
+    assert_eq!(host.witness.msis.load(Ordering::SeqCst), 0);
+    host.write(CONTROL, LOAD);
+    assert_eq!(host.read(CONTROL), 0);
+    host.work();
+    assert_eq!((host.get(host.data(0)), host.head_of(context)), (1, host.tail_of(context)));
+}
+
+/// V8-014: what is written to the submission queue after Load does not reach the loaded queue.
+#[test]
+fn the_loaded_queue_is_a_copy() {
+    let mut host = Host::new();
+    let contexts: Vec<_> = (0..4).map(|n| host.with(n, &store(host.data(8 * n), 1))).collect();
+    host.load(&contexts[..2]);
+    host.fill(&[contexts[2].descriptor(), contexts[3].descriptor()]);
+    host.work();
+    assert_eq!([0, 1, 2, 3].map(|n| host.get(host.data(8 * n))), [1, 1, 0, 0]);
+    assert_eq!(host.switches(), [switch(1, IDLE, 1, 0), switch(0, 1, 2, 0), switch(0, 2, IDLE, 0)]);
+}
+
+/// V8-015, V8-023, V8-082: the submission queue, the element mask and the hint registers survive Load and RC6, and a
+/// second Load submits the same elements again (trap T12).
+#[test]
+fn the_queue_survives_load_and_sleep() {
+    let mut host = Host::new();
+    let contexts: Vec<_> = (0..2).map(|n| host.with(n, &store(host.data(8 * n), 1))).collect();
+    host.load(&contexts);
+    let queue: Vec<u32> = (0..16).map(|n| host.read(SQ + 4 * n)).collect();
+    assert_eq!(u64::from(queue[2]) | u64::from(queue[3]) << 32, contexts[1].descriptor());
+    let kept = [0x56c, 0x214, 0x248, 0x424, 0x428, 0x42c, 0x4bc, 0x4c8, 0x4cc, CSB_MASK, HWS_PGA];
+    for (n, offset) in kept[..9].iter().enumerate() {
+        host.write(*offset, 0x1234_5600 + n as u32);
+    }
+    host.write(CSB_MASK, 1 << 20);
+    let before = kept.map(|offset| host.read(offset));
+    assert_eq!(before[..2], [0x1234_5600, 0x1234_5601]);
+    host.work();
+    let slept = || {
+        let mut data = [0; 4];
+        host.card.read(Function::PF, 0x13_8108, &mut data);
+        u32::from_le_bytes(data)
+    };
+    host.card.gt().permit_rc6(true);
+    host.clock.advance(10_000_000);
+    assert!(slept() > 0);
+    host.card.gt().permit_rc6(false);
+    assert_eq!((0..16).map(|n| host.read(SQ + 4 * n)).collect::<Vec<_>>(), queue);
+    assert_eq!(kept.map(|offset| host.read(offset)), before);
+    host.switches();
+    for (n, context) in contexts.iter().enumerate() {
+        host.emit(*context, &store(host.data(8 * n as u64), 2));
+    }
+    host.write(CONTROL, LOAD);
+    host.work();
+    assert_eq!([0, 1].map(|n| host.get(host.data(8 * n))), [2, 2]);
+    assert_eq!(host.switches(), [switch(1, IDLE, 1, 0), switch(0, 1, 2, 0), switch(0, 2, IDLE, 0)]);
+}
+
+/// V8-008: without the enable in the mode register nothing starts and nothing is told; with it, the same queue runs. On
+/// every kind of engine.
+#[test]
+fn the_mode_register_gates() {
+    for name in ["rcs0", "bcs0", "ccs0", "vcs0", "vecs0"] {
+        let engine = EngineId::all().find(|id| id.info().name == name).unwrap();
+        let mut host = Host::of(engine);
+        host.write(GFX_MODE, 0x0008_0000);
+        let context = host.with(0, &store(host.data(0), 1));
+        host.load(&[context]);
+        host.work();
+        assert_eq!((host.get(host.data(0)), host.switches().len(), host.status() & 0x80), (0, 0, 0), "{name}");
+        let told = host.card.engines().undone();
+        assert!(told.keys().any(|what| what.starts_with(name) && what.contains("GFX_MODE")), "{told:?}");
+        host.write(GFX_MODE, 0x0008_0008);
+        host.write(CONTROL, LOAD);
+        host.work();
+        assert_eq!((host.get(host.data(0)), host.switches().len()), (1, 2), "{name}");
+    }
+}
+
+/// V8-211: out of reset there is no context that could be saved: the first Load writes no image anywhere but its own, at
+/// its end.
+#[test]
+fn the_first_load_saves_nothing() {
+    let host = Host::new();
+    let context = host.with(0, &wait(host.data(0), 1));
+    let canary = |host: &Host| (0..0x8000).step_by(8).map(|at| host.get64(at)).collect::<Vec<_>>();
+    for at in (0..0x8000).step_by(8) {
+        host.put64(at, 0x5a5a_0000_0000_5a5a + at);
+    }
+    let (before, image) = (canary(&host), (0..0x180).map(|n| host.get(context.image(n))).collect::<Vec<_>>());
+    host.load(&[context]);
+    host.work();
+    assert_eq!(host.status() >> 7 & 1, 1);
+    assert!(canary(&host) == before, "nothing at global address 0");
+    assert!((0..0x180).map(|n| host.get(context.image(n))).eq(image), "it has only been read so far");
+    host.put(host.data(0), 1);
+    host.work();
+    assert!(canary(&host) == before);
+    assert_eq!(host.head_of(context), host.tail_of(context));
+}
+
+/// V8-022: 64 bits at 0x234: the running context's names in the high dword, which i915 looks for; bit 7 while a context is
+/// active, which xe waits for; bit 0 while the queue is not valid; element, pending Loads and arbitration.
+#[test]
+fn the_status_register_follows() {
+    let host = Host::new();
+    assert_eq!(host.status(), 1, "out of reset");
+    let data = host.data(0);
+    let first = host.with(0, &commands(&[&wait(data, 1), &[ARB_OFF], &wait(data, 2), &[ARB_ON, ARB_CHECK]]));
+    let second = host.with(1, &wait(data, 3));
+    host.submit(&[0, 0, 0, first.descriptor(), 0, second.descriptor()]);
+    assert_eq!(host.status() >> 32, first.descriptor() >> 32);
+    host.work();
+    assert_eq!(host.status() as u32, 1 << 27 | 3 << 8 | 1 << 7 | 3 << 3);
+    host.put(data, 1);
+    host.work();
+    assert_eq!(host.status() as u32, 3 << 8 | 1 << 7 | 3 << 3, "arbitration is off");
+    host.submit(&[second.descriptor()]);
+    assert_eq!(host.status() as u32 & !(3 << 8), 1 << 30 | 1 << 7 | 3 << 3);
+    host.submit(&[]);
+    assert_eq!(host.status() as u32 & 0x4000_0007, 1 << 30 | 1 << 2 | 1 << 1, "two, the last of them empty");
+    host.submit(&[0, second.descriptor()]);
+    assert_eq!(host.status() as u32 & 0x4000_0007, 1 << 30 | 1 << 1);
+    host.put(data, 2);
+    host.work();
+    assert_eq!(host.status(), second.descriptor() >> 32 << 32 | 1 << 27 | 1 << 8 | 1 << 7 | 3 << 3);
+    host.put(data, 3);
+    host.work();
+    assert_eq!(host.status(), 1);
+}
+
+/// V8-010, V8-013: the registers of a queue are the physical function's alone: a virtual function reaches neither the
+/// queue nor Load by MMIO, and an engine that the fuses took away starts nothing.
+#[test]
+fn nobody_else_submits() {
+    let mut host = Host::new();
+    let context = host.with(0, &store(host.data(0), 1));
+    host.card.enable_vfs(1);
+    host.fill(&[context.descriptor()]);
+    let base = u64::from(host.engine.info().mmio_base);
+    host.card.write(Function(1), base + u64::from(CONTROL), &LOAD.to_le_bytes());
+    host.card.write(Function(1), base + u64::from(SQ), &[0; 8]);
+    host.card.write(Function(1), base + 0x230, &[1; 4]);
+    host.work();
+    assert_eq!((host.get(host.data(0)), host.read(SQ)), (0, context.descriptor() as u32));
+    let mut seen = [1; 4];
+    host.card.read(Function(1), base + u64::from(SQ), &mut seen);
+    assert_eq!(seen, [0; 4]);
+    assert!(host.switches().is_empty());
+    let fused = EngineId::find(EngineClass::VideoDecode, 7).unwrap();
+    assert!(!host.card.engines().has(fused));
+    let fused = Host { engine: fused, card: host.card.clone(), clock: host.clock.clone(), ..Host::new() };
+    fused.enable();
+    fused.load(&[context]);
+    fused.work();
+    assert_eq!((fused.status() & 0x80, host.get(host.data(0))), (0, 0));
+}
