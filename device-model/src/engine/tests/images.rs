@@ -182,8 +182,8 @@ fn an_image_of_another_class_is_an_error() {
         };
         assert_eq!((header, address), (0x1108_101d, context.image(1)), "{class:?}");
         assert_eq!((bench.own(reg::ESR), bench.own(reg::IPEHR)), (1, 0x1108_101d));
-        // EXECLIST_STATUS tells that the context is on the engine.
-        for (at, value) in [(reg::ESR, 0), (reg::IPEHR, 0), (0x234, 1)] {
+        // The queue's status shows the context that halted.
+        for (at, value) in [(reg::ESR, 0), (reg::IPEHR, 0), (execlist::STATUS, 1), (execlist::STATUS + 4, 0)] {
             bench.gt.registers.set(bench.base() + at, value);
         }
         let after: Vec<u32> = bench.gt.registers.listing().map(|(at, _)| bench.gt.registers.value(at)).collect();

@@ -15,6 +15,7 @@ use vm_memory::Bytes;
 
 use crate::card::{Card, Turn};
 use crate::engine::Engines;
+use crate::engine::blank_image;
 use crate::engine::id::{EngineClass, EngineId};
 use crate::gt::Gt;
 use crate::memory::Memory;
@@ -237,8 +238,11 @@ impl Host {
     fn context(&self, number: u64) -> Context {
         let context = self.context_at(number);
         let at = context.at;
-        for dword in 0..0x180 {
+        for dword in 0..0x400 {
             self.put(context.image(dword), 0);
+        }
+        for (dword, value) in (0..).zip(blank_image()) {
+            self.put(context.image(dword), value);
         }
         for (dword, value) in [(3, 0x0009_0009), (9, at as u32), (11, 0x3001), (0x33, ROOT as u32)] {
             self.put(context.image(dword), value);
