@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::doorbell::Doorbells;
 use crate::engine::id::{EngineId, WakeDomain};
+use crate::engine::power;
 use crate::execlist::{self, buffer::CsbPort};
 use crate::heci::{self, Heci};
 use crate::interrupts::Interrupts;
@@ -36,19 +37,23 @@ impl ContextClock {
         ContextClock { value: AtomicU64::new(0), running: AtomicBool::new(false), engine, residency }
     }
 
-    /// Starts counting from `context_ticks` at global tick `now`.
-    pub fn start(&self, now: u64, context_ticks: u32) {
+    /// Counts on from `context_ticks` at global tick `now`.
+    pub fn set(&self, now: u64, context_ticks: u32) {
         self.value.store(now.wrapping_sub(u64::from(context_ticks)), Ordering::Relaxed);
-        if !self.running.swap(true, Ordering::AcqRel) {
-            self.residency.set(Awake::Engine(self.engine), true, ticks_to_ns(now));
-        }
+    }
+
+    /// Starts counting from 0 at global tick `now`. Tells whether the GT left RC6 by it.
+    fn start(&self, now: u64) -> bool {
+        self.set(now, 0);
+        !self.running.swap(true, Ordering::AcqRel)
+            && self.residency.set(Awake::Engine(self.engine), true, ticks_to_ns(now))
     }
 
     /// Stops at global tick `now` and tells the context's ticks.
     pub fn stop(&self, now: u64) -> u32 {
         let ticks = self.read(now);
         if self.running.swap(false, Ordering::AcqRel) {
-            self.residency.set(Awake::Engine(self.engine), false, ticks_to_ns(now));
+            let _ = self.residency.set(Awake::Engine(self.engine), false, ticks_to_ns(now));
         }
         self.value.store(u64::from(ticks), Ordering::Relaxed);
         ticks
@@ -139,7 +144,7 @@ impl Gt {
     /// The shared parts of the card that `profile` describes, as after power-on.
     pub fn new(profile: &CardProfile, memory: Memory, sink: Arc<dyn InterruptSink>, clock: Arc<dyn Clock>) -> Self {
         let residency = Arc::new(Residency::default());
-        residency.set(Awake::Forbidden, true, clock.now());
+        let _ = residency.set(Awake::Forbidden, true, clock.now());
         Gt {
             memory,
             registers: RegisterFile::of_card(profile),
@@ -183,7 +188,21 @@ impl Gt {
 
     /// Whether the GuC may put the GT to sleep (SETUP_PC_GUCRC, contract B.11). It may not after any reset of it.
     pub fn permit_rc6(&self, permitted: bool) {
-        self.residency.set(Awake::Forbidden, !permitted, self.clock.now());
+        self.keep_awake(Awake::Forbidden, !permitted);
+    }
+
+    /// Notes that `reason` does or does not keep the GT awake; one that wakes finds its engines as they were (V8-190).
+    fn keep_awake(&self, reason: Awake, awake: bool) {
+        if self.residency.set(reason, awake, self.clock.now()) {
+            power::sleep_and_wake(&self.registers);
+        }
+    }
+
+    /// An engine begins with a context: its clock starts at 0, and the GT is awake.
+    pub fn start_context_clock(&self, engine: EngineId) {
+        if self.context_clocks[engine.index()].start(self.timestamp()) {
+            power::sleep_and_wake(&self.registers);
+        }
     }
 
     /// Registers and interrupt tree as after power-on.
@@ -334,7 +353,7 @@ impl Gt {
                 self.registers.set(offset, held);
                 self.registers.set(ack + 4 * u32::from(ordinal), held);
                 let domain = Awake::Forcewake(forcewake_domain(offset));
-                self.residency.set(domain, held != 0, self.clock.now());
+                self.keep_awake(domain, held != 0);
                 None
             }
             Live::InterruptEnable | Live::InterruptMask => {

@@ -47,17 +47,20 @@ impl Residency {
         self.sleep.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// From `now` on `reason` does or does not keep the GT awake.
-    pub fn set(&self, reason: Awake, awake: bool, now: u64) {
+    /// From `now` on `reason` does or does not keep the GT awake. Tells whether the GT left RC6 by it.
+    #[must_use = "the registers of a GT that leaves RC6 come from its power images"]
+    pub fn set(&self, reason: Awake, awake: bool, now: u64) -> bool {
         let mut sleep = self.sleep();
         let before = self.awake.load(Ordering::Relaxed);
         let after = if awake { before | reason.bit() } else { before & !reason.bit() };
         self.awake.store(after, Ordering::Release);
-        if before == 0 && after != 0 {
+        let wakes = before == 0 && after != 0;
+        if wakes {
             sleep.slept += now.saturating_sub(sleep.since);
         } else if before != 0 && after == 0 {
             sleep.since = now;
         }
+        wakes
     }
 
     /// Whether the GT is in RC6.
@@ -81,7 +84,7 @@ impl Residency {
     /// Nobody holds a forcewake any more (the registers were reset).
     pub fn drop_forcewakes(&self, now: u64) {
         for domain in 0..16 {
-            self.set(Awake::Forcewake(domain), false, now);
+            let _ = self.set(Awake::Forcewake(domain), false, now);
         }
     }
 }
@@ -96,14 +99,14 @@ mod tests {
         let residency = Residency::default();
         let engine = Awake::Engine(EngineId::all().next().unwrap());
         assert!(residency.asleep());
-        residency.set(engine, true, 100);
-        residency.set(Awake::Forcewake(0), true, 150);
-        residency.set(engine, false, 200);
+        assert!(residency.set(engine, true, 100));
+        assert!(!residency.set(Awake::Forcewake(0), true, 150), "awake already");
+        assert!(!residency.set(engine, false, 200));
         assert_eq!((residency.asleep(), residency.slept(500)), (false, 100));
-        residency.set(Awake::Forcewake(0), false, 1000);
-        residency.set(Awake::Forcewake(0), false, 1100);
+        assert!(!residency.set(Awake::Forcewake(0), false, 1000));
+        assert!(!residency.set(Awake::Forcewake(0), false, 1100));
         assert_eq!((residency.asleep(), residency.slept(1500)), (true, 600));
-        residency.set(Awake::Forbidden, true, 1500);
+        assert!(residency.set(Awake::Forbidden, true, 1500));
         assert_eq!(residency.slept(9999), 600);
     }
 }

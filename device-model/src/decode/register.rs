@@ -6,9 +6,6 @@ use std::sync::LazyLock;
 use crate::engine::id::EngineId;
 use crate::registers::{ENGINE_TABLE, REGISTER_BYTES, Register, TABLES};
 
-/// An engine's registers reach so far from its base (contract F.4).
-const ENGINE_BLOCK: u32 = 0x1000;
-
 fn by_offset(registers: impl Iterator<Item = &'static Register>) -> BTreeMap<u32, (&'static Register, u16)> {
     registers
         .flat_map(|register| {
@@ -50,8 +47,7 @@ pub fn name(offset: u32) -> String {
 
 /// The register that a command means: absolute, or in the block of `engine` where the command is relative to it.
 pub fn meant(raw: u32, relative: bool, engine: EngineId) -> u32 {
-    let offset = raw & (REGISTER_BYTES * 2 - 4);
-    if relative && offset < ENGINE_BLOCK { engine.info().mmio_base + offset } else { offset }
+    if relative { engine.relative(raw) } else { raw & (REGISTER_BYTES * 2 - 4) }
 }
 
 /// The engine called `rcs0`, or the first of the class called `render`, `copy`, `compute`, `vcs`...

@@ -98,7 +98,7 @@ impl Streamer<'_> {
         self.running.loops.effect();
         let now = self.gt.timestamp();
         if offset == self.base + reg::CTX_TIMESTAMP {
-            self.gt.context_clocks[self.id.index()].start(now, value);
+            self.gt.context_clocks[self.id.index()].set(now, value);
         }
         if self.gt.write(offset, value).is_some() {
             self.counters.dropped_requests += 1;

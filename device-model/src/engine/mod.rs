@@ -12,6 +12,7 @@ pub mod id;
 mod image;
 mod layout;
 mod lrc;
+pub mod power;
 mod reg;
 mod remap;
 mod stream;

@@ -47,12 +47,12 @@ impl Streamer<'_> {
         let layout = layout::layout(self.id);
         let image = self.running.lrc.read(&mut self.gam, layout).map_err(Halt::Fault)?;
         self.check(&image, ENGINE_CONTEXT)?;
+        self.gt.start_context_clock(self.id);
         layout::clear_context(self.id, &self.gt.registers);
         self.running.tail_moved = false;
         self.running.report = None;
         self.running.mask_address = 0;
         self.gt.registers.set(self.base + reg::CURRENT_LRCA, self.running.load.descriptor as u32);
-        self.gt.context_clocks[self.id.index()].start(self.gt.timestamp(), 0);
         let mut restoring = Restoring {
             image,
             next: Cursor::default(),
@@ -147,7 +147,7 @@ impl Streamer<'_> {
         let own = register.wrapping_sub(self.base);
         match own {
             reg::CTX_TIMESTAMP => {
-                return self.gt.context_clocks[self.id.index()].start(self.gt.timestamp(), value);
+                return self.gt.context_clocks[self.id.index()].set(self.gt.timestamp(), value);
             }
             // A clock that runs free cannot go back (V8-215).
             reg::TIMESTAMP | reg::TIMESTAMP_UDW => return,

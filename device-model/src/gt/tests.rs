@@ -66,7 +66,7 @@ fn rc6_is_told_and_counted() {
     clock.advance(1_280_000);
     assert_eq!((status(), gt.read(0x13_8108)), (0, 1000));
     assert_eq!(gt.read(0x13_81b4) >> 11 & 0x1ff, 18);
-    copy.start(gt.timestamp(), 0);
+    gt.start_context_clock(EngineId::find(EngineClass::Copy, 0).unwrap());
     gt.write(0xa188, 0x0001_0000);
     assert_eq!(status(), 0);
     copy.stop(gt.timestamp());
@@ -142,7 +142,8 @@ fn timestamps_advance() {
     assert_eq!((gt.read(0xa500), gt.read(0xa504)), (ticks as u32, (ticks >> 32) as u32));
     assert_eq!(gt.read(0x235c), (ticks >> 32 & 0xf) as u32);
     let engine = EngineId::find(EngineClass::Render, 0).unwrap();
-    gt.context_clocks[engine.index()].start(gt.timestamp(), 100);
+    gt.start_context_clock(engine);
+    gt.context_clocks[engine.index()].set(gt.timestamp(), 100);
     clock.advance(625_000);
     assert_eq!(gt.read(0x23a8), 12_100);
 }

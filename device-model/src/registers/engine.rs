@@ -32,7 +32,8 @@ pub const TABLE: &[Register] = &[
     register(0x084, "CMD_BUF_CCTL", STORED, 0, "V8-009; contract G.5").of(EVERY),
     register(0x088, "IPEIR", STORED, 0, "i915: intel_engine_regs.h"),
     register(0x08c, "ENGINE_ID", ReadOnly, 0, "V8-005; xe: regs/xe_engine_regs.h").of(Scope::Common),
-    register(0x094, "RING_NOPID", STORED, 0, "xe: regs/xe_engine_regs.h").of(EVERY),
+    register(0x094, "RING_NOPID", STORED, 0, "V8-190; xe: regs/xe_engine_regs.h; IGT: gem_ctx_isolation, NOCTX")
+        .of(Scope::Power),
     register(0x098, "RING_HWSTAM", STORED, 0xffff_ffff, "xe: regs/xe_engine_regs.h"),
     register(0x09c, "RING_MI_MODE", Masked, 0x0200, "xe: regs/xe_engine_regs.h; bit 9 MODE_IDLE").of(EVERY),
     register(0x0a0, "FF_THREAD_MODE", STORED, 0, "xe: regs/xe_engine_regs.h"),

@@ -190,6 +190,43 @@ fn no_translation_outlives_a_context_or_a_reset() {
     }
 }
 
+/// V8-043, V8-046, V13-052: an image of a virtual function that loads every register of the card, by absolute, relative
+/// and remapped offsets, changes its own context's registers and no other; its kernel finds nothing of them elsewhere.
+#[test]
+fn an_image_reaches_its_own_context_alone() {
+    for class in EngineClass::BY_GUC {
+        let mut bench = Bench::of_vf(class, VF.0);
+        let context = bench.context(0);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        let before = values(&bench);
+        let all: Vec<u32> = bench.gt.registers.listing().map(|(offset, _)| offset).collect();
+        let base = bench.base();
+        for flags in [0, 1 << 17, 1 << 19] {
+            let most = ((layout(bench.engine.id()).template.len() - 0x63) / 2).min(120);
+            for registers in all.chunks(most) {
+                // Nothing that it starts is valid: no batch, no length.
+                let load = registers.iter().flat_map(|at| [*at, 0x0f70_0f40]);
+                let of_class = registers.iter().all(|at| bench.engine.id().takes_relative(*at));
+                if flags == 1 << 19 && !of_class {
+                    continue;
+                }
+                let header = 0x1100_0000 | flags | (2 * registers.len() as u32 - 1);
+                bench.put(context.image(0x60), 0);
+                let image: Vec<u32> = [header].into_iter().chain(load).chain([0x0500_0001]).collect();
+                bench.write(context.image(0x61), &image);
+                assert_eq!(bench.submit(context), Outcome::Complete, "{class:?} {:#x}", registers[0]);
+                let kept = bench.get(context.image(0x83));
+                if flags == 0 {
+                    let own = registers.contains(&(base + 0x41c));
+                    assert_eq!(kept, if own { 0x0f70_0f40 } else { 0 }, "{class:?} {:#x}", registers[0]);
+                }
+                assert!(values(&bench) == before, "{class:?} {:#x}", registers[0]);
+            }
+        }
+        assert!(bench.engine.counters().register_refusals > 1000);
+    }
+}
+
 /// V8-065: the registers that show where a context stands show the present one's from its first command on.
 #[test]
 fn positions_are_the_running_contexts() {

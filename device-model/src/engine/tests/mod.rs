@@ -11,6 +11,7 @@ mod images;
 mod isolation;
 mod memirq;
 mod opcodes;
+mod power;
 mod predicates;
 mod privilege;
 mod registers;

@@ -161,7 +161,7 @@ fn slots_are_power_context() {
 
 /// V13-052, V13-077: what the public lists let a user write is a part of his context, so that it is his alone, but for
 /// observation, which is the PF's, and for what all compute engines share: that a virtual function does not get; and for
-/// MI_PREDICATE_RESULT_2, which is the engine's (V8-142).
+/// MI_PREDICATE_RESULT_2 and NOPID, which are the engine's (V8-142, V8-190).
 #[test]
 fn writable_registers_are_state_of_the_context() {
     let shared = ["OACTXCONTROL", "OACTXID", "OAR_OACONTROL", "OAR_OASTATUS", "OAC_OACONTROL", "OAC_OASTATUS"];
@@ -174,7 +174,7 @@ fn writable_registers_are_state_of_the_context() {
         for (offset, found) in writable {
             let name = found.register.name;
             let expected = !shared.contains(&name) && name != "CCS_WHITELISTED_151E0";
-            let expected = expected && name != "MI_PREDICATE_RESULT_2";
+            let expected = expected && !["MI_PREDICATE_RESULT_2", "RING_NOPID"].contains(&name);
             let kept = found.register.scope.kept_by(engine);
             assert_eq!(kept, expected, "{} {offset:#x} {name}", engine.info().name);
         }

@@ -23,7 +23,7 @@ fn slpc() {
     assert_eq!(host.gt.read(0x13_81b4), 0, "nothing is clocked");
     host.start(1, EngineClass::Copy, 1, 2);
     // As the command streamer does when it has read the image.
-    host.gt.context_clocks[engine_named("bcs0").index()].start(host.gt.timestamp(), 0);
+    host.gt.start_context_clock(engine_named("bcs0"));
     assert_eq!(host.gt.read(0x13_8060), 0, "awake");
     assert_eq!(host.gt.read(0x13_81b4) >> 11 & 0x1ff, 60);
     assert_eq!(host.gt.registers.value(0xa008) >> 23, 60);

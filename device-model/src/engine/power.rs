@@ -1,0 +1,250 @@
+//! The power context: what an engine keeps over RC6 whatever context runs, as the image that the power controller saves
+//! and restores (V8-190..194). Global state has one copy an engine and changes only when it is programmed.
+
+use super::id::{EngineClass, EngineId};
+use super::{image, layout, reg};
+use crate::registers::{Kind, RegisterFile, masked};
+
+/// What a pair of the image holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pair {
+    /// So many registers from this offset on, by the engine's base; dwords in a row.
+    Registers(u32, u32),
+    /// RING_CTL with the ring disabled, whatever its value is (trap T27).
+    Disabled,
+    /// A pair that the document counts and does not name: it loads nothing.
+    Hole,
+}
+
+use Pair::{Disabled, Hole, Registers};
+
+/// One register.
+const fn one(offset: u32) -> Pair {
+    Registers(offset, 1)
+}
+
+/// A power image: its pairs in order. Their number, not the printed header, is the contract (trap T18).
+#[derive(Clone, Copy, Debug)]
+pub struct PowerImage(&'static [Pair]);
+
+/// "CSFE power context without display" (V8-191). What CXT_OFFSET and STOP_PARSER_* have is kept by the back end (CSBE),
+/// all else by the front end (V8-194); nothing else tells them apart.
+pub const WITHOUT_DISPLAY: PowerImage = PowerImage(&[
+    one(0x29c),
+    one(reg::HWS_PGA),
+    Hole,
+    one(0x054),
+    one(0x058),
+    one(reg::NOPID),
+    one(0x098),
+    Hole,
+    one(reg::EIR),
+    one(reg::EMR),
+    one(0x0c4),
+    one(0x214),
+    one(0x248),
+    one(0x0cc),
+    one(0x4cc),
+    one(0x4c8),
+    one(0x4bc),
+    one(reg::CCID),
+    one(reg::PREDICATE_RESULT_2),
+    one(0x3a0),
+    Registers(0x370, 12),
+    Registers(0x3c0, 12),
+    one(0x24c),
+    one(0x23c),
+    Registers(0x4d0, 12),
+    Registers(0x010, 4),
+    Registers(0x1d0, 4),
+    // 64 bits: the table prints one pair and leaves room for two (trap T28).
+    Registers(0x234, 2),
+    one(0x1ac),
+    one(0x424),
+    Registers(0x428, 2),
+    Registers(0x510, 16),
+    one(0x218),
+    one(0x56c),
+]);
+
+/// "CSFE power context with display" (V8-192). The printed header says 99 registers, the list has 100.
+pub const WITH_DISPLAY: PowerImage = PowerImage(&[
+    one(0x29c),
+    one(reg::HWS_PGA),
+    Hole,
+    one(0x054),
+    one(0x058),
+    one(reg::NOPID),
+    one(0x098),
+    Hole,
+    one(reg::EIR),
+    one(reg::EMR),
+    one(0x0c4),
+    one(0x214),
+    one(0x248),
+    Registers(0x2d0, 2),
+    one(0x2ec),
+    one(0x0cc),
+    one(0x4cc),
+    one(0x4c8),
+    one(0x4bc),
+    one(reg::CCID),
+    one(reg::PREDICATE_RESULT_2),
+    one(0x3a0),
+    Registers(0x370, 12),
+    Registers(0x3c0, 12),
+    one(0x24c),
+    one(0x23c),
+    one(0x2e8),
+    Registers(0x4d0, 12),
+    Registers(0x010, 4),
+    Registers(0x1d0, 4),
+    Registers(0x234, 2),
+    one(0x1ac),
+    one(0x424),
+    Registers(0x428, 2),
+    one(0x2b8),
+    Registers(0x2c0, 2),
+    one(0x1f8),
+    Registers(0x188, 2),
+    Registers(0x510, 16),
+    one(0x218),
+    one(0x56c),
+]);
+
+/// "CSFE power context" (V8-193): with ring and batch. The printed header says 110 registers, the list has 109.
+pub const WITH_RING: PowerImage = PowerImage(&[
+    one(0x29c),
+    one(reg::HWS_PGA),
+    Disabled,
+    one(reg::RING_HEAD),
+    one(reg::RING_TAIL),
+    one(reg::RING_START),
+    one(reg::RING_CTL),
+    one(reg::BBADDR_UDW),
+    one(reg::BBADDR),
+    one(reg::BB_STATE),
+    one(0x11c),
+    one(0x114),
+    one(0x118),
+    Hole,
+    one(0x054),
+    one(0x058),
+    one(reg::NOPID),
+    one(0x098),
+    one(reg::IMR),
+    one(reg::EIR),
+    one(reg::EMR),
+    one(0x0c4),
+    one(0x134),
+    one(0x16c),
+    one(0x148),
+    one(0x14c),
+    one(0x214),
+    one(0x248),
+    Registers(0x2d0, 2),
+    one(0x2ec),
+    one(0x0cc),
+    one(0x4cc),
+    one(0x4c8),
+    one(0x4bc),
+    one(reg::CCID),
+    one(0x138),
+    one(0x13c),
+    one(reg::PREDICATE_RESULT_2),
+    one(0x3a0),
+    Registers(0x370, 12),
+    Registers(0x3c0, 12),
+    one(0x24c),
+    one(0x23c),
+    one(0x2e8),
+    Registers(0x4d0, 12),
+    Registers(0x234, 2),
+    one(0x1ac),
+    one(0x424),
+    Registers(0x428, 2),
+    one(0x2b8),
+    Registers(0x2c0, 2),
+    one(0x1f8),
+    Registers(0x188, 2),
+    Registers(0x510, 16),
+    one(0x218),
+    one(0x56c),
+]);
+
+/// Dwords of the longest power image, MI_NOOPs at its end included.
+pub const POWER_DWORDS: usize = 0xe0;
+
+impl PowerImage {
+    /// The image of an engine. The document does not say which engine has which: those that can flip planes have
+    /// [`WITH_DISPLAY`]; [`WITH_RING`] lacks whitelist slots that this card's engines have, and is of another generation.
+    pub fn of(engine: EngineId) -> Self {
+        match engine.info().class {
+            EngineClass::Render | EngineClass::Copy => WITH_DISPLAY,
+            _ => WITHOUT_DISPLAY,
+        }
+    }
+
+    /// The offsets of the image's pairs on `engine`, in order: 0 for a hole; true where RING_CTL is disabled.
+    fn pairs(self, engine: EngineId) -> impl Iterator<Item = (u32, bool)> {
+        let base = engine.info().mmio_base;
+        self.0.iter().flat_map(move |pair| {
+            let (first, n, disabled) = match *pair {
+                Registers(first, n) => (base + first, n, false),
+                Disabled => (base + reg::RING_CTL, 1, true),
+                Hole => (0, 1, false),
+            };
+            (0..n).map(move |n| (first + 4 * n, disabled))
+        })
+    }
+
+    /// Writes the image dword by dword: MI_NOOP, the header of one LRI, its pairs, and MI_NOOPs up to a cacheline. A
+    /// masked register is saved with its mask. Returns the dwords that it has.
+    pub fn emit(self, engine: EngineId, registers: &RegisterFile, image: &mut [u32; POWER_DWORDS]) -> usize {
+        *image = [0; POWER_DWORDS];
+        let mut at = 2;
+        for (register, disabled) in self.pairs(engine) {
+            let Some([offset, value]) = image.get_mut(at..at + 2) else { break };
+            let kind = registers.decode(register).filter(|_| register != 0).map(|decoded| decoded.register.kind);
+            *offset = register;
+            *value = match kind {
+                Some(Kind::Masked) => registers.value(register) | 0xffff_0000,
+                Some(_) if !disabled => registers.value(register),
+                _ => 0,
+            };
+            at += 2;
+        }
+        image[1] = image::lri(0, (at - 2) / 2);
+        at.next_multiple_of(16).min(POWER_DWORDS)
+    }
+
+    /// Carries the image out in its order; `set` is told each register with its value. What commands cannot write, such
+    /// as EIR and EXECLIST_STATUS, comes back too.
+    pub fn restore(image: &[u32], registers: &RegisterFile, mut set: impl FnMut(u32, u32)) {
+        let Some((header, pairs)) = image.split_first().and_then(|(_, rest)| rest.split_first()) else { return };
+        let pairs = pairs.chunks_exact(2).take((*header as usize & 0xff).div_ceil(2));
+        for pair in pairs.filter(|pair| pair[0] != 0) {
+            let Some(decoded) = registers.decode(pair[0]) else { continue };
+            let value = match decoded.register.kind {
+                Kind::Masked => masked(registers.value(pair[0]), pair[1]),
+                _ => pair[1],
+            };
+            set(pair[0], value);
+        }
+    }
+}
+
+/// RC6 as the engines' registers see it: the power images are saved, power goes, and they are restored. A real GT takes
+/// its time to fall asleep, and drivers may rely on it, so that the image is written as late as the difference can be
+/// seen: when the GT wakes. What no image has is kept by others (V8-190).
+pub fn sleep_and_wake(registers: &RegisterFile) {
+    let mut image = [0; POWER_DWORDS];
+    for engine in EngineId::all() {
+        let kind = PowerImage::of(engine);
+        let len = kind.emit(engine, registers, &mut image);
+        for (register, _) in kind.pairs(engine).filter(|(register, _)| *register != 0) {
+            registers.set(register, layout::reset_value(registers, register));
+        }
+        PowerImage::restore(&image[..len], registers, |register, value| registers.set(register, value));
+    }
+}

@@ -1,0 +1,232 @@
+//! The power context: what engines keep over RC6.
+
+use super::*;
+use crate::engine::power::{POWER_DWORDS, PowerImage, WITH_DISPLAY, WITH_RING, WITHOUT_DISPLAY};
+use crate::registers::Kind;
+
+/// Dword of the value behind the `nth` pair with this offset.
+fn value_of(image: &[u32], register: u32, nth: usize) -> Option<usize> {
+    (2..image.len() - 1).step_by(2).filter(|at| image[*at] == register).nth(nth).map(|at| at + 1)
+}
+
+/// V8-191..193, traps T18 and T28: pairs, header and dword numbers of the three images.
+#[test]
+fn power_images_have_the_documents_places() {
+    let bench = Bench::new(EngineClass::Copy);
+    let (engine, base) = (bench.engine.id(), bench.base());
+    let emit = |kind: PowerImage| {
+        let mut image = [0; POWER_DWORDS];
+        let len = kind.emit(engine, &bench.gt.registers, &mut image);
+        image[..len].to_vec()
+    };
+    type Places = &'static [(u32, usize)];
+    let images: [(PowerImage, u32, usize, usize, Places); 3] = [
+        (
+            WITHOUT_DISPLAY,
+            0x1100_00b3,
+            0xb6,
+            0xc0,
+            &[
+                (0x29c, 0x02),
+                (0x080, 0x04),
+                (0x054, 0x08),
+                (0x058, 0x0a),
+                (0x094, 0x0c),
+                (0x098, 0x0e),
+                (0x0b0, 0x12),
+                (0x0cc, 0x1c),
+                (0x3bc, 0x26),
+                (0x370, 0x2a),
+                (0x3c0, 0x42),
+                (0x24c, 0x5a),
+                (0x4d0, 0x5e),
+                (0x010, 0x76),
+                (0x1d0, 0x7e),
+                (0x234, 0x86),
+                (0x1ac, 0x8a),
+                (0x428, 0x8e),
+                (0x510, 0x92),
+                (0x218, 0xb2),
+                (0x56c, 0xb4),
+            ],
+        ),
+        (
+            WITH_DISPLAY,
+            0x1100_00c7,
+            0xca,
+            0xd0,
+            &[
+                (0x054, 0x08),
+                (0x2d0, 0x1c),
+                (0x2ec, 0x20),
+                (0x0cc, 0x22),
+                (0x3bc, 0x2c),
+                (0x2e8, 0x64),
+                (0x4d0, 0x66),
+                (0x234, 0x8e),
+                (0x428, 0x96),
+                (0x2b8, 0x9a),
+                (0x2c0, 0x9c),
+                (0x1f8, 0xa0),
+                (0x188, 0xa2),
+                (0x510, 0xa6),
+                (0x218, 0xc6),
+                (0x56c, 0xc8),
+            ],
+        ),
+        (
+            WITH_RING,
+            0x1100_00d9,
+            0xdc,
+            0xe0,
+            &[
+                (0x03c, 0x06),
+                (0x034, 0x08),
+                (0x038, 0x0c),
+                (0x168, 0x10),
+                (0x11c, 0x16),
+                (0x118, 0x1a),
+                (0x054, 0x1e),
+                (0x0a8, 0x26),
+                (0x134, 0x2e),
+                (0x14c, 0x34),
+                (0x138, 0x4a),
+                (0x3bc, 0x4e),
+                (0x4d0, 0x88),
+                (0x234, 0xa0),
+                (0x1ac, 0xa4),
+                (0x2b8, 0xac),
+                (0x510, 0xb8),
+                (0x56c, 0xda),
+            ],
+        ),
+    ];
+    for (kind, header, end, len, places) in images {
+        let image = emit(kind);
+        assert_eq!((image[0], image[1], image.len()), (0, header, len));
+        assert_eq!((header as usize & 0xff).div_ceil(2), (end - 2) / 2, "the list is the contract");
+        for (offset, at) in places {
+            assert_eq!(value_of(&image, base + offset, 0), Some(at + 1), "{offset:#x}");
+        }
+        assert!(image[end..].iter().all(|word| *word == 0));
+        let holes = (2..end).step_by(2).filter(|at| image[*at] == 0).count();
+        assert_eq!(holes, if header == 0x1100_00d9 { 1 } else { 2 });
+    }
+}
+
+/// V8-193, trap T27: the ring is disabled first and enabled last: until head, tail and start are there it stays off.
+#[test]
+fn the_ring_is_enabled_last() {
+    let bench = Bench::new(EngineClass::VideoDecode);
+    let (engine, base) = (bench.engine.id(), bench.base());
+    let saved = [(0x34, 0x40), (0x30, 0x80), (0x38, 0x10_0000), (0x3c, 0x3001), (0x140, 0x2001), (0xa8, 0xff0f)];
+    for (offset, value) in saved {
+        bench.gt.registers.set(base + offset, value);
+    }
+    let mut image = [0; POWER_DWORDS];
+    let len = WITH_RING.emit(engine, &bench.gt.registers, &mut image);
+    let (first, last) = (value_of(&image, base + 0x3c, 0).unwrap(), value_of(&image, base + 0x3c, 1).unwrap());
+    assert_eq!((first, image[first], last, image[last]), (0x07, 0, 0x0f, 0x3001));
+    // The registers come up as they may: enabled, with nothing else.
+    for (offset, value) in saved {
+        bench.gt.registers.set(base + offset, if offset == 0x3c { 1 } else { value ^ u32::MAX });
+    }
+    PowerImage::restore(&image[..len], &bench.gt.registers, |register, value| {
+        bench.gt.registers.set(register, value);
+        if bench.own(0x3c) & 1 != 0 && register != base + 0x29c && register != base + 0x80 {
+            assert_eq!([0x34, 0x30, 0x38].map(|offset| bench.own(offset)), [0x40, 0x80, 0x10_0000]);
+        }
+    });
+    for (offset, value) in saved {
+        assert_eq!(bench.own(offset), value, "{offset:#x}");
+    }
+}
+
+/// V8-015, V8-023, V8-082, V8-190..194: over RC6, entered and left the ways there are, every register of an engine's power
+/// image has the value that it had, the SQ, the back end's and MI_PREDICATE_RESULT_2 among them; traps T12, T21.
+#[test]
+fn global_state_survives_rc6() {
+    for class in EngineClass::BY_GUC {
+        let mut bench = Bench::new(class);
+        let base = bench.base();
+        let mut image = [0; POWER_DWORDS];
+        let kind = PowerImage::of(bench.engine.id());
+        let len = kind.emit(bench.engine.id(), &bench.gt.registers, &mut image);
+        let registers: Vec<u32> = image[2..len].chunks(2).map(|pair| pair[0]).filter(|at| *at != 0).collect();
+        assert!(registers.len() >= 88);
+        for (n, register) in (1..).zip(&registers) {
+            let value = match bench.gt.registers.decode(*register).unwrap().register.kind {
+                Kind::Masked => 0x5a00 | n,
+                _ => 0x00a5_0000 | n << 3,
+            };
+            bench.gt.registers.set(*register, value);
+        }
+        let values = |bench: &Bench| registers.iter().map(|at| bench.gt.registers.value(*at)).collect::<Vec<_>>();
+        let before = values(&bench);
+        bench.gt.permit_rc6(true);
+        assert!(bench.gt.residency.asleep());
+        bench.gt.write(0xa188, 0x0001_0001);
+        assert!(values(&bench) == before, "{class:?}: a forcewake");
+        bench.gt.write(0xa188, 0x0001_0000);
+        assert!(bench.gt.residency.asleep());
+        let context = bench.context(0);
+        bench.emit(context, &[0, 0]);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        assert!(bench.gt.residency.asleep());
+        // CCID is restored with a context too, EXECLIST_STATUS tells of it.
+        let but_the_contexts = |values: Vec<u32>| -> Vec<(u32, u32)> {
+            registers
+                .iter()
+                .copied()
+                .zip(values)
+                .filter(|(at, _)| ![0x180, 0x234, 0x238].contains(&(at - base)))
+                .collect()
+        };
+        assert!(but_the_contexts(values(&bench)) == but_the_contexts(before.clone()), "{class:?}: an engine's work");
+        bench.gt.permit_rc6(false);
+        assert!(!bench.gt.residency.asleep());
+        assert!(but_the_contexts(values(&bench)) == but_the_contexts(before), "{class:?}: no RC6 any more");
+    }
+}
+
+/// V8-190, trap T21: NOPID and MI_PREDICATE_RESULT_2 are the engine's, not a context's: the next context sees them (IGT:
+/// gem_ctx_isolation, NOCTX), MI_PREDICATE_RESULT_1 it does not; another function sees none.
+#[test]
+fn result_2_is_global() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let (first, second) = (bench.context(0), bench.context(1));
+    let write = [0x1108_0005, 0x3bc, 1, 0x94, 0x1234, 0x41c, 1];
+    let read = |bench: &mut Bench| {
+        for (n, offset) in [0x3bc, 0x94, 0x41c].into_iter().enumerate() {
+            bench.emit(second, &store_register(offset, VA + DATA + 4 * n as u64));
+        }
+        assert_eq!(bench.submit(second), Outcome::Complete);
+        [0, 4, 8].map(|n| bench.get(DATA + n))
+    };
+    bench.emit(first, &write);
+    assert_eq!(bench.submit(first), Outcome::Complete);
+    assert_eq!(read(&mut bench), [1, 0x1234, 0]);
+    bench.give(Function(2));
+    assert_eq!(read(&mut bench), [0, 0, 0], "not a virtual function's to see");
+    bench.emit(first, &write);
+    assert_eq!(bench.submit(first), Outcome::Complete);
+    bench.give(Function(3));
+    assert_eq!(read(&mut bench), [0, 0, 0]);
+    bench.give(Function::PF);
+    assert_eq!(read(&mut bench), [0, 0, 0]);
+}
+
+/// V8-190: a register that is the engine's keeps its value over contexts and RC6 until it is programmed (SEMA_WAIT_POLL).
+#[test]
+fn what_is_programmed_once_stays() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let contexts = [bench.context(0), bench.context(1)];
+    bench.gt.write(bench.base() + 0x24c, 0x123);
+    bench.gt.write(bench.base() + 0x29c, 0x0008_0008);
+    bench.gt.permit_rc6(true);
+    for context in contexts.into_iter().cycle().take(4) {
+        bench.emit(context, &[0, 0]);
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        assert_eq!((bench.own(0x24c), bench.own(0x29c)), (0x123, 8));
+    }
+}
