@@ -240,6 +240,7 @@ impl Card {
             Request::TlbInvalidate => self.engines.pass_step_boundary(),
             Request::Submit(engine, value) => self.engines.lock(engine).push(&self.gt, value),
             Request::LoadQueue(engine) => self.load_queue(engine),
+            Request::EngineStatus(engine) => self.gt.tell_error_bit(engine),
             // The engine stops at a step boundary; once its lock was free it has passed one.
             Request::EngineReset(engine, _) => drop(self.engines.lock(engine)),
         }

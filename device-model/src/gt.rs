@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::doorbell::Doorbells;
-use crate::engine::id::{EngineId, WakeDomain};
+use crate::engine::id::{EngineClass, EngineId, WakeDomain};
 use crate::engine::power;
 use crate::execlist::{self, buffer::CsbPort};
 use crate::heci::{self, Heci};
-use crate::interrupts::Interrupts;
+use crate::interrupts::{Interrupts, L3_PARITY};
 use crate::memory::Memory;
 use crate::pcode::{self, Activity, Pcode};
 use crate::profile::CardProfile;
@@ -85,6 +85,8 @@ pub enum Request {
     LoadQueue(EngineId),
     /// An engine's reset handshake: value written to RESET_CTL. The register says "ready" already.
     EngineReset(EngineId, u32),
+    /// The error bit of an engine's interrupt status has changed: the driver is told in the status page and by interrupt.
+    EngineStatus(EngineId),
     /// TLBs were told to forget; done when every engine has passed a step boundary.
     TlbInvalidate,
 }
@@ -217,6 +219,14 @@ impl Gt {
         *self.pcode() = Pcode::new();
         for window in 0..2 {
             *self.heci(window) = Heci::new();
+        }
+    }
+
+    /// An L3 parity error, which nothing in the model causes: a hook to inject one. It is the render engine's to tell
+    /// (V8-086).
+    pub fn inject_l3_parity_error(&self) {
+        if let Some(engine) = EngineId::find(EngineClass::Render, 0) {
+            self.interrupts.raise_engine(engine, L3_PARITY);
         }
     }
 
@@ -400,6 +410,14 @@ impl Gt {
                 let ready = if wanted != 0 { READY_TO_RESET } else { 0 };
                 self.registers.set(offset, wanted | ready | error);
                 decoded.engine.map(|engine| Request::EngineReset(engine, value))
+            }
+            Live::ErrorIdentity => {
+                let engine = decoded.engine?;
+                self.clear_errors(engine, value).then_some(Request::EngineStatus(engine))
+            }
+            Live::ErrorMask => {
+                let engine = decoded.engine?;
+                self.mask_errors(engine, value).then_some(Request::EngineStatus(engine))
             }
             Live::SubmitPort => decoded.engine.map(|engine| Request::Submit(engine, value)),
             Live::ExeclistControl => decoded.engine.filter(|_| value & execlist::LOAD != 0).map(Request::LoadQueue),

@@ -6,8 +6,9 @@ use super::remap::remap;
 use super::stream::{ADDRESS, Loops};
 use super::streamer::Streamer;
 use super::whitelist::{self, Wanted};
-use super::{image, reg};
+use super::{error, image, reg};
 use crate::command::Requester;
+use crate::gt::Request;
 use crate::memory::{Access, Fault, Space, Span};
 use crate::registers::REGISTER_BYTES;
 
@@ -69,9 +70,19 @@ impl Streamer<'_> {
             && (requester == Requester::Kernel
                 || whitelist::permits(&self.gt.registers, self.id, requester, offset, wanted));
         if !permitted {
-            self.counters.register_refusals += 1;
+            self.refuse_register(requester);
         }
         permitted
+    }
+
+    /// Counts an access of a register that its requester may not touch; from a batch without privilege it is an error
+    /// (V8-170).
+    #[cold]
+    fn refuse_register(&mut self, requester: Requester) {
+        self.counters.register_refusals += 1;
+        if !requester.privileged() {
+            self.error(error::PRIVILEGE);
+        }
     }
 
     /// Whether a write of the register would be carried out.
@@ -100,8 +111,10 @@ impl Streamer<'_> {
         if offset == self.base + reg::CTX_TIMESTAMP {
             self.gt.context_clocks[self.id.index()].set(now, value);
         }
-        if self.gt.write(offset, value).is_some() {
-            self.counters.dropped_requests += 1;
+        match self.gt.write(offset, value) {
+            None => {}
+            Some(Request::EngineStatus(engine)) => self.gt.tell_error_bit(engine),
+            Some(_) => self.counters.dropped_requests += 1,
         }
         if offset == self.base + reg::PR_CTR_CTRL {
             self.restart_watchdog();

@@ -72,9 +72,15 @@ impl Streamer<'_> {
         if header & START_ADD_OFFSET != 0 {
             target = target.wrapping_add(u64::from(self.own(reg::BB_OFFSET)));
         }
+        let (ppgtt, nested) = (header & START_PPGTT != 0, header & START_NESTED != 0);
+        let unchecked = self.unchecked();
         let position = &mut self.running.position;
         let from_batch = position.batch().is_some();
-        position.enter(target, header & START_PPGTT != 0, header & START_NESTED != 0);
+        if unchecked {
+            position.enter_unchecked(target, ppgtt, nested);
+        } else {
+            position.enter(target, ppgtt, nested);
+        }
         Ok(if from_batch && self.loops().jump(target) { Flow::Idle } else { Flow::Jump })
     }
 

@@ -5,6 +5,7 @@ mod alu;
 mod atomic;
 mod control;
 mod counters;
+mod error;
 mod fetch;
 mod flush;
 mod head;

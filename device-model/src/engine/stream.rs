@@ -260,7 +260,11 @@ impl Position {
     /// Enters a batch: one level deeper from the ring or if `nested`, else in place of the present one (V8-134).
     /// A batch without privilege starts only batches without privilege, in its own space (trap T5).
     pub fn enter(&mut self, address: u64, ppgtt: bool, nested: bool) {
-        let ppgtt = ppgtt || !self.privileged();
+        self.enter_unchecked(address, ppgtt || !self.privileged(), nested);
+    }
+
+    /// [`Position::enter`] where privilege is not checked (V8-170).
+    pub fn enter_unchecked(&mut self, address: u64, ppgtt: bool, nested: bool) {
         let batch = Batch { ppgtt, address: address & ADDRESS };
         if let Some((_, present)) = &mut self.workaround {
             *present = batch;

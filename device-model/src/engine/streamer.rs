@@ -6,24 +6,24 @@ use super::id::{EngineClass, EngineId};
 use super::lrc::Lrc;
 use super::stream::{Loops, Position, Workaround};
 use super::switch::Restoring;
-use super::{Halt, Load, Outcome, Submitter, reg};
+use super::{Halt, Load, Outcome, Submitter, error, reg};
 use crate::blitter::{Blit, Progress};
 use crate::command::gfx::Gfx;
 use crate::command::mi::{self, MiCommand, Predication};
 use crate::command::{Command, Mi, Requester};
 use crate::gt::Gt;
-use crate::interrupts::CS_ERROR;
 use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
 
-/// EIR, EMR, ESR bit 0 (i915: I915_ERROR_INSTRUCTION).
-const INSTRUCTION_ERROR: u32 = 1 << 0;
 /// RING_CONTEXT_CONTROL (CTXT_SR_CTL) bit 3 (i915: CTX_CTRL_INHIBIT_SYN_CTX_SWITCH).
 const INHIBIT_SYNCHRONOUS_SWITCH: u32 = 1 << 3;
 /// Bytes of blits in one step: at memory speed well under a millisecond.
 const BLIT_BYTES: usize = 2 << 20;
 /// Host time after which a step ends at the next look at the clock, in nanoseconds.
 const STEP_TIME: u64 = 500_000;
+
+/// GFX_MODE bit 0 (Intel, Kaby Lake, Volume 2c: GFX_MODE, Privilege Check Disable).
+const PRIVILEGE_CHECK_DISABLE: u32 = 1 << 0;
 
 /// How far a loaded context is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +148,9 @@ impl Streamer<'_> {
         });
         let outcome = outcome.unwrap_or_else(|halt| {
             self.running.halted = Some(halt);
+            if let Halt::Fault(fault) = &halt {
+                self.page_fault(fault);
+            }
             Outcome::Halted(halt)
         });
         self.count_watchdog();
@@ -295,19 +298,11 @@ impl Streamer<'_> {
         }
     }
 
-    /// The instruction error: ESR, and EIR with its interrupt where EMR lets it through (V8-089, V8-095). A virtual
-    /// function's error is told by the GuC that resets the engine for it; the error registers are the PF's.
+    /// The instruction error (V8-095).
     pub(super) fn illegal(&mut self, header: u32) -> Halt {
         self.counters.illegal += 1;
         self.gt.registers.set(self.base + reg::IPEHR, header);
-        if !self.running.load.function.is_vf() {
-            self.gt.registers.set(self.base + reg::ESR, self.own(reg::ESR) | INSTRUCTION_ERROR);
-            if self.own(reg::EMR) & INSTRUCTION_ERROR == 0 {
-                self.gt.registers.set(self.base + reg::EIR, self.own(reg::EIR) | INSTRUCTION_ERROR);
-                // A report that cannot be written changes nothing for a context that halts.
-                let _ = self.signal(CS_ERROR);
-            }
-        }
+        self.error(error::INSTRUCTION);
         Halt::IllegalCommand { header, address: self.running.position.address() }
     }
 
@@ -427,19 +422,31 @@ impl Streamer<'_> {
         forbidden
     }
 
-    /// Counts a command, or the part of one, that its requester does not get.
+    /// Counts a command, or the part of one, that its requester does not get; from a batch without privilege it is an
+    /// error (V8-170).
     #[cold]
     pub fn refuse(&mut self, requester: Requester) {
         match requester {
             Requester::VirtualKernel => self.counters.virtual_refusals += 1,
-            _ => self.counters.privilege_violations += 1,
+            _ => {
+                self.counters.privilege_violations += 1;
+                self.error(error::PRIVILEGE);
+            }
         }
     }
 
     /// Whose commands are executed.
     #[inline]
     pub fn requester(&self) -> Requester {
-        Requester::new(self.running.position.privileged(), self.running.load.function.is_vf())
+        let privileged = self.running.position.privileged() || self.unchecked();
+        Requester::new(privileged, self.running.load.function.is_vf())
+    }
+
+    /// GFX_MODE, Privilege Check Disable: batches without privilege get what the ring gets (V8-170). A virtual function's
+    /// get what its own ring gets.
+    #[inline]
+    pub fn unchecked(&self) -> bool {
+        self.own(reg::GFX_MODE) & PRIVILEGE_CHECK_DISABLE != 0
     }
 
     /// MI_SET_PREDICATE_RESULT; a context's restore is not a part of its command stream.

@@ -9,8 +9,12 @@ pub const USER_INTERRUPT: u16 = 1 << 0;
 pub const CS_ERROR: u16 = 1 << 3;
 /// Flush with notify complete: PIPE_CONTROL or MI_FLUSH_DW.
 pub const FLUSH_COMPLETE: u16 = 1 << 4;
+/// Parity of the L3 cache.
+pub const L3_PARITY: u16 = 1 << 5;
 /// The watchdog's threshold was reached.
 pub const WATCHDOG: u16 = 1 << 6;
+/// Page fault of a context with an address space of its own.
+pub const PAGE_FAULT: u16 = 1 << 7;
 /// Context switch.
 pub const CONTEXT_SWITCH: u16 = 1 << 8;
 /// The GuC: a doorbell rang that the host is to hear of (xe: GUC_INTR_DOORBELL_RANG).
@@ -35,12 +39,12 @@ const fn event(bit: u8, name: &'static str, classes: Classes) -> Event {
     Event { bit, name, classes }
 }
 
-/// All events (V13-276); bits 1, 2 and 10 have no meaning.
+/// All events (V13-276, V8-086); bits 1, 2 and 10 have no meaning.
 pub const EVENTS: &[Event] = &[
     event(0, "user interrupt", Classes::ALL),
     event(3, "error", Classes::ALL),
     event(4, "flush notify", Classes::ALL),
-    event(5, "L3 parity", Classes::RENDER_COMPUTE),
+    event(5, "L3 parity", Classes::RENDER),
     event(6, "watchdog", Classes::ALL),
     event(7, "page fault of the legacy context", Classes::ALL),
     event(8, "context switch", Classes::ALL),

@@ -17,7 +17,8 @@ use crate::engine::id::EngineId;
 use crate::registers::Live;
 use crate::world::{Function, InterruptSink};
 pub use event::{
-    CONTEXT_SWITCH, CS_ERROR, DOORBELL_RANG, FLUSH_COMPLETE, GUC2HOST, SEMAPHORE_WAIT, USER_INTERRUPT, WATCHDOG,
+    CONTEXT_SWITCH, CS_ERROR, DOORBELL_RANG, FLUSH_COMPLETE, GUC2HOST, L3_PARITY, PAGE_FAULT, SEMAPHORE_WAIT,
+    USER_INTERRUPT, WATCHDOG,
 };
 use sources::{GSC, GUC, Half, SOURCES, Source};
 
@@ -48,6 +49,14 @@ impl Interrupts {
     /// register holds back is kept (V13-265, V13-266).
     pub fn raise_engine(&self, engine: EngineId, bits: u16) {
         self.change(|tree| tree.raise(engine.index(), bits));
+    }
+
+    /// The same for events that the mask register does not hold back (V8-088).
+    pub fn raise_engine_past_mask(&self, engine: EngineId, bits: u16) {
+        self.change(|tree| {
+            tree.sources[engine.index()].past_mask |= bits;
+            tree.raise(engine.index(), bits);
+        });
     }
 
     /// The GuC has `bits` to tell (GUC2HOST).
@@ -132,6 +141,15 @@ struct Collapsed {
     mask: u16,
     /// Enabled events that no identity has shown yet (the collapsing register, V13-266).
     pending: u16,
+    /// Those of them that the mask does not hold back.
+    past_mask: u16,
+}
+
+impl Collapsed {
+    /// The events that can be shown.
+    const fn unmasked(&self) -> u16 {
+        self.pending & (!self.mask | self.past_mask)
+    }
 }
 
 /// One GT_INTR_DW with its selector and identity.
@@ -180,9 +198,9 @@ impl Tree {
     /// Brings the bank's bit of a source in line with its unmasked events.
     fn refresh(&mut self, source: usize) {
         let Source { bank, bit, .. } = SOURCES[source];
-        let Collapsed { pending, mask, .. } = self.sources[source];
+        let unmasked = self.sources[source].unmasked();
         let ready = &mut self.banks[usize::from(bank)].ready;
-        if pending & !mask != 0 { *ready |= 1 << bit } else { *ready &= !(1 << bit) }
+        if unmasked != 0 { *ready |= 1 << bit } else { *ready &= !(1 << bit) }
     }
 
     /// Whether an MSI has to be sent now.
@@ -229,10 +247,11 @@ impl Tree {
             self.refresh(shown);
         }
         let Some(source) = source else { return };
-        let Collapsed { pending, mask, .. } = self.sources[source];
-        self.sources[source].pending = pending & mask;
+        let state = &mut self.sources[source];
+        let shown = state.unmasked();
+        state.pending &= !shown;
         let bank = &mut self.banks[number];
-        bank.identity = DATA_VALID | SOURCES[source].name() | u32::from(pending & !mask);
+        bank.identity = DATA_VALID | SOURCES[source].name() | u32::from(shown);
         bank.shown = source;
         self.refresh(source);
     }
@@ -242,6 +261,9 @@ impl Tree {
         if let Some(bank) = self.banks.get_mut(bank)
             && value & DATA_VALID != 0
         {
+            if bank.identity & DATA_VALID != 0 {
+                self.sources[bank.shown].past_mask &= !(bank.identity as u16);
+            }
             (bank.selector, bank.identity) = (0, 0);
         }
     }

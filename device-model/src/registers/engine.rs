@@ -1,7 +1,9 @@
 //! Registers that every engine has, by offset from its base (contract K.3, V8-009).
 
 use super::Kind::{self, Live as L, Masked, ReadOnly};
-use super::Live::{ContextTimestamp, ExeclistControl, ResetControl, RingTimestamp, SubmitPort};
+use super::Live::{
+    ContextTimestamp, ErrorIdentity, ErrorMask, ExeclistControl, ResetControl, RingTimestamp, SubmitPort,
+};
 use super::{COPY, EVERY, RENDER, RENDER_COMPUTE, Register, STORED, Scope, array, register};
 
 /// Head offset in bits 20:2, wrap count in bits 31:21 (V8-065).
@@ -40,8 +42,8 @@ pub const TABLE: &[Register] = &[
     register(0x0a4, "RING_INT_SRC_RPT_PTR", STORED, 0, "xe: regs/xe_engine_regs.h"),
     register(0x0a8, "RING_IMR", STORED, 0xffff_ffff, "xe: regs/xe_engine_regs.h"),
     register(0x0ac, "RING_INT_STATUS_RPT_PTR", STORED, 0, "xe: regs/xe_engine_regs.h"),
-    register(0x0b0, "RING_EIR", Kind::Write1Clear(!0), 0, "V8-089; contract G.7"),
-    register(0x0b4, "RING_EMR", STORED, 0xffff_ffff, "V8-089"),
+    register(0x0b0, "RING_EIR", L(ErrorIdentity), 0, "V8-089; contract G.7"),
+    register(0x0b4, "RING_EMR", L(ErrorMask), 0xffff_ffff, "V8-089"),
     register(0x0b8, "RING_ESR", ReadOnly, 0, "V8-089"),
     register(0x0bc, "GEN12_STATE_ACK_DEBUG", ReadOnly, 0, "i915: intel_engine_regs.h"),
     register(0x0c0, "INSTPM", Masked, 0, "xe: regs/xe_engine_regs.h").of(EVERY),

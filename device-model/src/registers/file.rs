@@ -169,6 +169,16 @@ impl RegisterFile {
         }
     }
 
+    /// Sets bits, as [`RegisterFile::set`], and tells what was there: none of what another thread sets is lost.
+    pub fn set_bits(&self, offset: u32, bits: u32) -> u32 {
+        self.values.get((offset / 4) as usize).map_or(0, |cell| cell.fetch_or(bits, Ordering::AcqRel))
+    }
+
+    /// Clears bits, as [`RegisterFile::set_bits`] sets them.
+    pub fn clear_bits(&self, offset: u32, bits: u32) -> u32 {
+        self.values.get((offset / 4) as usize).map_or(0, |cell| cell.fetch_and(!bits, Ordering::AcqRel))
+    }
+
     /// Applies a guest's write to a register without behaviour of its own.
     pub fn write_plain(&self, offset: u32, kind: Kind, value: u32) {
         let old = self.value(offset);

@@ -110,6 +110,10 @@ pub enum Live {
     ExeclistControl,
     /// The doorbell block's.
     Doorbell(DoorbellRegister),
+    /// An engine's EIR: a written 1 clears an error that software can clear (V8-089).
+    ErrorIdentity,
+    /// An engine's EMR: what it lets through of ESR is in EIR (V8-089).
+    ErrorMask,
     /// An engine's RESET_CTL: request in bit 0, ready in bit 1, catastrophic error in bit 2 (contract G.1).
     ResetControl,
 }

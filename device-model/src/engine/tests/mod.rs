@@ -5,6 +5,7 @@ mod atomics;
 mod batches;
 mod commands;
 mod contexts;
+mod errors;
 mod flushes;
 mod hostile;
 mod images;
@@ -30,6 +31,7 @@ use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::profile::CardProfile;
+use crate::registers::Live;
 use crate::world::{HandWoundClock, InterruptSink, Unconnected};
 
 /// Counts MSIs, and notes whose they were.
@@ -120,6 +122,32 @@ impl Bench {
             bench.put64(ROOT + 0x2000 + page * 8, page << 21 | 0x883);
         }
         bench
+    }
+
+    /// A card whose engine this one is.
+    fn on(engine: EngineId) -> Self {
+        Bench { engine: Engine::new(engine), ..Bench::new(engine.info().class) }
+    }
+
+    /// Enables and unmasks every event of every engine for `function`.
+    fn listen(&self, function: Function) {
+        let tree = self.gt.interrupts_of(function);
+        for enables in [0x19_0030, 0x19_0034, 0x19_0048] {
+            tree.write(Live::InterruptEnable, enables, 0, u32::MAX);
+        }
+        tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
+    }
+
+    /// Class, instance and events of the identity that `engine` shows `function`, which serves it; none if it has none.
+    fn told(&self, function: Function, engine: EngineId) -> Option<(u8, u8, u16)> {
+        let tree = self.gt.interrupts_of(function);
+        let (bank, bit) = engine.info().interrupt;
+        let bank = u16::from(bank);
+        tree.write(Live::InterruptSelector, 0x19_0070, bank, 1 << bit);
+        let identity = tree.read(Live::InterruptIdentity, bank);
+        tree.write(Live::InterruptIdentity, 0x19_0060, bank, 1 << 31);
+        tree.write(Live::GtInterrupt, 0x19_0018, bank, 1 << bit);
+        (identity >> 31 != 0).then_some(((identity >> 16 & 7) as u8, (identity >> 20 & 0x3f) as u8, identity as u16))
     }
 
     /// A card whose global pages all are a virtual function's, which sees local memory as the PF does; its contexts run.

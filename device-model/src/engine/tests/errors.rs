@@ -1,0 +1,266 @@
+//! Errors, interrupts and status pages: ESR, EMR and EIR, HWSTAM, HWS_PGA, page faults, the vectors of all engines.
+
+use super::*;
+use crate::engine::error;
+use crate::gt::Request;
+use crate::interrupts::{CONTEXT_SWITCH, CS_ERROR, FLUSH_COMPLETE, L3_PARITY, PAGE_FAULT, USER_INTERRUPT, WATCHDOG};
+use crate::world::ticks_to_ns;
+
+const VF: Function = Function(3);
+/// MI_ARB_ON_OFF, which no batch without privilege has.
+const PRIVILEGED: u32 = 0x0400_0001;
+/// A command that no engine has.
+const ILLEGAL: u32 = 0x0f80_0000;
+/// A global status page, and another.
+const PAGE: u64 = 0x38_0000;
+const OTHER_PAGE: u64 = 0x39_0000;
+const CANARY: u32 = 0xdead_beef;
+
+/// Runs commands of a user's batch and unloads their context, however they end.
+fn batch(bench: &mut Bench, commands: &[u32]) {
+    bench.batch(commands);
+    bench.engine.reset(&bench.gt);
+}
+
+/// A write of one of the engine's registers by MMIO, with what follows from it.
+fn write(bench: &Bench, register: u32, value: u32) {
+    match bench.gt.write(bench.base() + register, value) {
+        Some(Request::EngineStatus(engine)) => bench.gt.tell_error_bit(engine),
+        other => assert_eq!(other, None),
+    }
+}
+
+/// MI_FLUSH_DW or PIPE_CONTROL that notifies.
+fn flush(class: EngineClass) -> Vec<u32> {
+    match class {
+        EngineClass::Render => vec![0x7a00_0004, 0x100, 0, 0, 0, 0],
+        _ => vec![0x1300_0102, 0, 0, 0],
+    }
+}
+
+/// V8-089, contract G.7: an error that EMR masks is in ESR alone; EMR lets it through when it is unmasked, EIR is the error
+/// bit, and a written 1 clears both.
+#[test]
+fn masked_errors_set_the_status_alone() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let engine = bench.engine.id();
+    bench.listen(Function::PF);
+    assert_eq!((bench.own(reg::EMR), bench.own(reg::EIR), bench.own(reg::ESR)), (u32::MAX, 0, 0), "as drivers find it");
+    batch(&mut bench, &[PRIVILEGED]);
+    assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.msis.take()), (error::PRIVILEGE, 0, vec![]));
+    write(&bench, reg::EMR, !error::INSTRUCTION);
+    assert_eq!((bench.own(reg::EIR), bench.msis.take()), (0, vec![]), "still masked");
+    write(&bench, reg::EMR, !error::PRIVILEGE);
+    assert_eq!((bench.own(reg::EIR), bench.msis.take()), (error::PRIVILEGE, vec![Function::PF]));
+    assert_eq!(bench.told(Function::PF, engine), Some((3, 0, CS_ERROR)));
+    // While EIR holds an error the bit does not rise again.
+    batch(&mut bench, &[PRIVILEGED]);
+    assert_eq!((bench.msis.take(), bench.told(Function::PF, engine)), (vec![], None));
+    write(&bench, reg::EIR, error::INSTRUCTION);
+    assert_eq!(bench.own(reg::EIR), error::PRIVILEGE, "another bit");
+    write(&bench, reg::EIR, error::PRIVILEGE);
+    assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR)), (0, 0));
+    batch(&mut bench, &[PRIVILEGED]);
+    assert_eq!(bench.told(Function::PF, engine), Some((3, 0, CS_ERROR)));
+    // i915's enable_error_interrupt: nothing is left of an error that can be cleared.
+    write(&bench, reg::EMR, u32::MAX);
+    write(&bench, reg::EIR, u32::MAX);
+    assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR)), (0, 0));
+    write(&bench, reg::EMR, 0);
+    assert_eq!(bench.own(reg::EMR), !error::MASKABLE, "bits that are not there read 1 (IVB-093)");
+}
+
+/// V8-089: an instruction error is cleared by the engine's reset and by nothing else; ESR takes no writes.
+#[test]
+fn unrecoverable_errors_stay_until_reset() {
+    let mut bench = Bench::new(EngineClass::Render);
+    write(&bench, reg::EMR, !error::INSTRUCTION);
+    batch(&mut bench, &[PRIVILEGED, ILLEGAL]);
+    let both = error::INSTRUCTION | error::PRIVILEGE;
+    assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR)), (both, error::INSTRUCTION));
+    write(&bench, reg::ESR, u32::MAX);
+    assert_eq!(bench.own(reg::ESR), both);
+    write(&bench, reg::EIR, u32::MAX);
+    assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR)), (error::INSTRUCTION, error::INSTRUCTION));
+    bench.gt.registers.reset_engine(bench.engine.id());
+    assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.own(reg::EMR)), (0, 0, u32::MAX));
+}
+
+/// V8-090, V8-170: on every engine a privilege violation is bit 2 and goes on, an instruction error bit 0 and halts, on the
+/// engine that met it and no other; a ring's commands are neither.
+#[test]
+fn every_engine_has_its_errors() {
+    for engine in EngineId::all() {
+        let mut bench = Bench::on(engine);
+        bench.listen(Function::PF);
+        bench.gt.mask_errors(engine, 0);
+        assert_eq!(bench.ring(&[PRIVILEGED, 0]), Outcome::Complete);
+        assert_eq!((bench.own(reg::ESR), bench.msis.take()), (0, vec![]));
+        bench.put(DATA, 0);
+        let mut commands = vec![PRIVILEGED];
+        commands.extend(store(VA + DATA, 7));
+        assert_eq!(bench.batch(&commands), Outcome::Complete);
+        assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.get(DATA)), (4, 4, 7), "{}", engine.info().name);
+        let info = engine.info();
+        assert_eq!(bench.told(Function::PF, engine), Some((info.class as u8, info.instance, CS_ERROR)));
+        assert!(matches!(bench.batch(&[ILLEGAL]), Outcome::Halted(Halt::IllegalCommand { .. })));
+        assert_eq!(bench.own(reg::EIR), 5);
+        for other in EngineId::all().filter(|other| *other != engine) {
+            let base = other.info().mmio_base;
+            assert_eq!([reg::EIR, reg::ESR].map(|offset| bench.gt.registers.value(base + offset)), [0, 0]);
+        }
+    }
+}
+
+/// V8-089, V13-080: the error registers are the physical function's: what a virtual function's batches do wrong is not in
+/// them, and tells nobody.
+#[test]
+fn a_virtual_functions_errors_are_its_own() {
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    bench.listen(VF);
+    bench.listen(Function::PF);
+    bench.gt.mask_errors(bench.engine.id(), 0);
+    bench.gt.registers.set(bench.base() + reg::HWSTAM, 0);
+    bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);
+    bench.put(PAGE, CANARY);
+    bench.batch(&[PRIVILEGED, 0x0100_0000, ILLEGAL]);
+    assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.get(PAGE)), (0, 0, CANARY));
+    assert_eq!(bench.told(VF, bench.engine.id()), Some((3, 0, USER_INTERRUPT)));
+}
+
+/// V8-086, V8-091, V8-166: each cause on each engine is a bit of its vector, under its class and instance; L3 parity is the
+/// render engine's alone, and injected.
+#[test]
+fn each_cause_is_a_bit_of_the_engines_vector() {
+    for engine in EngineId::all() {
+        let info = engine.info();
+        let watchdog = [&[0x1108_0003, 0x17c, 5, 0x178, 0][..], &wait(4, VA + DATA, 1)].concat();
+        let causes: [(Vec<u32>, u16, u32); 5] = [
+            (vec![0x0100_0000], USER_INTERRUPT, 0),
+            (vec![PRIVILEGED], CS_ERROR, 3),
+            (flush(info.class), FLUSH_COMPLETE, 4),
+            (watchdog, WATCHDOG, 6),
+            (store(VA - 4096, 1).to_vec(), PAGE_FAULT, 7),
+        ];
+        for (commands, event, bit) in causes {
+            assert_eq!(event, 1 << bit);
+            let mut bench = Bench::on(engine);
+            bench.listen(Function::PF);
+            bench.gt.mask_errors(engine, 0);
+            bench.gt.write(info.mmio_base + reg::GFX_MODE, 0x0008_0008);
+            bench.put(DATA, 0);
+            bench.batch(&commands);
+            bench.clock.advance(ticks_to_ns(6));
+            bench.engine.step(&bench.gt, 10);
+            let name = format!("{} bit {bit}", info.name);
+            assert_eq!(bench.told(Function::PF, engine), Some((info.class as u8, info.instance, event)), "{name}");
+            assert!(EngineId::all().all(|other| bench.told(Function::PF, other).is_none()), "{name}");
+        }
+        let bench = Bench::on(engine);
+        bench.listen(Function::PF);
+        bench.gt.interrupts.raise_engine(engine, CONTEXT_SWITCH);
+        assert_eq!(bench.told(Function::PF, engine), Some((info.class as u8, info.instance, 1 << 8)));
+        bench.gt.inject_l3_parity_error();
+        let expected = (info.class == EngineClass::Render).then_some((0, 0, 1 << 5));
+        assert_eq!((bench.told(Function::PF, engine), L3_PARITY), (expected, 1 << 5));
+    }
+}
+
+/// V8-087, trap T25: with one bit of HWSTAM clear at a time, only events 0, 3 and 4 write the status page, and only the
+/// error is a 1 there, until it is cleared.
+#[test]
+fn hardware_status_writes() {
+    for open in 0..16 {
+        for event in 0..16 {
+            let bench = Bench::new(EngineClass::Copy);
+            bench.gt.registers.set(bench.base() + reg::HWSTAM, !(1 << open));
+            bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);
+            bench.put(PAGE, CANARY);
+            let (views, mut tlb) = (bench.gt.memory.views(), Tlb::default());
+            let mut gam = bench.gt.memory.gam(Function::PF, &views, &mut tlb);
+            bench.gt.write_status(&mut gam, bench.engine.id(), 1 << event);
+            let writes = open == event && [0, 3, 4].contains(&event);
+            assert_eq!(bench.get(PAGE), if writes { 0 } else { CANARY }, "HWSTAM {open}, event {event}");
+        }
+    }
+    let unmasked = |event: u16| {
+        let bench = Bench::new(EngineClass::Copy);
+        bench.listen(Function::PF);
+        bench.gt.mask_errors(bench.engine.id(), !error::PRIVILEGE);
+        bench.gt.registers.set(bench.base() + reg::HWSTAM, !u32::from(event));
+        bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);
+        bench.put(PAGE, CANARY);
+        bench
+    };
+    for (commands, event) in [(vec![0x0100_0000], USER_INTERRUPT), (flush(EngineClass::Copy), FLUSH_COMPLETE)] {
+        let mut bench = unmasked(event);
+        bench.batch(&commands);
+        assert_eq!(bench.get(PAGE), 0);
+        // With the error's level at 1, its bit is written with theirs.
+        let mut bench = unmasked(event);
+        bench.batch(&[&[PRIVILEGED][..], &commands].concat());
+        assert_eq!(bench.get(PAGE), u32::from(CS_ERROR));
+    }
+    let mut bench = unmasked(CS_ERROR);
+    bench.batch(&[0x0100_0000, PRIVILEGED]);
+    assert_eq!((bench.get(PAGE), bench.get(PAGE + 4)), (u32::from(CS_ERROR), 0));
+    write(&bench, reg::EIR, error::INSTRUCTION);
+    assert_eq!(bench.get(PAGE), u32::from(CS_ERROR), "not cleared yet");
+    write(&bench, reg::EIR, error::PRIVILEGE);
+    assert_eq!(bench.get(PAGE), 0, "cleared when the error is");
+}
+
+/// V8-085: what the engine reports lands in the page that HWS_PGA names at the time, by each way to report.
+#[test]
+fn reports_move_with_the_status_page() {
+    for class in EngineClass::BY_GUC {
+        let mut reports = vec![(vec![0x1080_0001, 0x240, 7], 0x240u64), (vec![0x0100_0000], 0)];
+        if class != EngineClass::Render {
+            reports.push((vec![0x1320_4002, 0x248 | 4, 0, 7], 0x248));
+        }
+        if matches!(class, EngineClass::Render | EngineClass::Compute) {
+            reports.push((vec![0x7a00_0004, 0x0120_4000, 0x250, 0, 7, 0], 0x250));
+        }
+        for (commands, offset) in reports {
+            let mut bench = Bench::new(class);
+            bench.gt.registers.set(bench.base() + reg::HWSTAM, !u32::from(USER_INTERRUPT));
+            let expected = if offset == 0 { 0 } else { 7 };
+            for (page, before) in [(PAGE, OTHER_PAGE), (OTHER_PAGE, PAGE)] {
+                // The page is aligned naturally: low bits are not there.
+                bench.gt.write(bench.base() + reg::HWS_PGA, page as u32 | 0xabc);
+                assert_eq!(bench.own(reg::HWS_PGA), page as u32);
+                [page, before].into_iter().for_each(|page| bench.put(page + offset, CANARY));
+                assert_eq!(bench.ring(&commands), Outcome::Complete);
+                assert_eq!((bench.get(page + offset), bench.get(before + offset)), (expected, CANARY), "{class:?}");
+            }
+        }
+    }
+}
+
+/// V8-088, trap T24: the mask holds a page fault back, unless the context's faults are to be repaired; a global address is
+/// no page of a context's.
+#[test]
+fn page_faults_pass_the_mask_in_repair_mode() {
+    let unmapped = store(VA - 4096, 1);
+    for (handling, seen) in [(0u64, false), (1, true), (2, true), (3, true)] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        let engine = bench.engine.id();
+        bench.listen(Function::PF);
+        bench.gt.write(0x19_00a0, u32::MAX);
+        let context = bench.context(0);
+        bench.emit(context, &[0x0100_0000, 0, unmapped[0], unmapped[1], unmapped[2], unmapped[3]]);
+        let load = context.load();
+        bench.engine.load(&bench.gt, Load { descriptor: load.descriptor | handling << 6, ..load });
+        assert!(matches!(bench.run(), Outcome::Halted(Halt::Fault(_))));
+        assert_eq!(bench.msis.take().len(), usize::from(seen), "{handling}");
+        let event = seen.then_some((3, 0, PAGE_FAULT));
+        assert_eq!((bench.told(Function::PF, engine), bench.told(Function::PF, engine)), (event, None), "{handling}");
+        bench.gt.write(0x19_00a0, 0);
+        let held = USER_INTERRUPT | if seen { 0 } else { PAGE_FAULT };
+        assert_eq!(bench.told(Function::PF, engine), Some((3, 0, held)), "the mask holds the others back");
+    }
+    let mut bench = Bench::new(EngineClass::Copy);
+    bench.listen(Function::PF);
+    assert!(matches!(bench.ring(&[0x1040_0002, 0xf000_0000, 0, 1]), Outcome::Halted(Halt::Fault(_))));
+    assert_eq!(bench.told(Function::PF, bench.engine.id()), None);
+}
