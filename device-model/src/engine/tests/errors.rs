@@ -112,8 +112,8 @@ fn every_engine_has_its_errors() {
     }
 }
 
-/// V8-089, V13-080: the error registers are the physical function's: what a virtual function's batches do wrong is not in
-/// them, and tells nobody.
+/// V8-089, V13-075, V13-080: error registers and HWSTAM are the physical function's: what a virtual function's batches do
+/// wrong is not in them and tells nobody, and none of its events is written to a status page.
 #[test]
 fn a_virtual_functions_errors_are_its_own() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);

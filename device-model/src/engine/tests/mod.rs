@@ -18,6 +18,7 @@ mod privilege;
 mod registers;
 mod semaphores;
 mod transfers;
+mod violations;
 mod watchdog;
 mod whitelists;
 

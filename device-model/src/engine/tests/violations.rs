@@ -1,0 +1,280 @@
+//! The table "User Mode Privileged Commands", row by row, on every engine: what a batch without privilege gets of each
+//! command, the error that it raises, and what becomes of both when the checks are disabled.
+
+use super::*;
+use crate::engine::error;
+use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE};
+
+/// GFX_MODE, written masked: Privilege Check Disable.
+const UNCHECKED: u32 = 0x0001_0001;
+const GLOBAL: u32 = DATA as u32;
+const PROCESS: u32 = (VA + DATA) as u32;
+/// Holds 0x77, in the bench's memory.
+const SOURCE: u64 = DATA + 0x100;
+const STATUS_PAGE: u64 = 0x38_0000;
+const INDEX: u32 = 0x240;
+/// Where each batch stores when it has got behind the command.
+const BEHIND: u64 = DATA + 0x800;
+/// On the list of every engine, and modelled by none: a read of it leaves a trace.
+const TRACED: u32 = 0x2700;
+
+/// Whose batch it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Batch {
+    /// Without privilege.
+    User,
+    /// The same, with the checks disabled.
+    Unchecked,
+    /// In the global space.
+    Privileged,
+}
+
+struct Run {
+    bench: Bench,
+    outcome: Outcome,
+    /// The events that the engine has told.
+    told: u16,
+}
+
+impl Run {
+    fn new(engine: EngineId, batch: Batch, commands: &[u32], preempt: bool) -> Run {
+        let mut bench = Bench::on(engine);
+        bench.listen(Function::PF);
+        bench.gt.mask_errors(engine, !error::PRIVILEGE);
+        bench.put(SOURCE, 0x77);
+        bench.gt.registers.set(bench.base() + reg::HWS_PGA, STATUS_PAGE as u32);
+        if batch == Batch::Unchecked {
+            bench.gt.write(bench.base() + reg::GFX_MODE, UNCHECKED);
+        }
+        let mut commands = commands.to_vec();
+        commands.extend(store(if batch == Batch::Privileged { BEHIND } else { VA + BEHIND }, 1));
+        commands.push(END);
+        if batch == Batch::Privileged {
+            let at = commands.len() - 5;
+            commands[at] |= 1 << 22;
+        }
+        bench.write(BATCH, &commands);
+        let context = bench.context(0);
+        let start = if batch == Batch::Privileged { [0x1880_0001, BATCH as u32, 0] } else { start(VA + BATCH) };
+        bench.emit(context, &start);
+        bench.engine.load(&bench.gt, context.load());
+        if preempt {
+            bench.engine.request_preemption();
+        }
+        let outcome = bench.run();
+        let told = bench.told(Function::PF, engine).map_or(0, |(.., events)| events);
+        Run { bench, outcome, told }
+    }
+
+    fn wrote(&self, at: u64) -> bool {
+        self.bench.get(at) == 0x77
+    }
+
+    fn traced(&self) -> u64 {
+        self.bench.gt.registers.unmodelled().get(&TRACED).map_or(0, |touches| touches.reads)
+    }
+
+    fn own_page(&self) -> u64 {
+        self.bench.context_at(0).pphwsp()
+    }
+}
+
+/// A command, what it does, and what of it is done even where that is withheld.
+struct Row {
+    name: &'static str,
+    classes: &'static [EngineClass],
+    commands: Vec<u32>,
+    effect: fn(&Run) -> bool,
+    partial: fn(&Run) -> bool,
+}
+
+const EVERY: &[EngineClass] = &EngineClass::BY_GUC;
+const PIPELINES: &[EngineClass] = &[EngineClass::Render, EngineClass::Compute];
+const WITH_FLUSH: &[EngineClass] =
+    &[EngineClass::Copy, EngineClass::VideoDecode, EngineClass::VideoEnhance, EngineClass::Compute];
+const WITH_FLIP: &[EngineClass] = &[EngineClass::Render, EngineClass::Copy];
+
+fn row(name: &'static str, commands: &[u32], effect: fn(&Run) -> bool) -> Row {
+    Row { name, classes: EVERY, commands: commands.to_vec(), effect, partial: |_| true }
+}
+
+impl Row {
+    fn on(self, classes: &'static [EngineClass]) -> Row {
+        Row { classes, ..self }
+    }
+
+    fn doing(self, partial: fn(&Run) -> bool) -> Row {
+        Row { partial, ..self }
+    }
+}
+
+fn flush(flags: u32, low: u32) -> [u32; 4] {
+    [0x1300_4102 | flags, low, 0, 0x77]
+}
+
+fn pipe(flags: u32, low: u32) -> [u32; 6] {
+    [0x7a00_0004, 0x4100 | flags, low, 0, 0x77, 0]
+}
+
+/// The rows, in the document's order; MI_BATCH_BUFFER_START and MI_ARB_ON_OFF, whose effect is on what follows, apart.
+fn rows() -> Vec<Row> {
+    let data = |run: &Run| run.wrote(DATA);
+    let notified = |run: &Run| run.told & FLUSH_COMPLETE != 0;
+    vec![
+        row("MI_UPDATE_GTT", &[0x1180_0002, 0x30_0000, 0x31_0003, 0], |run| {
+            run.bench.gt.memory.ggtt().entry(0x300).0 == 0x31_0003
+        }),
+        row("MI_STORE_DATA_IMM, global", &[0x1040_0002, GLOBAL, 0, 0x77], data),
+        row("MI_STORE_DATA_INDEX, own page", &[0x10a0_0001, INDEX, 0x77], |run| {
+            run.wrote(run.own_page() + u64::from(INDEX))
+        }),
+        row("MI_STORE_DATA_INDEX, global page", &[0x1080_0001, INDEX, 0x77], |run| {
+            run.wrote(STATUS_PAGE + u64::from(INDEX))
+        }),
+        // The register is read always (trap T6).
+        row("MI_STORE_REGISTER_MEM, global", &[0x1240_0002, TRACED, GLOBAL + 0x100, 0], |run| !run.wrote(SOURCE))
+            .doing(|run| run.traced() == 1),
+        // One register that is not on the list and the whole command is a MI_NOOP (trap T35).
+        row("MI_LOAD_REGISTER_IMM", &[0x1108_0005, 0x600, 0x77, 0x98, 0x77, 0x608, 0x77], |run| {
+            [0x600, 0x98, 0x608].map(|register| run.bench.own(register)) != [0, u32::MAX, 0]
+        }),
+        row("MI_LOAD_REGISTER_MEM, global", &[0x14c8_0002, 0x600, GLOBAL + 0x100, 0], |run| {
+            run.bench.own(0x600) == 0x77
+        }),
+        row("MI_LOAD_REGISTER_MEM, privileged register", &[0x1488_0002, 0x98, PROCESS + 0x100, 0], |run| {
+            run.bench.own(0x98) == 0x77
+        }),
+        // Only the write is discarded.
+        row("MI_LOAD_REGISTER_REG", &[0x1508_0001, TRACED, 0x98], |run| run.bench.own(0x98) != u32::MAX)
+            .doing(|run| run.traced() == 1),
+        row("MI_REPORT_PERF_COUNT, global", &[0x1400_0002, GLOBAL | 1, 0, 0x77], data).on(PIPELINES),
+        // The flush and its notification are done always, what follows them is not (trap T6).
+        row("PIPE_CONTROL, global", &pipe(1 << 24, GLOBAL), data).on(PIPELINES).doing(notified),
+        row("PIPE_CONTROL, own page", &pipe(1 << 21, INDEX), |run| run.wrote(run.own_page() + u64::from(INDEX)))
+            .on(PIPELINES)
+            .doing(notified),
+        row("PIPE_CONTROL, global page", &pipe(1 << 21 | 1 << 24, INDEX), |run| {
+            run.wrote(STATUS_PAGE + u64::from(INDEX))
+        })
+        .on(PIPELINES)
+        .doing(notified),
+        row("PIPE_CONTROL, privileged register", &pipe(1 << 23, 0x2098), |run| {
+            run.bench.gt.registers.value(0x2098) == 0x77
+        })
+        .on(PIPELINES)
+        .doing(notified),
+        row("MI_ATOMIC, global", &[0x17c4_0409, GLOBAL, 0, 0x77, 0, 0, 0, 0, 0, 0, 0], data),
+        row("MI_COPY_MEM_MEM, source global", &[0x1740_0003, PROCESS, 0, GLOBAL + 0x100, 0], data),
+        row("MI_COPY_MEM_MEM, destination global", &[0x1720_0003, GLOBAL, 0, PROCESS + 0x100, 0], data),
+        row("MI_COPY_MEM_MEM, both global", &[0x1760_0003, GLOBAL, 0, GLOBAL + 0x100, 0], data),
+        row("MI_SEMAPHORE_WAIT, global", &[0x0e40_c003, 1, GLOBAL, 0, 0], |run| run.outcome == Outcome::Waiting),
+        row("MI_DISPLAY_FLIP", &[0x0a00_0001, 0, 0], |run| {
+            // There is no display: it is illegal, or skipped and told.
+            run.outcome != Outcome::Complete || !run.bench.engine.counters().state_only.is_empty()
+        })
+        .on(WITH_FLIP),
+        row("MI_CONDITIONAL_BATCH_BUFFER_END, global", &[0x1b60_0002, 0, GLOBAL, 0], |run| run.bench.get(BEHIND) == 0),
+        row("MI_FLUSH_DW, global", &flush(0, GLOBAL | 4), data).on(WITH_FLUSH).doing(notified),
+        row("MI_FLUSH_DW, own page", &flush(1 << 21, INDEX), |run| run.wrote(run.own_page() + u64::from(INDEX)))
+            .on(WITH_FLUSH)
+            .doing(notified),
+        row("MI_FLUSH_DW, global page", &flush(1 << 21, INDEX | 4), |run| run.wrote(STATUS_PAGE + u64::from(INDEX)))
+            .on(WITH_FLUSH)
+            .doing(notified),
+    ]
+}
+
+fn check(row: &Row, engine: EngineId, batch: Batch) {
+    // In the global space a batch's own operands are where the process space shows them.
+    let move_home = |word: &u32| if (PROCESS..PROCESS + 0x200).contains(word) { word - VA as u32 } else { *word };
+    let commands: Vec<u32> = match batch {
+        Batch::Privileged if row.name.contains("_MEM") && row.classes.len() == EVERY.len() => {
+            let mut commands: Vec<u32> = row.commands.iter().map(move_home).collect();
+            commands[0] |= if row.name.starts_with("MI_COPY") { 3 << 21 } else { 1 << 22 };
+            commands
+        }
+        _ => row.commands.clone(),
+    };
+    let run = Run::new(engine, batch, &commands, false);
+    let who = format!("{} on {}, {batch:?}: {:?}", row.name, engine.info().name, run.outcome);
+    let violates = batch == Batch::User;
+    assert_eq!((row.effect)(&run), !violates, "{who}");
+    let errors = [reg::ESR, reg::EIR].map(|register| run.bench.own(register) & error::PRIVILEGE != 0);
+    assert_eq!((errors, run.told & CS_ERROR != 0), ([violates; 2], violates), "{who}");
+    if violates {
+        assert_eq!((run.outcome, run.bench.get(BEHIND)), (Outcome::Complete, 1), "{who}: parsing goes on");
+    }
+    if run.outcome == Outcome::Complete {
+        assert!((row.partial)(&run), "{who}: what is done in any case");
+    }
+}
+
+/// V8-170, V8-171, traps T6, T35: each row on each engine: its effect is withheld from a batch without privilege, which goes
+/// on with an error in EIR and the error event, but for what the row leaves it; a privileged batch has the effect and no
+/// error, and so has any batch while the checks are disabled.
+#[test]
+fn each_command_on_each_engine() {
+    for row in rows() {
+        for engine in EngineId::all().filter(|engine| row.classes.contains(&engine.info().class)) {
+            for batch in [Batch::User, Batch::Unchecked, Batch::Privileged] {
+                check(&row, engine, batch);
+            }
+        }
+    }
+}
+
+/// V8-170, V8-171: MI_ARB_ON_OFF, the same: what it withholds is preemption.
+#[test]
+fn arbitration_stays_on() {
+    for engine in EngineId::all() {
+        for (batch, outcome, errors) in [
+            (Batch::User, Outcome::Preempted, error::PRIVILEGE),
+            (Batch::Unchecked, Outcome::Complete, 0),
+            (Batch::Privileged, Outcome::Complete, 0),
+        ] {
+            let run = Run::new(engine, batch, &[0x0400_0000, ARB_CHECK], true);
+            assert_eq!((run.outcome, run.bench.own(reg::EIR)), (outcome, errors), "{} {batch:?}", engine.info().name);
+        }
+    }
+}
+
+/// V8-171, trap T5: a batch's child has its parent's privilege or less, whatever it asks for: a batch without privilege that
+/// starts a global one has it in its own space and without privilege; chained or nested.
+#[test]
+fn children_are_clamped() {
+    let child = BATCH + 0x1000;
+    for engine in EngineId::all() {
+        for nested in [0, 1 << 22] {
+            for batch in [Batch::User, Batch::Unchecked, Batch::Privileged] {
+                let mut bench = Bench::on(engine);
+                bench.gt.mask_errors(engine, !error::PRIVILEGE);
+                bench.write(child, &[0x1040_0002, GLOBAL, 0, 0x77, END]);
+                if batch == Batch::Unchecked {
+                    bench.gt.write(bench.base() + reg::GFX_MODE, UNCHECKED);
+                }
+                // What is clamped is found in the process space.
+                let at = child + if batch == Batch::User { VA } else { 0 };
+                bench.write(BATCH, &[0x1880_0001 | nested, at as u32, (at >> 32) as u32, END]);
+                let start = if batch == Batch::Privileged { [0x1880_0001, BATCH as u32, 0] } else { start(VA + BATCH) };
+                assert_eq!(bench.ring(&start), Outcome::Complete, "{} {batch:?}", engine.info().name);
+                assert_eq!(bench.get(DATA) == 0x77, batch != Batch::User, "{} {batch:?}", engine.info().name);
+                let errors = if batch == Batch::User { error::PRIVILEGE } else { 0 };
+                assert_eq!(bench.own(reg::EIR), errors);
+            }
+        }
+    }
+}
+
+/// V8-170, V13-080: with the checks disabled a virtual function's batch has what its own ring has, and no more.
+#[test]
+fn without_checks_a_virtual_function_is_one_still() {
+    let mut bench = Bench::of_vf(EngineClass::Copy, 4);
+    bench.gt.write(bench.base() + reg::GFX_MODE, UNCHECKED);
+    bench.put(DATA, 0);
+    let hwstam = bench.own(reg::HWSTAM);
+    let update = [0x1180_0002, 0x30_0000, 0x31_0003, 0];
+    let commands = [&[0x1040_0002, GLOBAL, 0, 0x77][..], &update, &[0x1108_0001, 0x98, 0x77]].concat();
+    assert_eq!(bench.batch(&commands), Outcome::Complete);
+    assert_eq!((bench.get(DATA), bench.own(reg::HWSTAM)), (0x77, hwstam));
+    assert_ne!(bench.gt.memory.ggtt().entry(0x300).0, 0x31_0003);
+}
