@@ -98,6 +98,9 @@ impl Streamer<'_> {
         if matches!(offset & (ENGINE_BLOCK - 1), reg::TIMESTAMP | reg::TIMESTAMP_UDW | reg::CTX_TIMESTAMP) {
             self.running.loops.clock_read();
         }
+        if offset == self.base + reg::PR_CTR {
+            self.show_watchdog();
+        }
         self.gt.read(offset)
     }
 
@@ -111,13 +114,18 @@ impl Streamer<'_> {
         if offset == self.base + reg::CTX_TIMESTAMP {
             self.gt.context_clocks[self.id.index()].set(now, value);
         }
+        // What the counter has come to is by the old values.
+        let watchdog = matches!(offset.wrapping_sub(self.base), reg::PR_CTR_CTRL | reg::PR_CTR_THRSH);
+        if watchdog {
+            self.count_watchdog();
+        }
         match self.gt.write(offset, value) {
             None => {}
             Some(Request::EngineStatus(engine)) => self.gt.tell_error_bit(engine),
             Some(_) => self.counters.dropped_requests += 1,
         }
-        if offset == self.base + reg::PR_CTR_CTRL {
-            self.restart_watchdog();
+        if watchdog {
+            self.control_watchdog();
         }
     }
 

@@ -343,6 +343,7 @@ fn forget(gt: &Gt, engine: EngineId, function: Function) {
     if function.is_vf() {
         layout::clear_context(engine, &gt.registers);
         layout::clear_power(engine, &gt.registers);
+        gt.registers.set(engine.info().mmio_base + reg::PR_CTR, 0);
     }
 }
 

@@ -28,6 +28,7 @@ pub const BB_START_ADDR_UDW: u32 = 0x170;
 pub const PR_CTR_CTRL: u32 = 0x178;
 pub const PR_CTR_THRSH: u32 = 0x17c;
 pub const CCID: u32 = 0x180;
+pub const PR_CTR: u32 = 0x190;
 pub const BB_PER_CTX_PTR: u32 = 0x1c0;
 pub const INDIRECT_CTX: u32 = 0x1c4;
 pub const INDIRECT_CTX_OFFSET: u32 = 0x1c8;

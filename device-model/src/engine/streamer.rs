@@ -6,6 +6,7 @@ use super::id::{EngineClass, EngineId};
 use super::lrc::Lrc;
 use super::stream::{Loops, Position, Workaround};
 use super::switch::Restoring;
+use super::watchdog::Watchdog;
 use super::{Halt, Load, Outcome, Submitter, error, reg};
 use crate::blitter::{Blit, Progress};
 use crate::command::gfx::Gfx;
@@ -61,8 +62,8 @@ pub(super) struct Running {
     pub arbitration: bool,
     pub loops: Loops,
     pub blit: Option<Blit>,
-    /// Ticks since which the watchdog counts, if it does (V8-165, V8-167).
-    pub watchdog: Option<u64>,
+    /// The watchdog's counter, if it runs (V8-165, V8-167).
+    pub watchdog: Option<Watchdog>,
     /// When the watchdog ends the wait that the last step came to, in ticks.
     pub wait_ends: Option<u64>,
     /// The last look at a semaphore that was not satisfied.

@@ -115,7 +115,7 @@ impl Streamer<'_> {
         if let Some(batch) = Batch::from_entry(self.own64(reg::PRT_BB_STATE)) {
             self.running.position.interrupt(batch);
         }
-        self.restart_watchdog();
+        self.control_watchdog();
         let pointer = self.own(reg::BB_PER_CTX_PTR);
         let batch = Batch { ppgtt: false, address: u64::from(pointer & !0xfff) };
         self.running.position.workaround = (pointer & 1 != 0).then_some((Workaround::PerContext, batch));

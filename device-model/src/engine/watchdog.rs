@@ -5,41 +5,134 @@ use super::reg;
 use super::streamer::Streamer;
 use crate::command::Requester;
 use crate::interrupts::WATCHDOG;
+use crate::registers::GT_PERF_STATUS;
+use crate::world::ticks;
 
-/// PR_CTR_CTRL bits 30:0: 0 lets the counter run; bit 31 chooses its clock, of which the card has one.
-const STOPPED: u32 = 0x7fff_ffff;
+/// PR_CTR_CTRL bits 30:0: 0 lets the counter run, trap T4 ...
+const CONTROL: u32 = 0x7fff_ffff;
+/// ... and 1 stops and clears it. What the other values do is not said: the counter stands.
+const STOPPED: u32 = 1;
+/// PR_CTR_CTRL bit 31: the counter counts clocks of the GPU, else of the timestamp.
+const GPU_CLOCK: u32 = 1 << 31;
+/// GFX_MODE bit 3: the engine takes execlists (xe: GFX_DISABLE_LEGACY_MODE).
+const EXECLISTS: u32 = 1 << 3;
+/// Values of the counter.
+const MODULUS: u64 = 1 << 32;
 
-/// When a watchdog that counts since `since` reaches the threshold, in ticks. The counter is compared when it has counted:
-/// a threshold of 0 is not reached.
-fn expiry(since: u64, threshold: u32) -> Option<u64> {
-    (threshold != 0).then(|| since.saturating_add(u64::from(threshold)))
+/// A counter that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Watchdog {
+    /// Its value when it was looked at last.
+    count: u32,
+    /// When that was, in ns of the card's clock.
+    seen: u64,
+    /// Part of a GPU clock that had passed then, in 1/1000.
+    part: u64,
+}
+
+impl Watchdog {
+    /// Counts on to the threshold and beyond; true if it was reached, whereupon the counter started from 0. The counter is
+    /// compared when it has counted, so that 0 reaches no threshold, and one that is below the counter is reached after all
+    /// other values.
+    fn count(&mut self, clocks: u64, threshold: u32) -> bool {
+        let distance = self.distance(threshold);
+        let reached = clocks >= distance;
+        self.count = match (clocks.checked_sub(distance), u64::from(threshold)) {
+            (None, _) => self.count.wrapping_add(clocks as u32),
+            (Some(behind), 0) => behind as u32,
+            (Some(behind), period) => (behind % period) as u32,
+        };
+        reached
+    }
+
+    /// Clocks up to the threshold.
+    fn distance(&self, threshold: u32) -> u64 {
+        match threshold.wrapping_sub(self.count) {
+            0 => MODULUS,
+            clocks => u64::from(clocks),
+        }
+    }
 }
 
 impl Streamer<'_> {
-    /// PR_CTR_CTRL has a new value, by a command or from the image: the counter, which is no state of a context, starts
-    /// from 0 or stands.
-    pub(super) fn restart_watchdog(&mut self) {
-        let counts = self.own(reg::PR_CTR_CTRL) & STOPPED == 0;
-        self.running.watchdog = counts.then(|| self.gt.timestamp());
+    /// The GPU's clock in MHz: GT_PERF_STATUS bits 19:11, in units of 16.67 MHz.
+    fn gpu_clock(&self) -> u64 {
+        u64::from(self.gt.registers.value(GT_PERF_STATUS) >> 11 & 0x1ff) * 50 / 3
     }
 
-    /// When the watchdog expires, in ticks.
-    fn watchdog_expires(&self) -> Option<u64> {
-        self.running.watchdog.and_then(|since| expiry(since, self.own(reg::PR_CTR_THRSH)))
+    /// Whether the engine takes execlists; a virtual function's contexts have no other way to it (V8-167).
+    fn takes_execlists(&self) -> bool {
+        self.running.load.function.is_vf() || self.own(reg::GFX_MODE) & EXECLISTS != 0
+    }
+
+    /// The running counter as it is now, and whether it reached the threshold since it was looked at last.
+    fn watchdog_now(&self) -> Option<(Watchdog, bool)> {
+        let mut watchdog = self.running.watchdog?;
+        let (seen, now) = (watchdog.seen, self.gt.clock.now());
+        watchdog.seen = now;
+        if !self.takes_execlists() {
+            return Some((watchdog, false));
+        }
+        let clocks = if self.own(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
+            ticks(now).saturating_sub(ticks(seen))
+        } else {
+            let parts = watchdog.part.saturating_add(now.saturating_sub(seen).saturating_mul(self.gpu_clock()));
+            watchdog.part = parts % 1000;
+            parts / 1000
+        };
+        let reached = watchdog.count(clocks, self.own(reg::PR_CTR_THRSH));
+        Some((watchdog, reached))
+    }
+
+    /// PR_CTR_CTRL has a new value, by a command or from the image. The counter is the engine's and no state of a context:
+    /// it goes on from where it stood, or is cleared (V8-165, V8-167).
+    pub(super) fn control_watchdog(&mut self) {
+        self.running.watchdog = match self.own(reg::PR_CTR_CTRL) & CONTROL {
+            0 => self.running.watchdog.or(Some(Watchdog {
+                count: self.own(reg::PR_CTR),
+                seen: self.gt.clock.now(),
+                part: 0,
+            })),
+            control => {
+                if control == STOPPED {
+                    self.gt.registers.set(self.base + reg::PR_CTR, 0);
+                }
+                None
+            }
+        };
+    }
+
+    /// Shows the counter in its register.
+    pub(super) fn show_watchdog(&self) {
+        if let Some((watchdog, _)) = self.watchdog_now() {
+            self.gt.registers.set(self.base + reg::PR_CTR, watchdog.count);
+        }
     }
 
     /// A wait of a virtual function's ring outlasted the watchdog that was started for it: the GuC resets the engine to
     /// the state of a context that nobody has run yet and lets the ring go on behind the wait. The VF's driver begins
     /// with this the context that it takes as the pattern of all others, and is told nothing about it.
     pub(super) fn recovered_by_watchdog(&mut self) -> bool {
-        let expires = if self.requester() == Requester::VirtualKernel { self.watchdog_expires() } else { None };
-        let Some(expires) = expires else { return false };
-        if self.gt.timestamp() < expires {
-            self.running.wait_ends = Some(expires);
+        if self.requester() != Requester::VirtualKernel {
+            return false;
+        }
+        let Some((watchdog, reached)) = self.watchdog_now() else { return false };
+        if !reached {
+            let distance = watchdog.distance(self.own(reg::PR_CTR_THRSH));
+            let now = self.gt.clock.now();
+            let expires = if self.own(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
+                Some(ticks(now).saturating_add(distance))
+            } else {
+                let parts = (distance * 1000).saturating_sub(watchdog.part);
+                parts.checked_div(self.gpu_clock()).map(|ns| ticks(now.saturating_add(ns)).saturating_add(1))
+            };
+            // A threshold that only a whole round of the counter comes to is no reason to look.
+            self.running.wait_ends = expires.filter(|_| distance < MODULUS);
             return false;
         }
         self.counters.watchdog_resets += 1;
         layout::clear(self.id, &self.gt.registers);
+        self.gt.registers.set(self.base + reg::PR_CTR, 0);
         self.gam.flush_tlb();
         self.running.watchdog = None;
         self.running.arbitration = true;
@@ -48,14 +141,16 @@ impl Streamer<'_> {
     }
 
     /// On the physical function the expiry is an event, and the counter starts again (V8-166). It is looked at between
-    /// steps, so there is at most one a step.
+    /// steps and where its registers are written, so there is at most one event a look.
     pub(super) fn count_watchdog(&mut self) {
-        if self.running.watchdog.is_none() || self.running.load.function.is_vf() {
-            return;
+        let Some((watchdog, reached)) = self.watchdog_now() else { return };
+        self.gt.registers.set(self.base + reg::PR_CTR, watchdog.count);
+        let is_vf = self.running.load.function.is_vf();
+        // That a virtual function's was reached is seen when its ring waits.
+        if !(is_vf && reached) {
+            self.running.watchdog = Some(watchdog);
         }
-        let now = self.gt.timestamp();
-        if self.watchdog_expires().is_some_and(|expires| now >= expires) {
-            self.running.watchdog = Some(now);
+        if reached && !is_vf {
             // A report that cannot be written is not worth the context.
             let _ = self.signal(WATCHDOG);
         }

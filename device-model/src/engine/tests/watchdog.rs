@@ -41,7 +41,7 @@ fn the_watchdog_resets_the_engine_under_a_ring() {
         assert_eq!(bench.run(), Outcome::Waiting);
         bench.clock.advance(ticks_to_ns(2));
         assert_eq!(bench.run(), Outcome::Complete);
-        assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [0, 1, 0, 1], "{class:?}");
+        assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [0, 1, 0x15_0000, 1], "{class:?}");
         assert_eq!(bench.engine.counters().watchdog_resets, 1);
         assert_eq!(bench.msis.take(), [], "nobody is told");
     }
@@ -91,6 +91,7 @@ fn elsewhere_the_watchdog_is_an_event() {
     for (function, user) in [(Function::PF, false), (Function::PF, true), (VF, true)] {
         let mut bench = Bench::new(EngineClass::Copy);
         bench.give(function);
+        bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
         let tree = bench.gt.interrupts_of(function);
         tree.write(Live::InterruptEnable, 0x19_0030, 0, u32::from(WATCHDOG));
         tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
@@ -157,4 +158,156 @@ fn a_waiting_engine_is_looked_at_in_time() {
     assert_eq!(engines.look_at(id), later);
     engines.look_by(id, 1104);
     assert_eq!(engines.look_at(id), 1104);
+}
+
+/// Loads a context of the physical function that watches and waits for ever; the engine takes execlists.
+fn watching(bench: &mut Bench, commands: &[u32]) -> Context {
+    bench.listen(Function::PF);
+    bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
+    bench.gt.write(bench.base() + reg::PR_CTR, 77);
+    assert_eq!(bench.own(reg::PR_CTR), 0, "the counter cannot be written");
+    let context = bench.context(0);
+    bench.emit(context, commands);
+    bench.emit(context, &endless(context));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    context
+}
+
+/// Lets time pass and looks; tells how often the watchdog's event was told.
+fn later(bench: &mut Bench, ticks: u64) -> usize {
+    bench.clock.advance(ticks_to_ns(ticks));
+    bench.run();
+    let told = bench.told(Function::PF, bench.engine.id());
+    assert!(told.is_none_or(|(.., events)| events == WATCHDOG));
+    usize::from(told.is_some())
+}
+
+/// V8-165, trap T4: bits 30:0 of 0 let the counter run, 1 stops and clears it; as the engine comes up it is stopped.
+#[test]
+fn zero_enables_and_one_clears() {
+    let bench = Bench::new(EngineClass::Copy);
+    assert_eq!((bench.own(reg::PR_CTR_CTRL), bench.own(reg::PR_CTR_THRSH)), (1, 0x15_0000));
+    for (control, counts) in [(0, 40), (1, 0), (2, 0), (0x7fff_ffff, 0)] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        watching(&mut bench, &[0x1108_0003, 0x17c, 1000, 0x178, control]);
+        later(&mut bench, 40);
+        assert_eq!(bench.own(reg::PR_CTR), counts, "{control:#x}");
+    }
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
+    // Counts, is read, is stopped and read again, all in one batch of a user, with a wait between.
+    let data = VA + DATA;
+    let read = |at: u64| [0x1208_0002, 0x190, at as u32, 0];
+    let commands = [&watch(1000)[..], &wait(4, data + 16, 1), &read(data), &STOP, &read(data + 4)].concat();
+    bench.gt.registers.set(bench.base() + 0x4d0, bench.base() + reg::PR_CTR);
+    bench.write(BATCH, &commands);
+    bench.put(BATCH + 4 * commands.len() as u64, END);
+    bench.emit(context, &start(VA + BATCH));
+    bench.put64(DATA, u64::MAX);
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    bench.clock.advance(ticks_to_ns(30));
+    bench.put(DATA + 16, 1);
+    assert_eq!(bench.run(), Outcome::Complete);
+    assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (30, 0));
+}
+
+/// V8-165: bit 31 has it count clocks of the GPU, at the frequency that it runs at, instead of the timestamp's.
+#[test]
+fn the_counter_has_two_clocks() {
+    for (control, mhz, counts) in [(0, 300, 192), (1 << 31, 300, 3000), (1 << 31, 2050, 20_500), (1 << 31, 0, 0)] {
+        let mut bench = Bench::new(EngineClass::Render);
+        bench.gt.registers.set(crate::registers::GT_PERF_STATUS, mhz * 3 / 50 << 11);
+        watching(&mut bench, &[0x1108_0003, 0x17c, 1_000_000, 0x178, control]);
+        for _ in 0..10 {
+            bench.clock.advance(1000);
+            bench.run();
+        }
+        assert_eq!(bench.own(reg::PR_CTR), counts, "{control:#x} at {mhz} MHz");
+    }
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    bench.gt.registers.set(crate::registers::GT_PERF_STATUS, 18 << 11);
+    let context = bench.context(0);
+    bench.emit(context, &[0x1108_0003, 0x17c, 3000, 0x178, 1 << 31]);
+    bench.emit(context, &endless(context));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    let expires = bench.engine.wake_at().unwrap();
+    assert!((10_000..10_200).contains(&expires), "{expires}");
+    bench.clock.advance(9_999);
+    assert_eq!(bench.run(), Outcome::Waiting);
+    bench.clock.advance(expires - 9_999);
+    assert_eq!(bench.run(), Outcome::Complete);
+}
+
+/// V8-166: event 6 when the counter equals the threshold, not before, whereupon it counts from 0 again; a threshold that the
+/// counter has passed is met after all other values.
+#[test]
+fn the_threshold_is_met_again_and_again() {
+    let mut bench = Bench::new(EngineClass::VideoDecode);
+    watching(&mut bench, &watch(100));
+    assert_eq!((later(&mut bench, 99), bench.own(reg::PR_CTR)), (0, 99));
+    assert_eq!((later(&mut bench, 1), bench.own(reg::PR_CTR)), (1, 0));
+    assert_eq!((later(&mut bench, 99), bench.own(reg::PR_CTR)), (0, 99));
+    assert_eq!((later(&mut bench, 3), bench.own(reg::PR_CTR)), (1, 2));
+    assert_eq!((later(&mut bench, 1000), bench.own(reg::PR_CTR)), (1, 2), "told once a look");
+    bench.gt.write(bench.base() + reg::PR_CTR_THRSH, 1);
+    assert_eq!((later(&mut bench, 50), bench.own(reg::PR_CTR)), (0, 52), "passed");
+    assert_eq!((later(&mut bench, (1 << 32) - 52), bench.own(reg::PR_CTR)), (0, 0));
+    assert_eq!(later(&mut bench, 1), 1);
+}
+
+/// V8-167: the counter stands while nothing is loaded and while the engine takes no execlists; it is nothing of a context's:
+/// a switch restores no old count, and the next context that watches goes on from where it stood.
+#[test]
+fn the_counter_counts_with_a_context_alone() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let other = bench.context(1);
+    bench.emit(other, &watch(1000));
+    bench.emit(other, &endless(other));
+    assert_eq!(bench.submit(other), Outcome::Waiting);
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    let context = watching(&mut bench, &watch(1000));
+    later(&mut bench, 50);
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    bench.clock.advance(ticks_to_ns(300));
+    assert_eq!(bench.submit(other), Outcome::Waiting);
+    assert_eq!(bench.own(reg::PR_CTR), 50, "idle");
+    later(&mut bench, 20);
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    assert_eq!(later(&mut bench, 5), 0);
+    assert_eq!((bench.own(reg::PR_CTR), bench.own(reg::PR_CTR_THRSH)), (75, 1000), "not the 50 that the context left");
+    bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0000);
+    later(&mut bench, 40);
+    assert_eq!(bench.own(reg::PR_CTR), 75, "no execlists");
+    bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
+    later(&mut bench, 1);
+    assert_eq!(bench.own(reg::PR_CTR), 76);
+    // A context that does not watch clears it.
+    bench.engine.request_preemption();
+    assert_eq!(bench.run(), Outcome::Preempted);
+    let third = bench.context(2);
+    bench.emit(third, &[0, 0]);
+    assert_eq!(bench.submit(third), Outcome::Complete);
+    assert_eq!(bench.own(reg::PR_CTR), 0);
+}
+
+/// V8-165: control and threshold are two contexts' own.
+#[test]
+fn two_contexts_keep_their_settings() {
+    let mut bench = Bench::new(EngineClass::Compute);
+    let (context, other) = (bench.context(0), bench.context(1));
+    for (context, commands) in [(context, watch(100)), (other, [0x1108_0003, 0x17c, 7, 0x178, 1])] {
+        bench.emit(context, &commands);
+        bench.emit(context, &endless(context));
+    }
+    for (context, settings) in [(context, (0, 100)), (other, (1, 7)), (context, (0, 100)), (other, (1, 7))] {
+        assert_eq!(bench.submit(context), Outcome::Waiting);
+        assert_eq!((bench.own(reg::PR_CTR_CTRL), bench.own(reg::PR_CTR_THRSH)), settings);
+        bench.engine.request_preemption();
+        assert_eq!(bench.run(), Outcome::Preempted);
+    }
 }
