@@ -5,6 +5,7 @@ mod atomics;
 mod batches;
 mod commands;
 mod contexts;
+mod engines;
 mod errors;
 mod flushes;
 mod hostile;
