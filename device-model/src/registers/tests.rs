@@ -64,6 +64,19 @@ fn the_flex_170_describes_itself() {
     }
 }
 
+/// Contract B.2, G.2: the WOPCM is the last 4 MiB of stolen memory, where i915 looks for it, and says its size to xe.
+#[test]
+fn the_wopcm_lies_at_the_end_of_stolen_memory() {
+    let profile = profile();
+    let file = RegisterFile::of_card(&profile);
+    let both = |offset| u64::from(file.value(offset)) | u64::from(file.value(offset + 4)) << 32;
+    let (stolen, reserved) = (both(0x10_80c0), both(0x10_82c0));
+    assert_eq!((reserved >> 7 & 7, reserved & 1), (2, 1), "4 MiB, enabled");
+    let base = reserved & !0xf_ffff;
+    assert_eq!(base + (4 << 20), profile.local_memory);
+    assert!(base >= stolen & !0xf_ffff);
+}
+
 /// Contract K.3, K.4: every register of the reference tables is modelled.
 #[test]
 fn the_reference_tables_are_covered() {

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 
+use super::device::{Config, Device, Gt, MemRegion};
 use super::report::{self, Card};
 use super::sysfs::{Quota, Sysfs};
-use super::xe::{Config, Device, Gt, MemRegion};
 
 /// Where to look.
 #[derive(Debug, clap::Args)]
 pub struct Info {
-    /// Use this render node instead of the first that belongs to xe
+    /// Use this render node instead of the first that belongs to the card's driver
     #[arg(long, value_name = "NODE")]
     device: Option<PathBuf>,
 }
@@ -48,9 +48,9 @@ pub fn run(info: &Info) -> Result<()> {
         .into_iter()
         .map(|engine| EngineInfo {
             name: engine.name(),
-            class: engine.0.engine_class,
-            instance: engine.0.engine_instance,
-            gt: engine.0.gt_id,
+            class: engine.class,
+            instance: engine.instance,
+            gt: engine.gt,
             timestamp: device.engine_cycles(engine).ok().map(|(cycles, _)| cycles),
         })
         .collect();
@@ -100,22 +100,25 @@ fn guc_firmware_version(node: &Path) -> Option<String> {
     found_version(&text)
 }
 
-/// The version in the driver's listing: `found release version 70.58.0`.
+/// The version in the driver's listing: xe's `found release version 70.58.0` or i915's `version: found 70.58.0`.
 fn found_version(text: &str) -> Option<String> {
-    let version = text.lines().find_map(|line| line.trim().strip_prefix("found release version "))?;
-    Some(version.trim().to_owned())
+    let of_i915 = |line: &str| line.strip_prefix("version: ")?.rsplit_once("found ").map(|(_, found)| found.to_owned());
+    let of_xe = |line: &str| line.strip_prefix("found release version ").map(str::to_owned);
+    text.lines().map(str::trim).find_map(|line| of_xe(line).or_else(|| of_i915(line)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// `xe: xe_uc_fw_print`.
+    /// `xe: xe_uc_fw_print`, `i915: intel_uc_fw_dump`.
     #[test]
     fn the_firmware_s_version_is_found_in_guc_info() {
         let text = "GuC firmware: xe/dg2_guc_70.bin\n\tstatus: RUNNING\n\twanted release version 70.54.0\n\
                     \tfound release version 70.55.3\n\tfound compatibility version 1.26.0\n";
         assert_eq!(found_version(text).as_deref(), Some("70.55.3"));
+        assert_eq!(found_version("\tversion: found 70.53.0\n").as_deref(), Some("70.53.0"));
+        assert_eq!(found_version("\tversion: wanted 70.53.0, found 70.44.1\n").as_deref(), Some("70.44.1"));
         assert_eq!(found_version("GuC firmware: disabled"), None);
     }
 }

@@ -5,6 +5,8 @@
 pub mod batch;
 pub mod blt;
 pub mod checks;
+pub mod device;
+mod i915;
 mod info;
 mod mapping;
 pub mod mi_math;
@@ -17,7 +19,7 @@ mod uapi;
 mod vfs;
 pub mod vm;
 mod work;
-pub mod xe;
+mod xe;
 
 use std::process::ExitCode;
 

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use super::batch::{Batch, PostSync};
 use super::blt::{Area, Depth, Surface, Tiling};
+use super::device::{Device, Engine};
 use super::vm::{Buffer, Place};
-use super::xe::{Device, Engine};
 use crate::testcard::{self, Canvas, Op, Rect};
 
 /// Dwords of commands in one submission: about 60 KiB with the flush and the end.

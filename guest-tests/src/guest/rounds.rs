@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 
 use super::checks::Bench;
 use super::checks::brief::{brief, one_of_each_class};
+use super::device::Device;
 use super::report::{self, Rounds as Report};
-use super::xe::Device;
 
 /// How often it is told how far the rounds are.
 const TELL: Duration = Duration::from_secs(2);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::batch::Batch;
+use super::device::{Device, Engine};
 use super::vm::{Place, Queue};
-use super::xe::{Device, Engine};
 
 /// Submissions before the first phase: the context is registered and enabled, the driver has its memory.
 const WARM_UP: u32 = 32;
@@ -26,7 +26,7 @@ pub struct Submit {
     /// Microseconds to rest after each, so that the driver has taken its interrupt before the next
     #[arg(long, value_name = "US", default_value_t = 0)]
     pause: u64,
-    /// Use this render node instead of the first that belongs to xe
+    /// Use this render node instead of the first that belongs to the card's driver
     #[arg(long, value_name = "NODE")]
     device: Option<PathBuf>,
     /// Seconds that one batch may take

@@ -10,9 +10,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::checks::Bench;
 use super::checks::brief::{brief, one_of_each_class};
+use super::device::Device;
 use super::report::{self, VfReport, VfsReport};
 use super::sysfs::Sysfs;
-use super::xe::Device;
 use crate::qemu::CARD_ADDRESS;
 
 /// How many virtual functions work at the same time.

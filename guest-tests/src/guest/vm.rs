@@ -2,13 +2,13 @@
 //!
 //! Everything lives as long as what it was made from, and gives itself back when dropped.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use super::batch::Batch;
+use super::device::{Device, DrmError, Engine, Result};
 use super::mapping::Mapping;
 use super::uapi;
-use super::xe::{Device, Engine, Result, XeError};
 
 /// First GPU virtual address handed out: page 0 stays unmapped, so that a null address is noticed.
 const FIRST_ADDRESS: u64 = 16 << 20;
@@ -25,90 +25,85 @@ pub enum Place {
     System,
 }
 
+/// An object at its address in an address space.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    /// The object.
+    pub handle: u32,
+    /// Its GPU virtual address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// How a submission says that it has finished.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Signal {
+    /// By the sync object with this handle.
+    Syncobj(u32),
+    /// By a quadword in memory (xe alone).
+    UserFence {
+        /// Its GPU virtual address.
+        address: u64,
+        /// What is written there.
+        value: u64,
+    },
+}
+
 /// A GPU address space.
 pub struct Vm<'d> {
     device: &'d Device,
     id: u32,
     next: Cell<u64>,
+    bound: RefCell<Vec<Bound>>,
 }
 
 impl<'d> Vm<'d> {
     /// An empty address space of `device`.
     pub(super) fn new(device: &'d Device) -> Result<Self> {
-        let mut create = uapi::VmCreate::default();
-        device.ioctl(&mut create)?;
-        Ok(Vm { device, id: create.vm_id, next: Cell::new(FIRST_ADDRESS) })
+        let id = device.dialect.create_vm(device)?;
+        Ok(Vm { device, id, next: Cell::new(FIRST_ADDRESS), bound: RefCell::default() })
     }
 
     /// Allocates `size` bytes (rounded up to 64 KiB), binds them at a fresh address and maps them for the CPU.
     pub fn buffer(&self, place: Place, size: u64) -> Result<Buffer<'_>> {
         let device = self.device;
         let size = size.max(1).next_multiple_of(64 << 10);
-        let mut create = uapi::GemCreate { size, vm_id: self.id, ..Default::default() };
-        (create.placement, create.flags, create.cpu_caching) = match place {
-            Place::Vram => (
-                1 << device.vram.ok_or(XeError::NoVram)?,
-                uapi::GEM_CREATE_FLAG_NEEDS_VISIBLE_VRAM,
-                uapi::GEM_CPU_CACHING_WC,
-            ),
-            Place::System => (1 << device.system, 0, uapi::GEM_CPU_CACHING_WB),
-        };
-        device.ioctl(&mut create)?;
+        let handle = device.dialect.create_object(device, self.id, place, size)?;
         // From here on a failure must give the object back.
-        let object = GemObject { device, handle: create.handle };
+        let object = GemObject { device, handle };
 
-        let mut offset = uapi::GemMmapOffset { handle: object.handle, ..Default::default() };
-        device.ioctl(&mut offset)?;
-        let mapping = Mapping::new(&device.file, offset.offset, size as usize)
-            .map_err(|source| XeError::Os { what: format!("mmap of {size} bytes of {place:?}"), source })?;
+        let offset = device.dialect.mmap_offset(device, handle)?;
+        let mapping = Mapping::new(device.file(), offset, size as usize)
+            .map_err(|source| DrmError::Os { what: format!("mmap of {size} bytes of {place:?}"), source })?;
 
         // Large buffers at 2 MiB boundaries, so that the driver can use 2 MiB pages.
         let alignment = if size >= 2 << 20 { 2 << 20 } else { 64 << 10 };
         let address = self.next.get().next_multiple_of(alignment);
         // A hole after each buffer: an overrun hits the scratch page, not the neighbour.
         self.next.set(address + size + (64 << 10));
-        self.bind(uapi::VM_BIND_OP_MAP, object.handle, address, size)?;
+        let bound = Bound { handle, address, size };
+        device.dialect.bind(device, self.id, &bound)?;
+        self.bound.borrow_mut().push(bound);
         Ok(Buffer { vm: self, _object: object, mapping, address, place })
     }
 
     /// A queue that only `engine` serves.
     pub fn queue(&self, engine: Engine) -> Result<Queue<'_>> {
-        let mut create = uapi::ExecQueueCreate {
-            width: 1,
-            num_placements: 1,
-            vm_id: self.id,
-            instances: std::ptr::from_ref(&engine.0) as u64,
-            ..Default::default()
-        };
-        self.device.ioctl(&mut create)?;
-        Ok(Queue { device: self.device, id: create.exec_queue_id })
+        let id = self.device.dialect.create_queue(self.device, self.id, engine)?;
+        Ok(Queue { vm: self, id })
     }
 
     /// The device that this address space belongs to.
     pub fn device(&self) -> &'d Device {
         self.device
     }
-
-    fn bind(&self, op: u32, obj: u32, addr: u64, range: u64) -> Result<()> {
-        let fence = self.device.fence()?;
-        let sync = fence.signal();
-        let bind = uapi::VmBindOp { obj, pat_index: uapi::PAT_INDEX_WB, range, addr, op, ..Default::default() };
-        self.device.ioctl(&mut uapi::VmBind {
-            vm_id: self.id,
-            num_binds: 1,
-            bind,
-            num_syncs: 1,
-            syncs: std::ptr::from_ref(&sync) as u64,
-            ..Default::default()
-        })?;
-        fence.wait(Duration::from_secs(10))
-    }
 }
 
 impl Drop for Vm<'_> {
     fn drop(&mut self) {
         // Nobody is left to tell; the kernel cleans up at exit.
-        let _ = self.device.ioctl(&mut uapi::VmDestroy { vm_id: self.id, ..Default::default() });
+        let _ = self.device.dialect.destroy_vm(self.device, self.id);
     }
 }
 
@@ -153,7 +148,7 @@ impl Buffer<'_> {
     pub fn load(&self, batch: &Batch) -> Result<()> {
         let bytes = 4 * batch.dwords().len() as u64 + PREFETCH;
         if bytes > self.mapping.len() as u64 {
-            return Err(XeError::BatchTooLong { batch: bytes, buffer: self.mapping.len() as u64 });
+            return Err(DrmError::BatchTooLong { batch: bytes, buffer: self.mapping.len() as u64 });
         }
         for (index, dword) in batch.dwords().iter().enumerate() {
             self.mapping.write_u32(4 * index, *dword);
@@ -164,55 +159,42 @@ impl Buffer<'_> {
 
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
-        let _ = self.vm.bind(uapi::VM_BIND_OP_UNMAP, 0, self.address, self.mapping.len() as u64);
+        let mut all = self.vm.bound.borrow_mut();
+        let Some(at) = all.iter().position(|bound| bound.address == self.address) else { return };
+        let _ = self.vm.device.dialect.unbind(self.vm.device, self.vm.id, &all.swap_remove(at));
     }
 }
 
-/// A submission queue (`drm_xe_exec_queue`).
+/// A submission queue: an exec queue of xe, a context of i915.
 pub struct Queue<'v> {
-    device: &'v Device,
+    vm: &'v Vm<'v>,
     id: u32,
 }
 
 impl<'v> Queue<'v> {
     /// Submits the batch at `address`; the fence signals when it has finished.
     pub fn submit(&self, address: u64) -> Result<Fence<'v>> {
-        let fence = self.device.fence()?;
-        self.exec(address, fence.signal())?;
+        let fence = self.device().fence()?;
+        self.exec(address, None, Signal::Syncobj(fence.handle))?;
+        Ok(fence)
+    }
+
+    /// Submits the batch at `address` to run when `after` has signalled; the fence signals when it has finished.
+    pub fn submit_after(&self, address: u64, after: &Fence<'_>) -> Result<Fence<'v>> {
+        let fence = self.device().fence()?;
+        self.exec(address, Some(after.handle), Signal::Syncobj(fence.handle))?;
         Ok(fence)
     }
 
     /// Submits the batch at `address`; when it has finished the GPU writes `value` at byte `offset` of `memory`.
     pub fn submit_user_fence(&self, address: u64, memory: &Buffer<'_>, offset: u64, value: u64) -> Result<()> {
-        self.exec(
-            address,
-            uapi::Sync {
-                kind: uapi::SYNC_TYPE_USER_FENCE,
-                flags: uapi::SYNC_FLAG_SIGNAL,
-                addr: memory.address + offset,
-                timeline_value: value,
-                ..Default::default()
-            },
-        )
+        self.exec(address, None, Signal::UserFence { address: memory.address + offset, value })
     }
 
     /// Sleeps in the driver until the quadword at byte `offset` of `memory` is `value`.
     pub fn wait_user_fence(&self, memory: &Buffer<'_>, offset: usize, value: u64, timeout: Duration) -> Result<()> {
-        let mut wait = uapi::WaitUserFence {
-            addr: memory.mapping.pointer(offset, 8) as u64,
-            op: uapi::UFENCE_WAIT_OP_EQ,
-            value,
-            mask: u64::MAX,
-            timeout: timeout.as_nanos() as i64,
-            exec_queue_id: self.id,
-            ..Default::default()
-        };
-        match self.device.ioctl(&mut wait) {
-            Err(XeError::Ioctl { source, .. }) if source.raw_os_error() == Some(libc::ETIME) => {
-                Err(XeError::Timeout(timeout))
-            }
-            other => other,
-        }
+        let pointer = memory.mapping.pointer(offset, 8) as u64;
+        self.device().dialect.wait_user_fence(self.device(), self.id, pointer, value, timeout)
     }
 
     /// Waits for a fence of this queue; a queue that the driver banned meanwhile is an error, although its fences
@@ -220,30 +202,25 @@ impl<'v> Queue<'v> {
     pub fn wait(&self, fence: &Fence<'_>, timeout: Duration) -> Result<()> {
         let start = Instant::now();
         fence.wait(timeout)?;
-        let mut property = uapi::ExecQueueGetProperty {
-            exec_queue_id: self.id,
-            property: uapi::EXEC_QUEUE_GET_PROPERTY_BAN,
-            ..Default::default()
-        };
-        self.device.ioctl(&mut property)?;
-        if property.value != 0 { Err(XeError::Banned(start.elapsed())) } else { Ok(()) }
+        match self.device().dialect.is_banned(self.device(), self.id)? {
+            true => Err(DrmError::Banned(start.elapsed())),
+            false => Ok(()),
+        }
     }
 
-    fn exec(&self, address: u64, sync: uapi::Sync) -> Result<()> {
-        self.device.ioctl(&mut uapi::Exec {
-            exec_queue_id: self.id,
-            num_syncs: 1,
-            syncs: std::ptr::from_ref(&sync) as u64,
-            address,
-            num_batch_buffer: 1,
-            ..Default::default()
-        })
+    fn device(&self) -> &'v Device {
+        self.vm.device
+    }
+
+    fn exec(&self, address: u64, after: Option<u32>, signal: Signal) -> Result<()> {
+        let bound = self.vm.bound.borrow();
+        self.device().dialect.exec(self.device(), self.id, address, &bound, after, signal)
     }
 }
 
 impl Drop for Queue<'_> {
     fn drop(&mut self) {
-        let _ = self.device.ioctl(&mut uapi::ExecQueueDestroy { exec_queue_id: self.id, ..Default::default() });
+        let _ = self.device().dialect.destroy_queue(self.device(), self.id);
     }
 }
 
@@ -269,21 +246,12 @@ impl<'d> Fence<'d> {
             count_handles: 1,
             ..Default::default()
         };
-        match self.device.ioctl(&mut wait) {
-            Err(XeError::Ioctl { source, .. }) if source.raw_os_error() == Some(libc::ETIME) => {
-                Err(XeError::Timeout(timeout))
-            }
-            other => other,
-        }
+        DrmError::timed(self.device.ioctl(&mut wait), timeout)
     }
 
-    fn signal(&self) -> uapi::Sync {
-        uapi::Sync {
-            kind: uapi::SYNC_TYPE_SYNCOBJ,
-            flags: uapi::SYNC_FLAG_SIGNAL,
-            addr: self.handle.into(),
-            ..Default::default()
-        }
+    /// The sync object.
+    pub(super) fn handle(&self) -> u32 {
+        self.handle
     }
 }
 

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::checks::{Bench, COPY_ENGINES, EVERY_ENGINE, TOGETHER};
+use super::checks::{Bench, COPY_ENGINES, EVERY_ENGINE, FENCES_IN_MEMORY, TOGETHER};
+use super::device::{Device, Engine};
 use super::info;
 use super::picture;
 use super::report::{self, Outcome, Report};
-use super::xe::{Device, Engine};
+use crate::driver::Driver;
 use crate::testcard;
 
 /// What to do and where the results go.
@@ -21,7 +22,7 @@ pub struct Work {
     /// Draw the test card and write its raw XRGB8888 pixels to FILE
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
-    /// Use this render node instead of the first that belongs to xe
+    /// Use this render node instead of the first that belongs to the card's driver
     #[arg(long, value_name = "NODE")]
     device: Option<PathBuf>,
     /// Only engines whose name begins so, such as "bcs" or "vcs1"
@@ -66,7 +67,8 @@ fn checks(work: &Work, report: &mut Report) -> Result<()> {
 
     for engine in &engines {
         let copying: &[_] = if engine.copies() { &COPY_ENGINES } else { &[] };
-        for (what, check) in EVERY_ENGINE.iter().chain(copying) {
+        let in_memory: &[_] = if device.driver == Driver::Xe { &FENCES_IN_MEMORY } else { &[] };
+        for (what, check) in EVERY_ENGINE.iter().chain(in_memory).chain(copying) {
             if wanted(what) {
                 record(report, timed(engine.name(), what, || check(&bench, *engine)));
             }

@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 
 use super::{Bench, Noise, compare};
 use crate::guest::blt::{Area, Depth, Surface, Tiling, offset};
+use crate::guest::device::Engine;
 use crate::guest::vm::{Buffer, Place, Vm};
-use crate::guest::xe::Engine;
 
 /// A surface's shape in a table.
 #[derive(Clone, Copy)]

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use super::{Bench, Noise};
 use crate::guest::batch::{Batch, PostSync, reg};
 use crate::guest::blt::{Area, Depth, Surface, Tiling};
+use crate::guest::device::Engine;
 use crate::guest::vm::{Buffer, Place};
-use crate::guest::xe::Engine;
 
 /// What the outcome of [`brief`] is called.
 pub const BRIEF: &str = "store, copy, fence";
@@ -32,7 +32,7 @@ const REGISTERS: u32 = 16;
 pub fn one_of_each_class(engines: &[Engine]) -> Vec<Engine> {
     let mut chosen: Vec<Engine> = Vec::new();
     for engine in engines {
-        if chosen.iter().all(|known| known.0.engine_class != engine.0.engine_class) {
+        if chosen.iter().all(|known| known.class != engine.class) {
             chosen.push(*engine);
         }
     }
@@ -142,10 +142,8 @@ impl Errand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::uapi::EngineClassInstance;
-
-    fn engine(engine_class: u16, engine_instance: u16) -> Engine {
-        Engine(EngineClassInstance { engine_class, engine_instance, ..Default::default() })
+    fn engine(class: u16, instance: u16) -> Engine {
+        Engine { class, instance, gt: 0 }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Timestamps against the CPU's clock, and fences in memory.
+//! Timestamps against the CPU's clock.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 
 use super::{Bench, program};
 use crate::guest::batch::reg;
+use crate::guest::device::Engine;
 use crate::guest::vm::Place;
-use crate::guest::xe::Engine;
 
 /// RING_TIMESTAMP is 36 bits wide (contract E.7).
 const TIMESTAMP_MASK: u64 = (1 << 36) - 1;
@@ -58,23 +58,4 @@ pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         bench.reference_clock
     );
     Ok(format!("{ticks} ticks in {:.1} ms of CPU time", (second_before - first_before).as_secs_f64() * 1e3))
-}
-
-/// A submission that signals by a value in memory only; the driver wakes the waiter on the engine's interrupt.
-pub fn user_fence(bench: &Bench<'_>, engine: Engine) -> Result<String> {
-    const ROUNDS: u64 = 8;
-    let vm = bench.device.vm()?;
-    let queue = vm.queue(engine)?;
-    let memory = vm.buffer(Place::System, 4096)?;
-    let code = program(&vm, Place::Vram, |batch| {
-        batch.atomic_increment(memory.address() + 64);
-    })?;
-    for round in 1..=ROUNDS {
-        let value = 0xfe9c_e000_0000_0000 | round;
-        queue.submit_user_fence(code.address(), &memory, 0, value)?;
-        queue.wait_user_fence(&memory, 0, value, bench.timeout)?;
-        let runs = memory.mapping().read_u64(64);
-        ensure!(runs == round, "work of fence {round}: expected {round} runs, got {runs}");
-    }
-    Ok(format!("{ROUNDS} fences in memory"))
 }

@@ -4,10 +4,10 @@ use anyhow::{Result, ensure};
 
 use super::{Bench, Noise};
 use crate::guest::batch::{Batch, Compare, reg};
+use crate::guest::device::Engine;
 use crate::guest::mi_math::Alu::{self, *};
 use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
-use crate::guest::xe::Engine;
 
 /// What the CPU computes beside the ALU.
 type Reference = fn(u64, u64) -> u64;

@@ -4,10 +4,10 @@ use anyhow::{Context, Result, ensure};
 
 use super::{Bench, program};
 use crate::guest::batch::{Compare, reg};
+use crate::guest::device::Engine;
 use crate::guest::mi_math::Alu::*;
 use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
-use crate::guest::xe::Engine;
 
 /// A semaphore that goes round all engines.
 pub fn ring(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {

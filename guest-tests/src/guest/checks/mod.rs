@@ -3,6 +3,7 @@
 mod blits;
 pub mod brief;
 mod clock;
+mod fences;
 mod flow;
 mod handover;
 mod stores;
@@ -12,8 +13,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::batch::Batch;
+use super::device::{Device, Engine};
 use super::vm::{Buffer, Place, Queue, Vm};
-use super::xe::{Device, Engine};
 
 /// A check of one engine: the detail of a success, or an error that says expected, found and where.
 pub type EngineCheck = fn(&Bench<'_>, Engine) -> Result<String>;
@@ -29,8 +30,11 @@ pub const EVERY_ENGINE: [(&str, EngineCheck); 8] = [
     ("mi_math loop", flow::fibonacci),
     ("nested batches", flow::nested),
     ("timestamp", clock::timestamp),
-    ("user fence", clock::user_fence),
+    ("fence chain", fences::chain),
 ];
+
+/// For every engine of a driver that has fences in memory, which is xe.
+pub const FENCES_IN_MEMORY: [(&str, EngineCheck); 1] = [("user fence", fences::user_fence)];
 
 /// For copy engines.
 pub const COPY_ENGINES: [(&str, EngineCheck); 4] = [

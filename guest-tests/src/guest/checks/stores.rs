@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 
 use super::{Bench, Noise, compare};
 use crate::guest::batch::{MAX_QWORDS, PostSync, reg};
+use crate::guest::device::Engine;
 use crate::guest::vm::Place;
-use crate::guest::xe::Engine;
 
 /// Dwords, quadwords and long stores of noise into both memories; bytes beside them must stay.
 pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {

@@ -1,0 +1,73 @@
+//! Fences: submissions in an order that nothing but their fences keeps, and fences in memory.
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Bench, program};
+use crate::guest::batch::{Compare, reg};
+use crate::guest::device::Engine;
+use crate::guest::mi_math::Alu::*;
+use crate::guest::mi_math::Operand::*;
+use crate::guest::vm::Place;
+
+/// Submissions of two queues of one engine, each after the other queue's last: the first waits for a semaphore, so that
+/// the driver or its GuC holds all the others. Each adds one to a counter with plain commands and logs what it found.
+pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+    const LINKS: usize = 12;
+    const COUNTER: u64 = 0;
+    const SEMAPHORE: u64 = 64;
+    const LOG: u64 = 128;
+    let vm = bench.device.vm()?;
+    let queues = [vm.queue(engine)?, vm.queue(engine)?];
+    let memory = vm.buffer(Place::System, 4096)?;
+    for at in (0..LOG as usize + 4 * LINKS).step_by(8) {
+        memory.mapping().write_u64(at, 0);
+    }
+    let at = |offset: u64| memory.address() + offset;
+    let programs = (0..LINKS)
+        .map(|link| {
+            program(&vm, Place::Vram, |batch| {
+                if link == 0 {
+                    batch.semaphore_wait(at(SEMAPHORE), Compare::GreaterOrEqual, 1);
+                }
+                batch.load_gpr(0, 0).load_gpr(1, 1).load_register_mem(reg::gpr(0), at(COUNTER));
+                batch.store_register_mem(reg::gpr(0), at(LOG + 4 * link as u64));
+                batch.math(&[Load(SrcA, R(0)), Load(SrcB, R(1)), Add, Store(R(0), Accu)]);
+                batch.store_register_mem(reg::gpr(0), at(COUNTER));
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let mut last = queues[0].submit(programs[0].address())?;
+    for (link, program) in programs.iter().enumerate().skip(1) {
+        last = queues[link % 2].submit_after(program.address(), &last)?;
+    }
+    let early = memory.mapping().read_u32(COUNTER as usize);
+    memory.mapping().write_u32(SEMAPHORE as usize, 1);
+    queues[(LINKS - 1) % 2]
+        .wait(&last, bench.timeout)
+        .with_context(|| format!("after {} of {LINKS} submissions", memory.mapping().read_u32(COUNTER as usize)))?;
+    ensure!(early == 0, "{early} submissions ran before the one that they were to wait for");
+    for link in 0..LINKS {
+        let found = memory.mapping().read_u32(LOG as usize + 4 * link);
+        ensure!(found as usize == link, "submission {link} of the chain came after {found} others");
+    }
+    Ok(format!("{LINKS} submissions of two queues, each after the other's"))
+}
+
+/// A submission that signals by a value in memory only; the driver wakes the waiter on the engine's interrupt.
+pub fn user_fence(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+    const ROUNDS: u64 = 8;
+    let vm = bench.device.vm()?;
+    let queue = vm.queue(engine)?;
+    let memory = vm.buffer(Place::System, 4096)?;
+    let code = program(&vm, Place::Vram, |batch| {
+        batch.atomic_increment(memory.address() + 64);
+    })?;
+    for round in 1..=ROUNDS {
+        let value = 0xfe9c_e000_0000_0000 | round;
+        queue.submit_user_fence(code.address(), &memory, 0, value)?;
+        queue.wait_user_fence(&memory, 0, value, bench.timeout)?;
+        let runs = memory.mapping().read_u64(64);
+        ensure!(runs == round, "work of fence {round}: expected {round} runs, got {runs}");
+    }
+    Ok(format!("{ROUNDS} fences in memory"))
+}
