@@ -180,7 +180,7 @@ fn the_page_of_the_vmm_is_empty() {
     }
 }
 
-/// V13-127: VF Enable cleared, the VFs are gone; enabled again, they have nothing of their former life.
+/// V13-113, V13-127: VF Enable cleared, the VFs are gone; enabled again, they have nothing of their former life.
 #[test]
 fn vfs_that_come_back_start_anew() {
     const MAILBOX: u64 = 0x19_0240;

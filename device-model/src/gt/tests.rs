@@ -235,7 +235,7 @@ fn touches_of_a_sleeping_domain_are_noted() {
     assert_eq!(told, [("RP_CONTROL", 1, 0), ("vcs2 RING_HWS_PGA", 1, 0)]);
 }
 
-/// V13-144..146, V13-161, V13-162: steering to an instance that is not there reads 0 and sinks a unicast write.
+/// V13-144, V13-145, V13-146, V13-161: steering to an instance that is not there reads 0 and sinks a unicast write.
 #[test]
 fn steering_to_a_missing_instance() {
     let Bench { gt, .. } = bench();

@@ -142,7 +142,7 @@ fn write_one_to_clear_and_partly_writable() {
     assert_eq!(file.value(0xc068), 0x4000_0001);
 }
 
-/// V8-009, contract G.1: an engine's reset gives its own block the reset values and no other.
+/// V13-113, contract G.1: an engine's reset gives its own block the reset values and no other.
 #[test]
 fn an_engine_reset_stays_in_its_block() {
     let file = RegisterFile::of_card(&profile());
@@ -162,4 +162,16 @@ fn unmodelled_registers_are_counted() {
     file.note_unmodelled(0x6_0000, false);
     file.note_unmodelled(0x6_0000, false);
     assert_eq!(file.unmodelled()[&0x6_0000], Touches { reads: 2, writes: 1 });
+}
+
+/// V13-003: the registers of GT, media and display are in the low 3 MiB; above them are the GSC's, and the doorbells' own
+/// below their window (V13-007).
+#[test]
+fn registers_are_in_the_low_three_megabytes() {
+    let file = RegisterFile::of_card(&profile());
+    let last = file.listing().map(|(offset, _)| offset).filter(|offset| *offset < 3 << 20).max().unwrap();
+    for offset in (last + 4..4 << 20).step_by(4).filter(|offset| !matches!(offset >> 12, 0x373 | 0x374 | 0x3ff)) {
+        assert!(file.decode(offset).is_none(), "{offset:#x}");
+    }
+    assert!(file.listing().all(|(offset, _)| offset < 4 << 20));
 }

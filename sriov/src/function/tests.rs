@@ -41,7 +41,7 @@ fn capability_lists() {
     assert_eq!(dword(&function, 0x100), 0x0001_0003);
 }
 
-/// V13-004, V13-013, contract A.2: sizing by all ones, both halves, then placing.
+/// V13-004, V13-009, V13-013, contract A.2: sizing by all ones, both halves, then placing; no third BAR for an aperture.
 #[test]
 fn bars_are_sized_and_placed() {
     let mut function = flex_170();
@@ -82,7 +82,7 @@ fn msi() {
     assert_eq!(events(function.write_config(MSI + 2, &[0])), [Event::Msi(None)]);
 }
 
-/// V13-115: FLR by a write of any width that sets the bit; registers go back, the link's own settings stay.
+/// V13-113, V13-115: FLR by a write of any width that sets the bit; registers go back, the link's own settings stay.
 #[test]
 fn function_level_reset() {
     let mut function = flex_170();
@@ -107,7 +107,7 @@ fn function_level_reset() {
     assert_eq!(events(function.write_config(EXPRESS + 8, &[0xff])), []);
 }
 
-/// V13-114: a conventional reset leaves nothing of what was set.
+/// V13-113, V13-114: a conventional reset leaves nothing of what was set.
 #[test]
 fn conventional_reset() {
     let (mut function, fresh) = (flex_170(), flex_170());

@@ -51,7 +51,8 @@ fn extended_capabilities(read: impl Fn(u64) -> u32) -> Vec<(u64, u16)> {
     found
 }
 
-/// V13-001, contract A.3: SR-IOV at 0x320, ARI and VF Resizable BAR in the list behind the serial number.
+/// V13-001, V13-110, V13-112, contract A.3: SR-IOV at 0x320, ARI and VF Resizable BAR in the list behind the serial
+/// number, and nothing else: neither translation services nor process address spaces.
 #[test]
 fn extended_capability_list() {
     let function = card();

@@ -67,7 +67,7 @@ fn bars_in_a_guest_of_its_own() {
     assert!(function.bus_master());
 }
 
-/// V13-116: a VF's FLR leaves BARs and memory space, and takes bus mastering and MSI.
+/// V13-113, V13-116: a VF's FLR leaves BARs and memory space, and takes bus mastering and MSI.
 #[test]
 fn flr_keeps_the_windows() {
     let mut function = plain();

@@ -31,7 +31,7 @@ fn upload_from_the_default_space() {
     assert_eq!(host.start_dma(), 0x8001_f0ec);
 }
 
-/// Contract B.4 step 20g, V13-195: every bad image ends in a status that the driver takes for a failure.
+/// Contract B.4 step 20g, V13-178, V13-195: every bad image ends in a status that the driver takes for a failure.
 #[test]
 fn upload_bad_images() {
     type Spoil = fn(&Host);
