@@ -1,0 +1,49 @@
+//! Where the grammar's choices come from: a seed, or the bytes that a fuzzer mutates.
+
+/// A stream of choices.
+pub trait Choice {
+    /// Any dword.
+    fn dword(&mut self) -> u32;
+
+    /// A number below `n`, which is not 0.
+    fn below(&mut self, n: u32) -> u32;
+
+    /// Whether there is more to choose from; what is chosen after the end is 0.
+    fn more(&self) -> bool;
+
+    /// One of `n` times.
+    fn one_in(&mut self, n: u32) -> bool {
+        self.below(n) == n - 1
+    }
+}
+
+/// One of a list.
+pub fn of<T: Copy>(choice: &mut dyn Choice, list: &[T]) -> T {
+    list[choice.below(list.len() as u32) as usize]
+}
+
+/// The same choices in every run: xorshift64*.
+pub struct Seeded(u64);
+
+impl Seeded {
+    pub fn new(seed: u64) -> Self {
+        Seeded(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+}
+
+impl Choice for Seeded {
+    fn dword(&mut self) -> u32 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
+    }
+
+    fn below(&mut self, n: u32) -> u32 {
+        (u64::from(self.dword()) * u64::from(n) >> 32) as u32
+    }
+
+    fn more(&self) -> bool {
+        true
+    }
+}

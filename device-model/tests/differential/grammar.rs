@@ -1,0 +1,619 @@
+//! Well-formed batches: rings, chained and nested batches of the commands that the tables have for an engine's class.
+//!
+//! Choices come from a seed or from a fuzzer's bytes. What the documents leave open is not generated; where they say that
+//! a command has no effect, or stops the parser, it is, rarely.
+
+use std::fmt::Write;
+
+use arctic_device_model::command::mi::{self, MiCommand};
+use arctic_device_model::command::{self, Length, Mi};
+use arctic_device_model::engine::id::EngineClass;
+
+use crate::choice::{Choice, of};
+use crate::layout::*;
+
+/// A command's dwords.
+pub type Words = Vec<u32>;
+
+/// A context's work: a ring, and the batches that it starts.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub class: EngineClass,
+    /// The context is a virtual function's.
+    pub vf: bool,
+    /// Where in the ring it starts.
+    pub head: u32,
+    pub ring: Vec<Words>,
+    pub batches: [Vec<Words>; 8],
+    /// What the data pages start with.
+    pub fill: u64,
+}
+
+const END: u32 = 0x0a << 23;
+/// The address is global; in most commands.
+const GGTT: u32 = 1 << 22;
+/// Register offsets are from the engine's base; of the destination in MI_LOAD_REGISTER_REG.
+const RELATIVE: u32 = 1 << 19;
+
+/// Who is writing: where the commands go decides what can be among them.
+struct Writer<'c> {
+    choice: &'c mut dyn Choice,
+    class: EngineClass,
+    vf: bool,
+    /// Number of the batch, or `None` in the ring.
+    batch: Option<usize>,
+    /// Starts of batches that may still be written here.
+    starts: u32,
+    /// Whether commands that stop the parser may be written.
+    stops: bool,
+}
+
+impl Case {
+    /// A case of about `size` commands.
+    pub fn generate(choice: &mut dyn Choice, class: EngineClass, vf: bool, size: u32) -> Case {
+        let fill = u64::from(choice.dword());
+        let head = choice.below(RING_BYTES / 8) * 8;
+        let stops = choice.one_in(4);
+        let batches = std::array::from_fn(|n| {
+            let mut writer = Writer { choice: &mut *choice, class, vf, batch: Some(n), starts: 2, stops };
+            let count = 2 + writer.choice.below(size / 3 + 1);
+            let mut commands = writer.commands(count);
+            commands.push(vec![END]);
+            commands
+        });
+        let mut writer = Writer { choice: &mut *choice, class, vf, batch: None, starts: 3, stops };
+        let mut ring = vec![writer.batch_buffer_start()];
+        let count = 1 + writer.choice.below(size / 2 + 1);
+        ring.extend(writer.commands(count));
+        Case { class, vf, head, ring, batches, fill }
+    }
+
+    /// The ring as dwords from its head, no command across its end, padded to a qword (V8-067).
+    pub fn ring_words(&self) -> Words {
+        let dwords = RING_BYTES as usize / 4;
+        let first = self.head as usize / 4;
+        let mut words = Words::new();
+        for command in &self.ring {
+            let at = (first + words.len()) % dwords;
+            if at + command.len() > dwords {
+                words.resize(words.len() + dwords - at, 0);
+            }
+            words.extend(command);
+        }
+        words.resize(words.len().next_multiple_of(2), 0);
+        words
+    }
+
+    /// Batch `n` as dwords.
+    pub fn batch_words(&self, n: usize) -> Words {
+        let mut words = self.batches[n].concat();
+        words.truncate(PAGE as usize / 4);
+        words
+    }
+
+    /// How many commands it has.
+    pub fn len(&self) -> usize {
+        self.ring.len() + self.batches.iter().map(Vec::len).sum::<usize>()
+    }
+
+    /// What is in it, by the commands' names: by that, findings are told apart.
+    pub fn name(&self) -> String {
+        let commands = self.ring.iter().chain(self.batches.iter().flatten()).filter(|words| words[..] != [END]);
+        let names = commands.map(|words| command::disassemble(words, self.class).next().and_then(|line| line.name));
+        names.map(|name| name.unwrap_or("(none)")).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The case as a person reads it.
+    pub fn disassembled(&self) -> String {
+        let mut text = format!(
+            "{:?} of {}, ring from {:#x}, data {:#x}\n",
+            self.class,
+            if self.vf { "a VF" } else { "the PF" },
+            self.head,
+            self.fill
+        );
+        let mut part = |name: &str, commands: &[Words]| {
+            let _ = writeln!(text, "{name}:");
+            for words in commands {
+                let line = command::disassemble(words, self.class).next();
+                let name = line.and_then(|line| line.name).unwrap_or("(none)");
+                let dwords: Vec<String> = words.iter().map(|word| format!("{word:08x}")).collect();
+                let _ = writeln!(text, "    {name} {}", dwords.join(" "));
+            }
+        };
+        part("ring", &self.ring);
+        for (n, commands) in self.batches.iter().enumerate() {
+            if commands.iter().any(|words| words[..] != [END]) {
+                part(&format!("batch {n} at {:#x}", batch_address(n)), commands);
+            }
+        }
+        text
+    }
+}
+
+/// Address of batch `n`, in both spaces.
+pub fn batch_address(n: usize) -> u64 {
+    BASE + (at::BATCHES + n as u64) * PAGE
+}
+
+impl Writer<'_> {
+    fn commands(&mut self, count: u32) -> Vec<Words> {
+        let mut commands = Vec::new();
+        let mut dwords = 0;
+        while (commands.len() as u32) < count && self.choice.more() {
+            for words in self.some() {
+                dwords += words.len();
+                if dwords > PAGE as usize / 4 - 2 {
+                    return commands;
+                }
+                commands.push(words);
+            }
+        }
+        commands
+    }
+
+    /// A command, with what has to stand before it.
+    fn some(&mut self) -> Vec<Words> {
+        let pipes = matches!(self.class, EngineClass::Render | EngineClass::Compute);
+        match self.choice.below(40) {
+            0..4 if pipes => return vec![self.pipe_control()],
+            4 if pipes => return vec![self.state_only()],
+            5..10 => return self.indirect(),
+            10..13 => return vec![self.load_gpr()],
+            13 if self.stops && self.choice.one_in(4) => return vec![self.illegal()],
+            _ => {}
+        }
+        loop {
+            let command = &mi::COMMANDS[self.choice.below(mi::COMMANDS.len() as u32) as usize];
+            if command.classes.has(self.class)
+                && let Some(words) = self.command(command)
+            {
+                return vec![words];
+            }
+            if !self.choice.more() {
+                return vec![vec![0]];
+            }
+        }
+    }
+
+    /// A command of the table with operands; `None` where it is not for this place.
+    fn command(&mut self, command: &MiCommand) -> Option<Words> {
+        let opcode = u32::from(command.opcode) << 23;
+        let words = match command.action {
+            Mi::Noop => vec![opcode | self.choice.below(2) << 22 | self.choice.dword() & 0x3f_ffff],
+            Mi::SetPredicate => {
+                let result = self.has_predicate();
+                let wanted: &[u32] = if result { &[0, 0, 0, 1, 2, 3, 4, 5, 6, 15] } else { &[0, 0, 0, 1, 2, 5, 6, 15] };
+                vec![opcode | of(self.choice, wanted)]
+            }
+            Mi::UserInterrupt | Mi::WaitForEvent | Mi::ArbCheck | Mi::ArbOnOff => {
+                vec![opcode | self.choice.below(2)]
+            }
+            Mi::ReportHead if self.batch.is_none() => vec![opcode],
+            Mi::BatchBufferEnd if self.batch.is_some() && self.choice.one_in(8) => {
+                vec![opcode | self.choice.below(2) << 15]
+            }
+            // Load or load inverted; to keep is nothing that a predicate could show.
+            Mi::Predicate => {
+                let load = of(self.choice, &[2u32, 3]);
+                vec![opcode | load << 6 | self.choice.below(4) << 3 | self.choice.below(4)]
+            }
+            Mi::Math => self.math(opcode),
+            Mi::SemaphoreWait => self.semaphore_wait(opcode),
+            Mi::StoreDataImm => self.store_data_imm(opcode),
+            Mi::StoreDataIndex => {
+                let qword = self.choice.below(2);
+                let own = self.choice.below(2) << 21;
+                let offset = 0x200 + self.choice.below(32) * 8;
+                let mut words = vec![opcode | own | 1 + qword, offset];
+                words.extend((0..=qword).map(|_| self.value()));
+                words
+            }
+            Mi::LoadRegisterImm => self.load_register_imm(opcode),
+            Mi::UpdateGtt => self.update_gtt(opcode),
+            Mi::StoreRegisterMem => {
+                let global = self.global();
+                let predicate = if self.has_predicate() { self.choice.below(2) << 21 } else { 0 };
+                let (relative, register) = self.register(true);
+                let address = self.address(global != 0, 4);
+                vec![opcode | global | predicate | relative | 2, register, address as u32, (address >> 32) as u32]
+            }
+            Mi::LoadRegisterMem => {
+                let global = self.global();
+                let (relative, register) = self.register(false);
+                let address = self.address(global != 0, 4);
+                let asynchronous = self.choice.below(2) << 21;
+                vec![opcode | global | asynchronous | relative | 2, register, address as u32, (address >> 32) as u32]
+            }
+            Mi::LoadRegisterReg => {
+                let (source_relative, source) = self.register(true);
+                let (relative, register) = self.register(false);
+                vec![opcode | relative | source_relative >> 1 | 1, source, register]
+            }
+            Mi::FlushDw => self.flush_dw(opcode),
+            Mi::CopyMemMem => {
+                let (source, destination) = (self.global(), self.global());
+                let from = self.address(source != 0, 4);
+                let to = self.address(destination != 0, 4);
+                let header = opcode | source | destination >> 1 | 3;
+                vec![header, to as u32, (to >> 32) as u32, from as u32, (from >> 32) as u32]
+            }
+            Mi::Atomic => self.atomic(opcode),
+            Mi::BatchBufferStart => return self.start(),
+            Mi::ConditionalBatchBufferEnd if self.batch.is_some() => {
+                let global = self.global();
+                let address = self.address(global != 0, 8);
+                let flags = self.choice.below(2) << 21 | self.choice.below(2) << 19 | self.choice.below(2) << 18;
+                let compare = self.choice.below(6) << 12;
+                let predicate = u32::from(self.choice.one_in(4)) << 15;
+                let header = opcode | global | flags | compare | predicate | 2;
+                vec![header, self.value(), address as u32, (address >> 32) as u32]
+            }
+            Mi::NoEffect | Mi::StateOnly | Mi::SemaphoreSignal if command.length == Length::SINGLE => vec![opcode],
+            Mi::NoEffect | Mi::StateOnly | Mi::SemaphoreSignal => {
+                let dwords = u32::from(command.least);
+                let mut words = vec![opcode | dwords - 2];
+                words.extend((1..dwords).map(|_| self.choice.dword()));
+                words
+            }
+            // Privileged, and no display is there: a virtual function's alone, from whom it is dropped.
+            Mi::DisplayFlip if self.vf => vec![opcode | 1, self.choice.dword(), self.choice.dword()],
+            _ => return None,
+        };
+        Some(words)
+    }
+
+    /// MI_PREDICATE_RESULT is on render and compute engines alone (V8-142).
+    fn has_predicate(&self) -> bool {
+        matches!(self.class, EngineClass::Render | EngineClass::Compute)
+    }
+
+    fn global(&mut self) -> u32 {
+        u32::from(self.choice.below(3) == 0) * GGTT
+    }
+
+    /// Numbers that meet each other.
+    fn value(&mut self) -> u32 {
+        match self.choice.below(4) {
+            0 | 1 => self.choice.below(8),
+            2 => u32::MAX - self.choice.below(4),
+            _ => self.choice.dword(),
+        }
+    }
+
+    fn page(&mut self, global: bool) -> u64 {
+        match self.choice.below(64) {
+            0..34 => at::DATA + u64::from(self.choice.below(2)),
+            34..46 => at::DATA + u64::from(self.choice.below(4)),
+            46..54 => at::RAM + u64::from(self.choice.below(2)),
+            54..57 => at::REMOTE,
+            57..59 => at::NULL,
+            59 if global => at::PPHWSP,
+            60 if global => at::HWSP,
+            61 if global && !self.vf => at::WINDOW + u64::from(self.choice.below(4)) * u64::from(self.stops),
+            62 if self.stops && self.choice.one_in(4) => at::READ_ONLY,
+            63 if self.stops && self.choice.one_in(4) => of(self.choice, &[at::HOLE, at::FOREIGN]),
+            _ => at::DATA,
+        }
+    }
+
+    /// An address of data, so that commands meet at the same places.
+    fn address(&mut self, global: bool, align: u32) -> u64 {
+        let page = self.page(global);
+        let page = if page == at::WINDOW && !self.stops { at::DATA } else { page };
+        let offset = match self.choice.below(8) {
+            0..6 => 0x400 + self.choice.below(64 / align) * align,
+            6 => 0x400 + self.choice.below(0x400 / align) * align,
+            _ => 0x1000 - align,
+        };
+        let high = if !global && self.choice.one_in(4) { HIGH } else { 0 };
+        BASE + page * PAGE + u64::from(offset) + high
+    }
+
+    /// A register for a command: the bit that makes its offset relative, and the offset.
+    fn register(&mut self, read: bool) -> (u32, u32) {
+        let base = self.base();
+        if self.choice.one_in(24) {
+            // Another engine's.
+            let other = of(self.choice, &[0x2000u32, 0x2_2000, 0x1_a000, 0x1c_0000, 0x1c_8000]);
+            if other != base {
+                return (0, other + 0x600 + self.choice.below(32) * 4);
+            }
+        }
+        let offset = self.own_register(read);
+        if self.choice.below(4) == 0 { (0, base + offset) } else { (RELATIVE, offset) }
+    }
+
+    fn base(&self) -> u32 {
+        match self.class {
+            EngineClass::Render => 0x2000,
+            EngineClass::Copy => 0x2_2000,
+            EngineClass::Compute => 0x1_a000,
+            EngineClass::VideoDecode => 0x1c_0000,
+            EngineClass::VideoEnhance => 0x1c_8000,
+        }
+    }
+
+    fn own_register(&mut self, read: bool) -> u32 {
+        /// NOPID, INSTPM, BB_OFFSET, WPARID, PREDICATION_MASK, CS_MI_ADDRESS_OFFSET, the results of predicates.
+        const OPEN: [u32; 9] = [0x094, 0x0c0, 0x158, 0x21c, 0x1fc, 0x3b4, 0x3bc, 0x41c, 0x094];
+        /// HWSTAM, EMR, PREEMPT_DLY, IDLEDELAY, CTXT_PREMP_DBG, SEMA_WAIT_POLL.
+        const CLOSED: [u32; 6] = [0x098, 0x0b4, 0x214, 0x23c, 0x248, 0x24c];
+        /// ENGINE_ID, the timestamp.
+        const READ_ONLY: [u32; 3] = [0x08c, 0x358, 0x35c];
+        match self.choice.below(32) {
+            0..5 => of(self.choice, &OPEN),
+            5..7 => of(self.choice, &CLOSED),
+            7 if read => of(self.choice, &READ_ONLY),
+            8..11 if self.has_predicate() => 0x400 + self.choice.below(7) * 4,
+            11 if self.has_predicate() => 0x500 + self.choice.below(3) * 4,
+            11 if self.class == EngineClass::Copy => of(self.choice, &[0x200, 0x204]),
+            12 if self.choice.one_in(4) => 0x3b8,
+            _ => 0x600 + self.choice.below(16) * 4,
+        }
+    }
+
+    fn load_gpr(&mut self) -> Words {
+        let n = self.choice.below(6) * 8;
+        vec![0x1108_0003, 0x600 + n, self.value(), 0x604 + n, if self.choice.one_in(2) { 0 } else { self.value() }]
+    }
+
+    fn load_register_imm(&mut self, opcode: u32) -> Words {
+        let pairs = if self.choice.one_in(3) { 1 + self.choice.below(4) } else { 1 };
+        let relative = self.choice.below(4) != 0;
+        let disables = if self.choice.one_in(6) { self.choice.below(16) << 8 } else { 0 };
+        let header = opcode | u32::from(relative) * RELATIVE | disables | self.choice.below(2) << 12 | 2 * pairs - 1;
+        let mut words = vec![header];
+        for _ in 0..pairs {
+            let slot = self.choice.one_in(40);
+            let (offset, value) = if slot {
+                (0x4d0 + self.choice.below(4) * 4, self.slot())
+            } else {
+                let offset = self.own_register(false);
+                (offset, self.immediate(offset))
+            };
+            words.extend([if relative { offset } else { offset + self.base() }, value]);
+        }
+        words
+    }
+
+    /// What MI_LOAD_REGISTER_IMM puts into a register: a mask where the register takes one, a bit where it is one.
+    fn immediate(&mut self, offset: u32) -> u32 {
+        match offset {
+            0x0c0 | 0x200 => self.choice.dword() & 0x000f_000f,
+            0x3b8 => u32::from(self.choice.one_in(3)),
+            0x3bc | 0x418 | 0x41c => self.choice.below(2),
+            0x21c | 0x3b4 | 0x158 => self.choice.below(16) * 8,
+            _ => self.value(),
+        }
+    }
+
+    /// A FORCE_TO_NONPRIV slot for one of the engine's registers (V8-186).
+    fn slot(&mut self) -> u32 {
+        let register = self.base() + of(self.choice, &[0x24c, 0x214, 0x600, 0x094, 0x248]);
+        register | self.choice.below(3) << 28 | u32::from(self.choice.one_in(4)) << 30 | self.choice.below(2)
+    }
+
+    fn store_data_imm(&mut self, opcode: u32) -> Words {
+        let global = self.global();
+        let qword = self.choice.below(2);
+        let units = if self.choice.one_in(4) { 1 + self.choice.below(8) } else { 1 };
+        let data = units << qword;
+        // A run of data stays in its page: what lies behind may not be there.
+        let align = 4 << qword;
+        let mut address = self.address(global != 0, align);
+        if address % PAGE + u64::from(data) * 4 > PAGE {
+            address -= 0x100;
+        }
+        let mut words = vec![opcode | global | qword << 21 | 1 + data, address as u32, (address >> 32) as u32];
+        words.extend((0..data).map(|_| self.value()));
+        words
+    }
+
+    fn update_gtt(&mut self, opcode: u32) -> Words {
+        let page = BASE / PAGE + at::WINDOW + u64::from(self.choice.below(4));
+        let count = 1 + self.choice.below(3);
+        let mut words = vec![opcode | 2 * count, (page * PAGE) as u32];
+        for _ in 0..count {
+            let entry = match self.choice.below(4) {
+                0 => 0,
+                1 => RAM.0 + u64::from(self.choice.below(2)) * PAGE | 1,
+                _ => GLOBAL_DATA + u64::from(self.choice.below(4)) * PAGE | 3,
+            };
+            words.extend([entry as u32, (entry >> 32) as u32]);
+        }
+        words
+    }
+
+    fn flush_dw(&mut self, opcode: u32) -> Words {
+        let operation = of(self.choice, &[0u32, 1, 1, 1, 3]);
+        let index = u32::from(self.choice.one_in(5));
+        let global = self.choice.below(2);
+        let address = if index != 0 {
+            u64::from(0x200 + self.choice.below(32) * 8)
+        } else {
+            self.address(global != 0, 8)
+        };
+        let qword = self.choice.below(2);
+        let flags = of(self.choice, &[0u32, 0, 1 << 8, 1 << 16, 1 << 18, 1 << 9]);
+        let mut words = vec![
+            opcode | index << 21 | operation << 14 | flags | 2 + qword,
+            address as u32 | global << 2,
+            (address >> 32) as u32,
+        ];
+        words.extend((0..=qword).map(|_| self.value()));
+        words
+    }
+
+    fn pipe_control(&mut self) -> Words {
+        let operation = of(self.choice, &[0u32, 1, 1, 1, 3]) << 14;
+        let predicate = u32::from(self.choice.one_in(4)) << 8;
+        let stall = self.choice.below(2) << 20;
+        let noise = self.choice.dword() & 0x0000_003d;
+        let notify = u32::from(self.choice.one_in(8)) << 8;
+        let flags = operation | stall | noise | notify;
+        let (flags, address) = match self.choice.below(8) {
+            0 => {
+                // A post-sync write of a register.
+                let register = self.base() + self.own_register(false);
+                (flags & !(3 << 14) | 1 << 14 | 1 << 23, u64::from(register))
+            }
+            1 => (flags | 1 << 21 | self.choice.below(2) << 24, u64::from(0x200 + self.choice.below(32) * 8)),
+            _ => {
+                let global = self.choice.below(3) == 0;
+                (flags | u32::from(global) << 24, self.address(global, 8))
+            }
+        };
+        let header = 0x7a00_0004 | predicate;
+        vec![header, flags, address as u32, (address >> 32) as u32, self.value(), self.value()]
+    }
+
+    /// Commands for pipelines that are not there: skipped by their length.
+    fn state_only(&mut self) -> Words {
+        if self.choice.one_in(3) {
+            return vec![0x6904_0302];
+        }
+        let opcode = of(self.choice, &[0x6101u32, 0x7811, 0x7202, 0x7805, 0x7809]);
+        let dwords = 2 + self.choice.below(20);
+        let mut words = vec![opcode << 16 | dwords - 2];
+        words.extend((1..dwords).map(|_| self.choice.dword()));
+        words
+    }
+
+    /// Registers that indirect operands come from, then what takes them: MI_MATH through ACCU, MI_ATOMIC from registers.
+    fn indirect(&mut self) -> Vec<Words> {
+        let address = self.address(false, 8);
+        let register = self.choice.below(16);
+        let set = vec![0x1108_0003, 0x600 + register * 8, address as u32, 0x604 + register * 8, (address >> 32) as u32];
+        if self.choice.one_in(2) {
+            let other = self.choice.below(16);
+            let access = if self.choice.one_in(2) { alu(0x082, other, 0x31) } else { alu(0x181, 0x31, other) };
+            let program = [alu(0x080, 0x20, register), alu(0x081, 0x21, 0), alu(0x100, 0, 0), access, alu(0x002, 0, 0)];
+            vec![set, math_of(&program)]
+        } else {
+            let loads = (0..4).map(|n| {
+                vec![0x1108_0003, 0x600 + n * 8, self.value(), 0x604 + n * 8, self.value()]
+            });
+            let mut commands: Vec<Words> = loads.collect();
+            commands.push(self.atomic_of(0x2f << 23, false));
+            commands
+        }
+    }
+
+    /// Programs of the ALU: each operation has both its inputs loaded (V8-145..155).
+    fn math(&mut self, opcode: u32) -> Words {
+        let mut program = Vec::new();
+        for _ in 0..1 + self.choice.below(4) {
+            for input in [0x20, 0x21] {
+                let register = self.choice.below(16);
+                program.push(match self.choice.below(8) {
+                    0 => alu(0x081, input, 0),
+                    1 => alu(0x481, input, 0),
+                    2 => alu(0x480, input, register),
+                    _ => alu(0x080, input, register),
+                });
+            }
+            let operation = of(self.choice, &[0x100u32, 0x101, 0x100, 0x101, 0x102, 0x103, 0x104, 0x105, 0x106, 0x107]);
+            program.push(alu(operation, 0, 0));
+            if self.choice.one_in(6) {
+                program.push(alu(of(self.choice, &[0u32, 1, 2]), 0, 0));
+            }
+            for _ in 0..1 + self.choice.below(2) {
+                // What carry is after anything but a sum or a difference no document says.
+                let sources: &[u32] = if operation <= 0x101 { &[0x31, 0x31, 0x32, 0x33] } else { &[0x31, 0x31, 0x32] };
+                let store = of(self.choice, &[0x180u32, 0x180, 0x580]);
+                program.push(alu(store, self.choice.below(16), of(self.choice, sources)));
+            }
+        }
+        let mut words = vec![opcode | program.len() as u32 - 1];
+        words.extend(program);
+        words
+    }
+
+    fn semaphore_wait(&mut self, opcode: u32) -> Words {
+        let global = self.global();
+        // Comparisons that hold whatever is there; if the parser may stop, any.
+        let (compare, value) = if self.stops && self.choice.one_in(4) {
+            (self.choice.below(6), self.value())
+        } else {
+            of(self.choice, &[(1u32, 0u32), (3, u32::MAX)])
+        };
+        let dwords = 4 + self.choice.below(2);
+        let (poll, address) = if self.choice.one_in(6) {
+            (1 << 16, u64::from(self.base() + 0x600 + self.choice.below(32) * 4))
+        } else {
+            (0, self.address(global != 0, 4))
+        };
+        let header = opcode | global & !(poll << 6) | poll | 1 << 15 | compare << 12 | dwords - 2;
+        let mut words = vec![header, value, address as u32, (address >> 32) as u32];
+        words.resize(dwords as usize, 0);
+        words
+    }
+
+    fn atomic(&mut self, opcode: u32) -> Words {
+        self.atomic_of(opcode, true)
+    }
+
+    fn atomic_of(&mut self, opcode: u32, inline: bool) -> Words {
+        let operation = of(self.choice, &[1u32, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xb, 0xc, 0xd, 0xe]);
+        let (size, operation) = match self.choice.below(5) {
+            0..2 => (0, operation),
+            2..4 => (1, operation | 0x20),
+            _ => (2, 0x4e),
+        };
+        let global = self.global();
+        let address = self.address(global != 0, 16);
+        let flags = size << 19 | self.choice.below(2) << 17 | self.choice.below(2) << 16;
+        let header = opcode | global | flags | operation << 8;
+        let mut words = vec![header | 1, address as u32, (address >> 32) as u32];
+        if inline {
+            words[0] = header | 1 << 18 | 9;
+            words.extend((0..8).map(|_| self.value()));
+        }
+        words
+    }
+
+    /// A start of a batch, if there may be one more.
+    fn start(&mut self) -> Option<Words> {
+        self.starts = self.starts.checked_sub(1)?;
+        let from = self.batch.map_or(0, |n| LEVELS[n]);
+        let nested = self.batch.is_some() && self.choice.one_in(2);
+        let level = if nested || from == 0 { from + 1 } else { from };
+        let least = self.batch.map_or(0, |n| n + 1);
+        let targets: Vec<usize> = (least..LEVELS.len()).filter(|n| LEVELS[*n] == level).collect();
+        if targets.is_empty() {
+            return None;
+        }
+        let target = batch_address(of(self.choice, &targets));
+        let predicate = u32::from(self.choice.one_in(4)) << 15;
+        Some(self.start_of(target, nested, predicate))
+    }
+
+    fn batch_buffer_start(&mut self) -> Words {
+        let target = batch_address(self.choice.below(3) as usize);
+        self.start_of(target, false, 0)
+    }
+
+    fn start_of(&mut self, target: u64, nested: bool, flags: u32) -> Words {
+        let process = u32::from(self.choice.below(3) != 0) << 8;
+        vec![0x31 << 23 | u32::from(nested) << 22 | process | flags | 1, target as u32, 0]
+    }
+
+    /// What no engine has, or this one has not (V8-097..099).
+    fn illegal(&mut self) -> Words {
+        let mut opcodes = vec![0x10u32, 0x15, 0x17, 0x1f, 0x30, 0x32, 0x33, 0x37, 0x38, 0x3a, 0x3f];
+        opcodes.extend(mi::COMMANDS.iter().filter(|c| !c.classes.has(self.class)).map(|c| u32::from(c.opcode)));
+        vec![of(self.choice, &opcodes) << 23]
+    }
+}
+
+/// One instruction of the ALU (V8-147).
+fn alu(opcode: u32, first: u32, second: u32) -> u32 {
+    opcode << 20 | first << 10 | second
+}
+
+fn math_of(program: &[u32]) -> Words {
+    let mut words = vec![0x1a << 23 | program.len() as u32 - 1];
+    words.extend(program);
+    words
+}

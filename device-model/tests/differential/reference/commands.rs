@@ -1,0 +1,383 @@
+//! The commands. Layouts are those of Mesa's gen125.xml and of Intel's media driver (mhw_mi_hwcmd_*.h), which say the same.
+
+use super::alu::Effect;
+use super::atomic;
+use super::registers::Who;
+use super::{Done, End, Level, Machine};
+use crate::layout::*;
+
+/// Use Global GTT, of most commands.
+const GGTT: u32 = 1 << 22;
+
+fn bit(word: u32, n: u32) -> bool {
+    word >> n & 1 != 0
+}
+
+fn address(low: u32, high: u32) -> u64 {
+    u64::from(low & !3) | u64::from(high) << 32
+}
+
+/// The six comparisons of memory with data (V8-120; contract K.8).
+fn compares(operation: u32, memory: u32, data: u32) -> bool {
+    match operation {
+        0 => memory > data,
+        1 => memory >= data,
+        2 => memory < data,
+        3 => memory <= data,
+        4 => memory == data,
+        _ => memory != data,
+    }
+}
+
+impl Machine {
+    /// A register's offset in a command: bits 22:2, from the engine's base if the command says so (V8-004).
+    fn register(&self, offset: u32, relative: bool) -> u32 {
+        (offset & 0x7f_fffc) + if relative { self.registers.base } else { 0 }
+    }
+
+    /// V8-105, IVB-141: bit 22 loads NOPID.
+    pub(super) fn noop(&mut self, header: u32) -> Done {
+        if bit(header, 22) {
+            self.registers.set_own(0x094, header & 0x3f_ffff);
+        }
+        Ok(())
+    }
+
+    /// V8-106, V8-142: what makes the commands behind it MI_NOOPs.
+    pub(super) fn set_predicate(&mut self, header: u32) -> Done {
+        let set = |offset| self.registers.own(offset) & 1 != 0;
+        let (result, first, second) = (set(0x418), set(0x41c), set(0x3bc));
+        let noop = match header & 0xf {
+            0 => false,
+            1 => !second,
+            2 => second,
+            3 => !result,
+            4 => result,
+            5 => !first,
+            6 => first,
+            15 => true,
+            _ => return Ok(()),
+        };
+        self.registers.set_own(0x3b8, noop.into());
+        Ok(())
+    }
+
+    /// V8-110: the ring's head, behind this command, into the fifth dword of the status page.
+    pub(super) fn report_head(&mut self) -> Done {
+        if !self.user() {
+            self.memory.put_home(PPHWSP + 16, self.head);
+        }
+        Ok(())
+    }
+
+    /// V8-114, IVB-150.
+    pub(super) fn predicate(&mut self, header: u32) -> Done {
+        let pair = |at: u32| u64::from(self.registers.own(at)) | u64::from(self.registers.own(at + 4)) << 32;
+        let (first, second, data) = (pair(0x400), pair(0x408), pair(0x410));
+        let delta = first.wrapping_sub(second);
+        let compared = match header & 3 {
+            0 => true,
+            1 => false,
+            2 => first == second,
+            _ => delta == data,
+        };
+        if header & 3 == 2 {
+            self.registers.set_own(0x410, delta as u32);
+            self.registers.set_own(0x414, (delta >> 32) as u32);
+        }
+        let present = self.registers.own(0x418) & 1 != 0;
+        let combined = match header >> 3 & 3 {
+            0 => compared,
+            1 => present && compared,
+            2 => present || compared,
+            _ => present != compared,
+        };
+        match header >> 6 & 3 {
+            2 => self.registers.set_own(0x418, combined.into()),
+            3 => self.registers.set_own(0x418, (!combined).into()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// V8-118, V8-145..155. Indirect accesses are the process's: no bit says otherwise.
+    pub(super) fn math(&mut self, words: &[u32]) -> Done {
+        for word in &words[1..] {
+            let registers = std::array::from_fn(|n| self.registers.gpr(n));
+            match self.alu.instruction(*word, &registers) {
+                Effect::None => {}
+                Effect::Register(n, value) => self.registers.set_gpr(n, value),
+                Effect::Load(n, at) => {
+                    let value = self.memory.load64(false, at)?;
+                    self.registers.set_gpr(n, value);
+                }
+                Effect::Store(at, value) => self.memory.store64(false, at, value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// V8-120, V13-059; bit 16 polls a register.
+    pub(super) fn semaphore_wait(&mut self, words: &[u32]) -> Done {
+        let header = words[0];
+        let global = header & GGTT != 0;
+        let value = if bit(header, 16) {
+            let register = self.register(words[2], false);
+            self.registers.read(register, self.who())
+        } else {
+            if global && self.user() {
+                return Ok(());
+            }
+            self.memory.load(global, address(words[2], words[3]))?
+        };
+        if compares(header >> 12 & 7, value, words[1]) { Ok(()) } else { Err(End::Waits) }
+    }
+
+    /// V8-122, V13-057.
+    pub(super) fn store_data_imm(&mut self, words: &[u32]) -> Done {
+        let global = words[0] & GGTT != 0;
+        if global && self.user() {
+            return Ok(());
+        }
+        let first = address(words[1], words[2]);
+        for (n, word) in (0u64..).zip(&words[3..]) {
+            self.memory.store(global, first + 4 * n, *word)?;
+        }
+        Ok(())
+    }
+
+    /// A page for indexed stores: the context's own status page, or the engine's global one, which is the PF's alone
+    /// (V8-123, V13-055, V13-076). Users have neither.
+    fn status_page(&self, own: bool) -> Option<u64> {
+        match (self.who(), own) {
+            (Who::User, _) | (Who::VfKernel, false) => None,
+            (_, true) => Some(PPHWSP),
+            (Who::PfKernel, false) => Some(HWSP),
+        }
+    }
+
+    /// V8-123, IVB-158; bit 21: the context's own page.
+    pub(super) fn store_data_index(&mut self, words: &[u32]) -> Done {
+        if let Some(page) = self.status_page(bit(words[0], 21)) {
+            for (n, word) in (0u64..).zip(&words[2..]) {
+                self.memory.put_home(page + u64::from(words[1] & 0xffc) + 4 * n, *word);
+            }
+        }
+        Ok(())
+    }
+
+    /// V8-124, V13-052, IVB-159, trap T35: a user's command with one register that is not his does nothing; a virtual
+    /// function's driver loses that register alone. Bits 11:8 keep bytes.
+    pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Done {
+        let who = self.who();
+        let relative = bit(words[0], 19);
+        let keep = words[0] >> 8 & 0xf;
+        let pairs: Vec<(u32, u32)> =
+            words[1..].chunks_exact(2).map(|pair| (self.register(pair[0], relative), pair[1])).collect();
+        if who == Who::User && pairs.iter().any(|(register, _)| !self.registers.may_write(*register, who)) {
+            return Ok(());
+        }
+        for (register, value) in pairs {
+            if self.registers.may_write(register, who) {
+                self.registers.write(register, value, keep);
+            }
+        }
+        Ok(())
+    }
+
+    /// V8-125, V13-048: the PF's driver's.
+    pub(super) fn update_gtt(&mut self, words: &[u32]) -> Done {
+        if self.who() == Who::PfKernel {
+            let first = u64::from(words[1]) / PAGE - BASE / PAGE;
+            for (n, entry) in (0u64..).zip(words[2..].chunks_exact(2)) {
+                self.memory.set_entry(first + n, u64::from(entry[0]) | u64::from(entry[1]) << 32);
+            }
+        }
+        Ok(())
+    }
+
+    /// V8-126, V8-140, V13-056: bit 21 has MI_PREDICATE_RESULT asked.
+    pub(super) fn store_register_mem(&mut self, words: &[u32]) -> Done {
+        let header = words[0];
+        if bit(header, 21) && self.registers.own(0x418) & 1 == 0 {
+            return Ok(());
+        }
+        let global = header & GGTT != 0;
+        let register = self.register(words[1], bit(header, 19));
+        let value = self.registers.read(register, self.who());
+        if global && self.user() {
+            return Ok(());
+        }
+        Ok(self.memory.store(global, address(words[2], words[3]), value)?)
+    }
+
+    /// V8-130, V13-054.
+    pub(super) fn load_register_mem(&mut self, words: &[u32]) -> Done {
+        let (header, who) = (words[0], self.who());
+        let global = header & GGTT != 0;
+        let register = self.register(words[1], bit(header, 19));
+        if who == Who::User && (global || !self.registers.may_write(register, who)) {
+            return Ok(());
+        }
+        let value = self.memory.load(global, address(words[2], words[3]))?;
+        if self.registers.may_write(register, who) {
+            self.registers.write(register, value, 0);
+        }
+        Ok(())
+    }
+
+    /// V8-131, V13-053: bit 18 is the source's, bit 19 the destination's.
+    pub(super) fn load_register_reg(&mut self, words: &[u32]) -> Done {
+        let (header, who) = (words[0], self.who());
+        let source = self.register(words[1], bit(header, 18));
+        let destination = self.register(words[2], bit(header, 19));
+        let value = self.registers.read(source, who);
+        if self.registers.may_write(destination, who) {
+            self.registers.write(destination, value, 0);
+        }
+        Ok(())
+    }
+
+    /// V8-132, V13-070: bit 22 is the source's, bit 21 the destination's.
+    pub(super) fn copy_mem_mem(&mut self, words: &[u32]) -> Done {
+        let (source, destination) = (bit(words[0], 22), bit(words[0], 21));
+        if self.user() && (source || destination) {
+            return Ok(());
+        }
+        let value = self.memory.load(source, address(words[3], words[4]))?;
+        Ok(self.memory.store(destination, address(words[1], words[2]), value)?)
+    }
+
+    /// V8-133, V13-065. Operands are in the command (bit 18) or in registers 0 to 3; bit 16 returns the old value in
+    /// registers 4 and 5 (media driver: MI_ATOMIC).
+    pub(super) fn atomic(&mut self, words: &[u32]) -> Done {
+        let header = words[0];
+        let global = header & GGTT != 0;
+        if global && self.user() {
+            return Ok(());
+        }
+        let code = header >> 8 & 0xff;
+        let bits = 32u32 << (header >> 19 & 3);
+        let at = address(words[1], words[2]);
+        let operand = |n: usize| {
+            if bit(header, 18) {
+                (0..4).fold(0u128, |value, dword| value | u128::from(words[3 + n + 2 * dword]) << (32 * dword))
+            } else {
+                u128::from(self.registers.gpr(2 * n)) | u128::from(self.registers.gpr(2 * n + 1)) << 64
+            }
+        };
+        let (first, second) = (operand(0), operand(1));
+        let mut old = 0u128;
+        for dword in 0..bits / 32 {
+            old |= u128::from(self.memory.load(global, at + 4 * u64::from(dword))?) << (32 * dword);
+        }
+        let Some(new) = atomic::operation(code, bits, old, first, second) else { return Err(End::Illegal) };
+        for dword in 0..bits / 32 {
+            self.memory.store(global, at + 4 * u64::from(dword), (new >> (32 * dword)) as u32)?;
+        }
+        if bit(header, 16) {
+            match bits {
+                32 => self.registers.set_own(0x620, old as u32),
+                64 => self.registers.set_gpr(4, old as u64),
+                _ => {
+                    self.registers.set_gpr(4, old as u64);
+                    self.registers.set_gpr(5, (old >> 64) as u64);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// V8-134, V13-045, V13-066, trap T5: bit 8 is the process's space, bit 22 a level more; a child has its parent's
+    /// privilege at most, and without privilege there is no global space.
+    pub(super) fn batch_buffer_start(&mut self, words: &[u32]) -> Done {
+        let header = words[0];
+        let global = !self.user() && !bit(header, 8);
+        let level = Level { address: address(words[1], words[2]), global, privileged: global };
+        if !bit(header, 22) {
+            self.levels.pop();
+        }
+        self.levels.push(level);
+        Ok(())
+    }
+
+    /// V8-112: back to where the batch, or the first of its chain, was started.
+    pub(super) fn batch_buffer_end(&mut self) -> Done {
+        self.levels.pop();
+        Ok(())
+    }
+
+    /// V8-135, V13-067, IVB-165: goes on while the comparison holds. Bit 21 compares at all, bit 19 has memory's second
+    /// dword mask the first, bits 14:12 say how, bit 18 ends this level alone.
+    pub(super) fn conditional_batch_buffer_end(&mut self, words: &[u32]) -> Done {
+        let header = words[0];
+        let global = header & GGTT != 0;
+        if global && self.user() || !bit(header, 21) {
+            return Ok(());
+        }
+        let at = address(words[2], words[3]) & !7;
+        let mut value = self.memory.load(global, at)?;
+        if bit(header, 19) {
+            value &= self.memory.load(global, at + 4)?;
+        }
+        if !compares(header >> 12 & 7, value, words[1]) {
+            if bit(header, 18) {
+                self.levels.pop();
+            } else {
+                self.levels.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// What is written after a flush: data, or the timestamp (V8-127, V8-137); to an index of a status page if `index`,
+    /// which `global` makes the engine's (V13-060, V13-062, V13-076). Users write neither there nor to the global space.
+    fn post_sync(&mut self, operation: u32, index: bool, global: bool, at: u64, data: &[u32]) -> Done {
+        let stamp = [TIMESTAMP as u32, (TIMESTAMP >> 32) as u32];
+        let words = match operation {
+            1 => data,
+            3 => &stamp[..],
+            _ => return Ok(()),
+        };
+        if index {
+            if let Some(page) = self.status_page(!global) {
+                for (n, word) in (0u64..).zip(words) {
+                    self.memory.put_home(page + (at & 0xff8) + 4 * n, *word);
+                }
+            }
+            return Ok(());
+        }
+        if global && self.user() {
+            return Ok(());
+        }
+        for (n, word) in (0u64..).zip(words) {
+            self.memory.store(global, (at & !7) + 4 * n, *word)?;
+        }
+        Ok(())
+    }
+
+    /// V8-127, V13-062: a dword or a qword, as the command is long; bit 2 of the address is the global space.
+    pub(super) fn flush_dw(&mut self, words: &[u32]) -> Done {
+        let (header, low) = (words[0], words[1]);
+        let at = address(low, words[2] & 0xffff);
+        self.post_sync(header >> 14 & 3, bit(header, 21), bit(low, 2), at, &words[3..])
+    }
+
+    /// V8-137, V8-140, V13-060: bit 8 of the header has MI_PREDICATE_RESULT asked; bit 23 of the flags writes a register
+    /// as MI_LOAD_REGISTER_IMM does.
+    pub(super) fn pipe_control(&mut self, words: &[u32]) -> Done {
+        let (header, flags) = (words[0], words[1]);
+        if bit(header, 8) && self.registers.own(0x418) & 1 == 0 {
+            return Ok(());
+        }
+        if bit(flags, 23) {
+            let (register, who) = (self.register(words[2], false), self.who());
+            if self.registers.may_write(register, who) {
+                self.registers.write(register, words[4], 0);
+            }
+            return Ok(());
+        }
+        let at = address(words[2], words[3] & 0xffff);
+        self.post_sync(flags >> 14 & 3, bit(flags, 21), bit(flags, 24), at, &words[4..6])
+    }
+}

@@ -1,0 +1,251 @@
+//! The command streamer, slow and plain: one function a command, written from the items that it names and from nothing
+//! else. It shares no code with the engine, looks every page up anew, and knows no way but the long one.
+
+mod alu;
+mod atomic;
+mod commands;
+mod memory;
+mod registers;
+
+use std::collections::BTreeMap;
+
+use arctic_device_model::engine::id::EngineClass;
+
+use crate::grammar::Case;
+use crate::layout::*;
+use crate::world::{Left, Stop};
+use memory::{Fault, Memory};
+use registers::{Registers, Who};
+
+/// Commands after which a run is called endless; the grammar's batches start only later ones.
+const ENDLESS: u32 = 100_000;
+
+/// A batch that is being executed, or the ring.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    address: u64,
+    /// It lies in the global space.
+    global: bool,
+    privileged: bool,
+}
+
+/// Why the parser goes no further.
+enum End {
+    Waits,
+    Faults(Fault),
+    Illegal,
+}
+
+impl From<Fault> for End {
+    fn from(fault: Fault) -> Self {
+        End::Faults(fault)
+    }
+}
+
+type Done = Result<(), End>;
+
+struct Machine {
+    vf: bool,
+    class: EngineClass,
+    registers: Registers,
+    memory: Memory,
+    alu: alu::Alu,
+    /// Offset in the ring of the next command.
+    head: u32,
+    tail: u32,
+    /// Batches, the innermost last.
+    levels: Vec<Level>,
+    /// Commands so far.
+    commands: u32,
+}
+
+/// Runs a case; `initial` is what registers hold before. Returns what it leaves and how many commands were executed.
+pub fn run(case: &Case, initial: &BTreeMap<u32, u32>, base: u32) -> (Left, u32) {
+    let ring = case.ring_words();
+    let placed: Vec<(u64, u32)> =
+        (0u32..).zip(&ring).map(|(n, word)| (u64::from((case.head + n * 4) % RING_BYTES), *word)).collect();
+    let batches: Vec<Vec<u32>> = (0..8).map(|n| case.batch_words(n)).collect();
+    let mut machine = Machine {
+        vf: case.vf,
+        class: case.class,
+        registers: Registers { class: case.class, base, values: initial.clone() },
+        memory: Memory::new(case.vf, &placed, &batches, case.fill),
+        alu: alu::Alu::default(),
+        head: case.head,
+        tail: (case.head + ring.len() as u32 * 4) % RING_BYTES,
+        levels: Vec::new(),
+        commands: 0,
+    };
+    let stop = machine.run();
+    let mut left = Left {
+        image: machine.registers.values.clone(),
+        registers: machine.registers.values,
+        stop,
+        home: Vec::new(),
+        ram: Vec::new(),
+        remote: Vec::new(),
+        foreign: Vec::new(),
+        entries: Vec::new(),
+    };
+    if left.stop == Stop::Complete {
+        left.image.extend([(base + 0x034, machine.head), (base + 0x030, machine.tail)]);
+    }
+    machine.memory.into_left(&mut left);
+    (left, machine.commands)
+}
+
+impl Machine {
+    fn run(&mut self) -> Stop {
+        loop {
+            if self.levels.is_empty() && self.head == self.tail {
+                return Stop::Complete;
+            }
+            if self.commands == ENDLESS {
+                return Stop::Endless;
+            }
+            let at = self.here();
+            let words = match self.fetch() {
+                Ok(words) => words,
+                Err(fault) => return Stop::Fault { global: fault.global, page: fault.page },
+            };
+            let Some(words) = words else {
+                let header = self.dword(0).unwrap_or(0);
+                return Stop::Illegal { header, address: at };
+            };
+            self.commands += 1;
+            let header = words[0];
+            match self.execute(&words) {
+                Ok(()) => {}
+                Err(End::Waits) => return Stop::Waiting,
+                Err(End::Faults(fault)) => return Stop::Fault { global: fault.global, page: fault.page },
+                Err(End::Illegal) => return Stop::Illegal { header, address: at },
+            }
+        }
+    }
+
+    /// Address of the next command.
+    fn here(&self) -> u64 {
+        match self.levels.last() {
+            Some(level) => level.address,
+            None => BASE + at::RING * PAGE + u64::from(self.head),
+        }
+    }
+
+    /// Dword `n` of what comes next.
+    fn dword(&self, n: u32) -> Result<u32, Fault> {
+        match self.levels.last() {
+            Some(level) => self.memory.load(level.global, level.address + 4 * u64::from(n)),
+            None => {
+                let offset = (self.head + 4 * n) % RING_BYTES;
+                self.memory.load(true, BASE + at::RING * PAGE + u64::from(offset))
+            }
+        }
+    }
+
+    /// The next command, over which the parser steps; `None` if the engine has none like it (V8-095, V8-099).
+    fn fetch(&mut self) -> Result<Option<Vec<u32>>, Fault> {
+        let header = self.dword(0)?;
+        let Some(len) = length(header, self.class) else { return Ok(None) };
+        let words = (0..len).map(|n| self.dword(n)).collect::<Result<Vec<u32>, Fault>>()?;
+        match self.levels.last_mut() {
+            Some(level) => level.address += 4 * u64::from(len),
+            None => self.head = (self.head + 4 * len) % RING_BYTES,
+        }
+        Ok(Some(words))
+    }
+
+    /// V8-159, V13-044, V13-047: what the ring or the batch makes of who gives a command.
+    fn who(&self) -> Who {
+        match (self.levels.last().is_none_or(|level| level.privileged), self.vf) {
+            (false, _) => Who::User,
+            (true, true) => Who::VfKernel,
+            (true, false) => Who::PfKernel,
+        }
+    }
+
+    fn user(&self) -> bool {
+        self.who() == Who::User
+    }
+
+    /// V8-140, V8-141: MI_SET_PREDICATE_RESULT makes everything a MI_NOOP but what has an enable bit of its own, and
+    /// MI_SET_PREDICATE.
+    fn predicated(&self, header: u32) -> bool {
+        if self.registers.own(0x3b8) & 1 == 0 {
+            return false;
+        }
+        let mi = header >> 29 == 0;
+        match header >> 23 & 0x3f {
+            0x01 if mi => false,
+            0x0a | 0x31 | 0x36 if mi => header >> 15 & 1 != 0,
+            _ => true,
+        }
+    }
+
+    fn execute(&mut self, words: &[u32]) -> Done {
+        let header = words[0];
+        if self.predicated(header) {
+            return Ok(());
+        }
+        if header >> 29 == 3 {
+            return if header >> 16 == 0x7a00 { self.pipe_control(words) } else { Ok(()) };
+        }
+        match header >> 23 {
+            0x00 => self.noop(header),
+            0x01 => self.set_predicate(header),
+            0x07 => self.report_head(),
+            0x0a => self.batch_buffer_end(),
+            0x0c => self.predicate(header),
+            0x1a => self.math(words),
+            0x1c => self.semaphore_wait(words),
+            0x20 => self.store_data_imm(words),
+            0x21 => self.store_data_index(words),
+            0x22 => self.load_register_imm(words),
+            0x23 => self.update_gtt(words),
+            0x24 => self.store_register_mem(words),
+            0x26 => self.flush_dw(words),
+            0x29 => self.load_register_mem(words),
+            0x2a => self.load_register_reg(words),
+            0x2e => self.copy_mem_mem(words),
+            0x2f => self.atomic(words),
+            0x31 => self.batch_buffer_start(words),
+            0x36 => self.conditional_batch_buffer_end(words),
+            // MI_USER_INTERRUPT, events and scan lines of a display that is not there, arbitration, flushes, wake-ups,
+            // signals to others: nothing of it is left behind (V8-107..109, V8-111, V8-113, V8-115..117, V8-119, V8-121,
+            // V8-128).
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Dwords of the command that `header` starts on an engine of `class` (V8-095..099; IVB-140; Mesa's gen125.xml for the
+/// width of the length fields).
+fn length(header: u32, class: EngineClass) -> Option<u32> {
+    use EngineClass::{Compute, Copy, Render};
+    let pipes = matches!(class, Render | Compute);
+    if header >> 29 == 3 && pipes {
+        // PIPELINE_SELECT and its like say nothing of their length (contract K.8).
+        return Some(if header >> 27 & 3 == 1 { 1 } else { (header & 0xff) + 2 });
+    }
+    if header >> 29 != 0 {
+        return None;
+    }
+    let opcode = header >> 23;
+    let present = match opcode {
+        0x00..=0x02 | 0x05 | 0x07 | 0x08 | 0x0a | 0x0b | 0x0e => true,
+        // Flips, scan lines and events.
+        0x03 | 0x04 | 0x12..=0x14 => matches!(class, Render | Copy),
+        0x0c => pipes,
+        0x0d | 0x27 => class == Render,
+        0x18 | 0x28 => pipes,
+        0x1d | 0x26 => class != Render,
+        0x1a..=0x1c | 0x20..=0x24 | 0x29 | 0x2a | 0x2e | 0x2f | 0x31 | 0x36 => true,
+        _ => false,
+    };
+    let field = match opcode {
+        0x00..=0x0f => return present.then_some(1),
+        0x20 | 0x23 | 0x27 => 0x3ff,
+        0x12 | 0x13 | 0x26 | 0x28 => 0x3f,
+        _ => 0xff,
+    };
+    present.then_some((header & field) + 2)
+}

@@ -1,0 +1,43 @@
+//! Makes a failing case small: commands go one after the other, as long as the sides still disagree.
+
+use crate::grammar::Case;
+use crate::{Worlds, both, disagreement};
+
+/// The commands of part `n` of a case: its batches, then its ring.
+fn part(case: &mut Case, n: usize) -> &mut Vec<Vec<u32>> {
+    if n < 8 { &mut case.batches[n] } else { &mut case.ring }
+}
+
+/// A smaller case on which the sides disagree, and on what.
+pub fn shrink(worlds: &mut Worlds, mut case: Case, mut difference: String) -> (Case, String) {
+    let mut attempt = |case: &mut Case, smaller: Case, difference: &mut String| {
+        let (engine, reference, _) = both(worlds, &smaller);
+        let Some(found) = disagreement(&engine, &reference) else { return false };
+        (*case, *difference) = (smaller, found);
+        true
+    };
+    for _ in 0..4 {
+        let before = case.len();
+        for n in 0..9 {
+            // Runs of commands first, then one at a time; the end of a batch stays.
+            let mut run = part(&mut case, n).len();
+            while run > 0 {
+                let mut at = 0;
+                while at + run + usize::from(n < 8) <= part(&mut case, n).len() {
+                    let mut smaller = case.clone();
+                    part(&mut smaller, n).drain(at..at + run);
+                    if !attempt(&mut case, smaller, &mut difference) {
+                        at += run;
+                    }
+                }
+                run /= 2;
+            }
+        }
+        if case.len() == before {
+            break;
+        }
+    }
+    let smaller = Case { head: 0, ..case.clone() };
+    attempt(&mut case, smaller, &mut difference);
+    (case, difference)
+}

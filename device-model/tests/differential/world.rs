@@ -1,0 +1,441 @@
+//! The engine's side: a card with memory, guests and a context, which is put back to the same state for every run.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use arctic_device_model::engine::id::{EngineClass, EngineId};
+use arctic_device_model::engine::{Engine, Halt, Load, Outcome};
+use arctic_device_model::gt::Gt;
+use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
+use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::{Memory, Space};
+use arctic_device_model::profile::CardProfile;
+use arctic_device_model::world::{Dma, DmaFault, DmaView, Function, HandWoundClock, InterruptSink};
+use vm_memory::{Bytes, VolatileSlice};
+use vmm_sys_util::tempfile::TempFile;
+
+use crate::layout::*;
+
+/// The virtual function that runs, and one that has nothing to do with it.
+pub const VF: Function = Function(2);
+pub const NEIGHBOUR: Function = Function(3);
+
+/// Frames of local memory as the LMTT hands them out: the PF's, the VF's, the neighbour's, the LMTT's own.
+const FRAME: u64 = 2 << 20;
+const LOCAL: u64 = 4 * FRAME;
+const LMTT: u64 = 3 * FRAME;
+
+/// What is in memory that the context has nothing to do with: whoever reads it is found out by it.
+pub const CANARY: u64 = 0xca9a_271e_d00d_5afe;
+
+/// Commands that the engine is given at a time, and how often.
+const STEP: u32 = 1024;
+const STEPS: u32 = 64;
+
+/// The memory of one function's guest.
+struct Guest {
+    ram: SharedRegion,
+    remote: Mutex<Vec<u8>>,
+}
+
+impl Guest {
+    fn new() -> Self {
+        Guest { ram: SharedRegion::anonymous(RAM.1).unwrap(), remote: Mutex::new(vec![0; REMOTE.1]) }
+    }
+
+    fn bytes(&self) -> (Vec<u8>, Vec<u8>) {
+        let mut ram = vec![0; RAM.1];
+        self.ram.slice(0, RAM.1).unwrap().read_slice(&mut ram, 0).unwrap();
+        (ram, self.remote.lock().unwrap().clone())
+    }
+
+    fn set(&self, ram: &[u8], remote: &[u8]) {
+        self.ram.slice(0, RAM.1).unwrap().write_slice(ram, 0).unwrap();
+        self.remote.lock().unwrap().copy_from_slice(remote);
+    }
+}
+
+struct View(Arc<Guest>);
+
+impl DmaView for View {
+    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+        assert!(len > 0, "a span of nothing at {iova:#x}");
+        let offset = iova.checked_sub(RAM.0).filter(|offset| *offset < RAM.1 as u64)?;
+        self.0.ram.slice(offset, len.min(RAM.1 - offset as usize))
+    }
+
+    fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
+        let part = remote(iova, data.len())?;
+        data.copy_from_slice(&self.0.remote.lock().unwrap()[part]);
+        Ok(())
+    }
+
+    fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
+        let part = remote(iova, data.len())?;
+        self.0.remote.lock().unwrap()[part].copy_from_slice(data);
+        Ok(())
+    }
+}
+
+fn remote(iova: u64, len: usize) -> Result<std::ops::Range<usize>, DmaFault> {
+    let part = || {
+        let at = usize::try_from(iova.checked_sub(REMOTE.0)?).ok()?;
+        Some(at..at.checked_add(len).filter(|end| *end <= REMOTE.1)?)
+    };
+    part().ok_or(DmaFault { iova })
+}
+
+/// The context's own guest, and the guest of everybody else.
+struct Guests {
+    function: Function,
+    own: Arc<Guest>,
+    other: Arc<Guest>,
+}
+
+impl Dma for Guests {
+    fn view(&self, function: Function) -> Arc<dyn DmaView> {
+        Arc::new(View(if function == self.function { self.own.clone() } else { self.other.clone() }))
+    }
+}
+
+struct Nobody;
+
+impl InterruptSink for Nobody {
+    fn raise(&self, _: Function, vector: u16) {
+        assert_eq!(vector, 0);
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The ring ran empty.
+    Complete,
+    /// At a semaphore.
+    Waiting,
+    /// A loop without end, as far as anybody looked.
+    Endless,
+    /// An access of this page, from [`BASE`], that no translation permits.
+    Fault { global: bool, page: u64 },
+    /// A command that the engine has not.
+    Illegal { header: u32, address: u64 },
+}
+
+/// What a run leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    pub stop: Stop,
+    /// The context's part of local memory, less the pages in which the image is.
+    pub home: Vec<u8>,
+    pub ram: Vec<u8>,
+    pub remote: Vec<u8>,
+    /// The page of another function's that the PF's global space shows.
+    pub foreign: Vec<u8>,
+    /// Entries of the global table's window.
+    pub entries: Vec<u64>,
+    /// Registers, by offset: where the context is on the engine or was the PF's.
+    pub registers: BTreeMap<u32, u32>,
+    /// What its image says of registers, where it has left the engine.
+    pub image: BTreeMap<u32, u32>,
+}
+
+/// A card for contexts of one function.
+pub struct World {
+    pub gt: Gt,
+    pub function: Function,
+    guests: Arc<Guests>,
+    engines: BTreeMap<u8, Engine>,
+    /// Where the function's first frame of local memory is.
+    home: u64,
+    /// Local memory at the start of every run.
+    pristine: Vec<u8>,
+}
+
+/// The image as xe's default one is, up to what the run does not depend on (V8-046, V8-047).
+pub fn image(root: u64, head: u32, tail: u32) -> Vec<u32> {
+    let mut words = vec![0; 0xc00];
+    let mut group = |at: usize, header: u32, pairs: &[(u32, u32)]| {
+        words[at] = header;
+        for (n, (offset, value)) in pairs.iter().enumerate() {
+            words[at + 1 + 2 * n] = *offset;
+            words[at + 2 + 2 * n] = *value;
+        }
+    };
+    let ring = (BASE + at::RING * PAGE) as u32;
+    group(
+        1,
+        0x1108_1019,
+        &[
+            // Restore inhibited, no synchronous switch.
+            (0x244, 0x0009_0009),
+            (0x034, head),
+            (0x030, tail),
+            (0x038, ring),
+            (0x03c, RING_BYTES - 0x1000 | 1),
+            (0x168, 0),
+            (0x140, 0),
+            (0x110, 0),
+            (0x1c0, 0),
+            (0x1c4, 0),
+            (0x1c8, 0),
+            (0x180, 0),
+            (0x2b4, 0),
+        ],
+    );
+    let pointers = [0x28c, 0x288, 0x284, 0x280, 0x27c, 0x278, 0x274, 0x270].map(|offset| (offset, 0));
+    let mut pointers: Vec<(u32, u32)> = [(0x3a8, 0)].into_iter().chain(pointers).collect();
+    pointers[8].1 = root as u32;
+    group(0x21, 0x1108_1011, &pointers);
+    words
+}
+
+impl World {
+    /// A card for contexts of the PF or of a VF.
+    pub fn new(vf: bool) -> Self {
+        let function = if vf { VF } else { Function::PF };
+        let home = if vf { FRAME } else { 0 };
+        let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
+        file.set_len(LOCAL).unwrap();
+        let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
+        let guests = Arc::new(Guests { function, own: Arc::new(Guest::new()), other: Arc::new(Guest::new()) });
+        let local = SharedRegion::from_file(file, LOCAL as usize).unwrap();
+        let memory = Memory::new(local, ggtt, guests.clone());
+        let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+        let clock = Arc::new(HandWoundClock::default());
+        clock.advance(TIMESTAMP / 12 * 625);
+        let gt = Gt::new(&profile, memory, Arc::new(Nobody), clock);
+        let mut world = World { gt, function, guests, engines: BTreeMap::new(), home, pristine: vec![0; HOME] };
+        world.hand_out();
+        world.write_tables();
+        world.forget_guests();
+        world
+    }
+
+    /// Local memory and global pages for everybody.
+    fn hand_out(&self) {
+        let put = |at: u64, value: u32| self.gt.memory.local().slice(at, 4).unwrap().write_obj(value, 0).unwrap();
+        for (number, vf, frame) in [(0, VF, 1u32), (1, NEIGHBOUR, 2)] {
+            let table = LMTT + 0x1_0000 * (number + 1);
+            put(LMTT + 4 * vf.0 as u64, (table >> 16 << 4) as u32 | 1);
+            put(table, frame << 5 | 1);
+            self.gt.memory.set_quota(vf, FRAME);
+        }
+        self.gt.memory.set_lmem_cfg((LMTT >> 16) as u32 | 1 << 31);
+    }
+
+    /// Puts canaries where another function has its local memory.
+    fn write_foreign(&self) {
+        let canary = CANARY.to_le_bytes().repeat(PAGE as usize / 8);
+        self.gt.memory.local().slice(self.foreign(), PAGE as usize).unwrap().write_slice(&canary, 0).unwrap();
+    }
+
+    fn foreign_bytes(&self) -> Vec<u8> {
+        let mut page = vec![0; PAGE as usize];
+        self.gt.memory.local().slice(self.foreign(), page.len()).unwrap().read_slice(&mut page, 0).unwrap();
+        page
+    }
+
+    /// Local memory of somebody else's that the global space shows.
+    fn foreign(&self) -> u64 {
+        if self.function.is_vf() { 0 } else { 2 * FRAME }
+    }
+
+    /// The global table as it is before every run.
+    fn write_global(&self) {
+        let owner = u64::from(self.function.0) << 2;
+        for page in 0..at::END {
+            let entry = match global(page) {
+                Page::Home(at) | Page::HomeReadOnly(at) => at | owner | 3,
+                Page::Guest(iova) => iova | owner | 1,
+                // To the PF the neighbour's page is open; to a VF the PF's is not.
+                Page::Foreign if self.function.is_vf() => 3,
+                Page::Foreign => u64::from(NEIGHBOUR.0) << 2 | 3,
+                Page::Null | Page::Nothing => 0,
+            };
+            self.gt.memory.ggtt().set_entry(BASE / PAGE + page, GgttEntry(entry));
+        }
+    }
+
+    /// The process's tables: one table of pages, reached from two entries of the root.
+    fn write_tables(&mut self) {
+        let mut put = |at: u64, value: u64| {
+            self.pristine[at as usize..at as usize + 8].copy_from_slice(&value.to_le_bytes());
+        };
+        put(ROOT, POINTERS | 3);
+        put(ROOT + 8, POINTERS | 3);
+        put(POINTERS, DIRECTORY | 3);
+        put(DIRECTORY + (BASE >> 21) * 8, TABLE | 3);
+        for page in 0..at::END {
+            let entry = match process(page) {
+                Page::Home(at) => at | 0x803,
+                Page::HomeReadOnly(at) => at | 0x801,
+                Page::Guest(iova) => iova | 3,
+                Page::Null => 0x203,
+                Page::Foreign | Page::Nothing => 0,
+            };
+            put(TABLE + (BASE >> 12 & 0x1ff) * 8 + page * 8, entry);
+        }
+    }
+
+    fn forget_guests(&self) {
+        let canary = CANARY.to_le_bytes();
+        self.guests.other.set(&canary.repeat(RAM.1 / 8), &canary.repeat(REMOTE.1 / 8));
+    }
+
+    /// Puts everything back, with these commands to run.
+    fn restore(&mut self, class: EngineClass, head: u32, ring: &[u32], batches: &[Vec<u32>], seed: u64) -> EngineId {
+        let id = EngineId::find(class, 0).unwrap();
+        self.gt.registers.reset_engine(id);
+        self.gt.registers.set(id.info().mmio_base + 0x80, (BASE + at::HWSP * PAGE) as u32);
+        self.write_global();
+        self.write_foreign();
+        let mut home = self.pristine.clone();
+        let mut put = |at: u64, word: u32| home[at as usize..at as usize + 4].copy_from_slice(&word.to_le_bytes());
+        for (n, words) in (0u64..).zip(batches) {
+            for (at, word) in (0u64..).zip(words).take(PAGE as usize / 4) {
+                put(BATCHES + n * PAGE + at * 4, *word);
+            }
+        }
+        let tail = (head + ring.len() as u32 * 4) % RING_BYTES;
+        for (at, word) in (0u32..).zip(ring) {
+            put(RING + u64::from((head + at * 4) % RING_BYTES), *word);
+        }
+        for (at, word) in (0u64..).zip(image(ROOT, head, tail)) {
+            put(IMAGE + at * 4, word);
+        }
+        for at in (GLOBAL_DATA..READ_ONLY + PAGE).step_by(4) {
+            put(at, fill(seed, at));
+        }
+        self.gt.memory.local().slice(self.home, HOME).unwrap().write_slice(&home, 0).unwrap();
+        let (ram, remote) = guest_fill(seed);
+        self.guests.own.set(&ram, &remote);
+        self.gt.memory.invalidate();
+        id
+    }
+
+    /// Runs a context from the ring at `head`, and tells what it leaves. `watched` are the registers to tell of.
+    pub fn run(
+        &mut self,
+        class: EngineClass,
+        head: u32,
+        ring: &[u32],
+        batches: &[Vec<u32>],
+        seed: u64,
+        watched: &[u32],
+    ) -> Left {
+        let id = self.restore(class, head, ring, batches, seed);
+        let descriptor = BASE + at::PPHWSP * PAGE | 0x119;
+        let load = Load { function: self.function, context: 1, descriptor };
+        let engine = self.engines.entry(id.index() as u8).or_insert_with(|| Engine::new(id));
+        engine.load(&self.gt, load);
+        let mut outcome = Outcome::More;
+        for _ in 0..STEPS {
+            outcome = engine.step(&self.gt, STEP);
+            if outcome != Outcome::More {
+                break;
+            }
+        }
+        let stop = match outcome {
+            Outcome::Complete => Stop::Complete,
+            Outcome::Waiting => Stop::Waiting,
+            Outcome::Halted(Halt::Fault(fault)) => Stop::Fault {
+                global: fault.space == Space::Ggtt,
+                page: (fault.address & (HIGH - 1)).wrapping_sub(BASE) / PAGE,
+            },
+            Outcome::Halted(Halt::IllegalCommand { header, address }) => Stop::Illegal { header, address },
+            Outcome::More | Outcome::Spinning => Stop::Endless,
+            other => panic!("an engine that has a context says {other:?}"),
+        };
+        let stays = stop != Stop::Complete;
+        let registers = if stays || !self.function.is_vf() {
+            watched.iter().map(|offset| (*offset, self.gt.registers.value(*offset))).collect()
+        } else {
+            BTreeMap::new()
+        };
+        let mut home = vec![0; HOME];
+        self.gt.memory.local().slice(self.home, HOME).unwrap().read_slice(&mut home, 0).unwrap();
+        let saved = |offset: usize| u32::from_le_bytes(home[offset..offset + 4].try_into().unwrap());
+        let words: Vec<u32> = (0..0xc00).map(|n| saved(IMAGE as usize + n * 4)).collect();
+        let image = if stays { BTreeMap::new() } else { registers_of(&words, id.info().mmio_base) };
+        home[IMAGE as usize..HWSP as usize].fill(0);
+        let (ram, remote) = self.guests.own.bytes();
+        let entries = (0..at::END).map(|page| self.gt.memory.ggtt().entry(BASE / PAGE + page).0).collect();
+        let foreign = self.foreign_bytes();
+        let left = Left { stop, home, ram, remote, foreign, entries, registers, image };
+        self.engines.get_mut(&(id.index() as u8)).unwrap().reset(&self.gt);
+        left
+    }
+
+    /// Whether nothing was written that is nobody's business here: memory of others, and local memory that no table of the
+    /// context's leads to.
+    pub fn unharmed(&self) -> Result<(), String> {
+        let canary = CANARY.to_le_bytes();
+        let (ram, remote) = self.guests.other.bytes();
+        if ram.chunks_exact(8).chain(remote.chunks_exact(8)).any(|word| word != canary) {
+            return Err("another function's guest memory was written".to_owned());
+        }
+        let local = self.gt.memory.local();
+        if self.function.is_vf() && self.foreign_bytes().chunks_exact(8).any(|word| word != canary) {
+            return Err("another function's local memory was written".to_owned());
+        }
+        for range in local.data(0..LOCAL) {
+            let known = [
+                self.home..self.home + HOME as u64,
+                self.foreign()..self.foreign() + PAGE,
+                LMTT..LMTT + PAGE,
+                LMTT + 0x1_0000..LMTT + 0x1_0000 + PAGE,
+                LMTT + 0x2_0000..LMTT + 0x2_0000 + PAGE,
+            ];
+            let mut at = range.start;
+            while at < range.end {
+                match known.iter().find(|part| part.contains(&at)) {
+                    Some(part) => at = part.end,
+                    None => return Err(format!("local memory at {at:#x} was written")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What registers hold when a run starts.
+    pub fn initial(&self, class: EngineClass, registers: &[u32]) -> BTreeMap<u32, u32> {
+        self.gt.registers.reset_engine(EngineId::find(class, 0).expect("an engine"));
+        registers.iter().map(|offset| (*offset, self.gt.registers.value(*offset))).collect()
+    }
+
+    /// A register as the PF's driver reads it.
+    pub fn register(&self, offset: u32) -> u32 {
+        self.gt.read(offset)
+    }
+}
+
+/// What the guest's memory starts with.
+pub fn guest_fill(seed: u64) -> (Vec<u8>, Vec<u8>) {
+    let part = |first: u64, len: usize| {
+        (0..len as u64 / 4).flat_map(|n| fill(seed, first + n * 4).to_le_bytes()).collect::<Vec<u8>>()
+    };
+    (part(RAM.0, RAM.1), part(REMOTE.0, REMOTE.1))
+}
+
+/// What a context image says of registers, by their offsets (V8-046).
+fn registers_of(words: &[u32], base: u32) -> BTreeMap<u32, u32> {
+    let mut found = BTreeMap::new();
+    let mut at = 0;
+    while let Some(&header) = words.get(at) {
+        if header >> 23 != 0x22 {
+            if header >> 23 == 0x0a {
+                break;
+            }
+            at += if header >> 23 == 0x29 { 4 } else { 1 };
+            continue;
+        }
+        let len = (header & 0xff) as usize + 2;
+        for pair in words.get(at + 1..at + len).unwrap_or_default().chunks_exact(2) {
+            let offset = if header >> 19 & 1 != 0 { base + (pair[0] & 0xfff) } else { pair[0] & 0x7f_fffc };
+            found.insert(offset, pair[1]);
+        }
+        at += len;
+    }
+    found
+}
+
