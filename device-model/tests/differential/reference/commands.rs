@@ -216,13 +216,12 @@ impl Machine {
         let (header, who) = (words[0], self.who());
         let global = header & GGTT != 0;
         let register = self.register(words[1], bit(header, 19));
-        if who == Who::User && (global || !self.registers.may_write(register, who)) {
+        // A load of a register that is somebody else's is a MI_NOOP, which reads nothing.
+        if global && self.user() || !self.registers.may_write(register, who) {
             return Ok(());
         }
         let value = self.memory.load(global, address(words[2], words[3]))?;
-        if self.registers.may_write(register, who) {
-            self.registers.write(register, value, 0);
-        }
+        self.registers.write(register, value, 0);
         Ok(())
     }
 
