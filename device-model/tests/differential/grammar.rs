@@ -11,6 +11,7 @@ use arctic_device_model::engine::id::EngineClass;
 
 use crate::choice::{Choice, of};
 use crate::layout::*;
+use crate::world::Work;
 
 /// A command's dwords.
 pub type Words = Vec<u32>;
@@ -89,6 +90,18 @@ impl Case {
         let mut words = self.batches[n].concat();
         words.truncate(PAGE as usize / 4);
         words
+    }
+
+    /// The case as an engine is given it.
+    pub fn work(&self) -> Work {
+        Work {
+            class: self.class,
+            head: self.head,
+            ring: self.ring_words(),
+            batches: (0..8).map(|n| self.batch_words(n)).collect(),
+            fill: self.fill,
+            interruptions: None,
+        }
     }
 
     /// How many commands it has.

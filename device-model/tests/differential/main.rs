@@ -5,6 +5,7 @@
 //! two), `ARCTIC_DIFFERENTIAL_SEED` the first seed.
 
 mod choice;
+mod compare;
 mod grammar;
 mod layout;
 mod reference;
@@ -14,115 +15,11 @@ mod world;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use arctic_device_model::engine::id::{EngineClass, EngineId};
+use arctic_device_model::engine::id::EngineClass;
 
 use choice::{Choice, Seeded};
+use compare::{Worlds, both, disagreement};
 use grammar::Case;
-use world::{Left, World};
-
-/// The cards that cases run on.
-pub struct Worlds {
-    pf: World,
-    vf: World,
-}
-
-impl Worlds {
-    fn new() -> Self {
-        Worlds { pf: World::new(false), vf: World::new(true) }
-    }
-
-    fn of(&mut self, vf: bool) -> &mut World {
-        if vf { &mut self.vf } else { &mut self.pf }
-    }
-}
-
-/// Registers that are compared, by offset from the engine's base.
-fn watched(class: EngineClass) -> Vec<u32> {
-    let mut offsets: Vec<u32> = (0x600..0x680).step_by(4).collect();
-    offsets.extend([0x094, 0x0c0, 0x158, 0x1fc, 0x21c, 0x3b4, 0x3b8, 0x3bc, 0x41c]);
-    offsets.extend([0x098, 0x0b4, 0x214, 0x23c, 0x248, 0x24c, 0x4d0, 0x4d4, 0x4d8, 0x4dc]);
-    match class {
-        EngineClass::Render | EngineClass::Compute => {
-            offsets.extend((0x400..0x41c).step_by(4));
-            offsets.extend([0x500, 0x504, 0x508]);
-        }
-        EngineClass::Copy => offsets.extend([0x200, 0x204]),
-        _ => {}
-    }
-    offsets
-}
-
-/// What an image says of a register with this value: a masked register's write is enabled for all bits, and of a clock,
-/// which no restore sets, it says nothing that anybody could use (V8-215).
-fn in_image(offset: u32, value: u32) -> Option<u32> {
-    match offset & 0x7ff {
-        0x0c0 | 0x200 => Some(value | 0xffff_0000),
-        0x358 => None,
-        _ => Some(value),
-    }
-}
-
-/// Both sides' outcomes of a case, and how many commands the reference executed.
-pub fn both(worlds: &mut Worlds, case: &Case) -> (Left, Left, u32) {
-    let info = EngineId::find(case.class, 0).expect("an engine").info();
-    let mut registers: Vec<u32> = watched(case.class).into_iter().map(|offset| info.mmio_base + offset).collect();
-    for base in [0x2000, 0x2_2000, 0x1_a000, 0x1c_0000, 0x1c_8000] {
-        registers.extend((0x600..0x680).step_by(4).map(|offset| base + offset));
-    }
-    registers.sort_unstable();
-    registers.dedup();
-    let world = worlds.of(case.vf);
-    let mut initial: BTreeMap<u32, u32> = world.initial(case.class, &registers);
-    initial.insert(info.mmio_base + 0x8c, world.register(info.mmio_base + 0x8c));
-    for (offset, value) in [(0x358, layout::TIMESTAMP as u32), (0x35c, (layout::TIMESTAMP >> 32) as u32)] {
-        initial.insert(info.mmio_base + offset, value);
-    }
-    let batches: Vec<Vec<u32>> = (0..8).map(|n| case.batch_words(n)).collect();
-    let engine = world.run(case.class, case.head, &case.ring_words(), &batches, case.fill, &registers);
-    let (reference, commands) = reference::run(case, &initial, info.mmio_base);
-    (engine, reference, commands)
-}
-
-/// What the two sides disagree on.
-pub fn disagreement(engine: &Left, reference: &Left) -> Option<String> {
-    let mut lines = Vec::new();
-    if engine.stop != reference.stop {
-        lines.push(format!("stop: engine {:x?}, reference {:x?}", engine.stop, reference.stop));
-    }
-    let parts = [
-        ("local memory", &engine.home, &reference.home),
-        ("guest memory", &engine.ram, &reference.ram),
-        ("guest memory by message", &engine.remote, &reference.remote),
-        ("another function's page", &engine.foreign, &reference.foreign),
-    ];
-    for (name, ours, theirs) in parts {
-        // Page tables and the ring are on the engine's side alone.
-        let first = if name == "local memory" { layout::BATCHES as usize } else { 0 };
-        for (at, (a, b)) in ours[first..].chunks_exact(4).zip(theirs[first..].chunks_exact(4)).enumerate() {
-            if a != b {
-                let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("a dword"));
-                lines.push(format!("{name} at {:#x}: engine {:#x}, reference {:#x}", first + at * 4, word(a), word(b)));
-            }
-        }
-    }
-    if engine.entries[layout::at::WINDOW as usize..] != reference.entries[..] {
-        lines.push(format!("entries: engine {:x?}, reference {:x?}", engine.entries, reference.entries));
-    }
-    for (offset, value) in &engine.registers {
-        let expected = reference.registers[offset];
-        if *value != expected {
-            lines.push(format!("register {offset:#x}: engine {value:#x}, reference {expected:#x}"));
-        }
-    }
-    for (offset, value) in &engine.image {
-        let expected = reference.image.get(offset).and_then(|value| in_image(*offset, *value));
-        if expected.is_some_and(|expected| expected != *value) {
-            lines.push(format!("image, {offset:#x}: engine {value:#x}, reference {:#x}", reference.image[offset]));
-        }
-    }
-    lines.truncate(12);
-    (!lines.is_empty()).then(|| lines.join("\n"))
-}
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}?")))
@@ -137,7 +34,7 @@ fn the_engine_does_what_the_reference_does() {
     let first = setting("ARCTIC_DIFFERENTIAL_SEED", 1);
     let one = std::env::var_os("ARCTIC_DIFFERENTIAL_SEED").is_some()
         && std::env::var_os("ARCTIC_DIFFERENTIAL_COMMANDS").is_none();
-    let mut worlds = Worlds::new();
+    let mut worlds = Worlds::default();
     let (mut executed, mut cases, mut told) = (0u64, 0u64, 0);
     let mut stops: BTreeMap<String, u64> = BTreeMap::new();
     let mut findings: BTreeMap<String, String> = BTreeMap::new();

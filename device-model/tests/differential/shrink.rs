@@ -1,7 +1,7 @@
 //! Makes a failing case small: commands go one after the other, as long as the sides still disagree.
 
+use crate::compare::{Worlds, both, disagreement};
 use crate::grammar::Case;
-use crate::{Worlds, both, disagreement};
 
 /// The commands of part `n` of a case: its batches, then its ring.
 fn part(case: &mut Case, n: usize) -> &mut Vec<Vec<u32>> {

@@ -121,6 +121,22 @@ pub enum Stop {
     Illegal { header: u32, address: u64 },
 }
 
+/// What an engine is given to run.
+#[derive(Clone, Debug)]
+pub struct Work {
+    pub class: EngineClass,
+    /// Where in the ring it starts.
+    pub head: u32,
+    pub ring: Vec<u32>,
+    /// Batches, a page each.
+    pub batches: Vec<Vec<u32>>,
+    /// What the data pages start with.
+    pub fill: u64,
+    /// Commands of a step, after each of which somebody wants the engine: whether the context leaves it for a moment must
+    /// not be seen in what it does.
+    pub interruptions: Option<u32>,
+}
+
 /// What a run leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
@@ -144,7 +160,8 @@ pub struct World {
     pub gt: Gt,
     pub function: Function,
     guests: Arc<Guests>,
-    engines: BTreeMap<u8, Engine>,
+    /// By their numbers.
+    engines: Vec<Engine>,
     /// Where the function's first frame of local memory is.
     home: u64,
     /// Local memory at the start of every run.
@@ -152,7 +169,7 @@ pub struct World {
 }
 
 /// The image as xe's default one is, up to what the run does not depend on (V8-046, V8-047).
-pub fn image(root: u64, head: u32, tail: u32) -> Vec<u32> {
+pub fn image(head: u32, tail: u32) -> Vec<u32> {
     let mut words = vec![0; 0xc00];
     let mut group = |at: usize, header: u32, pairs: &[(u32, u32)]| {
         words[at] = header;
@@ -184,7 +201,7 @@ pub fn image(root: u64, head: u32, tail: u32) -> Vec<u32> {
     );
     let pointers = [0x28c, 0x288, 0x284, 0x280, 0x27c, 0x278, 0x274, 0x270].map(|offset| (offset, 0));
     let mut pointers: Vec<(u32, u32)> = [(0x3a8, 0)].into_iter().chain(pointers).collect();
-    pointers[8].1 = root as u32;
+    pointers[8].1 = ROOT as u32;
     group(0x21, 0x1108_1011, &pointers);
     words
 }
@@ -204,7 +221,8 @@ impl World {
         let clock = Arc::new(HandWoundClock::default());
         clock.advance(TIMESTAMP / 12 * 625);
         let gt = Gt::new(&profile, memory, Arc::new(Nobody), clock);
-        let mut world = World { gt, function, guests, engines: BTreeMap::new(), home, pristine: vec![0; HOME] };
+        let engines = EngineId::all().map(Engine::new).collect();
+        let mut world = World { gt, function, guests, engines, home, pristine: vec![0; HOME] };
         world.hand_out();
         world.write_tables();
         world.forget_guests();
@@ -283,8 +301,10 @@ impl World {
     }
 
     /// Puts everything back, with these commands to run.
-    fn restore(&mut self, class: EngineClass, head: u32, ring: &[u32], batches: &[Vec<u32>], seed: u64) -> EngineId {
-        let id = EngineId::find(class, 0).unwrap();
+    fn restore(&mut self, work: &Work) -> EngineId {
+        let Work { class, head, ring, batches, fill: seed, .. } = work;
+        let (head, seed) = (*head, *seed);
+        let id = EngineId::find(*class, 0).unwrap();
         self.gt.registers.reset_engine(id);
         self.gt.registers.set(id.info().mmio_base + 0x80, (BASE + at::HWSP * PAGE) as u32);
         self.write_global();
@@ -300,7 +320,7 @@ impl World {
         for (at, word) in (0u32..).zip(ring) {
             put(RING + u64::from((head + at * 4) % RING_BYTES), *word);
         }
-        for (at, word) in (0u64..).zip(image(ROOT, head, tail)) {
+        for (at, word) in (0u64..).zip(image(head, tail)) {
             put(IMAGE + at * 4, word);
         }
         for at in (GLOBAL_DATA..READ_ONLY + PAGE).step_by(4) {
@@ -313,29 +333,39 @@ impl World {
         id
     }
 
-    /// Runs a context from the ring at `head`, and tells what it leaves. `watched` are the registers to tell of.
-    pub fn run(
-        &mut self,
-        class: EngineClass,
-        head: u32,
-        ring: &[u32],
-        batches: &[Vec<u32>],
-        seed: u64,
-        watched: &[u32],
-    ) -> Left {
-        let id = self.restore(class, head, ring, batches, seed);
+    /// Runs a context, and tells what it leaves; `watched` are the registers to tell of.
+    pub fn run(&mut self, work: &Work, watched: &[u32]) -> Left {
+        let id = self.restore(work);
+        let outcome = self.execute(id, work.interruptions);
+        let left = self.left(id, outcome, watched);
+        self.engines[id.index()].reset(&self.gt);
+        left
+    }
+
+    /// Loads the context and runs it for as long as it goes.
+    fn execute(&mut self, id: EngineId, interruptions: Option<u32>) -> Outcome {
         let descriptor = BASE + at::PPHWSP * PAGE | 0x119;
         let load = Load { function: self.function, context: 1, descriptor };
-        let engine = self.engines.entry(id.index() as u8).or_insert_with(|| Engine::new(id));
+        let engine = &mut self.engines[id.index()];
         engine.load(&self.gt, load);
+        let (budget, steps) = interruptions.map_or((STEP, STEPS), |commands| (commands, STEP * STEPS / commands));
         let mut outcome = Outcome::More;
-        for _ in 0..STEPS {
-            outcome = engine.step(&self.gt, STEP);
-            // What looks like a loop may end all the same.
-            if !matches!(outcome, Outcome::More | Outcome::Spinning) {
-                break;
+        for _ in 0..steps {
+            outcome = engine.step(&self.gt, budget);
+            match outcome {
+                Outcome::Preempted => engine.load(&self.gt, load),
+                // What looks like a loop may end all the same.
+                Outcome::More | Outcome::Spinning => {}
+                _ => break,
+            }
+            if interruptions.is_some() {
+                engine.request_preemption();
             }
         }
+        outcome
+    }
+
+    fn left(&self, id: EngineId, outcome: Outcome, watched: &[u32]) -> Left {
         let stop = match outcome {
             Outcome::Complete => Stop::Complete,
             Outcome::Waiting => Stop::Waiting,
@@ -344,7 +374,7 @@ impl World {
                 page: (fault.address & (HIGH - 1)).wrapping_sub(BASE) / PAGE,
             },
             Outcome::Halted(Halt::IllegalCommand { header, address }) => Stop::Illegal { header, address },
-            Outcome::More | Outcome::Spinning => Stop::Endless,
+            Outcome::More | Outcome::Spinning | Outcome::Preempted => Stop::Endless,
             other => panic!("an engine that has a context says {other:?}"),
         };
         let stays = stop != Stop::Complete;
@@ -362,9 +392,7 @@ impl World {
         let (ram, remote) = self.guests.own.bytes();
         let entries = (0..at::END).map(|page| self.gt.memory.ggtt().entry(BASE / PAGE + page).0).collect();
         let foreign = self.foreign_bytes();
-        let left = Left { stop, home, ram, remote, foreign, entries, registers, image };
-        self.engines.get_mut(&(id.index() as u8)).unwrap().reset(&self.gt);
-        left
+        Left { stop, home, ram, remote, foreign, entries, registers, image }
     }
 
     /// Whether nothing was written that is nobody's business here: memory of others, and local memory that no table of the
