@@ -7,7 +7,7 @@ use arctic_device_model::engine::id::{EngineClass, EngineId};
 use crate::grammar::Case;
 use crate::layout;
 use crate::reference;
-use crate::world::{Left, Work, World};
+use crate::world::{Left, World};
 
 /// The cards that cases run on.
 pub struct Worlds {

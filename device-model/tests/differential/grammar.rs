@@ -28,6 +28,8 @@ pub struct Case {
     pub batches: [Vec<Words>; 8],
     /// What the data pages start with.
     pub fill: u64,
+    /// Whether, and how often, somebody else wants the engine ([`Work::interruptions`]).
+    pub interruptions: Option<u32>,
 }
 
 const END: u32 = 0x0a << 23;
@@ -66,7 +68,7 @@ impl Case {
         let mut ring = vec![writer.batch_buffer_start()];
         let count = 1 + writer.choice.below(size / 2 + 1);
         ring.extend(writer.commands(count));
-        Case { class, vf, head, ring, batches, fill }
+        Case { class, vf, head, ring, batches, fill, interruptions: None }
     }
 
     /// The ring as dwords from its head, no command across its end, padded to a qword (V8-067).
@@ -100,7 +102,7 @@ impl Case {
             ring: self.ring_words(),
             batches: (0..8).map(|n| self.batch_words(n)).collect(),
             fill: self.fill,
-            interruptions: None,
+            interruptions: self.interruptions,
         }
     }
 
@@ -119,11 +121,12 @@ impl Case {
     /// The case as a person reads it.
     pub fn disassembled(&self) -> String {
         let mut text = format!(
-            "{:?} of {}, ring from {:#x}, data {:#x}\n",
+            "{:?} of {}, ring from {:#x}, data {:#x}, interrupted every {:?}\n",
             self.class,
             if self.vf { "a VF" } else { "the PF" },
             self.head,
-            self.fill
+            self.fill,
+            self.interruptions
         );
         let mut part = |name: &str, commands: &[Words]| {
             let _ = writeln!(text, "{name}:");
@@ -442,11 +445,8 @@ impl Writer<'_> {
         let operation = of(self.choice, &[0u32, 1, 1, 1, 3]);
         let index = u32::from(self.choice.one_in(5));
         let global = self.choice.below(2);
-        let address = if index != 0 {
-            u64::from(0x200 + self.choice.below(32) * 8)
-        } else {
-            self.address(global != 0, 8)
-        };
+        let address =
+            if index != 0 { u64::from(0x200 + self.choice.below(32) * 8) } else { self.address(global != 0, 8) };
         let qword = self.choice.below(2);
         let flags = of(self.choice, &[0u32, 0, 1 << 8, 1 << 16, 1 << 18, 1 << 9]);
         let mut words = vec![
@@ -504,9 +504,7 @@ impl Writer<'_> {
             let program = [alu(0x080, 0x20, register), alu(0x081, 0x21, 0), alu(0x100, 0, 0), access, alu(0x002, 0, 0)];
             vec![set, math_of(&program)]
         } else {
-            let loads = (0..4).map(|n| {
-                vec![0x1108_0003, 0x600 + n * 8, self.value(), 0x604 + n * 8, self.value()]
-            });
+            let loads = (0..4).map(|n| vec![0x1108_0003, 0x600 + n * 8, self.value(), 0x604 + n * 8, self.value()]);
             let mut commands: Vec<Words> = loads.collect();
             commands.push(self.atomic_of(0x2f << 23, false));
             commands

@@ -1,6 +1,7 @@
 //! The engine's side: a card with memory, guests and a context, which is put back to the same state for every run.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::sync::{Arc, Mutex};
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
@@ -160,12 +161,12 @@ pub struct World {
     pub gt: Gt,
     pub function: Function,
     guests: Arc<Guests>,
+    /// The global table as a VMM maps it.
+    ggtt: SharedRegion,
     /// By their numbers.
     engines: Vec<Engine>,
     /// Where the function's first frame of local memory is.
     home: u64,
-    /// Local memory at the start of every run.
-    pristine: Vec<u8>,
 }
 
 /// The image as xe's default one is, up to what the run does not depend on (V8-046, V8-047).
@@ -211,20 +212,18 @@ impl World {
     pub fn new(vf: bool) -> Self {
         let function = if vf { VF } else { Function::PF };
         let home = if vf { FRAME } else { 0 };
-        let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
-        file.set_len(LOCAL).unwrap();
-        let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
+        let (local, table) = (shared(LOCAL), shared(GGTT_BYTES as u64));
+        let map = |file: &File, len| SharedRegion::from_file(file.try_clone().unwrap(), len).unwrap();
+        let ggtt = Ggtt::new(map(&table, GGTT_BYTES));
         let guests = Arc::new(Guests { function, own: Arc::new(Guest::new()), other: Arc::new(Guest::new()) });
-        let local = SharedRegion::from_file(file, LOCAL as usize).unwrap();
-        let memory = Memory::new(local, ggtt, guests.clone());
+        let memory = Memory::new(map(&local, LOCAL as usize), ggtt, guests.clone());
         let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
         let clock = Arc::new(HandWoundClock::default());
         clock.advance(TIMESTAMP / 12 * 625);
         let gt = Gt::new(&profile, memory, Arc::new(Nobody), clock);
         let engines = EngineId::all().map(Engine::new).collect();
-        let mut world = World { gt, function, guests, engines, home, pristine: vec![0; HOME] };
+        let world = World { gt, function, guests, ggtt: map(&table, GGTT_BYTES), engines, home };
         world.hand_out();
-        world.write_tables();
         world.forget_guests();
         world
     }
@@ -274,60 +273,43 @@ impl World {
         }
     }
 
-    /// The process's tables: one table of pages, reached from two entries of the root.
-    fn write_tables(&mut self) {
-        let mut put = |at: u64, value: u64| {
-            self.pristine[at as usize..at as usize + 8].copy_from_slice(&value.to_le_bytes());
-        };
-        put(ROOT, POINTERS | 3);
-        put(ROOT + 8, POINTERS | 3);
-        put(POINTERS, DIRECTORY | 3);
-        put(DIRECTORY + (BASE >> 21) * 8, TABLE | 3);
-        for page in 0..at::END {
-            let entry = match process(page) {
-                Page::Home(at) => at | 0x803,
-                Page::HomeReadOnly(at) => at | 0x801,
-                Page::Guest(iova) => iova | 3,
-                Page::Null => 0x203,
-                Page::Foreign | Page::Nothing => 0,
-            };
-            put(TABLE + (BASE >> 12 & 0x1ff) * 8 + page * 8, entry);
-        }
-    }
-
     fn forget_guests(&self) {
         let canary = CANARY.to_le_bytes();
         self.guests.other.set(&canary.repeat(RAM.1 / 8), &canary.repeat(REMOTE.1 / 8));
     }
 
-    /// Puts everything back, with these commands to run.
-    fn restore(&mut self, work: &Work) -> EngineId {
-        let Work { class, head, ring, batches, fill: seed, .. } = work;
-        let (head, seed) = (*head, *seed);
-        let id = EngineId::find(*class, 0).unwrap();
-        self.gt.registers.reset_engine(id);
-        self.gt.registers.set(id.info().mmio_base + 0x80, (BASE + at::HWSP * PAGE) as u32);
-        self.write_global();
-        self.write_foreign();
-        let mut home = self.pristine.clone();
+    /// The context's part of local memory before its work is done.
+    pub fn home_before(work: &Work) -> Vec<u8> {
+        let mut home = tables();
         let mut put = |at: u64, word: u32| home[at as usize..at as usize + 4].copy_from_slice(&word.to_le_bytes());
-        for (n, words) in (0u64..).zip(batches) {
+        for (n, words) in (0u64..).zip(&work.batches) {
             for (at, word) in (0u64..).zip(words).take(PAGE as usize / 4) {
                 put(BATCHES + n * PAGE + at * 4, *word);
             }
         }
-        let tail = (head + ring.len() as u32 * 4) % RING_BYTES;
-        for (at, word) in (0u32..).zip(ring) {
-            put(RING + u64::from((head + at * 4) % RING_BYTES), *word);
+        let tail = (work.head + work.ring.len() as u32 * 4) % RING_BYTES;
+        for (at, word) in (0u32..).zip(&work.ring) {
+            put(RING + u64::from((work.head + at * 4) % RING_BYTES), *word);
         }
-        for (at, word) in (0u64..).zip(image(head, tail)) {
+        for (at, word) in (0u64..).zip(image(work.head, tail)) {
             put(IMAGE + at * 4, word);
         }
         for at in (GLOBAL_DATA..READ_ONLY + PAGE).step_by(4) {
-            put(at, fill(seed, at));
+            put(at, fill(work.fill, at));
         }
+        home
+    }
+
+    /// Puts everything back, with these commands to run.
+    fn restore(&mut self, work: &Work) -> EngineId {
+        let id = EngineId::find(work.class, 0).unwrap();
+        self.gt.registers.reset_engine(id);
+        self.gt.registers.set(id.info().mmio_base + 0x80, (BASE + at::HWSP * PAGE) as u32);
+        self.write_global();
+        self.write_foreign();
+        let home = World::home_before(work);
         self.gt.memory.local().slice(self.home, HOME).unwrap().write_slice(&home, 0).unwrap();
-        let (ram, remote) = guest_fill(seed);
+        let (ram, remote) = guest_fill(work.fill);
         self.guests.own.set(&ram, &remote);
         self.gt.memory.invalidate();
         id
@@ -426,6 +408,15 @@ impl World {
         Ok(())
     }
 
+    /// Brings back a card that somebody had who may do anything with it.
+    pub fn power_cycle(&self) {
+        self.gt.registers.reset();
+        self.gt.memory.local().clear(0..LOCAL);
+        self.ggtt.clear(0..GGTT_BYTES as u64);
+        self.hand_out();
+        self.forget_guests();
+    }
+
     /// What registers hold when a run starts.
     pub fn initial(&self, class: EngineClass, registers: &[u32]) -> BTreeMap<u32, u32> {
         self.gt.registers.reset_engine(EngineId::find(class, 0).expect("an engine"));
@@ -436,6 +427,36 @@ impl World {
     pub fn register(&self, offset: u32) -> u32 {
         self.gt.read(offset)
     }
+}
+
+/// The process's tables: one table of pages, reached from two entries of the root.
+fn tables() -> Vec<u8> {
+    let mut home = vec![0; HOME];
+    let mut put = |at: u64, value: u64| {
+        home[at as usize..at as usize + 8].copy_from_slice(&value.to_le_bytes());
+    };
+    put(ROOT, POINTERS | 3);
+    put(ROOT + 8, POINTERS | 3);
+    put(POINTERS, DIRECTORY | 3);
+    put(DIRECTORY + (BASE >> 21) * 8, TABLE | 3);
+    for page in 0..at::END {
+        let entry = match process(page) {
+            Page::Home(at) => at | 0x803,
+            Page::HomeReadOnly(at) => at | 0x801,
+            Page::Guest(iova) => iova | 3,
+            Page::Null => 0x203,
+            Page::Foreign | Page::Nothing => 0,
+        };
+        put(TABLE + (BASE >> 12 & 0x1ff) * 8 + page * 8, entry);
+    }
+    home
+}
+
+/// A sparse file that the card and a VMM map.
+fn shared(len: u64) -> File {
+    let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
+    file.set_len(len).unwrap();
+    file
 }
 
 /// What the guest's memory starts with.
@@ -467,4 +488,3 @@ fn registers_of(words: &[u32], base: u32) -> BTreeMap<u32, u32> {
     }
     found
 }
-

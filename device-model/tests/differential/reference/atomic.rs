@@ -24,10 +24,34 @@ pub fn operation(code: u32, bits: u32, old: u128, first: u128, second: u128) -> 
         (7, _) => old.wrapping_add(first),
         (8, _) => old.wrapping_sub(first),
         (9, _) => first.wrapping_sub(old),
-        (0xa, _) => if signed(old) > signed(first) { old } else { first },
-        (0xb, _) => if signed(old) < signed(first) { old } else { first },
-        (0xc, _) => if old > first { old } else { first },
-        (0xd, _) => if old < first { old } else { first },
+        (0xa, _) => {
+            if signed(old) > signed(first) {
+                old
+            } else {
+                first
+            }
+        }
+        (0xb, _) => {
+            if signed(old) < signed(first) {
+                old
+            } else {
+                first
+            }
+        }
+        (0xc, _) => {
+            if old > first {
+                old
+            } else {
+                first
+            }
+        }
+        (0xd, _) => {
+            if old < first {
+                old
+            } else {
+                first
+            }
+        }
         _ => return None,
     };
     Some(new & mask)

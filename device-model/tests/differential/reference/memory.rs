@@ -62,7 +62,8 @@ impl Memory {
         let address = if is_global { address } else { address & (HIGH - 1) };
         let page = address.wrapping_sub(BASE) / PAGE;
         let fault = Fault { global: is_global, page };
-        let found = if is_global { self.global.get(&page).map_or(Page::Nothing, |(page, _)| *page) } else { process(page) };
+        let found =
+            if is_global { self.global.get(&page).map_or(Page::Nothing, |(page, _)| *page) } else { process(page) };
         let offset = (address % PAGE) as usize;
         match found {
             Page::Home(at) => Ok(Bytes::Home(at as usize + offset)),

@@ -90,9 +90,7 @@ impl Registers {
         match who {
             Who::PfKernel => true,
             Who::User => self.slots(register, who, true).unwrap_or_else(|| self.on_the_list(register)),
-            Who::VfKernel => {
-                self.of_the_context(register) || self.slots(register, who, true).unwrap_or(false)
-            }
+            Who::VfKernel => self.of_the_context(register) || self.slots(register, who, true).unwrap_or(false),
         }
     }
 

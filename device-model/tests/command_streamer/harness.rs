@@ -1,0 +1,161 @@
+//! Whatever a guest has executed: bytes become work for one engine, from the ring or a batch of the physical function's
+//! kernel or user or of a virtual function's, and the card must come out of it unharmed.
+//!
+//! Of the input, byte 0 is the engine's class (low bits) and the kind of work, byte 1 who gives the commands, byte 2 how
+//! often somebody else wants the engine. The rest are dwords as they are, or the choices of the differential test's
+//! grammar, whose outcome is compared with the reference's.
+
+use std::sync::Mutex;
+
+use arctic_device_model::engine::id::EngineClass;
+
+use crate::choice::Choice;
+use crate::compare::{Worlds, both, disagreement};
+use crate::grammar::{Case, batch_address};
+use crate::layout::*;
+use crate::world::{CANARY, Left, Stop, Work, World};
+
+/// Bytes of an input that are looked at.
+const MOST: usize = 4096;
+
+static WORLDS: Mutex<Option<Worlds>> = Mutex::new(None);
+
+/// Choices that bytes make; after their end all are 0.
+struct Bytes<'b>(&'b [u8]);
+
+impl Bytes<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+}
+
+impl Choice for Bytes<'_> {
+    fn dword(&mut self) -> u32 {
+        u32::from_le_bytes(std::array::from_fn(|_| self.byte()))
+    }
+
+    fn below(&mut self, n: u32) -> u32 {
+        let value =
+            if n <= 256 { u32::from(self.byte()) } else { u32::from(self.byte()) | u32::from(self.byte()) << 8 };
+        value % n
+    }
+
+    fn more(&self) -> bool {
+        !self.0.is_empty()
+    }
+}
+
+/// Where commands are, and so whose they are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Ring,
+    Privileged,
+    User,
+}
+
+/// Runs one input; panics if the card did what it must not.
+pub fn run(input: &[u8]) {
+    let input = &input[..input.len().min(MOST)];
+    let [kind, who, often, rest @ ..] = input else { return };
+    let class = EngineClass::BY_GUC[usize::from(kind & 7) % EngineClass::BY_GUC.len()];
+    let vf = who & 1 != 0;
+    let interruptions = (often & 1 != 0).then_some(u32::from(often >> 1) % 32 + 1);
+    let mut worlds = WORLDS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let worlds = worlds.get_or_insert_with(Worlds::default);
+    if kind >> 3 & 3 == 3 {
+        let case = Case { interruptions, ..Case::generate(&mut Bytes(rest), class, vf, 24) };
+        let (engine, reference, _) = both(worlds, &case);
+        if let Some(difference) = disagreement(&engine, &reference) {
+            panic!("{}{difference}", case.disassembled());
+        }
+        check_memory(worlds.of(vf));
+        return;
+    }
+    let place = [Place::Ring, Place::Privileged, Place::User, Place::User][usize::from(who >> 1 & 3)];
+    let words: Vec<u32> = match kind >> 3 & 3 {
+        // Dwords as they are.
+        0 => rest.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect(),
+        // Commands of the grammar, some bits of which are flipped.
+        _ => {
+            let (flips, choices) = rest.split_at(rest.len().min(8));
+            let mut case = Case::generate(&mut Bytes(choices), class, vf, 24);
+            let mut words =
+                case.batches.iter_mut().find(|batch| batch.len() > 2).map_or(case.ring, std::mem::take).concat();
+            for flip in flips.chunks_exact(2) {
+                let at = usize::from(flip[0]);
+                if let Some(word) = words.get_mut(at) {
+                    *word ^= 1 << (flip[1] & 31);
+                }
+            }
+            words
+        }
+    };
+    raw(worlds.of(vf), class, place, words, interruptions);
+}
+
+/// Runs dwords, and looks at what they may have harmed.
+fn raw(world: &mut World, class: EngineClass, place: Place, mut words: Vec<u32>, interruptions: Option<u32>) {
+    words.truncate(PAGE as usize / 4 - 4);
+    let mut batches = vec![vec![0x0500_0000]; 8];
+    let ring = match place {
+        Place::Ring => {
+            words.resize(words.len().next_multiple_of(2), 0);
+            words.clone()
+        }
+        Place::Privileged | Place::User => {
+            batches[0] = words.clone();
+            batches[0].push(0x0500_0000);
+            let process = u32::from(place == Place::User) << 8;
+            vec![0x31 << 23 | process | 1, batch_address(0) as u32, 0, 0]
+        }
+    };
+    let work = Work { class, head: 0, ring, batches, fill: 1, interruptions };
+    let left = world.run(&work, &[]);
+    let almighty = place != Place::User && !world.function.is_vf();
+    if !almighty {
+        check_memory(world);
+        check_left(&work, place, &left);
+        // Who knows the canary may write it.
+        let halves = [CANARY as u32, (CANARY >> 32) as u32];
+        if !words.iter().any(|word| halves.contains(word)) {
+            let seen = |bytes: &[u8]| bytes.chunks_exact(4).any(|word| word == halves[0].to_le_bytes());
+            assert!(!seen(&left.home) && !seen(&left.ram) && !seen(&left.remote), "another function's memory was read");
+        }
+    } else {
+        world.power_cycle();
+    }
+    check_works(world, class);
+}
+
+/// Nobody but the PF's driver reaches what is not the context's.
+fn check_memory(world: &World) {
+    if let Err(harm) = world.unharmed() {
+        panic!("{harm}");
+    }
+}
+
+/// Page tables are nobody's, the ring, the status page and the global data are the drivers'.
+fn check_left(work: &Work, place: Place, left: &Left) {
+    let before = World::home_before(work);
+    let unchanged = |from: u64, to: u64| left.home[from as usize..to as usize] == before[from as usize..to as usize];
+    assert!(unchanged(ROOT, BATCHES), "a page table was written");
+    if place == Place::User {
+        assert!(unchanged(RING, PPHWSP), "a user wrote the ring");
+        assert!(unchanged(HWSP, PROCESS_DATA), "a user wrote global memory");
+        assert!(unchanged(GLOBAL_BEHIND_NULL, READ_ONLY + PAGE), "a user wrote behind a NULL page or a read-only one");
+    }
+}
+
+/// After a reset the engine does a job like any other.
+fn check_works(world: &mut World, class: EngineClass) {
+    let at = BASE + at::DATA * PAGE;
+    let ring = vec![0x1000_0002, at as u32, 0, 0x600d_600d, 0x1040_0002, at as u32 + 8, 0, 0x600d_600d];
+    let work = Work { class, head: 0, ring, batches: Vec::new(), fill: 1, interruptions: None };
+    let left = world.run(&work, &[]);
+    assert_eq!(left.stop, Stop::Complete, "the engine does not work any more");
+    for at in [PROCESS_DATA, GLOBAL_DATA + 8] {
+        assert_eq!(left.home[at as usize..at as usize + 4], 0x600d_600du32.to_le_bytes(), "a store is lost");
+    }
+}

@@ -1,0 +1,55 @@
+//! What the fuzzer of the command streamer (`fuzz/`) has found worth keeping is run again, and some inputs of no
+//! particular merit.
+//!
+//! `ARCTIC_FUZZ_INPUTS` sets how many of the latter.
+
+#[path = "../differential/choice.rs"]
+mod choice;
+#[path = "../differential/compare.rs"]
+mod compare;
+#[path = "../differential/grammar.rs"]
+mod grammar;
+mod harness;
+#[path = "../differential/layout.rs"]
+mod layout;
+#[path = "../differential/reference/mod.rs"]
+mod reference;
+#[path = "../differential/world.rs"]
+mod world;
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use choice::{Choice, Seeded};
+
+/// Runs an input; a failure names it.
+fn run(name: &str, input: &[u8]) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| harness::run(input))) {
+        println!("{name}: {input:02x?}");
+        resume_unwind(panic);
+    }
+}
+
+/// Rule 6, V13-044..047, V13-080: every input of the corpus leaves the card unharmed.
+#[test]
+fn the_corpus() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/corpus/command_streamer");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "no corpus in {folder}");
+    for file in files {
+        run(&file.display().to_string(), &fs::read(&file).unwrap());
+    }
+}
+
+/// Rule 6: so does any input.
+#[test]
+fn random_inputs() {
+    let inputs = std::env::var("ARCTIC_FUZZ_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+    for seed in 0..inputs {
+        let mut seeded = Seeded::new(seed);
+        let len = seeded.below(400);
+        let input: Vec<u8> = (0..len).map(|_| seeded.dword() as u8).collect();
+        run(&format!("seed {seed}"), &input);
+    }
+}

@@ -1,0 +1,21 @@
+//! The command streamer, from the ring and from batches of kernels and users of the PF and of a VF.
+#![no_main]
+
+#[path = "../../device-model/tests/differential/choice.rs"]
+mod choice;
+#[path = "../../device-model/tests/differential/compare.rs"]
+mod compare;
+#[path = "../../device-model/tests/differential/grammar.rs"]
+mod grammar;
+#[path = "../../device-model/tests/command_streamer/harness.rs"]
+mod harness;
+#[path = "../../device-model/tests/differential/layout.rs"]
+mod layout;
+#[path = "../../device-model/tests/differential/reference/mod.rs"]
+mod reference;
+#[path = "../../device-model/tests/differential/world.rs"]
+mod world;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| harness::run(input));
