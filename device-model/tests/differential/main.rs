@@ -46,7 +46,8 @@ fn the_engine_does_what_the_reference_does() {
         let mut seeded = Seeded::new(seed);
         let class = choice::of(&mut seeded, &EngineClass::BY_GUC);
         let vf = seeded.one_in(2);
-        let case = Case::generate(&mut seeded, class, vf, 48);
+        let interruptions = seeded.one_in(2).then(|| 1 + seeded.below(24));
+        let case = Case { interruptions, ..Case::generate(&mut seeded, class, vf, 48) };
         let (engine, reference, commands) = both(&mut worlds, &case);
         executed += u64::from(commands);
         cases += 1;
@@ -73,9 +74,12 @@ fn the_engine_does_what_the_reference_does() {
         }
     }
     println!("{executed} commands in {cases} cases, {:.1} s: {stops:?}", start.elapsed().as_secs_f64());
+    let preemptions = worlds.of(false).preemptions + worlds.of(true).preemptions;
+    println!("{preemptions} preemptions");
     assert!(findings.is_empty(), "{} disagreements; again with ARCTIC_DIFFERENTIAL_SEED=<seed>", findings.len());
     if !one && wanted >= 10_000 {
         for stop in ["Complete", "Waiting", "Fault", "Illegal"] {
+            assert!(preemptions > cases / 10, "{preemptions} preemptions in {cases} cases");
             assert!(stops.get(stop).is_some_and(|n| *n * 400 > cases), "{stop} is too rare: {stops:?}");
         }
     }

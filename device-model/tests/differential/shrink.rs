@@ -37,7 +37,8 @@ pub fn shrink(worlds: &mut Worlds, mut case: Case, mut difference: String) -> (C
             break;
         }
     }
-    let smaller = Case { head: 0, ..case.clone() };
-    attempt(&mut case, smaller, &mut difference);
+    for smaller in [Case { head: 0, ..case.clone() }, Case { interruptions: None, ..case.clone() }] {
+        attempt(&mut case, smaller, &mut difference);
+    }
     (case, difference)
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::sync::{Arc, Mutex};
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
-use arctic_device_model::engine::{Engine, Halt, Load, Outcome};
+use arctic_device_model::engine::{Engine, Halt, Load, Outcome, Submitter};
 use arctic_device_model::gt::Gt;
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
@@ -28,6 +28,9 @@ const LMTT: u64 = 3 * FRAME;
 
 /// What is in memory that the context has nothing to do with: whoever reads it is found out by it.
 pub const CANARY: u64 = 0xca9a_271e_d00d_5afe;
+
+/// Most times that a context is made to leave the engine in one run.
+const PREEMPTIONS: u64 = 64;
 
 /// Commands that the engine is given at a time, and how often.
 const STEP: u32 = 1024;
@@ -167,6 +170,8 @@ pub struct World {
     engines: Vec<Engine>,
     /// Where the function's first frame of local memory is.
     home: u64,
+    /// How often a context left the engine in the middle of its work.
+    pub preemptions: u64,
 }
 
 /// The image as xe's default one is, up to what the run does not depend on (V8-046, V8-047).
@@ -222,7 +227,7 @@ impl World {
         clock.advance(TIMESTAMP / 12 * 625);
         let gt = Gt::new(&profile, memory, Arc::new(Nobody), clock);
         let engines = EngineId::all().map(Engine::new).collect();
-        let world = World { gt, function, guests, ggtt: map(&table, GGTT_BYTES), engines, home };
+        let world = World { gt, function, guests, ggtt: map(&table, GGTT_BYTES), engines, home, preemptions: 0 };
         world.hand_out();
         world.forget_guests();
         world
@@ -327,23 +332,28 @@ impl World {
     /// Loads the context and runs it for as long as it goes.
     fn execute(&mut self, id: EngineId, interruptions: Option<u32>) -> Outcome {
         let descriptor = BASE + at::PPHWSP * PAGE | 0x119;
-        let load = Load { function: self.function, context: 1, descriptor };
+        let load = Load { function: self.function, submitter: Submitter::Guc, context: 1, descriptor };
         let engine = &mut self.engines[id.index()];
         engine.load(&self.gt, load);
         let (budget, steps) = interruptions.map_or((STEP, STEPS), |commands| (commands, STEP * STEPS / commands));
-        let mut outcome = Outcome::More;
+        let (mut outcome, mut left) = (Outcome::More, 0);
         for _ in 0..steps {
             outcome = engine.step(&self.gt, budget);
             match outcome {
-                Outcome::Preempted => engine.load(&self.gt, load),
+                Outcome::Preempted => {
+                    left += 1;
+                    engine.load(&self.gt, load);
+                }
                 // What looks like a loop may end all the same.
                 Outcome::More | Outcome::Spinning => {}
                 _ => break,
             }
-            if interruptions.is_some() {
+            // Who waits for ever would leave for ever.
+            if interruptions.is_some() && left < PREEMPTIONS {
                 engine.request_preemption();
             }
         }
+        self.preemptions += left;
         outcome
     }
 
