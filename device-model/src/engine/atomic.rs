@@ -8,7 +8,7 @@ use super::access::address;
 use super::reg;
 use super::streamer::{Flow, Streamer};
 use crate::command::mi::fields;
-use crate::memory::{Fault, Space};
+use crate::memory::{Access, Fault, Space};
 
 /// Header bit 22: the address is global.
 const GGTT: u32 = fields::GLOBAL.mask();
@@ -184,6 +184,8 @@ impl Streamer<'_> {
     /// Compare and write of 16 bytes: the old ones. The host has no such operation on memory that it shares: each half
     /// is read and written at once, but not both together.
     fn compare_write(&mut self, space: Space, at: u64, operands: Operands) -> Result<[u64; 2], Fault> {
+        // The page must be open to writes whatever the comparison says, as for the other sizes.
+        self.gam.span(space, at, 16, Access::Write)?;
         let old = [self.gam.read_u64(space, at)?, self.gam.read_u64(space, at + 8)?];
         if old == operands.first {
             self.store64(space, at, operands.second[0])?;

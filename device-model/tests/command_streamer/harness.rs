@@ -65,7 +65,7 @@ pub fn run(input: &[u8]) {
     let mut worlds = WORLDS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let worlds = worlds.get_or_insert_with(Worlds::default);
     if kind >> 3 & 3 == 3 {
-        let case = Case { interruptions, ..Case::generate(&mut Bytes(rest), class, vf, 24) };
+        let case = Case::generate(&mut Bytes(rest), class, vf, interruptions, 24);
         let (engine, reference, _) = both(worlds, &case);
         if let Some(difference) = disagreement(&engine, &reference) {
             panic!("{}{difference}", case.disassembled());
@@ -80,7 +80,7 @@ pub fn run(input: &[u8]) {
         // Commands of the grammar, some bits of which are flipped.
         _ => {
             let (flips, choices) = rest.split_at(rest.len().min(8));
-            let mut case = Case::generate(&mut Bytes(choices), class, vf, 24);
+            let mut case = Case::generate(&mut Bytes(choices), class, vf, None, 24);
             let mut words =
                 case.batches.iter_mut().find(|batch| batch.len() > 2).map_or(case.ring, std::mem::take).concat();
             for flip in flips.chunks_exact(2) {

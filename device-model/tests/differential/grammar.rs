@@ -49,26 +49,36 @@ struct Writer<'c> {
     starts: u32,
     /// Whether commands that stop the parser may be written.
     stops: bool,
+    /// Whether the engine's own registers keep what a context puts there: where a virtual function's context leaves the
+    /// engine, nothing of it stays behind.
+    keeps: bool,
 }
 
 impl Case {
     /// A case of about `size` commands.
-    pub fn generate(choice: &mut dyn Choice, class: EngineClass, vf: bool, size: u32) -> Case {
+    pub fn generate(
+        choice: &mut dyn Choice,
+        class: EngineClass,
+        vf: bool,
+        interruptions: Option<u32>,
+        size: u32,
+    ) -> Case {
+        let keeps = !vf || interruptions.is_none();
         let fill = u64::from(choice.dword());
         let head = choice.below(RING_BYTES / 8) * 8;
         let stops = choice.one_in(4);
         let batches = std::array::from_fn(|n| {
-            let mut writer = Writer { choice: &mut *choice, class, vf, batch: Some(n), starts: 2, stops };
+            let mut writer = Writer { choice: &mut *choice, class, vf, batch: Some(n), starts: 2, stops, keeps };
             let count = 2 + writer.choice.below(size / 3 + 1);
             let mut commands = writer.commands(count);
             commands.push(vec![END]);
             commands
         });
-        let mut writer = Writer { choice: &mut *choice, class, vf, batch: None, starts: 3, stops };
+        let mut writer = Writer { choice: &mut *choice, class, vf, batch: None, starts: 3, stops, keeps };
         let mut ring = vec![writer.batch_buffer_start()];
         let count = 1 + writer.choice.below(size / 2 + 1);
         ring.extend(writer.commands(count));
-        Case { class, vf, head, ring, batches, fill, interruptions: None }
+        Case { class, vf, head, ring, batches, fill, interruptions }
     }
 
     /// The ring as dwords from its head, no command across its end, padded to a qword (V8-067).
@@ -196,11 +206,18 @@ impl Writer<'_> {
     fn command(&mut self, command: &MiCommand) -> Option<Words> {
         let opcode = u32::from(command.opcode) << 23;
         let words = match command.action {
-            Mi::Noop => vec![opcode | self.choice.below(2) << 22 | self.choice.dword() & 0x3f_ffff],
+            Mi::Noop => {
+                let number = u32::from(self.keeps && self.choice.one_in(2)) << 22;
+                vec![opcode | number | self.choice.dword() & 0x3f_ffff]
+            }
             Mi::SetPredicate => {
                 let result = self.has_predicate();
                 let wanted: &[u32] = if result { &[0, 0, 0, 1, 2, 3, 4, 5, 6, 15] } else { &[0, 0, 0, 1, 2, 5, 6, 15] };
-                vec![opcode | of(self.choice, wanted)]
+                match self.choice.below(8) {
+                    // By the partition's number.
+                    0 => vec![opcode | self.choice.below(3) << 4],
+                    _ => vec![opcode | of(self.choice, wanted)],
+                }
             }
             Mi::UserInterrupt | Mi::WaitForEvent | Mi::ArbCheck | Mi::ArbOnOff => {
                 vec![opcode | self.choice.below(2)]
@@ -232,13 +249,14 @@ impl Writer<'_> {
                 let predicate = if self.has_predicate() { self.choice.below(2) << 21 } else { 0 };
                 let (relative, register) = self.register(true);
                 let address = self.address(global != 0, 4);
+                let predicate = predicate | self.partition(16);
                 vec![opcode | global | predicate | relative | 2, register, address as u32, (address >> 32) as u32]
             }
             Mi::LoadRegisterMem => {
                 let global = self.global();
                 let (relative, register) = self.register(false);
                 let address = self.address(global != 0, 4);
-                let asynchronous = self.choice.below(2) << 21;
+                let asynchronous = self.choice.below(2) << 21 | self.partition(16);
                 vec![opcode | global | asynchronous | relative | 2, register, address as u32, (address >> 32) as u32]
             }
             Mi::LoadRegisterReg => {
@@ -265,15 +283,25 @@ impl Writer<'_> {
                 let header = opcode | global | flags | compare | predicate | 2;
                 vec![header, self.value(), address as u32, (address >> 32) as u32]
             }
-            Mi::NoEffect | Mi::StateOnly | Mi::SemaphoreSignal if command.length == Length::SINGLE => vec![opcode],
+            // Nothing of these is left behind, whatever their fields say.
             Mi::NoEffect | Mi::StateOnly | Mi::SemaphoreSignal => {
                 let dwords = u32::from(command.least);
-                let mut words = vec![opcode | dwords - 2];
-                words.extend((1..dwords).map(|_| self.choice.dword()));
+                let mut words = vec![0; dwords as usize];
+                for field in command.fields {
+                    if let Some(word) = words.get_mut(usize::from(field.dword)) {
+                        *word |= self.choice.dword() & field.mask();
+                    }
+                }
+                words[0] |= opcode | if command.length == Length::SINGLE { 0 } else { dwords - 2 };
                 words
             }
-            // Privileged, and no display is there: a virtual function's alone, from whom it is dropped.
-            Mi::DisplayFlip if self.vf => vec![opcode | 1, self.choice.dword(), self.choice.dword()],
+            // What persists is run again when the context comes back, which is not what an interruption must not show.
+            Mi::PrtBatchBufferStart if self.batch.is_none() => {
+                let target = batch_address(self.choice.below(3) as usize);
+                let mut words = self.start_of(target, false, 0);
+                words[0] = words[0] & 0xff | words[0] & 1 << 8 | opcode;
+                words
+            }
             _ => return None,
         };
         Some(words)
@@ -282,6 +310,11 @@ impl Writer<'_> {
     /// MI_PREDICATE_RESULT is on render and compute engines alone (V8-142).
     fn has_predicate(&self) -> bool {
         matches!(self.class, EngineClass::Render | EngineClass::Compute)
+    }
+
+    /// The bit that adds the partition's offset to the address.
+    fn partition(&mut self, bit: u32) -> u32 {
+        u32::from(self.choice.one_in(10)) << bit
     }
 
     fn global(&mut self) -> u32 {
@@ -350,7 +383,23 @@ impl Writer<'_> {
         }
     }
 
+    /// A register of the engine; to be written with anything, none of which an address is made.
     fn own_register(&mut self, read: bool) -> u32 {
+        match self.any_register(read) {
+            0x21c | 0x3b4 if !read => 0x600,
+            offset => offset,
+        }
+    }
+
+    fn any_register(&mut self, read: bool) -> u32 {
+        match self.some_register(read) {
+            // Of no context (V8-142, V8-191).
+            0x094 | 0x3bc if !self.keeps => 0x41c,
+            offset => offset,
+        }
+    }
+
+    fn some_register(&mut self, read: bool) -> u32 {
         /// NOPID, INSTPM, BB_OFFSET, WPARID, PREDICATION_MASK, CS_MI_ADDRESS_OFFSET, the results of predicates.
         const OPEN: [u32; 9] = [0x094, 0x0c0, 0x158, 0x21c, 0x1fc, 0x3b4, 0x3bc, 0x41c, 0x094];
         /// HWSTAM, EMR, PREEMPT_DLY, IDLEDELAY, CTXT_PREMP_DBG, SEMA_WAIT_POLL.
@@ -385,7 +434,7 @@ impl Writer<'_> {
             let (offset, value) = if slot {
                 (0x4d0 + self.choice.below(4) * 4, self.slot())
             } else {
-                let offset = self.own_register(false);
+                let offset = self.any_register(false);
                 (offset, self.immediate(offset))
             };
             words.extend([if relative { offset } else { offset + self.base() }, value]);
@@ -399,7 +448,9 @@ impl Writer<'_> {
             0x0c0 | 0x200 => self.choice.dword() & 0x000f_000f,
             0x3b8 => u32::from(self.choice.one_in(3)),
             0x3bc | 0x418 | 0x41c => self.choice.below(2),
-            0x21c | 0x3b4 | 0x158 => self.choice.below(16) * 8,
+            // The partition, the offset of each, which leaves 16 bytes aligned, and an offset that no batch here asks for.
+            0x21c => self.choice.below(4),
+            0x3b4 | 0x158 => self.choice.below(8) * 16,
             _ => self.value(),
         }
     }
@@ -421,7 +472,8 @@ impl Writer<'_> {
         if address % PAGE + u64::from(data) * 4 > PAGE {
             address -= 0x100;
         }
-        let mut words = vec![opcode | global | qword << 21 | 1 + data, address as u32, (address >> 32) as u32];
+        let header = opcode | global | qword << 21 | self.partition(11) | 1 + data;
+        let mut words = vec![header, address as u32, (address >> 32) as u32];
         words.extend((0..data).map(|_| self.value()));
         words
     }
@@ -551,11 +603,13 @@ impl Writer<'_> {
         };
         let dwords = 4 + self.choice.below(2);
         let (poll, address) = if self.choice.one_in(6) {
-            (1 << 16, u64::from(self.base() + 0x600 + self.choice.below(32) * 4))
+            // Against GPR0, or the command's data.
+            let indirect = u32::from(self.stops && self.choice.one_in(2)) << 17;
+            (1 << 16 | indirect, u64::from(self.base() + 0x600 + self.choice.below(32) * 4))
         } else {
-            (0, self.address(global != 0, 4))
+            (self.partition(18), self.address(global != 0, 4))
         };
-        let header = opcode | global & !(poll << 6) | poll | 1 << 15 | compare << 12 | dwords - 2;
+        let header = opcode | global & !((poll & 1 << 16) << 6) | poll | 1 << 15 | compare << 12 | dwords - 2;
         let mut words = vec![header, value, address as u32, (address >> 32) as u32];
         words.resize(dwords as usize, 0);
         words
@@ -566,7 +620,7 @@ impl Writer<'_> {
     }
 
     fn atomic_of(&mut self, opcode: u32, inline: bool) -> Words {
-        let operation = of(self.choice, &[1u32, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xb, 0xc, 0xd, 0xe]);
+        let operation = of(self.choice, &[1u32, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xb, 0xc, 0xd, 0xe, 0xf]);
         let (size, operation) = match self.choice.below(5) {
             0..2 => (0, operation),
             2..4 => (1, operation | 0x20),
@@ -576,7 +630,7 @@ impl Writer<'_> {
         let address = self.address(global != 0, 16);
         let flags = size << 19 | self.choice.below(2) << 17 | self.choice.below(2) << 16;
         let header = opcode | global | flags | operation << 8;
-        let mut words = vec![header | 1, address as u32, (address >> 32) as u32];
+        let mut words = vec![header | 1, address as u32 | self.partition(0), (address >> 32) as u32];
         if inline {
             words[0] = header | 1 << 18 | 9;
             words.extend((0..8).map(|_| self.value()));

@@ -47,7 +47,7 @@ fn the_engine_does_what_the_reference_does() {
         let class = choice::of(&mut seeded, &EngineClass::BY_GUC);
         let vf = seeded.one_in(2);
         let interruptions = seeded.one_in(2).then(|| 1 + seeded.below(24));
-        let case = Case { interruptions, ..Case::generate(&mut seeded, class, vf, 48) };
+        let case = Case::generate(&mut seeded, class, vf, interruptions, 48);
         let (engine, reference, commands) = both(&mut worlds, &case);
         executed += u64::from(commands);
         cases += 1;

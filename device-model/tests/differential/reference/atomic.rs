@@ -20,7 +20,7 @@ pub fn operation(code: u32, bits: u32, old: u128, first: u128, second: u128) -> 
         (3, _) => old ^ first,
         (4, _) => first,
         (5, _) => old.wrapping_add(1),
-        (6, _) => old.wrapping_sub(1),
+        (6 | 0xf, _) => old.wrapping_sub(1),
         (7, _) => old.wrapping_add(first),
         (8, _) => old.wrapping_sub(first),
         (9, _) => first.wrapping_sub(old),

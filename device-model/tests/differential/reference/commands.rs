@@ -35,6 +35,13 @@ impl Machine {
         (offset & 0x7f_fffc) + if relative { self.registers.base } else { 0 }
     }
 
+    /// An address to which a partition adds its part, if the command says so: its number times CS_MI_ADDRESS_OFFSET
+    /// (compute-runtime: Workload Partition Id Offset Enable).
+    fn partitioned(&self, low: u32, high: u32, partition: bool) -> u64 {
+        let part = u64::from(self.registers.own(0x21c)) * u64::from(self.registers.own(0x3b4));
+        address(low, high) + if partition { part } else { 0 }
+    }
+
     /// V8-105, IVB-141: bit 22 loads NOPID.
     pub(super) fn noop(&mut self, header: u32) -> Done {
         if bit(header, 22) {
@@ -58,6 +65,15 @@ impl Machine {
             15 => true,
             _ => return Ok(()),
         };
+        // Bits 5:4: by the bits of the partition's number that PREDICATION_MASK names (compute-runtime: MI_SET_PREDICATE,
+        // Predicate Enable WPARID; implicit scaling programs the mask at base + 0x1fc).
+        let partition = self.registers.own(0x21c) & self.registers.own(0x1fc);
+        let noop = noop
+            || match header >> 4 & 3 {
+                1 => partition == 0,
+                2 => partition != 0,
+                _ => false,
+            };
         self.registers.set_own(0x3b8, noop.into());
         Ok(())
     }
@@ -128,9 +144,11 @@ impl Machine {
             if global && self.user() {
                 return Ok(());
             }
-            self.memory.load(global, address(words[2], words[3]))?
+            self.memory.load(global, self.partitioned(words[2], words[3], bit(header, 18)))?
         };
-        if compares(header >> 12 & 7, value, words[1]) { Ok(()) } else { Err(End::Waits) }
+        // Bit 17: a register is compared with GPR0.
+        let data = if bit(header, 16) && bit(header, 17) { self.registers.own(0x600) } else { words[1] };
+        if compares(header >> 12 & 7, value, data) { Ok(()) } else { Err(End::Waits) }
     }
 
     /// V8-122, V13-057.
@@ -139,7 +157,7 @@ impl Machine {
         if global && self.user() {
             return Ok(());
         }
-        let first = address(words[1], words[2]);
+        let first = self.partitioned(words[1], words[2], bit(words[0], 11));
         for (n, word) in (0u64..).zip(&words[3..]) {
             self.memory.store(global, first + 4 * n, *word)?;
         }
@@ -208,7 +226,8 @@ impl Machine {
         if global && self.user() {
             return Ok(());
         }
-        Ok(self.memory.store(global, address(words[2], words[3]), value)?)
+        let at = self.partitioned(words[2], words[3], bit(header, 16));
+        Ok(self.memory.store(global, at, value)?)
     }
 
     /// V8-130, V13-054.
@@ -220,7 +239,7 @@ impl Machine {
         if global && self.user() || !self.registers.may_write(register, who) {
             return Ok(());
         }
-        let value = self.memory.load(global, address(words[2], words[3]))?;
+        let value = self.memory.load(global, self.partitioned(words[2], words[3], bit(header, 16)))?;
         self.registers.write(register, value, 0);
         Ok(())
     }
@@ -257,7 +276,7 @@ impl Machine {
         }
         let code = header >> 8 & 0xff;
         let bits = 32u32 << (header >> 19 & 3);
-        let at = address(words[1], words[2]);
+        let at = self.partitioned(words[1], words[2], bit(words[1], 0));
         let operand = |n: usize| {
             if bit(header, 18) {
                 (0..4).fold(0u128, |value, dword| value | u128::from(words[3 + n + 2 * dword]) << (32 * dword))
@@ -274,6 +293,8 @@ impl Machine {
         for dword in 0..bits / 32 {
             self.memory.store(global, at + 4 * u64::from(dword), (new >> (32 * dword)) as u32)?;
         }
+        // "Pre-decrement" returns what it has made (Mesa: BRW_AOP_PREDEC), all others what was there.
+        let old = if code & 0xf == 0xf { new } else { old };
         if bit(header, 16) {
             match bits {
                 32 => self.registers.set_own(0x620, old as u32),

@@ -207,7 +207,8 @@ impl Machine {
             0x2a => self.load_register_reg(words),
             0x2e => self.copy_mem_mem(words),
             0x2f => self.atomic(words),
-            0x31 => self.batch_buffer_start(words),
+            // MI_PRT_BATCH_BUFFER_START, of the ring, is a start like any other until the context comes back (V8-160).
+            0x31 | 0x39 => self.batch_buffer_start(words),
             0x36 => self.conditional_batch_buffer_end(words),
             // MI_USER_INTERRUPT, events and scan lines of a display that is not there, arbitration, flushes, wake-ups,
             // signals to others: nothing of it is left behind (V8-107..109, V8-111, V8-113, V8-115..117, V8-119, V8-121,
@@ -238,7 +239,7 @@ fn length(header: u32, class: EngineClass) -> Option<u32> {
         0x0d | 0x27 => class == Render,
         0x18 | 0x28 => pipes,
         0x1d | 0x26 => class != Render,
-        0x1a..=0x1c | 0x20..=0x24 | 0x29 | 0x2a | 0x2e | 0x2f | 0x31 | 0x36 => true,
+        0x1a..=0x1c | 0x20..=0x24 | 0x29 | 0x2a | 0x2e | 0x2f | 0x31 | 0x36 | 0x39 => true,
         _ => false,
     };
     let field = match opcode {
