@@ -112,7 +112,7 @@ fn increment(at: u64) -> [u32; 3] {
     [0x1780_0501, at as u32, (at >> 32) as u32]
 }
 
-/// V8-160, trap T26: a persistent batch runs where it is started and at each restore from then on, before the stream
+/// V8-136, V8-160, trap T26: a persistent batch runs where it is started and at each restore from then on, before the stream
 /// goes on; of several only the latest does. PRT_BB_STATE is in the image.
 #[test]
 fn a_persistent_batch_runs_at_each_restore() {
