@@ -111,6 +111,21 @@ const RC6_UNIT: u64 = 1280;
 /// GT_PERF_STATUS bits 19:11: actual frequency.
 const CAGF_MASK: u32 = 0x000f_f800;
 
+/// CS_MMIO_GROUP_INSTANCE_SELECT, from the engine's base: the steering of a streamer's commands (V13-142).
+const CS_STEERING: u32 = 0xcc;
+/// CS_MMIO_GROUP_INSTANCE_SELECT: reads go to the group in bits 29:23 and the instance in bits 22:16 (xe:
+/// xe_engine_regs.h).
+const SELECTIVE_READ: u32 = 1 << 30;
+
+/// Who reaches for a register: each has steering of its own (V13-140..142).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agent {
+    /// Software, by MMIO.
+    Host,
+    /// Commands of the streamer at this base.
+    Streamer(u32),
+}
+
 /// The shared parts of the GT.
 pub struct Gt {
     /// Translation and memories.
@@ -235,14 +250,19 @@ impl Gt {
         self.registers.set(crate::registers::GU_DEBUG, DRIVER_FLR);
     }
 
-    /// Reads the register at `offset` (a dword), by MMIO or by a command; 0 where none is modelled, and noted.
+    /// Reads the register at `offset` (a dword) by MMIO; 0 where none is modelled, and noted.
     pub fn read(&self, offset: u32) -> u32 {
+        self.read_by(Agent::Host, offset)
+    }
+
+    /// Reads the register at `offset` for `agent`, by its own steering.
+    pub fn read_by(&self, agent: Agent, offset: u32) -> u32 {
         let Some(decoded) = self.registers.decode(offset) else {
             self.registers.note_unmodelled(offset, false);
             return 0;
         };
         if let Some(range) = decoded.range
-            && !self.reaches(offset, range, false)
+            && !self.reaches(agent, offset, range, false)
         {
             return 0;
         }
@@ -252,14 +272,19 @@ impl Gt {
         }
     }
 
-    /// Writes the register at `offset`; what it asks of a unit above comes back as a request.
+    /// Writes the register at `offset` by MMIO; what it asks of a unit above comes back as a request.
     pub fn write(&self, offset: u32, value: u32) -> Option<Request> {
+        self.write_by(Agent::Host, offset, value)
+    }
+
+    /// Writes the register at `offset` for `agent`, by its own steering.
+    pub fn write_by(&self, agent: Agent, offset: u32, value: u32) -> Option<Request> {
         let Some(decoded) = self.registers.decode(offset) else {
             self.registers.note_unmodelled(offset, true);
             return None;
         };
         if let Some(range) = decoded.range
-            && !self.reaches(offset, range, true)
+            && !self.reaches(agent, offset, range, true)
         {
             return None;
         }
@@ -274,16 +299,28 @@ impl Gt {
 
     /// Whether an access of a GT register arrives: at an instance that the fuses left. One that finds its domain
     /// asleep is noted and let through: drivers may rely on the time that a real GT takes to fall asleep.
-    fn reaches(&self, offset: u32, range: &Range, write: bool) -> bool {
+    fn reaches(&self, agent: Agent, offset: u32, range: &Range, write: bool) -> bool {
         if self.asleep(range.wake)
             && ranges::second_domain(offset).is_none_or(|domain| self.asleep(domain))
             && !(write && ranges::shadowed(offset))
         {
             self.registers.note_asleep(offset, write);
         }
-        let steering = match range.replication {
-            Replication::Single | Replication::Sqidi | Replication::Gam => return true,
-            _ => self.registers.value(MCR_SELECTOR),
+        let steering = match (range.replication, agent) {
+            (Replication::Single | Replication::Sqidi | Replication::Gam, _) => return true,
+            (_, Agent::Host) => self.registers.value(MCR_SELECTOR),
+            // A streamer's steering is for reads alone, and without "selective" any instance answers.
+            (_, Agent::Streamer(base)) => {
+                let own = self.registers.value(base + CS_STEERING);
+                if write || own & SELECTIVE_READ == 0 {
+                    return true;
+                }
+                let (group, instance) = (own >> 23 & 0x7f, own >> 16 & 0x7f);
+                if group > 0xf || instance > 0x7 {
+                    return false;
+                }
+                group << 27 | instance << 24
+            }
         };
         // A multicast write goes to all instances; any read is answered by the selected one (V13-144..146).
         if write && steering >> 31 != 0 {

@@ -8,7 +8,7 @@ use super::streamer::Streamer;
 use super::whitelist::{self, Wanted};
 use super::{error, image, reg};
 use crate::command::Requester;
-use crate::gt::Request;
+use crate::gt::{Agent, Request};
 use crate::memory::{Access, Fault, Space, Span};
 use crate::registers::REGISTER_BYTES;
 
@@ -101,7 +101,7 @@ impl Streamer<'_> {
         if offset == self.base + reg::PR_CTR {
             self.show_watchdog();
         }
-        self.gt.read(offset)
+        self.gt.read_by(Agent::Streamer(self.base), offset)
     }
 
     /// Writes a register for a command; dropped where its requester may not, or where it would command another unit.
@@ -119,7 +119,7 @@ impl Streamer<'_> {
         if watchdog {
             self.count_watchdog();
         }
-        match self.gt.write(offset, value) {
+        match self.gt.write_by(Agent::Streamer(self.base), offset, value) {
             None => {}
             Some(Request::EngineStatus(engine)) => self.gt.tell_error_bit(engine),
             Some(_) => self.counters.dropped_requests += 1,

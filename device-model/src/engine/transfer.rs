@@ -4,6 +4,7 @@ use super::access::{address, bytes_kept};
 use super::reg;
 use super::streamer::{Flow, Streamer};
 use crate::command::mi::fields;
+use crate::gt::Agent;
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::{Fault, Space};
 
@@ -94,7 +95,10 @@ impl Streamer<'_> {
                 0 => self.write_register(offset, value),
                 u32::MAX => {}
                 // Even to read a register can do something: not before it is known that it may be written.
-                _ if self.may_write(offset) => self.write_register(offset, self.gt.read(offset) & kept | value & !kept),
+                _ if self.may_write(offset) => {
+                    let present = self.gt.read_by(Agent::Streamer(self.base), offset);
+                    self.write_register(offset, present & kept | value & !kept);
+                }
                 _ => {}
             }
         }

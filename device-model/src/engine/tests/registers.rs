@@ -202,3 +202,32 @@ fn a_virtual_function_gives_no_orders() {
         }
     }
 }
+
+/// V13-142: commands go by the steering of their streamer, base + 0xcc, for reads, whatever the host's selects, and their
+/// writes reach all instances; the host's accesses go on by its own (xe: xe_gt.c, emit_wa_job).
+#[test]
+fn commands_have_steering_of_their_own() {
+    const SAMPLER_MODE: u32 = 0xe18c;
+    const SELECTIVE: u32 = 1 << 30;
+    let at = (VA + DATA) as u32;
+    for class in [EngineClass::Render, EngineClass::Compute, EngineClass::Copy] {
+        let mut bench = Bench::new(class);
+        bench.gt.write(SAMPLER_MODE, 0x0001_0001);
+        // An instance that does not exist.
+        bench.gt.write(0xfdc, 4 << 24);
+        let instances = [(7 << 23 | 3 << 16, 1), (4 << 16, 0), (8 << 23, 0), (0x10 << 23, 0), (0x10 << 16, 0)];
+        let all = instances.map(|(select, seen)| (SELECTIVE | select, seen));
+        for (select, seen) in all.into_iter().chain([(0, 1), (4 << 16, 1)]) {
+            bench.put(DATA, 0x55);
+            let steer = [0x1108_0001, 0xcc, select];
+            let commands = [&steer[..], &[0x1200_0002, SAMPLER_MODE, at, 0]].concat();
+            assert_eq!(bench.ring(&commands), Outcome::Complete);
+            assert_eq!(bench.get(DATA), seen, "{class:?} {select:#x}");
+            assert_eq!(bench.gt.read(SAMPLER_MODE), 0, "the host's");
+        }
+        let write = [0x1108_0001, 0xcc, SELECTIVE | 4 << 16, 0x1100_0001, SAMPLER_MODE, 0x0002_0002];
+        assert_eq!(bench.ring(&write), Outcome::Complete);
+        bench.gt.write(0xfdc, 0);
+        assert_eq!(bench.gt.read(SAMPLER_MODE), 3);
+    }
+}
