@@ -5,6 +5,7 @@ use vm_memory::Bytes;
 use super::*;
 use crate::doorbell::{ACK, PAGE_BYTES, SEND_TO_CORE, WINDOW};
 use crate::memory::VfMemory;
+use crate::memory::ggtt::GgttEntry;
 use crate::memory::local::SharedRegion;
 use crate::profile::provision::Quota;
 use crate::world::{HandWoundClock, Unconnected};
@@ -223,4 +224,29 @@ fn a_reset_that_nobody_leads() {
     let mut left = [1; 8];
     own.slice(8 * 5, 8).unwrap().read_slice(&mut left, 0).unwrap();
     assert_eq!(left, [0; 8]);
+}
+
+/// V8-087, V8-089: the driver unmasks an error by MMIO, and clears it: the status page has the error bit while it lasts, and
+/// its interrupt is sent once.
+#[test]
+fn errors_are_unmasked_and_cleared_by_mmio() {
+    const PAGE: u64 = 0x5000;
+    let (card, msis) = card();
+    let gt = card.gt();
+    let write = |offset: u64, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
+    let status = || gt.memory.local().slice(PAGE, 4).unwrap().load::<u32>(0, Ordering::Acquire).unwrap();
+    gt.memory.ggtt().set_entry(0x10, GgttEntry(PAGE | 3));
+    gt.memory.local().slice(PAGE, 4).unwrap().store(0x5a_u32, 0, Ordering::Release).unwrap();
+    write(0x2_2080, 0x1_0000);
+    write(0x2_2098, !(1 << 3));
+    write(0x19_0030, u32::MAX);
+    write(0x19_0008, 1 << 31);
+    // The command privilege violation, as an engine's batch leaves it with EMR's reset value.
+    gt.registers.set(0x2_20b8, 4);
+    write(0x2_20b4, !1);
+    assert_eq!((status(), msis.0.load(Ordering::SeqCst), read(&card, Function::PF, 0x2_20b0)), (0x5a, 0, 0));
+    write(0x2_20b4, !4);
+    assert_eq!((status(), msis.0.load(Ordering::SeqCst), read(&card, Function::PF, 0x2_20b0)), (8, 1, 4));
+    write(0x2_20b0, 4);
+    assert_eq!((status(), msis.0.load(Ordering::SeqCst), read(&card, Function::PF, 0x2_20b8)), (0, 1, 0));
 }

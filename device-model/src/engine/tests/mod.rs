@@ -13,6 +13,7 @@ mod images;
 mod isolation;
 mod memirq;
 mod opcodes;
+mod ordering;
 mod power;
 mod predicates;
 mod privilege;
@@ -34,7 +35,7 @@ use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::profile::CardProfile;
 use crate::registers::Live;
-use crate::world::{HandWoundClock, InterruptSink, Unconnected};
+use crate::world::{Dma, HandWoundClock, InterruptSink, Unconnected};
 
 /// Counts MSIs, and notes whose they were.
 #[derive(Default)]
@@ -106,11 +107,16 @@ impl Context {
 
 impl Bench {
     fn new(class: EngineClass) -> Self {
+        Bench::beside(class, Arc::new(Unconnected))
+    }
+
+    /// A card beside a guest's memory.
+    fn beside(class: EngineClass, guest: Arc<dyn Dma>) -> Self {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         for page in 0..LOCAL as u64 >> 12 {
             ggtt.set_entry(page, GgttEntry(page << 12 | 3));
         }
-        let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(Unconnected));
+        let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, guest);
         let clock = Arc::new(HandWoundClock::default());
         let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
         let msis = Arc::new(Msis::default());

@@ -1,0 +1,355 @@
+//! Order: what is written before what is seen, by the processor and by the commands that follow; and what the parser reads
+//! ahead.
+
+use vm_memory::mmap::MmapRegion;
+use vm_memory::{VolatileMemory, VolatileSlice};
+
+use super::*;
+use crate::world::{DmaFault, DmaView};
+
+/// Where a completion leaves its number.
+const SEQNO: u64 = DATA + 0xf00;
+/// Entry of the global table that is rewritten, and its address.
+const ENTRY: u64 = 0x3f0;
+const ENTRY_ADDRESS: u32 = 0x3f_0000;
+/// Index in the status page of the context.
+const INDEX: u32 = 0x240;
+const ROUNDS: u32 = 60;
+
+/// Loads a dword of local memory as the processor does.
+fn seen(gt: &Gt, at: u64) -> u32 {
+    gt.memory.local().slice(at, 4).unwrap().load(0, Ordering::Acquire).unwrap()
+}
+
+/// One MI_STORE_DATA_IMM in the global space.
+fn global(at: u64, value: u32) -> [u32; 4] {
+    [0x1040_0002, at as u32, 0, value]
+}
+
+/// MI_LOAD_REGISTER_IMM of an own register.
+fn load(register: u32, value: u32) -> [u32; 3] {
+    [0x1108_0001, register, value]
+}
+
+/// MI_MATH.
+fn math(instructions: &[u32]) -> Vec<u32> {
+    [&[0x0d00_0000 | (instructions.len() as u32 - 1)][..], instructions].concat()
+}
+
+/// ALU: R`sum` = R`a` + R`b`.
+fn add(sum: u32, a: u32, b: u32) -> Vec<u32> {
+    math(&[0x080 << 20 | 0x20 << 10 | a, 0x080 << 20 | 0x21 << 10 | b, 0x100 << 20, 0x180 << 20 | sum << 10 | 0x31])
+}
+
+/// Where the nth producer stores.
+fn target(n: u64) -> u64 {
+    DATA + 0x100 * n
+}
+
+/// Every command whose store is posted, each storing `round` in a place of its own (V8-200).
+fn producers(round: u32) -> Vec<u32> {
+    let at = |n| target(n) as u32;
+    let mut commands = global(target(0), round).to_vec();
+    commands.extend(load(0x600, round));
+    commands.extend([0x1248_0002, 0x600, at(1), 0]);
+    commands.extend([0x1760_0003, at(2), 0, at(0), 0]);
+    commands.extend([0x10a0_0001, INDEX, round]);
+    commands.extend([0x1180_0002, ENTRY_ADDRESS, round << 12 | 3, 0]);
+    commands.extend([0x1400_0002, at(3) | 1, 0, round]);
+    // MI_MATH: R0 to where R1 points in the process space.
+    commands.extend(load(0x608, (VA + target(4)) as u32));
+    commands.extend(math(&[
+        0x080 << 20 | 0x20 << 10 | 1,
+        0x081 << 20 | 0x21 << 10,
+        0x100 << 20,
+        0x181 << 20 | 0x31 << 10,
+    ]));
+    commands.extend([0x7a00_0004, 0x0100_4000, at(5), 0, round, 0]);
+    commands.extend([0x17c4_0409, at(6), 0, round, 0, 0, 0, 0, 0, 0, 0]);
+    commands.push(0x0380_0000);
+    commands
+}
+
+/// What makes earlier stores observable, and then says so (V8-201).
+fn completions(round: u32) -> [(&'static str, Vec<u32>); 6] {
+    let seqno = SEQNO as u32;
+    let then_store = |commands: &[u32]| [commands, &global(SEQNO, round)].concat();
+    [
+        ("MI_FLUSH_DW with a write", vec![0x1300_4002, seqno | 4, 0, round]),
+        ("stalling PIPE_CONTROL with a write", vec![0x7a00_0004, 0x0110_4000, seqno, 0, round, 0]),
+        ("stalling MI_ATOMIC", vec![0x17c6_0409, seqno, 0, round, 0, 0, 0, 0, 0, 0, 0]),
+        ("MI_FLUSH_DW", then_store(&[0x1300_0001, 0, 0])),
+        ("stalling PIPE_CONTROL", then_store(&[0x7a00_0004, 0x0010_0000, 0, 0, 0, 0])),
+        ("MI_MATH with FENCE_WR", then_store(&math(&[0x002 << 20]))),
+    ]
+}
+
+/// V8-200, V8-201: a processor that sees the number of a completion sees every posted store before it, whichever command
+/// stored and whichever completed.
+#[test]
+fn who_sees_the_completion_sees_the_stores() {
+    for kind in 0..completions(0).len() {
+        let mut bench = Bench::new(EngineClass::Compute);
+        let context = bench.context(0);
+        let mut commands = Vec::new();
+        for round in 1..=ROUNDS {
+            commands.extend(producers(round));
+            commands.extend(completions(round)[kind].1.iter());
+        }
+        commands.push(END);
+        // The rounds are more than the ring holds.
+        bench.write(BATCH, &commands);
+        (0..16).for_each(|n| bench.put(target(n), 0));
+        bench.put(context.pphwsp() + u64::from(INDEX), 0);
+        bench.gt.memory.ggtt().set_entry(ENTRY, GgttEntry(0));
+        bench.emit(context, &[0x1880_0001, BATCH as u32, 0]);
+        bench.engine.load(&bench.gt, context.load());
+        let Bench { gt, engine, .. } = &mut bench;
+        let gt = &*gt;
+        let name = completions(0)[kind].0;
+        let ended = AtomicBool::new(false);
+        let ended = &ended;
+        let outcome = std::thread::scope(|scope| {
+            let looks = scope.spawn(move || {
+                loop {
+                    let last = ended.load(Ordering::Acquire);
+                    let round = seen(gt, SEQNO);
+                    let mut stored: Vec<u32> = (0..7).map(|n| seen(gt, target(n))).collect();
+                    stored.push(seen(gt, context.pphwsp() + u64::from(INDEX)));
+                    stored.push((gt.memory.ggtt().entry(ENTRY).0 >> 12) as u32);
+                    assert!(stored.iter().all(|value| *value >= round), "{name}: round {round}, {stored:?}");
+                    if last {
+                        return round;
+                    }
+                }
+            });
+            // Small steps, so that the processor sees many a round.
+            let outcome = loop {
+                match engine.step(gt, 3) {
+                    Outcome::More => {}
+                    outcome => break outcome,
+                }
+            };
+            ended.store(true, Ordering::Release);
+            (outcome, looks.join().unwrap())
+        });
+        assert_eq!(outcome, (Outcome::Complete, ROUNDS), "{name}");
+    }
+}
+
+/// V8-202: commands that read memory see what commands before them stored, with no flush between: of those that the hardware
+/// orders, and of those that it leaves to software.
+#[test]
+fn readers_see_earlier_stores() {
+    let data = VA + DATA;
+    let at = data as u32;
+    let mut bench = Bench::new(EngineClass::Compute);
+    let commands = [
+        // MI_LOAD_REGISTER_MEM.
+        &store(data, 5)[..],
+        &[0x1488_0002, 0x610, at, 0],
+        &store_register(0x610, data + 0x100),
+        // MI_ATOMIC: an increment.
+        &store(data + 8, 6),
+        &[0x1780_0501, at + 8, 0],
+        // MI_SEMAPHORE_WAIT.
+        &store(data + 16, 7),
+        &wait(4, data + 16, 7),
+        // MI_COPY_MEM_MEM.
+        &store(data + 24, 8),
+        &[0x1700_0003, at + 0x108, 0, at + 24, 0],
+        // MI_MATH, LOADIND: R3 from where R2 points.
+        &store(data + 32, 9),
+        &load(0x610, at + 32),
+        &math(&[0x080 << 20 | 0x20 << 10 | 2, 0x081 << 20 | 0x21 << 10, 0x100 << 20, 0x082 << 20 | 3 << 10 | 0x31]),
+        &store_register(0x618, data + 0x110),
+        // MI_CONDITIONAL_BATCH_BUFFER_END: goes on while memory is greater than 3.
+        &store(data + 40, 4),
+        &[0x1b20_0002, 3, at + 40, 0],
+        &store(data + 0x118, 1),
+        &store(data + 40, 3),
+        &[0x1b20_0002, 3, at + 40, 0],
+        &store(data + 0x118, 2),
+    ]
+    .concat();
+    (0..0x80).for_each(|n| bench.put(DATA + 4 * n, 0));
+    assert_eq!(bench.batch(&commands), Outcome::Complete);
+    let found = [0x100, 8, 0x108, 0x110, 0x118].map(|offset| bench.get(DATA + offset));
+    assert_eq!(found, [5, 7, 8, 9, 1]);
+}
+
+/// V8-203: who reads a register has what the commands before left there, by each command that writes one and each that
+/// reads one, with nothing between.
+#[test]
+fn registers_are_written_when_the_command_is_done() {
+    let data = VA + DATA;
+    let mut bench = Bench::new(EngineClass::Compute);
+    let own = bench.base();
+    bench.put(DATA + 0x40, 9);
+    (0..8).for_each(|n| bench.put(DATA + 4 * n, 0));
+    let commands = [
+        // MI_LOAD_REGISTER_IMM, MI_MATH, MI_LOAD_REGISTER_REG, MI_STORE_REGISTER_MEM.
+        &load(0x600, 5)[..],
+        &load(0x608, 7),
+        &add(2, 0, 1),
+        &[0x150c_0001, 0x610, 0x618],
+        &store_register(0x618, data),
+        // MI_LOAD_REGISTER_MEM, MI_MATH.
+        &[0x1488_0002, 0x620, (data + 0x40) as u32, 0],
+        &add(5, 4, 2),
+        &store_register(0x628, data + 4),
+        // PIPE_CONTROL, MI_SEMAPHORE_WAIT on a register.
+        &[0x7a00_0004, 0x0080_4000, own + 0x630, 0, 3, 0],
+        &[0x0e01_c003, 3, own + 0x630, 0, 0],
+        // MI_PREDICATE: the sources are equal.
+        &load(0x400, 11),
+        &load(0x408, 11),
+        &load(0x418, 0),
+        &[0x0600_0082],
+        &store_register(0x418, data + 8),
+        // MI_SET_PREDICATE by MI_PREDICATE_RESULT_2: what follows is skipped, until it is lifted.
+        &load(0x3bc, 1),
+        &[0x0080_0002],
+        &store(data + 12, 1),
+        &[0x0080_0000],
+        &store(data + 16, 1),
+    ]
+    .concat();
+    assert_eq!(bench.batch(&commands), Outcome::Complete);
+    assert_eq!([0, 4, 8, 12, 16].map(|offset| bench.get(DATA + offset)), [12, 21, 1, 0, 1]);
+}
+
+/// V8-205, trap T31: the parser has eight cachelines of the batch ahead of itself, and no more: what a command changes of them
+/// is too late for them. It follows no jump, and what it would find beyond the end of a batch is nobody's fault.
+#[test]
+fn the_parser_reads_ahead_without_side_effects() {
+    // The distance from the start of the batch to the changed dword, and whether the change was in time.
+    for (dword, in_time) in [(8, false), (127, false), (128, true), (400, true)] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        let mut commands = vec![0; 500];
+        commands[..4].copy_from_slice(&store(VA + BATCH + 4 * dword, 2));
+        commands[dword as usize - 3..=dword as usize].copy_from_slice(&store(VA + DATA, 1));
+        assert_eq!(bench.batch(&commands), Outcome::Complete);
+        assert_eq!(bench.get(DATA), if in_time { 2 } else { 1 }, "dword {dword}");
+    }
+    // The batch ends with the last page that there is, or before a jump into nothing.
+    let end = LOCAL as u64 - 24;
+    let nowhere = start(VA + LOCAL as u64 + 0x1000);
+    for (at, behind) in [(end, &[][..]), (BATCH, &nowhere)] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        bench.listen(Function::PF);
+        bench.put(DATA, 0);
+        bench.write(at, &store(VA + DATA, 3));
+        bench.put(at + 16, END);
+        bench.write(at + 20, behind);
+        assert_eq!(bench.ring(&start(VA + at)), Outcome::Complete);
+        assert_eq!((bench.get(DATA), bench.own(reg::ESR)), (3, 0));
+        assert_eq!(bench.told(Function::PF, bench.engine.id()), None, "no page fault");
+    }
+}
+
+/// MI_ARB_CHECK with its mask bit: the pre-parser off, and on.
+const PRE_PARSER_OFF: u32 = 0x0280_0101;
+const PRE_PARSER_ON: u32 = 0x0280_0100;
+
+/// V8-205, V8-206: advanced pre-fetch is on or off by GFX_MODE and by MI_ARB_CHECK, and a batch that was changed is executed
+/// as it is now: reached by a start, chained or nested, with the pre-parser bracketed as prescribed or, which the model does
+/// not need, without; also one that changes itself and starts again.
+#[test]
+fn changed_batches_are_executed_as_they_are() {
+    let child = BATCH + 0x1000;
+    for mode in [0x0400_0000, 0x0400_0400] {
+        for header in [0x1880_0101, 0x18c0_0101] {
+            for bracket in [true, false] {
+                let mut bench = Bench::new(EngineClass::Render);
+                bench.gt.write(bench.base() + reg::GFX_MODE, mode);
+                assert_eq!(bench.gt.read(bench.base() + reg::GFX_MODE), mode & 0xffff);
+                bench.put(DATA, 0);
+                let first = if bracket { PRE_PARSER_ON } else { 0 };
+                bench.write(child, &[&[first][..], &store(VA + DATA, 1), &[END]].concat());
+                let change = store(VA + child + 16, 2);
+                let before = if bracket { PRE_PARSER_OFF } else { 0 };
+                let commands = [&change[..], &[before, header, (VA + child) as u32, 0]].concat();
+                assert_eq!(bench.batch(&commands), Outcome::Complete);
+                assert_eq!(bench.get(DATA), 2, "{header:#x} bracket {bracket}");
+                assert!(bench.engine.counters().told().is_empty());
+            }
+        }
+    }
+    // Stores 1, changes that into 2, ends behind its second round: the jump becomes the end.
+    let mut bench = Bench::new(EngineClass::VideoDecode);
+    let at = VA + BATCH;
+    let commands = [
+        &store(VA + DATA, 1)[..],
+        &[0x1780_0501, (VA + DATA) as u32 + 8, 0],
+        &store(at + 12, 2),
+        &[0x1b20_0002, 1, (VA + DATA) as u32 + 12, 0],
+        &store(VA + DATA + 12, 0),
+        &[0x1880_0101, at as u32, 0],
+    ]
+    .concat();
+    bench.put64(DATA + 8, 2 << 32);
+    assert_eq!(bench.batch(&commands), Outcome::Complete);
+    assert_eq!((bench.get(DATA), bench.get(DATA + 8)), (2, 2));
+}
+
+/// Guest memory of 2 MiB at I/O virtual address 0.
+struct Guest(MmapRegion);
+
+impl DmaView for Guest {
+    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+        let at = usize::try_from(iova).ok()?;
+        self.0.get_slice(at, len.min(self.0.size().checked_sub(at).filter(|rest| *rest > 0)?)).ok()
+    }
+
+    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+
+    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+}
+
+struct OneGuest(Arc<Guest>);
+
+impl Dma for OneGuest {
+    fn view(&self, _: Function) -> Arc<dyn DmaView> {
+        self.0.clone()
+    }
+}
+
+/// V8-216: a batch that the processor has written with plain stores, to guest memory or through the mapping of local memory,
+/// is executed as written, time and again, with nothing flushed.
+#[test]
+fn batches_are_fetched_as_the_processor_wrote_them() {
+    const GUEST_VA: u64 = VA + (200 << 20);
+    let guest = Arc::new(Guest(MmapRegion::new(2 << 20).unwrap()));
+    let mut bench = Bench::beside(EngineClass::Copy, Arc::new(OneGuest(guest.clone())));
+    // A page of the guest's memory, 2 MiB large.
+    bench.put64(ROOT + 0x2000 + 8 * 100, 0x83);
+    let context = bench.context(0);
+    for round in 1..=50u32 {
+        for (at, address) in [(BATCH, VA + BATCH), (0x1000, GUEST_VA + 0x1000)] {
+            let words = [&store(VA + DATA, round)[..], &store(GUEST_VA + 8, round), &[END]].concat();
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let gt = &bench.gt;
+            let guest = &guest;
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    let whole = bytes.len();
+                    let local = || gt.memory.local().slice(at, whole).unwrap();
+                    let memory =
+                        if address == GUEST_VA + 0x1000 { guest.0.get_slice(0x1000, whole).unwrap() } else { local() };
+                    memory.copy_from(&bytes);
+                });
+            });
+            bench.put(DATA, 0);
+            guest.0.get_slice(8, 4).unwrap().store(0u32, 0, Ordering::Release).unwrap();
+            bench.emit(context, &start(address));
+            assert_eq!(bench.submit(context), Outcome::Complete);
+            let guests: u32 = guest.0.get_slice(8, 4).unwrap().load(0, Ordering::Acquire).unwrap();
+            assert_eq!((bench.get(DATA), guests), (round, round));
+        }
+    }
+}
