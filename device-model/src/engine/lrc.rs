@@ -54,7 +54,14 @@ pub struct Clocks {
     pub context: u32,
     /// TIMESTAMP, which a restore leaves alone (V8-215).
     pub card: u32,
+    /// TIMESTAMP when the restore was complete.
+    pub restored: u32,
 }
+
+/// Byte of the PPHWSP where a save reports TIMESTAMP at the restore and at the save, and CTX_TIMESTAMP: in the first
+/// cachelines, behind the ring head's report. The document has the layout elsewhere: the places are the model's own
+/// (V8-041, V8-214).
+const REPORT: u64 = 64;
 
 impl Lrc {
     /// The context of a descriptor (contract F.1).
@@ -121,7 +128,11 @@ impl Lrc {
             raw.copy_from_slice(&word.to_le_bytes());
         }
         gam.write(Space::Ggtt, self.address(0), &bytes[..dword::RING_TAIL * 4])?;
-        gam.write(Space::Ggtt, self.address(dword::RING_TAIL + 1), &bytes[(dword::RING_TAIL + 1) * 4..len * 4])
+        gam.write(Space::Ggtt, self.address(dword::RING_TAIL + 1), &bytes[(dword::RING_TAIL + 1) * 4..len * 4])?;
+        for (n, time) in (0..).zip([clocks.restored, clocks.card, clocks.context]) {
+            gam.write_u32(Space::Ggtt, self.pphwsp + REPORT + 4 * n, time)?;
+        }
+        Ok(())
     }
 
     /// Writes back only what tells where the context stopped: an engine reset leaves the rest as it was saved last.

@@ -57,6 +57,8 @@ pub(super) struct Running {
     pub phase: Phase,
     /// The restore that an indirect batch has interrupted.
     pub restoring: Option<Box<Restoring>>,
+    /// TIMESTAMP when the restore was complete.
+    pub restored_at: u32,
     /// Where the image loads the interrupt mask from, to be saved again.
     pub mask_address: u64,
     pub arbitration: bool,
@@ -85,6 +87,7 @@ impl Running {
             tail_moved: false,
             phase: Phase::Restore,
             restoring: None,
+            restored_at: 0,
             mask_address: 0,
             arbitration: true,
             loops: Loops::default(),

@@ -116,6 +116,7 @@ impl Streamer<'_> {
             self.running.position.interrupt(batch);
         }
         self.control_watchdog();
+        self.running.restored_at = self.gt.timestamp() as u32;
         let pointer = self.own(reg::BB_PER_CTX_PTR);
         let batch = Batch { ppgtt: false, address: u64::from(pointer & !0xfff) };
         self.running.position.workaround = (pointer & 1 != 0).then_some((Workaround::PerContext, batch));
@@ -261,7 +262,8 @@ impl Streamer<'_> {
     /// Saves the context; its clock stops.
     pub(super) fn save(&mut self) -> Result<(), Halt> {
         let now = self.gt.timestamp();
-        let clocks = Clocks { context: self.gt.context_clocks[self.id.index()].stop(now), card: now as u32 };
+        let context = self.gt.context_clocks[self.id.index()].stop(now);
+        let clocks = Clocks { context, card: now as u32, restored: self.running.restored_at };
         self.publish();
         let position = &self.running.position;
         let registers = &self.gt.registers;

@@ -284,6 +284,30 @@ fn page_directories_come_from_the_image() {
     assert!(matches!(bench.submit(none), Outcome::Halted(Halt::Fault(fault)) if fault.address == there));
 }
 
+/// V8-041, V8-214: the first cachelines of the PPHWSP have the times of the context's last stay on the engine and the
+/// ring head that it reported, seen by a CPU at once; the rest is software's and left alone.
+#[test]
+fn the_status_page_has_the_times() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let context = bench.context(0);
+    for n in 0..0x400 {
+        bench.put(context.pphwsp() + 4 * n, 0xeeee_0000 | n as u32);
+    }
+    bench.put(context.image(0x23), 1000);
+    bench.clock.advance(625 * 10);
+    bench.emit(context, &[0x0380_0000, 0]);
+    bench.emit(context, &[0x10a0_0001, 0x200, 7]);
+    bench.emit(context, &wait(4, VA + DATA, 1));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    assert_eq!(bench.get(context.pphwsp() + 0x200), 7, "MI_STORE_DATA_INDEX");
+    bench.clock.advance(625 * 5);
+    bench.put(DATA, 1);
+    assert_eq!(bench.run(), Outcome::Complete);
+    assert_eq!([16, 17, 18].map(|n| bench.get(context.pphwsp() + 4 * n)), [120, 180, 1060]);
+    let left = |n: u64| bench.get(context.pphwsp() + 4 * n) == 0xeeee_0000 | n as u32;
+    assert!((0..0x400).filter(|n| ![4, 16, 17, 18, 0x80].contains(n)).all(left));
+}
+
 /// V8-214, V8-215: CTX_TIMESTAMP goes on from the image and is saved; TIMESTAMP is saved and never restored.
 #[test]
 fn the_free_running_clock_is_not_restored() {
