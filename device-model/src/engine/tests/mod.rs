@@ -19,6 +19,7 @@ mod predicates;
 mod privilege;
 mod registers;
 mod semaphores;
+mod status;
 mod transfers;
 mod violations;
 mod watchdog;

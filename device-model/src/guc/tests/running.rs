@@ -3,6 +3,8 @@
 use super::contexts::{append_item, wide};
 use super::*;
 use crate::engine::blank_image;
+use crate::execlist::descriptor::ContextId;
+use crate::execlist::status::{ContextStatus, Detail};
 
 const ARB_CHECK: u32 = 0x05 << 23;
 const ARB_OFF: u32 = 0x08 << 23;
@@ -223,4 +225,88 @@ fn fault_of_a_batch() {
     let told = host.received();
     assert!(told.contains(&vec![2, 0x9000_6000, 1]) && told.contains(&vec![2, 0x9000_1008, 1]), "{told:x?}");
     assert_eq!(host.peek(SCRATCH), 5);
+}
+
+/// Names of a context in status words: its id, and the low bits of the number of its load.
+fn named(id: u32, load: u32) -> ContextId {
+    ContextId::new(load << 16 | id)
+}
+
+/// V8-031, V8-033, V8-060: what the GuC has loaded goes by the id that its driver gave it, with a count of loads and the
+/// function's number. The switches come to the GuC's FIFO and nowhere else: it reads them, the status page, its copies and
+/// the host's interrupt stay as they were. A context that is blocked on one engine leaves the others to the
+/// application's other contexts.
+#[test]
+fn switches_come_to_the_guc() {
+    let mut host = Host::up();
+    let [render, copy] = ["rcs0", "bcs0"].map(engine_named);
+    let page = SCRATCH + 0x1000;
+    for engine in [render, copy] {
+        host.gt.registers.set(engine.info().mmio_base + 0x80, page as u32);
+    }
+    for (offset, value) in [(0x19_0030, 0x0100_0100), (0x19_0008, 1 << 31)] {
+        host.gt.write(offset, value);
+    }
+    host.submit(7, EngineClass::Render, 2, &wait_for(SCRATCH, 1));
+    host.step();
+    let ports = |host: &Host| [render, copy].map(|engine| host.gt.csb_ports[engine.index()].waiting());
+    assert_eq!(ports(&host), [1, 0], "idle to active");
+    assert_eq!(host.gt.read(render.info().mmio_base + 0x238), 1 << 26 | 7 << 7, "EXECLIST_STATUS has the names");
+    assert_eq!(host.engines.lock(render).step(&host.gt, 256), Outcome::Waiting);
+    host.submit(8, EngineClass::Copy, 2, &store(SCRATCH + 8, 1));
+    host.step();
+    let load = host.engines.lock(copy).loaded().unwrap();
+    assert_eq!(host.engines.lock(copy).step(&host.gt, 256), Outcome::Complete);
+    assert_eq!((host.peek(SCRATCH + 8), ports(&host)), (1, [1, 2]));
+    host.engines.report(EngineReport { engine: copy, load, outcome: Outcome::Complete });
+    host.step();
+    assert_eq!((ports(&host), host.runs("rcs0"), host.runs("bcs0")), ([1, 0], Some(7), None));
+    // The blocked one is asked to leave: a preemption to idle, at a wait that polls.
+    host.fast(0x1001, &[7, 0]);
+    host.step();
+    let load = host.engines.lock(render).loaded().unwrap();
+    assert_eq!(host.engines.lock(render).step(&host.gt, 256), Outcome::Preempted);
+    let port = &host.gt.csb_ports[render.index()];
+    let first = ContextStatus::new(ContextId::IDLE, named(7, 1), Detail::Complete, true, 0);
+    let last = ContextStatus::new(named(7, 1), ContextId::IDLE, Detail::Semaphore { polls: true }, true, 0);
+    assert_eq!((port.take(), port.take(), port.take()), (Some(first), Some(last), None));
+    port.push(last);
+    host.engines.report(EngineReport { engine: render, load, outcome: Outcome::Preempted });
+    host.step();
+    assert_eq!((ports(&host), host.runs("rcs0")), ([0, 0], None));
+    assert!((0..0x1000).step_by(4).all(|at| host.peek(page + at) == 0), "the status page is the host's");
+    for engine in [render, copy] {
+        let base = engine.info().mmio_base;
+        assert_eq!((host.gt.read(base + 0x3a0), host.gt.read(base + 0x370)), (0x0b0b, 0));
+    }
+    assert_eq!(host.gt.read(0x19_0018), 0, "no engine has anything to tell the host");
+}
+
+/// V8-060: what the word says decides: detail 0 ends the context's work, anything else brings it back.
+#[test]
+fn the_guc_goes_by_the_word() {
+    for (detail, back) in [(Detail::Complete, None), (Detail::Preempted, Some(3))] {
+        for outcome in [Outcome::Complete, Outcome::Preempted] {
+            let mut host = Host::up();
+            host.start(3, EngineClass::Copy, 1, 2);
+            let port = &host.gt.csb_ports[engine_named("bcs0").index()];
+            port.push(ContextStatus::new(named(9, 1), ContextId::IDLE, Detail::Preempted, true, 0));
+            port.push(ContextStatus::new(named(3, 1), ContextId::IDLE, detail, true, 0));
+            host.end("bcs0", outcome);
+            host.step();
+            assert_eq!(host.runs("bcs0"), back, "{detail:?} {outcome:?}");
+        }
+    }
+}
+
+/// V8-060, V13-204: entries of an earlier life are gone when the firmware starts.
+#[test]
+fn the_fifo_is_drained_at_start() {
+    let mut host = Host::up();
+    let stale = ContextStatus::new(named(3, 1), ContextId::IDLE, Detail::Complete, false, 0);
+    host.gt.csb_ports.iter().for_each(|port| port.push(stale));
+    host.guc.reset(&host.gt);
+    assert!(host.gt.csb_ports.iter().all(|port| port.waiting() == 1), "no reset of the GuC reaches it");
+    host.upload();
+    assert!(host.gt.csb_ports.iter().all(|port| port.waiting() == 0));
 }

@@ -1,0 +1,29 @@
+//! Whose context switches the status page is told.
+
+use super::*;
+use crate::execlist;
+
+const PAGE: u64 = DATA + 0x1000;
+
+/// V13-074: the status page that HWS_PGA names, through the PF's global space, is written at a switch of the physical
+/// function's contexts from its queue, and at none of a virtual function's.
+#[test]
+fn only_the_physical_functions_switches_are_told() {
+    let page = |bench: &Bench| (0..512).map(|n| bench.get64(PAGE + 8 * n)).collect::<Vec<_>>();
+    let mut bench = Bench::of_vf(EngineClass::Copy, 1);
+    bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);
+    assert_eq!(bench.ring(&store(VA + DATA, 1)), Outcome::Complete);
+    assert_eq!((bench.get(DATA), page(&bench)), (1, vec![0; 512]));
+    let port = &bench.gt.csb_ports[bench.engine.id().index()];
+    assert_eq!(port.waiting(), 2, "the GuC hears of them");
+    bench.give(Function::PF);
+    let base = bench.base();
+    bench.gt.registers.set(base + execlist::GFX_MODE, execlist::DISABLE_LEGACY_MODE);
+    let context = bench.context(0);
+    bench.emit(context, &store(VA + DATA, 2));
+    bench.gt.registers.set(base + execlist::queue::SQ_CONTENTS, context.load().descriptor as u32);
+    bench.engine.load_queue(&bench.gt);
+    assert_eq!((bench.run(), bench.get(DATA)), (Outcome::Complete, 2));
+    let told = page(&bench);
+    assert_eq!((told[8] >> 42, told[9] as u32 >> 10, told[23] >> 32), (0xffff, 0xffff, 1));
+}
