@@ -2,10 +2,12 @@
 #![no_main]
 
 #[path = "../../device-model/tests/differential/choice.rs"]
+#[allow(dead_code)] // the differential test uses the rest
 mod choice;
 #[path = "../../device-model/tests/differential/compare.rs"]
 mod compare;
 #[path = "../../device-model/tests/differential/grammar.rs"]
+#[allow(dead_code)] // the differential test uses the rest
 mod grammar;
 #[path = "../../device-model/tests/command_streamer/harness.rs"]
 mod harness;
@@ -14,6 +16,7 @@ mod layout;
 #[path = "../../device-model/tests/differential/reference/mod.rs"]
 mod reference;
 #[path = "../../device-model/tests/differential/world.rs"]
+#[allow(dead_code)] // the differential test uses the rest
 mod world;
 
 use libfuzzer_sys::fuzz_target;

@@ -13,7 +13,7 @@ use crate::choice::Choice;
 use crate::compare::{Worlds, both, disagreement};
 use crate::grammar::{Case, batch_address};
 use crate::layout::*;
-use crate::world::{CANARY, Left, Stop, Work, World};
+use crate::world::{CANARY, Left, PATIENCE, STEP, Stop, Work, World};
 
 /// Bytes of an input that are looked at.
 const MOST: usize = 4096;
@@ -64,6 +64,7 @@ pub fn run(input: &[u8]) {
     let interruptions = (often & 1 != 0).then_some(u32::from(often >> 1) % 32 + 1);
     let mut worlds = WORLDS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let worlds = worlds.get_or_insert_with(Worlds::default);
+    worlds.of(vf).patience = PATIENCE;
     if kind >> 3 & 3 == 3 {
         let case = Case::generate(&mut Bytes(rest), class, vf, interruptions, 24);
         let (engine, reference, _) = both(worlds, &case);
@@ -112,6 +113,8 @@ fn raw(world: &mut World, class: EngineClass, place: Place, mut words: Vec<u32>,
         }
     };
     let work = Work { class, head: 0, ring, batches, fill: 1, interruptions };
+    // A loop shows itself soon.
+    world.patience = 4 * STEP;
     let left = world.run(&work, &[]);
     let almighty = place != Place::User && !world.function.is_vf();
     if !almighty {
@@ -120,8 +123,9 @@ fn raw(world: &mut World, class: EngineClass, place: Place, mut words: Vec<u32>,
         // Who knows the canary may write it.
         let halves = [CANARY as u32, (CANARY >> 32) as u32];
         if !words.iter().any(|word| halves.contains(word)) {
-            let seen = |bytes: &[u8]| bytes.chunks_exact(4).any(|word| word == halves[0].to_le_bytes());
-            assert!(!seen(&left.home) && !seen(&left.ram) && !seen(&left.remote), "another function's memory was read");
+            let seen = |bytes: &[u8]| bytes.chunks_exact(8).any(|qword| qword == CANARY.to_le_bytes());
+            let home = &left.home[PPHWSP as usize..];
+            assert!(!seen(home) && !seen(&left.ram) && !seen(&left.remote), "another function's memory was read");
         }
     } else {
         world.power_cycle();

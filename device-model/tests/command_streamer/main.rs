@@ -4,10 +4,12 @@
 //! `ARCTIC_FUZZ_INPUTS` sets how many of the latter.
 
 #[path = "../differential/choice.rs"]
+#[allow(dead_code)] // the differential test uses the rest
 mod choice;
 #[path = "../differential/compare.rs"]
 mod compare;
 #[path = "../differential/grammar.rs"]
+#[allow(dead_code)] // the differential test uses the rest
 mod grammar;
 mod harness;
 #[path = "../differential/layout.rs"]
@@ -15,6 +17,7 @@ mod layout;
 #[path = "../differential/reference/mod.rs"]
 mod reference;
 #[path = "../differential/world.rs"]
+#[allow(dead_code)] // the differential test uses the rest
 mod world;
 
 use std::fs;

@@ -64,7 +64,7 @@ impl Case {
         size: u32,
     ) -> Case {
         let keeps = !vf || interruptions.is_none();
-        let fill = u64::from(choice.dword());
+        let fill = u64::from(choice.below(FILLS));
         let head = choice.below(RING_BYTES / 8) * 8;
         let stops = choice.one_in(4);
         let batches = std::array::from_fn(|n| {

@@ -114,6 +114,9 @@ pub fn process(page: u64) -> Page {
     }
 }
 
+/// How many ways there are to fill data pages.
+pub const FILLS: u32 = 8;
+
 /// The bytes that data pages start with: small numbers, so that comparisons fall both ways.
 pub fn fill(seed: u64, at: u64) -> u32 {
     let mut value = seed ^ at.wrapping_mul(0x9e37_79b9_7f4a_7c15);

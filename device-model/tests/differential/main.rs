@@ -10,6 +10,8 @@ mod grammar;
 mod layout;
 mod reference;
 mod shrink;
+// The fuzzer uses more of it.
+#[allow(dead_code)]
 mod world;
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
 use arctic_device_model::engine::{Engine, Halt, Load, Outcome, Submitter};
@@ -32,9 +32,10 @@ pub const CANARY: u64 = 0xca9a_271e_d00d_5afe;
 /// Most times that a context is made to leave the engine in one run.
 const PREEMPTIONS: u64 = 64;
 
-/// Commands that the engine is given at a time, and how often.
-const STEP: u32 = 1024;
-const STEPS: u32 = 64;
+/// Commands that the engine is given at a time.
+pub const STEP: u32 = 1024;
+/// Most commands of a run.
+pub const PATIENCE: u32 = 64 * STEP;
 
 /// The memory of one function's guest.
 struct Guest {
@@ -166,10 +167,14 @@ pub struct World {
     guests: Arc<Guests>,
     /// The global table as a VMM maps it.
     ggtt: SharedRegion,
+    /// What registers hold after a reset.
+    resets: Vec<(u32, u32)>,
     /// By their numbers.
     engines: Vec<Engine>,
     /// Where the function's first frame of local memory is.
     home: u64,
+    /// Most commands of a run, and not fewer than [`STEP`].
+    pub patience: u32,
     /// How often a context left the engine in the middle of its work.
     pub preemptions: u64,
 }
@@ -227,7 +232,9 @@ impl World {
         clock.advance(TIMESTAMP / 12 * 625);
         let gt = Gt::new(&profile, memory, Arc::new(Nobody), clock);
         let engines = EngineId::all().map(Engine::new).collect();
-        let world = World { gt, function, guests, ggtt: map(&table, GGTT_BYTES), engines, home, preemptions: 0 };
+        let resets = gt.registers.listing().map(|(offset, found)| (offset, found.reset)).collect();
+        let ggtt = map(&table, GGTT_BYTES);
+        let world = World { gt, function, guests, ggtt, resets, engines, home, preemptions: 0, patience: PATIENCE };
         world.hand_out();
         world.forget_guests();
         world
@@ -247,8 +254,8 @@ impl World {
 
     /// Puts canaries where another function has its local memory.
     fn write_foreign(&self) {
-        let canary = CANARY.to_le_bytes().repeat(PAGE as usize / 8);
-        self.gt.memory.local().slice(self.foreign(), PAGE as usize).unwrap().write_slice(&canary, 0).unwrap();
+        let page = self.gt.memory.local().slice(self.foreign(), PAGE as usize).unwrap();
+        page.write_slice(canaries(PAGE as usize), 0).unwrap();
     }
 
     fn foreign_bytes(&self) -> Vec<u8> {
@@ -279,13 +286,12 @@ impl World {
     }
 
     fn forget_guests(&self) {
-        let canary = CANARY.to_le_bytes();
-        self.guests.other.set(&canary.repeat(RAM.1 / 8), &canary.repeat(REMOTE.1 / 8));
+        self.guests.other.set(canaries(RAM.1), canaries(REMOTE.1));
     }
 
     /// The context's part of local memory before its work is done.
     pub fn home_before(work: &Work) -> Vec<u8> {
-        let mut home = tables();
+        let mut home = start(work.fill).home.clone();
         let mut put = |at: u64, word: u32| home[at as usize..at as usize + 4].copy_from_slice(&word.to_le_bytes());
         for (n, words) in (0u64..).zip(&work.batches) {
             for (at, word) in (0u64..).zip(words).take(PAGE as usize / 4) {
@@ -299,9 +305,6 @@ impl World {
         for (at, word) in (0u64..).zip(image(work.head, tail)) {
             put(IMAGE + at * 4, word);
         }
-        for at in (GLOBAL_DATA..READ_ONLY + PAGE).step_by(4) {
-            put(at, fill(work.fill, at));
-        }
         home
     }
 
@@ -314,8 +317,8 @@ impl World {
         self.write_foreign();
         let home = World::home_before(work);
         self.gt.memory.local().slice(self.home, HOME).unwrap().write_slice(&home, 0).unwrap();
-        let (ram, remote) = guest_fill(work.fill);
-        self.guests.own.set(&ram, &remote);
+        let start = start(work.fill);
+        self.guests.own.set(&start.ram, &start.remote);
         self.gt.memory.invalidate();
         id
     }
@@ -335,7 +338,7 @@ impl World {
         let load = Load { function: self.function, submitter: Submitter::Guc, context: 1, descriptor };
         let engine = &mut self.engines[id.index()];
         engine.load(&self.gt, load);
-        let (budget, steps) = interruptions.map_or((STEP, STEPS), |commands| (commands, STEP * STEPS / commands));
+        let (budget, steps) = interruptions.map_or((STEP, self.patience / STEP), |n| (n, self.patience / n));
         let (mut outcome, mut left) = (Outcome::More, 0);
         for _ in 0..steps {
             outcome = engine.step(&self.gt, budget);
@@ -377,9 +380,13 @@ impl World {
         };
         let mut home = vec![0; HOME];
         self.gt.memory.local().slice(self.home, HOME).unwrap().read_slice(&mut home, 0).unwrap();
-        let saved = |offset: usize| u32::from_le_bytes(home[offset..offset + 4].try_into().unwrap());
-        let words: Vec<u32> = (0..0xc00).map(|n| saved(IMAGE as usize + n * 4)).collect();
-        let image = if stays { BTreeMap::new() } else { registers_of(&words, id.info().mmio_base) };
+        let image = if stays || watched.is_empty() {
+            BTreeMap::new()
+        } else {
+            let words = home[IMAGE as usize..HWSP as usize].chunks_exact(4);
+            let words: Vec<u32> = words.map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+            registers_of(&words, id.info().mmio_base)
+        };
         home[IMAGE as usize..HWSP as usize].fill(0);
         let (ram, remote) = self.guests.own.bytes();
         let entries = (0..at::END).map(|page| self.gt.memory.ggtt().entry(BASE / PAGE + page).0).collect();
@@ -390,13 +397,12 @@ impl World {
     /// Whether nothing was written that is nobody's business here: memory of others, and local memory that no table of the
     /// context's leads to.
     pub fn unharmed(&self) -> Result<(), String> {
-        let canary = CANARY.to_le_bytes();
         let (ram, remote) = self.guests.other.bytes();
-        if ram.chunks_exact(8).chain(remote.chunks_exact(8)).any(|word| word != canary) {
+        if ram != canaries(RAM.1) || remote != canaries(REMOTE.1) {
             return Err("another function's guest memory was written".to_owned());
         }
         let local = self.gt.memory.local();
-        if self.function.is_vf() && self.foreign_bytes().chunks_exact(8).any(|word| word != canary) {
+        if self.function.is_vf() && self.foreign_bytes() != canaries(PAGE as usize) {
             return Err("another function's local memory was written".to_owned());
         }
         for range in local.data(0..LOCAL) {
@@ -420,7 +426,9 @@ impl World {
 
     /// Brings back a card that somebody had who may do anything with it.
     pub fn power_cycle(&self) {
-        self.gt.registers.reset();
+        for (offset, reset) in &self.resets {
+            self.gt.registers.set(*offset, *reset);
+        }
         self.gt.memory.local().clear(0..LOCAL);
         self.ggtt.clear(0..GGTT_BYTES as u64);
         self.hand_out();
@@ -462,6 +470,12 @@ fn tables() -> Vec<u8> {
     home
 }
 
+/// So many bytes of canaries, at most those of [`RAM`].
+pub fn canaries(len: usize) -> &'static [u8] {
+    static CANARIES: OnceLock<Vec<u8>> = OnceLock::new();
+    &CANARIES.get_or_init(|| CANARY.to_le_bytes().repeat(RAM.1 / 8))[..len]
+}
+
 /// A sparse file that the card and a VMM map.
 fn shared(len: u64) -> File {
     let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
@@ -469,12 +483,27 @@ fn shared(len: u64) -> File {
     file
 }
 
-/// What the guest's memory starts with.
-pub fn guest_fill(seed: u64) -> (Vec<u8>, Vec<u8>) {
-    let part = |first: u64, len: usize| {
-        (0..len as u64 / 4).flat_map(|n| fill(seed, first + n * 4).to_le_bytes()).collect::<Vec<u8>>()
-    };
-    (part(RAM.0, RAM.1), part(REMOTE.0, REMOTE.1))
+/// What memory starts with.
+pub struct Start {
+    /// The context's part of local memory: page tables and data.
+    pub home: Vec<u8>,
+    pub ram: Vec<u8>,
+    pub remote: Vec<u8>,
+}
+
+/// What memory starts with where data is filled by `seed`, below [`FILLS`].
+pub fn start(seed: u64) -> &'static Start {
+    static STARTS: [OnceLock<Start>; FILLS as usize] = [const { OnceLock::new() }; FILLS as usize];
+    STARTS[seed as usize % FILLS as usize].get_or_init(|| {
+        let mut home = tables();
+        for at in (GLOBAL_DATA..READ_ONLY + PAGE).step_by(4) {
+            home[at as usize..at as usize + 4].copy_from_slice(&fill(seed, at).to_le_bytes());
+        }
+        let part = |first: u64, len: usize| {
+            (0..len as u64 / 4).flat_map(|n| fill(seed, first + n * 4).to_le_bytes()).collect::<Vec<u8>>()
+        };
+        Start { home, ram: part(RAM.0, RAM.1), remote: part(REMOTE.0, REMOTE.1) }
+    })
 }
 
 /// What a context image says of registers, by their offsets (V8-046).

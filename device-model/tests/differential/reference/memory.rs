@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::layout::*;
-use crate::world::{CANARY, Left, guest_fill};
+use crate::world::{Left, Start, canaries, start};
 
 /// An address that leads nowhere: in which space, which page from [`BASE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +33,12 @@ enum Bytes {
 
 impl Memory {
     pub fn new(vf: bool, ring: &[(u64, u32)], batches: &[Vec<u32>], seed: u64) -> Self {
-        let (ram, remote) = guest_fill(seed);
-        let foreign = CANARY.to_le_bytes().repeat(PAGE as usize / 8);
-        let mut memory = Memory { home: vec![0; HOME], ram, remote, foreign, global: BTreeMap::new(), vf };
+        let Start { home, ram, remote } = start(seed);
+        let (home, ram, remote) = (home.clone(), ram.clone(), remote.clone());
+        let foreign = canaries(PAGE as usize).to_vec();
+        let mut memory = Memory { home, ram, remote, foreign, global: BTreeMap::new(), vf };
         for page in 0..at::END {
             memory.global.insert(page, (global(page), 0));
-        }
-        for at in (GLOBAL_DATA..READ_ONLY + PAGE).step_by(4) {
-            memory.put_home(at, fill(seed, at));
         }
         for (n, words) in (0u64..).zip(batches) {
             for (at, word) in (0u64..).zip(words) {
