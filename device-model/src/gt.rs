@@ -19,6 +19,7 @@ use crate::profile::CardProfile;
 use crate::registers::ranges::{self, Range, Replication};
 use crate::registers::{Decoded, Kind, Live, MCR_SELECTOR, RegisterFile, masked};
 use crate::residency::{Awake, Residency};
+use crate::trace::{Recorder, Told};
 use crate::world::{Clock, Function, InterruptSink, MAX_VFS, ticks, ticks_to_ns};
 use virtual_function::VirtualFunction;
 
@@ -146,6 +147,8 @@ pub struct Gt {
     pub residency: Arc<Residency>,
     /// Semaphore signals so far.
     semaphore_signals: AtomicU64,
+    /// Where units tell what they do.
+    pub trace: Arc<Recorder>,
     /// What each VF has of its own, VF 1 first.
     vfs: Box<[VirtualFunction]>,
     /// The power controller's mailbox.
@@ -162,6 +165,8 @@ impl Gt {
     pub fn new(profile: &CardProfile, memory: Memory, sink: Arc<dyn InterruptSink>, clock: Arc<dyn Clock>) -> Self {
         let residency = Arc::new(Residency::default());
         let _ = residency.set(Awake::Forbidden, true, clock.now());
+        let trace = Recorder::new(clock.clone());
+        let sink: Arc<dyn InterruptSink> = Arc::new(Told { sink, trace: trace.clone() });
         Gt {
             memory,
             registers: RegisterFile::of_card(profile),
@@ -173,6 +178,7 @@ impl Gt {
             csb_ports: EngineId::all().map(|_| CsbPort::default()).collect(),
             residency,
             semaphore_signals: AtomicU64::new(0),
+            trace,
             pcode: Mutex::new(Pcode::new()),
             heci: [Mutex::new(Heci::new()), Mutex::new(Heci::new())],
         }

@@ -21,4 +21,5 @@ pub mod profile;
 pub mod registers;
 pub mod report;
 pub mod residency;
+pub mod trace;
 pub mod world;

@@ -36,6 +36,7 @@ use crate::execlist::{self, Execlist, Loaded};
 use crate::gt::Gt;
 use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, Tlb, Views};
+use crate::trace::What;
 use crate::world::{Function, ticks_to_ns};
 pub use counters::Counters;
 use fetch::Window;
@@ -169,6 +170,8 @@ impl Engine {
             layout::clear_power(self.id, &gt.registers);
         }
         self.running = Some(Running::new(load));
+        let Load { function, context, descriptor, .. } = load;
+        gt.trace.tell(function, Some(self.id), || What::Load { context, descriptor });
     }
 
     /// The loaded context's RING_TAIL in memory has moved (lite restore): look again.
@@ -274,6 +277,7 @@ impl Engine {
         let running = self.running.take();
         self.show_status(gt);
         let running = running?;
+        gt.trace.tell(running.load.function, Some(self.id), || What::Reset);
         let timestamp = gt.context_clocks[self.id.index()].stop(gt.timestamp());
         if running.restored() {
             let views = gt.memory.views();

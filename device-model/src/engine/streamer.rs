@@ -15,6 +15,7 @@ use crate::command::{Command, Mi, Requester};
 use crate::gt::Gt;
 use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
+use crate::trace::{KEPT_DWORDS, What};
 
 /// RING_CONTEXT_CONTROL (CTXT_SR_CTL) bit 3 (i915: CTX_CTRL_INHIBIT_SYN_CTX_SWITCH).
 const INHIBIT_SYNCHRONOUS_SWITCH: u32 = 1 << 3;
@@ -72,6 +73,8 @@ pub(super) struct Running {
     pub semaphore: Option<Look>,
     /// Where the image asked for interrupts in memory.
     pub report: Option<Report>,
+    /// The waiting command that whoever follows the card has been told of: its address, and [`crate::trace::Recorder::followers`].
+    pub told: Option<(u64, u32)>,
 }
 
 impl Running {
@@ -96,6 +99,7 @@ impl Running {
             wait_ends: None,
             semaphore: None,
             report: None,
+            told: None,
         }
     }
 
@@ -157,6 +161,9 @@ impl Streamer<'_> {
             }
             Outcome::Halted(halt)
         });
+        if matches!(outcome, Outcome::Complete | Outcome::Preempted | Outcome::Halted(_)) {
+            self.tell(|position| What::Stop { outcome: format!("{outcome:x?}"), head: position.ring.head });
+        }
         self.count_watchdog();
         self.publish();
         outcome
@@ -166,8 +173,10 @@ impl Streamer<'_> {
     fn parse(&mut self, window: &mut Window, budget: i64) -> Result<Outcome, Halt> {
         let started = self.gt.clock.now();
         let mut budget = budget;
+        // Whoever follows the card gets the commands one by one, the long way.
+        let followed = self.gt.trace.on();
         loop {
-            if self.running.blit.is_none() {
+            if self.running.blit.is_none() && !followed {
                 let halted = self.parse_straight(window, &mut budget);
                 self.running.position.advance(window.lag());
                 halted?;
@@ -253,6 +262,9 @@ impl Streamer<'_> {
             return Ok(Some(Outcome::Preempted));
         }
         *budget -= 1 + i64::from(dwords / 16);
+        if self.gt.trace.on() {
+            self.tell_command(window.ahead(), dwords);
+        }
         self.running.position.advance(dwords);
         let flow = self.execute(&command, window.take(len)).map_err(|fault| {
             self.running.position.rewind(dwords);
@@ -271,6 +283,7 @@ impl Streamer<'_> {
             }
             Flow::Wait => {
                 self.running.position.rewind(dwords);
+                self.tell_wait();
                 self.running.waits_at = Some(header);
                 Some(if self.may_leave() || self.may_yield() { Outcome::Preempted } else { Outcome::Waiting })
             }
@@ -280,6 +293,37 @@ impl Streamer<'_> {
                 return Err(self.illegal(header));
             }
         })
+    }
+
+    /// Tells what the context comes to, if anybody follows the card.
+    #[inline]
+    pub fn tell(&self, what: impl FnOnce(&Position) -> What) {
+        self.gt.trace.tell(self.running.load.function, Some(self.id), || what(&self.running.position));
+    }
+
+    /// Tells the command at the parser's position; one that waits, and is tried again and again, once.
+    #[cold]
+    fn tell_command(&mut self, ahead: &[u32], dwords: u32) {
+        let address = self.running.position.address();
+        if self.running.told == Some((address, self.gt.trace.followers())) {
+            return;
+        }
+        self.running.told = None;
+        self.tell(|position| What::Command {
+            address,
+            ppgtt: !position.privileged(),
+            level: position.batches().len() as u8 + u8::from(position.workaround.is_some()),
+            length: dwords,
+            dwords: ahead.iter().take((dwords as usize).min(KEPT_DWORDS)).copied().collect(),
+        });
+    }
+
+    fn tell_wait(&mut self) {
+        let told = Some((self.running.position.address(), self.gt.trace.followers()));
+        if self.gt.trace.on() && self.running.told != told {
+            self.running.told = told;
+            self.tell(|_| What::Wait);
+        }
     }
 
     /// Reads ahead; an outcome means that the step ends here.

@@ -12,6 +12,7 @@ use crate::command::mi::fields;
 use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
+use crate::trace::What;
 
 /// RING_CONTEXT_CONTROL bit 0 (xe: CTX_CTRL_ENGINE_CTX_RESTORE_INHIBIT).
 const RESTORE_INHIBIT: u32 = 1 << 0;
@@ -37,6 +38,7 @@ impl Streamer<'_> {
         self.running.tail_moved = false;
         let tail = self.running.lrc.tail(&mut self.gam).map_err(Halt::Fault)?;
         self.running.position.ring.set_tail(tail);
+        self.tell(|position| What::LiteRestore { tail: position.ring.tail });
         Ok(())
     }
 
@@ -80,6 +82,12 @@ impl Streamer<'_> {
             self.running.position.workaround = Some((Workaround::Indirect { left }, batch));
             self.running.restoring = Some(Box::new(restoring));
         }
+        self.tell(|position| What::Restore {
+            ring: position.ring.start,
+            head: position.ring.head,
+            tail: position.ring.tail,
+            batch: position.batches().last().map(|batch| batch.address),
+        });
         // Commands of this context may read the registers that the last step of another has left.
         self.publish();
         Ok(())
@@ -220,6 +228,7 @@ impl Streamer<'_> {
 
     /// Tells events: in memory where the image asked for it, else in its function's interrupt tree (V13-262, V13-273).
     pub(super) fn signal(&mut self, bits: u16) -> Result<(), Fault> {
+        self.tell(|_| What::Interrupt { bits });
         if !self.running.load.function.is_vf() {
             self.gt.write_status(&mut self.gam, self.id, bits);
         }

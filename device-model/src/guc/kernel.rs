@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::engine::EngineReport;
 use crate::gt::Gt;
+use crate::trace::What;
 use crate::world::{FUNCTIONS, Function, functions};
 
 use super::Step;
@@ -322,6 +323,7 @@ impl Kernel {
 
     fn take_request(&mut self, turn: &mut Turn<'_>, fence: u16, hxg: &[u32]) {
         let function = turn.function;
+        turn.gt.trace.tell(function, None, || What::Guc { mailbox: false, fence, dwords: hxg.to_vec() });
         let [header, payload @ ..] = hxg else { return };
         let kind = Type::of(*header).filter(|_| header >> 31 == 0);
         let code = action_of(*header);

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::gt::Gt;
 use crate::memory::Space;
+use crate::trace::What;
 use crate::world::Function;
 
 use super::action::Sender;
@@ -68,6 +69,8 @@ pub fn answer(kernel: &mut Kernel, turn: &mut Turn<'_>) {
         return;
     }
     let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox(function, n));
+    let tell = || gt.trace.tell(function, None, || What::Guc { mailbox: true, fence: 0, dwords: held(gt, function) });
+    tell();
     let code = action(header);
     let reply = match (Type::of(header), ACTIONS.iter().find(|(known, ..)| *known == code)) {
         (Some(Type::Request), Some((_, _, sender, handler))) => {
@@ -89,6 +92,12 @@ pub fn answer(kernel: &mut Kernel, turn: &mut Turn<'_>) {
         gt.set_mailbox(function, n, value);
     }
     gt.set_mailbox(function, 0, reply_header(reply.map(|Answer(data0, _)| data0)));
+    tell();
+}
+
+/// What is in the mailbox of `function`.
+fn held(gt: &Gt, function: Function) -> Vec<u32> {
+    (0..4).map(|n| gt.mailbox(function, n)).collect()
 }
 
 /// VF2GUC_MATCH_VERSION: branch, major, minor in bits 31:8, 0 = any. The answer is what there is, which is compatible

@@ -12,6 +12,7 @@ use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::execlist::descriptor::Descriptor;
 use crate::gt::Gt;
 use crate::memory::{Gam, Tlb, Views};
+use crate::trace::What;
 use crate::world::{FUNCTIONS, Function, functions, ticks};
 
 use super::activity::Activity;
@@ -89,6 +90,11 @@ impl<'t> Turn<'t> {
 
     /// Puts a message to `function` on its way.
     pub fn tell(&mut self, function: Function, message: Outgoing) {
+        self.gt.trace.tell(function, None, || What::Guc {
+            mailbox: false,
+            fence: message.fence,
+            dwords: message.hxg().to_vec(),
+        });
         self.out.push((function, message));
     }
 }

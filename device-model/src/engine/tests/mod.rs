@@ -20,6 +20,7 @@ mod privilege;
 mod registers;
 mod semaphores;
 mod status;
+mod trace;
 mod transfers;
 mod violations;
 mod watchdog;

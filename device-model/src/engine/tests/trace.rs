@@ -1,0 +1,70 @@
+//! Following an engine: each command once, in order, with the same effect as unseen.
+
+use std::time::Duration;
+
+use super::*;
+use crate::trace::{Filter, What};
+
+const USER_INTERRUPT: u32 = 0x0100_0000;
+
+fn whats(subscription: &crate::trace::Subscription) -> Vec<What> {
+    subscription.take(Duration::ZERO).into_iter().map(|event| event.what).collect()
+}
+
+/// V8-096: loads, commands with their places, interrupts and the end, in order; the commands are done as if nobody looked.
+#[test]
+fn a_submission_is_followed_command_by_command() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let trace = bench.gt.trace.clone();
+    let all = trace.subscribe(Filter::default());
+    let batch = VA + BATCH;
+    bench.write(BATCH, &store(VA + DATA, 7));
+    bench.put(BATCH + 16, END);
+    let context = bench.context(0);
+    bench.emit(context, &start(batch));
+    bench.emit(context, &[USER_INTERRUPT, 0]);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!(bench.get(DATA), 7);
+    let mut heard = whats(&all).into_iter();
+    assert!(matches!(heard.next(), Some(What::Load { .. })));
+    assert!(matches!(heard.next(), Some(What::Restore { head: 0, .. })));
+    let commands: Vec<_> = heard
+        .map(|what| match what {
+            What::Command { address, level, dwords, .. } => (address, level, dwords),
+            What::Interrupt { bits } => (u64::from(bits), 0xff, vec![]),
+            What::Msi { .. } => (0, 0xfe, vec![]),
+            What::Stop { outcome, .. } => (0, 0xfd, vec![outcome.len() as u32]),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let ring = context.at;
+    let wanted = [
+        (ring, 0, start(batch).to_vec()),
+        (batch, 1, store(VA + DATA, 7).to_vec()),
+        (batch + 16, 1, vec![END]),
+        (ring + 12, 0, vec![0]),
+        (ring + 16, 0, vec![USER_INTERRUPT]),
+        (1, 0xff, vec![]),
+    ];
+    assert_eq!(commands[..6], wanted, "{commands:x?}");
+    assert_eq!(commands.last().unwrap().1, 0xfd);
+}
+
+/// A semaphore that waits is told once to each who follows, however often it is looked at; whoever comes late hears of it.
+#[test]
+fn a_wait_is_told_once() {
+    let mut bench = Bench::new(EngineClass::Copy);
+    let trace = bench.gt.trace.clone();
+    let all = trace.subscribe(Filter::default());
+    let context = bench.context(0);
+    bench.emit(context, &wait(4, VA + DATA, 1));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    for _ in 0..3 {
+        assert_eq!(bench.run(), Outcome::Waiting);
+    }
+    let waits = |heard: Vec<What>| heard.iter().filter(|what| **what == What::Wait).count();
+    assert_eq!(waits(whats(&all)), 1);
+    let late = trace.subscribe(Filter::default());
+    assert_eq!(bench.run(), Outcome::Waiting);
+    assert_eq!(waits(whats(&late)), 1);
+}

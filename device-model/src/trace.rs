@@ -1,0 +1,352 @@
+//! Following a running card: what engines, GuC and interrupts do, one event after the other, for whoever subscribes.
+//! While nobody does it costs a look at a flag a step; a subscriber that does not keep up loses events and is told how
+//! many, so that nothing here grows and nobody waits.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::id::{ENGINES, EngineId};
+use crate::world::{Clock, Function, InterruptSink};
+
+/// Events that wait for a subscriber at the most.
+const MOST_EVENTS: usize = 1 << 16;
+/// Dwords of commands and messages that wait for him at the most.
+const MOST_DWORDS: usize = 1 << 20;
+/// Dwords of a command that are kept.
+pub const KEPT_DWORDS: usize = 64;
+
+/// Something that happened on the card.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, in ns of the card's clock.
+    pub ns: u64,
+    /// For which function: 0 for the PF.
+    pub function: u8,
+    /// On which engine.
+    #[serde(default, with = "by_name", skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineId>,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum What {
+    /// An engine was given a context.
+    Load {
+        /// The scheduler's name of it.
+        context: u32,
+        /// Its descriptor.
+        descriptor: u64,
+    },
+    /// The engine has read the context's image.
+    Restore {
+        /// RING_START.
+        ring: u32,
+        /// Offset in RING_HEAD.
+        head: u32,
+        /// Offset in RING_TAIL.
+        tail: u32,
+        /// The batch that it goes on in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<u64>,
+    },
+    /// The running context was given more: its RING_TAIL was read again.
+    LiteRestore {
+        /// Offset in RING_TAIL.
+        tail: u32,
+    },
+    /// A command is executed.
+    Command {
+        /// Where it stands.
+        address: u64,
+        /// In the process's space, not the global one.
+        ppgtt: bool,
+        /// Batches it is in: 0 for the ring.
+        level: u8,
+        /// Dwords that it has.
+        length: u32,
+        /// The first of them.
+        dwords: Vec<u32>,
+    },
+    /// The command before waits: for memory, a register or an event.
+    Wait,
+    /// The context has left the engine, or stays there and cannot go on.
+    Stop {
+        /// Why.
+        outcome: String,
+        /// Offset in RING_HEAD.
+        head: u32,
+    },
+    /// The engine was reset.
+    Reset,
+    /// The engine interrupts.
+    Interrupt {
+        /// Bits as in the engine's interrupt registers.
+        bits: u16,
+    },
+    /// A message-signalled interrupt to the function's VMM.
+    Msi {
+        /// Its vector.
+        vector: u16,
+    },
+    /// A message between host and GuC.
+    Guc {
+        /// Through the mailbox registers; else through the CT buffers.
+        mailbox: bool,
+        /// Fence of the CT header.
+        fence: u16,
+        /// Its HXG dwords.
+        dwords: Vec<u32>,
+    },
+    /// The subscriber did not keep up.
+    Lost {
+        /// So many events are missing here.
+        events: u64,
+    },
+}
+
+impl What {
+    fn dwords(&self) -> usize {
+        match self {
+            What::Command { dwords, .. } | What::Guc { dwords, .. } => dwords.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// An engine as the drivers call it.
+mod by_name {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{ENGINES, EngineId};
+
+    pub fn serialize<S: Serializer>(engine: &Option<EngineId>, serializer: S) -> Result<S::Ok, S::Error> {
+        match engine {
+            Some(engine) => serializer.serialize_str(engine.info().name),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<EngineId>, D::Error> {
+        let Some(name) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+        let found = EngineId::all().find(|engine| ENGINES[engine.index()].name == name);
+        found.map(Some).ok_or_else(|| D::Error::custom(format_args!("no engine is called {name}")))
+    }
+}
+
+/// What a subscriber wants to hear of; the default is everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Filter {
+    /// Names of engines; what belongs to no engine passes. Empty for all.
+    pub engines: Vec<String>,
+    /// Functions. Empty for all.
+    pub functions: Vec<u8>,
+}
+
+impl Filter {
+    fn passes(&self, event: &Event) -> bool {
+        let engine = event
+            .engine
+            .is_none_or(|engine| self.engines.is_empty() || self.engines.iter().any(|name| name == engine.info().name));
+        engine && (self.functions.is_empty() || self.functions.contains(&event.function))
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    events: VecDeque<Event>,
+    dwords: usize,
+    lost: u64,
+}
+
+struct Mailbox {
+    filter: Filter,
+    queue: Mutex<Queue>,
+    filled: Condvar,
+}
+
+impl Mailbox {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn put(&self, event: &Event) {
+        if !self.filter.passes(event) {
+            return;
+        }
+        let mut queue = self.queue();
+        if queue.events.len() >= MOST_EVENTS || queue.dwords + event.what.dwords() > MOST_DWORDS {
+            queue.lost += 1;
+            return;
+        }
+        if queue.lost != 0 {
+            let events = std::mem::take(&mut queue.lost);
+            queue.events.push_back(Event { engine: None, what: What::Lost { events }, ..event.clone() });
+        }
+        queue.dwords += event.what.dwords();
+        queue.events.push_back(event.clone());
+        self.filled.notify_one();
+    }
+}
+
+/// One that follows the card; dropping it ends that.
+pub struct Subscription {
+    recorder: Arc<Recorder>,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Subscription {
+    /// The events since the last call, oldest first; waits so long for the first.
+    pub fn take(&self, patience: Duration) -> Vec<Event> {
+        let queue = self.mailbox.queue();
+        let waited = self.mailbox.filled.wait_timeout_while(queue, patience, |queue| queue.events.is_empty());
+        let (mut queue, _) = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
+        queue.dwords = 0;
+        std::mem::take(&mut queue.events).into()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut mailboxes = self.recorder.mailboxes();
+        mailboxes.retain(|mailbox| !Arc::ptr_eq(mailbox, &self.mailbox));
+        self.recorder.on.store(!mailboxes.is_empty(), Ordering::Relaxed);
+    }
+}
+
+/// Where the card's units tell what they do.
+pub struct Recorder {
+    on: AtomicBool,
+    followers: AtomicU32,
+    clock: Arc<dyn Clock>,
+    mailboxes: Mutex<Vec<Arc<Mailbox>>>,
+}
+
+impl Recorder {
+    /// One that nobody follows.
+    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Recorder {
+            on: AtomicBool::new(false),
+            followers: AtomicU32::new(0),
+            clock,
+            mailboxes: Mutex::default(),
+        })
+    }
+
+    fn mailboxes(&self) -> MutexGuard<'_, Vec<Arc<Mailbox>>> {
+        self.mailboxes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Follows the card from now on.
+    pub fn subscribe(self: &Arc<Self>, filter: Filter) -> Subscription {
+        let mailbox = Arc::new(Mailbox { filter, queue: Mutex::default(), filled: Condvar::new() });
+        self.mailboxes().push(mailbox.clone());
+        self.followers.fetch_add(1, Ordering::Relaxed);
+        self.on.store(true, Ordering::Relaxed);
+        Subscription { recorder: self.clone(), mailbox }
+    }
+
+    /// Whether anybody follows.
+    #[inline]
+    pub fn on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// How many have begun to follow so far: who comes later has not heard what was told before.
+    pub fn followers(&self) -> u32 {
+        self.followers.load(Ordering::Relaxed)
+    }
+
+    /// Tells what happened, if anybody follows.
+    #[inline]
+    pub fn tell(&self, function: Function, engine: Option<EngineId>, what: impl FnOnce() -> What) {
+        if self.on() {
+            self.put(function, engine, what());
+        }
+    }
+
+    #[cold]
+    fn put(&self, function: Function, engine: Option<EngineId>, what: What) {
+        let event = Event { ns: self.clock.now(), function: function.0, engine, what };
+        for mailbox in self.mailboxes().iter() {
+            mailbox.put(&event);
+        }
+    }
+}
+
+/// A sink whose interrupts are told.
+pub(crate) struct Told {
+    /// Where they go.
+    pub sink: Arc<dyn InterruptSink>,
+    /// Where they are told.
+    pub trace: Arc<Recorder>,
+}
+
+impl InterruptSink for Told {
+    fn raise(&self, function: Function, vector: u16) {
+        self.trace.tell(function, None, || What::Msi { vector });
+        self.sink.raise(function, vector);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::HandWoundClock;
+
+    fn recorder() -> Arc<Recorder> {
+        Recorder::new(Arc::new(HandWoundClock::default()))
+    }
+
+    const AT_ONCE: Duration = Duration::ZERO;
+
+    #[test]
+    fn what_nobody_follows_is_not_even_made() {
+        let recorder = recorder();
+        recorder.tell(Function::PF, None, || unreachable!());
+        let all = recorder.subscribe(Filter::default());
+        recorder.tell(Function::PF, None, || What::Wait);
+        assert_eq!(all.take(AT_ONCE).len(), 1);
+        drop(all);
+        assert!(!recorder.on());
+    }
+
+    #[test]
+    fn each_hears_what_he_asked_for() {
+        let recorder = recorder();
+        let bcs0 = EngineId::all().find(|engine| engine.info().name == "bcs0");
+        let copies = recorder.subscribe(Filter { engines: vec!["bcs0".into()], functions: vec![1] });
+        recorder.tell(Function(1), bcs0, || What::Reset);
+        recorder.tell(Function(2), bcs0, || What::Reset);
+        recorder.tell(Function(1), EngineId::all().next(), || What::Reset);
+        recorder.tell(Function(1), None, || What::Msi { vector: 0 });
+        let heard: Vec<_> = copies.take(AT_ONCE).into_iter().map(|event| event.what).collect();
+        assert_eq!(heard, [What::Reset, What::Msi { vector: 0 }]);
+    }
+
+    #[test]
+    fn who_does_not_keep_up_is_told_what_he_lost() {
+        let recorder = recorder();
+        let slow = recorder.subscribe(Filter::default());
+        for _ in 0..MOST_EVENTS + 5 {
+            recorder.tell(Function::PF, None, || What::Wait);
+        }
+        assert_eq!(slow.take(AT_ONCE).len(), MOST_EVENTS);
+        recorder.tell(Function::PF, None, || What::Reset);
+        let heard: Vec<_> = slow.take(AT_ONCE).into_iter().map(|event| event.what).collect();
+        assert_eq!(heard, [What::Lost { events: 5 }, What::Reset]);
+        for _ in 0..3 * MOST_DWORDS / 64 {
+            recorder.tell(Function::PF, None, || What::Guc { mailbox: false, fence: 0, dwords: vec![0; 64] });
+        }
+        assert_eq!(slow.take(AT_ONCE).len(), MOST_DWORDS / 64);
+    }
+}
