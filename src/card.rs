@@ -78,6 +78,11 @@ pub struct VirtualCard {
 }
 
 impl VirtualCard {
+    /// The card as hardware.
+    pub fn model(&self) -> &Card {
+        &self.family.card
+    }
+
     /// Puts a card together for a VMM that has `vfs` VF functions to give; the card offers as many VFs, or fewer if its
     /// file says so, and no SR-IOV with none. Its memories are sparse and cost nothing until they are used.
     pub fn new(profile: CardProfile, vfs: u8, arrangement: Arrangement) -> Result<Self> {

@@ -3,9 +3,11 @@
 pub mod card;
 pub mod card_file;
 pub mod cli;
+pub mod decode;
 pub mod dma;
 pub mod fidelity;
 pub mod firmware;
 pub mod report;
 pub mod status_socket;
+pub mod trace_socket;
 pub mod vfio_user;

@@ -153,7 +153,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn passes(&self, event: &Event) -> bool {
+    /// Whether he wants to hear of it.
+    pub fn passes(&self, event: &Event) -> bool {
         let engine = event
             .engine
             .is_none_or(|engine| self.engines.is_empty() || self.engines.iter().any(|name| name == engine.info().name));

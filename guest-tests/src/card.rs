@@ -161,11 +161,21 @@ pub struct Card {
 
 impl Card {
     /// Starts `program serve --card card --dir folder` with `functions` and waits until it takes connections; its
-    /// messages go to `log`. `folder` must be short: a socket's path is limited to 107 bytes.
-    pub fn start(program: &Path, card: &str, functions: Functions, folder: &Path, log: &Path) -> Result<Self> {
+    /// messages go to `log`, and with `trace` everything that it does to a capture. `folder` must be short: a socket's path is limited to 107 bytes.
+    pub fn start(
+        program: &Path,
+        card: &str,
+        functions: Functions,
+        folder: &Path,
+        log: &Path,
+        trace: Option<&Path>,
+    ) -> Result<Self> {
         let messages = File::create(log).with_context(|| format!("{} cannot be made", log.display()))?;
         let mut command = Command::new(program);
         command.arg("serve").args(["--card", card, "--dir"]).arg(folder).args(functions.arguments());
+        if let Some(trace) = trace {
+            command.arg("--trace").arg(trace);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(messages);
         let mut process = Child::spawn(&mut command, "the card")?;
         let stdout = process.inner().stdout.take().context("the card has no stdout")?;
@@ -251,7 +261,8 @@ mod tests {
         .replace("\\'", "'\\''");
         let program = program(folder.path(), &script);
         let card =
-            Card::start(&program, "flex170", Functions::Physical, folder.path(), &folder.path().join("log")).unwrap();
+            Card::start(&program, "flex170", Functions::Physical, folder.path(), &folder.path().join("log"), None)
+                .unwrap();
         let report = card.stop().unwrap();
         assert_eq!(report.trapped_total(), 9);
         assert_eq!(report.unexplained().map(|register| register.offset).collect::<Vec<_>>(), [8]);
@@ -283,9 +294,10 @@ mod tests {
     fn a_card_that_refuses_says_why_in_its_own_words() {
         let folder = tempfile::tempdir().unwrap();
         let program = program(folder.path(), "echo 'arctic: bad.toml line 3: no such key' >&2; exit 2");
-        let error = Card::start(&program, "bad.toml", Functions::Physical, folder.path(), &folder.path().join("log"))
-            .err()
-            .unwrap();
+        let error =
+            Card::start(&program, "bad.toml", Functions::Physical, folder.path(), &folder.path().join("log"), None)
+                .err()
+                .unwrap();
         assert_eq!(error.to_string(), "bad.toml line 3: no such key");
     }
 }

@@ -45,6 +45,8 @@ pub struct Options {
     pub limit: Duration,
     /// Where logs go; a new folder in the cache if `None`.
     pub log: Option<PathBuf>,
+    /// Where the card captures all that it does; nowhere if `None`.
+    pub trace: Option<PathBuf>,
 }
 
 impl Options {
@@ -62,6 +64,7 @@ impl Options {
             share: None,
             limit: Duration::from_secs(120),
             log: None,
+            trace: None,
         }
     }
 }
@@ -194,7 +197,10 @@ impl<'a> Stand<'a> {
         let card = match &self.options.card {
             Some(card) => {
                 let log = log_file(&self.folder, "card", number);
-                Some(Card::start(&self.options.program, card, self.options.functions, sockets.path(), &log)?)
+                {
+                    let Options { program, functions, trace, .. } = &self.options;
+                    Some(Card::start(program, card, *functions, sockets.path(), &log, trace.as_deref())?)
+                }
             }
             None => None,
         };

@@ -90,6 +90,9 @@ pub struct GuestArgs {
     /// Folder for the guest's logs; otherwise a new one in the cache
     #[arg(long, value_name = "DIR")]
     log: Option<PathBuf>,
+    /// Capture all that the card does in this file, for `arctic decode`; that makes the card slower
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 /// How many virtual functions; a group of its own for the help's sake.
@@ -124,6 +127,7 @@ impl GuestArgs {
             share: self.share.clone(),
             limit,
             log: self.log.clone(),
+            trace: self.trace.clone(),
             ..Options::new(program)
         })
     }

@@ -1,12 +1,14 @@
 //! The command line: what can be asked for, and how an error is told.
 
 mod boot;
+mod decode;
 mod fidelity;
 mod firmware;
 mod igt;
 mod logging;
 mod serve;
 mod status;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -43,6 +45,8 @@ enum Command {
     Igt(Box<igt::Args>),
     Serve(serve::Arguments),
     Status(status::Arguments),
+    Trace(trace::Arguments),
+    Decode(decode::Arguments),
     Firmware(firmware::Arguments),
     Fidelity(fidelity::Arguments),
     /// The part of the program that runs inside a guest; `arctic boot` starts it there
@@ -62,6 +66,8 @@ pub fn run() -> ExitCode {
         Command::Igt(arguments) => igt::run(*arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(done),
         Command::Status(arguments) => status::run(&arguments).map(done),
+        Command::Trace(arguments) => trace::run(&arguments).map(done),
+        Command::Decode(arguments) => decode::run(&arguments).map(done),
         Command::Firmware(arguments) => firmware::run(&arguments).map(done),
         Command::Fidelity(arguments) => fidelity::run(&arguments).map(done),
         Command::Guest { arguments } => return arctic_guest_tests::guest::main(arguments),

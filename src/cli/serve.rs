@@ -18,6 +18,7 @@ use crate::card::ecam::{Ecam, PciAddress};
 use crate::card::{Arrangement, VirtualCard};
 use crate::card_file;
 use crate::status_socket::{self, StatusSocket};
+use crate::trace_socket::{self, Capture, TraceSocket};
 use crate::vfio_user::{Server, Settings};
 
 /// Longest path of a UNIX socket (`sockaddr_un`).
@@ -26,7 +27,8 @@ const SOCKET_PATH: usize = 107;
 /// Serve a card over vfio-user until Ctrl-C, for VMMs that you start yourself.
 ///
 /// Each function has a socket in DIR: pf.sock, and with --vfs N also vf1.sock to vfN.sock. The first lines of the output
-/// tell how to connect QEMU to them. `arctic status DIR` tells what the card is doing. At the end, DIR/report.json tells
+/// tell how to connect QEMU to them. `arctic status DIR` tells what the card is doing, `arctic trace DIR` follows it command
+/// by command. At the end, DIR/report.json tells
 /// how many accesses were trapped and which registers were touched that the card lacks.
 ///
 /// Virtual functions can be arranged in three ways. As it is, they are functions beside the PF in one guest: there, write
@@ -68,6 +70,9 @@ pub struct Arguments {
     /// Microseconds that a function's thread polls for the next access before it sleeps; 0 spares the host's cores
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     spin: u64,
+    /// Write everything that the card does, from its start on, to a capture for `arctic decode`; that makes it slower
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 /// Who shares out the card.
@@ -126,6 +131,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     raise_descriptor_limit();
 
     let card = Arc::new(VirtualCard::new(profile, arguments.vfs, arrangement)?);
+    let capture = arguments.trace.as_ref().map(|path| {
+        let started = Capture::start(path, &name, &card.model().gt().trace);
+        started.with_context(|| format!("capture {} cannot be written", path.display()))
+    });
+    let capture = capture.transpose()?;
     let settings = Settings { spin: Duration::from_micros(arguments.spin) };
     let mut servers = Vec::new();
     for served in card.functions() {
@@ -139,6 +149,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let status = StatusSocket::start(&socket, document).map_err(|error| refusal(&socket, error))?;
 
+    let recorder = &card.model().gt().trace;
+    let socket = dir.join(trace_socket::NAME);
+    let trace = TraceSocket::start(&socket, &name, recorder.clone()).map_err(|error| refusal(&socket, error))?;
+
     let connection = Connection::new(name, &dir, arguments.vfs, arrangement);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
     let mut stdout = std::io::stdout().lock();
@@ -148,7 +162,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
     signals.forever().next();
     drop(status);
+    drop(trace);
     drop(servers);
+    drop(capture);
     let report = card.report();
     let path = dir.join("report.json");
     let json = serde_json::to_string_pretty(&report)? + "\n";

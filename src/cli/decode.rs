@@ -1,0 +1,277 @@
+//! `arctic decode`: batches, rings, context images and messages of the GuC, from a file.
+
+use std::fs;
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow, bail};
+use arctic_device_model::command::Requester;
+use arctic_device_model::decode::{Batch, Line, context, guc, register};
+use arctic_device_model::engine::id::{ENGINES, EngineId};
+use arctic_device_model::trace::{Event, Filter};
+
+use crate::decode::{File, capture, i915, xe};
+
+/// Disassemble what an engine or the GuC was given: from raw dwords, a dump of a driver, or a capture.
+///
+/// What FILE is, is found out: xe's devcoredump, i915's error state, a capture of `arctic trace`, dwords in hexadecimal
+/// (between blanks or commas, `#` begins a remark), or raw little-endian dwords. Of a dump everything is decoded: messages,
+/// context images, rings, and batches with ACTHD marked. For dwords --kind says what they are.
+///
+/// Names, lengths, fields and rights come from the tables by which the card
+/// executes, so that a command the card would refuse is told to be one. In a batch the disassembly follows lengths up to
+/// MI_BATCH_BUFFER_END; in a ring it goes on to the last dword and is brought into step at HEAD and TAIL.
+#[derive(clap::Args)]
+#[command(after_help = "Where to find the files in a guest:\n  \
+    xe    /sys/class/drm/card0/device/devcoredump/data, for five minutes after a hang\n  \
+    i915  /sys/class/drm/card0/error, until something is written to it\n\n\
+    Examples:\n  \
+    arctic decode /sys/class/drm/card0/device/devcoredump/data\n  \
+    arctic decode error-state.txt --engine rcs0\n  \
+    arctic decode batch.bin --engine bcs0 --base 0x100000 --acthd 0x100058\n  \
+    arctic decode ring.bin --kind ring --engine ccs0 --base 0xfe000 --head 0x240 --tail 0x2c0\n  \
+    echo 0x1a00001 0x10c00002 | arctic decode - --json | jq .name\n  \
+    arctic decode lrc.bin --kind context --class compute")]
+pub struct Arguments {
+    /// The file, or - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The engine that it is of: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3; rcs0 unless a dump says
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    engine: Option<EngineId>,
+    /// The class of engine that it is of: render, copy, compute, video-decode, video-enhance
+    #[arg(long, value_name = "CLASS", value_parser = engine, conflicts_with = "engine")]
+    class: Option<EngineId>,
+    /// What the dwords are; auto takes a context image by its first commands, a ring by --head, else a batch
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = Kind::Auto)]
+    kind: Kind,
+    /// Address of the first dword
+    #[arg(long, value_name = "ADDR", default_value = "0", value_parser = address)]
+    base: u64,
+    /// RING_HEAD: an offset in the ring, or an address; it is marked
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    head: Option<u64>,
+    /// RING_TAIL, as --head
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    tail: Option<u64>,
+    /// ACTHD: where the engine stands; it is marked
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    acthd: Option<u64>,
+    /// Print the dwords of each command as well
+    #[arg(long)]
+    raw: bool,
+    /// Print a JSON document a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// What dwords are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    /// Found out by itself
+    Auto,
+    /// A batch of a user
+    Batch,
+    /// A ring
+    Ring,
+    /// A context: image, with or without the status page before it
+    Context,
+    /// The ring of a CT buffer; --head and --tail are offsets in dwords, in hexadecimal
+    Guc,
+    /// One message of the mailbox: HXG dwords alone
+    Mailbox,
+}
+
+/// Reads the name of an engine or of a class.
+pub fn engine(name: &str) -> Result<EngineId, String> {
+    register::engine(name).ok_or_else(|| {
+        let names: Vec<_> = ENGINES.iter().map(|engine| engine.name).collect();
+        format!("expected a class (render, copy, compute, video-decode, video-enhance) or one of {}", names.join(", "))
+    })
+}
+
+/// Reads an address in hexadecimal.
+fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text).replace('_', "");
+    match u64::from_str_radix(&digits, 16) {
+        Ok(address) if address < 1 << 48 => Ok(address),
+        _ => Err("expected an address of 48 bits in hexadecimal, like 0x100000".into()),
+    }
+}
+
+/// Writes lines, as text or as JSON.
+struct Printer<W> {
+    to: W,
+    raw: bool,
+    json: bool,
+}
+
+impl<W: Write> Printer<W> {
+    fn line(&mut self, line: &Line) -> io::Result<()> {
+        if self.json {
+            serde_json::to_writer(&mut self.to, line)?;
+            return self.to.write_all(b"\n");
+        }
+        writeln!(self.to, "{line}")?;
+        if let (true, Line::Command(command)) = (self.raw, line) {
+            for dwords in command.dwords.chunks(8) {
+                let dwords: Vec<_> = dwords.iter().map(|dword| format!("{dword:08x}")).collect();
+                writeln!(self.to, "                  {}", dwords.join(" "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Decodes the file.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let name =
+        if arguments.file.as_os_str() == "-" { "standard input".into() } else { arguments.file.display().to_string() };
+    let file = File::of(read(arguments, &name)?).map_err(|why| anyhow!("{name}: {why}"))?;
+    let mut printer = Printer { to: BufWriter::new(io::stdout().lock()), raw: arguments.raw, json: arguments.json };
+    let done = arguments.print(&name, file, &mut printer).and_then(|()| Ok(printer.to.flush()?));
+    match done {
+        // Whoever read has seen enough.
+        Err(error) if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) => {
+            Ok(())
+        }
+        done => done,
+    }
+}
+
+fn read(arguments: &Arguments, name: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = if arguments.file.as_os_str() == "-" {
+        io::stdin().lock().read_to_end(&mut bytes)
+    } else {
+        fs::File::open(&arguments.file).and_then(|mut file| file.read_to_end(&mut bytes))
+    };
+    read.with_context(|| format!("{name} cannot be read"))?;
+    Ok(bytes)
+}
+
+impl Arguments {
+    fn chosen(&self) -> Option<EngineId> {
+        self.engine.or(self.class)
+    }
+
+    fn print<W: Write>(&self, name: &str, file: File, printer: &mut Printer<W>) -> Result<()> {
+        let chosen = self.chosen();
+        let mut tell = |line: Line| printer.line(&line);
+        match file {
+            File::Xe(text) => xe::decode(&text, chosen, &mut tell)?,
+            File::I915(text) => i915::decode(&text, chosen, &mut tell)?,
+            File::Capture(text) => self.capture(name, &text, printer)?,
+            File::Dwords(dwords, rest) => {
+                self.dwords(&dwords, &mut tell)?;
+                if rest != 0 {
+                    tell(Line::note(format!("{rest} bytes at the end make no dword")))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn dwords(&self, dwords: &[u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> Result<()> {
+        let engine = self.chosen().or_else(|| register::engine("rcs0")).context("the card has no render engine")?;
+        match self.kind_of(dwords) {
+            Kind::Context => {
+                let (page, image) = split(dwords);
+                if !page.is_empty() {
+                    tell(Line::section("Status page of the context (PPHWSP), what is not zero"))?;
+                    context::page(page).into_iter().try_for_each(&mut *tell)?;
+                }
+                tell(Line::section(format!("Context image, {}", engine.info().name)))?;
+                context::image(image, engine).into_iter().try_for_each(tell)?;
+            }
+            Kind::Guc => {
+                let offset = |at: Option<u64>| at.map(|at| at as usize);
+                guc::ring(dwords, offset(self.head), offset(self.tail)).into_iter().try_for_each(tell)?;
+            }
+            Kind::Mailbox => tell(Line::Message(guc::Message::new(dwords, None)))?,
+            kind => {
+                let ring = kind == Kind::Ring;
+                let place = |at: u64| if ring && at < self.base { self.base + (at & 0x1f_fffc) } else { at };
+                let marks = [(self.head, "HEAD"), (self.tail, "TAIL"), (self.acthd, "ACTHD")];
+                let batch = Batch {
+                    marks: marks.into_iter().filter_map(|(at, name)| Some((place(at?), name))).collect(),
+                    ends: !ring,
+                    requester: if ring { Requester::Kernel } else { Requester::User },
+                    ..Batch::new(dwords, self.base, engine)
+                };
+                let mut until = self.base;
+                for command in batch.commands() {
+                    until = command.address + 4 * command.dwords.len().max(command.times) as u64;
+                    tell(Line::Command(command))?;
+                }
+                let left = dwords.len().saturating_sub(((until - self.base) / 4) as usize);
+                if left != 0 {
+                    tell(Line::note(format!("{left} dwords behind the end; --kind ring decodes them too")))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn kind_of(&self, dwords: &[u32]) -> Kind {
+        let image = |dwords: &[u32]| dwords.get(1).is_some_and(|header| header & 0xfff8_f000 == 0x1108_1000);
+        match self.kind {
+            Kind::Auto if image(split(dwords).1) => Kind::Context,
+            Kind::Auto if self.head.is_some() || self.tail.is_some() => Kind::Ring,
+            Kind::Auto => Kind::Batch,
+            kind => kind,
+        }
+    }
+
+    fn capture<W: Write>(&self, name: &str, text: &str, printer: &mut Printer<W>) -> Result<()> {
+        let mut lines = text.lines();
+        let heading = capture::heading(lines.next().unwrap_or_default()).map_err(|why| anyhow!("{name}: {why}"))?;
+        if !printer.json {
+            writeln!(printer.to, "# {}, by `arctic trace`: ms, function, engine, what", heading.card)?;
+        }
+        let engines = self.chosen().map(|engine| engine.info().name.to_owned());
+        let filter = Filter { engines: engines.into_iter().collect(), functions: Vec::new() };
+        for (n, line) in lines.enumerate() {
+            let event: Event = match serde_json::from_str(line) {
+                Ok(event) => event,
+                // The card was killed while it wrote.
+                Err(error) if error.is_eof() && n + 2 == text.lines().count() => {
+                    printer.line(&Line::note("the capture ends in the middle of an event"))?;
+                    break;
+                }
+                Err(error) => bail!("{name}: line {} is no event: {error}", n + 2),
+            };
+            if let Some(text) = capture::text(&event, &filter) {
+                if printer.json {
+                    let document = serde_json::json!({ "kind": "event", "event": event, "text": text.trim_start() });
+                    writeln!(printer.to, "{document}")?;
+                } else {
+                    writeln!(printer.to, "{text}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Status page and image of a context; a dump may have the image alone.
+fn split(dwords: &[u32]) -> (&[u32], &[u32]) {
+    let image = |dwords: &[u32]| dwords.get(1).is_some_and(|header| header >> 23 == 0x22);
+    match dwords.split_at_checked(context::PAGE_DWORDS) {
+        Some((page, rest)) if image(rest) && !image(dwords) => (page, rest),
+        _ => (&[], dwords),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_engines_are_read() {
+        assert_eq!(address("0xffff_0000"), Ok(0xffff_0000));
+        assert!(address("0x1_0000_0000_0000").is_err() && address("ten").is_err());
+        assert_eq!(engine("compute").unwrap().info().name, "ccs0");
+        assert!(engine("rcs9").unwrap_err().contains("rcs0, bcs0"));
+    }
+}

@@ -1,0 +1,187 @@
+//! `arctic trace`: follows a served card, command by command.
+
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, anyhow};
+use arctic_device_model::decode::register;
+use arctic_device_model::engine::id::ENGINES;
+use arctic_device_model::trace::{Event, Filter, What};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::decode::capture;
+use crate::trace_socket::{self, Followed};
+
+/// Follow a card that `arctic serve` serves: contexts that engines load, save and lose, each command with its address,
+/// messages between driver and GuC, interrupts; until Ctrl-C.
+///
+/// A line tells the time in ms, the function, the engine and what happened; commands of a batch are set in. An engine that
+/// waits at a semaphore is told once, also to who comes later, so that a hang shows at once where it is. Following makes the
+/// card slower, not different; while nobody follows it costs nothing. Of what comes faster than it can be taken, some is
+/// left out, and a line says how much: filters help. `arctic decode` reads what --save keeps.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    arctic trace /tmp/card\n  \
+    arctic trace /tmp/card --engine ccs0 --function vf1\n  \
+    arctic trace /tmp/card --engine copy --save copies.capture\n  \
+    arctic trace /tmp/card --json | jq -c 'select(.event == \"guc\")'")]
+pub struct Arguments {
+    /// The card's folder (`arctic serve --dir`), or its trace.sock
+    #[arg(value_name = "DIR|SOCKET")]
+    card: PathBuf,
+    /// Only this engine (rcs0), or the engines of this class (render, copy, compute, video-decode, video-enhance)
+    #[arg(long, value_name = "ENGINE", value_parser = engines)]
+    engine: Vec<Engines>,
+    /// Only this function: pf, vf1, vf2...
+    #[arg(long, value_name = "FUNCTION", value_parser = function)]
+    function: Vec<u8>,
+    /// Keep the events in this file, for `arctic decode`
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Print nothing but the end; with --save
+    #[arg(long, requires = "save", conflicts_with = "json")]
+    quiet: bool,
+    /// Print the events as they come, a JSON document a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Engines by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Engines(Vec<String>);
+
+fn engines(text: &str) -> Result<Engines, String> {
+    let exact = ENGINES.iter().find(|engine| engine.name == text);
+    let names = match exact {
+        Some(engine) => vec![engine.name.to_owned()],
+        None => {
+            let class = super::decode::engine(text)?.info().class;
+            ENGINES.iter().filter(|engine| engine.class == class).map(|engine| engine.name.to_owned()).collect()
+        }
+    };
+    debug_assert!(names.iter().all(|name| register::engine(name).is_some()));
+    Ok(Engines(names))
+}
+
+fn function(text: &str) -> Result<u8, String> {
+    let number = match text {
+        "pf" => Some(0),
+        text => {
+            text.strip_prefix("vf").and_then(|number| number.parse().ok()).filter(|number| (1..=63).contains(number))
+        }
+    };
+    number.ok_or_else(|| "expected pf, or vf1 to vf63".into())
+}
+
+/// Follows until a signal comes or the card goes.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let path = if arguments.card.is_dir() { arguments.card.join(trace_socket::NAME) } else { arguments.card.clone() };
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register(signal, stop.clone()).context("signals cannot be caught")?;
+    }
+    let filter = Filter {
+        engines: arguments.engine.iter().flat_map(|engines| engines.0.clone()).collect(),
+        functions: arguments.function.clone(),
+    };
+    let mut followed = Followed::connect(&path, &filter).map_err(|error| refusal(&path, &error))?;
+    let mut kept = arguments.save.as_ref().map(|path| keep(path)).transpose()?;
+    let heading = serde_json::to_string(&followed.heading)?;
+    if let Some((file, path)) = &mut kept {
+        writeln!(file, "{heading}").with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    let mut count = Count::default();
+    while !stop.load(Ordering::Relaxed) {
+        let line = match followed.line() {
+            Ok(Some(line)) => line,
+            Ok(None) => {
+                if stdout.flush().is_err() {
+                    break;
+                }
+                continue;
+            }
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                eprintln!("the card has gone");
+                break;
+            }
+            Err(error) => return Err(anyhow!("{} cannot be followed any more: {error}", path.display())),
+        };
+        if let Some((file, path)) = &mut kept {
+            writeln!(file, "{line}").with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        let event: Event = serde_json::from_str(&line).with_context(|| format!("{} tells no event", path.display()))?;
+        count.add(&event);
+        let printed = match (arguments.quiet, arguments.json) {
+            (true, _) => Ok(()),
+            (_, true) => writeln!(stdout, "{line}"),
+            _ => capture::text(&event, &Filter::default()).map_or(Ok(()), |text| writeln!(stdout, "{text}")),
+        };
+        // Whoever read has seen enough.
+        if printed.is_err() {
+            break;
+        }
+    }
+    let _ = stdout.flush();
+    if let Some((mut file, path)) = kept {
+        file.flush().with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    eprintln!("{count}");
+    Ok(())
+}
+
+fn keep(path: &Path) -> Result<(BufWriter<File>, &Path)> {
+    let file = File::create(path).with_context(|| format!("{} cannot be made", path.display()))?;
+    Ok((BufWriter::new(file), path))
+}
+
+/// What was told.
+#[derive(Default)]
+struct Count {
+    events: u64,
+    commands: u64,
+    lost: u64,
+}
+
+impl Count {
+    fn add(&mut self, event: &Event) {
+        self.events += 1;
+        match event.what {
+            What::Command { .. } => self.commands += 1,
+            What::Lost { events } => self.lost += events,
+            _ => {}
+        }
+    }
+}
+
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} events, {} of them commands; {} missing", self.events, self.commands, self.lost)
+    }
+}
+
+fn refusal(path: &Path, error: &io::Error) -> anyhow::Error {
+    let path = path.display();
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!("no card is being served at {path}"),
+        _ => anyhow!("{path}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_and_functions_are_read() {
+        assert_eq!(engines("ccs2").unwrap().0, ["ccs2"]);
+        assert_eq!(engines("compute").unwrap().0, ["ccs0", "ccs1", "ccs2", "ccs3"]);
+        assert!(engines("gpu").is_err());
+        assert_eq!((function("pf"), function("vf63")), (Ok(0), Ok(63)));
+        assert!(function("vf0").is_err() && function("vf64").is_err() && function("1").is_err());
+    }
+}

@@ -1,0 +1,56 @@
+//! The ascii85 of the kernel's dumps: five characters a dword, `z` for zero (linux/ascii85.h).
+
+/// The dwords of `text`; `Err` tells the position of the first character that is none of the code's.
+pub fn decode(text: &[u8]) -> Result<Vec<u32>, usize> {
+    let mut dwords = Vec::with_capacity(text.len() / 5);
+    let mut at = 0;
+    while let Some(first) = text.get(at) {
+        if *first == b'z' {
+            dwords.push(0);
+            at += 1;
+            continue;
+        }
+        let mut value = 0u32;
+        for n in 0..5 {
+            let digit = text.get(at + n).and_then(|byte| byte.checked_sub(b'!')).filter(|digit| *digit < 85);
+            let next = digit.and_then(|digit| value.checked_mul(85)?.checked_add(u32::from(digit)));
+            value = next.ok_or(at + n)?;
+        }
+        dwords.push(value);
+        at += 5;
+    }
+    Ok(dwords)
+}
+
+/// Bytes of dwords, as the kernel had them in memory.
+pub fn bytes(dwords: &[u32]) -> Vec<u8> {
+    dwords.iter().flat_map(|dword| dword.to_le_bytes()).collect()
+}
+
+/// Dwords of bytes; up to three at the end are left out.
+pub fn dwords(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|raw| u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]])).collect()
+}
+
+#[cfg(test)]
+pub fn encode(dwords: &[u32]) -> String {
+    let one = |dword: &u32| match *dword {
+        0 => "z".to_string(),
+        dword => (0..5u32).rev().map(|n| char::from(b'!' + (dword / 85u32.pow(n) % 85) as u8)).collect(),
+    };
+    dwords.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dwords_survive() {
+        let all = [0, 1, 84, 85, 0x1234_5678, u32::MAX, 0];
+        assert_eq!(decode(encode(&all).as_bytes()).unwrap(), all);
+        assert_eq!(decode(b"z!!"), Err(3));
+        assert_eq!(decode(b"uuuuu"), Err(4), "more than 32 bits");
+        assert_eq!(decode(b"!!!!~"), Err(4));
+    }
+}

@@ -1,0 +1,97 @@
+//! A capture of `arctic trace`: its events, with the commands and messages in them disassembled.
+
+use arctic_device_model::command::Requester;
+use arctic_device_model::decode::{Batch, Line, Message, status};
+use arctic_device_model::engine::id::EngineId;
+use arctic_device_model::trace::{Event, Filter, What};
+
+use crate::trace_socket::{Heading, VERSION};
+
+/// Whether a text begins as a capture does.
+pub fn is(text: &str) -> bool {
+    text.trim_start().starts_with("{\"arctic_capture\"")
+}
+
+/// Reads the first line of a capture.
+pub fn heading(line: &str) -> Result<Heading, String> {
+    let heading: Heading = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    match heading.arctic_capture {
+        VERSION => Ok(heading),
+        other => Err(format!("it is of version {other}, and this program reads {VERSION}")),
+    }
+}
+
+/// Name of a function as everything here has it.
+fn function(number: u8) -> String {
+    if number == 0 { "pf".into() } else { format!("vf{number}") }
+}
+
+/// A line of text for an event; `None` for one that the filter leaves out.
+pub fn text(event: &Event, filter: &Filter) -> Option<String> {
+    filter.passes(event).then(|| {
+        let place = event.engine.map_or("-", |engine| engine.info().name);
+        let when = event.ns as f64 / 1e6;
+        format!("{when:>14.6} {:<5} {place:<6} {}", function(event.function), what(event))
+    })
+}
+
+fn what(event: &Event) -> String {
+    match &event.what {
+        What::Load { context, descriptor } => {
+            let lines = status::descriptor(*descriptor);
+            let meaning = lines
+                .first()
+                .and_then(|line| if let Line::Dword(low) = line { Some(low.meaning.as_str()) } else { None });
+            format!("load     context {context:#x}: {}", meaning.unwrap_or_default())
+        }
+        What::Restore { ring, head, tail, batch } => {
+            let batch = batch.map_or(String::new(), |batch| format!(", goes on in the batch at {batch:#x}"));
+            format!("restore  ring {ring:#x}, HEAD {head:#x}, TAIL {tail:#x}{batch}")
+        }
+        What::LiteRestore { tail } => format!("more     TAIL {tail:#x}"),
+        What::Command { address, ppgtt, level, length, dwords } => {
+            let text = event.engine.map(|engine| command(*address, *ppgtt, *length, dwords, engine));
+            let indent = "  ".repeat(usize::from(*level).min(4));
+            let space = if *ppgtt { "ppgtt" } else { "ggtt" };
+            format!("{indent}{space}:{address:#x} {}", text.unwrap_or_default())
+        }
+        What::Wait => "waits".into(),
+        What::Stop { outcome, head } => format!("stop     {outcome}, HEAD {head:#x}"),
+        What::Reset => "reset".into(),
+        What::Interrupt { bits } => {
+            let names = [(0, "user interrupt"), (3, "error"), (4, "flush complete"), (8, "context switch")];
+            let named = names.iter().filter(|(bit, _)| bits >> bit & 1 != 0).map(|(_, name)| *name);
+            format!("signals  {}", named.collect::<Vec<_>>().join(", "))
+        }
+        What::Msi { vector } => format!("MSI      vector {vector}"),
+        What::Guc { mailbox, fence, dwords } => {
+            let message = Message::new(dwords, (!mailbox).then_some(*fence));
+            let way = if *mailbox { "mailbox " } else { "CT      " };
+            format!("{way} {}", message.to_string().trim_start())
+        }
+        What::Lost { events } => format!("{events} events are missing here: the card was faster than its follower"),
+    }
+}
+
+fn command(address: u64, ppgtt: bool, length: u32, dwords: &[u32], engine: EngineId) -> String {
+    let requester = if ppgtt { Requester::User } else { Requester::Kernel };
+    // What was not kept of a long command is no fault of it.
+    let mut words = dwords.to_vec();
+    words.resize((length as usize).clamp(1, 0x1000), 0);
+    let batch = Batch { requester, ends: false, ..Batch::new(&words, address, engine) };
+    let Some(command) = batch.commands().next() else { return String::new() };
+    let mut text = command.name.unwrap_or("unknown").to_string();
+    if dwords.len() < length as usize {
+        return format!("{text}: {length} dwords, of which {} were kept", dwords.len());
+    }
+    let fields = command.text();
+    if !fields.is_empty() {
+        text += ": ";
+        text += &fields;
+    }
+    for note in &command.notes {
+        text += " # ";
+        text += note;
+    }
+    text
+}

@@ -1,0 +1,209 @@
+//! i915's error state (i915: i915_gpu_error.c, intel_guc_capture.c).
+
+use std::io::{self, Read};
+
+use arctic_device_model::command::{Command, Requester};
+use arctic_device_model::decode::{Batch, Line, context, guc, register, status};
+use arctic_device_model::engine::id::EngineId;
+use flate2::read::ZlibDecoder;
+
+use super::ascii85;
+use super::memory::Memory;
+use super::text::{hex, value};
+
+/// Bytes that an object in the dump may have when unpacked.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Whether a text looks like one.
+pub fn is(text: &str) -> bool {
+    let mut lines = text.lines().take(4096);
+    lines.any(|line| line.ends_with("command stream:") || object(line).is_some())
+}
+
+/// `rcs0 --- batch = 0x00000000 00100000`: engine, what, address.
+fn object(line: &str) -> Option<(&str, &str, u64)> {
+    let (engine, rest) = line.split_once(" --- ")?;
+    let (what, address) = rest.split_once(" = ")?;
+    let (high, low) = address.trim().split_once(' ')?;
+    Some((engine, what, hex(high)? << 32 | hex(low)?))
+}
+
+/// Registers of the engine that the lines are about.
+#[derive(Clone, Copy, Debug, Default)]
+struct Registers {
+    start: Option<u64>,
+    head: Option<u64>,
+    tail: Option<u64>,
+    acthd: Option<u64>,
+}
+
+/// Decodes the dump in the order of its lines; `chosen` leaves out what is of other engines.
+pub fn decode(text: &str, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+    let mut registers = Registers::default();
+    let mut present: Option<EngineId> = None;
+    let mut waiting: Option<(&str, &str, u64)> = None;
+    let mut rings: Vec<Ct> = Vec::new();
+    for line in text.lines() {
+        if let Some(found) = object(line) {
+            waiting = Some(found);
+            continue;
+        }
+        if let Some((engine, what, address)) = waiting
+            && line.starts_with([':', '~'])
+        {
+            waiting = None;
+            let engine = register::engine(engine);
+            if chosen.is_some() && engine.is_some() && engine != chosen {
+                continue;
+            }
+            match unpack(line) {
+                Ok(dwords) => object_lines(what, address, &dwords, engine.or(present), &registers, &rings, tell)?,
+                Err(why) => tell(Line::note(format!("{what} at {address:#x}: {why}")))?,
+            }
+            continue;
+        }
+        let line = line.trim();
+        if let Some(name) = line.strip_suffix(" command stream:") {
+            (registers, present) = (Registers::default(), register::engine(name));
+            tell(Line::section(line))?;
+            continue;
+        }
+        if let Some(ct) = Ct::read(line) {
+            rings.push(ct);
+        }
+        registers.read(line);
+        let header = value(line, "IPEHR").or_else(|| value(line, "RING_IPEHR")).and_then(hex);
+        let class = present.map(|engine| engine.info().class);
+        match header.zip(class).and_then(|(header, class)| Command::decode(header as u32, class)) {
+            Some(command) => tell(Line::note(format!("{line} ({})", command.name())))?,
+            None if !line.is_empty() => tell(Line::note(line))?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+impl Registers {
+    fn read(&mut self, line: &str) {
+        let of = |names: [&str; 2]| names.iter().find_map(|name| value(line, name)).and_then(hex);
+        self.start = of(["START", "RING_START"]).or(self.start);
+        self.head = of(["HEAD", "RING_HEAD"]).or(self.head);
+        self.tail = of(["TAIL", "RING_TAIL"]).or(self.tail);
+        // High and low dword apart; the GuC's capture has both in one.
+        let apart = value(line, "ACTHD").and_then(|text| text.split_once(' '));
+        let acthd = apart.and_then(|(high, low)| Some(hex(high)? << 32 | hex(low)?));
+        self.acthd = acthd.or_else(|| of(["ACTHD", "RING_ACTHD"])).or(self.acthd);
+    }
+
+    fn marks(&self) -> Vec<(u64, &'static str)> {
+        let mut marks: Vec<_> = self.acthd.map(|at| (at, "ACTHD")).into_iter().collect();
+        if let Some(start) = self.start {
+            marks.extend(self.head.map(|head| (start + (head & 0x1f_fffc), "HEAD")));
+            marks.extend(self.tail.map(|tail| (start + (tail & 0x1f_fff8), "TAIL")));
+        }
+        marks
+    }
+}
+
+/// A CT ring: `GuC Send CTB: raw: 0x.., 0xHEAD/0xTAIL, cached: .., desc = 0x.., buf = 0x.. x 0x..`.
+#[derive(Clone, Copy, Debug)]
+struct Ct {
+    send: bool,
+    head: usize,
+    tail: usize,
+    /// Offset in bytes in the buffer that follows, and dwords.
+    at: usize,
+    size: usize,
+}
+
+impl Ct {
+    fn read(line: &str) -> Option<Ct> {
+        let rest = line.strip_prefix("GuC ")?;
+        let send = rest.starts_with("Send CTB");
+        let pointers = rest.split_once("raw: ")?.1.split_once(", ")?.1;
+        let (head, tail) = pointers.split_once(',')?.0.split_once('/')?;
+        let (at, size) = rest.split_once("buf = ")?.1.split_once(" x ")?;
+        let place = |text: &str| usize::try_from(hex(text)?).ok();
+        Some(Ct { send, head: place(head)?, tail: place(tail)?, at: place(at)?, size: place(size)? })
+    }
+}
+
+/// The dwords of an object's line: ascii85, behind `:` of what zlib makes of them.
+fn unpack(line: &str) -> Result<Vec<u32>, String> {
+    let (marker, data) = line.split_at(1);
+    let dwords = ascii85::decode(data.trim_end().as_bytes()).map_err(|at| format!("no ascii85 at character {at}"))?;
+    if marker == "~" {
+        return Ok(dwords);
+    }
+    let packed = ascii85::bytes(&dwords);
+    let mut bytes = Vec::new();
+    let unpacked = ZlibDecoder::new(packed.as_slice()).take(MOST_BYTES).read_to_end(&mut bytes);
+    match unpacked {
+        Ok(_) => Ok(ascii85::dwords(&bytes)),
+        // What came before the fault may be what is looked for.
+        Err(_) if !bytes.is_empty() => Ok(ascii85::dwords(&bytes)),
+        Err(error) => Err(format!("it cannot be unpacked: {error}")),
+    }
+}
+
+fn object_lines(
+    what: &str,
+    address: u64,
+    dwords: &[u32],
+    engine: Option<EngineId>,
+    registers: &Registers,
+    rings: &[Ct],
+    tell: &mut dyn FnMut(Line) -> io::Result<()>,
+) -> io::Result<()> {
+    let name = engine.map_or("", |engine| engine.info().name);
+    let title = Line::section(format!("{what} at {address:#x} {name}").trim_end());
+    let Some(engine) = engine else {
+        tell(title)?;
+        if !what.contains("CT") {
+            return tell(Line::note(format!("{} bytes", dwords.len() * 4)));
+        }
+        for ct in rings {
+            tell(Line::section(format!("GuC CT buffer, {}", if ct.send { "host to GuC" } else { "GuC to host" })))?;
+            let words = dwords.get(ct.at / 4..).unwrap_or_default();
+            let words = words.get(..ct.size.min(words.len())).unwrap_or_default();
+            guc::ring(words, Some(ct.head), Some(ct.tail)).into_iter().try_for_each(&mut *tell)?;
+        }
+        return Ok(());
+    };
+    match what {
+        "batch" | "user" => {
+            let mut memory = Memory::default();
+            memory.add(address, dwords.to_vec());
+            let starts = if what == "batch" { vec![address] } else { Vec::new() };
+            if starts.is_empty() {
+                tell(title)?;
+                return tell(Line::note(format!("{} bytes", dwords.len() * 4)));
+            }
+            memory.batches(&starts, engine, &registers.marks(), tell).map(drop)
+        }
+        "ring" | "WA context" => {
+            tell(title)?;
+            let ring = Batch {
+                marks: registers.marks(),
+                ends: what != "ring",
+                requester: Requester::Kernel,
+                ..Batch::new(dwords, address, engine)
+            };
+            ring.commands().map(Line::Command).try_for_each(tell)
+        }
+        "HW context" => {
+            tell(title)?;
+            let (page, image) = dwords.split_at(context::PAGE_DWORDS.min(dwords.len()));
+            context::page(page).into_iter().try_for_each(&mut *tell)?;
+            context::image(image, engine).into_iter().try_for_each(tell)
+        }
+        "HW Status" => {
+            tell(title)?;
+            status::buffer(dwords).into_iter().try_for_each(tell)
+        }
+        _ => {
+            tell(title)?;
+            tell(Line::note(format!("{} bytes", dwords.len() * 4)))
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Pieces of memory that a dump has, by address, and the batches in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arctic_device_model::command::Requester;
+use arctic_device_model::decode::{Batch, Line};
+use arctic_device_model::engine::id::EngineId;
+
+/// Batches that are followed at the most.
+const MOST_BATCHES: usize = 4096;
+
+/// Pieces of a process's memory.
+#[derive(Default)]
+pub struct Memory {
+    pieces: BTreeMap<u64, Vec<u32>>,
+}
+
+impl Memory {
+    /// Adds a piece.
+    pub fn add(&mut self, address: u64, dwords: Vec<u32>) {
+        self.pieces.insert(address, dwords);
+    }
+
+    /// Its pieces.
+    pub fn pieces(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.pieces.iter().map(|(address, dwords)| (*address, dwords.len() * 4))
+    }
+
+    /// What there is from `address` on.
+    fn from(&self, address: u64) -> Option<&[u32]> {
+        let (start, dwords) = self.pieces.range(..=address).next_back()?;
+        dwords.get(((address - start) / 4) as usize..).filter(|rest| !rest.is_empty())
+    }
+
+    /// Decodes the batches at these addresses, and those that they start, as far as they are here.
+    pub fn batches(
+        &self,
+        starts: &[u64],
+        engine: EngineId,
+        marks: &[(u64, &'static str)],
+        tell: &mut dyn FnMut(Line) -> std::io::Result<()>,
+    ) -> std::io::Result<BTreeSet<u64>> {
+        let mut next: Vec<_> = starts.iter().rev().copied().collect();
+        let mut seen = BTreeSet::new();
+        while let Some(start) = next.pop() {
+            if !seen.insert(start) || seen.len() > MOST_BATCHES {
+                continue;
+            }
+            let Some(words) = self.from(start) else {
+                tell(Line::section(format!("Batch at {start:#x} on {}: not in the dump", engine.info().name)))?;
+                continue;
+            };
+            tell(Line::section(format!("Batch at {start:#x} on {}", engine.info().name)))?;
+            let batch = Batch { marks: marks.to_vec(), requester: Requester::User, ..Batch::new(words, start, engine) };
+            for command in batch.commands() {
+                next.extend(command.target.filter(|target| target.ppgtt).map(|target| target.address));
+                tell(Line::Command(command))?;
+            }
+        }
+        Ok(seen)
+    }
+}

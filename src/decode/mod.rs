@@ -1,0 +1,75 @@
+//! Files that `arctic decode` reads: raw dwords, hexadecimal text, captures, and what drivers leave behind.
+
+pub mod ascii85;
+pub mod capture;
+pub mod i915;
+pub mod memory;
+#[cfg(test)]
+mod tests;
+pub mod text;
+pub mod xe;
+
+/// What a file is.
+#[derive(Debug, PartialEq)]
+pub enum File {
+    /// xe's devcoredump.
+    Xe(String),
+    /// i915's error state.
+    I915(String),
+    /// A capture of `arctic trace`.
+    Capture(String),
+    /// Dwords, and bytes at the end that make no dword.
+    Dwords(Vec<u32>, usize),
+}
+
+impl File {
+    /// What these bytes are.
+    pub fn of(bytes: Vec<u8>) -> Result<File, String> {
+        if bytes.is_empty() {
+            return Err("it is empty".into());
+        }
+        let printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+        let start = &bytes[..bytes.len().min(4096)];
+        let is_text = start.iter().filter(|byte| !printable(byte)).count() * 50 < start.len();
+        if !is_text {
+            return Ok(File::Dwords(ascii85::dwords(&bytes), bytes.len() % 4));
+        }
+        let text =
+            String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        if text.trim_start().starts_with(xe::HEADING) {
+            return Ok(File::Xe(text));
+        }
+        if capture::is(&text) {
+            return Ok(File::Capture(text));
+        }
+        if i915::is(&text) {
+            return Ok(File::I915(text));
+        }
+        hexadecimal(&text).map(|dwords| File::Dwords(dwords, 0))
+    }
+}
+
+/// Dwords in hexadecimal between blanks or commas, with or without 0x; what ends in a colon is an address, what follows a
+/// `#` a remark.
+fn hexadecimal(text: &str) -> Result<Vec<u32>, String> {
+    let mut dwords = Vec::new();
+    for (n, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default();
+        for word in line.split([' ', '\t', ',']).filter(|word| !word.is_empty() && !word.ends_with(':')) {
+            let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
+            let dword = u32::from_str_radix(digits, 16).map_err(|_| {
+                format!(
+                    "line {}: `{}` is no dword in hexadecimal, and the file is nothing else that is known",
+                    n + 1,
+                    shortened(word)
+                )
+            })?;
+            dwords.push(dword);
+        }
+    }
+    if dwords.is_empty() { Err("there is no dword in it".into()) } else { Ok(dwords) }
+}
+
+fn shortened(word: &str) -> String {
+    if word.chars().count() > 24 { word.chars().take(24).chain("...".chars()).collect() } else { word.into() }
+}

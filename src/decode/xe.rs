@@ -1,0 +1,204 @@
+//! xe's devcoredump (xe: xe_devcoredump.c; xe_guc_ct.c, xe_lrc.c, xe_vm.c and xe_guc_capture.c print its sections).
+
+use std::io;
+
+use arctic_device_model::command::Command;
+use arctic_device_model::decode::{Line, context, guc, register};
+use arctic_device_model::engine::id::EngineId;
+
+use super::ascii85;
+use super::memory::Memory;
+use super::text::{hex, number, value};
+
+/// First line of every such dump.
+pub const HEADING: &str = "**** Xe Device Coredump ****";
+
+/// Bytes before the messages in each of the two buffers: two descriptors of 2 KiB (xe: CTB_H2G_BUFFER_OFFSET).
+const CT_OFFSET: usize = 0x1000;
+
+/// What is known of a CT ring.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ring {
+    /// Dwords.
+    size: usize,
+    head: Option<usize>,
+    tail: Option<usize>,
+}
+
+#[derive(Default)]
+struct Dump<'d> {
+    rings: [Ring; 2],
+    /// Ring whose lines are being read.
+    ring: usize,
+    engine: Option<EngineId>,
+    batches: Vec<u64>,
+    marks: Vec<(u64, &'static str)>,
+    memory: Memory,
+    /// Engine of the registers that are being read.
+    registers: Option<&'d str>,
+}
+
+/// Engine of the driver's class number (xe: XE_ENGINE_CLASS_*).
+fn engine(class: u64) -> Option<EngineId> {
+    let name = ["render", "video-decode", "video-enhance", "copy", "", "compute"].get(usize::try_from(class).ok()?)?;
+    register::engine(name)
+}
+
+/// Decodes the dump, section by section; `chosen` is the engine that the user says it is about.
+pub fn decode(text: &str, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+    let mut dump = Dump::default();
+    let mut section = "";
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if let Some(title) = line.strip_prefix("**** ").and_then(|rest| rest.strip_suffix(" ****")) {
+            section = title;
+            if !matches!(title, "Xe Device Coredump" | "GuC CT" | "VM state" | "Job") {
+                tell(Line::section(title))?;
+            }
+            continue;
+        }
+        let line = line.trim();
+        let Some((name, data)) = line.split_once(".data:") else {
+            dump.line(section, line, chosen, tell)?;
+            continue;
+        };
+        // Older kernels break a blob into lines; what has a blank in it is none of it.
+        let mut blob = data.trim().to_string();
+        while let Some(more) =
+            lines.next_if(|line| !line.is_empty() && !line.contains([' ', '\t']) && !line.starts_with("****"))
+        {
+            blob += more;
+        }
+        match ascii85::decode(blob.as_bytes()) {
+            Ok(dwords) => dump.blob(section, name.trim_matches(['[', ']']), dwords, chosen, tell)?,
+            Err(at) => tell(Line::note(format!("{name}: no ascii85 at character {at} of its data")))?,
+        }
+    }
+    dump.end(chosen, tell)
+}
+
+impl<'d> Dump<'d> {
+    fn line(
+        &mut self,
+        section: &str,
+        line: &'d str,
+        chosen: Option<EngineId>,
+        tell: &mut dyn FnMut(Line) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if line.is_empty() {
+            return Ok(());
+        }
+        let on = |engine: Option<&str>| chosen.is_none_or(|chosen| engine == Some(chosen.info().name));
+        match section {
+            "Xe Device Coredump" => tell(Line::note(line)),
+            "GuC CT" => {
+                if line.starts_with("H2G") || line.starts_with("G2H") {
+                    self.ring = usize::from(line.starts_with("G2H"));
+                }
+                let ring = &mut self.rings[self.ring];
+                match line.split_once(": ").map(|(name, text)| (name, text.trim().parse().ok())) {
+                    Some(("size", Some(size))) => ring.size = size,
+                    Some(("head (memory)", head)) => ring.head = head,
+                    Some(("tail (memory)", tail)) => ring.tail = tail,
+                    _ => {}
+                }
+                Ok(())
+            }
+            "Contexts" => {
+                if let Some(class) = value(line, "Class").and_then(number) {
+                    self.engine = chosen.or_else(|| engine(class));
+                }
+                tell(Line::note(line))
+            }
+            "Job" => {
+                self.batches.extend(line.split_once(": ").and_then(|(_, text)| hex(text)));
+                Ok(())
+            }
+            "HW Engines" => {
+                if let Some((name, _)) = line.split_once(" (physical)") {
+                    self.registers = Some(name);
+                }
+                if let Some(at) = value(line, "ACTHD").and_then(hex)
+                    && on(self.registers)
+                {
+                    self.marks.push((at, "ACTHD"));
+                }
+                let header = value(line, "IPEHR").or_else(|| value(line, "RING_IPEHR")).and_then(hex);
+                let class = self.registers.and_then(register::engine).map(|engine| engine.info().class);
+                match header.zip(class).and_then(|(header, class)| Command::decode(header as u32, class)) {
+                    Some(command) => tell(Line::note(format!("{line} ({})", command.name()))),
+                    None => tell(Line::note(line)),
+                }
+            }
+            "VM state" if line.contains(".length:") || line.contains(".properties:") => Ok(()),
+            _ => tell(Line::note(line)),
+        }
+    }
+
+    fn blob(
+        &mut self,
+        section: &str,
+        name: &str,
+        dwords: Vec<u32>,
+        chosen: Option<EngineId>,
+        tell: &mut dyn FnMut(Line) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let engine = chosen.or(self.engine);
+        match (section, name) {
+            ("GuC CT", "CTB") => self.messages(&dwords, tell),
+            (_, "HWSP") => {
+                tell(Line::section("Status page of the context (PPHWSP), what is not zero"))?;
+                context::page(&dwords).into_iter().try_for_each(tell)
+            }
+            (_, "HWCTX") => {
+                let Some(engine) = engine else {
+                    return tell(Line::note("whose context image it is is not known: say it with --engine"));
+                };
+                tell(Line::section(format!("Context image, {}", engine.info().name)))?;
+                context::image(&dwords, engine).into_iter().try_for_each(tell)
+            }
+            ("VM state", address) => {
+                if let Ok(address) = u64::from_str_radix(address, 16) {
+                    self.memory.add(address, dwords);
+                }
+                Ok(())
+            }
+            _ => tell(Line::note(format!("{name}: {} bytes", dwords.len() * 4))),
+        }
+    }
+
+    /// Both rings: in a buffer each behind its descriptors, or (older kernels) behind one pair of descriptors.
+    fn messages(&self, dwords: &[u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+        let [h2g, g2h] = self.rings;
+        let behind = CT_OFFSET / 4;
+        let apart = dwords.len() >= 2 * behind + h2g.size + g2h.size;
+        let second = behind + h2g.size + if apart { behind } else { 0 };
+        for (title, ring, at) in [("host to GuC", h2g, behind), ("GuC to host", g2h, second)] {
+            tell(Line::section(format!("GuC CT buffer, {title}")))?;
+            let words = dwords.get(at..(at + ring.size).min(dwords.len())).unwrap_or_default();
+            guc::ring(words, ring.head, ring.tail).into_iter().try_for_each(&mut *tell)?;
+        }
+        Ok(())
+    }
+
+    fn end(self, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+        let engine = chosen.or(self.engine);
+        let decoded = match engine {
+            Some(engine) => self.memory.batches(&self.batches, engine, &self.marks, tell)?,
+            None if self.batches.is_empty() => Default::default(),
+            None => {
+                tell(Line::note("which engine ran the batches is not known: say it with --engine"))?;
+                Default::default()
+            }
+        };
+        if self.memory.pieces().next().is_some() {
+            tell(Line::section("Memory of the process in the dump"))?;
+        }
+        for (address, bytes) in self.memory.pieces() {
+            let batches = decoded.range(address..address + bytes as u64).count();
+            let what = if batches == 0 { "" } else { ", with batches shown above" };
+            tell(Line::note(format!("{address:#x}: {bytes:#x} bytes{what}")))?;
+        }
+        Ok(())
+    }
+}

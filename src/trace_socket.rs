@@ -1,0 +1,289 @@
+//! The socket on which a served card can be followed: a client sends a filter, one JSON line, and is told the events, a
+//! JSON line each, until it goes.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use arctic_device_model::trace::{Filter, Recorder, Subscription};
+use serde::{Deserialize, Serialize};
+
+use crate::vfio_user::bind;
+
+/// Name of the socket in the card's folder.
+pub const NAME: &str = "trace.sock";
+/// Version of what is sent, and of a saved capture.
+pub const VERSION: u32 = 1;
+/// Clients at a time.
+const MOST_CLIENTS: usize = 8;
+/// Longest filter in bytes.
+const LONGEST_FILTER: u64 = 4096;
+/// Longest that a client may take to send its filter, or to take what it is sent.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long nothing may happen before a look whether the client is still there.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// First line of what is sent, and of a capture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heading {
+    /// [`VERSION`].
+    pub arctic_capture: u32,
+    /// Name of the card.
+    pub card: String,
+}
+
+impl Heading {
+    /// The heading of a capture of the card that is called so.
+    pub fn new(card: &str) -> Self {
+        Heading { arctic_capture: VERSION, card: card.into() }
+    }
+}
+
+/// The listening socket; dropping it ends its threads and removes it.
+pub struct TraceSocket {
+    path: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TraceSocket {
+    /// Listens at `path`. A socket that a dead program left is replaced.
+    pub fn start(path: &Path, card: &str, recorder: Arc<Recorder>) -> io::Result<Self> {
+        let listener = bind(path)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = {
+            let (stop, heading) = (stop.clone(), Heading::new(card));
+            thread::Builder::new().name("trace".into()).spawn(move || serve(&listener, &stop, &heading, &recorder))?
+        };
+        Ok(TraceSocket { path: path.to_owned(), stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for TraceSocket {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // A last client wakes the thread.
+        let woken = UnixStream::connect(&self.path).is_ok();
+        if let Some(thread) = self.thread.take().filter(|_| woken) {
+            let _ = thread.join();
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn serve(listener: &UnixListener, stop: &Arc<AtomicBool>, heading: &Heading, recorder: &Arc<Recorder>) {
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    loop {
+        let client = listener.accept();
+        if stop.load(Ordering::Acquire) {
+            break;
+        }
+        threads.retain(|thread| !thread.is_finished());
+        let Ok((client, _)) = client else {
+            // Out of descriptors: no reason to spin.
+            thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        if threads.len() >= MOST_CLIENTS {
+            let _ = refuse(&client, "the card is being followed by too many already");
+            continue;
+        }
+        let (stop, heading, recorder) = (stop.clone(), heading.clone(), recorder.clone());
+        let followed = move || {
+            if let Err(error) = follow(client, &stop, &heading, &recorder) {
+                log::debug!("the card is no longer followed: {error}");
+            }
+        };
+        threads.extend(thread::Builder::new().name("trace client".into()).spawn(followed));
+    }
+    for thread in threads {
+        let _ = thread.join();
+    }
+}
+
+fn refuse(mut client: &UnixStream, why: &str) -> io::Result<()> {
+    client.set_write_timeout(Some(PATIENCE))?;
+    writeln!(client, "{}", serde_json::json!({ "error": why }))
+}
+
+fn follow(client: UnixStream, stop: &AtomicBool, heading: &Heading, recorder: &Arc<Recorder>) -> io::Result<()> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new((&client).take(LONGEST_FILTER)).read_line(&mut line)?;
+    let filter: Filter = match serde_json::from_str(&line) {
+        Ok(filter) => filter,
+        Err(error) => return refuse(&client, &format!("no filter: {error}")),
+    };
+    let subscription = recorder.subscribe(filter);
+    writeln!(&client, "{}", serde_json::to_string(heading)?)?;
+    client.set_nonblocking(true)?;
+    while !stop.load(Ordering::Acquire) && connected(&client) {
+        let text = text(&subscription)?;
+        if !text.is_empty() {
+            client.set_nonblocking(false)?;
+            (&client).write_all(&text)?;
+            client.set_nonblocking(true)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the client, which has nothing more to say, is still there; the socket does not block.
+fn connected(mut client: &UnixStream) -> bool {
+    match client.read(&mut [0; 64]) {
+        Ok(bytes) => bytes != 0,
+        Err(error) => error.kind() == ErrorKind::WouldBlock,
+    }
+}
+
+/// What has happened since the last call, as lines.
+fn text(subscription: &Subscription) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for event in subscription.take(LOOK) {
+        serde_json::to_writer(&mut text, &event)?;
+        text.push(b'\n');
+    }
+    Ok(text)
+}
+
+/// A capture that is written from the start of a card to its end; dropping it ends it.
+pub struct Capture {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+    path: PathBuf,
+}
+
+impl Capture {
+    /// Begins to write all events to `path`.
+    pub fn start(path: &Path, card: &str, recorder: &Arc<Recorder>) -> io::Result<Self> {
+        let mut file = io::BufWriter::new(std::fs::File::create(path)?);
+        writeln!(file, "{}", serde_json::to_string(&Heading::new(card))?)?;
+        let subscription = recorder.subscribe(Filter::default());
+        let stop = Arc::new(AtomicBool::new(false));
+        let ending = stop.clone();
+        let write = move || {
+            loop {
+                let last = ending.load(Ordering::Acquire);
+                file.write_all(&text(&subscription)?)?;
+                if last {
+                    return file.flush();
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("capture".into()).spawn(write)?;
+        Ok(Capture { stop, thread: Some(thread), path: path.to_owned() })
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(Ok(Err(error))) = self.thread.take().map(JoinHandle::join) {
+            log::warn!("{} could not be written to the end: {error}", self.path.display());
+        }
+    }
+}
+
+/// A card that is followed: lines, the heading taken off.
+pub struct Followed {
+    lines: BufReader<UnixStream>,
+    partial: Vec<u8>,
+    /// What it said of itself.
+    pub heading: Heading,
+}
+
+/// Longest line: an event has a bounded number of dwords.
+const LONGEST_LINE: usize = 64 << 10;
+
+impl Followed {
+    /// Follows the card that listens at `path`.
+    pub fn connect(path: &Path, filter: &Filter) -> io::Result<Self> {
+        let socket = UnixStream::connect(path)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        writeln!(&socket, "{}", serde_json::to_string(filter)?)?;
+        let mut lines = BufReader::new(socket);
+        let mut first = String::new();
+        lines.read_line(&mut first)?;
+        let heading = serde_json::from_str(&first).map_err(|_| {
+            let told: Option<serde_json::Value> = serde_json::from_str(&first).ok();
+            let why = told.and_then(|told| Some(told.get("error")?.as_str()?.to_owned()));
+            io::Error::new(ErrorKind::InvalidData, why.unwrap_or_else(|| "it is no card that can be followed".into()))
+        })?;
+        lines.get_ref().set_read_timeout(Some(LOOK))?;
+        Ok(Followed { lines, partial: Vec::new(), heading })
+    }
+
+    /// The next line; `Ok(None)` where none has come for a while, an end of file where the card has gone.
+    pub fn line(&mut self) -> io::Result<Option<String>> {
+        match self.lines.read_until(b'\n', &mut self.partial) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) if self.partial.ends_with(b"\n") => {
+                let line = std::mem::take(&mut self.partial);
+                Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()))
+            }
+            Ok(_) if self.partial.len() > LONGEST_LINE => Err(ErrorKind::InvalidData.into()),
+            Ok(_) => Err(ErrorKind::UnexpectedEof.into()),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arctic_device_model::trace::{Event, What};
+    use arctic_device_model::world::{Function, HandWoundClock};
+    use vmm_sys_util::tempdir::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn each_client_is_told_what_it_asked_for_until_it_goes() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.as_path().join(NAME);
+        let recorder = Recorder::new(Arc::new(HandWoundClock::default()));
+        let socket = TraceSocket::start(&path, "test", recorder.clone()).unwrap();
+        let filter = Filter { functions: vec![1], ..Filter::default() };
+        let mut followed = Followed::connect(&path, &filter).unwrap();
+        assert_eq!(followed.heading, Heading::new("test"));
+        recorder.tell(Function(2), None, || What::Wait);
+        recorder.tell(Function(1), None, || What::Msi { vector: 0 });
+        let line = followed.line().unwrap().unwrap();
+        let event: Event = serde_json::from_str(&line).unwrap();
+        assert_eq!((event.function, event.what), (1, What::Msi { vector: 0 }), "{line}");
+        assert_eq!(followed.line().unwrap(), None);
+        drop(followed);
+        while recorder.on() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let mut nonsense = UnixStream::connect(&path).unwrap();
+        nonsense.write_all(b"{\"engine\": 1}\n").unwrap();
+        let mut answer = String::new();
+        nonsense.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("{\"error\":\"no filter: unknown field"), "{answer}");
+        drop(socket);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_capture_has_everything() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.as_path().join("capture");
+        let recorder = Recorder::new(Arc::new(HandWoundClock::default()));
+        let capture = Capture::start(&path, "test", &recorder).unwrap();
+        for vector in 0..1000 {
+            recorder.tell(Function::PF, None, || What::Msi { vector });
+        }
+        drop(capture);
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1001);
+    }
+}
