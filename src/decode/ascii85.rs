@@ -32,6 +32,7 @@ pub fn dwords(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|raw| u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]])).collect()
 }
 
+/// The text of dwords.
 #[cfg(test)]
 pub fn encode(dwords: &[u32]) -> String {
     let one = |dword: &u32| match *dword {

@@ -1,1 +1,157 @@
+//! Dumps made by hand, as the drivers print them.
 
+use std::io::Write;
+
+use arctic_device_model::decode::{Line, register};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+use super::ascii85::{bytes, encode};
+use super::*;
+
+fn told(decode: impl FnOnce(&mut dyn FnMut(Line) -> std::io::Result<()>) -> std::io::Result<()>) -> Vec<String> {
+    let mut lines = Vec::new();
+    decode(&mut |line| {
+        lines.push(line.to_string().split_whitespace().collect::<Vec<_>>().join(" "));
+        Ok(())
+    })
+    .unwrap();
+    lines
+}
+
+/// The lines that begin so, in order.
+fn assert_in_order(lines: &[String], wanted: &[&str]) {
+    let mut rest = lines.iter();
+    for wanted in wanted {
+        assert!(rest.any(|line| line.starts_with(wanted)), "{wanted} is not in {lines:#?}");
+    }
+}
+
+/// A user's batch that waits for memory, and calls another one before.
+const BATCH: [u32; 10] = [0x18c0_0101, 0x20_0000, 0, 0x0e00_c003, 1, 0x30_0000, 0, 0, 0x0500_0000, 0];
+const SECOND: [u32; 5] = [0x1000_0002, 0x30_0004, 0, 7, 0x0500_0000];
+
+fn xe_dump() -> String {
+    let mut ct = vec![0u32; (0x2000 + 0x1000 + 0x800) / 4];
+    ct[0x400..0x403].copy_from_slice(&[0x0012_0002, 0x2000_1000, 5]);
+    ct[0xc00..0xc04].copy_from_slice(&[3, 0x9000_1002, 5, 1]);
+    let mut image = vec![0u32; 0x100];
+    image[1] = 0x1108_1019;
+    image[2..8].copy_from_slice(&[0x244, 0x0009_0009, 0x34, 0x40, 0x30, 0x80]);
+    let (ct, page, image) = (encode(&ct), encode(&[0; 1024]), encode(&image));
+    let (batch, second) = (encode(&BATCH), encode(&SECOND));
+    format!(
+        "**** Xe Device Coredump ****\nReason: Timedout job\nkernel: 7.2\nProcess: guilty [42]\n\n\
+         **** GuC CT ****\nH2G CTB (all sizes in DW):\n\tsize: 1024\n\thead (memory): 0\n\ttail (memory): 3\n\
+         G2H CTB (all sizes in DW):\n\tsize: 512\n\thead (memory): 4\n\ttail (memory): 4\n\
+         [CTB].length: 0x3800\n[CTB].data: {ct}\n\n\
+         **** Contexts ****\nGuC ID: 5\n\tName: bcs5\n\tClass: 3\n\tLogical mask: 0x1\n\t[HWSP].length: 0x1000\n\
+         \t[HWSP].data: {page}\n\t[HWCTX].length: 0x400\n\t[HWCTX].data: {image}\n\n\
+         **** Job ****\nbatch_addr[0]: 0x0000000000100000\n\n\
+         **** HW Engines ****\nbcs0 (physical), logical instance=0\n\tCapture_source: GuC\n\
+         \tACTHD: 0x000000000010000c\n\tIPEHR: 0x0e00c003\n\n\
+         **** VM state ****\nVM.uapi_flags: 0x1\n[100000].length: 0x28\n[100000].data: {batch}\n\
+         [200000].length: 0x14\n[200000].data: {second}\n"
+    )
+}
+
+#[test]
+fn a_devcoredump_tells_where_the_engine_stands() {
+    let File::Xe(text) = File::of(xe_dump().into_bytes()).unwrap() else { panic!("not recognised") };
+    let lines = told(|tell| xe::decode(&text, None, tell));
+    assert_in_order(
+        &lines,
+        &[
+            "# Reason: Timedout job",
+            "GuC CT buffer, host to GuC",
+            "[0x0000] host > GuC fast request SCHED_CONTEXT (fence 0x12): context 0x5 <== not read yet",
+            "GuC CT buffer, GuC to host",
+            "[0x0000] GuC > host event SCHED_CONTEXT_MODE_DONE (fence 0x0): context 0x5, enabled 0x1",
+            "Context image, bcs0",
+            "[0x005] bcs0.RING_HEAD 0x00000040 offset 0x40, wrapped 0 times",
+            "# IPEHR: 0x0e00c003 (MI_SEMAPHORE_WAIT)",
+            "Batch at 0x100000 on bcs0",
+            "0x000000100000: 18c00101 MI_BATCH_BUFFER_START",
+            "0x00000010000c: 0e00c003 MI_SEMAPHORE_WAIT: Compare Operation SAD == SDD, Wait Mode poll, \
+             Semaphore Data Dword 0x1, Semaphore Address 0x300000 <== ACTHD",
+            "0x000000100020: 05000000 MI_BATCH_BUFFER_END",
+            "Batch at 0x200000 on bcs0",
+            "0x000000200000: 10000002 MI_STORE_DATA_IMM: Address 0x300004, Data 0x7",
+            "# 0x100000: 0x28 bytes, with batches shown above",
+        ],
+    );
+}
+
+#[test]
+fn a_broken_devcoredump_is_told_about_and_read_on() {
+    let text = xe_dump().replace("[100000].data: ", "[100000].data: ~~~");
+    let lines = told(|tell| xe::decode(&text, None, tell));
+    assert_in_order(
+        &lines,
+        &["# [100000]: no ascii85 at character 0 of its data", "Batch at 0x100000 on bcs0: not in the dump"],
+    );
+}
+
+fn packed(dwords: &[u32]) -> String {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&bytes(dwords)).unwrap();
+    let mut packed = encoder.finish().unwrap();
+    packed.resize(packed.len().next_multiple_of(4), 0);
+    format!(":{}", encode(&ascii85::dwords(&packed)))
+}
+
+#[test]
+fn an_error_state_reads() {
+    let ring = [0x0200_0000, 0, 0x1880_0101, 0x10_0000, 0, 0x0100_0000, 0, 0];
+    let text = format!(
+        "GPU HANG: ecode 12:1:85dffffb\nKernel: 7.2 x86_64\n\
+         rcs0 command stream:\n  START: 0x00fe0000\n  HEAD:  0x00000014 [0x00000000]\n  TAIL:  0x00000018 [0x0, 0x0]\n\
+         \x20 ACTHD: 0x00000000 0010000c\n  IPEHR: 0x0e00c003\n\
+         rcs0 --- batch = 0x00000000 00100000\n{}\nrcs0 --- ring = 0x00000000 00fe0000\n{}\n",
+        packed(&BATCH),
+        packed(&ring)
+    );
+    let File::I915(text) = File::of(text.into_bytes()).unwrap() else { panic!("not recognised") };
+    let lines = told(|tell| i915::decode(&text, None, tell));
+    assert_in_order(
+        &lines,
+        &[
+            "# IPEHR: 0x0e00c003 (MI_SEMAPHORE_WAIT)",
+            "Batch at 0x100000 on rcs0",
+            "0x00000010000c: 0e00c003 MI_SEMAPHORE_WAIT",
+            "ring at 0xfe0000 rcs0",
+            "0x000000fe0008: 18800101 MI_BATCH_BUFFER_START",
+            "0x000000fe0014: 01000000 MI_USER_INTERRUPT <== HEAD",
+            "0x000000fe0018: 00000000 MI_NOOP x2 <== TAIL",
+        ],
+    );
+    let none = told(|tell| i915::decode(&text, register::engine("bcs0"), tell));
+    assert!(!none.iter().any(|line| line.contains("MI_BATCH")), "{none:#?}");
+}
+
+#[test]
+fn dwords_read_as_text_and_as_bytes() {
+    let dwords = |bytes: &[u8]| match File::of(bytes.to_vec()) {
+        Ok(File::Dwords(dwords, rest)) => Ok((dwords, rest)),
+        Ok(other) => panic!("{other:?}"),
+        Err(why) => Err(why),
+    };
+    assert_eq!(dwords(b"0010: 0x05000000, 11000001 # end\n2358\n"), Ok((vec![0x0500_0000, 0x1100_0001, 0x2358], 0)));
+    assert_eq!(dwords(&[0, 0, 0, 5, 1, 0, 0, 0x11, 9]), Ok((vec![0x0500_0000, 0x1100_0001], 1)));
+    assert!(dwords(b"no hex\n").unwrap_err().starts_with("line 1: `no` is no dword"));
+    assert_eq!(dwords(b""), Err("it is empty".into()));
+}
+
+proptest::proptest! {
+    /// Whatever a dump has in it, it is read without a panic.
+    #[test]
+    fn damaged_dumps_are_read(at in 0usize..20_000, byte: u8) {
+        let mut bytes = xe_dump().into_bytes();
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let _ = told(|tell| xe::decode(&text, None, tell));
+        let _ = told(|tell| i915::decode(&text, None, tell));
+        let _ = File::of(bytes);
+    }
+}

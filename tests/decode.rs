@@ -1,0 +1,168 @@
+//! `arctic decode` and `arctic trace` as a user meets them.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use vfio_user::Client;
+use vmm_sys_util::tempdir::TempDir;
+
+fn arctic(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arctic"));
+    command.args(arguments).env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn decode(arguments: &[&str], input: &str) -> Output {
+    let mut command = arctic(&["decode"]);
+    let mut child = command.args(arguments).stdin(Stdio::piped()).spawn().unwrap();
+    // It may not want to read all of it.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn dwords_are_decoded_for_the_engine_that_is_named() {
+    let ring = text(&decode(
+        &["-", "--engine", "bcs0", "--base", "0xfe000", "--head", "0x0c", "--tail", "0x18"],
+        "0x18800101 100000 0  0x26: 0x13400003 fe0004 0 1 0",
+    ));
+    assert!(ring.contains("0x0000000fe000: 18800101 MI_BATCH_BUFFER_START"), "{ring}");
+    assert!(ring.contains("13400003 MI_FLUSH_DW") && ring.contains("<== HEAD"), "{ring}");
+    let clients = text(&decode(&["-", "--class", "copy"], "50800001 0 0 7a000004 0 0 0 0 0"));
+    assert!(clients.contains("# bcs0 has no such command"), "{clients}");
+    let json = text(&decode(&["-", "--json"], "0x11000001 0x2600 5 0x05000000"));
+    let lines: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (&lines[0]["name"], &lines[0]["fields"][4]["meaning"]),
+        (&"MI_LOAD_REGISTER_IMM".into(), &"rcs0.CS_GPR[0]".into())
+    );
+    assert_eq!(lines[1]["name"], "MI_BATCH_BUFFER_END");
+}
+
+#[test]
+fn what_cannot_be_decoded_is_refused_in_a_sentence() {
+    for (arguments, input, wanted) in [
+        (&["-"][..], "", "standard input: it is empty"),
+        (&["-"], "hello", "`hello` is no dword in hexadecimal"),
+        (&["/nonexistent/file"], "", "/nonexistent/file cannot be read: No such file"),
+        (&["-"], "{\"arctic_capture\":99,\"card\":\"x\"}\n", "it is of version 99, and this program reads 1"),
+        (&["-"], "{\"arctic_capture\":1,\"card\":\"x\"}\n{}\n{}\n", "line 2 is no event: missing field"),
+    ] {
+        let output = decode(arguments, input);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(told.starts_with("arctic: ") && told.contains(wanted) && told.lines().count() == 1, "{told}");
+    }
+    assert_eq!(decode(&["-", "--engine", "gpu0"], "").status.code(), Some(2));
+    assert_eq!(decode(&["-", "--base", "12345678901234"], "").status.code(), Some(2));
+}
+
+/// A capture reads as this, to the letter.
+#[test]
+fn a_capture_reads() {
+    let capture = concat!(
+        r#"{"arctic_capture":1,"card":"Test"}"#,
+        "\n",
+        r#"{"ns":1500000,"function":0,"event":"guc","mailbox":false,"fence":18,"dwords":[536875008,5]}"#,
+        "\n",
+        r#"{"ns":1600000,"function":1,"engine":"ccs0","event":"load","context":5,"descriptor":1192217}"#,
+        "\n",
+        r#"{"ns":1700000,"function":1,"engine":"ccs0","event":"restore","ring":4096,"head":0,"tail":64}"#,
+        "\n",
+        r#"{"ns":1800000,"function":1,"engine":"ccs0","event":"command","address":4096,"ppgtt":false,"level":0,"length":3,"dwords":[411042049,1048576,0]}"#,
+        "\n",
+        r#"{"ns":1900000,"function":1,"engine":"ccs0","event":"command","address":1048576,"ppgtt":true,"level":1,"length":5,"dwords":[234930179,1,3145728,0,0]}"#,
+        "\n",
+        r#"{"ns":1900001,"function":1,"engine":"ccs0","event":"wait"}"#,
+        "\n",
+        r#"{"ns":2000000,"function":1,"engine":"ccs0","event":"interrupt","bits":1}"#,
+        "\n",
+        r#"{"ns":2000001,"function":1,"event":"msi","vector":0}"#,
+        "\n",
+        r#"{"ns":2000002,"function":1,"event":"lost","events":3}"#,
+        "\n",
+        r#"{"ns":2100000,"function":1,"engine":"ccs0","event":"stop","outcome":"Preempted","head":12}"#,
+        "\n",
+    );
+    assert_eq!(
+        text(&decode(&["-"], capture)),
+        "\
+# Test, by `arctic trace`: ms, function, engine, what
+      1.500000 pf    -      CT       host > GuC fast request SCHED_CONTEXT (fence 0x12): context 0x5
+      1.600000 vf1   ccs0   load     context 0x5: LRC at 0x123000 (PPHWSP, image 4 KiB behind), valid, legacy, 64-bit addresses, process space
+      1.700000 vf1   ccs0   restore  ring 0x1000, HEAD 0x0, TAIL 0x40
+      1.800000 vf1   ccs0   ggtt:0x1000 MI_BATCH_BUFFER_START: Address Space Indicator PPGTT, Batch Buffer Start Address 0x100000
+      1.900000 vf1   ccs0     ppgtt:0x100000 MI_SEMAPHORE_WAIT: Compare Operation SAD == SDD, Wait Mode poll, Semaphore Data Dword 0x1, Semaphore Address 0x300000
+      1.900001 vf1   ccs0   waits
+      2.000000 vf1   ccs0   signals  user interrupt
+      2.000001 vf1   -      MSI      vector 0
+      2.000002 vf1   -      3 events are missing here: the card was faster than its follower
+      2.100000 vf1   ccs0   stop     Preempted, HEAD 0xc
+"
+    );
+    assert!(!text(&decode(&["-", "--engine", "bcs0"], capture)).contains("ccs0"));
+    let cut = &capture[..capture.len() - 20];
+    assert!(text(&decode(&["-"], cut)).ends_with("# the capture ends in the middle of an event\n"));
+}
+
+/// Starts `arctic serve` and waits for its first line.
+fn serve(dir: &Path, more: &[&str]) -> Child {
+    let mut command = arctic(&["serve", "--card", "small", "--dir", dir.to_str().unwrap()]);
+    let mut process = command.args(more).spawn().unwrap();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    process
+}
+
+fn interrupt(process: &Child) {
+    // SAFETY: `kill` touches no memory, and the process is ours and not yet reaped.
+    assert_eq!(unsafe { libc::kill(process.id() as i32, libc::SIGINT) }, 0);
+}
+
+const GTTMMADR: u32 = 0;
+const VF_SW_FLAG: u64 = 0x19_0240;
+const GUC_HOST_INTERRUPT: u64 = 0x1c_40c8;
+
+/// A served card is followed from its trace socket: what a driver's mailbox request does is told at once, and saved.
+#[test]
+fn a_card_is_followed_until_ctrl_c() {
+    let dir = TempDir::new().unwrap();
+    let (saved, whole) = (dir.as_path().join("saved"), dir.as_path().join("whole"));
+    let card = serve(dir.as_path(), &["--trace", whole.to_str().unwrap()]);
+    let mut trace = arctic(&["trace", dir.as_path().to_str().unwrap(), "--function", "pf", "--json", "--save"]);
+    let mut trace = trace.arg(&saved).spawn().unwrap();
+    let mut lines = BufReader::new(trace.stdout.take().unwrap());
+    let mut client = Client::new(&dir.as_path().join("pf.sock")).unwrap();
+    // The GuC is not loaded, so that nothing follows a doorbell; a reset of the engines is an event without it.
+    client.region_write(GTTMMADR, VF_SW_FLAG, &0x0508_u32.to_le_bytes()).unwrap();
+    client.region_write(GTTMMADR, GUC_HOST_INTERRUPT, &1_u32.to_le_bytes()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    interrupt(&trace);
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut lines, &mut said).unwrap();
+    let output = trace.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && told.contains("events,"), "{told}");
+    interrupt(&card);
+    assert!(card.wait_with_output().unwrap().status.success());
+    for capture in [saved, whole] {
+        let heading = fs::read_to_string(&capture).unwrap();
+        assert!(heading.starts_with("{\"arctic_capture\":1,\"card\":"), "{heading}");
+        text(&decode(&[capture.to_str().unwrap()], ""));
+    }
+}
+
+#[test]
+fn nobody_is_followed_where_no_card_is() {
+    let dir = TempDir::new().unwrap();
+    let output = arctic(&["trace", dir.as_path().to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("arctic: no card is being served at "));
+}
