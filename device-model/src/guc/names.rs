@@ -23,7 +23,6 @@ const PARAMETERS: &[(u16, &[&str])] = &[
     (0x0010, &["context", "doorbell"]),
     (0x0020, &["context"]),
     (0x0506, &["policies"]),
-    (0x0508, &["key:length", "value low", "value high"]),
     (0x1000, &["context"]),
     (0x1001, &["context", "enable"]),
     (0x100b, &["context"]),
@@ -123,7 +122,7 @@ const KEYS: &[(u16, &str)] = &[
 ];
 
 /// Requests that carry a list of key-length-values behind so many dwords.
-const LISTS: &[(u16, usize)] = &[(0x0509, 0), (0x100b, 1)];
+const LISTS: &[(u16, usize)] = &[(0x0508, 0), (0x0509, 0), (0x100b, 1)];
 
 /// The name of an action, of the CT buffers, the mailbox or the GuC's own.
 pub fn of_action(code: u16) -> Option<&'static str> {

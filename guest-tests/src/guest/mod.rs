@@ -1,11 +1,12 @@
 //! The program inside the guest: `arctic guest work` runs batches of its own on every engine, `arctic guest vfs` enables
 //! virtual functions and lets each of them work, `arctic guest rounds` repeats a little work while others do theirs,
-//! `arctic guest info` shows the card, `arctic guest submit` repeats one empty submission.
+//! `arctic guest info` shows the card, `arctic guest submit` repeats one empty submission, `arctic guest hang` hangs an engine.
 
 pub mod batch;
 pub mod blt;
 pub mod checks;
 pub mod device;
+mod hang;
 mod i915;
 mod info;
 mod mapping;
@@ -34,6 +35,8 @@ enum Command {
     Info(info::Info),
     /// Submit empty batches to one engine, each waited for before the next
     Submit(submit::Submit),
+    /// Hang an engine, and copy the dump that the driver makes of it
+    Hang(hang::Hang),
     /// Enable virtual functions, wait for their drivers and let each of them store, copy and signal on every engine class
     Vfs(vfs::Vfs),
     /// Store, copy and signal on every engine class over and over until a file appears
@@ -55,6 +58,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Work(work) => work::run(work),
         Command::Info(info) => info::run(info).map(|()| true),
         Command::Submit(submit) => submit::run(submit).map(|()| true),
+        Command::Hang(hang) => hang::run(hang).map(|()| true),
         Command::Vfs(vfs) => vfs::run(vfs),
         Command::Rounds(rounds) => rounds::run(rounds),
     };

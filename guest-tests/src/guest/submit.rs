@@ -58,7 +58,8 @@ pub fn run(submit: &Submit) -> Result<()> {
     Ok(())
 }
 
-fn find(device: &Device, name: &str) -> Result<Engine> {
+/// The engine of this name.
+pub fn find(device: &Device, name: &str) -> Result<Engine> {
     let engines = device.engines()?;
     let names: Vec<String> = engines.iter().map(Engine::name).collect();
     let found = engines.into_iter().find(|engine| engine.name() == name);

@@ -205,7 +205,9 @@ fn change_binding(device: &Device, vm: u32, op: u32, obj: u32, bound: &Bound) ->
     let fence = device.fence()?;
     let sync = syncobj(fence.handle(), uapi::SYNC_FLAG_SIGNAL);
     let (range, addr) = (bound.size, bound.address);
-    let bind = uapi::VmBindOp { obj, pat_index: uapi::PAT_INDEX_WB, range, addr, op, ..Default::default() };
+    // What is bound is in the driver's dump of a hang.
+    let flags = if op == uapi::VM_BIND_OP_MAP { uapi::VM_BIND_FLAG_DUMPABLE } else { 0 };
+    let bind = uapi::VmBindOp { obj, pat_index: uapi::PAT_INDEX_WB, range, addr, op, flags, ..Default::default() };
     device.ioctl(&mut uapi::VmBind {
         vm_id: vm,
         num_binds: 1,

@@ -42,7 +42,7 @@ pub const WRITE_NOPID: Field = Field::flag("Identification Number Register Write
 /// MI_NOOP: what goes to NOPID.
 pub const NOPID: Field = Field::hex("Identification Number", 0, 21, 0);
 /// MI_ARB_ON_OFF: preemption is permitted from here on.
-pub const ARBITRATION: Field = Field::flag("Arbitration Enable", 0, 0);
+pub const ARBITRATION: Field = Field::choice("Arbitration Enable", 0, 0, 0, &[(0, "off"), (1, "on")]);
 /// MI_BATCH_BUFFER_START: the batch's space.
 pub const BATCH_SPACE: Field = Field::choice("Address Space Indicator", 0, 8, 8, &[(0, "GGTT"), (1, "PPGTT")]);
 /// MI_BATCH_BUFFER_START: BB_OFFSET is added to the address.

@@ -79,6 +79,7 @@ pub const MEM_CLASS_VRAM: u16 = 1;
 pub const GEM_CREATE_FLAG_NEEDS_VISIBLE_VRAM: u32 = 1 << 2;
 pub const GEM_CPU_CACHING_WB: u16 = 1;
 pub const GEM_CPU_CACHING_WC: u16 = 2;
+pub const VM_BIND_FLAG_DUMPABLE: u32 = 1 << 3;
 pub const VM_BIND_OP_MAP: u32 = 0;
 pub const VM_BIND_OP_UNMAP: u32 = 1;
 pub const SYNC_TYPE_SYNCOBJ: u32 = 0;
