@@ -7,7 +7,7 @@
 
 use std::sync::Mutex;
 
-use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::engine::id::{EngineClass, EngineId};
 
 use crate::choice::Choice;
 use crate::compare::{Worlds, both, disagreement};
@@ -60,13 +60,15 @@ pub fn run(input: &[u8]) {
     let input = &input[..input.len().min(MOST)];
     let [kind, who, often, rest @ ..] = input else { return };
     let class = EngineClass::BY_GUC[usize::from(kind & 7) % EngineClass::BY_GUC.len()];
+    let instances: Vec<EngineId> = EngineId::all().filter(|engine| engine.info().class == class).collect();
+    let engine = instances[usize::from(kind >> 5) % instances.len()];
     let vf = who & 1 != 0;
     let interruptions = (often & 1 != 0).then_some(u32::from(often >> 1) % 32 + 1);
     let mut worlds = WORLDS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let worlds = worlds.get_or_insert_with(Worlds::default);
     worlds.of(vf).patience = PATIENCE;
     if kind >> 3 & 3 == 3 {
-        let case = Case::generate(&mut Bytes(rest), class, vf, interruptions, 24);
+        let case = Case::generate(&mut Bytes(rest), engine, vf, interruptions, 24);
         let (engine, reference, _) = both(worlds, &case);
         if let Some(difference) = disagreement(&engine, &reference) {
             panic!("{}{difference}", case.disassembled());
@@ -81,7 +83,7 @@ pub fn run(input: &[u8]) {
         // Commands of the grammar, some bits of which are flipped.
         _ => {
             let (flips, choices) = rest.split_at(rest.len().min(8));
-            let mut case = Case::generate(&mut Bytes(choices), class, vf, None, 24);
+            let mut case = Case::generate(&mut Bytes(choices), engine, vf, None, 24);
             let mut words =
                 case.batches.iter_mut().find(|batch| batch.len() > 2).map_or(case.ring, std::mem::take).concat();
             for flip in flips.chunks_exact(2) {
@@ -93,11 +95,11 @@ pub fn run(input: &[u8]) {
             words
         }
     };
-    raw(worlds.of(vf), class, place, words, interruptions);
+    raw(worlds.of(vf), engine, place, words, interruptions);
 }
 
 /// Runs dwords, and looks at what they may have harmed.
-fn raw(world: &mut World, class: EngineClass, place: Place, mut words: Vec<u32>, interruptions: Option<u32>) {
+fn raw(world: &mut World, engine: EngineId, place: Place, mut words: Vec<u32>, interruptions: Option<u32>) {
     words.truncate(PAGE as usize / 4 - 4);
     let mut batches = vec![vec![0x0500_0000]; 8];
     let ring = match place {
@@ -112,7 +114,7 @@ fn raw(world: &mut World, class: EngineClass, place: Place, mut words: Vec<u32>,
             vec![0x31 << 23 | process | 1, batch_address(0) as u32, 0, 0]
         }
     };
-    let work = Work { class, head: 0, ring, batches, fill: 1, interruptions };
+    let work = Work { engine, head: 0, ring, batches, fill: 1, interruptions };
     // A loop shows itself soon.
     world.patience = 4 * STEP;
     let left = world.run(&work, &[]);
@@ -130,7 +132,7 @@ fn raw(world: &mut World, class: EngineClass, place: Place, mut words: Vec<u32>,
     } else {
         world.power_cycle();
     }
-    check_works(world, class);
+    check_works(world, engine);
 }
 
 /// Nobody but the PF's driver reaches what is not the context's.
@@ -153,10 +155,10 @@ fn check_left(work: &Work, place: Place, left: &Left) {
 }
 
 /// After a reset the engine does a job like any other.
-fn check_works(world: &mut World, class: EngineClass) {
+fn check_works(world: &mut World, engine: EngineId) {
     let at = BASE + at::DATA * PAGE;
     let ring = vec![0x1000_0002, at as u32, 0, 0x600d_600d, 0x1040_0002, at as u32 + 8, 0, 0x600d_600d];
-    let work = Work { class, head: 0, ring, batches: Vec::new(), fill: 1, interruptions: None };
+    let work = Work { engine, head: 0, ring, batches: Vec::new(), fill: 1, interruptions: None };
     let left = world.run(&work, &[]);
     assert_eq!(left.stop, Stop::Complete, "the engine does not work any more");
     for at in [PROCESS_DATA, GLOBAL_DATA + 8] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arctic_device_model::engine::id::{EngineClass, EngineId};
+use arctic_device_model::engine::id::EngineClass;
 
 use crate::grammar::Case;
 use crate::layout;
@@ -56,21 +56,21 @@ fn in_image(offset: u32, value: u32) -> Option<u32> {
 
 /// Both sides' outcomes of a case, and how many commands the reference executed.
 pub fn both(worlds: &mut Worlds, case: &Case) -> (Left, Left, u32) {
-    let info = EngineId::find(case.class, 0).expect("an engine").info();
-    let mut registers: Vec<u32> = watched(case.class).into_iter().map(|offset| info.mmio_base + offset).collect();
+    let info = case.engine.info();
+    let mut registers: Vec<u32> = watched(info.class).into_iter().map(|offset| info.mmio_base + offset).collect();
     for base in [0x2000, 0x2_2000, 0x1_a000, 0x1c_0000, 0x1c_8000] {
         registers.extend((0x600..0x680).step_by(4).map(|offset| base + offset));
     }
     registers.sort_unstable();
     registers.dedup();
     let world = worlds.of(case.vf);
-    let mut initial: BTreeMap<u32, u32> = world.initial(case.class, &registers);
+    let mut initial: BTreeMap<u32, u32> = world.initial(case.engine, &registers);
     initial.insert(info.mmio_base + 0x8c, world.register(info.mmio_base + 0x8c));
     for (offset, value) in [(0x358, layout::TIMESTAMP as u32), (0x35c, (layout::TIMESTAMP >> 32) as u32)] {
         initial.insert(info.mmio_base + offset, value);
     }
     let engine = world.run(&case.work(), &registers);
-    let (reference, commands) = reference::run(case, &initial, info.mmio_base);
+    let (reference, commands) = reference::run(case, &initial);
     (engine, reference, commands)
 }
 

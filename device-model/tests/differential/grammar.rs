@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use arctic_device_model::command::mi::{self, MiCommand};
 use arctic_device_model::command::{self, Length, Mi};
-use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::engine::id::{EngineClass, EngineId};
 
 use crate::choice::{Choice, of};
 use crate::layout::*;
@@ -19,7 +19,7 @@ pub type Words = Vec<u32>;
 /// A context's work: a ring, and the batches that it starts.
 #[derive(Clone, Debug)]
 pub struct Case {
-    pub class: EngineClass,
+    pub engine: EngineId,
     /// The context is a virtual function's.
     pub vf: bool,
     /// Where in the ring it starts.
@@ -38,9 +38,13 @@ const GGTT: u32 = 1 << 22;
 /// Register offsets are from the engine's base; of the destination in MI_LOAD_REGISTER_REG.
 const RELATIVE: u32 = 1 << 19;
 
+/// Registers are named by the numbers of the class's first instance; of the destination in MI_LOAD_REGISTER_REG.
+const REMAP: u32 = 1 << 17;
+
 /// Who is writing: where the commands go decides what can be among them.
 struct Writer<'c> {
     choice: &'c mut dyn Choice,
+    engine: EngineId,
     class: EngineClass,
     vf: bool,
     /// Number of the batch, or `None` in the ring.
@@ -58,27 +62,29 @@ impl Case {
     /// A case of about `size` commands.
     pub fn generate(
         choice: &mut dyn Choice,
-        class: EngineClass,
+        engine: EngineId,
         vf: bool,
         interruptions: Option<u32>,
         size: u32,
     ) -> Case {
+        let class = engine.info().class;
         let keeps = !vf || interruptions.is_none();
         let fill = u64::from(choice.below(FILLS));
         let head = choice.below(RING_BYTES / 8) * 8;
         let stops = choice.one_in(4);
         let batches = std::array::from_fn(|n| {
-            let mut writer = Writer { choice: &mut *choice, class, vf, batch: Some(n), starts: 2, stops, keeps };
+            let mut writer =
+                Writer { choice: &mut *choice, engine, class, vf, batch: Some(n), starts: 2, stops, keeps };
             let count = 2 + writer.choice.below(size / 3 + 1);
             let mut commands = writer.commands(count);
             commands.push(vec![END]);
             commands
         });
-        let mut writer = Writer { choice: &mut *choice, class, vf, batch: None, starts: 3, stops, keeps };
+        let mut writer = Writer { choice: &mut *choice, engine, class, vf, batch: None, starts: 3, stops, keeps };
         let mut ring = vec![writer.batch_buffer_start()];
         let count = 1 + writer.choice.below(size / 2 + 1);
         ring.extend(writer.commands(count));
-        Case { class, vf, head, ring, batches, fill, interruptions }
+        Case { engine, vf, head, ring, batches, fill, interruptions }
     }
 
     /// The ring as dwords from its head, no command across its end, padded to a qword (V8-067).
@@ -107,7 +113,7 @@ impl Case {
     /// The case as an engine is given it.
     pub fn work(&self) -> Work {
         Work {
-            class: self.class,
+            engine: self.engine,
             head: self.head,
             ring: self.ring_words(),
             batches: (0..8).map(|n| self.batch_words(n)).collect(),
@@ -124,15 +130,16 @@ impl Case {
     /// What is in it, by the commands' names: by that, findings are told apart.
     pub fn name(&self) -> String {
         let commands = self.ring.iter().chain(self.batches.iter().flatten()).filter(|words| words[..] != [END]);
-        let names = commands.map(|words| command::disassemble(words, self.class).next().and_then(|line| line.name));
+        let names = commands
+            .map(|words| command::disassemble(words, self.engine.info().class).next().and_then(|line| line.name));
         names.map(|name| name.unwrap_or("(none)")).collect::<Vec<_>>().join(" ")
     }
 
     /// The case as a person reads it.
     pub fn disassembled(&self) -> String {
         let mut text = format!(
-            "{:?} of {}, ring from {:#x}, data {:#x}, interrupted every {:?}\n",
-            self.class,
+            "{} of {}, ring from {:#x}, data {:#x}, interrupted every {:?}\n",
+            self.engine.info().name,
             if self.vf { "a VF" } else { "the PF" },
             self.head,
             self.fill,
@@ -141,7 +148,7 @@ impl Case {
         let mut part = |name: &str, commands: &[Words]| {
             let _ = writeln!(text, "{name}:");
             for words in commands {
-                let line = command::disassemble(words, self.class).next();
+                let line = command::disassemble(words, self.engine.info().class).next();
                 let name = line.and_then(|line| line.name).unwrap_or("(none)");
                 let dwords: Vec<String> = words.iter().map(|word| format!("{word:08x}")).collect();
                 let _ = writeln!(text, "    {name} {}", dwords.join(" "));
@@ -370,17 +377,21 @@ impl Writer<'_> {
             }
         }
         let offset = self.own_register(read);
-        if self.choice.below(4) == 0 { (0, base + offset) } else { (RELATIVE, offset) }
+        match self.choice.below(12) {
+            0..3 => (0, base + offset),
+            // By the first instance's number (trap T19).
+            3 => (REMAP, self.first_base() + offset),
+            _ => (RELATIVE, offset),
+        }
     }
 
     fn base(&self) -> u32 {
-        match self.class {
-            EngineClass::Render => 0x2000,
-            EngineClass::Copy => 0x2_2000,
-            EngineClass::Compute => 0x1_a000,
-            EngineClass::VideoDecode => 0x1c_0000,
-            EngineClass::VideoEnhance => 0x1c_8000,
-        }
+        self.engine.info().mmio_base
+    }
+
+    /// Base of the class's first instance.
+    fn first_base(&self) -> u32 {
+        EngineId::find(self.class, 0).map_or(0, |first| first.info().mmio_base)
     }
 
     /// A register of the engine; to be written with anything, none of which an address is made.
@@ -425,9 +436,13 @@ impl Writer<'_> {
 
     fn load_register_imm(&mut self, opcode: u32) -> Words {
         let pairs = if self.choice.one_in(3) { 1 + self.choice.below(4) } else { 1 };
-        let relative = self.choice.below(4) != 0;
+        let (base, place) = match self.choice.below(12) {
+            0..3 => (self.base(), 0),
+            3 => (self.first_base(), REMAP),
+            _ => (0, RELATIVE),
+        };
         let disables = if self.choice.one_in(6) { self.choice.below(16) << 8 } else { 0 };
-        let header = opcode | u32::from(relative) * RELATIVE | disables | self.choice.below(2) << 12 | 2 * pairs - 1;
+        let header = opcode | place | disables | self.choice.below(2) << 12 | 2 * pairs - 1;
         let mut words = vec![header];
         for _ in 0..pairs {
             let slot = self.choice.one_in(40);
@@ -437,7 +452,7 @@ impl Writer<'_> {
                 let offset = self.any_register(false);
                 (offset, self.immediate(offset))
             };
-            words.extend([if relative { offset } else { offset + self.base() }, value]);
+            words.extend([base + offset, value]);
         }
         words
     }

@@ -17,7 +17,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::engine::id::{EngineClass, EngineId};
 
 use choice::{Choice, Seeded};
 use compare::{Worlds, both, disagreement};
@@ -47,9 +47,11 @@ fn the_engine_does_what_the_reference_does() {
         }
         let mut seeded = Seeded::new(seed);
         let class = choice::of(&mut seeded, &EngineClass::BY_GUC);
+        let instances: Vec<EngineId> = EngineId::all().filter(|engine| engine.info().class == class).collect();
+        let engine = choice::of(&mut seeded, &instances);
         let vf = seeded.one_in(2);
         let interruptions = seeded.one_in(2).then(|| 1 + seeded.below(24));
-        let case = Case::generate(&mut seeded, class, vf, interruptions, 48);
+        let case = Case::generate(&mut seeded, engine, vf, interruptions, 48);
         let (engine, reference, commands) = both(&mut worlds, &case);
         executed += u64::from(commands);
         cases += 1;

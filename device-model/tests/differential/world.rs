@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use arctic_device_model::engine::id::{EngineClass, EngineId};
+use arctic_device_model::engine::id::EngineId;
 use arctic_device_model::engine::{Engine, Halt, Load, Outcome, Submitter};
 use arctic_device_model::gt::Gt;
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
@@ -129,7 +129,7 @@ pub enum Stop {
 /// What an engine is given to run.
 #[derive(Clone, Debug)]
 pub struct Work {
-    pub class: EngineClass,
+    pub engine: EngineId,
     /// Where in the ring it starts.
     pub head: u32,
     pub ring: Vec<u32>,
@@ -310,7 +310,7 @@ impl World {
 
     /// Puts everything back, with these commands to run.
     fn restore(&mut self, work: &Work) -> EngineId {
-        let id = EngineId::find(work.class, 0).unwrap();
+        let id = work.engine;
         self.gt.registers.reset_engine(id);
         self.gt.registers.set(id.info().mmio_base + 0x80, (BASE + at::HWSP * PAGE) as u32);
         self.write_global();
@@ -436,8 +436,8 @@ impl World {
     }
 
     /// What registers hold when a run starts.
-    pub fn initial(&self, class: EngineClass, registers: &[u32]) -> BTreeMap<u32, u32> {
-        self.gt.registers.reset_engine(EngineId::find(class, 0).expect("an engine"));
+    pub fn initial(&self, engine: EngineId, registers: &[u32]) -> BTreeMap<u32, u32> {
+        self.gt.registers.reset_engine(engine);
         registers.iter().map(|offset| (*offset, self.gt.registers.value(*offset))).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use super::alu::Effect;
 use super::atomic;
-use super::registers::Who;
+use super::registers::{Registers, Who};
 use super::{Done, End, Level, Machine};
 use crate::layout::*;
 
@@ -30,9 +30,16 @@ fn compares(operation: u32, memory: u32, data: u32) -> bool {
 }
 
 impl Machine {
-    /// A register's offset in a command: bits 22:2, from the engine's base if the command says so (V8-004).
-    fn register(&self, offset: u32, relative: bool) -> u32 {
-        (offset & 0x7f_fffc) + if relative { self.registers.base } else { 0 }
+    /// A register's offset in a command: bits 22:2, from the engine's base if the command says so (V8-004), or by the
+    /// number that it has on the class's first instance (V8-051, trap T19).
+    fn register(&self, offset: u32, relative: bool, remap: bool) -> u32 {
+        let offset = offset & 0x7f_fffc;
+        let Registers { base, first, .. } = self.registers;
+        match (relative, remap) {
+            (true, _) => base + offset,
+            (false, true) if (first..first + 0x800).contains(&offset) => offset - first + base,
+            _ => offset,
+        }
     }
 
     /// An address to which a partition adds its part, if the command says so: its number times CS_MI_ADDRESS_OFFSET
@@ -138,7 +145,7 @@ impl Machine {
         let header = words[0];
         let global = header & GGTT != 0;
         let value = if bit(header, 16) {
-            let register = self.register(words[2], false);
+            let register = self.register(words[2], false, false);
             self.registers.read(register, self.who())
         } else {
             if global && self.user() {
@@ -190,8 +197,10 @@ impl Machine {
         let who = self.who();
         let relative = bit(words[0], 19);
         let keep = words[0] >> 8 & 0xf;
-        let pairs: Vec<(u32, u32)> =
-            words[1..].chunks_exact(2).map(|pair| (self.register(pair[0], relative), pair[1])).collect();
+        let pairs: Vec<(u32, u32)> = words[1..]
+            .chunks_exact(2)
+            .map(|pair| (self.register(pair[0], relative, bit(words[0], 17)), pair[1]))
+            .collect();
         if who == Who::User && pairs.iter().any(|(register, _)| !self.registers.may_write(*register, who)) {
             return Ok(());
         }
@@ -221,7 +230,7 @@ impl Machine {
             return Ok(());
         }
         let global = header & GGTT != 0;
-        let register = self.register(words[1], bit(header, 19));
+        let register = self.register(words[1], bit(header, 19), bit(header, 17));
         let value = self.registers.read(register, self.who());
         if global && self.user() {
             return Ok(());
@@ -234,7 +243,7 @@ impl Machine {
     pub(super) fn load_register_mem(&mut self, words: &[u32]) -> Done {
         let (header, who) = (words[0], self.who());
         let global = header & GGTT != 0;
-        let register = self.register(words[1], bit(header, 19));
+        let register = self.register(words[1], bit(header, 19), bit(header, 17));
         // A load of a register that is somebody else's is a MI_NOOP, which reads nothing.
         if global && self.user() || !self.registers.may_write(register, who) {
             return Ok(());
@@ -247,8 +256,8 @@ impl Machine {
     /// V8-131, V13-053: bit 18 is the source's, bit 19 the destination's.
     pub(super) fn load_register_reg(&mut self, words: &[u32]) -> Done {
         let (header, who) = (words[0], self.who());
-        let source = self.register(words[1], bit(header, 18));
-        let destination = self.register(words[2], bit(header, 19));
+        let source = self.register(words[1], bit(header, 18), bit(header, 16));
+        let destination = self.register(words[2], bit(header, 19), bit(header, 17));
         let value = self.registers.read(source, who);
         if self.registers.may_write(destination, who) {
             self.registers.write(destination, value, 0);
@@ -391,7 +400,7 @@ impl Machine {
             return Ok(());
         }
         if bit(flags, 23) {
-            let (register, who) = (self.register(words[2], false), self.who());
+            let (register, who) = (self.register(words[2], false, false), self.who());
             if self.registers.may_write(register, who) {
                 self.registers.write(register, words[4], 0);
             }

@@ -9,7 +9,7 @@ mod registers;
 
 use std::collections::BTreeMap;
 
-use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::engine::id::{EngineClass, EngineId};
 
 use crate::grammar::Case;
 use crate::layout::*;
@@ -60,15 +60,17 @@ struct Machine {
 }
 
 /// Runs a case; `initial` is what registers hold before. Returns what it leaves and how many commands were executed.
-pub fn run(case: &Case, initial: &BTreeMap<u32, u32>, base: u32) -> (Left, u32) {
+pub fn run(case: &Case, initial: &BTreeMap<u32, u32>) -> (Left, u32) {
+    let (class, base) = (case.engine.info().class, case.engine.info().mmio_base);
+    let first = EngineId::find(class, 0).expect("a first instance").info().mmio_base;
     let ring = case.ring_words();
     let placed: Vec<(u64, u32)> =
         (0u32..).zip(&ring).map(|(n, word)| (u64::from((case.head + n * 4) % RING_BYTES), *word)).collect();
     let batches: Vec<Vec<u32>> = (0..8).map(|n| case.batch_words(n)).collect();
     let mut machine = Machine {
         vf: case.vf,
-        class: case.class,
-        registers: Registers { class: case.class, base, values: initial.clone() },
+        class,
+        registers: Registers { class, base, first, values: initial.clone() },
         memory: Memory::new(case.vf, &placed, &batches, case.fill),
         alu: alu::Alu::default(),
         head: case.head,

@@ -15,6 +15,8 @@ pub enum Who {
 pub struct Registers {
     pub class: EngineClass,
     pub base: u32,
+    /// The base of the class's first instance.
+    pub first: u32,
     pub values: BTreeMap<u32, u32>,
 }
 
