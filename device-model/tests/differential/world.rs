@@ -388,6 +388,8 @@ impl World {
             registers_of(&words, id.info().mmio_base)
         };
         home[IMAGE as usize..HWSP as usize].fill(0);
+        // When the context was last on the engine (V8-041, V8-214): a matter of interruptions.
+        home[PPHWSP as usize + 0x40..PPHWSP as usize + 0x80].fill(0);
         let (ram, remote) = self.guests.own.bytes();
         let entries = (0..at::END).map(|page| self.gt.memory.ggtt().entry(BASE / PAGE + page).0).collect();
         let foreign = self.foreign_bytes();

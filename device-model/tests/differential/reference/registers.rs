@@ -124,10 +124,12 @@ impl Registers {
         let kept = (0..4).filter(|n| keep >> n & 1 != 0).fold(0u32, |mask, n| mask | 0xff << (8 * n));
         let offset = register.wrapping_sub(self.base);
         let masked = offset == 0x0c0 || offset == 0x200 && self.class == EngineClass::Copy;
-        let new = if masked {
-            // A byte that is not written brings no mask bits, and no values.
-            let value = value & !kept;
-            let mask = value >> 16;
+        let new = if offset == 0x0b4 {
+            // EMR: bits 31:8 are not there, and read 1 (IVB-093).
+            old & kept | value & !kept | 0xffff_ff00
+        } else if masked {
+            // A byte that is not written brings no mask bits, and keeps what it has, whatever the mask says.
+            let mask = (value & !kept) >> 16 & !kept;
             old & !mask | value & mask
         } else {
             old & kept | value & !kept
