@@ -42,11 +42,48 @@ impl Machine {
         }
     }
 
+    /// What a command reads of a register: 0 of one that is not on its lists, with the error of a user's command that is
+    /// not his (V8-175, V8-170).
+    fn read(&mut self, register: u32) -> u32 {
+        let who = self.who();
+        if !self.registers.may_read(register, who) {
+            let _ = self.refused();
+            return 0;
+        }
+        self.registers.value(register)
+    }
+
+    /// A register that is written, and what follows from it: errors that EMR has masked so far show themselves (V8-089).
+    fn write(&mut self, register: u32, value: u32, keep: u32) {
+        self.registers.write(register, value, keep);
+        if register == self.registers.base + 0x0b4 {
+            self.error(0);
+        }
+    }
+
+    /// V8-089: errors go to ESR and, where EMR lets them, to EIR. They are the physical function's (V13-080).
+    pub(super) fn error(&mut self, bits: u32) {
+        if !self.vf {
+            let status = self.registers.own(0x0b8) | bits;
+            self.registers.set_own(0x0b8, status);
+            let identity = self.registers.own(0x0b0) | status & !self.registers.own(0x0b4);
+            self.registers.set_own(0x0b0, identity);
+        }
+    }
+
     /// An address to which a partition adds its part, if the command says so: its number times CS_MI_ADDRESS_OFFSET
     /// (compute-runtime: Workload Partition Id Offset Enable).
     fn partitioned(&self, low: u32, high: u32, partition: bool) -> u64 {
         let part = u64::from(self.registers.own(0x21c)) * u64::from(self.registers.own(0x3b4));
         address(low, high) + if partition { part } else { 0 }
+    }
+
+    /// V8-170: a user's command that is not his is dropped, with an error; V8-089, V8-090: of the physical function's, bit 2.
+    pub(super) fn refused(&mut self) -> Done {
+        if self.user() {
+            self.error(1 << 2);
+        }
+        Ok(())
     }
 
     /// V8-105, IVB-141: bit 22 loads NOPID.
@@ -146,10 +183,10 @@ impl Machine {
         let global = header & GGTT != 0;
         let value = if bit(header, 16) {
             let register = self.register(words[2], false, false);
-            self.registers.read(register, self.who())
+            self.read(register)
         } else {
             if global && self.user() {
-                return Ok(());
+                return self.refused();
             }
             self.memory.load(global, self.partitioned(words[2], words[3], bit(header, 18)))?
         };
@@ -162,7 +199,7 @@ impl Machine {
     pub(super) fn store_data_imm(&mut self, words: &[u32]) -> Done {
         let global = words[0] & GGTT != 0;
         if global && self.user() {
-            return Ok(());
+            return self.refused();
         }
         let first = self.partitioned(words[1], words[2], bit(words[0], 11));
         for (n, word) in (0u64..).zip(&words[3..]) {
@@ -183,10 +220,9 @@ impl Machine {
 
     /// V8-123, IVB-158; bit 21: the context's own page.
     pub(super) fn store_data_index(&mut self, words: &[u32]) -> Done {
-        if let Some(page) = self.status_page(bit(words[0], 21)) {
-            for (n, word) in (0u64..).zip(&words[2..]) {
-                self.memory.put_home(page + u64::from(words[1] & 0xffc) + 4 * n, *word);
-            }
+        let Some(page) = self.status_page(bit(words[0], 21)) else { return self.refused() };
+        for (n, word) in (0u64..).zip(&words[2..]) {
+            self.memory.put_home(page + u64::from(words[1] & 0xffc) + 4 * n, *word);
         }
         Ok(())
     }
@@ -202,11 +238,11 @@ impl Machine {
             .map(|pair| (self.register(pair[0], relative, bit(words[0], 17)), pair[1]))
             .collect();
         if who == Who::User && pairs.iter().any(|(register, _)| !self.registers.may_write(*register, who)) {
-            return Ok(());
+            return self.refused();
         }
         for (register, value) in pairs {
             if self.registers.may_write(register, who) {
-                self.registers.write(register, value, keep);
+                self.write(register, value, keep);
             }
         }
         Ok(())
@@ -214,11 +250,12 @@ impl Machine {
 
     /// V8-125, V13-048: the PF's driver's.
     pub(super) fn update_gtt(&mut self, words: &[u32]) -> Done {
-        if self.who() == Who::PfKernel {
-            let first = u64::from(words[1]) / PAGE - BASE / PAGE;
-            for (n, entry) in (0u64..).zip(words[2..].chunks_exact(2)) {
-                self.memory.set_entry(first + n, u64::from(entry[0]) | u64::from(entry[1]) << 32);
-            }
+        if self.who() != Who::PfKernel {
+            return self.refused();
+        }
+        let first = u64::from(words[1]) / PAGE - BASE / PAGE;
+        for (n, entry) in (0u64..).zip(words[2..].chunks_exact(2)) {
+            self.memory.set_entry(first + n, u64::from(entry[0]) | u64::from(entry[1]) << 32);
         }
         Ok(())
     }
@@ -231,9 +268,9 @@ impl Machine {
         }
         let global = header & GGTT != 0;
         let register = self.register(words[1], bit(header, 19), bit(header, 17));
-        let value = self.registers.read(register, self.who());
+        let value = self.read(register);
         if global && self.user() {
-            return Ok(());
+            return self.refused();
         }
         let at = self.partitioned(words[2], words[3], bit(header, 16));
         Ok(self.memory.store(global, at, value)?)
@@ -246,10 +283,10 @@ impl Machine {
         let register = self.register(words[1], bit(header, 19), bit(header, 17));
         // A load of a register that is somebody else's is a MI_NOOP, which reads nothing.
         if global && self.user() || !self.registers.may_write(register, who) {
-            return Ok(());
+            return self.refused();
         }
         let value = self.memory.load(global, self.partitioned(words[2], words[3], bit(header, 16)))?;
-        self.registers.write(register, value, 0);
+        self.write(register, value, 0);
         Ok(())
     }
 
@@ -258,10 +295,11 @@ impl Machine {
         let (header, who) = (words[0], self.who());
         let source = self.register(words[1], bit(header, 18), bit(header, 16));
         let destination = self.register(words[2], bit(header, 19), bit(header, 17));
-        let value = self.registers.read(source, who);
-        if self.registers.may_write(destination, who) {
-            self.registers.write(destination, value, 0);
+        let value = self.read(source);
+        if !self.registers.may_write(destination, who) {
+            return self.refused();
         }
+        self.write(destination, value, 0);
         Ok(())
     }
 
@@ -269,7 +307,7 @@ impl Machine {
     pub(super) fn copy_mem_mem(&mut self, words: &[u32]) -> Done {
         let (source, destination) = (bit(words[0], 22), bit(words[0], 21));
         if self.user() && (source || destination) {
-            return Ok(());
+            return self.refused();
         }
         let value = self.memory.load(source, address(words[3], words[4]))?;
         Ok(self.memory.store(destination, address(words[1], words[2]), value)?)
@@ -281,7 +319,7 @@ impl Machine {
         let header = words[0];
         let global = header & GGTT != 0;
         if global && self.user() {
-            return Ok(());
+            return self.refused();
         }
         let code = header >> 8 & 0xff;
         let bits = 32u32 << (header >> 19 & 3);
@@ -341,7 +379,10 @@ impl Machine {
     pub(super) fn conditional_batch_buffer_end(&mut self, words: &[u32]) -> Done {
         let header = words[0];
         let global = header & GGTT != 0;
-        if global && self.user() || !bit(header, 21) {
+        if global && self.user() {
+            return self.refused();
+        }
+        if !bit(header, 21) {
             return Ok(());
         }
         let at = address(words[2], words[3]) & !7;
@@ -369,15 +410,14 @@ impl Machine {
             _ => return Ok(()),
         };
         if index {
-            if let Some(page) = self.status_page(!global) {
-                for (n, word) in (0u64..).zip(words) {
-                    self.memory.put_home(page + (at & 0xff8) + 4 * n, *word);
-                }
+            let Some(page) = self.status_page(!global) else { return self.refused() };
+            for (n, word) in (0u64..).zip(words) {
+                self.memory.put_home(page + (at & 0xff8) + 4 * n, *word);
             }
             return Ok(());
         }
         if global && self.user() {
-            return Ok(());
+            return self.refused();
         }
         for (n, word) in (0u64..).zip(words) {
             self.memory.store(global, (at & !7) + 4 * n, *word)?;
@@ -401,9 +441,10 @@ impl Machine {
         }
         if bit(flags, 23) {
             let (register, who) = (self.register(words[2], false, false), self.who());
-            if self.registers.may_write(register, who) {
-                self.registers.write(register, words[4], 0);
+            if !self.registers.may_write(register, who) {
+                return self.refused();
             }
+            self.write(register, words[4], 0);
             return Ok(());
         }
         let at = address(words[2], words[3] & 0xffff);

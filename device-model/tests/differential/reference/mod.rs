@@ -112,6 +112,7 @@ impl Machine {
             };
             let Some(words) = words else {
                 let header = self.dword(0).unwrap_or(0);
+                self.error(1);
                 return Stop::Illegal { header, address: at };
             };
             self.commands += 1;
@@ -120,7 +121,10 @@ impl Machine {
                 Ok(()) => {}
                 Err(End::Waits) => return Stop::Waiting,
                 Err(End::Faults(fault)) => return Stop::Fault { global: fault.global, page: fault.page },
-                Err(End::Illegal) => return Stop::Illegal { header, address: at },
+                Err(End::Illegal) => {
+                    self.error(1);
+                    return Stop::Illegal { header, address: at };
+                }
             }
         }
     }
@@ -212,6 +216,10 @@ impl Machine {
             // MI_PRT_BATCH_BUFFER_START, of the ring, is a start like any other until the context comes back (V8-160).
             0x31 | 0x39 => self.batch_buffer_start(words),
             0x36 => self.conditional_batch_buffer_end(words),
+            // Arbitration, flips and contexts are the drivers' (V8-171, V13-073).
+            0x08 | 0x14 | 0x18 => self.refused(),
+            // So is a signal in the global space (V13-059).
+            0x1b if header >> 22 & 1 != 0 => self.refused(),
             // MI_USER_INTERRUPT, events and scan lines of a display that is not there, arbitration, flushes, wake-ups,
             // signals to others: nothing of it is left behind (V8-107..109, V8-111, V8-113, V8-115..117, V8-119, V8-121,
             // V8-128).

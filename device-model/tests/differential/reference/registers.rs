@@ -113,11 +113,6 @@ impl Registers {
         self.values.get(&register).copied().unwrap_or(0)
     }
 
-    /// What a command reads: nothing of what is not its business.
-    pub fn read(&self, register: u32, who: Who) -> u32 {
-        if self.may_read(register, who) { self.value(register) } else { 0 }
-    }
-
     /// A write of bytes that `keep` does not name, whoever may (masked registers: INSTPM, BCS_SWCTRL).
     pub fn write(&mut self, register: u32, value: u32, keep: u32) {
         let old = self.value(register);
