@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::batch::{Batch, Compare};
+use super::device::Device;
 use super::submit::find;
 use super::vm::Place;
-use super::device::Device;
 
 /// Where the kernel shows dumps, one folder each (CONFIG_DEV_COREDUMP).
 const DUMPS: &str = "/sys/class/devcoredump";
