@@ -27,3 +27,24 @@ fn switches_wait_in_the_fifo() {
     host.card.reset();
     assert_eq!(port.waiting(), 0);
 }
+
+/// V8-060: however a context of the host's queue stands, waiting, over or halted, the GuC gets no report of it: the words
+/// are all that it could read.
+#[test]
+fn the_guc_gets_no_reports() {
+    let host = Host::new();
+    let data = host.data(0);
+    let mut reports = Vec::new();
+    for (number, ring) in [(0, wait(data, 1).to_vec()), (1, store(data, 2).to_vec()), (2, vec![0x0800_0000, 0])] {
+        let context = host.with(number, &ring);
+        host.load(&[context]);
+        host.card.work();
+        host.card.engines().take_reports(&mut reports);
+        assert!(reports.is_empty(), "{reports:?}");
+        host.put(data, 1);
+        host.clock.advance(1_000_000);
+        host.card.work();
+        host.card.engines().take_reports(&mut reports);
+        assert!(reports.is_empty(), "{reports:?}");
+    }
+}
