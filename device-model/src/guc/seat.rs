@@ -31,6 +31,8 @@ pub struct Seat {
     pub waiting: bool,
     /// In a loop of its own, which is work as far as other functions are concerned.
     pub spins: bool,
+    /// It cannot go on, and nobody may reset the engine.
+    pub stuck: bool,
 }
 
 impl Seat {

@@ -115,8 +115,8 @@ pub const TABLE: &[Register] = &[
     register(0x2ec, "SYNC_FLIP_STATUS_2", STORED, 0, "V8-009"),
     array(0x358, "RING_TIMESTAMP", L(RingTimestamp), 0, (2, 4), "contract E.7; xe: regs/xe_engine_regs.h")
         .of(Scope::Common),
-    register(0x360, "OACTXCONTROL", STORED, 0, "V13-214; xe: regs/xe_oa_regs.h"),
-    register(0x364, "OACTXID", STORED, 0, "V8-009"),
+    register(0x360, "OACTXCONTROL", STORED, 0, "V13-214; xe: regs/xe_oa_regs.h").of(RENDER_COMPUTE),
+    register(0x364, "OACTXID", STORED, 0, "V8-009; IGT: gem_ctx_isolation").of(RENDER_COMPUTE),
     array(0x370, "CTXT_ST_BUF", ReadOnly, 0, (12, 4), "V8-059"),
     // The entry written last is the last of the buffer, so that the first goes to entry 0 (i915: reset_csb_pointers).
     register(0x3a0, "CTXT_ST_PTR", Masked, 0x0b0b, "V8-058, V8-059; i915: reset_csb_pointers"),

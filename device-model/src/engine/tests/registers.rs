@@ -159,12 +159,13 @@ fn slots_are_power_context() {
     }
 }
 
-/// V13-052, V13-077: what the public lists let a user write is a part of his context, so that it is his alone, but for
+/// V13-052, V13-077: what the public lists let a user write is a part of his context, so that it is his alone (IGT:
+/// gem_ctx_isolation), OACTXCONTROL too, which the drivers look for in his image (i915: i915_perf.c), but for the rest of
 /// observation, which is the PF's, and for what all compute engines share: that a virtual function does not get; and for
 /// MI_PREDICATE_RESULT_2 and NOPID, which are the engine's (V8-142, V8-190).
 #[test]
 fn writable_registers_are_state_of_the_context() {
-    let shared = ["OACTXCONTROL", "OACTXID", "OAR_OACONTROL", "OAR_OASTATUS", "OAC_OACONTROL", "OAC_OASTATUS"];
+    let shared = ["OAR_OACONTROL", "OAR_OASTATUS", "OAC_OACONTROL", "OAC_OASTATUS"];
     let bench = Bench::new(EngineClass::Copy);
     for engine in EngineId::all() {
         let writable = bench.gt.registers.listing().filter(|(offset, found)| {

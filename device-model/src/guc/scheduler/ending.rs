@@ -29,6 +29,8 @@ impl Scheduler {
                 self.release_switch_out(turn, report.engine);
             }
             Outcome::Idle | Outcome::Complete | Outcome::Preempted => self.off(turn, report.engine, unfinished),
+            // Known already; the engine was looked at again because the host sent it more work.
+            Outcome::Halted(_) if seat.stuck => {}
             Outcome::Halted(halt) => {
                 if let Halt::Fault(fault) = halt {
                     log::debug!("context {id} on {}: {fault:?}", report.engine.info().name);
@@ -40,7 +42,12 @@ impl Scheduler {
                         turn.tell(context.function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
                     }
                 }
-                self.reset_context(turn, id);
+                // A bug of the card has emptied the engine, so that there is nothing to leave as it is.
+                if self.ads.engine_reset_disabled && halt != Halt::Bug {
+                    self.seats[report.engine.index()].stuck = true;
+                } else {
+                    self.reset_context(turn, id);
+                }
             }
         }
     }

@@ -118,6 +118,34 @@ fn engine_reset_disabled() {
     assert_eq!(host.runs("rcs0"), Some(1));
 }
 
+/// Contract F.6, G.4: a context that cannot go on stays on its engine too, for the host to find it there (IGT: gem_eio); what
+/// its host sends it later does not tell of the fault again. Once resets are allowed, it has to leave like any other.
+#[test]
+fn what_halts_stays_where_resets_are_disabled() {
+    let mut host = Host::up();
+    host.poke(ADS + 0x1228, 1);
+    host.fast(0x0506, &[(ADS + 0x11dc) as u32]);
+    host.start(1, EngineClass::Render, 1, 2);
+    host.start(2, EngineClass::Copy, 1, 2);
+    host.end("rcs0", Outcome::Halted(Halt::IllegalCommand { header: u32::MAX, address: 0 }));
+    assert!(host.stepped().is_empty());
+    host.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
+    assert_eq!(host.stepped(), [[2, 0x9000_6000, 2]]);
+    for engine in ["rcs0", "bcs0"] {
+        host.end(engine, Outcome::Halted(Halt::Fault(FAULT)));
+    }
+    host.clock.advance(10_000_000_000);
+    assert!(host.stepped().is_empty());
+    assert_eq!((host.runs("rcs0"), host.runs("bcs0")), (Some(1), Some(2)));
+    host.poke(ADS + 0x1228, 0);
+    host.fast(0x0506, &[(ADS + 0x11dc) as u32]);
+    host.fast(0x1001, &[1, 0]);
+    host.step();
+    host.clock.advance(640_000_000);
+    assert_eq!(host.stepped(), [vec![2, 0x9000_1008, 1], vec![3, 0x9000_1002, 1, 0]]);
+    assert_eq!(host.runs("rcs0"), None);
+}
+
 /// Contract F.6: a fault resets the engine; one dword before the opt-in, two after; a banned context is still answered.
 #[test]
 fn faults() {
