@@ -138,7 +138,7 @@ mod tests {
         );
     }
 
-    /// V8-097, V8-098: engine legality.
+    /// V8-097, V8-098, V8-127: engine legality.
     #[test]
     fn commands_belong_to_engines() {
         let has = |opcode: u32, class| Command::decode(opcode << 23, class).is_some();

@@ -235,6 +235,22 @@ fn registers_are_in_the_register_space() {
     }
 }
 
+/// V8-145, V8-149: each of the sixteen registers is read and written by its own number, and no other with it.
+#[test]
+fn every_register_has_its_number() {
+    for n in 0..16u32 {
+        let value = |n: u32| 0x1111_0000_0000 * u64::from(n + 1) + u64::from(n);
+        let mut bench = Bench::new(EngineClass::VideoDecode);
+        let mut batch: Vec<u32> = (0..16).flat_map(|n| gpr(n, value(n))).collect();
+        batch.extend(math(&[load(SRCA, n), alu(0x081, SRCB, 0), ADD, store(15 - n, ACCU)]));
+        assert_eq!(bench.batch(&batch), Outcome::Complete);
+        for other in 0..16 {
+            let wanted = if other == 15 - n { value(n) } else { value(other) };
+            assert_eq!(gpr_of(&bench, other), wanted, "R{n} to R{}: R{other}", 15 - n);
+        }
+    }
+}
+
 /// V8-156: MI_MATH has no predicate of its own and heeds the global one: the registers stay as they are. Its MOCS field
 /// (header 14:8) chooses a cache, and this card has none.
 #[test]

@@ -21,6 +21,19 @@ fn a_ring_is_two_mebibytes_at_the_most() {
     assert_eq!([0x05, 0x07].map(|dword| bench.get(context.image(dword))), [0x10, 0x10]);
 }
 
+/// V8-065: a ring that RING_CTL does not enable is empty, whatever head and tail say.
+#[test]
+fn a_ring_that_is_not_enabled_is_empty() {
+    for (ctl, stored) in [(0x3001, 1), (0x3000, 0)] {
+        let mut bench = Bench::new(EngineClass::Copy);
+        let context = bench.context(0);
+        bench.put(context.image(0x0b), ctl);
+        bench.emit(context, &store(VA + DATA, 1));
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        assert_eq!(bench.get(DATA), stored, "{ctl:#x}");
+    }
+}
+
 /// V8-067: the tail counts qwords: what lies in the half behind it is not executed; an odd sequence is padded.
 #[test]
 fn the_tail_counts_qwords() {

@@ -22,7 +22,8 @@ fn executed(command: &[u32], result: u32, set: u32, seen: fn(&Bench) -> bool) ->
 
 /// V8-140, V8-143, trap T2: the truth table. Commands that ask for it are skipped if MI_PREDICATE_RESULT is clear; batch
 /// start, end and conditional end, if they ask for it, if MI_SET_PREDICATE_RESULT is set; all others, and those of the
-/// first kind too whatever they ask, if that is set: of the two levels the global one wins.
+/// first kind too whatever they ask, if that is set: of the two levels the global one wins. V8-112, V8-126, V8-134,
+/// V8-135, V8-137: which of them the commands heed.
 #[test]
 fn both_predicates() {
     let at = (VA + DATA) as u32;
@@ -152,10 +153,10 @@ fn i915_recovers_from_a_stray_predicate() {
     }
 }
 
-/// V8-106, V8-142: sources of MI_SET_PREDICATE.
+/// V8-106, V8-142: sources of MI_SET_PREDICATE, each apart from the others.
 #[test]
 fn set_predicate_sources() {
-    let cases = [
+    let cases: [(u32, u32, bool); 14] = [
         (0, 0, true),
         (1, 0, false),
         (2, 0, true),
@@ -173,7 +174,9 @@ fn set_predicate_sources() {
     ];
     for (enable, result, executed) in cases {
         let mut bench = Bench::new(EngineClass::Compute);
-        let mut batch = vec![0x1108_0005, 0x3bc, result, 0x418, result, 0x41c, result, 0x0080_0000 | enable];
+        // The sources that are not asked for say the opposite.
+        let source = |first: u32| if matches!(enable.wrapping_sub(first), 0 | 1) { result } else { result ^ 1 };
+        let mut batch = vec![0x1108_0005, 0x3bc, source(1), 0x418, source(3), 0x41c, source(5), 0x0080_0000 | enable];
         batch.extend(store(VA + DATA, 1));
         batch.push(0x0080_0000);
         assert_eq!(bench.batch(&batch), Outcome::Complete);

@@ -211,7 +211,8 @@ fn check(row: &Row, engine: EngineId, batch: Batch) {
 
 /// V8-170, V8-171, traps T6, T35: each row on each engine: its effect is withheld from a batch without privilege, which goes
 /// on with an error in EIR and the error event, but for what the row leaves it; a privileged batch has the effect and no
-/// error, and so has any batch while the checks are disabled.
+/// error, and so has any batch while the checks are disabled. It is what V8-116, V8-120, V8-122, V8-123, V8-124, V8-125,
+/// V8-126, V8-127, V8-129, V8-130, V8-131, V8-132, V8-133, V8-135 and V8-137 say of a batch without privilege.
 #[test]
 fn each_command_on_each_engine() {
     for row in rows() {
@@ -223,7 +224,7 @@ fn each_command_on_each_engine() {
     }
 }
 
-/// V8-170, V8-171: MI_ARB_ON_OFF, the same: what it withholds is preemption.
+/// V8-111, V8-170, V8-171: MI_ARB_ON_OFF, the same: what it withholds is preemption.
 #[test]
 fn arbitration_stays_on() {
     for engine in EngineId::all() {
@@ -238,7 +239,7 @@ fn arbitration_stays_on() {
     }
 }
 
-/// V8-171, trap T5: a batch's child has its parent's privilege or less, whatever it asks for: a batch without privilege that
+/// V8-134, V8-171, trap T5: a batch's child has its parent's privilege or less, whatever it asks for: a batch without privilege that
 /// starts a global one has it in its own space and without privilege; chained or nested.
 #[test]
 fn children_are_clamped() {

@@ -53,7 +53,7 @@ fn the_pointer_is_the_drivers_to_set() {
     assert!(!host.switches().is_empty());
 }
 
-/// V8-055: each switch is followed by the engine's context-switch interrupt, bit 8, and whoever hears the interrupt finds
+/// V8-055, V8-086: each switch is followed by the engine's context-switch interrupt, bit 8, and whoever hears the interrupt finds
 /// the entry and then its pointer in memory (trap T30).
 #[test]
 fn the_interrupt_comes_last() {
