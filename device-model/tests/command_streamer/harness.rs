@@ -1,7 +1,7 @@
 //! Whatever a guest has executed: bytes become work for one engine, from the ring or a batch of the physical function's
 //! kernel or user or of a virtual function's, and the card must come out of it unharmed.
 //!
-//! Of the input, byte 0 is the engine's class (low bits) and the kind of work, byte 1 who gives the commands, byte 2 how
+//! Of the input, byte 0 is the engine's class (low bits) and the kind of work, byte 1 who gives and who submits the commands, byte 2 how
 //! often somebody else wants the engine. The rest are dwords as they are, or the choices of the differential test's
 //! grammar, whose outcome is compared with the reference's.
 
@@ -95,11 +95,17 @@ pub fn run(input: &[u8]) {
             words
         }
     };
-    raw(worlds.of(vf), engine, place, words, interruptions);
+    let execlist = !vf && who >> 3 & 1 != 0;
+    raw(
+        worlds.of(vf),
+        place,
+        words,
+        Work { engine, head: 0, ring: Vec::new(), batches: Vec::new(), fill: 1, interruptions, execlist },
+    );
 }
 
 /// Runs dwords, and looks at what they may have harmed.
-fn raw(world: &mut World, engine: EngineId, place: Place, mut words: Vec<u32>, interruptions: Option<u32>) {
+fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) {
     words.truncate(PAGE as usize / 4 - 4);
     let mut batches = vec![vec![0x0500_0000]; 8];
     let ring = match place {
@@ -114,7 +120,7 @@ fn raw(world: &mut World, engine: EngineId, place: Place, mut words: Vec<u32>, i
             vec![0x31 << 23 | process | 1, batch_address(0) as u32, 0, 0]
         }
     };
-    let work = Work { engine, head: 0, ring, batches, fill: 1, interruptions };
+    let work = Work { ring, batches, ..work };
     // A loop shows itself soon.
     world.patience = 4 * STEP;
     let left = world.run(&work, &[]);
@@ -132,7 +138,7 @@ fn raw(world: &mut World, engine: EngineId, place: Place, mut words: Vec<u32>, i
     } else {
         world.power_cycle();
     }
-    check_works(world, engine);
+    check_works(world, work.engine);
 }
 
 /// Nobody but the PF's driver reaches what is not the context's.
@@ -158,7 +164,7 @@ fn check_left(work: &Work, place: Place, left: &Left) {
 fn check_works(world: &mut World, engine: EngineId) {
     let at = BASE + at::DATA * PAGE;
     let ring = vec![0x1000_0002, at as u32, 0, 0x600d_600d, 0x1040_0002, at as u32 + 8, 0, 0x600d_600d];
-    let work = Work { engine, head: 0, ring, batches: Vec::new(), fill: 1, interruptions: None };
+    let work = Work { engine, head: 0, ring, batches: Vec::new(), fill: 1, interruptions: None, execlist: false };
     let left = world.run(&work, &[]);
     assert_eq!(left.stop, Stop::Complete, "the engine does not work any more");
     for at in [PROCESS_DATA, GLOBAL_DATA + 8] {

@@ -30,6 +30,8 @@ pub struct Case {
     pub fill: u64,
     /// Whether, and how often, somebody else wants the engine ([`Work::interruptions`]).
     pub interruptions: Option<u32>,
+    /// Whether the host submits it by the engine's queue ([`Work::execlist`]).
+    pub execlist: bool,
 }
 
 const END: u32 = 0x0a << 23;
@@ -71,6 +73,7 @@ impl Case {
         let keeps = !vf || interruptions.is_none();
         let fill = u64::from(choice.below(FILLS));
         let head = choice.below(RING_BYTES / 8) * 8;
+        let execlist = !vf && choice.one_in(2);
         let stops = choice.one_in(4);
         let batches = std::array::from_fn(|n| {
             let mut writer =
@@ -84,7 +87,7 @@ impl Case {
         let mut ring = vec![writer.batch_buffer_start()];
         let count = 1 + writer.choice.below(size / 2 + 1);
         ring.extend(writer.commands(count));
-        Case { engine, vf, head, ring, batches, fill, interruptions }
+        Case { engine, vf, head, ring, batches, fill, interruptions, execlist }
     }
 
     /// The ring as dwords from its head, no command across its end, padded to a qword (V8-067).
@@ -119,6 +122,7 @@ impl Case {
             batches: (0..8).map(|n| self.batch_words(n)).collect(),
             fill: self.fill,
             interruptions: self.interruptions,
+            execlist: self.execlist,
         }
     }
 
@@ -138,12 +142,13 @@ impl Case {
     /// The case as a person reads it.
     pub fn disassembled(&self) -> String {
         let mut text = format!(
-            "{} of {}, ring from {:#x}, data {:#x}, interrupted every {:?}\n",
+            "{} of {}, ring from {:#x}, data {:#x}, interrupted every {:?}, execlist {}\n",
             self.engine.info().name,
             if self.vf { "a VF" } else { "the PF" },
             self.head,
             self.fill,
-            self.interruptions
+            self.interruptions,
+            self.execlist
         );
         let mut part = |name: &str, commands: &[Words]| {
             let _ = writeln!(text, "{name}:");

@@ -37,7 +37,13 @@ pub fn shrink(worlds: &mut Worlds, mut case: Case, mut difference: String) -> (C
             break;
         }
     }
-    for smaller in [Case { head: 0, ..case.clone() }, Case { interruptions: None, ..case.clone() }] {
+    let simpler: [fn(Case) -> Case; 3] = [
+        |case| Case { head: 0, ..case },
+        |case| Case { interruptions: None, ..case },
+        |case| Case { execlist: false, ..case },
+    ];
+    for simpler in simpler {
+        let smaller = simpler(case.clone());
         attempt(&mut case, smaller, &mut difference);
     }
     (case, difference)

@@ -140,6 +140,8 @@ pub struct Work {
     /// Commands of a step, after each of which somebody wants the engine: whether the context leaves it for a moment must
     /// not be seen in what it does.
     pub interruptions: Option<u32>,
+    /// The host submits it by the engine's own queue (V8-010..020), not the GuC; the PF's alone.
+    pub execlist: bool,
 }
 
 /// What a run leaves.
@@ -326,34 +328,45 @@ impl World {
     /// Runs a context, and tells what it leaves; `watched` are the registers to tell of.
     pub fn run(&mut self, work: &Work, watched: &[u32]) -> Left {
         let id = self.restore(work);
-        let outcome = self.execute(id, work.interruptions);
+        let outcome = self.execute(work);
         let left = self.left(id, outcome, watched);
         self.engines[id.index()].reset(&self.gt);
         left
     }
 
-    /// Loads the context and runs it for as long as it goes.
-    fn execute(&mut self, id: EngineId, interruptions: Option<u32>) -> Outcome {
-        let descriptor = BASE + at::PPHWSP * PAGE | 0x119;
-        let load = Load { function: self.function, submitter: Submitter::Guc, context: 1, descriptor };
-        let engine = &mut self.engines[id.index()];
-        engine.load(&self.gt, load);
-        let (budget, steps) = interruptions.map_or((STEP, self.patience / STEP), |n| (n, self.patience / n));
+    /// Loads the context, as the GuC or the host does.
+    fn submit(&mut self, work: &Work) {
+        let engine = &mut self.engines[work.engine.index()];
+        if work.execlist {
+            self.gt.registers.set(work.engine.info().mmio_base + 0x29c, 1 << 3);
+            load_queue(engine, &self.gt, DESCRIPTOR);
+        } else {
+            let load = Load { function: self.function, submitter: Submitter::Guc, context: 1, descriptor: DESCRIPTOR };
+            engine.load(&self.gt, load);
+        }
+    }
+
+    /// Runs the context for as long as it goes.
+    fn execute(&mut self, work: &Work) -> Outcome {
+        self.submit(work);
+        let (budget, steps) = work.interruptions.map_or((STEP, self.patience / STEP), |n| (n, self.patience / n));
         let (mut outcome, mut left) = (Outcome::More, 0);
         for _ in 0..steps {
+            let engine = &mut self.engines[work.engine.index()];
             outcome = engine.step(&self.gt, budget);
             match outcome {
                 Outcome::Preempted => {
                     left += 1;
-                    engine.load(&self.gt, load);
+                    self.submit(work);
                 }
                 // What looks like a loop may end all the same.
                 Outcome::More | Outcome::Spinning => {}
                 _ => break,
             }
             // Who waits for ever would leave for ever.
-            if interruptions.is_some() && left < PREEMPTIONS {
-                engine.request_preemption();
+            if work.interruptions.is_some() && left < PREEMPTIONS {
+                let engine = &mut self.engines[work.engine.index()];
+                if work.execlist { load_queue(engine, &self.gt, 0) } else { engine.request_preemption() }
             }
         }
         self.preemptions += left;
@@ -390,6 +403,8 @@ impl World {
         home[IMAGE as usize..HWSP as usize].fill(0);
         // When the context was last on the engine (V8-041, V8-214): a matter of interruptions.
         home[PPHWSP as usize + 0x40..PPHWSP as usize + 0x80].fill(0);
+        // And the status of its switches (V8-057).
+        home[HWSP as usize + 0x40..HWSP as usize + 0xc0].fill(0);
         let (ram, remote) = self.guests.own.bytes();
         let entries = (0..at::END).map(|page| self.gt.memory.ggtt().entry(BASE / PAGE + page).0).collect();
         let foreign = self.foreign_bytes();
@@ -476,6 +491,20 @@ fn tables() -> Vec<u8> {
 pub fn canaries(len: usize) -> &'static [u8] {
     static CANARIES: OnceLock<Vec<u8>> = OnceLock::new();
     &CANARIES.get_or_init(|| CANARY.to_le_bytes().repeat(RAM.1 / 8))[..len]
+}
+
+/// Descriptor of the context: valid, with a process's space, by its status page.
+const DESCRIPTOR: u64 = BASE + at::PPHWSP * PAGE | 0x119;
+
+/// Loads a queue with one element, or none that is valid (V8-018, V8-020).
+fn load_queue(engine: &mut Engine, gt: &Gt, descriptor: u64) {
+    let queue = engine.id().info().mmio_base + 0x510;
+    for n in 0..16 {
+        gt.registers.set(queue + n * 4, 0);
+    }
+    gt.registers.set(queue, descriptor as u32);
+    gt.registers.set(queue + 4, (descriptor >> 32) as u32);
+    engine.load_queue(gt);
 }
 
 /// A sparse file that the card and a VMM map.
