@@ -43,6 +43,9 @@ const RELATIVE: u32 = 1 << 19;
 /// Registers are named by the numbers of the class's first instance; of the destination in MI_LOAD_REGISTER_REG.
 const REMAP: u32 = 1 << 17;
 
+/// BB_OFFSET is less in any batch that heeds it.
+const OFFSETS: u32 = 128;
+
 /// Who is writing: where the commands go decides what can be among them.
 struct Writer<'c> {
     choice: &'c mut dyn Choice,
@@ -55,6 +58,8 @@ struct Writer<'c> {
     starts: u32,
     /// Whether commands that stop the parser may be written.
     stops: bool,
+    /// Whether batches begin with so many MI_NOOPs that BB_OFFSET may lead behind their start.
+    offsets: bool,
     /// Whether the engine's own registers keep what a context puts there: where a virtual function's context leaves the
     /// engine, nothing of it stays behind.
     keeps: bool,
@@ -75,15 +80,20 @@ impl Case {
         let head = choice.below(RING_BYTES / 8) * 8;
         let execlist = !vf && choice.one_in(2);
         let stops = choice.one_in(4);
+        let offsets = choice.one_in(4);
         let batches = std::array::from_fn(|n| {
             let mut writer =
-                Writer { choice: &mut *choice, engine, class, vf, batch: Some(n), starts: 2, stops, keeps };
+                Writer { choice: &mut *choice, engine, class, vf, batch: Some(n), starts: 2, stops, offsets, keeps };
             let count = 2 + writer.choice.below(size / 3 + 1);
             let mut commands = writer.commands(count);
             commands.push(vec![END]);
+            if offsets {
+                commands.insert(0, vec![0; OFFSETS as usize / 4]);
+            }
             commands
         });
-        let mut writer = Writer { choice: &mut *choice, engine, class, vf, batch: None, starts: 3, stops, keeps };
+        let mut writer =
+            Writer { choice: &mut *choice, engine, class, vf, batch: None, starts: 3, stops, offsets, keeps };
         let mut ring = vec![writer.batch_buffer_start()];
         let count = 1 + writer.choice.below(size / 2 + 1);
         ring.extend(writer.commands(count));
@@ -181,7 +191,7 @@ impl Writer<'_> {
         while (commands.len() as u32) < count && self.choice.more() {
             for words in self.some() {
                 dwords += words.len();
-                if dwords > PAGE as usize / 4 - 2 {
+                if dwords > (PAGE as usize - OFFSETS as usize) / 4 - 2 {
                     return commands;
                 }
                 commands.push(words);
@@ -402,7 +412,7 @@ impl Writer<'_> {
     /// A register of the engine; to be written with anything, none of which an address is made.
     fn own_register(&mut self, read: bool) -> u32 {
         match self.any_register(read) {
-            0x21c | 0x3b4 if !read => 0x600,
+            0x158 | 0x21c | 0x3b4 if !read => 0x600,
             offset => offset,
         }
     }
@@ -468,9 +478,9 @@ impl Writer<'_> {
             0x0c0 | 0x200 => self.choice.dword() & 0x000f_000f,
             0x3b8 => u32::from(self.choice.one_in(3)),
             0x3bc | 0x418 | 0x41c => self.choice.below(2),
-            // The partition, the offset of each, which leaves 16 bytes aligned, and an offset that no batch here asks for.
+            // The partition, the offset of each, which leaves 16 bytes aligned, and the offset of batches.
             0x21c => self.choice.below(4),
-            0x3b4 | 0x158 => self.choice.below(8) * 16,
+            0x3b4 | 0x158 => self.choice.below(OFFSETS / 16) * 16,
             _ => self.value(),
         }
     }
@@ -671,7 +681,8 @@ impl Writer<'_> {
         }
         let target = batch_address(of(self.choice, &targets));
         let predicate = u32::from(self.choice.one_in(4)) << 15;
-        Some(self.start_of(target, nested, predicate))
+        let offset = u32::from(self.offsets && self.choice.one_in(2)) << 16;
+        Some(self.start_of(target, nested, predicate | offset))
     }
 
     fn batch_buffer_start(&mut self) -> Words {

@@ -360,7 +360,9 @@ impl Machine {
     pub(super) fn batch_buffer_start(&mut self, words: &[u32]) -> Done {
         let header = words[0];
         let global = !self.user() && !bit(header, 8);
-        let level = Level { address: address(words[1], words[2]), global, privileged: global };
+        // Bit 16: BB_OFFSET is added (Mesa's genxml: Add Offset Enable).
+        let offset = if bit(header, 16) { self.registers.own(0x158) } else { 0 };
+        let level = Level { address: address(words[1], words[2]) + u64::from(offset), global, privileged: global };
         if !bit(header, 22) {
             self.levels.pop();
         }
