@@ -259,7 +259,7 @@ impl Writer<'_> {
             Mi::StoreDataIndex => {
                 let qword = self.choice.below(2);
                 let own = self.choice.below(2) << 21;
-                let offset = 0x200 + self.choice.below(32) * 8;
+                let offset = 0x200 + self.choice.below(32) * if qword != 0 { 8 } else { 4 };
                 let mut words = vec![opcode | own | 1 + qword, offset];
                 words.extend((0..=qword).map(|_| self.value()));
                 words
@@ -429,7 +429,7 @@ impl Writer<'_> {
         /// NOPID, INSTPM, BB_OFFSET, WPARID, PREDICATION_MASK, CS_MI_ADDRESS_OFFSET, the results of predicates.
         const OPEN: [u32; 9] = [0x094, 0x0c0, 0x158, 0x21c, 0x1fc, 0x3b4, 0x3bc, 0x41c, 0x094];
         /// HWSTAM, EMR, PREEMPT_DLY, IDLEDELAY, CTXT_PREMP_DBG, SEMA_WAIT_POLL.
-        const CLOSED: [u32; 6] = [0x098, 0x0b4, 0x214, 0x23c, 0x248, 0x24c];
+        const CLOSED: [u32; 8] = [0x098, 0x098, 0x0b4, 0x0b4, 0x214, 0x23c, 0x248, 0x24c];
         /// ENGINE_ID, the timestamp.
         const READ_ONLY: [u32; 3] = [0x08c, 0x358, 0x35c];
         match self.choice.below(32) {
@@ -477,6 +477,9 @@ impl Writer<'_> {
         match offset {
             0x0c0 | 0x200 => self.choice.dword() & 0x000f_000f,
             0x3b8 => u32::from(self.choice.one_in(3)),
+            // Events and errors that show themselves.
+            0x098 => of(self.choice, &[0, !8, !1, !0x10, !0x19]),
+            0x0b4 => of(self.choice, &[0, !1, !4, u32::MAX]),
             0x3bc | 0x418 | 0x41c => self.choice.below(2),
             // The partition, the offset of each, which leaves 16 bytes aligned, and the offset of batches.
             0x21c => self.choice.below(4),

@@ -27,7 +27,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}?")))
 }
 
-/// V8-045, V8-089, V8-090, V8-096..098, V8-105, V8-106, V8-110, V8-112, V8-114, V8-118, V8-120, V8-122..127,
+/// V8-045, V8-087, V8-089, V8-090, V8-096..098, V8-105, V8-106, V8-110, V8-112, V8-114, V8-118, V8-120, V8-122..127,
 /// V8-130..135, V8-137, V8-140, V8-145..155, V8-159, V8-163, V8-170, V8-171, V13-044..048, V13-052..057, V13-059, V13-062,
 /// V13-065..067, V13-070, V13-076: the engine leaves behind what a plain reading of the items does, whether the context
 /// is interrupted or not.

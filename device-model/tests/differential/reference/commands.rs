@@ -66,8 +66,22 @@ impl Machine {
         if !self.vf {
             let status = self.registers.own(0x0b8) | bits;
             self.registers.set_own(0x0b8, status);
-            let identity = self.registers.own(0x0b0) | status & !self.registers.own(0x0b4);
+            let before = self.registers.own(0x0b0);
+            let identity = before | status & !self.registers.own(0x0b4);
             self.registers.set_own(0x0b0, identity);
+            if before == 0 && identity != 0 {
+                self.event(3);
+            }
+        }
+    }
+
+    /// V8-087, V13-075: an event that HWSTAM lets through writes the status dword of the PF's status page: bit 3 says
+    /// whether there is an error, bits 0 (user interrupt) and 4 (flush) are written as 0.
+    pub(super) fn event(&mut self, event: u32) {
+        let masked = self.registers.own(0x098);
+        if !self.vf && !bit(masked, event) {
+            let error = self.registers.own(0x0b0) != 0 && !bit(masked, 3);
+            self.memory.put_home(HWSP, u32::from(error) << 3);
         }
     }
 
@@ -431,7 +445,11 @@ impl Machine {
     pub(super) fn flush_dw(&mut self, words: &[u32]) -> Done {
         let (header, low) = (words[0], words[1]);
         let at = address(low, words[2] & 0xffff);
-        self.post_sync(header >> 14 & 3, bit(header, 21), bit(low, 2), at, &words[3..])
+        self.post_sync(header >> 14 & 3, bit(header, 21), bit(low, 2), at, &words[3..])?;
+        if bit(header, 8) {
+            self.event(4);
+        }
+        Ok(())
     }
 
     /// V8-137, V8-140, V13-060: bit 8 of the header has MI_PREDICATE_RESULT asked; bit 23 of the flags writes a register
@@ -441,6 +459,16 @@ impl Machine {
         if bit(header, 8) && self.registers.own(0x418) & 1 == 0 {
             return Ok(());
         }
+        self.after_flush(words)?;
+        if bit(flags, 8) {
+            self.event(4);
+        }
+        Ok(())
+    }
+
+    /// What PIPE_CONTROL does when it has flushed.
+    fn after_flush(&mut self, words: &[u32]) -> Done {
+        let flags = words[1];
         if bit(flags, 23) {
             let (register, who) = (self.register(words[2], false, false), self.who());
             if !self.registers.may_write(register, who) {

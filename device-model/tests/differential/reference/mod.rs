@@ -198,6 +198,10 @@ impl Machine {
         match header >> 23 {
             0x00 => self.noop(header),
             0x01 => self.set_predicate(header),
+            0x02 => {
+                self.event(0);
+                Ok(())
+            }
             0x07 => self.report_head(),
             0x0a => self.batch_buffer_end(),
             0x0c => self.predicate(header),
@@ -220,7 +224,7 @@ impl Machine {
             0x08 | 0x14 | 0x18 => self.refused(),
             // So is a signal in the global space (V13-059).
             0x1b if header >> 22 & 1 != 0 => self.refused(),
-            // MI_USER_INTERRUPT, events and scan lines of a display that is not there, arbitration, flushes, wake-ups,
+            // Events and scan lines of a display that is not there, arbitration, flushes, wake-ups,
             // signals to others: nothing of it is left behind (V8-107..109, V8-111, V8-113, V8-115..117, V8-119, V8-121,
             // V8-128).
             _ => Ok(()),
