@@ -271,11 +271,13 @@ fn shared_registers() {
     assert_eq!(names.into_iter().collect::<Vec<_>>(), SHARED);
 }
 
-const SHARED: [&str; 8] = [
+const SHARED: [&str; 10] = [
     "ENGINE_ID",
+    "ENGINE_ID_ALTERNATE",
     "RING_CTX_TIMESTAMP_UDW",
     "RING_INSTDONE",
     "RING_TIMESTAMP",
+    "RING_TIMESTAMP_ALTERNATE",
     "ROW_INSTDONE",
     "SAMPLER_INSTDONE",
     "SC_INSTDONE",
