@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(dwords(0x7a00_0004, EngineClass::Copy), None);
     }
 
-    /// V8-127, V8-137: MI_FLUSH_DW and PIPE_CONTROL have the bits that both are executed by in the same places.
+    /// MI_FLUSH_DW and PIPE_CONTROL have the bits that both are executed by in the same places.
     #[test]
     fn flushes_share_bits() {
         use crate::command::mi::fields as flush;
@@ -117,7 +117,7 @@ mod tests {
         assert!(pairs.iter().all(|(control, flush)| control.mask() == flush.mask()));
     }
 
-    /// V8-096: fields of pipeline commands lie in them, behind opcode and length, and none over another.
+    /// Fields of pipeline commands lie in them, behind opcode and length, and none over another.
     #[test]
     fn fields_lie_in_their_commands() {
         for (opcode, command) in fields::TABLE {

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use crate::command::field::well_laid;
 
-    /// V8-096: every command's fields lie in it, behind opcode and length, and none over another.
+    /// Every command's fields lie in it, behind opcode and length, and none over another.
     #[test]
     fn fields_lie_in_their_commands() {
         for command in COMMANDS {
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// V8-140, V8-171: what predication and privilege look at are bits of the command's fields.
+    /// What predication and privilege look at are bits of the command's fields.
     #[test]
     fn rules_and_predication_look_at_fields() {
         for command in COMMANDS {

@@ -17,7 +17,7 @@ fn on(engine: &str) -> EngineId {
     register::engine(engine).unwrap()
 }
 
-/// V8-096: a batch as a driver writes it, each command with what it says.
+/// A batch as a driver writes it, each command with what it says.
 #[test]
 fn a_batch_reads_as_it_is_executed() {
     let words = [
@@ -79,7 +79,7 @@ fn a_batch_reads_as_it_is_executed() {
     );
 }
 
-/// V8-095, V8-099: what no engine has is told, and so is what is cut short; the disassembly goes on.
+/// What no engine has is told, and so is what is cut short; the disassembly goes on.
 #[test]
 fn what_is_wrong_is_told() {
     let words = [0x8000_0000, 0x0780_0000, 0x1000_0001, 0, 0, 0x7a00_0002, 0, 0, 0, 0x1080_0000];
@@ -114,7 +114,7 @@ fn marks_bring_the_disassembly_into_step() {
     );
 }
 
-/// V8-134: where a batch start leads, and whether it comes back.
+/// Where a batch start leads, and whether it comes back.
 #[test]
 fn batch_starts_tell_where_they_lead() {
     let words = [0x18c0_0101, 0x5000, 0, 0x1880_0101, 0x6000, 1, 0x0500_0000];
@@ -127,7 +127,7 @@ fn batch_starts_tell_where_they_lead() {
     assert!(ring[1].target.unwrap().returns && ring.len() == 3);
 }
 
-/// V8-046, V8-047: an image reads as the loads that it consists of.
+/// An image reads as the loads that it consists of.
 #[test]
 fn an_image_reads() {
     let mut image = vec![0u32; 0x180];
@@ -163,7 +163,7 @@ fn an_image_reads() {
     assert_eq!((place.start, place.size, place.head, place.tail), (0x10_0000, 0x4000, 0x40, 0x80));
 }
 
-/// V8-030, V8-031, V8-052, V8-053: descriptors and status quadwords.
+/// Descriptors and status quadwords.
 #[test]
 fn descriptors_and_status_read() {
     let lines = text(&status::descriptor(0x0400_0080_0012_3119));
@@ -181,7 +181,7 @@ fn descriptors_and_status_read() {
     assert_eq!(row(3, 0xffff, 0, 0), "active to idle: context 0x3 -> idle, complete");
 }
 
-/// Contract B.6, K.5, K.7: messages with the names of what they carry; what is no message is passed over.
+/// Messages with the names of what they carry; what is no message is passed over.
 #[test]
 fn messages_read() {
     let ring = [

@@ -232,6 +232,7 @@ impl Streamer<'_> {
         if !self.running.load.function.is_vf() {
             self.gt.write_status(&mut self.gam, self.id, bits);
         }
+        self.tell(|_| What::Interrupt { bits });
         let interrupts = self.gt.interrupts_of(self.running.load.function);
         match self.running.report {
             Some(report) => {

@@ -157,7 +157,7 @@ pub fn of_error(code: u16) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Contract B.6: every action that the card knows has a name here, and events are none of them.
+    /// Every action that the card knows has a name here, and events are none of them.
     #[test]
     fn names_are_unique() {
         for (at, (code, name, _)) in EVENTS.iter().enumerate() {

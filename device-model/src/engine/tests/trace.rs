@@ -11,7 +11,7 @@ fn whats(subscription: &crate::trace::Subscription) -> Vec<What> {
     subscription.take(Duration::ZERO).into_iter().map(|event| event.what).collect()
 }
 
-/// V8-096: loads, commands with their places, interrupts and the end, in order; the commands are done as if nobody looked.
+/// Loads, commands with their places, interrupts and the end, in order; the commands are done as if nobody looked.
 #[test]
 fn a_submission_is_followed_command_by_command() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -26,6 +26,11 @@ fn a_submission_is_followed_command_by_command() {
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!(bench.get(DATA), 7);
     let mut heard = whats(&all).into_iter();
+    let switches = |what: Option<What>| match what {
+        Some(What::Switch { status }) => crate::decode::status::quadword(status),
+        other => panic!("{other:?}"),
+    };
+    assert!(switches(heard.next()).starts_with("idle to active: "));
     assert!(matches!(heard.next(), Some(What::Load { .. })));
     assert!(matches!(heard.next(), Some(What::Restore { head: 0, .. })));
     let commands: Vec<_> = heard
@@ -34,6 +39,7 @@ fn a_submission_is_followed_command_by_command() {
             What::Interrupt { bits } => (u64::from(bits), 0xff, vec![]),
             What::Msi { .. } => (0, 0xfe, vec![]),
             What::Stop { outcome, .. } => (0, 0xfd, vec![outcome.len() as u32]),
+            What::Switch { .. } => (0, 0xfc, vec![]),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -47,7 +53,8 @@ fn a_submission_is_followed_command_by_command() {
         (1, 0xff, vec![]),
     ];
     assert_eq!(commands[..6], wanted, "{commands:x?}");
-    assert_eq!(commands.last().unwrap().1, 0xfd);
+    let [.., stop, switch] = &commands[..] else { panic!("{commands:x?}") };
+    assert_eq!((stop.1, switch.1), (0xfd, 0xfc));
 }
 
 /// A semaphore that waits is told once to each who follows, however often it is looked at; whoever comes late hears of it.
