@@ -84,6 +84,11 @@ pub enum What {
         /// Offset in RING_HEAD.
         head: u32,
     },
+    /// The engine reports a context switch.
+    Switch {
+        /// The context status quadword.
+        status: u64,
+    },
     /// The engine was reset.
     Reset,
     /// The engine interrupts.

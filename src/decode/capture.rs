@@ -57,6 +57,7 @@ fn what(event: &Event) -> String {
         }
         What::Wait => "waits".into(),
         What::Stop { outcome, head } => format!("stop     {outcome}, HEAD {head:#x}"),
+        What::Switch { status } => format!("status   {}", status::quadword(*status)),
         What::Reset => "reset".into(),
         What::Interrupt { bits } => {
             let names = [(0, "user interrupt"), (3, "error"), (4, "flush complete"), (8, "context switch")];

@@ -241,6 +241,8 @@ impl Engine {
             return;
         }
         gt.csb_ports[self.id.index()].push(status);
+        let whose = self.running.as_ref().map_or(Function::PF, |running| running.load.function);
+        gt.trace.tell(whose, Some(self.id), || What::Switch { status: status.0 });
         if submitter == Submitter::Execlist {
             let mut gam = gt.memory.gam(Function::PF, views, &mut self.tlb);
             if execlist::buffer::report(&gt.registers, base, &mut gam, status).is_err() {

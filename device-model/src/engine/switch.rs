@@ -228,7 +228,6 @@ impl Streamer<'_> {
 
     /// Tells events: in memory where the image asked for it, else in its function's interrupt tree (V13-262, V13-273).
     pub(super) fn signal(&mut self, bits: u16) -> Result<(), Fault> {
-        self.tell(|_| What::Interrupt { bits });
         if !self.running.load.function.is_vf() {
             self.gt.write_status(&mut self.gam, self.id, bits);
         }

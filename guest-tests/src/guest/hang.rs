@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::batch::{Batch, Compare};
 use super::device::Device;
 use super::submit::find;
 use super::vm::Place;
 
-/// Where the kernel shows dumps, one folder each (CONFIG_DEV_COREDUMP).
-const DUMPS: &str = "/sys/class/devcoredump";
+/// Where the kernel shows dumps: a folder each (CONFIG_DEV_COREDUMP, for xe), or a file of each card (i915).
+const DUMPS: [(&str, &str); 2] = [("/sys/class/devcoredump", "data"), ("/sys/class/drm", "error")];
+/// What i915's file says before there is one.
+const NONE_YET: &[u8] = b"No error state collected";
 
 /// Which engine, and what becomes of the dump.
 #[derive(Debug, clap::Args)]
@@ -24,10 +26,11 @@ pub struct Hang {
     /// Where to copy the driver's dump, for `arctic decode`
     #[arg(long, value_name = "FILE")]
     dump: Option<PathBuf>,
-    /// Use this render node instead of the first that belongs to xe
+    /// Use this render node instead of the first that belongs to the card's driver
     #[arg(long, value_name = "NODE")]
     device: Option<PathBuf>,
-    /// Seconds that the driver may take to notice; its own limit is 5 s unless job_timeout_ms says otherwise
+    /// Seconds that the driver may take to notice; xe takes 5 s unless job_timeout_ms says otherwise, i915 a few
+    /// heartbeats
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
 }
@@ -52,27 +55,26 @@ pub fn run(hang: &Hang) -> Result<()> {
     let after = start.elapsed().as_secs_f64();
     println!("{} was hung at {:#x}; the driver gave the job up after {after:.1} s", hang.engine, buffer.address() + 16);
     if let Some(to) = &hang.dump {
-        let bytes = copy(Path::new(DUMPS), to, limit)?;
+        let bytes = copy(&DUMPS.map(|(folder, file)| (Path::new(folder), file)), to, limit)?;
         println!("{bytes} bytes of dump in {}", to.display());
     }
     Ok(())
 }
 
 /// Copies the first dump that appears within `limit`; the kernel forgets it when it is read and written to.
-fn copy(dumps: &Path, to: &Path, limit: Duration) -> Result<u64> {
+fn copy(dumps: &[(&Path, &str)], to: &Path, limit: Duration) -> Result<u64> {
     let start = Instant::now();
     loop {
-        let mut found = fs::read_dir(dumps).into_iter().flatten().flatten().map(|entry| entry.path().join("data"));
-        if let Some(data) = found.find(|data| data.exists()) {
-            // The file has no size that could be asked for.
-            let dump = fs::read(&data).with_context(|| format!("{} cannot be read", data.display()))?;
-            ensure!(!dump.is_empty(), "{} is empty", data.display());
+        let files = dumps.iter().flat_map(|(folder, file)| {
+            fs::read_dir(folder).into_iter().flatten().flatten().map(move |entry| entry.path().join(file))
+        });
+        // The files have no size that could be asked for.
+        let mut read = files.filter_map(|file| fs::read(file).ok());
+        if let Some(dump) = read.find(|dump| !dump.is_empty() && !dump.starts_with(NONE_YET)) {
             fs::write(to, &dump).with_context(|| format!("{} cannot be written", to.display()))?;
             return Ok(dump.len() as u64);
         }
-        if start.elapsed() > limit {
-            bail!("no dump appears in {}", dumps.display());
-        }
+        ensure!(start.elapsed() <= limit, "the driver leaves no dump");
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -87,10 +89,14 @@ mod tests {
     fn the_dump_is_copied() {
         let folder = TempDir::new().unwrap();
         let to = folder.path().join("to");
-        assert!(copy(&folder.path().join("none"), &to, Duration::ZERO).is_err());
-        fs::create_dir_all(folder.path().join("dumps/devcd1")).unwrap();
-        fs::write(folder.path().join("dumps/devcd1/data"), "dump").unwrap();
-        assert_eq!(copy(&folder.path().join("dumps"), &to, Duration::ZERO).unwrap(), 4);
+        let (dumps, cards) = (folder.path().join("dumps"), folder.path().join("drm"));
+        let places = [(dumps.as_path(), "data"), (cards.as_path(), "error")];
+        fs::create_dir_all(cards.join("card0")).unwrap();
+        fs::write(cards.join("card0/error"), "No error state collected\n").unwrap();
+        assert!(copy(&places, &to, Duration::ZERO).is_err());
+        fs::create_dir_all(dumps.join("devcd1")).unwrap();
+        fs::write(dumps.join("devcd1/data"), "dump").unwrap();
+        assert_eq!(copy(&places, &to, Duration::ZERO).unwrap(), 4);
         assert_eq!(fs::read_to_string(to).unwrap(), "dump");
     }
 }
