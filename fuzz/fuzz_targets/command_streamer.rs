@@ -6,9 +6,11 @@
 mod choice;
 #[path = "../../device-model/tests/differential/compare.rs"]
 mod compare;
-#[path = "../../device-model/tests/differential/grammar.rs"]
+#[path = "../../device-model/tests/differential/grammar/mod.rs"]
 #[allow(dead_code)] // the differential test uses the rest
 mod grammar;
+#[path = "../../device-model/tests/differential/guests.rs"]
+mod guests;
 #[path = "../../device-model/tests/command_streamer/harness.rs"]
 mod harness;
 #[path = "../../device-model/tests/differential/layout.rs"]

@@ -8,9 +8,11 @@
 mod choice;
 #[path = "../differential/compare.rs"]
 mod compare;
-#[path = "../differential/grammar.rs"]
+#[path = "../differential/grammar/mod.rs"]
 #[allow(dead_code)] // the differential test uses the rest
 mod grammar;
+#[path = "../differential/guests.rs"]
+mod guests;
 mod harness;
 #[path = "../differential/layout.rs"]
 mod layout;

@@ -7,6 +7,7 @@
 mod choice;
 mod compare;
 mod grammar;
+mod guests;
 mod layout;
 mod reference;
 mod shrink;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use arctic_device_model::engine::id::EngineId;
 use arctic_device_model::engine::{Engine, Halt, Load, Outcome, Submitter};
@@ -11,10 +11,11 @@ use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, Space};
 use arctic_device_model::profile::CardProfile;
-use arctic_device_model::world::{Dma, DmaFault, DmaView, Function, HandWoundClock, InterruptSink};
-use vm_memory::{Bytes, VolatileSlice};
+use arctic_device_model::world::{Function, HandWoundClock, InterruptSink};
+use vm_memory::Bytes;
 use vmm_sys_util::tempfile::TempFile;
 
+use crate::guests::{Guest, Guests};
 use crate::layout::*;
 
 /// The virtual function that runs, and one that has nothing to do with it.
@@ -36,72 +37,6 @@ const PREEMPTIONS: u64 = 64;
 pub const STEP: u32 = 1024;
 /// Most commands of a run.
 pub const PATIENCE: u32 = 64 * STEP;
-
-/// The memory of one function's guest.
-struct Guest {
-    ram: SharedRegion,
-    remote: Mutex<Vec<u8>>,
-}
-
-impl Guest {
-    fn new() -> Self {
-        Guest { ram: SharedRegion::anonymous(RAM.1).unwrap(), remote: Mutex::new(vec![0; REMOTE.1]) }
-    }
-
-    fn bytes(&self) -> (Vec<u8>, Vec<u8>) {
-        let mut ram = vec![0; RAM.1];
-        self.ram.slice(0, RAM.1).unwrap().read_slice(&mut ram, 0).unwrap();
-        (ram, self.remote.lock().unwrap().clone())
-    }
-
-    fn set(&self, ram: &[u8], remote: &[u8]) {
-        self.ram.slice(0, RAM.1).unwrap().write_slice(ram, 0).unwrap();
-        self.remote.lock().unwrap().copy_from_slice(remote);
-    }
-}
-
-struct View(Arc<Guest>);
-
-impl DmaView for View {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        assert!(len > 0, "a span of nothing at {iova:#x}");
-        let offset = iova.checked_sub(RAM.0).filter(|offset| *offset < RAM.1 as u64)?;
-        self.0.ram.slice(offset, len.min(RAM.1 - offset as usize))
-    }
-
-    fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
-        let part = remote(iova, data.len())?;
-        data.copy_from_slice(&self.0.remote.lock().unwrap()[part]);
-        Ok(())
-    }
-
-    fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
-        let part = remote(iova, data.len())?;
-        self.0.remote.lock().unwrap()[part].copy_from_slice(data);
-        Ok(())
-    }
-}
-
-fn remote(iova: u64, len: usize) -> Result<std::ops::Range<usize>, DmaFault> {
-    let part = || {
-        let at = usize::try_from(iova.checked_sub(REMOTE.0)?).ok()?;
-        Some(at..at.checked_add(len).filter(|end| *end <= REMOTE.1)?)
-    };
-    part().ok_or(DmaFault { iova })
-}
-
-/// The context's own guest, and the guest of everybody else.
-struct Guests {
-    function: Function,
-    own: Arc<Guest>,
-    other: Arc<Guest>,
-}
-
-impl Dma for Guests {
-    fn view(&self, function: Function) -> Arc<dyn DmaView> {
-        Arc::new(View(if function == self.function { self.own.clone() } else { self.other.clone() }))
-    }
-}
 
 struct Nobody;
 

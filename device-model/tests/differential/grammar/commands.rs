@@ -1,191 +1,15 @@
-//! Well-formed batches: rings, chained and nested batches of the commands that the tables have for an engine's class.
-//!
-//! Choices come from a seed or from a fuzzer's bytes. What the documents leave open is not generated; where they say that
-//! a command has no effect, or stops the parser, it is, rarely.
-
-use std::fmt::Write;
+//! Commands: which stand where, and what each can say.
 
 use arctic_device_model::command::mi::{self, MiCommand};
-use arctic_device_model::command::{self, Length, Mi};
-use arctic_device_model::engine::id::{EngineClass, EngineId};
+use arctic_device_model::command::{Length, Mi};
+use arctic_device_model::engine::id::EngineClass;
 
-use crate::choice::{Choice, of};
+use super::{OFFSETS, RELATIVE, REMAP, Words, Writer, batch_address};
+use crate::choice::of;
 use crate::layout::*;
-use crate::world::Work;
-
-/// A command's dwords.
-pub type Words = Vec<u32>;
-
-/// A context's work: a ring, and the batches that it starts.
-#[derive(Clone, Debug)]
-pub struct Case {
-    pub engine: EngineId,
-    /// The context is a virtual function's.
-    pub vf: bool,
-    /// Where in the ring it starts.
-    pub head: u32,
-    pub ring: Vec<Words>,
-    pub batches: [Vec<Words>; 8],
-    /// What the data pages start with.
-    pub fill: u64,
-    /// Whether, and how often, somebody else wants the engine ([`Work::interruptions`]).
-    pub interruptions: Option<u32>,
-    /// Whether the host submits it by the engine's queue ([`Work::execlist`]).
-    pub execlist: bool,
-}
-
-const END: u32 = 0x0a << 23;
-/// The address is global; in most commands.
-const GGTT: u32 = 1 << 22;
-/// Register offsets are from the engine's base; of the destination in MI_LOAD_REGISTER_REG.
-const RELATIVE: u32 = 1 << 19;
-
-/// Registers are named by the numbers of the class's first instance; of the destination in MI_LOAD_REGISTER_REG.
-const REMAP: u32 = 1 << 17;
-
-/// BB_OFFSET is less in any batch that heeds it.
-const OFFSETS: u32 = 128;
-
-/// Who is writing: where the commands go decides what can be among them.
-struct Writer<'c> {
-    choice: &'c mut dyn Choice,
-    engine: EngineId,
-    class: EngineClass,
-    vf: bool,
-    /// Number of the batch, or `None` in the ring.
-    batch: Option<usize>,
-    /// Starts of batches that may still be written here.
-    starts: u32,
-    /// Whether commands that stop the parser may be written.
-    stops: bool,
-    /// Whether batches begin with so many MI_NOOPs that BB_OFFSET may lead behind their start.
-    offsets: bool,
-    /// Whether the engine's own registers keep what a context puts there: where a virtual function's context leaves the
-    /// engine, nothing of it stays behind.
-    keeps: bool,
-}
-
-impl Case {
-    /// A case of about `size` commands.
-    pub fn generate(
-        choice: &mut dyn Choice,
-        engine: EngineId,
-        vf: bool,
-        interruptions: Option<u32>,
-        size: u32,
-    ) -> Case {
-        let class = engine.info().class;
-        let keeps = !vf || interruptions.is_none();
-        let fill = u64::from(choice.below(FILLS));
-        let head = choice.below(RING_BYTES / 8) * 8;
-        let execlist = !vf && choice.one_in(2);
-        let stops = choice.one_in(4);
-        let offsets = choice.one_in(4);
-        let batches = std::array::from_fn(|n| {
-            let mut writer =
-                Writer { choice: &mut *choice, engine, class, vf, batch: Some(n), starts: 2, stops, offsets, keeps };
-            let count = 2 + writer.choice.below(size / 3 + 1);
-            let mut commands = writer.commands(count);
-            commands.push(vec![END]);
-            if offsets {
-                commands.insert(0, vec![0; OFFSETS as usize / 4]);
-            }
-            commands
-        });
-        let mut writer =
-            Writer { choice: &mut *choice, engine, class, vf, batch: None, starts: 3, stops, offsets, keeps };
-        let mut ring = vec![writer.batch_buffer_start()];
-        let count = 1 + writer.choice.below(size / 2 + 1);
-        ring.extend(writer.commands(count));
-        Case { engine, vf, head, ring, batches, fill, interruptions, execlist }
-    }
-
-    /// The ring as dwords from its head, no command across its end, padded to a qword (V8-067).
-    pub fn ring_words(&self) -> Words {
-        let dwords = RING_BYTES as usize / 4;
-        let first = self.head as usize / 4;
-        let mut words = Words::new();
-        for command in &self.ring {
-            let at = (first + words.len()) % dwords;
-            if at + command.len() > dwords {
-                words.resize(words.len() + dwords - at, 0);
-            }
-            words.extend(command);
-        }
-        words.resize(words.len().next_multiple_of(2), 0);
-        words
-    }
-
-    /// Batch `n` as dwords.
-    pub fn batch_words(&self, n: usize) -> Words {
-        let mut words = self.batches[n].concat();
-        words.truncate(PAGE as usize / 4);
-        words
-    }
-
-    /// The case as an engine is given it.
-    pub fn work(&self) -> Work {
-        Work {
-            engine: self.engine,
-            head: self.head,
-            ring: self.ring_words(),
-            batches: (0..8).map(|n| self.batch_words(n)).collect(),
-            fill: self.fill,
-            interruptions: self.interruptions,
-            execlist: self.execlist,
-        }
-    }
-
-    /// How many commands it has.
-    pub fn len(&self) -> usize {
-        self.ring.len() + self.batches.iter().map(Vec::len).sum::<usize>()
-    }
-
-    /// What is in it, by the commands' names: by that, findings are told apart.
-    pub fn name(&self) -> String {
-        let commands = self.ring.iter().chain(self.batches.iter().flatten()).filter(|words| words[..] != [END]);
-        let names = commands
-            .map(|words| command::disassemble(words, self.engine.info().class).next().and_then(|line| line.name));
-        names.map(|name| name.unwrap_or("(none)")).collect::<Vec<_>>().join(" ")
-    }
-
-    /// The case as a person reads it.
-    pub fn disassembled(&self) -> String {
-        let mut text = format!(
-            "{} of {}, ring from {:#x}, data {:#x}, interrupted every {:?}, execlist {}\n",
-            self.engine.info().name,
-            if self.vf { "a VF" } else { "the PF" },
-            self.head,
-            self.fill,
-            self.interruptions,
-            self.execlist
-        );
-        let mut part = |name: &str, commands: &[Words]| {
-            let _ = writeln!(text, "{name}:");
-            for words in commands {
-                let line = command::disassemble(words, self.engine.info().class).next();
-                let name = line.and_then(|line| line.name).unwrap_or("(none)");
-                let dwords: Vec<String> = words.iter().map(|word| format!("{word:08x}")).collect();
-                let _ = writeln!(text, "    {name} {}", dwords.join(" "));
-            }
-        };
-        part("ring", &self.ring);
-        for (n, commands) in self.batches.iter().enumerate() {
-            if commands.iter().any(|words| words[..] != [END]) {
-                part(&format!("batch {n} at {:#x}", batch_address(n)), commands);
-            }
-        }
-        text
-    }
-}
-
-/// Address of batch `n`, in both spaces.
-pub fn batch_address(n: usize) -> u64 {
-    BASE + (at::BATCHES + n as u64) * PAGE
-}
 
 impl Writer<'_> {
-    fn commands(&mut self, count: u32) -> Vec<Words> {
+    pub(super) fn commands(&mut self, count: u32) -> Vec<Words> {
         let mut commands = Vec::new();
         let mut dwords = 0;
         while (commands.len() as u32) < count && self.choice.more() {
@@ -201,7 +25,7 @@ impl Writer<'_> {
     }
 
     /// A command, with what has to stand before it.
-    fn some(&mut self) -> Vec<Words> {
+    pub(super) fn some(&mut self) -> Vec<Words> {
         let pipes = matches!(self.class, EngineClass::Render | EngineClass::Compute);
         match self.choice.below(40) {
             0..4 if pipes => return vec![self.pipe_control()],
@@ -225,7 +49,7 @@ impl Writer<'_> {
     }
 
     /// A command of the table with operands; `None` where it is not for this place.
-    fn command(&mut self, command: &MiCommand) -> Option<Words> {
+    pub(super) fn command(&mut self, command: &MiCommand) -> Option<Words> {
         let opcode = u32::from(command.opcode) << 23;
         let words = match command.action {
             Mi::Noop => {
@@ -329,127 +153,12 @@ impl Writer<'_> {
         Some(words)
     }
 
-    /// MI_PREDICATE_RESULT is on render and compute engines alone (V8-142).
-    fn has_predicate(&self) -> bool {
-        matches!(self.class, EngineClass::Render | EngineClass::Compute)
-    }
-
-    /// The bit that adds the partition's offset to the address.
-    fn partition(&mut self, bit: u32) -> u32 {
-        u32::from(self.choice.one_in(10)) << bit
-    }
-
-    fn global(&mut self) -> u32 {
-        u32::from(self.choice.below(3) == 0) * GGTT
-    }
-
-    /// Numbers that meet each other.
-    fn value(&mut self) -> u32 {
-        match self.choice.below(4) {
-            0 | 1 => self.choice.below(8),
-            2 => u32::MAX - self.choice.below(4),
-            _ => self.choice.dword(),
-        }
-    }
-
-    fn page(&mut self, global: bool) -> u64 {
-        match self.choice.below(64) {
-            0..34 => at::DATA + u64::from(self.choice.below(2)),
-            34..46 => at::DATA + u64::from(self.choice.below(4)),
-            46..54 => at::RAM + u64::from(self.choice.below(2)),
-            54..57 => at::REMOTE,
-            57..59 => at::NULL,
-            59 if global => at::PPHWSP,
-            60 if global => at::HWSP,
-            61 if global && !self.vf => at::WINDOW + u64::from(self.choice.below(4)) * u64::from(self.stops),
-            62 if self.stops && self.choice.one_in(4) => at::READ_ONLY,
-            63 if self.stops && self.choice.one_in(4) => of(self.choice, &[at::HOLE, at::FOREIGN]),
-            _ => at::DATA,
-        }
-    }
-
-    /// An address of data, so that commands meet at the same places.
-    fn address(&mut self, global: bool, align: u32) -> u64 {
-        let page = self.page(global);
-        let page = if page == at::WINDOW && !self.stops { at::DATA } else { page };
-        let offset = match self.choice.below(8) {
-            0..6 => 0x400 + self.choice.below(64 / align) * align,
-            6 => 0x400 + self.choice.below(0x400 / align) * align,
-            _ => 0x1000 - align,
-        };
-        let high = if !global && self.choice.one_in(4) { HIGH } else { 0 };
-        BASE + page * PAGE + u64::from(offset) + high
-    }
-
-    /// A register for a command: the bit that makes its offset relative, and the offset.
-    fn register(&mut self, read: bool) -> (u32, u32) {
-        let base = self.base();
-        if self.choice.one_in(24) {
-            // Another engine's.
-            let other = of(self.choice, &[0x2000u32, 0x2_2000, 0x1_a000, 0x1c_0000, 0x1c_8000]);
-            if other != base {
-                return (0, other + 0x600 + self.choice.below(32) * 4);
-            }
-        }
-        let offset = self.own_register(read);
-        match self.choice.below(12) {
-            0..3 => (0, base + offset),
-            // By the first instance's number (trap T19).
-            3 => (REMAP, self.first_base() + offset),
-            _ => (RELATIVE, offset),
-        }
-    }
-
-    fn base(&self) -> u32 {
-        self.engine.info().mmio_base
-    }
-
-    /// Base of the class's first instance.
-    fn first_base(&self) -> u32 {
-        EngineId::find(self.class, 0).map_or(0, |first| first.info().mmio_base)
-    }
-
-    /// A register of the engine; to be written with anything, none of which an address is made.
-    fn own_register(&mut self, read: bool) -> u32 {
-        match self.any_register(read) {
-            0x158 | 0x21c | 0x3b4 if !read => 0x600,
-            offset => offset,
-        }
-    }
-
-    fn any_register(&mut self, read: bool) -> u32 {
-        match self.some_register(read) {
-            // Of no context (V8-142, V8-191).
-            0x094 | 0x3bc if !self.keeps => 0x41c,
-            offset => offset,
-        }
-    }
-
-    fn some_register(&mut self, read: bool) -> u32 {
-        /// NOPID, INSTPM, BB_OFFSET, WPARID, PREDICATION_MASK, CS_MI_ADDRESS_OFFSET, the results of predicates.
-        const OPEN: [u32; 9] = [0x094, 0x0c0, 0x158, 0x21c, 0x1fc, 0x3b4, 0x3bc, 0x41c, 0x094];
-        /// HWSTAM, EMR, PREEMPT_DLY, IDLEDELAY, CTXT_PREMP_DBG, SEMA_WAIT_POLL.
-        const CLOSED: [u32; 8] = [0x098, 0x098, 0x0b4, 0x0b4, 0x214, 0x23c, 0x248, 0x24c];
-        /// ENGINE_ID, the timestamp.
-        const READ_ONLY: [u32; 3] = [0x08c, 0x358, 0x35c];
-        match self.choice.below(32) {
-            0..5 => of(self.choice, &OPEN),
-            5..7 => of(self.choice, &CLOSED),
-            7 if read => of(self.choice, &READ_ONLY),
-            8..11 if self.has_predicate() => 0x400 + self.choice.below(7) * 4,
-            11 if self.has_predicate() => 0x500 + self.choice.below(3) * 4,
-            11 if self.class == EngineClass::Copy => of(self.choice, &[0x200, 0x204]),
-            12 if self.choice.one_in(4) => 0x3b8,
-            _ => 0x600 + self.choice.below(16) * 4,
-        }
-    }
-
-    fn load_gpr(&mut self) -> Words {
+    pub(super) fn load_gpr(&mut self) -> Words {
         let n = self.choice.below(6) * 8;
         vec![0x1108_0003, 0x600 + n, self.value(), 0x604 + n, if self.choice.one_in(2) { 0 } else { self.value() }]
     }
 
-    fn load_register_imm(&mut self, opcode: u32) -> Words {
+    pub(super) fn load_register_imm(&mut self, opcode: u32) -> Words {
         let pairs = if self.choice.one_in(3) { 1 + self.choice.below(4) } else { 1 };
         let (base, place) = match self.choice.below(12) {
             0..3 => (self.base(), 0),
@@ -473,7 +182,7 @@ impl Writer<'_> {
     }
 
     /// What MI_LOAD_REGISTER_IMM puts into a register: a mask where the register takes one, a bit where it is one.
-    fn immediate(&mut self, offset: u32) -> u32 {
+    pub(super) fn immediate(&mut self, offset: u32) -> u32 {
         match offset {
             0x0c0 | 0x200 => self.choice.dword() & 0x000f_000f,
             0x3b8 => u32::from(self.choice.one_in(3)),
@@ -489,12 +198,12 @@ impl Writer<'_> {
     }
 
     /// A FORCE_TO_NONPRIV slot for one of the engine's registers (V8-186).
-    fn slot(&mut self) -> u32 {
+    pub(super) fn slot(&mut self) -> u32 {
         let register = self.base() + of(self.choice, &[0x24c, 0x214, 0x600, 0x094, 0x248]);
         register | self.choice.below(3) << 28 | u32::from(self.choice.one_in(4)) << 30 | self.choice.below(2)
     }
 
-    fn store_data_imm(&mut self, opcode: u32) -> Words {
+    pub(super) fn store_data_imm(&mut self, opcode: u32) -> Words {
         let global = self.global();
         let qword = self.choice.below(2);
         let units = if self.choice.one_in(4) { 1 + self.choice.below(8) } else { 1 };
@@ -511,7 +220,7 @@ impl Writer<'_> {
         words
     }
 
-    fn update_gtt(&mut self, opcode: u32) -> Words {
+    pub(super) fn update_gtt(&mut self, opcode: u32) -> Words {
         let page = BASE / PAGE + at::WINDOW + u64::from(self.choice.below(4));
         let count = 1 + self.choice.below(3);
         let mut words = vec![opcode | 2 * count, (page * PAGE) as u32];
@@ -526,7 +235,7 @@ impl Writer<'_> {
         words
     }
 
-    fn flush_dw(&mut self, opcode: u32) -> Words {
+    pub(super) fn flush_dw(&mut self, opcode: u32) -> Words {
         let operation = of(self.choice, &[0u32, 1, 1, 1, 3]);
         let index = u32::from(self.choice.one_in(5));
         let global = self.choice.below(2);
@@ -543,7 +252,7 @@ impl Writer<'_> {
         words
     }
 
-    fn pipe_control(&mut self) -> Words {
+    pub(super) fn pipe_control(&mut self) -> Words {
         let operation = of(self.choice, &[0u32, 1, 1, 1, 3]) << 14;
         let predicate = u32::from(self.choice.one_in(4)) << 8;
         let stall = self.choice.below(2) << 20;
@@ -567,7 +276,7 @@ impl Writer<'_> {
     }
 
     /// Commands for pipelines that are not there: skipped by their length.
-    fn state_only(&mut self) -> Words {
+    pub(super) fn state_only(&mut self) -> Words {
         if self.choice.one_in(3) {
             return vec![0x6904_0302];
         }
@@ -579,7 +288,7 @@ impl Writer<'_> {
     }
 
     /// Registers that indirect operands come from, then what takes them: MI_MATH through ACCU, MI_ATOMIC from registers.
-    fn indirect(&mut self) -> Vec<Words> {
+    pub(super) fn indirect(&mut self) -> Vec<Words> {
         let address = self.address(false, 8);
         let register = self.choice.below(16);
         let set = vec![0x1108_0003, 0x600 + register * 8, address as u32, 0x604 + register * 8, (address >> 32) as u32];
@@ -597,7 +306,7 @@ impl Writer<'_> {
     }
 
     /// Programs of the ALU: each operation has both its inputs loaded (V8-145..155).
-    fn math(&mut self, opcode: u32) -> Words {
+    pub(super) fn math(&mut self, opcode: u32) -> Words {
         let mut program = Vec::new();
         for _ in 0..1 + self.choice.below(4) {
             for input in [0x20, 0x21] {
@@ -626,7 +335,7 @@ impl Writer<'_> {
         words
     }
 
-    fn semaphore_wait(&mut self, opcode: u32) -> Words {
+    pub(super) fn semaphore_wait(&mut self, opcode: u32) -> Words {
         let global = self.global();
         // Comparisons that hold whatever is there; if the parser may stop, any.
         let (compare, value) = if self.stops && self.choice.one_in(4) {
@@ -648,11 +357,11 @@ impl Writer<'_> {
         words
     }
 
-    fn atomic(&mut self, opcode: u32) -> Words {
+    pub(super) fn atomic(&mut self, opcode: u32) -> Words {
         self.atomic_of(opcode, true)
     }
 
-    fn atomic_of(&mut self, opcode: u32, inline: bool) -> Words {
+    pub(super) fn atomic_of(&mut self, opcode: u32, inline: bool) -> Words {
         let operation = of(self.choice, &[1u32, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xb, 0xc, 0xd, 0xe, 0xf]);
         let (size, operation) = match self.choice.below(5) {
             0..2 => (0, operation),
@@ -672,7 +381,7 @@ impl Writer<'_> {
     }
 
     /// A start of a batch, if there may be one more.
-    fn start(&mut self) -> Option<Words> {
+    pub(super) fn start(&mut self) -> Option<Words> {
         self.starts = self.starts.checked_sub(1)?;
         let from = self.batch.map_or(0, |n| LEVELS[n]);
         let nested = self.batch.is_some() && self.choice.one_in(2);
@@ -688,18 +397,18 @@ impl Writer<'_> {
         Some(self.start_of(target, nested, predicate | offset))
     }
 
-    fn batch_buffer_start(&mut self) -> Words {
+    pub(super) fn batch_buffer_start(&mut self) -> Words {
         let target = batch_address(self.choice.below(3) as usize);
         self.start_of(target, false, 0)
     }
 
-    fn start_of(&mut self, target: u64, nested: bool, flags: u32) -> Words {
+    pub(super) fn start_of(&mut self, target: u64, nested: bool, flags: u32) -> Words {
         let process = u32::from(self.choice.below(3) != 0) << 8;
         vec![0x31 << 23 | u32::from(nested) << 22 | process | flags | 1, target as u32, 0]
     }
 
     /// What no engine has, or this one has not (V8-097..099).
-    fn illegal(&mut self) -> Words {
+    pub(super) fn illegal(&mut self) -> Words {
         let mut opcodes = vec![0x10u32, 0x15, 0x17, 0x1f, 0x30, 0x32, 0x33, 0x37, 0x38, 0x3a, 0x3f];
         opcodes.extend(mi::COMMANDS.iter().filter(|c| !c.classes.has(self.class)).map(|c| u32::from(c.opcode)));
         vec![of(self.choice, &opcodes) << 23]
