@@ -9,6 +9,7 @@ const fn mi(opcode: u32) -> u32 {
 }
 
 const MI_NOOP: u32 = mi(0x00);
+const MI_ARB_CHECK: u32 = mi(0x05);
 const MI_BATCH_BUFFER_END: u32 = mi(0x0a);
 const MI_MATH: u32 = mi(0x1a);
 const MI_SEMAPHORE_WAIT: u32 = mi(0x1c);
@@ -131,6 +132,11 @@ impl Batch {
     /// MI_NOOP.
     pub fn noop(&mut self) -> &mut Self {
         self.push(&[MI_NOOP])
+    }
+
+    /// MI_ARB_CHECK: here the context may be switched.
+    pub fn arbitration_check(&mut self) -> &mut Self {
+        self.push(&[MI_ARB_CHECK])
     }
 
     /// MI_STORE_DATA_IMM of one dword.

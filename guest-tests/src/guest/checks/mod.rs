@@ -6,6 +6,7 @@ mod clock;
 mod fences;
 mod flow;
 mod handover;
+mod slices;
 mod stores;
 
 use std::time::Duration;
@@ -22,7 +23,7 @@ pub type EngineCheck = fn(&Bench<'_>, Engine) -> Result<String>;
 pub type SharedCheck = fn(&Bench<'_>, &[Engine]) -> Result<String>;
 
 /// For every engine.
-pub const EVERY_ENGINE: [(&str, EngineCheck); 8] = [
+pub const EVERY_ENGINE: [(&str, EngineCheck); 9] = [
     ("stores", stores::stores),
     ("registers", stores::registers),
     ("flush writes", stores::flush_writes),
@@ -31,6 +32,7 @@ pub const EVERY_ENGINE: [(&str, EngineCheck); 8] = [
     ("nested batches", flow::nested),
     ("timestamp", clock::timestamp),
     ("fence chain", fences::chain),
+    ("time slices", slices::time_slices),
 ];
 
 /// For every engine of a driver that has fences in memory, which is xe.

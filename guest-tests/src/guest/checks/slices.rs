@@ -1,0 +1,53 @@
+//! Contexts that want the same engine at the same time.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+
+use super::{Bench, program};
+use crate::guest::batch::Compare;
+use crate::guest::device::Engine;
+use crate::guest::vm::Place;
+
+/// Two endless batches of two queues on one engine, each counting its rounds: both have to go on again and again, which
+/// takes a switch in the middle of either, and both end where the CPU says so, not before.
+pub fn time_slices(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+    /// How often both are seen to have gone on.
+    const LOOKS: u32 = 3;
+    const STOP: usize = 0;
+    let counter = |queue: usize| 64 * (1 + queue);
+    let vm = bench.device.vm()?;
+    let queues = [vm.queue(engine)?, vm.queue(engine)?];
+    let memory = vm.buffer(Place::System, 4096)?;
+    for at in (0..256).step_by(8) {
+        memory.mapping().write_u64(at, 0);
+    }
+    let address = |at: usize| memory.address() + at as u64;
+    let programs = [0, 1].map(|queue| {
+        program(&vm, Place::Vram, |batch| {
+            let head = batch.here();
+            batch.atomic_increment(address(counter(queue)));
+            batch.end_unless(address(STOP), Compare::Equal, 0).arbitration_check().batch_buffer_start(head);
+        })
+    });
+    let [first, second] = programs;
+    let fences = [queues[0].submit(first?.address())?, queues[1].submit(second?.address())?];
+    let rounds = || [0, 1].map(|queue| memory.mapping().read_u32(counter(queue)));
+    let start = Instant::now();
+    let mut before = rounds();
+    let mut looks = 0;
+    while looks < LOOKS && start.elapsed() < bench.timeout {
+        let now = rounds();
+        if now[0] != before[0] && now[1] != before[1] {
+            (before, looks) = (now, looks + 1);
+        }
+        std::thread::yield_now();
+    }
+    memory.mapping().write_u32(STOP, 1);
+    let at_end = rounds();
+    for (queue, fence) in queues.iter().zip(&fences) {
+        queue.wait(fence, bench.timeout)?;
+    }
+    ensure!(looks == LOOKS, "both went on only {looks} times in {:?}: rounds {before:?}", bench.timeout);
+    Ok(format!("both went on {LOOKS} times in {:.0} ms, {at_end:?} rounds", start.elapsed().as_secs_f64() * 1e3))
+}
