@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use super::id::{EngineClass, EngineId};
 use super::image::{END, FORCE_WAKEUP, GLOBAL, LRM, POSTED, RELATIVE, REMAP, lri};
 use super::reg;
-use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, Scope, TABLES};
+use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, TABLES};
 
 /// First dword of the engine context: behind six cachelines of ring context (V8-042, trap T16; xe: xe_lrc_reg_size).
 pub const ENGINE_CONTEXT: usize = 0x60;
@@ -318,13 +318,9 @@ pub fn clear_context(engine: EngineId, registers: &RegisterFile) {
     }
 }
 
-/// Gives what contexts share of the engine's power context its reset values (V8-142).
-pub fn clear_power(engine: EngineId, registers: &RegisterFile) {
-    for shared in ENGINE_TABLE.iter().filter(|register| register.scope == Scope::Power) {
-        let register = engine.info().mmio_base + shared.offset;
-        registers.set(register, reset_value(registers, register));
-    }
-}
+/// The registers of [`crate::registers::Scope::Power`], by offset from the engine's base: all contexts of a function share them on an engine
+/// (V8-142, V8-190), and each function has its own (V13-052).
+pub const GLOBALS: [u32; 2] = [reg::NOPID, reg::PREDICATE_RESULT_2];
 
 /// A register's value after reset.
 pub fn reset_value(registers: &RegisterFile, register: u32) -> u32 {

@@ -41,6 +41,7 @@ use crate::world::{Function, ticks_to_ns};
 pub use counters::Counters;
 use fetch::Window;
 use id::EngineId;
+pub(crate) use layout::GLOBALS;
 pub use layout::blank_image;
 use streamer::{Running, Streamer};
 
@@ -118,6 +119,8 @@ pub struct Engine {
     window: Window,
     running: Option<Running>,
     execlist: Execlist,
+    /// The PF's values of [`GLOBALS`] while a virtual function's context is loaded.
+    globals: [u32; GLOBALS.len()],
     counters: Counters,
 }
 
@@ -130,6 +133,7 @@ impl Engine {
             window: Window::default(),
             running: None,
             execlist: Execlist::new(id.info().instance),
+            globals: Default::default(),
             counters: Counters::default(),
         }
     }
@@ -166,9 +170,7 @@ impl Engine {
         self.tlb.flush();
         // Until the image is read, at the next step, its clock stands.
         gt.context_clocks[self.id.index()].stop(gt.timestamp());
-        if load.function.is_vf() {
-            layout::clear_power(self.id, &gt.registers);
-        }
+        self.exchange_globals(gt, load.function, Exchange::Enter);
         self.running = Some(Running::new(load));
         let Load { function, context, descriptor, .. } = load;
         gt.trace.tell(function, Some(self.id), || What::Load { context, descriptor });
@@ -288,7 +290,7 @@ impl Engine {
             let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
         }
         self.tlb.flush();
-        forget(gt, self.id, running.load.function);
+        self.forget(gt, running.load.function);
         Some(running.load)
     }
 
@@ -314,7 +316,7 @@ impl Engine {
         if matches!(outcome, Outcome::Complete | Outcome::Preempted)
             && let Some(running) = self.running.take()
         {
-            forget(gt, self.id, running.load.function);
+            self.forget(gt, running.load.function);
             let detail = match running.waits_at {
                 _ if outcome == Outcome::Complete => Detail::Complete,
                 Some(header) => Detail::of_wait(header),
@@ -324,6 +326,32 @@ impl Engine {
         }
         self.show_status(gt);
         outcome
+    }
+
+    /// A context of `function` has left the engine: of a virtual function's nothing stays in the registers, some of which
+    /// belong to more than the engine. What the physical function leaves there is seen by its own driver alone.
+    fn forget(&mut self, gt: &Gt, function: Function) {
+        if function.is_vf() {
+            layout::clear_context(self.id, &gt.registers);
+            gt.registers.set(self.id.info().mmio_base + reg::PR_CTR, 0);
+            self.exchange_globals(gt, function, Exchange::Leave);
+        }
+    }
+
+    /// What a virtual function's contexts share is in the registers while one of them is loaded, and the PF's otherwise.
+    fn exchange_globals(&mut self, gt: &Gt, function: Function, way: Exchange) {
+        let Some(vf) = gt.vf(function) else { return };
+        let theirs = vf.globals(self.id);
+        for ((own, ours), theirs) in GLOBALS.into_iter().zip(&mut self.globals).zip(theirs) {
+            let register = self.id.info().mmio_base + own;
+            if way == Exchange::Enter {
+                *ours = gt.registers.value(register);
+                gt.registers.set(register, theirs.load(Ordering::Relaxed));
+            } else {
+                theirs.store(gt.registers.value(register), Ordering::Relaxed);
+                gt.registers.set(register, *ours);
+            }
+        }
     }
 
     /// When an engine that waits has to be looked at again at the latest, in ns of the card's clock: its watchdog ends the
@@ -343,14 +371,11 @@ fn of_queue(element: u8, descriptor: Descriptor) -> Load {
     }
 }
 
-/// A context of `function` has left the engine: of a virtual function's nothing stays in the registers, some of which
-/// belong to more than the engine. What the physical function leaves there is seen by its own driver alone.
-fn forget(gt: &Gt, engine: EngineId, function: Function) {
-    if function.is_vf() {
-        layout::clear_context(engine, &gt.registers);
-        layout::clear_power(engine, &gt.registers);
-        gt.registers.set(engine.info().mmio_base + reg::PR_CTR, 0);
-    }
+/// Whether a virtual function's values come or go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Exchange {
+    Enter,
+    Leave,
 }
 
 /// What an engine has to tell the GuC after a step of a context that the GuC has loaded.
@@ -433,7 +458,7 @@ impl Engines {
         let running = engine.running.take();
         engine.show_status(gt);
         let load = running?.load;
-        forget(gt, id, load.function);
+        engine.forget(gt, load.function);
         Some(load)
     }
 

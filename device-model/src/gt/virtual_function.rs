@@ -1,10 +1,11 @@
 //! The few registers of which every virtual function has a copy of its own (V13-005, contract C.2), and its interrupts.
 
-use std::array;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Gt, Request};
+use crate::engine::GLOBALS;
+use crate::engine::id::EngineId;
 use crate::interrupts::Interrupts;
 use crate::registers::{Kind, Live};
 use crate::world::{Function, InterruptSink};
@@ -29,18 +30,29 @@ pub struct VirtualFunction {
     scratch: [AtomicU32; SW_FLAGS],
     /// Its own copy of the interrupt tree (V13-262).
     pub interrupts: Interrupts,
+    globals: Box<[[AtomicU32; GLOBALS.len()]]>,
 }
 
 impl VirtualFunction {
     /// A VF out of reset.
     pub fn new(function: Function, sink: Arc<dyn InterruptSink>) -> Self {
-        VirtualFunction { scratch: array::from_fn(|_| AtomicU32::new(0)), interrupts: Interrupts::new(function, sink) }
+        VirtualFunction {
+            scratch: Default::default(),
+            interrupts: Interrupts::new(function, sink),
+            globals: EngineId::all().map(|_| Default::default()).collect(),
+        }
+    }
+
+    /// What the function's contexts share on an engine: [`GLOBALS`], while none of them is loaded there.
+    pub fn globals(&self, engine: EngineId) -> &[AtomicU32; GLOBALS.len()] {
+        &self.globals[engine.index()]
     }
 
     /// Registers and interrupts as after a reset of the function (V13-124, V13-125).
     pub fn reset(&self) {
         self.scratch.iter().for_each(|dword| dword.store(0, Ordering::Release));
         self.interrupts.reset();
+        self.globals.iter().flatten().for_each(|value| value.store(0, Ordering::Release));
     }
 }
 

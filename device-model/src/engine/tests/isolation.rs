@@ -276,3 +276,49 @@ proptest! {
         prop_assert_eq!(values(&bench), before);
     }
 }
+
+/// V8-142, V8-190, V13-052, trap T21: MI_PREDICATE_RESULT_2 and NOPID are one for all contexts of a function on an
+/// engine; each function has its own, which a reset of the function clears and another function's contexts leave alone.
+#[test]
+fn global_registers_are_one_a_function() {
+    const WRITTEN: [(Function, u32); 3] = [(Function::PF, 0x11), (VF, 0x33), (Function(4), 0x44)];
+    let write = |value| [0x1100_0001, 0x3bc, value, 0, 0x0040_0000 | value, 0];
+    for class in EngineClass::BY_GUC {
+        let mut bench = Bench::new(class);
+        let base = bench.base();
+        let run = |bench: &mut Bench, function, number, commands: &[u32]| {
+            bench.give(function);
+            let context = bench.context(number);
+            bench.emit(context, commands);
+            assert_eq!(bench.submit(context), Outcome::Complete);
+        };
+        let absolute = |mut commands: [u32; 6]| {
+            commands[1] += base;
+            commands
+        };
+        let seen = |bench: &mut Bench, function| {
+            let stores = [0x1200_0002, base + 0x3bc, (VA + DATA) as u32, 0, 0x1200_0002, base + 0x94];
+            let stores = [&stores[..], &[(VA + DATA) as u32 + 4, 0]].concat();
+            run(bench, function, 1, &stores);
+            [bench.get(DATA), bench.get(DATA + 4)]
+        };
+        for (function, value) in WRITTEN {
+            assert_eq!(seen(&mut bench, function), [0, 0], "{class:?} {function:?} finds nothing of the others'");
+            run(&mut bench, function, 0, &absolute(write(value)));
+        }
+        assert_eq!(bench.own(0x3bc), 0x11, "between contexts the registers are the PF's");
+        for (function, value) in WRITTEN {
+            assert_eq!(seen(&mut bench, function), [value; 2], "{class:?} {function:?}");
+        }
+        bench.gt.vf(VF).unwrap().reset();
+        assert_eq!(seen(&mut bench, VF), [0, 0]);
+        assert_eq!(seen(&mut bench, Function(4)), [0x44; 2]);
+    }
+}
+
+/// The registers that functions exchange are those that the table says are the power context's.
+#[test]
+fn the_exchanged_registers_are_the_tables() {
+    let table = crate::registers::ENGINE_TABLE.iter().filter(|register| register.scope == Scope::Power);
+    assert!(table.map(|register| register.offset).eq(crate::engine::GLOBALS));
+}
