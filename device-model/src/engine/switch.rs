@@ -297,6 +297,10 @@ impl Streamer<'_> {
         let address = position.address();
         set(reg::ACTHD, address as u32);
         set(reg::ACTHD_UDW, (address >> 32) as u32);
+        // What the image has of a batch is the position's only at the end of the restore.
+        if self.running.restoring.is_some() {
+            return;
+        }
         let batch = position.batches().last();
         let at = batch.map_or(0, |batch| batch.address | BATCH_VALID);
         set(reg::BBADDR, at as u32);

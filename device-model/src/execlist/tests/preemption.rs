@@ -161,6 +161,46 @@ fn a_preempted_context_resumes() {
     assert_eq!(host.switches(), expected);
 }
 
+/// V8-075, V8-161: with a batch that runs in the midst of the restore (INDIRECT_CTX), however long it is, the context is
+/// still where it was: at the wait in its own batch.
+#[test]
+fn a_preempted_context_resumes_behind_its_restore_batch() {
+    // As i915 has it, and longer than one step of the engine.
+    for cachelines in [1, 0x3f] {
+        let mut host = Host::new();
+        let data = host.data(0);
+        for (n, dword) in commands(&[&wait(data, 1), &store(data + 8, 1), &[BATCH_END]]).into_iter().enumerate() {
+            host.put(BATCH + 4 * n as u64, dword);
+        }
+        let context = host.with(0, &commands(&[&start(BATCH), &store(data + 16, 1)]));
+        let indirect = BATCH + 0x1_0000;
+        for at in (0..0x1000).step_by(16) {
+            for (n, dword) in [0x1040_0002, data as u32 + 24, 0, at].into_iter().enumerate() {
+                host.put(indirect + u64::from(at) + 4 * n as u64, dword);
+            }
+        }
+        host.put(context.image(0x15), indirect as u32 | cachelines);
+        for round in 0..3 {
+            host.load(&[context]);
+            host.work();
+            assert_eq!((host.status() >> 7 & 1, host.get(data + 24)), (1, cachelines * 64 - 16));
+            if round < 2 {
+                host.submit(&[]);
+                host.work();
+                assert_eq!(host.switches(), [switch(1, IDLE, 1, 0), switch(1, 1, IDLE, 4)]);
+                assert_eq!(host.get(context.image(0x0f)), (VA + BATCH) as u32 | 1);
+            }
+        }
+        // The driver's own: the image read again while it runs.
+        host.submit(&[context.descriptor() | 1 << 2]);
+        host.work();
+        assert_eq!((host.get(data + 8), host.get(data + 16)), (0, 0));
+        host.put(data, 1);
+        host.work();
+        assert_eq!((host.get(data + 8), host.get(data + 16)), (1, 1));
+    }
+}
+
 /// V8-018: an engine whose context cannot go on keeps it until it is reset; the reset takes the queue with it, tells no
 /// switch, and leaves the engine as after power-on (V8-211).
 #[test]
