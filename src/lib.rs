@@ -7,6 +7,7 @@ pub mod decode;
 pub mod dma;
 pub mod fidelity;
 pub mod firmware;
+pub mod listening;
 pub mod report;
 pub mod status_socket;
 pub mod trace_socket;

@@ -2,49 +2,21 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
-use crate::vfio_user::bind;
+use crate::listening::Listening;
 
 /// Name of the socket in the card's folder.
 pub const NAME: &str = "status.sock";
 /// Longest that a client may take to read the document, and this program to wait for one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The listening socket; dropping it ends its thread and removes it.
-pub struct StatusSocket {
-    path: PathBuf,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl StatusSocket {
-    /// Listens at `path`; `document` is asked anew for each client. A socket that a dead program left is replaced.
-    pub fn start(path: &Path, document: impl Fn() -> String + Send + 'static) -> io::Result<Self> {
-        let listener = bind(path)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let thread = {
-            let stop = stop.clone();
-            thread::Builder::new().name("status".into()).spawn(move || tell(&listener, &stop, &document))?
-        };
-        Ok(StatusSocket { path: path.to_owned(), stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for StatusSocket {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        // A last client wakes the thread.
-        let woken = UnixStream::connect(&self.path).is_ok();
-        if let Some(thread) = self.thread.take().filter(|_| woken) {
-            let _ = thread.join();
-        }
-        let _ = std::fs::remove_file(&self.path);
-    }
+/// Listens at `path`; `document` is asked anew for each client.
+pub fn start(path: &Path, document: impl Fn() -> String + Send + 'static) -> io::Result<Listening> {
+    Listening::start(path, "status", move |listener, stop| tell(listener, stop, &document))
 }
 
 fn tell(listener: &UnixListener, stop: &AtomicBool, document: &dyn Fn() -> String) {
@@ -86,11 +58,11 @@ mod tests {
     fn each_client_is_told_and_nobody_holds_up_the_others() {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join(NAME);
-        let socket = StatusSocket::start(&path, || "{}\n".into()).unwrap();
+        let socket = start(&path, || "{}\n".into()).unwrap();
         let silent: Vec<_> = (0..20).map(|_| UnixStream::connect(&path).unwrap()).collect();
         assert_eq!(ask(&path).unwrap(), "{}\n");
         drop(silent);
-        assert_eq!(StatusSocket::start(&path, String::new).err().unwrap().kind(), ErrorKind::AddrInUse);
+        assert_eq!(start(&path, String::new).err().unwrap().kind(), ErrorKind::AddrInUse);
         drop(socket);
         assert!(!path.exists());
         assert_eq!(ask(&path).unwrap_err().kind(), ErrorKind::NotFound);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use arctic_device_model::trace::{Filter, Recorder, Subscription};
 use serde::{Deserialize, Serialize};
 
-use crate::vfio_user::bind;
+use crate::listening::Listening;
 
 /// Name of the socket in the card's folder.
 pub const NAME: &str = "trace.sock";
@@ -43,36 +43,10 @@ impl Heading {
     }
 }
 
-/// The listening socket; dropping it ends its threads and removes it.
-pub struct TraceSocket {
-    path: PathBuf,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl TraceSocket {
-    /// Listens at `path`. A socket that a dead program left is replaced.
-    pub fn start(path: &Path, card: &str, recorder: Arc<Recorder>) -> io::Result<Self> {
-        let listener = bind(path)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let thread = {
-            let (stop, heading) = (stop.clone(), Heading::new(card));
-            thread::Builder::new().name("trace".into()).spawn(move || serve(&listener, &stop, &heading, &recorder))?
-        };
-        Ok(TraceSocket { path: path.to_owned(), stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for TraceSocket {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        // A last client wakes the thread.
-        let woken = UnixStream::connect(&self.path).is_ok();
-        if let Some(thread) = self.thread.take().filter(|_| woken) {
-            let _ = thread.join();
-        }
-        let _ = std::fs::remove_file(&self.path);
-    }
+/// Listens at `path` for who wants to follow the card that is called so.
+pub fn start(path: &Path, card: &str, recorder: Arc<Recorder>) -> io::Result<Listening> {
+    let heading = Heading::new(card);
+    Listening::start(path, "trace", move |listener, stop| serve(listener, stop, &heading, &recorder))
 }
 
 fn serve(listener: &UnixListener, stop: &Arc<AtomicBool>, heading: &Heading, recorder: &Arc<Recorder>) {
@@ -251,7 +225,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join(NAME);
         let recorder = Recorder::new(Arc::new(HandWoundClock::default()));
-        let socket = TraceSocket::start(&path, "test", recorder.clone()).unwrap();
+        let socket = start(&path, "test", recorder.clone()).unwrap();
         let filter = Filter { functions: vec![1], ..Filter::default() };
         let mut followed = Followed::connect(&path, &filter).unwrap();
         assert_eq!(followed.heading, Heading::new("test"));

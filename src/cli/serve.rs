@@ -17,8 +17,8 @@ use self::connection::Connection;
 use crate::card::ecam::{Ecam, PciAddress};
 use crate::card::{Arrangement, VirtualCard};
 use crate::card_file;
-use crate::status_socket::{self, StatusSocket};
-use crate::trace_socket::{self, Capture, TraceSocket};
+use crate::status_socket;
+use crate::trace_socket::{self, Capture};
 use crate::vfio_user::{Server, Settings};
 
 /// Longest path of a UNIX socket (`sockaddr_un`).
@@ -147,11 +147,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let card = card.clone();
         move || serde_json::to_string(&card.status()).unwrap_or_default() + "\n"
     };
-    let status = StatusSocket::start(&socket, document).map_err(|error| refusal(&socket, error))?;
+    let status = status_socket::start(&socket, document).map_err(|error| refusal(&socket, error))?;
 
     let recorder = &card.model().gt().trace;
     let socket = dir.join(trace_socket::NAME);
-    let trace = TraceSocket::start(&socket, &name, recorder.clone()).map_err(|error| refusal(&socket, error))?;
+    let trace = trace_socket::start(&socket, &name, recorder.clone()).map_err(|error| refusal(&socket, error))?;
 
     let connection = Connection::new(name, &dir, arguments.vfs, arrangement);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
