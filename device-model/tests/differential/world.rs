@@ -222,6 +222,14 @@ impl World {
         }
     }
 
+    /// Resets the engine's registers, and what the function has of its own there (V8-142).
+    fn forget_registers(&self, engine: EngineId) {
+        self.gt.registers.reset_engine(engine);
+        if let Some(vf) = self.gt.vf(self.function) {
+            vf.reset();
+        }
+    }
+
     fn forget_guests(&self) {
         self.guests.other.set(canaries(RAM.1), canaries(REMOTE.1));
     }
@@ -248,7 +256,7 @@ impl World {
     /// Puts everything back, with these commands to run.
     fn restore(&mut self, work: &Work) -> EngineId {
         let id = work.engine;
-        self.gt.registers.reset_engine(id);
+        self.forget_registers(id);
         self.gt.registers.set(id.info().mmio_base + 0x80, (BASE + at::HWSP * PAGE) as u32);
         self.write_global();
         self.write_foreign();
@@ -389,7 +397,7 @@ impl World {
 
     /// What registers hold when a run starts.
     pub fn initial(&self, engine: EngineId, registers: &[u32]) -> BTreeMap<u32, u32> {
-        self.gt.registers.reset_engine(engine);
+        self.forget_registers(engine);
         registers.iter().map(|offset| (*offset, self.gt.registers.value(*offset))).collect()
     }
 

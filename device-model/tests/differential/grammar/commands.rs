@@ -53,7 +53,7 @@ impl Writer<'_> {
         let opcode = u32::from(command.opcode) << 23;
         let words = match command.action {
             Mi::Noop => {
-                let number = u32::from(self.keeps && self.choice.one_in(2)) << 22;
+                let number = self.choice.below(2) << 22;
                 vec![opcode | number | self.choice.dword() & 0x3f_ffff]
             }
             Mi::SetPredicate => {

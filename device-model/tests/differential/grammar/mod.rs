@@ -62,9 +62,6 @@ struct Writer<'c> {
     stops: bool,
     /// Whether batches begin with so many MI_NOOPs that BB_OFFSET may lead behind their start.
     offsets: bool,
-    /// Whether the engine's own registers keep what a context puts there: where a virtual function's context leaves the
-    /// engine, nothing of it stays behind.
-    keeps: bool,
 }
 
 impl Case {
@@ -77,7 +74,6 @@ impl Case {
         size: u32,
     ) -> Case {
         let class = engine.info().class;
-        let keeps = !vf || interruptions.is_none();
         let fill = u64::from(choice.below(FILLS));
         let head = choice.below(RING_BYTES / 8) * 8;
         let execlist = !vf && choice.one_in(2);
@@ -85,7 +81,7 @@ impl Case {
         let offsets = choice.one_in(4);
         let batches = std::array::from_fn(|n| {
             let mut writer =
-                Writer { choice: &mut *choice, engine, class, vf, batch: Some(n), starts: 2, stops, offsets, keeps };
+                Writer { choice: &mut *choice, engine, class, vf, batch: Some(n), starts: 2, stops, offsets };
             let count = 2 + writer.choice.below(size / 3 + 1);
             let mut commands = writer.commands(count);
             commands.push(vec![END]);
@@ -94,8 +90,7 @@ impl Case {
             }
             commands
         });
-        let mut writer =
-            Writer { choice: &mut *choice, engine, class, vf, batch: None, starts: 3, stops, offsets, keeps };
+        let mut writer = Writer { choice: &mut *choice, engine, class, vf, batch: None, starts: 3, stops, offsets };
         let mut ring = vec![writer.batch_buffer_start()];
         let count = 1 + writer.choice.below(size / 2 + 1);
         ring.extend(writer.commands(count));

@@ -96,14 +96,6 @@ impl Writer<'_> {
     }
 
     pub(super) fn any_register(&mut self, read: bool) -> u32 {
-        match self.some_register(read) {
-            // Of no context (V8-142, V8-191).
-            0x094 | 0x3bc if !self.keeps => 0x41c,
-            offset => offset,
-        }
-    }
-
-    pub(super) fn some_register(&mut self, read: bool) -> u32 {
         /// NOPID, INSTPM, BB_OFFSET, WPARID, PREDICATION_MASK, CS_MI_ADDRESS_OFFSET, the results of predicates.
         const OPEN: [u32; 9] = [0x094, 0x0c0, 0x158, 0x21c, 0x1fc, 0x3b4, 0x3bc, 0x41c, 0x094];
         /// HWSTAM, EMR, PREEMPT_DLY, IDLEDELAY, CTXT_PREMP_DBG, SEMA_WAIT_POLL.
