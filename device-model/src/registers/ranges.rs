@@ -195,9 +195,12 @@ pub const RANGES: &[Range] = &[
 mod tests {
     use super::*;
 
+    /// A row: first and last byte, and what it says.
+    type Printed = (u32, u32, Option<(WakeDomain, Replication)>);
+
     /// Rows of the document's table as its text has them: first and last byte, domain, replication; none where it has
     /// no row, or one without attributes.
-    fn printed() -> Vec<(u32, u32, Option<(WakeDomain, Replication)>)> {
+    fn printed() -> Vec<Printed> {
         let row = |line: &str| {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
             let (start, end) = cells.get(1)?.split_once('-')?;
