@@ -187,7 +187,13 @@ impl Scheduler {
             let timeout = self.contexts.get(&seat.context).map_or(0, |context| context.policies.preemption_timeout);
             self.ask_to_leave(turn, seat.context, timeout);
         }
-        plan.deadline
+        let at = usize::from(class.guc());
+        if self.queues[at].waiting() & function.bit() == 0 {
+            return plan.deadline;
+        }
+        // Who has just got an engine has a slice too, and somebody waits for its end.
+        let got = plan.loads().filter_map(|(_, base)| self.ads.map.engine(class, base));
+        got.fold(plan.deadline, |next, engine| earlier(next, self.seats[engine.index()].slice_end))
     }
 
     /// Where nobody claims an engine, a context may look whether what it waits for has come.

@@ -84,9 +84,15 @@ fn time_slices() {
     assert_eq!(due - host.clock.now(), 300_000);
     host.clock.advance(300_000);
     host.step();
-    host.end("bcs0", Outcome::Preempted);
-    host.step();
-    assert_eq!(host.runs("bcs0"), Some(2));
+    // Nothing but the ends of slices calls the GuC, again and again.
+    for turn in 0..4 {
+        host.end("bcs0", Outcome::Preempted);
+        host.step();
+        assert_eq!(host.runs("bcs0"), Some(2 - turn % 2));
+        assert_eq!(host.deadline, Some(host.clock.now() + 1_000_000), "turn {turn}");
+        host.clock.advance(1_000_000);
+        host.step();
+    }
 }
 
 /// Contract F.2, F.6: who does not leave in time is reset, the host hears of it, and hears that it is off.

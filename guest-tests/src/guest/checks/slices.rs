@@ -23,15 +23,15 @@ pub fn time_slices(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         memory.mapping().write_u64(at, 0);
     }
     let address = |at: usize| memory.address() + at as u64;
-    let programs = [0, 1].map(|queue| {
+    let program = |queue| {
         program(&vm, Place::Vram, |batch| {
             let head = batch.here();
             batch.atomic_increment(address(counter(queue)));
             batch.end_unless(address(STOP), Compare::Equal, 0).arbitration_check().batch_buffer_start(head);
         })
-    });
-    let [first, second] = programs;
-    let fences = [queues[0].submit(first?.address())?, queues[1].submit(second?.address())?];
+    };
+    let programs = [program(0)?, program(1)?];
+    let fences = [queues[0].submit(programs[0].address())?, queues[1].submit(programs[1].address())?];
     let rounds = || [0, 1].map(|queue| memory.mapping().read_u32(counter(queue)));
     let start = Instant::now();
     let mut before = rounds();
