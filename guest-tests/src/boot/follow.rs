@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::{Mode, Sink};
 use crate::driver::Driver;
@@ -236,16 +237,40 @@ impl Follower {
     pub(super) fn must_have_come_up(&self, life: &Life) -> Result<()> {
         match &self.guest.lost {
             Some(reason) if self.guest.boot_seconds == 0.0 => {
-                bail!("{reason} (its log: {})", life.console.display())
+                Err(NeverUp { reason: reason.clone(), log: life.console.clone() }.into())
             }
             _ => Ok(()),
         }
     }
 }
 
+/// A guest was lost before anything of ours ran in it, and so before it touched the card.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason} (its log: {log})", log = log.display())]
+pub(super) struct NeverUp {
+    reason: String,
+    log: PathBuf,
+}
+
+impl NeverUp {
+    /// Whether its kernel panicked, which a processor that QEMU emulates in several threads brings about now and then
+    /// while the kernel changes its own code.
+    pub(super) fn panicked(&self) -> bool {
+        self.reason.contains("Kernel panic")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panic_before_the_guest_is_up_is_told_from_other_losses() {
+        let never_up = |reason: &str| NeverUp { reason: reason.into(), log: "console.log".into() };
+        let panic = never_up("[    2.1] Kernel panic - not syncing: Fatal exception in interrupt");
+        assert!(panic.panicked() && panic.to_string().ends_with("(its log: console.log)"));
+        assert!(!never_up("the guest did not come up within 60 s").panicked());
+    }
 
     #[test]
     fn the_guests_control_lines_are_understood() {

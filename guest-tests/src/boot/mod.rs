@@ -22,7 +22,7 @@ use crate::life::{Options, Seat, Stand};
 use crate::progress::Progress;
 use crate::report::{TestResult, Totals};
 use crate::terminal;
-use follow::{Follower, Step};
+use follow::{Follower, NeverUp, Step};
 use judge::{Evidence, Role};
 use virtuals::Marks;
 pub use virtuals::{MemoryReport, Phase, VfLine};
@@ -126,7 +126,15 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
     let stand = Stand::prepare(options, "boot", progress)?;
     let mut report = match several {
         true => several::run(options, &stand, sink, progress)?,
-        false => alone(options, mode, &stand, sink, progress)?,
+        false => match alone(options, mode, &stand, sink, progress) {
+            Err(error) if !stand.parts.kernel_is_own && error.downcast_ref().is_some_and(NeverUp::panicked) => {
+                progress.say(&format!("{error}: that was before the card had a part in it, so once more"));
+                drop(stand);
+                let stand = Stand::prepare(options, "boot", progress)?;
+                alone(options, mode, &stand, sink, progress)?
+            }
+            outcome => outcome?,
+        },
     };
     report.totals = Totals::of(&report.results);
     report.ok = report.totals.failed == 0 && (*mode == Mode::Work || report.status == Some(0));
