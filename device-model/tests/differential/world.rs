@@ -37,6 +37,8 @@ const PREEMPTIONS: u64 = 64;
 pub const STEP: u32 = 1024;
 /// Most commands of a run.
 pub const PATIENCE: u32 = 64 * STEP;
+/// Looks at what seems to be a loop that are given in place of one full step.
+const LOOKS: u32 = 64;
 
 struct Nobody;
 
@@ -294,9 +296,12 @@ impl World {
         self.submit(work);
         let (budget, steps) = work.interruptions.map_or((STEP, self.patience / STEP), |n| (n, self.patience / n));
         let (mut outcome, mut left) = (Outcome::More, 0);
-        for _ in 0..steps {
+        // A step that ends at what looks like a loop is short.
+        let mut rest = steps * LOOKS;
+        while rest != 0 {
             let engine = &mut self.engines[work.engine.index()];
             outcome = engine.step(&self.gt, budget);
+            rest = rest.saturating_sub(if outcome == Outcome::Spinning { 1 } else { LOOKS });
             match outcome {
                 Outcome::Preempted => {
                     left += 1;
