@@ -54,7 +54,7 @@ pub fn quadword(status: u64) -> String {
 }
 
 /// A context status buffer: twelve quadwords from dword 10h of the global status page on, the write pointer in dword 2Fh
-/// (V8-057, T1; i915: I915_HWS_CSB_BUF0_INDEX, INTEL_HWS_CSB_WRITE_XEHP_INDEX), where `page` has it.
+/// (V8-057, T1; i915: I915_HWS_CSB_BUF0_INDEX, ICL_HWS_CSB_WRITE_INDEX), where `page` has it.
 pub fn buffer(page: &[u32]) -> Vec<Line> {
     const FIRST: usize = 0x10;
     const ENTRIES: usize = 12;
