@@ -82,7 +82,7 @@ pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, pro
 
 fn cached_base(parts: &Parts, tests: &BTreeSet<String>, cache: &Cache, progress: &dyn Progress) -> Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
-    (&parts.versions, tests, parts.igt.is_some(), INIT, LOAD_DRIVER, IGT_DEFAULT, modules::selection())
+    (&parts.versions, tests, parts.igt.is_some(), INIT, LOAD_DRIVER, IGT_DEFAULT, OPENED_BY_NAME, modules::selection())
         .hash(&mut hasher);
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
     let name = format!("images/{:016x}", hasher.finish());
@@ -158,6 +158,9 @@ fn add_firmware(tree: &mut Tree, folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Libraries that no program names as its own and some open all the same: the C library does, to cancel a thread.
+const OPENED_BY_NAME: &[&str] = &["libgcc_s.so.1"];
+
 /// IGT's programs with their libraries and data, where their own interpreter path finds them.
 fn add_igt(tree: &mut Tree, root: &Path, tests: &BTreeSet<String>) -> Result<()> {
     let mut programs = Vec::new();
@@ -170,8 +173,10 @@ fn add_igt(tree: &mut Tree, root: &Path, tests: &BTreeSet<String>) -> Result<()>
     programs.push(root.join("usr/bin/lsgpu"));
     tree.copy("usr/bin/lsgpu", 0o755, &root.join("usr/bin/lsgpu"));
     let libraries = root.join(LIBRARIES);
-    // kmod reads compressed modules through a library that it opens by name.
-    for name in elf::closure(&programs, &libraries)? {
+    let mut names = elf::closure(&programs, &libraries)?;
+    let opened = OPENED_BY_NAME.iter().filter(|name| libraries.join(name).is_file());
+    names.extend(opened.map(|name| name.to_string()));
+    for name in names {
         tree.copy(&format!("{LIBRARIES}/{name}"), 0o755, &libraries.join(&name));
     }
     tree.link("usr/lib64/ld-linux-x86-64.so.2", "../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
