@@ -62,6 +62,30 @@ fn engine_activity() {
     assert_eq!((host.peek(bcs + 4), host.peek(bcs + 8)), (0, 19_200));
 }
 
+/// Contract G.4: i915's usage records are live: the context on the engine and the time at which it came, and when it has
+/// left no context and the sum (i915: intel_guc_submission.c guc_update_engine_gt_clks, guc_engine_usage_record).
+#[test]
+fn engine_usage() {
+    let mut host = Host::up();
+    assert_eq!(host.request(0x550a, &[SCRATCH as u32, 0]), 0xf000_0000);
+    // 32 instances of 32 bytes a class; the blitter is the GuC's class 3.
+    let bcs = SCRATCH + 3 * 32 * 32;
+    let record = |host: &Host| [0, 4, 12].map(|at| host.peek(bcs + at));
+    assert_eq!(record(&host), [u32::MAX, 0, 0]);
+    host.clock.advance(1_000_000);
+    host.start(7, EngineClass::Copy, 1, 2);
+    assert_eq!(record(&host), [7, host.gt.timestamp() as u32, 0]);
+    host.clock.advance(2_000_000);
+    host.end("bcs0", Outcome::Complete);
+    host.step();
+    assert_eq!(record(&host), [u32::MAX, 0, 38_400]);
+    host.start(8, EngineClass::Copy, 1, 2);
+    host.clock.advance(1_000_000);
+    host.end("bcs0", Outcome::Complete);
+    host.step();
+    assert_eq!(record(&host), [u32::MAX, 0, 57_600], "the sum of both");
+}
+
 /// Design rule 8: who waits for an engine gets it at the next step boundary; a worker that steps it again and again
 /// gives way.
 #[test]
