@@ -1,7 +1,7 @@
 //! Fuse mirrors: which slices, subslices, engines and banks the die has (V13-160, contract B.4).
 
 use super::Kind::ReadOnly;
-use super::{Register, register};
+use super::{Register, array, register};
 
 /// The table; the zeros come from the card's profile.
 pub const TABLE: &[Register] = &[
@@ -18,4 +18,6 @@ pub const TABLE: &[Register] = &[
     register(0x9144, "XEHP_GT_COMPUTE_DSS_ENABLE", ReadOnly, 0, "V13-160"),
     register(0x9148, "XEHPC_GT_COMPUTE_DSS_ENABLE_EXT", ReadOnly, 0, "xe: regs/xe_gt_regs.h; Ponte Vecchio"),
     register(0x9170, "SERVICE_COPY_ENABLE", ReadOnly, 0, "xe: regs/xe_gt_regs.h; Xe3p on"),
+    // The card has no scaler and format converter: none is in use (i915 asks before it resets a VEBOX).
+    array(0x1c_a014, "VECS_SFC_USAGE", ReadOnly, 0, (4, 0x1_0000), "i915: gt/intel_engine_regs.h, gt/intel_reset.c"),
 ];
