@@ -1,0 +1,1 @@
+//! A reference VMM on KVM that has the card as a library.
