@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Result, anyhow, bail};
 use arctic_device_model::profile::CardProfile;
 
 /// The card files that the program carries, by name.
@@ -13,8 +12,37 @@ pub const BUILT_IN: [(&str, &str); 3] = [
     ("small", include_str!("../configs/small.toml")),
 ];
 
+/// Why a card file is no card.
+#[derive(Debug, thiserror::Error)]
+pub enum CardFileError {
+    /// Neither a file nor the name of a built-in card.
+    #[error("there is no card file {card}, and the built-in cards are {}", BUILT_IN.map(|(name, _)| name).join(", "))]
+    Unknown {
+        /// What was asked for.
+        card: String,
+    },
+    /// The file cannot be read.
+    #[error("card file {card} cannot be read: {error}")]
+    Unreadable {
+        /// The file.
+        card: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file describes no card.
+    #[error("{file}{}: {message}", line.map(|line| format!(" line {line}")).unwrap_or_default())]
+    Wrong {
+        /// The file.
+        file: String,
+        /// The line that is wrong, from 1 on, if it is one.
+        line: Option<usize>,
+        /// What is wrong and what would be right.
+        message: String,
+    },
+}
+
 /// Reads the card `card`: the name of a built-in one, or a file.
-pub fn load(card: &str) -> Result<CardProfile> {
+pub fn load(card: &str) -> Result<CardProfile, CardFileError> {
     let path = Path::new(card);
     // A name is never mistaken for a file, unless there is one: then the file is what was meant.
     if !path.exists()
@@ -22,24 +50,21 @@ pub fn load(card: &str) -> Result<CardProfile> {
     {
         return parse(name, text);
     }
+    let card = card.to_owned();
     match fs::read_to_string(path) {
-        Ok(text) => parse(card, &text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-            bail!("there is no card file {card}, and the built-in cards are {}", names.join(", "))
-        }
-        Err(error) => bail!("card file {card} cannot be read: {error}"),
+        Ok(text) => parse(&card, &text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(CardFileError::Unknown { card }),
+        Err(error) => Err(CardFileError::Unreadable { card, error }),
     }
 }
 
 /// Reads a card file's `text`; `file` is its name for messages.
-pub fn parse(file: &str, text: &str) -> Result<CardProfile> {
+pub fn parse(file: &str, text: &str) -> Result<CardProfile, CardFileError> {
     toml::from_str(text).map_err(|error| {
         let message = error.message().lines().collect::<Vec<_>>().join(", ");
-        match error.span().and_then(|span| text.get(..span.start)) {
-            Some(before) => anyhow!("{file} line {}: {message}", before.matches('\n').count() + 1),
-            None => anyhow!("{file}: {message}"),
-        }
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let line = before.map(|before| before.matches('\n').count() + 1);
+        CardFileError::Wrong { file: file.into(), line, message }
     })
 }
 
@@ -94,7 +119,7 @@ mod tests {
             ("# [provision]", "[[provision.vf]]\nnumber = 64", "1 to 63"),
         ];
         for (from, to, remedy) in mistakes {
-            let message = format!("{:#}", parse("my.toml", &good.replacen(from, to, 1)).unwrap_err());
+            let message = format!("{}", parse("my.toml", &good.replacen(from, to, 1)).unwrap_err());
             // A mistake in a section is on the line after its head.
             let at = line(from) + to.matches('\n').count();
             assert!(message.starts_with(&format!("my.toml line {at}: ")), "{to}: {message}");

@@ -94,6 +94,10 @@ impl DmaView for Table {
             None => self.client.as_ref()?.write(at, &data[range]).ok(),
         })
     }
+
+    fn sections(&self) -> usize {
+        self.mappings.len()
+    }
 }
 
 /// The guest memory of one function.

@@ -296,6 +296,12 @@ impl Card {
         self.gt.reset();
     }
 
+    /// Returns when every step that ran at the call has ended: what it had a view of, nobody holds any more (rule 8).
+    pub fn quiesce(&self) {
+        drop(self.guc());
+        self.engines.pass_step_boundary();
+    }
+
     fn call_guc(&self) {
         self.guc_called.store(true, Ordering::Release);
         self.bell.ring();

@@ -66,6 +66,11 @@ pub trait DmaView: Send + Sync {
 
     /// Copies to memory that cannot be reached directly.
     fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault>;
+
+    /// Pieces that the guest's memory is mapped in, for reports.
+    fn sections(&self) -> usize {
+        0
+    }
 }
 
 /// Guest memory by function: the only way from the card to a guest's RAM.

@@ -1,28 +1,27 @@
-//! A function on the PCI bus, as its client reaches it.
+//! A function on the PCI bus.
 
 use std::fs::File;
-use std::ops::Range;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use arctic_device_model::card::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::registers::REGISTER_BYTES;
-use arctic_device_model::world::Function;
+use arctic_device_model::world::{Dma, Function};
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, LMEM_BAR};
 use serde::{Deserialize, Serialize};
 
-use super::ecam::{BarAddresses, BarPlacer};
 use super::port::{Config, Port};
-use super::windows;
-use super::{Arrangement, CONFIG_BYTES, GTTMMADR, LMEM, VECTORS};
-use crate::vfio_user::{CONFIG_REGION, Device, Region};
+use super::{Arrangement, windows};
+use crate::io_events;
+use crate::pci::{Bar, BarMapping, IoEvent, Machine, PciDevice};
 
-/// What a client reaches through a function.
+/// What is reached through a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Face {
     /// All of it.
     Whole,
-    /// Configuration space only: the function's BARs, memory and interrupts are those of another client.
+    /// Configuration space only: the function's BARs, memory and interrupts are another machine's.
     Bare,
 }
 
@@ -74,14 +73,13 @@ impl TrappedCounts {
 }
 
 impl Trapped {
-    fn count(&self, region: u32, offset: u64, write: bool) {
-        let counter = match region {
-            CONFIG_REGION => &self.config,
-            LMEM => &self.local_memory,
-            GTTMMADR if offset >= GGTT_WINDOW => &self.ggtt,
-            GTTMMADR if offset >= REGISTER_BYTES.into() => &self.doorbells,
-            GTTMMADR if write => &self.register_writes,
-            GTTMMADR => &self.register_reads,
+    fn count(&self, bar: u8, offset: u64, write: bool) {
+        let counter = match bar {
+            LMEM_BAR => &self.local_memory,
+            GTTMMADR_BAR if offset >= GGTT_WINDOW => &self.ggtt,
+            GTTMMADR_BAR if offset >= REGISTER_BYTES.into() => &self.doorbells,
+            GTTMMADR_BAR if write => &self.register_writes,
+            GTTMMADR_BAR => &self.register_reads,
             _ => return,
         };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -105,12 +103,14 @@ impl Trapped {
 pub struct Family {
     /// The card behind them.
     pub card: Arc<Card>,
-    /// Who is whose neighbour in which guest.
+    /// Who is whose neighbour in which machine.
     pub arrangement: Arrangement,
-    /// All functions that a client can connect to; they hold the family.
+    /// All functions, bare faces among them; they hold the family.
     pub members: OnceLock<Vec<Weak<CardFunction>>>,
-    /// Places VF BARs, where VFs live in the PF's guest.
-    pub placer: Option<BarPlacer>,
+    /// What the card is plugged into.
+    pub machine: Arc<dyn Machine>,
+    /// Guest memory, whatever the functions may reach of it.
+    pub memory: Arc<dyn Dma>,
 }
 
 impl Family {
@@ -122,105 +122,130 @@ impl Family {
         self.members().filter(|member| member.number.is_vf())
     }
 
+    fn pf(&self) -> Option<Arc<CardFunction>> {
+        self.members().find(|member| !member.number.is_vf())
+    }
+
     /// VF Enable has been set: the card knows its VFs before anybody can reach them.
     pub fn enable_vfs(&self, count: u8) {
         log::info!("VFs 1 to {count} are enabled");
         self.card.enable_vfs(count);
-        for vf in self.vfs().filter(|vf| vf.number.0 <= count) {
-            vf.update(|config| config.set_enabled(true));
-        }
+        let enabled: Vec<_> = self.vfs().filter(|vf| vf.number.0 <= count).collect();
+        enabled.iter().for_each(|vf| vf.update(|config| config.set_enabled(true)));
+        self.machine.vfs_enabled(&whole(enabled));
     }
 
-    /// VF Enable has been cleared: nobody reaches a VF any more, and then the card forgets them. A VF in a guest of its
-    /// own is gone from there for good, as a device pulled out: its client is hung up on.
+    /// VF Enable has been cleared: nobody reaches a VF any more, and then the card forgets them.
     fn disable_vfs(&self) {
         log::info!("VFs are disabled");
-        for vf in self.vfs() {
-            vf.update(|config| config.set_enabled(false));
-            if self.arrangement == Arrangement::Split
-                && vf.face == Face::Whole
-                && let Some(client) = vf.port.memory.client()
-            {
-                client.hang_up();
-            }
-        }
+        let gone: Vec<_> = self.vfs().filter(|vf| vf.enabled()).collect();
+        gone.iter().for_each(|vf| vf.update(|config| config.set_enabled(false)));
         self.card.disable_vfs();
+        self.machine.vfs_disabled(&whole(gone));
     }
 
     /// The BARs of VFs answer, or no longer.
     pub fn set_vf_memory_space(&self, on: bool) {
         self.vfs().for_each(|vf| vf.update(|config| config.set_memory_space(on)));
     }
+
+    /// The BARs of VFs have been given other addresses.
+    fn move_vf_bars(&self) {
+        self.vfs().for_each(|vf| vf.update(|_| Events::default()));
+    }
 }
+
+fn whole(mut functions: Vec<Arc<CardFunction>>) -> Vec<Arc<CardFunction>> {
+    functions.retain(|function| function.face == Face::Whole);
+    functions
+}
+
+/// GTTMMADR and LMEM.
+const BARS: usize = 2;
+
+/// The files behind GTTMMADR (unless each access is to be trapped) and LMEM, laid out like the BARs, and the size of LMEM.
+type Files = (Option<File>, File, u64);
 
 /// A function on the PCI bus.
 pub struct CardFunction {
-    /// Its number on the card.
-    pub number: Function,
-    /// What its client reaches.
-    pub face: Face,
-    /// Its way to the world.
-    pub port: Arc<Port>,
-    /// Accesses so far.
-    pub trapped: Trapped,
+    number: Function,
+    pub(crate) face: Face,
+    pub(crate) port: Arc<Port>,
+    pub(crate) trapped: Trapped,
     family: Arc<Family>,
-    regions: Vec<Region>,
+    bars: Vec<Bar>,
+    files: [Option<File>; BARS],
+    io_events: Vec<IoEvent>,
+    /// Where the machine knows the BARs to be. Held while a change of configuration space is carried out, so that the
+    /// machine hears of changes one after the other.
+    placed: Mutex<[Option<u64>; BARS]>,
     connected: AtomicBool,
 }
 
 impl CardFunction {
-    /// A function whose client may map parts of the two files, laid out like the BARs; `local_memory` is the size of
-    /// its LMEM BAR.
-    pub fn whole(
+    pub(super) fn whole(
         family: &Arc<Family>,
         number: Function,
         port: Arc<Port>,
-        gttmmadr: Option<File>,
-        local: File,
-        local_memory: u64,
-    ) -> Arc<Self> {
+        (gttmmadr, local, local_bytes): Files,
+    ) -> io::Result<Arc<Self>> {
         let mut function = Self::new(family, number, Face::Whole, port);
-        function.regions[GTTMMADR as usize] = Region { size: GTTMMADR_BYTES, file: gttmmadr };
-        function.regions[LMEM as usize] = Region { size: local_memory, file: Some(local) };
-        Arc::new(function)
+        let bar = |index, size| Bar { index, size };
+        function.bars = vec![bar(GTTMMADR_BAR, GTTMMADR_BYTES), bar(LMEM_BAR, local_bytes)];
+        function.files = [gttmmadr, Some(local)];
+        function.io_events = io_events::new()?.into();
+        Ok(Arc::new(function))
     }
 
     /// A function that shows its configuration space and nothing else.
-    pub fn bare(family: &Arc<Family>, number: Function, port: Arc<Port>) -> Arc<Self> {
+    pub(super) fn bare(family: &Arc<Family>, number: Function, port: Arc<Port>) -> Arc<Self> {
         Arc::new(Self::new(family, number, Face::Bare, port))
     }
 
     fn new(family: &Arc<Family>, number: Function, face: Face, port: Arc<Port>) -> Self {
-        let mut regions: Vec<Region> = (0..=CONFIG_REGION).map(|_| Region::default()).collect();
-        regions[CONFIG_REGION as usize].size = CONFIG_BYTES;
-        let family = family.clone();
         CardFunction {
             number,
             face,
             port,
-            family,
-            regions,
             trapped: Trapped::default(),
-            connected: AtomicBool::new(false),
+            family: family.clone(),
+            bars: Vec::new(),
+            files: [None, None],
+            io_events: Vec::new(),
+            placed: Mutex::default(),
+            // In one process nothing stands between function and machine; a server says when somebody comes and goes.
+            connected: AtomicBool::new(family.arrangement == Arrangement::Native),
         }
     }
 
-    /// Whether a client is connected.
-    pub fn connected(&self) -> bool {
-        self.connected.load(Ordering::Acquire)
+    /// Its number on the card.
+    pub fn number(&self) -> Function {
+        self.number
     }
 
-    /// Whether the function exists.
+    /// Distance of its routing ID from the PF's: First VF Offset and VF Stride are 1.
+    pub fn routing_offset(&self) -> u16 {
+        self.number.0.into()
+    }
+
+    /// Whether the function exists: a VF does while VF Enable is set for it.
     pub fn enabled(&self) -> bool {
         self.port.config().enabled()
     }
 
-    /// Whether accesses to BARs through this face are answered.
-    fn decoding(&self) -> bool {
-        self.face == Face::Whole && self.port.decoding()
+    /// Accesses so far that the VMM could not do by itself.
+    pub fn trapped(&self) -> TrappedCounts {
+        self.trapped.counts()
     }
 
-    /// The name of the function's socket, without its ending.
+    /// What a write to GUC_HOST_INTERRUPT does, for whoever has heard of one (see [`IoEvent`]).
+    pub fn ring(&self) {
+        if self.decoding() {
+            self.family.card.ring_guc(self.number);
+        }
+    }
+
+    /// The function's name in reports: "pf", "vf1", and "vf1-face" for a bare face.
     pub fn name(&self) -> String {
         match (self.number, self.face) {
             (Function::PF, _) => "pf".into(),
@@ -229,147 +254,174 @@ impl CardFunction {
         }
     }
 
-    /// Changes configuration space and carries out what that sets in motion.
-    pub fn update(&self, change: impl FnOnce(&mut Config) -> Events) {
-        let mut place = false;
+    /// Whether a machine has the function.
+    pub fn connected(&self) -> bool {
+        self.connected.load(Ordering::Acquire)
+    }
+
+    /// A machine has taken the function, or let it go.
+    #[cfg(feature = "vfio-user")]
+    pub(crate) fn set_connected(&self, on: bool) {
+        self.connected.store(on, Ordering::Release);
+    }
+
+    /// Whether the function may send memory requests.
+    pub fn bus_master(&self) -> bool {
+        self.port.bus_master()
+    }
+
+    /// Where the PF's capability has the BAR of VF `vf`, enabled or not; `None` for a VF that the card does not offer.
+    pub fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
+        self.port.config().vf_bar_address(vf, bar)
+    }
+
+    /// Whether software has given the VF BARs addresses.
+    #[cfg(feature = "vfio-user")]
+    pub(crate) fn vf_bars_assigned(&self) -> bool {
+        [GTTMMADR_BAR, LMEM_BAR].into_iter().all(|bar| self.vf_bar_address(1, bar).is_some_and(|address| address != 0))
+    }
+
+    /// Pieces of guest memory that its machine maps.
+    pub(crate) fn guest_sections(&self) -> usize {
+        self.family.memory.view(self.number).sections()
+    }
+
+    /// Whether accesses to BARs are answered.
+    fn decoding(&self) -> bool {
+        self.face == Face::Whole && self.port.decoding()
+    }
+
+    /// Changes configuration space and carries out what that sets in motion, one change after the other.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Config) -> Events) {
+        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
         for event in self.port.update(change) {
             match event {
                 Event::FunctionLevelReset if self.number.is_vf() => self.family.card.reset_function(self.number),
                 Event::FunctionLevelReset => self.family.card.reset(),
-                Event::VfEnable { count } => {
-                    self.family.enable_vfs(count.try_into().unwrap_or(u8::MAX));
-                    place = true;
-                }
+                Event::VfEnable { count } => self.family.enable_vfs(count.try_into().unwrap_or(u8::MAX)),
                 Event::VfDisable => self.family.disable_vfs(),
                 Event::VfMemorySpace(on) => self.family.set_vf_memory_space(on),
-                Event::BusMaster(_) | Event::VfBarMoved(_) => place = true,
-                // The VMM routes BARs and composes messages from its own copy of configuration space.
-                Event::MemorySpace(_) | Event::PowerState(_) | Event::BarMoved { .. } | Event::Msi(_) => {}
-                // Sent by the port.
-                Event::MsiUnmasked(_) => {}
+                Event::VfBarMoved(_) => self.family.move_vf_bars(),
+                // The port has them in force and sent what was due; BARs are looked at below.
+                Event::BusMaster(_) | Event::Msi(_) | Event::MsiUnmasked(_) => {}
+                Event::MemorySpace(_) | Event::PowerState(_) | Event::BarMoved { .. } => {}
             }
+            self.family.machine.event(self, event);
         }
-        if place && !self.number.is_vf() {
-            self.place_vf_bars();
+        for (bar, placed) in self.bars.iter().zip(&mut *placed) {
+            let address = self.address(bar.index);
+            if *placed != address {
+                *placed = address;
+                self.family.machine.bar_moved(self, bar.index, address);
+            }
         }
     }
 
-    /// Empties the function's memories.
+    /// Guest address at which a BAR answers now.
+    fn address(&self, bar: u8) -> Option<u64> {
+        if !self.decoding() {
+            return None;
+        }
+        let own = self.port.config().decoded(bar);
+        let vf = Some(self.number).filter(|number| number.is_vf());
+        own.or_else(|| self.family.pf()?.port.config().vf_bar_address(vf?.0.into(), bar))
+    }
+
+    fn file(&self, bar: u8) -> Option<&File> {
+        let index = self.bars.iter().position(|found| found.index == bar)?;
+        self.files[index].as_ref()
+    }
+
+    /// Bytes of the host's memory that the function's files take.
+    pub(crate) fn allocated(&self) -> u64 {
+        self.files.iter().flatten().map(windows::allocated).sum()
+    }
+
+    /// The function's machine is gone. With the PF's, the card is switched off: its memories are empty, the host has
+    /// their pages back. A VF goes through an FLR, in which the PF's driver (or the card in its place) clears what it had.
+    pub fn power_off(&self) {
+        self.reset();
+        if self.number == Function::PF {
+            self.family.members().for_each(|member| member.empty());
+        }
+    }
+
     fn empty(&self) {
-        for region in &self.regions {
-            if let Some(file) = &region.file
-                && let Err(error) = windows::empty(file, region.size)
-            {
+        for (bar, file) in self.bars.iter().zip(&self.files) {
+            if let Some(Err(error)) = file.as_ref().map(|file| windows::empty(file, bar.size)) {
                 log::warn!("a memory of the card could not be emptied: {error}");
             }
         }
     }
-
-    /// Bytes of the host's memory that the function's files take.
-    pub fn allocated(&self) -> u64 {
-        self.regions.iter().filter_map(|region| region.file.as_ref()).map(windows::allocated).sum()
-    }
-
-    /// Has the BARs of the VFs in the PF's guest placed where the PF's capability says, as soon as the PF may write.
-    fn place_vf_bars(&self) {
-        let Some(placer) = &self.family.placer else { return };
-        let config = self.port.config();
-        let Config::Physical(pf) = &*config else { return };
-        let mut wanted: Vec<BarAddresses> = Vec::new();
-        if pf.bus_master() && pf.vf_bars().all(|bar| bar.address != 0) {
-            let bars = |vf| Some([pf.vf_bar_address(vf, GTTMMADR_BAR)?, pf.vf_bar_address(vf, LMEM_BAR)?]);
-            wanted.extend((1..=pf.total_vfs()).map_while(bars));
-        }
-        drop(config);
-        placer.place(wanted);
-    }
 }
 
-impl Device for CardFunction {
-    fn regions(&self) -> &[Region] {
-        &self.regions
+impl PciDevice for CardFunction {
+    fn read_config(&self, offset: u64, data: &mut [u8]) {
+        self.trapped.config.fetch_add(1, Ordering::Relaxed);
+        self.port.config().read(offset, data);
+        log::trace!("{}: read config {offset:#x} = {data:02x?}", self.number.0);
     }
 
-    /// Registers and doorbells are never mapped. Of local memory, the VMM of a VF in another guest gets as much as the VF
-    /// has: pages that a guest touches are the host's, and it could touch all of a larger window.
-    fn areas(&self, region: u32) -> Vec<Range<u64>> {
-        let Some(Region { file: Some(_), size }) = self.regions.get(region as usize) else { return Vec::new() };
-        let alone = self.number.is_vf() && !matches!(self.family.arrangement, Arrangement::Together(_));
-        let area = match region {
-            GTTMMADR => GGTT_WINDOW..GTTMMADR_BYTES,
-            _ if alone => 0..self.family.card.gt().memory.quota(self.number).min(*size),
-            _ => 0..*size,
-        };
-        if area.is_empty() { Vec::new() } else { vec![area] }
+    fn write_config(&self, offset: u64, data: &[u8]) {
+        log::trace!("{}: write config {offset:#x} = {data:02x?}", self.number.0);
+        self.trapped.config.fetch_add(1, Ordering::Relaxed);
+        self.update(|config| config.write(offset, data));
     }
 
-    fn vectors(&self) -> [u32; 3] {
-        VECTORS
+    fn bars(&self) -> &[Bar] {
+        &self.bars
     }
 
-    fn read(&self, region: u32, offset: u64, data: &mut [u8]) {
-        self.trapped.count(region, offset, false);
+    fn read_bar(&self, bar: u8, offset: u64, data: &mut [u8]) {
+        self.trapped.count(bar, offset, false);
         let card = &self.family.card;
-        match region {
-            CONFIG_REGION => self.port.config().read(offset, data),
+        match bar {
             // Nobody answers: the bus gives all ones.
             _ if !self.decoding() => data.fill(0xff),
-            GTTMMADR => card.read(self.number, offset, data),
-            LMEM => card.read_local(self.number, offset, data),
+            GTTMMADR_BAR => card.read(self.number, offset, data),
+            LMEM_BAR => card.read_local(self.number, offset, data),
             _ => data.fill(0xff),
         }
-        log::trace!("{}: read {region}:{offset:#x} = {data:02x?}", self.number.0);
+        log::trace!("{}: read {bar}:{offset:#x} = {data:02x?}", self.number.0);
     }
 
-    fn write(&self, region: u32, offset: u64, data: &[u8]) {
-        log::trace!("{}: write {region}:{offset:#x} = {data:02x?}", self.number.0);
-        self.trapped.count(region, offset, true);
+    fn write_bar(&self, bar: u8, offset: u64, data: &[u8]) {
+        log::trace!("{}: write {bar}:{offset:#x} = {data:02x?}", self.number.0);
+        self.trapped.count(bar, offset, true);
         let card = &self.family.card;
-        match region {
-            CONFIG_REGION => self.update(|config| config.write(offset, data)),
+        match bar {
             _ if !self.decoding() => {}
-            GTTMMADR => card.write(self.number, offset, data),
-            LMEM => card.write_local(self.number, offset, data),
+            GTTMMADR_BAR => card.write(self.number, offset, data),
+            LMEM_BAR => card.write_local(self.number, offset, data),
             _ => {}
         }
     }
 
-    /// A VF in a guest of its own is served while it exists.
-    fn admit(&self) -> Result<(), String> {
-        if self.number.is_vf() && self.face == Face::Whole && self.family.arrangement == Arrangement::Split {
-            let number = self.number.0;
-            if !self.enabled() {
-                let how = "start its guest after the PF's guest has enabled it (sriov_numvfs)";
-                return Err(format!("VF {number} does not exist yet: {how}"));
-            }
-        }
-        self.connected.store(true, Ordering::Release);
-        Ok(())
+    /// Registers and doorbells are never mapped. Of local memory, the machine of a VF alone gets as much as the VF has:
+    /// pages that a guest touches are the host's, and it could touch all of a larger window.
+    fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>> {
+        let Some((file, bar)) = self.file(bar).zip(self.bars.iter().find(|found| found.index == bar)) else {
+            return Vec::new();
+        };
+        let alone = matches!(self.family.arrangement, Arrangement::Split | Arrangement::Provisioned);
+        let area = match bar.index {
+            GTTMMADR_BAR => GGTT_WINDOW..GTTMMADR_BYTES,
+            _ if self.number.is_vf() && alone => 0..self.family.card.gt().memory.quota(self.number).min(bar.size),
+            _ => 0..bar.size,
+        };
+        let mapping = BarMapping { offset: area.start, len: area.end - area.start, file, file_offset: area.start };
+        if area.is_empty() { Vec::new() } else { vec![mapping] }
+    }
+
+    fn io_events(&self) -> &[IoEvent] {
+        &self.io_events
     }
 
     fn reset(&self) {
         self.update(Config::reset);
         match self.number {
-            Function::PF => {
-                self.family.card.reset();
-                if let Some(placer) = &self.family.placer {
-                    placer.forget();
-                }
-            }
+            Function::PF => self.family.card.reset(),
             vf => self.family.card.reset_function(vf),
-        }
-    }
-
-    /// The function's machine is gone. With the PF's, the card is switched off: its memories are empty, the host has
-    /// their pages back. A VF goes through an FLR, in which the PF's driver (or the card in its place) clears what it had.
-    fn disconnected(&self) {
-        self.connected.store(false, Ordering::Release);
-        if self.face == Face::Bare {
-            return;
-        }
-        self.reset();
-        if self.number == Function::PF {
-            self.family.members().for_each(|member| member.empty());
         }
     }
 }

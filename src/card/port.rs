@@ -1,4 +1,4 @@
-//! A function's way out of the card: configuration space decides what may pass, its client what is there.
+//! A function's way out of the card: configuration space decides what may pass, its machine what is there.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,18 +7,21 @@ use arctic_device_model::world::{Dma, DmaView, Function, InterruptSink, Unconnec
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, PciFunction};
 use arctic_sriov::virtual_function::VfFace;
 
-use super::VECTORS;
-use crate::dma::GuestMemory;
-use crate::vfio_user::Vectors;
+use crate::pci::MsiSink;
 
-/// A function's configuration space, as its client is to see it.
+/// A function's configuration space, as its machine is to see it.
 pub enum Config {
-    /// The physical function. QEMU would hide its SR-IOV capability, and is not shown it by that name.
-    Physical(PciFunction),
-    /// A virtual function in the guest of its PF.
+    /// The physical function.
+    Physical {
+        /// The function.
+        function: PciFunction,
+        /// QEMU would hide its SR-IOV capability, and is not shown it by that name.
+        disguised: bool,
+    },
+    /// A virtual function in the guest of its PF, whose VMM takes it for an ordinary one.
     Face(VfFace),
-    /// A virtual function as an ordinary one, in a guest of its own.
-    Alone {
+    /// A virtual function on a bus that knows VFs, without BARs of its own, or as an ordinary one in a guest of its own.
+    Virtual {
         /// The function.
         function: PciFunction,
         /// VF Enable is set for it.
@@ -29,36 +32,37 @@ pub enum Config {
 }
 
 impl Config {
-    /// A virtual function for a guest of its own; it does not exist yet.
-    pub fn alone(function: PciFunction) -> Self {
-        Config::Alone { function, enabled: false, memory_space: false }
+    /// A virtual function that does not exist yet.
+    pub fn virtual_function(function: PciFunction) -> Self {
+        Config::Virtual { function, enabled: false, memory_space: false }
     }
 
     /// Reads configuration space; a function that does not exist reads as all ones (V13-016).
     pub fn read(&self, offset: u64, data: &mut [u8]) {
         match self {
-            Config::Physical(function) => function.read_config_disguised(offset, data),
+            Config::Physical { function, disguised: true } => function.read_config_disguised(offset, data),
+            Config::Physical { function, .. } => function.read_config(offset, data),
             Config::Face(face) => face.read_config(offset, data),
-            Config::Alone { function, enabled: true, .. } => function.read_config(offset, data),
-            Config::Alone { .. } => data.fill(0xff),
+            Config::Virtual { function, enabled: true, .. } => function.read_config(offset, data),
+            Config::Virtual { .. } => data.fill(0xff),
         }
     }
 
     /// Writes configuration space.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Events {
         match self {
-            Config::Physical(function) | Config::Alone { function, enabled: true, .. } => {
+            Config::Physical { function, .. } | Config::Virtual { function, enabled: true, .. } => {
                 function.write_config(offset, data)
             }
             Config::Face(face) => face.write_config(offset, data),
-            Config::Alone { .. } => Events::default(),
+            Config::Virtual { .. } => Events::default(),
         }
     }
 
     /// Conventional reset.
     pub fn reset(&mut self) -> Events {
         match self {
-            Config::Physical(function) | Config::Alone { function, .. } => function.reset(),
+            Config::Physical { function, .. } | Config::Virtual { function, .. } => function.reset(),
             Config::Face(face) => face.reset(),
         }
     }
@@ -66,9 +70,9 @@ impl Config {
     /// A virtual function comes into being, out of reset, or ceases to exist.
     pub fn set_enabled(&mut self, on: bool) -> Events {
         match self {
-            Config::Physical(_) => Events::default(),
+            Config::Physical { .. } => Events::default(),
             Config::Face(face) => face.set_enabled(on),
-            Config::Alone { function, enabled, .. } => {
+            Config::Virtual { function, enabled, .. } => {
                 *enabled = on;
                 function.reset()
             }
@@ -78,9 +82,9 @@ impl Config {
     /// The PF lets its VFs' BARs answer, or no longer (VF MSE).
     pub fn set_memory_space(&mut self, on: bool) -> Events {
         match self {
-            Config::Physical(_) => {}
+            Config::Physical { .. } => {}
             Config::Face(face) => face.set_memory_space(on),
-            Config::Alone { memory_space, .. } => *memory_space = on,
+            Config::Virtual { memory_space, .. } => *memory_space = on,
         }
         Events::default()
     }
@@ -88,64 +92,81 @@ impl Config {
     /// The function exists.
     pub fn enabled(&self) -> bool {
         match self {
-            Config::Physical(_) => true,
+            Config::Physical { .. } => true,
             Config::Face(face) => face.enabled(),
-            Config::Alone { enabled, .. } => *enabled,
+            Config::Virtual { enabled, .. } => *enabled,
         }
     }
 
     /// The BARs answer.
     fn decodes(&self) -> bool {
         match self {
-            Config::Physical(function) => function.decoded(GTTMMADR_BAR).is_some(),
+            Config::Physical { .. } => self.decoded(GTTMMADR_BAR).is_some(),
             Config::Face(face) => face.decodes(),
-            Config::Alone { function, enabled, memory_space } => {
-                *enabled && *memory_space && function.decoded(GTTMMADR_BAR).is_some()
+            Config::Virtual { function, enabled, memory_space } => {
+                *enabled && *memory_space && (function.bars().is_empty() || self.decoded(GTTMMADR_BAR).is_some())
             }
         }
+    }
+
+    /// Address at which a BAR answers by the function's own registers.
+    pub fn decoded(&self, bar: u8) -> Option<u64> {
+        match self {
+            Config::Physical { function, .. } | Config::Virtual { function, .. } => function.decoded(bar),
+            Config::Face(_) => None,
+        }
+    }
+
+    /// Address of the BAR of VF `vf`, by the registers of this function, the PF.
+    pub fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
+        let Config::Physical { function, .. } = self else { return None };
+        function.vf_bar_address(vf, bar)
     }
 
     /// The function may send memory requests, interrupts among them.
     fn bus_master(&self) -> bool {
         match self {
-            Config::Physical(function) => function.bus_master(),
+            Config::Physical { function, .. } => function.bus_master(),
             Config::Face(face) => face.bus_master(),
-            Config::Alone { function, enabled, .. } => *enabled && function.bus_master(),
+            Config::Virtual { function, enabled, .. } => *enabled && function.bus_master(),
         }
     }
 
     /// Whether an interrupt on MSI `vector` goes out now.
     fn raise_msi(&mut self, vector: u16) -> bool {
         match self {
-            Config::Physical(function) | Config::Alone { function, enabled: true, .. } => function.raise_msi(vector),
+            Config::Physical { function, .. } | Config::Virtual { function, enabled: true, .. } => {
+                function.raise_msi(vector)
+            }
             Config::Face(face) => face.raise_msi(vector),
-            Config::Alone { .. } => None,
+            Config::Virtual { .. } => None,
         }
         .is_some()
     }
 }
 
-/// One function's configuration space, and its guest's memory and interrupts as that permits them.
+/// One function's configuration space, and its interrupts and guest memory as that permits them.
 pub struct Port {
     config: Mutex<Config>,
-    /// Guest memory, as the client maps it.
-    pub memory: Arc<GuestMemory>,
-    /// Interrupts, as the client arms them.
-    pub vectors: Arc<Vectors>,
+    msi: Option<Arc<dyn MsiSink>>,
     decoding: AtomicBool,
     bus_master: AtomicBool,
 }
 
 impl Port {
-    /// The port of a function without client.
-    pub fn new(config: Config) -> Arc<Self> {
-        Arc::new(Port {
-            config: Mutex::new(config),
-            memory: Arc::default(),
-            vectors: Arc::new(Vectors::new(VECTORS)),
-            decoding: AtomicBool::new(false),
-            bus_master: AtomicBool::new(false),
-        })
+    /// The port of a function whose interrupts go to `msi`.
+    pub fn new(config: Config, msi: Arc<dyn MsiSink>) -> Arc<Self> {
+        Self::with(config, Some(msi))
+    }
+
+    /// The port of a function without interrupts.
+    pub fn unconnected(config: Config) -> Arc<Self> {
+        Self::with(config, None)
+    }
+
+    fn with(config: Config, msi: Option<Arc<dyn MsiSink>>) -> Arc<Self> {
+        let (decoding, bus_master) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Port { config: Mutex::new(config), msi, decoding, bus_master })
     }
 
     /// Configuration space, to be looked at; changes go through [`Port::update`].
@@ -162,11 +183,19 @@ impl Port {
         self.bus_master.store(config.bus_master(), Ordering::Release);
         drop(config);
         for event in events {
-            if let Event::MsiUnmasked(vectors) = event {
-                (0..16).filter(|n| vectors >> n & 1 != 0).for_each(|n| self.vectors.raise_msi(n));
+            match event {
+                Event::Msi(message) => self.msi.iter().for_each(|msi| msi.route(message)),
+                Event::MsiUnmasked(_) => self.trigger(),
+                _ => {}
             }
         }
         events
+    }
+
+    fn trigger(&self) {
+        if let Some(msi) = &self.msi {
+            msi.trigger();
+        }
     }
 
     /// Whether the BARs answer.
@@ -180,13 +209,18 @@ impl Port {
     }
 }
 
-/// The ports of all functions, by number.
-pub struct Ports(pub Vec<Arc<Port>>);
+/// The ports of all functions, by number, and the memory behind them.
+pub struct Ports {
+    /// The PF's first.
+    pub ports: Vec<Arc<Port>>,
+    /// Guest memory, as the machines map it.
+    pub memory: Arc<dyn Dma>,
+}
 
 impl Dma for Ports {
     fn view(&self, function: Function) -> Arc<dyn DmaView> {
-        match self.0.get(function.index()) {
-            Some(port) if port.bus_master() => port.memory.view(),
+        match self.ports.get(function.index()) {
+            Some(port) if port.bus_master() => self.memory.view(function),
             _ => Arc::new(Unconnected),
         }
     }
@@ -194,11 +228,11 @@ impl Dma for Ports {
 
 impl InterruptSink for Ports {
     fn raise(&self, function: Function, vector: u16) {
-        let Some(port) = self.0.get(function.index()) else { return };
-        // The VMM composes the message itself; what counts here is whether one may be sent now.
+        let Some(port) = self.ports.get(function.index()) else { return };
+        // The machine composes the message itself; what counts here is whether one may be sent now.
         let goes_out = port.config().raise_msi(vector);
         if goes_out {
-            port.vectors.raise_msi(vector);
+            port.trigger();
         }
     }
 }

@@ -8,7 +8,7 @@ use arctic_device_model::guc::client::State;
 use arctic_device_model::guc::provisioning::VfConfig;
 use serde::{Deserialize, Serialize};
 
-use super::function::{CardFunction, Face, TrappedCounts};
+use super::function::{CardFunction, TrappedCounts};
 use super::{Arrangement, VirtualCard};
 
 const MIB: u64 = 1 << 20;
@@ -59,19 +59,19 @@ impl VirtualCard {
     pub fn status(&self) -> Status {
         let model = self.family.card.status();
         let function = |member: &CardFunction| {
-            let known = model.functions.get(member.number.index()).cloned();
-            let unknown = || status::FunctionStatus { function: member.number.0, ..status::FunctionStatus::default() };
+            let known = model.functions.get(member.number().index()).cloned();
+            let unknown =
+                || status::FunctionStatus { function: member.number().0, ..status::FunctionStatus::default() };
             FunctionStatus {
                 gpu: known.unwrap_or_else(unknown),
                 enabled: member.enabled(),
                 connected: member.connected(),
                 bus_master: member.port.bus_master(),
-                guest_sections: member.port.memory.sections(),
+                guest_sections: member.guest_sections(),
                 trapped: member.trapped.counts(),
                 memory_bytes: member.allocated(),
             }
         };
-        let whole = self.members.iter().filter(|member| member.face == Face::Whole);
         Status {
             card: self.profile.name.clone(),
             arrangement: self.family.arrangement.name().into(),
@@ -79,7 +79,7 @@ impl VirtualCard {
             total_vfs: self.total_vfs(),
             enabled_vfs: self.family.card.vfs(),
             resident_bytes: resident_bytes(),
-            functions: whole.map(|member| function(member)).collect(),
+            functions: self.functions.iter().map(|member| function(member)).collect(),
             engines: model.engines,
         }
     }

@@ -9,14 +9,20 @@ use arctic_device_model::registers::REGISTER_BYTES;
 use vmm_sys_util::eventfd::EventFd;
 
 use arctic_device_model::card::GGTT_WINDOW;
-use arctic_device_model::world::InterruptSink;
+use arctic_device_model::world::{InterruptSink, Unconnected};
 use vm_memory::Bytes;
 
 mod functions;
 
+use std::fs::File;
+use std::ops::Range;
+
 use super::*;
 use crate::card_file;
-use crate::vfio_user::{CONFIG_REGION, Device};
+use crate::dma::GuestMemory;
+use crate::pci::{CONFIG_BYTES, GTTMMADR_BAR, LMEM_BAR, PciDevice};
+use crate::vfio_user::ecam::Ecam;
+use crate::vfio_user::{CONFIG_REGION, Served, ServedCard};
 
 const COMMAND: u64 = 4;
 const MEMORY_AND_BUS_MASTER: [u8; 2] = [6, 0];
@@ -24,31 +30,91 @@ const EXPRESS: u64 = 0x70;
 const MSI: u64 = 0xac;
 const POWER: u64 = 0xd0;
 
-fn small() -> VirtualCard {
-    VirtualCard::new(card_file::load("small").unwrap(), 0, Arrangement::Split).unwrap()
+const GTTMMADR: u32 = GTTMMADR_BAR as u32;
+const LMEM: u32 = LMEM_BAR as u32;
+
+/// A card with its clients' hands.
+struct Stand {
+    served: ServedCard,
+    functions: Vec<Served>,
 }
 
-fn enabled() -> VirtualCard {
+fn served(profile: CardProfile, vfs: u8, arrangement: Arrangement) -> Result<Stand, CardError> {
+    let served = ServedCard::new(profile, vfs, arrangement, Ecam::default())?;
+    Ok(Stand { functions: served.functions(), served })
+}
+
+fn small() -> Stand {
+    served(card_file::load("small").unwrap(), 0, Arrangement::Split).unwrap()
+}
+
+fn enabled() -> Stand {
     let card = small();
     card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     card
 }
 
-impl VirtualCard {
+impl Stand {
     fn pf(&self) -> &CardFunction {
-        &self.members[0]
+        self.served.card().pf()
     }
 
     fn card(&self) -> &Card {
-        &self.family.card
+        self.served.card().model()
+    }
+
+    fn report(&self) -> Report {
+        self.served.card().report()
+    }
+
+    fn hands(&self, name: &str) -> &crate::vfio_user::Function {
+        &self.functions.iter().find(|served| served.name == name).unwrap().function
+    }
+
+    fn memory(&self, name: &str) -> &GuestMemory {
+        &self.hands(name).memory
+    }
+
+    /// The client of a function leaves.
+    fn leave(&self, name: &str) {
+        self.hands(name).device.disconnected();
     }
 }
 
-fn read32(card: &VirtualCard, region: u32, offset: u64) -> u32 {
+fn read32(card: &Stand, region: u32, offset: u64) -> u32 {
     card.pf().read32(region, offset)
 }
 
+/// Accesses as VFIO numbers regions.
 impl CardFunction {
+    fn read(&self, region: u32, offset: u64, data: &mut [u8]) {
+        match region {
+            CONFIG_REGION => self.read_config(offset, data),
+            bar => self.read_bar(bar as u8, offset, data),
+        }
+    }
+
+    fn write(&self, region: u32, offset: u64, data: &[u8]) {
+        match region {
+            CONFIG_REGION => self.write_config(offset, data),
+            bar => self.write_bar(bar as u8, offset, data),
+        }
+    }
+
+    fn size(&self, bar: u8) -> u64 {
+        self.bars().iter().find(|found| found.index == bar).map_or(0, |bar| bar.size)
+    }
+
+    fn areas(&self, bar: u8) -> Vec<Range<u64>> {
+        let mappings = self.mappings(bar);
+        mappings.iter().for_each(|mapping| assert_eq!(mapping.offset, mapping.file_offset));
+        mappings.iter().map(|mapping| mapping.offset..mapping.offset + mapping.len).collect()
+    }
+
+    fn file_of(&self, bar: u8) -> File {
+        self.mappings(bar)[0].file.try_clone().unwrap()
+    }
+
     fn read32(&self, region: u32, offset: u64) -> u32 {
         let mut data = [0; 4];
         self.read(region, offset, &mut data);
@@ -61,9 +127,8 @@ fn the_function_shows_its_identity_and_bars() {
     let card = small();
     assert_eq!(read32(&card, CONFIG_REGION, 0), 0x56c0_8086);
     assert_eq!(read32(&card, CONFIG_REGION, 8) & 0xff, 8, "revision of the card file");
-    let sizes: Vec<_> = card.pf().regions().iter().map(|region| region.size).collect();
-    assert_eq!(sizes, [16 << 20, 0, 2 << 30, 0, 0, 0, 0, 4096]);
-    assert_eq!(card.pf().vectors(), [0, 1, 0]);
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|bar| card.pf().size(bar)), [16 << 20, 0, 2 << 30, 0, 0, 0]);
+    assert_eq!(CONFIG_BYTES, 4096);
 }
 
 /// What a VMM maps and what the card's units see is the same memory (V13-004).
@@ -71,7 +136,7 @@ fn the_function_shows_its_identity_and_bars() {
 fn windows_files_and_units_agree() {
     let card = enabled();
     let memory = &card.card().gt().memory;
-    let file = |region: u32| card.pf().regions()[region as usize].file.as_ref().unwrap();
+    let file = |region: u32| card.pf().file_of(region as u8);
     assert_eq!(card.pf().areas(0), [8 << 20..16 << 20]);
 
     file(GTTMMADR).write_at(&0x1234_5001u64.to_le_bytes(), GGTT_WINDOW + 8).unwrap();
@@ -104,9 +169,8 @@ fn bars_answer_with_memory_space_enabled_and_in_d0_only() {
 #[test]
 fn guest_memory_is_out_of_reach_without_bus_mastering() {
     let card = small();
-    let port = &card.pf().port;
     let file = windows::memfd(c"guest", 0x1000).unwrap();
-    port.memory.map(0x1000, 0x1000, 3, 0, Some(file)).unwrap();
+    card.memory("pf").map(0x1000, 0x1000, 3, 0, Some(file)).unwrap();
     let memory = &card.card().gt().memory;
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none());
     card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
@@ -119,9 +183,9 @@ fn guest_memory_is_out_of_reach_without_bus_mastering() {
 #[test]
 fn an_interrupt_takes_msi_enabled_and_waits_while_masked() {
     let card = enabled();
-    let ports = Ports(vec![card.pf().port.clone()]);
+    let ports = Ports { ports: vec![card.pf().port.clone()], memory: Arc::new(Unconnected) };
     let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
-    card.pf().port.vectors.arm_msi(0, fd.try_clone().unwrap());
+    card.hands("pf").vectors.arm_msi(0, fd.try_clone().unwrap());
     ports.raise(Function::PF, 0);
     assert!(fd.read().is_err(), "MSI is off");
     card.pf().write(CONFIG_REGION, MSI + 2, &[1]);
@@ -142,7 +206,7 @@ fn a_card_whose_client_left_is_as_new() {
     let card = enabled();
     card.pf().write(LMEM, 0x1000, &[1; 8]);
     card.pf().write(GTTMMADR, GGTT_WINDOW, &[1; 8]);
-    card.pf().disconnected();
+    card.leave("pf");
     card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert_eq!((read32(&card, LMEM, 0x1000), read32(&card, GTTMMADR, GGTT_WINDOW)), (0, 0));
 }

@@ -14,12 +14,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use self::connection::Connection;
-use crate::card::ecam::{Ecam, PciAddress};
-use crate::card::{Arrangement, VirtualCard};
+use crate::card::Arrangement;
 use crate::card_file;
 use crate::status_socket;
 use crate::trace_socket::{self, Capture};
-use crate::vfio_user::{Server, Settings};
+use crate::vfio_user::ecam::{Ecam, PciAddress};
+use crate::vfio_user::{Served, ServedCard, Server, Settings};
 
 /// Longest path of a UNIX socket (`sockaddr_un`).
 const SOCKET_PATH: usize = 107;
@@ -94,6 +94,10 @@ fn guest_address(text: &str) -> Result<u64, String> {
 }
 
 impl Arguments {
+    fn ecam(&self) -> Ecam {
+        Ecam { base: self.ecam, pf: self.pf_address }
+    }
+
     fn arrangement(&self, profile: &CardProfile) -> Result<Arrangement> {
         let total = profile.total_vfs;
         if self.vfs > total {
@@ -107,12 +111,12 @@ impl Arguments {
             (_, Provisioner::Config) => Arrangement::Provisioned,
             (true, _) => Arrangement::Split,
             (false, _) => {
-                let ecam = Ecam { base: self.ecam, pf: self.pf_address };
+                let ecam = self.ecam();
                 if self.vfs > ecam.most_vfs() {
                     let pf = self.pf_address;
                     bail!("behind a PF at {pf} there is room for {} VFs on its bus, not {}", ecam.most_vfs(), self.vfs);
                 }
-                Arrangement::Together(ecam)
+                Arrangement::Together
             }
         })
     }
@@ -130,7 +134,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let dir = dir.canonicalize().with_context(|| format!("folder {} cannot be used", dir.display()))?;
     raise_descriptor_limit();
 
-    let card = Arc::new(VirtualCard::new(profile, arguments.vfs, arrangement)?);
+    let served = Arc::new(ServedCard::new(profile, arguments.vfs, arrangement, arguments.ecam())?);
+    let card = served.card();
     let capture = arguments.trace.as_ref().map(|path| {
         let started = Capture::start(path, &name, &card.model().gt().trace);
         started.with_context(|| format!("capture {} cannot be written", path.display()))
@@ -138,14 +143,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let capture = capture.transpose()?;
     let settings = Settings { spin: Duration::from_micros(arguments.spin) };
     let mut servers = Vec::new();
-    for served in card.functions() {
-        let socket = dir.join(format!("{}.sock", served.name));
-        servers.push(Server::start(&socket, served.function, settings).map_err(|error| refusal(&socket, error))?);
+    for Served { name, function } in served.functions() {
+        let socket = dir.join(format!("{name}.sock"));
+        servers.push(Server::start(&socket, function, settings).map_err(|error| refusal(&socket, error))?);
     }
     let socket = dir.join(status_socket::NAME);
     let document = {
-        let card = card.clone();
-        move || serde_json::to_string(&card.status()).unwrap_or_default() + "\n"
+        let served = served.clone();
+        move || serde_json::to_string(&served.card().status()).unwrap_or_default() + "\n"
     };
     let status = status_socket::start(&socket, document).map_err(|error| refusal(&socket, error))?;
 
@@ -153,7 +158,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let socket = dir.join(trace_socket::NAME);
     let trace = trace_socket::start(&socket, &name, recorder.clone()).map_err(|error| refusal(&socket, error))?;
 
-    let connection = Connection::new(name, &dir, arguments.vfs, arrangement);
+    let connection = Connection::new(name, &dir, arguments.vfs, arrangement, arguments.ecam());
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
     let mut stdout = std::io::stdout().lock();
     // Whoever started the program may not want to read on; that is no reason not to serve.

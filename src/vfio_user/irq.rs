@@ -8,6 +8,7 @@ use vmm_sys_util::eventfd::EventFd;
 
 use super::Errno;
 use super::wire::{Fields, IRQ_INDEXES};
+use crate::pci::MsiSink;
 use vfio_bindings::bindings::vfio::*;
 
 /// Index of MSI among a PCI device's interrupts.
@@ -19,7 +20,7 @@ const MSI: usize = VFIO_PCI_MSI_IRQ_INDEX as usize;
 pub struct Vectors([RwLock<Vec<Option<EventFd>>>; IRQ_INDEXES]);
 
 impl Vectors {
-    /// All vectors unarmed; `counts` is [`super::Device::vectors`].
+    /// All vectors unarmed; `counts` is [`super::VECTORS`].
     pub fn new(counts: [u32; IRQ_INDEXES]) -> Self {
         Vectors(counts.map(|count| RwLock::new((0..count).map(|_| None).collect())))
     }
@@ -80,6 +81,12 @@ impl Vectors {
             _ => return Err(Errno::EINVAL),
         }
         Ok(())
+    }
+}
+
+impl MsiSink for Vectors {
+    fn trigger(&self) {
+        self.raise_msi(0);
     }
 }
 

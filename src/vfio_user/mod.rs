@@ -2,18 +2,21 @@
 
 mod channel;
 mod client_dma;
+mod clients;
+pub mod ecam;
 mod irq;
 mod server;
 mod session;
 pub mod wire;
 
-use std::fs::File;
-use std::ops::Range;
-
 pub use client_dma::{ClientDma, DmaError};
+pub use clients::{Served, ServedCard};
 pub use irq::Vectors;
+#[cfg(feature = "program")]
 pub(crate) use server::bind;
 pub use server::{Function, Server, Settings};
+
+use crate::pci::PciDevice;
 
 /// An error number of a reply, as in `errno.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,18 +41,11 @@ impl Errno {
     pub const EMSGSIZE: Errno = Errno(libc::EMSGSIZE);
 }
 
-/// One region of a function as VFIO numbers them: six BARs, ROM, configuration space, VGA.
-#[derive(Default)]
-pub struct Region {
-    /// Bytes; 0 where the function has no such region.
-    pub size: u64,
-    /// The file that a client may map in parts (see [`Device::areas`]) instead of sending accesses; byte n of the
-    /// region is byte n of the file.
-    pub file: Option<File>,
-}
-
-/// Index of the configuration space among the regions (`VFIO_PCI_CONFIG_REGION_INDEX`).
+/// Index of the configuration space among the regions (`VFIO_PCI_CONFIG_REGION_INDEX`); the BARs have their own.
 pub const CONFIG_REGION: u32 = vfio_bindings::bindings::vfio::VFIO_PCI_CONFIG_REGION_INDEX;
+
+/// Vectors of INTx, MSI and MSI-X: every function has one MSI.
+pub const VECTORS: [u32; wire::IRQ_INDEXES] = [0, 1, 0];
 
 /// A PCI function as the transport sees it.
 ///
@@ -57,30 +53,17 @@ pub const CONFIG_REGION: u32 = vfio_bindings::bindings::vfio::VFIO_PCI_CONFIG_RE
 /// accesses to BARs are of 1, 2, 4 or 8 bytes, those to configuration space of any length (QEMU reads all 4096 at
 /// once). A call must return well within 5 seconds, QEMU's patience, and never wait for a message from its own client.
 pub trait Device: Send + Sync {
-    /// The regions by index; missing ones at the end count as absent.
-    fn regions(&self) -> &[Region];
-
-    /// The parts of a region's file that a client may map now, in bytes from the region's start: none without a file.
-    fn areas(&self, region: u32) -> Vec<Range<u64>> {
-        let region = self.regions().get(region as usize);
-        region.filter(|region| region.file.is_some()).map(|region| 0..region.size).into_iter().collect()
-    }
-
-    /// Vectors of INTx, MSI and MSI-X.
-    fn vectors(&self) -> [u32; wire::IRQ_INDEXES];
-
-    /// Fills `data` from `offset` of a region.
-    fn read(&self, region: u32, offset: u64, data: &mut [u8]);
-
-    /// Writes `data` to `offset` of a region.
-    fn write(&self, region: u32, offset: u64, data: &[u8]);
+    /// The function. Byte n of what can be mapped of a BAR is byte n of its file.
+    fn pci(&self) -> &dyn PciDevice;
 
     /// A client is at the door. `Err` tells the log why it is turned away; after `Ok` [`Device::disconnected`] comes for
     /// certain.
     fn admit(&self) -> Result<(), String>;
 
     /// The client resets the function (system reset, or a VMM of its own accord).
-    fn reset(&self);
+    fn reset(&self) {
+        self.pci().reset();
+    }
 
     /// The client is gone: nobody listens to interrupts, guest memory is no longer mapped.
     fn disconnected(&self);

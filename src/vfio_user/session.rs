@@ -11,8 +11,9 @@ use vfio_bindings::bindings::vfio::*;
 use super::channel::{Channel, Closed};
 use super::client_dma::ClientDma;
 use super::wire::*;
-use super::{CONFIG_REGION, Device, Errno, Vectors};
+use super::{CONFIG_REGION, Device, Errno, VECTORS, Vectors};
 use crate::dma::GuestMemory;
+use crate::pci::{BarMapping, CONFIG_BYTES};
 
 /// Version 0.0 is the only one that QEMU 11.1 speaks.
 const VERSION: (u16, u16) = (0, 0);
@@ -192,16 +193,25 @@ impl<'s> Session<'s> {
         if index >= REGIONS {
             return Err(Errno::EINVAL);
         }
-        let region = self.device.regions().get(index as usize);
-        let areas = self.device.areas(index);
-        let complete = put_region_info(&mut self.out, index, region.map_or(0, |region| region.size), &areas, argsz);
-        let file = region.and_then(|region| region.file.as_ref()).filter(|_| complete && !areas.is_empty());
-        Ok(file.map(|file| file.as_raw_fd()))
+        let mappings = u8::try_from(index).map_or_else(|_| Vec::new(), |bar| self.device.pci().mappings(bar));
+        let areas: Vec<_> = mappings.iter().map(|BarMapping { offset, len, .. }| *offset..offset + len).collect();
+        let size = self.region_size(index);
+        let complete = put_region_info(&mut self.out, index, size, &areas, argsz);
+        Ok(mappings.first().filter(|_| complete).map(|mapping| mapping.file.as_raw_fd()))
+    }
+
+    /// Bytes of a region; 0 where the function has no such region.
+    fn region_size(&self, index: u32) -> u64 {
+        if index == CONFIG_REGION {
+            return CONFIG_BYTES;
+        }
+        let bars = self.device.pci().bars();
+        bars.iter().find(|bar| u32::from(bar.index) == index).map_or(0, |bar| bar.size)
     }
 
     fn irq_info(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
         let (_argsz, _flags, index) = (fields.u32()?, fields.u32()?, fields.u32()?);
-        let count = *self.device.vectors().get(index as usize).ok_or(Errno::EINVAL)?;
+        let count = *VECTORS.get(index as usize).ok_or(Errno::EINVAL)?;
         // Without NORESIZE: QEMU then arms vectors one by one instead of taking all down each time.
         let flags = if count == 0 { 0 } else { VFIO_IRQ_INFO_EVENTFD };
         self.out.u32(16).u32(flags).u32(index).u32(count);
@@ -211,7 +221,7 @@ impl<'s> Session<'s> {
     /// Offset, region and length of an access that the device can be asked for.
     fn access(&self, fields: &mut Fields<'_>) -> Result<(u64, u32, usize), Errno> {
         let (offset, region, count) = (fields.u64()?, fields.u32()?, fields.u32()? as usize);
-        let size = self.device.regions().get(region as usize).map_or(0, |region| region.size);
+        let size = self.region_size(region);
         let end = offset.checked_add(count as u64).ok_or(Errno::EINVAL)?;
         let width_ok = matches!(count, 1 | 2 | 4 | 8) || region == CONFIG_REGION && (1..=MAX_DATA).contains(&count);
         if end > size || !width_ok {
@@ -223,14 +233,20 @@ impl<'s> Session<'s> {
     fn region_read(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
         let (offset, region, count) = self.access(&mut fields)?;
         let data = self.out.u64(offset).u32(region).u32(count as u32).space(count);
-        self.device.read(region, offset, data);
+        match u8::try_from(region) {
+            Ok(bar) if region != CONFIG_REGION => self.device.pci().read_bar(bar, offset, data),
+            _ => self.device.pci().read_config(offset, data),
+        }
         Ok(())
     }
 
     fn region_write(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
         let (offset, region, count) = self.access(&mut fields)?;
         let data = fields.rest().get(..count).ok_or(Errno::EINVAL)?;
-        self.device.write(region, offset, data);
+        match u8::try_from(region) {
+            Ok(bar) if region != CONFIG_REGION => self.device.pci().write_bar(bar, offset, data),
+            _ => self.device.pci().write_config(offset, data),
+        }
         self.out.u64(offset).u32(region).u32(count as u32);
         Ok(())
     }

@@ -5,6 +5,7 @@ mod hostile;
 mod independent_client;
 mod protocol;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -21,11 +22,13 @@ use vmm_sys_util::tempfile::TempFile;
 use super::wire::*;
 use super::*;
 use crate::dma::GuestMemory;
+use crate::pci::{Bar, BarMapping};
 
 /// Trapped BAR 0 of 4 KiB, BAR 2 with a sparse file, 4 KiB of configuration space; every byte is memory.
 struct Scratch {
-    regions: Vec<Region>,
-    bytes: Mutex<Vec<Vec<u8>>>,
+    bars: [Bar; 2],
+    file: File,
+    bytes: Mutex<BTreeMap<u32, Vec<u8>>>,
     resets: AtomicUsize,
     disconnects: AtomicUsize,
     closed: AtomicBool,
@@ -39,47 +42,68 @@ impl Scratch {
     fn new() -> Arc<Scratch> {
         let file = TempFile::new().unwrap().into_file();
         file.set_len(0x4000).unwrap();
-        let mut regions: Vec<Region> = (0..8).map(|_| Region::default()).collect();
-        regions[0].size = 0x1000;
-        regions[2] = Region { size: 0x4000, file: Some(file) };
-        regions[CONFIG_REGION as usize].size = 0x1000;
-        let bytes = regions.iter().map(|region| vec![0; region.size as usize]).collect();
-        let (resets, disconnects) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let closed = AtomicBool::new(false);
-        Arc::new(Scratch { regions, bytes: Mutex::new(bytes), resets, disconnects, closed })
-    }
-}
-
-impl Device for Scratch {
-    fn regions(&self) -> &[Region] {
-        &self.regions
-    }
-
-    fn areas(&self, region: u32) -> Vec<Range<u64>> {
-        if region == 2 { vec![BAR2_AREA] } else { Vec::new() }
-    }
-
-    fn vectors(&self) -> [u32; IRQ_INDEXES] {
-        [0, 1, 0]
-    }
-
-    fn admit(&self) -> Result<(), String> {
-        if self.closed.load(Ordering::Relaxed) { Err("it is closed".into()) } else { Ok(()) }
+        let bytes = [(0, 0x1000), (2, 0x4000), (CONFIG_REGION, 0x1000)].map(|(region, size)| (region, vec![0; size]));
+        Arc::new(Scratch {
+            bars: [Bar { index: 0, size: 0x1000 }, Bar { index: 2, size: 0x4000 }],
+            file,
+            bytes: Mutex::new(bytes.into()),
+            resets: AtomicUsize::new(0),
+            disconnects: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        })
     }
 
     fn read(&self, region: u32, offset: u64, data: &mut [u8]) {
-        assert!(region != 0 || offset != BUG, "the bug of this test, not a failure");
         let from = offset as usize;
-        data.copy_from_slice(&self.bytes.lock().unwrap()[region as usize][from..from + data.len()]);
+        data.copy_from_slice(&self.bytes.lock().unwrap()[&region][from..from + data.len()]);
     }
 
     fn write(&self, region: u32, offset: u64, data: &[u8]) {
         let from = offset as usize;
-        self.bytes.lock().unwrap()[region as usize][from..from + data.len()].copy_from_slice(data);
+        self.bytes.lock().unwrap().get_mut(&region).unwrap()[from..from + data.len()].copy_from_slice(data);
+    }
+}
+
+impl PciDevice for Scratch {
+    fn read_config(&self, offset: u64, data: &mut [u8]) {
+        self.read(CONFIG_REGION, offset, data);
+    }
+
+    fn write_config(&self, offset: u64, data: &[u8]) {
+        self.write(CONFIG_REGION, offset, data);
+    }
+
+    fn bars(&self) -> &[Bar] {
+        &self.bars
+    }
+
+    fn read_bar(&self, bar: u8, offset: u64, data: &mut [u8]) {
+        assert!(bar != 0 || offset != BUG, "the bug of this test, not a failure");
+        self.read(bar.into(), offset, data);
+    }
+
+    fn write_bar(&self, bar: u8, offset: u64, data: &[u8]) {
+        self.write(bar.into(), offset, data);
+    }
+
+    fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>> {
+        let (offset, len) = (BAR2_AREA.start, BAR2_AREA.end - BAR2_AREA.start);
+        let mapping = BarMapping { offset, len, file: &self.file, file_offset: offset };
+        if bar == 2 { vec![mapping] } else { Vec::new() }
     }
 
     fn reset(&self) {
         self.resets.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Device for Scratch {
+    fn pci(&self) -> &dyn PciDevice {
+        self
+    }
+
+    fn admit(&self) -> Result<(), String> {
+        if self.closed.load(Ordering::Relaxed) { Err("it is closed".into()) } else { Ok(()) }
     }
 
     fn disconnected(&self) {
@@ -103,7 +127,7 @@ impl Bench {
         let path = dir.as_path().join("pf.sock");
         let device = Scratch::new();
         let memory = Arc::new(GuestMemory::default());
-        let vectors = Arc::new(Vectors::new(device.vectors()));
+        let vectors = Arc::new(Vectors::new(VECTORS));
         let function = Function { device: device.clone(), memory: memory.clone(), vectors: vectors.clone() };
         let server = Some(Server::start(&path, function, Settings::default()).unwrap());
         Bench { device, memory, vectors, path, server, _dir: dir }

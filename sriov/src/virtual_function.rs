@@ -4,7 +4,7 @@ use crate::bar::Bar;
 use crate::capability::Capability;
 use crate::config::Reset;
 use crate::function::{Events, FunctionError, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR, MsiMessage, PciFunction};
-use crate::header::{COMMAND, COMMAND_MEMORY_SPACE, Identity};
+use crate::header::{COMMAND, COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, Identity};
 
 /// Express capability of a virtual function.
 const EXPRESS: u16 = 0x70;
@@ -29,6 +29,17 @@ impl PciFunction {
             function.config.set_sticky(register, !0);
             function.config.set_sticky(register + 4, !0);
         }
+        Ok(function)
+    }
+
+    /// The same function as its bus shows it where VFs are VFs: IDs read all ones, so that no scan of the bus finds it
+    /// (PCIe 9.3.4.1.1, 9.3.4.1.2), it has no BARs of its own, and of its command register only Bus Master Enable can be
+    /// written (PCIe 9.3.4.1.3); where its windows are says the PF's capability ([`PciFunction::vf_bar_address`]).
+    pub fn virtual_function_on_bus(identity: &Identity) -> Result<Self, FunctionError> {
+        let identity = Identity { vendor: 0xffff, device: 0xffff, ..*identity };
+        let capabilities = [Capability::express_virtual(EXPRESS), Capability::msi(MSI), Capability::ari(0x100)];
+        let mut function = Self::new(&identity, Vec::new(), &[], &capabilities)?;
+        function.config.set_writable(COMMAND, COMMAND_BUS_MASTER.into());
         Ok(function)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::Card;
 use crate::doorbell::{ACK, NACK, Page, Ring, Route};
+use crate::gt::Request;
 use crate::guc::hxg::Error;
 use crate::interrupts::DOORBELL_RANG;
 use crate::profile::provision::Quota;
@@ -56,6 +57,13 @@ impl Card {
         self.call_guc();
         if let Some(vf) = self.gt.vf(function) {
             vf.reset();
+        }
+    }
+
+    /// A write of `function` to its GUC_HOST_INTERRUPT that came as an event (contract B.6).
+    pub fn ring_guc(&self, function: Function) {
+        if self.enabled(function) {
+            self.carry_out(function, Request::RingGuc);
         }
     }
 

@@ -20,17 +20,17 @@ const BAR2: u64 = BAR0 + 8;
 /// VF_CAP_REG: 1 tells a driver that it drives a VF.
 const VF_CAP: u64 = 0x19_01f8;
 
-fn together(vfs: u8) -> VirtualCard {
-    VirtualCard::new(card_file::load("small").unwrap(), vfs, Arrangement::Together(Ecam::default())).unwrap()
+fn together(vfs: u8) -> Stand {
+    served(card_file::load("small").unwrap(), vfs, Arrangement::Together).unwrap()
 }
 
-fn split(vfs: u8) -> VirtualCard {
-    VirtualCard::new(card_file::load("small").unwrap(), vfs, Arrangement::Split).unwrap()
+fn split(vfs: u8) -> Stand {
+    served(card_file::load("small").unwrap(), vfs, Arrangement::Split).unwrap()
 }
 
-impl VirtualCard {
+impl Stand {
     fn named(&self, name: &str) -> &CardFunction {
-        self.members.iter().find(|member| member.name() == name).unwrap()
+        self.served.card().members.iter().find(|member| member.name() == name).unwrap()
     }
 
     fn vf(&self, number: u8) -> &CardFunction {
@@ -64,13 +64,16 @@ fn present(vf: &CardFunction) -> bool {
 fn total_vfs_is_the_lesser_of_card_and_vmm() {
     for (given, offered) in [(1, 1), (31, 31), (63, 31)] {
         let card = together(given);
-        assert_eq!((card.total_vfs(), card.pf().read32(CONFIG_REGION, TOTAL_VFS) as u8), (offered, offered));
-        assert_eq!(card.functions().len(), usize::from(offered) + 1);
+        assert_eq!(
+            (card.served.card().total_vfs(), card.pf().read32(CONFIG_REGION, TOTAL_VFS) as u8),
+            (offered, offered)
+        );
+        assert_eq!(card.functions.len(), usize::from(offered) + 1);
     }
     assert_eq!(together(0).pf().read32(CONFIG_REGION, SRIOV), 0);
     let profile = CardProfile { total_vfs: 0, ..card_file::load("small").unwrap() };
-    let card = VirtualCard::new(profile, 7, Arrangement::Split).unwrap();
-    assert_eq!((card.functions().len(), card.pf().read32(CONFIG_REGION, SRIOV)), (1, 0));
+    let card = served(profile, 7, Arrangement::Split).unwrap();
+    assert_eq!((card.functions.len(), card.pf().read32(CONFIG_REGION, SRIOV)), (1, 0));
 }
 
 /// QEMU takes one snapshot of 4096 bytes and hides SR-IOV and ARI if it finds them there; a guest reads 4 at a time.
@@ -152,14 +155,13 @@ fn a_bare_face_is_configuration_space_and_nothing_else() {
     card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     card.enable(1);
     let (vf, face) = (card.vf(1), card.named("vf1-face"));
-    let sizes: Vec<_> = face.regions().iter().map(|region| region.size).collect();
-    assert_eq!(sizes, [0, 0, 0, 0, 0, 0, 0, 4096]);
+    assert!(face.bars().is_empty());
     assert_eq!((face.read32(CONFIG_REGION, 0), face.read32(GTTMMADR, VF_CAP)), (u32::MAX, u32::MAX));
     vf.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     vf.write(GTTMMADR, 0x19_0240, &7u32.to_le_bytes());
     let memory = windows::memfd(c"guest", 0x1000).unwrap();
-    vf.port.memory.map(0x1000, 0x1000, 3, 0, Some(memory.try_clone().unwrap())).unwrap();
-    face.port.memory.map(0x8000, 0x1000, 3, 0, Some(memory)).unwrap();
+    card.memory("vf1").map(0x1000, 0x1000, 3, 0, Some(memory.try_clone().unwrap())).unwrap();
+    card.memory("vf1-face").map(0x8000, 0x1000, 3, 0, Some(memory)).unwrap();
     face.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     let views = card.card().gt().memory.views();
     let view = views.of(Function(1));
@@ -173,11 +175,11 @@ fn a_bare_face_is_configuration_space_and_nothing_else() {
 fn vf_windows_can_be_mapped() {
     let card = together(1);
     let vf = card.vf(1);
-    assert_eq!((vf.regions()[0].size, vf.regions()[2].size), (16 << 20, 512 << 20));
+    assert_eq!((vf.size(0), vf.size(2)), (16 << 20, 512 << 20));
     assert_eq!((vf.areas(0), vf.areas(2)), (vec![8 << 20..16 << 20], vec![0..512 << 20]));
-    assert!(vf.areas(1).is_empty() && vf.areas(CONFIG_REGION).is_empty() && vf.areas(99).is_empty());
+    assert!(vf.areas(1).is_empty() && vf.areas(CONFIG_REGION as u8).is_empty() && vf.areas(99).is_empty());
     let trapped = CardProfile { ggtt: GgttAccess::Trapped, ..card_file::load("small").unwrap() };
-    let card = VirtualCard::new(trapped, 1, Arrangement::Split).unwrap();
+    let card = served(trapped, 1, Arrangement::Split).unwrap();
     assert!(card.vf(1).areas(0).is_empty(), "each access comes to the card");
     assert!(card.vf(1).areas(2).is_empty(), "it has no local memory yet");
     card.card().gt().memory.set_quota(Function(1), 64 << 20);
@@ -190,30 +192,30 @@ fn vf_windows_can_be_mapped() {
 #[test]
 fn a_provisioned_card_has_its_vfs_at_once() {
     let profile = card_file::load("small").unwrap();
-    let card = VirtualCard::new(profile.clone(), 3, Arrangement::Provisioned).unwrap();
-    let names: Vec<_> = card.functions().into_iter().map(|served| served.name).collect();
+    let card = served(profile.clone(), 3, Arrangement::Provisioned).unwrap();
+    let names: Vec<_> = card.functions.iter().map(|served| served.name.clone()).collect();
     assert_eq!(names, ["vf1", "vf2", "vf3"]);
     card.vf(3).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert!(present(card.vf(3)));
-    let status = card.status();
+    let status = card.served.card().status();
     assert_eq!((status.enabled_vfs, status.functions[3].gpu.quota.unwrap().local_memory), (3, 256 << 20));
     // What one client leaves behind, the next one does not find.
-    let file = card.vf(3).regions()[2].file.as_ref().unwrap();
+    let file = card.vf(3).file_of(2);
     file.write_at(&[7; 8], 0x20_0000).unwrap();
     assert_eq!((card.vf(3).areas(2), card.vf(3).read32(LMEM, 0x20_0000)), (vec![0..256 << 20], 0x0707_0707));
-    card.vf(3).disconnected();
+    card.leave("vf3");
     card.vf(3).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert_eq!(card.vf(3).read32(LMEM, 0x20_0000), 0);
     let greedy = toml::from_str("local_memory = \"1GiB\"").unwrap();
     let profile = CardProfile { provision: greedy, ..profile };
-    let error = VirtualCard::new(profile, 3, Arrangement::Provisioned).err().unwrap().to_string();
+    let error = served(profile, 3, Arrangement::Provisioned).err().unwrap().to_string();
     assert!(error.starts_with("3 VFs would get 3072 MiB of local memory"), "{error}");
 }
 
 /// V13-014: a guest places the BARs of its VF wherever it likes; what they reach does not depend on it.
 #[test]
 fn a_vf_needs_no_address_that_its_guest_chose() {
-    let card = VirtualCard::new(card_file::load("small").unwrap(), 1, Arrangement::Provisioned).unwrap();
+    let card = served(card_file::load("small").unwrap(), 1, Arrangement::Provisioned).unwrap();
     let vf = card.vf(1);
     for (bar0, bar2) in [(0xe000_0000_u64, 0x10_0000_0000_u64), (0x38_0000_0000, 0xc000_0000)] {
         vf.write(CONFIG_REGION, COMMAND, &[0; 2]);
@@ -223,27 +225,27 @@ fn a_vf_needs_no_address_that_its_guest_chose() {
         vf.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
         vf.write(LMEM, 0x4000, &bar2.to_le_bytes());
         let mut stored = [0; 8];
-        vf.regions()[2].file.as_ref().unwrap().read_exact_at(&mut stored, 0x4000).unwrap();
+        vf.file_of(2).read_exact_at(&mut stored, 0x4000).unwrap();
         assert_eq!((vf.read32(GTTMMADR, 0x19_01f8), u64::from_le_bytes(stored)), (1, bar2));
     }
 }
 
 /// A card with its sockets.
-struct Stand {
-    card: VirtualCard,
+struct Sockets {
+    card: Stand,
     servers: BTreeMap<String, Server>,
     dir: TempDir,
 }
 
-impl Stand {
-    fn new(card: VirtualCard) -> Self {
+impl Sockets {
+    fn new(card: Stand) -> Self {
         let dir = TempDir::new().unwrap();
-        let serve = |served: Served| {
+        let serve = |served: &Served| {
             let path = dir.as_path().join(format!("{}.sock", served.name));
-            (served.name, Server::start(&path, served.function, Settings::default()).unwrap())
+            (served.name.clone(), Server::start(&path, served.function.clone(), Settings::default()).unwrap())
         };
-        let servers = card.functions().into_iter().map(serve).collect();
-        Stand { card, servers, dir }
+        let servers = card.functions.iter().map(serve).collect();
+        Sockets { card, servers, dir }
     }
 
     fn connect(&self, name: &str) -> Raw {
@@ -265,7 +267,7 @@ fn read32(client: &mut Raw, region: u32, offset: u64) -> u32 {
 /// hung up on; when it exists again, the next one is let in.
 #[test]
 fn a_vf_of_another_guest_is_served_while_it_exists() {
-    let stand = Stand::new(split(2));
+    let stand = Sockets::new(split(2));
     let mut pf = stand.connect("pf").versed();
     stand.connect("vf1-face").versed();
     assert!(stand.connect("vf1").closed(), "too early");
@@ -289,7 +291,7 @@ fn a_vf_of_another_guest_is_served_while_it_exists() {
 /// A VF's VMM dies: the VF is reset and its guest's memory is gone; the others do not notice, and a new VMM is let in.
 #[test]
 fn the_death_of_a_vmm_is_its_own_affair() {
-    let stand = Stand::new(split(2));
+    let stand = Sockets::new(split(2));
     let mut pf = stand.connect("pf").versed();
     write(&mut pf, CONFIG_REGION, NUM, &[2, 0]);
     write(&mut pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
@@ -302,7 +304,7 @@ fn the_death_of_a_vmm_is_its_own_affair() {
     let [one, mut two] = vfs;
     drop(one);
     eventually("the session is over", || !stand.card.vf(1).connected());
-    assert_eq!((stand.card.vf(1).port.memory.sections(), stand.card.vf(2).port.memory.sections()), (0, 1));
+    assert_eq!((stand.card.memory("vf1").sections(), stand.card.memory("vf2").sections()), (0, 1));
     assert_eq!(read32(&mut two, GTTMMADR, 0x19_0240), 7);
     let mut one = stand.connect("vf1").versed();
     write(&mut one, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
@@ -317,7 +319,7 @@ struct Vmm {
 }
 
 impl Vmm {
-    fn new(stand: &Stand) -> Self {
+    fn new(stand: &Sockets) -> Self {
         Vmm { client: stand.connect("pf").versed(), asked: VecDeque::new() }
     }
 
@@ -367,7 +369,7 @@ fn placing(vf: u64, bar0: u64, bar2: u64) -> [(u64, Vec<u8>); 3] {
 #[test]
 fn vf_bars_are_placed_through_ecam() {
     const ENODEV: u32 = libc::ENODEV as u32;
-    let stand = Stand::new(together(2));
+    let stand = Sockets::new(together(2));
     let mut vmm = Vmm::new(&stand);
     vmm.place(0x10_0000_0000, 0x20_0000_0000);
     vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
@@ -402,7 +404,7 @@ fn vf_bars_are_placed_through_ecam() {
 /// A client that leaves while its VFs' BARs are being placed holds nobody up.
 #[test]
 fn a_client_that_leaves_amid_placing_is_let_go() {
-    let stand = Stand::new(together(2));
+    let stand = Sockets::new(together(2));
     for _ in 0..3 {
         let mut vmm = Vmm::new(&stand);
         vmm.place(0x10_0000_0000, 0x20_0000_0000);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::card::Arrangement;
-use crate::card::ecam::{Ecam, PciAddress};
+use crate::vfio_user::ecam::{Ecam, PciAddress};
 
 /// All that differs from a machine without the card. Memory has to be shared, or the card reads zeros; the BARs need
 /// more room above 4 GiB than QEMU's CPU and bridge have without being told.
@@ -78,7 +78,7 @@ fn lines(arguments: &[String]) -> String {
 
 impl Connection {
     /// For the card `name` with its sockets in `dir`.
-    pub fn new(name: String, dir: &Path, vfs: u8, arrangement: Arrangement) -> Self {
+    pub fn new(name: String, dir: &Path, vfs: u8, arrangement: Arrangement, ecam: Ecam) -> Self {
         let sockets =
             |ending: &str| -> Vec<PathBuf> { (1..=vfs).map(|vf| dir.join(format!("vf{vf}{ending}.sock"))).collect() };
         let pf = dir.join("pf.sock");
@@ -90,7 +90,7 @@ impl Connection {
         };
         let alone = |socket: &PathBuf| machine([device("vf", socket, PciAddress::PF, true)]);
         let (qemu, qemu_vfs) = match arrangement {
-            Arrangement::Together(ecam) => (beside(ecam, &whole), Vec::new()),
+            Arrangement::Native | Arrangement::Together => (beside(ecam, &whole), Vec::new()),
             Arrangement::Split => (beside(Ecam::default(), &faces), whole.iter().map(alone).collect()),
             Arrangement::Provisioned => (Vec::new(), whole.iter().map(alone).collect()),
         };
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn qemu_is_told_the_socket_as_json() {
         let connection =
-            Connection::new("x".into(), Path::new("/tmp/a \"b\""), 0, Arrangement::Together(Ecam::default()));
+            Connection::new("x".into(), Path::new("/tmp/a \"b\""), 0, Arrangement::Together, Ecam::default());
         let [pf] = &devices(&connection.qemu)[..] else { panic!("{:?}", connection.qemu) };
         assert_eq!((&pf["driver"], &pf["addr"]), (&"vfio-user-pci".into(), &"1.0".into()));
         assert_eq!(pf["socket"]["path"], "/tmp/a \"b\"/pf.sock");
@@ -167,7 +167,7 @@ mod tests {
     /// First VF Offset and VF Stride are 1; stock QEMU takes them as functions of their own at 1.1 to 8.7.
     #[test]
     fn vfs_of_the_same_guest_follow_the_pf() {
-        let connection = Connection::new("x".into(), Path::new("/c"), 63, Arrangement::Together(Ecam::default()));
+        let connection = Connection::new("x".into(), Path::new("/c"), 63, Arrangement::Together, Ecam::default());
         let devices = devices(&connection.qemu);
         assert_eq!(devices.len(), 64);
         for (n, device) in devices.iter().enumerate() {
@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn vfs_of_other_guests_are_alone_there() {
-        let split = Connection::new("x".into(), Path::new("/c"), 2, Arrangement::Split);
+        let split = Connection::new("x".into(), Path::new("/c"), 2, Arrangement::Split, Ecam::default());
         let paths = |arguments: &[String]| -> Vec<String> {
             devices(arguments).iter().map(|device| device["socket"]["path"].as_str().unwrap().to_owned()).collect()
         };
         assert_eq!(paths(&split.qemu), ["/c/pf.sock", "/c/vf1-face.sock", "/c/vf2-face.sock"]);
         assert_eq!(split.qemu_vfs.iter().map(|vf| paths(vf)).collect::<Vec<_>>(), [["/c/vf1.sock"], ["/c/vf2.sock"]]);
         assert!(split.text().contains("once the PF's guest has enabled it"));
-        let provisioned = Connection::new("x".into(), Path::new("/c"), 2, Arrangement::Provisioned);
+        let provisioned = Connection::new("x".into(), Path::new("/c"), 2, Arrangement::Provisioned, Ecam::default());
         assert!(provisioned.qemu.is_empty() && provisioned.sockets.pf.is_none());
         assert_eq!((provisioned.qemu_vfs.len(), provisioned.text().contains("/c/vf1.sock")), (2, true));
     }

@@ -165,7 +165,7 @@ fn a_message_may_come_in_pieces() {
         thread::sleep(Duration::from_micros(300));
     }
     assert_eq!(raw.receive().header.error, 0);
-    assert_eq!(bench.device.bytes.lock().unwrap()[0][8..12], [5, 6, 7, 8]);
+    assert_eq!(bench.device.bytes.lock().unwrap()[&0][8..12], [5, 6, 7, 8]);
 }
 
 #[test]

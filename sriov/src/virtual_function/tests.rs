@@ -54,6 +54,35 @@ fn identity_and_capabilities() {
     assert_eq!((function.total_vfs(), function.bars().len()), (0, 2));
 }
 
+/// PCIe 9.3.4.1: on a bus that knows VFs nobody finds one by its IDs, and it has neither BARs nor a memory space bit;
+/// the rest is that of a VF anywhere.
+#[test]
+fn a_vf_on_its_bus_is_a_shadow_of_its_pf() {
+    let mut function = PciFunction::virtual_function_on_bus(&Identity::FLEX_170).unwrap();
+    function.write_config(COMMAND.into(), &0xffff_u16.to_le_bytes());
+    for bar in (0x10..0x28).step_by(4) {
+        function.write_config(bar, &u32::MAX.to_le_bytes());
+    }
+    let plain = plain();
+    for at in (0..CONFIG_BYTES as u64).step_by(4) {
+        let expected = match at {
+            0 => u32::MAX,
+            0x04 => dword(&plain, at) | u32::from(COMMAND_BUS_MASTER),
+            0x10..0x28 => 0,
+            _ => dword(&plain, at),
+        };
+        assert_eq!(dword(&function, at), expected, "{at:#x}");
+    }
+    assert!(function.bus_master() && function.bars().is_empty());
+    assert!(
+        function
+            .write_config(FLR_BYTE, &[(INITIATE_FLR >> 8) as u8])
+            .into_iter()
+            .any(|e| e == Event::FunctionLevelReset)
+    );
+    assert!(!function.bus_master());
+}
+
 /// Contract A.4: BARs of a VF in a guest of its own are sized and decoded as any function's.
 #[test]
 fn bars_in_a_guest_of_its_own() {

@@ -12,8 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::DmaError;
 use crate::dma::GuestMemory;
-use crate::vfio_user::DmaError;
 
 /// Registers of a function, from its ECAM address on.
 const COMMAND: u64 = 0x04;

@@ -1,0 +1,109 @@
+//! Guest memory of a VMM in this process.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use arctic_device_model::world::{Dma, DmaFault, DmaView, Function};
+use vm_memory::{Bytes, GuestAddress, GuestAddressSpace, GuestMemory, Permissions, VolatileSlice};
+
+/// The memory of the one guest that has all of the card's functions: anything that `vm-memory` calls an address space,
+/// an `Arc<GuestMemoryMmap>` whose map never changes or a `GuestMemoryAtomic` whose map does.
+///
+/// It must hold RAM alone. Where it has no region the card's accesses fault, those to its own BARs among them.
+/// Writes of the card are not tracked (the bitmap is `()`).
+///
+/// After a change of the map the engines may still be within a step that began with the old one, which keeps it mapped;
+/// [`crate::VirtualCard::memory_changed`] returns when the last of them has let go.
+pub struct GuestRam<S: GuestAddressSpace> {
+    space: S,
+    /// The present map, so that a step need not make a view of its own.
+    view: ArcSwap<RamView<S::T>>,
+}
+
+struct RamView<T>(T);
+
+impl<S> GuestRam<S>
+where
+    S: GuestAddressSpace<M: GuestMemory<Bitmap = ()>, T: Send + Sync + 'static> + Send + Sync,
+{
+    /// The memory of `space`, as it is whenever the card looks.
+    pub fn new(space: S) -> Arc<Self> {
+        let view = ArcSwap::from_pointee(RamView(space.memory()));
+        Arc::new(GuestRam { space, view })
+    }
+}
+
+impl<S> Dma for GuestRam<S>
+where
+    S: GuestAddressSpace<M: GuestMemory<Bitmap = ()>, T: Send + Sync + 'static> + Send + Sync,
+{
+    fn view(&self, _: Function) -> Arc<dyn DmaView> {
+        let present = self.space.memory();
+        let view = self.view.load_full();
+        // A map that is held cannot have given its address to another one.
+        if std::ptr::eq(&*view.0, &*present) {
+            return view;
+        }
+        let view = Arc::new(RamView(present));
+        self.view.store(view.clone());
+        view
+    }
+}
+
+impl<T> DmaView for RamView<T>
+where
+    T: Deref<Target: GuestMemory<Bitmap = ()>> + Send + Sync,
+{
+    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+        self.0.get_slices(GuestAddress(iova), len, Permissions::ReadWrite).ok()?.next()?.ok()
+    }
+
+    fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
+        self.0.read_slice(data, GuestAddress(iova)).map_err(|_| DmaFault { iova })
+    }
+
+    fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
+        self.0.write_slice(data, GuestAddress(iova)).map_err(|_| DmaFault { iova })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vm_memory::{GuestMemoryAtomic, GuestMemoryMmap};
+
+    use super::*;
+
+    type Mmap = GuestMemoryMmap<()>;
+
+    fn map(ranges: &[(u64, usize)]) -> Mmap {
+        let ranges: Vec<_> = ranges.iter().map(|(at, len)| (GuestAddress(*at), *len)).collect();
+        Mmap::from_ranges(&ranges).unwrap()
+    }
+
+    #[test]
+    fn a_slice_ends_with_its_region_and_holes_fault() {
+        let memory = map(&[(0x1000, 0x2000), (0x8000, 0x1000)]);
+        memory.write_obj(7u32, GuestAddress(0x2ffc)).unwrap();
+        let view = GuestRam::new(Arc::new(memory)).view(Function::PF);
+        assert_eq!(view.slice(0x2ffc, 0x100).unwrap().len(), 4);
+        assert!(view.slice(0x3000, 1).is_none() && view.slice(0xfff, 1).is_none() && view.slice(u64::MAX, 1).is_none());
+        let mut data = [0; 4];
+        view.read_remote(0x2ffc, &mut data).unwrap();
+        assert_eq!(u32::from_le_bytes(data), 7);
+        assert!(view.read_remote(0x2ffd, &mut data).is_err() && view.write_remote(0x7fff, &data).is_err());
+    }
+
+    #[test]
+    fn a_replaced_map_is_seen_at_the_next_view_and_lives_as_long_as_the_last() {
+        let atomic = GuestMemoryAtomic::new(map(&[(0, 0x1000)]));
+        let ram = GuestRam::new(atomic.clone());
+        let (old, again) = (ram.view(Function::PF), ram.view(Function(1)));
+        assert!(Arc::ptr_eq(&old, &again), "one view a map, not one a step");
+        atomic.lock().unwrap().replace(map(&[(0x1000, 0x1000)]));
+        assert!(old.slice(0, 1).is_some() && old.slice(0x1000, 1).is_none());
+        let new = ram.view(Function::PF);
+        assert!(new.slice(0, 1).is_none() && new.slice(0x1000, 1).is_some());
+        assert_eq!(Arc::strong_count(&old), 2, "only those who hold it hold it");
+    }
+}

@@ -1,0 +1,176 @@
+//! A card whose functions are reached over sockets: each function's client is its machine.
+
+use std::sync::{Arc, OnceLock};
+
+use arctic_device_model::profile::CardProfile;
+use arctic_device_model::world::{Dma, DmaView, Function, Unconnected};
+use arctic_sriov::function::Event;
+
+use super::ecam::{BarAddresses, BarPlacer, Ecam};
+use super::{Device, VECTORS, Vectors};
+use crate::card::{Arrangement, CardError, CardFunction, Face, VirtualCard};
+use crate::dma::GuestMemory;
+use crate::pci::{GTTMMADR_BAR, LMEM_BAR, Machine, MsiSink, PciDevice};
+
+/// A function to be served, by the name of its socket (without ending).
+pub struct Served {
+    /// "pf", "vf1", "vf1-face" and so on.
+    pub name: String,
+    /// The function.
+    pub function: super::Function,
+}
+
+/// A card to be served over sockets.
+pub struct ServedCard {
+    card: VirtualCard,
+    clients: Arc<Clients>,
+}
+
+impl ServedCard {
+    /// Makes a card for clients that have `vfs` VF functions to give. `ecam` is the window onto configuration space of
+    /// the PF's guest, for [`Arrangement::Together`].
+    pub fn new(profile: CardProfile, vfs: u8, arrangement: Arrangement, ecam: Ecam) -> Result<Self, CardError> {
+        let clients = Clients::new(vfs, arrangement, ecam).map_err(CardError::Threads)?;
+        let card = VirtualCard::new(profile, vfs, arrangement, clients.clone(), clients.clone())?;
+        Ok(ServedCard { card, clients })
+    }
+
+    /// The card itself.
+    pub fn card(&self) -> &VirtualCard {
+        &self.card
+    }
+
+    /// The functions to serve: the PF first (unless the program plays its part), then by number.
+    pub fn functions(&self) -> Vec<Served> {
+        let provisioned = self.clients.arrangement == Arrangement::Provisioned;
+        let served = |function: &Arc<CardFunction>| {
+            // What a bare face's client hands over reaches nothing.
+            let Hands { memory, vectors } = match function.face {
+                Face::Whole => self.clients.hands(function.number()).cloned().unwrap_or_default(),
+                Face::Bare => Hands::default(),
+            };
+            let device = Arc::new(Endpoint { function: function.clone(), clients: self.clients.clone() });
+            Served { name: function.name(), function: super::Function { device, memory, vectors } }
+        };
+        let members = self.card.members.iter();
+        members.filter(|member| member.number().is_vf() || !provisioned).map(served).collect()
+    }
+}
+
+/// What a client has handed over.
+#[derive(Clone)]
+pub(super) struct Hands {
+    pub memory: Arc<GuestMemory>,
+    pub vectors: Arc<Vectors>,
+}
+
+impl Default for Hands {
+    fn default() -> Self {
+        Hands { memory: Arc::default(), vectors: Arc::new(Vectors::new(VECTORS)) }
+    }
+}
+
+/// The clients of all functions: the machine that the card is plugged into.
+pub(super) struct Clients {
+    /// By number of the function, the PF's first.
+    hands: Vec<Hands>,
+    arrangement: Arrangement,
+    /// Places VF BARs, where VFs live in the PF's guest.
+    placer: OnceLock<BarPlacer>,
+}
+
+impl Clients {
+    fn new(vfs: u8, arrangement: Arrangement, ecam: Ecam) -> std::io::Result<Arc<Self>> {
+        let hands: Vec<_> = (0..=vfs).map(|_| Hands::default()).collect();
+        let placer = OnceLock::new();
+        if arrangement == Arrangement::Together && vfs != 0 {
+            let _ = placer.set(BarPlacer::start(ecam, vfs, hands[0].memory.clone())?);
+        }
+        Ok(Arc::new(Clients { hands, arrangement, placer }))
+    }
+
+    pub(super) fn hands(&self, function: Function) -> Option<&Hands> {
+        self.hands.get(function.index())
+    }
+
+    /// Has the BARs of the VFs in the PF's guest placed where the PF's capability says, as soon as the PF may write.
+    fn place_vf_bars(&self, pf: &CardFunction) {
+        let Some(placer) = self.placer.get() else { return };
+        let bars = |vf| Some([pf.vf_bar_address(vf, GTTMMADR_BAR)?, pf.vf_bar_address(vf, LMEM_BAR)?]);
+        let mut wanted: Vec<BarAddresses> = Vec::new();
+        if pf.bus_master() && pf.vf_bars_assigned() {
+            wanted.extend((1..=u16::from(u8::MAX)).map_while(bars));
+        }
+        placer.place(wanted);
+    }
+}
+
+impl Dma for Clients {
+    fn view(&self, function: Function) -> Arc<dyn DmaView> {
+        self.hands(function).map_or_else(|| Arc::new(Unconnected) as Arc<dyn DmaView>, |hands| hands.memory.view())
+    }
+}
+
+impl Machine for Clients {
+    fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
+        self.hands(function).cloned().unwrap_or_default().vectors
+    }
+
+    fn event(&self, function: &CardFunction, event: Event) {
+        let places = matches!(event, Event::BusMaster(_) | Event::VfBarMoved(_) | Event::VfEnable { .. });
+        if places && function.number() == Function::PF {
+            self.place_vf_bars(function);
+        }
+    }
+
+    /// A VF in a guest of its own is gone from there for good, as a device pulled out: its client is hung up on.
+    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+        if self.arrangement != Arrangement::Split {
+            return;
+        }
+        let memories = vfs.iter().filter_map(|vf| self.hands(vf.number())).map(|hands| &hands.memory);
+        memories.filter_map(|memory| memory.client()).for_each(|client| client.hang_up());
+    }
+}
+
+/// A function as its server has it.
+struct Endpoint {
+    function: Arc<CardFunction>,
+    clients: Arc<Clients>,
+}
+
+impl Device for Endpoint {
+    fn pci(&self) -> &dyn PciDevice {
+        &*self.function
+    }
+
+    /// A VF in a guest of its own is served while it exists.
+    fn admit(&self) -> Result<(), String> {
+        let function = &self.function;
+        let split = self.clients.arrangement == Arrangement::Split;
+        if split && function.number().is_vf() && function.face == Face::Whole && !function.enabled() {
+            let how = "start its guest after the PF's guest has enabled it (sriov_numvfs)";
+            return Err(format!("VF {} does not exist yet: {how}", function.number().0));
+        }
+        function.set_connected(true);
+        Ok(())
+    }
+
+    fn reset(&self) {
+        self.function.reset();
+        if self.function.number() == Function::PF {
+            self.clients.placer.get().inspect(|placer| placer.forget());
+        }
+    }
+
+    fn disconnected(&self) {
+        self.function.set_connected(false);
+        if self.function.face == Face::Bare {
+            return;
+        }
+        self.function.power_off();
+        if self.function.number() == Function::PF {
+            self.clients.placer.get().inspect(|placer| placer.forget());
+        }
+    }
+}
