@@ -141,6 +141,24 @@ impl EngineInfo {
     }
 }
 
+/// Registers of an engine's tiled resource table (TRTT).
+pub const TRTT_REGISTERS: u32 = 6;
+
+/// The first register of an engine's tiled resource table; each engine has its own, but for the media engines beyond those
+/// that the documents give one (V8-181..183, V8-185).
+pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
+    Some(match (class, instance) {
+        (EngineClass::Render, 0) => 0x4400,
+        (EngineClass::Copy, 0) => 0x4480,
+        (EngineClass::Compute, 0..=3) => 0x4580 + 0x20 * instance as u32,
+        (EngineClass::VideoDecode, 0 | 1) => 0x4420 + 0x20 * instance as u32,
+        (EngineClass::VideoDecode, 2 | 3) => 0x4520 + 0x20 * (instance as u32 - 2),
+        (EngineClass::VideoEnhance, 0) => 0x4460,
+        (EngineClass::VideoEnhance, 1) => 0x4560,
+        _ => return None,
+    })
+}
+
 macro_rules! engines {
     ($($name:literal $class:ident $instance:literal $base:literal $bank:literal.$bit:literal $wake:expr;)*) => {
         /// Every engine the die can have, before fusing; an [`EngineId`] is an index here.

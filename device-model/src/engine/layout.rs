@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use super::id::{EngineClass, EngineId};
+use super::id::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 use super::image::{END, FORCE_WAKEUP, GLOBAL, LRM, POSTED, RELATIVE, REMAP, lri};
 use super::reg;
 use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, TABLES};
@@ -139,23 +139,6 @@ fn parts(class: EngineClass) -> [&'static [Part]; 5] {
         EngineClass::VideoDecode | EngineClass::VideoEnhance => (RING_PLAIN, TRTT_MEDIA),
     };
     [RING, cacheline, RING_INTERRUPTS, ENGINE, trtt]
-}
-
-/// TRTT registers of one engine.
-pub const TRTT_REGISTERS: u32 = 6;
-
-/// The first TRTT register of an engine, of those that have any (V8-182, V8-183, V8-185).
-pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
-    Some(match (class, instance) {
-        (EngineClass::Render, 0) => 0x4400,
-        (EngineClass::Copy, 0) => 0x4480,
-        (EngineClass::Compute, 0..=3) => 0x4580 + 0x20 * instance as u32,
-        (EngineClass::VideoDecode, 0 | 1) => 0x4420 + 0x20 * instance as u32,
-        (EngineClass::VideoDecode, 2 | 3) => 0x4520 + 0x20 * (instance as u32 - 2),
-        (EngineClass::VideoEnhance, 0) => 0x4460,
-        (EngineClass::VideoEnhance, 1) => 0x4560,
-        _ => return None,
-    })
 }
 
 /// Whether the register at `own`, from the engine's base, belongs to the ring context, or to what of the engine context

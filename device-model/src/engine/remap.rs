@@ -2,8 +2,7 @@
 //! buffer runs on whatever instance it is scheduled to (V8-046, trap T19; Intel media-driver
 //! mhw_mi_hwcmd_xe_xpm.h, MMIO_REMAP_ENABLE).
 
-use super::id::{EngineClass, EngineId};
-use super::layout::{TRTT_REGISTERS, trtt};
+use super::id::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 
 /// First register and bytes of what each instance of an engine class has for itself.
 type Block = (u32, u32);

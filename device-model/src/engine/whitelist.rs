@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::id::{EngineClass, EngineId};
+use super::id::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 use crate::command::Requester;
 use crate::registers::{RegisterFile, Scope};
 
@@ -77,23 +77,6 @@ const fn write(class: EngineClass) -> Given {
 
 /// Dwords of the HEVC block of a video decoder that are on its list (V8-184).
 const HEVC_DWORDS: u32 = 64;
-/// Dwords of the registers of a tiled resource table.
-const TRTT_DWORDS: u32 = 6;
-
-/// The engine's tiled resource table, each engine has its own (V8-181..183, V8-185); the list has none for the media
-/// engines beyond those.
-const fn tiled_resources(class: EngineClass, instance: u8) -> Option<u32> {
-    Some(match (class, instance) {
-        (EngineClass::Render, 0) => 0x4400,
-        (EngineClass::Copy, 0) => 0x4480,
-        (EngineClass::Compute, 0..=3) => 0x4580 + 0x20 * instance as u32,
-        (EngineClass::VideoDecode, 0..=1) => 0x4420 + 0x20 * instance as u32,
-        (EngineClass::VideoDecode, 2..=3) => 0x4520 + 0x20 * (instance as u32 - 2),
-        (EngineClass::VideoEnhance, 0) => 0x4460,
-        (EngineClass::VideoEnhance, 1) => 0x4560,
-        _ => return None,
-    })
-}
 
 /// What batches may read besides, on every engine: V8-176, and what the lists of all classes repeat (V8-177..180).
 const READ: Given = Given {
@@ -139,7 +122,7 @@ impl Lists {
             own.chain(given.absolute.iter().copied()).collect::<Vec<_>>()
         };
         let blocks = [
-            tiled_resources(info.class, info.instance).map(|first| (first, TRTT_DWORDS)),
+            trtt(info.class, info.instance).map(|first| (first, TRTT_REGISTERS)),
             info.hevc_base().map(|first| (first, HEVC_DWORDS)),
         ];
         let sorted = |mut ranges: Vec<Range>| {

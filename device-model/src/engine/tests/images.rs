@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::layout::{ENGINE_CONTEXT, IMAGE_DWORDS, in_ring_context, layout, trtt};
+use crate::engine::id::trtt;
+use crate::engine::layout::{ENGINE_CONTEXT, IMAGE_DWORDS, in_ring_context, layout};
 use crate::registers::Kind;
 
 /// The offsets that an LRI's pairs have in an image of the bench's memory, from the dword of the first one on.
