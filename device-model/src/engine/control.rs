@@ -1,6 +1,7 @@
 //! MI commands that steer the parser: batches, semaphores, predicates, interrupts (V8-105..121, 134..141).
 
 use super::access::address;
+use super::head::REPORTED_HEAD;
 use super::reg;
 use super::streamer::{Flow, Look, Streamer};
 use crate::command::mi::fields;
@@ -32,8 +33,6 @@ const WAIT_INDIRECT: u32 = fields::WAIT_INDIRECT.mask();
 const WAIT_REGISTER: u32 = fields::WAIT_REGISTER.mask();
 /// MI_SEMAPHORE_WAIT bit 15: memory is looked at again and again, not only at a signal.
 const WAIT_POLL: u32 = fields::WAIT_MODE.mask();
-/// RING_CONTEXT_CONTROL bit 3: a wait does not switch to the next context (xe: CTX_CTRL_INHIBIT_SYN_CTX_SWITCH).
-const INHIBIT_SWITCH: u32 = 1 << 3;
 /// Where i915's CCS contexts hold their switch-out until the GuC lets them go (i915: Wa_14014475959).
 const HOLD_SWITCHOUT: u64 = 0x540;
 
@@ -156,7 +155,7 @@ impl Streamer<'_> {
         }
         // The scheduler hears of a wait on memory once, if the wait does not switch by itself.
         let told = self.running.semaphore.replace(look).is_some_and(|last| last.at == look.at);
-        if !told && !register && self.own(reg::CONTEXT_CONTROL) & INHIBIT_SWITCH != 0 {
+        if !told && !register && self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH != 0 {
             self.signal(SEMAPHORE_WAIT)?;
         }
         Ok(Flow::Wait)
@@ -226,7 +225,7 @@ impl Streamer<'_> {
 
     /// MI_REPORT_HEAD: into the PPHWSP's fifth dword (V8-069, V8-110).
     pub(super) fn report_head(&mut self) -> Result<Flow, Fault> {
-        let (at, head) = (self.running.lrc.pphwsp + 16, self.running.position.ring.head);
+        let (at, head) = (self.running.lrc.pphwsp + REPORTED_HEAD, self.running.position.ring.head);
         self.store(Space::Ggtt, at, head)?;
         Ok(Flow::Next)
     }

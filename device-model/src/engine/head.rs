@@ -5,7 +5,7 @@ use super::streamer::Streamer;
 use crate::memory::{Fault, Space};
 
 /// Byte of the PPHWSP that holds the head, as MI_REPORT_HEAD writes it too (V8-110).
-const REPORTED_HEAD: u64 = 16;
+pub(super) const REPORTED_HEAD: u64 = 16;
 
 /// How many bytes of ring lie between two reports: RING_CTL bits 2:1 (IVB: RING_BUFFER_CTL, 4 KiB only with execlists).
 fn interval(ctl: u32) -> Option<u32> {

@@ -17,8 +17,6 @@ use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
 use crate::trace::{KEPT_DWORDS, What};
 
-/// RING_CONTEXT_CONTROL (CTXT_SR_CTL) bit 3 (i915: CTX_CTRL_INHIBIT_SYN_CTX_SWITCH).
-const INHIBIT_SYNCHRONOUS_SWITCH: u32 = 1 << 3;
 /// Bytes of blits in one step: at memory speed well under a millisecond.
 const BLIT_BYTES: usize = 2 << 20;
 /// Host time after which a step ends at the next look at the clock, in nanoseconds.
@@ -514,7 +512,7 @@ impl Streamer<'_> {
     /// not inhibit synchronous switches, where arbitration is enabled. The GuC's contexts wait in place.
     fn may_yield(&self) -> bool {
         self.running.load.submitter == Submitter::Execlist
-            && self.own(reg::CONTEXT_CONTROL) & INHIBIT_SYNCHRONOUS_SWITCH == 0
+            && self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH == 0
             && self.running.arbitration
             && self.running.position.workaround.is_none()
     }

@@ -4,6 +4,7 @@ use super::layout;
 use super::reg;
 use super::streamer::Streamer;
 use crate::command::Requester;
+use crate::execlist;
 use crate::interrupts::WATCHDOG;
 use crate::registers::GT_PERF_STATUS;
 use crate::world::ticks;
@@ -14,8 +15,6 @@ const CONTROL: u32 = 0x7fff_ffff;
 const STOPPED: u32 = 1;
 /// PR_CTR_CTRL bit 31: the counter counts clocks of the GPU, else of the timestamp.
 const GPU_CLOCK: u32 = 1 << 31;
-/// GFX_MODE bit 3: the engine takes execlists (xe: GFX_DISABLE_LEGACY_MODE).
-const EXECLISTS: u32 = 1 << 3;
 /// Values of the counter.
 const MODULUS: u64 = 1 << 32;
 
@@ -62,7 +61,7 @@ impl Streamer<'_> {
 
     /// Whether the engine takes execlists; a virtual function's contexts have no other way to it (V8-167).
     fn takes_execlists(&self) -> bool {
-        self.running.load.function.is_vf() || self.own(reg::GFX_MODE) & EXECLISTS != 0
+        self.running.load.function.is_vf() || self.own(reg::GFX_MODE) & execlist::DISABLE_LEGACY_MODE != 0
     }
 
     /// The running counter as it is now, and whether it reached the threshold since it was looked at last.
