@@ -301,8 +301,8 @@ pub fn clear_context(engine: EngineId, registers: &RegisterFile) {
     }
 }
 
-/// The registers of [`crate::registers::Scope::Power`], by offset from the engine's base: all contexts of a function share them on an engine
-/// (V8-142, V8-190), and each function has its own (V13-052).
+/// The registers of [`crate::registers::Scope::Power`], by offset from the engine's base: all contexts of a function
+/// share them on an engine (V8-142, V8-190), and each function has its own (V13-052).
 pub const GLOBALS: [u32; 2] = [reg::NOPID, reg::PREDICATE_RESULT_2];
 
 /// A register's value after reset.

@@ -177,8 +177,7 @@ impl Engine {
     }
 
     /// The loaded context's RING_TAIL in memory has moved (lite restore): look again.
-    pub fn tail_moved(&mut self, gt: &Gt) {
-        let _ = gt;
+    pub fn tail_moved(&mut self) {
         if let Some(running) = &mut self.running {
             running.tail_moved = true;
         }

@@ -71,7 +71,8 @@ pub(super) struct Running {
     pub semaphore: Option<Look>,
     /// Where the image asked for interrupts in memory.
     pub report: Option<Report>,
-    /// The waiting command that whoever follows the card has been told of: its address, and [`crate::trace::Recorder::followers`].
+    /// The waiting command that whoever follows the card has been told of: its address, and
+    /// [`crate::trace::Recorder::followers`].
     pub told: Option<(u64, u32)>,
 }
 

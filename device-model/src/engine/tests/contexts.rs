@@ -258,7 +258,7 @@ fn the_tail_moves_under_a_loaded_context() {
     bench.emit(context, &wait(4, VA + DATA, 1));
     assert_eq!(bench.submit(context), Outcome::Waiting);
     bench.emit(context, &store(VA + DATA + 4, 5));
-    bench.engine.tail_moved(&bench.gt);
+    bench.engine.tail_moved();
     bench.put(DATA, 1);
     assert_eq!(bench.run(), Outcome::Complete);
     assert_eq!(bench.get(DATA + 4), 5);

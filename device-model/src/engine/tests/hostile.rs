@@ -46,7 +46,7 @@ proptest! {
             if step == 10 {
                 bench.engine.request_preemption();
             }
-            bench.engine.tail_moved(&bench.gt);
+            bench.engine.tail_moved();
             bench.engine.step(&bench.gt, 200);
         }
         bench.engine.reset(&bench.gt);

@@ -24,7 +24,7 @@ impl Scheduler {
             let ticket = self.seats[engine.index()].ticket;
             let mut streamer = turn.engines.lock(engine);
             if streamer.loaded().is_some_and(|load| load.context == ticket) {
-                streamer.tail_moved(turn.gt);
+                streamer.tail_moved();
                 turn.engines.set_runnable(engine, true);
             } else {
                 // It has ended, and its report is on the way.
