@@ -1,6 +1,13 @@
 //! Guest memory as a function's client maps it: an immutable table of sections, replaced at each map and unmap.
+//!
+//! A client that makes its memory file shorter turns each touch of a mapping beyond the new end into SIGBUS, the end of
+//! this process and of every other client's card. So only a file that cannot become shorter is mapped here; any other is
+//! read and written by system calls, or by messages to the client (see [`Backing`]).
 
 use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,8 +30,36 @@ struct Mapping {
     /// Last address; a section can end at the top of the 64-bit space.
     last: u64,
     flags: u32,
-    /// The section in this process, where the client sent a descriptor.
-    memory: Option<Arc<MmapRegion>>,
+    backing: Backing,
+}
+
+/// How the bytes of a section are reached.
+#[derive(Clone)]
+enum Backing {
+    /// In this process: a file in memory that is sealed against becoming shorter.
+    Mapped(Arc<MmapRegion>),
+    /// By system calls: a file in memory that may become shorter, which is then an error of the call.
+    File(Arc<Window>),
+    /// By messages: the client sent no file, or one that neither of these will do for.
+    Client,
+}
+
+impl Backing {
+    /// Tables and views that know the section, whatever they are.
+    fn holders(&self) -> usize {
+        match self {
+            Backing::Mapped(memory) => Arc::strong_count(memory),
+            Backing::File(window) => Arc::strong_count(window),
+            Backing::Client => 1,
+        }
+    }
+}
+
+/// A section in a file that is not mapped.
+struct Window {
+    file: File,
+    /// Of the section's first byte.
+    offset: u64,
 }
 
 impl Mapping {
@@ -32,10 +67,28 @@ impl Mapping {
         self.flags & flags == flags
     }
 
-    /// Bytes `[at, at + len)` where the section is mapped here, cut at its end.
+    /// Bytes `[at, at + len)` of the section mapped as `memory`, cut at its end.
     fn bytes<'m>(&self, memory: &'m MmapRegion, at: u64, len: usize) -> Option<VolatileSlice<'m>> {
         let offset = usize::try_from(at.checked_sub(self.iova)?).ok()?;
         memory.get_slice(offset, len.min(memory.size().checked_sub(offset)?)).ok()
+    }
+
+    /// Reads from address `at` of the section on; the whole of `data` is inside.
+    fn read(&self, at: u64, data: &mut [u8], client: Option<&ClientDma>) -> Option<()> {
+        match &self.backing {
+            Backing::Mapped(memory) => self.bytes(memory, at, data.len())?.read_slice(data, 0).ok(),
+            Backing::File(window) => window.file.read_exact_at(data, window.offset + (at - self.iova)).ok(),
+            Backing::Client => client?.read(at, data).ok(),
+        }
+    }
+
+    /// Writes to address `at` of the section on; the whole of `data` is inside.
+    fn write(&self, at: u64, data: &[u8], client: Option<&ClientDma>) -> Option<()> {
+        match &self.backing {
+            Backing::Mapped(memory) => self.bytes(memory, at, data.len())?.write_slice(data, 0).ok(),
+            Backing::File(window) => window.file.write_all_at(data, window.offset + (at - self.iova)).ok(),
+            Backing::Client => client?.write(at, data).ok(),
+        }
     }
 }
 
@@ -78,21 +131,20 @@ impl DmaView for Table {
     /// be a fault of this process. Those are reached like memory without a descriptor, and checked there.
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let mapping = self.find(iova).filter(|mapping| mapping.allows(DMA_READABLE | DMA_WRITABLE))?;
-        mapping.bytes(mapping.memory.as_ref()?, iova, len)
+        match &mapping.backing {
+            Backing::Mapped(memory) => mapping.bytes(memory, iova, len),
+            Backing::File(_) | Backing::Client => None,
+        }
     }
 
     fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
-        self.pieces(iova, data.len(), DMA_READABLE, |mapping, at, range| match &mapping.memory {
-            Some(memory) => mapping.bytes(memory, at, range.len())?.read_slice(&mut data[range], 0).ok(),
-            None => self.client.as_ref()?.read(at, &mut data[range]).ok(),
-        })
+        let client = self.client.as_deref();
+        self.pieces(iova, data.len(), DMA_READABLE, |mapping, at, range| mapping.read(at, &mut data[range], client))
     }
 
     fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
-        self.pieces(iova, data.len(), DMA_WRITABLE, |mapping, at, range| match &mapping.memory {
-            Some(memory) => mapping.bytes(memory, at, range.len())?.write_slice(&data[range], 0).ok(),
-            None => self.client.as_ref()?.write(at, &data[range]).ok(),
-        })
+        let client = self.client.as_deref();
+        self.pieces(iova, data.len(), DMA_WRITABLE, |mapping, at, range| mapping.write(at, &data[range], client))
     }
 
     fn sections(&self) -> usize {
@@ -106,6 +158,8 @@ pub struct GuestMemory {
     table: ArcSwap<Table>,
     /// One change at a time.
     change: Mutex<()>,
+    /// The log has been told that the client's memory is slow.
+    told: AtomicBool,
 }
 
 impl GuestMemory {
@@ -127,6 +181,7 @@ impl GuestMemory {
     /// Names the client that memory without descriptors is fetched from.
     pub(crate) fn connect(&self, client: Arc<ClientDma>) {
         let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        self.told.store(false, Ordering::Relaxed);
         self.table.store(Arc::new(Table { mappings: Vec::new(), client: Some(client) }));
     }
 
@@ -136,10 +191,11 @@ impl GuestMemory {
         self.table.store(Arc::default());
     }
 
-    /// Adds the section `[iova, iova + size)`; with a file, it is the file's bytes from `offset` on.
+    /// Adds the section `[iova, iova + size)`; with a file, it is the file's bytes from `offset` on. A file that could
+    /// become shorter is not mapped into this process, which the log is told once a client.
     ///
     /// EINVAL for a section that makes no sense, EEXIST for one that overlaps another, ENOSPC beyond 65535 sections,
-    /// ENOMEM where the file cannot be mapped.
+    /// ENOMEM where the file cannot be mapped with the rights that the section has.
     pub(crate) fn map(&self, iova: u64, size: u64, flags: u32, offset: u64, file: Option<File>) -> Result<(), Errno> {
         let last = size.checked_sub(1).and_then(|size| iova.checked_add(size)).ok_or(Errno::EINVAL)?;
         if flags & (DMA_READABLE | DMA_WRITABLE) == 0 || flags & !(DMA_READABLE | DMA_WRITABLE | DMA_HINTS) != 0 {
@@ -158,13 +214,39 @@ impl GuestMemory {
         if old.mappings.len() >= MAX_DMA_MAPS {
             return Err(Errno::ENOSPC);
         }
-        let memory = file.map(|file| map_file(file, offset, size, flags)).transpose()?.map(Arc::new);
+        let backing = file.map_or(Ok(Backing::Client), |file| self.back(file, offset, size, flags))?;
         let mut mappings = Vec::with_capacity(old.mappings.len() + 1);
         mappings.extend_from_slice(&old.mappings[..at]);
-        mappings.push(Mapping { iova, last, flags, memory });
+        mappings.push(Mapping { iova, last, flags, backing });
         mappings.extend_from_slice(&old.mappings[at..]);
         self.table.store(Arc::new(Table { mappings, client: old.client.clone() }));
         Ok(())
+    }
+
+    fn back(&self, file: File, offset: u64, size: u64, flags: u32) -> Result<Backing, Errno> {
+        let end = offset.checked_add(size).ok_or(Errno::EINVAL)?;
+        // In this order: a file that has the seal is as long as it is seen to be, for ever.
+        let sealed = sealed_against_shrinking(&file);
+        // A mapping beyond the end of a file is a fault when touched.
+        if end > file.metadata().map_err(|_| Errno::EINVAL)?.len() {
+            return Err(Errno::EINVAL);
+        }
+        let in_memory = file_system(&file) == Some(libc::TMPFS_MAGIC);
+        if sealed && in_memory {
+            return map_file(file, offset, size, flags).map(|memory| Backing::Mapped(Arc::new(memory)));
+        }
+        let (backing, how) = if in_memory && end <= longest_file() {
+            (Backing::File(Arc::new(Window { file, offset })), "each access of the guest's memory is a system call")
+        } else {
+            (Backing::Client, "each access of the guest's memory is a message to the client")
+        };
+        if !self.told.swap(true, Ordering::Relaxed) {
+            let thread = thread::current();
+            let name = thread.name().unwrap_or("a function");
+            let remedy = "give QEMU memory-backend-memfd with share=on, seal=on and hugetlb=off";
+            log::warn!("{name}: the client may cut its memory file short, so {how}, which is slow: {remedy}");
+        }
+        Ok(backing)
     }
 
     /// Removes all sections inside `[iova, iova + size)` (or all there are), and returns when no engine holds them.
@@ -187,9 +269,9 @@ impl GuestMemory {
             gone
         };
         let start = Instant::now();
-        for memory in gone.into_iter().filter_map(|mapping| mapping.memory) {
+        for backing in gone.into_iter().map(|mapping| mapping.backing) {
             // Every table that knew the section, however old, holds it; the last one to go leaves only this handle.
-            while Arc::strong_count(&memory) > 1 {
+            while backing.holders() > 1 {
                 if start.elapsed() > DRAIN_TIMEOUT {
                     return Err(Errno::EBUSY);
                 }
@@ -212,15 +294,38 @@ impl Table {
     }
 }
 
-/// Maps a section of the client's file with the rights that the client grants.
+/// Whether the file can never become shorter than it is: a seal that nobody can take off again. QEMU's
+/// memory-backend-memfd has it by default (QEMU: backends/hostmem-memfd.c); files with a name cannot have it.
+fn sealed_against_shrinking(file: &File) -> bool {
+    // SAFETY: the call reads the file's seals and touches no memory of this process.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals >= 0 && seals & libc::F_SEAL_SHRINK != 0
+}
+
+/// What kind of file system the file is in. Only tmpfs, where a memfd lives too, gives a page for the asking: one of
+/// hugetlbfs may have none left, which is SIGBUS as well, and others may have to wait for a disk or for a program that
+/// never answers.
+fn file_system(file: &File) -> Option<libc::c_long> {
+    // SAFETY: all zeros are a value of this structure of numbers, and the call writes nothing else.
+    let (result, found) = unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        (libc::fstatfs(file.as_raw_fd(), &mut found), found)
+    };
+    (result == 0).then_some(found.f_type)
+}
+
+/// The longest file that this process may write: a write beyond that is a signal that ends it.
+fn longest_file() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call touches nothing but `limit`, which outlives it.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+    if known { limit.rlim_cur } else { 0 }
+}
+
+/// Maps a section of the client's file with the rights that the client grants. A file that is sealed against writing
+/// refuses to be mapped for that, and can be sealed so only while nobody has mapped it: a mapping keeps its rights.
 fn map_file(file: File, offset: u64, size: u64, flags: u32) -> Result<MmapRegion, Errno> {
     let len = usize::try_from(size).map_err(|_| Errno::EINVAL)?;
-    let end = offset.checked_add(size).ok_or(Errno::EINVAL)?;
-    // A mapping beyond the end of a file is a fault when touched.
-    let file_len = file.metadata().map_err(|_| Errno::EINVAL)?.len();
-    if end > file_len {
-        return Err(Errno::EINVAL);
-    }
     let mut prot = 0;
     if flags & DMA_READABLE != 0 {
         prot |= libc::PROT_READ;
@@ -237,130 +342,4 @@ fn map_file(file: File, offset: u64, size: u64, flags: u32) -> Result<MmapRegion
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::os::unix::fs::FileExt;
-
-    use vmm_sys_util::tempfile::TempFile;
-
-    use super::*;
-
-    const RW: u32 = DMA_READABLE | DMA_WRITABLE;
-
-    fn file(pages: usize) -> File {
-        let mut file = TempFile::new().unwrap().into_file();
-        for page in 0..pages {
-            file.write_all(&[page as u8 + 1; 4096]).unwrap();
-        }
-        file
-    }
-
-    fn byte(view: &dyn DmaView, iova: u64) -> Option<u8> {
-        view.slice(iova, 1)?.load(0, std::sync::atomic::Ordering::Relaxed).ok()
-    }
-
-    #[test]
-    fn slices_come_from_the_section_that_holds_the_address() {
-        let memory = GuestMemory::default();
-        let backing = file(3);
-        memory.map(0x10_0000, 0x1000, RW, 0x2000, Some(backing.try_clone().unwrap())).unwrap();
-        memory.map(0x8000, 0x2000, RW, 0, Some(backing.try_clone().unwrap())).unwrap();
-        let view = memory.view();
-        assert_eq!(byte(&*view, 0x7fff), None);
-        assert_eq!(byte(&*view, 0x8000), Some(1));
-        assert_eq!(byte(&*view, 0x9fff), Some(2));
-        assert_eq!(byte(&*view, 0xa000), None);
-        assert_eq!(byte(&*view, 0x10_0fff), Some(3));
-        assert_eq!(byte(&*view, u64::MAX), None);
-        assert_eq!(view.slice(0x8800, 1 << 20).unwrap().len(), 0x1800, "as far as the section goes");
-        view.slice(0x8001, 1).unwrap().write_slice(&[0xab], 0).unwrap();
-        let mut seen = [0; 1];
-        backing.read_at(&mut seen, 1).unwrap();
-        assert_eq!(seen, [0xab]);
-    }
-
-    #[test]
-    fn overlaps_and_nonsense_are_refused() {
-        let memory = GuestMemory::default();
-        memory.map(0x1000, 0x2000, RW, 0, None).unwrap();
-        for (iova, size) in [(0x1000, 0x1000), (0, 0x1001), (0x2fff, 1), (0, u64::MAX)] {
-            assert_eq!(memory.map(iova, size, RW, 0, None), Err(Errno::EEXIST), "{iova:x} {size:x}");
-        }
-        assert_eq!(memory.map(0x8000, 0, RW, 0, None), Err(Errno::EINVAL));
-        assert_eq!(memory.map(u64::MAX, 2, RW, 0, None), Err(Errno::EINVAL));
-        assert_eq!(memory.map(0x8000, 0x1000, 0, 0, None), Err(Errno::EINVAL));
-        assert_eq!(memory.map(0x8000, 0x1000, 0x80 | RW, 0, None), Err(Errno::EINVAL));
-        assert_eq!(memory.map(0x8000, 0x1000, RW, 0x1000, Some(file(1))), Err(Errno::EINVAL), "past the file's end");
-        assert_eq!(memory.map(0x8000, 0x1000, RW, u64::MAX, Some(file(1))), Err(Errno::EINVAL));
-        memory.map(u64::MAX, 1, RW, 0, None).unwrap();
-        assert_eq!(memory.sections(), 2);
-    }
-
-    #[test]
-    fn an_unmap_takes_whole_sections_only() {
-        let memory = GuestMemory::default();
-        for page in 1..5 {
-            memory.map(page * 0x1000, 0x1000, RW, 0, None).unwrap();
-        }
-        assert_eq!(memory.unmap(Some((0x1000, 0x1800))), Err(Errno::EINVAL));
-        assert_eq!(memory.unmap(Some((0x8000, 0x1000))), Err(Errno::ENOENT));
-        assert_eq!(memory.unmap(Some((0x1000, 0))), Err(Errno::EINVAL));
-        memory.unmap(Some((0, 0x3000))).unwrap();
-        assert_eq!(memory.sections(), 2);
-        memory.unmap(None).unwrap();
-        assert_eq!(memory.sections(), 0);
-    }
-
-    /// Design rule 8: an unmap is answered only when every engine has passed a step boundary.
-    #[test]
-    fn an_unmap_waits_for_the_oldest_view() {
-        let memory = Arc::new(GuestMemory::default());
-        memory.map(0x1000, 0x1000, RW, 0, Some(file(1))).unwrap();
-        let view = memory.view();
-        memory.map(0x8000, 0x1000, RW, 0, None).unwrap();
-        let unmapper = {
-            let memory = memory.clone();
-            thread::spawn(move || memory.unmap(Some((0x1000, 0x1000))))
-        };
-        while memory.sections() == 2 {
-            thread::yield_now();
-        }
-        thread::sleep(Duration::from_millis(5));
-        assert!(!unmapper.is_finished(), "answered while a view is in use");
-        assert_eq!(byte(&*view, 0x1000), Some(1), "the old view still works");
-        assert_eq!(byte(&*memory.view(), 0x1000), None, "the new one knows nothing of it");
-        drop(view);
-        assert_eq!(unmapper.join().unwrap(), Ok(()));
-    }
-
-    #[test]
-    fn a_view_that_is_never_dropped_does_not_hang_the_client() {
-        let memory = GuestMemory::default();
-        memory.map(0x1000, 0x1000, RW, 0, Some(file(1))).unwrap();
-        let _view = memory.view();
-        assert_eq!(memory.unmap(Some((0x1000, 0x1000))), Err(Errno::EBUSY));
-        assert_eq!(memory.sections(), 0);
-    }
-
-    #[test]
-    fn a_read_only_section_can_be_read_but_never_written() {
-        let memory = GuestMemory::default();
-        memory.map(0x1000, 0x1000, DMA_READABLE, 0, Some(file(1))).unwrap();
-        let view = memory.view();
-        assert!(view.slice(0x1000, 4).is_none());
-        let mut data = [0; 4];
-        view.read_remote(0x1ffc, &mut data).unwrap();
-        assert_eq!(data, [1; 4]);
-        assert_eq!(view.read_remote(0x1ffd, &mut data), Err(DmaFault { iova: 0x2000 }));
-        assert_eq!(view.write_remote(0x1000, &[0]), Err(DmaFault { iova: 0x1000 }));
-    }
-
-    #[test]
-    fn a_function_without_client_has_no_memory() {
-        let mut data = [0; 4];
-        let view = GuestMemory::default().view();
-        assert!(view.slice(0, 4).is_none());
-        assert_eq!(view.read_remote(0, &mut data), Err(DmaFault { iova: 0 }));
-        assert_eq!(view.write_remote(u64::MAX, &data), Err(DmaFault { iova: u64::MAX }));
-    }
-}
+pub(crate) mod tests;

@@ -39,15 +39,40 @@ pub fn allocated(file: &File) -> u64 {
     file.metadata().map_or(0, |metadata| metadata.blocks() * BLOCK)
 }
 
-/// A sparse file in memory.
+/// A sparse file in memory, of this length for ever: whoever is given it cannot cut it short, which would make each touch
+/// of the card's own mapping a SIGBUS.
 pub fn memfd(name: &CStr, bytes: u64) -> io::Result<File> {
     // SAFETY: `name` ends with a NUL byte and outlives the call.
-    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptor is fresh and belongs to nobody else.
     let file = unsafe { File::from_raw_fd(fd) };
     file.set_len(bytes)?;
+    // SAFETY: the call changes the file's seals and touches no memory of this process.
+    let sealed =
+        unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) };
+    if sealed < 0 {
+        return Err(io::Error::last_os_error());
+    }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that has been given a BAR's file can write it, and that is all: with a shorter one the card's own
+    /// accesses would be bus errors, a longer one costs memory that nobody has granted.
+    #[test]
+    fn nobody_changes_the_length_of_a_bars_file() {
+        for file in [local_memory(1 << 20).unwrap().0, global_table().unwrap().0] {
+            let bytes = file.metadata().unwrap().len();
+            for length in [0, bytes - 4096, bytes + 4096] {
+                assert!(file.set_len(length).is_err(), "{length:#x}");
+            }
+            assert_eq!(file.metadata().unwrap().len(), bytes);
+        }
+    }
 }

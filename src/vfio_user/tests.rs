@@ -22,6 +22,7 @@ use vmm_sys_util::tempfile::TempFile;
 use super::wire::*;
 use super::*;
 use crate::dma::GuestMemory;
+use crate::dma::tests::{memory_file, sealed};
 use crate::pci::{Bar, BarMapping};
 
 /// Trapped BAR 0 of 4 KiB, BAR 2 with a sparse file, 4 KiB of configuration space; every byte is memory.

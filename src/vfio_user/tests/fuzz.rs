@@ -46,8 +46,9 @@ fn mutated_messages_are_answered_one_by_one() {
     let mut raw = bench.client();
     let mut random = Random(0x1f1e_55aa_1234_5678);
     let dictionary = dictionary();
-    let file = TempFile::new().unwrap().into_file();
-    file.set_len(0x3000).unwrap();
+    // One that is mapped, one that may become shorter, one that is not in memory.
+    let memory = [sealed(0x3000), memory_file(c"guest", 0x3000, 0), TempFile::new().unwrap().into_file()];
+    memory[2].set_len(0x3000).unwrap();
     let (mut good, mut bad) = (0, 0);
     for _ in 0..20_000 {
         let (command, body) = &dictionary[random.below(dictionary.len())];
@@ -62,6 +63,7 @@ fn mutated_messages_are_answered_one_by_one() {
         if random.below(10) == 0 {
             body.resize(random.below(200), 0xcc);
         }
+        let file = &memory[random.below(memory.len())];
         let fds = vec![file.as_raw_fd(); if random.below(3) == 0 { random.below(3) } else { 0 }];
         let reply = raw.ask_with(*command, &body, &fds);
         if reply.header.error == 0 { good += 1 } else { bad += 1 }

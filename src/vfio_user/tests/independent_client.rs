@@ -30,8 +30,7 @@ fn cloud_hypervisors_client_gets_on_with_the_server() {
     bench.vectors.raise_msi(0);
     assert_eq!(fd.read().unwrap(), 1);
 
-    let memory = TempFile::new().unwrap().into_file();
-    memory.set_len(0x10000).unwrap();
+    let memory = sealed(0x10000);
     client.dma_map(0, 0x8000_0000, 0x10000, memory.as_raw_fd()).unwrap();
     assert!(bench.memory.view().slice(0x8000_ffff, 1).is_some());
     client.dma_unmap(0x8000_0000, 0x10000).unwrap();

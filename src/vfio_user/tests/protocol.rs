@@ -188,8 +188,7 @@ fn interrupts_arrive_through_eventfds() {
 fn guest_memory_comes_and_goes() {
     let bench = Bench::new();
     let mut raw = bench.client();
-    let file = TempFile::new().unwrap().into_file();
-    file.set_len(0x4000).unwrap();
+    let file = sealed(0x4000);
     let map = dma_map(3, 0x1000, 0x10_0000, 0x2000);
     assert_eq!(raw.ask_with(command::DMA_MAP, &map, &[file.as_raw_fd()]).header.error, 0);
     assert_eq!(raw.ask(command::DMA_MAP, &map).header.error, libc::EEXIST as u32);

@@ -1,0 +1,274 @@
+//! Sections of memory files of every kind, mapped, unmapped and misused.
+
+mod tables;
+
+use std::ffi::CStr;
+use std::os::fd::FromRawFd;
+
+use super::*;
+
+const RW: u32 = DMA_READABLE | DMA_WRITABLE;
+
+/// A file in memory of `bytes` zeros that has these seals for ever; without any it may still get some.
+pub(crate) fn memory_file(name: &CStr, bytes: u64, seals: i32) -> File {
+    // SAFETY: `name` ends with a NUL byte and outlives the call; the descriptor is fresh and belongs to nobody else.
+    let file = unsafe {
+        let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        assert!(fd >= 0, "{}", std::io::Error::last_os_error());
+        File::from_raw_fd(fd)
+    };
+    file.set_len(bytes).unwrap();
+    seal(&file, seals);
+    file
+}
+
+fn seal(file: &File, seals: i32) {
+    // SAFETY: the call changes the file's seals and touches no memory of this process.
+    assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }, 0);
+}
+
+/// Guest memory as QEMU's memory-backend-memfd has it.
+pub(crate) fn sealed(bytes: u64) -> File {
+    memory_file(c"guest", bytes, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL)
+}
+
+/// Page n holds n + 1 everywhere.
+fn numbered(file: File, pages: u64) -> File {
+    for page in 0..pages {
+        file.write_all_at(&[page as u8 + 1; 4096], page * 4096).unwrap();
+    }
+    file
+}
+
+fn file(pages: u64) -> File {
+    numbered(sealed(pages * 4096), pages)
+}
+
+fn unsealed(pages: u64) -> File {
+    numbered(memory_file(c"guest", pages * 4096, 0), pages)
+}
+
+fn byte(view: &dyn DmaView, iova: u64) -> Option<u8> {
+    view.slice(iova, 1)?.load(0, std::sync::atomic::Ordering::Relaxed).ok()
+}
+
+#[test]
+fn slices_come_from_the_section_that_holds_the_address() {
+    let memory = GuestMemory::default();
+    let backing = file(3);
+    memory.map(0x10_0000, 0x1000, RW, 0x2000, Some(backing.try_clone().unwrap())).unwrap();
+    memory.map(0x8000, 0x2000, RW, 0, Some(backing.try_clone().unwrap())).unwrap();
+    let view = memory.view();
+    assert_eq!(byte(&*view, 0x7fff), None);
+    assert_eq!(byte(&*view, 0x8000), Some(1));
+    assert_eq!(byte(&*view, 0x9fff), Some(2));
+    assert_eq!(byte(&*view, 0xa000), None);
+    assert_eq!(byte(&*view, 0x10_0fff), Some(3));
+    assert_eq!(byte(&*view, u64::MAX), None);
+    assert_eq!(view.slice(0x8800, 1 << 20).unwrap().len(), 0x1800, "as far as the section goes");
+    view.slice(0x8001, 1).unwrap().write_slice(&[0xab], 0).unwrap();
+    let mut seen = [0; 1];
+    backing.read_at(&mut seen, 1).unwrap();
+    assert_eq!(seen, [0xab]);
+}
+
+#[test]
+fn overlaps_and_nonsense_are_refused() {
+    let memory = GuestMemory::default();
+    memory.map(0x1000, 0x2000, RW, 0, None).unwrap();
+    for (iova, size) in [(0x1000, 0x1000), (0, 0x1001), (0x2fff, 1), (0, u64::MAX)] {
+        assert_eq!(memory.map(iova, size, RW, 0, None), Err(Errno::EEXIST), "{iova:x} {size:x}");
+    }
+    assert_eq!(memory.map(0x8000, 0, RW, 0, None), Err(Errno::EINVAL));
+    assert_eq!(memory.map(u64::MAX, 2, RW, 0, None), Err(Errno::EINVAL));
+    assert_eq!(memory.map(0x8000, 0x1000, 0, 0, None), Err(Errno::EINVAL));
+    assert_eq!(memory.map(0x8000, 0x1000, 0x80 | RW, 0, None), Err(Errno::EINVAL));
+    assert_eq!(memory.map(0x8000, 0x1000, RW, 0x1000, Some(file(1))), Err(Errno::EINVAL), "past the file's end");
+    assert_eq!(memory.map(0x8000, 0x1000, RW, u64::MAX, Some(file(1))), Err(Errno::EINVAL));
+    memory.map(u64::MAX, 1, RW, 0, None).unwrap();
+    assert_eq!(memory.sections(), 2);
+}
+
+#[test]
+fn an_unmap_takes_whole_sections_only() {
+    let memory = GuestMemory::default();
+    for page in 1..5 {
+        memory.map(page * 0x1000, 0x1000, RW, 0, None).unwrap();
+    }
+    assert_eq!(memory.unmap(Some((0x1000, 0x1800))), Err(Errno::EINVAL));
+    assert_eq!(memory.unmap(Some((0x8000, 0x1000))), Err(Errno::ENOENT));
+    assert_eq!(memory.unmap(Some((0x1000, 0))), Err(Errno::EINVAL));
+    memory.unmap(Some((0, 0x3000))).unwrap();
+    assert_eq!(memory.sections(), 2);
+    memory.unmap(None).unwrap();
+    assert_eq!(memory.sections(), 0);
+}
+
+/// Design rule 8: an unmap is answered only when every engine has passed a step boundary.
+#[test]
+fn an_unmap_waits_for_the_oldest_view() {
+    let memory = Arc::new(GuestMemory::default());
+    memory.map(0x1000, 0x1000, RW, 0, Some(file(1))).unwrap();
+    let view = memory.view();
+    memory.map(0x8000, 0x1000, RW, 0, None).unwrap();
+    let unmapper = {
+        let memory = memory.clone();
+        thread::spawn(move || memory.unmap(Some((0x1000, 0x1000))))
+    };
+    while memory.sections() == 2 {
+        thread::yield_now();
+    }
+    thread::sleep(Duration::from_millis(5));
+    assert!(!unmapper.is_finished(), "answered while a view is in use");
+    assert_eq!(byte(&*view, 0x1000), Some(1), "the old view still works");
+    assert_eq!(byte(&*memory.view(), 0x1000), None, "the new one knows nothing of it");
+    drop(view);
+    assert_eq!(unmapper.join().unwrap(), Ok(()));
+}
+
+#[test]
+fn a_view_that_is_never_dropped_does_not_hang_the_client() {
+    let memory = GuestMemory::default();
+    memory.map(0x1000, 0x1000, RW, 0, Some(file(1))).unwrap();
+    let _view = memory.view();
+    assert_eq!(memory.unmap(Some((0x1000, 0x1000))), Err(Errno::EBUSY));
+    assert_eq!(memory.sections(), 0);
+}
+
+#[test]
+fn a_read_only_section_can_be_read_but_never_written() {
+    let memory = GuestMemory::default();
+    memory.map(0x1000, 0x1000, DMA_READABLE, 0, Some(file(1))).unwrap();
+    let view = memory.view();
+    assert!(view.slice(0x1000, 4).is_none());
+    let mut data = [0; 4];
+    view.read_remote(0x1ffc, &mut data).unwrap();
+    assert_eq!(data, [1; 4]);
+    assert_eq!(view.read_remote(0x1ffd, &mut data), Err(DmaFault { iova: 0x2000 }));
+    assert_eq!(view.write_remote(0x1000, &[0]), Err(DmaFault { iova: 0x1000 }));
+}
+
+#[test]
+fn a_function_without_client_has_no_memory() {
+    let mut data = [0; 4];
+    let view = GuestMemory::default().view();
+    assert!(view.slice(0, 4).is_none());
+    assert_eq!(view.read_remote(0, &mut data), Err(DmaFault { iova: 0 }));
+    assert_eq!(view.write_remote(u64::MAX, &data), Err(DmaFault { iova: u64::MAX }));
+}
+
+/// A client that cuts its file short gets faults for it, and the card lives on: without the seal nothing is mapped.
+#[test]
+fn a_file_that_can_become_shorter_is_not_mapped() {
+    let memory = GuestMemory::default();
+    let backing = unsealed(3);
+    memory.map(0x8000, 0x2000, RW, 0x1000, Some(backing.try_clone().unwrap())).unwrap();
+    let view = memory.view();
+    assert!(view.slice(0x8000, 4).is_none());
+    let mut data = [0; 4];
+    view.read_remote(0x8ffe, &mut data).unwrap();
+    assert_eq!(data, [2, 2, 3, 3]);
+    view.write_remote(0x9ffc, &[7; 4]).unwrap();
+    backing.read_exact_at(&mut data, 0x2ffc).unwrap();
+    assert_eq!(data, [7; 4]);
+    backing.set_len(0x1800).unwrap();
+    view.read_remote(0x87fc, &mut data).unwrap();
+    assert_eq!(view.read_remote(0x87fe, &mut data), Err(DmaFault { iova: 0x87fe }));
+    assert_eq!(view.read_remote(0x9000, &mut data), Err(DmaFault { iova: 0x9000 }));
+    // The seal that comes afterwards changes nothing of what has been mapped.
+    seal(&backing, libc::F_SEAL_SHRINK | libc::F_SEAL_WRITE);
+    assert_eq!(view.write_remote(0x8000, &data), Err(DmaFault { iova: 0x8000 }));
+}
+
+/// Every combination of seals (2^5) and rights (3): mapped just with F_SEAL_SHRINK, and then with the rights that it
+/// has; write seals refuse a writable mapping instead of breaking it later.
+#[test]
+fn every_combination_of_seals() {
+    let kinds =
+        [libc::F_SEAL_SHRINK, libc::F_SEAL_GROW, libc::F_SEAL_WRITE, libc::F_SEAL_FUTURE_WRITE, libc::F_SEAL_SEAL];
+    let mut counts = [0; 3];
+    for set in 0..1 << kinds.len() {
+        let seals = (0..kinds.len()).filter(|n| set >> n & 1 != 0).map(|n| kinds[n]).sum::<i32>();
+        let write_sealed = seals & (libc::F_SEAL_WRITE | libc::F_SEAL_FUTURE_WRITE) != 0;
+        for flags in [DMA_READABLE, DMA_WRITABLE, RW] {
+            let backing = unsealed(1);
+            seal(&backing, seals);
+            let memory = GuestMemory::default();
+            let outcome = memory.map(0x1000, 0x1000, flags, 0, Some(backing));
+            let shrinks = seals & libc::F_SEAL_SHRINK == 0;
+            if !shrinks && write_sealed && flags & DMA_WRITABLE != 0 {
+                assert_eq!(outcome, Err(Errno::ENOMEM), "{seals:#x} {flags}");
+                counts[0] += 1;
+                continue;
+            }
+            assert_eq!(outcome, Ok(()), "{seals:#x} {flags}");
+            let view = memory.view();
+            assert_eq!(view.slice(0x1000, 1).is_some(), !shrinks && flags == RW, "{seals:#x} {flags}");
+            assert_eq!(memory.told.load(Ordering::Relaxed), shrinks, "{seals:#x}: the log is told");
+            counts[if shrinks { 1 } else { 2 }] += 1;
+            let mut data = [0; 4];
+            let fault = Err(DmaFault { iova: 0x1ffc });
+            let read = if flags & DMA_READABLE != 0 { Ok(()) } else { fault };
+            assert_eq!(view.read_remote(0x1ffc, &mut data), read, "{seals:#x} {flags}");
+            let written = if flags & DMA_WRITABLE != 0 && !write_sealed { Ok(()) } else { fault };
+            assert_eq!(view.write_remote(0x1ffc, &[9; 4]), written, "{seals:#x} {flags}");
+        }
+    }
+    assert_eq!(counts, [24, 48, 24], "refused, served by system calls, mapped");
+}
+
+/// A file of another kind of file system may keep an access waiting for ever, or have no page left: the client is asked.
+#[test]
+fn files_that_are_not_in_memory_are_left_to_the_client() {
+    let file = File::open("/sys/devices/system/cpu/online").unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 4096, "sysfs gives every file a page");
+    let memory = GuestMemory::default();
+    memory.map(0x1000, 0x1000, RW, 0, Some(file)).unwrap();
+    assert!(matches!(memory.table.load().mappings[0].backing, Backing::Client));
+    let view = memory.view();
+    assert!(view.slice(0x1000, 1).is_none());
+    assert_eq!(view.read_remote(0x1000, &mut [0; 4]), Err(DmaFault { iova: 0x1000 }), "there is no client to ask");
+}
+
+/// Rule 8 of the design holds for files that are not mapped, too.
+#[test]
+fn an_unmap_waits_for_views_of_files() {
+    let memory = GuestMemory::default();
+    memory.map(0x1000, 0x1000, RW, 0, Some(unsealed(1))).unwrap();
+    let view = memory.view();
+    assert_eq!(memory.unmap(None), Err(Errno::EBUSY));
+    drop(view);
+}
+
+/// Two threads write wherever they can while the client cuts the file short and lengthens it: nobody dies, and every
+/// access succeeds or is a fault.
+#[test]
+fn a_file_that_changes_its_length_all_the_time() {
+    let memory = GuestMemory::default();
+    let backing = unsealed(4);
+    memory.map(0, 0x4000, RW, 0, Some(backing.try_clone().unwrap())).unwrap();
+    let stop = AtomicBool::new(false);
+    let faults = thread::scope(|scope| {
+        let engine = || {
+            let mut faults = 0_u64;
+            let view = memory.view();
+            while !stop.load(Ordering::Relaxed) {
+                for page in 0..4 {
+                    faults += u64::from(view.read_remote(page * 0x1000, &mut [0; 64]).is_err());
+                    if page == 0 {
+                        faults += u64::from(view.write_remote(0x10, &[1; 16]).is_err());
+                    }
+                }
+            }
+            faults
+        };
+        let engines = [scope.spawn(engine), scope.spawn(engine)];
+        for round in 0..2000_u64 {
+            backing.set_len(round % 5 * 0x1000).unwrap();
+            thread::yield_now();
+        }
+        stop.store(true, Ordering::Relaxed);
+        engines.into_iter().map(|engine| engine.join().unwrap()).sum::<u64>()
+    });
+    assert!(faults > 0);
+}
