@@ -130,6 +130,74 @@ mod tests {
         assert!(permits(given, 5) && permits(given, PF) && !permits(given, 4) && !permits(5 << 2, 5));
     }
 
+    /// An entry as a list of fields, the way the manual writes it down, and what the four-way rule says of it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct Plain {
+        valid: bool,
+        local: bool,
+        owner: u16,
+        /// Bits 63:12, address and what is reserved.
+        rest: u64,
+    }
+
+    impl Plain {
+        fn of(entry: u64) -> Plain {
+            let (rest, low) = (entry / 4096, entry % 4096);
+            Plain { valid: low % 2 == 1, local: low / 2 % 2 == 1, owner: (low / 4) as u16, rest }
+        }
+
+        fn entry(self) -> u64 {
+            self.rest * 4096 + u64::from(self.owner) * 4 + u64::from(self.local) * 2 + u64::from(self.valid)
+        }
+
+        fn read(self, vf: u8) -> u64 {
+            if vf == 0 || self.owner != u16::from(vf) { 0 } else { Plain { owner: 0, ..self }.entry() }
+        }
+
+        fn written(self, vf: u8, word: Plain) -> Plain {
+            if vf == 0 || self.owner != u16::from(vf) {
+                self
+            } else {
+                Plain { local: word.local, rest: word.rest, ..self }
+            }
+        }
+    }
+
+    /// Every owner (1024), valid and local or not (4), with an address and reserved bits of none, one at either end or
+    /// all (4): 16 384 entries; for each of 66 numbers of a function, reads and uses, and writes of 8 words that differ in
+    /// owner, Valid, Local and address. 16 384 * 66 * (1 + 8) = 9 732 096 cases, each against the rule written with
+    /// divisions and records instead of masks.
+    #[test]
+    fn every_entry_and_owner() {
+        let rests = [0, 1, 1 << 51, (1 << 52) - 1];
+        let words = [0, VALID, LOCAL, OWNER, 63 << 2 | VALID, 0x1000 | LOCAL, 1 << 63 | 5 << 2, !0]
+            .map(|word| (word, Plain::of(word)));
+        let mut cases = 0_u64;
+        for low in 0..4096_u64 {
+            for rest in rests {
+                let entry = rest << 12 | low;
+                let plain = Plain::of(entry);
+                assert_eq!((owner(entry), valid(entry), local(entry)), (plain.owner, plain.valid, plain.local));
+                assert_eq!(address(entry), plain.rest % (1 << 34) * 4096);
+                for vf in 0..66_u8 {
+                    let own = vf != 0 && plain.owner == u16::from(vf);
+                    assert_eq!(owned_by(entry, vf), own);
+                    assert_eq!(vf_read(entry, vf), plain.read(vf), "{entry:#x} {vf}");
+                    assert_eq!(permits(entry, vf), plain.valid && (vf == 0 || own), "{entry:#x} {vf}");
+                    cases += 1;
+                    for (word, told) in words {
+                        let after = plain.written(vf, told).entry();
+                        assert_eq!(vf_write(entry, vf, word), own.then_some(after), "{entry:#x} {vf} {word:#x}");
+                        let used = if word == 0 { entry } else { after };
+                        assert_eq!(combine(entry, word, vf), used, "{entry:#x} {vf} {word:#x}");
+                        cases += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(cases, 16_384 * 66 * 9);
+    }
+
     #[derive(Clone, Debug)]
     struct Access {
         vf: u8,

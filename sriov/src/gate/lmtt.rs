@@ -7,7 +7,8 @@
 use std::fmt;
 
 /// Bytes of a page of the LMTT (V13-105).
-pub const PAGE: u64 = 2 << 20;
+pub const PAGE: u64 = 1 << PAGE_SHIFT;
+const PAGE_SHIFT: u32 = 21;
 /// Guest addresses that a table can translate (xe: LMTT_2L_HAW).
 pub const GUEST_BYTES: u64 = 32 << 30;
 /// Entries of the directory: the PF, whose entry is unused, and 63 VFs (V13-103).
@@ -62,15 +63,21 @@ impl fmt::Display for LmttFault {
 impl std::error::Error for LmttFault {}
 
 /// The LMTT as the PF has it now, and the memory that it speaks of.
+pub type Lmtt = Walk<PAGE_SHIFT, UNIT_SHIFT, TABLE_ENTRIES, DIRECTORY_ENTRIES>;
+
+/// The walk with its sizes: bytes of a page and of the unit in which tables are placed, as shifts; entries of a VF's
+/// table and of the directory.
 #[derive(Clone, Copy, Debug)]
-pub struct Lmtt {
+pub struct Walk<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIONS: u8> {
     /// LMEM_CFG, 0xcf58.
     pub register: u32,
     /// Bytes of the card's local memory.
     pub local_bytes: u64,
 }
 
-impl Lmtt {
+impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIONS: u8>
+    Walk<PAGE_BITS, UNIT_BITS, PAGES, FUNCTIONS>
+{
     /// The address in the card's local memory of `guest` in the local memory of `vf`, whose LMEM_SIZE is `quota`.
     ///
     /// `read_u32` reads the card's local memory at an address below `local_bytes` (a multiple of 4); it is called at
@@ -83,37 +90,37 @@ impl Lmtt {
         quota: u64,
         mut read_u32: impl FnMut(u64) -> Option<u32>,
     ) -> Result<u64, LmttFault> {
-        if guest >= quota.min(GUEST_BYTES) {
+        if guest >= quota.min(PAGES << PAGE_BITS) {
             return Err(LmttFault::Quota);
         }
         let table = self.table(vf, &mut read_u32)?;
-        let frame = self.frame(table, guest / PAGE, &mut read_u32)?;
-        Ok(frame + guest % PAGE)
+        let frame = self.frame(table, guest >> PAGE_BITS, &mut read_u32)?;
+        Ok(frame + guest % (1 << PAGE_BITS))
     }
 
     /// Where the table of `vf` is: the first half of a walk, for a caller that looks at many of its entries.
     pub fn table(&self, vf: u8, read_u32: impl FnMut(u64) -> Option<u32>) -> Result<u64, LmttFault> {
-        if !(1..DIRECTORY_ENTRIES).contains(&vf) {
+        if !(1..FUNCTIONS).contains(&vf) {
             return Err(LmttFault::Function);
         }
         if !self.enabled() {
             return Err(LmttFault::Disabled);
         }
         let entry = self.entry(self.directory(), vf.into(), read_u32)?;
-        if entry & VALID == 0 { Err(LmttFault::Directory) } else { Ok(table_address(entry)) }
+        if entry & VALID == 0 { Err(LmttFault::Directory) } else { Ok(Self::table_address(entry)) }
     }
 
     /// The frame of page `page` (below [`TABLE_ENTRIES`]) in the table at `table`: the second half of a walk.
     pub fn frame(&self, table: u64, page: u64, read_u32: impl FnMut(u64) -> Option<u32>) -> Result<u64, LmttFault> {
-        if page >= TABLE_ENTRIES {
+        if page >= PAGES {
             return Err(LmttFault::Quota);
         }
         let entry = self.entry(table, page, read_u32)?;
         if entry & VALID == 0 {
             return Err(LmttFault::Entry);
         }
-        let frame = frame_address(entry);
-        if frame + PAGE > self.local_bytes { Err(LmttFault::Memory) } else { Ok(frame) }
+        let frame = Self::frame_address(entry);
+        if frame + (1 << PAGE_BITS) > self.local_bytes { Err(LmttFault::Memory) } else { Ok(frame) }
     }
 
     /// Entry `index` of the directory or table at `table`, which has to be in the card's memory.
@@ -129,7 +136,17 @@ impl Lmtt {
 
     /// Address of the directory.
     pub fn directory(&self) -> u64 {
-        u64::from(self.register & !ENABLE) << UNIT_SHIFT
+        u64::from(self.register & !ENABLE) << UNIT_BITS
+    }
+
+    /// Where a directory entry says the table is.
+    const fn table_address(entry: u32) -> u64 {
+        (((entry & TABLE) >> TABLE_SHIFT) as u64) << UNIT_BITS
+    }
+
+    /// Which frame a table entry names.
+    const fn frame_address(entry: u32) -> u64 {
+        (((entry & FRAME) >> FRAME_SHIFT) as u64) << PAGE_BITS
     }
 }
 
@@ -150,12 +167,12 @@ pub const fn table_entry(address: u64) -> u32 {
 
 /// Where a directory entry says the table is.
 pub const fn table_address(entry: u32) -> u64 {
-    (((entry & TABLE) >> TABLE_SHIFT) as u64) << UNIT_SHIFT
+    Lmtt::table_address(entry)
 }
 
 /// Which frame a table entry names.
 pub const fn frame_address(entry: u32) -> u64 {
-    ((entry & FRAME) >> FRAME_SHIFT) as u64 * PAGE
+    Lmtt::frame_address(entry)
 }
 
 #[cfg(test)]

@@ -328,3 +328,74 @@ proptest! {
         }
     }
 }
+
+/// Every base of a space of 256 bytes, at the bottom, in the middle (across 4 GiB) and at the top of the address space,
+/// for windows of every power of two up to 128 bytes, and every number of a VF up to 300: 3 * 256 * 8 * 301 = 1 849 344
+/// windows. One that would begin beyond the last address is none; the others lie one behind the other.
+#[test]
+fn every_window_of_a_small_space() {
+    let mut windows = 0;
+    for space in [0, (1_u64 << 32) - 128, u64::MAX - 255] {
+        for address in (0..256).map(|offset| space + offset) {
+            for size in (0..8).map(|shift| 1_u64 << shift) {
+                let bar = VfBar { index: 2, address, size };
+                for vf in 0..=300_u16 {
+                    let begin = i128::from(address) + i128::from(size) * (i128::from(vf) - 1);
+                    let expected = u64::try_from(begin).ok().filter(|_| vf != 0);
+                    assert_eq!(bar.window(vf), expected, "{address:#x} {size} {vf}");
+                    windows += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(windows, 3 * 256 * 8 * 301);
+    for vf in 0..=u16::MAX {
+        let most = VfBar { index: 2, address: 0, size: 1 << 63 };
+        assert_eq!(most.window(vf), [None, Some(0), Some(1 << 63)].get(usize::from(vf)).copied().flatten());
+    }
+}
+
+/// Through the registers: every size that VF Resizable BAR can name (28), every address of one bit, all but one, none and
+/// all (130), with 1, 2, 62 and 63 VFs offered, for every VF number up to 65: 28 * 130 * 4 * 66 = 960 960 windows of VF
+/// BAR 2. They are made of the address bits that the size leaves, and never overlap.
+#[test]
+fn every_vf_bar() {
+    let sizes: Vec<u64> = (20..48).map(|shift| 1 << shift).collect();
+    let mut windows = 0;
+    for (n, size) in sizes.iter().enumerate() {
+        for total_vfs in [1, 2, 62, 63] {
+            let layout = SriovLayout { total_vfs, vf_lmem_sizes: sizes.clone(), vf_lmem_bytes: sizes[0] };
+            let mut function = PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout)).unwrap();
+            write_dword(&mut function, VF_REBAR + 8, (n as u32) << 8);
+            for address in (0..64).flat_map(|bit| [1_u64 << bit, !(1 << bit)]).chain([0, u64::MAX]) {
+                function.write_config(LMEM, &address.to_le_bytes());
+                let base = u128::from(address / size * size);
+                for vf in 0..=65_u16 {
+                    let begin = base + u128::from(*size) * u128::from(vf.saturating_sub(1));
+                    let expected = u64::try_from(begin).ok().filter(|_| (1..=total_vfs).contains(&vf));
+                    assert_eq!(function.vf_bar_address(vf, 2), expected, "{size:#x} {address:#x} {vf} of {total_vfs}");
+                    windows += 1;
+                }
+                assert_eq!((function.vf_bar_address(1, 1), function.vf_bar_address(1, 4)), (None, None));
+            }
+        }
+    }
+    assert_eq!(windows, 28 * 130 * 4 * 66);
+}
+
+/// Every NumVFs (65 536) with every TotalVFs that tells a difference (1, 2, 31, 62, 63): 327 680 pairs. VFs exist just
+/// where 1 <= NumVFs <= TotalVFs, and never more than TotalVFs (CVE-2024-26327).
+#[test]
+fn every_number_of_vfs() {
+    for total in [1, 2, 31, 62, 63] {
+        let mut function = PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
+        for number in 0..=u16::MAX {
+            let told = enable(&mut function, number);
+            let expected = if number <= total { number } else { 0 };
+            assert_eq!(function.vfs_enabled(), expected, "{number} of {total}");
+            assert_eq!(function.vf_memory_space(), expected != 0);
+            assert_eq!(told.contains(&Event::VfEnable { count: number }), expected != 0);
+            write_word(&mut function, CONTROL, 0);
+        }
+    }
+}

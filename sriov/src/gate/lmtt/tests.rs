@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod small;
+
 const LOCAL: u64 = 16 << 30;
 const DIRECTORY: u64 = 0x3_fff0_0000;
 const TABLE_AT: u64 = 0x2_0001_0000;
