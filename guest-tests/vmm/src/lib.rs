@@ -1,1 +1,31 @@
 //! A reference VMM on KVM that has the card as a library.
+//!
+//! It shows on rust-vmm's crates what a VMM author has to connect: configuration space behind a root port, BARs that
+//! move, memory slots for what is mapped, ioeventfds for doorbells of the register kind, an irqfd with an MSI route for
+//! each function, hot-plugged VFs. It boots Linux, and bare-metal programs for tests.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use arctic_vmm::{Boot, Config, Exit, Transcript, Vm};
+//!
+//! let said = Transcript::default();
+//! let boot = Boot::Bare { elf: "guest.elf".into(), command_line: String::new() };
+//! let config = Config { boot, memory: 64 << 20, cpus: 1, output: Box::new(said.clone()) };
+//! let exit = Vm::new(config)?.run(Duration::from_secs(30))?;
+//! assert_eq!(exit, Exit::Value(0), "{}", said.text());
+//! # Ok::<(), arctic_vmm::Error>(())
+//! ```
+
+mod board;
+pub mod boot;
+mod cpuid;
+mod error;
+pub mod layout;
+pub mod memory;
+pub mod ports;
+mod vcpu;
+mod vm;
+
+pub use boot::{Boot, BootInfo};
+pub use error::Error;
+pub use vm::{Config, Exit, Running, Stopper, Transcript, Vm};

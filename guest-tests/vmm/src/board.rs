@@ -1,0 +1,100 @@
+//! What the CPUs share: everything that an access which leaves the guest can reach.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::ports::{Outcome, Ports};
+use crate::vm::Exit;
+
+/// The machine beyond its CPUs.
+pub struct Board {
+    /// I/O ports.
+    pub ports: Ports,
+    /// How it ends.
+    pub end: End,
+}
+
+impl Board {
+    /// The guest reads memory that is nobody's RAM. Absent places read all ones.
+    pub fn read(&self, _address: u64, data: &mut [u8]) {
+        data.fill(0xff);
+    }
+
+    /// The guest writes there. Absent places drop it.
+    pub fn write(&self, _address: u64, _data: &[u8]) {}
+
+    /// The guest reads a port.
+    pub fn port_in(&self, port: u16, data: &mut [u8]) {
+        let _ = self.ports.read(port, data);
+    }
+
+    /// The guest writes a port; says whether that is the end.
+    pub fn port_out(&self, port: u16, data: &[u8]) -> Option<Exit> {
+        match self.ports.write(port, data) {
+            Outcome::Exit(exit) => Some(exit),
+            Outcome::Done | Outcome::Config(_) => None,
+        }
+    }
+}
+
+/// How the machine ends: the first word counts.
+#[derive(Default)]
+pub struct End {
+    over: AtomicBool,
+    exit: Mutex<Option<Exit>>,
+    told: Condvar,
+}
+
+impl End {
+    /// The machine is at its end.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Ends it, unless it has ended already.
+    pub fn set(&self, exit: Exit) {
+        self.lock().get_or_insert(exit);
+        self.over.store(true, Ordering::Release);
+        self.told.notify_all();
+    }
+
+    /// Waits for the end, at most until `deadline`.
+    pub fn wait(&self, deadline: Option<Instant>) -> Option<Exit> {
+        let mut exit = self.lock();
+        loop {
+            if exit.is_some() {
+                return exit.clone();
+            }
+            exit = match deadline {
+                None => self.told.wait(exit).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left == Duration::ZERO {
+                        return None;
+                    }
+                    self.told.wait_timeout(exit, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Exit>> {
+        self.exit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_end_counts_and_waiting_is_bounded() {
+        let end = End::default();
+        assert_eq!(end.wait(Some(Instant::now() + Duration::from_millis(5))), None);
+        end.set(Exit::Value(3));
+        end.set(Exit::Reset);
+        assert!(end.is_over());
+        assert_eq!(end.wait(None), Some(Exit::Value(3)));
+    }
+}

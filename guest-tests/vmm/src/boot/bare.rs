@@ -1,0 +1,56 @@
+//! Programs without an operating system.
+//!
+//! The file is a static ELF64 for x86-64, loaded to the physical addresses of its program headers (from 1 MiB on, see
+//! [`layout`]). Every CPU enters it at its entry point, at privilege level 0 in 64-bit mode, with
+//! interrupts off, no interrupt table, and an identity map of all RAM, configuration space and both MMIO
+//! windows in pages of 2 MiB, for every privilege level. `rdi` has the address of the [`BootInfo`],
+//! `rsi` the CPU's number from 0 on, `rsp` the CPU's own stack. A write to port 0xf4 ends the machine.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use linux_loader::elf::{EI_CLASS, ELFCLASS64};
+use linux_loader::loader::{Elf, KernelLoader};
+use vm_memory::{Bytes, GuestAddress};
+
+use super::{BootInfo, LongMode};
+use crate::error::Error;
+use crate::layout;
+use crate::memory::Ram;
+
+/// What the field `e_machine` says of a program for x86-64.
+const EM_X86_64: u16 = 62;
+
+/// Loads the program and tells it about its machine.
+pub(crate) fn load(ram: &Ram, elf: &Path, info: BootInfo, command_line: &str) -> Result<LongMode, Error> {
+    let format = |found: String| Error::Format { path: elf.into(), expected: "an ELF64 program for x86-64", found };
+    let unread = |error| Error::File { path: elf.into(), error };
+    let mut file = File::open(elf).map_err(unread)?;
+    let mut head = [0; 20];
+    file.read_exact(&mut head).map_err(unread)?;
+    if head[EI_CLASS as usize] != ELFCLASS64 as u8 || u16::from_le_bytes([head[18], head[19]]) != EM_X86_64 {
+        return Err(format("it is for another kind of machine".into()));
+    }
+    let high = Some(GuestAddress(layout::HIGH_RAM));
+    // The loader gives the entry point as the place of the kernel.
+    let entry = Elf::load(&**ram, None, &mut file, high).map_err(|error| format(error.to_string()))?.kernel_load.0;
+
+    let tables = info.ram_low.saturating_sub(layout::BARE_PAGE_TABLES);
+    super::linux::write_command_line(ram, command_line)?;
+    let info = BootInfo {
+        magic: BootInfo::MAGIC,
+        version: BootInfo::VERSION,
+        size: size_of::<BootInfo>() as u32,
+        command_line: layout::COMMAND_LINE,
+        command_line_size: command_line.len() as u64,
+        mailbox: layout::MAILBOX,
+        mailbox_size: layout::PAGE,
+        ram_low: tables,
+        ..info
+    };
+    let put = ram.write_obj(info, GuestAddress(layout::BOOT_INFO));
+    put.map_err(|_| Error::NoRoom { what: "the boot information", ram: layout::LOW_RAM_END })?;
+    let ranges = [0..layout::RAM_ABOVE_4G + info.ram_high, layout::MMIO64];
+    LongMode::prepare(ram, entry, tables, &ranges)
+}

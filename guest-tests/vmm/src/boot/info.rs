@@ -1,0 +1,110 @@
+//! What a bare-metal guest is told about its machine.
+
+use vm_memory::ByteValued;
+
+/// The machine as a bare-metal guest finds it at [`layout::BOOT_INFO`](crate::layout::BOOT_INFO), with its address in
+/// `rdi` at the entry. Little-endian, no padding; the same in C:
+///
+/// ```c
+/// struct boot_info {
+///     uint64_t magic;             /*   0: BOOT_INFO_MAGIC */
+///     uint32_t version;           /*   8: 1; grows when fields are appended */
+///     uint32_t size;              /*  12: bytes of this structure */
+///     uint64_t ram_low;           /*  16: bytes of RAM from address 0; page tables are behind */
+///     uint64_t ram_high;          /*  24: bytes of RAM from 4 GiB on, or 0 */
+///     uint64_t ecam;              /*  32: configuration space, 4 KiB a function */
+///     uint32_t bus_first;         /*  40: buses that configuration space has */
+///     uint32_t bus_last;          /*  44 */
+///     uint64_t mmio32;            /*  48: where 32-bit BARs may be ... */
+///     uint64_t mmio32_size;       /*  56: ... and how many bytes that is */
+///     uint64_t mmio64;            /*  64: where 64-bit BARs may be ... */
+///     uint64_t mmio64_size;       /*  72: ... and how many bytes that is */
+///     uint32_t pf_bus;            /*  80: where the card's PF is */
+///     uint32_t pf_device;         /*  84 */
+///     uint32_t pf_function;       /*  88 */
+///     uint32_t vfs;               /*  92: VFs that can be enabled; VF n has routing ID PF + n */
+///     uint64_t mailbox;           /*  96: a page for guest and host to talk through */
+///     uint64_t mailbox_size;      /* 104 */
+///     uint64_t command_line;      /* 112: characters, then a NUL */
+///     uint64_t command_line_size; /* 120: without the NUL */
+///     uint32_t cpus;              /* 128: CPUs, all of which enter the program: see `boot::bare` */
+///     uint32_t root_port_devfn;   /* 132: device << 3 | function of the root port on bus 0 */
+/// };                              /* 136 bytes */
+/// ```
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BootInfo {
+    /// [`BootInfo::MAGIC`].
+    pub magic: u64,
+    /// [`BootInfo::VERSION`].
+    pub version: u32,
+    /// Bytes of this structure.
+    pub size: u32,
+    /// Bytes of RAM from address 0 that the guest may use; its page tables are behind.
+    pub ram_low: u64,
+    /// Bytes of RAM from 4 GiB on.
+    pub ram_high: u64,
+    /// Address of configuration space.
+    pub ecam: u64,
+    /// First bus that configuration space has.
+    pub bus_first: u32,
+    /// Last bus that configuration space has.
+    pub bus_last: u32,
+    /// Where 32-bit BARs may be.
+    pub mmio32: u64,
+    /// Bytes there.
+    pub mmio32_size: u64,
+    /// Where 64-bit BARs may be.
+    pub mmio64: u64,
+    /// Bytes there.
+    pub mmio64_size: u64,
+    /// Bus of the PF.
+    pub pf_bus: u32,
+    /// Device number of the PF.
+    pub pf_device: u32,
+    /// Function number of the PF.
+    pub pf_function: u32,
+    /// VFs that can be enabled.
+    pub vfs: u32,
+    /// Address of the page that guest and host talk through.
+    pub mailbox: u64,
+    /// Bytes of it.
+    pub mailbox_size: u64,
+    /// Address of the command line.
+    pub command_line: u64,
+    /// Bytes of it, without the NUL.
+    pub command_line_size: u64,
+    /// CPUs.
+    pub cpus: u32,
+    /// Device and function of the root port on bus 0.
+    pub root_port_devfn: u32,
+}
+
+impl BootInfo {
+    /// "arcticvm", read as a little-endian number.
+    pub const MAGIC: u64 = u64::from_le_bytes(*b"arcticvm");
+    /// Version of the layout.
+    pub const VERSION: u32 = 1;
+}
+
+// SAFETY: all fields are integers, and the assertion below shows that there is no padding between or behind them.
+unsafe impl ByteValued for BootInfo {}
+
+const _: () = assert!(size_of::<BootInfo>() == 136);
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    #[test]
+    fn the_layout_is_what_c_was_told() {
+        assert_eq!(offset_of!(BootInfo, ecam), 32);
+        assert_eq!(offset_of!(BootInfo, mmio64), 64);
+        assert_eq!(offset_of!(BootInfo, vfs), 92);
+        assert_eq!(offset_of!(BootInfo, mailbox), 96);
+        assert_eq!(offset_of!(BootInfo, root_port_devfn), 132);
+        assert_eq!(BootInfo::MAGIC.to_le_bytes(), *b"arcticvm");
+    }
+}

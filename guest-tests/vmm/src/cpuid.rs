@@ -1,0 +1,61 @@
+//! What the CPUs say of themselves.
+
+use kvm_bindings::{CpuId, kvm_cpuid_entry2};
+
+/// Leaf 1, ECX: the local APIC's timer can be set to a value of the time stamp counter.
+const TSC_DEADLINE: u32 = 1 << 24;
+/// Leaf 1, ECX: this is a guest.
+const HYPERVISOR: u32 = 1 << 31;
+
+/// The host's offer, `supported`, for CPU `number` of `cpus`: one socket, a core each, APIC number = CPU number.
+pub fn for_cpu(supported: &CpuId, number: u8, cpus: u8, tsc_deadline: bool) -> CpuId {
+    let mut cpuid = supported.clone();
+    // Bits of the APIC number that tell cores of a socket apart.
+    let core_bits = u32::from(cpus).next_power_of_two().trailing_zeros();
+    let (id, cores) = (u32::from(number), u32::from(cpus));
+    cpuid.retain(|entry| entry.function != 0x1f);
+    for entry in cpuid.as_mut_slice() {
+        match (entry.function, entry.index) {
+            (0x1, _) => {
+                entry.ebx = entry.ebx & 0xffff | id << 24 | cores.next_power_of_two() << 16;
+                entry.ecx |= HYPERVISOR;
+                entry.ecx = if tsc_deadline { entry.ecx | TSC_DEADLINE } else { entry.ecx & !TSC_DEADLINE };
+                // More than one number in the package.
+                entry.edx = entry.edx & !(1 << 28) | u32::from(cpus > 1) << 28;
+            }
+            // Intel's caches: numbers that share each, and cores of the package. 0 means one.
+            (0x4, _) => entry.eax = entry.eax & 0x3fff | (cores.next_power_of_two() - 1) << 26,
+            (0xb, 0) => level(entry, id, 0, 1, 1),
+            (0xb, 1) => level(entry, id, core_bits, cores, 2),
+            (0xb, _) => level(entry, id, 0, 0, 0),
+            // AMD's count of cores.
+            (0x8000_0008, _) => entry.ecx = core_bits << 12 | (cores - 1),
+            (0x8000_001e, _) => (entry.eax, entry.ebx, entry.ecx) = (id, id, 0),
+            _ => {}
+        }
+    }
+    cpuid
+}
+
+/// A level of the topology: how far to shift the APIC number for the next, how many CPUs it has, what it is.
+fn level(entry: &mut kvm_cpuid_entry2, id: u32, shift: u32, count: u32, kind: u32) {
+    (entry.eax, entry.ebx, entry.edx) = (shift, count, id);
+    entry.ecx = kind << 8 | entry.index;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cpu_has_its_own_number_and_knows_the_others() {
+        let leaf = |function, index| kvm_cpuid_entry2 { function, index, ebx: 0xffff_ffff, ..Default::default() };
+        let offer = [leaf(1, 0), leaf(0xb, 0), leaf(0xb, 1), leaf(0x1f, 0), leaf(0x8000_0008, 0)];
+        let cpuid = for_cpu(&CpuId::from_entries(&offer).unwrap(), 2, 3, true);
+        let [one, threads, cores, sizes] = cpuid.as_slice() else { panic!("leaf 0x1f is gone, the others stay") };
+        assert_eq!((one.ebx, one.ecx), (2 << 24 | 4 << 16 | 0xffff, HYPERVISOR | TSC_DEADLINE));
+        assert_eq!((threads.eax, threads.ebx, threads.ecx, threads.edx), (0, 1, 0x100, 2));
+        assert_eq!((cores.eax, cores.ebx, cores.ecx, cores.edx), (2, 3, 0x201, 2));
+        assert_eq!(sizes.ecx, 2 << 12 | 2);
+    }
+}
