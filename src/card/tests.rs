@@ -13,6 +13,7 @@ use arctic_device_model::world::{InterruptSink, Unconnected};
 use vm_memory::Bytes;
 
 mod functions;
+mod native;
 
 use std::fs::File;
 use std::ops::Range;

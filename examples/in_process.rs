@@ -1,0 +1,133 @@
+//! The card in a VMM of your own, in one process and without KVM: what a VMM gives, what it gets, and what a guest's
+//! accesses set in motion. `cargo run --release --example in_process --no-default-features`
+//!
+//! The comments name the KVM call that stands at each place in a real VMM; `guest-tests/vmm` is such a one.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+
+use arctic_gpu::{
+    Arrangement, CardFunction, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, VirtualCard, card_file,
+};
+use vm_memory::{GuestAddress, GuestMemoryMmap};
+use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
+
+/// Interrupts of one function. In a real VMM the eventfd is an irqfd of a GSI whose route `route` sets.
+struct Msi {
+    function: Function,
+    irqfd: EventFd,
+}
+
+impl MsiSink for Msi {
+    fn route(&self, message: Option<MsiMessage>) {
+        // KVM_SET_GSI_ROUTING
+        println!("function {}: MSI is {message:x?}", self.function.0);
+    }
+
+    fn trigger(&self) {
+        // The counter can only overflow, and then the interrupt is pending already.
+        let _ = self.irqfd.write(1);
+    }
+}
+
+/// The VMM's side of the card: the BARs on its bus by guest address.
+#[derive(Default)]
+struct Bus {
+    bars: Mutex<BTreeMap<u64, (Function, u8)>>,
+}
+
+impl Machine for Bus {
+    fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
+        // KVM_IRQFD
+        let irqfd = EventFd::new(EFD_NONBLOCK).expect("the host has descriptors left");
+        Arc::new(Msi { function, irqfd })
+    }
+
+    fn bar_moved(&self, function: &CardFunction, bar: u8, address: Option<u64>) {
+        let mut bars = self.bars.lock().expect("no panic with the lock held");
+        bars.retain(|_, placed| *placed != (function.number(), bar));
+        let Some(address) = address else { return };
+        bars.insert(address, (function.number(), bar));
+        for mapping in function.mappings(bar) {
+            // KVM_SET_USER_MEMORY_REGION, with the file mapped at mapping.file_offset
+            let (from, end) = (address + mapping.offset, address + mapping.offset + mapping.len);
+            println!("{}: BAR {bar} is memory at {from:#x}..{end:#x}", function.name());
+        }
+        for event in function.io_events().iter().filter(|event| event.bar == bar) {
+            // KVM_IOEVENTFD
+            println!("{}: writes to {:#x} are events", function.name(), address + event.offset);
+        }
+    }
+
+    fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
+        for vf in vfs {
+            println!("{} is at the PF's routing ID plus {}", vf.name(), vf.routing_offset());
+        }
+    }
+
+    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+        println!("{} VFs are gone", vfs.len());
+    }
+}
+
+impl Bus {
+    /// An MMIO exit at a guest address: which function's BAR is it, and at what offset?
+    fn read32(&self, card: &VirtualCard, address: u64) -> u32 {
+        let mut data = [0xff; 4];
+        let found = self
+            .bars
+            .lock()
+            .expect("no panic with the lock held")
+            .range(..=address)
+            .next_back()
+            .map(|(at, bar)| (*at, *bar));
+        if let Some((at, (function, bar))) = found {
+            // Past the BAR's end reads all ones, as where no BAR is.
+            card.functions()[function.index()].read_bar(bar, address - at, &mut data);
+        }
+        u32::from_le_bytes(data)
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // What the VMM has: guest RAM and a bus. A map that changes would be a GuestMemoryAtomic.
+    let ram = Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 64 << 20)])?);
+    let bus = Arc::new(Bus::default());
+
+    // The card: a built-in one or a file, with two VFs. Its threads end when it is dropped.
+    let card = VirtualCard::new(card_file::load("small")?, 2, Arrangement::Native, GuestRam::new(ram), bus.clone())?;
+    let _doorbells = card.serve_io_events()?;
+    let pf = card.pf();
+
+    // What a guest does, as configuration accesses that a VMM traps: BARs, memory decode and bus mastering, MSI.
+    let write32 = |at: u64, value: u32| pf.write_config(at, &value.to_le_bytes());
+    let write16 = |at: u64, value: u16| pf.write_config(at, &value.to_le_bytes());
+    println!("BARs: {:x?}", pf.bars());
+    for (register, address) in [(0x10, 0x40_0000_0000_u64), (0x18, 0x50_0000_0000)] {
+        write32(register, address as u32);
+        write32(register + 4, (address >> 32) as u32);
+    }
+    write16(0x04, 0b110);
+    let (msi, sriov) = (0xac, 0x320);
+    write32(msi + 4, 0xfee0_0000);
+    write16(msi + 12, 0x31);
+    write16(msi + 2, 1);
+
+    // The guest's driver reads a register: GUC_STATUS here. Local memory would not even come here, it is mapped.
+    println!("GUC_STATUS: {:#x}", bus.read32(&card, 0x40_0000_c000));
+
+    // The guest gives the VF BARs addresses and enables two VFs: they appear, with their BARs.
+    for (register, address) in [(sriov + 0x24, 0x60_0000_0000_u64), (sriov + 0x2c, 0x70_0000_0000)] {
+        write32(register, address as u32);
+        write32(register + 4, (address >> 32) as u32);
+    }
+    write16(sriov + 0x10, 2);
+    write16(sriov + 0x08, 0b1001);
+    println!("VF 2 says it is one: {}", bus.read32(&card, 0x60_0119_01f8));
+
+    // Machine reset, and the end.
+    pf.reset();
+    println!("nobody answers: {:#x}", bus.read32(&card, 0x40_0000_c000));
+    Ok(())
+}

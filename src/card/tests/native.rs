@@ -1,0 +1,232 @@
+//! The card in a machine that knows SR-IOV, in one process.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arctic_sriov::sriov_capability::{NUM_VFS, SRIOV_CONTROL, VF_BAR0, VF_ENABLE, VF_MEMORY_SPACE_ENABLE};
+use vm_memory::{Bytes, GuestAddress, GuestAddressSpace, GuestMemoryAtomic, GuestMemoryMmap};
+
+use super::*;
+use crate::pci::{Event, MsiMessage, MsiSink};
+use crate::{GuestRam, IoEvent};
+
+const SRIOV: u64 = 0x320;
+const VF_CAP: u64 = 0x19_01f8;
+
+/// What the card tells its machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Bar(u8, u8, Option<u64>),
+    Enabled(usize),
+    Disabled(usize),
+    Route(u8, Option<MsiMessage>),
+}
+use Told::*;
+
+#[derive(Default)]
+struct Recorder {
+    told: Arc<Mutex<Vec<Told>>>,
+    triggered: Arc<AtomicUsize>,
+}
+
+impl Recorder {
+    fn tell(&self, told: Told) {
+        self.told.lock().unwrap().push(told);
+    }
+
+    fn take(&self) -> Vec<Told> {
+        std::mem::take(&mut self.told.lock().unwrap())
+    }
+}
+
+struct Msi(Function, Arc<Mutex<Vec<Told>>>, Arc<AtomicUsize>);
+
+impl MsiSink for Msi {
+    fn route(&self, message: Option<MsiMessage>) {
+        self.1.lock().unwrap().push(Route(self.0.0, message));
+    }
+
+    fn trigger(&self) {
+        self.2.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Machine for Recorder {
+    fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
+        Arc::new(Msi(function, self.told.clone(), self.triggered.clone()))
+    }
+
+    fn bar_moved(&self, function: &CardFunction, bar: u8, address: Option<u64>) {
+        self.tell(Bar(function.number().0, bar, address));
+    }
+
+    fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
+        assert!(vfs.iter().all(|vf| vf.enabled()), "told when they are there");
+        self.tell(Enabled(vfs.len()));
+    }
+
+    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+        assert!(!vfs.iter().any(|vf| vf.enabled()), "told when they are gone");
+        self.tell(Disabled(vfs.len()));
+    }
+
+    fn event(&self, function: &CardFunction, _: Event) {
+        // The card's part is done, and it may be asked.
+        function.enabled();
+    }
+}
+
+struct Plugged {
+    card: VirtualCard,
+    machine: Arc<Recorder>,
+    memory: GuestMemoryAtomic<GuestMemoryMmap<()>>,
+}
+
+fn guest(at: u64) -> GuestMemoryMmap<()> {
+    GuestMemoryMmap::from_ranges(&[(GuestAddress(at), 0x1000)]).unwrap()
+}
+
+fn plugged(vfs: u8) -> Plugged {
+    let machine = Arc::new(Recorder::default());
+    let memory = GuestMemoryAtomic::new(guest(0x1000));
+    let profile = card_file::load("small").unwrap();
+    let card = VirtualCard::new(profile, vfs, Arrangement::Native, GuestRam::new(memory.clone()), machine.clone());
+    Plugged { card: card.unwrap(), machine, memory }
+}
+
+impl Plugged {
+    fn pf(&self) -> &CardFunction {
+        self.card.pf()
+    }
+
+    fn vf(&self, number: usize) -> &CardFunction {
+        &self.card.functions()[number]
+    }
+
+    fn sriov(&self, register: u16, value: u16) {
+        self.pf().write_config(SRIOV + u64::from(register), &value.to_le_bytes());
+    }
+
+    /// VF BARs placed, VFs 1 to `count` enabled and answering.
+    fn enable(&self, count: u16) {
+        self.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
+        for (register, address) in [(VF_BAR0, 0x60_0000_0000_u64), (VF_BAR0 + 8, 0x70_0000_0000)] {
+            self.pf().write_config(SRIOV + u64::from(register), &address.to_le_bytes());
+        }
+        self.sriov(NUM_VFS, count);
+        self.sriov(SRIOV_CONTROL, VF_ENABLE | VF_MEMORY_SPACE_ENABLE);
+    }
+}
+
+/// A VMM that knows SR-IOV sees the capability however it reads, and a VF as a bus shows it: no IDs, no BARs.
+#[test]
+fn configuration_space_is_that_of_a_real_bus() {
+    let plugged = plugged(2);
+    let mut all = [0; 4096];
+    plugged.pf().read_config(0, &mut all);
+    assert_eq!((all[0x320], all[0x100]), (0x10, 0x03), "SR-IOV and serial number by their own names");
+    assert_eq!(plugged.vf(1).read32(CONFIG_REGION, 8), u32::MAX, "not enabled");
+    plugged.enable(2);
+    plugged.vf(1).read_config(0, &mut all);
+    assert_eq!((&all[..4], &all[0x10..0x28]), (&[0xff; 4][..], &[0; 0x18][..]));
+    assert_eq!(plugged.vf(2).routing_offset(), 2);
+    assert_eq!((plugged.card.total_vfs(), plugged.card.functions().len()), (2, 3));
+}
+
+/// V13-016: the machine hears of BARs and VFs in the order in which they come and go, and what it has heard is so.
+#[test]
+fn the_machine_hears_what_the_guest_does() {
+    let plugged = plugged(2);
+    for (register, address) in [(0x10, 0x40_0000_0000_u64), (0x18, 0x50_0000_0000)] {
+        plugged.pf().write_config(register, &address.to_le_bytes());
+    }
+    assert_eq!(plugged.machine.take(), [], "nothing is decoded yet");
+    plugged.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
+    assert_eq!(plugged.machine.take(), [Bar(0, 0, Some(0x40_0000_0000)), Bar(0, 2, Some(0x50_0000_0000))]);
+    plugged.pf().write_config(POWER + 4, &[3, 0]);
+    assert_eq!(plugged.machine.take(), [Bar(0, 0, None), Bar(0, 2, None)], "D3hot");
+    plugged.pf().write_config(POWER + 4, &[0, 0]);
+    plugged.pf().write_config(0x10, &0x48_0000_0000_u64.to_le_bytes());
+    plugged.machine.take();
+
+    plugged.enable(2);
+    let vf = |vf, bar0: Option<u64>| {
+        [Bar(vf, 0, bar0), Bar(vf, 2, bar0.map(|_| 0x70_0000_0000 + u64::from(vf - 1) * (512 << 20)))]
+    };
+    let (one, two) = (vf(1, Some(0x60_0000_0000)), vf(2, Some(0x60_0100_0000)));
+    assert_eq!(plugged.machine.take(), [&[Enabled(2)][..], &one, &two].concat());
+    assert_eq!(plugged.vf(2).read32(GTTMMADR, VF_CAP), 1, "without a memory space bit of its own");
+    plugged.pf().write_config(SRIOV + u64::from(VF_BAR0), &0x68_0000_0000_u64.to_le_bytes());
+    assert_eq!(plugged.machine.take(), [Bar(1, 0, Some(0x68_0000_0000)), Bar(2, 0, Some(0x68_0100_0000))]);
+    plugged.sriov(SRIOV_CONTROL, VF_ENABLE);
+    assert_eq!(plugged.machine.take(), [vf(1, None), vf(2, None)].concat());
+    plugged.sriov(SRIOV_CONTROL, VF_ENABLE | VF_MEMORY_SPACE_ENABLE);
+    plugged.machine.take();
+    plugged.pf().write_config(EXPRESS + 9, &[0x80]);
+    let told = plugged.machine.take();
+    let at =
+        |wanted: Told| told.iter().position(|told| *told == wanted).unwrap_or_else(|| panic!("{wanted:?} in {told:?}"));
+    assert!(at(Bar(1, 0, None)) < at(Disabled(2)), "unmapped before it is gone");
+    assert!(at(Bar(0, 0, None)) > 0 && !told.contains(&Enabled(2)));
+}
+
+#[test]
+fn msi_routes_follow_configuration_space() {
+    let plugged = plugged(1);
+    plugged.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
+    plugged.machine.take();
+    plugged.pf().write_config(MSI + 4, &0xfee0_1000_u64.to_le_bytes());
+    plugged.pf().write_config(MSI + 12, &[0x31, 0]);
+    plugged.pf().write_config(MSI + 2, &[1]);
+    let message = MsiMessage { address: 0xfee0_1000, data: 0x31 };
+    assert_eq!(plugged.machine.take(), [Route(0, Some(message))]);
+    plugged.pf().write_config(MSI + 12, &[0x32, 0]);
+    assert_eq!(plugged.machine.take(), [Route(0, Some(MsiMessage { data: 0x32, ..message }))]);
+    plugged.pf().write_config(MSI + 2, &[0]);
+    assert_eq!(plugged.machine.take(), [Route(0, None)]);
+    assert_eq!(plugged.machine.triggered.load(Ordering::Relaxed), 0);
+}
+
+/// The card reaches the map that there is, with the PF's leave; what has been taken away is let go of.
+#[test]
+fn guest_memory_may_be_replaced() {
+    let plugged = plugged(1);
+    let memory = &plugged.card.model().gt().memory;
+    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none(), "no bus mastering");
+    plugged.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
+    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_some());
+    let old = plugged.memory.memory().into_inner();
+    plugged.memory.lock().unwrap().replace(guest(0x8000));
+    plugged.card.memory_changed();
+    assert_eq!(Arc::strong_count(&old), 1, "nobody else holds the old map");
+    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none());
+    let view = memory.views();
+    view.of(Function::PF).slice(0x8000, 4).unwrap().write_slice(&[1, 2, 3, 4], 0).unwrap();
+    let mut seen = [0; 4];
+    plugged.memory.memory().read_slice(&mut seen, GuestAddress(0x8000)).unwrap();
+    assert_eq!(seen, [1, 2, 3, 4]);
+}
+
+/// A doorbell that comes as an event is the same ring: the GuC in reset answers a mailbox that nobody loaded with silence,
+/// and the event is taken off the descriptor.
+#[test]
+fn events_are_served_while_their_thread_lives() {
+    let plugged = plugged(1);
+    plugged.enable(1);
+    let thread = plugged.card.serve_io_events().unwrap();
+    for function in plugged.card.functions() {
+        let offsets =
+            |events: &[IoEvent]| events.iter().map(|event| (event.bar, event.offset, event.len)).collect::<Vec<_>>();
+        assert_eq!(offsets(function.io_events()), [(0, 0x19_01f0, 4), (0, 0x19_01f8, 4)]);
+        let doorbell = &function.io_events()[0].event;
+        doorbell.write(1).unwrap();
+        crate::vfio_user::tests::eventually("the ring is heard", || {
+            // Reading takes it, if the thread has not: then it is rung again.
+            doorbell.read().map(|_| doorbell.write(1).unwrap()).is_err()
+        });
+    }
+    drop(thread);
+    let doorbell = &plugged.pf().io_events()[0].event;
+    doorbell.write(1).unwrap();
+    assert_eq!(doorbell.read().unwrap(), 1, "nobody listens any more");
+}
