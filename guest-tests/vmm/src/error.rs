@@ -1,7 +1,7 @@
 //! What can go wrong before the guest runs.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::layout;
 
@@ -68,6 +68,13 @@ pub enum Error {
         /// What it said.
         error: io::Error,
     },
+}
+
+impl Error {
+    /// What the host said of a file.
+    pub(crate) fn file(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Error::File { path: path.into(), error }
+    }
 }
 
 /// Names the step that KVM refused.

@@ -18,7 +18,7 @@ pub type Ram = Arc<GuestMemoryMmap>;
 /// Makes `bytes` of RAM: up to 2 GiB from address 0, the rest from 4 GiB on. The file is sealed against shrinking, so
 /// that nobody who has it can take pages away under a mapping.
 pub fn ram(bytes: u64) -> Result<Ram, Error> {
-    if !(layout::LEAST_RAM..=layout::MOST_RAM).contains(&bytes) || bytes % PAGE != 0 {
+    if !(layout::LEAST_RAM..=layout::MOST_RAM).contains(&bytes) || !bytes.is_multiple_of(PAGE) {
         return Err(Error::RamSize(bytes));
     }
     let file = sealed_memfd(bytes).map_err(Error::Ram)?;
@@ -108,7 +108,7 @@ impl Slots {
     /// Maps `len` bytes of `file` from `offset` at the guest's address `guest`. From the return of this call on
     /// accesses there do not leave the guest any more.
     pub fn add_file(&self, guest: u64, file: &File, offset: u64, len: u64) -> io::Result<SlotNumber> {
-        if (guest | offset | len) % PAGE != 0 || len == 0 {
+        if !(guest | offset | len).is_multiple_of(PAGE) || len == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "KVM maps whole pages"));
         }
         let len = usize::try_from(len).map_err(io::Error::other)?;

@@ -101,9 +101,12 @@ impl Vm {
                     vcpu::make_runnable(vcpu)?;
                 }
             }
-            Boot::Linux { .. } => {
+            Boot::Linux { kernel, initrd, command_line } => {
                 let pit = kvm_pit_config { flags: KVM_PIT_SPEAKER_DUMMY, ..Default::default() };
                 vm.create_pit2(pit).step("make a timer")?;
+                let start = boot::linux::load(&ram, kernel, initrd.as_deref(), command_line, cpus)?;
+                // The others wait for it to start them.
+                Self::enter(&vcpus[0], &start, 0, layout::BOOT_INFO, 0)?;
             }
         }
         Ok(Vm { board, console, vcpus, ram, _slots: slots })

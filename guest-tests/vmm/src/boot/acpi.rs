@@ -1,6 +1,169 @@
-//! ACPI tables.
+//! ACPI tables: how Linux finds CPUs, interrupt controllers, configuration space and the windows for BARs.
+
+use acpi_tables::Aml;
+use acpi_tables::aml::{
+    AddressSpace, AddressSpaceCacheable, Device, EISAName, IO, Interrupt, Memory32Fixed, Name, Package, Path,
+    ResourceTemplate, ZERO,
+};
+use acpi_tables::fadt::{FADTBuilder, Flags};
+use acpi_tables::gas::{self, AccessSize, GAS};
+use acpi_tables::madt::{EnabledStatus, IoApic, LocalInterruptController, MADT, ProcessorLocalApic};
+use acpi_tables::mcfg::MCFG;
+use acpi_tables::rsdp::Rsdp;
+use acpi_tables::sdt::Sdt;
+use acpi_tables::xsdt::XSDT;
+use vm_memory::{Bytes, GuestAddress};
+
+use crate::error::Error;
+use crate::layout;
+use crate::memory::Ram;
 
 /// Sleep type of "off".
 pub const S5: u8 = 5;
 /// What the reset register takes.
 pub const RESET: u8 = 1;
+
+const OEM: [u8; 6] = *b"ARCTIC";
+const TABLE: [u8; 8] = *b"REFVMM  ";
+const REVISION: u32 = 1;
+/// FADT, IAPC_BOOT_ARCH: there is no VGA and no CMOS clock to look for.
+const NO_VGA_NO_CLOCK: u16 = 1 << 2 | 1 << 5;
+
+/// Tables as they are in RAM, from [`layout::ACPI`] on.
+pub(crate) struct Tables {
+    bytes: Vec<u8>,
+}
+
+impl Tables {
+    /// Tables for a machine of `cpus` CPUs.
+    fn new(cpus: u8) -> Self {
+        let mut tables = Tables { bytes: vec![0; Rsdp::len().next_multiple_of(ALIGNMENT)] };
+        let dsdt = tables.add(&dsdt());
+
+        let port = |port: u16| {
+            let (space, size) = (gas::AddressSpace::SystemIo, AccessSize::ByteAccess);
+            GAS::new(space, 8, 0, size, port.into())
+        };
+        // "Hardware-reduced": none of the timers, events and interrupts that came before.
+        let mut fadt = FADTBuilder::new(OEM, TABLE, REVISION).dsdt_64(dsdt);
+        fadt = fadt.flag(Flags::HwReducedAcpi).flag(Flags::ResetRegSup).flag(Flags::Headless);
+        fadt = fadt.flag(Flags::Wbinvd).flag(Flags::PwrButton).flag(Flags::SlpButton);
+        fadt.iapc_boot_arch = NO_VGA_NO_CLOCK.into();
+        fadt.reset_reg = port(layout::RESET_PORT);
+        fadt.reset_value = RESET;
+        fadt.sleep_control_reg = port(layout::SLEEP_PORT);
+        fadt.sleep_status_reg = port(layout::SLEEP_PORT);
+        let fadt = tables.add(&fadt.finalize());
+
+        let local = LocalInterruptController::Address(layout::LOCAL_APIC as u32);
+        let mut madt = MADT::new(OEM, TABLE, REVISION, local);
+        for cpu in 0..cpus {
+            madt.add_structure(ProcessorLocalApic::new(cpu, cpu, EnabledStatus::Enabled));
+        }
+        madt.add_structure(IoApic::new(0, layout::IO_APIC as u32, 0));
+        let madt = tables.add(&madt);
+
+        let mut mcfg = MCFG::new(OEM, TABLE, REVISION);
+        mcfg.add_ecam(layout::ECAM, 0, 0, LAST_BUS);
+        let mcfg = tables.add(&mcfg);
+
+        let mut xsdt = XSDT::new(OEM, TABLE, REVISION);
+        [fadt, madt, mcfg].into_iter().for_each(|table| xsdt.add_entry(table));
+        let xsdt = tables.add(&xsdt);
+
+        let mut rsdp = Vec::new();
+        Rsdp::new(OEM, xsdt).to_aml_bytes(&mut rsdp);
+        tables.bytes[..rsdp.len()].copy_from_slice(&rsdp);
+        tables
+    }
+
+    /// Appends a table; gives its address.
+    fn add(&mut self, table: &dyn Aml) -> u64 {
+        let address = layout::ACPI + self.bytes.len() as u64;
+        table.to_aml_bytes(&mut self.bytes);
+        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
+        address
+    }
+}
+
+/// Tables begin at multiples of this.
+const ALIGNMENT: usize = 16;
+/// Last bus of configuration space.
+const LAST_BUS: u8 = ((layout::ECAM_BYTES >> 20) - 1) as u8;
+
+/// Writes the tables; the root pointer is at [`layout::ACPI`].
+pub(crate) fn write(ram: &Ram, cpus: u8) -> Result<(), Error> {
+    let put = ram.write_slice(&Tables::new(cpus).bytes, GuestAddress(layout::ACPI));
+    put.map_err(|_| Error::NoRoom { what: "ACPI", ram: layout::HIGH_RAM })
+}
+
+/// What the machine has besides: a serial port, the PCI host bridge with its windows, and configuration space, which
+/// Linux uses only where something claims it.
+fn dsdt() -> Sdt {
+    // A consumer's interrupt: edge-triggered, active high, its own.
+    let interrupt = Interrupt::new(true, true, false, false, layout::SERIAL_IRQ);
+    let registers = IO::new(layout::SERIAL_PORT, layout::SERIAL_PORT, 1, 8);
+    let serial = ResourceTemplate::new(vec![&registers, &interrupt]);
+
+    let configuration = Memory32Fixed::new(true, layout::ECAM as u32, layout::ECAM_BYTES as u32);
+    let configuration = ResourceTemplate::new(vec![&configuration]);
+
+    let uncached = AddressSpaceCacheable::NotCacheable;
+    let (low, high) = (layout::MMIO32, layout::MMIO64);
+    let buses = AddressSpace::<u16>::new_bus_number(0, LAST_BUS.into());
+    let ports = IO::new(layout::CONFIG_ADDRESS_PORT, layout::CONFIG_ADDRESS_PORT, 1, 8);
+    let low = AddressSpace::<u32>::new_memory(uncached, true, low.start as u32, (low.end - 1) as u32, None);
+    let high = AddressSpace::<u64>::new_memory(uncached, true, high.start, high.end - 1, None);
+    let windows = ResourceTemplate::new(vec![&buses, &ports, &low, &high]);
+
+    let mut code = Vec::new();
+    for (name, id, resources) in [
+        ("_SB_.PCI0", "PNP0A08", &windows),
+        ("_SB_.CONF", "PNP0C02", &configuration),
+        ("_SB_.COM1", "PNP0501", &serial),
+    ] {
+        let id = Name::new(Path::new("_HID"), &EISAName::new(id));
+        let number = Name::new(Path::new("_UID"), &ZERO);
+        let resources = Name::new(Path::new("_CRS"), resources);
+        Device::new(Path::new(name), vec![&id, &number, &resources]).to_aml_bytes(&mut code);
+    }
+    Name::new(Path::new("_S5_"), &Package::new(vec![&S5])).to_aml_bytes(&mut code);
+
+    /// Bytes of a table's header.
+    const HEADER: u32 = 36;
+    let mut dsdt = Sdt::new(*b"DSDT", HEADER, 6, OEM, TABLE, REVISION);
+    dsdt.append_slice(&code);
+    dsdt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table at `address`, with its length from its header, if its bytes add up to 0.
+    fn table(tables: &Tables, address: u64) -> &[u8] {
+        let bytes = &tables.bytes[(address - layout::ACPI) as usize..];
+        let len = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
+        let sum = bytes[..len].iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+        assert_eq!(sum, 0, "{:?}", String::from_utf8_lossy(&bytes[..4]));
+        &bytes[..len]
+    }
+
+    #[test]
+    fn every_table_is_found_and_adds_up() {
+        let tables = Tables::new(3);
+        let address = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+        assert!(tables.bytes.starts_with(b"RSD PTR "));
+        let xsdt = table(&tables, address(&tables.bytes[24..32]));
+        let found: Vec<_> = xsdt[36..].chunks(8).map(|entry| table(&tables, address(entry))).collect();
+        let names: Vec<_> = found.iter().map(|table| &table[..4]).collect();
+        assert_eq!(names, [b"FACP", b"APIC", b"MCFG"]);
+        let dsdt = table(&tables, address(&found[0][140..148]));
+        assert!(dsdt.starts_with(b"DSDT"));
+        let ecam = &found[2][44..56];
+        assert_eq!((address(&ecam[..8]), ecam[10], ecam[11]), (layout::ECAM, 0, 255));
+        // Three CPUs of 8 bytes and an I/O APIC of 12 behind the header.
+        assert_eq!(found[1].len(), 44 + 3 * 8 + 12);
+        assert!(layout::ACPI + Tables::new(layout::MAX_CPUS).bytes.len() as u64 <= layout::HIGH_RAM);
+    }
+}

@@ -25,11 +25,10 @@ const EM_X86_64: u16 = 62;
 /// Loads the program and tells it about its machine.
 pub(crate) fn load(ram: &Ram, elf: &Path, info: BootInfo, command_line: &str) -> Result<LongMode, Error> {
     let format = |found: String| Error::Format { path: elf.into(), expected: "an ELF64 program for x86-64", found };
-    let unread = |error| Error::File { path: elf.into(), error };
-    let mut file = File::open(elf).map_err(unread)?;
+    let mut file = File::open(elf).map_err(Error::file(elf))?;
     let mut head = [0; 20];
-    file.read_exact(&mut head).map_err(unread)?;
-    if head[EI_CLASS as usize] != ELFCLASS64 as u8 || u16::from_le_bytes([head[18], head[19]]) != EM_X86_64 {
+    file.read_exact(&mut head).map_err(Error::file(elf))?;
+    if head[EI_CLASS] != ELFCLASS64 || u16::from_le_bytes([head[18], head[19]]) != EM_X86_64 {
         return Err(format("it is for another kind of machine".into()));
     }
     let high = Some(GuestAddress(layout::HIGH_RAM));
