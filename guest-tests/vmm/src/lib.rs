@@ -16,6 +16,8 @@
 //! # Ok::<(), arctic_vmm::Error>(())
 //! ```
 
+pub mod agent;
+pub mod bare_guest;
 mod board;
 pub mod boot;
 mod cpuid;

@@ -1,0 +1,179 @@
+/* Descriptor tables, the local APIC, and what ring 0 does for ring 3. Ring 0 may be interpreted: as little as possible. */
+
+#include "cpu.h"
+#include "boot_info.h"
+#include "console.h"
+#include "mailbox.h"
+
+/* Rings' segments, and a task-state segment (two entries) for each of two processors. */
+static uint64_t gdt[9] = {
+    0,
+    0x00af9b000000ffff,     /* ring 0 code, long mode */
+    0x00cf93000000ffff,     /* ring 0 data */
+    0x00cff3000000ffff,     /* ring 3 data */
+    0x00affb000000ffff,     /* ring 3 code, long mode */
+};
+
+struct gate {
+    uint16_t low, selector;
+    uint8_t stack, kind;
+    uint16_t middle;
+    uint32_t high, reserved;
+};
+static struct gate idt[256];
+
+struct __attribute__((packed)) task {
+    uint32_t reserved;
+    uint64_t ring_stack[3];
+    uint64_t reserved2, interrupt_stack[7], reserved3;
+    uint16_t reserved4, map;
+};
+static struct task tasks[2];
+static uint8_t ring0_stacks[2][0x2000] __attribute__((aligned(16)));
+static uint8_t ring3_stacks[2][0x8000] __attribute__((aligned(16)));
+
+struct __attribute__((packed)) descriptor_pointer {
+    uint16_t limit;
+    uint64_t base;
+};
+
+extern const uint8_t vectors[], trampoline[], trampoline_end[];
+extern uint32_t trampoline_cr3;
+void load_tables(const struct descriptor_pointer *gdt, const struct descriptor_pointer *idt, uint16_t task);
+_Noreturn void to_ring3(void (*function)(uint64_t), uint64_t argument, uint64_t stack);
+
+static const struct boot_info *boot;
+
+static inline void out8(uint16_t port, uint8_t value)
+{
+    __asm__ volatile("outb %0, %1" : : "a"(value), "Nd"(port));
+}
+
+static volatile uint32_t *apic(uint32_t at)
+{
+    return (volatile uint32_t *)(uintptr_t)(APIC_BASE + at);
+}
+
+static void fill_idt(void)
+{
+    for (int n = 0; n < 256; n++) {
+        uint64_t at = (uint64_t)vectors + 16 * n;
+        idt[n] = (struct gate){ at, SELECTOR_KERNEL_CODE, 0, 0x8e /* an interrupt gate */, at >> 16, at >> 32, 0 };
+    }
+}
+
+static void start_processor(int number)
+{
+    struct task *task = &tasks[number];
+    task->ring_stack[0] = (uint64_t)ring0_stacks[number] + sizeof(ring0_stacks[number]);
+    task->map = sizeof(*task);
+    uint64_t base = (uint64_t)task;
+    gdt[5 + 2 * number] =
+        (sizeof(*task) - 1) | (base & 0xffffff) << 16 | 0x89ull << 40 | (base >> 24 & 0xff) << 56;
+    gdt[6 + 2 * number] = base >> 32;
+    struct descriptor_pointer to_gdt = { sizeof(gdt) - 1, (uint64_t)gdt }, to_idt = { sizeof(idt) - 1, (uint64_t)idt };
+    load_tables(&to_gdt, &to_idt, SELECTOR_TASK + 16 * number);
+    *apic(APIC_SPURIOUS) = 0x100 | VECTOR_SPURIOUS;
+}
+
+void first_processor(const struct boot_info *info)
+{
+    boot = info;
+    fill_idt();
+    start_processor(0);
+    to_ring3(main_at_ring3, (uint64_t)info, (uint64_t)ring3_stacks[0] + sizeof(ring3_stacks[0]));
+}
+
+void second_processor(void)
+{
+    start_processor(1);
+    to_ring3(second_main, 0, (uint64_t)ring3_stacks[1] + sizeof(ring3_stacks[1]));
+}
+
+static void start_second(void)
+{
+    for (const uint8_t *from = trampoline; from < trampoline_end; from++)
+        ((volatile uint8_t *)TRAMPOLINE)[from - trampoline] = *from;
+    uint64_t cr3;
+    __asm__ volatile("mov %%cr3, %0" : "=r"(cr3));
+    *(volatile uint32_t *)(TRAMPOLINE + ((const uint8_t *)&trampoline_cr3 - trampoline)) = cr3;
+    *apic(APIC_ICR_HIGH) = 1 << 24;     /* the processor with APIC ID 1 */
+    *apic(APIC_ICR) = 0x4500;           /* INIT */
+    *apic(APIC_ICR_HIGH) = 1 << 24;
+    *apic(APIC_ICR) = 0x4600 | TRAMPOLINE >> 12;    /* startup */
+}
+
+uint64_t service_at_ring0(enum service what, uint64_t first, uint64_t second)
+{
+    switch (what) {
+    case SERVICE_WRITE:
+        for (uint64_t n = 0; n < second; n++)
+            out8(0x3f8, ((const uint8_t *)first)[n]);
+        break;
+    case SERVICE_EXIT:
+        mailbox.state = MAILBOX_GONE;
+        out8(0xf4, first);
+        break;
+    case SERVICE_HALT:
+        __asm__ volatile("sti; hlt; cli");
+        break;
+    case SERVICE_SECOND:
+        start_second();
+        break;
+    }
+    return 0;
+}
+
+uint64_t service(enum service what, uint64_t first, uint64_t second)
+{
+    uint64_t result = what;
+    __asm__ volatile("ud2" : "+a"(result) : "D"(first), "S"(second) : "memory");
+    return result;
+}
+
+struct frame {
+    uint64_t vector, error, rip, cs, flags, rsp, ss;
+};
+
+_Noreturn void exception_taken(const struct frame *frame, uint64_t cr2)
+{
+    char text[160];
+    size_t len = format(text, sizeof(text), "FAIL exception %u, error %x, at %x, stack %x, address %x\n", frame->vector,
+                        frame->error, frame->rip, frame->rsp, cr2);
+    service_at_ring0(SERVICE_WRITE, (uint64_t)text, len);
+    service_at_ring0(SERVICE_EXIT, EXIT_EXCEPTION, 0);
+    for (;;)
+        __asm__ volatile("hlt");
+}
+
+_Noreturn void machine_exit(uint8_t code)
+{
+    for (;;)
+        service(SERVICE_EXIT, code, 0);
+}
+
+uint64_t microseconds(uint64_t number)
+{
+    uint64_t khz = 0;   /* boot->tsc_khz */
+    return number * (khz ? khz : 3000000) / 1000;
+}
+
+uint64_t msi_address(void)
+{
+    return APIC_BASE;       /* to the processor with APIC ID 0 */
+}
+
+uint64_t interrupts(uint8_t vector)
+{
+    return mailbox.interrupts[vector];
+}
+
+bool wait_interrupts(uint8_t vector, uint64_t count, uint64_t within)
+{
+    for (uint64_t start = tsc(); interrupts(vector) < count;) {
+        if (tsc() - start > microseconds(within))
+            return false;
+        pause();
+    }
+    return true;
+}

@@ -1,0 +1,170 @@
+/* Where the processors come in, the way to ring 3 and back, interrupts, and the start of a second processor. */
+
+#include "cpu.h"
+
+    .section .text.entry, "ax"
+    .globl entry
+/* The first processor, in long mode at ring 0 with interrupts off; rdi is the address of struct boot_info. */
+entry:
+    cld
+    mov $stack_top, %rsp
+    xor %ebp, %ebp
+    call first_processor
+1:  hlt
+    jmp 1b
+
+/* void to_ring3(void (*function)(uint64_t), uint64_t argument, uint64_t stack): does not come back. */
+    .globl to_ring3
+to_ring3:
+    mov %rdi, %rax
+    mov %rsi, %rdi
+    sub $8, %rdx                /* as after a call */
+    pushq $SELECTOR_USER_DATA
+    pushq %rdx
+    pushq $0x202                /* interrupts on */
+    pushq $SELECTOR_USER_CODE
+    pushq %rax
+    iretq
+
+/* void load_tables(const struct descriptor_pointer *gdt, const struct descriptor_pointer *idt, uint16_t task) */
+    .globl load_tables
+load_tables:
+    lgdt (%rdi)
+    lidt (%rsi)
+    mov $SELECTOR_KERNEL_DATA, %eax
+    mov %eax, %ds
+    mov %eax, %es
+    mov %eax, %ss
+    mov $SELECTOR_USER_DATA, %eax
+    mov %eax, %ds
+    mov %eax, %es
+    ltr %dx
+    popq %rax
+    pushq $SELECTOR_KERNEL_CODE
+    pushq %rax
+    lretq
+
+/* 256 entries of 16 bytes: a vector that brings no error code gets one of 0. */
+    .balign 16
+    .globl vectors
+vectors:
+    .set vector, 0
+    .rept 256
+    .balign 16
+    .if vector == VECTOR_UNDEFINED
+    jmp undefined
+    .elseif vector >= 32
+    pushq $vector
+    jmp interrupt
+    .else
+    .if !(vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21)
+    pushq $0
+    .endif
+    pushq $vector
+    jmp exception
+    .endif
+    .set vector, vector + 1
+    .endr
+
+/* Counts the vector and says to the local APIC that it is over. Few instructions: ring 0 may be slow. */
+interrupt:
+    xchg %rax, (%rsp)
+    lock incq MAILBOX_INTERRUPTS(, %rax, 8)
+    mov $APIC_BASE + APIC_EOI, %eax
+    movl $0, (%rax)
+    pop %rax
+    iretq
+
+exception:
+    mov %rsp, %rdi
+    movq %cr2, %rsi
+    and $-16, %rsp
+    call exception_taken
+
+/* UD2 in ring 3 asks ring 0 for a service: rax says what, rdi and rsi go with it, rax comes back. (PVM, a KVM without
+ * virtualisation in hardware, passes on neither INT nor SYSCALL as one expects, but exceptions.) */
+undefined:
+    testb $3, 8(%rsp)
+    jz 2f
+    push %rbx
+    mov 8(%rsp), %rbx
+    cmpw $0x0b0f, (%rbx)
+    jne 1f
+    addq $2, 8(%rsp)
+    push %rcx
+    push %rdx
+    push %rsi
+    push %rdi
+    push %r8
+    push %r9
+    push %r10
+    push %r11
+    mov %rsp, %rbx
+    mov %rsi, %rdx
+    mov %rdi, %rsi
+    mov %rax, %rdi
+    and $-16, %rsp
+    call service_at_ring0
+    mov %rbx, %rsp
+    pop %r11
+    pop %r10
+    pop %r9
+    pop %r8
+    pop %rdi
+    pop %rsi
+    pop %rdx
+    pop %rcx
+    pop %rbx
+    iretq
+1:  pop %rbx
+2:  pushq $0
+    pushq $VECTOR_UNDEFINED
+    jmp exception
+
+/* What a second processor starts with, in real mode, at TRAMPOLINE; second_processor_tables is filled in before. */
+    .globl trampoline, trampoline_end
+    .code16
+trampoline:
+    cli
+    cld
+    xor %ax, %ax
+    mov %ax, %ds
+    lgdtl TRAMPOLINE + (trampoline_gdt_pointer - trampoline)
+    mov $0x20, %eax             /* PAE */
+    mov %eax, %cr4
+    mov TRAMPOLINE + (trampoline_cr3 - trampoline), %eax
+    mov %eax, %cr3
+    mov $0xc0000080, %ecx       /* EFER: long mode */
+    rdmsr
+    or $0x100, %eax
+    wrmsr
+    mov $0x80000033, %eax
+    mov %eax, %cr0
+    ljmpl $8, $second_entry
+    .balign 8
+trampoline_gdt:
+    .quad 0, 0x00af9b000000ffff, 0x00cf93000000ffff
+trampoline_gdt_pointer:
+    .word 23
+    .long TRAMPOLINE + (trampoline_gdt - trampoline)
+    .balign 4
+    .globl trampoline_cr3
+trampoline_cr3:
+    .long 0
+trampoline_end:
+    .code64
+
+second_entry:
+    mov $second_stack_top, %rsp
+    xor %ebp, %ebp
+    call second_processor
+1:  hlt
+    jmp 1b
+
+    .section .bss
+    .balign 4096
+    .skip 0x4000
+stack_top:
+    .skip 0x4000
+second_stack_top:
+    .section .note.GNU-stack, "", @progbits

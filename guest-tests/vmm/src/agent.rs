@@ -1,0 +1,361 @@
+//! The test mailbox: how a test has the vCPU of a bare-metal guest touch memory and devices.
+//!
+//! The guest's side, and the protocol in words, is `guest/mailbox.h`: one page of guest memory at [`MAILBOX`]. A guest that
+//! is started with the command line `agent` serves it in ring 3, with real accesses of the vCPU, one command at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
+
+/// Guest-physical address of the mailbox's page.
+pub const MAILBOX: u64 = 0x1_0000;
+/// Where bytes for and from commands can be put: [`DATA_BYTES`] of the page.
+pub const DATA: u64 = MAILBOX + 0x400;
+/// Bytes at [`DATA`].
+pub const DATA_BYTES: usize = 1024;
+
+/// "BAREBMBX".
+const MAGIC: u64 = 0x5842_4d42_4552_4142;
+const VERSION: u64 = 1;
+const READY: u32 = 1;
+const GONE: u32 = 2;
+const NUMBER_OF_ARGUMENTS: usize = 6;
+/// What the host waits for an answer beyond what the command itself may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+// Offsets in the page; `mailbox.h` asserts the same.
+mod at {
+    pub const MAGIC: u64 = 0x000;
+    pub const VERSION: u64 = 0x008;
+    pub const STATE: u64 = 0x00c;
+    pub const REQUEST: u64 = 0x010;
+    pub const ANSWER: u64 = 0x018;
+    pub const COMMAND: u64 = 0x020;
+    pub const STATUS: u64 = 0x024;
+    pub const ARGUMENT: u64 = 0x028;
+    pub const RESULT: u64 = 0x058;
+    pub const REPORT: u64 = 0x200;
+    pub const INTERRUPTS: u64 = 0x800;
+}
+
+/// `enum mailbox_command`.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+enum Command {
+    Nothing = 0,
+    Read = 1,
+    Write = 2,
+    Copy = 3,
+    Fill = 4,
+    WaitInterrupt = 5,
+    WaitValue = 6,
+    TimeReads = 7,
+    TimeWrites = 8,
+    Machine = 9,
+    Halt = 10,
+    Exit = 11,
+}
+
+/// Why a command has no answer.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum AgentError {
+    /// The guest does not serve the mailbox.
+    #[error("no agent serves the mailbox within {0:?}: start the bare-metal guest with the command line `agent`")]
+    Absent(Duration),
+    /// The guest has ended, by an exception or because it was told to.
+    #[error("the agent has ended: the guest's last lines on the serial port say why")]
+    Gone,
+    /// The guest has not answered.
+    #[error("the agent has not answered within {0:?}: an access of its vCPU may hang in the VMM")]
+    Silent(Duration),
+    /// What was waited for has not come.
+    #[error("what was waited for has not come; last seen: {0:#x}")]
+    Timeout(u64),
+    /// The guest does not take the command.
+    #[error("the agent refuses the command with status {0}: see `enum mailbox_status` of mailbox.h")]
+    Refused(u32),
+}
+
+/// Size of an access of the vCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Width {
+    /// 8 bits.
+    Byte = 1,
+    /// 16 bits.
+    Word = 2,
+    /// 32 bits.
+    Dword = 4,
+    /// 64 bits.
+    Qword = 8,
+}
+
+impl Width {
+    /// The width of so many bytes, if there is one.
+    pub fn of(bytes: usize) -> Option<Self> {
+        Some(match bytes {
+            1 => Width::Byte,
+            2 => Width::Word,
+            4 => Width::Dword,
+            8 => Width::Qword,
+            _ => return None,
+        })
+    }
+}
+
+/// What a driver in the guest needs to know of its machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Address of an MSI to the vCPU that serves the mailbox; its data is the vector.
+    pub msi_address: u64,
+    /// Ticks of the time-stamp counter in a microsecond.
+    pub ticks_per_microsecond: u64,
+}
+
+/// One measurement of the guest's.
+#[derive(Clone, Copy, Debug)]
+pub struct Report {
+    /// Ticks of the time-stamp counter for all rounds together.
+    pub ticks: u64,
+    /// How often it was done.
+    pub rounds: u64,
+}
+
+/// The host's end of the mailbox of one guest.
+pub struct Agent {
+    memory: Arc<GuestMemoryMmap>,
+    request: u64,
+}
+
+impl Agent {
+    /// Waits until the guest with this memory serves its mailbox, at most `within`.
+    ///
+    /// # Errors
+    /// [`AgentError::Absent`], or [`AgentError::Gone`] where it has ended already.
+    pub fn meet(memory: Arc<GuestMemoryMmap>, within: Duration) -> Result<Self, AgentError> {
+        let mut agent = Agent { memory, request: 0 };
+        let start = Instant::now();
+        while (agent.load64(at::MAGIC), agent.load32(at::STATE)) != (MAGIC, READY) {
+            if agent.load64(at::MAGIC) == MAGIC && agent.load32(at::STATE) == GONE {
+                return Err(AgentError::Gone);
+            }
+            if start.elapsed() > within {
+                return Err(AgentError::Absent(within));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if u64::from(agent.load32(at::VERSION)) != VERSION {
+            return Err(AgentError::Refused(agent.load32(at::VERSION)));
+        }
+        agent.request = agent.load64(at::ANSWER);
+        Ok(agent)
+    }
+
+    /// The guest's memory.
+    pub fn memory(&self) -> &Arc<GuestMemoryMmap> {
+        &self.memory
+    }
+
+    /// Does nothing, to see that the agent is there.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`].
+    pub fn ping(&mut self) -> Result<(), AgentError> {
+        self.command(Command::Nothing, &[], Duration::ZERO).map(drop)
+    }
+
+    /// The vCPU reads `width` at a guest-physical address.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`].
+    pub fn read(&mut self, address: u64, width: Width) -> Result<u64, AgentError> {
+        Ok(self.command(Command::Read, &[address, width as u64], Duration::ZERO)?[0])
+    }
+
+    /// The vCPU writes the low `width` of `value` at a guest-physical address.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`].
+    pub fn write(&mut self, address: u64, width: Width, value: u64) -> Result<(), AgentError> {
+        self.command(Command::Write, &[address, width as u64, value], Duration::ZERO).map(drop)
+    }
+
+    /// The vCPU copies `bytes` from one guest-physical address to another in accesses of `width`, ascending.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`]; addresses and `bytes` must be multiples of `width`.
+    pub fn copy(&mut self, to: u64, from: u64, bytes: u64, width: Width) -> Result<(), AgentError> {
+        let long = Duration::from_micros(50) * u32::try_from(bytes / width as u64).unwrap_or(u32::MAX);
+        self.command(Command::Copy, &[to, from, bytes, width as u64], long).map(drop)
+    }
+
+    /// The vCPU writes `value`, `value + add`, ... over `bytes` from `address` on, in accesses of `width`.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`]; `address` and `bytes` must be multiples of `width`.
+    pub fn fill(&mut self, address: u64, bytes: u64, value: u64, width: Width, add: u64) -> Result<(), AgentError> {
+        let long = Duration::from_micros(50) * u32::try_from(bytes / width as u64).unwrap_or(u32::MAX);
+        self.command(Command::Fill, &[address, bytes, value, width as u64, add], long).map(drop)
+    }
+
+    /// The vCPU reads any number of bytes, in accesses of `width`, by way of the mailbox's data.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`]; `address` and the length must be multiples of `width`.
+    pub fn read_bytes(&mut self, address: u64, data: &mut [u8], width: Width) -> Result<(), AgentError> {
+        for (part, at) in data.chunks_mut(DATA_BYTES).zip((address..).step_by(DATA_BYTES)) {
+            self.copy(DATA, at, part.len() as u64, width)?;
+            self.memory.read_slice(part, GuestAddress(DATA)).expect("the mailbox is in RAM");
+        }
+        Ok(())
+    }
+
+    /// The vCPU writes any number of bytes, in accesses of `width`, by way of the mailbox's data.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`]; `address` and the length must be multiples of `width`.
+    pub fn write_bytes(&mut self, address: u64, data: &[u8], width: Width) -> Result<(), AgentError> {
+        for (part, at) in data.chunks(DATA_BYTES).zip((address..).step_by(DATA_BYTES)) {
+            self.memory.write_slice(part, GuestAddress(DATA)).expect("the mailbox is in RAM");
+            self.copy(at, DATA, part.len() as u64, width)?;
+        }
+        Ok(())
+    }
+
+    /// Interrupts that all vCPUs have taken with a vector; needs no agent.
+    pub fn interrupts(&self, vector: u8) -> u64 {
+        self.load64(at::INTERRUPTS + u64::from(vector) * 8)
+    }
+
+    /// Waits until a vector has come `count` times in all; answers how often it has.
+    ///
+    /// # Errors
+    /// [`AgentError::Timeout`] where it has not within the time.
+    pub fn wait_interrupt(&mut self, vector: u8, count: u64, within: Duration) -> Result<u64, AgentError> {
+        let arguments = [u64::from(vector), count, within.as_micros() as u64];
+        Ok(self.command(Command::WaitInterrupt, &arguments, within)?[0])
+    }
+
+    /// Waits until a read of `width` at `address`, masked, gives `value`; answers what was read, unmasked.
+    ///
+    /// # Errors
+    /// [`AgentError::Timeout`] where it does not within the time.
+    pub fn wait_value(
+        &mut self,
+        (address, width): (u64, Width),
+        mask: u64,
+        value: u64,
+        within: Duration,
+    ) -> Result<u64, AgentError> {
+        let arguments = [address, width as u64, mask, value, within.as_micros() as u64];
+        Ok(self.command(Command::WaitValue, &arguments, within)?[0])
+    }
+
+    /// Ticks of the time-stamp counter that `rounds` reads take together.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`].
+    pub fn time_reads(&mut self, address: u64, width: Width, rounds: u64) -> Result<Report, AgentError> {
+        let ticks = self.command(Command::TimeReads, &[address, width as u64, rounds], Duration::from_secs(60))?[0];
+        Ok(Report { ticks, rounds })
+    }
+
+    /// Ticks of the time-stamp counter that `rounds` writes take together.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`].
+    pub fn time_writes(&mut self, address: u64, width: Width, rounds: u64, value: u64) -> Result<Report, AgentError> {
+        let arguments = [address, width as u64, rounds, value];
+        let ticks = self.command(Command::TimeWrites, &arguments, Duration::from_secs(60))?[0];
+        Ok(Report { ticks, rounds })
+    }
+
+    /// What a driver needs to know of its machine.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`].
+    pub fn machine(&mut self) -> Result<Machine, AgentError> {
+        let [msi_address, ticks_per_microsecond] = self.command(Command::Machine, &[], Duration::ZERO)?;
+        Ok(Machine { msi_address, ticks_per_microsecond })
+    }
+
+    /// The vCPU waits inside of KVM for an interrupt.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`].
+    pub fn halt(&mut self) -> Result<(), AgentError> {
+        self.command(Command::Halt, &[], Duration::ZERO).map(drop)
+    }
+
+    /// Ends the machine with this exit code.
+    ///
+    /// # Errors
+    /// As all commands: see [`AgentError`].
+    pub fn exit(mut self, code: u8) -> Result<(), AgentError> {
+        self.command(Command::Exit, &[u64::from(code)], Duration::ZERO).map(drop)
+    }
+
+    /// What a guest has measured, by the number of `bench.h`; none where it has not.
+    pub fn report(memory: &GuestMemoryMmap, number: u64) -> Option<Report> {
+        let load = |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");
+        let at = at::REPORT + number * 16;
+        let report = Report { ticks: load(at), rounds: load(at + 8) };
+        (load(at::MAGIC) == MAGIC && report.rounds != 0).then_some(report)
+    }
+
+    fn command(&mut self, command: Command, arguments: &[u64], long: Duration) -> Result<[u64; 2], AgentError> {
+        debug_assert!(arguments.len() <= NUMBER_OF_ARGUMENTS);
+        self.store32(at::COMMAND, command as u32);
+        for (n, argument) in (0u64..).zip(arguments) {
+            self.store64(at::ARGUMENT + n * 8, *argument);
+        }
+        self.request += 1;
+        self.store64(at::REQUEST, self.request);
+        self.wait_for_answer(PATIENCE + long)?;
+        let result = [self.load64(at::RESULT), self.load64(at::RESULT + 8)];
+        match self.load32(at::STATUS) {
+            0 => Ok(result),
+            1 => Err(AgentError::Timeout(result[0])),
+            status => Err(AgentError::Refused(status)),
+        }
+    }
+
+    fn wait_for_answer(&self, within: Duration) -> Result<(), AgentError> {
+        let start = Instant::now();
+        let mut looks = 0u32;
+        while self.load64(at::ANSWER) != self.request {
+            if self.load32(at::STATE) != READY && self.load64(at::ANSWER) != self.request {
+                return Err(AgentError::Gone);
+            }
+            if start.elapsed() > within {
+                return Err(AgentError::Silent(within));
+            }
+            looks += 1;
+            if looks < 2000 {
+                std::hint::spin_loop();
+            } else {
+                // The vCPU or the card may want this core.
+                std::thread::yield_now();
+            }
+        }
+        Ok(())
+    }
+
+    fn load32(&self, at: u64) -> u32 {
+        self.memory.load(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM")
+    }
+
+    fn load64(&self, at: u64) -> u64 {
+        self.memory.load(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM")
+    }
+
+    fn store32(&self, at: u64, value: u32) {
+        self.memory.store(value, GuestAddress(MAILBOX + at), Ordering::Release).expect("the mailbox is in RAM");
+    }
+
+    fn store64(&self, at: u64, value: u64) {
+        self.memory.store(value, GuestAddress(MAILBOX + at), Ordering::Release).expect("the mailbox is in RAM");
+    }
+}

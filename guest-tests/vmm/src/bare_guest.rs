@@ -1,0 +1,58 @@
+//! The bare-metal test guest: freestanding C in `guest/`, which the tests compile when they run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// What the linker puts together, in `guest/`.
+const SOURCES: [&str; 11] = [
+    "entry.S", "cpu.c", "console.c", "main.c", "agent.c", "pci.c", "guc.c", "gpu.c", "pf.c", "vf.c", "bench.c",
+];
+/// No operating system, no libraries, no registers but the general ones, which is all that every KVM interprets.
+const FLAGS: &str = "-std=gnu11 -O2 -Wall -Wextra -Werror -ffreestanding -nostdlib -static -no-pie -fno-pic -fno-pie \
+    -mgeneral-regs-only -mno-red-zone -fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none \
+    -fno-tree-loop-distribute-patterns -Wl,--build-id=none -Wl,-z,noexecstack -T guest.ld";
+
+/// How the guest ends: `enum exit_code` of `guest/console.h`.
+pub mod exit {
+    /// The test of the command line went through.
+    pub const PASS: u32 = 0x10;
+    /// A line on the serial port says what was expected and what was seen.
+    pub const FAIL: u32 = 0x11;
+    /// A processor exception, which a line describes.
+    pub const EXCEPTION: u32 = 0x12;
+    /// The command line asks for what the guest cannot do.
+    pub const USAGE: u32 = 0x13;
+}
+
+/// Why there is no guest.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// No compiler.
+    #[error("the bare-metal test guest needs gcc ({0}): install it, on Debian with `apt-get install gcc`")]
+    NoCompiler(#[source] io::Error),
+    /// The compiler refuses the source.
+    #[error("gcc refuses the bare-metal test guest: {0}")]
+    Refused(String),
+}
+
+/// Compiles the guest, once a process, and answers where the ELF file is.
+///
+/// # Errors
+/// A text that says what is missing.
+pub fn build() -> Result<&'static Path, String> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| compile().map_err(|error| error.to_string()));
+    built.as_deref().map_err(Clone::clone)
+}
+
+fn compile() -> Result<PathBuf, BuildError> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest");
+    // Beside the program that runs, which is in the target folder; its name is no other process's.
+    let program = std::env::current_exe().map_err(BuildError::NoCompiler)?;
+    let elf = program.with_file_name(format!("bare-guest-{}.elf", std::process::id()));
+    let run = Command::new("gcc").current_dir(folder).args(FLAGS.split_ascii_whitespace()).args(SOURCES);
+    let run = run.arg("-o").arg(&elf).output().map_err(BuildError::NoCompiler)?;
+    if run.status.success() { Ok(elf) } else { Err(BuildError::Refused(String::from_utf8_lossy(&run.stderr).into())) }
+}
