@@ -37,12 +37,13 @@ struct __attribute__((packed)) descriptor_pointer {
     uint64_t base;
 };
 
-extern const uint8_t vectors[], trampoline[], trampoline_end[];
-extern uint32_t trampoline_cr3;
+extern const uint8_t vectors[];
 void load_tables(const struct descriptor_pointer *gdt, const struct descriptor_pointer *idt, uint16_t task);
 _Noreturn void to_ring3(void (*function)(uint64_t), uint64_t argument, uint64_t stack);
 
-static const struct boot_info *boot;
+const struct boot_info *boot;
+/* Set when the first processor has made what both need. */
+static volatile bool tables_ready;
 
 static inline void out8(uint16_t port, uint8_t value)
 {
@@ -76,31 +77,17 @@ static void start_processor(int number)
     *apic(APIC_SPURIOUS) = 0x100 | VECTOR_SPURIOUS;
 }
 
-void first_processor(const struct boot_info *info)
+void processor(const struct boot_info *info, uint64_t number)
 {
-    boot = info;
-    fill_idt();
-    start_processor(0);
-    to_ring3(main_at_ring3, (uint64_t)info, (uint64_t)ring3_stacks[0] + sizeof(ring3_stacks[0]));
-}
-
-void second_processor(void)
-{
-    start_processor(1);
-    to_ring3(second_main, 0, (uint64_t)ring3_stacks[1] + sizeof(ring3_stacks[1]));
-}
-
-static void start_second(void)
-{
-    for (const uint8_t *from = trampoline; from < trampoline_end; from++)
-        ((volatile uint8_t *)TRAMPOLINE)[from - trampoline] = *from;
-    uint64_t cr3;
-    __asm__ volatile("mov %%cr3, %0" : "=r"(cr3));
-    *(volatile uint32_t *)(TRAMPOLINE + ((const uint8_t *)&trampoline_cr3 - trampoline)) = cr3;
-    *apic(APIC_ICR_HIGH) = 1 << 24;     /* the processor with APIC ID 1 */
-    *apic(APIC_ICR) = 0x4500;           /* INIT */
-    *apic(APIC_ICR_HIGH) = 1 << 24;
-    *apic(APIC_ICR) = 0x4600 | TRAMPOLINE >> 12;    /* startup */
+    if (number == 0) {
+        boot = info;
+        fill_idt();
+        tables_ready = true;
+    }
+    while (!tables_ready)
+        pause();
+    start_processor(number);
+    to_ring3(main_at_ring3, number, (uint64_t)ring3_stacks[number] + sizeof(ring3_stacks[number]));
 }
 
 uint64_t service_at_ring0(enum service what, uint64_t first, uint64_t second)
@@ -117,9 +104,11 @@ uint64_t service_at_ring0(enum service what, uint64_t first, uint64_t second)
     case SERVICE_HALT:
         __asm__ volatile("sti; hlt; cli");
         break;
-    case SERVICE_SECOND:
-        start_second();
-        break;
+    case SERVICE_TABLES: {
+        uint64_t root;
+        __asm__ volatile("mov %%cr3, %0" : "=r"(root));
+        return root & ~0xfffull;
+    }
     }
     return 0;
 }
@@ -152,10 +141,93 @@ _Noreturn void machine_exit(uint8_t code)
         service(SERVICE_EXIT, code, 0);
 }
 
+/* Tables for what the VMM has not mapped: one directory for each GiB, and some above them. */
+static uint64_t table_pool[40][512] __attribute__((aligned(4096)));
+static size_t tables_used;
+
+static uint64_t *below(uint64_t *entry)
+{
+    const uint64_t present_writable_user = 7;
+    if (!(*entry & 1)) {
+        if (tables_used == sizeof(table_pool) / sizeof(table_pool[0]))
+            fail("more than %u page tables", (uint64_t)tables_used);
+        *entry = (uint64_t)table_pool[tables_used++] | present_writable_user;
+    }
+    return (uint64_t *)(*entry & 0xffffffffff000);
+}
+
+void map(uint64_t address, uint64_t bytes)
+{
+    const uint64_t gib = 1 << 30, large_page = 0xe7;    /* present, writable, user, accessed, dirty, 2 MiB */
+    uint64_t *root = (uint64_t *)service(SERVICE_TABLES, 0, 0);
+    for (uint64_t at = address & -gib; at < address + bytes; at += gib) {
+        uint64_t *pointers = below(&root[at >> 39 & 511]);
+        uint64_t *entry = &pointers[at >> 30 & 511];
+        if (*entry & 1)
+            continue;
+        uint64_t *directory = below(entry);
+        for (uint64_t n = 0; n < 512; n++)
+            directory[n] = (at + (n << 21)) | large_page;
+    }
+    fence();
+}
+
+/* Ticks of a microsecond: what CPUID says, or what it is at most. */
+static uint64_t ticks(void)
+{
+    static uint64_t known;
+    if (!known) {
+        uint32_t a = 0x15, b, c = 0, d;
+        __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+        known = a && b && c ? (uint64_t)c * b / a / 1000000 : 4000;
+    }
+    return known;
+}
+
 uint64_t microseconds(uint64_t number)
 {
-    uint64_t khz = 0;   /* boot->tsc_khz */
-    return number * (khz ? khz : 3000000) / 1000;
+    return number * ticks();
+}
+
+static bool same(const char *word, const char *text, size_t len)
+{
+    for (size_t n = 0; n < len; n++)
+        if (word[n] != text[n] || !word[n])
+            return false;
+    return !word[len];
+}
+
+const char *boot_option(const char *word)
+{
+    const char *text = (const char *)boot->command_line;
+    while (*text) {
+        size_t len = 0;
+        while (text[len] && text[len] != ' ' && text[len] != '=')
+            len++;
+        if (len && same(word, text, len))
+            return text + len + (text[len] == '=');
+        while (*text && *text != ' ')
+            text++;
+        while (*text == ' ')
+            text++;
+    }
+    return NULL;
+}
+
+uint64_t boot_number(const char *word, uint64_t otherwise)
+{
+    const char *text = boot_option(word);
+    if (!text)
+        return otherwise;
+    unsigned base = text[0] == '0' && text[1] == 'x' ? 16 : 10;
+    text += base == 16 ? 2 : 0;
+    uint64_t number = 0;
+    for (;; text++) {
+        unsigned digit = *text >= 'a' ? *text - 'a' + 10 : *text - '0';
+        if (*text < '0' || digit >= base)
+            return number;
+        number = number * base + digit;
+    }
 }
 
 uint64_t msi_address(void)

@@ -19,10 +19,6 @@
 #define APIC_EOI 0x0b0
 #define APIC_SPURIOUS 0x0f0
 #define APIC_ICR 0x300
-#define APIC_ICR_HIGH 0x310
-
-/* Where a second processor starts: below 1 MiB, on a page. */
-#define TRAMPOLINE 0x8000
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
@@ -34,7 +30,7 @@ enum service {
     SERVICE_WRITE,      /* text, bytes: to the serial port */
     SERVICE_EXIT,       /* code: ends the machine */
     SERVICE_HALT,       /* until the next interrupt */
-    SERVICE_SECOND,     /* starts the second processor; it runs second_main in ring 3 */
+    SERVICE_TABLES,     /* answers the address of the page tables' root */
 };
 
 uint64_t service(enum service what, uint64_t first, uint64_t second);
@@ -71,9 +67,11 @@ bool wait_interrupts(uint8_t vector, uint64_t count, uint64_t within);
 
 _Noreturn void machine_exit(uint8_t code);
 
-/* What each processor does in ring 3. */
-void main_at_ring3(uint64_t boot_info);
-void second_main(uint64_t argument);
+/* Maps addresses to themselves, 1 GiB at a time, where the VMM has not. */
+void map(uint64_t address, uint64_t bytes);
+
+/* What the processors do in ring 3; the number is 0 or 1. */
+void main_at_ring3(uint64_t number);
 
 #endif
 #endif

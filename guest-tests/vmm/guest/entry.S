@@ -1,15 +1,18 @@
-/* Where the processors come in, the way to ring 3 and back, interrupts, and the start of a second processor. */
+/* Where the processors come in, the way to ring 3 and back, and interrupts. */
 
 #include "cpu.h"
 
     .section .text.entry, "ax"
     .globl entry
-/* The first processor, in long mode at ring 0 with interrupts off; rdi is the address of struct boot_info. */
+/* Every processor: boot_info.h says how. Those beyond the second are not needed. */
 entry:
     cld
-    mov $stack_top, %rsp
+    cmp $2, %rsi
+    jae 1f
+    imul $-0x4000, %rsi, %rax
+    lea stack_top(%rax), %rsp
     xor %ebp, %ebp
-    call first_processor
+    call processor
 1:  hlt
     jmp 1b
 
@@ -121,50 +124,8 @@ undefined:
     pushq $VECTOR_UNDEFINED
     jmp exception
 
-/* What a second processor starts with, in real mode, at TRAMPOLINE; second_processor_tables is filled in before. */
-    .globl trampoline, trampoline_end
-    .code16
-trampoline:
-    cli
-    cld
-    xor %ax, %ax
-    mov %ax, %ds
-    lgdtl TRAMPOLINE + (trampoline_gdt_pointer - trampoline)
-    mov $0x20, %eax             /* PAE */
-    mov %eax, %cr4
-    mov TRAMPOLINE + (trampoline_cr3 - trampoline), %eax
-    mov %eax, %cr3
-    mov $0xc0000080, %ecx       /* EFER: long mode */
-    rdmsr
-    or $0x100, %eax
-    wrmsr
-    mov $0x80000033, %eax
-    mov %eax, %cr0
-    ljmpl $8, $second_entry
-    .balign 8
-trampoline_gdt:
-    .quad 0, 0x00af9b000000ffff, 0x00cf93000000ffff
-trampoline_gdt_pointer:
-    .word 23
-    .long TRAMPOLINE + (trampoline_gdt - trampoline)
-    .balign 4
-    .globl trampoline_cr3
-trampoline_cr3:
-    .long 0
-trampoline_end:
-    .code64
-
-second_entry:
-    mov $second_stack_top, %rsp
-    xor %ebp, %ebp
-    call second_processor
-1:  hlt
-    jmp 1b
-
     .section .bss
     .balign 4096
-    .skip 0x4000
+    .skip 0x8000
 stack_top:
-    .skip 0x4000
-second_stack_top:
     .section .note.GNU-stack, "", @progbits
