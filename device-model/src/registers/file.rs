@@ -69,6 +69,8 @@ pub struct RegisterFile {
     values: Box<[AtomicU32]>,
     index: Box<[u16]>,
     decoded: Vec<Decoded>,
+    /// Dwords that have a register, in the order of `decoded`.
+    places: Vec<u32>,
     unmodelled: Touched,
     asleep: Touched,
 }
@@ -95,6 +97,7 @@ impl RegisterFile {
             values: (0..dwords).map(|_| AtomicU32::new(0)).collect(),
             index: vec![0; dwords].into_boxed_slice(),
             decoded: Vec::new(),
+            places: Vec::new(),
             unmodelled: Touched::default(),
             asleep: Touched::default(),
         };
@@ -116,6 +119,7 @@ impl RegisterFile {
             let slot = &mut self.index[at as usize];
             assert_eq!(*slot, 0, "two registers at {:#x}", at * 4);
             let range = ranges::find(at * 4);
+            self.places.push(at);
             self.decoded.push(Decoded { register, ordinal, engine, reset: register.reset, range });
             *slot = u16::try_from(self.decoded.len()).expect("tables of at most 65535 registers");
         }
@@ -128,17 +132,15 @@ impl RegisterFile {
 
     /// Gives every register its reset value.
     pub fn reset(&self) {
-        self.reset_dwords(0..self.index.len());
+        for (at, decoded) in self.places.iter().zip(&self.decoded) {
+            self.values[*at as usize].store(decoded.reset, Ordering::Release);
+        }
     }
 
     /// Gives the registers of one engine's block their reset values.
     pub fn reset_engine(&self, engine: EngineId) {
         let base = (engine.info().mmio_base / 4) as usize;
-        self.reset_dwords(base..base + 0x800 / 4);
-    }
-
-    fn reset_dwords(&self, dwords: std::ops::Range<usize>) {
-        for at in dwords {
+        for at in base..base + 0x800 / 4 {
             if let Some(decoded) = self.decoded_slot(self.index[at]) {
                 self.values[at].store(decoded.reset, Ordering::Release);
             }
