@@ -255,15 +255,18 @@ impl World {
         home
     }
 
-    /// Puts everything back, with these commands to run.
-    fn restore(&mut self, work: &Work) -> EngineId {
+    /// Puts everything back, with these commands to run, and an image of the context's that is another as far as it goes.
+    fn restore(&mut self, work: &Work, image: &[u32]) -> EngineId {
         let id = work.engine;
         self.forget_registers(id);
         self.gt.registers.set(id.info().mmio_base + 0x80, (BASE + at::HWSP * PAGE) as u32);
         self.write_global();
         self.write_foreign();
         let home = World::home_before(work);
-        self.gt.memory.local().slice(self.home, HOME).unwrap().write_slice(&home, 0).unwrap();
+        let local = self.gt.memory.local();
+        local.slice(self.home, HOME).unwrap().write_slice(&home, 0).unwrap();
+        let image: Vec<u8> = image.iter().flat_map(|word| word.to_le_bytes()).collect();
+        local.slice(self.home + IMAGE, image.len()).unwrap().write_slice(&image, 0).unwrap();
         let start = start(work.fill);
         self.guests.own.set(&start.ram, &start.remote);
         self.gt.memory.invalidate();
@@ -272,11 +275,23 @@ impl World {
 
     /// Runs a context, and tells what it leaves; `watched` are the registers to tell of.
     pub fn run(&mut self, work: &Work, watched: &[u32]) -> Left {
-        let id = self.restore(work);
+        self.run_with_image(work, &[], watched)
+    }
+
+    /// The same with an image of the caller's.
+    pub fn run_with_image(&mut self, work: &Work, image: &[u32], watched: &[u32]) -> Left {
+        let id = self.restore(work, image);
         let outcome = self.execute(work);
         let left = self.left(id, outcome, watched);
         self.engines[id.index()].reset(&self.gt);
         left
+    }
+
+    /// The context's image as it is in memory.
+    pub fn image_now(&self) -> Vec<u32> {
+        let mut bytes = vec![0; (HWSP - IMAGE) as usize];
+        self.gt.memory.local().slice(self.home + IMAGE, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
+        bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
     }
 
     /// Loads the context, as the GuC or the host does.

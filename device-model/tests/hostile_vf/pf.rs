@@ -16,13 +16,13 @@ use crate::grammar;
 const PF: Function = Function::PF;
 /// The driver's own memory, and where the global space shows it.
 const OWN: u64 = 64 << 20;
-const SHOWN: u64 = 0x2000_0000;
+pub const SHOWN: u64 = 0x2000_0000;
 const OWN_BYTES: u64 = 8 << 20;
 // Offsets in it.
 const FIRMWARE: u64 = 0;
 const ADS: u64 = 0x20_0000;
-const CTB: u64 = 0x30_0000;
-const LIST: u64 = 0x31_0000;
+pub const CTB: u64 = 0x30_0000;
+pub const LIST: u64 = 0x31_0000;
 
 const KERNEL_DWORDS: u32 = 0x100;
 const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
@@ -71,7 +71,8 @@ impl Pf {
         self.card.gt().memory.local().slice(at, 4).unwrap().store(value, 0, Ordering::SeqCst).unwrap();
     }
 
-    fn poke(&self, at: u64, value: u32) {
+    /// The driver's own memory.
+    pub fn poke(&self, at: u64, value: u32) {
         self.poke_card(OWN + at, value);
     }
 
@@ -137,17 +138,24 @@ impl Pf {
         for (key, len, value) in keys {
             assert_eq!(self.mail([0x0508, key << 16 | len, value as u32, 0]), 0xf000_0001);
         }
+        self.write_words(CTB, &[0; 0x400]);
         assert_eq!(self.mail([0x4509, 1, 0, 0]), 0xf000_0000);
     }
 
-    fn request(&mut self, code: u32, payload: &[u32]) {
-        let header = [0x8001 << 16 | (payload.len() as u32 + 1), 2 << 28 | code];
-        for dword in header.iter().chain(payload) {
+    /// Writes a CT message with its header, as it is, and rings.
+    pub fn send(&mut self, message: &[u32]) {
+        for dword in message {
             self.poke(CTB + 0x1000 + u64::from(self.tail) * 4, *dword);
             self.tail = (self.tail + 1) % RING_DWORDS;
         }
         self.poke(CTB + 4, self.tail);
         self.set(BELL, 1);
+    }
+
+    fn request(&mut self, code: u32, payload: &[u32]) {
+        let mut message = vec![0x8001 << 16 | (payload.len() as u32 + 1), 2 << 28 | code];
+        message.extend(payload);
+        self.send(&message);
     }
 
     /// Quotas by key-length-values, pages of the global space and frames of local memory (contract D.4, D.5).

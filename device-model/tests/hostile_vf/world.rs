@@ -70,6 +70,18 @@ impl Guest {
         self.remote.lock().unwrap().copy_from_slice(rest);
     }
 
+    /// The first bytes of what is mapped: what all guests have, and what it has alone.
+    pub fn starts(&self, len: usize) -> [Vec<u8>; 2] {
+        [&self.ram, &self.private].map(|region| read(region, 0, len))
+    }
+
+    /// Sets them.
+    pub fn set_starts(&self, bytes: &[u8]) {
+        for region in [&self.ram, &self.private] {
+            region.slice(0, bytes.len()).unwrap().write_slice(bytes, 0).unwrap();
+        }
+    }
+
     fn remote(&self, iova: u64, len: usize) -> Option<std::ops::Range<usize>> {
         let at = usize::try_from(iova.checked_sub(REMOTE.0)?).ok()?;
         Some(at..at.checked_add(len).filter(|end| *end <= REMOTE.1 as usize)?)

@@ -1,0 +1,172 @@
+//! Whatever a context image holds: one that an engine has saved, with some dwords changed, is restored by that engine with
+//! a few commands in its ring, saved, and restored again.
+//!
+//! Of the input, byte 0 is the engine and whose the context is, byte 1 how often somebody else wants the engine and how the
+//! context is submitted, byte 2 how many dwords of the image change. Those follow, then the commands.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use arctic_device_model::engine::id::{EngineClass, EngineId};
+
+use crate::bytes::Bytes;
+use crate::choice::Choice;
+use crate::grammar::{Case, batch_address};
+use crate::layout::*;
+use crate::world::{CANARY, PATIENCE, STEP, Stop, Work, World};
+
+/// Bytes of an input that are looked at.
+const MOST: usize = 2048;
+
+// Dwords of the image: values of the ring context's registers (V8-046).
+const CONTEXT_CONTROL: usize = 0x3;
+const RING_HEAD: usize = 0x5;
+const RING_TAIL: usize = 0x7;
+
+/// A card, and what each engine has saved on it of a context that did nothing.
+struct Place {
+    world: World,
+    saved: BTreeMap<usize, Vec<u32>>,
+}
+
+static PLACES: Mutex<Vec<Place>> = Mutex::new(Vec::new());
+
+impl Choice for Bytes<'_> {
+    fn dword(&mut self) -> u32 {
+        Bytes::dword(self)
+    }
+
+    fn below(&mut self, n: u32) -> u32 {
+        Bytes::below(self, n)
+    }
+
+    fn more(&self) -> bool {
+        Bytes::more(self)
+    }
+}
+
+impl Place {
+    fn new(vf: bool) -> Place {
+        Place { world: World::new(vf), saved: BTreeMap::new() }
+    }
+
+    /// What `engine` saves of a context that has done nothing.
+    fn saved(&mut self, engine: EngineId) -> Vec<u32> {
+        let world = &mut self.world;
+        let save = |world: &mut World| {
+            world.patience = PATIENCE;
+            let left = world.run(&job(engine, vec![0; 2], None), &[]);
+            assert_eq!(left.stop, Stop::Complete);
+            let image = world.image_now();
+            // Up to the end that the image itself names.
+            let end = image.iter().position(|word| word >> 23 == 0x0a).map_or(image.len(), |end| end + 1);
+            image[..end].to_vec()
+        };
+        self.saved.entry(engine.index()).or_insert_with(|| save(world)).clone()
+    }
+}
+
+fn job(engine: EngineId, ring: Vec<u32>, interruptions: Option<u32>) -> Work {
+    Work { engine, head: 0, ring, batches: Vec::new(), fill: 1, interruptions, execlist: false }
+}
+
+/// A dword as an attacker would have it, in place of `old`.
+fn other(bytes: &mut Bytes<'_>, old: u32) -> u32 {
+    match bytes.below(8) {
+        0 => bytes.dword(),
+        1 | 2 => old ^ 1 << bytes.below(32),
+        3 => bytes.edge() as u32,
+        // An address of either space, and one more page.
+        4 => (BASE + u64::from(bytes.byte() % 0x40) * PAGE) as u32 | u32::from(bytes.byte()),
+        5 => u32::from(bytes.byte() % 0x31) * PAGE as u32 | u32::from(bytes.byte() & 3),
+        // LRI of another length or with other flags, and other commands.
+        6 => 0x11 << 24 | u32::from(bytes.byte() & 0x19) << 16 | u32::from(bytes.byte()) | 0x1000,
+        _ => u32::from(bytes.byte()) << 23 | u32::from(bytes.word()),
+    }
+}
+
+/// Runs one input; panics if the card did what it must not.
+pub fn run(input: &[u8]) {
+    let input = &input[..input.len().min(MOST)];
+    let [who, how, changes, rest @ ..] = input else { return };
+    let mut bytes = Bytes(rest);
+    let vf = who & 0x80 != 0;
+    let engines: Vec<EngineId> =
+        EngineClass::BY_GUC.iter().filter_map(|class| EngineId::all().find(|id| id.info().class == *class)).collect();
+    let engine = engines[usize::from(who & 0x7f) % engines.len()];
+    let interruptions = (how & 1 != 0).then_some(u32::from(how >> 1 & 7) + 1);
+    let execlist = !vf && how & 0x10 != 0;
+    let mut places = PLACES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if places.is_empty() {
+        places.extend([false, true].map(Place::new));
+    }
+    let place = &mut places[usize::from(vf)];
+    let mut image = place.saved(engine);
+    let mut changed = Vec::new();
+    for _ in 0..changes % 24 {
+        // The ring context first of all.
+        let at = match bytes.below(3) {
+            0 => usize::from(bytes.byte()) % 0x40,
+            _ => usize::from(bytes.word()),
+        } % image.len();
+        changed.push((at, other(&mut bytes, image[at])));
+    }
+    let mut case = Case::generate(&mut bytes, engine, vf, None, 12);
+    let ring: Vec<u32> = match how & 0x20 != 0 {
+        true => case.ring.concat(),
+        false => {
+            let batch = case.batches.iter_mut().find(|batch| batch.len() > 2);
+            batch.map_or_else(Vec::new, std::mem::take).concat()
+        }
+    };
+    let mut work = job(engine, ring, interruptions);
+    work.execlist = execlist;
+    if how & 0x40 != 0 {
+        work.batches = vec![std::mem::take(&mut work.ring)];
+        work.batches[0].push(0x0500_0000);
+        work.ring = vec![0x31 << 23 | 1 << 8 | 1, batch_address(0) as u32, 0, 0];
+    }
+    work.ring.truncate(PAGE as usize / 4);
+    work.ring.resize(work.ring.len().next_multiple_of(2), 0);
+    work.batches.iter_mut().for_each(|batch| batch.truncate(PAGE as usize / 4));
+    image[RING_HEAD] = 0;
+    image[RING_TAIL] = work.ring.len() as u32 * 4;
+    if how & 0x80 != 0 {
+        // As a driver fills in an image that no engine has saved.
+        image[CONTEXT_CONTROL] = 0x0009_0009;
+    }
+    for (at, value) in &changed {
+        image[*at] = *value;
+    }
+    let world = &mut place.world;
+    world.patience = 4 * STEP;
+    let left = world.run_with_image(&work, &image, &[]);
+    if vf {
+        if let Err(harm) = world.unharmed() {
+            panic!("{harm}");
+        }
+        // Who knows the canary may write it.
+        let halves = [CANARY as u32, (CANARY >> 32) as u32];
+        let given = image.iter().chain(&work.ring).chain(work.batches.iter().flatten());
+        if !given.into_iter().any(|word| halves.contains(word)) {
+            let seen = |bytes: &[u8]| bytes.chunks_exact(8).any(|qword| qword == CANARY.to_le_bytes());
+            let saved: Vec<u8> = world.image_now().iter().flat_map(|word| word.to_le_bytes()).collect();
+            let parts = [&left.home, &left.ram, &left.remote, &saved];
+            assert!(!parts.into_iter().any(|part| seen(part)), "another function's memory was read");
+        }
+    } else {
+        world.power_cycle();
+    }
+    works(world, engine);
+}
+
+/// The engine does a job like any other afterwards.
+fn works(world: &mut World, engine: EngineId) {
+    let at = BASE + at::DATA * PAGE;
+    let ring = vec![0x1000_0002, at as u32, 0, 0x600d_600d, 0x1040_0002, at as u32 + 8, 0, 0x600d_600d];
+    let left = world.run(&job(engine, ring, None), &[]);
+    assert_eq!(left.stop, Stop::Complete, "the engine does not work any more");
+    for at in [PROCESS_DATA, GLOBAL_DATA + 8] {
+        assert_eq!(left.home[at as usize..at as usize + 4], 0x600d_600du32.to_le_bytes(), "a store is lost");
+    }
+}

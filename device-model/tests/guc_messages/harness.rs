@@ -1,0 +1,374 @@
+//! Whatever a driver says to the GuC: bytes become messages in CT buffers and mailbox, of a virtual function or of the
+//! physical one, what they point to, and the work that they start.
+//!
+//! Of the input, byte 0 is who is hostile and how the card has been shared out; the rest is what is done. A hostile
+//! virtual function must leave its neighbours and the PF as they are; what a hostile PF must leave is a card that works
+//! after a reset.
+
+use std::sync::Arc;
+
+use arctic_device_model::card::{Card, GGTT_WINDOW};
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::guc::action::{ACTIONS, Length};
+use arctic_device_model::world::Function;
+use vm_memory::Bytes as _;
+
+use crate::bench::*;
+use crate::bytes::Bytes;
+use crate::canary;
+use crate::pf::{self, Pf};
+use crate::world::{Time, read};
+
+/// Bytes of an input that are looked at.
+const MOST: usize = 2048;
+/// Most things that are done.
+const DEEDS: u32 = 96;
+/// What of a victim's data is filled with canaries.
+const SECRET: usize = 0x2000;
+/// Where the hostile side keeps lists and buffers, in its own memory.
+const LISTS: u64 = at::SCRATCH;
+
+const GDRST: u32 = 0x941c;
+const GU_CNTL: u32 = 0x10_1010;
+
+/// The hostile side: its driver's hands.
+enum Side {
+    Virtual,
+    Physical(Pf),
+}
+
+struct Play {
+    bench: Bench,
+    side: Side,
+}
+
+impl Play {
+    fn poke(&self, at: u64, value: u32) {
+        match &self.side {
+            Side::Virtual => self.bench.attacker.poke(at, value),
+            Side::Physical(pf) => pf.poke(pf::LIST - LISTS + at, value),
+        }
+    }
+
+    /// The global address of `at` in the side's memory.
+    fn global(&self, at: u64) -> u64 {
+        match &self.side {
+            Side::Virtual => base(ATTACKER) + at,
+            Side::Physical(_) => pf::SHOWN + pf::LIST - LISTS + at,
+        }
+    }
+
+    fn function(&self) -> Function {
+        match self.side {
+            Side::Virtual => ATTACKER,
+            Side::Physical(_) => Function::PF,
+        }
+    }
+
+    fn set(&self, register: u32, value: u32) {
+        self.bench.card.write(self.function(), u64::from(register), &value.to_le_bytes());
+    }
+
+    fn send(&mut self, message: &[u32]) {
+        match &mut self.side {
+            Side::Virtual => self.bench.attacker.send(message),
+            Side::Physical(pf) => pf.send(message),
+        }
+    }
+
+    /// A field of the descriptors of its CT buffers.
+    fn describe(&self, field: u64, value: u32) {
+        match &self.side {
+            Side::Virtual => self.bench.attacker.poke(field, value),
+            Side::Physical(pf) => pf.poke(pf::CTB + field, value),
+        }
+    }
+
+    fn operand(&self, bytes: &mut Bytes<'_>) -> u32 {
+        const IDS: [u32; 12] = [0, 1, 2, 3, 63, 64, 127, 191, 255, 256, 65534, 65535];
+        let value = match bytes.below(9) {
+            0 => bytes.dword(),
+            1 | 2 => bytes.byte().into(),
+            3 | 4 => self.global(LISTS + u64::from(bytes.byte()) * 0x40) as u32,
+            5 => bytes.edge() as u32,
+            6 => bytes.of(&IDS),
+            7 => base(Function(1 + bytes.byte() % 4)) as u32 + u32::from(bytes.word()) * 0x100,
+            _ => 0,
+        };
+        // What is found later was not guessed.
+        if canary::owner(value).is_some() { !value } else { value }
+    }
+
+    /// The usual payload of an action.
+    fn payload(&self, code: u16, length: Length, bytes: &mut Bytes<'_>) -> Vec<u32> {
+        let id = u32::from(bytes.byte() % 8);
+        let list = self.global(LISTS + u64::from(id) * 0x100) as u32;
+        let image = |member: u32| (self.global(Vf::image(id, member)) as u32) | 0x119;
+        match code {
+            0x1000 | 0x4503 | 0x0020 => vec![id],
+            0x1001 => vec![id, u32::from(bytes.byte() & 1)],
+            0x4502 => vec![1, id, u32::from(bytes.byte() % 6), 1, 0, 0, 0, 0, 0, image(0), 0],
+            0x4601 => {
+                let width = 1 + u32::from(bytes.byte() % 4);
+                let queue = self.global(at::QUEUES) as u32;
+                let mut payload = vec![1, id, 3, 3, queue, 0, queue + 0x1000, 0, 0x1000, width];
+                (0..width).for_each(|member| payload.extend([image(member), 0]));
+                payload
+            }
+            0x100b => vec![id, 0x2003_0001, u32::from(bytes.byte() % 5), 0x2001_0001, bytes.word().into()],
+            0x0010 => vec![id, u32::from(bytes.byte()), 0x40_0000 + u32::from(bytes.word() % 1024) * 0x1000, 0, 0],
+            0x5502 | 0x550e => vec![list, 0, u32::from(bytes.byte() % 64)],
+            0x5503 => vec![1 + id % 3, list, 0, u32::from(bytes.byte() % 64)],
+            0x5506 => vec![1 + id % 3, u32::from(bytes.byte() % 7)],
+            0x5101 => vec![1 + id % 3, id, bytes.dword() & 0x7fff_ffff],
+            0x5103 => vec![id, bytes.of(&[0x1, 0x101, 0x7fff]), bytes.dword()],
+            0x7000 | 0x7002 => vec![id, 1 << 31 | u32::from(bytes.byte() % 4)],
+            0x3003 => match bytes.byte() % 3 {
+                0 => vec![2, list, 0],
+                1 => vec![6 << 8 | 2, u32::from(bytes.byte() % 34), bytes.word().into()],
+                _ => vec![5 << 8 | 2, list, 0],
+            },
+            0x550a => vec![list, 0],
+            0x550c => vec![list, 0, list + 0x100, 0],
+            0x550d => vec![u32::from(bytes.byte() % 70), list, 0, list + 0x100, 0],
+            _ => {
+                let (Length::Exact(n) | Length::AtLeast(n) | Length::Pairs(n) | Length::Either(n, _)) = length;
+                (0..n).map(|_| self.operand(bytes)).collect()
+            }
+        }
+    }
+
+    /// A message of an action, of which some dwords are others.
+    fn message(&mut self, bytes: &mut Bytes<'_>) {
+        let action = &ACTIONS[bytes.below(ACTIONS.len() as u32) as usize];
+        let mut payload = self.payload(action.code, action.length, bytes);
+        let how = bytes.byte();
+        for _ in 0..how & 3 {
+            let at = usize::from(bytes.byte());
+            let value = self.operand(bytes);
+            let len = payload.len().max(1);
+            match payload.get_mut(at % len) {
+                Some(dword) => *dword = value,
+                None => payload.push(value),
+            }
+        }
+        match how >> 2 & 7 {
+            0 => payload.truncate(usize::from(bytes.byte()) % (payload.len() + 1)),
+            1 => {
+                let more = usize::from(bytes.byte());
+                let len = (payload.len() + more).min(254);
+                let fill = self.operand(bytes);
+                payload.resize(len, fill);
+            }
+            _ => {}
+        }
+        let kind = [2, 0, 1, 2, 2, 2, 2, u32::from(bytes.0.first().copied().unwrap_or(2) & 0xf)][usize::from(how >> 5)];
+        let mut words = vec![0x8001 << 16 | (payload.len() as u32 + 1), kind << 28 | u32::from(action.code)];
+        words.extend(payload);
+        self.send(&words);
+    }
+
+    /// A context whose ring is one of a few, registered and enabled.
+    fn context(&mut self, bytes: &mut Bytes<'_>) {
+        let id = u32::from(bytes.byte() % 8);
+        let (ring, scratch) = (Vf::ring(id, 0), self.global(at::SCRATCH + 0x8000) as u32);
+        let commands = match bytes.byte() % 5 {
+            0 => store(scratch.into(), 1).to_vec(),
+            1 => vec![0x31 << 23 | 1, self.global(ring) as u32, 0],
+            2 => vec![0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 1, scratch, 0, 0],
+            3 => vec![0x7f << 23],
+            _ => Vec::new(),
+        };
+        let class = bytes.of(&EngineClass::BY_GUC);
+        if let Side::Virtual = self.side {
+            self.bench.attacker.submit(id, class, &commands);
+        }
+    }
+
+    /// Key-length-values where lists are.
+    fn list(&self, bytes: &mut Bytes<'_>) {
+        const KEYS: [u32; 24] = [
+            1, 2, 3, 4, 5, 6, 0x8a01, 0x8a02, 0x8a03, 0x8a04, 0x8a05, 0x8a06, 0x8a07, 0x8a08, 0x8a0a, 0x8a0b, 0x8a0c,
+            0x8a0d, 0x8a0e, 0x8001, 0x8002, 0x8003, 0x4001, 0x1001,
+        ];
+        let mut at = LISTS + u64::from(bytes.byte() % 8) * 0x100;
+        for _ in 0..bytes.byte() % 16 {
+            let (key, len) = (bytes.of(&KEYS), bytes.of(&[1, 2, 0, 1, 2, 8, 200]));
+            self.poke(at, key << 16 | len);
+            for n in 0..u64::from(len.min(8)) {
+                self.poke(at + 4 + n * 4, self.operand(bytes));
+            }
+            at += 4 + u64::from(len.min(8)) * 4;
+        }
+    }
+
+    fn mail(&self, bytes: &mut Bytes<'_>) {
+        const CODES: [u32; 9] = [0x0508, 0x4509, 0x4100, 0x5507, 0x5500, 0x5509, 0x5508, 0x550f, 0];
+        let mut message = [bytes.of(&CODES), 0, 0, 0];
+        match message[0] {
+            0x0508 => {
+                let key = bytes.of(&[0x0900, 0x0901, 0x0902, 0x0903, 0x0904, 0x0905, 0x0906, 0x0907]);
+                let len = if matches!(key, 0x0904 | 0x0907) { 1 } else { 2 };
+                message[1] = key << 16 | len;
+                message[2] = self.operand(bytes);
+            }
+            0x4509 => message[1] = u32::from(bytes.byte() % 3),
+            _ => (1..4).for_each(|n| message[n] = self.operand(bytes)),
+        }
+        if bytes.byte() & 7 == 7 {
+            message[usize::from(bytes.byte() & 3)] = self.operand(bytes);
+        }
+        for (n, value) in (0u32..).zip(message) {
+            self.set(MAILBOX + n * 4, value);
+        }
+        self.set(BELL, 1);
+    }
+
+    fn deed(&mut self, bytes: &mut Bytes<'_>) {
+        match bytes.below(18) {
+            0..5 => self.message(bytes),
+            5 => {
+                let len = usize::from(bytes.byte() % 40);
+                let words: Vec<u32> = (0..len).map(|_| self.operand(bytes)).collect();
+                self.send(&words);
+            }
+            6 => {
+                let field = bytes.of(&[0, 4, 8, 0x800, 0x804, 0x808]);
+                self.describe(field, self.operand(bytes));
+                self.set(BELL, 1);
+            }
+            7 | 8 => self.mail(bytes),
+            9 => self.list(bytes),
+            10 => self.context(bytes),
+            11 => {
+                let page = bytes.word() % 1024;
+                self.set(0x40_0000 + u32::from(page) * 0x1000, 0);
+            }
+            12 => self.bench.pass(u64::from(bytes.word()) * 10_000),
+            13 => {
+                // Work queue: items of the GuC's, then a tail.
+                let n = u64::from(bytes.byte() % 16);
+                for at in 0..n {
+                    let word = if at % 4 == 0 { 5 | 3 << 16 } else { self.operand(bytes) };
+                    self.poke(at::QUEUES + 0x1000 + at * 4, word);
+                }
+                self.poke(at::QUEUES + 4, n as u32 * 4);
+            }
+            14 => {
+                // An entry of the global table, its own or another's.
+                let page = (base(ATTACKER) >> 12) + u64::from(bytes.word());
+                let entry = u64::from(self.operand(bytes)) & !0xfff | u64::from(bytes.byte() & 0x1f);
+                self.bench.card.write(self.function(), GGTT_WINDOW + page * 8, &entry.to_le_bytes());
+            }
+            15 => match &self.side {
+                Side::Virtual => self.bench.card.reset_function(ATTACKER),
+                Side::Physical(_) => match bytes.byte() % 8 {
+                    0 => self.bench.card.disable_vfs(),
+                    n => self.bench.card.enable_vfs(n),
+                },
+            },
+            16 => match &self.side {
+                Side::Virtual => self.bench.attacker.consume(),
+                Side::Physical(_) => self.set(bytes.of(&[0xcf58, 0xc340, 0xc314, 0xcee8]), bytes.dword()),
+            },
+            _ => drop(self.bench.work(bytes.byte().into())),
+        }
+    }
+}
+
+fn secrets(function: Function) -> Vec<u8> {
+    canary::bytes(function.0, SECRET)
+}
+
+/// Fills a little of what the neighbours have.
+fn fill(bench: &Bench) {
+    for victim in &bench.victims {
+        let bytes = secrets(victim.function);
+        victim.local.slice(at::DATA, SECRET).unwrap().write_slice(&bytes, 0).unwrap();
+        for n in 1..4 {
+            victim.set(MAILBOX + n * 4, canary::word(victim.function.0, n.into()));
+        }
+    }
+    for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
+        bench.guests.of(function).set_starts(&secrets(function));
+    }
+}
+
+/// The neighbours have what they had, and the attacker has nothing of it.
+fn unharmed(bench: &Bench) {
+    for victim in &bench.victims {
+        assert!(read(&victim.local, at::DATA, SECRET) == secrets(victim.function), "a neighbour's local memory");
+        for n in 1..4 {
+            assert_eq!(victim.get(MAILBOX + n * 4), canary::word(victim.function.0, n.into()), "a neighbour's mailbox");
+        }
+    }
+    for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
+        let parts = bench.guests.of(function).starts(SECRET);
+        assert!(parts.iter().all(|part| *part == secrets(function)), "{function:?}'s guest memory");
+    }
+    // What it has mapped, as far as anything is there.
+    let own = bench.guests.of(ATTACKER).starts(SECRET);
+    let local = bench.attacker.local.data(0..LOCAL);
+    let local = local.map(|run| read(&bench.attacker.local, run.start, (run.end - run.start) as usize));
+    for bytes in own.into_iter().chain(local) {
+        assert_eq!(canary::find(&bytes), None, "the attacker has a word of somebody else's");
+    }
+}
+
+/// A function's own work is done.
+fn works(bench: &mut Bench, victim: usize) {
+    let vf = &mut bench.victims[victim];
+    vf.poke(at::SCRATCH, 0);
+    let job = store(vf.base() + at::SCRATCH, 0x600d);
+    vf.submit(1, EngineClass::Copy, &job);
+    bench.until("a neighbour's work", 60_000, |bench| bench.victims[victim].peek(at::SCRATCH) == 0x600d);
+}
+
+/// After a reset a new driver brings everything up again.
+fn comes_up(card: &Arc<Card>, bench: &mut Bench) {
+    card.write(Function::PF, GDRST.into(), &1u32.to_le_bytes());
+    card.write(Function::PF, GU_CNTL.into(), &(1u32 << 31).to_le_bytes());
+    *bench.pf.borrow_mut() = Some(Pf::up(card));
+    bench.work(200);
+    bench.victims[0].up();
+    works(bench, 0);
+}
+
+/// Runs one input; panics if the card did what it must not.
+pub fn run(input: &[u8]) {
+    let input = &input[..input.len().min(MOST)];
+    let Some((how, rest)) = input.split_first() else { return };
+    let mut bytes = Bytes(rest);
+    let (physical, mapped, driver) = (how & 1 != 0, how & 2 != 0, how & 4 != 0);
+    let quota = (!physical && !driver).then_some(QUOTA);
+    let mut bench = Bench::with(mapped, quota, Time::by_hand());
+    bench.victims.iter_mut().for_each(Vf::up);
+    bench.attacker.up();
+    let side = match physical {
+        true => Side::Physical(bench.pf.borrow_mut().take().expect("a driver")),
+        false => Side::Virtual,
+    };
+    if !physical {
+        fill(&bench);
+    }
+    let mut play = Play { bench, side };
+    for _ in 0..DEEDS {
+        if !bytes.more() {
+            break;
+        }
+        play.deed(&mut bytes);
+    }
+    let Play { mut bench, side } = play;
+    bench.work(100);
+    match side {
+        Side::Virtual => {
+            unharmed(&bench);
+            works(&mut bench, 0);
+        }
+        Side::Physical(_) => {
+            let card = bench.card.clone();
+            comes_up(&card, &mut bench);
+        }
+    }
+    assert_eq!(bench.card.panics(), 0);
+}
