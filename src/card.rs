@@ -17,7 +17,7 @@ use arctic_device_model::guc::hxg;
 use arctic_device_model::memory::{Memories, VfMemory};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::provision::{GgttAccess, TooMuch};
-use arctic_device_model::world::{Dma, Function, HostClock};
+use arctic_device_model::world::{Clock, Dma, Function, HostClock};
 use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::Identity;
 use arctic_sriov::sriov_capability::SriovLayout;
@@ -86,7 +86,7 @@ pub struct VirtualCard {
     /// The PF and the VFs, without bare faces.
     functions: Vec<Arc<CardFunction>>,
     started: Instant,
-    _workers: Workers,
+    _workers: Option<Workers>,
 }
 
 impl VirtualCard {
@@ -99,6 +99,23 @@ impl VirtualCard {
         arrangement: Arrangement,
         memory: Arc<dyn Dma>,
         machine: Arc<dyn Machine>,
+    ) -> Result<Self, CardError> {
+        let mut card = Self::by_hand(profile, vfs, arrangement, memory, machine, Arc::new(HostClock::default()))?;
+        let threads = thread::available_parallelism().map_or(1, |cores| cores.get().min(4));
+        card._workers = Some(Workers::start(card.family.card.clone(), threads).map_err(CardError::Threads)?);
+        Ok(card)
+    }
+
+    /// A card without threads, for tests that are to go the same way every time: accesses do what they do, and the rest
+    /// is done by calls of [`Card::work`], at the times that `clock` tells.
+    #[doc(hidden)]
+    pub fn by_hand(
+        profile: CardProfile,
+        vfs: u8,
+        arrangement: Arrangement,
+        memory: Arc<dyn Dma>,
+        machine: Arc<dyn Machine>,
+        clock: Arc<dyn Clock>,
     ) -> Result<Self, CardError> {
         let vfs = vfs.min(profile.total_vfs);
         let provisioned = arrangement == Arrangement::Provisioned;
@@ -138,10 +155,7 @@ impl VirtualCard {
 
         let world = Arc::new(Ports { ports: ports.clone(), memory: memory.clone() });
         let memories = Memories { local, ggtt, vfs: vf_memories };
-        let card = Card::power_on(&profile, memories, world.clone(), world, Arc::new(HostClock::default()));
-        let threads = thread::available_parallelism().map_or(1, |cores| cores.get().min(4));
-        let workers = Workers::start(card.clone(), threads).map_err(CardError::Threads)?;
-
+        let card = Card::power_on(&profile, memories, world.clone(), world, clock);
         let family = Arc::new(Family { card, arrangement, members: OnceLock::new(), machine, memory });
         let mut ports = ports.into_iter();
         let mut functions = Vec::new();
@@ -167,7 +181,7 @@ impl VirtualCard {
             family.enable_vfs(vfs);
             family.set_vf_memory_space(true);
         }
-        Ok(VirtualCard { profile, family, members, functions, started: Instant::now(), _workers: workers })
+        Ok(VirtualCard { profile, family, members, functions, started: Instant::now(), _workers: None })
     }
 
     /// The card as hardware.

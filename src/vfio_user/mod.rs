@@ -16,6 +16,13 @@ pub use irq::Vectors;
 pub(crate) use server::bind;
 pub use server::{Function, Server, Settings};
 
+/// A session that a test drives message by message, without a thread.
+#[doc(hidden)]
+pub mod by_hand {
+    pub use super::channel::{Channel, Closed, Wake};
+    pub use super::session::Session;
+}
+
 use crate::pci::PciDevice;
 
 /// An error number of a reply, as in `errno.h`.

@@ -74,7 +74,8 @@ impl<'s> Session<'s> {
         Closed::Stopped
     }
 
-    fn serve_one(&mut self, body: &mut Vec<u8>, files: &mut Vec<File>) -> Result<(), Closed> {
+    /// Serves one message. `body` and `files` are room for what it has.
+    pub fn serve_one(&mut self, body: &mut Vec<u8>, files: &mut Vec<File>) -> Result<(), Closed> {
         let header = self.channel.receive_header(files)?;
         let Some(len) = header.body_len() else {
             // Where the next message starts is anybody's guess: say so, and end the connection.
