@@ -37,12 +37,82 @@ impl Location {
     }
 }
 
+/// Positions in a ring of this many dwords (1 to 2^30). A position is below it, and a ring whose head is its tail is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ring(u32);
+
+/// What lies between a ring's head and its tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Nothing, or padding only.
+    Nothing,
+    /// A message: its header, and how many dwords follow at the head, all of them written.
+    Message { header: u32, len: u32 },
+    /// No ring of messages: the status bit that says so.
+    Corrupt(u32),
+}
+
+impl Ring {
+    fn contains(self, position: u32) -> bool {
+        position < self.0
+    }
+
+    /// The position `by` dwords (at most a whole ring) behind `from`.
+    fn advance(self, from: u32, by: u32) -> u32 {
+        (from + by) % self.0
+    }
+
+    /// Dwords that have been written and not yet been read.
+    fn used(self, head: u32, tail: u32) -> u32 {
+        (tail + self.0 - head) % self.0
+    }
+
+    /// Dwords for which there is room: one always stays free, or a full ring would be an empty one.
+    fn room(self, head: u32, tail: u32) -> u32 {
+        self.0 - 1 - self.used(head, tail)
+    }
+
+    /// How many of `len` dwords from `from` on come before the ring's end.
+    fn before_end(self, from: u32, len: u32) -> u32 {
+        (self.0 - from).min(len)
+    }
+
+    /// Moves `head` to behind the next message's header. The sender fills what is left before the end with zeros when a
+    /// message does not fit there: as many as `padding` are passed over, each dword is `read` once.
+    fn next<E>(
+        self,
+        head: &mut u32,
+        tail: u32,
+        padding: u32,
+        mut read: impl FnMut(u32) -> Result<u32, E>,
+    ) -> Result<Next, E> {
+        if !self.contains(tail) {
+            return Ok(Next::Corrupt(STATUS_OVERFLOW));
+        }
+        let mut zeros = 0;
+        while *head != tail {
+            let header = read(*head)?;
+            *head = self.advance(*head, 1);
+            if header == 0 {
+                zeros += 1;
+                if zeros > padding && *head != tail {
+                    return Ok(Next::Corrupt(STATUS_UNDERFLOW));
+                }
+                continue;
+            }
+            let len = header & 0xff;
+            let whole = len != 0 && len <= self.used(*head, tail);
+            return Ok(if whole { Next::Message { header, len } } else { Next::Corrupt(STATUS_UNDERFLOW) });
+        }
+        Ok(Next::Nothing)
+    }
+}
+
 /// One ring, seen from the GuC.
 #[derive(Debug)]
 pub struct CtBuffer {
     at: Location,
-    /// Dwords in the buffer.
-    size: u32,
+    ring: Ring,
     /// Our own offset: head of the ring that we read, tail of the ring that we write.
     own: u32,
     /// Found corrupt; not used again until the host registers it anew.
@@ -63,9 +133,9 @@ pub struct Incoming<'b> {
 impl CtBuffer {
     /// Opens a ring whose own offset is descriptor field `own`; `None` where the descriptor cannot be read or is wrong.
     fn open(gam: &mut Gam<'_>, at: Location, own: u64) -> Option<Self> {
-        let size = at.bytes / 4;
+        let ring = Ring(at.bytes / 4);
         let own = gam.read_u32(Space::Ggtt, at.descriptor.wrapping_add(own)).ok()?;
-        (own < size).then_some(CtBuffer { at, size, own, broken: false })
+        ring.contains(own).then_some(CtBuffer { at, ring, own, broken: false })
     }
 
     /// Opens the host's ring for reading.
@@ -100,8 +170,7 @@ impl CtBuffer {
     fn copy_out(&self, gam: &mut Gam<'_>, from: u32, into: &mut [u32]) -> Result<(), Fault> {
         let mut bytes = [0u8; MAX_DWORDS * 4];
         let bytes = &mut bytes[..into.len() * 4];
-        let until_end = ((self.size - from) as usize * 4).min(bytes.len());
-        let (first, second) = bytes.split_at_mut(until_end);
+        let (first, second) = bytes.split_at_mut(self.ring.before_end(from, into.len() as u32) as usize * 4);
         gam.read(Space::Ggtt, self.address(from), first)?;
         gam.read(Space::Ggtt, self.at.buffer, second)?;
         for (dword, bytes) in into.iter_mut().zip(bytes.chunks_exact(4)) {
@@ -115,7 +184,7 @@ impl CtBuffer {
         let mut at = to;
         for dword in dwords {
             gam.write_u32(Space::Ggtt, self.address(at), dword)?;
-            at = (at + 1) % self.size;
+            at = self.ring.advance(at, 1);
         }
         Ok(())
     }
@@ -141,34 +210,21 @@ impl CtBuffer {
         if tail == self.own || self.field(gam, STATUS)? != 0 {
             return Ok(None);
         }
-        if tail >= self.size {
-            self.break_with(gam, STATUS_OVERFLOW);
-            return Ok(None);
-        }
-        let mut header = 0;
-        let mut zeros = 0;
-        // The sender fills what is left before the end with zeros when a message does not fit there.
-        while header == 0 && self.own != tail {
-            if zeros > MAX_DWORDS {
-                self.break_with(gam, STATUS_UNDERFLOW);
+        let mut head = self.own;
+        let read = |dword| gam.read_u32(Space::Ggtt, self.address(dword));
+        let next = self.ring.next(&mut head, tail, MAX_DWORDS as u32, read)?;
+        self.own = head;
+        let (header, len) = match next {
+            Next::Nothing => return Ok(None),
+            Next::Message { header, len } => (header, len),
+            Next::Corrupt(status) => {
+                self.break_with(gam, status);
                 return Ok(None);
             }
-            header = gam.read_u32(Space::Ggtt, self.address(self.own))?;
-            self.own = (self.own + 1) % self.size;
-            zeros += 1;
-        }
-        if header == 0 {
-            return Ok(None);
-        }
-        let len = header & 0xff;
-        let written = (tail + self.size - self.own) % self.size;
-        if len == 0 || len > written {
-            self.break_with(gam, STATUS_UNDERFLOW);
-            return Ok(None);
-        }
+        };
         let hxg = &mut room[..len as usize];
         self.copy_out(gam, self.own, hxg)?;
-        self.own = (self.own + len) % self.size;
+        self.own = self.ring.advance(self.own, len);
         Ok(Some(Incoming { fence: (header >> 16) as u16, format: (header >> 12 & 0xf) as u8, hxg }))
     }
 
@@ -192,20 +248,19 @@ impl CtBuffer {
     /// Appends a message; `false` where there is no room now.
     fn send(&mut self, gam: &mut Gam<'_>, message: &Outgoing) -> bool {
         let Ok(head) = self.field(gam, HEAD) else { return false };
-        if head >= self.size {
+        if !self.ring.contains(head) {
             self.break_with(gam, STATUS_OVERFLOW);
             return false;
         }
-        let used = (self.own + self.size - head) % self.size;
         let need = message.hxg().len() as u32 + 1;
-        if used + need >= self.size {
+        if need > self.ring.room(head, self.own) {
             return false;
         }
         let dwords = std::iter::once(message.ct_header()).chain(message.hxg().iter().copied());
         if self.copy_in(gam, self.own, dwords).is_err() {
             return false;
         }
-        self.own = (self.own + need) % self.size;
+        self.own = self.ring.advance(self.own, need);
         true
     }
 }
@@ -260,3 +315,6 @@ impl Channel {
         self.g2h.own != before && self.g2h.set_field(gam, TAIL, self.g2h.own).is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests;
