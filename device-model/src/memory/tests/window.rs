@@ -1,0 +1,122 @@
+//! Accesses of the window onto the global table, byte by byte, at both of its ends and beyond.
+
+use arctic_sriov::gate::PF;
+
+use super::*;
+
+const END: u64 = GGTT_BYTES as u64;
+/// The entries at either end of the table: what the PF has written there. Owners 0 to 2, one invalid, one of a function
+/// that there is not.
+const ENTRIES: [u64; 6] = [
+    0x0011_1111_1111_1000 | 1 << 2 | 1,
+    0x0022_2222_2222_2000 | 2 << 2 | 3,
+    0x0033_3333_3333_3000 | 1 << 2,
+    0x0044_4444_4444_4000 | 0x41 << 2 | 1,
+    0x0055_5555_5555_5000 | 3,
+    0x0066_6666_6666_6000 | 1 << 2 | 3,
+];
+/// Bytes of an entry that stay as the PF has written them: Valid and the owner (V13-024).
+const KEPT: [u8; 8] = [0xfd, 0x0f, 0, 0, 0, 0, 0, 0];
+
+fn index(n: usize) -> u64 {
+    if n < 3 { n as u64 } else { END / 8 - 6 + n as u64 }
+}
+
+fn place(at: u128) -> Option<(usize, usize)> {
+    (0..6).find(|n| at / 8 == u128::from(index(*n))).map(|n| (n, (at % 8) as usize))
+}
+
+fn owner(n: usize) -> u64 {
+    ENTRIES[n] >> 2 & 0x3ff
+}
+
+/// Byte `at` of the window as `function` reads it, while the table is `now`.
+fn seen(now: &[[u8; 8]; 6], function: u8, at: u128) -> u8 {
+    let Some((n, byte)) = place(at) else { return 0 };
+    match function {
+        PF => now[n][byte],
+        vf if owner(n) == u64::from(vf) => now[n][byte] & ![0xfc, 0x0f, 0, 0, 0, 0, 0, 0][byte],
+        _ => 0,
+    }
+}
+
+/// V13-019..026: every function (PF, two VFs), its window trapped and mapped, every offset from three entries before
+/// either end of the table to two beyond it, and the last ones of all, every length up to 17: 2 * 3 * 112 * 18 = 12 096
+/// reads and as many writes. A read gives what each byte is to that function; a write changes each byte as far as it is
+/// the function's, and no other entry.
+#[test]
+fn every_access_of_the_window() {
+    let mut cases = 0;
+    for mapped in [false, true] {
+        let mut ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
+        if mapped {
+            ggtt.set_vfs((0..2).map(|_| Some(SharedRegion::anonymous(GGTT_BYTES).unwrap())).collect());
+        }
+        let restore = || {
+            for (n, entry) in ENTRIES.into_iter().enumerate() {
+                ggtt.set_entry(index(n), GgttEntry(entry));
+                for vf in [Function(1), Function(2)] {
+                    let own = ggtt.table_of(vf);
+                    own.inspect(|own| own.slice(index(n) * 8, 8).unwrap().store(0_u64, 0, Ordering::SeqCst).unwrap());
+                }
+            }
+        };
+        let state = || -> [[u8; 8]; 6] { std::array::from_fn(|n| ggtt.effective(index(n)).0.to_le_bytes()) };
+        let untouched = [3, END / 16, END / 8 - 4];
+        for function in 0..3_u8 {
+            let offsets = (0..40).chain(END - 24..END + 16).chain(u64::MAX - 31..=u64::MAX);
+            for offset in offsets {
+                for len in 0..=17_usize {
+                    restore();
+                    let before = state();
+                    let inside = u128::from(offset) + len as u128 <= u128::from(END);
+                    let mut data = vec![0xee; len];
+                    ggtt.read(Function(function), offset, &mut data);
+                    for (at, byte) in (u128::from(offset)..).zip(&data) {
+                        // The PF's accesses are of the table as a whole: one that leaves it is none.
+                        let expected = if function == PF && !inside { 0 } else { seen(&before, function, at) };
+                        assert_eq!(*byte, expected, "{mapped} {function} {offset:#x} {len}: {at:#x}");
+                    }
+                    let data: Vec<u8> = (0..len as u8).map(|n| 0x91 + n * 6).collect();
+                    ggtt.write(Function(function), offset, &data);
+                    let mut expected = before;
+                    for (at, byte) in (u128::from(offset)..).zip(&data) {
+                        let Some((n, within)) = place(at) else { continue };
+                        let cell = &mut expected[n][within];
+                        match function {
+                            PF if inside => *cell = *byte,
+                            vf if vf != PF && owner(n) == u64::from(vf) => {
+                                *cell = *cell & KEPT[within] | byte & !KEPT[within];
+                            }
+                            _ => {}
+                        }
+                    }
+                    assert_eq!(state(), expected, "{mapped} {function} {offset:#x} {len}");
+                    cases += 1;
+                    if function == PF && inside && offset < 64 {
+                        // The access may have gone on behind the three.
+                        (3..8).for_each(|n| ggtt.set_entry(n, GgttEntry(0)));
+                    }
+                    assert!(
+                        untouched.iter().all(|n| ggtt.effective(*n).0 == 0),
+                        "{mapped} {function} {offset:#x} {len}"
+                    );
+                }
+            }
+        }
+    }
+    assert_eq!(cases, 2 * 3 * 112 * 18);
+}
+
+/// Entries beyond the table are invalid, and writing them does nothing, up to the last number.
+#[test]
+fn there_are_no_entries_beyond_the_last() {
+    let mut ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
+    ggtt.set_vfs(vec![Some(SharedRegion::anonymous(GGTT_BYTES).unwrap())]);
+    let last = END / 8 - 1;
+    for index in [last + 1, last + 2, 1 << 32, u64::MAX / 8, u64::MAX / 8 + 1, u64::MAX] {
+        ggtt.set_entry(index, GgttEntry(!0));
+        assert_eq!((ggtt.entry(index).0, ggtt.effective(index).0), (0, 0), "{index:#x}");
+    }
+    assert_eq!((ggtt.entry(0).0, ggtt.entry(last).0), (0, 0));
+}
