@@ -1,5 +1,7 @@
 //! The whole card: what a function's GTTMMADR reaches, what its register writes set in motion, and the work to do.
 
+mod bell;
+mod calls;
 mod functions;
 pub mod status;
 #[cfg(test)]
@@ -7,9 +9,11 @@ mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use self::bell::Bell;
+use self::calls::Calls;
 use crate::doorbell::{NACK, Page};
 use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
@@ -55,35 +59,14 @@ pub enum Turn {
     Idle(Option<u64>),
 }
 
-/// Lets workers sleep until there is work, without losing a call.
-#[derive(Default)]
-struct Bell {
-    rings: Mutex<u64>,
-    changed: Condvar,
-}
-
-impl Bell {
-    fn rings(&self) -> MutexGuard<'_, u64> {
-        self.rings.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn ring(&self) {
-        *self.rings() += 1;
-        self.changed.notify_all();
-    }
-}
-
 /// The card.
 pub struct Card {
     gt: Gt,
     engines: Engines,
     guc: Mutex<Guc>,
-    guc_called: AtomicBool,
-    /// Functions that rang the GuC since its last step, a bit each.
-    rang: AtomicU64,
+    calls: Calls,
     /// How many VFs are enabled: 1 to this number.
     vfs: AtomicU8,
-    guc_deadline: AtomicU64,
     bell: Bell,
     stopping: AtomicBool,
     panics: AtomicU64,
@@ -111,11 +94,9 @@ impl Card {
             gt,
             engines,
             guc: Mutex::new(Guc::new()),
-            guc_called: AtomicBool::new(false),
-            rang: AtomicU64::new(0),
+            calls: Calls::new(),
             vfs: AtomicU8::new(0),
-            guc_deadline: AtomicU64::new(u64::MAX),
-            bell: Bell::default(),
+            bell: Bell::new(),
             stopping: AtomicBool::new(false),
             panics: AtomicU64::new(0),
         })
@@ -227,8 +208,8 @@ impl Card {
                 if Guc::mailbox_holds_request(&self.gt, function) {
                     self.guc().mailbox(&self.gt, &self.engines, function);
                 }
-                self.rang.fetch_or(function.bit(), Ordering::AcqRel);
-                self.call_guc();
+                self.calls.ring(function.bit());
+                self.bell.ring();
             }
             Request::LookAtDoorbells => self.call_guc(),
             Request::StartGucDma => self.guc().start_dma(&self.gt),
@@ -288,11 +269,15 @@ impl Card {
     /// VF had of it is the PF's.
     pub fn reset(&self) {
         self.recover();
-        self.reset_domains(GRDOM_FULL);
-        {
-            let _guc = self.guc();
-            self.engines.stand_still(|| self.gt.memory.forget_vfs());
+        // All of it is one thing to whoever comes by from another thread: what he loads is lost or comes afterwards.
+        let mut guc = self.guc();
+        guc.reset(&self.gt);
+        let mut held = self.engines.hold();
+        for engine in &mut held {
+            engine.reset(&self.gt);
+            self.engines.set_runnable(engine.id(), false);
         }
+        self.gt.memory.forget_vfs();
         self.gt.reset();
     }
 
@@ -303,19 +288,18 @@ impl Card {
     }
 
     fn call_guc(&self) {
-        self.guc_called.store(true, Ordering::Release);
+        self.calls.call();
         self.bell.ring();
     }
 
     /// Does one bounded piece of work, if there is any: a GuC step, else a step of a runnable engine.
     pub fn work(&self) -> Turn {
         let now = self.gt.clock.now();
-        if self.guc_called.swap(false, Ordering::AcqRel) || now >= self.guc_deadline.load(Ordering::Acquire) {
+        if self.calls.due(now) {
             let step = {
                 let mut guc = self.guc();
-                let rang = self.rang.swap(0, Ordering::AcqRel);
-                let step = guc.step(&self.gt, &self.engines, rang);
-                self.guc_deadline.store(step.next.unwrap_or(u64::MAX), Ordering::Release);
+                let step = guc.step(&self.gt, &self.engines, self.calls.take_rang());
+                self.calls.set_deadline(step.next);
                 step
             };
             for function in functions(step.interrupts) {
@@ -330,7 +314,7 @@ impl Card {
             }
             return Turn::Busy;
         }
-        let mut next = self.guc_deadline.load(Ordering::Acquire);
+        let mut next = self.calls.deadline();
         let mut busy = false;
         for id in self.engines.present() {
             if !self.engines.runnable(id) {
@@ -360,10 +344,11 @@ impl Card {
             self.engines.set_runnable(id, false);
             return true;
         };
+        let seen = self.engines.changes();
         let outcome = engine.step(&self.gt, STEP_BUDGET);
         match outcome {
             Outcome::Waiting | Outcome::Spinning => {
-                let first = self.engines.put_off(id, now);
+                let first = self.engines.put_off(id, now, seen);
                 if let Some(at) = engine.wake_at() {
                     self.engines.look_by(id, at);
                 }
@@ -397,7 +382,7 @@ impl Card {
     /// step it was its work, and nobody else (rule 6 of the design).
     pub fn run(&self) {
         while !self.stopping.load(Ordering::Acquire) {
-            let seen = *self.bell.rings();
+            let seen = self.bell.rings();
             match catch_unwind(AssertUnwindSafe(|| self.work())) {
                 Ok(Turn::Busy) => {}
                 Ok(Turn::Idle(until)) => self.wait(seen, until),
@@ -430,18 +415,12 @@ impl Card {
     }
 
     fn wait(&self, seen: u64, until: Option<u64>) {
-        let mut rings = self.bell.rings();
-        while *rings == seen && !self.stopping.load(Ordering::Acquire) {
-            let Some(until) = until else {
-                rings = self.bell.changed.wait(rings).unwrap_or_else(|poisoned| poisoned.into_inner());
-                continue;
-            };
-            let now = self.gt.clock.now();
-            if now >= until {
+        while self.bell.rings() == seen && !self.stopping.load(Ordering::Acquire) {
+            let left = until.map(|until| until.saturating_sub(self.gt.clock.now()));
+            if left == Some(0) {
                 return;
             }
-            let pause = Duration::from_nanos(until - now);
-            rings = self.bell.changed.wait_timeout(rings, pause).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            self.bell.sleep(seen, left.map(Duration::from_nanos));
         }
     }
 

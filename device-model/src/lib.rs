@@ -21,5 +21,6 @@ pub mod profile;
 pub mod registers;
 pub mod report;
 pub mod residency;
+mod sync;
 pub mod trace;
 pub mod world;

@@ -3,6 +3,7 @@
 mod access;
 mod alu;
 mod atomic;
+mod attention;
 mod control;
 mod counters;
 mod error;
@@ -22,12 +23,13 @@ mod switch;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod turnstile;
 mod watchdog;
 mod whitelist;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard};
 
 use crate::execlist::descriptor::Descriptor;
 use crate::execlist::queue::Queue;
@@ -38,12 +40,15 @@ use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, Tlb, Views};
 use crate::trace::What;
 use crate::world::{Function, ticks_to_ns};
+use attention::{Attention, Changes};
 pub use counters::Counters;
 use fetch::Window;
 use id::EngineId;
 pub(crate) use layout::GLOBALS;
 pub use layout::blank_image;
 use streamer::{Running, Streamer};
+pub use turnstile::Held;
+use turnstile::Turnstile;
 
 /// Who has put a context on an engine, and hears how it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -391,35 +396,22 @@ pub struct EngineReport {
 /// All engines of the card, each behind its own lock. Lock order: GuC before engine.
 pub struct Engines {
     slots: Vec<Slot>,
+    changes: Changes,
     reports: Mutex<Vec<EngineReport>>,
 }
 
 struct Slot {
-    engine: Mutex<Engine>,
-    /// Callers of [`Engines::lock`] that have not got it yet.
-    wanted: AtomicU32,
+    engine: Turnstile<Engine>,
     present: bool,
-    runnable: AtomicBool,
-    /// When a waiting engine is looked at again (ns), and how long it waited for that.
-    look_at: AtomicU64,
-    pause: AtomicU64,
+    attention: Attention,
 }
-
-/// First and longest pause between two looks at a semaphore that is not satisfied, in nanoseconds.
-const LOOK_AGAIN: (u64, u64) = (20_000, 1_000_000);
 
 impl Engines {
     /// All engines of the die; those that `present` denies are fused off and never run.
     pub fn new(present: impl Fn(EngineId) -> bool) -> Self {
-        let slot = |id| Slot {
-            engine: Mutex::new(Engine::new(id)),
-            wanted: 0.into(),
-            present: present(id),
-            runnable: false.into(),
-            look_at: 0.into(),
-            pause: 0.into(),
-        };
-        Engines { slots: EngineId::all().map(slot).collect(), reports: Mutex::default() }
+        let slot =
+            |id| Slot { engine: Turnstile::new(Engine::new(id)), present: present(id), attention: Attention::new() };
+        Engines { slots: EngineId::all().map(slot).collect(), changes: Changes::new(), reports: Mutex::default() }
     }
 
     /// Engines that the fuses leave.
@@ -433,23 +425,19 @@ impl Engines {
     }
 
     /// Takes an engine's lock; waits at most for one step. A worker that steps the engine again and again lets the
-    /// caller in between two steps, because [`Engines::try_lock`] gives way: the mutex itself would not be fair.
+    /// caller in between two steps, because [`Engines::try_lock`] gives way.
     pub fn lock(&self, id: EngineId) -> MutexGuard<'_, Engine> {
-        let slot = &self.slots[id.index()];
-        slot.wanted.fetch_add(1, Ordering::AcqRel);
-        let guard = slot.engine.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        slot.wanted.fetch_sub(1, Ordering::AcqRel);
-        guard
+        self.slots[id.index()].engine.lock()
     }
 
     /// Unloads, without a look at it, what an engine had loaded whose step panicked.
     pub fn abandon(&self, id: EngineId, gt: &Gt) -> Option<Load> {
-        let mutex = &self.slots[id.index()].engine;
-        if !mutex.is_poisoned() {
+        let lock = &self.slots[id.index()].engine;
+        if !lock.mutex().is_poisoned() {
             return None;
         }
-        let mut engine = self.lock(id);
-        mutex.clear_poison();
+        let mut engine = lock.lock();
+        lock.mutex().clear_poison();
         self.set_runnable(id, false);
         gt.context_clocks[id.index()].stop(gt.timestamp());
         engine.tlb.flush();
@@ -463,64 +451,53 @@ impl Engines {
 
     /// Whether somebody waits in [`Engines::lock`].
     pub fn wanted(&self, id: EngineId) -> bool {
-        self.slots[id.index()].wanted.load(Ordering::Acquire) != 0
+        self.slots[id.index()].engine.wanted()
     }
 
     /// Takes an engine's lock if nobody has it and nobody waits for it.
     pub fn try_lock(&self, id: EngineId) -> Option<MutexGuard<'_, Engine>> {
-        if self.wanted(id) {
-            return None;
-        }
-        match self.slots[id.index()].engine.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.slots[id.index()].engine.try_lock()
     }
 
-    /// Marks an engine as having something to do at once, or nothing.
+    /// Marks an engine as having something to do at once, or nothing; with its lock held.
     pub fn set_runnable(&self, id: EngineId, runnable: bool) {
-        let slot = &self.slots[id.index()];
-        slot.pause.store(0, Ordering::Relaxed);
-        slot.look_at.store(0, Ordering::Release);
-        slot.runnable.store(runnable, Ordering::Release);
+        self.slots[id.index()].attention.set_runnable(runnable);
     }
 
-    /// Puts the next look at a waiting engine off, longer each time; true for the first time in a row.
-    pub fn put_off(&self, id: EngineId, now: u64) -> bool {
-        let slot = &self.slots[id.index()];
-        let last = slot.pause.load(Ordering::Relaxed);
-        let pause = if last == 0 { LOOK_AGAIN.0 } else { (last * 2).min(LOOK_AGAIN.1) };
-        slot.pause.store(pause, Ordering::Relaxed);
-        slot.look_at.store(now.saturating_add(pause), Ordering::Release);
-        last == 0
+    /// How often memory may have changed: to be read before a step that [`Engines::put_off`] may follow.
+    pub fn changes(&self) -> u64 {
+        self.changes.count()
+    }
+
+    /// Puts the next look at a waiting engine off, longer each time, but for what has changed since `seen`; true for the
+    /// first time in a row.
+    pub fn put_off(&self, id: EngineId, now: u64, seen: u64) -> bool {
+        self.slots[id.index()].attention.put_off(now, &self.changes, seen)
     }
 
     /// The next look at a waiting engine is at `at` (ns) at the latest.
     pub fn look_by(&self, id: EngineId, at: u64) {
-        self.slots[id.index()].look_at.fetch_min(at, Ordering::AcqRel);
+        self.slots[id.index()].attention.look_by(at);
     }
 
     /// Whether the engine's last look found that it has to wait for memory to change.
     pub fn waiting(&self, id: EngineId) -> bool {
-        self.slots[id.index()].pause.load(Ordering::Relaxed) != 0
+        self.slots[id.index()].attention.waiting()
     }
 
     /// When a runnable engine is to be stepped next, in ns of the card's clock.
     pub fn look_at(&self, id: EngineId) -> u64 {
-        self.slots[id.index()].look_at.load(Ordering::Acquire)
+        self.slots[id.index()].attention.look_at()
     }
 
     /// Memory has changed: what any engine waits for may be there.
     pub fn look_at_all(&self) {
-        for slot in &self.slots {
-            slot.look_at.store(0, Ordering::Release);
-        }
+        self.changes.tell(self.slots.iter().map(|slot| &slot.attention));
     }
 
     /// Whether the engine has something to do.
     pub fn runnable(&self, id: EngineId) -> bool {
-        self.slots[id.index()].runnable.load(Ordering::Acquire)
+        self.slots[id.index()].attention.runnable()
     }
 
     /// Hands a report to the scheduler.
@@ -540,22 +517,15 @@ impl Engines {
         self.present().flat_map(of).map(|(id, what, n)| (format!("{} {what}", id.info().name), n)).collect()
     }
 
-    /// Runs `work` while no engine is in a step: for what no step may see half done. Workers that come by do not go to
-    /// sleep over it. Nobody else holds two engines at a time, and the caller must hold none.
+    /// Takes the locks of all engines: none is in a step until they are dropped. Workers that come by do not go to sleep
+    /// over it. Nobody else holds two engines at a time, and the caller must hold none.
+    pub fn hold(&self) -> Vec<Held<'_, Engine>> {
+        self.slots.iter().filter(|slot| slot.present).map(|slot| slot.engine.hold()).collect()
+    }
+
+    /// Runs `work` while no engine is in a step: for what no step may see half done.
     pub fn stand_still<T>(&self, work: impl FnOnce() -> T) -> T {
-        struct Wanted<'a>(&'a Slot);
-        impl Drop for Wanted<'_> {
-            fn drop(&mut self) {
-                self.0.wanted.fetch_sub(1, Ordering::AcqRel);
-            }
-        }
-        let hold = |id: EngineId| {
-            let slot = &self.slots[id.index()];
-            slot.wanted.fetch_add(1, Ordering::AcqRel);
-            // The count goes down after the lock has been given back.
-            (slot.engine.lock().unwrap_or_else(|poisoned| poisoned.into_inner()), Wanted(slot))
-        };
-        let _held: Vec<_> = self.present().map(hold).collect();
+        let _held = self.hold();
         work()
     }
 

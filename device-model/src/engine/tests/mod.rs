@@ -27,6 +27,7 @@ mod watchdog;
 mod whitelists;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use vm_memory::Bytes;
 

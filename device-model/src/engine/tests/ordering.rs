@@ -4,6 +4,8 @@
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{VolatileMemory, VolatileSlice};
 
+use std::sync::atomic::AtomicBool;
+
 use super::*;
 use crate::world::{DmaFault, DmaView};
 

@@ -152,7 +152,7 @@ fn a_ring_of_watchdogs_is_bounded() {
 fn a_waiting_engine_is_looked_at_in_time() {
     let engines = Engines::new(|_| true);
     let id = engines.present().next().unwrap();
-    engines.put_off(id, 1000);
+    engines.put_off(id, 1000, engines.changes());
     let later = engines.look_at(id);
     engines.look_by(id, later + 5);
     assert_eq!(engines.look_at(id), later);

@@ -75,7 +75,9 @@ impl Host {
                         self.engines.set_runnable(id, true);
                         false
                     }
-                    Outcome::Waiting | Outcome::Spinning => self.engines.put_off(id, self.clock.now()),
+                    Outcome::Waiting | Outcome::Spinning => {
+                        self.engines.put_off(id, self.clock.now(), self.engines.changes())
+                    }
                     _ => {
                         self.engines.set_runnable(id, false);
                         true

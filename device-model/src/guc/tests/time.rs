@@ -88,7 +88,7 @@ impl Bench {
                         self.engines.set_runnable(*id, true);
                         false
                     }
-                    Outcome::Waiting | Outcome::Spinning => self.engines.put_off(*id, now),
+                    Outcome::Waiting | Outcome::Spinning => self.engines.put_off(*id, now, self.engines.changes()),
                     _ => {
                         self.engines.set_runnable(*id, false);
                         true
