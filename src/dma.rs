@@ -2,7 +2,7 @@
 //!
 //! A client that makes its memory file shorter turns each touch of a mapping beyond the new end into SIGBUS, the end of
 //! this process and of every other client's card. So only a file that cannot become shorter is mapped here; any other is
-//! read and written by system calls, or by messages to the client (see [`Backing`]).
+//! read and written by system calls, or by messages to the client (see `Backing`).
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

@@ -55,7 +55,7 @@ fn reset_domain(engine: EngineId) -> u32 {
 pub enum Turn {
     /// Something was done; there may be more.
     Busy,
-    /// Nothing to do before the time (ns of the card's clock), or before [`Card::wait`] is woken.
+    /// Nothing to do before the time (ns of the card's clock), or before the bell rings.
     Idle(Option<u64>),
 }
 

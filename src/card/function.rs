@@ -36,7 +36,7 @@ pub struct Trapped {
     local_memory: AtomicU64,
 }
 
-/// The counts of [`Trapped`] at one moment.
+/// Accesses of one function that its VMM could not do by itself, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrappedCounts {
     /// Accesses to configuration space.

@@ -56,7 +56,7 @@ const PLACING: std::ops::Range<u64> = 0x04..0x28;
 ///   the space has the real IDs, as it refuses a function with vendor ffff.
 /// - **While VF Enable is clear** there is nothing to answer: short reads give all ones and writes are dropped
 ///   (V13-016). Except what QEMU itself reads by short accesses when it sets a function up or resets it
-///   ([`VMM_READS`]), which happens before any guest could enable a VF.
+///   (`VMM_READS`), which happens before any guest could enable a VF.
 /// - **BARs and memory space** are written before VF Enable as well. No guest programs a VF's BARs, and yet QEMU maps
 ///   by them, so the card itself writes them through the machine's ECAM window; that costs milliseconds a VF, hence
 ///   it is done ahead of time, and a VF that is not enabled does not answer there ([`VfFace::decodes`]).

@@ -4,7 +4,7 @@
 //! doorbells, which the GuC arms, watch as many of those pages. What happens in a watched page is a ring, and goes
 //! through three stages (V13-082):
 //!
-//! 1. address, cookie and Valid of a physical doorbell: one word here, [`Armed`];
+//! 1. address, cookie and Valid of a physical doorbell: one word here, `Armed`;
 //! 2. status in the GTI: one register for each group of 32 doorbells, where rings collapse;
 //! 3. interrupt status in the GuC: taking a group moves its status there and clears it.
 //!

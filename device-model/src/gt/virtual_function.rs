@@ -43,7 +43,7 @@ impl VirtualFunction {
         }
     }
 
-    /// What the function's contexts share on an engine: [`GLOBALS`], while none of them is loaded there.
+    /// What the function's contexts share on an engine: `GLOBALS`, while none of them is loaded there.
     pub fn globals(&self, engine: EngineId) -> &[AtomicU32; GLOBALS.len()] {
         &self.globals[engine.index()]
     }

@@ -6,7 +6,7 @@ use super::{Register, STORED, array, register};
 
 /// GU_CNTL.
 pub const GU_CNTL: u32 = 0x10_1010;
-/// GU_DEBUG: bit 31 tells that a reset asked for in [`GU_CNTL`] is done.
+/// GU_DEBUG: bit 31 tells that a reset asked for in GU_CNTL is done.
 pub const GU_DEBUG: u32 = 0x10_1018;
 
 /// The table.

@@ -52,7 +52,8 @@ fn compile() -> Result<PathBuf, BuildError> {
     // Beside the program that runs, which is in the target folder; its name is no other process's.
     let program = std::env::current_exe().map_err(BuildError::NoCompiler)?;
     let elf = program.with_file_name(format!("bare-guest-{}.elf", std::process::id()));
-    let run = Command::new("gcc").current_dir(folder).args(FLAGS.split_ascii_whitespace()).args(SOURCES);
-    let run = run.arg("-o").arg(&elf).output().map_err(BuildError::NoCompiler)?;
+    let mut compiler = Command::new("gcc");
+    compiler.current_dir(folder).args(FLAGS.split_ascii_whitespace()).args(SOURCES).arg("-o").arg(&elf);
+    let run = compiler.output().map_err(BuildError::NoCompiler)?;
     if run.status.success() { Ok(elf) } else { Err(BuildError::Refused(String::from_utf8_lossy(&run.stderr).into())) }
 }
