@@ -1,0 +1,58 @@
+//! The library as a VMM author meets it: built alone, without a warning in its documentation, its example at work.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs cargo in this package, with a target folder of its own: the one in use is locked.
+fn cargo(arguments: &str, rustdoc_flags: &str) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into).join("library");
+    eprintln!("cargo {arguments}: takes up to two minutes the first time");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(root).env("CARGO_TARGET_DIR", target).env("RUSTDOCFLAGS", rustdoc_flags);
+    cargo.args(arguments.split(' ')).output().expect("cargo runs")
+}
+
+fn succeeded(arguments: &str, rustdoc_flags: &str) -> String {
+    let Output { status, stdout, stderr } = cargo(arguments, rustdoc_flags);
+    assert!(status.success(), "cargo {arguments}: {status}\n{}", String::from_utf8_lossy(&stderr));
+    String::from_utf8_lossy(&stdout).into_owned()
+}
+
+/// Whoever links the library does not pay for the server, the program and the guests.
+#[test]
+fn the_library_is_alone_without_its_features() {
+    let tree = succeeded("tree -p arctic-gpu --no-default-features -e normal --prefix none", "");
+    for stranger in ["anyhow", "arctic-guest-tests", "clap", "event-manager", "serde_json", "signal-hook", "vfio"] {
+        assert!(!tree.lines().any(|line| line.starts_with(stranger)), "{stranger} in\n{tree}");
+    }
+}
+
+/// The example is short enough to be read in ten minutes, needs no feature, and does what it says.
+#[test]
+fn the_example_shows_the_card_in_one_process() {
+    let source = include_str!("../examples/in_process.rs");
+    assert!(source.lines().count() < 150, "{} lines", source.lines().count());
+    let output = succeeded("run --quiet --example in_process --no-default-features", "");
+    for line in [
+        "pf: BAR 2 is memory at 0x5000000000..0x5080000000",
+        "pf: writes to 0x40001901f0 are events",
+        "function 0: MSI is Some(MsiMessage { address: fee00000, data: 31 })",
+        "GUC_STATUS: 0x1",
+        "vf2: BAR 2 is memory at 0x7020000000..0x7040000000",
+        "VF 2 says it is one: 1",
+        "2 VFs are gone",
+        "nobody answers: 0xffffffff",
+    ] {
+        assert!(output.lines().any(|found| found == line), "no line {line:?} in\n{output}");
+    }
+}
+
+#[test]
+fn documentation_builds_without_a_warning() {
+    let all = "-p arctic-gpu -p arctic-sriov -p arctic-device-model -p arctic-guest-tests -p arctic-vmm";
+    succeeded(&format!("doc --no-deps --all-features {all}"), "-D warnings");
+    // As who links the library alone finds it.
+    succeeded("doc --no-deps -p arctic-gpu --no-default-features", "-D warnings");
+}
