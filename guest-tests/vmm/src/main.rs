@@ -1,12 +1,58 @@
 //! `arctic-vmm`: boots a guest on KVM with the card in its own process.
 
-use std::time::Duration;
+mod cli;
+mod terminal;
 
-use arctic_vmm::{Boot, Config, Vm};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
-fn main() {
-    let elf = std::env::args().nth(1).unwrap().into();
-    let boot = Boot::Bare { elf, command_line: "hello".into() };
-    let config = Config { boot, memory: 64 << 20, cpus: 2, output: Box::new(std::io::stdout()) };
-    println!("{:?}", Vm::new(config).and_then(|vm| vm.run(Duration::from_secs(3))));
+use arctic_vmm::{Exit, Vm};
+use clap::Parser;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Status of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
+    match run(cli::Args::parse()) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("arctic-vmm: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: cli::Args) -> Result<u8, String> {
+    let told = |error: arctic_vmm::Error| error.to_string();
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| error.to_string())?;
+    let vm = Vm::new(args.config()?).map_err(told)?;
+    terminal::type_into(vm.console().clone()).map_err(|error| error.to_string())?;
+    let keys = terminal::KeyByKey::set();
+    let mut running = vm.start().map_err(told)?;
+
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let (stopper, stopped) = (running.stopper(), interrupted.clone());
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            stopped.store(true, Ordering::Release);
+            stopper.stop();
+        }
+    });
+    let exit = running.wait(None).unwrap_or(Exit::Killed);
+    drop(running);
+    drop(keys);
+    match exit {
+        Exit::PowerOff | Exit::Reset => Ok(0),
+        // A status has a byte: another value than 0 must not become 0 in it.
+        Exit::Value(value) => Ok(u8::try_from(value).unwrap_or(u8::MAX)),
+        Exit::Killed if interrupted.load(Ordering::Acquire) => Ok(INTERRUPTED),
+        Exit::Killed => Ok(1),
+        Exit::TripleFault => Err("the guest crashed: a CPU had a fault while it handled a fault".into()),
+        Exit::Failed(why) => Err(why),
+    }
 }

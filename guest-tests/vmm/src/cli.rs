@@ -1,0 +1,100 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use arctic_vmm::{Boot, Config, layout};
+use clap::Parser;
+
+/// Boot a guest on KVM with a virtual Flex 170, its virtual functions among the guest's devices.
+///
+/// The card is in this process: its BARs are memory of this process that the guest has mapped, its doorbells are
+/// ioeventfds, its interrupts irqfds. Linux finds it at 01:00.0 behind a root port; with --vfs N,
+/// `echo N > /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs` gives it N virtual functions.
+///
+/// The guest's serial port is this terminal; Ctrl-C ends the machine. The exit status is 0 if the guest switched itself
+/// off or asked for a reset, 130 after Ctrl-C, 1 after a failure; with --bare it is what the program wrote to port 0xf4.
+///
+/// Examples:
+///   arctic-vmm --kernel /boot/vmlinuz --initrd initrd.img --vfs 2
+///   arctic-vmm --kernel bzImage --initrd rootfs.cpio --append 'root=/dev/ram0 quiet' --memory 4G --cpus 4
+///   arctic-vmm --bare guest.elf --card small
+#[derive(Parser)]
+#[command(name = "arctic-vmm", version, verbatim_doc_comment)]
+pub struct Args {
+    /// The Linux to boot: a bzImage, as distributions have it in /boot
+    #[arg(long, value_name = "FILE", required_unless_present = "bare")]
+    kernel: Option<PathBuf>,
+    /// Its initial file system
+    #[arg(long, value_name = "FILE", requires = "kernel")]
+    initrd: Option<PathBuf>,
+    /// A program to run instead of Linux: a static ELF64 that is entered in 64-bit mode with the address of a
+    /// `struct boot_info` in rdi
+    #[arg(long, value_name = "ELF", conflicts_with = "kernel")]
+    bare: Option<PathBuf>,
+    /// Further arguments for the kernel, behind `console=ttyS0 panic=-1`; the whole command line of a bare program
+    #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
+    append: String,
+    /// The guest's RAM, such as 512M or 4G
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_size)]
+    memory: u64,
+    /// The guest's CPUs
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(layout::MAX_CPUS)))]
+    cpus: u8,
+}
+
+/// What the kernel is told in any case: where its console is, and to end the machine when it panics.
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 panic=-1";
+
+impl Args {
+    /// The machine that was asked for.
+    pub fn config(self) -> Result<Config, String> {
+        let boot = match (self.bare, self.kernel) {
+            (Some(elf), _) => Boot::Bare { elf, command_line: self.append },
+            (None, Some(kernel)) => {
+                let command_line = format!("{KERNEL_ARGUMENTS} {}", self.append).trim_end().to_owned();
+                Boot::Linux { kernel, initrd: self.initrd, command_line }
+            }
+            (None, None) => return Err("give --kernel or --bare".into()),
+        };
+        Ok(Config { boot, memory: self.memory, cpus: self.cpus, output: Box::new(std::io::stdout()) })
+    }
+}
+
+/// A number of bytes with a unit.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let shift = match text.bytes().last().map(|unit| unit.to_ascii_uppercase()) {
+        Some(b'K') => 10,
+        Some(b'M') => 20,
+        Some(b'G') => 30,
+        _ => return Err("give a number with a unit: 512M, 4G".into()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| "give a number with a unit: 512M, 4G".to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "that is more than any machine has".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(parse_size("512M"), Ok(512 << 20));
+        assert_eq!(parse_size("4g"), Ok(4 << 30));
+        for wrong in ["", "G", "12", "1.5G", "99999999999G", "4\u{e9}"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn one_of_kernel_and_program_is_needed() {
+        Args::command().debug_assert();
+        assert!(Args::try_parse_from(["arctic-vmm"]).is_err());
+        assert!(Args::try_parse_from(["arctic-vmm", "--bare", "a", "--kernel", "b"]).is_err());
+        assert!(Args::try_parse_from(["arctic-vmm", "--bare", "a", "--initrd", "b"]).is_err());
+        let args = Args::try_parse_from(["arctic-vmm", "--kernel", "b", "--append", "-x quiet"]).unwrap();
+        let Boot::Linux { command_line, .. } = args.config().unwrap().boot else { panic!("Linux was asked for") };
+        assert_eq!(command_line, "console=ttyS0 panic=-1 -x quiet");
+    }
+}
