@@ -178,37 +178,39 @@ static void write_image(struct gpu *gpu, unsigned id, enum engine_class class)
     *(volatile uint32_t *)(gpu->ram + RAM_INTERRUPTS + 0x440) = 1;
 }
 
-void write_batch(struct gpu *gpu, unsigned id, const uint32_t *commands, unsigned count)
+/* What the last batch of a context stores. */
+static uint32_t stored(const struct gpu *gpu, unsigned id)
 {
-    uint64_t at = own_local(gpu, OWN_BATCHES + 0x1000 * id);
-    for (unsigned n = 0; n < count; n++)
-        write32(at + 4 * n, commands[n]);
-    write32(at + 4 * count, 0x0a << 23);
+    return 0x5e000000 | gpu->function->routing_id % 256 << 16 | id << 12 | (gpu->seqno[id] & 0xfff);
 }
 
-#define STORED(gpu, id) (0x5eed0000u | (id) << 8 | (gpu)->seqno[id])
-
-void write_stores(struct gpu *gpu, unsigned id)
+static uint64_t put(uint64_t at, const uint32_t *commands, unsigned count)
 {
-    uint32_t value = STORED(gpu, id);
-    const uint32_t commands[] = {
+    for (unsigned n = 0; n < count; n++, at += 4)
+        write32(at, commands[n]);
+    return at;
+}
+
+void queue_batch(struct gpu *gpu, unsigned id, const uint32_t *commands, unsigned count)
+{
+    gpu->seqno[id]++;
+    uint32_t value = stored(gpu, id);
+    const uint32_t stores[] = {
         0x20 << 23 | 2, OWN_DATA + 16 * id, 0, value,                       /* MI_STORE_DATA_IMM to local memory */
         0x20 << 23 | 2, PROCESS_RAM + RAM_DATA + 16 * id, 0, ~value,        /* and to RAM */
+        0x0a << 23,                                                         /* MI_BATCH_BUFFER_END */
     };
-    write_batch(gpu, id, commands, sizeof(commands) / 4);
-}
-
-void queue_batch(struct gpu *gpu, unsigned id)
-{
-    const uint32_t commands[] = {
+    uint64_t batch = own_local(gpu, OWN_BATCHES + 0x1000 * id);
+    put(put(batch, commands, count), stores, sizeof(stores) / 4);
+    const uint32_t in_ring[] = {
         0x31 << 23 | 1 << 8 | 1, OWN_BATCHES + 0x1000 * id, 0,              /* MI_BATCH_BUFFER_START, the process's */
         0x20 << 23 | 1 << 22 | 2, gpu->shown + SHOWN_RAM + RAM_SEQNOS + 16 * id, 0, gpu->seqno[id],
         0x02 << 23,                                                         /* MI_USER_INTERRUPT */
     };
     uint64_t ring = own_local(gpu, OWN_RINGS + 0x1000 * id);
     uint32_t tail = gpu->image_tail[id];
-    for (unsigned n = 0; n < sizeof(commands) / 4; n++, tail = (tail + 4) % 4096)
-        write32(ring + tail, commands[n]);
+    for (unsigned n = 0; n < sizeof(in_ring) / 4; n++, tail = (tail + 4) % 4096)
+        write32(ring + tail, in_ring[n]);
     gpu->image_tail[id] = tail;
     fence();
     write32(own_local(gpu, OWN_IMAGES + 0x10000 * id) + 0x1000 + 4 * 0x07, tail);
@@ -217,10 +219,8 @@ void queue_batch(struct gpu *gpu, unsigned id)
 void start_context(struct gpu *gpu, unsigned id, enum engine_class class)
 {
     gpu->image_tail[id] = 0;
-    gpu->seqno[id]++;
     write_image(gpu, id, class);
-    write_stores(gpu, id);
-    queue_batch(gpu, id);
+    queue_batch(gpu, id, NULL, 0);
     uint32_t descriptor = (gpu->shown + OWN_IMAGES + 0x10000 * id) | 0x119;
     SEND_FAST(gpu, 0x4502, 1, id, class, 1, 0, 0, 0, 0, 0, descriptor, 0);                      /* REGISTER_CONTEXT */
     SEND_FAST(gpu, 0x100b, id, 0x20030001, 1, 0x20010001, 1000, 0x20020001, 640000);            /* policies */
@@ -241,7 +241,7 @@ void expect_batch(struct gpu *gpu, unsigned id, enum engine_class class)
         if (tsc() - start > microseconds(PATIENCE))
             fail("%s: %s: expected seqno %u, seen %u", gpu->name, class_names[class], (uint64_t)gpu->seqno[id],
                  (uint64_t)*seqno);
-    uint32_t value = STORED(gpu, id);
+    uint32_t value = stored(gpu, id);
     expect("stored to local memory", value, read32(own_local(gpu, OWN_DATA + 16 * id)));
     expect("stored to RAM", ~value, *(volatile uint32_t *)(gpu->ram + RAM_DATA + 16 * id));
 }
@@ -252,4 +252,10 @@ void end_context(struct gpu *gpu, unsigned id)
     expect_message(gpu, "SCHED_CONTEXT_MODE_DONE", 3, 0x90001002, id, 0);
     SEND_FAST(gpu, 0x4503, id);
     expect_message(gpu, "DEREGISTER_CONTEXT_DONE", 2, 0x90004600, id, 0);
+}
+
+void invalidate(struct gpu *gpu)
+{
+    SEND_FAST(gpu, 0x7000, 77, 1u << 31);       /* TLB_INVALIDATION: everything */
+    expect_message(gpu, "TLB_INVALIDATION_DONE", 2, 0x90007001, 77, 0);
 }

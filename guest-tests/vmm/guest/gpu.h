@@ -128,21 +128,22 @@ uint64_t serve_interrupts(struct gpu *gpu);
 uint64_t serve_memory_interrupts(struct gpu *gpu);
 /* Waits for MSIs until all these sources have told of something. */
 void expect_sources(struct gpu *gpu, const char *what, uint64_t sources);
+/* The GuC's own. */
 #define SOURCE_GUC (1ull << 25)
 uint64_t source_of(enum engine_class class);
 extern const char *const class_names[CLASSES];
 
 /* A context of a class in slot `id`, 0 to 7: image, ring, tables; registered and enabled, with a first batch. */
 void start_context(struct gpu *gpu, unsigned id, enum engine_class class);
-/* Puts another batch into the context's ring. `submit` tells the GuC. */
-void queue_batch(struct gpu *gpu, unsigned id);
+/* Puts a batch of these commands into the context's ring; at its end it stores a number of its own to local memory and to
+ * RAM. The ring stores a seqno and sends a user interrupt after it. */
+void queue_batch(struct gpu *gpu, unsigned id, const uint32_t *commands, unsigned count);
+/* Tells the GuC that there is something new in the ring. */
 void submit(struct gpu *gpu, unsigned id);
 /* Waits for the last batch, and looks at all that it has written. */
 void expect_batch(struct gpu *gpu, unsigned id, enum engine_class class);
 void end_context(struct gpu *gpu, unsigned id);
-/* Writes a batch of these commands for the context; MI_BATCH_BUFFER_END comes by itself. */
-void write_batch(struct gpu *gpu, unsigned id, const uint32_t *commands, unsigned count);
-/* The context's usual batch: stores its seqno to local memory and to RAM. */
-void write_stores(struct gpu *gpu, unsigned id);
+/* Has translations of the function's forgotten, and waits until they are. */
+void invalidate(struct gpu *gpu);
 
 #endif

@@ -1,0 +1,51 @@
+/* The guest's command line: its first word is what the guest does. */
+
+#include "agent.h"
+#include "boot_info.h"
+#include "console.h"
+#include "cpu.h"
+#include "life.h"
+#include "mailbox.h"
+
+static void enumeration(void)
+{
+    enumerate();
+    place();
+}
+
+static const struct {
+    const char *word, *what;
+    void (*run)(void);
+} themes[] = {
+    { "enumerate", "finds, sizes and places the card", enumeration },
+    { "pf", "the life of the PF", pf_life },
+    { "vf", "the life of two VFs under their PF", vf_life },
+    { "two", "two processors at once", two_processors },
+    { "bench", "measures", bench },
+};
+
+void main_at_ring3(uint64_t number)
+{
+    if (number) {
+        second_processor();
+        for (;;)
+            service(SERVICE_HALT, 0, 0);
+    }
+    if (boot->magic != BOOT_INFO_MAGIC || boot->version < BOOT_INFO_VERSION)
+        fail("boot information: expected %x version %u, seen %x version %u", BOOT_INFO_MAGIC,
+             (uint64_t)BOOT_INFO_VERSION, boot->magic, (uint64_t)boot->version);
+    mailbox.version = MAILBOX_VERSION;
+    mailbox.magic = MAILBOX_MAGIC;
+    if (boot_option("agent"))
+        agent();
+    for (unsigned n = 0; n < sizeof(themes) / sizeof(themes[0]); n++) {
+        if (!boot_option(themes[n].word))
+            continue;
+        themes[n].run();
+        say("PASS %s: %s", themes[n].word, themes[n].what);
+        machine_exit(EXIT_PASS);
+    }
+    say("FAIL the command line \"%s\" names no theme: agent, enumerate, pf, vf, two, bench",
+        (const char *)boot->command_line);
+    machine_exit(EXIT_USAGE);
+}

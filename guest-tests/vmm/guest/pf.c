@@ -1,0 +1,160 @@
+/* The life of the PF. */
+
+#include "boot_info.h"
+#include "console.h"
+#include "cpu.h"
+#include "life.h"
+#include "mmio.h"
+
+/* Where the driver works: local memory at 64 MiB, shown at a global address. */
+#define PF_OWN 0x4000000
+#define PF_SHOWN 0x20000000
+
+struct gpu pf_gpu;
+
+static void registers_answer(void)
+{
+    struct gpu *gpu = &pf_gpu;
+    expect("VF_CAP of the PF", 0, reg_read(gpu, REG_VF_CAP) & 1);
+    /* The forcewake handshake (contract B.2): the acknowledgement follows what is asked for. */
+    reg_write(gpu, 0xa188, 0x00010001);
+    expect("forcewake of the GT, acknowledged", 1, reg_read(gpu, 0x130044) & 1);
+    reg_write(gpu, 0xa188, 0x00010000);
+    expect("forcewake of the GT, released", 0, reg_read(gpu, 0x130044) & 1);
+    expect("bytes of a register", reg_read(gpu, 0xd00) & 0xff, read8(gpu->registers + 0xd00));
+    uint64_t before = reg_read(gpu, 0xa500), start = tsc();
+    while (tsc() - start < microseconds(2000))
+        pause();
+    if (reg_read(gpu, 0xa500) == before)
+        fail("PF: the GPM time stamp stands still at %x", before);
+    step("PF: registers answer: identity, forcewake, time stamp");
+}
+
+static void memory_is_memory(void)
+{
+    uint64_t local = pf_gpu.local, last = pf_gpu.function->local.size - 8;
+    const uint64_t places[] = { 0, 0x1000, PF_OWN - 8, last };
+    for (unsigned n = 0; n < sizeof(places) / sizeof(places[0]); n++)
+        write64(local + places[n], 0x0123456789abcdefull + n);
+    for (unsigned n = 0; n < sizeof(places) / sizeof(places[0]); n++)
+        expect("local memory", 0x0123456789abcdefull + n, read64(local + places[n]));
+    uint64_t start = tsc(), rounds = 4096;
+    for (uint64_t n = 0; n < rounds; n++)
+        write64(local + PF_OWN + 8 * n, n);
+    step("PF: local memory keeps what is written; a write takes %u ticks", (tsc() - start) / rounds);
+}
+
+void pf_up(void)
+{
+    struct gpu *gpu = &pf_gpu;
+    gpu_init(gpu, "PF", &pf, false, PF_OWN, PF_SHOWN);
+    enable_msi(&pf, gpu->vector);
+    show_memory(gpu);
+    write_tables(gpu);
+    load_guc(gpu);
+    uint32_t hwconfig[4] = { 0x4100 };
+    mail(gpu, hwconfig);
+    if (hwconfig[0] >> 28 != 0xf || !(hwconfig[0] & 0xfffffff))
+        fail("PF: GET_HWCONFIG: expected a size, seen %x", (uint64_t)hwconfig[0]);
+    step("PF: mailbox and doorbell: the hardware configuration has %u bytes", (uint64_t)(hwconfig[0] & 0xfffffff));
+    enable_interrupts(gpu);
+    open_rings(gpu);
+    uint64_t before = interrupts(gpu->vector);
+    invalidate(gpu);
+    expect_sources(gpu, "a message of the GuC's", SOURCE_GUC);
+    step("PF: a message comes with an MSI: vector %x, %u so far", (uint64_t)gpu->vector,
+         interrupts(gpu->vector) - before);
+    REQUEST(gpu, "an action that does not exist", 0xe0000030, 0x0666, 0);
+    step("PF: a request that does not exist is refused with UNKNOWN_ACTION");
+}
+
+static void work(void)
+{
+    struct gpu *gpu = &pf_gpu;
+    static const enum engine_class classes[] = { COPY, RENDER, COMPUTE, VIDEO, VIDEO_ENHANCE };
+    for (unsigned n = 0; n < CLASSES; n++) {
+        uint64_t before = interrupts(gpu->vector);
+        start_context(gpu, n, classes[n]);
+        expect_batch(gpu, n, classes[n]);
+        step("PF: %s: a batch stored to local memory and to RAM, %u MSIs", class_names[classes[n]],
+             interrupts(gpu->vector) - before);
+    }
+    for (unsigned round = 0; round < 200; round++) {
+        unsigned id = round % CLASSES;
+        queue_batch(gpu, id, NULL, 0);
+        submit(gpu, id);
+        expect_batch(gpu, id, classes[id]);
+    }
+    step("PF: 200 more batches on all engines, each with its MSI");
+    for (unsigned n = 0; n < CLASSES; n++)
+        end_context(gpu, n);
+    step("PF: contexts disabled and deregistered");
+}
+
+void pf_life(void)
+{
+    enumerate();
+    place();
+    gpu_init(&pf_gpu, "PF", &pf, false, PF_OWN, PF_SHOWN);
+    registers_answer();
+    memory_is_memory();
+    pf_up();
+    work();
+    function_level_reset(&pf);
+    expect("command register after FLR", 0, config_read16(&pf, COMMAND));
+    expect("BAR 0 after FLR", 0xc, config_read32(&pf, 0x10));
+    expect("MSI Enable after FLR", 0, config_read16(&pf, pf.msi + 2) & 1);
+    expect("a register where BAR 0 was", 0xffffffff, read32(pf.registers.address + REG_GUC_STATUS));
+    place();
+    expect("the GuC after FLR: not running", 0, reg_read(&pf_gpu, REG_GUC_STATUS) >> 8 & 0xff);
+    pf_up();
+    work();
+    step("PF: alive again after its Function Level Reset");
+}
+
+/* What the two processors tell each other. */
+static volatile uint64_t second_rounds;
+static volatile bool second_starts, second_stops, second_wrong;
+
+void second_processor(void)
+{
+    while (!second_starts)
+        pause();
+    uint32_t expected = reg_read(&pf_gpu, 0x101010);
+    while (!second_stops) {
+        reg_write(&pf_gpu, REG_GUC_HOST_INTERRUPT, 0);
+        reg_write(&pf_gpu, REG_VF_CAP, 0);
+        if (reg_read(&pf_gpu, 0x101010) != expected)
+            second_wrong = true;
+        write64(pf_gpu.local + second_rounds % 0x1000 * 8, second_rounds);
+        second_rounds++;
+    }
+}
+
+void two_processors(void)
+{
+    if (boot->cpus < 2)
+        fail("two processors are needed, there is %u", (uint64_t)boot->cpus);
+    enumerate();
+    place();
+    pf_up();
+    second_starts = true;
+    for (uint64_t start = tsc(); second_rounds < 10; pause())
+        if (tsc() - start > microseconds(10000000))
+            fail("the second processor does nothing");
+    step("two: the second processor rings doorbells, writes and reads registers");
+    struct gpu *gpu = &pf_gpu;
+    start_context(gpu, 0, COPY);
+    expect_batch(gpu, 0, COPY);
+    uint64_t before = second_rounds;
+    for (unsigned round = 0; round < 500; round++) {
+        queue_batch(gpu, 0, NULL, 0);
+        submit(gpu, 0);
+        expect_batch(gpu, 0, COPY);
+    }
+    uint64_t rounds = second_rounds - before;
+    second_stops = true;
+    if (second_wrong || !rounds)
+        fail("the second processor read a register wrong, or did nothing: %u rounds", rounds);
+    step("two: 500 batches beside %u rounds of the second processor", rounds);
+}

@@ -1,0 +1,270 @@
+/* The life of two VFs: the PF's driver shares the card out and leads resets, VFs' drivers work (contract C, D). */
+
+#include "console.h"
+#include "cpu.h"
+#include "life.h"
+#include "mmio.h"
+
+#define PATIENCE 10000000
+
+/* What each VF gets. */
+#define QUOTA_LOCAL 0x800000ull
+#define QUOTA_GLOBAL 0x1000000ull
+#define QUOTA_CONTEXTS 64
+#define QUOTA_DOORBELLS 8
+/* Places: tables of local memory, frames, global addresses. */
+#define LMTT 0x2000000ull
+#define FRAMES(vf) (0x8000000ull + QUOTA_LOCAL * ((vf) - 1))
+#define GLOBAL(vf) (0x10000000ull + QUOTA_GLOBAL * ((vf) - 1))
+
+static struct gpu vf_gpus[3];
+
+/* The PF says in every global entry of a VF's that it is the VF's, and that there is nothing behind it yet. */
+static void assign(unsigned vf)
+{
+    for (uint64_t page = GLOBAL(vf) / 4096; page < (GLOBAL(vf) + QUOTA_GLOBAL) / 4096; page++)
+        write64(pf_gpu.registers + GGTT + 8 * page, vf << 2 | 1);
+}
+
+/* Directory and tables of 64 KiB, an entry for each 2 MiB of the VF's local memory (contract D.5). */
+static void write_lmtt(void)
+{
+    uint64_t directory = pf_gpu.local + LMTT;
+    for (unsigned vf = 1; vf <= 2; vf++) {
+        uint64_t table = LMTT + 0x10000 * vf;
+        write32(directory + 4 * vf, table >> 16 << 4 | 1);
+        for (uint64_t page = 0; page < QUOTA_LOCAL >> 21; page++)
+            write32(pf_gpu.local + table + 4 * page, (FRAMES(vf) + (page << 21)) >> 21 << 5 | 1);
+    }
+    reg_write(&pf_gpu, REG_LMEM_CFG, 1u << 31 | LMTT >> 16);
+}
+
+static void provision(unsigned vf)
+{
+    assign(vf);
+    const uint32_t list[] = {
+        0x0001 << 16 | 2, GLOBAL(vf), 0,                /* GGTT_START */
+        0x0002 << 16 | 2, QUOTA_GLOBAL, 0,              /* GGTT_SIZE */
+        0x0003 << 16 | 2, QUOTA_LOCAL, 0,               /* LMEM_SIZE */
+        0x8a0bu << 16 | 1, (vf - 1) * QUOTA_CONTEXTS,   /* BEGIN_CONTEXT_ID */
+        0x0004 << 16 | 1, QUOTA_CONTEXTS,
+        0x8a0au << 16 | 1, (vf - 1) * QUOTA_DOORBELLS,  /* BEGIN_DOORBELL_ID */
+        0x0006 << 16 | 1, QUOTA_DOORBELLS,
+        0x8a01u << 16 | 1, 16,                          /* EXEC_QUANTUM, ms */
+        0x8a02u << 16 | 1, 640000,                      /* PREEMPT_TIMEOUT, us */
+    };
+    for (unsigned n = 0; n < sizeof(list) / 4; n++)
+        write32(own_local(&pf_gpu, OWN_LIST + 4 * n), list[n]);
+    REQUEST(&pf_gpu, "UPDATE_VF_CFG: nine values are taken", 0xf0000000 | 9, 0x5503, vf, pf_gpu.shown + OWN_LIST, 0,
+            sizeof(list) / 4);
+}
+
+static uint64_t query(struct gpu *gpu, uint32_t key, unsigned dwords)
+{
+    uint32_t message[4] = { 0x5509, key };
+    mail(gpu, message);
+    if (message[0] != (0xf0000000 | dwords))
+        fail("%s: query of %x: expected %u dwords, the GuC answers %x", gpu->name, (uint64_t)key, (uint64_t)dwords,
+             (uint64_t)message[0]);
+    return message[1] | (dwords == 2 ? (uint64_t)message[2] << 32 : 0);
+}
+
+/* What a VF's driver finds and is told: it does not know what the PF has decided. */
+static void handshake(struct gpu *gpu, unsigned vf)
+{
+    expect("VF_CAP of a VF", 1, reg_read(gpu, REG_VF_CAP));
+    expect("a register that VFs have not", 0, reg_read(gpu, 0x101010));
+    reg_write(gpu, 0xc068, 0x12345678);
+    expect("the same after a write", 0, reg_read(gpu, 0xc068));
+    mail_expect(gpu, "VF_RESET", 0x5507, 0, 0, 0xf0000000);
+    uint32_t version[4] = { 0x5500, 1 << 16 | 1 << 8 };
+    mail(gpu, version);
+    expect("MATCH_VERSION", 0xf0000000, version[0]);
+    expect("the GuC's version: 1.26.0", 0x011a00, version[1]);
+    expect("GGTT_START", GLOBAL(vf), query(gpu, 1, 2));
+    expect("GGTT_SIZE", QUOTA_GLOBAL, query(gpu, 2, 2));
+    expect("LMEM_SIZE", QUOTA_LOCAL, query(gpu, 3, 2));
+    expect("NUM_CONTEXTS", QUOTA_CONTEXTS, query(gpu, 4, 1));
+    expect("NUM_DOORBELLS", QUOTA_DOORBELLS, query(gpu, 6, 1));
+    step("%s: handshake by mailbox: reset, version 1.26.0, five quotas as the PF gave them", gpu->name);
+}
+
+static void vf_up(unsigned vf)
+{
+    static const char *const names[] = { "", "VF 1", "VF 2" };
+    struct gpu *gpu = &vf_gpus[vf];
+    gpu_init(gpu, names[vf], &vfs[vf], true, 0, GLOBAL(vf));
+    enable_msi(&vfs[vf], gpu->vector);
+    handshake(gpu, vf);
+    show_memory(gpu);
+    write_tables(gpu);
+    uint32_t page = gpu->shown + SHOWN_RAM + RAM_INTERRUPTS;
+    mail_expect(gpu, "SELF_CFG: source", 0x0508, 0x0901 << 16 | 2, page + 0x400 + 25, 0xf0000001);
+    mail_expect(gpu, "SELF_CFG: status", 0x0508, 0x0900 << 16 | 2, page + 16 * 25, 0xf0000001);
+    open_rings(gpu);
+    invalidate(gpu);
+    expect_sources(gpu, "a message of the GuC's", SOURCE_GUC);
+    step("%s: a message comes with a memory-based interrupt and the VF's own MSI, vector %x", gpu->name,
+         (uint64_t)gpu->vector);
+}
+
+static void vf_works(unsigned vf)
+{
+    static const enum engine_class classes[] = { COPY, RENDER, COMPUTE };
+    struct gpu *gpu = &vf_gpus[vf];
+    uint64_t before = interrupts(gpu->vector), pf_before = interrupts(pf_gpu.vector);
+    for (unsigned n = 0; n < 3; n++) {
+        start_context(gpu, n, classes[n]);
+        expect_batch(gpu, n, classes[n]);
+    }
+    for (unsigned round = 0; round < 60; round++) {
+        queue_batch(gpu, round % 3, NULL, 0);
+        submit(gpu, round % 3);
+        expect_batch(gpu, round % 3, classes[round % 3]);
+    }
+    expect("MSIs of the PF for a VF's work", pf_before, interrupts(pf_gpu.vector));
+    step("%s: 63 batches on copy, render and compute: local memory, RAM, %u MSIs of its own, none of the PF's", gpu->name,
+         interrupts(gpu->vector) - before);
+}
+
+/* Batches of one VF aim at what is another's. */
+static void kept_apart(void)
+{
+    struct gpu *one = &vf_gpus[1], *two = &vf_gpus[2];
+    uint64_t place = OWN_DATA + 0x800;
+    write32(own_local(one, place), 0x11111111);
+    write32(own_local(two, place), 0x22222222);
+    expect("VF 1's local memory beside VF 2's", 0x11111111, read32(own_local(one, place)));
+    if (vfs[1].local.size > QUOTA_LOCAL)
+        expect("local memory beyond the quota", 0xffffffff, read32(one->local + QUOTA_LOCAL));
+    expect("VF 1's global entries, as VF 2 reads them", 0, read64(two->registers + GGTT + 8 * (GLOBAL(1) / 4096)));
+    write64(two->registers + GGTT + 8 * (GLOBAL(1) / 4096), 0);
+    /* From its ring, which is privileged, VF 2 stores to a global address of VF 1's. */
+    const uint32_t commands[] = { 0x20 << 23 | 1 << 22 | 2, GLOBAL(1) + place, 0, 0xbad };
+    uint64_t ring = own_local(two, OWN_RINGS);
+    for (unsigned n = 0; n < 4; n++)
+        write32(ring + (two->image_tail[0] + 4 * n) % 4096, commands[n]);
+    write32(own_local(two, OWN_IMAGES) + 0x1000 + 4 * 0x07, (two->image_tail[0] + 16) % 4096);
+    submit(two, 0);
+    struct message message = { 0 };
+    if (!receive(two, &message, PATIENCE))
+        fail("VF 2: nothing tells of a store to VF 1's memory");
+    if (message.hxg[0] != 0x90006000 && message.hxg[0] != 0x90001008)
+        fail("VF 2: expected CAT_ERROR or CONTEXT_RESET of context 0, seen %x %x", (uint64_t)message.hxg[0],
+             (uint64_t)message.hxg[1]);
+    expect("the context that did it", 0, message.hxg[1]);
+    expect("VF 1's local memory after it", 0x11111111, read32(own_local(one, place)));
+    queue_batch(one, 0, NULL, 0);
+    submit(one, 0);
+    expect_batch(one, 0, COPY);
+    step("VF 2 reaches nothing of VF 1's: local memory, global entries, stores by its ring (%x)",
+         (uint64_t)message.hxg[0]);
+}
+
+/* The PF's copy engine fills a VF's frames with zeros, as the driver does (contract D.7, XY_FAST_COLOR_BLT). */
+static void clear_frames(unsigned vf)
+{
+    struct gpu *gpu = &pf_gpu;
+    for (uint64_t frame = FRAMES(vf); frame < FRAMES(vf) + QUOTA_LOCAL; frame += 1 << 21) {
+        show_frame(gpu, frame);
+        invalidate(gpu);
+        const uint32_t blit[16] = {
+            2u << 29 | 0x44 << 22 | 2 << 19 | 14, 4095, 0, 512 << 16 | 1024, PROCESS_FRAME,
+        };
+        queue_batch(gpu, 0, blit, 16);
+        submit(gpu, 0);
+        expect_batch(gpu, 0, COPY);
+    }
+}
+
+/* The PF's part of a VF's reset (contract D.7). */
+static void lead_reset(unsigned vf, bool told)
+{
+    struct gpu *gpu = &pf_gpu;
+    if (told)
+        expect_message(gpu, "VF_STATE_NOTIFY: FLR", 3, 0x90005106, vf, 1);
+    const uint32_t start[] = { 0x5506, vf, 4 }, finish[] = { 0x5506, vf, 5 };
+    send(gpu, 0x12, start, 3);
+    bool answered = false, done = false;
+    while (!answered || !done) {
+        struct message message = { 0 };
+        if (!receive(gpu, &message, PATIENCE))
+            fail("PF: FLR_START of VF %u: answered %u, FLR_DONE %u", (uint64_t)vf, (uint64_t)answered, (uint64_t)done);
+        if (message.length == 1 && message.hxg[0] == 0xf0000000)
+            answered = true;
+        else if (message.length == 3 && message.hxg[0] == 0x90005106 && message.hxg[1] == vf && message.hxg[2] == 2)
+            done = true;
+        else
+            fail("PF: FLR_START of VF %u: the GuC sends %x %x %x", (uint64_t)vf, (uint64_t)message.hxg[0],
+                 (uint64_t)message.hxg[1], (uint64_t)message.hxg[2]);
+    }
+    assign(vf);
+    clear_frames(vf);
+    for (int n = 0; n < 4; n++)
+        reg_write(gpu, 0x400 * vf + REG_MAILBOX(n), 0);
+    send(gpu, 0x12, finish, 3);
+    expect_message(gpu, "FLR_FINISH", 1, 0xf0000000, 0, 0);
+}
+
+static void reset_one(void)
+{
+    struct gpu *gpu = &vf_gpus[1];
+    uint64_t left[] = { OWN_DATA, OWN_RINGS, OWN_IMAGES + 0x1000, OWN_CTB + 0x1000 };
+    function_level_reset(&vfs[1]);
+    expect("a VF's MSI Enable after FLR", 0, config_read16(&vfs[1], vfs[1].msi + 2) & 1);
+    lead_reset(1, true);
+    for (unsigned n = 0; n < 4; n++)
+        expect("VF 1's local memory after FLR", 0, read32(own_local(gpu, left[n])));
+    expect("VF 1's mailbox after FLR", 0, reg_read(gpu, REG_MAILBOX(0)));
+    step("VF 1: reset by its Express capability; the PF led it: FLR_START, FLR_DONE, memory cleared, FLR_FINISH");
+    config_write16(&vfs[1], COMMAND, COMMAND_MASTER);
+    vf_up(1);
+    vf_works(1);
+}
+
+static void vfs_end(void)
+{
+    disable_vfs();
+    for (unsigned vf = 1; vf <= 2; vf++)
+        lead_reset(vf, true);
+    for (unsigned vf = 1; vf <= 2; vf++)
+        REQUEST(&pf_gpu, "UPDATE_VF_CFG: nothing any more", 0xf0000000, 0x5503, vf, 0, 0, 0);
+    step("PF: both VFs reset, their quotas taken back");
+}
+
+void vf_life(void)
+{
+    enumerate();
+    place();
+    pf_up();
+    start_context(&pf_gpu, 0, COPY);
+    expect_batch(&pf_gpu, 0, COPY);
+    for (int life = 1; life <= 2; life++) {
+        write_lmtt();
+        provision(1);
+        provision(2);
+        SEND_FAST(&pf_gpu, 0x7002, 1, 1u << 31);        /* TLB_INVALIDATION_ALL */
+        expect_message(&pf_gpu, "TLB_INVALIDATION_DONE", 2, 0x90007001, 1, 0);
+        step("PF: two VFs provisioned: global entries, tables of local memory, nine values each");
+        enable_vfs(2);
+        vf_up(1);
+        vf_works(1);
+        vf_up(2);
+        vf_works(2);
+        kept_apart();
+        reset_one();
+        queue_batch(&pf_gpu, 0, NULL, 0);
+        submit(&pf_gpu, 0);
+        expect_batch(&pf_gpu, 0, COPY);
+        vfs_end();
+    }
+    enable_vfs(2);
+    function_level_reset(&pf);
+    expect("SR-IOV Control after the PF's FLR", 0, config_read16(&pf, pf.sriov + SRIOV_CONTROL));
+    expect("VF 1's configuration space after the PF's FLR", 0xffffffff, config_read32(&vfs[1], 4));
+    place();
+    pf_up();
+    start_context(&pf_gpu, 0, COPY);
+    expect_batch(&pf_gpu, 0, COPY);
+    step("PF: alive again after its Function Level Reset, which took the VFs with it");
+}

@@ -1,0 +1,120 @@
+//! The agent of the bare-metal guest: every command of the mailbox, on a machine without a card.
+
+mod common;
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use arctic_vmm::agent::{Agent, AgentError, DATA, Width};
+use arctic_vmm::{Boot, Config, Exit, Running, Transcript, Vm, bare_guest, layout};
+use vm_memory::{Bytes, GuestAddress};
+
+const RAM: u64 = 32 << 20;
+/// Memory that neither guest nor VMM uses.
+const FREE: u64 = 0x100_0000;
+const SOON: Duration = Duration::from_secs(20);
+
+fn start(name: &str, command_line: &str) -> Option<(Running, Agent, Transcript)> {
+    let said = Transcript::default();
+    let boot = Boot::Bare { elf: common::guest().into(), command_line: command_line.into() };
+    let machine = Vm::new(Config { boot, memory: RAM, cpus: 1, output: Box::new(said.clone()) });
+    if common::skipped(name, &machine) {
+        return None;
+    }
+    let running = machine.unwrap().start().unwrap();
+    let memory = running.vm().unwrap().memory().clone();
+    let agent = Agent::meet(memory, SOON).unwrap_or_else(|error| panic!("{error}: {}", said.text()));
+    Some((running, agent, said))
+}
+
+/// Accesses have the width that was asked for, and memory is the memory that the host sees.
+#[test]
+fn reads_and_writes() {
+    let Some((mut running, mut agent, said)) = start("reads_and_writes", "agent") else { return };
+    let memory = agent.memory().clone();
+    let host = |at: u64| memory.load::<u64>(GuestAddress(at), Ordering::SeqCst).unwrap();
+    agent.ping().unwrap();
+    memory.store(0x8877_6655_4433_2211_u64, GuestAddress(FREE), Ordering::SeqCst).unwrap();
+    for (width, expected) in [
+        (Width::Byte, 0x11),
+        (Width::Word, 0x2211),
+        (Width::Dword, 0x4433_2211),
+        (Width::Qword, 0x8877_6655_4433_2211),
+    ] {
+        assert_eq!(agent.read(FREE, width), Ok(expected));
+    }
+    for (width, expected) in [
+        (Width::Byte, 0x8877_6655_4433_22ff),
+        (Width::Word, 0x8877_6655_4433_ffff),
+        (Width::Dword, 0x8877_6655_ffff_ffff),
+        (Width::Qword, u64::MAX),
+    ] {
+        agent.write(FREE, width, u64::MAX).unwrap();
+        assert_eq!(host(FREE), expected);
+    }
+    // Nobody is there: all ones, and a write that changes nothing.
+    agent.write(layout::MMIO32.start, Width::Dword, 1).unwrap();
+    assert_eq!(agent.read(layout::MMIO32.start, Width::Dword), Ok(0xffff_ffff));
+
+    agent.fill(FREE, 0x1000, 5, Width::Qword, 1).unwrap();
+    assert_eq!([host(FREE), host(FREE + 8), host(FREE + 0xff8)], [5, 6, 5 + 511]);
+    agent.copy(FREE + 0x1000, FREE, 0x1000, Width::Dword).unwrap();
+    assert_eq!(host(FREE + 0x1ff8), 5 + 511);
+    let bytes: Vec<u8> = (0..3000_u32).map(|n| n as u8).collect();
+    agent.write_bytes(FREE, &bytes, Width::Qword).unwrap();
+    let mut seen = vec![0; 3000];
+    agent.read_bytes(FREE, &mut seen, Width::Byte).unwrap();
+    assert_eq!(seen, bytes);
+
+    assert_eq!(agent.copy(FREE, DATA + 1, 8, Width::Qword), Err(AgentError::Refused(3)), "a place that is no multiple");
+    let short = Duration::from_millis(5);
+    assert_eq!(agent.wait_value((FREE, Width::Byte), 0xff, 1, short), Err(AgentError::Timeout(0)));
+    assert_eq!(agent.wait_value((FREE + 1, Width::Byte), 0x0f, 1, short), Ok(1));
+    assert!(agent.time_reads(FREE, Width::Dword, 1000).unwrap().ticks > 0);
+    assert!(agent.time_writes(FREE, Width::Dword, 1000, 7).unwrap().ticks > 0);
+
+    agent.exit(0x5a).unwrap();
+    assert_eq!(running.wait(Some(SOON)), Some(Exit::Value(0x5a)), "{}", said.text());
+}
+
+/// An interrupt of the vCPU to itself is counted, waited for, and wakes a vCPU that halts.
+#[test]
+fn interrupts() {
+    let Some((_running, mut agent, _)) = start("interrupts", "agent") else { return };
+    let icr = layout::LOCAL_APIC + 0x300;
+    assert_eq!(agent.wait_interrupt(0x41, 1, Duration::from_millis(5)), Err(AgentError::Timeout(0)));
+    for count in 1..=10 {
+        // To itself, with vector 0x41.
+        agent.write(icr, Width::Dword, 0x4_4041).unwrap();
+        assert_eq!(agent.wait_interrupt(0x41, count, SOON), Ok(count));
+    }
+    assert_eq!((agent.interrupts(0x41), agent.interrupts(0x42)), (10, 0));
+    let machine = agent.machine().unwrap();
+    assert_eq!(machine.msi_address, layout::LOCAL_APIC);
+    assert!(machine.ticks_per_microsecond > 100);
+}
+
+/// A guest that cannot go on says why, and the host is told that nobody serves it any more.
+#[test]
+fn the_end_is_told() {
+    let Some((mut running, mut agent, said)) = start("the_end_is_told", "agent") else { return };
+    // An address that no page table maps.
+    assert_eq!(agent.read(1 << 46, Width::Dword), Err(AgentError::Gone));
+    assert_eq!(running.wait(Some(SOON)), Some(Exit::Value(bare_guest::exit::EXCEPTION)));
+    let last = said.text();
+    assert!(last.contains("FAIL exception 14") && last.contains("address 0x400000000000"), "{last}");
+    assert_eq!(agent.ping(), Err(AgentError::Gone));
+}
+
+/// A command line without a theme is an answer, not a hang.
+#[test]
+fn no_theme() {
+    let said = Transcript::default();
+    let boot = Boot::Bare { elf: common::guest().into(), command_line: "nothing".into() };
+    let machine = Vm::new(Config { boot, memory: RAM, cpus: 1, output: Box::new(said.clone()) });
+    if common::skipped("no_theme", &machine) {
+        return;
+    }
+    assert_eq!(machine.unwrap().run(SOON).unwrap(), Exit::Value(bare_guest::exit::USAGE));
+    assert!(said.text().contains("names no theme"), "{}", said.text());
+}
