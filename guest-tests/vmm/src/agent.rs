@@ -299,7 +299,8 @@ impl Agent {
 
     /// What a guest has measured, by the number of `bench.h`; none where it has not.
     pub fn report(memory: &GuestMemoryMmap, number: u64) -> Option<Report> {
-        let load = |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");
+        let load =
+            |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");
         let at = at::REPORT + number * 16;
         let report = Report { ticks: load(at), rounds: load(at + 8) };
         (load(at::MAGIC) == MAGIC && report.rounds != 0).then_some(report)

@@ -35,12 +35,9 @@ fn reads_and_writes() {
     let host = |at: u64| memory.load::<u64>(GuestAddress(at), Ordering::SeqCst).unwrap();
     agent.ping().unwrap();
     memory.store(0x8877_6655_4433_2211_u64, GuestAddress(FREE), Ordering::SeqCst).unwrap();
-    for (width, expected) in [
-        (Width::Byte, 0x11),
-        (Width::Word, 0x2211),
-        (Width::Dword, 0x4433_2211),
-        (Width::Qword, 0x8877_6655_4433_2211),
-    ] {
+    for (width, expected) in
+        [(Width::Byte, 0x11), (Width::Word, 0x2211), (Width::Dword, 0x4433_2211), (Width::Qword, 0x8877_6655_4433_2211)]
+    {
         assert_eq!(agent.read(FREE, width), Ok(expected));
     }
     for (width, expected) in [
