@@ -1,0 +1,3 @@
+//! The doors.
+
+pub mod vfio_user;

@@ -1,0 +1,253 @@
+//! The card behind sockets, and a VMM that its authors do not know: the `vfio_user` crate's client, which is also Cloud
+//! Hypervisor's.
+//!
+//! The client believes that every answer succeeds and never reads messages that the card sends on its own accord, so
+//! nothing is asked that the server refuses, and VF BARs of functions in one guest stay where they are: the card would
+//! place them by DMA.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use arctic_gpu::card::ecam::Ecam;
+use arctic_gpu::card::{Arrangement, VirtualCard};
+use arctic_gpu::card_file;
+use arctic_gpu::report::Report;
+use arctic_gpu::vfio_user::{Server, Settings};
+use vfio_bindings::bindings::vfio::*;
+use vfio_user::Client;
+use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory};
+use vmm_sys_util::eventfd::EventFd;
+use vmm_sys_util::tempdir::TempDir;
+use vmm_sys_util::tempfile::TempFile;
+
+use crate::bus;
+use crate::door::{Machine, PATIENCE, RAM_BYTES, Shows, VFS};
+
+const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
+/// Guest address of the memory that is mapped.
+const RAM: u64 = 0x10_0000;
+
+/// Part of a BAR that the VMM has mapped.
+struct Window {
+    bar: u8,
+    offset: u64,
+    memory: MmapRegion,
+}
+
+/// A VMM's connection to one function.
+struct Connection {
+    client: Client,
+    msi: EventFd,
+    windows: Vec<Window>,
+}
+
+impl Connection {
+    /// Connects, gives the card the guest's memory and an eventfd, and maps what can be mapped; `None` where the door is
+    /// closed.
+    fn new(path: &PathBuf, ram: &File) -> Option<Self> {
+        let mut client = Client::new(path).ok()?;
+        client.dma_map(0, RAM, RAM_BYTES, ram.as_raw_fd()).ok()?;
+        let msi = EventFd::new(libc::EFD_NONBLOCK).unwrap();
+        let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+        assert_eq!(client.get_irq_info(VFIO_PCI_MSI_IRQ_INDEX).ok()?.count, 1);
+        client.set_irqs(VFIO_PCI_MSI_IRQ_INDEX, flags, 0, 1, &[msi.as_raw_fd()]).ok()?;
+        let mut windows = Vec::new();
+        for bar in [0, 2] {
+            let region = client.region(bar).unwrap();
+            let Some(file) = &region.file_offset else { continue };
+            // A file and no areas: all of the region.
+            let mut areas: Vec<_> = region.sparse_areas.iter().map(|area| (area.offset, area.size)).collect();
+            if areas.is_empty() {
+                areas.push((0, region.size));
+            }
+            for (offset, size) in areas {
+                let place = FileOffset::new(file.file().try_clone().unwrap(), file.start() + offset);
+                let memory = MmapRegion::from_file(place, size as usize).unwrap();
+                windows.push(Window { bar: bar as u8, offset, memory });
+            }
+        }
+        Some(Connection { client, msi, windows })
+    }
+}
+
+/// A served card, and a VMM for each function.
+pub struct VfioUser {
+    connections: Vec<Option<Connection>>,
+    ram: Vec<File>,
+    _servers: Vec<Server>,
+    card: VirtualCard,
+    dir: TempDir,
+    arrangement: Arrangement,
+}
+
+/// Each function in a guest of its own.
+pub fn split() -> Option<Box<dyn Machine>> {
+    Some(Box::new(VfioUser::new(Arrangement::Split)))
+}
+
+/// All functions in one guest, as beside a stock QEMU.
+pub fn together() -> Option<Box<dyn Machine>> {
+    Some(Box::new(VfioUser::new(Arrangement::Together(Ecam::default()))))
+}
+
+impl VfioUser {
+    fn new(arrangement: Arrangement) -> Self {
+        let card = VirtualCard::new(card_file::load("small").unwrap(), VFS, arrangement).unwrap();
+        let dir = TempDir::new().unwrap();
+        let mut servers = Vec::new();
+        for served in card.functions() {
+            let path = dir.as_path().join(format!("{}.sock", served.name));
+            servers.push(Server::start(&path, served.function, Settings::default()).unwrap());
+        }
+        let one = || {
+            let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
+            file.set_len(RAM_BYTES).unwrap();
+            file
+        };
+        let split = arrangement == Arrangement::Split;
+        let ram = if split { (0..=VFS).map(|_| one()).collect() } else { vec![one()] };
+        let connections = (0..=VFS).map(|_| None).collect();
+        let mut machine = VfioUser { connections, ram, _servers: servers, card, dir, arrangement };
+        machine.connect(0);
+        machine
+    }
+
+    fn split(&self) -> bool {
+        self.arrangement == Arrangement::Split
+    }
+
+    /// Whether the function's VMM could be let in: a VF in a guest of its own while it exists.
+    fn exists(&mut self, function: u8) -> bool {
+        if function == 0 || !self.split() {
+            return true;
+        }
+        let machine: &mut dyn Machine = self;
+        let capability = bus::sriov(machine);
+        machine.config16(0, capability + bus::SRIOV_CONTROL) & bus::VF_ENABLE != 0
+            && (1..=u16::from(VFS)).contains(&machine.config16(0, capability + bus::NUM_VFS))
+            && u16::from(function) <= machine.config16(0, capability + bus::NUM_VFS)
+    }
+
+    /// Connects to a function. The one before may still be on its way out, and only one is let in.
+    fn connect(&mut self, function: u8) {
+        let name = if function == 0 { "pf".into() } else { format!("vf{function}") };
+        let path = self.dir.as_path().join(format!("{name}.sock"));
+        let ram = &self.ram[if self.split() { usize::from(function) } else { 0 }];
+        let start = Instant::now();
+        while self.connections[usize::from(function)].is_none() {
+            self.connections[usize::from(function)] = Connection::new(&path, ram);
+            assert!(start.elapsed() < PATIENCE, "{name} lets nobody in");
+        }
+    }
+
+    /// Carries out `access` on the function's client; `None` where there is no function.
+    fn ask<T>(&mut self, function: u8, access: impl Fn(&mut Client) -> Result<T, vfio_user::Error>) -> Option<T> {
+        let slot = usize::from(function);
+        if let Some(connection) = &mut self.connections[slot] {
+            if let Ok(value) = access(&mut connection.client) {
+                return Some(value);
+            }
+            // The server has hung up: the VF is gone, and with it what its VMM had.
+            self.connections[slot] = None;
+        }
+        if !self.exists(function) {
+            return None;
+        }
+        self.connect(function);
+        let connection = self.connections[slot].as_mut()?;
+        Some(access(&mut connection.client).expect("an answer"))
+    }
+
+    fn window(&mut self, function: u8, bar: u8, offset: u64, len: usize) -> Option<(&MmapRegion, usize)> {
+        // Makes sure of the connection.
+        self.ask(function, |_| Ok(()))?;
+        let connection = self.connections[usize::from(function)].as_ref()?;
+        let end = offset + len as u64;
+        let inside = |window: &&Window| {
+            window.bar == bar && window.offset <= offset && end <= window.offset + window.memory.size() as u64
+        };
+        let window = connection.windows.iter().find(inside)?;
+        Some((&window.memory, (offset - window.offset) as usize))
+    }
+
+    fn ram_of(&self, function: u8) -> &File {
+        &self.ram[if self.split() { usize::from(function) } else { 0 }]
+    }
+}
+
+impl Machine for VfioUser {
+    fn shows(&self) -> Shows {
+        let split = self.split();
+        Shows { vf_ids: split, vf_bars: true, places_vf_bars: split, one_memory: !split }
+    }
+
+    fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {
+        let len = data.len();
+        let read = self.ask(function, |client| {
+            let mut bytes = vec![0; len];
+            client.region_read(CONFIG, offset.into(), &mut bytes).map(|()| bytes)
+        });
+        data.copy_from_slice(&read.unwrap_or(vec![0xff; len]));
+    }
+
+    fn write_config(&mut self, function: u8, offset: u16, data: &[u8]) {
+        self.ask(function, |client| client.region_write(CONFIG, offset.into(), data));
+    }
+
+    fn read_bar(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]) {
+        let len = data.len();
+        let read = self.ask(function, |client| {
+            let mut bytes = vec![0; len];
+            client.region_read(bar.into(), offset, &mut bytes).map(|()| bytes)
+        });
+        data.copy_from_slice(&read.unwrap_or(vec![0xff; len]));
+    }
+
+    fn write_bar(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]) {
+        self.ask(function, |client| client.region_write(bar.into(), offset, data));
+    }
+
+    fn read_beside(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]) -> bool {
+        let Some((memory, at)) = self.window(function, bar, offset, data.len()) else { return false };
+        memory.as_volatile_slice().read_slice(data, at).is_ok()
+    }
+
+    fn write_beside(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]) -> bool {
+        let Some((memory, at)) = self.window(function, bar, offset, data.len()) else { return false };
+        memory.as_volatile_slice().write_slice(data, at).is_ok()
+    }
+
+    fn ram(&self) -> u64 {
+        RAM
+    }
+
+    fn read_ram(&mut self, function: u8, address: u64, data: &mut [u8]) {
+        self.ram_of(function).read_exact_at(data, address - RAM).unwrap();
+    }
+
+    fn write_ram(&mut self, function: u8, address: u64, data: &[u8]) {
+        self.ram_of(function).write_all_at(data, address - RAM).unwrap();
+    }
+
+    fn take_msis(&mut self, function: u8) -> u64 {
+        let connection = self.connections[usize::from(function)].as_ref();
+        connection.map_or(0, |connection| connection.msi.read().unwrap_or(0))
+    }
+
+    fn reset(&mut self, function: u8) {
+        self.ask(function, Client::reset);
+    }
+
+    /// All VMMs end, and new ones connect to the same card.
+    fn power_cycle(&mut self) {
+        self.connections.iter_mut().for_each(|connection| *connection = None);
+        self.connect(0);
+    }
+
+    fn report(&self) -> Report {
+        self.card.report()
+    }
+}

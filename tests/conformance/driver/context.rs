@@ -1,0 +1,118 @@
+//! Contexts and what they do: images, rings, batches, commands.
+
+use super::{BATCHES, Driver, IMAGES, MEMIRQ, RINGS};
+use crate::door::Machine;
+use arctic_device_model::engine::blank_image;
+
+/// The GuC's class of copy engines.
+pub const COPY: u32 = 3;
+
+/// MI_USER_INTERRUPT.
+pub const USER_INTERRUPT: u32 = 0x02 << 23;
+/// MI_ARB_CHECK.
+pub const ARB_CHECK: u32 = 0x05 << 23;
+/// MI_ARB_ON_OFF, off.
+pub const ARB_OFF: u32 = 0x08 << 23;
+/// MI_BATCH_BUFFER_END.
+pub const BATCH_END: u32 = 0x0a << 23;
+
+/// MI_STORE_DATA_IMM to a global address.
+pub fn store(at: u64, value: u32) -> [u32; 4] {
+    [0x20 << 23 | 1 << 22 | 2, at as u32, (at >> 32) as u32, value]
+}
+
+/// MI_STORE_DATA_IMM to an address of the process.
+pub fn store_process(at: u64, value: u32) -> [u32; 4] {
+    [0x20 << 23 | 2, at as u32, (at >> 32) as u32, value]
+}
+
+/// MI_BATCH_BUFFER_START in the global space.
+pub fn jump(to: u64) -> [u32; 3] {
+    [0x31 << 23 | 1, to as u32, (to >> 32) as u32]
+}
+
+/// MI_BATCH_BUFFER_START in the process' space.
+pub fn jump_process(to: u64) -> [u32; 3] {
+    [0x31 << 23 | 1 << 8 | 1, to as u32, (to >> 32) as u32]
+}
+
+impl Driver {
+    fn image(id: u32) -> u64 {
+        IMAGES + u64::from(id) * 0x4000
+    }
+
+    fn ring(id: u32) -> u64 {
+        RINGS + u64::from(id) * 0x1000
+    }
+
+    /// Offset of a context's batch in the driver's memory.
+    pub fn batch(id: u32) -> u64 {
+        BATCHES + u64::from(id) * 0x1000
+    }
+
+    /// Global address of the driver's memory at `offset`.
+    pub fn global(&self, offset: u64) -> u64 {
+        self.base + offset
+    }
+
+    /// Contract K.1: an image with a ring that holds `commands`, and `root` as its page tables.
+    fn write_context(&self, machine: &mut dyn Machine, id: u32, root: u64, commands: &[u32]) {
+        let image = Self::image(id) + 0x1000;
+        let mut words = blank_image();
+        words.truncate(0x34);
+        words.resize(0x60, 0);
+        let tail = (commands.len() as u32 * 4).next_multiple_of(8);
+        let start = (self.base + Self::ring(id)) as u32;
+        let ring = [
+            (3, 0x0009_0009),
+            (5, 0),
+            (7, tail),
+            (9, start),
+            (0xb, 1),
+            (0x31, (root >> 32) as u32),
+            (0x33, root as u32),
+        ];
+        ring.into_iter().for_each(|(at, value)| words[at] = value);
+        if self.function != 0 {
+            // xe: set_memory_based_intr (contract C.3).
+            let page = (self.base + MEMIRQ) as u32;
+            words[0x50..0x54].copy_from_slice(&[0x14c8_0002, 0xa8, page + 0x440, 0]);
+            words[0x55..0x5a].copy_from_slice(&[0x1108_1003, 0xac, page, 0xa4, page + 0x400]);
+            self.poke(machine, MEMIRQ + 0x440, &[1]);
+        }
+        words[0x5a] = BATCH_END | 1;
+        self.poke(machine, image, &words);
+        self.poke(machine, Self::ring(id), commands);
+    }
+
+    /// Registers a context with these commands and enables it.
+    pub fn submit(&mut self, machine: &mut dyn Machine, id: u32, class: u32, commands: &[u32]) {
+        self.submit_process(machine, id, class, 0, commands);
+    }
+
+    /// The same, with page tables.
+    pub fn submit_process(&mut self, machine: &mut dyn Machine, id: u32, class: u32, root: u64, commands: &[u32]) {
+        self.write_context(machine, id, root, commands);
+        let descriptor = (self.base + Self::image(id)) as u32 | 0x119;
+        self.tell(machine, 0x4502, &[1, id, class, 1, 0, 0, 0, 0, 0, descriptor, 0]);
+        // Priority normal, quantum 1 ms, preemption timeout 20 ms.
+        self.tell(machine, 0x100b, &[id, 0x2003_0001, 2, 0x2001_0001, 1000, 0x2002_0001, 20_000]);
+        self.tell(machine, 0x1001, &[id, 1]);
+        self.wait_event(machine, &[0x9000_1002, id, 1]);
+    }
+
+    /// Takes a context off.
+    pub fn disable(&mut self, machine: &mut dyn Machine, id: u32) {
+        self.tell(machine, 0x1001, &[id, 0]);
+    }
+
+    /// Byte of a source among the interrupts in memory, and of one of its events.
+    pub fn memirq(&self, machine: &mut dyn Machine, source: u64, event: u64) -> (u8, u8) {
+        let mut byte = |offset| {
+            let mut data = [0];
+            machine.read_ram(self.function, self.address(MEMIRQ + offset), &mut data);
+            data[0]
+        };
+        (byte(0x400 + source), byte(source * 16 + event))
+    }
+}

@@ -1,0 +1,272 @@
+//! A driver in plain Rust, as far as it takes to have work done: it knows the card from the drivers' contract
+//! (`docs/spec/xe-driver-contract.md`) and reaches it through a door and nothing else.
+//!
+//! What it keeps for the card is in guest memory, so that whatever the card does goes through the door's DMA.
+
+pub mod context;
+mod firmware;
+pub mod pf;
+
+use std::time::Instant;
+
+use crate::door::{Machine, PATIENCE, eventually};
+
+pub const SUCCESS: u32 = 0xf000_0000;
+pub const FAILURE: u32 = 0xe000_0000;
+
+// Registers.
+/// First dword of the GuC's mailbox (VF_SW_FLAG).
+pub const MAILBOX: u32 = 0x19_0240;
+/// GUC_HOST_INTERRUPT.
+pub const BELL: u32 = 0x19_01f0;
+/// VF_CAP_REG: 1 tells a driver that it drives a VF.
+pub const VF_CAP: u32 = 0x19_01f8;
+/// The GGTT's entries in GTTMMADR.
+pub const GGTT: u64 = 8 << 20;
+/// Bytes of GTTMMADR.
+pub const GTTMMADR_BYTES: u64 = 16 << 20;
+
+/// Guest memory of each driver, function after function.
+const OWN_BYTES: u64 = 2 << 20;
+/// Global address at which the PF's driver shows its memory.
+const PF_BASE: u64 = 0x2000_0000;
+
+// Offsets in the driver's memory.
+const FIRMWARE: u64 = 0;
+const ADS: u64 = 0x1_0000;
+const CTB: u64 = 0x2_0000;
+const LIST: u64 = 0x3_0000;
+/// For tests: what batches write.
+pub const SCRATCH: u64 = 0x4_0000;
+/// Interrupts in memory (contract C.3).
+const MEMIRQ: u64 = 0x5_0000;
+const RINGS: u64 = 0x6_0000;
+const BATCHES: u64 = 0xa_0000;
+/// As many contexts as have room: 64.
+const IMAGES: u64 = 0x10_0000;
+
+const RING_DWORDS: u32 = 1024;
+
+/// A function's driver.
+pub struct Driver {
+    pub function: u8,
+    /// Global address of its memory, and of a VF's part of the global space.
+    pub base: u64,
+    /// Guest address of its memory.
+    ram: u64,
+    tail: u32,
+    head: u32,
+    fence: u32,
+    /// First context that the driver's own work takes.
+    next_context: u32,
+    /// Messages of the GuC that are no answers, HXG header first.
+    pub events: Vec<Vec<u32>>,
+    answers: Vec<Vec<u32>>,
+}
+
+impl Driver {
+    fn new(machine: &dyn Machine, function: u8, base: u64) -> Self {
+        let ram = machine.ram() + u64::from(function) * OWN_BYTES;
+        Driver {
+            function,
+            base,
+            ram,
+            tail: 0,
+            head: 0,
+            fence: 0,
+            next_context: 32,
+            events: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    /// Guest address of the driver's memory at `offset`.
+    pub fn address(&self, offset: u64) -> u64 {
+        self.ram + offset
+    }
+
+    /// A doubleword of the driver's memory.
+    pub fn peek(&self, machine: &mut dyn Machine, offset: u64) -> u32 {
+        machine.ram32(self.function, self.address(offset))
+    }
+
+    /// Writes the driver's memory.
+    pub fn poke(&self, machine: &mut dyn Machine, offset: u64, words: &[u32]) {
+        machine.set_ram(self.function, self.address(offset), words);
+    }
+
+    /// Fills the driver's memory with zeros.
+    fn clear(&self, machine: &mut dyn Machine) {
+        machine.write_ram(self.function, self.ram, &vec![0; OWN_BYTES as usize]);
+    }
+
+    /// Shows the driver's memory in the global space.
+    fn show(&self, machine: &mut dyn Machine) {
+        let entries = (0..OWN_BYTES >> 12).flat_map(|page| (self.address(page << 12) | 1).to_le_bytes());
+        let entries: Vec<u8> = entries.collect();
+        machine.fill(self.function, 0, GGTT + (self.base >> 12) * 8, &entries);
+    }
+
+    /// A request through the mailbox; gives the four dwords of its answer.
+    pub fn mail(&self, machine: &mut dyn Machine, message: &[u32]) -> [u32; 4] {
+        for n in 0..4 {
+            let value = message.get(n as usize).copied().unwrap_or(0);
+            machine.set_register(self.function, MAILBOX + n * 4, value);
+        }
+        machine.set_register(self.function, BELL, 1);
+        std::array::from_fn(|n| machine.register(self.function, MAILBOX + n as u32 * 4))
+    }
+
+    /// Contract B.6: tells the GuC where the rings are, and enables them.
+    fn enable_rings(&mut self, machine: &mut dyn Machine) {
+        self.poke(machine, CTB, &[0; 3 * RING_DWORDS as usize]);
+        (self.head, self.tail) = (0, 0);
+        let shown = self.base + CTB;
+        let bytes = u64::from(RING_DWORDS) * 4;
+        let keys = [
+            (0x0903, 2, shown),
+            (0x0902, 2, shown + 0x1000),
+            (0x0904, 1, bytes),
+            (0x0906, 2, shown + 0x800),
+            (0x0905, 2, shown + 0x2000),
+            (0x0907, 1, bytes),
+        ];
+        for (key, len, value) in keys {
+            assert_eq!(self.configure_self(machine, key, len, value), SUCCESS | 1, "key {key:#x}");
+        }
+        assert_eq!(self.mail(machine, &[0x4509, 1])[0], SUCCESS, "CT buffers are enabled");
+    }
+
+    fn configure_self(&self, machine: &mut dyn Machine, key: u32, len: u32, value: u64) -> u32 {
+        self.mail(machine, &[0x0508, key << 16 | len, value as u32, (value >> 32) as u32])[0]
+    }
+
+    /// Writes a message into the ring and rings.
+    fn send(&mut self, machine: &mut dyn Machine, header: u32, message: &[u32]) {
+        for dword in std::iter::once(&header).chain(message) {
+            self.poke(machine, CTB + 0x1000 + u64::from(self.tail) * 4, &[*dword]);
+            self.tail = (self.tail + 1) % RING_DWORDS;
+        }
+        self.poke(machine, CTB + 4, &[self.tail]);
+        machine.set_register(self.function, BELL, 1);
+    }
+
+    /// A request that is not answered.
+    pub fn tell(&mut self, machine: &mut dyn Machine, action: u32, payload: &[u32]) {
+        let message: Vec<u32> = std::iter::once(2 << 28 | action).chain(payload.iter().copied()).collect();
+        self.send(machine, 0x8001 << 16 | message.len() as u32, &message);
+    }
+
+    /// A request through the ring; gives its answer's header.
+    pub fn ask(&mut self, machine: &mut dyn Machine, action: u32, payload: &[u32]) -> u32 {
+        self.fence = self.fence % 0x7fff + 1;
+        let fence = self.fence;
+        let message: Vec<u32> = std::iter::once(action).chain(payload.iter().copied()).collect();
+        self.send(machine, fence << 16 | message.len() as u32, &message);
+        let mut answer = None;
+        eventually(&format!("the GuC answers {action:#x}"), || {
+            self.receive(machine);
+            answer = self.answers.iter().position(|answer| answer[0] >> 16 == fence).map(|n| self.answers.remove(n));
+            answer.is_some()
+        });
+        answer.unwrap()[1]
+    }
+
+    /// Takes the GuC's messages out of the ring.
+    pub fn receive(&mut self, machine: &mut dyn Machine) {
+        assert_eq!(self.peek(machine, CTB + 0x808), 0, "the GuC's ring is broken");
+        let tail = self.peek(machine, CTB + 0x804);
+        while self.head != tail {
+            let at = |dword: u32| CTB + 0x2000 + u64::from(dword % RING_DWORDS) * 4;
+            let header = self.peek(machine, at(self.head));
+            let message: Vec<u32> = (0..=header & 0xff).map(|n| self.peek(machine, at(self.head + n))).collect();
+            self.head = (self.head + message.len() as u32) % RING_DWORDS;
+            self.poke(machine, CTB + 0x800, &[self.head]);
+            // Type: an event, or an answer.
+            match message[1] >> 28 & 7 {
+                1 => self.events.push(message[1..].to_vec()),
+                _ => self.answers.push(message),
+            }
+        }
+    }
+
+    /// Waits for this event, and forgets it.
+    pub fn wait_event(&mut self, machine: &mut dyn Machine, event: &[u32]) {
+        let start = Instant::now();
+        loop {
+            self.receive(machine);
+            if let Some(n) = self.events.iter().position(|has| has == event) {
+                self.events.remove(n);
+                return;
+            }
+            let (function, events) = (self.function, &self.events);
+            assert!(start.elapsed() < PATIENCE, "function {function} waits for {event:x?} among {events:x?}");
+        }
+    }
+
+    /// Waits until a doubleword of the driver's memory has this value.
+    pub fn wait_for(&self, machine: &mut dyn Machine, offset: u64, value: u32) {
+        eventually(&format!("{value:#x} at {offset:#x} of function {}", self.function), || {
+            self.peek(machine, offset) == value
+        });
+    }
+}
+
+/// A VF's share as it asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub ggtt_start: u64,
+    pub ggtt_bytes: u64,
+    pub local_bytes: u64,
+    pub contexts: u32,
+    pub doorbells: u32,
+}
+
+impl Driver {
+    /// A VF's driver, which knows nothing: it asks what it has (contract C.1), shows its memory and enables its rings.
+    pub fn vf(machine: &mut dyn Machine, function: u8) -> Self {
+        Self::vf_while(machine, function, |_| ())
+    }
+
+    /// The same for a VF that may be amid a reset, which the PF's driver leads to its end.
+    pub fn vf_led(machine: &mut dyn Machine, function: u8, pf: &mut Driver) -> Self {
+        Self::vf_while(machine, function, |machine| pf.lead_resets(machine))
+    }
+
+    fn vf_while(machine: &mut dyn Machine, function: u8, mut meanwhile: impl FnMut(&mut dyn Machine)) -> Self {
+        let mut driver = Driver::new(machine, function, 0);
+        assert_eq!(machine.register(function, VF_CAP), 1, "a VF");
+        eventually(&format!("the GuC hears VF {function}"), || {
+            meanwhile(machine);
+            driver.mail(machine, &[0x5507])[0] == SUCCESS
+        });
+        assert_eq!(driver.mail(machine, &[0x5500, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
+        driver.base = driver.share(machine).ggtt_start;
+        driver.clear(machine);
+        driver.show(machine);
+        let (source, status) = (driver.base + MEMIRQ + 0x400 + GUC_SOURCE, driver.base + MEMIRQ + GUC_SOURCE * 16);
+        assert_eq!(driver.configure_self(machine, 0x0901, 2, source), SUCCESS | 1);
+        assert_eq!(driver.configure_self(machine, 0x0900, 2, status), SUCCESS | 1);
+        driver.enable_rings(machine);
+        driver
+    }
+
+    /// What the GuC says that the VF has.
+    pub fn share(&self, machine: &mut dyn Machine) -> Share {
+        let mut query = |key: u32, len: u32| {
+            let answer = self.mail(machine, &[0x5509, key]);
+            assert_eq!(answer[0], SUCCESS | len, "key {key:#x}");
+            if len == 2 { u64::from(answer[2]) << 32 | u64::from(answer[1]) } else { answer[1].into() }
+        };
+        Share {
+            ggtt_start: query(1, 2),
+            ggtt_bytes: query(2, 2),
+            local_bytes: query(3, 2),
+            contexts: query(4, 1) as u32,
+            doorbells: query(6, 1) as u32,
+        }
+    }
+}
+
+/// Number of the GuC among the sources of interrupts in memory.
+const GUC_SOURCE: u64 = 25;

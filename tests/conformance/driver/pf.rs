@@ -1,0 +1,230 @@
+//! What only the PF's driver does: interrupts by registers, sharing the card out, leading a VF's reset.
+
+use super::context::{COPY, store};
+use super::firmware::READY;
+use super::{Driver, GGTT, LIST, MAILBOX, SCRATCH, SUCCESS, Share};
+use crate::bus;
+use crate::door::Machine;
+
+/// LMEM_CFG: where the LMTT is, and that it is in use.
+const LMEM_CFG: u32 = 0xcf58;
+const LMTT_PAGE: u64 = 2 << 20;
+/// Bytes of a VF's LMTT.
+const LMTT_BYTES: u64 = 64 << 10;
+/// Card address of the LMTT's directory, in the PF's own part of local memory.
+const LMTT: u64 = 256 << 20;
+/// First card address of what the PF's driver keeps for itself.
+const PF_LOCAL: u64 = 512 << 20;
+
+// Interrupt registers (contract B.10).
+const MASTER: u32 = 0x19_0008;
+const MASTER_ENABLE: u32 = 1 << 31;
+const MASTER_GT: u32 = 0x19_0010;
+const GT_DWORD: u32 = 0x19_0018;
+const IDENTITY: u32 = 0x19_0060;
+const SELECTOR: u32 = 0x19_0070;
+
+/// The PF driver's page tables, in its own local memory.
+const TABLES: u64 = PF_LOCAL + (16 << 20);
+/// Bytes of the pages of process' tables.
+const LARGE_PAGE: u64 = 2 << 20;
+/// Global address at which the PF's driver looks at local memory.
+const LOOK: u64 = 0x3000_0000;
+/// Where its own work says that it is done.
+const DONE: u64 = SCRATCH + 0x800;
+
+/// First card address of a VF's local memory; VFs are given theirs in this order.
+pub fn frames(vf: u8) -> u64 {
+    u64::from(vf - 1) * share_of(vf).local_bytes
+}
+
+/// What VF `vf` is given.
+pub fn share_of(vf: u8) -> Share {
+    let n = u64::from(vf - 1);
+    Share {
+        ggtt_start: 0x1000_0000 + n * (8 << 20),
+        ggtt_bytes: 8 << 20,
+        local_bytes: 4 << 20,
+        contexts: 64,
+        doorbells: 8,
+    }
+}
+
+impl Driver {
+    /// The PF's driver after its GuC's start, with rings and interrupts.
+    pub fn pf_up(machine: &mut dyn Machine) -> Self {
+        bus::bring_up(machine);
+        bus::enable_msi(machine, 0);
+        let mut driver = Driver::pf(machine);
+        assert_eq!(driver.start_guc(machine), READY, "the firmware starts");
+        driver.enable_rings(machine);
+        driver.enable_interrupts(machine);
+        driver
+    }
+
+    /// Contract B.3, B.4: render, copy and the GuC may interrupt.
+    fn enable_interrupts(&self, machine: &mut dyn Machine) {
+        let registers = [
+            (0x19_0030, 0x0011_0011),
+            (0x19_0090, !0x0011_0000),
+            (0x19_00a0, !0x0011_0000),
+            (0x19_0038, 0x8000_0000),
+            (0x19_00e8, !0x8000_0000),
+            (MASTER, MASTER_ENABLE),
+        ];
+        for (register, value) in registers {
+            machine.set_register(0, register, value);
+        }
+    }
+
+    /// xe's dg1_irq_handler: what has happened, as identities.
+    pub fn handle_interrupt(&self, machine: &mut dyn Machine) -> Vec<u32> {
+        let mut identities = Vec::new();
+        machine.set_register(0, MASTER, 0);
+        let tile = machine.register(0, MASTER);
+        machine.set_register(0, MASTER, tile);
+        let banks = machine.register(0, MASTER_GT);
+        machine.set_register(0, MASTER_GT, banks);
+        for bank in 0..2 {
+            let dword = machine.register(0, GT_DWORD + bank * 4);
+            for bit in (0..32).filter(|bit| dword >> bit & 1 != 0) {
+                machine.set_register(0, SELECTOR + bank * 4, 1 << bit);
+                let identity = machine.register(0, IDENTITY + bank * 4);
+                assert!(identity >> 31 == 1, "an identity is valid at once: {identity:#x}");
+                machine.set_register(0, IDENTITY + bank * 4, identity);
+                identities.push(identity & !(1 << 31));
+            }
+            machine.set_register(0, GT_DWORD + bank * 4, dword);
+        }
+        machine.set_register(0, MASTER, MASTER_ENABLE);
+        identities
+    }
+
+    /// The PF's driver, and the card shared out to `vfs` VFs, which are enabled.
+    pub fn pf_with_vfs(machine: &mut dyn Machine, vfs: u8) -> Self {
+        let mut driver = Self::pf_up(machine);
+        driver.share_out(machine, vfs);
+        bus::bring_up_vfs(machine, vfs);
+        driver
+    }
+
+    /// Contract D.4, D.5: global addresses, local memory, contexts, doorbells, time.
+    pub fn share_out(&mut self, machine: &mut dyn Machine, vfs: u8) {
+        machine.set_register(0, LMEM_CFG, 1 << 31 | (LMTT >> 16) as u32);
+        for vf in 1..=vfs {
+            let share = share_of(vf);
+            self.assign(machine, vf);
+            let table = LMTT + LMTT_BYTES * u64::from(vf);
+            let entries = (0..share.local_bytes / LMTT_PAGE).flat_map(|page| {
+                let frame = (frames(vf) + page * LMTT_PAGE) / LMTT_PAGE;
+                (frame as u32 * 32 | 1).to_le_bytes()
+            });
+            let entries: Vec<u8> = entries.collect();
+            machine.fill(0, 2, table, &entries);
+            machine.fill(0, 2, LMTT + u64::from(vf) * 4, &((table >> 16) as u32 * 16 | 1).to_le_bytes());
+            let n = u32::from(vf - 1);
+            let mut list = Vec::new();
+            for (key, value) in [(1, share.ggtt_start), (2, share.ggtt_bytes), (3, share.local_bytes)] {
+                list.extend([key << 16 | 2, value as u32, (value >> 32) as u32]);
+            }
+            let dwords = [
+                (0x8a0b, 64 + n * 64),
+                (0x0004, share.contexts),
+                (0x8a0a, n * 8),
+                (0x0006, share.doorbells),
+                (0x8a01, 5),
+                (0x8a02, 20_000),
+            ];
+            list.extend(dwords.iter().flat_map(|(key, value)| [key << 16 | 1, *value]));
+            self.poke(machine, LIST, &list);
+            let shown = (self.base + LIST) as u32;
+            let taken = self.ask(machine, 0x5503, &[vf.into(), shown, 0, list.len() as u32]);
+            assert_eq!(taken, SUCCESS | 9, "VF {vf}'s share");
+        }
+        self.invalidate(machine);
+    }
+
+    /// Everybody forgets translations.
+    fn invalidate(&mut self, machine: &mut dyn Machine) {
+        self.tell(machine, 0x7002, &[77, 1 << 31]);
+        self.wait_event(machine, &[0x9000_7001, 77]);
+    }
+
+    /// The VF's pages of the global table are its own, and show nothing.
+    fn assign(&self, machine: &mut dyn Machine, vf: u8) {
+        let share = share_of(vf);
+        let entry = u64::from(vf) << 2 | 1;
+        let entries: Vec<u8> = (0..share.ggtt_bytes >> 12).flat_map(|_| entry.to_le_bytes()).collect();
+        machine.fill(0, 0, GGTT + (share.ggtt_start >> 12) * 8, &entries);
+    }
+
+    /// Contract D.7: leads the reset of a VF of which the GuC has told, or begins it, to its end.
+    pub fn lead_reset(&mut self, machine: &mut dyn Machine, vf: u8) {
+        assert_eq!(self.ask(machine, 0x5506, &[vf.into(), 4]), SUCCESS, "FLR_START");
+        self.wait_event(machine, &[0x9000_5106, vf.into(), 2]);
+        self.assign(machine, vf);
+        self.wipe(machine, frames(vf), share_of(vf).local_bytes);
+        for n in 0..4 {
+            machine.set_register(0, MAILBOX + u32::from(vf) * 0x400 + n * 4, 0);
+        }
+        assert_eq!(self.ask(machine, 0x5506, &[vf.into(), 5]), SUCCESS, "FLR_FINISH");
+    }
+
+    /// Leads the reset of every VF of which the GuC has told meanwhile: a VF's VMM that goes resets its function.
+    pub fn lead_resets(&mut self, machine: &mut dyn Machine) {
+        self.receive(machine);
+        while let Some(n) = self.events.iter().position(|event| event[0] == 0x9000_5106 && event[2] == 1) {
+            let event = self.events.remove(n);
+            self.lead_reset(machine, event[1] as u8);
+        }
+    }
+
+    /// The GuC has told of a VF's reset, once.
+    pub fn hear_of_reset(&mut self, machine: &mut dyn Machine, vf: u8) {
+        self.wait_event(machine, &[0x9000_5106, vf.into(), 1]);
+    }
+
+    /// Local memory is empty from the card's address `from` on, by the copy engine, as xe does it: what the PF's own
+    /// guest maps of a VF's memory is not what the VF has there.
+    fn wipe(&mut self, machine: &mut dyn Machine, from: u64, bytes: u64) {
+        let pages = 0..bytes / LARGE_PAGE;
+        // Three levels with one entry each, and as many large pages as it takes.
+        for level in 0..2 {
+            machine.set_bar64(0, 2, TABLES + level * 0x1000, (TABLES + (level + 1) * 0x1000) | 3);
+        }
+        for page in pages {
+            machine.set_bar64(0, 2, TABLES + 0x2000 + page * 8, (from + page * LARGE_PAGE) | 0x883);
+        }
+        self.invalidate(machine);
+        // XY_FAST_COLOR_BLT, 32 bits a pixel, rows of a page (contract B.9).
+        let mut commands = [0; 16];
+        commands[..4].copy_from_slice(&[
+            2 << 29 | 0x44 << 22 | 2 << 19 | 14,
+            4095,
+            0,
+            (bytes as u32 >> 12) << 16 | 1024,
+        ]);
+        let done = store(self.global(DONE), self.next_context);
+        self.run(machine, TABLES, &[&commands[..], &done].concat());
+    }
+
+    /// A doubleword of local memory at the card's address `at`, as the PF's engines see it.
+    pub fn look(&mut self, machine: &mut dyn Machine, at: u64) -> u32 {
+        machine.set_bar64(0, 0, GGTT + (LOOK >> 12) * 8, at & !0xfff | 3);
+        self.invalidate(machine);
+        let (from, to) = (LOOK + (at & 0xfff), self.global(DONE + 8));
+        // MI_COPY_MEM_MEM, both global.
+        let copy = [0x2e << 23 | 1 << 22 | 1 << 21 | 3, to as u32, 0, from as u32, 0];
+        let done = store(self.global(DONE), self.next_context);
+        self.run(machine, 0, &[&copy[..], &done].concat());
+        self.peek(machine, DONE + 8)
+    }
+
+    /// Runs commands that end by storing the number of their context.
+    fn run(&mut self, machine: &mut dyn Machine, root: u64, commands: &[u32]) {
+        let id = self.next_context;
+        self.next_context += 1;
+        self.submit_process(machine, id, COPY, root, commands);
+        self.wait_for(machine, DONE, id);
+    }
+}

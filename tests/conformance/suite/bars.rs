@@ -1,0 +1,191 @@
+//! BARs: registers, windows, resets of the card.
+
+use crate::bus::*;
+use crate::door::Machine;
+use crate::driver::{Driver, GGTT, GTTMMADR_BYTES, MAILBOX, VF_CAP};
+
+const LMEM_BYTES: u64 = 2 << 30;
+const DOORBELLS: u64 = 4 << 20;
+/// SOFT_SCRATCH(14): keeps what it is given.
+const SCRATCH: u32 = 0xc180 + 14 * 4;
+
+/// PCI: BARs answer while memory space is enabled; otherwise reads give all ones and writes are lost.
+pub fn bars_answer_with_memory_space_only(machine: &mut dyn Machine) {
+    place(machine);
+    machine.set_config16(0, COMMAND, BUS_MASTER);
+    machine.set_bar32(0, 2, 0, 0x0909_0909);
+    machine.set_register(0, SCRATCH, 5);
+    assert_eq!((machine.bar32(0, 2, 0), machine.register(0, SCRATCH)), (u32::MAX, u32::MAX));
+    enable(machine, 0);
+    assert_eq!((machine.bar32(0, 2, 0), machine.register(0, SCRATCH)), (0, 0), "the writes were lost");
+    machine.set_register(0, SCRATCH, 5);
+    machine.set_config16(0, COMMAND, 0);
+    assert_eq!(machine.register(0, SCRATCH), u32::MAX);
+    enable(machine, 0);
+    assert_eq!(machine.register(0, SCRATCH), 5, "and nothing else is");
+}
+
+/// PCI power management, contract A.3: in D3hot a function answers configuration accesses only; it keeps its state.
+pub fn bars_answer_in_d0_only(machine: &mut dyn Machine) {
+    bring_up(machine);
+    let power = capability(machine, 0, POWER_MANAGEMENT);
+    assert_ne!(machine.config16(0, power + 4) & 1 << 3, 0, "No_Soft_Reset");
+    machine.set_bar32(0, 2, 0x1000, 7);
+    machine.set_register(0, SCRATCH, 5);
+    machine.set_config16(0, power + 4, 3);
+    assert_eq!(machine.config16(0, power + 4) & 3, 3);
+    assert_eq!((machine.bar32(0, 2, 0x1000), machine.register(0, SCRATCH)), (u32::MAX, u32::MAX));
+    machine.set_config16(0, power + 4, 0);
+    assert_eq!((machine.bar32(0, 2, 0x1000), machine.register(0, SCRATCH)), (7, 5));
+}
+
+/// V13-004: registers are doublewords, and accesses of 1, 2 and 8 bytes, aligned or not, reach the parts they name.
+pub fn registers_take_every_width(machine: &mut dyn Machine) {
+    bring_up(machine);
+    let at = u64::from(SCRATCH - 4);
+    machine.set_bar64(0, 0, at, 0x8877_6655_4433_2211);
+    assert_eq!((machine.bar32(0, 0, at), machine.bar32(0, 0, at + 4)), (0x4433_2211, 0x8877_6655));
+    assert_eq!(machine.bar64(0, 0, at), 0x8877_6655_4433_2211);
+    for n in 0..8 {
+        let mut byte = [0];
+        machine.read_bar(0, 0, at + n, &mut byte);
+        assert_eq!(byte[0], 0x11 * (n as u8 + 1));
+    }
+    for n in 0..7 {
+        let mut word = [0; 2];
+        machine.read_bar(0, 0, at + n, &mut word);
+        assert_eq!(word, [0x11 * (n as u8 + 1), 0x11 * (n as u8 + 2)]);
+    }
+    assert_eq!(machine.bar32(0, 0, at + 2), 0x6655_4433);
+    machine.write_bar(0, 0, at + 1, &[0xaa]);
+    machine.write_bar(0, 0, at + 6, &[0xbb, 0xcc]);
+    assert_eq!(machine.bar64(0, 0, at), 0xccbb_6655_4433_aa11);
+}
+
+/// Local memory is memory: any width, any alignment, across lines and at both ends.
+pub fn local_memory_takes_every_width(machine: &mut dyn Machine) {
+    bring_up(machine);
+    for at in [0, 0x1000 - 4, LMEM_BYTES - 16] {
+        machine.set_bar64(0, 2, at, 0x8877_6655_4433_2211);
+        machine.set_bar64(0, 2, at + 8, 0);
+        assert_eq!(machine.bar32(0, 2, at + 3), 0x7766_5544);
+        assert_eq!(machine.bar64(0, 2, at + 1), 0x0088_7766_5544_3322);
+        machine.write_bar(0, 2, at + 7, &[0xaa, 0xbb]);
+        machine.write_bar(0, 2, at + 1, &[0xcc]);
+        assert_eq!((machine.bar64(0, 2, at), machine.bar64(0, 2, at + 8)), (0xaa77_6655_4433_cc11, 0xbb));
+    }
+}
+
+/// V13-004: what a VMM maps of a BAR and what the card answers there is the same memory, in the GGTT's half of GTTMMADR and
+/// in local memory; registers and doorbells are not to be mapped.
+pub fn both_ways_lead_to_the_same_bytes(machine: &mut dyn Machine) {
+    bring_up(machine);
+    let places = [(0, GGTT), (0, GGTT + 0x12_3458), (0, GTTMMADR_BYTES - 8), (2, 0), (2, 1 << 30), (2, LMEM_BYTES - 8)];
+    for (n, (bar, at)) in (1..).zip(places) {
+        let value = n << 32 | 0x1234_5001;
+        machine.set_bar64(0, bar, at, value);
+        let mut seen = [0; 8];
+        assert!(machine.read_beside(0, bar, at, &mut seen), "BAR {bar} at {at:#x} has another way");
+        assert_eq!(u64::from_le_bytes(seen), value);
+        assert!(machine.write_beside(0, bar, at, &(value + 0x1000).to_le_bytes()));
+        assert_eq!(machine.bar64(0, bar, at), value + 0x1000);
+    }
+    for at in [0, u64::from(MAILBOX), DOORBELLS, GGTT - 8] {
+        assert!(!machine.read_beside(0, 0, at, &mut [0; 8]), "{at:#x} is to be trapped");
+    }
+}
+
+/// V13-091: nothing is armed in the doorbell window; user space writes its last page as a barrier (contract C.2).
+pub fn the_doorbell_window_keeps_nothing(machine: &mut dyn Machine) {
+    bring_up(machine);
+    for at in [DOORBELLS, GGTT - 0x1000, GGTT - 4] {
+        machine.set_bar32(0, 0, at, 7);
+        assert_eq!(machine.bar32(0, 0, at), 0xdead_beef, "{at:#x}");
+    }
+    assert!(machine.report().unmodelled.is_empty());
+}
+
+/// Contract C.1, C.2: VF_CAP_REG tells a driver what it drives, and writes, of which there are many, change nothing.
+pub fn a_function_tells_what_it_is(machine: &mut dyn Machine) {
+    bring_up(machine);
+    bring_up_vfs(machine, 2);
+    for function in 0..=2 {
+        for value in [0, 1, u32::MAX] {
+            machine.set_register(function, VF_CAP, value);
+            assert_eq!(machine.register(function, VF_CAP), u32::from(function != 0));
+        }
+    }
+}
+
+/// What the card lacks is told, by whichever door it was asked for: it reads 0, drops writes, and counts both.
+pub fn missing_registers_are_reported(machine: &mut dyn Machine) {
+    bring_up(machine);
+    assert!(machine.report().unmodelled.is_empty());
+    // Past the last register of any manual's list, before the doorbells.
+    const HOLE: u32 = 0x3f_fff0;
+    let before = machine.report().trapped;
+    machine.set_register(0, HOLE, 7);
+    machine.set_register(0, HOLE, 7);
+    assert_eq!(machine.register(0, HOLE), 0);
+    let report = machine.report();
+    let [missing] = &report.unmodelled[..] else { panic!("{report}") };
+    assert_eq!((missing.offset, missing.reads, missing.writes), (HOLE, 1, 2));
+    let count = |name: &str| report.trapped[name] - before[name];
+    assert_eq!((count("register_reads"), count("register_writes")), (1, 2));
+    assert_eq!((count("doorbells"), count("local_memory"), count("config")), (0, 0, 0));
+}
+
+/// The card as it is out of reset: BARs off, no VF, registers as new.
+fn as_new(machine: &mut dyn Machine) {
+    assert_eq!(machine.config16(0, COMMAND), 0);
+    let msi = capability(machine, 0, MSI);
+    assert_eq!(machine.config16(0, msi + 2) & 1, 0, "MSI is off");
+    let capability = sriov(machine);
+    assert_eq!(machine.config16(0, capability + SRIOV_CONTROL), 0);
+    assert_eq!(machine.config16(0, capability + NUM_VFS), 0);
+    bring_up(machine);
+    assert_eq!((machine.register(0, SCRATCH), machine.register(0, MAILBOX)), (0, 0));
+    assert_eq!(machine.register(0, 0xc000) & 0x8000_0000, 0, "the GuC does not run");
+    enable_vfs(machine, 1);
+    enable(machine, 1);
+    assert_eq!(machine.register(1, MAILBOX), 0);
+    enable_vfs(machine, 0);
+}
+
+/// A card that has been used in every way.
+fn used(machine: &mut dyn Machine) {
+    Driver::pf_with_vfs(machine, 2);
+    Driver::vf(machine, 1);
+    machine.set_register(0, SCRATCH, 5);
+    machine.set_register(0, MAILBOX, 5);
+    machine.set_register(1, MAILBOX, 6);
+    machine.set_bar64(0, 2, 0x20_0000, 0x0102_0304_0506_0708);
+}
+
+/// V13-114: a conventional reset clears the function's registers and takes its VFs.
+pub fn a_conventional_reset_begins_anew(machine: &mut dyn Machine) {
+    used(machine);
+    machine.reset(0);
+    assert_eq!(machine.config32(0, BAR0) & !0xf, 0, "BARs are no longer placed");
+    as_new(machine);
+}
+
+/// V13-115: so does a Function Level Reset.
+pub fn a_function_level_reset_begins_anew(machine: &mut dyn Machine) {
+    used(machine);
+    flr(machine, 0);
+    as_new(machine);
+}
+
+/// Whoever comes next finds nothing of who was here: memories are empty, the card is out of reset.
+pub fn a_machine_that_is_switched_off_leaves_nothing_behind(machine: &mut dyn Machine) {
+    used(machine);
+    machine.power_cycle();
+    as_new(machine);
+    for at in [0x20_0000, 256 << 20, LMEM_BYTES - 8] {
+        assert_eq!(machine.bar64(0, 2, at), 0, "local memory at {at:#x}");
+    }
+    for at in (GGTT..GTTMMADR_BYTES).step_by(1 << 20).chain([GGTT + (0x2000_0000 >> 12) * 8]) {
+        assert_eq!(machine.bar64(0, 0, at), 0, "the global table at {at:#x}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Whose memory is whose: the global table, local memory, guests.
+
+use crate::bus::*;
+use crate::door::{Machine, eventually};
+use crate::driver::context::{COPY, store};
+use crate::driver::pf::{frames, share_of};
+use crate::driver::{Driver, GGTT, SCRATCH};
+
+/// The GuC runs.
+const READY: u32 = 0x8001_f0ec;
+
+/// V13-101..106, contract D.5: a VF's local memory is what the LMTT says, seen by it and by the PF's engines; beyond its
+/// share there is nothing.
+pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_with_vfs(machine, 2);
+    let share = share_of(1).local_bytes;
+    let places = [0, share / 2, share - 8];
+    for vf in [1, 2] {
+        for at in places {
+            machine.set_bar64(vf, 2, at, u64::from(vf) << 32 | at | 1);
+        }
+    }
+    // Right behind VF 1's frames lie VF 2's.
+    machine.set_bar64(1, 2, share, 55);
+    for vf in [1, 2] {
+        for at in places {
+            let value = u64::from(vf) << 32 | at | 1;
+            assert_eq!(machine.bar64(vf, 2, at), value, "VF {vf} at {at:#x}");
+            assert_eq!(
+                pf.look(machine, frames(vf) + at),
+                value as u32,
+                "VF {vf} at {at:#x}, as the PF's engines see it"
+            );
+            assert_eq!(pf.look(machine, frames(vf) + at + 4), u32::from(vf));
+            let mut beside = [0; 8];
+            assert!(machine.read_beside(vf, 2, at, &mut beside), "a VF's local memory can be mapped");
+            assert_eq!(u64::from_le_bytes(beside), value);
+        }
+    }
+}
+
+/// V13-030, V13-033: a VF's entry of a page that is not its own reads 0, and writing it changes nothing, be it a
+/// neighbour's page or the PF's.
+pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_with_vfs(machine, 2);
+    let mut two = Driver::vf(machine, 2);
+    // Local memory of VF 1's own at every page of VF 2's and of the PF's driver that VF 1 can name.
+    for base in [two.base, pf.base] {
+        for page in 0..(2 << 20 >> 12) {
+            machine.set_bar64(1, 0, GGTT + ((base >> 12) + page) * 8, page << 12 | 3);
+        }
+    }
+    two.submit(machine, 1, COPY, &store(two.global(SCRATCH), 0x2222));
+    two.wait_for(machine, SCRATCH, 0x2222);
+    pf.submit(machine, 1, COPY, &store(pf.global(SCRATCH), 0x1111));
+    pf.wait_for(machine, SCRATCH, 0x1111);
+}
+
+/// V13-030, contract D.4: the PF says whose a page of the global table is; the VF whose it is says what it shows.
+pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
+    let _pf = Driver::pf_with_vfs(machine, 2);
+    let one = Driver::vf(machine, 1);
+    let entry = GGTT + (one.base >> 12) * 8;
+    assert_eq!(machine.bar64(0, 0, entry) >> 2 & 0x3ff, 1, "its owner, as the PF reads it");
+    assert_eq!(machine.bar64(1, 0, entry) & !0xfff, one.address(0), "what it shows, as the VF reads it");
+    let mut beside = [0; 8];
+    if machine.read_beside(1, 0, entry, &mut beside) {
+        assert_eq!(u64::from_le_bytes(beside) & !0xfff, one.address(0));
+    }
+}
+
+/// PCI: without bus mastering guest memory is out of reach. The GuC's firmware lies there.
+pub fn guest_memory_takes_bus_mastering(machine: &mut dyn Machine) {
+    place(machine);
+    machine.set_config16(0, COMMAND, MEMORY_SPACE);
+    let pf = Driver::pf(machine);
+    assert_ne!(pf.start_guc(machine), READY, "its file is out of reach");
+    // GDRST: everything, and then once more.
+    machine.set_register(0, 0x941c, 1 << 3);
+    eventually("the GuC is reset", || machine.register(0, 0x941c) & 1 << 3 == 0);
+    enable(machine, 0);
+    assert_eq!(pf.start_guc(machine), READY);
+}
+
+/// Contract C.5: what a VF's work stores goes to the VF's guest, and nobody else's.
+pub fn each_function_reaches_its_own_guest_memory(machine: &mut dyn Machine) {
+    let _pf = Driver::pf_with_vfs(machine, 2);
+    for vf in [1, 2] {
+        let mut driver = Driver::vf(machine, vf);
+        let value = 0x5a00 + u32::from(vf);
+        driver.submit(machine, 1, COPY, &store(driver.global(SCRATCH), value));
+        driver.wait_for(machine, SCRATCH, value);
+        if !machine.shows().one_memory {
+            for other in (0..=2).filter(|other| *other != vf) {
+                let seen = machine.ram32(other, driver.address(SCRATCH));
+                assert_eq!(seen, 0, "function {other} has memory at the same address");
+            }
+        }
+    }
+}

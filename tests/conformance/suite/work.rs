@@ -1,0 +1,260 @@
+//! The GPU at work: GuC, contexts, interrupts, on the PF and on VFs.
+
+use std::time::Duration;
+
+use crate::bus::*;
+use crate::door::{Machine, eventually};
+use crate::driver::context::*;
+use crate::driver::pf::share_of;
+use crate::driver::{Driver, FAILURE, SCRATCH, SUCCESS};
+
+/// Identity of the user interrupt of the copy engine: class 3, bit 0.
+const COPY_USER: u32 = 3 << 16 | 1;
+/// Source of the copy engine among interrupts in memory.
+const COPY_SOURCE: u64 = 15;
+/// GDRST: all engines, the GuC among them.
+const RESET: u32 = 0x941c;
+
+/// A ring that stores `value`, tells, and stores once more, so that the interrupt is sent when the second is seen.
+fn stores_and_tells(driver: &Driver, value: u32) -> Vec<u32> {
+    let mut commands = store(driver.global(SCRATCH), value).to_vec();
+    commands.push(USER_INTERRUPT);
+    commands.extend(store(driver.global(SCRATCH + 8), value));
+    commands
+}
+
+fn wait_for_both(driver: &Driver, machine: &mut dyn Machine, value: u32) {
+    driver.wait_for(machine, SCRATCH + 8, value);
+    assert_eq!(driver.peek(machine, SCRATCH), value, "commands are carried out in their order");
+}
+
+/// Contract B.6: requests through the ring are answered, what it does not know is refused, and each answer interrupts.
+pub fn the_guc_answers(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_up(machine);
+    machine.take_msis(0);
+    pf.handle_interrupt(machine);
+    // Opting in to nothing; an action that there is none of.
+    assert_eq!(pf.ask(machine, 0x7abc, &[]) & 0xf000_ffff, FAILURE | 0x30);
+    machine.wait_msi(0);
+    // Instance 0 of class 4, bit 15: the GuC has something to say.
+    let identities = pf.handle_interrupt(machine);
+    assert_eq!(identities, [4 << 16 | 1 << 15]);
+    assert_eq!(pf.ask(machine, 0x5503, &[0, 0, 0, 0]), SUCCESS);
+    machine.wait_msi(0);
+}
+
+/// Contract B.9, B.10, F.2: commands of a ring are carried out in their order, and the user interrupt of their engine
+/// comes as an MSI.
+pub fn a_batch_stores_and_interrupts(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_up(machine);
+    let batch = stores_and_tells(&pf, 0x1234_5678);
+    pf.poke(machine, Driver::batch(1), &[&batch[..], &[BATCH_END]].concat());
+    pf.submit(machine, 1, COPY, &jump(pf.global(Driver::batch(1))));
+    wait_for_both(&pf, machine, 0x1234_5678);
+    let mut identities = Vec::new();
+    eventually("the engine's interrupt", || {
+        if machine.take_msis(0) != 0 {
+            identities.extend(pf.handle_interrupt(machine));
+        }
+        identities.contains(&COPY_USER)
+    });
+}
+
+/// PCI: a masked vector is pending, and goes out when it is unmasked, once.
+pub fn msi_waits_while_masked(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_up(machine);
+    let msi = capability(machine, 0, MSI);
+    pf.handle_interrupt(machine);
+    mask_msi(machine, 0, true);
+    machine.take_msis(0);
+    assert_eq!(machine.config32(0, msi + 20), 0, "nothing is pending");
+    let commands = stores_and_tells(&pf, 1);
+    pf.submit(machine, 1, COPY, &commands);
+    wait_for_both(&pf, machine, 1);
+    eventually("it is pending", || machine.config32(0, msi + 20) == 1);
+    assert_eq!(machine.take_msis(0), 0, "masked");
+    mask_msi(machine, 0, false);
+    assert_eq!(machine.wait_msi(0), 1, "sent when unmasked");
+    assert_eq!(machine.config32(0, msi + 20), 0);
+}
+
+/// PCI: no message without MSI Enable, nor without bus mastering; later ones come.
+pub fn no_msi_without_enable(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_up(machine);
+    pf.handle_interrupt(machine);
+    set_msi(machine, 0, false);
+    machine.take_msis(0);
+    let commands = stores_and_tells(&pf, 1);
+    pf.submit(machine, 1, COPY, &commands);
+    wait_for_both(&pf, machine, 1);
+    assert_eq!(machine.take_msis(0), 0);
+    set_msi(machine, 0, true);
+    pf.handle_interrupt(machine);
+    let commands = stores_and_tells(&pf, 2);
+    pf.submit(machine, 2, COPY, &commands);
+    wait_for_both(&pf, machine, 2);
+    machine.wait_msi(0);
+}
+
+/// Contract F.2: a context that never ends leaves its neighbour on the same engine its turns.
+pub fn contexts_share_an_engine(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_up(machine);
+    let spinner = pf.global(Driver::batch(1));
+    pf.poke(machine, Driver::batch(1), &[&[ARB_CHECK][..], &jump(spinner)].concat());
+    pf.submit(machine, 1, COPY, &jump(spinner));
+    pf.submit(machine, 2, COPY, &store(pf.global(SCRATCH), 7));
+    pf.wait_for(machine, SCRATCH, 7);
+    // The first one still goes on, until its batch says otherwise.
+    pf.poke(machine, Driver::batch(1), &[BATCH_END]);
+    pf.disable(machine, 1);
+    pf.wait_event(machine, &[0x9000_1002, 1, 0]);
+}
+
+/// Makes context `id` one that never lets go, and asks for it back: the GuC has to reset its engine.
+fn hang_and_be_reset(driver: &mut Driver, machine: &mut dyn Machine, id: u32) {
+    let batch = driver.global(Driver::batch(id));
+    driver.poke(machine, Driver::batch(id), &[&[ARB_CHECK][..], &jump(batch)].concat());
+    let started = store(driver.global(SCRATCH + 16), 0x77);
+    let commands = [&[ARB_OFF][..], &started, &jump(batch)].concat();
+    driver.submit(machine, id, COPY, &commands);
+    driver.wait_for(machine, SCRATCH + 16, 0x77);
+    driver.disable(machine, id);
+    driver.wait_event(machine, &[0x9000_1008, id]);
+}
+
+/// Contract F.2, F.6: a context that forbids arbitration is reset after its preemption timeout, its driver is told, and
+/// the engine works for others.
+pub fn a_context_that_hangs_is_reset(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_up(machine);
+    hang_and_be_reset(&mut pf, machine, 1);
+    pf.submit(machine, 2, COPY, &store(pf.global(SCRATCH), 8));
+    pf.wait_for(machine, SCRATCH, 8);
+}
+
+/// Contract C.1: handshake and questions through the mailbox; the answers are what the PF gave.
+pub fn a_vf_learns_its_share(machine: &mut dyn Machine) {
+    let _pf = Driver::pf_with_vfs(machine, 2);
+    for vf in [1, 2] {
+        let driver = Driver::vf(machine, vf);
+        assert_eq!(driver.share(machine), share_of(vf));
+        // Not for a VF to ask: another's share out of its own mailbox, the PF's actions.
+        assert_eq!(driver.mail(machine, &[0x5503, 1])[0] & FAILURE, FAILURE);
+    }
+}
+
+/// Contract C.3, C.5, V13-273: a VF's commands reach its memory, its interrupt is a byte there and an MSI of its own;
+/// nobody else hears of it.
+pub fn a_vf_stores_and_interrupts(machine: &mut dyn Machine) {
+    let pf = Driver::pf_with_vfs(machine, 2);
+    for vf in [1, 2] {
+        enable_msi(machine, vf);
+        let mut driver = Driver::vf(machine, vf);
+        pf.handle_interrupt(machine);
+        (0..=2).for_each(|function| _ = machine.take_msis(function));
+        let commands = stores_and_tells(&driver, 0xabcd);
+        driver.submit(machine, 3, COPY, &commands);
+        wait_for_both(&driver, machine, 0xabcd);
+        eventually("the VF's interrupt", || driver.memirq(machine, COPY_SOURCE, 0) == (0xff, 0xff));
+        machine.wait_msi(vf);
+        assert_eq!((machine.take_msis(0), machine.take_msis(3 - vf)), (0, 0), "VF {vf}'s interrupt is its own");
+    }
+}
+
+/// Contract D.5, E.1: a process of a VF's has page tables and pages in the VF's local memory, at the VF's own addresses.
+pub fn a_vf_works_in_its_local_memory(machine: &mut dyn Machine) {
+    const TABLES: u64 = 0x10_0000;
+    const BATCH: u64 = 0x20_0000;
+    const TARGET: u64 = 0x20_1000;
+    let _pf = Driver::pf_with_vfs(machine, 2);
+    for vf in [1, 2] {
+        let mut driver = Driver::vf(machine, vf);
+        // Four levels, one entry each: the batch's page and the next, at the same addresses as in local memory.
+        for level in 0..3 {
+            let index = if level == 2 { BATCH >> 21 } else { 0 };
+            machine.set_bar64(vf, 2, TABLES + level * 0x1000 + index * 8, (TABLES + (level + 1) * 0x1000) | 3);
+        }
+        for page in [BATCH, TARGET] {
+            machine.set_bar64(vf, 2, TABLES + 0x3000 + (page >> 12 & 0x1ff) * 8, page | 0x803);
+        }
+        let value = 0x4c4d_0000 + u32::from(vf);
+        let batch = [&store_process(TARGET, value)[..], &[BATCH_END]].concat();
+        for (at, word) in (BATCH..).step_by(4).zip(batch) {
+            machine.set_bar32(vf, 2, at, word);
+        }
+        let commands = [&jump_process(BATCH)[..], &store(driver.global(SCRATCH), 1)].concat();
+        driver.submit_process(machine, 1, COPY, TABLES, &commands);
+        driver.wait_for(machine, SCRATCH, 1);
+        assert_eq!(machine.bar32(vf, 2, TARGET), value);
+    }
+    assert_eq!(machine.bar32(1, 2, TARGET), 0x4c4d_0001, "the first one's is as it was");
+}
+
+/// V13-030, contract F.6: a VF's context that reaches for its neighbour's memory is reset, which costs the VF that context
+/// and the neighbour nothing.
+pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
+    let _pf = Driver::pf_with_vfs(machine, 2);
+    let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
+    one.submit(machine, 1, COPY, &store(two.global(SCRATCH), 0xbad));
+    one.wait_event(machine, &[0x9000_1008, 1]);
+    assert_eq!(two.peek(machine, SCRATCH), 0);
+    for (n, driver) in [&mut two, &mut one].into_iter().enumerate() {
+        driver.submit(machine, 5, COPY, &store(driver.global(SCRATCH), 9 + n as u32));
+        driver.wait_for(machine, SCRATCH, 9 + n as u32);
+        assert!(driver.events.iter().all(|event| event[0] != 0x9000_1008), "nothing of it was reset");
+    }
+}
+
+/// Contract D.7: the PF's driver hears of a VF's FLR and leads it; the VF's memory is empty then, its driver begins anew,
+/// and the neighbour has worked all the time.
+pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_with_vfs(machine, 2);
+    let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
+    one.submit(machine, 1, COPY, &store(one.global(SCRATCH), 1));
+    one.wait_for(machine, SCRATCH, 1);
+    machine.set_bar64(1, 2, 0x3000, 42);
+    flr(machine, 1);
+    pf.hear_of_reset(machine, 1);
+    two.submit(machine, 1, COPY, &store(two.global(SCRATCH), 2));
+    two.wait_for(machine, SCRATCH, 2);
+    pf.lead_reset(machine, 1);
+    enable(machine, 1);
+    assert_eq!(machine.bar64(1, 2, 0x3000), 0);
+    let mut one = Driver::vf(machine, 1);
+    one.submit(machine, 1, COPY, &store(one.global(SCRATCH), 3));
+    one.wait_for(machine, SCRATCH, 3);
+}
+
+/// Contract D.4, D.7: VFs disabled and enabled again, which keep their shares, work as before.
+pub fn vfs_enabled_again_work_again(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_with_vfs(machine, 2);
+    for round in 1..=3 {
+        for vf in [1, 2] {
+            let mut driver = Driver::vf_led(machine, vf, &mut pf);
+            driver.submit(machine, round, COPY, &store(driver.global(SCRATCH), round));
+            driver.wait_for(machine, SCRATCH, round);
+        }
+        enable_vfs(machine, 0);
+        (1..=2).for_each(|vf| pf.lead_reset(machine, vf));
+        bring_up_vfs(machine, 2);
+    }
+}
+
+/// V13-115: a reset of the card ends what is at work, and a driver that begins anew finds engines that work.
+pub fn work_ends_with_a_reset_of_the_card(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_up(machine);
+    // It counts up in memory for ever.
+    let batch = pf.global(Driver::batch(1));
+    let counted = pf.global(SCRATCH + 32);
+    let add_one = [0x2f << 23 | 1 << 22 | 5 << 8 | 1, counted as u32, 0];
+    pf.poke(machine, Driver::batch(1), &[&add_one[..], &jump(batch)].concat());
+    pf.submit(machine, 1, COPY, &jump(batch));
+    eventually("it counts", || pf.peek(machine, SCRATCH + 32) > 1000);
+    flr(machine, 0);
+    let stopped = pf.peek(machine, SCRATCH + 32);
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(pf.peek(machine, SCRATCH + 32), stopped, "nothing writes guest memory any more");
+    let mut pf = Driver::pf_up(machine);
+    pf.submit(machine, 1, COPY, &store(pf.global(SCRATCH), 4));
+    pf.wait_for(machine, SCRATCH, 4);
+    assert_eq!(machine.register(0, RESET), 0);
+}
