@@ -61,11 +61,26 @@ pub fn load(card: &str) -> Result<CardProfile, CardFileError> {
 /// Reads a card file's `text`; `file` is its name for messages.
 pub fn parse(file: &str, text: &str) -> Result<CardProfile, CardFileError> {
     toml::from_str(text).map_err(|error| {
-        let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        let message = one_sentence(error.message());
         let before = error.span().and_then(|span| text.get(..span.start));
         let line = before.map(|before| before.matches('\n').count() + 1);
         CardFileError::Wrong { file: file.into(), line, message }
     })
+}
+
+/// The parser's message on one line and of a length that people read. It repeats what the file says, which may be
+/// anything: orders to a terminal, or a page of text. What is right stands at the end.
+fn one_sentence(message: &str) -> String {
+    const START: usize = 120;
+    const END: usize = 300;
+    let line = message.lines().collect::<Vec<_>>().join(", ");
+    let printed: Vec<char> =
+        line.chars().flat_map(|c| if c.is_control() { c.escape_debug().collect() } else { vec![c] }).collect();
+    if printed.len() <= START + END {
+        return printed.into_iter().collect();
+    }
+    let (start, end) = (&printed[..START], &printed[printed.len() - END..]);
+    start.iter().chain(&[' ', '…', ' ']).chain(end).collect()
 }
 
 #[cfg(test)]
@@ -130,6 +145,19 @@ mod tests {
         assert!(message.contains("rpn <= rp1 <= rp0"), "{message}");
         let message = parse("my.toml", &good.replace("rpn = 300", "")).unwrap_err().to_string();
         assert!(message.contains("missing field `rpn`"), "{message}");
+    }
+
+    /// A message repeats what the file says: never as orders to a terminal, and never all of a page.
+    #[test]
+    fn a_message_is_one_line_that_can_be_read() {
+        let message = |text: &str| parse("my.toml", text).unwrap_err().to_string();
+        let clear = message("name = \"x\"\n\"\\u001b[2J\" = 1\n");
+        assert!(clear.starts_with("my.toml line 2: unknown field `\\u{1b}[2J`, expected one of `name`"), "{clear}");
+        for text in [format!("{} = 1\n", "k".repeat(9000)), format!("name = \"{}\"\n", "\\n".repeat(9000))] {
+            let message = message(&text);
+            assert!(message.len() < 600 && !message.contains(char::is_control), "{message}");
+            assert!(message.contains(" … ") && message.contains("expected"), "{message}");
+        }
     }
 
     #[test]
