@@ -139,7 +139,7 @@ pub fn run(input: &[u8]) {
         image[*at] = *value;
     }
     let world = &mut place.world;
-    world.patience = 4 * STEP;
+    world.patience = STEP;
     let left = world.run_with_image(&work, &image, &[]);
     if vf {
         if let Err(harm) = world.unharmed() {

@@ -1,0 +1,9 @@
+//! Texts that are taken for card files.
+#![no_main]
+
+#[path = "../../tests/corpora/card_file.rs"]
+mod harness;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| harness::run(input));

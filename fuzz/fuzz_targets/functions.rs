@@ -1,0 +1,11 @@
+//! Configuration space and BARs of the PF and of VFs, in any order, on a whole card.
+#![no_main]
+
+#[path = "../shared/bytes.rs"]
+mod bytes;
+#[path = "../../tests/corpora/functions.rs"]
+mod harness;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| harness::run(input));

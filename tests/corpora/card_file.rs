@@ -1,0 +1,84 @@
+//! Whatever somebody takes for a card file: it is refused in one sentence that says where, or it is a card.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use arctic_device_model::world::{HandWoundClock, Unconnected};
+use arctic_gpu::card_file::{self, CardFileError};
+use arctic_gpu::{Arrangement, CardError, CardProfile, Function, Machine, MsiSink, PciDevice, VirtualCard};
+
+/// Bytes of an input that are looked at.
+const MOST: usize = 4096;
+/// Longest message that a person wants to read.
+const LONGEST: usize = 600;
+
+struct Nobody;
+
+impl MsiSink for Nobody {
+    fn trigger(&self) {}
+}
+
+impl Machine for Nobody {
+    fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
+        Arc::new(Nobody)
+    }
+}
+
+/// Runs one input; panics if it was neither refused well nor made a card.
+pub fn run(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(&input[..input.len().min(MOST)]) else { return };
+    match card_file::parse("my.toml", text) {
+        Ok(profile) => power_on(&profile),
+        Err(error) => refused(text, &error),
+    }
+}
+
+fn refused(text: &str, error: &CardFileError) {
+    let message = error.to_string();
+    assert!(message.starts_with("my.toml"), "{message:?}");
+    assert!(!message.contains(char::is_control), "{message:?}");
+    assert!(message.len() <= LONGEST, "{} bytes: {message:?}", message.len());
+    match error {
+        CardFileError::Wrong { line, message, .. } => {
+            assert!(!message.trim().is_empty());
+            let lines = text.matches('\n').count() + 1;
+            assert!(line.is_none_or(|line| (1..=lines).contains(&line)), "line {line:?} of {lines}");
+        }
+        _ => panic!("{message:?} of a file that can be read"),
+    }
+}
+
+/// Each card once: that takes a while.
+fn power_on(profile: &CardProfile) {
+    static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut unnamed = profile.clone();
+    unnamed.name = "any".into();
+    let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if seen.len() > 10_000 {
+        seen.clear();
+    }
+    if !seen.insert(format!("{unnamed:?}")) {
+        return;
+    }
+    drop(seen);
+    assert!((1..=80).contains(&profile.name.len()) && !profile.name.contains(char::is_control));
+    // As much memory as the smallest card, a few VFs, and shared out by the card if it can be.
+    let local_memory = profile.local_memory.min(1 << 30);
+    let profile = CardProfile { local_memory, ..profile.clone() };
+    for arrangement in [Arrangement::Native, Arrangement::Provisioned] {
+        let nobody = || Arc::new(Nobody);
+        let clock = Arc::new(HandWoundClock::default());
+        match VirtualCard::by_hand(profile.clone(), 3, arrangement, Arc::new(Unconnected), nobody(), clock) {
+            Ok(card) => {
+                let mut identity = [0; 4];
+                card.pf().read_config(0, &mut identity);
+                assert_eq!(u32::from_le_bytes(identity), 0x56c0_8086);
+                assert_eq!(card.total_vfs(), profile.total_vfs.min(3));
+                while card.model().work() != arctic_device_model::card::Turn::Idle(None) {}
+            }
+            // What is asked for is asked of the card's memory, which is smaller here.
+            Err(error @ CardError::TooMuch(_)) => assert!(!error.to_string().contains(char::is_control), "{error}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! Whatever is done to configuration spaces and BARs: any offset, width and function, in any order, on a whole card whose
+//! clock and work are in the test's hands.
+//!
+//! Of the input, byte 0 is the card and who is hostile. Where it is VF 2 alone, PF and VF 1 must keep what they have; where
+//! it is everybody, what the machine is told must hold together.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES, Turn};
+use arctic_device_model::profile::CardProfile;
+use arctic_device_model::profile::provision::{GgttAccess, Quota};
+use arctic_device_model::registers::RegisterFile;
+use arctic_device_model::world::{Clock, HandWoundClock};
+use arctic_gpu::pci::{Event, GTTMMADR_BAR, LMEM_BAR};
+use arctic_gpu::{Arrangement, CardFunction, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, VirtualCard};
+use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
+
+use crate::bytes::Bytes;
+
+/// Bytes of an input that are looked at.
+const MOST: usize = 2048;
+/// Most things that are done.
+const DEEDS: usize = 128;
+/// VFs that the card offers.
+const VFS: u8 = 3;
+/// Bytes of guest memory, which is one machine's.
+const RAM: usize = 1 << 20;
+const QUOTA: Quota = Quota {
+    ggtt: 16 << 20,
+    local_memory: 4 << 20,
+    contexts: 64,
+    doorbells: 8,
+    exec_quantum_ms: 5,
+    preempt_timeout_us: 100_000,
+};
+/// What the neighbours' memory is full of, as far as it is looked at.
+const CANARY: [u8; 8] = *b"\xca\x9a\x27\x1e\xd0\x0d\x5a\xfe";
+const SECRET: usize = 0x1000;
+
+/// What one function's interrupts do.
+#[derive(Default)]
+struct Msi {
+    routed: Mutex<Option<MsiMessage>>,
+    sent: AtomicU64,
+}
+
+impl MsiSink for Msi {
+    fn route(&self, message: Option<MsiMessage>) {
+        let mut routed = self.routed.lock().unwrap();
+        assert_ne!(*routed, message, "a route that is no news");
+        *routed = message;
+    }
+
+    fn trigger(&self) {
+        assert!(self.routed.lock().unwrap().is_some(), "an interrupt without a route");
+        self.sent.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The machine around the card: what it has been told.
+#[derive(Default)]
+struct Told {
+    msis: [Arc<Msi>; VFS as usize + 1],
+    vfs: Mutex<u8>,
+    bars: Mutex<[[Option<u64>; 2]; VFS as usize + 1]>,
+    events: AtomicU64,
+}
+
+impl Machine for Told {
+    fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
+        self.msis[function.index()].clone()
+    }
+
+    fn bar_moved(&self, function: &CardFunction, bar: u8, address: Option<u64>) {
+        let at = function.bars().iter().position(|found| found.index == bar).expect("a BAR that there is");
+        let told = &mut self.bars.lock().unwrap()[function.number().index()][at];
+        assert_ne!(*told, address, "a move that is no news");
+        // A VF's BARs lie one behind the other, so only the PF's are as aligned as they are large.
+        if function.number() == Function::PF {
+            assert!(address.is_none_or(|address| address % function.bars()[at].size == 0), "{address:x?}");
+        }
+        *told = address;
+    }
+
+    fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
+        let numbers: Vec<u8> = vfs.iter().map(|vf| vf.number().0).collect();
+        assert!(vfs.len() <= VFS.into(), "{numbers:?}: more than TotalVFs");
+        assert!(numbers.iter().copied().eq(1..=vfs.len() as u8) && vfs.iter().all(|vf| vf.enabled()), "{numbers:?}");
+        let mut told = self.vfs.lock().unwrap();
+        assert_eq!(*told, 0, "VFs are enabled twice");
+        *told = vfs.len() as u8;
+    }
+
+    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+        assert!(vfs.iter().all(|vf| !vf.enabled()));
+        let mut told = self.vfs.lock().unwrap();
+        assert_eq!(*told, vfs.len() as u8, "others are disabled than were enabled");
+        *told = 0;
+    }
+
+    fn event(&self, _: &CardFunction, _: Event) {
+        self.events.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+struct World {
+    card: VirtualCard,
+    told: Arc<Told>,
+    clock: Arc<HandWoundClock>,
+    ram: GuestMemoryMmap,
+    registers: Vec<u32>,
+    native: bool,
+}
+
+impl World {
+    fn new(ggtt: GgttAccess, arrangement: Arrangement) -> World {
+        let mut profile: CardProfile = arctic_gpu::card_file::load("small").unwrap();
+        profile.local_memory = 1 << 30;
+        profile.ggtt = ggtt;
+        let (told, clock) = (Arc::new(Told::default()), Arc::new(HandWoundClock::default()));
+        let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0x1000_0000), RAM)]).unwrap();
+        let memory = GuestRam::new(Arc::new(ram.clone()));
+        let card = VirtualCard::by_hand(profile, VFS, arrangement, memory, told.clone(), clock.clone()).unwrap();
+        let registers: &RegisterFile = &card.model().gt().registers;
+        let registers = registers.listing().map(|(offset, _)| offset).collect();
+        World { card, told, clock, ram, registers, native: arrangement == Arrangement::Native }
+    }
+
+    fn function(&self, n: u8) -> &Arc<CardFunction> {
+        &self.card.functions()[usize::from(n % (VFS + 1))]
+    }
+
+    fn dword(&self, function: u8, offset: u64) -> u32 {
+        let mut data = [0; 4];
+        self.function(function).read_config(offset, &mut data);
+        u32::from_le_bytes(data)
+    }
+
+    fn put(&self, function: u8, offset: u64, value: u32) {
+        self.function(function).write_config(offset, &value.to_le_bytes());
+    }
+
+    /// Offset of an extended capability of the PF's.
+    fn capability(&self, id: u32) -> Option<u64> {
+        let mut at = 0x100;
+        for _ in 0..32 {
+            let head = self.dword(0, at);
+            if head & 0xffff == id {
+                return Some(at);
+            }
+            at = u64::from(head >> 20);
+            if at == 0 {
+                break;
+            }
+        }
+        None
+    }
+
+    /// What firmware and the PF's driver do before anybody else: BARs, bus mastering, VFs.
+    fn bring_up(&self) {
+        for (register, address) in [(0x10, 0x80_0000_0000u64), (0x18, 0x90_0000_0000)] {
+            self.put(0, register, address as u32);
+            self.put(0, register + 4, (address >> 32) as u32);
+        }
+        self.put(0, 4, 6);
+        let sriov = self.capability(0x10).expect("SR-IOV");
+        for (register, address) in [(0x24, 0xa0_0000_0000u64), (0x2c, 0xb0_0000_0000)] {
+            self.put(0, sriov + register, address as u32);
+            self.put(0, sriov + register + 4, (address >> 32) as u32);
+        }
+        self.put(0, sriov + 0x10, VFS.into());
+        self.card.model().provision(&[QUOTA; VFS as usize]).unwrap();
+        // ARI, VF MSE, VF Enable.
+        self.put(0, sriov + 8, 0x19);
+        for vf in 1..=VFS {
+            self.put(vf, 4, 6);
+        }
+        self.work(40);
+    }
+
+    fn work(&self, calls: u32) {
+        for _ in 0..calls {
+            match self.card.model().work() {
+                Turn::Idle(None) => return,
+                Turn::Idle(Some(at)) => self.clock.advance(at.saturating_sub(self.clock.now())),
+                Turn::Busy => self.clock.advance(1000),
+            }
+        }
+    }
+
+    fn offset(&self, bar: u8, bytes: &mut Bytes<'_>) -> u64 {
+        match bytes.byte() % 8 {
+            0 => bytes.edge(),
+            1 | 2 if bar == GTTMMADR_BAR => u64::from(bytes.of(&self.registers)) + u64::from(bytes.byte() & 3),
+            // GUC_HOST_INTERRUPT, the mailbox, interrupts, resets.
+            3 if bar == GTTMMADR_BAR => {
+                bytes.of(&[0x19_01f0, 0x19_01f8, 0x19_0240, 0x19_0010, 0x941c, 0x10_1010, 0xc314])
+            }
+            4 if bar == GTTMMADR_BAR => (4 << 20) + u64::from(bytes.word()) * 64,
+            5 if bar == GTTMMADR_BAR => {
+                GGTT_WINDOW + u64::from(bytes.word()) * 8 + u64::from(bytes.byte()) % 16 * 0x8_0000
+            }
+            6 => GTTMMADR_BYTES - u64::from(bytes.byte() & 0x1f),
+            _ => u64::from(bytes.word()) * bytes.of(&[1, 4, 64, 4096, 0x1_0000]),
+        }
+    }
+
+    fn config_offset(bytes: &mut Bytes<'_>) -> u64 {
+        const KNOWN: [u64; 28] = [
+            0x00, 0x04, 0x06, 0x0c, 0x10, 0x14, 0x18, 0x1c, 0x20, 0x24, 0x30, 0x34, 0x3c, 0x40, 0x74, 0x78, 0xac, 0xae,
+            0xb0, 0xb8, 0xbc, 0xd0, 0xd4, 0x320, 0x328, 0x330, 0x344, 0x428,
+        ];
+        match bytes.byte() % 8 {
+            0 => u64::from(bytes.word() & 0xfff),
+            1 => bytes.edge(),
+            2 => 0x320 + u64::from(bytes.byte() & 0x3f),
+            _ => bytes.of(&KNOWN) + u64::from(bytes.byte() & 3) * u64::from(bytes.byte() & 1),
+        }
+    }
+
+    /// One access or other event at a function.
+    fn deed(&self, n: u8, bytes: &mut Bytes<'_>) {
+        let function = self.function(n);
+        let what = bytes.byte();
+        let width = [1, 2, 4, 8, 4, 4, 3, 5][usize::from(what >> 5)];
+        match what % 16 {
+            0..5 => {
+                let offset = Self::config_offset(bytes);
+                let value = match bytes.byte() & 3 {
+                    0 => bytes.edge(),
+                    1 => u64::MAX,
+                    _ => bytes.word().into(),
+                };
+                function.write_config(offset, &value.to_le_bytes()[..width]);
+            }
+            5 => {
+                let offset = Self::config_offset(bytes);
+                let mut data = vec![0; if what & 0x80 != 0 { 4096 } else { width }];
+                function.read_config(offset, &mut data);
+                // Byte by byte it is the same, but where SR-IOV is for those who read little at a time.
+                for (n, byte) in (0u64..).zip(data.iter().take(64).filter(|_| self.native)) {
+                    let mut one = [0];
+                    if let Some(at) = offset.checked_add(n) {
+                        function.read_config(at, &mut one);
+                        assert_eq!(one[0], *byte, "configuration space at {at:#x}");
+                    }
+                }
+            }
+            6..11 => {
+                let bar = bytes.of(&[GTTMMADR_BAR, GTTMMADR_BAR, GTTMMADR_BAR, LMEM_BAR, 1, 5]);
+                let (offset, value) = (self.offset(bar, bytes), bytes.edge());
+                function.write_bar(bar, offset, &value.to_le_bytes()[..width]);
+            }
+            11 | 12 => {
+                let bar = bytes.of(&[GTTMMADR_BAR, GTTMMADR_BAR, LMEM_BAR, 3]);
+                let offset = self.offset(bar, bytes);
+                let mut data = [0; 8];
+                function.read_bar(bar, offset, &mut data[..width]);
+                assert!(data != CANARY, "another function's memory");
+            }
+            13 if what & 0x80 != 0 => function.reset(),
+            13 => function.ring(),
+            14 => {
+                for bar in function.bars() {
+                    for mapping in function.mappings(bar.index) {
+                        assert!(mapping.offset.checked_add(mapping.len).is_some_and(|end| end <= bar.size));
+                        let file = mapping.file.metadata().unwrap().len();
+                        assert!(mapping.file_offset + mapping.len <= file, "a mapping that goes beyond its file");
+                    }
+                }
+                self.clock.advance(u64::from(bytes.word()) * 10_000);
+            }
+            _ => self.work(u32::from(bytes.byte() % 64)),
+        }
+    }
+
+    /// What there is to see fits what the machine has been told.
+    fn consistent(&self) {
+        let told = *self.told.vfs.lock().unwrap();
+        assert_eq!(self.card.functions().iter().filter(|function| function.enabled()).count(), 1 + usize::from(told));
+        for vf in 1..=VFS {
+            let function = self.function(vf);
+            assert_eq!(function.enabled(), vf <= told, "VF {vf} of {told}");
+            if !function.enabled() {
+                let mut data = [0; 8];
+                // To a VMM that takes VFs for functions like others they are always there.
+                for offset in [0, 4, 0x100, 0xff8].into_iter().filter(|_| self.native) {
+                    function.read_config(offset, &mut data);
+                    assert_eq!(data, [0xff; 8], "configuration space of VF {vf}, which does not exist");
+                }
+                for (bar, offset) in [(GTTMMADR_BAR, 0x19_0240), (GTTMMADR_BAR, GGTT_WINDOW), (LMEM_BAR, 0)] {
+                    function.read_bar(bar, offset, &mut data);
+                    assert_eq!(data, [0xff; 8], "a BAR of VF {vf}, which does not exist");
+                }
+                assert_eq!(self.told.bars.lock().unwrap()[usize::from(vf)], [None; 2], "BARs of VF {vf} are placed");
+            }
+        }
+    }
+
+    /// Fills what the neighbours of VF 2 have, as far as it is looked at.
+    fn fill(&self) {
+        let secret = CANARY.repeat(SECRET / 8);
+        for neighbour in [0, 1] {
+            for chunk in (0..SECRET).step_by(8) {
+                self.function(neighbour).write_bar(LMEM_BAR, self.secret(neighbour) + chunk as u64, &CANARY);
+            }
+        }
+        self.ram.write_slice(&secret, GuestAddress(0x1000_0000)).unwrap();
+    }
+
+    /// Where a neighbour has something that nobody works with.
+    fn secret(&self, neighbour: u8) -> u64 {
+        if neighbour == 0 { 64 << 20 } else { 0x10_0000 }
+    }
+
+    /// What VF 2 must not change.
+    fn snapshot(&self) -> Vec<(String, Vec<u8>)> {
+        let mut parts = Vec::new();
+        for neighbour in [0, 1, 3] {
+            let mut config = vec![0; 4096];
+            self.function(neighbour).read_config(0, &mut config);
+            parts.push((format!("configuration space of function {neighbour}"), config));
+        }
+        for neighbour in [0, 1] {
+            let mut secret = vec![0; SECRET];
+            for (at, chunk) in (self.secret(neighbour)..).step_by(8).zip(secret.chunks_exact_mut(8)) {
+                self.function(neighbour).read_bar(LMEM_BAR, at, chunk);
+            }
+            parts.push((format!("local memory of function {neighbour}"), secret));
+        }
+        let mut ram = vec![0; SECRET];
+        self.ram.read_slice(&mut ram, GuestAddress(0x1000_0000)).unwrap();
+        parts.push(("guest memory".into(), ram));
+        let mut mailbox = [0; 16];
+        for (at, dword) in (0x19_0240..).step_by(4).zip(mailbox.chunks_exact_mut(4)) {
+            self.function(1).read_bar(GTTMMADR_BAR, at, dword);
+        }
+        parts.push(("VF 1's mailbox".into(), mailbox.into()));
+        let registers = &self.card.model().gt().registers;
+        let values = registers.listing().filter(|(_, found)| found.engine.is_none());
+        let values = values.flat_map(|(offset, _)| registers.value(offset).to_le_bytes()).collect();
+        parts.push(("the PF's registers".into(), values));
+        parts
+    }
+}
+
+/// Runs one input; panics if the card did what it must not.
+pub fn run(input: &[u8]) {
+    let input = &input[..input.len().min(MOST)];
+    let Some((how, rest)) = input.split_first() else { return };
+    let mut bytes = Bytes(rest);
+    let ggtt = if how & 1 != 0 { GgttAccess::Trapped } else { GgttAccess::Mapped };
+    let alone = how & 2 != 0;
+    // How configuration space of a VF looks is all that differs.
+    let arrangement = if how & 4 != 0 { Arrangement::Together } else { Arrangement::Native };
+    let native = arrangement == Arrangement::Native;
+    let world = World::new(ggtt, arrangement);
+    if native && (alone || how & 8 != 0) {
+        world.bring_up();
+        assert_eq!(*world.told.vfs.lock().unwrap(), VFS);
+    }
+    if native && alone {
+        world.fill();
+        let before = world.snapshot();
+        for _ in 0..DEEDS {
+            if !bytes.more() {
+                break;
+            }
+            world.deed(2, &mut bytes);
+        }
+        world.work(100);
+        for ((what, before), (_, after)) in before.iter().zip(&world.snapshot()) {
+            let at = before.iter().zip(after).position(|(before, after)| before != after);
+            assert!(at.is_none(), "{what} has changed at {at:x?}");
+        }
+    } else {
+        for _ in 0..DEEDS {
+            if !bytes.more() {
+                break;
+            }
+            let n = bytes.byte();
+            world.deed(if n < 128 { 0 } else { n }, &mut bytes);
+            world.consistent();
+        }
+        world.work(100);
+        // A reset of the PF ends its VFs, and everything starts again.
+        world.function(0).reset();
+        assert_eq!(*world.told.vfs.lock().unwrap(), 0);
+        world.consistent();
+        if native {
+            world.bring_up();
+            assert_eq!(*world.told.vfs.lock().unwrap(), VFS);
+        }
+    }
+    world.consistent();
+    assert_eq!(world.card.model().panics(), 0);
+}

@@ -1,0 +1,502 @@
+//! Whatever a client sends: messages of the protocol, mutated or not, any bytes, descriptors of all kinds with them, files
+//! that become shorter, clients that leave; and what engines do meanwhile with the memory that it has handed over.
+//!
+//! The session is driven message by message, in the thread of the test. A second function, whose client does nothing, has
+//! memory full of canaries.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use arctic_gpu::dma::GuestMemory;
+use arctic_gpu::vfio_user::by_hand::{Channel, Closed, Session, Wake};
+use arctic_gpu::vfio_user::wire::*;
+use arctic_gpu::vfio_user::{CONFIG_REGION, Device, VECTORS, Vectors};
+use arctic_gpu::{Bar, BarMapping, MsiSink, PciDevice};
+use vm_memory::Bytes as _;
+use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
+use vmm_sys_util::poll::EpollContext;
+use vmm_sys_util::sock_ctrl_msg::ScmSocket;
+
+use crate::bytes::Bytes;
+
+/// Bytes of an input that are looked at.
+const MOST: usize = 4096;
+/// Most things that are done.
+const DEEDS: usize = 64;
+/// What the other function's memory is full of.
+const CANARY: [u8; 8] = *b"\xca\x9a\x27\x1e\xd0\x0d\x5a\xfe";
+/// Bytes of the files that may be mapped.
+const FILE: u64 = 0x4000;
+/// Where the other function's client has its guest memory.
+const SECRET: u64 = 0x10_0000;
+
+/// BAR 0 of 4 KiB that is trapped, BAR 2 with a file, and configuration space; every byte is memory.
+struct Scratch {
+    bars: [Bar; 2],
+    file: File,
+    bytes: Mutex<BTreeMap<u32, Vec<u8>>>,
+    resets: Mutex<u32>,
+    disconnects: Mutex<u32>,
+}
+
+impl Scratch {
+    fn new(fill: &[u8; 8]) -> Scratch {
+        let file = memory_file(FILE, libc::F_SEAL_SHRINK);
+        let regions = [(0, 0x1000), (2, FILE as usize), (CONFIG_REGION, 0x1000)];
+        Scratch {
+            bars: [Bar { index: 0, size: 0x1000 }, Bar { index: 2, size: FILE }],
+            file,
+            bytes: Mutex::new(regions.map(|(region, size)| (region, fill.repeat(size / 8))).into()),
+            resets: Mutex::new(0),
+            disconnects: Mutex::new(0),
+        }
+    }
+
+    fn read(&self, region: u32, offset: u64, data: &mut [u8]) {
+        let from = offset as usize;
+        data.copy_from_slice(&self.bytes.lock().unwrap()[&region][from..from + data.len()]);
+    }
+
+    fn write(&self, region: u32, offset: u64, data: &[u8]) {
+        let from = offset as usize;
+        self.bytes.lock().unwrap().get_mut(&region).unwrap()[from..from + data.len()].copy_from_slice(data);
+    }
+}
+
+impl PciDevice for Scratch {
+    fn read_config(&self, offset: u64, data: &mut [u8]) {
+        self.read(CONFIG_REGION, offset, data);
+    }
+
+    fn write_config(&self, offset: u64, data: &[u8]) {
+        self.write(CONFIG_REGION, offset, data);
+    }
+
+    fn bars(&self) -> &[Bar] {
+        &self.bars
+    }
+
+    fn read_bar(&self, bar: u8, offset: u64, data: &mut [u8]) {
+        assert!(matches!(data.len(), 1 | 2 | 4 | 8), "an access of {} bytes", data.len());
+        self.read(bar.into(), offset, data);
+    }
+
+    fn write_bar(&self, bar: u8, offset: u64, data: &[u8]) {
+        assert!(matches!(data.len(), 1 | 2 | 4 | 8), "an access of {} bytes", data.len());
+        self.write(bar.into(), offset, data);
+    }
+
+    fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>> {
+        let mapping = BarMapping { offset: 0x1000, len: 0x2000, file: &self.file, file_offset: 0x1000 };
+        if bar == 2 { vec![mapping] } else { Vec::new() }
+    }
+
+    fn reset(&self) {
+        *self.resets.lock().unwrap() += 1;
+    }
+}
+
+impl Device for Scratch {
+    fn pci(&self) -> &dyn PciDevice {
+        self
+    }
+
+    fn admit(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn disconnected(&self) {
+        *self.disconnects.lock().unwrap() += 1;
+    }
+}
+
+/// A file in memory that can be sealed, with the seals it has from the start.
+fn memory_file(bytes: u64, seals: i32) -> File {
+    // SAFETY: the name ends with a NUL byte; the descriptor is fresh and belongs to nobody else.
+    let file = unsafe {
+        let fd = libc::memfd_create(c"guest".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        assert!(fd >= 0, "{}", std::io::Error::last_os_error());
+        File::from_raw_fd(fd)
+    };
+    file.set_len(bytes).unwrap();
+    seal(&file, seals);
+    file
+}
+
+fn seal(file: &File, seals: i32) {
+    // SAFETY: the call changes the file's seals and touches no memory of this process. One that is refused does nothing.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
+}
+
+/// What a client can send along with a message.
+struct Descriptors(Vec<OwnedFd>);
+
+impl Descriptors {
+    fn new() -> Descriptors {
+        let (pipe, _) = std::io::pipe().unwrap();
+        let event = EventFd::new(EFD_NONBLOCK).unwrap();
+        let files = [
+            memory_file(FILE, libc::F_SEAL_SHRINK),
+            memory_file(FILE, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL),
+            memory_file(FILE, 0),
+            memory_file(FILE, libc::F_SEAL_GROW),
+            memory_file(0x800, 0),
+            memory_file(FILE, libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK),
+            File::open("/dev/null").unwrap(),
+        ];
+        let mut all: Vec<OwnedFd> = files.into_iter().map(OwnedFd::from).collect();
+        // SAFETY: the duplicate belongs to nobody else; a failed `dup` is caught.
+        all.push(unsafe {
+            let fd = libc::dup(event.as_raw_fd());
+            assert!(fd >= 0);
+            OwnedFd::from_raw_fd(fd)
+        });
+        all.push(pipe.into());
+        Descriptors(all)
+    }
+
+    fn some(&self, bytes: &mut Bytes<'_>) -> Vec<RawFd> {
+        let count = [0, 0, 1, 1, 1, 1, 2, 3][usize::from(bytes.byte() & 7)];
+        (0..count).map(|_| self.0[usize::from(bytes.byte()) % self.0.len()].as_raw_fd()).collect()
+    }
+}
+
+/// The server's side of one function.
+struct Served {
+    device: Scratch,
+    memory: GuestMemory,
+    vectors: Vectors,
+    epoll: EpollContext<Wake>,
+    /// Always set: who waits is told to stop.
+    _stop: EventFd,
+}
+
+impl Served {
+    fn new(fill: &[u8; 8]) -> Served {
+        let stop = EventFd::new(EFD_NONBLOCK).unwrap();
+        stop.write(1).unwrap();
+        let epoll = EpollContext::new().unwrap();
+        epoll.add(&stop, Wake::Stop).unwrap();
+        let (memory, vectors) = (GuestMemory::default(), Vectors::new(VECTORS));
+        Served { device: Scratch::new(fill), memory, vectors, epoll, _stop: stop }
+    }
+
+    fn connect(&self) -> (Connection, Session<'_>) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let channel = Channel::new(theirs, &self.epoll, &|| (), Duration::ZERO).unwrap();
+        let session = Session::new(channel, &self.device, &self.memory, &self.vectors);
+        (Connection { stream: ours, sent: Vec::new(), next: 0 }, session)
+    }
+}
+
+/// The client's side.
+struct Connection {
+    stream: UnixStream,
+    /// What the session has not read yet.
+    sent: Vec<u8>,
+    next: u16,
+}
+
+/// What a client got.
+struct Reply {
+    header: Header,
+    body: Vec<u8>,
+    file: Option<File>,
+}
+
+impl Connection {
+    fn send(&mut self, bytes: &[u8], fds: &[RawFd]) {
+        if bytes.is_empty() {
+            return;
+        }
+        assert_eq!(self.stream.send_with_fds(&[bytes], fds).unwrap(), bytes.len());
+        self.sent.extend_from_slice(bytes);
+    }
+
+    fn message(&mut self, command: u16, flags: u32, body: &[u8], fds: &[RawFd]) {
+        self.next = self.next.wrapping_add(1);
+        let header = Header { id: self.next, command, size: (HEADER_LEN + body.len()) as u32, flags, error: 0 };
+        self.send(&[&header.encode()[..], body].concat(), fds);
+    }
+
+    /// The next message of the server's, if there is one.
+    fn receive(&mut self) -> Option<Reply> {
+        let mut bytes = [0; HEADER_LEN];
+        let (n, file) = self.stream.recv_with_fd(&mut bytes).ok().filter(|(n, _)| *n != 0)?;
+        assert_eq!(n, HEADER_LEN, "half a header");
+        let header = Header::decode(&bytes);
+        let mut body = vec![0; header.body_len().expect("a reply has a size that is possible")];
+        self.stream.read_exact(&mut body).expect("a reply is as long as it says");
+        Some(Reply { header, body, file })
+    }
+
+    /// Lets the session serve all whole messages that it has been sent; `false` where it has ended.
+    fn serve(&mut self, session: &mut Session<'_>, own: u64) -> bool {
+        let (mut body, mut files) = (Vec::new(), Vec::new());
+        while let Some(header) = self.sent.first_chunk::<HEADER_LEN>().map(Header::decode) {
+            let len = header.body_len();
+            if len.is_some_and(|len| self.sent.len() < HEADER_LEN + len) {
+                return true;
+            }
+            files.clear();
+            let served = session.serve_one(&mut body, &mut files);
+            let answered = !header.no_reply() && (len.is_none() || !header.is_reply());
+            let reply = self.receive();
+            assert_eq!(reply.is_some(), answered, "{header:?}, answered {:?}", reply.map(|reply| reply.header));
+            if let Some(reply) = reply {
+                check(&header, &reply, own);
+            }
+            assert!(self.receive().is_none(), "{header:?} has two answers");
+            match (len, served) {
+                (Some(len), Ok(())) => drop(self.sent.drain(..HEADER_LEN + len)),
+                (None, Err(Closed::Broken(_))) => return false,
+                (_, other) => panic!("{header:?}: {other:?}"),
+            }
+        }
+        true
+    }
+}
+
+/// A reply is the request's, and has nothing of anybody else's.
+fn check(request: &Header, reply: &Reply, own: u64) {
+    let Header { id, command, flags, error, .. } = reply.header;
+    assert_eq!((id, command, flags & FLAG_TYPE), (request.id, request.command, TYPE_REPLY));
+    assert_eq!(flags & FLAG_ERROR != 0, error != 0);
+    assert!(error == 0 || reply.body.is_empty());
+    assert!(!reply.body.windows(8).any(|bytes| bytes == CANARY), "another function's memory");
+    if let Some(file) = &reply.file {
+        assert_eq!(file.metadata().unwrap().ino(), own, "another function's file");
+    }
+}
+
+/// A well-formed body of a command.
+fn body_of(command: u16, bytes: &mut Bytes<'_>) -> Vec<u8> {
+    let dwords = |fields: &[u32]| fields.iter().flat_map(|field| field.to_le_bytes()).collect::<Vec<u8>>();
+    let qwords = |fields: &[u64]| fields.iter().flat_map(|field| field.to_le_bytes()).collect::<Vec<u8>>();
+    let page = |bytes: &mut Bytes<'_>| u64::from(bytes.byte() % 8) * 0x1000;
+    match command {
+        command::VERSION => {
+            const TEXTS: [&str; 6] = [
+                "{}\0",
+                "{\"capabilities\":{\"max_msg_fds\":1}}\0",
+                "{\"capabilities\":{\"max_data_xfer_size\":0,\"max_dma_maps\":18446744073709551615}}\0",
+                "{\"capabilities\":{\"pgsizes\":-1}}",
+                "",
+                "[[[[[[[[",
+            ];
+            [&[0; 4], bytes.of(&TEXTS).as_bytes()].concat()
+        }
+        command::DMA_MAP => {
+            let flags = bytes.of(&[3, 3, 3, 1, 2, 0, 7, 15]);
+            [dwords(&[32, flags]), qwords(&[page(bytes), page(bytes), page(bytes)])].concat()
+        }
+        command::DMA_UNMAP => [dwords(&[24, bytes.of(&[0, 0, 0, 2])]), qwords(&[page(bytes), page(bytes)])].concat(),
+        command::DEVICE_GET_REGION_INFO => dwords(&[bytes.of(&[32, 64, 80]), 0, bytes.of(&[0, 2, 7, 8]), 0]),
+        command::DEVICE_GET_IRQ_INFO => dwords(&[16, 0, u32::from(bytes.byte() % 4), 0]),
+        command::DEVICE_SET_IRQS => {
+            let kind = bytes.of(&[0x24, 0x24, 0x21, 0x22]);
+            [dwords(&[20, kind, bytes.of(&[1, 1, 0, 2]), 0, bytes.of(&[1, 1, 0, 2])]), vec![1]].concat()
+        }
+        command::REGION_READ | command::REGION_WRITE => {
+            let (region, width) = (bytes.of(&[0, 2, CONFIG_REGION]), bytes.of(&[1, 2, 4, 8, 64, 4096]));
+            let offset = u64::from(bytes.word() & 0x3fff);
+            [qwords(&[offset]), dwords(&[region, width]), vec![bytes.byte(); width.min(64) as usize]].concat()
+        }
+        command::DEVICE_GET_INFO => dwords(&[16, 0, 0, 0]),
+        command::DEVICE_RESET => Vec::new(),
+        _ => vec![0; 16],
+    }
+}
+
+const COMMANDS: [u16; 16] = [1, 2, 2, 2, 3, 3, 4, 5, 7, 8, 8, 9, 10, 11, 13, 6];
+
+fn message(connection: &mut Connection, descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
+    let how = bytes.byte();
+    let command = COMMANDS[usize::from(how & 0xf)];
+    let mut body = body_of(command, bytes);
+    for _ in 0..how >> 4 & 3 {
+        // A field, or a byte of text, is another.
+        let (at, value) = (usize::from(bytes.byte()) * 4, bytes.edge().to_le_bytes());
+        let (at, len) = (at.min(body.len()), if bytes.byte() & 1 != 0 { 8 } else { 4 });
+        body.iter_mut().skip(at).zip(&value[..len]).for_each(|(byte, value)| *byte = *value);
+    }
+    let fds = if matches!(command, 2 | 8) || how & 0x40 != 0 { descriptors.some(bytes) } else { Vec::new() };
+    let mut flags = 0;
+    if how & 0x80 != 0 {
+        match bytes.byte() % 6 {
+            0 => body.truncate(usize::from(bytes.byte()) % (body.len() + 1)),
+            1 => body.resize(usize::from(bytes.byte()), 0xcc),
+            2 => flags = FLAG_NO_REPLY,
+            3 => flags = bytes.edge() as u32,
+            4 => {
+                // A header that lies about what follows.
+                let size = bytes.edge() as u32;
+                let header = Header { id: bytes.word(), command, size, flags: 0, error: 0 };
+                connection.send(&[&header.encode()[..], &body].concat(), &fds);
+                return;
+            }
+            _ => {
+                // In pieces, a descriptor with each.
+                let cut = usize::from(bytes.byte()) % (body.len() + 1);
+                let header = Header { id: 9, command, size: (16 + body.len()) as u32, flags: 0, error: 0 };
+                connection.send(&header.encode(), &fds);
+                connection.send(&body[..cut], &fds);
+                connection.send(&body[cut..], &[]);
+                return;
+            }
+        }
+    }
+    connection.message(command, flags, &body, &fds);
+}
+
+/// What an engine does with guest memory: by spans, and by messages.
+fn engine(memory: &GuestMemory, bytes: &mut Bytes<'_>) {
+    let view = memory.view();
+    let iova = match bytes.byte() & 3 {
+        0 => bytes.edge(),
+        _ => u64::from(bytes.word()),
+    };
+    let mut data = vec![0xee; usize::from(bytes.byte()) + 1];
+    match bytes.byte() % 4 {
+        0 => {
+            if let Some(slice) = view.slice(iova, data.len()) {
+                assert!(slice.len() <= data.len());
+                slice.read_slice(&mut data[..slice.len()], 0).unwrap();
+            }
+        }
+        1 => {
+            if let Some(slice) = view.slice(iova, data.len()) {
+                slice.write_slice(&data[..slice.len()], 0).unwrap();
+            }
+        }
+        2 => drop(view.read_remote(iova, &mut data)),
+        _ => drop(view.write_remote(iova, &data)),
+    }
+    assert!(!data.windows(8).any(|bytes| bytes == CANARY), "another function's memory");
+}
+
+/// The client does something to a file that it has handed over.
+fn meddle(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
+    let file = File::from(descriptors.0[usize::from(bytes.byte()) % 6].try_clone().unwrap());
+    match bytes.byte() % 4 {
+        0 => drop(file.set_len(u64::from(bytes.byte()) * 0x100)),
+        1 => seal(&file, 1 << (bytes.byte() & 3)),
+        2 => drop(file.write_at(&bytes.edge().to_le_bytes(), bytes.word().into())),
+        // Its pages are not there any more, though it is as long as before.
+        _ => {
+            // SAFETY: the call changes a file of the test's own and touches no memory.
+            unsafe {
+                libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, 0, 0x2000)
+            };
+        }
+    }
+}
+
+/// The function that nobody is to reach: served, with guest memory, full of canaries.
+struct Bystander<'s> {
+    served: &'s Served,
+    secret: File,
+    _client: (Connection, Session<'s>),
+}
+
+impl<'s> Bystander<'s> {
+    fn new(served: &'s Served) -> Bystander<'s> {
+        let secret = memory_file(0x1000, libc::F_SEAL_SHRINK);
+        secret.write_all_at(&CANARY.repeat(0x1000 / 8), 0).unwrap();
+        served.device.file.write_all_at(&CANARY.repeat(FILE as usize / 8), 0).unwrap();
+        let (mut connection, mut session) = served.connect();
+        let own = served.device.file.metadata().unwrap().ino();
+        connection.message(command::VERSION, 0, b"\0\0\0\0{}\0", &[]);
+        let fields = [0, SECRET, 0x1000].into_iter().flat_map(u64::to_le_bytes);
+        let map: Vec<u8> = [32u32, 3].into_iter().flat_map(u32::to_le_bytes).chain(fields).collect();
+        connection.message(command::DMA_MAP, 0, &map, &[secret.as_raw_fd()]);
+        assert!(connection.serve(&mut session, own));
+        Bystander { served, secret, _client: (connection, session) }
+    }
+
+    fn unharmed(&self) {
+        let whole = |file: &File, len: usize| {
+            let mut bytes = vec![0; len];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            bytes.chunks_exact(8).all(|bytes| bytes == CANARY)
+        };
+        assert!(whole(&self.secret, 0x1000), "its guest memory was written");
+        assert!(whole(&self.served.device.file, FILE as usize), "its BAR was written");
+        let regions = self.served.device.bytes.lock().unwrap();
+        assert!(regions.values().all(|region| region.chunks_exact(8).all(|bytes| bytes == CANARY)), "its registers");
+        assert_eq!((*self.served.device.resets.lock().unwrap(), self.served.memory.sections()), (0, 1));
+    }
+}
+
+/// Runs one input; panics if the server did what it must not.
+#[allow(unexpected_cfgs)] // cargo-fuzz sets it
+pub fn run(input: &[u8]) {
+    let lowest = lowest_descriptor();
+    serve(input);
+    // Elsewhere other threads open some, too.
+    assert!(!cfg!(fuzzing) || lowest_descriptor() == lowest, "descriptors leak");
+}
+
+fn lowest_descriptor() -> RawFd {
+    File::open("/dev/null").unwrap().as_raw_fd()
+}
+
+fn serve(input: &[u8]) {
+    let mut bytes = Bytes(&input[..input.len().min(MOST)]);
+    let descriptors = Descriptors::new();
+    let (served, other) = (Served::new(&[0; 8]), Served::new(&CANARY));
+    let bystander = Bystander::new(&other);
+    let own = served.device.file.metadata().unwrap().ino();
+    let versed = |connection: &mut Connection, session: &mut Session<'_>| {
+        connection.message(command::VERSION, 0, b"\0\0\0\0{}\0", &[]);
+        assert!(connection.serve(session, own));
+    };
+    let (mut connection, mut session) = served.connect();
+    if bytes.byte() & 1 != 0 {
+        versed(&mut connection, &mut session);
+    }
+    for _ in 0..DEEDS {
+        if !bytes.more() {
+            break;
+        }
+        let mut stays = true;
+        match bytes.byte() % 16 {
+            0..9 => message(&mut connection, &descriptors, &mut bytes),
+            9 => {
+                let len = usize::from(bytes.byte() % 64);
+                connection.send(bytes.take(len), &descriptors.some(&mut Bytes(&[])));
+            }
+            10 | 11 => engine(&served.memory, &mut bytes),
+            12 | 13 => meddle(&descriptors, &mut bytes),
+            14 => served.vectors.trigger(),
+            _ => stays = false,
+        }
+        stays &= connection.serve(&mut session, own);
+        if !stays {
+            let gone = *served.device.disconnects.lock().unwrap();
+            drop((connection, session));
+            assert_eq!(*served.device.disconnects.lock().unwrap(), gone + 1);
+            assert_eq!(served.memory.sections(), 0, "memory of a client that is gone");
+            (connection, session) = served.connect();
+            versed(&mut connection, &mut session);
+        }
+    }
+    if !connection.sent.is_empty() {
+        // The rest of the message never comes.
+        let ended = session.serve_one(&mut Vec::new(), &mut Vec::new());
+        assert!(matches!(ended, Err(Closed::Stopped)), "{ended:?}");
+    }
+    drop((connection, session));
+    bystander.unharmed();
+    let (mut connection, mut session) = served.connect();
+    versed(&mut connection, &mut session);
+    connection.message(command::REGION_READ, 0, &[[0; 8].as_slice(), &[0; 4], &[4, 0, 0, 0]].concat(), &[]);
+    assert!(connection.serve(&mut session, own), "the next client is not served");
+}
