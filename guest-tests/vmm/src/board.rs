@@ -1,9 +1,10 @@
 //! What the CPUs share: everything that an access which leaves the guest can reach.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::pci::{Bars, Host};
 use crate::ports::{Outcome, Ports};
 use crate::vm::Exit;
 
@@ -11,30 +12,52 @@ use crate::vm::Exit;
 pub struct Board {
     /// I/O ports.
     pub ports: Ports,
+    /// Configuration space.
+    pub host: Host,
+    /// BARs that have an address.
+    pub bars: Arc<Bars>,
     /// How it ends.
     pub end: End,
 }
 
 impl Board {
     /// The guest reads memory that is nobody's RAM. Absent places read all ones.
-    pub fn read(&self, _address: u64, data: &mut [u8]) {
-        data.fill(0xff);
+    pub fn read(&self, address: u64, data: &mut [u8]) {
+        let len = data.len();
+        if self.bars.find(address, len, |bar, offset| bar.read(offset, data)).is_some() {
+            return;
+        }
+        match Host::decode(address) {
+            Some((routing_id, register)) => self.host.read(routing_id, register, data),
+            None => data.fill(0xff),
+        }
     }
 
     /// The guest writes there. Absent places drop it.
-    pub fn write(&self, _address: u64, _data: &[u8]) {}
+    pub fn write(&self, address: u64, data: &[u8]) {
+        if self.bars.find(address, data.len(), |bar, offset| bar.write(offset, data)).is_some() {
+            return;
+        }
+        if let Some((routing_id, register)) = Host::decode(address) {
+            self.host.write(routing_id, register, data);
+        }
+    }
 
     /// The guest reads a port.
     pub fn port_in(&self, port: u16, data: &mut [u8]) {
-        let _ = self.ports.read(port, data);
+        if let Some(access) = self.ports.read(port, data) {
+            self.host.read(access.routing_id, access.register, data);
+        }
     }
 
     /// The guest writes a port; says whether that is the end.
     pub fn port_out(&self, port: u16, data: &[u8]) -> Option<Exit> {
         match self.ports.write(port, data) {
-            Outcome::Exit(exit) => Some(exit),
-            Outcome::Done | Outcome::Config(_) => None,
+            Outcome::Exit(exit) => return Some(exit),
+            Outcome::Config(access) => self.host.write(access.routing_id, access.register, data),
+            Outcome::Done => {}
         }
+        None
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use arctic_vmm::{Boot, Config, layout};
+use arctic_gpu::card_file;
+use arctic_vmm::{Boot, CardConfig, Config, layout};
 use clap::Parser;
 
 /// Boot a guest on KVM with a virtual Flex 170, its virtual functions among the guest's devices.
@@ -25,7 +26,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", required_unless_present = "bare")]
     kernel: Option<PathBuf>,
     /// Its initial file system
-    #[arg(long, value_name = "FILE", requires = "kernel")]
+    #[arg(long, value_name = "FILE", conflicts_with = "bare")]
     initrd: Option<PathBuf>,
     /// A program to run instead of Linux: a static ELF64 that is entered in 64-bit mode with the address of a
     /// `struct boot_info` in rdi
@@ -40,6 +41,15 @@ pub struct Args {
     /// The guest's CPUs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(layout::MAX_CPUS)))]
     cpus: u8,
+    /// The card: a card file, or the name of a built-in one (flex170, flex170-63vf, small)
+    #[arg(long, value_name = "FILE|NAME", default_value = "flex170")]
+    card: String,
+    /// Virtual functions that the card offers; fewer if its card file says so
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=63))]
+    vfs: u8,
+    /// Leave the slot empty
+    #[arg(long, conflicts_with_all = ["card", "vfs"])]
+    no_card: bool,
 }
 
 /// What the kernel is told in any case: where its console is, and to end the machine when it panics.
@@ -56,7 +66,21 @@ impl Args {
             }
             (None, None) => return Err("give --kernel or --bare".into()),
         };
-        Ok(Config { boot, memory: self.memory, cpus: self.cpus, output: Box::new(std::io::stdout()) })
+        let card = match self.no_card {
+            true => None,
+            false => {
+                let profile = card_file::load(&self.card).map_err(|error| error.to_string())?;
+                if self.vfs > profile.total_vfs {
+                    let most = profile.total_vfs;
+                    return Err(format!(
+                        "card {} has at most {most} VFs: give --vfs {most} or another card",
+                        self.card
+                    ));
+                }
+                Some(CardConfig { profile, vfs: self.vfs })
+            }
+        };
+        Ok(Config { boot, memory: self.memory, cpus: self.cpus, card, output: Box::new(std::io::stdout()) })
     }
 }
 

@@ -60,6 +60,9 @@ pub enum Error {
     /// The command line is too long.
     #[error("the command line has {0} bytes, and {max} is the most", max = layout::COMMAND_LINE_BYTES - 1)]
     CommandLine(usize),
+    /// There is no such card.
+    #[error(transparent)]
+    Card(#[from] arctic_gpu::CardError),
     /// A thread, signal or event could not be had.
     #[error("the host refused {what}: {error}")]
     Host {

@@ -6,14 +6,16 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use arctic_vmm::{Boot, Config, Exit, Transcript, Vm};
+//! use arctic_gpu::card_file;
+//! use arctic_vmm::{Boot, CardConfig, Config, Exit, Transcript, Vm};
 //!
+//! let card = Some(CardConfig { profile: card_file::load("small")?, vfs: 2 });
 //! let said = Transcript::default();
 //! let boot = Boot::Bare { elf: "guest.elf".into(), command_line: String::new() };
-//! let config = Config { boot, memory: 64 << 20, cpus: 1, output: Box::new(said.clone()) };
+//! let config = Config { boot, memory: 64 << 20, cpus: 1, card, output: Box::new(said.clone()) };
 //! let exit = Vm::new(config)?.run(Duration::from_secs(30))?;
 //! assert_eq!(exit, Exit::Value(0), "{}", said.text());
-//! # Ok::<(), arctic_vmm::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod agent;
@@ -22,12 +24,15 @@ mod board;
 pub mod boot;
 mod cpuid;
 mod error;
+mod irq;
 pub mod layout;
 pub mod memory;
+mod mmio;
+mod pci;
 pub mod ports;
 mod vcpu;
 mod vm;
 
 pub use boot::{Boot, BootInfo};
 pub use error::Error;
-pub use vm::{Config, Exit, Running, Stopper, Transcript, Vm};
+pub use vm::{CardConfig, Config, Exit, Running, Stopper, Transcript, Vm};

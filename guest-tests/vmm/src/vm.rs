@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use arctic_gpu::{Arrangement, CardProfile, GuestRam, IoEventThread, VirtualCard};
 use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, KVM_PIT_SPEAKER_DUMMY, kvm_pit_config};
 use kvm_ioctls::{Cap, Kvm, VcpuFd, VmFd};
 use vmm_sys_util::eventfd::EventFd;
@@ -13,6 +14,7 @@ use crate::board::{Board, End};
 use crate::boot::{self, Boot, BootInfo, LongMode};
 use crate::error::{Error, Step};
 use crate::memory::{self, Ram, Slots};
+use crate::pci::{CardSlot, Host};
 use crate::ports::{Console, Output, Ports};
 use crate::{cpuid, layout, vcpu};
 
@@ -24,8 +26,19 @@ pub struct Config {
     pub memory: u64,
     /// CPUs.
     pub cpus: u8,
+    /// The card behind its root port, or an empty slot.
+    pub card: Option<CardConfig>,
     /// Where the serial port's output goes.
     pub output: Output,
+}
+
+/// A card to plug in.
+#[derive(Debug)]
+pub struct CardConfig {
+    /// Its profile, from [`arctic_gpu::card_file::load`].
+    pub profile: CardProfile,
+    /// VFs that it offers.
+    pub vfs: u8,
 }
 
 /// How a machine ended.
@@ -51,7 +64,8 @@ pub struct Vm {
     console: Arc<Console>,
     vcpus: Vec<VcpuFd>,
     ram: Ram,
-    _slots: Arc<Slots>,
+    slot: Arc<CardSlot>,
+    _doorbells: Option<IoEventThread>,
 }
 
 impl Vm {
@@ -60,7 +74,7 @@ impl Vm {
     /// # Errors
     /// [`Error::NoKvm`] where the host has no KVM for this process: tests skip themselves then.
     pub fn new(config: Config) -> Result<Self, Error> {
-        let Config { boot, memory, cpus, output } = config;
+        let Config { boot, memory, cpus, card, output } = config;
         if cpus == 0 || cpus > layout::MAX_CPUS {
             return Err(Error::Cpus(cpus));
         }
@@ -88,12 +102,17 @@ impl Vm {
         let serial = EventFd::new(libc::EFD_NONBLOCK).step("an event")?;
         vm.register_irqfd(&serial, layout::SERIAL_IRQ).step("connect the serial port")?;
         let console = Arc::new(Console::new(serial, output));
-        let board = Arc::new(Board { ports: Ports::new(console.clone()), end: End::default() });
+        let slot = CardSlot::new(vm.clone(), slots);
+        let card = card.map(|card| Self::plug(card, &slot, &ram)).transpose()?;
+        let doorbells = card.as_ref().map(|card| card.serve_io_events().step("a thread for doorbells")).transpose()?;
+        let vfs = card.as_ref().map_or(0, |card| card.total_vfs());
+        let (ports, host) = (Ports::new(console.clone()), Host::new(card));
+        let board = Arc::new(Board { ports, host, bars: slot.bars().clone(), end: End::default() });
 
         let vcpus = Self::cpus(&kvm, &vm, cpus)?;
         match &boot {
             Boot::Bare { elf, command_line } => {
-                let info = Self::describe(&ram, cpus);
+                let info = Self::describe(&ram, cpus, vfs);
                 let start = boot::bare::load(&ram, elf, info, command_line)?;
                 for (number, vcpu) in (0..).zip(&vcpus) {
                     let stack = layout::STACKS + (number + 1) * layout::STACK_BYTES;
@@ -109,7 +128,14 @@ impl Vm {
                 Self::enter(&vcpus[0], &start, 0, layout::BOOT_INFO, 0)?;
             }
         }
-        Ok(Vm { board, console, vcpus, ram, _slots: slots })
+        Ok(Vm { board, console, vcpus, ram, slot, _doorbells: doorbells })
+    }
+
+    fn plug(card: CardConfig, slot: &Arc<CardSlot>, ram: &Ram) -> Result<Arc<VirtualCard>, Error> {
+        let memory = GuestRam::new(ram.clone());
+        let card = VirtualCard::new(card.profile, card.vfs, Arrangement::Native, memory, slot.clone())?;
+        slot.plug(card.functions());
+        Ok(Arc::new(card))
     }
 
     fn cpus(kvm: &Kvm, vm: &VmFd, cpus: u8) -> Result<Vec<VcpuFd>, Error> {
@@ -133,7 +159,7 @@ impl Vm {
     }
 
     /// The machine as a bare-metal guest is told.
-    fn describe(ram: &Ram, cpus: u8) -> BootInfo {
+    fn describe(ram: &Ram, cpus: u8, vfs: u8) -> BootInfo {
         use vm_memory::{GuestMemoryBackend, GuestMemoryRegion};
         let ram_below = |limit: u64| ram.iter().filter(|part| part.start_addr().0 < limit).map(|part| part.len()).sum();
         let ram_low = ram_below(layout::RAM_ABOVE_4G);
@@ -148,6 +174,7 @@ impl Vm {
             mmio32_size: layout::MMIO32.end - layout::MMIO32.start,
             mmio64: layout::MMIO64.start,
             mmio64_size: layout::MMIO64.end - layout::MMIO64.start,
+            vfs: vfs.into(),
             pf_bus: layout::CARD_BUS.into(),
             cpus: cpus.into(),
             root_port_devfn: layout::ROOT_PORT.into(),
@@ -158,6 +185,11 @@ impl Vm {
     /// The guest's RAM.
     pub fn memory(&self) -> &Ram {
         &self.ram
+    }
+
+    /// The card.
+    pub fn card(&self) -> Option<&Arc<VirtualCard>> {
+        self.board.host.card()
     }
 
     /// The serial port, to type into.
@@ -181,6 +213,12 @@ impl Vm {
         }
         running.vm = Some(vm);
         Ok(running)
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        self.slot.unplug();
     }
 }
 

@@ -155,6 +155,7 @@ mod tests {
 
     /// Linux' few tables are where nothing else is, and a bare-metal guest's fit with the most RAM.
     #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges that has one")]
     fn tables_fit_into_their_places() {
         let len = |ranges: &[Range<u64>]| Tables::identity(0, ranges).0.len() as u64 * PAGE;
         assert!(layout::PAGE_TABLES + len(&[0..layout::RAM_ABOVE_4G]) <= layout::MAILBOX);

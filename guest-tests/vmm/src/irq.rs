@@ -1,0 +1,124 @@
+//! Interrupts of the card's functions: an event for KVM each, and the route that KVM takes from it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arctic_gpu::{Function, MsiMessage, MsiSink};
+use kvm_bindings::{
+    KVM_IRQ_ROUTING_IRQCHIP, KVM_IRQ_ROUTING_MSI, KVM_IRQCHIP_IOAPIC, KVM_IRQCHIP_PIC_MASTER, KVM_IRQCHIP_PIC_SLAVE,
+    KvmIrqRouting, kvm_irq_routing_entry,
+};
+use kvm_ioctls::VmFd;
+use vmm_sys_util::eventfd::EventFd;
+
+use crate::layout;
+
+/// All routes of the machine. KVM takes them as one table, so whoever changes one hands over all.
+pub struct Routes {
+    vm: Arc<VmFd>,
+    messages: Mutex<BTreeMap<u32, MsiMessage>>,
+}
+
+impl Routes {
+    /// The routes of a machine without MSIs.
+    pub fn new(vm: Arc<VmFd>) -> Arc<Self> {
+        Arc::new(Routes { vm, messages: Mutex::default() })
+    }
+
+    /// Sends `gsi` as `message` from now on, or nowhere.
+    fn set(&self, gsi: u32, message: Option<MsiMessage>) {
+        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match message {
+            Some(message) => messages.insert(gsi, message),
+            None => messages.remove(&gsi),
+        };
+        // KVM waits for all CPUs when it changes its table.
+        if before == message {
+            return;
+        }
+        let entries = table(&messages);
+        let told = KvmIrqRouting::from_entries(&entries).map(|table| self.vm.set_gsi_routing(&table));
+        if !matches!(told, Ok(Ok(()))) {
+            log::error!("KVM does not take interrupt routes: {told:?}");
+        }
+    }
+}
+
+/// KVM's table: the chips' inputs as KVM has them of itself, then the messages.
+fn table(messages: &BTreeMap<u32, MsiMessage>) -> Vec<kvm_irq_routing_entry> {
+    let mut entries = Vec::new();
+    let mut pin = |gsi: u32, chip: u32, pin: u32| {
+        let mut entry = kvm_irq_routing_entry { gsi, type_: KVM_IRQ_ROUTING_IRQCHIP, ..Default::default() };
+        entry.u.irqchip.irqchip = chip;
+        entry.u.irqchip.pin = pin;
+        entries.push(entry);
+    };
+    for gsi in 0..layout::IO_APIC_PINS {
+        pin(gsi, KVM_IRQCHIP_IOAPIC, gsi);
+        match gsi {
+            0..8 => pin(gsi, KVM_IRQCHIP_PIC_MASTER, gsi),
+            8..16 => pin(gsi, KVM_IRQCHIP_PIC_SLAVE, gsi - 8),
+            _ => {}
+        }
+    }
+    for (gsi, message) in messages {
+        let mut entry = kvm_irq_routing_entry { gsi: *gsi, type_: KVM_IRQ_ROUTING_MSI, ..Default::default() };
+        entry.u.msi.address_lo = message.address as u32;
+        entry.u.msi.address_hi = (message.address >> 32) as u32;
+        entry.u.msi.data = message.data;
+        entries.push(entry);
+    }
+    entries
+}
+
+/// The MSI of one function.
+pub struct Msi {
+    routes: Arc<Routes>,
+    gsi: u32,
+    event: EventFd,
+}
+
+impl Msi {
+    /// Connects the function's event to its number.
+    pub fn connect(routes: &Arc<Routes>, function: Function) -> io::Result<Arc<Self>> {
+        let gsi = layout::IO_APIC_PINS + function.index() as u32;
+        let event = EventFd::new(libc::EFD_NONBLOCK)?;
+        // Without a route, as now, KVM takes the event and does nothing.
+        routes.vm.register_irqfd(&event, gsi).map_err(|error| io::Error::from_raw_os_error(error.errno()))?;
+        Ok(Arc::new(Msi { routes: routes.clone(), gsi, event }))
+    }
+}
+
+impl MsiSink for Msi {
+    fn route(&self, message: Option<MsiMessage>) {
+        self.routes.set(self.gsi, message);
+    }
+
+    fn trigger(&self) {
+        // The counter can only be full, and then the interrupt is pending already.
+        let _ = self.event.write(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_behind_the_chips_inputs() {
+        let message = MsiMessage { address: 0x1_fee0_1000, data: 0x4031 };
+        let table = table(&BTreeMap::from([(25, message)]));
+        assert_eq!(table.len(), 24 + 16 + 1);
+        let io_apic = table.iter().filter(|entry| {
+            // SAFETY: all members of the union are integers.
+            entry.type_ == KVM_IRQ_ROUTING_IRQCHIP && unsafe { entry.u.irqchip.irqchip } == KVM_IRQCHIP_IOAPIC
+        });
+        assert_eq!(io_apic.count(), 24);
+        let last = table.last().unwrap();
+        // SAFETY: an entry of this type has this member.
+        let msi = unsafe { last.u.msi };
+        assert_eq!((last.gsi, last.type_), (25, KVM_IRQ_ROUTING_MSI));
+        assert_eq!((msi.address_lo, msi.address_hi, msi.data), (0xfee0_1000, 1, 0x4031));
+    }
+}

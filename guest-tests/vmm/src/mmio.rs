@@ -1,0 +1,75 @@
+//! Who answers at which address: a sorted table that is replaced as a whole, so that looking it up takes no lock.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+
+/// Ranges of addresses, and what is there.
+pub struct RangeMap<T> {
+    /// By rising start.
+    table: ArcSwap<Vec<(Range<u64>, T)>>,
+    /// Whoever changes the table.
+    writer: Mutex<()>,
+}
+
+impl<T> Default for RangeMap<T> {
+    fn default() -> Self {
+        RangeMap { table: ArcSwap::from_pointee(Vec::new()), writer: Mutex::new(()) }
+    }
+}
+
+impl<T: Clone> RangeMap<T> {
+    /// Runs `access` on what has `len` bytes at `address`, with the offset within its range; none if nobody has all of
+    /// them. Of several that a guest has put over each other, the one that begins last answers.
+    pub fn find<R>(&self, address: u64, len: usize, access: impl FnOnce(&T, u64) -> R) -> Option<R> {
+        let table = self.table.load();
+        let behind = table.partition_point(|(range, _)| range.start <= address);
+        let (range, target) = table[..behind].last()?;
+        let end = address.checked_add(len as u64)?;
+        (end <= range.end).then(|| access(target, address - range.start))
+    }
+
+    /// Adds a range.
+    pub fn insert(&self, range: Range<u64>, target: T) {
+        self.change(|table| {
+            let place = table.partition_point(|(other, _)| other.start <= range.start);
+            table.insert(place, (range, target));
+        });
+    }
+
+    /// Takes away whatever `gone` says. An access that is under way on another CPU may still end there.
+    pub fn remove(&self, gone: impl Fn(&T) -> bool) {
+        self.change(|table| table.retain(|(_, target)| !gone(target)));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<(Range<u64>, T)>)) {
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = Vec::clone(&self.table.load());
+        change(&mut table);
+        self.table.store(table.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_range_answers_for_its_bytes_and_no_others() {
+        let map = RangeMap::default();
+        map.insert(0x3000..0x4000, "c");
+        map.insert(0x1000..0x2000, "a");
+        let at = |address, len| map.find(address, len, |name, offset| (*name, offset));
+        assert_eq!(at(0x1000, 4), Some(("a", 0)));
+        assert_eq!(at(0x1ffc, 4), Some(("a", 0xffc)));
+        assert_eq!(at(0x1ffc, 8), None, "over the end");
+        assert_eq!(at(0x2000, 1), None);
+        assert_eq!(at(0xfff, 1), None);
+        assert_eq!(at(0x3abc, 1), Some(("c", 0xabc)));
+        assert_eq!(at(u64::MAX, 8), None);
+        map.remove(|name| *name == "a");
+        assert_eq!(at(0x1000, 4), None);
+        assert_eq!(at(0x3000, 4), Some(("c", 0)));
+    }
+}

@@ -1,0 +1,73 @@
+//! Configuration space of a function of this machine: bytes, and which of their bits a guest can write.
+
+use arctic_gpu::pci::CONFIG_BYTES;
+
+/// 4 KiB of registers with their write masks.
+pub struct Registers {
+    bytes: Box<[u8]>,
+    writable: Box<[u8]>,
+}
+
+impl Registers {
+    /// All zero and read-only.
+    pub fn new() -> Self {
+        let zeros = || vec![0; CONFIG_BYTES as usize].into_boxed_slice();
+        Registers { bytes: zeros(), writable: zeros() }
+    }
+
+    /// Gives a register its value and the bits that can be written.
+    pub fn define<const N: usize>(&mut self, at: usize, value: [u8; N], writable: [u8; N]) {
+        self.bytes[at..at + N].copy_from_slice(&value);
+        self.writable[at..at + N].copy_from_slice(&writable);
+    }
+
+    /// A 16-bit register.
+    pub fn define16(&mut self, at: usize, value: u16, writable: u16) {
+        self.define(at, value.to_le_bytes(), writable.to_le_bytes());
+    }
+
+    /// A 32-bit register.
+    pub fn define32(&mut self, at: usize, value: u32, writable: u32) {
+        self.define(at, value.to_le_bytes(), writable.to_le_bytes());
+    }
+
+    /// Reads; beyond the end zeros.
+    pub fn read(&self, at: u64, data: &mut [u8]) {
+        data.fill(0);
+        let from = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..)).unwrap_or_default();
+        data.iter_mut().zip(from).for_each(|(byte, register)| *byte = *register);
+    }
+
+    /// Writes the bits that can be written.
+    pub fn write(&mut self, at: u64, data: &[u8]) {
+        let Ok(at) = usize::try_from(at) else { return };
+        let (Some(bytes), Some(masks)) = (self.bytes.get_mut(at..), self.writable.get(at..)) else { return };
+        for ((byte, mask), value) in bytes.iter_mut().zip(masks).zip(data) {
+            *byte = *byte & !mask | value & mask;
+        }
+    }
+
+    /// One byte.
+    pub fn byte(&self, at: usize) -> u8 {
+        self.bytes[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_writable_bits_change_and_ends_are_kept() {
+        let mut registers = Registers::new();
+        registers.define32(0x10, 0x1234_5678, 0xffff_0000);
+        registers.write(0x10, &[0xff; 4]);
+        let mut data = [0; 4];
+        registers.read(0x10, &mut data);
+        assert_eq!(u32::from_le_bytes(data), 0xffff_5678);
+        registers.write(0xffe, &[1; 4]);
+        registers.read(0xffe, &mut data);
+        assert_eq!(data, [0; 4]);
+        registers.read(u64::MAX, &mut data);
+    }
+}
