@@ -107,7 +107,8 @@ static enum mailbox_status serve(enum mailbox_command command, const uint64_t *a
         result[1] = microseconds(1);
         return MAILBOX_DONE;
     case MAILBOX_HALT:
-        service(SERVICE_HALT, 0, 0);
+        halt_until(argument[0], argument[1]);
+        result[0] = interrupts(argument[0]);
         return MAILBOX_DONE;
     }
     return MAILBOX_UNKNOWN;

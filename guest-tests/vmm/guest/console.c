@@ -66,13 +66,17 @@ size_t format(char *to, size_t room, const char *format, ...)
 
 static void say_list(const char *before, const char *format, va_list list)
 {
-    static char line[256];
+    char line[256];
     size_t len = 0;
     while (*before)
         line[len++] = *before++;
     len += format_list(line + len, sizeof(line) - 1 - len, format, list);
     line[len++] = '\n';
+    static char taken;      /* by one of the processors */
+    while (__atomic_test_and_set(&taken, __ATOMIC_ACQUIRE))
+        pause();
     service(SERVICE_WRITE, (uint64_t)line, len);
+    __atomic_clear(&taken, __ATOMIC_RELEASE);
 }
 
 void say(const char *format, ...)

@@ -39,9 +39,10 @@ struct __attribute__((packed)) descriptor_pointer {
 
 extern const uint8_t vectors[];
 void load_tables(const struct descriptor_pointer *gdt, const struct descriptor_pointer *idt, uint16_t task);
-_Noreturn void to_ring3(void (*function)(uint64_t), uint64_t argument, uint64_t stack);
+_Noreturn void to_ring3(void (*function)(void), uint64_t stack);
 
 const struct boot_info *boot;
+static _Noreturn void serve_second(void);
 /* Set when the first processor has made what both need. */
 static volatile bool tables_ready;
 
@@ -87,7 +88,7 @@ void processor(const struct boot_info *info, uint64_t number)
     while (!tables_ready)
         pause();
     start_processor(number);
-    to_ring3(main_at_ring3, number, (uint64_t)ring3_stacks[number] + sizeof(ring3_stacks[number]));
+    to_ring3(number ? serve_second : main_at_ring3, (uint64_t)ring3_stacks[number] + sizeof(ring3_stacks[number]));
 }
 
 uint64_t service_at_ring0(enum service what, uint64_t first, uint64_t second)
@@ -102,7 +103,9 @@ uint64_t service_at_ring0(enum service what, uint64_t first, uint64_t second)
         out8(0xf4, first);
         break;
     case SERVICE_HALT:
-        __asm__ volatile("sti; hlt; cli");
+        /* STI takes effect behind HLT: an interrupt between the look and the halt ends the halt. */
+        while (mailbox.interrupts[first] < second)
+            __asm__ volatile("sti; hlt; cli" : : : "memory");
         break;
     case SERVICE_TABLES: {
         uint64_t root;
@@ -133,6 +136,36 @@ _Noreturn void exception_taken(const struct frame *frame, uint64_t cr2)
     service_at_ring0(SERVICE_EXIT, EXIT_EXCEPTION, 0);
     for (;;)
         __asm__ volatile("hlt");
+}
+
+void halt_until(uint8_t vector, uint64_t count)
+{
+    service(SERVICE_HALT, vector, count);
+}
+
+static void (*volatile second_job)(void);
+
+void start_second(void (*job)(void))
+{
+    second_job = job;
+}
+
+void await_second(void)
+{
+    for (uint64_t start = tsc(); second_job; pause())
+        if (tsc() - start > microseconds(30000000))
+            fail("the second processor does not finish");
+}
+
+/* The second processor's life. It never ends, as a processor that halts without interrupts would. */
+static _Noreturn void serve_second(void)
+{
+    for (;; pause()) {
+        if (second_job) {
+            second_job();
+            second_job = NULL;
+        }
+    }
 }
 
 _Noreturn void machine_exit(uint8_t code)

@@ -29,7 +29,7 @@
 enum service {
     SERVICE_WRITE,      /* text, bytes: to the serial port */
     SERVICE_EXIT,       /* code: ends the machine */
-    SERVICE_HALT,       /* until the next interrupt */
+    SERVICE_HALT,       /* vector, count: the processor stands still until the vector has come so often */
     SERVICE_TABLES,     /* answers the address of the page tables' root */
 };
 
@@ -65,13 +65,21 @@ uint64_t interrupts(uint8_t vector);
 /* Waits until a vector has come at least so many times in all; false if it has not within the microseconds. */
 bool wait_interrupts(uint8_t vector, uint64_t count, uint64_t within);
 
+/* The same, halted: the VMM's KVM has nothing to run until the interrupt comes. */
+void halt_until(uint8_t vector, uint64_t count);
+
 _Noreturn void machine_exit(uint8_t code);
 
 /* Maps addresses to themselves, 1 GiB at a time, where the VMM has not. */
 void map(uint64_t address, uint64_t bytes);
 
-/* What the processors do in ring 3; the number is 0 or 1. */
-void main_at_ring3(uint64_t number);
+/* Has the second processor do something, once it has nothing else to do; the first has made sure that there is one. */
+void start_second(void (*job)(void));
+/* Waits until it has done it. */
+void await_second(void);
+
+/* What the first processor does in ring 3. */
+void main_at_ring3(void);
 
 #endif
 #endif

@@ -16,17 +16,15 @@ entry:
 1:  hlt
     jmp 1b
 
-/* void to_ring3(void (*function)(uint64_t), uint64_t argument, uint64_t stack): does not come back. */
+/* void to_ring3(void (*function)(void), uint64_t stack): does not come back. */
     .globl to_ring3
 to_ring3:
-    mov %rdi, %rax
-    mov %rsi, %rdi
-    sub $8, %rdx                /* as after a call */
+    sub $8, %rsi                /* as after a call */
     pushq $SELECTOR_USER_DATA
-    pushq %rdx
+    pushq %rsi
     pushq $0x202                /* interrupts on */
     pushq $SELECTOR_USER_CODE
-    pushq %rax
+    pushq %rdi
     iretq
 
 /* void load_tables(const struct descriptor_pointer *gdt, const struct descriptor_pointer *idt, uint16_t task) */

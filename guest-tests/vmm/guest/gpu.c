@@ -7,7 +7,7 @@
 
 #define PATIENCE 10000000
 
-/* Three drivers at most: the PF's and two VFs'. */
+/* Of the PF's driver and of two VFs'. */
 static uint8_t rams[3][RAM_BYTES] __attribute__((aligned(4096)));
 
 const char *const class_names[CLASSES] = { "render", "video", "video enhance", "copy", "compute" };
@@ -22,8 +22,7 @@ uint64_t source_of(enum engine_class class)
 
 void gpu_init(struct gpu *gpu, const char *name, const struct function *function, bool vf, uint64_t own, uint64_t shown)
 {
-    static unsigned used;
-    uint8_t *ram = gpu->ram ? gpu->ram : rams[used++];
+    uint8_t *ram = rams[(function->routing_id - pf.routing_id) % 3];
     *gpu = (struct gpu){ .name = name, .function = function, .vf = vf, .vector = 0x40 + function->routing_id % 16,
                          .registers = function->registers.address, .local = function->local.address, .own = own,
                          .shown = shown, .ram = ram };

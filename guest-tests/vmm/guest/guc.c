@@ -4,6 +4,7 @@
 #include "console.h"
 #include "cpu.h"
 #include "gpu.h"
+#include "mailbox.h"
 #include "mmio.h"
 
 #define RING_DWORDS 1024
@@ -17,11 +18,14 @@
 
 uint32_t reg_read(const struct gpu *gpu, uint32_t reg)
 {
-    return read32(gpu->registers + reg);
+    return read32(counted_read(gpu->function) + reg);
 }
 
 void reg_write(const struct gpu *gpu, uint32_t reg, uint32_t value)
 {
+    struct mailbox_accesses *accesses = accesses_of(gpu->function);
+    bool event = reg == REG_GUC_HOST_INTERRUPT || reg == REG_VF_CAP;
+    __atomic_fetch_add(event ? &accesses->events : &accesses->writes, 1, __ATOMIC_RELAXED);
     write32(gpu->registers + reg, value);
 }
 

@@ -11,10 +11,14 @@ void pf_up(void);
 void pf_life(void);
 /* `vf`: two VFs, provisioned, driven, kept apart, reset, disabled; the PF's reset at the end. */
 void vf_life(void);
-/* `two`: a second processor works with the same registers while the first submits. */
+/* Provisions two VFs and enables them. */
+void vfs_up(void);
+/* A driver of a VF begins; works. */
+void vf_up(unsigned vf);
+void vf_works(unsigned vf, bool alone);
+/* `two`: a second processor works with the same registers while the first submits; then each drives functions of its
+ * own. */
 void two_processors(void);
-/* What the second processor does when the first says so. */
-void second_processor(void);
 /* `bench`: measures, and reports in the mailbox. */
 void bench(void);
 

@@ -58,7 +58,7 @@ enum mailbox_command {
     /* What a driver needs to have itself interrupted: result[0]: address of an MSI to this processor, [1]: cycles a
      * microsecond. */
     MAILBOX_MACHINE = 9,
-    /* The vCPU waits inside of the VMM until an interrupt comes. */
+    /* The vCPU halts until interrupts[[0]] is at least [1]: for ever, if it never is. result[0]: the count. */
     MAILBOX_HALT = 10,
     /* Ends the machine with the exit code [0]. `answer` is written before. */
     MAILBOX_EXIT = 11,
@@ -81,6 +81,14 @@ struct mailbox_report {
     uint64_t rounds;            /* 0: not measured */
 };
 
+/* Accesses of one function's registers that the guest has made; those of its configuration space are not counted. */
+struct mailbox_accesses {
+    uint64_t reads;
+    uint64_t writes;            /* but for those that may be events */
+    uint64_t events;            /* writes of the registers that the VMM may turn into events */
+    uint64_t reserved;
+};
+
 struct mailbox {
     uint64_t magic;                             /* 0x000 */
     uint32_t version;                           /* 0x008 */
@@ -91,7 +99,8 @@ struct mailbox {
     volatile uint32_t status;                   /* 0x024 */
     volatile uint64_t argument[MAILBOX_ARGUMENTS];      /* 0x028, by the host */
     volatile uint64_t result[MAILBOX_RESULTS];          /* 0x058 */
-    uint8_t reserved[0x198];
+    uint8_t reserved[0x98];
+    struct mailbox_accesses accesses[8];        /* 0x100: the PF's, VF 1's, ... */
     volatile struct mailbox_report report[MAILBOX_REPORTS];     /* 0x200 */
     volatile uint8_t data[MAILBOX_DATA_BYTES];  /* 0x400, by the host and by commands */
     volatile uint64_t interrupts[256];          /* 0x800 */
@@ -99,6 +108,7 @@ struct mailbox {
 
 _Static_assert(offsetof(struct mailbox, argument) == 0x028, "argument");
 _Static_assert(offsetof(struct mailbox, result) == 0x058, "result");
+_Static_assert(offsetof(struct mailbox, accesses) == 0x100, "accesses");
 _Static_assert(offsetof(struct mailbox, report) == 0x200, "report");
 _Static_assert(offsetof(struct mailbox, data) == 0x400, "data");
 _Static_assert(offsetof(struct mailbox, interrupts) == 0x800, "interrupts");

@@ -24,13 +24,8 @@ static const struct {
     { "bench", "measures", bench },
 };
 
-void main_at_ring3(uint64_t number)
+void main_at_ring3(void)
 {
-    if (number) {
-        second_processor();
-        for (;;)
-            service(SERVICE_HALT, 0, 0);
-    }
     if (boot->magic != BOOT_INFO_MAGIC || boot->version < BOOT_INFO_VERSION)
         fail("boot information: expected %x version %u, seen %x version %u", BOOT_INFO_MAGIC,
              (uint64_t)BOOT_INFO_VERSION, boot->magic, (uint64_t)boot->version);

@@ -4,6 +4,7 @@
 #include "boot_info.h"
 #include "console.h"
 #include "cpu.h"
+#include "mailbox.h"
 #include "mmio.h"
 
 #define BRIDGE_BUSES 0x18
@@ -24,6 +25,17 @@ static uint64_t room;
 static struct function function_at(uint16_t routing_id)
 {
     return (struct function){ .routing_id = routing_id, .config = boot->ecam + ((uint64_t)routing_id << 12) };
+}
+
+struct mailbox_accesses *accesses_of(const struct function *function)
+{
+    return &mailbox.accesses[(function->routing_id - pf.routing_id) % 8];
+}
+
+uint64_t counted_read(const struct function *function)
+{
+    __atomic_fetch_add(&accesses_of(function)->reads, 1, __ATOMIC_RELAXED);
+    return function->registers.address;
 }
 
 uint32_t config_read32(const struct function *function, uint16_t at)
@@ -259,7 +271,7 @@ void place(void)
     config_write16(&root_port, COMMAND, COMMAND_MEMORY | COMMAND_MASTER);
     expect("a register before memory decoding is on", 0xffffffff, read32(pf.registers.address + 0x101010));
     config_write16(&pf, COMMAND, COMMAND_MEMORY | COMMAND_MASTER);
-    uint32_t seen = read32(pf.registers.address + 0x101010);
+    uint32_t seen = read32(counted_read(&pf) + 0x101010);
     if (!(seen & 0x80) || seen == 0xffffffff)
         fail("GU_CNTL: expected LMEM_INIT (0x80), seen %x", (uint64_t)seen);
     step("placed: GTTMMADR at %x, LMEM at %x, VFs' at %x and %x; memory decoding and bus mastering are on",

@@ -62,6 +62,11 @@ struct function {
 
 extern struct function pf;
 
+/* Where the mailbox tells what the guest has done with a function's registers. */
+struct mailbox_accesses *accesses_of(const struct function *function);
+/* Address of the function's registers, for a read, which is counted. */
+uint64_t counted_read(const struct function *function);
+
 uint32_t config_read32(const struct function *function, uint16_t at);
 uint16_t config_read16(const struct function *function, uint16_t at);
 void config_write32(const struct function *function, uint16_t at, uint32_t value);

@@ -21,7 +21,7 @@ static void registers_answer(void)
     expect("forcewake of the GT, acknowledged", 1, reg_read(gpu, 0x130044) & 1);
     reg_write(gpu, 0xa188, 0x00010000);
     expect("forcewake of the GT, released", 0, reg_read(gpu, 0x130044) & 1);
-    expect("bytes of a register", reg_read(gpu, 0xd00) & 0xff, read8(gpu->registers + 0xd00));
+    expect("a byte of a register", reg_read(gpu, 0xd00) & 0xff, read8(counted_read(gpu->function) + 0xd00));
     uint64_t before = reg_read(gpu, 0xa500), start = tsc();
     while (tsc() - start < microseconds(2000))
         pause();
@@ -91,6 +91,21 @@ static void work(void)
     step("PF: contexts disabled and deregistered");
 }
 
+/* A processor that halts is woken by the MSI, which KVM delivers by itself. */
+static void sleep(void)
+{
+    struct gpu *gpu = &pf_gpu;
+    serve_interrupts(gpu);      /* what is pending already brings no new MSI */
+    for (unsigned round = 0; round < 20; round++) {
+        uint64_t before = interrupts(gpu->vector);
+        SEND_FAST(gpu, 0x7000, 77, 1u << 31);
+        halt_until(gpu->vector, before + 1);
+        serve_interrupts(gpu);
+        expect_message(gpu, "TLB_INVALIDATION_DONE", 2, 0x90007001, 77, 0);
+    }
+    step("PF: 20 MSIs woke a processor that halted");
+}
+
 void pf_life(void)
 {
     enumerate();
@@ -100,6 +115,7 @@ void pf_life(void)
     memory_is_memory();
     pf_up();
     work();
+    sleep();
     function_level_reset(&pf);
     expect("command register after FLR", 0, config_read16(&pf, COMMAND));
     expect("BAR 0 after FLR", 0xc, config_read32(&pf, 0x10));
@@ -114,12 +130,11 @@ void pf_life(void)
 
 /* What the two processors tell each other. */
 static volatile uint64_t second_rounds;
-static volatile bool second_starts, second_stops, second_wrong;
+static volatile bool second_stops, second_wrong;
 
-void second_processor(void)
+/* Works with the registers that the first processor works with. */
+static void disturb(void)
 {
-    while (!second_starts)
-        pause();
     uint32_t expected = reg_read(&pf_gpu, 0x101010);
     while (!second_stops) {
         reg_write(&pf_gpu, REG_GUC_HOST_INTERRUPT, 0);
@@ -131,6 +146,22 @@ void second_processor(void)
     }
 }
 
+static void copy_batches(unsigned count)
+{
+    struct gpu *gpu = &pf_gpu;
+    while (count--) {
+        queue_batch(gpu, 0, NULL, 0);
+        submit(gpu, 0);
+        expect_batch(gpu, 0, COPY);
+    }
+}
+
+static void drive_vf_2(void)
+{
+    vf_up(2);
+    vf_works(2, false);
+}
+
 void two_processors(void)
 {
     if (boot->cpus < 2)
@@ -138,23 +169,25 @@ void two_processors(void)
     enumerate();
     place();
     pf_up();
-    second_starts = true;
+    start_context(&pf_gpu, 0, COPY);
+    expect_batch(&pf_gpu, 0, COPY);
+    start_second(disturb);
     for (uint64_t start = tsc(); second_rounds < 10; pause())
         if (tsc() - start > microseconds(10000000))
             fail("the second processor does nothing");
-    step("two: the second processor rings doorbells, writes and reads registers");
-    struct gpu *gpu = &pf_gpu;
-    start_context(gpu, 0, COPY);
-    expect_batch(gpu, 0, COPY);
     uint64_t before = second_rounds;
-    for (unsigned round = 0; round < 500; round++) {
-        queue_batch(gpu, 0, NULL, 0);
-        submit(gpu, 0);
-        expect_batch(gpu, 0, COPY);
-    }
+    copy_batches(300);
     uint64_t rounds = second_rounds - before;
     second_stops = true;
+    await_second();
     if (second_wrong || !rounds)
         fail("the second processor read a register wrong, or did nothing: %u rounds", rounds);
-    step("two: 500 batches beside %u rounds of the second processor", rounds);
+    step("two: 300 batches while the second processor rang and read %u times", rounds);
+    vfs_up();
+    start_second(drive_vf_2);
+    vf_up(1);
+    vf_works(1, false);
+    copy_batches(100);
+    await_second();
+    step("two: PF and VF 1 driven by the first processor, VF 2 by the second");
 }

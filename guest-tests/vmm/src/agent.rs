@@ -36,6 +36,7 @@ mod at {
     pub const STATUS: u64 = 0x024;
     pub const ARGUMENT: u64 = 0x028;
     pub const RESULT: u64 = 0x058;
+    pub const ACCESSES: u64 = 0x100;
     pub const REPORT: u64 = 0x200;
     pub const INTERRUPTS: u64 = 0x800;
 }
@@ -121,6 +122,17 @@ pub struct Report {
     pub ticks: u64,
     /// How often it was done.
     pub rounds: u64,
+}
+
+/// Accesses of one function's registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accesses {
+    /// Reads.
+    pub reads: u64,
+    /// Writes that a VMM has to trap.
+    pub writes: u64,
+    /// Writes of registers that a VMM may turn into events.
+    pub events: u64,
 }
 
 /// The host's end of the mailbox of one guest.
@@ -281,12 +293,13 @@ impl Agent {
         Ok(Machine { msi_address, ticks_per_microsecond })
     }
 
-    /// The vCPU waits inside of KVM for an interrupt.
+    /// The vCPU halts, inside of KVM, until a vector has come `count` times in all; answers how often it has. Where it
+    /// never does, the vCPU is lost and the answer is [`AgentError::Silent`].
     ///
     /// # Errors
     /// As all commands: see [`AgentError`].
-    pub fn halt(&mut self) -> Result<(), AgentError> {
-        self.command(Command::Halt, &[], Duration::ZERO).map(drop)
+    pub fn halt(&mut self, vector: u8, count: u64) -> Result<u64, AgentError> {
+        Ok(self.command(Command::Halt, &[u64::from(vector), count], Duration::ZERO)?[0])
     }
 
     /// Ends the machine with this exit code.
@@ -295,6 +308,14 @@ impl Agent {
     /// As all commands: see [`AgentError`].
     pub fn exit(mut self, code: u8) -> Result<(), AgentError> {
         self.command(Command::Exit, &[u64::from(code)], Duration::ZERO).map(drop)
+    }
+
+    /// Accesses of the registers of function `number` (0 is the PF) that a guest has made by itself, all themes but
+    /// `agent`.
+    pub fn accesses(memory: &GuestMemoryMmap, number: u64) -> Accesses {
+        let load = |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");
+        let at = at::ACCESSES + number * 32;
+        Accesses { reads: load(at), writes: load(at + 8), events: load(at + 16) }
     }
 
     /// What a guest has measured, by the number of `bench.h`; none where it has not.
