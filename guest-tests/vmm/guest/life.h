@@ -19,6 +19,10 @@ void vf_works(unsigned vf, bool alone);
 /* `two`: a second processor works with the same registers while the first submits; then each drives functions of its
  * own. */
 void two_processors(void);
+/* `moves`: BARs at other places, wrong ones too; accesses of all kinds. */
+void moves(void);
+/* `races`: the same, VFs, and resets, while a second processor uses what comes and goes. */
+void races(void);
 /* `bench`: measures, and reports in the mailbox. */
 void bench(void);
 

@@ -313,7 +313,8 @@ impl Agent {
     /// Accesses of the registers of function `number` (0 is the PF) that a guest has made by itself, all themes but
     /// `agent`.
     pub fn accesses(memory: &GuestMemoryMmap, number: u64) -> Accesses {
-        let load = |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");
+        let load =
+            |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");
         let at = at::ACCESSES + number * 32;
         Accesses { reads: load(at), writes: load(at + 8), events: load(at + 16) }
     }

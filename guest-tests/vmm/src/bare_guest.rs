@@ -6,8 +6,20 @@ use std::sync::OnceLock;
 use std::{fs, io};
 
 /// What the linker puts together, in `guest/`.
-const SOURCES: [&str; 11] =
-    ["entry.S", "cpu.c", "console.c", "main.c", "agent.c", "pci.c", "guc.c", "gpu.c", "pf.c", "vf.c", "bench.c"];
+const SOURCES: [&str; 12] = [
+    "entry.S",
+    "cpu.c",
+    "console.c",
+    "main.c",
+    "agent.c",
+    "pci.c",
+    "guc.c",
+    "gpu.c",
+    "pf.c",
+    "vf.c",
+    "bench.c",
+    "moves.c",
+];
 /// No operating system, no libraries, no registers but the general ones, which is all that every KVM interprets.
 const FLAGS: &str = "-std=gnu11 -O2 -Wall -Wextra -ffreestanding -nostdlib -static -no-pie -fno-pic -fno-pie \
     -mgeneral-regs-only -mno-red-zone -fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none \

@@ -1,0 +1,192 @@
+/* BARs that move, lie over each other or over RAM, and come and go under a processor that uses them. */
+
+#include "boot_info.h"
+#include "console.h"
+#include "cpu.h"
+#include "life.h"
+#include "mmio.h"
+
+#define GIB (1ull << 30)
+#define PATTERN 0x0123456789abcdefull
+
+/* Writes a BAR's register pair; `decoding`: without switching memory decoding off meanwhile, as one should. */
+static void move(uint16_t at, uint64_t address, bool decoding)
+{
+    if (!decoding)
+        config_write16(&pf, COMMAND, COMMAND_MASTER);
+    config_write32(&pf, at, address);
+    config_write32(&pf, at + 4, address >> 32);
+    if (!decoding)
+        config_write16(&pf, COMMAND, COMMAND_MASTER | COMMAND_MEMORY);
+}
+
+static void one_bar(void)
+{
+    uint64_t home = pf.local.address, before = home;
+    write64(home + 0x1000, PATTERN);
+    for (unsigned n = 1; n <= 8; n++) {
+        /* Behind everything else, so that nothing is in the way. */
+        uint64_t next = boot->mmio64 + 64 * GIB + n * pf.local.size;
+        map(next, GIB);
+        move(0x18, next, n % 2);
+        expect("local memory where it has gone", PATTERN, read64(next + 0x1000));
+        expect("local memory where it was", ~0ull, read64(before + 0x1000));
+        write64(next + 0x1000 * (n + 1), PATTERN + n);
+        before = next;
+    }
+    move(0x18, home, false);
+    for (unsigned n = 0; n <= 8; n++)
+        expect("local memory, back home", PATTERN + n, read64(home + 0x1000 * (n + 1)));
+    step("moves: local memory went to 8 other places and back, with and without decoding");
+
+    home = before = pf.registers.address;
+    for (unsigned n = 1; n <= 8; n++) {
+        uint64_t next = boot->mmio64 + 128 * GIB + n * pf.registers.size;
+        map(next, pf.registers.size);
+        move(0x10, next, n % 2);
+        expect("GU_CNTL where it has gone", 0x80, read32(next + 0x101010) & 0x80);
+        expect("GU_CNTL where it was", 0xffffffff, read32(before + 0x101010));
+        write64(next + GGTT + 8 * n, n << 12 | 1);
+        write32(next + REG_GUC_HOST_INTERRUPT, 0);
+        before = next;
+    }
+    move(0x10, home, false);
+    for (uint64_t n = 1; n <= 8; n++)
+        expect("a global entry, back home", n << 12 | 1, read64(home + GGTT + 8 * n));
+    step("moves: registers, global entries and doorbells went to 8 other places and back");
+}
+
+/* Where no BAR belongs. RAM stays RAM, the guest goes on, and back home all is as before. */
+static void wrong_places(void)
+{
+    uint64_t home = pf.local.address;
+    volatile uint64_t here = PATTERN;
+    const uint64_t places[] = { 0, pf.registers.address & -pf.local.size, pf.vf_local.address & -pf.local.size,
+                                1ull << 45, -pf.local.size };
+    for (unsigned n = 0; n < sizeof(places) / sizeof(places[0]); n++) {
+        move(0x18, places[n], true);
+        expect("RAM while local memory is at a wrong place", PATTERN, here);
+        here = PATTERN;
+        move(0x18, home, true);
+        expect("local memory after a wrong place", PATTERN, read64(home + 0x1000));
+        expect("GU_CNTL after a wrong place", 0x80, read32(pf.registers.address + 0x101010) & 0x80);
+    }
+    config_write32(&pf, 0x10, pf.local.address);
+    config_write32(&pf, 0x14, pf.local.address >> 32);
+    config_write32(&pf, 0x10, pf.registers.address);
+    config_write32(&pf, 0x14, pf.registers.address >> 32);
+    expect("local memory after registers lay over it", PATTERN, read64(home + 0x1000));
+    expect("GU_CNTL after it lay over local memory", 0x80, read32(pf.registers.address + 0x101010) & 0x80);
+    step("moves: over RAM, over other BARs, beyond the addresses that there are: nothing broke");
+}
+
+/* Counts of VFs that there cannot be. */
+static void wrong_vfs(void)
+{
+    uint16_t total = config_read16(&pf, pf.sriov + SRIOV_TOTAL_VFS);
+    const uint16_t counts[] = { 0, total + 1, 0xffff };
+    for (unsigned n = 0; n < 3; n++) {
+        config_write16(&pf, pf.sriov + SRIOV_NUM_VFS, counts[n]);
+        config_write16(&pf, pf.sriov + SRIOV_CONTROL, VF_ARI | VF_ENABLE | VF_MEMORY);
+        struct function vf = pf;
+        vf.config += 4096;
+        expect("VF 1 with a wrong NumVFs", 0xffffffff, config_read32(&vf, 4));
+        expect("a register of VF 1 with a wrong NumVFs", 0xffffffff, read32(pf.vf_registers.address + REG_VF_CAP));
+        config_write16(&pf, pf.sriov + SRIOV_CONTROL, 0);
+    }
+    step("moves: 0, TotalVFs + 1 and 65535 VFs: none");
+}
+
+/* Accesses of all widths, odd ones, and such as lie on the edge of what is mapped. */
+static void odd_accesses(void)
+{
+    uint64_t registers = pf.registers.address;
+    uint32_t word = read32(registers + 0x1083a0);
+    for (unsigned byte = 0; byte < 4; byte++)
+        expect("a byte of SG_TILE_ADDR_RANGE", word >> 8 * byte & 0xff, read8(registers + 0x1083a0 + byte));
+    for (unsigned byte = 0; byte < 4; byte += 2)
+        expect("a word of SG_TILE_ADDR_RANGE", word >> 8 * byte & 0xffff, read16(registers + 0x1083a0 + byte));
+    expect("half of a quad word", word, (uint32_t)read64(registers + 0x1083a0));
+    read32(registers + 0x1083a1);
+    read32(registers + 0x7ffffd);
+    write64(registers + GGTT, PATTERN & ~0xfffull);
+    expect("an entry across two reads", (uint32_t)(PATTERN >> 16 & 0xfffff000) | (uint32_t)(PATTERN >> 16 & 0xfff),
+           (uint32_t)(read64(registers + GGTT) >> 16) | (uint32_t)(PATTERN >> 16 & 0xfff));
+    read64(registers + GGTT - 4);                       /* from registers into the table */
+    write64(registers + pf.registers.size - 4, 0);      /* from the table into what comes behind */
+    read64(registers - 4);
+    step("moves: bytes, words, quad words, odd addresses and edges are answered");
+}
+
+void moves(void)
+{
+    enumerate();
+    place();
+    one_bar();
+    wrong_places();
+    wrong_vfs();
+    odd_accesses();
+    pf_up();
+    step("moves: the driver comes up afterwards");
+}
+
+static volatile bool touching, touched_wrong;
+static volatile uint64_t touches;
+
+/* Uses whatever is or is not there. What is not reads all ones. */
+static void touch(void)
+{
+    struct function vf = pf;
+    vf.config += 4096;
+    for (touching = true; touching; touches++) {
+        uint32_t cap = read32(pf.vf_registers.address + REG_VF_CAP);
+        touched_wrong |= cap != 1 && cap != 0xffffffff;
+        write32(pf.vf_registers.address + REG_GUC_HOST_INTERRUPT, 0);
+        uint64_t local = pf.vf_local.address + touches % 64 * 4096;
+        write64(local, touches);
+        read64(local);
+        write64(pf.vf_registers.address + GGTT + touches % 64 * 8, touches << 12);
+        uint32_t command = config_read32(&vf, COMMAND);
+        touched_wrong |= command != 0xffffffff && (command & 0xfff8) != 0;
+        write64(pf.local.address + touches % 64 * 4096, touches);
+        write32(pf.registers.address + REG_GUC_HOST_INTERRUPT, 0);
+    }
+}
+
+void races(void)
+{
+    if (boot->cpus < 2)
+        fail("two processors are needed, there is %u", (uint64_t)boot->cpus);
+    enumerate();
+    place();
+    pf_up();
+    start_second(touch);
+    while (touches < 3)
+        pause();
+    uint64_t home = pf.local.address, away = boot->mmio64 + 64 * GIB;
+    map(away, GIB);
+    unsigned rounds = boot_number("rounds", 20);
+    for (unsigned round = 0; round < rounds; round++) {
+        enable_vfs(2);
+        uint16_t control = vfs[1].express + EXPRESS_DEVICE_CONTROL;
+        config_write16(&vfs[1], control, INITIATE_FLR);
+        config_write16(&pf, pf.sriov + SRIOV_CONTROL, VF_ARI | VF_ENABLE);
+        config_write16(&pf, pf.sriov + SRIOV_CONTROL, VF_ARI | VF_ENABLE | VF_MEMORY);
+        move(0x18, away, round % 2);
+        move(0x18, home, round % 2);
+        disable_vfs();
+        if (round % 4 == 3) {
+            config_write16(&pf, pf.express + EXPRESS_DEVICE_CONTROL, INITIATE_FLR);
+            place();
+        }
+    }
+    touching = false;
+    await_second();
+    if (touched_wrong)
+        fail("the second processor saw what is neither a VF nor nothing");
+    pf_up();
+    start_context(&pf_gpu, 0, COPY);
+    expect_batch(&pf_gpu, 0, COPY);
+    step("races: VFs, decoding, BARs and the card itself came and went %u times under %u rounds of the second processor",
+         (uint64_t)rounds, touches);
+}
