@@ -236,9 +236,15 @@ impl Agent {
         Ok(())
     }
 
-    /// Interrupts that all vCPUs have taken with a vector; needs no agent.
+    /// Interrupts that all vCPUs have taken with a vector.
     pub fn interrupts(&self, vector: u8) -> u64 {
-        self.load64(at::INTERRUPTS + u64::from(vector) * 8)
+        Self::interrupts_in(&self.memory, vector)
+    }
+
+    /// The same of any bare-metal guest with this memory.
+    pub fn interrupts_in(memory: &GuestMemoryMmap, vector: u8) -> u64 {
+        let at = GuestAddress(MAILBOX + at::INTERRUPTS + u64::from(vector) * 8);
+        memory.load(at, Ordering::Acquire).expect("the mailbox is in RAM")
     }
 
     /// Waits until a vector has come `count` times in all; answers how often it has.

@@ -6,22 +6,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arctic_vmm::agent::{Agent, AgentError, DATA, Width};
-use arctic_vmm::{Boot, Config, Exit, Running, Transcript, Vm, bare_guest, layout};
+use arctic_vmm::{Exit, Running, Transcript, bare_guest, layout};
 use vm_memory::{Bytes, GuestAddress};
 
-const RAM: u64 = 32 << 20;
 /// Memory that neither guest nor VMM uses.
-const FREE: u64 = 0x100_0000;
+const FREE: u64 = 0x180_0000;
 const SOON: Duration = Duration::from_secs(20);
 
 fn start(name: &str, command_line: &str) -> Option<(Running, Agent, Transcript)> {
-    let said = Transcript::default();
-    let boot = Boot::Bare { elf: common::guest().into(), command_line: command_line.into() };
-    let machine = Vm::new(Config { boot, memory: RAM, cpus: 1, output: Box::new(said.clone()) });
-    if common::skipped(name, &machine) {
-        return None;
-    }
-    let running = machine.unwrap().start().unwrap();
+    let (machine, said) = common::machine(name, command_line, 1, None)?;
+    let running = machine.start().unwrap();
     let memory = running.vm().unwrap().memory().clone();
     let agent = Agent::meet(memory, SOON).unwrap_or_else(|error| panic!("{error}: {}", said.text()));
     Some((running, agent, said))
@@ -107,12 +101,7 @@ fn the_end_is_told() {
 /// A command line without a theme is an answer, not a hang.
 #[test]
 fn no_theme() {
-    let said = Transcript::default();
-    let boot = Boot::Bare { elf: common::guest().into(), command_line: "nothing".into() };
-    let machine = Vm::new(Config { boot, memory: RAM, cpus: 1, output: Box::new(said.clone()) });
-    if common::skipped("no_theme", &machine) {
-        return;
-    }
-    assert_eq!(machine.unwrap().run(SOON).unwrap(), Exit::Value(bare_guest::exit::USAGE));
+    let Some((machine, said)) = common::machine("no_theme", "nothing", 1, None) else { return };
+    assert_eq!(machine.run(SOON).unwrap(), Exit::Value(bare_guest::exit::USAGE));
     assert!(said.text().contains("names no theme"), "{}", said.text());
 }

@@ -1,0 +1,114 @@
+//! The life of PF and VFs on a bare machine: a freestanding guest in C drives the card through real exits, ioeventfds,
+//! irqfds and memory slots of KVM. Each test is a theme of the guest's command line; the guest judges what it sees and
+//! ends the machine with a code, the test judges what the host saw of it.
+//!
+//! What the guest does with registers it counts itself, and the card counts what came to it as an access. That both are
+//! the same to the last access shows that doorbells came as events only, that nothing mapped was trapped, and that no
+//! access was lost.
+
+mod common;
+
+use std::sync::Arc;
+
+use arctic_gpu::VirtualCard;
+use arctic_vmm::agent::Agent;
+use vm_memory::GuestMemoryMmap;
+
+/// What host and guest have counted after a theme.
+struct After {
+    card: Arc<VirtualCard>,
+    memory: Arc<GuestMemoryMmap>,
+    text: String,
+}
+
+fn run(theme: &str, cpus: u8) -> Option<After> {
+    let (machine, said) = common::machine(theme, theme, cpus, common::card())?;
+    let (card, memory) = (machine.card().expect("a card").clone(), machine.memory().clone());
+    let text = common::pass(theme, machine, &said);
+    println!("{text}");
+    Some(After { card, memory, text })
+}
+
+impl After {
+    /// The first `functions` functions were used by their registers, events and memory; each access that had to come to
+    /// the card came, and no other.
+    fn only_what_must_is_trapped(&self, functions: usize) {
+        for (number, function) in (0..).zip(&self.card.functions()[..functions]) {
+            let (trapped, did) = (function.trapped(), Agent::accesses(&self.memory, number));
+            let name = function.name();
+            assert!(did.events > 50 && did.reads > 0 && did.writes > 0, "{name}: {did:?}");
+            assert_eq!(
+                (trapped.register_reads, trapped.register_writes),
+                (did.reads, did.writes),
+                "{name}: {trapped:?}"
+            );
+            assert_eq!((trapped.ggtt, trapped.local_memory, trapped.doorbells), (0, 0, 0), "{name}: {trapped:?}");
+        }
+        for function in &self.card.functions()[functions..] {
+            let trapped = function.trapped();
+            assert_eq!(trapped.total() - trapped.config, 0, "{}: {trapped:?}", function.name());
+        }
+    }
+
+    /// Interrupts that the guest's processors took from a function. The VMM has no way to send one but its irqfd.
+    fn interrupts(&self, function: u64) -> u64 {
+        Agent::interrupts_in(&self.memory, 0x40 + function as u8)
+    }
+}
+
+/// Contract A.1..A.4: bridges, the PF's identity, capabilities, BARs by size, SR-IOV and VF Resizable BAR; then addresses,
+/// after which registers answer, and not before.
+#[test]
+fn enumeration_and_sizing() {
+    let Some(after) = run("enumerate", 1) else { return };
+    assert!(after.text.contains("BARs: GTTMMADR 16 MiB, LMEM 2048 MiB"), "{}", after.text);
+    let trapped = after.card.pf().trapped();
+    assert_eq!(
+        (trapped.register_reads, trapped.register_writes),
+        (1, 0),
+        "one read to see that it answers: {trapped:?}"
+    );
+}
+
+/// Contract B.4, B.6, B.9, B.10: firmware, mailbox, messages, batches on each class of engines, MSIs that wake a halted
+/// processor; twice, with a Function Level Reset between.
+#[test]
+fn pf_life() {
+    let Some(after) = run("pf", 1) else { return };
+    after.only_what_must_is_trapped(1);
+    // Two lives with 205 batches each, which the guest waits for one by one.
+    assert!((400..1000).contains(&after.interrupts(0)), "{} MSIs", after.interrupts(0));
+    assert_eq!(after.interrupts(1), 0);
+}
+
+/// Contract C.1..C.5, D.4, D.5, D.7: two VFs provisioned by messages and tables, driven with interrupts in memory, kept
+/// apart, reset by their own capability under the PF's lead, disabled; and all of it again.
+#[test]
+fn vf_life() {
+    let Some(after) = run("vf", 1) else { return };
+    after.only_what_must_is_trapped(3);
+    // VF 1 has four drivers' lives with 63 batches each, VF 2 two.
+    assert!(after.interrupts(1) >= 4 * 63 && after.interrupts(2) >= 2 * 63);
+}
+
+/// Two vCPUs at one function's registers, then at functions of their own.
+#[test]
+fn two_processors() {
+    let Some(after) = run("two", 2) else { return };
+    after.only_what_must_is_trapped(3);
+}
+
+/// BARs at other places, wrong places and over each other; VFs in wrong numbers; accesses of all widths. No theme of the
+/// guest's may harm the VMM.
+#[test]
+fn bars_that_move() {
+    let Some(after) = run("moves", 1) else { return };
+    assert_eq!(after.card.model().panics(), 0);
+}
+
+/// VFs, decoding, BARs and the whole card come and go while another vCPU uses them.
+#[test]
+fn what_comes_and_goes() {
+    let Some(after) = run("races", 2) else { return };
+    assert_eq!(after.card.model().panics(), 0);
+}
