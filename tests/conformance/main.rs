@@ -31,7 +31,9 @@ doors! {
     // Each function in a guest of its own, over its socket.
     vfio_user => crate::doors::vfio_user::split,
     // All functions in one guest, over their sockets.
-    vfio_user_one_guest => crate::doors::vfio_user::together;
+    vfio_user_one_guest => crate::doors::vfio_user::together,
+    // All functions in one guest of a VMM in this process.
+    library => crate::doors::in_process::native;
 
     configuration: [
         the_function_shows_its_identity,

@@ -1,3 +1,4 @@
 //! The doors.
 
+pub mod in_process;
 pub mod vfio_user;

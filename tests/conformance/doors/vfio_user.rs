@@ -6,16 +6,15 @@
 //! place them by DMA.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use arctic_gpu::card::ecam::Ecam;
-use arctic_gpu::card::{Arrangement, VirtualCard};
-use arctic_gpu::card_file;
 use arctic_gpu::report::Report;
-use arctic_gpu::vfio_user::{Server, Settings};
+use arctic_gpu::vfio_user::ecam::Ecam;
+use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
+use arctic_gpu::{Arrangement, card_file};
 use vfio_bindings::bindings::vfio::*;
 use vfio_user::Client;
 use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory};
@@ -78,7 +77,7 @@ pub struct VfioUser {
     connections: Vec<Option<Connection>>,
     ram: Vec<File>,
     _servers: Vec<Server>,
-    card: VirtualCard,
+    card: ServedCard,
     dir: TempDir,
     arrangement: Arrangement,
 }
@@ -90,25 +89,42 @@ pub fn split() -> Option<Box<dyn Machine>> {
 
 /// All functions in one guest, as beside a stock QEMU.
 pub fn together() -> Option<Box<dyn Machine>> {
-    Some(Box::new(VfioUser::new(Arrangement::Together(Ecam::default()))))
+    Some(Box::new(VfioUser::new(Arrangement::Together)))
+}
+
+/// Guest memory that cannot shrink, so that the card maps it.
+fn sealed() -> File {
+    // SAFETY: the name ends with a NUL byte and outlives the call.
+    let fd = unsafe { libc::memfd_create(c"guest".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+    assert!(fd >= 0);
+    // SAFETY: the descriptor is fresh and belongs to nobody else.
+    let file = unsafe { File::from_raw_fd(fd) };
+    file.set_len(RAM_BYTES).unwrap();
+    // SAFETY: adding seals touches no memory of this process.
+    assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) }, 0);
+    file
+}
+
+/// Guest memory that its VMM might take away at any time: the card reads and writes it by system calls.
+fn plain() -> File {
+    let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
+    file.set_len(RAM_BYTES).unwrap();
+    file
 }
 
 impl VfioUser {
     fn new(arrangement: Arrangement) -> Self {
-        let card = VirtualCard::new(card_file::load("small").unwrap(), VFS, arrangement).unwrap();
+        let card = ServedCard::new(card_file::load("small").unwrap(), VFS, arrangement, Ecam::default()).unwrap();
         let dir = TempDir::new().unwrap();
         let mut servers = Vec::new();
         for served in card.functions() {
             let path = dir.as_path().join(format!("{}.sock", served.name));
             servers.push(Server::start(&path, served.function, Settings::default()).unwrap());
         }
-        let one = || {
-            let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
-            file.set_len(RAM_BYTES).unwrap();
-            file
+        let ram = match arrangement {
+            Arrangement::Split => (0..=VFS).map(|_| sealed()).collect(),
+            _ => vec![plain()],
         };
-        let split = arrangement == Arrangement::Split;
-        let ram = if split { (0..=VFS).map(|_| one()).collect() } else { vec![one()] };
         let connections = (0..=VFS).map(|_| None).collect();
         let mut machine = VfioUser { connections, ram, _servers: servers, card, dir, arrangement };
         machine.connect(0);
@@ -248,6 +264,6 @@ impl Machine for VfioUser {
     }
 
     fn report(&self) -> Report {
-        self.card.report()
+        self.card.card().report()
     }
 }

@@ -109,11 +109,30 @@ impl Driver {
 
     /// A request through the mailbox; gives the four dwords of its answer.
     pub fn mail(&self, machine: &mut dyn Machine, message: &[u32]) -> [u32; 4] {
-        for n in 0..4 {
-            let value = message.get(n as usize).copied().unwrap_or(0);
-            machine.set_register(self.function, MAILBOX + n * 4, value);
-        }
-        machine.set_register(self.function, BELL, 1);
+        self.mail_while(machine, message, |_| ())
+    }
+
+    /// The same, and does something else while it waits. A mailbox that a reset has emptied is written once more.
+    fn mail_while(
+        &self,
+        machine: &mut dyn Machine,
+        message: &[u32],
+        mut meanwhile: impl FnMut(&mut dyn Machine),
+    ) -> [u32; 4] {
+        let mut first = 0;
+        eventually(&format!("the GuC answers function {}: {:#x}", self.function, message[0]), || {
+            if first == 0 {
+                for n in 0..4 {
+                    let value = message.get(n as usize).copied().unwrap_or(0);
+                    machine.set_register(self.function, MAILBOX + n * 4, value);
+                }
+                machine.set_register(self.function, BELL, 1);
+            }
+            meanwhile(machine);
+            first = machine.register(self.function, MAILBOX);
+            // Origin: the GuC.
+            first >> 31 == 1
+        });
         std::array::from_fn(|n| machine.register(self.function, MAILBOX + n as u32 * 4))
     }
 
@@ -233,13 +252,11 @@ impl Driver {
         Self::vf_while(machine, function, |machine| pf.lead_resets(machine))
     }
 
-    fn vf_while(machine: &mut dyn Machine, function: u8, mut meanwhile: impl FnMut(&mut dyn Machine)) -> Self {
+    fn vf_while(machine: &mut dyn Machine, function: u8, meanwhile: impl FnMut(&mut dyn Machine)) -> Self {
         let mut driver = Driver::new(machine, function, 0);
         assert_eq!(machine.register(function, VF_CAP), 1, "a VF");
-        eventually(&format!("the GuC hears VF {function}"), || {
-            meanwhile(machine);
-            driver.mail(machine, &[0x5507])[0] == SUCCESS
-        });
+        // VF_RESET, and MATCH_VERSION.
+        assert_eq!(driver.mail_while(machine, &[0x5507], meanwhile)[0], SUCCESS);
         assert_eq!(driver.mail(machine, &[0x5500, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
         driver.base = driver.share(machine).ggtt_start;
         driver.clear(machine);

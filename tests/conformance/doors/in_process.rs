@@ -1,0 +1,270 @@
+//! The card as a library, in a VMM of the barest kind: its bus knows of BARs and VFs what the card has told it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use arctic_gpu::report::Report;
+use arctic_gpu::{
+    Arrangement, CardFunction, Function, GuestRam, IoEventThread, Machine as VmmMachine, MsiMessage, MsiSink,
+    PciDevice, VirtualCard, card_file,
+};
+use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryMmap, MmapRegion, VolatileMemory};
+
+use crate::door::{Machine, RAM_BYTES, Shows, VFS};
+
+/// Guest address of the memory.
+const RAM: u64 = 0x10_0000;
+
+/// Interrupts of one function.
+#[derive(Default)]
+struct Msi {
+    route: Mutex<Option<MsiMessage>>,
+    sent: Mutex<Vec<MsiMessage>>,
+    /// Triggers without a route, which no VMM could deliver.
+    astray: AtomicU64,
+}
+
+impl MsiSink for Msi {
+    fn route(&self, message: Option<MsiMessage>) {
+        *self.route.lock().unwrap() = message;
+    }
+
+    fn trigger(&self) {
+        match *self.route.lock().unwrap() {
+            Some(message) => self.sent.lock().unwrap().push(message),
+            None => _ = self.astray.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Places {
+    /// Guest addresses of BARs that answer.
+    bars: BTreeMap<(u8, u8), u64>,
+    /// VFs that exist.
+    vfs: Vec<u8>,
+}
+
+/// The VMM's side.
+#[derive(Default)]
+struct Bus {
+    places: Mutex<Places>,
+    msis: [Arc<Msi>; VFS as usize + 1],
+}
+
+impl Bus {
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap()
+    }
+}
+
+impl VmmMachine for Bus {
+    fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
+        self.msis[function.index()].clone()
+    }
+
+    fn bar_moved(&self, function: &CardFunction, bar: u8, address: Option<u64>) {
+        let place = (function.number().0, bar);
+        let mut places = self.places();
+        match address {
+            Some(address) => _ = places.bars.insert(place, address),
+            None => assert!(places.bars.remove(&place).is_some(), "{place:?} goes away twice"),
+        }
+    }
+
+    fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
+        let mut places = self.places();
+        assert!(places.vfs.is_empty());
+        for vf in vfs {
+            assert_eq!(vf.routing_offset(), u16::from(vf.number().0));
+            places.vfs.push(vf.number().0);
+        }
+    }
+
+    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+        let gone: Vec<_> = vfs.iter().map(|vf| vf.number().0).collect();
+        let mut places = self.places();
+        assert_eq!(places.vfs, gone, "they go as they came");
+        places.vfs.clear();
+    }
+}
+
+/// A mapping of a BAR's part.
+struct Window {
+    function: u8,
+    bar: u8,
+    offset: u64,
+    memory: MmapRegion,
+}
+
+/// A card, a bus, guest memory.
+struct InProcess {
+    // In the order in which they go.
+    _bells: IoEventThread,
+    card: VirtualCard,
+    windows: Vec<Window>,
+    bus: Arc<Bus>,
+    memory: Arc<GuestMemoryMmap>,
+    /// Where the guest has put BARs.
+    wanted: BTreeMap<(u8, u8), u64>,
+}
+
+/// The library, with configuration space as on a bus.
+pub fn native() -> Option<Box<dyn Machine>> {
+    Some(Box::new(InProcess::new(ram())))
+}
+
+fn ram() -> Arc<GuestMemoryMmap> {
+    Arc::new(GuestMemoryMmap::from_ranges(&[(GuestAddress(RAM), RAM_BYTES as usize)]).unwrap())
+}
+
+impl InProcess {
+    fn new(memory: Arc<GuestMemoryMmap>) -> Self {
+        let bus = Arc::new(Bus::default());
+        let profile = card_file::load("small").unwrap();
+        let guest = GuestRam::new(memory.clone());
+        let card = VirtualCard::new(profile, VFS, Arrangement::Native, guest, bus.clone()).unwrap();
+        let bells = card.serve_io_events().unwrap();
+        let mut windows = Vec::new();
+        for function in card.functions() {
+            for bar in function.bars() {
+                for part in function.mappings(bar.index) {
+                    let place = FileOffset::new(part.file.try_clone().unwrap(), part.file_offset);
+                    let memory = MmapRegion::from_file(place, part.len as usize).unwrap();
+                    let number = function.number().0;
+                    windows.push(Window { function: number, bar: bar.index, offset: part.offset, memory });
+                }
+            }
+        }
+        InProcess { _bells: bells, card, windows, bus, memory, wanted: BTreeMap::new() }
+    }
+
+    fn function(&self, function: u8) -> &CardFunction {
+        &self.card.functions()[usize::from(function)]
+    }
+
+    /// The bus has the function.
+    fn exists(&self, function: u8) -> bool {
+        function == 0 || self.bus.places().vfs.contains(&function)
+    }
+
+    /// The bus has the BAR somewhere, and that is where the guest has put it.
+    fn answers(&self, function: u8, bar: u8) -> bool {
+        let placed = self.bus.places().bars.get(&(function, bar)).copied();
+        assert!(placed.is_none() || placed == self.wanted.get(&(function, bar)).copied(), "BAR {bar} of {function}");
+        placed.is_some()
+    }
+
+    fn window(&self, function: u8, bar: u8, offset: u64, len: usize) -> Option<(&MmapRegion, usize)> {
+        if !self.answers(function, bar) {
+            return None;
+        }
+        let inside = |window: &&Window| {
+            let end = window.offset + window.memory.size() as u64;
+            (window.function, window.bar) == (function, bar)
+                && (window.offset..end).contains(&offset)
+                && offset + len as u64 <= end
+        };
+        let window = self.windows.iter().find(inside)?;
+        Some((&window.memory, (offset - window.offset) as usize))
+    }
+}
+
+impl Machine for InProcess {
+    fn shows(&self) -> Shows {
+        Shows { vf_ids: false, vf_bars: false, places_vf_bars: true, one_memory: true }
+    }
+
+    fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {
+        match self.exists(function) {
+            true => self.function(function).read_config(offset.into(), data),
+            false => data.fill(0xff),
+        }
+    }
+
+    fn write_config(&mut self, function: u8, offset: u16, data: &[u8]) {
+        if self.exists(function) {
+            self.function(function).write_config(offset.into(), data);
+        }
+    }
+
+    fn read_bar(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]) {
+        match self.answers(function, bar) {
+            true => self.function(function).read_bar(bar, offset, data),
+            false => data.fill(0xff),
+        }
+    }
+
+    /// Doorbells reach the card as events, as KVM's ioeventfds would.
+    fn write_bar(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]) {
+        if !self.answers(function, bar) {
+            return;
+        }
+        let function = self.function(function);
+        let bell = function
+            .io_events()
+            .iter()
+            .find(|event| (event.bar, event.offset, event.len as usize) == (bar, offset, data.len()));
+        match bell {
+            Some(bell) => bell.event.write(1).unwrap(),
+            None => function.write_bar(bar, offset, data),
+        }
+    }
+
+    fn read_beside(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]) -> bool {
+        let Some((memory, at)) = self.window(function, bar, offset, data.len()) else { return false };
+        memory.as_volatile_slice().read_slice(data, at).is_ok()
+    }
+
+    fn write_beside(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]) -> bool {
+        let Some((memory, at)) = self.window(function, bar, offset, data.len()) else { return false };
+        memory.as_volatile_slice().write_slice(data, at).is_ok()
+    }
+
+    fn ram(&self) -> u64 {
+        RAM
+    }
+
+    fn read_ram(&mut self, _function: u8, address: u64, data: &mut [u8]) {
+        self.memory.read_slice(data, GuestAddress(address)).unwrap();
+    }
+
+    fn write_ram(&mut self, _function: u8, address: u64, data: &[u8]) {
+        self.memory.write_slice(data, GuestAddress(address)).unwrap();
+    }
+
+    fn take_msis(&mut self, function: u8) -> u64 {
+        let (address, data) = self.msi_message(function);
+        let msi = &self.bus.msis[usize::from(function)];
+        let sent = std::mem::take(&mut *msi.sent.lock().unwrap());
+        let programmed = MsiMessage { address, data: data.into() };
+        assert!(sent.iter().all(|message| *message == programmed), "function {function}: {sent:x?}");
+        sent.len() as u64
+    }
+
+    fn placed(&mut self, function: u8, bar: u8, address: u64) {
+        self.wanted.insert((function, bar), address);
+    }
+
+    fn reset(&mut self, function: u8) {
+        self.function(function).reset();
+    }
+
+    /// The card is dropped, and lets go of everything; the next machine gets another one.
+    fn power_cycle(&mut self) {
+        let next = InProcess::new(ram());
+        let InProcess { _bells: bells, card, windows, bus, memory, .. } = std::mem::replace(self, next);
+        let functions: Vec<Weak<CardFunction>> = card.functions().iter().map(Arc::downgrade).collect();
+        drop(bells);
+        drop(card);
+        assert!(functions.iter().all(|function| function.upgrade().is_none()), "a function outlives its card");
+        assert_eq!(Arc::strong_count(&memory), 1, "the card holds guest memory");
+        assert_eq!(Arc::strong_count(&bus), 1, "the card holds its machine");
+        drop(windows);
+    }
+
+    fn report(&self) -> Report {
+        self.card.report()
+    }
+}
