@@ -79,6 +79,7 @@ doors! {
         a_batch_stores_and_interrupts,
         msi_waits_while_masked,
         no_msi_without_enable,
+        msi_takes_bus_mastering,
         contexts_share_an_engine,
         a_context_that_hangs_is_reset,
         a_vf_learns_its_share,

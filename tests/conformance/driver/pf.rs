@@ -77,6 +77,11 @@ impl Driver {
         }
     }
 
+    /// Whether what happens is told.
+    pub fn set_master(&self, machine: &mut dyn Machine, on: bool) {
+        machine.set_register(0, MASTER, if on { MASTER_ENABLE } else { 0 });
+    }
+
     /// xe's dg1_irq_handler: what has happened, as identities.
     pub fn handle_interrupt(&self, machine: &mut dyn Machine) -> Vec<u32> {
         let mut identities = Vec::new();

@@ -78,7 +78,27 @@ pub fn msi_waits_while_masked(machine: &mut dyn Machine) {
     assert_eq!(machine.config32(0, msi + 20), 0);
 }
 
-/// PCI: no message without MSI Enable, nor without bus mastering; later ones come.
+/// PCI: an interrupt is a write to memory, which takes bus mastering. What has happened meanwhile waits in the card's
+/// registers (contract B.10), and is told when they are enabled next.
+pub fn msi_takes_bus_mastering(machine: &mut dyn Machine) {
+    let mut pf = Driver::pf_up(machine);
+    pf.handle_interrupt(machine);
+    pf.set_master(machine, false);
+    machine.take_msis(0);
+    let commands = stores_and_tells(&pf, 1);
+    pf.submit(machine, 1, COPY, &commands);
+    wait_for_both(&pf, machine, 1);
+    machine.set_config16(0, COMMAND, MEMORY_SPACE);
+    pf.set_master(machine, true);
+    assert_eq!(machine.take_msis(0), 0, "no bus mastering");
+    enable(machine, 0);
+    pf.set_master(machine, false);
+    pf.set_master(machine, true);
+    machine.wait_msi(0);
+    assert!(pf.handle_interrupt(machine).contains(&COPY_USER));
+}
+
+/// PCI: no message without MSI Enable; later ones come.
 pub fn no_msi_without_enable(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     pf.handle_interrupt(machine);
