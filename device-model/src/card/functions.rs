@@ -31,7 +31,10 @@ impl Card {
 
     /// The card plays the PF: VFs 1, 2, ... get their quotas (contract D.4), are enabled, and can be used without any PF
     /// driver. Tells the GuC's reason where it refuses a quota.
+    ///
+    /// VFs that there are lose all that they have, as when they are disabled.
     pub fn provision(&self, quotas: &[Quota]) -> Result<(), Error> {
+        self.disable_vfs();
         let shared = self.guc().play_pf(&self.gt, &self.engines, quotas);
         self.enable_vfs(u8::try_from(quotas.len()).unwrap_or(u8::MAX));
         shared
@@ -55,6 +58,7 @@ impl Card {
     fn reset_existing(&self, function: Function) {
         self.guc().function_reset(&self.gt, &self.engines, function);
         self.call_guc();
+        self.gt.memory.free_unused(function);
         if let Some(vf) = self.gt.vf(function) {
             vf.reset();
         }

@@ -274,6 +274,11 @@ impl Memory {
         }
     }
 
+    /// Empties what `vf` has of its LMEM BAR beyond its local memory: part of every FLR, whoever leads it.
+    pub fn free_unused(&self, vf: Function) {
+        self.storage.free_unused(vf);
+    }
+
     /// Bytes of the VF's region that hold something.
     #[cfg(test)]
     pub(crate) fn stored_by(&self, vf: Function) -> u64 {

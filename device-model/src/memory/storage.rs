@@ -182,15 +182,28 @@ impl Storage {
                 given.push(place.offset());
             }
         }
-        for (region, mut given) in self.vfs.iter().zip(given) {
-            given.sort_unstable();
-            let mut from = 0;
-            for page in given.into_iter().chain([region.len()]) {
-                if region.first_data(&(from..page)).is_some() {
-                    region.clear(from..page);
-                }
-                from = page.saturating_add(FRAME);
-            }
+        self.vfs.iter().zip(given).for_each(|(region, given)| free_all_but(region, given));
+    }
+
+    /// Frees all pages of a VF's region that hold no frame: whoever had the function before has written them, and whoever
+    /// has it next maps them.
+    pub fn free_unused(&self, vf: Function) {
+        let _alone = self.moving.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let places = self.frames.iter().map(|frame| Place(frame.load(Ordering::Acquire)));
+        let given = places.filter(|place| place.function() == vf.index()).map(Place::offset).collect();
+        if let Some(region) = self.region(vf) {
+            free_all_but(region, given);
         }
+    }
+}
+
+fn free_all_but(region: &SharedRegion, mut pages: Vec<u64>) {
+    pages.sort_unstable();
+    let mut from = 0;
+    for page in pages.into_iter().chain([region.len()]) {
+        if region.first_data(&(from..page)).is_some() {
+            region.clear(from..page);
+        }
+        from = page.saturating_add(FRAME);
     }
 }

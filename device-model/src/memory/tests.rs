@@ -10,6 +10,7 @@ use super::*;
 use crate::world::DmaFault;
 
 mod functions;
+mod walks;
 mod window;
 
 /// Guest memory of one megabyte at I/O virtual address 0x10_0000; the next megabyte is there without a mapping.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
 use arctic_device_model::memory::local::SharedRegion;
@@ -28,6 +28,14 @@ pub fn private(function: Function) -> u64 {
     0x4000_0000 + u64::from(function.0) * 0x100_0000
 }
 
+/// Addresses of a guest that no memory answers: a VMM hands each access to whoever is there.
+pub trait Trap: Send + Sync {
+    /// Whether `iova` is one of them.
+    fn claims(&self, iova: u64) -> bool;
+    fn read(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault>;
+    fn write(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault>;
+}
+
 /// The memory of one function's guest as its VMM maps it.
 pub struct Guest {
     function: Function,
@@ -35,6 +43,7 @@ pub struct Guest {
     private: SharedRegion,
     odd: SharedRegion,
     remote: Mutex<Vec<u8>>,
+    trap: RwLock<Option<Arc<dyn Trap>>>,
 }
 
 impl Guest {
@@ -46,7 +55,18 @@ impl Guest {
             private: region(PRIVATE_BYTES),
             odd: region(4096),
             remote: Mutex::new(vec![0; REMOTE.1 as usize]),
+            trap: RwLock::default(),
         }
+    }
+
+    /// Has `trap` answer for the addresses that it claims, whatever else is there.
+    #[allow(dead_code, reason = "the hostile function has no use for it")]
+    pub fn set_trap(&self, trap: Arc<dyn Trap>) {
+        *self.trap.write().unwrap() = Some(trap);
+    }
+
+    fn trapped(&self, iova: u64) -> Option<Arc<dyn Trap>> {
+        self.trap.read().unwrap().as_ref().filter(|trap| trap.claims(iova)).cloned()
     }
 
     /// All bytes that the guest has, one part after the other.
@@ -93,6 +113,9 @@ struct View(Arc<Guest>);
 impl DmaView for View {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         assert!(len > 0, "a span of nothing at {iova:#x}");
+        if self.0.trapped(iova).is_some() {
+            return None;
+        }
         let own = private(self.0.function);
         let areas = [(RAM.0, RAM.1, &self.0.ram), (own, PRIVATE_BYTES, &self.0.private), (ODD.0, ODD.1, &self.0.odd)];
         areas.into_iter().find_map(|(first, bytes, region)| {
@@ -102,12 +125,18 @@ impl DmaView for View {
     }
 
     fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
+        if let Some(trap) = self.0.trapped(iova) {
+            return trap.read(iova, data);
+        }
         let part = self.0.remote(iova, data.len()).ok_or(DmaFault { iova })?;
         data.copy_from_slice(&self.0.remote.lock().unwrap()[part]);
         Ok(())
     }
 
     fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
+        if let Some(trap) = self.0.trapped(iova) {
+            return trap.write(iova, data);
+        }
         let part = self.0.remote(iova, data.len()).ok_or(DmaFault { iova })?;
         self.0.remote.lock().unwrap()[part].copy_from_slice(data);
         Ok(())

@@ -1,0 +1,64 @@
+//! Tables that change under the walk: each entry is read once, and what has been read is what is used.
+
+use std::collections::HashMap;
+
+use super::ppgtt::{self, WalkFault};
+use super::tlb::{Backing, Tlb};
+use super::*;
+
+/// What an entry may be: nothing, a table's address, a page of either memory, a large one, one of 64 KiB, none, read-only.
+const ENTRIES: [u64; 9] = [0, 0x5003, 0x5043, 0x7803, 0x9003, 0x20_0883, 0x203, 0x1_0903, 0xb801];
+
+/// All combinations of what four levels say at first (9^4 = 6561): every later read says something else each time. The
+/// walk reads no entry twice, four at most, each in the table that the entry before named, and its page is the one that the
+/// first words give. The last level of the second walk is read anew, the levels above it are remembered.
+#[test]
+fn every_entry_is_read_once() {
+    const ADDRESS: u64 = 0x1234_5678_9000;
+    let field = 0x3fff_ffff_f000_u64;
+    for case in 0..ENTRIES.len().pow(4) {
+        let first: [u64; 4] =
+            std::array::from_fn(|level| ENTRIES[case / ENTRIES.len().pow(level as u32) % ENTRIES.len()]);
+        let mut reads: HashMap<u64, u32> = HashMap::new();
+        let mut order = Vec::new();
+        let mut tlb = Tlb::default();
+        // Tables that name each other: the n-th entry that is read is the n-th of the case, wherever it lies.
+        let found = ppgtt::walk(&mut tlb, Function(1), 0x1000, ADDRESS, |at| {
+            let times = reads.entry(at).or_default();
+            *times += 1;
+            assert_eq!(*times, 1, "{first:x?}: {at:#x} is read again");
+            order.push(at);
+            Some(first[order.len() - 1])
+        });
+        assert!(order.len() <= 4);
+        let mut table = 0x1000;
+        let mut expected = None;
+        for (n, (at, entry)) in order.iter().zip(first).enumerate() {
+            let level = 3 - n as u32;
+            assert_eq!(at & !0xfff, table, "{first:x?}: level {level}");
+            let leaf = entry & 1 == 0 || level == 0 || level < 3 && entry & 0x80 != 0;
+            assert_eq!(leaf, n + 1 == order.len(), "{first:x?}: level {level}");
+            if leaf {
+                expected = Some((level, entry));
+            }
+            table = entry & field;
+        }
+        let (level, entry) = expected.unwrap();
+        match found {
+            Err(fault) => {
+                assert_eq!((fault, entry & 1), (WalkFault::NotPresent { level: level as u8 }, 0), "{first:x?}");
+            }
+            Ok(page) => {
+                assert_eq!(page.target, entry & field & !(page.len - 1), "{first:x?}");
+                assert_eq!(page.writable, entry & 2 != 0, "{first:x?}");
+                let backing = match (entry & 0x200 != 0, entry & 0x800 != 0) {
+                    (true, _) => Backing::Null,
+                    (_, true) => Backing::Local,
+                    _ => Backing::System(Function(1)),
+                };
+                assert_eq!(page.backing, backing, "{first:x?}");
+                assert!(page.base <= ADDRESS && ADDRESS - page.base < page.len);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A machine that a card is plugged into, which writes down what it is told.
+
+use std::sync::{Arc, Mutex};
+
+use arctic_gpu::pci::Dma;
+use arctic_gpu::{Arrangement, CardFunction, Function, Machine, MsiSink, PciDevice, VirtualCard, card_file};
+
+pub const COMMAND: u64 = 4;
+pub const MEMORY_AND_BUS_MASTER: [u8; 2] = [6, 0];
+pub const CONTROL: u64 = 0x328;
+pub const TOTAL_VFS: u64 = 0x32e;
+pub const NUM_VFS: u64 = 0x330;
+pub const ENABLE_AND_MSE: u16 = 9;
+/// Device Control of the Express capability, and Initiate FLR.
+pub const DEVICE_CONTROL: u64 = 0x78;
+pub const FLR: u16 = 1 << 15;
+pub const GTTMMADR: u8 = 0;
+pub const LMEM: u8 = 2;
+
+struct Deaf;
+
+impl MsiSink for Deaf {
+    fn trigger(&self) {}
+}
+
+/// VFs by number as they came (true) and went.
+#[derive(Default)]
+pub struct Witness(pub Mutex<Vec<(bool, Vec<u8>)>>);
+
+impl Witness {
+    fn tell(&self, came: bool, vfs: &[Arc<CardFunction>]) {
+        self.0.lock().unwrap().push((came, vfs.iter().map(|vf| vf.number().0).collect()));
+    }
+
+    pub fn take(&self) -> Vec<(bool, Vec<u8>)> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Machine for Witness {
+    fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
+        Arc::new(Deaf)
+    }
+
+    fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
+        self.tell(true, vfs);
+    }
+
+    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+        self.tell(false, vfs);
+    }
+}
+
+/// The small card with `vfs` VFs, the PF's memory space and bus mastering on.
+pub fn card(vfs: u8, arrangement: Arrangement, memory: Arc<dyn Dma>) -> (VirtualCard, Arc<Witness>) {
+    let witness = Arc::new(Witness::default());
+    let profile = card_file::load("small").unwrap();
+    let card = VirtualCard::new(profile, vfs, arrangement, memory, witness.clone()).unwrap();
+    card.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
+    witness.take();
+    (card, witness)
+}
+
+pub fn config(function: &CardFunction, offset: u64) -> u16 {
+    let mut data = [0; 2];
+    function.read_config(offset, &mut data);
+    u16::from_le_bytes(data)
+}
+
+pub fn set_config(function: &CardFunction, offset: u64, value: u16) {
+    function.write_config(offset, &value.to_le_bytes());
+}
+
+pub fn register(function: &CardFunction, offset: u64) -> u32 {
+    let mut data = [0; 4];
+    function.read_bar(GTTMMADR, offset, &mut data);
+    u32::from_le_bytes(data)
+}

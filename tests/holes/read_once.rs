@@ -1,0 +1,263 @@
+//! Memory that changes between check and use: whatever the card reads of a guest's memory it reads once, and what it has
+//! checked is what it uses.
+//!
+//! The guest's memory here counts how often each dword is read, and tells the truth the first time only. (Tables of the
+//! process space lie in local memory: the card's own tests count their reads, `memory::tests::walks`.)
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use arctic_device_model::engine::blank_image;
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::world::DmaFault;
+
+use crate::bench::*;
+use crate::world::{RAM, Trap};
+
+const BYTES: u64 = 0x1_0000;
+
+/// Guest memory from [`RAM`] on.
+#[derive(Default)]
+struct Liar(Mutex<Dwords>);
+
+#[derive(Default)]
+struct Dwords {
+    truth: HashMap<u64, u32>,
+    reads: HashMap<u64, u32>,
+    /// What each dword reads as from the second time on; others stay true.
+    lies: HashMap<u64, u32>,
+    /// All but the first read of any dword give this instead.
+    always: Option<u32>,
+}
+
+impl Dwords {
+    fn read(&mut self, at: u64) -> u32 {
+        let reads = self.reads.entry(at).or_default();
+        *reads += 1;
+        let truth = self.truth.get(&at).copied().unwrap_or(0);
+        if *reads == 1 { truth } else { self.lies.get(&at).copied().or(self.always).unwrap_or(truth) }
+    }
+}
+
+impl Trap for Liar {
+    fn claims(&self, iova: u64) -> bool {
+        (RAM.0..RAM.0 + BYTES).contains(&iova)
+    }
+
+    fn read(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
+        assert_eq!((iova % 4, data.len() % 4), (0, 0), "{iova:#x}");
+        let mut dwords = self.0.lock().unwrap();
+        for (at, bytes) in (iova - RAM.0..).step_by(4).zip(data.chunks_exact_mut(4)) {
+            bytes.copy_from_slice(&dwords.read(at).to_le_bytes());
+        }
+        Ok(())
+    }
+
+    fn write(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
+        assert_eq!((iova % 4, data.len() % 4), (0, 0), "{iova:#x}");
+        let mut dwords = self.0.lock().unwrap();
+        for (at, bytes) in (iova - RAM.0..).step_by(4).zip(data.chunks_exact(4)) {
+            dwords.truth.insert(at, u32::from_le_bytes(bytes.try_into().unwrap()));
+            dwords.lies.remove(&at);
+        }
+        Ok(())
+    }
+}
+
+impl Liar {
+    fn put(&self, at: u64, words: &[u32]) {
+        let mut dwords = self.0.lock().unwrap();
+        dwords.truth.extend((at..).step_by(4).zip(words.iter().copied()));
+    }
+
+    fn get(&self, at: u64) -> u32 {
+        self.0.lock().unwrap().truth.get(&at).copied().unwrap_or(0)
+    }
+
+    /// Forgets what has been read; the first read counts as such again.
+    fn begin(&self, always: Option<u32>) {
+        let mut dwords = self.0.lock().unwrap();
+        dwords.reads.clear();
+        dwords.always = always;
+    }
+
+    fn lie(&self, at: u64, word: u32) {
+        self.0.lock().unwrap().lies.insert(at, word);
+    }
+
+    fn reads(&self, at: u64) -> u32 {
+        self.0.lock().unwrap().reads.get(&at).copied().unwrap_or(0)
+    }
+
+    fn most_read(&self, range: std::ops::Range<u64>) -> u32 {
+        range.step_by(4).map(|at| self.reads(at)).max().unwrap_or(0)
+    }
+}
+
+/// Descriptors, ring to the GuC, ring from the GuC; an image and its ring.
+const H2G_DESCRIPTOR: u64 = 0;
+const G2H_DESCRIPTOR: u64 = 0x800;
+const H2G: u64 = 0x1000;
+const G2H: u64 = 0x2000;
+const PPHWSP: u64 = 0x4000;
+const IMAGE: u64 = 0x5000;
+const RING: u64 = 0x8000;
+
+/// The attacker with its CT buffers in such memory.
+fn bench() -> (Bench, Arc<Liar>) {
+    let mut bench = Bench::new(true);
+    bench.attacker_up();
+    let liar = Arc::new(Liar::default());
+    bench.guests.of(ATTACKER).set_trap(liar.clone());
+    enable(&bench);
+    (bench, liar)
+}
+
+fn shown(bench: &Bench) -> u64 {
+    bench.attacker.base() + at::RAM
+}
+
+fn enable(bench: &Bench) {
+    let shown = shown(bench);
+    assert_eq!(bench.attacker.mail([0x4509, 0, 0, 0]), 0xf000_0000);
+    let keys = [
+        (0x0903, 2, shown + H2G_DESCRIPTOR),
+        (0x0902, 2, shown + H2G),
+        (0x0904, 1, 4096),
+        (0x0906, 2, shown + G2H_DESCRIPTOR),
+        (0x0905, 2, shown + G2H),
+        (0x0907, 1, 4096),
+    ];
+    for (key, len, value) in keys {
+        assert_eq!(bench.attacker.mail([0x0508, key << 16 | len, value as u32, 0]), 0xf000_0001);
+    }
+    assert_eq!(bench.attacker.mail([0x4509, 1, 0, 0]), 0xf000_0000);
+}
+
+/// Sends TLB invalidations with these numbers and lets the GuC take them.
+fn invalidate(bench: &Bench, liar: &Liar, numbers: &[u32], tail: u32) {
+    let messages: Vec<u32> = numbers.iter().flat_map(|n| [0x8001_0003, 2 << 28 | 0x7000, *n, 0x8000_0003]).collect();
+    liar.put(H2G + u64::from(tail) * 4, &messages);
+    liar.put(H2G_DESCRIPTOR + 4, &[tail + messages.len() as u32]);
+    liar.begin(None);
+    bench.attacker.set(BELL, 1);
+}
+
+/// Guard: `CtBuffer::read_next`, which reads a header and a message's dwords once each, and the tail once for each message
+/// that it looks for.
+#[test]
+fn a_message_that_changes_after_it_has_been_read() {
+    let (bench, liar) = bench();
+    invalidate(&bench, &liar, &[7, 8, 9], 0);
+    // From the second look on everything in the ring is the header of a very long message.
+    liar.begin(Some(0xffff_00ff));
+    for at in (H2G_DESCRIPTOR..H2G_DESCRIPTOR + 12).chain(G2H_DESCRIPTOR..G2H_DESCRIPTOR + 12).step_by(1) {
+        liar.lie(at & !3, liar.get(at & !3));
+    }
+    bench.work(40);
+    let sent: Vec<u32> = (0..9).map(|n| liar.get(G2H + n * 4)).collect();
+    let told: Vec<u32> = sent.chunks(3).map(|message| message[2]).collect();
+    assert_eq!(told, [7, 8, 9], "{sent:x?}");
+    for dword in 0..12 {
+        assert_eq!(liar.reads(H2G + dword * 4), 1, "dword {dword} of the ring");
+    }
+    assert_eq!(liar.most_read(H2G + 48..H2G + 4096), 0, "beyond the tail");
+    assert_eq!((liar.get(H2G_DESCRIPTOR), liar.get(H2G_DESCRIPTOR + 8)), (12, 0), "head and status");
+    assert!(liar.reads(H2G_DESCRIPTOR + 4) <= 5, "the tail, three messages: {}", liar.reads(H2G_DESCRIPTOR + 4));
+}
+
+/// Guard: `Ring::next`, which judges the tail that it has in hand. Every later tail is beyond the ring, or before the
+/// head: the message that was there is taken, the next look finds a broken or a longer ring, and nothing is read outside.
+#[test]
+fn a_tail_that_changes_after_it_has_been_read() {
+    for lie in [4096 / 4, u32::MAX, 0x8000_0000, 3, 0] {
+        let (bench, liar) = bench();
+        invalidate(&bench, &liar, &[7], 0);
+        liar.lie(H2G_DESCRIPTOR + 4, lie);
+        bench.work(40);
+        assert_eq!(liar.get(G2H + 8), 7, "the message that was there, with {lie:#x} afterwards");
+        assert_eq!(bench.card.panics(), 0);
+        if lie >= 1024 {
+            assert_eq!(liar.get(H2G_DESCRIPTOR + 8), 1, "overflow");
+            assert_eq!(liar.most_read(H2G + 16..H2G + 4096), 0, "with {lie:#x} afterwards");
+        }
+        // Registered anew, the rings work.
+        liar.put(H2G_DESCRIPTOR, &[0; 3]);
+        liar.put(G2H_DESCRIPTOR, &[0; 3]);
+        liar.begin(None);
+        enable(&bench);
+        invalidate(&bench, &liar, &[8], 0);
+        bench.work(40);
+        assert_eq!(liar.get(G2H + 8), 8);
+    }
+}
+
+/// Guard: `CtBuffer::send`, which takes the host's head once for each message, and judges it. A head that is beyond the
+/// ring breaks it; none makes the GuC write outside of it.
+#[test]
+fn a_head_that_changes_while_messages_are_sent() {
+    for lie in [0, 1, 3, 1023, 1024, u32::MAX] {
+        let (bench, liar) = bench();
+        let numbers: Vec<u32> = (1..=200).collect();
+        invalidate(&bench, &liar, &numbers, 0);
+        liar.lie(G2H_DESCRIPTOR, lie);
+        bench.work(400);
+        assert_eq!(bench.card.panics(), 0);
+        let outside = [liar.get(G2H - 4), liar.get(G2H + 4096)];
+        assert_eq!(outside, [0, 0], "{lie:#x}");
+        if lie >= 1024 {
+            assert_eq!(liar.get(G2H_DESCRIPTOR + 8), 1, "overflow");
+        }
+    }
+}
+
+/// Guard: `Image::read`, which takes the whole image in one go, and `Lrc`, which asks memory for nothing that it has. The
+/// ring's tail is the driver's to move at any time: it is read again, and what it is then is judged anew.
+#[test]
+fn a_context_image_that_changes_after_it_has_been_read() {
+    for always in [None, Some(0xffff_ffff), Some(0x1100_1041)] {
+        let (bench, liar) = bench();
+        let shown = shown(&bench);
+        let scratch = bench.attacker.base() + at::SCRATCH;
+        liar.put(IMAGE, &[0; 0x400]);
+        liar.put(IMAGE, &blank_image());
+        let job = [store(scratch, 0x600d), store(scratch + 4, 0x600e)].concat();
+        liar.put(RING, &job);
+        for (dword, value) in
+            [(3, 0x0009_0009), (7, 32), (9, (shown + RING) as u32), (11, 1), (0x33, at::TABLES as u32)]
+        {
+            liar.put(IMAGE + dword * 4, &[value]);
+        }
+        bench.attacker.poke(at::SCRATCH, 0);
+        bench.attacker.poke(at::SCRATCH + 4, 0);
+        let class = u32::from(EngineClass::Copy.guc());
+        let descriptor = (shown + PPHWSP) as u32 | 0x119;
+        let register = [0x8001_000c, 2 << 28 | 0x4502, 1, 1, class, 1, 0, 0, 0, 0, 0, descriptor, 0];
+        let schedule = [0x8001_0003, 2 << 28 | 0x1001, 1, 1];
+        let messages = [&register[..], &schedule].concat();
+        liar.put(H2G, &messages);
+        liar.put(H2G_DESCRIPTOR + 4, &[messages.len() as u32]);
+        liar.begin(always);
+        for at in [H2G_DESCRIPTOR, H2G_DESCRIPTOR + 4, H2G_DESCRIPTOR + 8, G2H_DESCRIPTOR, G2H_DESCRIPTOR + 8] {
+            liar.lie(at, liar.get(at));
+        }
+        // Head and tail, which GuC and engine look at each for themselves.
+        for dword in [5, 7] {
+            liar.lie(IMAGE + dword * 4, liar.get(IMAGE + dword * 4));
+        }
+        // As long as the image has not been saved, everything in it is as it was when it was read.
+        for _ in 0..60 {
+            bench.work(1);
+            if bench.attacker.peek(at::SCRATCH + 4) == 0x600e {
+                break;
+            }
+        }
+        let done = [0, 4].map(|at| bench.attacker.peek(at::SCRATCH + at));
+        assert_eq!(done, [0x600d, 0x600e], "with {always:x?} from the second look on");
+        for dword in (0..0x400).filter(|dword| ![5, 7].contains(dword)) {
+            assert!(liar.reads(IMAGE + dword * 4) <= 1, "dword {dword:#x} of the image");
+        }
+        assert!(liar.most_read(RING..RING + 32) <= 1, "commands");
+        assert_eq!(bench.card.panics(), 0);
+    }
+}

@@ -1,0 +1,225 @@
+//! What a function leaves behind, and who could find it: in memory, registers, contexts and doorbells; seen from inside the
+//! card and through the doors that a VMM has. (LeftoverLocals, CVE-2023-4969.)
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::profile::provision::Quota;
+use arctic_device_model::world::Unconnected;
+use arctic_gpu::{Arrangement, CardFunction, PciDevice};
+
+use crate::bench::*;
+use crate::machine::*;
+use crate::{canary, machine};
+
+/// The lower half of a VF's GTTMMADR as its driver reads it, registers and doorbells, but for those that tell the time.
+fn registers(bench: &Bench) -> Vec<u32> {
+    let mut all = vec![0_u8; 8 << 20];
+    for (at, dword) in (0..).step_by(4).zip(all.chunks_exact_mut(4)) {
+        bench.card.read(ATTACKER, at, dword);
+    }
+    all.chunks_exact(4).map(|dword| u32::from_le_bytes(dword.try_into().unwrap())).collect()
+}
+
+const DOORBELL: u32 = 3;
+
+fn allocate_doorbell(bench: &mut Bench, id: u32) {
+    let page = 0x40_0000 + u64::from(DOORBELL) * 4096;
+    bench.attacker.request(0x0010, &[id, DOORBELL, page as u32, (page >> 32) as u32, 0]);
+    bench.work(20);
+}
+
+/// Everything that a driver can leave: contexts, one of them with a doorbell, a running batch, mailboxes, interrupt
+/// enables, global entries, memory.
+fn live(bench: &mut Bench) {
+    bench.attacker_up();
+    let scratch = bench.attacker.base() + at::SCRATCH;
+    let job = store(scratch, 0x600d);
+    for id in [1, 5] {
+        bench.attacker.poke(at::SCRATCH, 0);
+        bench.attacker.submit(id, EngineClass::Copy, &job);
+        bench.until("the job", 1000, |bench| bench.attacker.peek(at::SCRATCH) == 0x600d);
+    }
+    allocate_doorbell(bench, 5);
+    let again = [0x31 << 23 | 1 << 8 | 1, bench.attacker.jump(2)[1], 0, 0];
+    bench.attacker.write_words(Vf::batch(2), &again);
+    let ring = bench.attacker.jump(2);
+    bench.attacker.submit(2, EngineClass::Render, &ring);
+    bench.work(20);
+    let secret = canary::bytes(ATTACKER.0, 0x1000);
+    let words: Vec<u32> = secret.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+    bench.attacker.write_words(at::DATA, &words);
+    for register in (0x19_0240..0x19_0250).step_by(4).chain([0x19_0030, 0x19_0038, 0x19_003c, 0x19_0010]) {
+        bench.attacker.set(register, canary::word(ATTACKER.0, register.into()));
+    }
+}
+
+/// Guards: `Gt::vf(..).reset()` for registers, `Guc::function_reset` for contexts and doorbells, `Memory::clear_vf` and
+/// `forget_vfs` for memory, `Ggtt::empty_vf` for entries. The next driver finds each register as a function has it that
+/// nobody has used yet, no context, a doorbell that nobody answers, memory of zeros.
+#[test]
+fn the_next_driver_finds_a_function_that_nobody_has_used() {
+    type Ending = fn(&Bench);
+    let endings: [(&str, Ending); 4] = [
+        ("FLR", |bench| bench.card.reset_function(ATTACKER)),
+        ("VF Enable off and on", |bench| {
+            bench.card.disable_vfs();
+            bench.work(40);
+            bench.card.provision(&[QUOTA; 3]).unwrap();
+        }),
+        ("another sharing", |bench| {
+            let other = Quota { local_memory: 2 << 20, ..QUOTA };
+            bench.card.provision(&[other; 3]).unwrap();
+            bench.card.provision(&[QUOTA; 3]).unwrap();
+        }),
+        ("a reset of the card", |bench| {
+            bench.card.reset();
+            bench.card.provision(&[QUOTA; 3]).unwrap();
+        }),
+    ];
+    for mapped in [true, false] {
+        let fresh = registers(&Bench::new(mapped));
+        for (ending, end) in endings {
+            let mut bench = Bench::new(mapped);
+            live(&mut bench);
+            assert_ne!(registers(&bench), fresh, "{ending}: a function in use looks used");
+            end(&bench);
+            bench.work(60);
+            let seen = registers(&bench);
+            let different: Vec<_> = (0..seen.len()).filter(|n| seen[*n] != fresh[*n]).map(|n| n * 4).collect();
+            assert!(different.is_empty(), "{ending}, mapped {mapped}: registers {different:x?}");
+            let status = bench.card.status();
+            assert_eq!(status.functions[ATTACKER.index()].contexts, 0, "{ending}");
+            assert!(status.engines.iter().all(|engine| engine.function.is_none()), "{ending}: somebody runs");
+            let memory = crate::world::read(&bench.attacker.local, 0, BAR as usize);
+            assert_eq!(memory.iter().position(|byte| *byte != 0), None, "{ending}: memory");
+            for index in 0..GLOBAL >> 12 {
+                let entry = bench.card.gt().memory.ggtt().effective((bench.attacker.base() >> 12) + index);
+                assert_eq!(entry.address(), 0, "{ending}: global entry {index:#x}");
+            }
+            // The next driver registers a context of the same number and rings the doorbell that the last one had.
+            bench.attacker_up();
+            bench.attacker.write_context(5, 0, &store(bench.attacker.base() + at::SCRATCH, 0xbad));
+            bench.attacker.register(5, u32::from(EngineClass::Copy.guc()), 1);
+            bench.work(20);
+            bench.attacker.set(0x40_0000 + DOORBELL * 4096, 1);
+            bench.work(60);
+            assert_ne!(bench.attacker.peek(at::SCRATCH), 0xbad, "{ending}: the doorbell still rings");
+        }
+    }
+}
+
+fn file(vf: &CardFunction, bar: u8) -> File {
+    vf.mappings(bar)[0].file.try_clone().unwrap()
+}
+
+/// Whatever is not zero in a file, by its first place.
+fn content(file: &File) -> Option<usize> {
+    let mut found = None;
+    let mut at = 0;
+    let mut bytes = vec![0; 1 << 20];
+    while found.is_none() {
+        let n = file.read_at(&mut bytes, at as u64).unwrap();
+        if n == 0 {
+            break;
+        }
+        found = bytes[..n].iter().position(|byte| *byte != 0).map(|place| at + place);
+        at += n;
+    }
+    found
+}
+
+/// Through the doors: a VMM keeps the files of a VF's BARs for as long as it likes, and so does the one after it. After an
+/// FLR, after VF Enable is off, after a reset, they hold nothing, whoever has written there and by whatever way: through the
+/// file, through the BAR, beyond the quota. Guards: as above; `Storage::settle` and
+/// `free_unused`, which empty what holds no memory of the function's.
+#[test]
+fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
+    let (card, _) = machine::card(2, Arrangement::Provisioned, Arc::new(Unconnected));
+    let secret = canary::bytes(1, 0x2000);
+    let [vf, neighbour] = [1, 2].map(|n| card.functions()[n].clone());
+    for function in [&vf, &neighbour] {
+        function.write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
+    }
+    let files = [file(&vf, LMEM), file(&vf, GTTMMADR)];
+    let quota = card.model().status().functions[1].quota.clone().unwrap();
+    let leave = || {
+        files[0].write_all_at(&secret, 0).unwrap();
+        files[0].write_all_at(&secret, quota.local_memory - 0x2000).unwrap();
+        files[0].write_all_at(&secret, files[0].metadata().unwrap().len() - 0x2000).unwrap();
+        // The upper half of GTTMMADR, where its pages are.
+        files[1].write_all_at(&secret, (8 << 20) + quota.ggtt_start / 4096 * 8).unwrap();
+        vf.write_bar(LMEM, 0x10_0000, &secret[..8]);
+        vf.write_bar(GTTMMADR, 0x19_0244, &secret[..4]);
+    };
+    let seen_by_neighbour = || {
+        let mut bytes = vec![0; 0x2000];
+        file(&neighbour, LMEM).read_exact_at(&mut bytes, 0).unwrap();
+        canary::find(&bytes)
+    };
+    leave();
+    assert!(content(&files[0]).is_some() && content(&files[1]).is_some() && register(&vf, 0x19_0244) != 0);
+    assert_eq!(seen_by_neighbour(), None);
+    let flr = || set_config(&vf, DEVICE_CONTROL, FLR);
+    let reset = || vf.reset();
+    let endings: [(&str, &dyn Fn()); 2] = [("FLR", &flr), ("reset", &reset)];
+    for (ending, end) in endings {
+        leave();
+        end();
+        vf.write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
+        for _ in 0..100 {
+            if content(&files[0]).is_none() && content(&files[1]).is_none() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert_eq!((content(&files[0]), content(&files[1])), (None, None), "{ending}");
+        assert_eq!(register(&vf, 0x19_0244), 0, "{ending}");
+        let mut bytes = [0; 8];
+        vf.read_bar(LMEM, 0x10_0000, &mut bytes);
+        assert_eq!(bytes, [0; 8], "{ending}");
+    }
+    // All shared out anew by the card, in other sizes: what the first had is now the second's.
+    leave();
+    let other = |local| Quota {
+        local_memory: local,
+        ggtt: 1 << 20,
+        contexts: 8,
+        doorbells: 2,
+        exec_quantum_ms: 5,
+        preempt_timeout_us: 10_000,
+    };
+    card.model().provision(&[other(2 << 20), other(6 << 20)]).unwrap();
+    assert_eq!((content(&files[0]), content(&files[1])), (None, None), "another sharing");
+    assert_eq!((content(&file(&neighbour, LMEM)), seen_by_neighbour()), (None, None));
+}
+
+/// The same where a PF's driver has the VFs on and off: their files are empty while they do not exist.
+#[test]
+fn vfs_that_do_not_exist_have_empty_files() {
+    let (card, _) = machine::card(2, Arrangement::Native, Arc::new(Unconnected));
+    let files: Vec<File> = card.functions()[1..].iter().flat_map(|vf| [file(vf, LMEM), file(vf, GTTMMADR)]).collect();
+    let secret = canary::bytes(1, 0x1000);
+    for reset in [false, true] {
+        set_config(card.pf(), NUM_VFS, 2);
+        set_config(card.pf(), CONTROL, ENABLE_AND_MSE);
+        for file in &files {
+            file.write_all_at(&secret, 0).unwrap();
+        }
+        files[1].write_all_at(&secret, 8 << 20).unwrap();
+        if reset {
+            card.pf().reset();
+        } else {
+            set_config(card.pf(), CONTROL, 0);
+        }
+        for (n, file) in files.iter().enumerate().filter(|(n, _)| n % 2 == 0) {
+            assert_eq!(content(file), None, "LMEM of VF {}", n / 2 + 1);
+        }
+        let mut window = vec![0; 8 << 20];
+        files[1].read_exact_at(&mut window, 8 << 20).unwrap();
+        assert_eq!(canary::find(&window), None, "the global table of VF 1");
+        card.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
+    }
+}

@@ -1,0 +1,154 @@
+//! Translations that outlive what they were made from: after an unmap, a reset, another sharing.
+
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::profile::provision::Quota;
+use arctic_device_model::world::Function;
+use vm_memory::Bytes;
+
+use crate::bench::*;
+use crate::world::read;
+
+/// The process's page that the batch writes, and where it shows; the page to which it is moved.
+const PAGE: u64 = 5;
+const OLD: u64 = at::DATA + PAGE * 4096;
+const NEW: u64 = at::DATA + 0x8_0000;
+const GATE: u64 = at::SCRATCH + 0x100;
+const ID: u32 = 2;
+
+fn entry(page: u64) -> u64 {
+    at::TABLES + 3 * 0x1000 + page * 8
+}
+
+/// A batch that stores to the page, waits at the gate, and stores to the page's next dword. It has been at the gate when
+/// this returns.
+fn at_the_gate(bench: &mut Bench) {
+    let attacker = &mut bench.attacker;
+    let (address, gate) = ((PAGE * 4096) as u32, (attacker.base() + GATE) as u32);
+    let process_store = |address, value| [0x20 << 23 | 2, address, 0, value];
+    let mut batch = process_store(address, 1).to_vec();
+    batch.extend([0x1c << 23 | 1 << 15 | 4 << 12 | 3, 1, gate, 0, 0]);
+    batch.extend(process_store(address + 4, 2));
+    batch.push(0x0500_0000);
+    attacker.write_words(Vf::batch(ID), &batch);
+    for at in [OLD, OLD + 4, NEW, NEW + 4, GATE] {
+        attacker.poke(at, 0);
+    }
+    let ring = attacker.jump(ID);
+    attacker.submit(ID, EngineClass::Copy, &ring);
+    bench.until("the batch is at the gate", 1000, |bench| bench.attacker.peek(OLD) == 1);
+    bench.work(10);
+}
+
+fn dwords(bench: &Bench) -> [u32; 4] {
+    [OLD, OLD + 4, NEW, NEW + 4].map(|at| bench.attacker.peek(at))
+}
+
+/// CVE-2022-0330: memory was given back while a TLB still had it. Guard: `Memory::invalidate`, after which no engine uses
+/// what it remembers, also in the middle of a batch.
+#[test]
+fn a_page_that_has_been_unmapped_is_not_written() {
+    for moved in [true, false] {
+        let mut bench = Bench::new(true);
+        bench.attacker_up();
+        at_the_gate(&mut bench);
+        bench.attacker.poke64(entry(PAGE), if moved { NEW | 0x803 } else { 0 });
+        bench.attacker.consume();
+        bench.attacker.request(0x7000, &[77, 1 << 31]);
+        bench.until("the invalidation", 1000, |bench| bench.attacker.peek(0x800) != bench.attacker.peek(0x804));
+        bench.attacker.poke(GATE, 1);
+        bench.work(200);
+        let expected = if moved { [1, 0, 0, 2] } else { [1, 0, 0, 0] };
+        assert_eq!(dwords(&bench), expected, "{moved}");
+        let faults = bench.card.status().functions[ATTACKER.index()].cat_errors;
+        assert_eq!(faults, u64::from(!moved), "an access without translation");
+    }
+}
+
+/// An FLR in the middle of a batch; the next driver's contexts and tables are at the same addresses and mean something
+/// else. Guards: the FLR ends the context, `Memory::invalidate`.
+#[test]
+fn an_flr_forgets_what_the_engines_remember() {
+    let mut bench = Bench::new(true);
+    bench.attacker_up();
+    at_the_gate(&mut bench);
+    bench.card.reset_function(ATTACKER);
+    bench.attacker_up();
+    // The old batch's gate opens, and nobody is there.
+    bench.attacker.poke(GATE, 1);
+    bench.work(60);
+    assert_eq!(dwords(&bench), [0; 4], "the context has outlived its function's reset");
+    bench.attacker.poke64(entry(PAGE), NEW | 0x803);
+    let user = [0x20 << 23 | 2, (PAGE * 4096) as u32, 0, 3, 0x0500_0000];
+    bench.attacker.write_words(Vf::batch(ID), &user);
+    let ring = bench.attacker.jump(ID);
+    bench.attacker.submit(ID, EngineClass::Copy, &ring);
+    bench.until("the next driver's batch", 1000, |bench| bench.attacker.peek(NEW) == 3);
+    assert_eq!(dwords(&bench), [0, 0, 3, 0]);
+}
+
+/// Another sharing in the middle of a batch: the frames that the attacker had are somebody else's. Guards:
+/// `Memory::set_quota` and `set_lmem_cfg`, which invalidate; the engines stand still while frames move; contexts end.
+#[test]
+fn another_sharing_takes_the_frames_away() {
+    for (mapped, engine_idle) in [(true, false), (false, false), (true, true)] {
+        let mut bench = Bench::new(mapped);
+        bench.attacker_up();
+        if !engine_idle {
+            at_the_gate(&mut bench);
+        }
+        let quota = |local: u64, ggtt: u64| Quota { local_memory: local, ggtt, ..QUOTA };
+        // VF 1 grows over what the attacker, VF 2, had.
+        bench.card.provision(&[quota(8 << 20, GLOBAL), quota(2 << 20, GLOBAL), quota(2 << 20, GLOBAL)]).unwrap();
+        let victim = &bench.victims[0];
+        let secret = vec![0x5a; 8 << 20];
+        victim.local.slice(0, secret.len()).unwrap().write_slice(&secret, 0).unwrap();
+        bench.attacker.poke(GATE, 1);
+        bench.work(200);
+        assert_eq!(read(&bench.victims[0].local, 0, 8 << 20), secret, "mapped {mapped}");
+        assert!(bench.card.status().engines.iter().all(|engine| engine.function.is_none()));
+        assert_eq!(bench.card.status().functions[ATTACKER.index()].contexts, 0);
+    }
+}
+
+/// LMEM_CFG and the LMTT behind it change under a batch, as a PF's driver would have it that takes a frame back: the
+/// engine walks anew. Guard: `Memory::set_lmem_cfg`, which invalidates.
+#[test]
+fn a_frame_that_the_lmtt_no_longer_gives_is_not_written() {
+    let mut bench = Bench::new(false);
+    bench.attacker_up();
+    at_the_gate(&mut bench);
+    let memory = &bench.card.gt().memory;
+    let register = memory.lmem_cfg();
+    // No directory at all: nothing of what any VF has is local memory any more.
+    bench.card.write(Function::PF, 0xcf58, &0_u32.to_le_bytes());
+    bench.attacker.poke(GATE, 1);
+    bench.work(200);
+    assert_eq!(bench.attacker.peek(OLD + 4), 0, "written through a frame that had been taken");
+    assert_ne!(register, 0);
+}
+
+/// A global page that the PF gives to somebody else under a batch. Guard: `Ggtt::effective`, which is asked at each use;
+/// nothing of the global table is remembered.
+#[test]
+fn a_global_page_that_is_given_away_is_not_written() {
+    for mapped in [true, false] {
+        let mut bench = Bench::new(mapped);
+        bench.attacker_up();
+        // To the page by global address, twice, with the gate between.
+        let (base, gate) = (bench.attacker.base(), (bench.attacker.base() + GATE) as u32);
+        let mut ring = store(base + OLD, 1).to_vec();
+        ring.extend([0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 1, gate, 0, 0]);
+        ring.extend(store(base + OLD + 4, 2));
+        [OLD, OLD + 4, GATE].into_iter().for_each(|at| bench.attacker.poke(at, 0));
+        bench.attacker.submit(ID, EngineClass::Copy, &ring);
+        bench.until("the ring is at the gate", 1000, |bench| bench.attacker.peek(OLD) == 1);
+        let index = (base + OLD) >> 12;
+        let entry = bench.card.gt().memory.ggtt().entry(index).0;
+        let others = entry & !0xffc | u64::from(VICTIMS[0].0) << 2;
+        bench.card.write(Function::PF, arctic_device_model::card::GGTT_WINDOW + index * 8, &others.to_le_bytes());
+        bench.attacker.poke(GATE, 1);
+        bench.work(200);
+        assert_eq!(bench.attacker.peek(OLD + 4), 0, "mapped {mapped}");
+        assert_eq!(bench.card.status().functions[ATTACKER.index()].cat_errors, 1);
+    }
+}
