@@ -19,7 +19,7 @@ impl Calls {
 
     /// There is something to look at. Whoever calls has put it in place before, and rings the workers' bell afterwards.
     pub fn call(&self) {
-        self.called.store(true, Ordering::Release);
+        self.called.swap(true, Ordering::AcqRel);
     }
 
     /// The functions of these bits rang.

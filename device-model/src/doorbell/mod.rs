@@ -20,11 +20,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
 use serde::Serialize;
 
 use crate::registers::DoorbellRegister;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::world::{FUNCTIONS, Function};
 
 /// Physical doorbells of the card (V13-081).
@@ -173,11 +172,14 @@ impl Armed {
     }
 }
 
+/// The word of a group: status in the GTI in bits 31:0, interrupt status in the GuC in bits 63:32. One word, so that what
+/// moves from one to the other is in either of them for whoever looks.
+const INTERRUPT_STATUS: u64 = 0xffff_ffff << 32;
+
 /// The doorbell block of the card.
 pub struct Doorbells {
-    armed: [AtomicU64; DOORBELLS],
-    status: [AtomicU32; GROUPS],
-    interrupt_status: [AtomicU32; GROUPS],
+    armed: Box<[AtomicU64]>,
+    groups: Box<[AtomicU64]>,
     control: AtomicU32,
     rings: Box<[[AtomicU64; 2]]>,
 }
@@ -191,13 +193,21 @@ impl Default for Doorbells {
 impl Doorbells {
     /// No doorbell armed, as after power-on.
     pub fn new() -> Self {
+        Self::of(DOORBELLS)
+    }
+
+    /// The same with `count` doorbells, at most [`DOORBELLS`].
+    pub fn of(count: usize) -> Self {
         Doorbells {
-            armed: [const { AtomicU64::new(0) }; DOORBELLS],
-            status: Default::default(),
-            interrupt_status: Default::default(),
+            armed: (0..count).map(|_| AtomicU64::new(0)).collect(),
+            groups: (0..count.div_ceil(GROUP)).map(|_| AtomicU64::new(0)).collect(),
             control: AtomicU32::new(0),
             rings: (0..FUNCTIONS).map(|_| Default::default()).collect(),
         }
+    }
+
+    fn indices(&self) -> impl Iterator<Item = u8> + use<> {
+        (0..self.armed.len()).map(|index| index as u8)
     }
 
     fn word(&self, index: u8) -> Armed {
@@ -238,7 +248,7 @@ impl Doorbells {
 
     /// Disarms every doorbell of a function that is in FLR (V13-119).
     pub fn reset_function(&self, function: Function) {
-        for index in 0..=u8::MAX {
+        for index in self.indices() {
             let word = self.word(index);
             if word.valid() && word.function() == function {
                 self.disarm(index);
@@ -248,13 +258,13 @@ impl Doorbells {
 
     /// Disarms all, and sends what rings to the host again: the GuC whose table they were in is gone, or not yet there.
     pub fn reset(&self) {
-        for index in 0..=u8::MAX {
+        for index in self.indices() {
             self.disarm(index);
         }
         // In this order: a group with a status but without its bit here would never send its message again.
-        self.control.store(0, Ordering::Release);
-        for group in self.status.iter().chain(&self.interrupt_status) {
-            group.store(0, Ordering::Release);
+        self.control.swap(0, Ordering::AcqRel);
+        for group in &self.groups {
+            group.swap(0, Ordering::AcqRel);
         }
     }
 
@@ -262,13 +272,13 @@ impl Doorbells {
     /// read (V13-091, V13-092, V13-094).
     pub fn ring(&self, function: Function, page: Page) -> Ring {
         let (mut found, mut groups) = (false, 0);
-        for index in 0..=u8::MAX {
+        for index in self.indices() {
             if !self.ring_one(index, function, page) {
                 continue;
             }
             found = true;
             // All zeros to any one bit set is what the GTI tells the GuC (V13-097).
-            if self.status[group(index)].fetch_or(bit(index), Ordering::AcqRel) == 0 {
+            if self.groups[group(index)].fetch_or(bit(index).into(), Ordering::AcqRel) as u32 == 0 {
                 groups |= 1 << group(index);
             }
         }
@@ -302,10 +312,19 @@ impl Doorbells {
     /// meanwhile sets it again, at worst for a status that is found empty next time.
     fn take_group(&self, group: usize) {
         self.control.fetch_and(!(1 << group), Ordering::AcqRel);
-        let rung = self.status[group].swap(0, Ordering::AcqRel);
-        if rung != 0 {
-            self.interrupt_status[group].fetch_or(rung, Ordering::AcqRel);
-        }
+        let moved = |word: u64| (word as u32 != 0).then_some((word | word << 32) & INTERRUPT_STATUS);
+        // Nothing has rung where there is nothing to move.
+        let _ = self.groups[group].fetch_update(Ordering::AcqRel, Ordering::Acquire, moved);
+    }
+
+    /// Moves a group's status on, and empties its interrupt status: what was there.
+    fn serve_group(&self, group: usize) -> u32 {
+        self.take_group(group);
+        (self.groups[group].fetch_and(!INTERRUPT_STATUS, Ordering::AcqRel) >> 32) as u32
+    }
+
+    fn group(&self, ordinal: u16) -> u64 {
+        self.groups.get(usize::from(ordinal)).map_or(0, |group| group.load(Ordering::Acquire))
     }
 
     /// What has rung for the GuC since it last asked; nothing while rings go to the host. A bit that a doorbell's former
@@ -316,12 +335,11 @@ impl Doorbells {
         if route(control) == Route::Host {
             return taken;
         }
-        for group in 0..GROUPS {
-            if control >> group & 1 != 0 {
-                self.take_group(group);
-            }
-            if self.interrupt_status[group].load(Ordering::Acquire) != 0 {
-                taken.0[group] = self.interrupt_status[group].swap(0, Ordering::AcqRel);
+        for (group, taken) in (0..self.groups.len()).zip(&mut taken.0) {
+            // Whatever DOORBELL_CTRL says of the group: the host may be taking it at this moment, and its ring's message
+            // has called for this look.
+            if self.groups[group].load(Ordering::Acquire) != 0 {
+                *taken = self.serve_group(group);
             }
         }
         for index in taken.iter() {
@@ -335,7 +353,7 @@ impl Doorbells {
 
     /// Whether a doorbell is armed for the page.
     pub fn is_armed(&self, function: Function, page: Page) -> bool {
-        (0..=u8::MAX).any(|index| self.word(index).watches(function, page))
+        self.indices().any(|index| self.word(index).watches(function, page))
     }
 
     /// What a physical doorbell watches.
@@ -352,7 +370,6 @@ impl Doorbells {
 
     /// Reads element `ordinal` of a register, as the host does.
     pub fn read(&self, register: DoorbellRegister, ordinal: u16) -> u32 {
-        let at = usize::from(ordinal);
         match register {
             DoorbellRegister::Address => {
                 let watched = u8::try_from(ordinal).ok().and_then(|index| self.watched(index));
@@ -362,11 +379,12 @@ impl Doorbells {
                 let watched = u8::try_from(ordinal).ok().and_then(|index| self.watched(index));
                 watched.map_or(0, |(function, _)| u32::from(function.0))
             }
-            DoorbellRegister::Status => self.status.get(at).map_or(0, |group| group.load(Ordering::Acquire)),
+            DoorbellRegister::Status => self.group(ordinal) as u32,
             DoorbellRegister::InterruptStatus => {
-                let Some(group) = self.interrupt_status.get(at) else { return 0 };
-                self.take_group(at);
-                group.load(Ordering::Acquire)
+                if usize::from(ordinal) < self.groups.len() {
+                    self.take_group(ordinal.into());
+                }
+                (self.group(ordinal) >> 32) as u32
             }
             DoorbellRegister::Control => self.control.load(Ordering::Acquire),
         }
@@ -378,8 +396,8 @@ impl Doorbells {
         match register {
             DoorbellRegister::Address | DoorbellRegister::Function | DoorbellRegister::Status => false,
             DoorbellRegister::InterruptStatus => {
-                if let Some(group) = self.interrupt_status.get(usize::from(ordinal)) {
-                    group.fetch_and(!value, Ordering::AcqRel);
+                if let Some(group) = self.groups.get(usize::from(ordinal)) {
+                    group.fetch_and(!(u64::from(value) << 32), Ordering::AcqRel);
                 }
                 false
             }

@@ -5,8 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use super::sources::{GSC, GUC, SOURCES, Source};
+use super::tree::{DATA_VALID, MASTER_ENABLE};
 use super::*;
-use crate::engine::id::EngineClass;
+use crate::engine::id::{EngineClass, EngineId};
+use crate::registers::Live;
+use crate::world::{Function, InterruptSink};
 
 /// Counts MSIs.
 #[derive(Default)]

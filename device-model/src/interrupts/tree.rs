@@ -1,0 +1,227 @@
+//! The levels of the tree as data: what shows where, and when that is worth an MSI. No locks, no threads.
+
+use super::sources::{Half, SOURCES, Source};
+use crate::registers::Live;
+use crate::world::Function;
+
+/// INTR_DATA_VALID of an identity register.
+pub(super) const DATA_VALID: u32 = 1 << 31;
+/// DG1_MSTR_IRQ: the enable of DG1_MSTR_TILE_INTR.
+pub(super) const MASTER_ENABLE: u32 = 1 << 31;
+
+/// State of one source, an engine or a firmware unit.
+#[derive(Clone, Copy, Default)]
+struct Collapsed {
+    /// Its half of the enable register of its class.
+    enable: u16,
+    /// Its half of its mask register.
+    mask: u16,
+    /// Enabled events that no identity has shown yet (the collapsing register, V13-266).
+    pending: u16,
+    /// Those of them that the mask does not hold back.
+    past_mask: u16,
+}
+
+impl Collapsed {
+    /// The events that can be shown.
+    const fn unmasked(&self) -> u16 {
+        self.pending & (!self.mask | self.past_mask)
+    }
+}
+
+/// One GT_INTR_DW with its selector and identity.
+#[derive(Clone, Copy, Default)]
+struct Bank {
+    /// Sources with unmasked events.
+    ready: u32,
+    /// The snapshot that a read of GT_INTR_DW took, less what was cleared; 0 when none is open (V13-268).
+    open: u32,
+    /// IIR_REG_SELECTOR.
+    selector: u32,
+    /// INTR_IDENTITY_REG.
+    identity: u32,
+    /// Source whose events the identity holds.
+    shown: usize,
+}
+
+impl Bank {
+    fn visible(&self) -> u32 {
+        if self.open != 0 { self.open } else { self.ready }
+    }
+
+    fn snapshot(&mut self) -> u32 {
+        self.open = self.visible();
+        self.open
+    }
+}
+
+/// The tree of one function.
+pub struct Tree {
+    function: Function,
+    sources: [Collapsed; SOURCES.len()],
+    banks: [Bank; 2],
+    /// Bit 31 of DG1_MSTR_TILE_INTR.
+    enabled: bool,
+    /// Enabled and pending when last looked at: an MSI was sent for it.
+    signalled: bool,
+}
+
+impl Tree {
+    /// Everything quiet and disabled, as after power-on.
+    pub fn new(function: Function) -> Self {
+        Tree {
+            function,
+            sources: [Collapsed::default(); SOURCES.len()],
+            banks: [Bank::default(); 2],
+            enabled: false,
+            signalled: false,
+        }
+    }
+
+    /// Reads a live register.
+    pub fn read(&mut self, live: Live, ordinal: u16) -> u32 {
+        let bank = usize::from(ordinal);
+        match live {
+            Live::MasterTile => self.master(),
+            // A virtual function has no tile's register: its primary register has the enable (xe: MASTER_IRQ).
+            Live::MasterGt if self.function.is_vf() => self.gt() | u32::from(self.enabled) << 31,
+            Live::MasterGt => self.gt(),
+            Live::GtInterrupt => self.banks.get_mut(bank).map_or(0, Bank::snapshot),
+            Live::InterruptIdentity => self.banks.get(bank).map_or(0, |bank| bank.identity),
+            Live::InterruptSelector => self.banks.get(bank).map_or(0, |bank| bank.selector),
+            _ => 0,
+        }
+    }
+
+    /// Writes the live register at `offset`.
+    pub fn write(&mut self, live: Live, offset: u32, ordinal: u16, value: u32) {
+        let bank = usize::from(ordinal);
+        match live {
+            Live::MasterTile => self.enabled = value & MASTER_ENABLE != 0,
+            Live::MasterGt if self.function.is_vf() => self.enabled = value & MASTER_ENABLE != 0,
+            Live::GtInterrupt => self.clear(bank, value),
+            Live::InterruptSelector => self.select(bank, value),
+            Live::InterruptIdentity => self.served(bank, value),
+            Live::InterruptEnable => self.set_enables(offset, value),
+            Live::InterruptMask => self.set_masks(offset, value),
+            // GFX_MSTR_IRQ: a written 1 clears a bit that its bank asserts again at once (V13-263, V13-279).
+            _ => {}
+        }
+    }
+
+    /// What the enable or mask register at `offset` holds.
+    pub fn held(&self, offset: u32) -> u32 {
+        SOURCES.iter().zip(&self.sources).fold(0, |value, (source, state)| {
+            let half = |at: Half, bits| if at.register == offset { at.placed(bits) } else { 0 };
+            value | half(source.enable, state.enable) | half(source.mask, state.mask)
+        })
+    }
+
+    /// Whether the master is enabled.
+    pub fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// A source has `bits` to tell.
+    pub fn raise(&mut self, source: usize, bits: u16) {
+        let state = &mut self.sources[source];
+        state.pending |= bits & state.enable;
+        self.refresh(source);
+    }
+
+    /// The same for events that the mask does not hold back.
+    pub fn raise_past_mask(&mut self, source: usize, bits: u16) {
+        self.sources[source].past_mask |= bits;
+        self.raise(source, bits);
+    }
+
+    /// Brings the bank's bit of a source in line with its unmasked events.
+    fn refresh(&mut self, source: usize) {
+        let Source { bank, bit, .. } = SOURCES[source];
+        let unmasked = self.sources[source].unmasked();
+        let ready = &mut self.banks[usize::from(bank)].ready;
+        if unmasked != 0 { *ready |= 1 << bit } else { *ready &= !(1 << bit) }
+    }
+
+    /// Whether an MSI has to be sent now.
+    pub fn settle(&mut self) -> bool {
+        let signal = self.enabled && self.gt() != 0;
+        let fire = signal && !self.signalled;
+        self.signalled = signal;
+        fire
+    }
+
+    /// GFX_MSTR_IRQ: bit n shows that bank n has something.
+    fn gt(&self) -> u32 {
+        u32::from(self.banks[0].visible() != 0) | u32::from(self.banks[1].visible() != 0) << 1
+    }
+
+    /// DG1_MSTR_TILE_INTR: the enable, and bit 0 for the tile.
+    fn master(&self) -> u32 {
+        u32::from(self.enabled) << 31 | u32::from(self.gt() != 0)
+    }
+
+    /// Write-1-clear of GT_INTR_DW. When all of a snapshot is cleared, what came meanwhile is a new event (V13-268).
+    fn clear(&mut self, bank: usize, value: u32) {
+        let Some(bank) = self.banks.get_mut(bank) else { return };
+        let open = bank.open;
+        bank.open &= !value;
+        if open != 0 && bank.open == 0 && bank.ready != 0 {
+            self.signalled = false;
+        }
+    }
+
+    /// A one-hot write of a shown source moves its unmasked events into the identity; any other leaves it invalid
+    /// (V13-269, V13-270).
+    fn select(&mut self, number: usize, value: u32) {
+        let Some(bank) = self.banks.get_mut(number) else { return };
+        let source = SOURCES
+            .iter()
+            .position(|source| usize::from(source.bank) == number && value == 1 << source.bit)
+            .filter(|_| value & bank.visible() != 0);
+        // Events that were shown and not acknowledged go back to their source.
+        let unserved = (bank.identity & DATA_VALID != 0).then_some((bank.shown, bank.identity as u16));
+        (bank.selector, bank.identity) = (value, 0);
+        if let Some((shown, bits)) = unserved {
+            self.sources[shown].pending |= bits;
+            self.refresh(shown);
+        }
+        let Some(source) = source else { return };
+        let state = &mut self.sources[source];
+        let shown = state.unmasked();
+        state.pending &= !shown;
+        let bank = &mut self.banks[number];
+        bank.identity = DATA_VALID | SOURCES[source].name() | u32::from(shown);
+        bank.shown = source;
+        self.refresh(source);
+    }
+
+    /// Writing DATA_VALID to the identity clears it and the selector (V13-270).
+    fn served(&mut self, bank: usize, value: u32) {
+        if let Some(bank) = self.banks.get_mut(bank)
+            && value & DATA_VALID != 0
+        {
+            if bank.identity & DATA_VALID != 0 {
+                self.sources[bank.shown].past_mask &= !(bank.identity as u16);
+            }
+            (bank.selector, bank.identity) = (0, 0);
+        }
+    }
+
+    fn set_enables(&mut self, offset: u32, value: u32) {
+        for (source, state) in SOURCES.iter().zip(&mut self.sources) {
+            if source.enable.register == offset {
+                state.enable = source.enable.of(value);
+            }
+        }
+    }
+
+    fn set_masks(&mut self, offset: u32, value: u32) {
+        for (number, source) in SOURCES.iter().enumerate() {
+            if source.mask.register == offset {
+                self.sources[number].mask = source.mask.of(value);
+                self.refresh(number);
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The parts that several threads meet in without a lock around everything, in every order that the memory model permits.
+//!
+//! The modules below are the library's own sources, built a second time: their `crate::sync` is here that of loom, which
+//! carries out each model again and again until it has seen all interleavings (of at most [`PREEMPTIONS`] switches away
+//! from a thread that could have gone on), stale values that a load may find included. A model that gets stuck is a lost
+//! call; loom says so and panics. It knows no time, so that a sleep lasts until somebody wakes the sleeper.
+//!
+//! `cargo test --test loom -- part-of-a-name` runs some of the models; `LOOM_MAX_PREEMPTIONS` and the other variables of
+//! loom's change how far it looks.
+
+#![forbid(unsafe_code)]
+// What the library's sources have besides.
+#![allow(dead_code, unused_imports)]
+
+mod sync {
+    pub use std::sync::{LockResult, PoisonError, TryLockError};
+
+    pub use loom::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+
+    pub mod atomic {
+        pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    }
+}
+
+mod registers {
+    pub use arctic_device_model::registers::{DoorbellRegister, Live};
+}
+
+mod world {
+    pub use arctic_device_model::world::*;
+}
+
+#[path = "../../src/engine"]
+mod engine {
+    pub mod id {
+        pub use arctic_device_model::engine::id::*;
+    }
+
+    pub mod attention;
+    pub mod turnstile;
+}
+
+#[path = "../../src/card"]
+mod card {
+    pub mod bell;
+    pub mod calls;
+}
+
+#[path = "../../src/doorbell/mod.rs"]
+mod doorbell;
+
+#[path = "../../src/interrupts"]
+mod interrupts {
+    pub mod delivery;
+    pub mod event;
+    pub mod sources;
+    pub mod tree;
+}
+
+mod models {
+    pub mod doorbells;
+    pub mod engines;
+    pub mod messages;
+    pub mod workers;
+}
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Switches away from a thread that could have gone on, in one execution: nearly all bugs show with two.
+const PREEMPTIONS: usize = 3;
+
+/// One model: its name, and what is carried out in every order.
+type Model = (&'static str, fn());
+
+fn check(model: fn()) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(PREEMPTIONS));
+    builder.check(model);
+}
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let listed = std::env::args().any(|argument| argument == "--list");
+    let all = [models::workers::ALL, models::doorbells::ALL, models::messages::ALL, models::engines::ALL].concat();
+    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part));
+    let mut failed = 0;
+    for (name, model) in all.into_iter().filter(|(name, _)| chosen(name)) {
+        if listed {
+            println!("{name}: test");
+            continue;
+        }
+        let start = Instant::now();
+        let holds = catch_unwind(AssertUnwindSafe(|| check(model))).is_ok();
+        println!("model {name} ... {} ({:.1?})", if holds { "ok" } else { "FAILED" }, start.elapsed());
+        failed += u32::from(!holds);
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

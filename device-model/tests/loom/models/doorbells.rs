@@ -1,0 +1,213 @@
+//! Doorbells: no ring is lost, none is told of a context that it was not rung for, and a group tells once.
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::sync::{Mutex, MutexGuard};
+use loom::thread;
+
+use crate::doorbell::{Doorbells, PAGE_BYTES, Page, Ring, Route, SEND_TO_CORE, WINDOW};
+use crate::registers::DoorbellRegister;
+use crate::world::Function;
+
+pub const ALL: &[crate::Model] = &[
+    ("doorbells::no_ring_is_lost", no_ring_is_lost),
+    ("doorbells::no_ring_is_lost_beside_another", no_ring_is_lost_beside_another),
+    ("doorbells::a_ring_is_for_who_was_armed", a_ring_is_for_who_was_armed),
+    ("doorbells::disarmed_is_disarmed", disarmed_is_disarmed),
+    ("doorbells::a_function_reset_takes_its_own", a_function_reset_takes_its_own),
+    ("doorbells::a_reset_leaves_no_group_mute", a_reset_leaves_no_group_mute),
+    ("doorbells::a_route_that_changes_loses_nothing", a_route_that_changes_loses_nothing),
+    ("doorbells::a_host_that_reads_the_status", a_host_that_reads_the_status),
+];
+
+const VF1: Function = Function(1);
+const VF2: Function = Function(2);
+
+fn page(number: u64) -> Page {
+    Page::at(WINDOW + number * PAGE_BYTES).unwrap()
+}
+
+/// A block with two doorbells, whose rings go to the GuC; who is told by a message has the GuC called, as the card does.
+struct Block {
+    doorbells: Doorbells,
+    called: Mutex<bool>,
+    host_told: AtomicU32,
+}
+
+impl Block {
+    fn new() -> Arc<Block> {
+        let doorbells = Doorbells::of(2);
+        doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE);
+        Arc::new(Block { doorbells, called: Mutex::new(false), host_told: AtomicU32::new(0) })
+    }
+
+    fn called(&self) -> MutexGuard<'_, bool> {
+        self.called.lock().unwrap()
+    }
+
+    fn ring(&self, function: Function, page: Page) -> Ring {
+        let ring = self.doorbells.ring(function, page);
+        match ring {
+            Ring::Message { to: Route::Guc, .. } => *self.called() = true,
+            Ring::Message { to: Route::Host, .. } => drop(self.host_told.fetch_add(1, Ordering::Relaxed)),
+            Ring::Collapsed | Ring::Missed => {}
+        }
+        ring
+    }
+
+    /// A step of the GuC, if it was called: the doorbells that it serves.
+    fn step(&self) -> Vec<u8> {
+        if std::mem::take(&mut *self.called()) { self.doorbells.take_rung().iter().collect() } else { Vec::new() }
+    }
+}
+
+/// A guest moves its tail and rings, twice, while the GuC takes what there is: after the last of its steps that a message
+/// called for, it has seen the last tail.
+fn no_ring_is_lost() {
+    let block = Block::new();
+    block.doorbells.arm(0, VF1, page(0)).unwrap();
+    let tail = Arc::new(AtomicU32::new(0));
+    let guest = {
+        let (block, tail) = (block.clone(), tail.clone());
+        thread::spawn(move || {
+            for moved in 1..=2 {
+                tail.store(moved, Ordering::Relaxed);
+                assert_ne!(block.ring(VF1, page(0)), Ring::Missed);
+            }
+        })
+    };
+    let mut seen = 0;
+    let mut look = || {
+        if block.step() == [0] {
+            seen = tail.load(Ordering::Relaxed);
+        }
+    };
+    look();
+    look();
+    guest.join().unwrap();
+    look();
+    assert_eq!(seen, 2);
+}
+
+/// Two doorbells of one group, rung by two guests: whichever message collapses into the other, both are served.
+fn no_ring_is_lost_beside_another() {
+    let block = Block::new();
+    block.doorbells.arm(0, VF1, page(0)).unwrap();
+    block.doorbells.arm(1, VF2, page(0)).unwrap();
+    let guests = [VF1, VF2].map(|function| {
+        let block = block.clone();
+        thread::spawn(move || block.ring(function, page(0)))
+    });
+    let mut served = block.step();
+    let rings = guests.map(|guest| guest.join().unwrap());
+    served.extend(block.step());
+    served.sort_unstable();
+    assert_eq!(served, [0, 1]);
+    assert!(rings.iter().any(|ring| matches!(ring, Ring::Message { .. })));
+}
+
+/// The GuC gives VF 1's doorbell to VF 2 while VF 1 rings: what it then hears of the doorbell is VF 2's alone.
+fn a_ring_is_for_who_was_armed() {
+    let block = Block::new();
+    block.doorbells.arm(0, VF1, page(0)).unwrap();
+    let first = {
+        let block = block.clone();
+        thread::spawn(move || block.ring(VF1, page(0)))
+    };
+    block.doorbells.disarm(0);
+    block.doorbells.arm(0, VF2, page(0)).unwrap();
+    assert_eq!(block.step(), [0u8; 0], "VF 2 has not rung");
+    first.join().unwrap();
+    assert_eq!(block.step(), [0u8; 0], "VF 2 has not rung");
+    assert_ne!(block.ring(VF2, page(0)), Ring::Missed);
+    // The status may be that of VF 1's ring: its message has been told by now, or is this one.
+    *block.called() = true;
+    assert_eq!(block.step(), [0]);
+}
+
+/// Once it is disarmed a doorbell hears nothing, and a ring that came before is nobody's.
+fn disarmed_is_disarmed() {
+    let block = Block::new();
+    block.doorbells.arm(0, VF1, page(0)).unwrap();
+    let guest = {
+        let block = block.clone();
+        thread::spawn(move || block.ring(VF1, page(0)))
+    };
+    block.doorbells.disarm(0);
+    assert_eq!(block.doorbells.watched(0), None);
+    assert_eq!(block.doorbells.ring(VF1, page(0)), Ring::Missed);
+    guest.join().unwrap();
+    *block.called() = true;
+    assert_eq!(block.step(), [0u8; 0]);
+    block.doorbells.arm(0, VF1, page(1)).unwrap();
+}
+
+/// An FLR of VF 1 beside a ring of VF 2: VF 2's is served.
+fn a_function_reset_takes_its_own() {
+    let block = Block::new();
+    block.doorbells.arm(0, VF1, page(0)).unwrap();
+    block.doorbells.arm(1, VF2, page(0)).unwrap();
+    let guests = [VF1, VF2].map(|function| {
+        let block = block.clone();
+        thread::spawn(move || block.ring(function, page(0)))
+    });
+    block.doorbells.reset_function(VF1);
+    for guest in guests {
+        guest.join().unwrap();
+    }
+    assert_eq!(block.step(), [1]);
+}
+
+/// The GuC is reset and comes up again beside a ring: afterwards the group's first ring sends its message.
+fn a_reset_leaves_no_group_mute() {
+    let block = Block::new();
+    block.doorbells.arm(0, VF1, page(0)).unwrap();
+    let guest = {
+        let block = block.clone();
+        thread::spawn(move || block.ring(VF1, page(0)))
+    };
+    block.doorbells.reset();
+    guest.join().unwrap();
+    block.doorbells.reset();
+    block.doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE);
+    *block.called() = false;
+    block.doorbells.arm(0, VF2, page(3)).unwrap();
+    assert_eq!(block.ring(VF2, page(3)), Ring::Message { groups: 1, to: Route::Guc });
+    assert_eq!(block.step(), [0]);
+}
+
+/// The driver sends rings to the GuC while one comes: the host is told of it, or the GuC is.
+fn a_route_that_changes_loses_nothing() {
+    let block =
+        Arc::new(Block { doorbells: Doorbells::of(2), called: Mutex::new(false), host_told: AtomicU32::new(0) });
+    block.doorbells.arm(0, VF1, page(0)).unwrap();
+    let guest = {
+        let block = block.clone();
+        thread::spawn(move || block.ring(VF1, page(0)))
+    };
+    if block.doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE) {
+        *block.called() = true;
+    }
+    guest.join().unwrap();
+    let served = block.step();
+    assert_eq!(served, [0]);
+}
+
+/// The host reads the interrupt status, which takes a group, beside a ring and a step: the GuC serves it all the same.
+fn a_host_that_reads_the_status() {
+    let block = Block::new();
+    block.doorbells.arm(0, VF1, page(0)).unwrap();
+    let guest = {
+        let block = block.clone();
+        thread::spawn(move || block.ring(VF1, page(0)))
+    };
+    let host = {
+        let block = block.clone();
+        thread::spawn(move || block.doorbells.read(DoorbellRegister::InterruptStatus, 0))
+    };
+    let mut served = block.step();
+    guest.join().unwrap();
+    host.join().unwrap();
+    served.extend(block.step());
+    assert_eq!(served, [0]);
+}
