@@ -1,6 +1,7 @@
 //! The card's one door to memory: global and per-process translation, local memory, guest memory.
 
 pub mod ccs;
+mod epoch;
 mod gam;
 pub mod ggtt;
 pub mod layout;
@@ -21,6 +22,7 @@ use arctic_sriov::gate::lmtt::{self, Lmtt, LmttFault};
 use vm_memory::{Bytes, VolatileSlice};
 
 use crate::world::{Dma, DmaView, FUNCTIONS, Function, MAX_VFS};
+use epoch::Epoch;
 pub use gam::{Gam, Zeroed};
 use ggtt::Ggtt;
 use local::SharedRegion;
@@ -102,7 +104,7 @@ pub struct Memory {
     storage: Storage,
     ggtt: Ggtt,
     dma: Arc<dyn Dma>,
-    epoch: AtomicU64,
+    epoch: Epoch,
     flat_ccs: Option<u64>,
     /// LMEM_CFG (0xcf58): the directory of the LMTT.
     lmem_cfg: AtomicU32,
@@ -117,7 +119,7 @@ impl Memory {
             storage: Storage::new(local),
             ggtt,
             dma,
-            epoch: AtomicU64::new(1),
+            epoch: Epoch::new(),
             flat_ccs: None,
             lmem_cfg: AtomicU32::new(0),
             quotas: [const { AtomicU64::new(0) }; FUNCTIONS],
@@ -156,12 +158,12 @@ impl Memory {
     /// Tells every TLB to forget, from its next step on. Whoever reports the invalidation as done must first see each
     /// engine pass a step boundary.
     pub fn invalidate(&self) {
-        self.epoch.fetch_add(1, Ordering::Release);
+        self.epoch.invalidate();
     }
 
     /// Opens the door for one step of work done for `function`. `views` is what [`Memory::views`] gave.
     pub fn gam<'m>(&'m self, function: Function, views: &'m Views<'m>, tlb: &'m mut Tlb) -> Gam<'m> {
-        tlb.catch_up(self.epoch.load(Ordering::Acquire), function);
+        tlb.catch_up(self.epoch.now(), function);
         Gam::new(self, views, function, tlb)
     }
 

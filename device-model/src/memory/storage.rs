@@ -6,12 +6,12 @@
 //! still and no access of a BAR by message is on its way, so one load finds a frame and nobody holds a lock for it.
 
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{RwLock, RwLockReadGuard};
 
 use vm_memory::VolatileSlice;
 
 use super::local::SharedRegion;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{RwLock, RwLockReadGuard};
 use crate::world::Function;
 
 /// Bytes of a frame: what one entry of the LMTT gives (V13-105).

@@ -49,6 +49,12 @@ mod card {
 #[path = "../../src/doorbell/mod.rs"]
 mod doorbell;
 
+#[path = "../../src/guc"]
+mod guc {
+    pub mod ctb;
+    pub mod hxg;
+}
+
 #[path = "../../src/interrupts"]
 mod interrupts {
     pub mod delivery;
@@ -57,9 +63,24 @@ mod interrupts {
     pub mod tree;
 }
 
+#[path = "../../src/memory"]
+mod memory {
+    pub mod local {
+        pub use arctic_device_model::memory::local::*;
+    }
+
+    pub mod epoch;
+    pub mod storage;
+    pub mod tlb;
+
+    pub use crate::models::memory::Gam;
+    pub use arctic_device_model::memory::{Access, Fault, FaultReason, Space};
+}
+
 mod models {
     pub mod doorbells;
     pub mod engines;
+    pub mod memory;
     pub mod messages;
     pub mod workers;
 }

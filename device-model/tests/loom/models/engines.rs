@@ -1,1 +1,158 @@
-pub const ALL: &[crate::Model] = &[];
+//! Engines: their locks, the flags by which workers choose among them, and memory that is taken away under their hands.
+
+use arctic_device_model::memory::local::SharedRegion;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use loom::thread;
+use vm_memory::Bytes;
+
+use crate::engine::attention::{Attention, Changes};
+use crate::engine::turnstile::Turnstile;
+use crate::memory::epoch::Epoch;
+use crate::memory::storage::{FRAME, Place, Storage};
+use crate::memory::tlb::{Backing, Page, Tlb};
+use crate::world::Function;
+
+pub const ALL: &[crate::Model] = &[
+    ("engines::one_at_a_time", one_at_a_time),
+    ("engines::who_is_kept_out_knows_why", who_is_kept_out_knows_why),
+    ("engines::no_change_is_slept_over", no_change_is_slept_over),
+    ("engines::nothing_old_after_an_invalidation", nothing_old_after_an_invalidation),
+    ("storage::no_write_is_lost_on_the_way", no_write_is_lost_on_the_way),
+];
+
+/// A step, somebody who waits, and somebody who holds the engine: one after the other.
+fn one_at_a_time() {
+    let engine = Arc::new(Turnstile::new(0));
+    let waits = {
+        let engine = engine.clone();
+        thread::spawn(move || *engine.lock() += 1)
+    };
+    let steps = {
+        let engine = engine.clone();
+        thread::spawn(move || engine.try_lock().map(|mut step| *step += 1).is_some())
+    };
+    {
+        let mut held = engine.hold();
+        let before = *held;
+        assert!(engine.wanted(), "workers know that it is held against them");
+        *held = before + 1;
+        assert_eq!(*held, before + 1);
+    }
+    waits.join().unwrap();
+    let stepped = steps.join().unwrap();
+    assert!(!engine.wanted());
+    assert_eq!(*engine.lock(), 2 + u32::from(stepped));
+}
+
+/// A worker that does not get an engine, and finds that nobody wants it, has met another worker at it: of two, one steps.
+fn who_is_kept_out_knows_why() {
+    let engine = Arc::new(Turnstile::new(0));
+    let worker = |engine: Arc<Turnstile<u32>>| {
+        move || match engine.try_lock() {
+            Some(mut step) => {
+                *step += 1;
+                true
+            }
+            None => {
+                assert!(!engine.wanted());
+                false
+            }
+        }
+    };
+    let other = thread::spawn(worker(engine.clone()));
+    let one = worker(engine.clone())();
+    let other = other.join().unwrap();
+    assert!(one || other);
+    assert_eq!(*engine.lock(), u32::from(one) + u32::from(other));
+}
+
+/// An engine that has found a semaphore not satisfied is put off; another engine satisfies it meanwhile: it is looked at
+/// again at once.
+fn no_change_is_slept_over() {
+    struct Shared {
+        waiting: Attention,
+        changes: Changes,
+        semaphore: AtomicU32,
+    }
+    let shared = Arc::new(Shared { waiting: Attention::new(), changes: Changes::new(), semaphore: AtomicU32::new(0) });
+    shared.waiting.set_runnable(true);
+    let other = {
+        let shared = shared.clone();
+        thread::spawn(move || {
+            shared.semaphore.store(1, Ordering::Relaxed);
+            shared.changes.tell(std::iter::once(&shared.waiting));
+        })
+    };
+    let seen = shared.changes.count();
+    let satisfied = shared.semaphore.load(Ordering::Relaxed) == 1;
+    if !satisfied {
+        assert!(shared.waiting.put_off(1, &shared.changes, seen));
+    }
+    other.join().unwrap();
+    assert_eq!(shared.waiting.look_at(), 0, "the semaphore has changed: {satisfied}");
+    assert!(shared.waiting.runnable());
+}
+
+/// A page table entry is changed, the TLBs are told, every engine passes a step boundary: the page that it led to is not
+/// written any more, and may be given to somebody else.
+fn nothing_old_after_an_invalidation() {
+    const ADDRESS: u64 = 0x1000;
+    struct Shared {
+        engine: Turnstile<Tlb>,
+        epoch: Epoch,
+        /// The page that the table's one entry leads to.
+        entry: AtomicU64,
+        pages: [AtomicU32; 2],
+    }
+    let shared = Arc::new(Shared {
+        engine: Turnstile::new(Tlb::default()),
+        epoch: Epoch::new(),
+        entry: AtomicU64::new(0),
+        pages: [AtomicU32::new(0), AtomicU32::new(0)],
+    });
+    let worker = {
+        let shared = shared.clone();
+        thread::spawn(move || {
+            for _ in 0..2 {
+                let Some(mut tlb) = shared.engine.try_lock() else { continue };
+                tlb.catch_up(shared.epoch.now(), Function::PF);
+                let known = tlb.find(0, ADDRESS).map(|page| page.target);
+                let target = known.unwrap_or_else(|| {
+                    let target = shared.entry.load(Ordering::Acquire);
+                    let backing = Backing::Local;
+                    let page = Page { base: ADDRESS, len: 0x1000, target, root: 0, backing, writable: true };
+                    tlb.insert(ADDRESS, page);
+                    target
+                });
+                shared.pages[target as usize].store(1, Ordering::Relaxed);
+            }
+        })
+    };
+    shared.entry.store(1, Ordering::Release);
+    shared.epoch.invalidate();
+    drop(shared.engine.lock());
+    // The page is another's from now on.
+    shared.pages[0].store(7, Ordering::Relaxed);
+    worker.join().unwrap();
+    assert_eq!(shared.pages[0].load(Ordering::Relaxed), 7);
+}
+
+/// A frame moves to a virtual function and home again while its bytes are written by message: what was written is there.
+fn no_write_is_lost_on_the_way() {
+    let region = || SharedRegion::anonymous(FRAME as usize).unwrap();
+    let mut storage = Storage::new(region());
+    storage.set_vfs(vec![region()]);
+    let storage = Arc::new(storage);
+    let writer = {
+        let storage = storage.clone();
+        thread::spawn(move || {
+            let _still = storage.still();
+            storage.slice(0x40, 4).unwrap().write_obj(7u32, 0).unwrap();
+        })
+    };
+    assert!(storage.settle(&[Place::of(Function(1), 0)]).unwrap());
+    assert!(storage.settle(&[Place::HOME]).unwrap());
+    writer.join().unwrap();
+    assert_eq!(storage.slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap(), 7);
+}

@@ -1,1 +1,305 @@
-pub const ALL: &[crate::Model] = &[];
+//! Messages between host and GuC, and interrupts: nothing is lost, nothing is read before it is written, nothing comes
+//! after it has been forbidden.
+
+use std::sync::Arc as StdArc;
+
+use arctic_device_model::memory::Space;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+
+use crate::engine::id::{EngineClass, EngineId};
+use crate::guc::ctb::{Channel, Location};
+use crate::guc::hxg::{MAX_DWORDS, Outgoing};
+use crate::interrupts::delivery::Interrupts;
+use crate::interrupts::event::USER_INTERRUPT;
+use crate::memory::Gam;
+use crate::registers::Live;
+use crate::world::{Function, InterruptSink};
+
+pub const ALL: &[crate::Model] = &[
+    ("ctb::requests_arrive_whole", requests_arrive_whole),
+    ("ctb::messages_to_the_host_arrive_whole", messages_to_the_host_arrive_whole),
+    ("ctb::a_host_that_meddles", a_host_that_meddles),
+    ("interrupts::no_event_is_lost", no_event_is_lost),
+    ("interrupts::one_msi_for_events_at_once", one_msi_for_events_at_once),
+    ("interrupts::an_event_beside_the_enable", an_event_beside_the_enable),
+    ("interrupts::nothing_after_the_disable", nothing_after_the_disable),
+    ("interrupts::nothing_after_a_reset", nothing_after_a_reset),
+];
+
+/// Dwords in each of the two rings of the model: a message and a half.
+const RING: u32 = 8;
+const HEAD: usize = 0;
+const TAIL: usize = 1;
+const STATUS: usize = 2;
+// Dwords of memory: two descriptors, two buffers.
+const G2H: usize = 4;
+const H2G_BUFFER: usize = 8;
+const G2H_BUFFER: usize = H2G_BUFFER + RING as usize;
+const DWORDS: usize = G2H_BUFFER + RING as usize;
+
+type Memory = Arc<Vec<AtomicU32>>;
+
+/// Both rings, empty, with their offsets at `start`.
+fn channel(start: u32) -> (Memory, Channel) {
+    let memory: Memory = Arc::new((0..DWORDS).map(|_| AtomicU32::new(0)).collect());
+    for descriptor in [0, G2H] {
+        memory[descriptor + HEAD].store(start, Ordering::Relaxed);
+        memory[descriptor + TAIL].store(start, Ordering::Relaxed);
+    }
+    let at = |descriptor: usize, buffer: usize| Location {
+        descriptor: descriptor as u64 * 4,
+        buffer: buffer as u64 * 4,
+        bytes: RING * 4,
+    };
+    let channel = Channel::open(&mut Gam(&memory), at(0, H2G_BUFFER), at(G2H, G2H_BUFFER)).unwrap();
+    (memory, channel)
+}
+
+fn value(memory: &Memory, at: usize) -> u32 {
+    memory[at].load(Ordering::Acquire)
+}
+
+/// Takes what is there: the payloads.
+fn receive(memory: &Memory, channel: &mut Channel) -> Vec<u32> {
+    let mut taken = Vec::new();
+    let before = channel.h2g.offset();
+    let mut room = [0; MAX_DWORDS];
+    while let Some(request) = channel.h2g.receive(&mut Gam(memory), &mut room) {
+        assert_eq!((request.fence, request.hxg.len()), (request.hxg[1] as u16, 2), "a message in pieces");
+        assert_eq!(request.hxg[0], 0x1000 + request.hxg[1]);
+        taken.push(request.hxg[1]);
+    }
+    channel.h2g.publish_head(&mut Gam(memory), before);
+    taken
+}
+
+/// A host sends two requests, one round the end of its ring, while the GuC takes them: whole, in order, each once; and the
+/// host has room for the second only where the head says so.
+fn requests_arrive_whole() {
+    let (memory, mut channel) = channel(5);
+    let host = {
+        let memory = memory.clone();
+        thread::spawn(move || {
+            let mut tail = 5;
+            for n in 1..=2 {
+                let head = value(&memory, HEAD);
+                if (tail + RING - head) % RING + 3 >= RING {
+                    return n - 1;
+                }
+                for dword in [n << 16 | 2, 0x1000 + n, n] {
+                    memory[H2G_BUFFER + tail as usize].store(dword, Ordering::Relaxed);
+                    tail = (tail + 1) % RING;
+                }
+                memory[TAIL].store(tail, Ordering::Release);
+            }
+            2
+        })
+    };
+    let mut taken = receive(&memory, &mut channel);
+    taken.extend(receive(&memory, &mut channel));
+    let sent = host.join().unwrap();
+    taken.extend(receive(&memory, &mut channel));
+    assert_eq!(taken, (1..=sent).collect::<Vec<_>>());
+    assert_eq!((value(&memory, HEAD), value(&memory, STATUS)), ((5 + 3 * sent) % RING, 0));
+}
+
+/// The GuC has three messages for a host whose ring has room for two, while the host reads: whole, in order, each once.
+fn messages_to_the_host_arrive_whole() {
+    let (memory, mut channel) = channel(6);
+    for n in 1..=3 {
+        channel.post(Outgoing::event(0x77, &[n]));
+    }
+    let host = {
+        let memory = memory.clone();
+        thread::spawn(move || {
+            let (mut head, mut taken) = (6, Vec::new());
+            for _ in 0..2 {
+                let tail = value(&memory, G2H + TAIL);
+                while head != tail {
+                    let at = |n: u32| G2H_BUFFER + ((head + n) % RING) as usize;
+                    let read = |n: u32| memory[at(n)].load(Ordering::Relaxed);
+                    assert_eq!((read(0) & 0xff, read(1) & 0xffff), (2, 0x77), "a message in pieces");
+                    taken.push(read(2));
+                    head = (head + 3) % RING;
+                }
+                memory[G2H + HEAD].store(head, Ordering::Release);
+            }
+            (head, taken)
+        })
+    };
+    channel.flush(&mut Gam(&memory));
+    channel.flush(&mut Gam(&memory));
+    let (mut head, mut taken) = host.join().unwrap();
+    for _ in 0..2 {
+        channel.flush(&mut Gam(&memory));
+        while head != value(&memory, G2H + TAIL) {
+            taken.push(value(&memory, G2H_BUFFER + ((head + 2) % RING) as usize));
+            head = (head + 3) % RING;
+        }
+        memory[G2H + HEAD].store(head, Ordering::Release);
+    }
+    assert_eq!((taken, channel.waiting()), (vec![1, 2, 3], 0));
+}
+
+/// A host that writes anything anywhere at any time: the GuC gives the ring up or reads nonsense, and neither panics nor
+/// reads for ever.
+fn a_host_that_meddles() {
+    let (memory, mut channel) = channel(0);
+    channel.post(Outgoing::event(0x77, &[1]));
+    let host = {
+        let memory = memory.clone();
+        thread::spawn(move || {
+            memory[TAIL].store(7, Ordering::Relaxed);
+            memory[H2G_BUFFER].store(0x00ff_0005, Ordering::Relaxed);
+            memory[HEAD].store(!0, Ordering::Relaxed);
+            memory[G2H + HEAD].store(RING, Ordering::Relaxed);
+            memory[TAIL].store(!0, Ordering::Relaxed);
+        })
+    };
+    let mut room = [0; MAX_DWORDS];
+    for _ in 0..3 {
+        let before = channel.h2g.offset();
+        if let Some(request) = channel.h2g.receive(&mut Gam(&memory), &mut room) {
+            assert!(request.hxg.len() < RING as usize);
+        }
+        channel.h2g.publish_head(&mut Gam(&memory), before);
+        channel.flush(&mut Gam(&memory));
+    }
+    host.join().unwrap();
+}
+
+/// Counts MSIs; a driver can wait for one.
+struct Msis {
+    sent: Mutex<u32>,
+    came: Condvar,
+}
+
+struct Sink(Arc<Msis>);
+
+impl InterruptSink for Sink {
+    fn raise(&self, function: Function, vector: u16) {
+        assert_eq!((function, vector), (Function(1), 0));
+        *self.0.sent.lock().unwrap() += 1;
+        self.0.came.notify_all();
+    }
+}
+
+const VF: Function = Function(1);
+const ENABLE: u32 = 0x19_0030;
+const MASK: [u32; 2] = [0x19_0090, 0x19_00a0];
+const MASTER: u32 = 1 << 31;
+
+struct Tree {
+    interrupts: Interrupts,
+    msis: Arc<Msis>,
+}
+
+impl Tree {
+    /// A virtual function's tree with render and copy engines enabled; the master as told.
+    fn new(enabled: bool) -> Arc<Tree> {
+        let msis = Arc::new(Msis { sent: Mutex::new(0), came: Condvar::new() });
+        let tree = Tree { interrupts: Interrupts::new(VF, StdArc::new(Sink(msis.clone()))), msis };
+        tree.interrupts.write(Live::InterruptEnable, ENABLE, 0, 0x0001_0001);
+        MASK.iter().for_each(|mask| tree.interrupts.write(Live::InterruptMask, *mask, 0, 0));
+        tree.master(enabled);
+        Arc::new(tree)
+    }
+
+    fn master(&self, enabled: bool) {
+        self.interrupts.write(Live::MasterGt, 0x19_0010, 0, if enabled { MASTER } else { 0 });
+    }
+
+    fn raise(tree: &Arc<Tree>, class: EngineClass) -> thread::JoinHandle<()> {
+        let tree = tree.clone();
+        thread::spawn(move || tree.interrupts.raise_engine(EngineId::find(class, 0).unwrap(), USER_INTERRUPT))
+    }
+
+    fn sent(&self) -> u32 {
+        *self.msis.sent.lock().unwrap()
+    }
+
+    /// The driver's handler (xe: dg1_irq_handler, gt_irq_handler): the events that it has found.
+    fn handle(&self) -> u32 {
+        self.master(false);
+        let mut found = 0;
+        if self.interrupts.read(Live::MasterGt, 0) & 1 != 0 {
+            let sources = self.interrupts.read(Live::GtInterrupt, 0);
+            for bit in (0..32).filter(|bit| sources >> bit & 1 != 0) {
+                self.interrupts.write(Live::InterruptSelector, 0, 0, 1 << bit);
+                let identity = self.interrupts.read(Live::InterruptIdentity, 0);
+                found += (identity as u16).count_ones();
+                self.interrupts.write(Live::InterruptIdentity, 0, 0, identity);
+            }
+            self.interrupts.write(Live::GtInterrupt, 0, 0, sources);
+        }
+        self.master(true);
+        found
+    }
+
+    /// Waits for MSIs and handles each, until as many events have been found.
+    fn drive(&self, events: u32) {
+        let (mut found, mut handled) = (0, 0);
+        while found < events {
+            let mut sent = self.msis.sent.lock().unwrap();
+            while *sent == handled {
+                sent = self.msis.came.wait(sent).unwrap();
+            }
+            handled = *sent;
+            drop(sent);
+            found += self.handle();
+        }
+        assert_eq!(found, events);
+    }
+}
+
+/// Two engines tell something while the driver's handler is wherever it is: it finds both events, by MSIs alone.
+fn no_event_is_lost() {
+    let tree = Tree::new(true);
+    let engines = [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class));
+    tree.drive(2);
+    for engine in engines {
+        engine.join().unwrap();
+    }
+}
+
+/// Before the driver looks there is one MSI, whoever is first.
+fn one_msi_for_events_at_once() {
+    let tree = Tree::new(true);
+    for engine in [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class)) {
+        engine.join().unwrap();
+    }
+    assert_eq!(tree.sent(), 1);
+}
+
+/// An event that comes while the driver enables the master is told once.
+fn an_event_beside_the_enable() {
+    let tree = Tree::new(false);
+    let engine = Tree::raise(&tree, EngineClass::Copy);
+    tree.master(true);
+    engine.join().unwrap();
+    assert_eq!(tree.sent(), 1);
+}
+
+/// Once the write that disables the master is done, no MSI comes any more.
+fn nothing_after_the_disable() {
+    let tree = Tree::new(true);
+    let engines = [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class));
+    tree.master(false);
+    let sent = tree.sent();
+    for engine in engines {
+        engine.join().unwrap();
+    }
+    assert_eq!(tree.sent(), sent);
+}
+
+/// Nor after a reset of the function.
+fn nothing_after_a_reset() {
+    let tree = Tree::new(true);
+    let engine = Tree::raise(&tree, EngineClass::Render);
+    tree.interrupts.reset();
+    let sent = tree.sent();
+    engine.join().unwrap();
+    assert_eq!(tree.sent(), sent);
+}
