@@ -20,6 +20,7 @@ mod random;
 mod residue;
 mod sweeps;
 mod time;
+#[allow(dead_code, reason = "the tests of what is said to the GuC use the rest")]
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
