@@ -118,14 +118,17 @@ fn dsdt() -> Sdt {
 
     let mut code = Vec::new();
     for (name, id, resources) in [
-        ("_SB_.PCI0", "PNP0A08", &windows),
-        ("_SB_.CONF", "PNP0C02", &configuration),
-        ("_SB_.COM1", "PNP0501", &serial),
+        // Linux knows a PCI Express host bridge by being compatible with an older one.
+        ("_SB_.PCI0", ["PNP0A08", "PNP0A03"], &windows),
+        ("_SB_.CONF", ["PNP0C02"; 2], &configuration),
+        ("_SB_.COM1", ["PNP0501"; 2], &serial),
     ] {
-        let id = Name::new(Path::new("_HID"), &EISAName::new(id));
+        let [id, compatible] = id.map(EISAName::new);
+        let id = Name::new(Path::new("_HID"), &id);
+        let compatible = Name::new(Path::new("_CID"), &compatible);
         let number = Name::new(Path::new("_UID"), &ZERO);
         let resources = Name::new(Path::new("_CRS"), resources);
-        Device::new(Path::new(name), vec![&id, &number, &resources]).to_aml_bytes(&mut code);
+        Device::new(Path::new(name), vec![&id, &compatible, &number, &resources]).to_aml_bytes(&mut code);
     }
     Name::new(Path::new("_S5_"), &Package::new(vec![&S5])).to_aml_bytes(&mut code);
 
