@@ -192,6 +192,14 @@ impl Vm {
         self.board.host.card()
     }
 
+    /// Turns the guest's writes to an address where nothing else is into an event: what a doorbell is compared with.
+    ///
+    /// # Errors
+    /// [`Error::Host`] where KVM has an event there already.
+    pub fn add_io_event(&self, address: u64, event: &EventFd) -> Result<(), Error> {
+        self.slot.add_io_event(address, event).step("an event at an address")
+    }
+
     /// The serial port, to type into.
     pub fn console(&self) -> &Arc<Console> {
         &self.console

@@ -112,3 +112,15 @@ fn what_comes_and_goes() {
     let Some(after) = run("races", 2) else { return };
     assert_eq!(after.card.model().panics(), 0);
 }
+
+/// The bench's measurements come, and what is mapped costs no exit.
+#[test]
+fn measurements() {
+    let Some(ticks) = common::measure("measurements", 3) else { return };
+    for ((name, _), ticks) in common::REPORTS.iter().zip(&ticks) {
+        println!("{name}: {ticks:.0} ticks");
+    }
+    let [exit, local, entry] = [0, 7, 8].map(|number| ticks[number]);
+    assert!(ticks.iter().all(|ticks| *ticks > 0.0));
+    assert!(local < exit / 10.0 && entry < exit / 10.0, "{ticks:?}");
+}

@@ -1,10 +1,12 @@
 //! The card's place in the machine: what KVM is told when a BAR moves, and where its interrupts go.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use arctic_gpu::{CardFunction, Function, Machine, MsiSink, PciDevice};
 use kvm_ioctls::{IoEventAddress, NoDatamatch, VmFd};
+use vmm_sys_util::eventfd::EventFd;
 
 use crate::irq::{Msi, Routes};
 use crate::layout;
@@ -62,6 +64,12 @@ impl CardSlot {
     /// The BARs that have an address.
     pub fn bars(&self) -> &Arc<Bars> {
         &self.bars
+    }
+
+    /// Turns writes to a place where no BAR is into an event.
+    pub fn add_io_event(&self, address: u64, event: &EventFd) -> io::Result<()> {
+        let told = self.vm.register_ioevent(event, &IoEventAddress::Mmio(address), NoDatamatch);
+        told.map_err(|error| io::Error::from_raw_os_error(error.errno()))
     }
 
     /// Plugs the card in.

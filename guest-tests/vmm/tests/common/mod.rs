@@ -4,11 +4,15 @@
 #![allow(dead_code)]
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arctic_gpu::{card_file, firmware};
-use arctic_vmm::{Boot, CardConfig, Config, Error, Exit, Transcript, Vm, bare_guest};
+use arctic_vmm::agent::Agent;
+use arctic_vmm::{Boot, CardConfig, Config, Error, Exit, Transcript, Vm, bare_guest, layout};
 use vm_memory::{Bytes, GuestAddress};
+use vmm_sys_util::eventfd::EventFd;
 
 /// RAM of the machines.
 pub const RAM: u64 = 32 << 20;
@@ -61,4 +65,53 @@ fn skipped<T>(name: &str, machine: &Result<T, Error>) -> bool {
     assert_ne!(std::env::var("ARCTIC_KVM").as_deref(), Ok("required"), "{name}: {error}");
     println!("skipped: {name}: {error}");
     true
+}
+
+/// What `guest/bench.h` numbers: a name, and the number.
+pub const REPORTS: [(&str, u64); 13] = [
+    ("exit", 0),
+    ("register read", 1),
+    ("register write", 2),
+    ("ioeventfd that nobody hears", 3),
+    ("hot register write", 4),
+    ("ioeventfd that a thread hears", 5),
+    ("doorbell", 6),
+    ("write to local memory", 7),
+    ("global entry", 8),
+    ("request by mailbox", 9),
+    ("request by message", 10),
+    ("request by message, to its MSI", 11),
+    ("submission, to its seqno", 12),
+];
+
+/// Has the guest measure on a machine with a card, beside bare exits and events of the same machine; ticks a piece in the
+/// order of [`REPORTS`]. None where this host cannot run it.
+pub fn measure(name: &str, repeats: u32) -> Option<Vec<f64>> {
+    // Where 32-bit BARs may be, and none is.
+    let [quiet_at, heard_at] = [0x1000, 0x2000].map(|offset| layout::MMIO32.start + offset);
+    let words = format!("bench event={quiet_at:#x} heard={heard_at:#x} repeats={repeats}");
+    let (machine, said) = machine(name, &words, 1, card())?;
+    let quiet = EventFd::new(0).expect("an event");
+    let heard = EventFd::new(0).expect("an event");
+    for (at, event) in [(quiet_at, &quiet), (heard_at, &heard)] {
+        machine.add_io_event(at, event).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    let over = Arc::new(AtomicBool::new(false));
+    let listening = over.clone();
+    let ears = heard.try_clone().expect("another descriptor");
+    let listener = std::thread::spawn(move || {
+        while !listening.load(Ordering::Acquire) {
+            let _ = ears.read();
+        }
+    });
+    let memory = machine.memory().clone();
+    pass(name, machine, &said);
+    over.store(true, Ordering::Release);
+    heard.write(1).expect("the listener takes it");
+    listener.join().expect("the listener does not panic");
+    let ticks = |number| {
+        let report = Agent::report(&memory, number).unwrap_or_else(|| panic!("{name}: no report {number}"));
+        report.ticks as f64 / report.rounds as f64
+    };
+    Some(REPORTS.iter().map(|(_, number)| ticks(*number)).collect())
 }
