@@ -87,7 +87,7 @@ struct Measurement {
 /// A number, or none with the reason in the text.
 type Finding = (Option<f64>, String);
 
-const MEASUREMENTS: [Measurement; 5] = [
+const MEASUREMENTS: [Measurement; 6] = [
     Measurement {
         says: "starting a card that nobody uses",
         rows: &[("idle card, memory", "MiB", Target::Under(64.0))],
@@ -105,6 +105,15 @@ const MEASUREMENTS: [Measurement; 5] = [
         says: "instructions of the command streamer",
         rows: &[("one MI_STORE_DATA_IMM, PPGTT, TLB hits", "instructions", Target::Under(150.0))],
         run: streamer,
+    },
+    Measurement {
+        says: "accesses of a bare-metal guest in the reference VMM",
+        rows: &[
+            ("KVM: register read / bare exit", "", Target::AtMost(1.05)),
+            ("KVM: doorbell / bare ioeventfd", "", Target::AtMost(1.1)),
+            ("KVM: hot register write / bare ioeventfd", "", Target::AtMost(1.1)),
+        ],
+        run: kvm,
     },
     Measurement {
         says: "booting a guest that probes the card",
@@ -137,14 +146,37 @@ fn idle_card() -> Result<Vec<Finding>> {
     Ok(vec![(Some(idle.total()), held(&idle))])
 }
 
-/// Runs a bench of the device model to its end and returns what it printed; its build tells its progress on stderr.
-fn device_model(bench: &str) -> Result<String> {
+/// Runs a bench of another package to its end and returns what it printed; its build tells its progress on stderr.
+fn bench_of(package: &str, bench: &str) -> Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["bench", "--quiet", "--package", "arctic-device-model", "--bench", bench]);
+    command.args(["bench", "--quiet", "--package", package, "--bench", bench]);
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cargo cannot be started")?;
-    ensure!(output.status.success(), "the device model's bench {bench} ended with {}", output.status);
-    String::from_utf8(output.stdout).with_context(|| format!("the device model's bench {bench} printed no text"))
+    ensure!(output.status.success(), "the bench {bench} of {package} ended with {}", output.status);
+    String::from_utf8(output.stdout).with_context(|| format!("the bench {bench} of {package} printed no text"))
+}
+
+fn device_model(bench: &str) -> Result<String> {
+    bench_of("arctic-device-model", bench)
+}
+
+/// A register read beside a read of nobody's memory, writes that are events beside such as ring nothing of the card's.
+fn kvm() -> Result<Vec<Finding>> {
+    let text = bench_of("arctic-vmm", "kvm")?;
+    let names = [
+        "register read / exit",
+        "doorbell / ioeventfd that a thread hears",
+        "hot register write / ioeventfd that nobody hears",
+    ];
+    let ticks: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("ticks of ")).collect();
+    let skipped = text.lines().find_map(|line| line.strip_prefix("skipped: "));
+    let found = names.iter().enumerate().map(|(n, name)| match (model::number(&text, name), skipped) {
+        (Some(ratio), _) if n == 0 => (Some(ratio), format!("ticks, the shortest of many: {}", ticks.join(", "))),
+        (Some(ratio), _) => (Some(ratio), String::new()),
+        (None, Some(why)) => (None, why.to_owned()),
+        (None, None) => (None, "the bench told no such number".into()),
+    });
+    Ok(found.collect())
 }
 
 fn copy_engine() -> Result<Vec<Finding>> {
