@@ -95,7 +95,16 @@ fn place_bar(machine: &mut dyn Machine, function: u8, at: u16, address: u64) {
 
 /// Gives the PF's BARs addresses, and those of its VFs.
 pub fn place(machine: &mut dyn Machine) {
-    let mut rooms = (WINDOW..).step_by(ROOM as usize);
+    place_from(machine, WINDOW);
+}
+
+/// The same somewhere else.
+pub fn place_elsewhere(machine: &mut dyn Machine) {
+    place_from(machine, WINDOW + 8 * ROOM);
+}
+
+fn place_from(machine: &mut dyn Machine, window: u64) {
+    let mut rooms = (window..).step_by(ROOM as usize);
     for bar in [0, 2] {
         let address = rooms.next().unwrap();
         place_bar(machine, 0, BAR0 + 4 * bar, address);

@@ -47,6 +47,7 @@ doors! {
     bars: [
         bars_answer_with_memory_space_only,
         bars_answer_in_d0_only,
+        bars_answer_where_they_have_been_moved_to,
         registers_take_every_width,
         local_memory_takes_every_width,
         both_ways_lead_to_the_same_bytes,

@@ -39,6 +39,29 @@ pub fn bars_answer_in_d0_only(machine: &mut dyn Machine) {
     assert_eq!((machine.bar32(0, 2, 0x1000), machine.register(0, SCRATCH)), (7, 5));
 }
 
+/// PCI: a BAR answers at the address that it has been given last, a VF's at that of the PF's capability (V13-014); what it
+/// reaches does not depend on it.
+pub fn bars_answer_where_they_have_been_moved_to(machine: &mut dyn Machine) {
+    let _pf = Driver::pf_with_vfs(machine, 1);
+    for round in 0..4 {
+        for function in [0, 1] {
+            assert_eq!(machine.register(function, VF_CAP), u32::from(function), "round {round}");
+            machine.set_bar32(function, 2, 0x1000_u64 << function, 0x5000 + round);
+            assert_eq!(machine.bar32(function, 2, 0x1000_u64 << function), 0x5000 + round);
+        }
+        match round {
+            // As an operating system does it, and as none does.
+            0 => {
+                machine.set_config16(0, COMMAND, 0);
+                place_elsewhere(machine);
+                enable(machine, 0);
+            }
+            1 => place(machine),
+            _ => place_elsewhere(machine),
+        }
+    }
+}
+
 /// V13-004: registers are doublewords, and accesses of 1, 2 and 8 bytes, aligned or not, reach the parts they name.
 pub fn registers_take_every_width(machine: &mut dyn Machine) {
     bring_up(machine);

@@ -6,7 +6,7 @@ use crate::bus::*;
 use crate::door::{Machine, eventually};
 use crate::driver::context::*;
 use crate::driver::pf::share_of;
-use crate::driver::{Driver, FAILURE, SCRATCH, SUCCESS};
+use crate::driver::{Driver, FAILURE, GGTT, SCRATCH, SUCCESS};
 
 /// Identity of the user interrupt of the copy engine: class 3, bit 0.
 const COPY_USER: u32 = 3 << 16 | 1;
@@ -214,9 +214,11 @@ pub fn a_vf_works_in_its_local_memory(machine: &mut dyn Machine) {
 pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 2);
     let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
+    // It has written itself an entry for that page, which shows its own memory.
+    machine.set_bar64(1, 0, GGTT + (two.global(SCRATCH) >> 12) * 8, one.address(SCRATCH) | 1);
     one.submit(machine, 1, COPY, &store(two.global(SCRATCH), 0xbad));
     one.wait_event(machine, &[0x9000_1008, 1]);
-    assert_eq!(two.peek(machine, SCRATCH), 0);
+    assert_eq!((two.peek(machine, SCRATCH), one.peek(machine, SCRATCH)), (0, 0));
     for (n, driver) in [&mut two, &mut one].into_iter().enumerate() {
         driver.submit(machine, 5, COPY, &store(driver.global(SCRATCH), 9 + n as u32));
         driver.wait_for(machine, SCRATCH, 9 + n as u32);
