@@ -9,6 +9,7 @@ mod doors;
 mod driver;
 mod suite;
 
+/// A module for each door, with a test for each name.
 macro_rules! doors {
     ($($door:ident => $open:path),* $(,)? ; $($area:ident: [$($test:ident),* $(,)?]),* $(,)?) => {
         doors!(@each [$($door => $open),*] [$($area [$($test)*])*]);
@@ -90,5 +91,20 @@ doors! {
         a_vf_comes_back_from_its_reset,
         vfs_enabled_again_work_again,
         work_ends_with_a_reset_of_the_card,
+    ],
+}
+
+doors! {
+    // Each VF in a guest of its own, over its socket, and no guest that has the PF.
+    vfio_user_without_pf => crate::doors::vfio_user::provisioned;
+
+    alone: [
+        a_vf_is_an_ordinary_function,
+        a_vf_needs_no_address_that_its_guest_chose,
+        a_vf_has_what_the_card_file_gives,
+        a_vf_stores_and_interrupts,
+        a_vf_works_in_its_local_memory,
+        a_vf_comes_back_from_its_reset,
+        the_next_machine_finds_nothing,
     ],
 }

@@ -112,6 +112,11 @@ fn plain() -> File {
     file
 }
 
+/// No guest has the PF, and each VF is in a guest of its own from the start.
+pub fn provisioned() -> Option<Box<dyn Machine>> {
+    Some(Box::new(VfioUser::new(Arrangement::Provisioned)))
+}
+
 impl VfioUser {
     fn new(arrangement: Arrangement) -> Self {
         let card = ServedCard::new(card_file::load("small").unwrap(), VFS, arrangement, Ecam::default()).unwrap();
@@ -122,22 +127,31 @@ impl VfioUser {
             servers.push(Server::start(&path, served.function, Settings::default()).unwrap());
         }
         let ram = match arrangement {
-            Arrangement::Split => (0..=VFS).map(|_| sealed()).collect(),
-            _ => vec![plain()],
+            Arrangement::Together => vec![plain()],
+            _ => (0..=VFS).map(|_| sealed()).collect(),
         };
         let connections = (0..=VFS).map(|_| None).collect();
         let mut machine = VfioUser { connections, ram, _servers: servers, card, dir, arrangement };
-        machine.connect(0);
+        machine.power_on();
         machine
     }
 
-    fn split(&self) -> bool {
-        self.arrangement == Arrangement::Split
+    /// Each function is in a guest of its own.
+    fn apart(&self) -> bool {
+        self.arrangement != Arrangement::Together
+    }
+
+    /// The VMMs that there are from the start.
+    fn power_on(&mut self) {
+        match self.arrangement {
+            Arrangement::Provisioned => (1..=VFS).for_each(|vf| self.connect(vf)),
+            _ => self.connect(0),
+        }
     }
 
     /// Whether the function's VMM could be let in: a VF in a guest of its own while it exists.
     fn exists(&mut self, function: u8) -> bool {
-        if function == 0 || !self.split() {
+        if function == 0 || self.arrangement != Arrangement::Split {
             return true;
         }
         let machine: &mut dyn Machine = self;
@@ -151,7 +165,7 @@ impl VfioUser {
     fn connect(&mut self, function: u8) {
         let name = if function == 0 { "pf".into() } else { format!("vf{function}") };
         let path = self.dir.as_path().join(format!("{name}.sock"));
-        let ram = &self.ram[if self.split() { usize::from(function) } else { 0 }];
+        let ram = &self.ram[if self.apart() { usize::from(function) } else { 0 }];
         let start = Instant::now();
         while self.connections[usize::from(function)].is_none() {
             self.connections[usize::from(function)] = Connection::new(&path, ram);
@@ -190,14 +204,14 @@ impl VfioUser {
     }
 
     fn ram_of(&self, function: u8) -> &File {
-        &self.ram[if self.split() { usize::from(function) } else { 0 }]
+        &self.ram[if self.apart() { usize::from(function) } else { 0 }]
     }
 }
 
 impl Machine for VfioUser {
     fn shows(&self) -> Shows {
-        let split = self.split();
-        Shows { vf_ids: split, vf_bars: true, places_vf_bars: split, one_memory: !split }
+        let apart = self.apart();
+        Shows { vf_ids: apart, vf_bars: true, places_vf_bars: apart, one_memory: !apart }
     }
 
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {
@@ -260,7 +274,7 @@ impl Machine for VfioUser {
     /// All VMMs end, and new ones connect to the same card.
     fn power_cycle(&mut self) {
         self.connections.iter_mut().for_each(|connection| *connection = None);
-        self.connect(0);
+        self.power_on();
     }
 
     fn report(&self) -> Report {
