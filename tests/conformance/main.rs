@@ -4,6 +4,7 @@
 //! Rust. Each door runs each test under its own name: `cargo test --test conformance vfio_user::` runs one door's.
 
 mod bus;
+mod cloud_hypervisor;
 mod door;
 mod doors;
 mod driver;

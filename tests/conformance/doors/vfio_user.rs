@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Instant;
 
 use arctic_gpu::report::Report;
@@ -26,6 +26,8 @@ use crate::bus;
 use crate::door::{Machine, PATIENCE, RAM_BYTES, Shows, VFS};
 
 const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
+/// Message Control of the card's MSI capability.
+const MSI_CONTROL: u16 = 0xae;
 /// Guest address of the memory that is mapped.
 const RAM: u64 = 0x10_0000;
 
@@ -44,15 +46,12 @@ struct Connection {
 }
 
 impl Connection {
-    /// Connects, gives the card the guest's memory and an eventfd, and maps what can be mapped; `None` where the door is
-    /// closed.
-    fn new(path: &PathBuf, ram: &File) -> Option<Self> {
+    /// Connects, gives the card the guest's memory, and maps what can be mapped; `None` where the door is closed.
+    fn new(path: &Path, ram: &File) -> Option<Self> {
         let mut client = Client::new(path).ok()?;
         client.dma_map(0, RAM, RAM_BYTES, ram.as_raw_fd()).ok()?;
         let msi = EventFd::new(libc::EFD_NONBLOCK).unwrap();
-        let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
         assert_eq!(client.get_irq_info(VFIO_PCI_MSI_IRQ_INDEX).ok()?.count, 1);
-        client.set_irqs(VFIO_PCI_MSI_IRQ_INDEX, flags, 0, 1, &[msi.as_raw_fd()]).ok()?;
         let mut windows = Vec::new();
         for bar in [0, 2] {
             let region = client.region(bar).unwrap();
@@ -69,6 +68,14 @@ impl Connection {
             }
         }
         Some(Connection { client, msi, windows })
+    }
+
+    /// What VMMs do when their guest switches MSI on or off: they hand an eventfd over, or take it back.
+    fn arm(&mut self, on: bool) -> Result<(), vfio_user::Error> {
+        let data = if on { VFIO_IRQ_SET_DATA_EVENTFD } else { VFIO_IRQ_SET_DATA_NONE };
+        let fds = if on { &[self.msi.as_raw_fd()][..] } else { &[] };
+        let flags = data | VFIO_IRQ_SET_ACTION_TRIGGER;
+        self.client.set_irqs(VFIO_PCI_MSI_IRQ_INDEX, flags, 0, fds.len() as u32, fds)
     }
 }
 
@@ -224,6 +231,12 @@ impl Machine for VfioUser {
     }
 
     fn write_config(&mut self, function: u8, offset: u16, data: &[u8]) {
+        if offset == MSI_CONTROL
+            && let Some(connection) = &mut self.connections[usize::from(function)]
+        {
+            // A client that has been hung up on is found out below.
+            let _ = connection.arm(data[0] & 1 != 0);
+        }
         self.ask(function, |client| client.region_write(CONFIG, offset.into(), data));
     }
 

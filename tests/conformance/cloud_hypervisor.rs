@@ -1,0 +1,138 @@
+//! What Cloud Hypervisor does to a device of another process before and while a guest has it, in its order, with its client
+//! (its `pci/src/vfio.rs` and `pci/src/vfio_user.rs`; `docs/cloud-hypervisor.md` has the commit). It runs the guest; this does
+//! not.
+
+use std::os::fd::AsRawFd;
+
+use arctic_gpu::vfio_user::ecam::Ecam;
+use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
+use arctic_gpu::{Arrangement, card_file};
+use vfio_bindings::bindings::vfio::*;
+use vfio_user::Client;
+use vmm_sys_util::eventfd::EventFd;
+use vmm_sys_util::tempdir::TempDir;
+
+const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
+const GUC_HOST_INTERRUPT: u64 = 0x19_01f0;
+const MAILBOX: u64 = 0x19_0240;
+
+/// Cloud Hypervisor's `Vfio`: doublewords of configuration space, errors that are not looked at.
+struct Wrapper(Client);
+
+impl Wrapper {
+    fn read_config_dword(&mut self, offset: u32) -> u32 {
+        let mut data = [0; 4];
+        self.0.region_read(CONFIG, offset.into(), &mut data).unwrap();
+        u32::from_le_bytes(data)
+    }
+
+    fn write_config(&mut self, offset: u32, data: &[u8]) {
+        self.0.region_write(CONFIG, offset.into(), data).unwrap();
+    }
+
+    /// Bytes of BAR n, found as `allocate_bars` does; the register is left as it is then.
+    fn size_of(&mut self, register: u32) -> u64 {
+        let flags = self.read_config_dword(register);
+        self.write_config(register, &[0xff; 4]);
+        let mut size = u64::from(self.read_config_dword(register));
+        if flags & 4 != 0 {
+            self.write_config(register + 4, &[0xff; 4]);
+            size |= u64::from(self.read_config_dword(register + 4)) << 32;
+        } else if size != 0 {
+            size |= 0xffff_ffff_0000_0000;
+        }
+        match size & !0xf {
+            0 => 0,
+            size => !size + 1,
+        }
+    }
+
+    fn enable_msi(&mut self, event: &EventFd) {
+        let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+        self.0.set_irqs(VFIO_PCI_MSI_IRQ_INDEX, flags, 0, 1, &[event.as_raw_fd()]).unwrap();
+    }
+
+    fn disable_msi(&mut self) {
+        let flags = VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER;
+        self.0.set_irqs(VFIO_PCI_MSI_IRQ_INDEX, flags, 0, 0, &[]).unwrap();
+    }
+
+    /// The GuC's answer to VF_RESET (contract C.1).
+    fn reset_by_mailbox(&mut self) -> u32 {
+        self.0.region_write(0, MAILBOX, &0x5507_u32.to_le_bytes()).unwrap();
+        self.0.region_write(0, GUC_HOST_INTERRUPT, &[1, 0, 0, 0]).unwrap();
+        let mut answer = [0; 4];
+        crate::door::eventually("the GuC answers", || {
+            self.0.region_read(0, MAILBOX, &mut answer).unwrap();
+            answer[3] >> 7 == 1
+        });
+        u32::from_le_bytes(answer)
+    }
+
+    /// IDs of all capabilities of both lists.
+    fn parse_capabilities(&mut self) -> (Vec<u8>, Vec<u16>) {
+        let mut standard = Vec::new();
+        let mut at = self.read_config_dword(0x34) & 0xff;
+        while at != 0 {
+            let header = self.read_config_dword(at & !3);
+            standard.push(header as u8);
+            at = header >> 8 & 0xff;
+        }
+        let mut extended = Vec::new();
+        let mut at = 0x100;
+        while at != 0 {
+            let header = self.read_config_dword(at);
+            extended.push(header as u16);
+            at = header >> 20;
+        }
+        (standard, extended)
+    }
+}
+
+/// A device is added to a machine, which boots, switches its MSI on and off, and is gone; the next machine does the same.
+#[test]
+fn a_device_is_added_and_taken_away() {
+    let profile = card_file::load("small").unwrap();
+    let card = ServedCard::new(profile, 2, Arrangement::Provisioned, Ecam::default()).unwrap();
+    let dir = TempDir::new().unwrap();
+    let path = dir.as_path().join("vf1.sock");
+    let function = card.functions().remove(0).function;
+    let _server = Server::start(&path, function, Settings::default()).unwrap();
+    for machine in 0..3 {
+        let mut client = Client::new(&path);
+        crate::door::eventually("the card lets the next client in", || {
+            if client.is_err() {
+                client = Client::new(&path);
+            }
+            client.is_ok()
+        });
+        let mut device = Wrapper(client.unwrap());
+        assert!(!device.0.resettable(), "its client says the opposite, and so no reset comes");
+        let counts: Vec<_> = (0..3).map(|index| device.0.get_irq_info(index).unwrap().count).collect();
+        assert_eq!(counts, [0, 1, 0], "INTx, MSI, MSI-X");
+        let (standard, extended) = device.parse_capabilities();
+        assert_eq!((standard, extended), (vec![0x10, 0x05], vec![0x0e]));
+        let sizes: Vec<_> = [0x10, 0x18, 0x20, 0x24, 0x30].map(|register| device.size_of(register)).into();
+        assert_eq!(sizes, [16 << 20, 512 << 20, 0, 0, 0]);
+        for (bar, size) in [(0, 16 << 20), (2, 512 << 20)] {
+            let region = device.0.region(bar).unwrap();
+            assert_eq!(region.size, size, "what can be sized is what there is");
+            assert_ne!(region.flags & VFIO_REGION_INFO_FLAG_MMAP, 0);
+            assert!(region.file_offset.is_some());
+        }
+
+        // The guest's driver: memory space and bus mastering, and MSI, whose eventfd comes before its enable bit.
+        device.write_config(4, &[6, 0]);
+        let event = EventFd::new(libc::EFD_NONBLOCK).unwrap();
+        for on in [true, false, true] {
+            match on {
+                true => device.enable_msi(&event),
+                false => device.disable_msi(),
+            }
+            device.write_config(0xae, &[u8::from(on), 0]);
+            assert_eq!(device.read_config_dword(0xac) >> 16 & 1, u32::from(on), "machine {machine}");
+            assert_eq!(device.reset_by_mailbox(), 0xf000_0000);
+        }
+        device.0.shutdown().unwrap();
+    }
+}
