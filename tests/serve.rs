@@ -1,5 +1,10 @@
 //! `arctic serve` and `arctic firmware` as a user meets them.
 
+#[path = "serve/driver.rs"]
+mod driver;
+#[path = "serve/faults.rs"]
+mod faults;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -166,6 +166,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     drop(stdout);
 
     signals.forever().next();
+    servers.iter().for_each(Server::stop);
     drop(status);
     drop(trace);
     drop(servers);

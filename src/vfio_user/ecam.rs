@@ -229,9 +229,9 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
 fn place(registers: u64, bars: BarAddresses, memory: &GuestMemory) -> Result<(), DmaError> {
     let client = memory.client().ok_or(DmaError::NoAnswer)?;
     let addresses: Vec<u8> = bars.iter().flat_map(|address| address.to_le_bytes()).collect();
-    client.write(registers + COMMAND, &0u16.to_le_bytes())?;
-    client.write(registers + BAR0, &addresses)?;
-    client.write(registers + COMMAND, &MEMORY_SPACE.to_le_bytes())
+    client.write_at_leisure(registers + COMMAND, &0u16.to_le_bytes())?;
+    client.write_at_leisure(registers + BAR0, &addresses)?;
+    client.write_at_leisure(registers + COMMAND, &MEMORY_SPACE.to_le_bytes())
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@ use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use vmm_sys_util::poll::{EpollContext, EpollEvents};
 
-use super::channel::{Channel, Closed, Wake};
+use super::channel::{Channel, Closed, Sender, Wake};
 use super::session::Session;
 use super::{Device, Vectors};
 use crate::dma::GuestMemory;
@@ -51,6 +51,24 @@ pub struct Server {
 struct Stop {
     flag: AtomicBool,
     event: EventFd,
+    /// The client that is being served: it may have stopped reading what it is sent.
+    client: Mutex<Option<Sender>>,
+}
+
+impl Stop {
+    fn client(&self) -> MutexGuard<'_, Option<Sender>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the thread to end, without waiting for it.
+    fn ask(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+        // Cannot overflow: it is written once or twice.
+        let _ = self.event.write(1);
+        if let Some(client) = &*self.client() {
+            client.hang_up();
+        }
+    }
 }
 
 impl Server {
@@ -60,18 +78,23 @@ impl Server {
     pub fn start(path: &Path, function: Function, settings: Settings) -> io::Result<Server> {
         let listener = bind(path)?;
         listener.set_nonblocking(true)?;
-        let stop = Arc::new(Stop { flag: AtomicBool::new(false), event: EventFd::new(EFD_NONBLOCK)? });
+        let event = EventFd::new(EFD_NONBLOCK)?;
+        let stop = Arc::new(Stop { flag: AtomicBool::new(false), event, client: Mutex::default() });
         let epoll = EpollContext::new()?;
         epoll.add(&stop.event, Wake::Stop)?;
         epoll.add(&listener, Wake::Listener)?;
         let name = path.file_stem().map_or("function".into(), |name| name.to_string_lossy().into_owned());
         let thread = {
             let stop = stop.clone();
-            thread::Builder::new()
-                .name(name)
-                .spawn(move || serve(&listener, &epoll, &stop.flag, &function, settings))?
+            thread::Builder::new().name(name).spawn(move || serve(&listener, &epoll, &stop, &function, settings))?
         };
         Ok(Server { path: path.to_path_buf(), stop, thread: Some(thread) })
+    }
+
+    /// Asks the thread to end and its client to go, without waiting for either; who stops several servers asks all of them
+    /// before he waits for the first.
+    pub fn stop(&self) {
+        self.stop.ask();
     }
 
     /// The socket's path.
@@ -82,9 +105,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop.flag.store(true, Ordering::Relaxed);
-        // Cannot overflow: this is the only write.
-        let _ = self.stop.event.write(1);
+        self.stop.ask();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -106,13 +127,7 @@ pub fn bind(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-fn serve(
-    listener: &UnixListener,
-    epoll: &EpollContext<Wake>,
-    stop: &AtomicBool,
-    function: &Function,
-    settings: Settings,
-) {
+fn serve(listener: &UnixListener, epoll: &EpollContext<Wake>, stop: &Stop, function: &Function, settings: Settings) {
     let name = thread::current().name().unwrap_or("function").to_owned();
     let refuse = || {
         // One client a function: the second one sees its connection end at once instead of waiting for ever.
@@ -121,7 +136,7 @@ fn serve(
         }
     };
     let events = EpollEvents::new();
-    while !stop.load(Ordering::Relaxed) {
+    while !stop.flag.load(Ordering::Relaxed) {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -150,9 +165,12 @@ fn serve(
             continue;
         }
         log::info!("{name}: client connected");
-        let session = || Session::new(channel, &*function.device, &function.memory, &function.vectors).run(stop);
+        *stop.client() = Some(channel.sender());
+        let session = || Session::new(channel, &*function.device, &function.memory, &function.vectors).run(&stop.flag);
         // A panic is a bug of ours: it costs this client its session, which ends like any other, and nobody else's.
-        let Ok(closed) = catch_unwind(AssertUnwindSafe(session)) else {
+        let ended = catch_unwind(AssertUnwindSafe(session));
+        *stop.client() = None;
+        let Ok(closed) = ended else {
             log::error!("{name}: a request of the client panicked, which is a bug: connection closed");
             continue;
         };

@@ -1,0 +1,217 @@
+//! A client that is as much of a VMM and of a driver as it takes to have the PF's copy engine do something: no GuC, a queue
+//! of one context, everything in local memory by messages (i915 with `enable_guc=0`).
+
+use std::os::fd::RawFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use std::io::{ErrorKind, Read, Write};
+
+use arctic_device_model::engine::blank_image;
+use arctic_gpu::vfio_user::wire::{FLAG_ERROR, HEADER_LEN, Header, TYPE_REPLY, command};
+use vmm_sys_util::sock_ctrl_msg::ScmSocket;
+
+pub const GTTMMADR: u32 = 0;
+pub const LMEM: u32 = 2;
+pub const CONFIG: u32 = 7;
+
+/// What the server has sent unasked.
+pub struct Question {
+    pub header: Header,
+    pub iova: u64,
+    pub count: usize,
+}
+
+/// A client with a hand on every byte.
+pub struct Raw {
+    pub stream: UnixStream,
+    next: u16,
+    /// Questions that came while something else was waited for.
+    pub questions: Vec<Question>,
+}
+
+pub fn access(offset: u64, region: u32, count: u32, data: &[u8]) -> Vec<u8> {
+    [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes(), data].concat()
+}
+
+impl Raw {
+    /// A client that has the version behind it.
+    pub fn connect(path: &Path) -> Raw {
+        let stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut raw = Raw { stream, next: 0, questions: Vec::new() };
+        raw.ask(command::VERSION, b"\0\0\0\0{}\0", &[]);
+        raw
+    }
+
+    pub fn header(&mut self, command: u16, body: &[u8]) -> Header {
+        self.next = self.next.wrapping_add(1);
+        Header { id: self.next, command, size: (HEADER_LEN + body.len()) as u32, flags: 0, error: 0 }
+    }
+
+    pub fn send(&mut self, command: u16, body: &[u8], fds: &[RawFd]) -> Header {
+        let header = self.header(command, body);
+        let message = [&header.encode()[..], body].concat();
+        assert_eq!(self.stream.send_with_fds(&[&message[..]], fds).unwrap(), message.len());
+        header
+    }
+
+    fn receive(&mut self) -> std::io::Result<(Header, Vec<u8>)> {
+        let mut bytes = [0; HEADER_LEN];
+        self.stream.read_exact(&mut bytes)?;
+        let header = Header::decode(&bytes);
+        let mut body = vec![0; header.body_len().unwrap()];
+        self.stream.read_exact(&mut body)?;
+        Ok((header, body))
+    }
+
+    /// Sends a command and gives the body of its reply.
+    pub fn ask(&mut self, command: u16, body: &[u8], fds: &[RawFd]) -> Vec<u8> {
+        let sent = self.send(command, body, fds);
+        loop {
+            let (header, body) = self.receive().unwrap();
+            if header.is_reply() && header.id == sent.id {
+                assert_eq!(header.error, 0, "command {command}");
+                return body;
+            }
+            self.note(header, &body);
+        }
+    }
+
+    fn note(&mut self, header: Header, body: &[u8]) {
+        let field = |at: usize| u64::from_le_bytes(body[at..at + 8].try_into().unwrap());
+        self.questions.push(Question { header, iova: field(0), count: field(8) as usize });
+    }
+
+    /// The next question of the server's; `None` where none comes within `patience`.
+    pub fn question(&mut self, patience: Duration) -> Option<Question> {
+        if !self.questions.is_empty() {
+            return Some(self.questions.remove(0));
+        }
+        self.stream.set_read_timeout(Some(patience)).unwrap();
+        let received = self.receive();
+        self.stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        match received {
+            Ok((header, body)) => {
+                self.note(header, &body);
+                self.questions.pop()
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Answers a read with bytes of this value, a write with thanks, or either with an error number.
+    pub fn answer(&mut self, question: &Question, what: Result<u8, u32>) {
+        let fields = [question.iova.to_le_bytes(), (question.count as u64).to_le_bytes()].concat();
+        let (flags, error, body) = match what {
+            Err(errno) => (TYPE_REPLY | FLAG_ERROR, errno, Vec::new()),
+            Ok(byte) if question.header.command == command::DMA_READ => {
+                (TYPE_REPLY, 0, [&fields[..], &vec![byte; question.count]].concat())
+            }
+            Ok(_) => (TYPE_REPLY, 0, fields),
+        };
+        let header = Header { size: (HEADER_LEN + body.len()) as u32, flags, error, ..question.header };
+        self.stream.write_all(&[&header.encode()[..], &body].concat()).unwrap();
+    }
+
+    pub fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        self.ask(command::REGION_WRITE, &access(offset, region, data.len() as u32, data), &[]);
+    }
+
+    pub fn read_u32(&mut self, region: u32, offset: u64) -> u32 {
+        let body = self.ask(command::REGION_READ, &access(offset, region, 4, &[]), &[]);
+        u32::from_le_bytes(body[16..20].try_into().unwrap())
+    }
+
+    /// Maps guest memory, with a file if there is one.
+    pub fn map(&mut self, iova: u64, size: u64, fds: &[RawFd]) {
+        let fields = [0, iova, size].into_iter().flat_map(u64::to_le_bytes);
+        let body: Vec<u8> = [32_u32, 3].into_iter().flat_map(u32::to_le_bytes).chain(fields).collect();
+        self.ask(command::DMA_MAP, &body, fds);
+    }
+}
+
+/// Offsets in local memory, which the global space shows at the same addresses; the page at [`GUEST`] shows guest memory.
+pub const CONTEXT: u64 = 0x10_0000;
+const STATUS_PAGE: u64 = 0x8_0000;
+pub const BATCH: u64 = 0x20_0000;
+pub const DATA: u64 = 0x21_0000;
+pub const GUEST: u64 = 0x40_0000;
+/// Where in the guest that is: two pages.
+pub const IOVA: u64 = 0x8000_0000;
+
+const COPY: u64 = 0x2_2000;
+
+impl Raw {
+    fn words(&mut self, at: u64, words: &[u32]) {
+        for (at, word) in (at..).step_by(4).zip(words) {
+            self.write(LMEM, at, &word.to_le_bytes());
+        }
+    }
+
+    fn register(&mut self, offset: u64, value: u32) {
+        self.write(GTTMMADR, offset, &value.to_le_bytes());
+    }
+
+    /// Brings the copy engine up and has it execute `ring` (at most a page) with the batch's dwords in place.
+    pub fn run(&mut self, ring: &[u32], batch: &[u32]) {
+        self.enable();
+        let own = [STATUS_PAGE, BATCH, DATA].into_iter().chain((0..10).map(|n| CONTEXT + n * 4096));
+        let shown = own.map(|page| (page, page | 3)).chain([(GUEST, IOVA | 1), (GUEST + 4096, (IOVA + 4096) | 1)]);
+        for (page, entry) in shown {
+            self.write(GTTMMADR, (8 << 20) + page / 4096 * 8, &u64::to_le_bytes(entry));
+        }
+        let image = CONTEXT + 0x5000;
+        self.words(image, &blank_image());
+        for (dword, value) in [(3, 0x0009_0009), (5, 0), (7, ring.len() as u32 * 4), (9, CONTEXT as u32), (11, 0x3001)]
+        {
+            self.words(image + dword * 4, &[value]);
+        }
+        self.words(CONTEXT, ring);
+        self.words(BATCH, batch);
+        self.register(COPY + 0x29c, 0x0008_0008);
+        self.register(COPY + 0x80, STATUS_PAGE as u32);
+        self.register(COPY + 0x3a0, 0xffff_0b0b);
+        let descriptor = 1_u64 << 39 | (CONTEXT + 0x4000) | 1 << 8 | 3 << 3 | 1;
+        for n in (0..8).rev() {
+            let descriptor = if n == 0 { descriptor } else { 0 };
+            self.register(COPY + 0x510 + 8 * n, descriptor as u32);
+            self.register(COPY + 0x514 + 8 * n, (descriptor >> 32) as u32);
+        }
+        self.register(COPY + 0x550, 1);
+    }
+
+    /// A batch that goes round for ever, and tells the time.
+    pub fn spin(&mut self) {
+        let again = [0x31 << 23 | 1, BATCH as u32, 0, 0];
+        let tell = [0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x358, DATA as u32 + 8, 0];
+        self.run(&again, &[tell, again].concat());
+        assert!((0..100).any(|_| self.spins()), "the engine never began");
+    }
+
+    /// Whether the time goes on.
+    pub fn spins(&mut self) -> bool {
+        let before = self.read_u32(LMEM, DATA + 8);
+        std::thread::sleep(Duration::from_millis(20));
+        self.read_u32(LMEM, DATA + 8) != before
+    }
+
+    /// Memory space and bus mastering.
+    pub fn enable(&mut self) {
+        self.write(CONFIG, 4, &[6, 0]);
+    }
+
+    /// A ring that fetches a dword from the guest and stores it where [`Raw::fetched`] looks.
+    pub fn fetch(&mut self) {
+        let load = [0x29 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, GUEST as u32, 0];
+        let store = [0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, DATA as u32, 0];
+        self.write(LMEM, DATA, &[0; 4]);
+        self.run(&[load, store].concat(), &[]);
+    }
+
+    pub fn fetched(&mut self) -> u32 {
+        self.read_u32(LMEM, DATA)
+    }
+}

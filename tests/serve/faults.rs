@@ -1,0 +1,275 @@
+//! Nothing is lost on faults: VMMs that die, stall, lie or never answer, and a program that is told to end while they do.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use arctic_gpu::vfio_user::wire::{HEADER_LEN, command};
+use vmm_sys_util::tempdir::TempDir;
+
+use crate::driver::*;
+use crate::{Served, eventually, status};
+
+/// How long the program has to end.
+const IN_ORDER: Duration = Duration::from_secs(2);
+
+fn pf(dir: &Path) -> Raw {
+    Raw::connect(&dir.join("pf.sock"))
+}
+
+/// Waits until nobody is connected to the PF, and connects.
+fn next_client(dir: &Path) -> Raw {
+    eventually("the PF is free", || status(dir)["functions"][0]["connected"] == false);
+    let mut raw = pf(dir);
+    raw.enable();
+    raw
+}
+
+fn vendor(raw: &mut Raw) -> u32 {
+    raw.read_u32(CONFIG, 0)
+}
+
+/// The end in order: exit status 0, a report, no socket left, in time.
+fn ends(served: Served, dir: &Path, signal: i32) {
+    let start = Instant::now();
+    let (code, text) = served.end(signal);
+    let took = start.elapsed();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(took < IN_ORDER, "{took:?}");
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(dir.join("report.json")).unwrap()).unwrap();
+    assert!(report["trapped"]["config"].is_u64());
+    let left: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["report.json"]);
+}
+
+/// How a VMM is when it dies.
+const STATES: [&str; 5] = ["header", "body", "question", "reply", "spin"];
+
+/// Not a test: a VMM in a process of its own, which comes to a certain point and is killed there by the test below.
+#[test]
+#[ignore = "the process that a test kills"]
+fn a_vmm_of_its_own() {
+    let (Ok(state), Ok(dir)) = (std::env::var("ARCTIC_TEST_VMM"), std::env::var("ARCTIC_TEST_DIR")) else { return };
+    let mut raw = pf(Path::new(&dir));
+    let body = access(0x19_0240, GTTMMADR, 4, &[1; 4]);
+    let header = raw.header(command::REGION_WRITE, &body);
+    let message = [&header.encode()[..], &body].concat();
+    match state.as_str() {
+        "header" => raw.stream.write_all(&message[..HEADER_LEN / 2]).unwrap(),
+        "body" => raw.stream.write_all(&message[..HEADER_LEN + 7]).unwrap(),
+        "question" | "reply" => {
+            raw.map(IOVA, 0x2000, &[]);
+            raw.fetch();
+            let question = raw.question(Duration::from_secs(5)).expect("the engine asks");
+            if state == "reply" {
+                let half = [&question.header.encode()[..], &question.iova.to_le_bytes()].concat();
+                raw.stream.write_all(&half).unwrap();
+            }
+        }
+        _ => raw.spin(),
+    }
+    println!("there");
+    std::io::stdout().flush().unwrap();
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+fn vmm(state: &str, dir: &Path) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "faults::a_vmm_of_its_own", "--nocapture"]);
+    command.env("ARCTIC_TEST_VMM", state).env("ARCTIC_TEST_DIR", dir);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.ends_with("there")), "{state}");
+    child
+}
+
+/// kill -9 of a VMM in the middle of a header, of a body, while an engine waits for its answer, in the middle of that
+/// answer, and while an engine spins for it: the engine is free at once, the next VMM finds a card out of reset that
+/// works, and the program ends as ever.
+#[test]
+fn a_vmm_that_is_killed() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &[]);
+    for round in 0..2 {
+        for state in STATES {
+            let mut child = vmm(state, dir.as_path());
+            child.kill().unwrap();
+            let killed = Instant::now();
+            child.wait().unwrap();
+            let mut raw = next_client(dir.as_path());
+            assert_eq!(vendor(&mut raw), 0x56c0_8086, "{state}");
+            assert!(!raw.spins(), "{state}: the work of a VMM that is dead goes on");
+            assert!(killed.elapsed() < Duration::from_secs(3), "{state}, {round}: {:?}", killed.elapsed());
+            assert_eq!([0, 8].map(|at| raw.read_u32(LMEM, DATA + at)), [0, 0], "{state}: a card out of reset");
+            raw.map(IOVA, 0x2000, &[]);
+            raw.fetch();
+            let question = raw.question(Duration::from_secs(5)).expect("the engine asks");
+            raw.answer(&question, Ok(0x5a));
+            eventually("the engine has it", || raw.fetched() == 0x5a5a_5a5a);
+        }
+    }
+    ends(served, dir.as_path(), libc::SIGTERM);
+}
+
+/// The second client sees the end of its connection at once, each of a hundred times; the first does not notice.
+#[test]
+fn a_second_client_is_refused_at_once() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &[]);
+    let mut first = pf(dir.as_path());
+    first.spin();
+    for _ in 0..100 {
+        let start = Instant::now();
+        let mut second = std::os::unix::net::UnixStream::connect(dir.as_path().join("pf.sock")).unwrap();
+        second.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        assert!(matches!(second.read(&mut [0; 1]), Ok(0)));
+        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+        assert_eq!(vendor(&mut first), 0x56c0_8086);
+    }
+    // Also in the middle of a message of the first.
+    let body = access(0, CONFIG, 4, &[]);
+    let message = [&first.header(command::REGION_READ, &body).encode()[..], &body].concat();
+    first.stream.write_all(&message[..20]).unwrap();
+    let mut second = std::os::unix::net::UnixStream::connect(dir.as_path().join("pf.sock")).unwrap();
+    assert!(matches!(second.read(&mut [0; 1]), Ok(0)));
+    first.stream.write_all(&message[20..]).unwrap();
+    let mut reply = [0; 36];
+    first.stream.read_exact(&mut reply).unwrap();
+    assert_eq!(reply[32..], 0x56c0_8086_u32.to_le_bytes());
+    assert!(first.spins(), "the first one's work goes on");
+    ends(served, dir.as_path(), libc::SIGTERM);
+}
+
+/// Told to end while an engine spins, while a client is in the middle of a message, while an engine waits for a client's
+/// answer, and while a client does not read what it is sent.
+#[test]
+fn the_program_ends_in_order_whatever_goes_on() {
+    let situations: [(&str, fn(&mut Raw)); 5] = [
+        ("an engine spins", Raw::spin),
+        ("half a header", |raw| raw.stream.write_all(&[1; 5]).unwrap()),
+        ("half a body", |raw| {
+            let body = access(0, GTTMMADR, 4, &[1; 4]);
+            let header = raw.header(command::REGION_WRITE, &body);
+            raw.stream.write_all(&[&header.encode()[..], &body[..9]].concat()).unwrap();
+        }),
+        ("an engine waits for an answer", |raw| {
+            raw.map(IOVA, 0x2000, &[]);
+            raw.fetch();
+            raw.question(Duration::from_secs(5)).expect("the engine asks");
+        }),
+        ("nobody reads the replies", |raw| {
+            let body = access(0, CONFIG, 4096, &[]);
+            raw.stream.set_nonblocking(true).unwrap();
+            let message = [&raw.header(command::REGION_READ, &body).encode()[..], &body].concat();
+            // Until the server has stopped taking any.
+            for _ in 0..50 {
+                while raw.stream.write_all(&message).is_ok() {}
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }),
+    ];
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        for (what, make) in situations {
+            let dir = TempDir::new().unwrap();
+            let served = Served::start("small", dir.as_path(), &["--vfs", "2", "--split"]);
+            let mut raw = pf(dir.as_path());
+            let mut faces = [1, 2].map(|vf| Raw::connect(&dir.as_path().join(format!("vf{vf}-face.sock"))));
+            make(&mut raw);
+            for face in &mut faces {
+                face.stream.write_all(&[1; 5]).unwrap();
+            }
+            println!("{what}");
+            ends(served, dir.as_path(), signal);
+        }
+    }
+}
+
+/// A card that has been killed leaves its sockets; the next with the same file and folder replaces them and starts empty.
+#[test]
+fn a_killed_card_is_started_again() {
+    let dir = TempDir::new().unwrap();
+    for _ in 0..3 {
+        let mut served = Served::start("small", dir.as_path(), &["--vfs", "1"]);
+        let mut raw = pf(dir.as_path());
+        raw.enable();
+        for at in [DATA, 0, 64 << 20] {
+            assert_eq!(raw.read_u32(LMEM, at), 0, "local memory of a card before");
+            raw.write(LMEM, at, &[0xaa; 4]);
+        }
+        assert_eq!(raw.read_u32(GTTMMADR, 8 << 20), 0, "a global table of a card before");
+        raw.write(GTTMMADR, 8 << 20, &[0xaa; 8]);
+        raw.write(CONFIG, 0x330, &[1, 0]);
+        raw.spin();
+        served.process.kill().unwrap();
+        served.process.wait().unwrap();
+        for name in ["pf.sock", "vf1.sock", "status.sock", "trace.sock"] {
+            assert!(dir.as_path().join(name).exists(), "{name}: as a killed program leaves it");
+        }
+        assert!(matches!(raw.stream.read(&mut [0; 1]), Ok(0) | Err(_)));
+    }
+    let served = Served::start("small", dir.as_path(), &["--vfs", "1"]);
+    let mut raw = next_client(dir.as_path());
+    assert_eq!(vendor(&mut raw), 0x56c0_8086);
+    ends(served, dir.as_path(), libc::SIGTERM);
+}
+
+/// The rule of the one second, measured: of a client that never answers, an engine waits for the first answer for a
+/// second, and for all others together a tenth of the time. What the others ask of the card meanwhile (registers of the
+/// same engine, of the GuC, status, memory) takes no longer.
+#[test]
+fn a_client_that_never_answers_cannot_hold_up_the_others() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &["--vfs", "1"]);
+    let mut raw = pf(dir.as_path());
+    raw.map(IOVA, 0x2000, &[]);
+    // A ring of loads from the guest, each of which wants an answer, that starts over at its fault.
+    raw.fetch();
+    raw.question(Duration::from_secs(5)).expect("the engine asks");
+    let start = Instant::now();
+    let (mut longest, mut asked) = (Duration::ZERO, 0);
+    let mut waited = Duration::ZERO;
+    while start.elapsed() < Duration::from_secs(6) {
+        let before = Instant::now();
+        raw.fetch();
+        raw.read_u32(GTTMMADR, 0x2_2034);
+        status(dir.as_path());
+        longest = longest.max(before.elapsed());
+        waited += before.elapsed();
+        asked += raw.questions.drain(..).count();
+    }
+    println!("{asked} questions in 6 s; a round took {longest:?} at most");
+    assert!(longest < Duration::from_millis(1900), "{longest:?}");
+    ends(served, dir.as_path(), libc::SIGTERM);
+}
+
+/// A memory file that the client may cut short is not mapped, which is told once; cut short in the middle of work, it is a
+/// fault of the context, and the card goes on.
+#[test]
+fn a_memory_file_that_is_cut_short_costs_its_client_only() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &[]);
+    let mut raw = pf(dir.as_path());
+    // SAFETY: plain creation of a file with a constant name; the descriptor is fresh and belongs to nobody else.
+    let file = unsafe {
+        use std::os::fd::FromRawFd;
+        std::fs::File::from_raw_fd(libc::memfd_create(c"guest".as_ptr(), 0))
+    };
+    file.set_len(0x4000).unwrap();
+    for n in 0..3 {
+        raw.map(IOVA + n * 0x4000, 0x4000, &[file.as_raw_fd()]);
+    }
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0x5a; 4], 0).unwrap();
+    raw.fetch();
+    eventually("the engine has it", || raw.fetched() == 0x5a5a_5a5a);
+    assert!(raw.questions.is_empty(), "the client is not asked for what is in the file");
+    file.set_len(0).unwrap();
+    raw.fetch();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(raw.fetched(), 0);
+    assert_eq!(vendor(&mut raw), 0x56c0_8086);
+    let (code, text) = served.end(libc::SIGTERM);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text.matches("the client may cut its memory file short").count(), 1, "{text}");
+}
