@@ -211,6 +211,13 @@ impl Raw {
         self.run(&[load, store].concat(), &[]);
     }
 
+    /// Resets the copy engine, whatever it is at (i915: gen8_engine_reset_prepare, GEN11_GRDOM_BLT).
+    pub fn reset_engine(&mut self) {
+        self.register(COPY + 0xd0, 0x0001_0001);
+        self.register(0x941c, 1 << 2);
+        self.register(COPY + 0xd0, 0x0001_0000);
+    }
+
     pub fn fetched(&mut self) -> u32 {
         self.read_u32(LMEM, DATA)
     }
