@@ -25,7 +25,7 @@ use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::layout::MemoryLayout;
 use crate::memory::{Memories, Memory};
 use crate::profile::CardProfile;
-use crate::registers::{Decoded, Kind, REGISTER_BYTES};
+use crate::registers::REGISTER_BYTES;
 use crate::world::{Clock, Dma, Function, InterruptSink, functions};
 
 /// First byte of the GGTT's window in GTTMMADR (V13-004).
@@ -171,21 +171,18 @@ impl Card {
             let Some(register) = u32::try_from(at).ok().filter(|at| *at < REGISTER_BYTES) else { return };
             let within = (at % 4) as usize;
             let n = (4 - within).min(data.len() - done);
-            // Bytes that a narrow write leaves out keep their value where that is what a register holds, and are
-            // zeros (no effect) where a written bit is an order.
-            let holds = |found: &Decoded| matches!(found.register.kind, Kind::Storage(_));
-            let kept = n < 4 && self.gt.registers.decode(register).is_some_and(holds);
-            let mut value = if kept { self.read_register(function, register & !3) } else { 0 }.to_le_bytes();
+            let (mut value, mut lanes) = ([0; 4], [0; 4]);
             value[within..within + n].copy_from_slice(&data[done..done + n]);
-            let value = u32::from_le_bytes(value);
+            lanes[within..within + n].fill(0xff);
+            let (value, lanes) = (u32::from_le_bytes(value), u32::from_le_bytes(lanes));
             let request = match (function.is_vf(), pf_view(register & !3)) {
-                (true, _) => self.gt.write_vf(function, register & !3, value),
+                (true, _) => self.gt.write_vf_lanes(function, register & !3, value, lanes),
                 (false, Some((vf, register))) => {
                     // The window shows a VF's registers; nobody rings for the VF through it.
-                    self.gt.write_vf(vf, register, value);
+                    self.gt.write_vf_lanes(vf, register, value, lanes);
                     None
                 }
-                (false, None) => self.gt.write(register & !3, value),
+                (false, None) => self.gt.write_lanes(register & !3, value, lanes),
             };
             if let Some(request) = request {
                 self.carry_out(function, request);
@@ -206,7 +203,11 @@ impl Card {
         match request {
             Request::RingGuc => {
                 if Guc::mailbox_holds_request(&self.gt, function) {
-                    self.guc().mailbox(&self.gt, &self.engines, function);
+                    let mut guc = self.guc();
+                    // A function that has ceased to exist since it rang asks for nothing any more.
+                    if self.enabled(function) {
+                        guc.mailbox(&self.gt, &self.engines, function);
+                    }
                 }
                 self.calls.ring(function.bit());
                 self.bell.ring();
@@ -221,7 +222,11 @@ impl Card {
             Request::TlbInvalidate => self.engines.pass_step_boundary(),
             Request::Submit(engine, value) => self.engines.lock(engine).push(&self.gt, value),
             Request::LoadQueue(engine) => self.load_queue(engine),
-            Request::EngineStatus(engine) => self.gt.tell_error_bit(engine),
+            Request::EngineStatus(engine) => {
+                // As in a step: the engine writes the same page, and nothing is taken away meanwhile.
+                let _step = self.engines.lock(engine);
+                self.gt.tell_error_bit(engine);
+            }
             // The engine stops at a step boundary; once its lock was free it has passed one.
             Request::EngineReset(engine, _) => drop(self.engines.lock(engine)),
         }

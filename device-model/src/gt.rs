@@ -4,7 +4,7 @@
 mod tests;
 pub mod virtual_function;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::doorbell::Doorbells;
@@ -24,48 +24,56 @@ use crate::world::{Clock, Function, InterruptSink, MAX_VFS, ticks, ticks_to_ns};
 use virtual_function::VirtualFunction;
 
 /// Context timestamp of one engine as MMIO sees it: ticks of the 19.2 MHz counter that the context has run. An engine
-/// whose clock runs keeps the GT out of RC6.
+/// whose clock runs keeps the GT out of RC6. The engine alone sets it, and anybody reads it.
 pub struct ContextClock {
-    /// While running: global ticks minus context ticks; while stopped: the context ticks.
-    value: AtomicU64,
-    running: AtomicBool,
+    /// Bit 32: it runs. Bits 31:0 while running: global ticks minus context ticks; while stopped: the context ticks.
+    state: AtomicU64,
     engine: EngineId,
     residency: Arc<Residency>,
 }
 
 impl ContextClock {
     fn new(engine: EngineId, residency: Arc<Residency>) -> Self {
-        ContextClock { value: AtomicU64::new(0), running: AtomicBool::new(false), engine, residency }
+        ContextClock { state: AtomicU64::new(0), engine, residency }
     }
 
     /// Counts on from `context_ticks` at global tick `now`.
     pub fn set(&self, now: u64, context_ticks: u32) {
-        self.value.store(now.wrapping_sub(u64::from(context_ticks)), Ordering::Relaxed);
+        let since = (now as u32).wrapping_sub(context_ticks);
+        self.state.store(self.running() | u64::from(since), Ordering::Release);
     }
 
-    /// Starts counting from 0 at global tick `now`. Tells whether the GT left RC6 by it.
-    fn start(&self, now: u64) -> bool {
-        self.set(now, 0);
-        !self.running.swap(true, Ordering::AcqRel)
-            && self.residency.set(Awake::Engine(self.engine), true, ticks_to_ns(now))
+    fn running(&self) -> u64 {
+        self.state.load(Ordering::Relaxed) & RUNNING
+    }
+
+    /// Starts counting from 0 at global tick `now`; `wake` is called where the GT leaves RC6 by it.
+    fn start(&self, now: u64, wake: impl FnOnce()) {
+        let before = self.state.swap(RUNNING | u64::from(now as u32), Ordering::AcqRel);
+        if before & RUNNING == 0 {
+            self.residency.set(Awake::Engine(self.engine), true, ticks_to_ns(now), wake);
+        }
     }
 
     /// Stops at global tick `now` and tells the context's ticks.
     pub fn stop(&self, now: u64) -> u32 {
         let ticks = self.read(now);
-        if self.running.swap(false, Ordering::AcqRel) {
-            let _ = self.residency.set(Awake::Engine(self.engine), false, ticks_to_ns(now));
+        let before = self.state.swap(u64::from(ticks), Ordering::AcqRel);
+        if before & RUNNING != 0 {
+            self.residency.set(Awake::Engine(self.engine), false, ticks_to_ns(now), || ());
         }
-        self.value.store(u64::from(ticks), Ordering::Relaxed);
         ticks
     }
 
     /// The context's ticks at global tick `now`.
     pub fn read(&self, now: u64) -> u32 {
-        let value = self.value.load(Ordering::Relaxed);
-        if self.running.load(Ordering::Acquire) { now.wrapping_sub(value) as u32 } else { value as u32 }
+        let state = self.state.load(Ordering::Acquire);
+        if state & RUNNING != 0 { (now as u32).wrapping_sub(state as u32) } else { state as u32 }
     }
 }
+
+/// See [`ContextClock`].
+const RUNNING: u64 = 1 << 32;
 
 /// Something that a register write asks of a unit above the GT's shared parts; the card carries it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +120,9 @@ const RC6_UNIT: u64 = 1280;
 /// GT_PERF_STATUS bits 19:11: actual frequency.
 const CAGF_MASK: u32 = 0x000f_f800;
 
+/// Registers of the interrupt tree.
+const TREE: std::ops::Range<u32> = 0x19_0000..0x19_0200;
+
 /// CS_MMIO_GROUP_INSTANCE_SELECT, from the engine's base: the steering of a streamer's commands (V13-142).
 const CS_STEERING: u32 = 0xcc;
 /// CS_MMIO_GROUP_INSTANCE_SELECT: reads go to the group in bits 29:23 and the instance in bits 22:16 (xe:
@@ -151,6 +162,8 @@ pub struct Gt {
     pub trace: Arc<Recorder>,
     /// What each VF has of its own, VF 1 first.
     vfs: Box<[VirtualFunction]>,
+    /// Held while a forcewake request is brought to its acknowledgement and to `residency`.
+    forcewake: Mutex<()>,
     /// The power controller's mailbox.
     pcode: Mutex<Pcode>,
     /// HECI1 (GSC) and HECI2 (GSCFI).
@@ -164,7 +177,7 @@ impl Gt {
     /// The shared parts of the card that `profile` describes, as after power-on.
     pub fn new(profile: &CardProfile, memory: Memory, sink: Arc<dyn InterruptSink>, clock: Arc<dyn Clock>) -> Self {
         let residency = Arc::new(Residency::default());
-        let _ = residency.set(Awake::Forbidden, true, clock.now());
+        residency.set(Awake::Forbidden, true, clock.now(), || ());
         let trace = Recorder::new(clock.clone());
         let sink: Arc<dyn InterruptSink> = Arc::new(Told { sink, trace: trace.clone() });
         Gt {
@@ -179,6 +192,7 @@ impl Gt {
             residency,
             semaphore_signals: AtomicU64::new(0),
             trace,
+            forcewake: Mutex::new(()),
             pcode: Mutex::new(Pcode::new()),
             heci: [Mutex::new(Heci::new()), Mutex::new(Heci::new())],
         }
@@ -204,6 +218,10 @@ impl Gt {
         self.pcode.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    fn forcewake(&self) -> MutexGuard<'_, ()> {
+        self.forcewake.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
     /// HECI window 0 (GSC) or 1 (GSCFI).
     fn heci(&self, window: u8) -> MutexGuard<'_, Heci> {
         self.heci[usize::from(window & 1)].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -216,26 +234,25 @@ impl Gt {
 
     /// Notes that `reason` does or does not keep the GT awake; one that wakes finds its engines as they were (V8-190).
     fn keep_awake(&self, reason: Awake, awake: bool) {
-        if self.residency.set(reason, awake, self.clock.now()) {
-            power::sleep_and_wake(&self.registers);
-        }
+        self.residency.set(reason, awake, self.clock.now(), || power::sleep_and_wake(&self.registers));
     }
 
     /// An engine begins with a context: its clock starts at 0, and the GT is awake.
     pub fn start_context_clock(&self, engine: EngineId) {
-        if self.context_clocks[engine.index()].start(self.timestamp()) {
-            power::sleep_and_wake(&self.registers);
-        }
+        self.context_clocks[engine.index()].start(self.timestamp(), || power::sleep_and_wake(&self.registers));
     }
 
     /// Registers and interrupt tree as after power-on.
     pub fn reset(&self) {
+        let forcewake = self.forcewake();
         self.registers.reset();
-        self.interrupts.reset();
+        self.residency.drop_forcewakes(self.clock.now());
+        drop(forcewake);
+        // Once more with the tree: a write that comes meanwhile is in both or in neither.
+        self.interrupts.reset_with(|| self.registers.reset_range(TREE));
         self.vfs.iter().for_each(VirtualFunction::reset);
         self.doorbells.reset();
         self.csb_ports.iter().for_each(CsbPort::clear);
-        self.residency.drop_forcewakes(self.clock.now());
         self.permit_rc6(false);
         *self.pcode() = Pcode::new();
         for window in 0..2 {
@@ -281,6 +298,19 @@ impl Gt {
     /// Writes the register at `offset` by MMIO; what it asks of a unit above comes back as a request.
     pub fn write(&self, offset: u32, value: u32) -> Option<Request> {
         self.write_by(Agent::Host, offset, value)
+    }
+
+    /// The same, of the register's bits in `lanes` alone: of an access that is narrower than a register. The others keep
+    /// their value where that is what a register holds, and are zeros (no effect) where a written bit is an order.
+    pub fn write_lanes(&self, offset: u32, value: u32, lanes: u32) -> Option<Request> {
+        let decoded = self.registers.decode(offset);
+        let Some((Kind::Storage(mask), range)) = decoded.map(|found| (found.register.kind, found.range)) else {
+            return self.write(offset, value & lanes);
+        };
+        if range.is_none_or(|range| self.reaches(Agent::Host, offset, range, true)) {
+            self.registers.write_plain(offset, Kind::Storage(mask & lanes), value);
+        }
+        None
     }
 
     /// Writes the register at `offset` for `agent`, by its own steering.
@@ -399,10 +429,10 @@ impl Gt {
 
     fn write_live(&self, live: Live, offset: u32, value: u32, decoded: &Decoded) -> Option<Request> {
         let ordinal = decoded.ordinal;
-        let old = self.registers.value(offset);
         match live {
             Live::Forcewake { ack } => {
-                let held = masked(old, value);
+                let _forcewake = self.forcewake();
+                let held = masked(self.registers.value(offset), value);
                 self.registers.set(offset, held);
                 self.registers.set(ack + 4 * u32::from(ordinal), held);
                 let domain = Awake::Forcewake(forcewake_domain(offset));
@@ -410,8 +440,7 @@ impl Gt {
                 None
             }
             Live::InterruptEnable | Live::InterruptMask => {
-                self.registers.set(offset, value);
-                self.interrupts.write(live, offset, ordinal, value);
+                self.interrupts.write_with(live, offset, ordinal, value, || self.registers.set(offset, value));
                 None
             }
             Live::MasterTile
@@ -425,14 +454,13 @@ impl Gt {
             Live::GucHostInterrupt => Some(Request::RingGuc),
             Live::Gdrst => Some(Request::Reset(value)),
             Live::WopcmLock { mask } => {
-                if old & 1 == 0 {
-                    self.registers.set(offset, value & mask | 1);
-                }
+                // Of two processors one is first.
+                self.registers.update(offset, |old| if old & 1 == 0 { value & mask | 1 } else { old });
                 None
             }
             Live::GucDma => {
-                self.registers.set(offset, masked(old, value));
-                (masked(old, value) & 1 != 0).then_some(Request::StartGucDma)
+                let (_, control) = self.registers.update(offset, |old| masked(old, value));
+                (control & 1 != 0).then_some(Request::StartGucDma)
             }
             Live::TlbInvalidate => {
                 self.memory.invalidate();
@@ -443,15 +471,16 @@ impl Gt {
                 None
             }
             Live::GuCntl => {
-                self.registers.set(offset, old & 0x80 | value & !(DRIVER_FLR | 0x80));
+                self.registers.update(offset, |old| old & 0x80 | value & !(DRIVER_FLR | 0x80));
                 (value & DRIVER_FLR != 0).then_some(Request::DriverFlr)
             }
             Live::ResetControl => {
                 let written = value >> 16 & value;
-                let wanted = masked(old, value) & REQUEST_RESET;
-                let error = old & CAT_ERROR & !written;
-                let ready = if wanted != 0 { READY_TO_RESET } else { 0 };
-                self.registers.set(offset, wanted | ready | error);
+                self.registers.update(offset, |old| {
+                    let wanted = masked(old, value) & REQUEST_RESET;
+                    let ready = if wanted != 0 { READY_TO_RESET } else { 0 };
+                    wanted | ready | old & CAT_ERROR & !written
+                });
                 decoded.engine.map(|engine| Request::EngineReset(engine, value))
             }
             Live::ErrorIdentity => {

@@ -47,20 +47,19 @@ impl Residency {
         self.sleep.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// From `now` on `reason` does or does not keep the GT awake. Tells whether the GT left RC6 by it.
-    #[must_use = "the registers of a GT that leaves RC6 come from its power images"]
-    pub fn set(&self, reason: Awake, awake: bool, now: u64) -> bool {
+    /// From `now` on `reason` does or does not keep the GT awake. If it leaves RC6 by it, `wake` brings its registers back
+    /// from the power images, before anybody is told that it is awake: who has another reason waits for that.
+    pub fn set(&self, reason: Awake, awake: bool, now: u64, wake: impl FnOnce()) {
         let mut sleep = self.sleep();
         let before = self.awake.load(Ordering::Relaxed);
         let after = if awake { before | reason.bit() } else { before & !reason.bit() };
-        self.awake.store(after, Ordering::Release);
-        let wakes = before == 0 && after != 0;
-        if wakes {
+        if before == 0 && after != 0 {
+            wake();
             sleep.slept += now.saturating_sub(sleep.since);
         } else if before != 0 && after == 0 {
             sleep.since = now;
         }
-        wakes
+        self.awake.store(after, Ordering::Release);
     }
 
     /// Whether the GT is in RC6.
@@ -84,7 +83,7 @@ impl Residency {
     /// Nobody holds a forcewake any more (the registers were reset).
     pub fn drop_forcewakes(&self, now: u64) {
         for domain in 0..16 {
-            let _ = self.set(Awake::Forcewake(domain), false, now);
+            self.set(Awake::Forcewake(domain), false, now, || ());
         }
     }
 }
@@ -97,16 +96,24 @@ mod tests {
     #[test]
     fn only_sleep_counts() {
         let residency = Residency::default();
+        let set = |reason, awake, now| {
+            let woken = std::cell::Cell::new(false);
+            residency.set(reason, awake, now, || {
+                assert!(residency.asleep(), "nobody is told before the registers are back");
+                woken.set(true);
+            });
+            woken.get()
+        };
         let engine = Awake::Engine(EngineId::all().next().unwrap());
         assert!(residency.asleep());
-        assert!(residency.set(engine, true, 100));
-        assert!(!residency.set(Awake::Forcewake(0), true, 150), "awake already");
-        assert!(!residency.set(engine, false, 200));
+        assert!(set(engine, true, 100));
+        assert!(!set(Awake::Forcewake(0), true, 150), "awake already");
+        assert!(!set(engine, false, 200));
         assert_eq!((residency.asleep(), residency.slept(500)), (false, 100));
-        assert!(!residency.set(Awake::Forcewake(0), false, 1000));
-        assert!(!residency.set(Awake::Forcewake(0), false, 1100));
+        assert!(!set(Awake::Forcewake(0), false, 1000));
+        assert!(!set(Awake::Forcewake(0), false, 1100));
         assert_eq!((residency.asleep(), residency.slept(1500)), (true, 600));
-        assert!(residency.set(Awake::Forbidden, true, 1500));
+        assert!(set(Awake::Forbidden, true, 1500));
         assert_eq!(residency.slept(9999), 600);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::Card;
 use crate::doorbell::{ACK, NACK, Page, Ring, Route};
 use crate::gt::Request;
+use crate::gt::virtual_function::VirtualFunction;
 use crate::guc::hxg::Error;
 use crate::interrupts::DOORBELL_RANG;
 use crate::profile::provision::Quota;
@@ -26,6 +27,8 @@ impl Card {
 
     /// VF Enable has been set with NumVFs `count` (at most [`MAX_VFS`]): VFs 1 to `count` exist, without state.
     pub fn enable_vfs(&self, count: u8) {
+        // An access that was under way when they ceased to exist may have left something in their registers.
+        (self.vfs() + 1..=count).filter_map(|n| self.gt.vf(Function(n))).for_each(VirtualFunction::reset);
         self.vfs.store(count.min(MAX_VFS as u8), Ordering::Release);
     }
 

@@ -1,6 +1,8 @@
 //! What an engine detects and reports: the error registers ESR, EMR and EIR, the status that it writes to its global status
 //! page, page faults (V8-085..090).
 
+use std::sync::atomic::{Ordering, fence};
+
 use super::id::{Classes, EngineId};
 use super::reg;
 use super::streamer::Streamer;
@@ -52,6 +54,8 @@ impl Gt {
 
     /// Brings what EMR lets through of ESR into EIR; tells whether the error bit of the interrupt status rose (V8-089).
     fn identify_errors(&self, engine: EngineId) -> bool {
+        // Either who detects an error sees what has just been unmasked here, or who unmasks sees the error.
+        fence(Ordering::SeqCst);
         let through = self.error_register(engine, reg::ESR) & !self.error_register(engine, reg::EMR);
         through != 0 && self.registers.set_bits(engine.info().mmio_base + reg::EIR, through) == 0
     }

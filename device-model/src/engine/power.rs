@@ -242,9 +242,22 @@ pub fn sleep_and_wake(registers: &RegisterFile) {
     for engine in EngineId::all() {
         let kind = PowerImage::of(engine);
         let len = kind.emit(engine, registers, &mut image);
-        for (register, _) in kind.pairs(engine).filter(|(register, _)| *register != 0) {
-            registers.set(register, layout::reset_value(registers, register));
+        let mut woken = [(0, 0); POWER_DWORDS / 2];
+        for (slot, (register, _)) in woken.iter_mut().zip(kind.pairs(engine)) {
+            *slot = (register, layout::reset_value(registers, register));
         }
-        PowerImage::restore(&image[..len], registers, |register, value| registers.set(register, value));
+        // The image restores in the same order.
+        let mut slots = woken.iter_mut();
+        PowerImage::restore(&image[..len], registers, |register, value| {
+            if let Some((_, restored)) = slots.find(|(of, _)| *of == register) {
+                *restored = value;
+            }
+        });
+        // What is as it was is left alone: a processor may be writing it.
+        for (register, value) in woken.into_iter().filter(|(register, _)| *register != 0) {
+            if registers.value(register) != value {
+                registers.set(register, value);
+            }
+        }
     }
 }

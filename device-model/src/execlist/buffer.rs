@@ -29,16 +29,17 @@ const STATUS_BUFFER: [u32; 2] = [0x370, 0x3c0];
 
 /// Tells the host of a switch: entry, then pointer, in memory and in registers; the interrupt is the caller's, afterwards.
 pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: ContextStatus) -> Result<(), Fault> {
-    let pointer = registers.value(base + STATUS_POINTER);
-    let entry = match pointer & 0xf {
+    let after = |pointer: u32| match pointer & 0xf {
         last if last + 1 < ENTRIES => last + 1,
         _ => 0,
     };
+    let entry = after(registers.value(base + STATUS_POINTER));
     let half = ENTRIES / 2;
     let copy = base + STATUS_BUFFER[usize::from(entry >= half)] + entry % half * 8;
     registers.set(copy, status.0 as u32);
     registers.set(copy + 4, (status.0 >> 32) as u32);
-    registers.set(base + STATUS_POINTER, pointer & !0xff | entry);
+    // The host's own pointer is in the same register.
+    registers.update(base + STATUS_POINTER, |pointer| pointer & !0xff | entry);
     if registers.value(base + CSFE_CHICKEN1) & NO_PAGE_REPORT != 0 {
         return Ok(());
     }

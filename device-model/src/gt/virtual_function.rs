@@ -89,6 +89,14 @@ impl Gt {
         }
     }
 
+    /// Sets the bits in `lanes` of dword `n` of the GuC's mailbox of `function`, as its driver does.
+    fn write_mailbox(&self, function: Function, n: usize, value: u32, lanes: u32) {
+        if let Some(dword) = self.vf(function).and_then(|vf| vf.scratch.get(n)) {
+            let merged = |old| Some(old & !lanes | value & lanes);
+            let _ = dword.fetch_update(Ordering::AcqRel, Ordering::Acquire, merged);
+        }
+    }
+
     /// Sets dword `n` of the GuC's mailbox of `function`.
     pub fn set_mailbox(&self, function: Function, n: usize, value: u32) {
         match self.vf(function) {
@@ -132,9 +140,15 @@ impl Gt {
 
     /// Writes the register at `offset` as a VF does; what it has no copy of drops it.
     pub fn write_vf(&self, function: Function, offset: u32, value: u32) -> Option<Request> {
+        self.write_vf_lanes(function, offset, value, !0)
+    }
+
+    /// The same, of the register's bits in `lanes` alone ([`Gt::write_lanes`]).
+    pub fn write_vf_lanes(&self, function: Function, offset: u32, value: u32, lanes: u32) -> Option<Request> {
+        let value = value & lanes;
         match (offset, mailbox_dword(offset)) {
             (GUC_HOST_INTERRUPT, _) => return Some(Request::RingGuc),
-            (_, Some(n)) => self.set_mailbox(function, n, value),
+            (_, Some(n)) => self.write_mailbox(function, n, value, lanes),
             _ => {
                 if let Some((live, ordinal)) = self.interrupt_register(offset) {
                     self.interrupts_of(function).write(live, offset, ordinal, value);

@@ -185,7 +185,7 @@ pub fn wopcm_top(gt: &Gt) -> u64 {
 
 /// Says that the DMA engine is done.
 pub fn finish_dma(gt: &Gt) {
-    gt.registers.set(DMA_CTRL, gt.registers.value(DMA_CTRL) & !START_DMA);
+    gt.registers.clear_bits(DMA_CTRL, START_DMA);
 }
 
 /// Whether DMA_CTRL asks for a transfer.

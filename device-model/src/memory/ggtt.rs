@@ -142,18 +142,19 @@ impl Ggtt {
     fn change(&self, index: u64, vf: Function, new: impl Fn(u64) -> u64) {
         /// The PF may write the entry at the same time: the owner is looked at again. Whoever keeps changing it loses.
         const ATTEMPTS: usize = 8;
-        if let Some(own) = self.table_of(vf) {
-            let effective = self.effective(index).0;
-            if gate::owned_by(effective, vf.0) {
-                store(own, index, new(gate::vf_read(effective, vf.0)));
-            }
-            return;
-        }
-        let Some(slice) = index.checked_mul(8).and_then(|at| self.table.slice(at, 8)) else { return };
+        let own = self.table_of(vf);
+        let Some(slice) = index.checked_mul(8).and_then(|at| own.unwrap_or(&self.table).slice(at, 8)) else { return };
         let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0) else { return };
         for _ in 0..ATTEMPTS {
             let entry = cell.load(Ordering::Acquire);
-            let Some(written) = gate::vf_write(entry, vf.0, new(gate::vf_read(entry, vf.0))) else { return };
+            let written = match own {
+                None => gate::vf_write(entry, vf.0, new(gate::vf_read(entry, vf.0))),
+                Some(_) => {
+                    let effective = gate::combine(self.entry(index).0, entry, vf.0);
+                    gate::owned_by(effective, vf.0).then(|| new(gate::vf_read(effective, vf.0)))
+                }
+            };
+            let Some(written) = written else { return };
             if cell.compare_exchange(entry, written, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 return;
             }
@@ -174,10 +175,13 @@ impl Ggtt {
         let Some(own) = self.table_of(vf) else { return };
         for run in own.data(0..own.len()) {
             for index in run.start / 8..run.end / 8 {
-                let entry = self.entry(index).0;
+                let Some(slice) = self.table.slice(index * 8, 8) else { continue };
+                let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0) else { continue };
+                let entry = cell.load(Ordering::Acquire);
                 let settled = gate::combine(entry, load(own, index).0, vf.0);
                 if settled != entry {
-                    self.set_entry(index, GgttEntry(settled));
+                    // The PF may give the page to another at this moment: then it is not the VF's to settle.
+                    let _ = cell.compare_exchange(entry, settled, Ordering::AcqRel, Ordering::Acquire);
                 }
             }
         }

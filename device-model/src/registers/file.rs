@@ -139,8 +139,13 @@ impl RegisterFile {
 
     /// Gives the registers of one engine's block their reset values.
     pub fn reset_engine(&self, engine: EngineId) {
-        let base = (engine.info().mmio_base / 4) as usize;
-        for at in base..base + 0x800 / 4 {
+        let base = engine.info().mmio_base;
+        self.reset_range(base..base + 0x800);
+    }
+
+    /// Gives the registers of a range of offsets their reset values.
+    pub fn reset_range(&self, range: std::ops::Range<u32>) {
+        for at in (range.start / 4) as usize..(range.end / 4) as usize {
             if let Some(decoded) = self.decoded_slot(self.index[at]) {
                 self.values[at].store(decoded.reset, Ordering::Release);
             }
@@ -181,13 +186,22 @@ impl RegisterFile {
         self.values.get((offset / 4) as usize).map_or(0, |cell| cell.fetch_and(!bits, Ordering::AcqRel))
     }
 
-    /// Applies a guest's write to a register without behaviour of its own.
+    /// Replaces the value by what `new` makes of it, in one piece to other threads; tells the value before and after.
+    pub fn update(&self, offset: u32, new: impl Fn(u32) -> u32) -> (u32, u32) {
+        let Some(cell) = self.values.get((offset / 4) as usize) else { return (0, 0) };
+        let before = cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(new(old)));
+        let before = before.unwrap_or_else(|old| old);
+        (before, new(before))
+    }
+
+    /// Applies a guest's write to a register without behaviour of its own. Two processors may write it at once, each its
+    /// own bits: neither undoes the other.
     pub fn write_plain(&self, offset: u32, kind: Kind, value: u32) {
-        let old = self.value(offset);
         match kind {
-            Kind::Storage(mask) => self.set(offset, old & !mask | value & mask),
-            Kind::Masked => self.set(offset, masked(old, value)),
-            Kind::Write1Clear(mask) => self.set(offset, old & !(value & mask)),
+            Kind::Storage(u32::MAX) => self.set(offset, value),
+            Kind::Storage(mask) => drop(self.update(offset, |old| old & !mask | value & mask)),
+            Kind::Masked => drop(self.update(offset, |old| masked(old, value))),
+            Kind::Write1Clear(mask) => drop(self.clear_bits(offset, value & mask)),
             Kind::ReadOnly | Kind::Live(_) => {}
         }
     }

@@ -112,9 +112,11 @@ fn main() -> ExitCode {
             println!("{name}: test");
             continue;
         }
+        // Before it is known: a thread of the model that is unwound out of a lock may end the process.
+        println!("model {name}");
         let start = Instant::now();
         let holds = catch_unwind(AssertUnwindSafe(|| check(model))).is_ok();
-        println!("model {name} ... {} ({:.1?})", if holds { "ok" } else { "FAILED" }, start.elapsed());
+        println!("    ... {} ({:.1?})", if holds { "ok" } else { "FAILED" }, start.elapsed());
         failed += u32::from(!holds);
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
