@@ -13,6 +13,7 @@ pub mod image;
 pub mod interrupt;
 pub mod kernel_log;
 pub mod life;
+pub mod nested;
 pub mod parts;
 pub mod process;
 pub mod progress;

@@ -3,6 +3,7 @@
 mod cpio;
 mod elf;
 mod modules;
+pub mod nested;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -61,7 +62,7 @@ pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, pro
         add_firmware(&mut own, folder)?;
     }
     if let Some(program) = &extra.program {
-        add_program(&mut own, program)?;
+        add_program(&mut own, "arctic", program)?;
     }
     let tests: BTreeSet<String> = extra.tests.iter().filter(|name| !always_there(name)).cloned().collect();
     // An uncompressed archive may stand before another one; behind one it would depend on the padding.
@@ -100,9 +101,22 @@ fn cached_base(parts: &Parts, tests: &BTreeSet<String>, cache: &Cache, progress:
 
 /// Fills `folder` with the base archive.
 fn write_base(parts: &Parts, tests: &BTreeSet<String>, folder: &Path) -> Result<()> {
-    let mut tree = Tree::default();
-    tree.file("init", 0o755, INIT);
+    let mut tree = system(&parts.tools.busybox, INIT)?;
     tree.file("usr/bin/load-driver", 0o755, LOAD_DRIVER);
+    if let Some(root) = &parts.igt {
+        add_igt(&mut tree, root, tests)?;
+    }
+    let staging = folder.join("modules");
+    modules::add(&mut tree, modules::of_card(), &parts.kernel, &parts.tools, &staging)?;
+    let path = folder.join(BASE_FILE);
+    tree.write_to(&mut File::create(&path).with_context(|| format!("{} cannot be made", path.display()))?)?;
+    fs::remove_dir_all(&staging).with_context(|| format!("{} cannot be removed", staging.display()))
+}
+
+/// A root file system with busybox and this init.
+fn system(busybox: &Path, init: &str) -> Result<Tree> {
+    let mut tree = Tree::default();
+    tree.file("init", 0o755, init);
     for mount in ["proc", "sys", "dev", "run", "tmp", "mnt", "root", "usr/bin", "usr/sbin", "usr/lib", "usr/lib64"] {
         tree.folder(mount);
     }
@@ -111,15 +125,8 @@ fn write_base(parts: &Parts, tests: &BTreeSet<String>, folder: &Path) -> Result<
     }
     tree.file("etc/passwd", 0o644, "root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n");
     tree.file("etc/group", 0o644, "root:x:0:\n");
-    add_busybox(&mut tree, &parts.tools.busybox)?;
-    if let Some(root) = &parts.igt {
-        add_igt(&mut tree, root, tests)?;
-    }
-    let staging = folder.join("modules");
-    modules::add(&mut tree, &parts.kernel, &parts.tools, &staging)?;
-    let path = folder.join(BASE_FILE);
-    tree.write_to(&mut File::create(&path).with_context(|| format!("{} cannot be made", path.display()))?)?;
-    fs::remove_dir_all(&staging).with_context(|| format!("{} cannot be removed", staging.display()))
+    add_busybox(&mut tree, busybox)?;
+    Ok(tree)
 }
 
 fn add_busybox(tree: &mut Tree, busybox: &Path) -> Result<()> {
@@ -201,19 +208,20 @@ pub fn igt_programs(root: &Path) -> Result<BTreeSet<String>> {
     Ok(names.filter(|name| !name.contains('.')).collect())
 }
 
-/// Installs a host program as `arctic`, started through the very loader and libraries that it has on this host.
-fn add_program(tree: &mut Tree, program: &Path) -> Result<()> {
+/// Installs a host program as `name`, started through the very loader and libraries that it has on this host.
+fn add_program(tree: &mut Tree, name: &str, program: &Path) -> Result<()> {
     let host = HostProgram::of(program)?;
     let Some(loader) = &host.loader else {
-        tree.file("usr/bin/arctic", 0o755, host.loadable);
+        tree.file(&format!("usr/bin/{name}"), 0o755, host.loadable);
         return Ok(());
     };
-    tree.file("opt/arctic/bin/arctic", 0o755, host.loadable);
-    tree.copy("opt/arctic/lib/loader", 0o755, loader);
-    for (name, path) in &host.libraries {
-        tree.copy(&format!("opt/arctic/lib/{name}"), 0o755, path);
+    let home = format!("opt/{name}");
+    tree.file(&format!("{home}/bin/{name}"), 0o755, host.loadable);
+    tree.copy(&format!("{home}/lib/loader"), 0o755, loader);
+    for (library, path) in &host.libraries {
+        tree.copy(&format!("{home}/lib/{library}"), 0o755, path);
     }
-    let start = "#!/bin/sh\nexec /opt/arctic/lib/loader --library-path /opt/arctic/lib /opt/arctic/bin/arctic \"$@\"\n";
-    tree.file("usr/bin/arctic", 0o755, start);
+    let start = format!("#!/bin/sh\nexec /{home}/lib/loader --library-path /{home}/lib /{home}/bin/{name} \"$@\"\n");
+    tree.file(&format!("usr/bin/{name}"), 0o755, start);
     Ok(())
 }

@@ -39,21 +39,41 @@ pub fn selection() -> [&'static [&'static str]; 3] {
     [NEEDED, WANTED, INDEXES]
 }
 
+/// What a guest that tests the card in QEMU has of modules.
+pub fn of_card() -> Modules<'static> {
+    Modules { needed: NEEDED, wanted: WANTED }
+}
+
+/// Which modules an image has, besides those that they depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Modules<'a> {
+    /// Without one of these, unless it is built into the kernel, there is no image.
+    pub needed: &'a [&'a str],
+    /// Added where the kernel has them.
+    pub wanted: &'a [&'a str],
+}
+
 /// Adds the modules to `tree`, uncompressed so that any modprobe can load them and their signatures stay intact.
 /// `scratch` is a folder for depmod's work. Returns the names of the modules added.
-pub fn add(tree: &mut Tree, kernel: &Kernel, tools: &Tools, scratch: &Path) -> Result<Vec<String>> {
+pub fn add(
+    tree: &mut Tree,
+    modules: Modules<'_>,
+    kernel: &Kernel,
+    tools: &Tools,
+    scratch: &Path,
+) -> Result<Vec<String>> {
     let files = index(&kernel.modules)?;
     let built_in = built_in(&kernel.modules)?;
     let mut done = BTreeMap::new();
     let mut todo = Vec::new();
-    for name in NEEDED {
+    for name in modules.needed {
         match (files.contains_key(*name), built_in.contains(*name)) {
             (true, _) => todo.push((*name).to_owned()),
             (false, true) => {}
             (false, false) => bail!("kernel {} has no module {name}, which the guest needs", kernel.release),
         }
     }
-    todo.extend(WANTED.iter().filter(|name| files.contains_key(**name)).map(|name| (*name).to_owned()));
+    todo.extend(modules.wanted.iter().filter(|name| files.contains_key(**name)).map(|name| (*name).to_owned()));
     let base = format!("lib/modules/{}", kernel.release);
     let staged = scratch.join(&base);
     while let Some(name) = todo.pop() {
