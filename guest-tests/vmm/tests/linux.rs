@@ -1,0 +1,73 @@
+//! Linux on the reference VMM: Debian's kernel, as it is, with its xe on PF and VFs. Where KVM cannot run Linux, as on
+//! most CI machines, QEMU emulates a machine in which it can (see `arctic_guest_tests::nested`), so this proves the VMM
+//! with the kernel's own KVM anywhere.
+//!
+//! A program of its own, since it is also the one that works on the card within the guest: `linux guest work`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use arctic_guest_tests::image::nested::Extra;
+use arctic_guest_tests::nested;
+use arctic_guest_tests::progress::Stderr;
+
+const TEST: &str = "linux_boots_and_xe_works_on_pf_and_vfs";
+const VFS: u8 = 2;
+/// Four times what it takes on a machine with two idle cores.
+const LIMIT: Duration = Duration::from_secs(400);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("guest", rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return arctic_guest_tests::guest::main(rest.to_vec());
+    }
+    let has = |option: &str| arguments.iter().any(|argument| argument == option);
+    let mut names = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
+    let wanted = names.peek().is_none() || names.any(|name| TEST.contains(name.as_str()));
+    if has("--list") {
+        println!("{TEST}: test");
+    } else if wanted && !has("--ignored") {
+        if let Err(problem) = linux_boots_and_xe_works_on_pf_and_vfs() {
+            println!("test {TEST} ... FAILED\n{problem}");
+            return ExitCode::FAILURE;
+        }
+        println!("test {TEST} ... ok");
+    }
+    ExitCode::SUCCESS
+}
+
+/// The kernel finds CPUs, interrupts, configuration space and windows by ACPI; it places the BARs of PF and VFs behind
+/// the root port; xe drives the PF by ioeventfds, irqfds and mapped memory and does all of its work, twice enables VFs,
+/// which xe drives as well, and takes them away; the machine switches itself off. Neither kernel has a complaint.
+fn linux_boots_and_xe_works_on_pf_and_vfs() -> Result<(), String> {
+    let told = |error: anyhow::Error| format!("{error:#}");
+    let firmware = tempfile::tempdir().map_err(|error| error.to_string())?;
+    for file in arctic_gpu::firmware::files() {
+        let path = firmware.path().join(file.path);
+        let folder = path.parent().unwrap_or(firmware.path());
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&path, file.bytes))
+            .map_err(|error| error.to_string())?;
+    }
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let vfs = VFS.to_string();
+    let extra = Extra {
+        vmm: Path::new(env!("CARGO_BIN_EXE_arctic-vmm")),
+        arguments: &["--memory", "512M", "--cpus", "2", "--card", "small", "--vfs", &vfs],
+        program: &program,
+        firmware: firmware.path(),
+        vfs: VFS,
+    };
+    let outcome = nested::run(&extra, LIMIT, &Stderr::default()).map_err(told)?;
+    let mut problems = outcome.problems();
+    if outcome.told("cpus") != Some("2") {
+        problems.push(format!("not both CPUs are up: {:?}", outcome.told("cpus")));
+    }
+    let log = outcome.folder.join("console.log");
+    if problems.is_empty() {
+        println!("{} s, log: {}", outcome.took.as_secs(), log.display());
+        return Ok(());
+    }
+    Err(format!("{}\n(log: {})", problems.join("\n"), log.display()))
+}
