@@ -175,7 +175,7 @@ _Noreturn void machine_exit(uint8_t code)
 }
 
 /* Tables for what the VMM has not mapped: one directory for each GiB, and some above them. */
-static uint64_t table_pool[40][512] __attribute__((aligned(4096)));
+static uint64_t table_pool[80][512] __attribute__((aligned(4096)));
 static size_t tables_used;
 
 static uint64_t *below(uint64_t *entry)

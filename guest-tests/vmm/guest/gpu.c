@@ -3,11 +3,12 @@
 #include "gpu.h"
 #include "console.h"
 #include "cpu.h"
+#include "mailbox.h"
 #include "mmio.h"
 
 #define PATIENCE 10000000
 
-/* Of the PF's driver and of two VFs'. */
+/* Of the PF's driver and of two VFs', an odd one's and an even one's. */
 static uint8_t rams[3][RAM_BYTES] __attribute__((aligned(4096)));
 
 const char *const class_names[CLASSES] = { "render", "video", "video enhance", "copy", "compute" };
@@ -22,8 +23,9 @@ uint64_t source_of(enum engine_class class)
 
 void gpu_init(struct gpu *gpu, const char *name, const struct function *function, bool vf, uint64_t own, uint64_t shown)
 {
-    uint8_t *ram = rams[(function->routing_id - pf.routing_id) % 3];
-    *gpu = (struct gpu){ .name = name, .function = function, .vf = vf, .vector = 0x40 + function->routing_id % 16,
+    unsigned number = function->routing_id - pf.routing_id;
+    uint8_t *ram = rams[number ? 1 + number % 2 : 0];
+    *gpu = (struct gpu){ .name = name, .function = function, .vf = vf, .vector = 0x40 + number,
                          .registers = function->registers.address, .local = function->local.address, .own = own,
                          .shown = shown, .ram = ram };
     for (unsigned n = 0; n < RAM_BYTES; n++)
@@ -180,7 +182,7 @@ static void write_image(struct gpu *gpu, unsigned id, enum engine_class class)
 /* What the last batch of a context stores. */
 static uint32_t stored(const struct gpu *gpu, unsigned id)
 {
-    return 0x5e000000 | gpu->function->routing_id % 256 << 16 | id << 12 | (gpu->seqno[id] & 0xfff);
+    return 0x5e000000 | (gpu->function->routing_id & 0xffu) << 16 | id << 12 | (gpu->seqno[id] & 0xfff);
 }
 
 static uint64_t put(uint64_t at, const uint32_t *commands, unsigned count)
@@ -243,6 +245,36 @@ void expect_batch(struct gpu *gpu, unsigned id, enum engine_class class)
     uint32_t value = stored(gpu, id);
     expect("stored to local memory", value, read32(own_local(gpu, OWN_DATA + 16 * id)));
     expect("stored to RAM", ~value, *(volatile uint32_t *)(gpu->ram + RAM_DATA + 16 * id));
+}
+
+static uint32_t page_read(struct gpu *gpu, unsigned page)
+{
+    __atomic_fetch_add(&accesses_of(gpu->function)->pages, 1, __ATOMIC_RELAXED);
+    return read32(gpu->registers + DOORBELL_PAGE(page));
+}
+
+static void page_write(struct gpu *gpu, unsigned page)
+{
+    __atomic_fetch_add(&accesses_of(gpu->function)->pages, 1, __ATOMIC_RELAXED);
+    write32(gpu->registers + DOORBELL_PAGE(page), 1);
+}
+
+void submit_by_page(struct gpu *gpu, unsigned id, enum engine_class class, unsigned rounds)
+{
+    const uint32_t armed = 0xacedbeef, not_armed = 0xdeadbeef;
+    unsigned doorbell = 2, page = 5 + id;
+    expect("a page that no doorbell watches", not_armed, page_read(gpu, page));
+    REQUEST(gpu, "ALLOCATE_DOORBELL", 0xf0000000, 0x0010, id, doorbell, DOORBELL_PAGE(page), 0, 0);
+    while (rounds--) {
+        queue_batch(gpu, id, NULL, 0);
+        page_write(gpu, page);
+        expect_batch(gpu, id, class);
+    }
+    queue_batch(gpu, id, NULL, 0);
+    expect("a page that a doorbell watches: the read rings", armed, page_read(gpu, page));
+    expect_batch(gpu, id, class);
+    REQUEST(gpu, "DEALLOCATE_DOORBELL", 0xf0000000, 0x0020, id);
+    expect("the page when the doorbell is gone", not_armed, page_read(gpu, page));
 }
 
 void end_context(struct gpu *gpu, unsigned id)

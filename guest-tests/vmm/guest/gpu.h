@@ -27,6 +27,7 @@
 #define REG_GUC_HOST_INTERRUPT 0x1901f0
 #define REG_VF_CAP 0x1901f8
 #define REG_MAILBOX(n) (0x190240 + 4 * (n))
+#define DOORBELL_PAGE(n) (0x400000 + 0x1000 * (n))
 #define GGTT 0x800000
 
 /* What a driver has in its local memory, by offset from gpu.own. */
@@ -58,7 +59,7 @@ struct gpu {
     const char *name;
     const struct function *function;
     bool vf;
-    uint8_t vector;
+    uint8_t vector;                 /* 0x40 + the function's number */
     uint64_t registers, local;      /* where the BARs are */
     uint64_t own;                   /* first byte of local memory that is this driver's, a multiple of 2 MiB */
     uint64_t shown;                 /* global address that shows it */
@@ -142,6 +143,8 @@ void queue_batch(struct gpu *gpu, unsigned id, const uint32_t *commands, unsigne
 void submit(struct gpu *gpu, unsigned id);
 /* Waits for the last batch, and looks at all that it has written. */
 void expect_batch(struct gpu *gpu, unsigned id, enum engine_class class);
+/* The same batches by a page of the doorbell window, as a process in user space submits: no message, no exit to the driver. */
+void submit_by_page(struct gpu *gpu, unsigned id, enum engine_class class, unsigned rounds);
 void end_context(struct gpu *gpu, unsigned id);
 /* Has translations of the function's forgotten, and waits until they are. */
 void invalidate(struct gpu *gpu);

@@ -11,8 +11,10 @@ void pf_up(void);
 void pf_life(void);
 /* `vf`: two VFs, provisioned, driven, kept apart, reset, disabled; the PF's reset at the end. */
 void vf_life(void);
-/* Provisions two VFs and enables them. */
-void vfs_up(void);
+/* `many`: all VFs that the card has. */
+void many_vfs(void);
+/* Provisions VFs and enables them. */
+void vfs_up(unsigned count);
 /* A driver of a VF begins; works. */
 void vf_up(unsigned vf);
 void vf_works(unsigned vf, bool alone);

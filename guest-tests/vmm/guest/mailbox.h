@@ -81,12 +81,12 @@ struct mailbox_report {
     uint64_t rounds;            /* 0: not measured */
 };
 
-/* Accesses of one function's registers that the guest has made; those of its configuration space are not counted. */
+/* Accesses of one function's registers that the guest has made; those of configuration space are not counted. */
 struct mailbox_accesses {
     uint64_t reads;
     uint64_t writes;            /* but for those that may be events */
     uint64_t events;            /* writes of the registers that the VMM may turn into events */
-    uint64_t reserved;
+    uint64_t pages;             /* of pages of the doorbell window, reads and writes */
 };
 
 struct mailbox {
@@ -100,7 +100,7 @@ struct mailbox {
     volatile uint64_t argument[MAILBOX_ARGUMENTS];      /* 0x028, by the host */
     volatile uint64_t result[MAILBOX_RESULTS];          /* 0x058 */
     uint8_t reserved[0x98];
-    struct mailbox_accesses accesses[8];        /* 0x100: the PF's, VF 1's, ... */
+    struct mailbox_accesses accesses[8];        /* 0x100: the PF's, VF 1's, ...; the eighth is of VFs 7 on */
     volatile struct mailbox_report report[MAILBOX_REPORTS];     /* 0x200 */
     volatile uint8_t data[MAILBOX_DATA_BYTES];  /* 0x400, by the host and by commands */
     volatile uint64_t interrupts[256];          /* 0x800 */

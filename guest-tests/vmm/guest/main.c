@@ -20,6 +20,7 @@ static const struct {
     { "enumerate", "finds, sizes and places the card", enumeration },
     { "pf", "the life of the PF", pf_life },
     { "vf", "the life of two VFs under their PF", vf_life },
+    { "many", "all VFs that there are", many_vfs },
     { "two", "two processors at once", two_processors },
     { "moves", "BARs at other places, wrong ones too", moves },
     { "races", "what comes and goes while another processor uses it", races },
@@ -42,7 +43,7 @@ void main_at_ring3(void)
         say("PASS %s: %s", themes[n].word, themes[n].what);
         machine_exit(EXIT_PASS);
     }
-    say("FAIL the command line \"%s\" names no theme: agent, enumerate, pf, vf, two, moves, races, bench",
+    say("FAIL the command line \"%s\" names no theme: agent, enumerate, pf, vf, many, two, moves, races, bench",
         (const char *)boot->command_line);
     machine_exit(EXIT_USAGE);
 }

@@ -16,7 +16,7 @@
 #define CARD_BUS 1
 #define MIB (1ull << 20)
 
-struct function pf, vfs[64];
+struct function pf, vfs[65];
 static struct function host_bridge, root_port;
 
 /* Next free address for BARs. */
@@ -29,7 +29,8 @@ static struct function function_at(uint16_t routing_id)
 
 struct mailbox_accesses *accesses_of(const struct function *function)
 {
-    return &mailbox.accesses[(function->routing_id - pf.routing_id) % 8];
+    unsigned number = function->routing_id - pf.routing_id;
+    return &mailbox.accesses[number < 7 ? number : 7];
 }
 
 uint64_t counted_read(const struct function *function)
@@ -252,7 +253,7 @@ static void place_bar(const struct function *function, uint16_t at, struct bar *
     config_write32(function, at + 4, bar->address >> 32);
     uint64_t seen = config_read32(function, at) | (uint64_t)config_read32(function, at + 4) << 32;
     expect("a BAR's address", bar->address | 0xc, seen);
-    map(bar->address, bar->size * (count < 4 ? count : 4));
+    map(bar->address, bar->size * count);
 }
 
 void place(void)
@@ -321,6 +322,7 @@ void enable_vfs(uint16_t count)
         vf->local = (struct bar){ pf.vf_local.size, pf.vf_local.address + (n - 1) * pf.vf_local.size };
         config_write16(vf, COMMAND, COMMAND_MASTER);
     }
+    vfs[count + 1].config = 0;
     struct function beyond = function_at(pf.routing_id + count + 1);
     expect("the function behind the last VF", 0xffffffff, config_read32(&beyond, 4));
     step("%u VFs enabled: configuration spaces, capabilities, BARs by the PF's registers", (uint64_t)count);
@@ -330,7 +332,7 @@ void disable_vfs(void)
 {
     config_write16(&pf, pf.sriov + SRIOV_CONTROL, 0);
     config_write16(&pf, pf.sriov + SRIOV_NUM_VFS, 0);
-    for (uint16_t n = 1; n <= 2; n++) {
+    for (uint16_t n = 1; vfs[n].config; n++) {
         expect("a VF's configuration space after VF Enable was cleared", 0xffffffff, config_read32(&vfs[n], 4));
         expect("a VF's register after VF Enable was cleared", 0xffffffff, read32(vfs[n].registers.address + 0x1901f8));
     }

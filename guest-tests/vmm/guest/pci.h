@@ -81,9 +81,9 @@ void enable_msi(const struct function *function, uint8_t vector);
 /* Starts a Function Level Reset and waits as long as the specification says. */
 void function_level_reset(const struct function *function);
 
-/* Enables VFs 1 to `count`; they are in vfs[] afterwards, with their BARs. */
+/* Enables VFs 1 to `count`; they are in vfs[] afterwards, with their BARs, and one without any behind the last. */
 void enable_vfs(uint16_t count);
 void disable_vfs(void);
-extern struct function vfs[64];
+extern struct function vfs[65];
 
 #endif

@@ -8,7 +8,7 @@
 
 /* Where the driver works: local memory at 64 MiB, shown at a global address. */
 #define PF_OWN 0x4000000
-#define PF_SHOWN 0x20000000
+#define PF_SHOWN 0xc0000000
 
 struct gpu pf_gpu;
 
@@ -86,6 +86,8 @@ static void work(void)
         expect_batch(gpu, id, classes[id]);
     }
     step("PF: 200 more batches on all engines, each with its MSI");
+    submit_by_page(gpu, 0, COPY, 20);
+    step("PF: 21 more by a page of the doorbell window, 20 writes and a read");
     for (unsigned n = 0; n < CLASSES; n++)
         end_context(gpu, n);
     step("PF: contexts disabled and deregistered");
@@ -183,7 +185,7 @@ void two_processors(void)
     if (second_wrong || !rounds)
         fail("the second processor read a register wrong, or did nothing: %u rounds", rounds);
     step("two: 300 batches while the second processor rang and read %u times", rounds);
-    vfs_up();
+    vfs_up(2);
     start_second(drive_vf_2);
     vf_up(1);
     vf_works(1, false);

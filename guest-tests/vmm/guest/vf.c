@@ -11,13 +11,13 @@
 #define QUOTA_LOCAL 0x800000ull
 #define QUOTA_GLOBAL 0x1000000ull
 #define QUOTA_CONTEXTS 64
-#define QUOTA_DOORBELLS 8
+#define QUOTA_DOORBELLS 4
 /* Places: tables of local memory, frames, global addresses. */
 #define LMTT 0x2000000ull
 #define FRAMES(vf) (0x8000000ull + QUOTA_LOCAL * ((vf) - 1))
 #define GLOBAL(vf) (0x10000000ull + QUOTA_GLOBAL * ((vf) - 1))
 
-static struct gpu vf_gpus[3];
+static struct gpu vf_gpus[64];
 
 /* The PF says in every global entry of a VF's that it is the VF's, and that there is nothing behind it yet. */
 static void assign(unsigned vf)
@@ -27,10 +27,10 @@ static void assign(unsigned vf)
 }
 
 /* Directory and tables of 64 KiB, an entry for each 2 MiB of the VF's local memory (contract D.5). */
-static void write_lmtt(void)
+static void write_lmtt(unsigned count)
 {
     uint64_t directory = pf_gpu.local + LMTT;
-    for (unsigned vf = 1; vf <= 2; vf++) {
+    for (unsigned vf = 1; vf <= count; vf++) {
         uint64_t table = LMTT + 0x10000 * vf;
         write32(directory + 4 * vf, table >> 16 << 4 | 1);
         for (uint64_t page = 0; page < QUOTA_LOCAL >> 21; page++)
@@ -91,7 +91,8 @@ static void handshake(struct gpu *gpu, unsigned vf)
 
 void vf_up(unsigned vf)
 {
-    static const char *const names[] = { "", "VF 1", "VF 2" };
+    static char names[64][8];
+    names[vf][format(names[vf], sizeof(names[vf]) - 1, "VF %u", (uint64_t)vf)] = 0;
     struct gpu *gpu = &vf_gpus[vf];
     gpu_init(gpu, names[vf], &vfs[vf], true, 0, GLOBAL(vf));
     enable_msi(&vfs[vf], gpu->vector);
@@ -122,9 +123,10 @@ void vf_works(unsigned vf, bool alone)
         submit(gpu, round % 3);
         expect_batch(gpu, round % 3, classes[round % 3]);
     }
+    submit_by_page(gpu, 0, COPY, 10);
     if (alone)
         expect("MSIs of the PF for a VF's work", pf_before, interrupts(pf_gpu.vector));
-    step("%s: 63 batches on copy, render and compute: local memory, RAM, %u MSIs of its own", gpu->name,
+    step("%s: 74 batches on copy, render and compute, by message and by page: local memory, RAM, %u MSIs of its own", gpu->name,
          interrupts(gpu->vector) - before);
 }
 
@@ -232,15 +234,37 @@ static void vfs_end(void)
     step("PF: both VFs reset, their quotas taken back");
 }
 
-void vfs_up(void)
+void vfs_up(unsigned count)
 {
-    write_lmtt();
-    provision(1);
-    provision(2);
+    write_lmtt(count);
+    for (unsigned vf = 1; vf <= count; vf++)
+        provision(vf);
     SEND_FAST(&pf_gpu, 0x7002, 1, 1u << 31);        /* TLB_INVALIDATION_ALL */
     expect_message(&pf_gpu, "TLB_INVALIDATION_DONE", 2, 0x90007001, 1, 0);
-    step("PF: two VFs provisioned: global entries, tables of local memory, nine values each");
-    enable_vfs(2);
+    step("PF: %u VFs provisioned: global entries, tables of local memory, nine values each", (uint64_t)count);
+    enable_vfs(count);
+}
+
+void many_vfs(void)
+{
+    enumerate();
+    place();
+    pf_up();
+    start_context(&pf_gpu, 0, COPY);
+    expect_batch(&pf_gpu, 0, COPY);
+    unsigned total = config_read16(&pf, pf.sriov + SRIOV_TOTAL_VFS);
+    vfs_up(total);
+    for (unsigned vf = 1; vf <= total; vf++) {
+        vf_up(vf);
+        struct gpu *gpu = &vf_gpus[vf];
+        start_context(gpu, 0, COPY);
+        expect_batch(gpu, 0, COPY);
+        write64(own_local(gpu, OWN_DATA + 0x800), vf);
+    }
+    for (unsigned vf = 1; vf <= total; vf++)
+        expect("a VF's local memory, beside all others'", vf, read64(own_local(&vf_gpus[vf], OWN_DATA + 0x800)));
+    step("many: %u VFs at once, each with a driver, a batch, and an MSI of its own", (uint64_t)total);
+    disable_vfs();
 }
 
 void vf_life(void)
@@ -251,7 +275,7 @@ void vf_life(void)
     start_context(&pf_gpu, 0, COPY);
     expect_batch(&pf_gpu, 0, COPY);
     for (int life = 1; life <= 2; life++) {
-        vfs_up();
+        vfs_up(2);
         vf_up(1);
         vf_works(1, true);
         vf_up(2);

@@ -133,6 +133,8 @@ pub struct Accesses {
     pub writes: u64,
     /// Writes of registers that a VMM may turn into events.
     pub events: u64,
+    /// Accesses of pages of the doorbell window.
+    pub pages: u64,
 }
 
 /// The host's end of the mailbox of one guest.
@@ -316,13 +318,13 @@ impl Agent {
         self.command(Command::Exit, &[u64::from(code)], Duration::ZERO).map(drop)
     }
 
-    /// Accesses of the registers of function `number` (0 is the PF) that a guest has made by itself, all themes but
+    /// Accesses of the registers of function `number` (0 is the PF, 7 all VFs from the seventh on) that a guest has made by itself, all themes but
     /// `agent`.
     pub fn accesses(memory: &GuestMemoryMmap, number: u64) -> Accesses {
         let load =
             |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");
         let at = at::ACCESSES + number * 32;
-        Accesses { reads: load(at), writes: load(at + 8), events: load(at + 16) }
+        Accesses { reads: load(at), writes: load(at + 8), events: load(at + 16), pages: load(at + 24) }
     }
 
     /// What a guest has measured, by the number of `bench.h`; none where it has not.
