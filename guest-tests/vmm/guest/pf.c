@@ -108,6 +108,77 @@ static void sleep(void)
     step("PF: 20 MSIs woke a processor that halted");
 }
 
+/* A message of the GuC's, whose MSI comes or does not. */
+static void one_message(void)
+{
+    struct gpu *gpu = &pf_gpu;
+    serve_interrupts(gpu);
+    invalidate(gpu);
+}
+
+static void expect_silence(const char *what, uint8_t vector, uint64_t count)
+{
+    if (wait_interrupts(vector, count + 1, 1000))
+        fail("PF: %s: an MSI came with vector %x", what, (uint64_t)vector);
+}
+
+/* Another vector, a mask, MSI off: what the VMM's route has to follow at once. */
+static void msi_rules(void)
+{
+    struct gpu *gpu = &pf_gpu;
+    uint8_t first = gpu->vector, other = 0xa5;
+    uint16_t data = pf.msi + 0x0c, mask = pf.msi + 0x10, pending = pf.msi + 0x14, control = pf.msi + 0x02;
+    for (unsigned round = 0; round < 10; round++) {
+        uint8_t now = round % 2 ? first : other, before = round % 2 ? other : first;
+        config_write16(&pf, data, now);
+        uint64_t count = interrupts(now), silent = interrupts(before);
+        one_message();
+        if (!wait_interrupts(now, count + 1, 10000000))
+            fail("PF: no MSI with its new vector %x", (uint64_t)now);
+        expect("MSIs with the vector before", silent, interrupts(before));
+    }
+    uint64_t count = interrupts(first);
+    config_write32(&pf, mask, 1);
+    one_message();
+    expect_silence("masked", first, count);
+    expect("the pending bit while masked", 1, config_read32(&pf, pending));
+    config_write32(&pf, mask, 0);
+    if (!wait_interrupts(first, count + 1, 10000000))
+        fail("PF: no MSI when it was unmasked");
+    expect("the pending bit after that", 0, config_read32(&pf, pending));
+    config_write16(&pf, control, 0);
+    count = interrupts(first);
+    one_message();
+    expect_silence("MSI is off", first, count);
+    config_write16(&pf, control, 1);
+    count = interrupts(first);
+    one_message();
+    if (!wait_interrupts(first, count + 1, 10000000))
+        fail("PF: no MSI after MSI was off");
+    step("PF: MSIs follow vector, mask and enable");
+}
+
+/* D3hot, where the driver puts an idle card: nothing answers, and nothing is lost (contract A.3, B.12). */
+static void power(void)
+{
+    struct gpu *gpu = &pf_gpu;
+    uint64_t count = interrupts(gpu->vector);
+    write64(own_local(gpu, OWN_DATA + 0x900), 0x1234567890abcdef);
+    for (unsigned round = 0; round < 5; round++) {
+        config_write16(&pf, pf.power + 4, 3);
+        expect("power state", 3, config_read16(&pf, pf.power + 4) & 3);
+        expect("a register in D3hot", 0xffffffff, read32(gpu->registers + REG_GUC_STATUS));
+        expect("local memory in D3hot", ~0ull, read64(own_local(gpu, OWN_DATA + 0x900)));
+        config_write16(&pf, pf.power + 4, 0);
+        expect("the GuC after D3hot", 0x8001f0ec, reg_read(gpu, REG_GUC_STATUS));
+        expect("local memory after D3hot", 0x1234567890abcdef, read64(own_local(gpu, OWN_DATA + 0x900)));
+        one_message();
+        if (!wait_interrupts(gpu->vector, count + round + 1, 10000000))
+            fail("PF: no MSI after D3hot");
+    }
+    step("PF: D3hot and back five times: GuC, rings, memory and MSI live through it");
+}
+
 void pf_life(void)
 {
     enumerate();
@@ -118,6 +189,8 @@ void pf_life(void)
     pf_up();
     work();
     sleep();
+    msi_rules();
+    power();
     function_level_reset(&pf);
     expect("command register after FLR", 0, config_read16(&pf, COMMAND));
     expect("BAR 0 after FLR", 0xc, config_read32(&pf, 0x10));
