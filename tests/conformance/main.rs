@@ -35,7 +35,9 @@ doors! {
     // All functions in one guest, over their sockets.
     vfio_user_one_guest => crate::doors::vfio_user::together,
     // All functions in one guest of a VMM in this process.
-    library => crate::doors::in_process::native;
+    library => crate::doors::in_process::native,
+    // All functions in one guest under KVM: its processor makes every access.
+    kvm => crate::doors::kvm::reference_vmm;
 
     configuration: [
         the_function_shows_its_identity,

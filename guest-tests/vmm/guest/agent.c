@@ -81,12 +81,12 @@ static enum mailbox_status serve(enum mailbox_command command, const uint64_t *a
     case MAILBOX_EXIT:
         return MAILBOX_DONE;
     case MAILBOX_READ:
-        if (!fits(argument[0], argument[1]))
+        if (!fits(0, argument[1]))
             return MAILBOX_BAD_ARGUMENT;
         *result = access_read(argument[0], argument[1]);
         return MAILBOX_DONE;
     case MAILBOX_WRITE:
-        if (!fits(argument[0], argument[1]))
+        if (!fits(0, argument[1]))
             return MAILBOX_BAD_ARGUMENT;
         access_write(argument[0], argument[1], argument[2]);
         return MAILBOX_DONE;

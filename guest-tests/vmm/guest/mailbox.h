@@ -35,7 +35,8 @@ enum mailbox_state {
 enum mailbox_command {
     /* Nothing: is anybody there? */
     MAILBOX_NOTHING = 0,
-    /* argument[0]: guest-physical address, [1]: bytes of the access, 1, 2, 4 or 8. result[0]: what was read. */
+    /* argument[0]: guest-physical address, aligned or not, [1]: bytes of the access, 1, 2, 4 or 8. result[0]: what was
+     * read. */
     MAILBOX_READ = 1,
     /* The same, and [2]: the value. */
     MAILBOX_WRITE = 2,
