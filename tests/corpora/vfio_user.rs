@@ -4,7 +4,7 @@
 //! The session is driven message by message, in the thread of the test. A second function, whose client does nothing, has
 //! memory full of canaries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -192,7 +192,7 @@ impl Served {
         ours.set_nonblocking(true).unwrap();
         let channel = Channel::new(theirs, &self.epoll, &|| (), Duration::ZERO).unwrap();
         let session = Session::new(channel, &self.device, &self.memory, &self.vectors);
-        (Connection { stream: ours, sent: Vec::new(), next: 0 }, session)
+        (Connection { stream: ours, sent: Vec::new(), asked: VecDeque::new(), next: 0 }, session)
     }
 }
 
@@ -201,10 +201,12 @@ struct Connection {
     stream: UnixStream,
     /// What the session has not read yet.
     sent: Vec<u8>,
+    /// What the server asks, not answered yet.
+    asked: VecDeque<Reply>,
     next: u16,
 }
 
-/// What a client got.
+/// What a client got: a reply, or a question.
 struct Reply {
     header: Header,
     body: Vec<u8>,
@@ -237,6 +239,17 @@ impl Connection {
         Some(Reply { header, body, file })
     }
 
+    /// The next reply; what the server asks meanwhile is kept.
+    fn reply(&mut self) -> Option<Reply> {
+        loop {
+            let message = self.receive()?;
+            if message.header.is_reply() {
+                return Some(message);
+            }
+            self.asked.push_back(message);
+        }
+    }
+
     /// Lets the session serve all whole messages that it has been sent; `false` where it has ended.
     fn serve(&mut self, session: &mut Session<'_>, own: u64) -> bool {
         let (mut body, mut files) = (Vec::new(), Vec::new());
@@ -248,12 +261,12 @@ impl Connection {
             files.clear();
             let served = session.serve_one(&mut body, &mut files);
             let answered = !header.no_reply() && (len.is_none() || !header.is_reply());
-            let reply = self.receive();
+            let reply = self.reply();
             assert_eq!(reply.is_some(), answered, "{header:?}, answered {:?}", reply.map(|reply| reply.header));
             if let Some(reply) = reply {
                 check(&header, &reply, own);
             }
-            assert!(self.receive().is_none(), "{header:?} has two answers");
+            assert!(self.reply().is_none(), "{header:?} has two answers");
             match (len, served) {
                 (Some(len), Ok(())) => drop(self.sent.drain(..HEADER_LEN + len)),
                 (None, Err(Closed::Broken(_))) => return false,
@@ -382,6 +395,99 @@ fn engine(memory: &GuestMemory, bytes: &mut Bytes<'_>) {
     assert!(!data.windows(8).any(|bytes| bytes == CANARY), "another function's memory");
 }
 
+/// Where a section without a descriptor is: each access of it is a message to the client.
+const REMOTE: u64 = 0x9_0000;
+
+/// An engine asks the client for memory, and the client answers: as it should, or first with something else.
+///
+/// Returns `false` where the session has ended.
+fn question(
+    memory: &GuestMemory,
+    connection: &mut Connection,
+    session: &mut Session<'_>,
+    own: u64,
+    bytes: &mut Bytes<'_>,
+) -> bool {
+    let before = memory.sections();
+    connection.message(command::DMA_MAP, 0, &map(3, REMOTE, 0x1000), &[]);
+    if !connection.serve(session, own) {
+        return false;
+    }
+    if !connection.sent.is_empty() || memory.sections() == before {
+        // In the midst of a message of its own the client cannot answer; or there is something else.
+        return true;
+    }
+    let (offset, len, write) = (u64::from(bytes.byte()) * 8, usize::from(bytes.byte() % 48) + 1, bytes.byte() & 1 != 0);
+    let view = memory.view();
+    let ask = move || {
+        let mut data = vec![0xee; len];
+        let done = if write {
+            view.write_remote(REMOTE + offset, &data)
+        } else {
+            view.read_remote(REMOTE + offset, &mut data)
+        };
+        (done.is_ok(), data)
+    };
+    let asked = std::thread::spawn(ask);
+    let (mut stays, mut honest) = (true, true);
+    while !asked.is_finished() {
+        let Some(question) = connection.asked.pop_front().or_else(|| connection.receive()) else {
+            std::thread::yield_now();
+            continue;
+        };
+        let Header { id, command, flags, .. } = question.header;
+        assert_eq!((command, flags), (if write { command::DMA_WRITE } else { command::DMA_READ }, 0));
+        let address = u64::from_le_bytes(question.body[..8].try_into().unwrap());
+        let count = u64::from_le_bytes(question.body[8..16].try_into().unwrap()) as usize;
+        assert!((REMOTE + offset..REMOTE + offset + len as u64).contains(&address) && (1..=len).contains(&count));
+        let mut answer = question.body[..16].to_vec();
+        answer.resize(if write { 16 } else { 16 + count }, 0xab);
+        let mut reply = |id, flags, error, body: &[u8]| {
+            let header = Header { id, command, size: (HEADER_LEN + body.len()) as u32, flags, error };
+            connection.send(&[&header.encode()[..], body].concat(), &[]);
+        };
+        match bytes.byte() % 8 {
+            0 => {
+                honest = false;
+                reply(id, TYPE_REPLY, 0, &answer[..usize::from(bytes.byte()) % (answer.len() + 1)]);
+            }
+            1 => {
+                honest = false;
+                reply(id, TYPE_REPLY, 0, &[&answer[..], &[0xab; 9]].concat());
+            }
+            2 => {
+                honest = false;
+                reply(id, TYPE_REPLY | FLAG_ERROR, bytes.edge() as u32, &[]);
+            }
+            3 => reply(id.wrapping_add(bytes.word() | 1), TYPE_REPLY, 0, &answer),
+            // A question in place of an answer is one.
+            4 => reply(id, 0, 0, &answer),
+            _ => {}
+        }
+        reply(id, TYPE_REPLY | bytes.byte() as u32 & FLAG_NO_REPLY, 0, &answer);
+        stays = stays && connection.serve(session, own);
+    }
+    let (done, data) = asked.join().unwrap();
+    connection.message(command::DMA_UNMAP, 0, &unmap(REMOTE, 0x1000), &[]);
+    stays = stays && connection.serve(session, own);
+    // An answer is taken as a whole or not at all; a write's has nothing to say.
+    assert!(done || !honest, "the client has answered, and the engine has no memory");
+    assert!(!done || write || data.iter().all(|byte| *byte == 0xab), "{data:02x?}");
+    stays
+}
+
+/// The body of DMA_UNMAP.
+fn unmap(iova: u64, size: u64) -> Vec<u8> {
+    let fields = [iova, size].into_iter().flat_map(u64::to_le_bytes);
+    [24, 0].into_iter().flat_map(u32::to_le_bytes).chain(fields).collect()
+}
+
+/// The body of DMA_MAP.
+fn map(flags: u32, iova: u64, size: u64) -> Vec<u8> {
+    let fields = [0, iova, size].into_iter().flat_map(u64::to_le_bytes);
+    [32, flags].into_iter().flat_map(u32::to_le_bytes).chain(fields).collect()
+}
+
 /// The client does something to a file that it has handed over.
 fn meddle(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
     let file = File::from(descriptors.0[usize::from(bytes.byte()) % 6].try_clone().unwrap());
@@ -414,9 +520,7 @@ impl<'s> Bystander<'s> {
         let (mut connection, mut session) = served.connect();
         let own = served.device.file.metadata().unwrap().ino();
         connection.message(command::VERSION, 0, b"\0\0\0\0{}\0", &[]);
-        let fields = [0, SECRET, 0x1000].into_iter().flat_map(u64::to_le_bytes);
-        let map: Vec<u8> = [32u32, 3].into_iter().flat_map(u32::to_le_bytes).chain(fields).collect();
-        connection.message(command::DMA_MAP, 0, &map, &[secret.as_raw_fd()]);
+        connection.message(command::DMA_MAP, 0, &map(3, SECRET, 0x1000), &[secret.as_raw_fd()]);
         assert!(connection.serve(&mut session, own));
         Bystander { served, secret, _client: (connection, session) }
     }
@@ -475,10 +579,13 @@ fn serve(input: &[u8]) {
             }
             10 | 11 => engine(&served.memory, &mut bytes),
             12 | 13 => meddle(&descriptors, &mut bytes),
+            14 if bytes.byte() & 1 != 0 => {
+                stays = question(&served.memory, &mut connection, &mut session, own, &mut bytes);
+            }
             14 => served.vectors.trigger(),
             _ => stays = false,
         }
-        stays &= connection.serve(&mut session, own);
+        stays = stays && connection.serve(&mut session, own);
         if !stays {
             let gone = *served.device.disconnects.lock().unwrap();
             drop((connection, session));

@@ -377,6 +377,16 @@ impl World {
     /// Whether nothing was written that is nobody's business here: memory of others, and local memory that no table of the
     /// context's leads to.
     pub fn unharmed(&self) -> Result<(), String> {
+        self.unharmed_beyond(HOME as u64)
+    }
+
+    /// The same for a context that may have made page tables of its own, which lead to all that a VF has.
+    pub fn neighbours_unharmed(&self) -> Result<(), String> {
+        self.unharmed_beyond(FRAME)
+    }
+
+    /// Nothing was written but so many bytes of local memory, and what is the function's own elsewhere.
+    fn unharmed_beyond(&self, own: u64) -> Result<(), String> {
         let (ram, remote) = self.guests.other.bytes();
         if ram != canaries(RAM.1) || remote != canaries(REMOTE.1) {
             return Err("another function's guest memory was written".to_owned());
@@ -387,7 +397,7 @@ impl World {
         }
         for range in local.data(0..LOCAL) {
             let known = [
-                self.home..self.home + HOME as u64,
+                self.home..self.home + own,
                 self.foreign()..self.foreign() + PAGE,
                 LMTT..LMTT + PAGE,
                 LMTT + 0x1_0000..LMTT + 0x1_0000 + PAGE,
