@@ -4,6 +4,7 @@
 //! The session is driven message by message, in the thread of the test. A second function, whose client does nothing, has
 //! memory full of canaries.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::Read;
@@ -134,36 +135,40 @@ fn seal(file: &File, seals: i32) {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
 }
 
-/// What a client can send along with a message.
-struct Descriptors(Vec<OwnedFd>);
+/// What a client can send along with a message, made when it is wanted.
+#[derive(Default)]
+struct Descriptors([OnceCell<OwnedFd>; 9]);
 
 impl Descriptors {
-    fn new() -> Descriptors {
-        let (pipe, _) = std::io::pipe().unwrap();
-        let event = EventFd::new(EFD_NONBLOCK).unwrap();
-        let files = [
-            memory_file(FILE, libc::F_SEAL_SHRINK),
-            memory_file(FILE, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL),
-            memory_file(FILE, 0),
-            memory_file(FILE, libc::F_SEAL_GROW),
-            memory_file(0x800, 0),
-            memory_file(FILE, libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK),
-            File::open("/dev/null").unwrap(),
-        ];
-        let mut all: Vec<OwnedFd> = files.into_iter().map(OwnedFd::from).collect();
-        // SAFETY: the duplicate belongs to nobody else; a failed `dup` is caught.
-        all.push(unsafe {
-            let fd = libc::dup(event.as_raw_fd());
-            assert!(fd >= 0);
-            OwnedFd::from_raw_fd(fd)
-        });
-        all.push(pipe.into());
-        Descriptors(all)
+    /// The first of them are files whose length can change.
+    const FILES: usize = 6;
+
+    fn get(&self, n: usize) -> &OwnedFd {
+        const SHRINK: i32 = libc::F_SEAL_SHRINK;
+        let make = || match n {
+            0 => memory_file(FILE, SHRINK).into(),
+            1 => memory_file(FILE, SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL).into(),
+            2 => memory_file(FILE, 0).into(),
+            3 => memory_file(FILE, libc::F_SEAL_GROW).into(),
+            4 => memory_file(0x800, 0).into(),
+            5 => memory_file(FILE, libc::F_SEAL_WRITE | SHRINK).into(),
+            6 => File::open("/dev/null").unwrap().into(),
+            7 => {
+                // SAFETY: the call makes a descriptor that belongs to nobody else; one that it does not make is caught.
+                unsafe {
+                    let fd = libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
+                    assert!(fd >= 0);
+                    OwnedFd::from_raw_fd(fd)
+                }
+            }
+            _ => std::io::pipe().unwrap().0.into(),
+        };
+        self.0[n].get_or_init(make)
     }
 
     fn some(&self, bytes: &mut Bytes<'_>) -> Vec<RawFd> {
         let count = [0, 0, 1, 1, 1, 1, 2, 3][usize::from(bytes.byte() & 7)];
-        (0..count).map(|_| self.0[usize::from(bytes.byte()) % self.0.len()].as_raw_fd()).collect()
+        (0..count).map(|_| self.get(usize::from(bytes.byte()) % self.0.len()).as_raw_fd()).collect()
     }
 }
 
@@ -490,7 +495,7 @@ fn map(flags: u32, iova: u64, size: u64) -> Vec<u8> {
 
 /// The client does something to a file that it has handed over.
 fn meddle(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
-    let file = File::from(descriptors.0[usize::from(bytes.byte()) % 6].try_clone().unwrap());
+    let file = File::from(descriptors.get(usize::from(bytes.byte()) % Descriptors::FILES).try_clone().unwrap());
     match bytes.byte() % 4 {
         0 => drop(file.set_len(u64::from(bytes.byte()) * 0x100)),
         1 => seal(&file, 1 << (bytes.byte() & 3)),
@@ -506,14 +511,19 @@ fn meddle(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
 }
 
 /// The function that nobody is to reach: served, with guest memory, full of canaries.
-struct Bystander<'s> {
-    served: &'s Served,
+struct Bystander {
+    served: &'static Served,
     secret: File,
-    _client: (Connection, Session<'s>),
+    _client: (Connection, Session<'static>),
 }
 
-impl<'s> Bystander<'s> {
-    fn new(served: &'s Served) -> Bystander<'s> {
+thread_local! {
+    /// One for all inputs: nothing ever changes there.
+    static BYSTANDER: Bystander = Bystander::new(Box::leak(Box::new(Served::new(&CANARY))));
+}
+
+impl Bystander {
+    fn new(served: &'static Served) -> Bystander {
         let secret = memory_file(0x1000, libc::F_SEAL_SHRINK);
         secret.write_all_at(&CANARY.repeat(0x1000 / 8), 0).unwrap();
         served.device.file.write_all_at(&CANARY.repeat(FILE as usize / 8), 0).unwrap();
@@ -542,8 +552,10 @@ impl<'s> Bystander<'s> {
 /// Runs one input; panics if the server did what it must not.
 #[allow(unexpected_cfgs)] // cargo-fuzz sets it
 pub fn run(input: &[u8]) {
+    BYSTANDER.with(Bystander::unharmed);
     let lowest = lowest_descriptor();
     serve(input);
+    BYSTANDER.with(Bystander::unharmed);
     // Elsewhere other threads open some, too.
     assert!(!cfg!(fuzzing) || lowest_descriptor() == lowest, "descriptors leak");
 }
@@ -554,9 +566,7 @@ fn lowest_descriptor() -> RawFd {
 
 fn serve(input: &[u8]) {
     let mut bytes = Bytes(&input[..input.len().min(MOST)]);
-    let descriptors = Descriptors::new();
-    let (served, other) = (Served::new(&[0; 8]), Served::new(&CANARY));
-    let bystander = Bystander::new(&other);
+    let (descriptors, served) = (Descriptors::default(), Served::new(&[0; 8]));
     let own = served.device.file.metadata().unwrap().ino();
     let versed = |connection: &mut Connection, session: &mut Session<'_>| {
         connection.message(command::VERSION, 0, b"\0\0\0\0{}\0", &[]);
@@ -601,7 +611,6 @@ fn serve(input: &[u8]) {
         assert!(matches!(ended, Err(Closed::Stopped)), "{ended:?}");
     }
     drop((connection, session));
-    bystander.unharmed();
     let (mut connection, mut session) = served.connect();
     versed(&mut connection, &mut session);
     connection.message(command::REGION_READ, 0, &[[0; 8].as_slice(), &[0; 4], &[4, 0, 0, 0]].concat(), &[]);
