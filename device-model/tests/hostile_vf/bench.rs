@@ -243,19 +243,29 @@ impl Vf {
 
     /// Writes a CT message with its header, as it is, and rings.
     pub fn send(&mut self, message: &[u32]) {
+        self.put(message);
+        self.set(BELL, 1);
+    }
+
+    /// Writes a CT message with its header, and nobody hears of it.
+    pub fn put(&mut self, message: &[u32]) {
         for dword in message {
             self.poke(0x1000 + u64::from(self.tail) * 4, *dword);
             self.tail = (self.tail + 1) % RING_DWORDS;
         }
         self.poke(4, self.tail);
-        self.set(BELL, 1);
+    }
+
+    /// A message that is a request without answer.
+    pub fn message(code: u32, payload: &[u32]) -> Vec<u32> {
+        let mut message = vec![0x8001 << 16 | (payload.len() as u32 + 1), 2 << 28 | code];
+        message.extend(payload);
+        message
     }
 
     /// A request without answer.
     pub fn request(&mut self, code: u32, payload: &[u32]) {
-        let mut message = vec![0x8001 << 16 | (payload.len() as u32 + 1), 2 << 28 | code];
-        message.extend(payload);
-        self.send(&message);
+        self.send(&Vf::message(code, payload));
     }
 
     /// The driver has read all messages of the GuC.

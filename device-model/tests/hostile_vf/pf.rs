@@ -159,7 +159,7 @@ impl Pf {
     }
 
     /// Quotas by key-length-values, pages of the global space and frames of local memory (contract D.4, D.5).
-    fn share_out(&mut self) {
+    pub fn share_out(&mut self) {
         let directory = self.directory();
         self.set(LMEM_CFG, lmtt::register(directory));
         for n in 0..3u32 {

@@ -1,0 +1,148 @@
+//! A virtual function's driver, one access at a time.
+
+use arctic_device_model::engine::id::EngineClass;
+
+use crate::bench::*;
+
+/// Where its driver is with a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Free,
+    Written,
+    Registered,
+    RegistrationRung,
+    Enabled,
+    EnabledRung,
+    Done,
+    Deregistered,
+    DeregistrationRung,
+}
+
+/// One context after the other: each stores a value of its own, on an engine class of its own.
+pub struct Driver {
+    pub vf: Vf,
+    stage: Stage,
+    jobs: u32,
+    value: u32,
+}
+
+const ID: u32 = 5;
+const CELL: u64 = at::SCRATCH + 0x80;
+
+impl Driver {
+    pub fn new(vf: Vf) -> Driver {
+        Driver { vf, stage: Stage::Free, jobs: 0, value: 0 }
+    }
+
+    /// Jobs that are done.
+    pub fn jobs(&self) -> u32 {
+        self.jobs
+    }
+
+    /// Its function has been reset: it starts over.
+    pub fn restart(&mut self) {
+        self.vf.up();
+        self.stage = Stage::Free;
+    }
+
+    fn class(&self) -> EngineClass {
+        EngineClass::BY_GUC[self.jobs as usize % EngineClass::BY_GUC.len()]
+    }
+
+    fn descriptor(&self) -> u32 {
+        (self.vf.base() + Vf::image(ID, 0)) as u32 | 0x119
+    }
+
+    /// The next access, of memory or of a register.
+    pub fn step(&mut self) {
+        self.stage = match self.stage {
+            Stage::Free => {
+                self.value = self.jobs << 8 | u32::from(self.vf.function.0) << 4 | 1;
+                self.vf.poke(CELL, 0);
+                let job = store(self.vf.base() + CELL, self.value);
+                self.vf.write_context(ID, 0, &job);
+                Stage::Written
+            }
+            Stage::Written => {
+                let class = u32::from(self.class().guc());
+                let registration = [1, ID, class, 1, 0, 0, 0, 0, 0, self.descriptor(), 0];
+                self.vf.put(&Vf::message(0x4502, &registration));
+                Stage::Registered
+            }
+            Stage::Registered => self.ring(Stage::RegistrationRung),
+            Stage::RegistrationRung => {
+                self.vf.put(&Vf::message(0x1001, &[ID, 1]));
+                Stage::Enabled
+            }
+            Stage::Enabled => self.ring(Stage::EnabledRung),
+            Stage::EnabledRung if self.vf.peek(CELL) == self.value => Stage::Done,
+            Stage::EnabledRung => Stage::EnabledRung,
+            Stage::Done => {
+                self.vf.put(&Vf::message(0x4503, &[ID]));
+                Stage::Deregistered
+            }
+            Stage::Deregistered => self.ring(Stage::DeregistrationRung),
+            Stage::DeregistrationRung => {
+                self.vf.consume();
+                match self.vf.card.status().functions.get(self.vf.function.index()) {
+                    Some(function) if function.contexts == 0 => {
+                        self.jobs += 1;
+                        Stage::Free
+                    }
+                    _ => Stage::DeregistrationRung,
+                }
+            }
+        };
+    }
+
+    fn ring(&self, next: Stage) -> Stage {
+        self.vf.set(BELL, 1);
+        next
+    }
+}
+
+/// Another processor of the same guest: registers, mailbox and doorbells, an access at a time.
+pub struct Processor {
+    pub vf: Vf,
+    /// What it is about to write of a mailbox request: dwords 3, 2, 1, then the header, then the bell, then a look.
+    mail: usize,
+}
+
+const QUERY: [u32; 4] = [0x5509, 1, 0, 0];
+
+impl Processor {
+    pub fn new(vf: Vf) -> Processor {
+        Processor { vf, mail: 0 }
+    }
+
+    pub fn step(&mut self, random: &mut Random) {
+        let vf = &self.vf;
+        match random.below(8) {
+            0 => drop(vf.get(random.below(0x40_0000 / 4) as u32 * 4)),
+            1 => vf.set(0x19_0030, random.dword()),
+            2 => vf.set(random.of(&[0x19_0090, 0x19_00a0, 0x19_00e8]), random.dword()),
+            3 => vf.set(0x19_0010, random.dword()),
+            4 => vf.set(0x40_0000 + random.below(8) as u32 * 4096, 1),
+            5 => {
+                // xe's handler, an access at a time, from two processors if it comes to that.
+                let sources = vf.get(0x19_0018);
+                vf.set(0x19_0070, 1 << random.below(32));
+                vf.set(0x19_0060, vf.get(0x19_0060));
+                vf.set(0x19_0018, sources);
+            }
+            _ => {
+                match self.mail {
+                    n @ 0..4 => vf.set(MAILBOX + (3 - n as u32) * 4, QUERY[3 - n]),
+                    4 => vf.set(BELL, 1),
+                    _ => {
+                        let answer = vf.get(MAILBOX);
+                        let waits = answer == QUERY[0];
+                        let answered = waits || answer == 0 || answer >> 28 == 0xf || answer >> 28 == 0xe;
+                        assert!(answered || vf.disturbed, "{answer:#x}");
+                    }
+                }
+                self.mail = (self.mail + 1) % 6;
+            }
+        }
+    }
+}

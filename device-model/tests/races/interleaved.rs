@@ -1,0 +1,203 @@
+//! Accesses and steps of the card in an order that a seed decides.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::world::Function;
+
+use crate::bench::*;
+use crate::driver::{Driver, Processor};
+use crate::others::{fill, nothing_leaked, snapshot, unharmed};
+use crate::pf::Pf;
+use crate::process::setting;
+use crate::world::Time;
+
+/// Accesses and steps of one case.
+const TURNS: u64 = 600;
+
+fn cases(what: &str, default: u64, case: impl Fn(&mut Random)) {
+    let (first, count) = (setting("RACES_SEED", 1), setting("RACES_CASES", default));
+    for seed in first..first + count {
+        let mut random = Random::new(seed);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| case(&mut random))) {
+            println!("{what}: again with RACES_SEED={seed} RACES_CASES=1");
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// What a fresh driver does works on every class of engines.
+pub fn works(bench: &mut Bench, vf: impl Fn(&mut Bench) -> &mut Vf) {
+    for class in EngineClass::BY_GUC {
+        let one = vf(bench);
+        one.poke(at::SCRATCH, 0);
+        let job = store(one.base() + at::SCRATCH, 0x600d);
+        one.submit(1, class, &job);
+        bench.until_mut("work after all that", 60_000, |bench| vf(bench).peek(at::SCRATCH) == 0x600d);
+        vf(bench).request(0x4503, &[1]);
+        bench.until_mut("a context's end", 60_000, |bench| {
+            let one = vf(bench);
+            one.consume();
+            let function = one.function;
+            bench.card.status().functions[function.index()].contexts == 0
+        });
+    }
+}
+
+impl Bench {
+    /// [`Bench::until`] for what changes something.
+    pub fn until_mut(&mut self, what: &str, milliseconds: u64, mut holds: impl FnMut(&mut Bench) -> bool) {
+        let end = self.now() + milliseconds * 1_000_000;
+        while !holds(self) {
+            assert!(self.now() < end, "{what}: not within {milliseconds} ms: {:?}", self.card.status().functions);
+            self.work(4);
+            self.pass(200_000);
+        }
+    }
+
+    fn turn(&mut self, random: &mut Random) {
+        self.work(1 + random.below(2) as u32);
+        self.pass(random.below(100_000));
+    }
+}
+
+/// Rule 6, V13-116..125: a card that shares itself out. One function is reset at any moment of its work; two processors are
+/// at its neighbour's registers, mailbox and doorbells while its driver works; a third function rests. The neighbour gets
+/// job after job done, and nobody loses or learns a byte.
+#[test]
+fn functions_beside_one_that_is_reset() {
+    cases("functions beside one that is reset", 24, |random| {
+        let mapped = random.one_in(2);
+        let mut bench = Bench::with(mapped, Some(QUOTA), Time::by_hand());
+        bench.victims.iter_mut().for_each(Vf::up);
+        bench.attacker.up();
+        bench.attacker.disturbed = true;
+        fill(&bench);
+        let before = snapshot(&bench, false);
+        let driver = |bench: &Bench, function| Driver::new(bench.vf(function));
+        let (mut works_on, mut reset) = (driver(&bench, VICTIMS[0]), driver(&bench, ATTACKER));
+        reset.vf.disturbed = true;
+        reset.restart();
+        let mut processors = [VICTIMS[0], ATTACKER].map(|function| Processor::new(bench.vf(function)));
+        // Its driver starts over again and again, by the same mailbox.
+        processors[1].vf.disturbed = true;
+        for _ in 0..TURNS {
+            match random.below(10) {
+                0..3 => works_on.step(),
+                3..5 => reset.step(),
+                5 => processors[0].step(random),
+                6 => processors[1].step(random),
+                7 if random.one_in(4) => bench.card.reset_function(ATTACKER),
+                7 if random.one_in(2) => reset.restart(),
+                _ => bench.turn(random),
+            }
+        }
+        let done = works_on.jobs();
+        bench.until_mut("the neighbour's next job", 60_000, |_| {
+            works_on.step();
+            works_on.jobs() > done
+        });
+        // The interrupts that the neighbour's other processor has set up are its own, as are its mailbox and its rings.
+        bench.card.reset_function(ATTACKER);
+        bench.work(40);
+        nothing_leaked(&bench, false);
+        for victim in &bench.victims {
+            victim.write_words(Vf::ring(5, 0), &[0; 8]);
+            for n in 1..4 {
+                victim.set(MAILBOX + n * 4, crate::canary::word(victim.function.0, n.into()));
+            }
+        }
+        unharmed(&before, &snapshot(&bench, false));
+        bench.attacker_up();
+        works(&mut bench, |bench| &mut bench.attacker);
+        assert_eq!(bench.card.panics(), 0);
+    });
+}
+
+/// V13-114, V13-115, V13-127, contract B.4, D.4: the PF's driver leads, and loses its mind: engine and GuC resets, function
+/// resets, VFs that come and go, FLRs, invalidations and quotas between any two accesses of three working functions. Nothing
+/// panics or gets stuck; whoever then starts from the beginning finds a card that works, and no guest's memory is touched.
+#[test]
+fn resets_of_everything() {
+    cases("resets of everything", 24, |random| {
+        let mut bench = Bench::with(random.one_in(2), None, Time::by_hand());
+        let guests = [Function::PF, VICTIMS[0], ATTACKER, VICTIMS[1]];
+        let functions = [VICTIMS[0], ATTACKER, VICTIMS[1]];
+        let mut drivers = functions.map(|function| {
+            let mut driver = Driver::new(bench.vf(function));
+            driver.vf.disturbed = true;
+            driver.restart();
+            driver
+        });
+        for function in guests {
+            let guest = bench.guests.of(function);
+            guest.fill(&crate::canary::bytes(function.0, guest.bytes().len()));
+        }
+        let mut processors = functions.map(|function| Processor::new(bench.vf(function)));
+        processors.iter_mut().for_each(|processor| processor.vf.disturbed = true);
+        for _ in 0..TURNS {
+            let n = random.below(3) as usize;
+            match random.below(16) {
+                0..6 => drivers[n].step(),
+                6..8 => processors[n].step(random),
+                8 if random.one_in(4) => drivers[n].restart(),
+                9 if random.one_in(8) => disturb(&mut bench, random),
+                _ => bench.turn(random),
+            }
+        }
+        // From the beginning.
+        bench.card.disable_vfs();
+        bench.card.reset();
+        *bench.pf.borrow_mut() = Some(Pf::up(&bench.card));
+        bench.work(60);
+        for guest in guests {
+            let bytes = bench.guests.of(guest).bytes();
+            assert!(bytes == crate::canary::bytes(guest.0, bytes.len()), "{guest:?}'s memory");
+        }
+        bench.victims[0].up();
+        works(&mut bench, |bench| &mut bench.victims[0]);
+        bench.attacker.up();
+        works(&mut bench, |bench| &mut bench.attacker);
+        bench.victims[1].up();
+        works(&mut bench, |bench| &mut bench.victims[1]);
+        assert_eq!(bench.card.panics(), 0);
+    });
+}
+
+/// One thing that only the PF can do.
+fn disturb(bench: &mut Bench, random: &mut Random) {
+    const GDRST: u32 = 0x941c;
+    const GU_CNTL: u32 = 0x10_1010;
+    const TLB_INVALIDATE: u32 = 0xcee4;
+    let card = bench.card.clone();
+    let set = |register: u32, value: u32| card.write(Function::PF, register.into(), &value.to_le_bytes());
+    let again = |bench: &Bench| *bench.pf.borrow_mut() = Some(Pf::up(&bench.card));
+    match random.below(10) {
+        // Engines alone: the GuC does not hear of it.
+        0 => set(GDRST, random.of(&[2, 4, 1 << 5, 1 << 7, 1 << 13])),
+        1 => {
+            set(GDRST, random.of(&[1, 8]));
+            bench.work(random.below(4) as u32);
+            again(bench);
+        }
+        2 => {
+            set(GU_CNTL, 1 << 31);
+            bench.work(random.below(4) as u32);
+            again(bench);
+        }
+        3 => {
+            card.disable_vfs();
+            bench.work(random.below(4) as u32);
+            card.enable_vfs(3);
+        }
+        4 => {
+            card.reset();
+            again(bench);
+        }
+        5 => set(TLB_INVALIDATE, 1),
+        6 => bench.pf.borrow_mut().as_mut().unwrap().share_out(),
+        7 => card.disable_vfs(),
+        8 => card.enable_vfs(3),
+        _ => card.reset_function(Function(1 + random.below(3) as u8)),
+    }
+}

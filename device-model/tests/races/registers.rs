@@ -1,0 +1,107 @@
+//! Two and more processors at one register: each has bits of its own, and finds them as it left them.
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use arctic_device_model::card::Card;
+use arctic_device_model::world::Function;
+
+use crate::bench::*;
+use crate::world::Time;
+
+const PROCESSORS: u32 = 4;
+const ROUNDS: u32 = 4000;
+
+fn card() -> Arc<Card> {
+    Bench::with(false, Some(QUOTA), Time::by_hand()).card
+}
+
+/// Runs `body(processor, round)` on as many threads, all of which begin at once.
+fn together(body: impl Fn(u32, u32) + Sync) {
+    let start = Barrier::new(PROCESSORS as usize);
+    thread::scope(|scope| {
+        for n in 0..PROCESSORS {
+            let (start, body) = (&start, &body);
+            scope.spawn(move || {
+                start.wait();
+                (0..ROUNDS).for_each(|round| body(n, round));
+            });
+        }
+    });
+}
+
+fn set(card: &Card, function: Function, at: u32, bytes: &[u8]) {
+    card.write(function, at.into(), bytes);
+}
+
+fn get(card: &Card, function: Function, at: u32) -> u32 {
+    let mut data = [0; 4];
+    card.read(function, at.into(), &mut data);
+    u32::from_le_bytes(data)
+}
+
+/// V13-135, contract B.1, notation: a masked write changes the bits that it selects, and no other processor's. Of a forcewake
+/// request the acknowledgement follows.
+#[test]
+fn masked_writes_leave_others_bits() {
+    let card = card();
+    const RING_MODE: u32 = 0x2_229c;
+    const FORCEWAKE: (u32, u32) = (0xa188, 0x13_0044);
+    together(|n, round| {
+        let on = round & 1;
+        for register in [RING_MODE, FORCEWAKE.0] {
+            set(&card, Function::PF, register, &(1 << (16 + n) | on << n).to_le_bytes());
+            let seen = get(&card, Function::PF, register);
+            assert_eq!(seen >> n & 1, on, "{register:#x} of processor {n} in round {round}");
+        }
+        let seen = get(&card, Function::PF, FORCEWAKE.1);
+        assert_eq!(seen >> n & 1, on, "the acknowledgement for processor {n} in round {round}");
+    });
+}
+
+/// An access of a byte changes that byte, of a register that holds what is written and of a virtual function's mailbox.
+#[test]
+fn narrow_writes_leave_others_bytes() {
+    let card = card();
+    for (function, register) in [(Function::PF, 0xc184), (VICTIMS[0], MAILBOX + 4)] {
+        together(|n, round| {
+            set(&card, function, register + n, &[round as u8]);
+            let seen = get(&card, function, register).to_le_bytes();
+            assert_eq!(seen[n as usize], round as u8, "{register:#x} of processor {n} in round {round}");
+        });
+    }
+}
+
+/// Contract B.4: the first write locks the WOPCM's registers, and every processor then sees what it wrote.
+#[test]
+fn a_lock_has_one_first() {
+    for _ in 0..16 {
+        let card = card();
+        let (size, offset) = (0xc050, 0xc340);
+        together(|n, round| {
+            let wanted = (n + 1) << 20;
+            let first = get(&card, Function::PF, size);
+            set(&card, Function::PF, size, &wanted.to_le_bytes());
+            set(&card, Function::PF, offset, &((n + 1) << 14).to_le_bytes());
+            let after = get(&card, Function::PF, size);
+            assert!(after & 1 != 0 && (round == 0 || after == first), "{first:#x}, then {after:#x}");
+        });
+    }
+}
+
+/// V13-265: what an interrupt enable register reads is what the tree goes by, whoever wrote last.
+#[test]
+fn enables_are_what_they_read() {
+    let card = card();
+    let enable = 0x19_0030;
+    for round in 0..400u32 {
+        thread::scope(|scope| {
+            for n in 0..PROCESSORS {
+                let card = &card;
+                scope.spawn(move || set(card, Function::PF, enable, &((round + n) & 0x1_ffff).to_le_bytes()));
+            }
+        });
+        let (read, goes_by) = (get(&card, Function::PF, enable), card.gt().interrupts.held(enable));
+        assert_eq!(read, goes_by, "in round {round}");
+    }
+}

@@ -1,0 +1,244 @@
+//! All at once: processors of one function, of its neighbours and of the PF, workers, and a host that resets.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arctic_device_model::card::Workers;
+use arctic_device_model::world::Function;
+
+use crate::bench::*;
+use crate::driver::{Driver, Processor};
+use crate::interleaved::works;
+use crate::others::{fill, nothing_leaked, snapshot, unharmed};
+use crate::pf::Pf;
+use crate::process::setting;
+use crate::world::Time;
+
+/// Ends the process with a word about who has not moved for half a minute: a lock that never comes.
+struct Watchdog {
+    beats: Vec<(&'static str, Arc<AtomicU64>)>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Watchdog {
+    fn new() -> Watchdog {
+        Watchdog { beats: Vec::new(), stop: Arc::new(AtomicBool::new(false)) }
+    }
+
+    /// Runs `body` again and again in a thread of its own, until all are stopped.
+    fn spawn(&mut self, name: &'static str, mut body: impl FnMut() + Send + 'static) -> thread::JoinHandle<()> {
+        let (beat, stop) = (Arc::new(AtomicU64::new(0)), self.stop.clone());
+        self.beats.push((name, beat.clone()));
+        thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                body();
+                beat.fetch_add(1, Ordering::Relaxed);
+            }
+            // It has come to its end.
+            beat.store(u64::MAX, Ordering::Relaxed);
+        })
+    }
+
+    /// Watches for as long as `until` says and until all have ended.
+    fn watch(self, until: Duration, threads: Vec<thread::JoinHandle<()>>) {
+        const PATIENCE: Duration = Duration::from_secs(30);
+        let (start, mut moved) = (Instant::now(), vec![(0, Instant::now()); self.beats.len()]);
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            thread::sleep(Duration::from_millis(5));
+            if start.elapsed() > until {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            for ((name, beat), (last, since)) in self.beats.iter().zip(&mut moved) {
+                let now = beat.load(Ordering::Relaxed);
+                if now != *last {
+                    (*last, *since) = (now, Instant::now());
+                } else if now != u64::MAX && since.elapsed() > PATIENCE {
+                    let all: Vec<_> =
+                        self.beats.iter().map(|(name, beat)| (name, beat.load(Ordering::Relaxed))).collect();
+                    eprintln!("{name} has not moved for {PATIENCE:?}: a lock that never comes? Rounds: {all:?}");
+                    std::process::abort();
+                }
+            }
+        }
+        for thread in threads {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+fn duration() -> Duration {
+    Duration::from_millis(setting("RACES_MS", 1500))
+}
+
+/// Rule 6, V13-116..125: two processors and the driver of a function, the same of one that is reset again and again, and a
+/// third that rests: by two and two threads, with two workers, while the host invalidates and unmaps.
+#[test]
+fn functions_beside_one_that_is_reset() {
+    let mut bench = Bench::with(true, Some(QUOTA), Time::real());
+    bench.victims.iter_mut().for_each(Vf::up);
+    bench.attacker.up();
+    fill(&bench);
+    let before = snapshot(&bench, false);
+    let workers = Workers::start(bench.card.clone(), 2).unwrap();
+    let mut watchdog = Watchdog::new();
+    let mut threads = Vec::new();
+    let jobs = Arc::new(AtomicU64::new(0));
+    let mut driver = Driver::new(bench.vf(VICTIMS[0]));
+    let done = jobs.clone();
+    threads.push(watchdog.spawn("the neighbour's driver", move || {
+        driver.step();
+        done.store(driver.jobs().into(), Ordering::Relaxed);
+        thread::yield_now();
+    }));
+    let mut driver = Driver::new(bench.vf(ATTACKER));
+    driver.vf.disturbed = true;
+    let mut steps = 0;
+    threads.push(watchdog.spawn("the driver of the function in reset", move || {
+        if steps % 64 == 0 {
+            driver.restart();
+        }
+        steps += 1;
+        driver.step();
+    }));
+    for (seed, (name, function)) in (1..).zip([
+        ("the neighbour's second processor", VICTIMS[0]),
+        ("the neighbour's third processor", VICTIMS[0]),
+        ("a processor of the function in reset", ATTACKER),
+    ]) {
+        let mut processor = Processor::new(bench.vf(function));
+        // Its driver starts over again and again, by the same mailbox.
+        processor.vf.disturbed = function == ATTACKER;
+        let mut random = Random::new(seed);
+        // The third looks on: a mailbox has one writer.
+        let only_looks = seed == 2;
+        threads.push(watchdog.spawn(name, move || {
+            if only_looks {
+                processor.vf.get(random.below(0x40_0000 / 4) as u32 * 4);
+                processor.vf.set(0x40_0000 + random.below(8) as u32 * 4096, 1);
+            } else {
+                processor.step(&mut random);
+            }
+        }));
+    }
+    let (card, mut random) = (bench.card.clone(), Random::new(7));
+    threads.push(watchdog.spawn("the host", move || {
+        match random.below(4) {
+            0 => card.reset_function(ATTACKER),
+            1 => card.quiesce(),
+            2 => card.gt().memory.invalidate(),
+            _ => drop(card.status()),
+        }
+        thread::sleep(Duration::from_micros(random.below(2000)));
+    }));
+    watchdog.watch(duration(), threads);
+    drop(workers);
+    println!("the neighbour did {} jobs", jobs.load(Ordering::Relaxed));
+    assert!(jobs.load(Ordering::Relaxed) > 0, "the neighbour got nothing done");
+    assert_eq!(bench.card.panics(), 0);
+    bench.card.reset_function(ATTACKER);
+    bench.work(40);
+    nothing_leaked(&bench, false);
+    for victim in &bench.victims {
+        victim.write_words(Vf::ring(5, 0), &[0; 8]);
+        for n in 1..4 {
+            victim.set(MAILBOX + n * 4, crate::canary::word(victim.function.0, n.into()));
+        }
+    }
+    unharmed(&before, &snapshot(&bench, false));
+    bench.attacker_up();
+    works(&mut bench, |bench| &mut bench.attacker);
+}
+
+/// Contract B.4, V13-114, V13-127: two processors of the PF's guest at its registers of all kinds, resets and loads of the
+/// GuC among them, while three functions work, the host resets functions and has VFs come and go. Nothing panics or gets
+/// stuck; a driver that starts from the beginning finds a card that works, and no guest's memory is touched.
+#[test]
+fn resets_of_everything() {
+    let mut bench = Bench::with(true, None, Time::real());
+    let guests = [Function::PF, VICTIMS[0], ATTACKER, VICTIMS[1]];
+    for function in guests {
+        let guest = bench.guests.of(function);
+        guest.fill(&crate::canary::bytes(function.0, guest.bytes().len()));
+    }
+    let workers = Workers::start(bench.card.clone(), 2).unwrap();
+    let mut watchdog = Watchdog::new();
+    let mut threads = Vec::new();
+    for function in [VICTIMS[0], ATTACKER] {
+        let mut driver = Driver::new(bench.vf(function));
+        driver.vf.disturbed = true;
+        let mut steps = 0;
+        threads.push(watchdog.spawn("a driver", move || {
+            if steps % 64 == 0 {
+                driver.restart();
+            }
+            steps += 1;
+            driver.step();
+        }));
+    }
+    let mut processor = Processor::new(bench.vf(VICTIMS[1]));
+    processor.vf.disturbed = true;
+    let mut random = Random::new(3);
+    threads.push(watchdog.spawn("a virtual function's processor", move || processor.step(&mut random)));
+    for (seed, name) in [(4, "the PF's processor"), (5, "the PF's second processor")] {
+        let (card, mut random) = (bench.card.clone(), Random::new(seed));
+        threads.push(watchdog.spawn(name, move || {
+            let (register, value) = pf_write(&mut random);
+            card.write(Function::PF, register.into(), &value.to_le_bytes());
+            let mut data = [0; 4];
+            card.read(Function::PF, random.below(0x40_0000 / 4) * 4, &mut data);
+        }));
+    }
+    let (card, mut random) = (bench.card.clone(), Random::new(6));
+    threads.push(watchdog.spawn("the host", move || {
+        match random.below(8) {
+            0 => card.reset(),
+            1 => card.disable_vfs(),
+            2 | 3 => card.enable_vfs(3),
+            4 => card.quiesce(),
+            n => card.reset_function(Function(n as u8 - 4)),
+        }
+        thread::sleep(Duration::from_micros(random.below(3000)));
+    }));
+    watchdog.watch(duration(), threads);
+    drop(workers);
+    assert_eq!(bench.card.panics(), 0);
+    bench.card.disable_vfs();
+    bench.card.reset();
+    *bench.pf.borrow_mut() = Some(Pf::up(&bench.card));
+    bench.work(60);
+    for guest in guests {
+        let bytes = bench.guests.of(guest).bytes();
+        assert!(bytes == crate::canary::bytes(guest.0, bytes.len()), "{guest:?}'s memory");
+    }
+    bench.victims[0].up();
+    works(&mut bench, |bench| &mut bench.victims[0]);
+    bench.attacker.up();
+    works(&mut bench, |bench| &mut bench.attacker);
+}
+
+/// A write of the PF's that sets something in motion: resets of engines and GuC, loads of the GuC, queues of engines, error
+/// registers, interrupts, forcewakes, power and mailboxes.
+fn pf_write(random: &mut Random) -> (u32, u32) {
+    let base = random.of(&[0x2000, 0x2_2000, 0x1a000, 0x1c_0000, 0x1c_8000]);
+    match random.below(64) {
+        0 => (0x941c, random.of(&[1, 8, 2, 4, 1 << 5, 1 << 13])),
+        1 => (0x10_1010, 1 << 31),
+        2..6 => (0xc314, 0x11 << 16 | 0x11),
+        6..12 => (base + 0x550, 1),
+        12..20 => (base + 0x230, random.dword()),
+        20..23 => (base + 0x29c, 0x0008_0008),
+        23..26 => (base + 0xd0, 0x0001_0000 | random.below(2) as u32),
+        26..34 => (base + random.of(&[0xb0, 0xb4]), random.dword()),
+        34..40 => (0xa188, 0x0001_0000 | random.below(2) as u32),
+        40..42 => (0xced8, 1),
+        42..48 => (random.of(&[0x19_0030, 0x19_0034, 0x19_0090, 0x19_0008, 0x19_0018, 0x19_0070]), random.dword()),
+        48..52 => (MAILBOX + random.below(4) as u32 * 4, random.dword()),
+        52..56 => (BELL, 1),
+        56..60 => (0x37_3000 + random.below(3) as u32 * 4, random.dword()),
+        _ => (0x13_8124 + random.below(3) as u32 * 4, random.dword()),
+    }
+}
