@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::Serialize;
 
+use super::cell::Cell;
 use super::ranges::{self, Range};
 use super::{ENGINE_TABLE, Kind, REGISTER_BYTES, Register, TABLES};
 use crate::engine::id::EngineId;
@@ -66,7 +66,7 @@ impl Touched {
 
 /// All registers with their present values.
 pub struct RegisterFile {
-    values: Box<[AtomicU32]>,
+    values: Box<[Cell]>,
     index: Box<[u16]>,
     decoded: Vec<Decoded>,
     /// Dwords that have a register, in the order of `decoded`.
@@ -94,7 +94,7 @@ impl RegisterFile {
     ) -> Self {
         let dwords = (REGISTER_BYTES / 4) as usize;
         let mut file = RegisterFile {
-            values: (0..dwords).map(|_| AtomicU32::new(0)).collect(),
+            values: (0..dwords).map(|_| Cell::new(0)).collect(),
             index: vec![0; dwords].into_boxed_slice(),
             decoded: Vec::new(),
             places: Vec::new(),
@@ -133,7 +133,7 @@ impl RegisterFile {
     /// Gives every register its reset value.
     pub fn reset(&self) {
         for (at, decoded) in self.places.iter().zip(&self.decoded) {
-            self.values[*at as usize].store(decoded.reset, Ordering::Release);
+            self.values[*at as usize].set(decoded.reset);
         }
     }
 
@@ -147,7 +147,7 @@ impl RegisterFile {
     pub fn reset_range(&self, range: std::ops::Range<u32>) {
         for at in (range.start / 4) as usize..(range.end / 4) as usize {
             if let Some(decoded) = self.decoded_slot(self.index[at]) {
-                self.values[at].store(decoded.reset, Ordering::Release);
+                self.values[at].set(decoded.reset);
             }
         }
     }
@@ -162,47 +162,45 @@ impl RegisterFile {
         self.decoded_slot(*self.index.get((offset / 4) as usize)?)
     }
 
+    #[inline]
+    fn cell(&self, offset: u32) -> Option<&Cell> {
+        self.values.get((offset / 4) as usize)
+    }
+
     /// The stored value, without side effect; 0 outside.
     #[inline]
     pub fn value(&self, offset: u32) -> u32 {
-        self.values.get((offset / 4) as usize).map_or(0, |cell| cell.load(Ordering::Acquire))
+        self.cell(offset).map_or(0, Cell::value)
     }
 
     /// Stores a value, without side effect or mask: for the unit that owns the register.
     #[inline]
     pub fn set(&self, offset: u32, value: u32) {
-        if let Some(cell) = self.values.get((offset / 4) as usize) {
-            cell.store(value, Ordering::Release);
+        if let Some(cell) = self.cell(offset) {
+            cell.set(value);
         }
     }
 
     /// Sets bits, as [`RegisterFile::set`], and tells what was there: none of what another thread sets is lost.
     pub fn set_bits(&self, offset: u32, bits: u32) -> u32 {
-        self.values.get((offset / 4) as usize).map_or(0, |cell| cell.fetch_or(bits, Ordering::AcqRel))
+        self.cell(offset).map_or(0, |cell| cell.set_bits(bits))
     }
 
     /// Clears bits, as [`RegisterFile::set_bits`] sets them.
     pub fn clear_bits(&self, offset: u32, bits: u32) -> u32 {
-        self.values.get((offset / 4) as usize).map_or(0, |cell| cell.fetch_and(!bits, Ordering::AcqRel))
+        self.cell(offset).map_or(0, |cell| cell.clear_bits(bits))
     }
 
     /// Replaces the value by what `new` makes of it, in one piece to other threads; tells the value before and after.
     pub fn update(&self, offset: u32, new: impl Fn(u32) -> u32) -> (u32, u32) {
-        let Some(cell) = self.values.get((offset / 4) as usize) else { return (0, 0) };
-        let before = cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(new(old)));
-        let before = before.unwrap_or_else(|old| old);
-        (before, new(before))
+        self.cell(offset).map_or((0, 0), |cell| cell.update(new))
     }
 
     /// Applies a guest's write to a register without behaviour of its own. Two processors may write it at once, each its
     /// own bits: neither undoes the other.
     pub fn write_plain(&self, offset: u32, kind: Kind, value: u32) {
-        match kind {
-            Kind::Storage(u32::MAX) => self.set(offset, value),
-            Kind::Storage(mask) => drop(self.update(offset, |old| old & !mask | value & mask)),
-            Kind::Masked => drop(self.update(offset, |old| masked(old, value))),
-            Kind::Write1Clear(mask) => drop(self.clear_bits(offset, value & mask)),
-            Kind::ReadOnly | Kind::Live(_) => {}
+        if let Some(cell) = self.cell(offset) {
+            cell.write(kind, value);
         }
     }
 
@@ -239,10 +237,4 @@ pub fn admitted(kind: Kind, value: u32) -> u32 {
         Kind::Masked => value & 0xffff,
         Kind::Write1Clear(_) | Kind::ReadOnly | Kind::Live(_) => 0,
     }
-}
-
-/// A masked register after a write of `value`: bits 31:16 select which of bits 15:0 change (contract, notation).
-pub fn masked(old: u32, value: u32) -> u32 {
-    let select = value >> 16;
-    old & !select & 0xffff | value & select
 }

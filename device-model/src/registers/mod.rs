@@ -1,5 +1,6 @@
 //! Registers as data: one table a unit; decode, reset, access rules and the report of unmodelled accesses come from it.
 
+mod cell;
 mod doorbell;
 mod engine;
 mod file;
@@ -20,8 +21,9 @@ mod tests;
 mod tile;
 mod workaround;
 
+pub use cell::masked;
 pub use doorbell::DoorbellRegister;
-pub use file::{Decoded, RegisterFile, Touches, admitted, masked};
+pub use file::{Decoded, RegisterFile, Touches, admitted};
 pub use power::{GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
 pub use steering::MCR_SELECTOR;
 pub use tile::GU_DEBUG;

@@ -22,8 +22,11 @@ mod sync {
     }
 }
 
+#[path = "../../src/registers"]
 mod registers {
-    pub use arctic_device_model::registers::{DoorbellRegister, Live};
+    pub mod cell;
+
+    pub use arctic_device_model::registers::{DoorbellRegister, Kind, Live};
 }
 
 mod world {
@@ -82,6 +85,7 @@ mod models {
     pub mod engines;
     pub mod memory;
     pub mod messages;
+    pub mod registers;
     pub mod workers;
 }
 
@@ -104,7 +108,14 @@ fn check(model: fn()) {
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let listed = std::env::args().any(|argument| argument == "--list");
-    let all = [models::workers::ALL, models::doorbells::ALL, models::messages::ALL, models::engines::ALL].concat();
+    let all = [
+        models::workers::ALL,
+        models::doorbells::ALL,
+        models::messages::ALL,
+        models::engines::ALL,
+        models::registers::ALL,
+    ]
+    .concat();
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part));
     let mut failed = 0;
     for (name, model) in all.into_iter().filter(|(name, _)| chosen(name)) {

@@ -1,0 +1,68 @@
+//! Registers: processors that write at once do not undo one another.
+
+use loom::sync::Arc;
+use loom::thread;
+
+use crate::registers::Kind;
+use crate::registers::cell::Cell;
+
+pub const ALL: &[crate::Model] = &[
+    ("registers::masked_writes", masked_writes),
+    ("registers::partly_writable", partly_writable),
+    ("registers::what_is_set_while_it_is_cleared", what_is_set_while_it_is_cleared),
+    ("registers::the_first_locks", the_first_locks),
+];
+
+/// Two processors write bits of their own of a masked register, the one twice.
+fn masked_writes() {
+    let cell = Arc::new(Cell::new(0));
+    let other = {
+        let cell = cell.clone();
+        thread::spawn(move || cell.write(Kind::Masked, 0x0002_0002))
+    };
+    cell.write(Kind::Masked, 0x0001_0001);
+    cell.write(Kind::Masked, 0x0004_0004);
+    other.join().unwrap();
+    assert_eq!(cell.value(), 7);
+}
+
+/// A processor writes what it may write of a register whose other bits the card sets; and two write a half each.
+fn partly_writable() {
+    let cell = Arc::new(Cell::new(0));
+    let others = [(0xff00, 0x5500), (0x00ff, 0x0033)].map(|(mask, value)| {
+        let cell = cell.clone();
+        thread::spawn(move || cell.write(Kind::Storage(mask), value))
+    });
+    cell.set_bits(1 << 31);
+    for other in others {
+        other.join().unwrap();
+    }
+    assert_eq!(cell.value(), 1 << 31 | 0x5533);
+}
+
+/// A condition that is set while others are cleared stays.
+fn what_is_set_while_it_is_cleared() {
+    let cell = Arc::new(Cell::new(1));
+    let card = {
+        let cell = cell.clone();
+        thread::spawn(move || cell.set_bits(2))
+    };
+    cell.write(Kind::Write1Clear(!0), 1);
+    card.join().unwrap();
+    assert_eq!(cell.value(), 2);
+}
+
+/// Of two processors that write a register which the first write locks, one is first, and each sees that.
+fn the_first_locks() {
+    let cell = Arc::new(Cell::new(0));
+    let write = |cell: &Cell, value: u32| {
+        cell.update(|old| if old & 1 == 0 { value | 1 } else { old });
+        cell.value()
+    };
+    let other = {
+        let cell = cell.clone();
+        thread::spawn(move || write(&cell, 0x20))
+    };
+    let one = write(&cell, 0x10);
+    assert_eq!(one, other.join().unwrap());
+}
