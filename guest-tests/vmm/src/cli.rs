@@ -8,9 +8,11 @@ use clap::Parser;
 
 /// Boot a guest on KVM with a virtual Flex 170, its virtual functions among the guest's devices.
 ///
-/// The card is in this process: its BARs are memory of this process that the guest has mapped, its doorbells are
-/// ioeventfds, its interrupts irqfds. Linux finds it at 01:00.0 behind a root port; with --vfs N,
+/// The card is in this process: the guest has its local memory and GGTT mapped, rings it by ioeventfds and is interrupted
+/// by irqfds. Linux finds it at 01:00.0 behind a root port; with --vfs N,
 /// `echo N > /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs` gives it N virtual functions.
+///
+/// xe takes the card with `xe.force_probe=56c0` and firmware that `arctic firmware` writes into the guest's image.
 ///
 /// The guest's serial port is this terminal; Ctrl-C ends the machine. The exit status is 0 if the guest switched itself
 /// off or asked for a reset, 130 after Ctrl-C, 1 after a failure; with --bare it is what the program wrote to port 0xf4.

@@ -94,15 +94,15 @@ impl CardSlot {
         for part in function.mappings(bar) {
             match self.slots.add_file(address + part.offset, part.file, part.file_offset, part.len) {
                 Ok(slot) => slots.push(slot),
-                // The guest has put it over RAM or another BAR. Its accesses come as exits, and are answered.
-                Err(error) => log::warn!("{} BAR {bar} at {address:#x} is not mapped: {error}", function.name()),
+                // The guest has put it over another BAR. Its accesses come as exits, and are answered.
+                Err(error) => log::debug!("{} BAR {bar} at {address:#x} is not mapped: {error}", function.name()),
             }
         }
         for event in function.io_events().iter().filter(|event| event.bar == bar) {
             let at = IoEventAddress::Mmio(address + event.offset);
             // Of no particular length: whatever the guest writes there rings.
             if let Err(error) = self.vm.register_ioevent(&event.event, &at, NoDatamatch) {
-                log::warn!("writes of {} to {:#x} are no events: {error}", function.name(), address + event.offset);
+                log::debug!("writes of {} to {:#x} are no events: {error}", function.name(), address + event.offset);
             }
         }
         let size = function.bars().iter().find(|info| info.index == bar).map_or(0, |info| info.size);

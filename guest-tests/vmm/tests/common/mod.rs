@@ -58,7 +58,7 @@ pub fn pass(name: &str, machine: Vm, said: &Transcript) -> String {
 
 /// Whether this host cannot run the machine, which the test then says by name and goes without. With
 /// `ARCTIC_KVM=required` in the environment it fails instead.
-fn skipped<T>(name: &str, machine: &Result<T, Error>) -> bool {
+pub fn skipped<T>(name: &str, machine: &Result<T, Error>) -> bool {
     let Err(error @ (Error::NoKvm(_) | Error::Lacking(_))) = machine else {
         return false;
     };

@@ -1,0 +1,193 @@
+//! The machine by itself: how programs of a few instructions end it, and how it is ended.
+
+mod common;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use arctic_vmm::{Boot, Config, Exit, Transcript, Vm};
+use tempfile::NamedTempFile;
+
+/// Where the programs are loaded and entered.
+const ENTRY: u64 = 0x10_0000;
+/// More than any of these programs takes on a busy machine.
+const LONG: Duration = Duration::from_secs(30);
+
+/// mov eax, 0x1234; out 0xf4, eax
+const EXIT_0X1234: &[u8] = &[0xb8, 0x34, 0x12, 0, 0, 0xe7, 0xf4];
+/// mov dx, 0x3f8; mov al, 'h'; out dx, al; mov al, 'i'; out dx, al; xor eax, eax; out 0xf4, eax
+const SAY_HI: &[u8] = &[0x66, 0xba, 0xf8, 0x03, 0xb0, b'h', 0xee, 0xb0, b'i', 0xee, 0x31, 0xc0, 0xe7, 0xf4];
+/// jmp to itself
+const SPIN: &[u8] = &[0xeb, 0xfe];
+/// hlt, with interrupts off
+const HALT: &[u8] = &[0xf4];
+/// ud2, without anybody to handle it
+const CRASH: &[u8] = &[0x0f, 0x0b];
+/// mov al, 0xfe; out 0x64, al
+const RESET: &[u8] = &[0xb0, 0xfe, 0xe6, 0x64];
+/// mov dx, 0x600; mov al, 0x34 (SLP_EN, type 5); out dx, al
+const POWER_OFF: &[u8] = &[0x66, 0xba, 0, 0x06, 0xb0, 0x34, 0xee];
+/// Reads the IDs of the root port through the window of configuration space, and exits with them:
+/// mov ecx, 0xb0008000; mov eax, [rcx]; out 0xf4, eax
+const ROOT_PORT: &[u8] = &[0xb9, 0, 0x80, 0, 0xb0, 0x8b, 0x01, 0xe7, 0xf4];
+/// The same by the old ports: mov eax, 0x80000800; mov dx, 0xcf8; out dx, eax; mov dx, 0xcfc; in eax, dx; out 0xf4, eax
+const ROOT_PORT_BY_PORTS: &[u8] =
+    &[0xb8, 0, 0x08, 0, 0x80, 0x66, 0xba, 0xf8, 0x0c, 0xef, 0x66, 0xba, 0xfc, 0x0c, 0xed, 0xe7, 0xf4];
+/// Only CPU 2, by its number in rsi, ends the machine: cmp esi, 2; jne itself; mov eax, esi; out 0xf4, eax
+const THIRD_CPU: &[u8] = &[0x83, 0xfe, 2, 0x75, 0xfe, 0x89, 0xf0, 0xe7, 0xf4];
+
+/// An ELF64 file with one segment.
+fn elf(code: &[u8]) -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
+    let mut head = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    // An executable for x86-64, version 1; entry, program headers at 64, no sections.
+    head.extend([2u16, 62].map(u16::to_le_bytes).concat());
+    head.extend(1u32.to_le_bytes());
+    head.extend([ENTRY, 64, 0].map(u64::to_le_bytes).concat());
+    head.extend(0u32.to_le_bytes());
+    head.extend([64u16, 56, 1, 0, 0, 0].map(u16::to_le_bytes).concat());
+    // PT_LOAD, readable and executable; offset, virtual and physical address, sizes, alignment.
+    head.extend([1u32, 5].map(u32::to_le_bytes).concat());
+    let len = code.len() as u64;
+    head.extend([120, ENTRY, ENTRY, len, len, 16].map(u64::to_le_bytes).concat());
+    file.write_all(&head).and_then(|()| file.write_all(code)).unwrap();
+    file
+}
+
+fn config(file: &NamedTempFile, cpus: u8, output: &Transcript) -> Config {
+    let boot = Boot::Bare { elf: file.path().into(), command_line: String::new() };
+    Config { boot, memory: 16 << 20, cpus, card: None, output: Box::new(output.clone()) }
+}
+
+/// The machine, or none on a host without KVM, which is said.
+fn machine(code: &[u8], cpus: u8, output: &Transcript) -> Option<Vm> {
+    let built = Vm::new(config(&elf(code), cpus, output));
+    (!common::skipped("machine", &built)).then(|| built.unwrap())
+}
+
+#[test]
+fn programs_end_the_machine_in_their_ways() {
+    for (code, cpus, wanted) in [
+        (EXIT_0X1234, 1, Exit::Value(0x1234)),
+        (EXIT_0X1234, 4, Exit::Value(0x1234)),
+        (CRASH, 1, Exit::TripleFault),
+        (RESET, 1, Exit::Reset),
+        (POWER_OFF, 1, Exit::PowerOff),
+        (ROOT_PORT, 1, Exit::Value(0x000c_1b36)),
+        (ROOT_PORT_BY_PORTS, 1, Exit::Value(0x000c_1b36)),
+        (THIRD_CPU, 3, Exit::Value(2)),
+    ] {
+        let Some(vm) = machine(code, cpus, &Transcript::default()) else { return };
+        assert_eq!(vm.run(LONG).unwrap(), wanted, "{code:02x?}");
+    }
+}
+
+#[test]
+fn what_the_guest_says_is_heard() {
+    let said = Transcript::default();
+    let Some(vm) = machine(SAY_HI, 1, &said) else { return };
+    assert_eq!(vm.run(LONG).unwrap(), Exit::Value(0));
+    assert_eq!(said.text(), "hi");
+}
+
+/// CPUs that spin or halt are fetched out of the guest at the limit, by a stopper and when the machine is dropped.
+#[test]
+fn a_machine_that_does_not_end_is_ended() {
+    for code in [SPIN, HALT] {
+        let Some(vm) = machine(code, 2, &Transcript::default()) else { return };
+        assert_eq!(vm.run(Duration::from_millis(50)).unwrap(), Exit::Killed);
+
+        let mut running = machine(code, 2, &Transcript::default()).unwrap().start().unwrap();
+        assert_eq!(running.wait(Some(Duration::from_millis(20))), None);
+        let stopper = running.stopper();
+        std::thread::spawn(move || stopper.stop());
+        assert_eq!(running.wait(Some(LONG)), Some(Exit::Killed));
+
+        let start = Instant::now();
+        drop(machine(code, 2, &Transcript::default()).unwrap().start().unwrap());
+        assert!(start.elapsed() < LONG);
+    }
+}
+
+/// A machine that is given up gives all back: many in a row leave no descriptors behind.
+#[test]
+fn machines_leave_nothing_behind() {
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let profile = || arctic_gpu::card_file::load("small").unwrap();
+    let build = || {
+        let file = elf(EXIT_0X1234);
+        let card = Some(arctic_vmm::CardConfig { profile: profile(), vfs: 2 });
+        Vm::new(Config { card, ..config(&file, 1, &Transcript::default()) })
+    };
+    let Ok(first) = build() else { return };
+    assert_eq!(first.run(LONG).unwrap(), Exit::Value(0x1234));
+    let before = descriptors();
+    for _ in 0..5 {
+        assert_eq!(build().unwrap().run(LONG).unwrap(), Exit::Value(0x1234));
+    }
+    // Other tests of this program have machines at the same time: a few descriptors come and go. Five cards have 100.
+    assert!(descriptors() < before + 60, "{before} descriptors have become {}", descriptors());
+}
+
+#[test]
+fn what_cannot_be_built_is_told_in_a_sentence() {
+    let said = Transcript::default();
+    let good = elf(EXIT_0X1234);
+    let error = |config| Vm::new(config).err().map(|error| error.to_string());
+    let cpus = error(config(&good, 17, &said)).unwrap();
+    assert_eq!(cpus, "a guest cannot have 17 CPUs: give 1 to 16");
+    let Some(_) = machine(EXIT_0X1234, 1, &said) else { return };
+    let memory = error(Config { memory: 1 << 20, ..config(&good, 1, &said) }).unwrap();
+    assert!(memory.contains("from 8 MiB to 128 GiB"), "{memory}");
+    let mut script = NamedTempFile::new().unwrap();
+    script.write_all(b"#!/bin/sh\necho this is no program for a machine\n").unwrap();
+    let format = error(config(&script, 1, &said)).unwrap();
+    assert!(format.contains("is not an ELF64 program for x86-64"), "{format}");
+}
+
+/// The program `arctic-vmm` as a script has it: status and stdout of the guest, one sentence for a mistake.
+#[test]
+fn the_program_gives_the_guests_status() {
+    let program = || Command::new(env!("CARGO_BIN_EXE_arctic-vmm"));
+    let run = |code: &[u8]| {
+        let file = elf(code);
+        program().args(["--no-card", "--memory", "16M", "--bare"]).arg(file.path()).output().unwrap()
+    };
+    if machine(SAY_HI, 1, &Transcript::default()).is_none() {
+        return;
+    }
+    let said = run(SAY_HI);
+    assert_eq!((said.status.code(), &said.stdout[..]), (Some(0), &b"hi"[..]));
+    assert_eq!(run(EXIT_0X1234).status.code(), Some(255), "more than a status can say");
+    assert_eq!(run(POWER_OFF).status.code(), Some(0));
+    let crashed = run(CRASH);
+    assert_eq!(crashed.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&crashed.stderr).starts_with("arctic-vmm: the guest crashed"));
+    let wrong = program().args(["--kernel", "/dev/null"]).output().unwrap();
+    let told = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert_eq!((wrong.status.code(), told.lines().count()), (Some(1), 1), "{told}");
+    assert!(told.contains("/dev/null is not a bzImage"), "{told}");
+}
+
+#[test]
+fn ctrl_c_ends_the_program() {
+    if machine(SPIN, 1, &Transcript::default()).is_none() {
+        return;
+    }
+    // Says "hi" and spins, so that it is known to run.
+    let file = elf(&[&SAY_HI[..10], SPIN].concat());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_arctic-vmm"))
+        .args(["--no-card", "--memory", "16M", "--bare"])
+        .arg(file.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut greeting = [0; 2];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut greeting).unwrap();
+    assert_eq!(&greeting, b"hi");
+    // SAFETY: the child runs, or waits to be waited for: the number is its own.
+    assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) }, 0);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
