@@ -14,7 +14,8 @@ use clap::Parser;
 ///
 /// xe takes the card with `xe.force_probe=56c0` and firmware that `arctic firmware` writes into the guest's image.
 ///
-/// The guest's serial port is this terminal; Ctrl-C ends the machine. The exit status is 0 if the guest switched itself
+/// The guest's serial port is this terminal; Ctrl-C ends the machine. At the end stderr tells what the card was asked
+/// for: accesses that left the guest, registers that it lacks. The exit status is 0 if the guest switched itself
 /// off or asked for a reset, 130 after Ctrl-C, 1 after a failure; with --bare it is what the program wrote to port 0xf4.
 ///
 /// Examples:

@@ -44,8 +44,12 @@ fn run(args: cli::Args) -> Result<u8, String> {
         }
     });
     let exit = running.wait(None).unwrap_or(Exit::Killed);
-    drop(running);
     drop(keys);
+    // What the card lacks is never kept silent.
+    if let Some(card) = running.vm().and_then(Vm::card) {
+        eprint!("{}", card.report());
+    }
+    drop(running);
     match exit {
         Exit::PowerOff | Exit::Reset => Ok(0),
         // A status has a byte: another value than 0 must not become 0 in it.

@@ -34,6 +34,10 @@ const ROOT_PORT: &[u8] = &[0xb9, 0, 0x80, 0, 0xb0, 0x8b, 0x01, 0xe7, 0xf4];
 /// The same by the old ports: mov eax, 0x80000800; mov dx, 0xcf8; out dx, eax; mov dx, 0xcfc; in eax, dx; out 0xf4, eax
 const ROOT_PORT_BY_PORTS: &[u8] =
     &[0xb8, 0, 0x08, 0, 0x80, 0x66, 0xba, 0xf8, 0x0c, 0xef, 0x66, 0xba, 0xfc, 0x0c, 0xed, 0xe7, 0xf4];
+/// Writes to the last 4 bytes of 16 MiB from 4 GiB on and exits with what is there:
+/// mov rcx, 0x100fffffc; mov dword [rcx], 0x77; mov eax, [rcx]; out 0xf4, eax
+const HIGH_RAM: &[u8] =
+    &[0x48, 0xb9, 0xfc, 0xff, 0xff, 0, 1, 0, 0, 0, 0xc7, 0x01, 0x77, 0, 0, 0, 0x8b, 0x01, 0xe7, 0xf4];
 /// Only CPU 2, by its number in rsi, ends the machine: cmp esi, 2; jne itself; mov eax, esi; out 0xf4, eax
 const THIRD_CPU: &[u8] = &[0x83, 0xfe, 2, 0x75, 0xfe, 0x89, 0xf0, 0xe7, 0xf4];
 
@@ -80,6 +84,20 @@ fn programs_end_the_machine_in_their_ways() {
     ] {
         let Some(vm) = machine(code, cpus, &Transcript::default()) else { return };
         assert_eq!(vm.run(LONG).unwrap(), wanted, "{code:02x?}");
+    }
+}
+
+/// More RAM than fits below the windows goes on from 4 GiB; behind it nobody answers.
+#[test]
+fn the_rest_of_the_ram_is_above_4_gib() {
+    let file = elf(HIGH_RAM);
+    for (more, wanted) in [(16 << 20, 0x77), (12 << 20, u32::MAX)] {
+        let memory = arctic_vmm::layout::RAM_BELOW_4G + more;
+        let built = Vm::new(Config { memory, ..config(&file, 1, &Transcript::default()) });
+        if common::skipped("machine", &built) {
+            return;
+        }
+        assert_eq!(built.unwrap().run(LONG).unwrap(), Exit::Value(wanted));
     }
 }
 
