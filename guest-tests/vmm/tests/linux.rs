@@ -23,19 +23,45 @@ fn main() -> ExitCode {
     if let Some(("guest", rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
         return arctic_guest_tests::guest::main(rest.to_vec());
     }
-    let has = |option: &str| arguments.iter().any(|argument| argument == option);
-    let mut names = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
-    let wanted = names.peek().is_none() || names.any(|name| TEST.contains(name.as_str()));
-    if has("--list") {
-        println!("{TEST}: test");
-    } else if wanted && !has("--ignored") {
-        if let Err(problem) = linux_boots_and_xe_works_on_pf_and_vfs() {
-            println!("test {TEST} ... FAILED\n{problem}");
-            return ExitCode::FAILURE;
+    match asked(&arguments) {
+        Asked::List => println!("{TEST}: test"),
+        Asked::Nothing => println!("test {TEST} ... filtered out"),
+        Asked::Run => {
+            if let Err(problem) = linux_boots_and_xe_works_on_pf_and_vfs() {
+                println!("test {TEST} ... FAILED\n{problem}");
+                return ExitCode::FAILURE;
+            }
+            println!("test {TEST} ... ok");
         }
-        println!("test {TEST} ... ok");
     }
     ExitCode::SUCCESS
+}
+
+/// What the test command wants of this program.
+enum Asked {
+    Run,
+    List,
+    Nothing,
+}
+
+/// Reads the arguments that every test program gets: names to run or skip among options, some of which have values.
+fn asked(arguments: &[String]) -> Asked {
+    let (mut named, mut wanted) = (false, false);
+    let mut rest = arguments.iter().map(String::as_str);
+    while let Some(argument) = rest.next() {
+        match argument {
+            "--list" => return Asked::List,
+            "--ignored" => return Asked::Nothing,
+            "--skip" if rest.next().is_some_and(|name| TEST.contains(name)) => return Asked::Nothing,
+            "--test-threads" | "--format" | "--color" | "--logfile" | "--shuffle-seed" | "-Z" => _ = rest.next(),
+            name if !name.starts_with('-') => {
+                named = true;
+                wanted |= TEST.contains(name);
+            }
+            _ => {}
+        }
+    }
+    if wanted || !named { Asked::Run } else { Asked::Nothing }
 }
 
 /// The kernel finds CPUs, interrupts, configuration space and windows by ACPI; it places the BARs of PF and VFs behind
