@@ -37,6 +37,13 @@ pub fn for_cpu(supported: &CpuId, number: u8, cpus: u8, tsc_deadline: bool) -> C
     cpuid
 }
 
+/// Bits of a physical address that the host's CPUs have.
+pub fn address_bits(supported: &CpuId) -> u32 {
+    let leaf = supported.as_slice().iter().find(|entry| entry.function == 0x8000_0008);
+    // What the architecture says of CPUs without the leaf.
+    leaf.map_or(36, |entry| entry.eax & 0xff)
+}
+
 /// A level of the topology: how far to shift the APIC number for the next, how many CPUs it has, what it is.
 fn level(entry: &mut kvm_cpuid_entry2, id: u32, shift: u32, count: u32, kind: u32) {
     (entry.eax, entry.ebx, entry.edx) = (shift, count, id);
@@ -57,5 +64,12 @@ mod tests {
         assert_eq!((threads.eax, threads.ebx, threads.ecx, threads.edx), (0, 1, 0x100, 2));
         assert_eq!((cores.eax, cores.ebx, cores.ecx, cores.edx), (2, 3, 0x201, 2));
         assert_eq!(sizes.ecx, 2 << 12 | 2);
+    }
+
+    #[test]
+    fn the_width_of_addresses_is_read() {
+        let leaf = kvm_cpuid_entry2 { function: 0x8000_0008, eax: 0x3027, ..Default::default() };
+        assert_eq!(address_bits(&CpuId::from_entries(&[leaf]).unwrap()), 39);
+        assert_eq!(address_bits(&CpuId::from_entries(&[]).unwrap()), 36);
     }
 }

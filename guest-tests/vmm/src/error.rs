@@ -12,7 +12,7 @@ pub enum Error {
     #[error("/dev/kvm cannot be used ({0}): load the module kvm-intel or kvm-amd and let this user read and write it")]
     NoKvm(#[source] kvm_ioctls::Error),
     /// The host's KVM lacks something.
-    #[error("this host's KVM cannot {0}, which the machine needs; use Linux 5.10 or newer")]
+    #[error("this host's KVM cannot {0}, which the machine needs: try a newer kernel or processor")]
     Lacking(&'static str),
     /// KVM refused a step of building the machine.
     #[error("KVM refused to {what}: {error}")]

@@ -47,8 +47,14 @@ pub const ECAM: u64 = 0xb000_0000;
 pub const ECAM_BYTES: u64 = 0x1000_0000;
 /// Where 32-bit BARs may be.
 pub const MMIO32: Range<u64> = 0xc000_0000..0xf000_0000;
-/// Where 64-bit BARs may be: within the 40 bits that the smallest host has.
+/// Where 64-bit BARs may be, on a host whose processors have 40 bits of address.
 pub const MMIO64: Range<u64> = 0x40_0000_0000..0x100_0000_0000;
+
+/// As much of [`MMIO64`] as processors with `bits` bits of address reach; none if that is nothing.
+pub fn reachable_mmio64(bits: u32) -> Option<Range<u64>> {
+    let end = MMIO64.end.min(1u64.checked_shl(bits).unwrap_or(u64::MAX));
+    (MMIO64.start < end).then_some(MMIO64.start..end)
+}
 
 /// The in-kernel I/O APIC.
 pub const IO_APIC: u64 = 0xfec0_0000;
@@ -79,3 +85,16 @@ pub const SLEEP_PORT: u16 = 0x600;
 pub const RESET_PORT: u16 = 0x601;
 /// Address (and, 4 bytes on, data) of configuration space as machines before PCI Express had it.
 pub const CONFIG_ADDRESS_PORT: u16 = 0xcf8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_processors_have_a_smaller_window() {
+        assert_eq!(reachable_mmio64(52), Some(MMIO64));
+        assert_eq!(reachable_mmio64(64), Some(MMIO64));
+        assert_eq!(reachable_mmio64(39), Some(MMIO64.start..1 << 39));
+        assert_eq!(reachable_mmio64(36), None);
+    }
+}

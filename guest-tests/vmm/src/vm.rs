@@ -2,11 +2,12 @@
 
 use std::io;
 use std::io::Write;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arctic_gpu::{Arrangement, CardProfile, GuestRam, IoEventThread, VirtualCard};
-use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, KVM_PIT_SPEAKER_DUMMY, kvm_pit_config};
+use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES, KVM_PIT_SPEAKER_DUMMY, kvm_pit_config};
 use kvm_ioctls::{Cap, Kvm, VcpuFd, VmFd};
 use vmm_sys_util::eventfd::EventFd;
 
@@ -109,10 +110,13 @@ impl Vm {
         let (ports, host) = (Ports::new(console.clone()), Host::new(card));
         let board = Arc::new(Board { ports, host, bars: slot.bars().clone(), end: End::default() });
 
-        let vcpus = Self::cpus(&kvm, &vm, cpus)?;
+        let supported = kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES).step("say what its CPUs are")?;
+        let mmio64 = layout::reachable_mmio64(cpuid::address_bits(&supported));
+        let mmio64 = mmio64.ok_or(Error::Lacking("give its guests addresses of 39 bits"))?;
+        let vcpus = Self::cpus(&kvm, &vm, &supported, cpus)?;
         match &boot {
             Boot::Bare { elf, command_line } => {
-                let info = Self::describe(&ram, cpus, vfs);
+                let info = Self::describe(&ram, cpus, vfs, mmio64);
                 let start = boot::bare::load(&ram, elf, info, command_line)?;
                 for (number, vcpu) in (0..).zip(&vcpus) {
                     let stack = layout::STACKS + (number + 1) * layout::STACK_BYTES;
@@ -123,7 +127,7 @@ impl Vm {
             Boot::Linux { kernel, initrd, command_line } => {
                 let pit = kvm_pit_config { flags: KVM_PIT_SPEAKER_DUMMY, ..Default::default() };
                 vm.create_pit2(pit).step("make a timer")?;
-                let start = boot::linux::load(&ram, kernel, initrd.as_deref(), command_line, cpus)?;
+                let start = boot::linux::load(&ram, kernel, initrd.as_deref(), command_line, cpus, &mmio64)?;
                 // The others wait for it to start them.
                 Self::enter(&vcpus[0], &start, 0, layout::BOOT_INFO, 0)?;
             }
@@ -138,12 +142,11 @@ impl Vm {
         Ok(Arc::new(card))
     }
 
-    fn cpus(kvm: &Kvm, vm: &VmFd, cpus: u8) -> Result<Vec<VcpuFd>, Error> {
-        let supported = kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES).step("say what its CPUs are")?;
+    fn cpus(kvm: &Kvm, vm: &VmFd, supported: &CpuId, cpus: u8) -> Result<Vec<VcpuFd>, Error> {
         let tsc_deadline = kvm.check_extension(Cap::TscDeadlineTimer);
         let make = |number: u8| {
             let vcpu = vm.create_vcpu(number.into()).step("make a CPU")?;
-            let cpuid = cpuid::for_cpu(&supported, number, cpus, tsc_deadline);
+            let cpuid = cpuid::for_cpu(supported, number, cpus, tsc_deadline);
             vcpu.set_cpuid2(&cpuid).step("tell a CPU what it is")?;
             vcpu::set_msrs(&vcpu);
             Ok(vcpu)
@@ -159,7 +162,7 @@ impl Vm {
     }
 
     /// The machine as a bare-metal guest is told.
-    fn describe(ram: &Ram, cpus: u8, vfs: u8) -> BootInfo {
+    fn describe(ram: &Ram, cpus: u8, vfs: u8, mmio64: Range<u64>) -> BootInfo {
         use vm_memory::{GuestMemoryBackend, GuestMemoryRegion};
         let ram_below = |limit: u64| ram.iter().filter(|part| part.start_addr().0 < limit).map(|part| part.len()).sum();
         let ram_low = ram_below(layout::RAM_ABOVE_4G);
@@ -172,8 +175,8 @@ impl Vm {
             bus_last: (layout::ECAM_BYTES >> 20) as u32 - 1,
             mmio32: layout::MMIO32.start,
             mmio32_size: layout::MMIO32.end - layout::MMIO32.start,
-            mmio64: layout::MMIO64.start,
-            mmio64_size: layout::MMIO64.end - layout::MMIO64.start,
+            mmio64: mmio64.start,
+            mmio64_size: mmio64.end - mmio64.start,
             vfs: vfs.into(),
             pf_bus: layout::CARD_BUS.into(),
             cpus: cpus.into(),

@@ -1,5 +1,7 @@
 //! ACPI tables: how Linux finds CPUs, interrupt controllers, configuration space and the windows for BARs.
 
+use std::ops::Range;
+
 use acpi_tables::Aml;
 use acpi_tables::aml::{
     AddressSpace, AddressSpaceCacheable, Device, EISAName, IO, Interrupt, Memory32Fixed, Name, Package, Path,
@@ -35,10 +37,10 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Tables for a machine of `cpus` CPUs.
-    fn new(cpus: u8) -> Self {
+    /// Tables for a machine of `cpus` CPUs with this window for 64-bit BARs.
+    fn new(cpus: u8, mmio64: &Range<u64>) -> Self {
         let mut tables = Tables { bytes: vec![0; Rsdp::len().next_multiple_of(ALIGNMENT)] };
-        let dsdt = tables.add(&dsdt());
+        let dsdt = tables.add(&dsdt(mmio64));
 
         let port = |port: u16| {
             let (space, size) = (gas::AddressSpace::SystemIo, AccessSize::ByteAccess);
@@ -92,14 +94,14 @@ const ALIGNMENT: usize = 16;
 const LAST_BUS: u8 = ((layout::ECAM_BYTES >> 20) - 1) as u8;
 
 /// Writes the tables; the root pointer is at [`layout::ACPI`].
-pub(crate) fn write(ram: &Ram, cpus: u8) -> Result<(), Error> {
-    let put = ram.write_slice(&Tables::new(cpus).bytes, GuestAddress(layout::ACPI));
+pub(crate) fn write(ram: &Ram, cpus: u8, mmio64: &Range<u64>) -> Result<(), Error> {
+    let put = ram.write_slice(&Tables::new(cpus, mmio64).bytes, GuestAddress(layout::ACPI));
     put.map_err(|_| Error::NoRoom { what: "ACPI", ram: layout::HIGH_RAM })
 }
 
 /// What the machine has besides: a serial port, the PCI host bridge with its windows, and configuration space, which
 /// Linux uses only where something claims it.
-fn dsdt() -> Sdt {
+fn dsdt(mmio64: &Range<u64>) -> Sdt {
     // A consumer's interrupt: edge-triggered, active high, its own.
     let interrupt = Interrupt::new(true, true, false, false, layout::SERIAL_IRQ);
     let registers = IO::new(layout::SERIAL_PORT, layout::SERIAL_PORT, 1, 8);
@@ -109,11 +111,11 @@ fn dsdt() -> Sdt {
     let configuration = ResourceTemplate::new(vec![&configuration]);
 
     let uncached = AddressSpaceCacheable::NotCacheable;
-    let (low, high) = (layout::MMIO32, layout::MMIO64);
+    let low = layout::MMIO32;
     let buses = AddressSpace::<u16>::new_bus_number(0, LAST_BUS.into());
     let ports = IO::new(layout::CONFIG_ADDRESS_PORT, layout::CONFIG_ADDRESS_PORT, 1, 8);
     let low = AddressSpace::<u32>::new_memory(uncached, true, low.start as u32, (low.end - 1) as u32, None);
-    let high = AddressSpace::<u64>::new_memory(uncached, true, high.start, high.end - 1, None);
+    let high = AddressSpace::<u64>::new_memory(uncached, true, mmio64.start, mmio64.end - 1, None);
     let windows = ResourceTemplate::new(vec![&buses, &ports, &low, &high]);
 
     let mut code = Vec::new();
@@ -154,7 +156,7 @@ mod tests {
 
     #[test]
     fn every_table_is_found_and_adds_up() {
-        let tables = Tables::new(3);
+        let tables = Tables::new(3, &layout::MMIO64);
         let address = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
         assert!(tables.bytes.starts_with(b"RSD PTR "));
         let xsdt = table(&tables, address(&tables.bytes[24..32]));
@@ -163,10 +165,12 @@ mod tests {
         assert_eq!(names, [b"FACP", b"APIC", b"MCFG"]);
         let dsdt = table(&tables, address(&found[0][140..148]));
         assert!(dsdt.starts_with(b"DSDT"));
+        let contains = |bytes: u64| dsdt.windows(8).any(|window| window == bytes.to_le_bytes());
+        assert!(contains(layout::MMIO64.start) && contains(layout::MMIO64.end - 1));
         let ecam = &found[2][44..56];
         assert_eq!((address(&ecam[..8]), ecam[10], ecam[11]), (layout::ECAM, 0, 255));
         // Three CPUs of 8 bytes and an I/O APIC of 12 behind the header.
         assert_eq!(found[1].len(), 44 + 3 * 8 + 12);
-        assert!(layout::ACPI + Tables::new(layout::MAX_CPUS).bytes.len() as u64 <= layout::HIGH_RAM);
+        assert!(layout::ACPI + Tables::new(layout::MAX_CPUS, &layout::MMIO64).bytes.len() as u64 <= layout::HIGH_RAM);
     }
 }

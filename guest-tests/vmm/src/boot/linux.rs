@@ -1,6 +1,7 @@
 //! Linux by its 64-bit boot protocol (`Documentation/arch/x86/boot.rst`).
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
 use linux_loader::configurator::linux::LinuxBootConfigurator;
@@ -30,6 +31,7 @@ pub(crate) fn load(
     initrd: Option<&Path>,
     command_line: &str,
     cpus: u8,
+    mmio64: &Range<u64>,
 ) -> Result<LongMode, Error> {
     let format = |found: String| Error::Format { path: kernel.into(), expected: "a bzImage for x86-64", found };
     let low = ram.iter().next().map_or(0, |region| region.len());
@@ -74,7 +76,7 @@ pub(crate) fn load(
     let params = BootParams::new(&params, GuestAddress(layout::BOOT_INFO));
     LinuxBootConfigurator::write_bootparams(&params, &**ram)
         .map_err(|_| Error::NoRoom { what: "the zero page", ram: low })?;
-    acpi::write(ram, cpus)?;
+    acpi::write(ram, cpus, mmio64)?;
     let first_4g = 0..layout::RAM_ABOVE_4G;
     LongMode::prepare(ram, loaded.kernel_load.0 + ENTRY_64, layout::PAGE_TABLES, &[first_4g])
 }
@@ -123,9 +125,9 @@ mod tests {
     fn what_is_no_kernel_is_refused_with_its_name() {
         let ram = crate::memory::ram(16 << 20).unwrap();
         let own = std::env::current_exe().unwrap();
-        let refused = load(&ram, Path::new("/proc/cpuinfo"), None, "", 1).err().unwrap().to_string();
+        let refused = load(&ram, Path::new("/proc/cpuinfo"), None, "", 1, &layout::MMIO64).err().unwrap().to_string();
         assert!(refused.starts_with("/proc/cpuinfo is not a bzImage for x86-64"), "{refused}");
-        let missing = load(&ram, &own.join("absent"), None, "", 1).err().unwrap();
+        let missing = load(&ram, &own.join("absent"), None, "", 1, &layout::MMIO64).err().unwrap();
         assert!(matches!(missing, Error::File { .. }));
         let long = "x".repeat(layout::COMMAND_LINE_BYTES);
         assert!(matches!(write_command_line(&ram, &long), Err(Error::CommandLine(2048))));
