@@ -1,5 +1,5 @@
 //! A theme of the bare-metal guest, to be watched: `cargo run --release -p arctic-vmm --example life -- vf`.
-//! Themes: enumerate, pf, vf, many, two, moves, races, bench.
+//! Themes: enumerate, pf, vf, many, two, moves, races, chaos, bench.
 
 use std::process::ExitCode;
 use std::time::Duration;

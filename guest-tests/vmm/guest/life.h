@@ -25,6 +25,8 @@ void two_processors(void);
 void moves(void);
 /* `races`: the same, VFs, and resets, while a second processor uses what comes and goes. */
 void races(void);
+/* `chaos`: accesses at random, by seed= and rounds=, after which the card must come up again. */
+void chaos(void);
 /* `bench`: measures, and reports in the mailbox. */
 void bench(void);
 

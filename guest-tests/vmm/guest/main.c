@@ -24,6 +24,7 @@ static const struct {
     { "two", "two processors at once", two_processors },
     { "moves", "BARs at other places, wrong ones too", moves },
     { "races", "what comes and goes while another processor uses it", races },
+    { "chaos", "accesses at random", chaos },
     { "bench", "measures", bench },
 };
 
@@ -43,7 +44,7 @@ void main_at_ring3(void)
         say("PASS %s: %s", themes[n].word, themes[n].what);
         machine_exit(EXIT_PASS);
     }
-    say("FAIL the command line \"%s\" names no theme: agent, enumerate, pf, vf, many, two, moves, races, bench",
+    say("FAIL the command line \"%s\" names no theme: agent, enumerate, pf, vf, many, two, moves, races, chaos, bench",
         (const char *)boot->command_line);
     machine_exit(EXIT_USAGE);
 }

@@ -13,6 +13,9 @@
 #define BRIDGE_PREFETCHABLE_BASE_HIGH 0x28
 #define BRIDGE_PREFETCHABLE_LIMIT_HIGH 0x2c
 
+#define BRIDGE_CONTROL 0x3e
+#define SECONDARY_BUS_RESET 0x40
+
 #define CARD_BUS 1
 #define MIB (1ull << 20)
 
@@ -145,9 +148,10 @@ static void find_bridges(void)
     step("bus 0: %u other devices; absent ones read all ones", (uint64_t)others);
 }
 
-static void number_buses(void)
+void number_buses(void)
 {
     struct function nobody = function_at(CARD_BUS << 8);
+    config_write16(&root_port, BRIDGE_CONTROL, 0);
     config_write32(&root_port, BRIDGE_BUSES, 0);
     expect("bus 1 before the root port has numbers", 0xffffffff, config_read32(&nobody, 0));
     config_write32(&root_port, BRIDGE_BUSES, CARD_BUS << 16 | CARD_BUS << 8);
@@ -301,6 +305,16 @@ void function_level_reset(const struct function *function)
     config_write16(function, control, config_read16(function, control) | INITIATE_FLR);
     wait_milliseconds(100);     /* PCIe 6.6.2 */
     expect("Initiate FLR reads", 0, config_read16(function, control) & INITIATE_FLR);
+}
+
+void secondary_bus_reset(void)
+{
+    config_write16(&root_port, BRIDGE_CONTROL, SECONDARY_BUS_RESET);
+    expect("the PF while its bus is in reset", 0xffffffff, config_read32(&pf, 0));
+    wait_milliseconds(2);
+    config_write16(&root_port, BRIDGE_CONTROL, 0);
+    wait_milliseconds(100);     /* PCIe 6.6.1 */
+    expect("the PF after its bus was in reset", 0x56c08086, config_read32(&pf, 0));
 }
 
 void enable_vfs(uint16_t count)

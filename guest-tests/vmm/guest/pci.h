@@ -74,6 +74,8 @@ void config_write16(const struct function *function, uint16_t at, uint16_t value
 
 /* Finds host bridge, root port and PF, and looks at all that they say of themselves; nothing has an address yet. */
 void enumerate(void);
+/* Gives the root port its buses, before which nobody behind it is found; forwards ARI. */
+void number_buses(void);
 /* Places the PF's and the VFs' BARs, opens the root port for them, has the PF answer and master the bus. */
 void place(void);
 /* Has a function send MSIs with a vector to this processor. */
@@ -81,6 +83,8 @@ void enable_msi(const struct function *function, uint8_t vector);
 /* Starts a Function Level Reset and waits as long as the specification says. */
 void function_level_reset(const struct function *function);
 
+/* Has the root port reset all that is behind it. */
+void secondary_bus_reset(void);
 /* Enables VFs 1 to `count`; they are in vfs[] afterwards, with their BARs, and one without any behind the last. */
 void enable_vfs(uint16_t count);
 void disable_vfs(void);

@@ -179,6 +179,18 @@ static void power(void)
     step("PF: D3hot and back five times: GuC, rings, memory and MSI live through it");
 }
 
+/* Nothing is left of what was, and then the driver comes up. */
+static void after_reset(void)
+{
+    expect("command register after a reset", 0, config_read16(&pf, COMMAND));
+    expect("BAR 0 after a reset", 0xc, config_read32(&pf, 0x10));
+    expect("MSI Enable after a reset", 0, config_read16(&pf, pf.msi + 2) & 1);
+    expect("a register where BAR 0 was", 0xffffffff, read32(pf.registers.address + REG_GUC_STATUS));
+    place();
+    expect("the GuC after a reset: not running", 0, reg_read(&pf_gpu, REG_GUC_STATUS) >> 8 & 0xff);
+    pf_up();
+}
+
 void pf_life(void)
 {
     enumerate();
@@ -192,15 +204,13 @@ void pf_life(void)
     msi_rules();
     power();
     function_level_reset(&pf);
-    expect("command register after FLR", 0, config_read16(&pf, COMMAND));
-    expect("BAR 0 after FLR", 0xc, config_read32(&pf, 0x10));
-    expect("MSI Enable after FLR", 0, config_read16(&pf, pf.msi + 2) & 1);
-    expect("a register where BAR 0 was", 0xffffffff, read32(pf.registers.address + REG_GUC_STATUS));
-    place();
-    expect("the GuC after FLR: not running", 0, reg_read(&pf_gpu, REG_GUC_STATUS) >> 8 & 0xff);
-    pf_up();
+    after_reset();
     work();
     step("PF: alive again after its Function Level Reset");
+    secondary_bus_reset();
+    after_reset();
+    work();
+    step("PF: alive again after a reset of its bus");
 }
 
 /* What the two processors tell each other. */

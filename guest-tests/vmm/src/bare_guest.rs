@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::{fs, io};
 
 /// What the linker puts together, in `guest/`.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "entry.S",
     "cpu.c",
     "console.c",
@@ -19,6 +19,7 @@ const SOURCES: [&str; 12] = [
     "vf.c",
     "bench.c",
     "moves.c",
+    "chaos.c",
 ];
 /// No operating system, no libraries, no registers but the general ones, which is all that every KVM interprets.
 const FLAGS: &str = "-std=gnu11 -O2 -Wall -Wextra -ffreestanding -nostdlib -static -no-pie -fno-pic -fno-pie \

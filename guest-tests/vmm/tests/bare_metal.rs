@@ -77,13 +77,13 @@ fn enumeration_and_sizing() {
 }
 
 /// Contract B.4, B.6, B.9, B.10: firmware, mailbox, messages, batches on each class of engines, MSIs that wake a halted
-/// processor; twice, with a Function Level Reset between.
+/// processor, MSI's rules, D3hot; again after a Function Level Reset, and after a reset of the bus.
 #[test]
 fn pf_life() {
     let Some(after) = run("pf", 1) else { return };
     after.only_what_must_is_trapped(1);
-    // Two lives with 226 batches each, which the guest waits for one by one.
-    assert!((452..1000).contains(&after.interrupts(0)), "{} MSIs", after.interrupts(0));
+    // Three lives with 226 batches each, which the guest waits for one by one.
+    assert!((678..1500).contains(&after.interrupts(0)), "{} MSIs", after.interrupts(0));
     assert_eq!(after.interrupts(1), 0);
 }
 
@@ -131,6 +131,17 @@ fn bars_that_move() {
 fn what_comes_and_goes() {
     let Some(after) = run("races", 2) else { return };
     assert_eq!(after.card.model().panics(), 0);
+}
+
+/// Accesses at random of configuration spaces, registers and memory: neither VMM nor card falls over, and a reset by the
+/// guest's own means brings both back. `ARCTIC_SEED` gives another seed.
+#[test]
+fn accesses_at_random() {
+    let first = std::env::var("ARCTIC_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1_u64);
+    for seed in first..first + 2 {
+        let Some(after) = run(&format!("chaos seed={seed}"), 1) else { return };
+        assert_eq!(after.card.model().panics(), 0);
+    }
 }
 
 /// The bench's measurements come, and what is mapped costs no exit.
