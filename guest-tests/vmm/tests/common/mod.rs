@@ -4,8 +4,8 @@
 #![allow(dead_code)]
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arctic_gpu::{card_file, firmware};
@@ -29,17 +29,37 @@ pub fn guest() -> &'static Path {
 /// A machine that runs the guest with this command line, to which the place of the firmware is added, and what it says.
 /// None where this host cannot run it, which the test then says by name.
 pub fn machine(name: &str, command_line: &str, cpus: u8, card: Option<CardConfig>) -> Option<(Vm, Transcript)> {
-    let said = Transcript::default();
-    let file = &firmware::files()[0].bytes;
-    let command_line = format!("{command_line} firmware={FIRMWARE:#x} firmware_bytes={}", file.len());
-    let boot = Boot::Bare { elf: guest().into(), command_line };
-    let machine = Vm::new(Config { boot, memory: RAM, cpus, card, output: Box::new(said.clone()) });
-    if skipped(name, &machine) {
+    static UNABLE: OnceLock<Option<String>> = OnceLock::new();
+    if let Some(why) = UNABLE.get_or_init(unable) {
+        skip(name, why);
         return None;
     }
+    let file = &firmware::files()[0].bytes;
+    let (machine, said) =
+        build(format!("{command_line} firmware={FIRMWARE:#x} firmware_bytes={}", file.len()), cpus, card);
     let machine = machine.unwrap_or_else(|error| panic!("{name}: {error}"));
     machine.memory().write_slice(file, GuestAddress(FIRMWARE)).expect("the firmware fits into RAM");
     Some((machine, said))
+}
+
+fn build(command_line: String, cpus: u8, card: Option<CardConfig>) -> (Result<Vm, Error>, Transcript) {
+    let said = Transcript::default();
+    let boot = Boot::Bare { elf: guest().into(), command_line };
+    (Vm::new(Config { boot, memory: RAM, cpus, card, output: Box::new(said.clone()) }), said)
+}
+
+/// Why this host cannot run such machines, if it cannot: there is no KVM, or KVM itself gives up on a guest that only says
+/// that it has nothing to do.
+fn unable() -> Option<String> {
+    let (machine, said) = build("nothing".into(), 1, None);
+    match machine.map(|machine| machine.run(LIMIT)) {
+        Err(error @ (Error::NoKvm(_) | Error::Lacking(_))) => Some(error.to_string()),
+        Ok(Ok(Exit::Failed(why))) => Some(format!("this host's KVM does not run bare-metal guests: {why}")),
+        // Anything else is ours.
+        Ok(Ok(Exit::Value(bare_guest::exit::USAGE))) => None,
+        Ok(Ok(exit)) => panic!("a guest with nothing to do ended with {exit:?}: {}", said.text()),
+        Ok(Err(error)) | Err(error) => panic!("{error}"),
+    }
 }
 
 /// A card with 2 GiB of local memory and four VFs.
@@ -56,15 +76,19 @@ pub fn pass(name: &str, machine: Vm, said: &Transcript) -> String {
     text
 }
 
-/// Whether this host cannot run the machine, which the test then says by name and goes without. With
-/// `ARCTIC_KVM=required` in the environment it fails instead.
+/// Whether this host cannot run the machine, which the test then says by name and goes without.
 pub fn skipped<T>(name: &str, machine: &Result<T, Error>) -> bool {
     let Err(error @ (Error::NoKvm(_) | Error::Lacking(_))) = machine else {
         return false;
     };
-    assert_ne!(std::env::var("ARCTIC_KVM").as_deref(), Ok("required"), "{name}: {error}");
-    println!("skipped: {name}: {error}");
+    skip(name, error);
     true
+}
+
+/// Says that a test is skipped, and why. With `ARCTIC_KVM=required` in the environment it fails instead.
+fn skip(name: &str, why: impl std::fmt::Display) {
+    assert_ne!(std::env::var("ARCTIC_KVM").as_deref(), Ok("required"), "{name}: {why}");
+    println!("skipped: {name}: {why}");
 }
 
 /// What `guest/bench.h` numbers: a name, and the number.
