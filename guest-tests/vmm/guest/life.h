@@ -18,6 +18,8 @@ void vfs_up(unsigned count);
 /* A driver of a VF begins; works. */
 void vf_up(unsigned vf);
 void vf_works(unsigned vf, bool alone);
+/* VF 1 resets itself, the PF leads, and VF 1's driver works again. */
+void reset_vf_1(bool alone);
 /* `two`: a second processor works with the same registers while the first submits; then each drives functions of its
  * own. */
 void two_processors(void);

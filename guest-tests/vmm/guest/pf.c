@@ -243,8 +243,10 @@ static void copy_batches(unsigned count)
 
 static void drive_vf_2(void)
 {
-    vf_up(2);
-    vf_works(2, false);
+    for (unsigned life = 0; life < 5; life++) {
+        vf_up(2);
+        vf_works(2, false);
+    }
 }
 
 void two_processors(void)
@@ -273,6 +275,8 @@ void two_processors(void)
     vf_up(1);
     vf_works(1, false);
     copy_batches(100);
+    for (unsigned round = 0; round < 3; round++)
+        reset_vf_1(false);
     await_second();
-    step("two: PF and VF 1 driven by the first processor, VF 2 by the second");
+    step("two: PF and VF 1, which was reset thrice, by the first processor, VF 2 by the second");
 }

@@ -205,7 +205,7 @@ static void lead_reset(unsigned vf)
     expect_message(gpu, "FLR_FINISH", 1, 0xf0000000, 0, 0);
 }
 
-static void reset_one(void)
+void reset_vf_1(bool alone)
 {
     struct gpu *gpu = &vf_gpus[1];
     uint64_t left[] = { OWN_DATA, OWN_RINGS, OWN_IMAGES + 0x1000, OWN_CTB + 0x1000 };
@@ -219,7 +219,7 @@ static void reset_one(void)
     step("VF 1: reset by its Express capability; the PF led it: FLR_START, FLR_DONE, memory cleared, FLR_FINISH");
     config_write16(&vfs[1], COMMAND, COMMAND_MASTER);
     vf_up(1);
-    vf_works(1, true);
+    vf_works(1, alone);
 }
 
 static void vfs_end(void)
@@ -281,7 +281,7 @@ void vf_life(void)
         vf_up(2);
         vf_works(2, true);
         kept_apart();
-        reset_one();
+        reset_vf_1(true);
         queue_batch(&pf_gpu, 0, NULL, 0);
         submit(&pf_gpu, 0);
         expect_batch(&pf_gpu, 0, COPY);
