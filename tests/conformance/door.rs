@@ -188,16 +188,21 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Runs one test on a machine of its own.
-pub fn run(open: impl FnOnce() -> Option<Box<dyn Machine>> + Send + 'static, test: fn(&mut dyn Machine)) {
-    let (done, finished) = channel();
-    let runner = thread::spawn(move || {
-        if let Some(mut machine) = open() {
+/// Runs the test `name` on a machine of its own, on a thread of that name. A door that is not open here says so itself.
+pub fn run(name: &str, open: fn() -> Option<Box<dyn Machine>>, test: fn(&mut dyn Machine)) {
+    let (progress, made) = channel();
+    let runner = thread::Builder::new().name(name.into()).spawn(move || {
+        let machine = open();
+        let _ = progress.send(());
+        if let Some(mut machine) = machine {
             test(&mut *machine);
         }
-        let _ = done.send(());
+        let _ = progress.send(());
     });
-    if finished.recv_timeout(TEST_LIMIT) == Err(RecvTimeoutError::Timeout) {
+    let runner = runner.unwrap();
+    // A machine may have to wait for its turn.
+    let _ = made.recv();
+    if made.recv_timeout(TEST_LIMIT) == Err(RecvTimeoutError::Timeout) {
         panic!("the test takes more than {TEST_LIMIT:?}");
     }
     if let Err(panic) = runner.join() {

@@ -21,7 +21,8 @@ macro_rules! doors {
             $($(
                 #[test]
                 fn $test() {
-                    crate::door::run($open, crate::suite::$area::$test);
+                    let name = concat!(stringify!($door), "::", stringify!($test));
+                    crate::door::run(name, $open, crate::suite::$area::$test);
                 }
             )*)*
         }

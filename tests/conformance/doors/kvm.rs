@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use arctic_gpu::report::Report;
@@ -52,7 +53,7 @@ pub fn reference_vmm() -> Option<Box<dyn Machine>> {
         Ok(machine) => Some(Box::new(Kvm { machine, _turn: turn })),
         Err(error @ (Error::NoKvm(_) | Error::Lacking(_))) => {
             assert_ne!(std::env::var("ARCTIC_KVM").as_deref(), Ok("required"), "{error}");
-            println!("skipped: {error}");
+            println!("skipped: {}: {error}", thread::current().name().unwrap_or_default());
             None
         }
         Err(error) => panic!("{error}"),

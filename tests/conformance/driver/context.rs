@@ -37,11 +37,13 @@ pub fn jump_process(to: u64) -> [u32; 3] {
 }
 
 impl Driver {
-    fn image(id: u32) -> u64 {
+    /// Offset of a context's image.
+    pub fn image(id: u32) -> u64 {
         IMAGES + u64::from(id) * 0x4000
     }
 
-    fn ring(id: u32) -> u64 {
+    /// Offset of a context's ring.
+    pub fn ring(id: u32) -> u64 {
         RINGS + u64::from(id) * 0x1000
     }
 

@@ -34,7 +34,8 @@ const PF_BASE: u64 = 0x2000_0000;
 // Offsets in the driver's memory.
 const FIRMWARE: u64 = 0;
 const ADS: u64 = 0x1_0000;
-const CTB: u64 = 0x2_0000;
+/// Both rings of messages, and what describes them.
+pub const CTB: u64 = 0x2_0000;
 const LIST: u64 = 0x3_0000;
 /// For tests: what batches write.
 pub const SCRATCH: u64 = 0x4_0000;

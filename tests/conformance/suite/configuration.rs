@@ -102,7 +102,8 @@ pub fn vf_bars_are_sized_in_the_capability(machine: &mut dyn Machine) {
 
 /// PCI: bytes and words of configuration space are parts of its doublewords, in reads and in writes.
 pub fn configuration_space_takes_every_width(machine: &mut dyn Machine) {
-    for at in (0..0x500).step_by(4) {
+    let sriov = sriov(machine);
+    for at in (0..0x100).chain(sriov..sriov + 0x40).step_by(4) {
         let whole = machine.config32(0, at);
         let bytes: [u8; 4] = std::array::from_fn(|n| machine.config8(0, at + n as u16));
         let words = [machine.config16(0, at), machine.config16(0, at + 2)];

@@ -4,7 +4,7 @@ use crate::bus::*;
 use crate::door::{Machine, eventually};
 use crate::driver::context::{COPY, store};
 use crate::driver::pf::{frames, share_of};
-use crate::driver::{Driver, GGTT, SCRATCH};
+use crate::driver::{CTB, Driver, GGTT, SCRATCH};
 
 /// The GuC runs.
 const READY: u32 = 0x8001_f0ec;
@@ -44,10 +44,12 @@ pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
 pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let mut two = Driver::vf(machine, 2);
-    // Local memory of VF 1's own at every page of VF 2's and of the PF's driver that VF 1 can name.
+    // Local memory of VF 1's own where VF 2 and the PF's driver have rings of messages, results, ring and image.
     for base in [two.base, pf.base] {
-        for page in 0..(2 << 20 >> 12) {
-            machine.set_bar64(1, 0, GGTT + ((base >> 12) + page) * 8, page << 12 | 3);
+        for offset in
+            [CTB, CTB + 0x1000, CTB + 0x2000, SCRATCH, Driver::ring(1), Driver::image(1), Driver::image(1) + 0x1000]
+        {
+            machine.set_bar64(1, 0, GGTT + ((base + offset) >> 12) * 8, offset | 3);
         }
     }
     two.submit(machine, 1, COPY, &store(two.global(SCRATCH), 0x2222));
