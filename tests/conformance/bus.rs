@@ -93,6 +93,9 @@ fn place_bar(machine: &mut dyn Machine, function: u8, at: u16, address: u64) {
     machine.set_config32(function, at + 4, (address >> 32) as u32);
 }
 
+/// Where [`place`] puts BARs 0 and 2 of the PF, and those of VF 1.
+pub const PLACES: [u64; 4] = [WINDOW, WINDOW + ROOM, WINDOW + 2 * ROOM, WINDOW + 3 * ROOM];
+
 /// Gives the PF's BARs addresses, and those of its VFs.
 pub fn place(machine: &mut dyn Machine) {
     place_from(machine, WINDOW);

@@ -70,6 +70,11 @@ pub trait Machine {
     /// Software has given a BAR an address, in the function's header or in the PF's capability.
     fn placed(&mut self, _function: u8, _bar: u8, _address: u64) {}
 
+    /// Four bytes at a guest address, whoever answers there; `None` at a door whose VMM has no bus of its own.
+    fn read_bus(&mut self, _address: u64) -> Option<u32> {
+        None
+    }
+
     /// Conventional reset of one function, as a VMM does it when its machine is reset.
     fn reset(&mut self, function: u8);
     /// The machine is switched off and on again: nobody is connected in between, or the card is made anew.

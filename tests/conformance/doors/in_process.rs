@@ -244,6 +244,19 @@ impl Machine for InProcess {
         self.wanted.insert((function, bar), address);
     }
 
+    fn read_bus(&mut self, address: u64) -> Option<u32> {
+        let bars = self.bus.places().bars.clone();
+        let mut data = [0xff; 4];
+        for ((function, bar), at) in bars {
+            let function = self.function(function);
+            let size = function.bars().iter().find(|found| found.index == bar).unwrap().size;
+            if (at..at + size).contains(&address) {
+                function.read_bar(bar, address - at, &mut data);
+            }
+        }
+        Some(u32::from_le_bytes(data))
+    }
+
     fn reset(&mut self, function: u8) {
         self.function(function).reset();
     }

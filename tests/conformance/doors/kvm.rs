@@ -176,6 +176,12 @@ impl Machine for Kvm {
         self.machine.placed.insert((function, bar), address);
     }
 
+    fn read_bus(&mut self, address: u64) -> Option<u32> {
+        let mut data = [0; 4];
+        self.machine.read(address, &mut data);
+        Some(u32::from_le_bytes(data))
+    }
+
     fn reset(&mut self, function: u8) {
         self.machine.function(function).reset();
     }
