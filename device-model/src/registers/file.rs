@@ -69,7 +69,7 @@ pub struct RegisterFile {
     values: Box<[Cell]>,
     index: Box<[u16]>,
     decoded: Vec<Decoded>,
-    /// Dwords that have a register, in the order of `decoded`.
+    /// Dwords that have a register, rising.
     places: Vec<u32>,
     unmodelled: Touched,
     asleep: Touched,
@@ -109,6 +109,7 @@ impl RegisterFile {
                 file.place(register, engine.info().mmio_base, Some(engine));
             }
         }
+        file.places.sort_unstable();
         file.reset();
         file
     }
@@ -132,8 +133,8 @@ impl RegisterFile {
 
     /// Gives every register its reset value.
     pub fn reset(&self) {
-        for (at, decoded) in self.places.iter().zip(&self.decoded) {
-            self.values[*at as usize].set(decoded.reset);
+        for (offset, decoded) in self.listing() {
+            self.values[(offset / 4) as usize].set(decoded.reset);
         }
     }
 
@@ -226,7 +227,7 @@ impl RegisterFile {
 
     /// Every register that the card models, by offset.
     pub fn listing(&self) -> impl Iterator<Item = (u32, &Decoded)> {
-        self.index.iter().enumerate().filter_map(|(at, slot)| Some((at as u32 * 4, self.decoded_slot(*slot)?)))
+        self.places.iter().filter_map(|at| Some((at * 4, self.decoded_slot(self.index[*at as usize])?)))
     }
 }
 
