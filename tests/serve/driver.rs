@@ -116,15 +116,6 @@ impl Raw {
         self.stream.write_all(&[&header.encode()[..], &body].concat()).unwrap();
     }
 
-    pub fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
-        self.ask(command::REGION_WRITE, &access(offset, region, data.len() as u32, data), &[]);
-    }
-
-    pub fn read_u32(&mut self, region: u32, offset: u64) -> u32 {
-        let body = self.ask(command::REGION_READ, &access(offset, region, 4, &[]), &[]);
-        u32::from_le_bytes(body[16..20].try_into().unwrap())
-    }
-
     /// Maps guest memory, with a file if there is one.
     pub fn map(&mut self, iova: u64, size: u64, fds: &[RawFd]) {
         let fields = [0, iova, size].into_iter().flat_map(u64::to_le_bytes);
@@ -144,7 +135,23 @@ pub const IOVA: u64 = 0x8000_0000;
 
 const COPY: u64 = 0x2_2000;
 
-impl Raw {
+impl Door for Raw {
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        self.ask(command::REGION_WRITE, &access(offset, region, data.len() as u32, data), &[]);
+    }
+
+    fn read_u32(&mut self, region: u32, offset: u64) -> u32 {
+        let body = self.ask(command::REGION_READ, &access(offset, region, 4, &[]), &[]);
+        u32::from_le_bytes(body[16..20].try_into().unwrap())
+    }
+}
+
+/// The way to the PF's registers and memory, and what a driver does by it.
+pub trait Door {
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]);
+
+    fn read_u32(&mut self, region: u32, offset: u64) -> u32;
+
     fn words(&mut self, at: u64, words: &[u32]) {
         for (at, word) in (at..).step_by(4).zip(words) {
             self.write(LMEM, at, &word.to_le_bytes());
@@ -156,10 +163,15 @@ impl Raw {
     }
 
     /// Brings the copy engine up and has it execute `ring` (at most a page) with the batch's dwords in place.
-    pub fn run(&mut self, ring: &[u32], batch: &[u32]) {
+    fn run(&mut self, ring: &[u32], batch: &[u32]) {
+        self.run_beside(IOVA, ring, batch);
+    }
+
+    /// The same, with the guest's memory at `iova`.
+    fn run_beside(&mut self, iova: u64, ring: &[u32], batch: &[u32]) {
         self.enable();
         let own = [STATUS_PAGE, BATCH, DATA].into_iter().chain((0..10).map(|n| CONTEXT + n * 4096));
-        let shown = own.map(|page| (page, page | 3)).chain([(GUEST, IOVA | 1), (GUEST + 4096, (IOVA + 4096) | 1)]);
+        let shown = own.map(|page| (page, page | 3)).chain([(GUEST, iova | 1), (GUEST + 4096, (iova + 4096) | 1)]);
         for (page, entry) in shown {
             self.write(GTTMMADR, (8 << 20) + page / 4096 * 8, &u64::to_le_bytes(entry));
         }
@@ -184,7 +196,7 @@ impl Raw {
     }
 
     /// A batch that goes round for ever, and tells the time.
-    pub fn spin(&mut self) {
+    fn spin(&mut self) {
         let again = [0x31 << 23 | 1, BATCH as u32, 0, 0];
         let tell = [0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x358, DATA as u32 + 8, 0];
         self.run(&again, &[tell, again].concat());
@@ -192,19 +204,19 @@ impl Raw {
     }
 
     /// Whether the time goes on.
-    pub fn spins(&mut self) -> bool {
+    fn spins(&mut self) -> bool {
         let before = self.read_u32(LMEM, DATA + 8);
         std::thread::sleep(Duration::from_millis(20));
         self.read_u32(LMEM, DATA + 8) != before
     }
 
     /// Memory space and bus mastering.
-    pub fn enable(&mut self) {
+    fn enable(&mut self) {
         self.write(CONFIG, 4, &[6, 0]);
     }
 
-    /// A ring that fetches a dword from the guest and stores it where [`Raw::fetched`] looks.
-    pub fn fetch(&mut self) {
+    /// A ring that fetches a dword from the guest and stores it where [`Door::fetched`] looks.
+    fn fetch(&mut self) {
         let load = [0x29 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, GUEST as u32, 0];
         let store = [0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, DATA as u32, 0];
         self.write(LMEM, DATA, &[0; 4]);
@@ -212,13 +224,13 @@ impl Raw {
     }
 
     /// Resets the copy engine, whatever it is at (i915: gen8_engine_reset_prepare, GEN11_GRDOM_BLT).
-    pub fn reset_engine(&mut self) {
+    fn reset_engine(&mut self) {
         self.register(COPY + 0xd0, 0x0001_0001);
         self.register(0x941c, 1 << 2);
         self.register(COPY + 0xd0, 0x0001_0000);
     }
 
-    pub fn fetched(&mut self) -> u32 {
+    fn fetched(&mut self) -> u32 {
         self.read_u32(LMEM, DATA)
     }
 }
