@@ -12,6 +12,7 @@ use arctic_gpu::{Arrangement, CardFunction, PciDevice};
 
 use crate::bench::*;
 use crate::machine::*;
+use crate::world::Time;
 use crate::{canary, machine};
 
 /// A VF's registers as its driver reads them, by offset, and a dword of each page of the doorbell window.
@@ -96,14 +97,16 @@ fn the_next_driver_finds_a_function_that_nobody_has_used() {
             bench.card.provision(&[QUOTA; 3]).unwrap();
         }),
     ];
-    for mapped in [true, false] {
-        let fresh = registers(&Bench::new(mapped));
-        for (ending, end) in endings {
-            let mut bench = Bench::new(mapped);
+    // Led by the card, and by a PF driver, who has more endings than these but the FLR.
+    for (mapped, driver) in [(true, false), (false, false), (true, true), (false, true)] {
+        let fresh_bench = || Bench::with(mapped, (!driver).then_some(QUOTA), Time::real());
+        let fresh = registers(&fresh_bench());
+        for (ending, end) in endings.into_iter().take(if driver { 1 } else { 4 }) {
+            let mut bench = fresh_bench();
             live(&mut bench);
             assert_ne!(registers(&bench), fresh, "{ending}: a function in use looks used");
             end(&bench);
-            bench.work(60);
+            bench.work(200);
             let seen = registers(&bench);
             let different: Vec<_> = seen.iter().zip(&fresh).filter(|(seen, fresh)| seen != fresh).collect();
             assert!(different.is_empty(), "{ending}, mapped {mapped}: offset, now; offset, fresh: {different:x?}");
@@ -156,7 +159,7 @@ fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
         function.write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
     }
     let files = [file(&vf, LMEM), file(&vf, GTTMMADR)];
-    let quota = card.model().status().functions[1].quota.clone().unwrap();
+    let quota = card.model().status().functions[1].quota.unwrap();
     let leave = || {
         files[0].write_all_at(&secret, 0).unwrap();
         files[0].write_all_at(&secret, quota.local_memory - 0x2000).unwrap();

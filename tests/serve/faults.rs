@@ -146,7 +146,8 @@ fn a_second_client_is_refused_at_once() {
 /// answer, and while a client does not read what it is sent.
 #[test]
 fn the_program_ends_in_order_whatever_goes_on() {
-    let situations: [(&str, fn(&mut Raw)); 5] = [
+    type Make = fn(&mut Raw);
+    let situations: [(&str, Make); 5] = [
         ("an engine spins", |raw| raw.spin()),
         ("half a header", |raw| raw.stream.write_all(&[1; 5]).unwrap()),
         ("half a body", |raw| {
