@@ -2,6 +2,7 @@
 //! machine around it.
 
 mod function;
+mod gate;
 mod port;
 pub mod status;
 mod windows;

@@ -7,6 +7,7 @@ use arctic_device_model::world::{Dma, DmaView, Function, InterruptSink, Unconnec
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, PciFunction};
 use arctic_sriov::virtual_function::VfFace;
 
+use super::gate::Gate;
 use crate::pci::MsiSink;
 
 /// A function's configuration space, as its machine is to see it.
@@ -149,6 +150,7 @@ impl Config {
 pub struct Port {
     config: Mutex<Config>,
     msi: Option<Arc<dyn MsiSink>>,
+    gate: Gate,
     decoding: AtomicBool,
     bus_master: AtomicBool,
 }
@@ -166,7 +168,7 @@ impl Port {
 
     fn with(config: Config, msi: Option<Arc<dyn MsiSink>>) -> Arc<Self> {
         let (decoding, bus_master) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Port { config: Mutex::new(config), msi, decoding, bus_master })
+        Arc::new(Port { config: Mutex::new(config), msi, gate: Gate::default(), decoding, bus_master })
     }
 
     /// Configuration space, to be looked at; changes go through [`Port::update`].
@@ -175,21 +177,40 @@ impl Port {
     }
 
     /// Changes configuration space, and with it what may pass from now on. Interrupts that were held back are sent;
-    /// the rest of what has been set in motion is returned.
+    /// the rest of what has been set in motion is returned. No interrupt that the old state let out comes afterwards, and
+    /// none that the new state lets out before the machine knows its route.
     pub fn update(&self, change: impl FnOnce(&mut Config) -> Events) -> Events {
-        let mut config = self.config();
-        let events = change(&mut config);
-        self.decoding.store(config.decodes(), Ordering::Release);
-        self.bus_master.store(config.bus_master(), Ordering::Release);
-        drop(config);
+        let (events, meanwhile) = self.gate.change(|| {
+            let mut config = self.config();
+            let events = change(&mut config);
+            self.decoding.store(config.decodes(), Ordering::Release);
+            self.bus_master.store(config.bus_master(), Ordering::Release);
+            drop(config);
+            for event in events {
+                if let (Event::Msi(message), Some(msi)) = (event, &self.msi) {
+                    msi.route(message);
+                }
+            }
+            events
+        });
         for event in events {
-            match event {
-                Event::Msi(message) => self.msi.iter().for_each(|msi| msi.route(message)),
-                Event::MsiUnmasked(_) => self.trigger(),
-                _ => {}
+            if let Event::MsiUnmasked(_) = event {
+                self.gate.pass(0, || self.trigger());
             }
         }
+        (0..16).filter(|vector| meanwhile >> vector & 1 != 0).for_each(|vector| self.raise(vector));
         events
+    }
+
+    /// An interrupt on MSI `vector`: sent now, or pending until it is unmasked, or nothing where MSI is off.
+    pub fn raise(&self, vector: u16) {
+        // The machine composes the message itself; what counts here is whether one may be sent now.
+        self.gate.pass(vector, || {
+            let goes_out = self.config().raise_msi(vector);
+            if goes_out {
+                self.trigger();
+            }
+        });
     }
 
     fn trigger(&self) {
@@ -228,11 +249,8 @@ impl Dma for Ports {
 
 impl InterruptSink for Ports {
     fn raise(&self, function: Function, vector: u16) {
-        let Some(port) = self.ports.get(function.index()) else { return };
-        // The machine composes the message itself; what counts here is whether one may be sent now.
-        let goes_out = port.config().raise_msi(vector);
-        if goes_out {
-            port.trigger();
+        if let Some(port) = self.ports.get(function.index()) {
+            port.raise(vector);
         }
     }
 }

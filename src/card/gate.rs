@@ -1,0 +1,131 @@
+//! Interrupts on their way out, and changes of what permits them: never both at a time.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Neither waits for the other for long: an interrupt that meets a change is held back until the change is over, a change
+/// waits for the interrupts that are out already.
+#[derive(Default)]
+pub struct Gate {
+    state: Mutex<State>,
+    passed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Interrupts that are being sent.
+    passing: u32,
+    /// A change is under way, or waits to be.
+    changing: bool,
+    /// Vectors that were raised meanwhile, a bit each.
+    held_back: u16,
+}
+
+impl Gate {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `send` for an interrupt on `vector`; during a change it is kept for [`Gate::change`] to tell.
+    pub fn pass(&self, vector: u16, send: impl FnOnce()) {
+        let mut state = self.state();
+        if state.changing {
+            state.held_back |= 1 << (vector & 15);
+            return;
+        }
+        state.passing += 1;
+        drop(state);
+        let _passing = Passing(self);
+        send();
+    }
+
+    /// Runs `change` while no interrupt is on its way. Tells what it tells, and the vectors that were raised meanwhile: they
+    /// are to be raised again. Changes come one at a time.
+    pub fn change<T>(&self, change: impl FnOnce() -> T) -> (T, u16) {
+        let mut state = self.state();
+        state.changing = true;
+        while state.passing != 0 {
+            state = self.passed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        let changing = Changing(self);
+        let done = change();
+        drop(changing);
+        (done, std::mem::take(&mut self.state().held_back))
+    }
+}
+
+/// An interrupt that is being sent, also to a sink that panics.
+struct Passing<'a>(&'a Gate);
+
+impl Drop for Passing<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.passing -= 1;
+        if state.passing == 0 && state.changing {
+            self.0.passed.notify_all();
+        }
+    }
+}
+
+/// A change that is under way.
+struct Changing<'a>(&'a Gate);
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.0.state().changing = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    /// An interrupt that comes during a change waits for nobody, and is told when the change is over.
+    #[test]
+    fn an_interrupt_during_a_change_is_held_back() {
+        let gate = Gate::default();
+        let sent = AtomicU32::new(0);
+        let send = |vector| gate.pass(vector, || drop(sent.fetch_add(1, Ordering::SeqCst)));
+        let ((), held_back) = gate.change(|| {
+            thread::scope(|scope| drop(scope.spawn(|| [0, 0, 3].map(send))));
+            assert_eq!(sent.load(Ordering::SeqCst), 0);
+        });
+        assert_eq!(held_back, 0b1001);
+        send(0);
+        assert_eq!(sent.load(Ordering::SeqCst), 1);
+        assert_eq!(gate.change(|| 5), (5, 0), "each is told once");
+    }
+
+    /// A change begins when the last interrupt that is on its way has been sent, by a sink that panics too.
+    #[test]
+    fn a_change_waits_for_what_is_on_its_way() {
+        let gate = Gate::default();
+        let (begin, begun) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let sent = AtomicU32::new(0);
+        let (gate, sent) = (&gate, &sent);
+        thread::scope(|scope| {
+            let sender = scope.spawn(move || {
+                gate.pass(0, || {
+                    begin.send(()).unwrap();
+                    goes_on.recv().unwrap();
+                    sent.fetch_add(1, Ordering::SeqCst);
+                    panic!("a sink that fails");
+                });
+            });
+            begun.recv().unwrap();
+            let change = scope.spawn(|| gate.change(|| sent.load(Ordering::SeqCst)));
+            while !gate.state().changing {
+                thread::yield_now();
+            }
+            assert!(!change.is_finished());
+            go_on.send(()).unwrap();
+            assert_eq!(change.join().unwrap(), (1, 0));
+            assert!(sender.join().is_err());
+        });
+    }
+}
