@@ -138,11 +138,12 @@ impl Armed {
     const VALID: u64 = 1 << 31;
     const RUNG: u64 = 1 << 30;
     const COOKIE: u64 = 0xffff_ffff << 32;
+    const WATCHED: u64 = Self::VALID | 0x3f << 16 | (PAGES - 1) as u64;
     const NOT: Armed = Armed(0);
 
     /// As the GuC arms it: the block captures the line's cookie, and a cookie that is not 0 is a live one.
     fn new(function: Function, page: Page) -> Self {
-        Armed(1 << 32 | Self::VALID | (function.index() as u64) << 16 | u64::from(page.0))
+        Armed(1 << 32 | Self::watched(function, page))
     }
 
     fn valid(self) -> bool {
@@ -158,7 +159,11 @@ impl Armed {
     }
 
     fn watches(self, function: Function, page: Page) -> bool {
-        self.valid() && self.function() == function && self.page() == page
+        self.0 & Self::WATCHED == Self::watched(function, page)
+    }
+
+    fn watched(function: Function, page: Page) -> u64 {
+        Self::VALID | (function.index() as u64) << 16 | u64::from(page.0)
     }
 
     fn cookie(self) -> u32 {
@@ -296,6 +301,10 @@ impl Doorbells {
 
     fn ring_one(&self, index: u8, function: Function, page: Page) -> bool {
         let cell = &self.armed[usize::from(index)];
+        // Most watch something else: a ring is one look at each of them.
+        if !Armed(cell.load(Ordering::Acquire)).watches(function, page) {
+            return false;
+        }
         let change = |word: u64| {
             let word = Armed(word);
             (word.watches(function, page) && word.cookie() != 0).then(|| word.rung().0)

@@ -94,7 +94,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 /// Switches away from a thread that could have gone on, in one execution: nearly all bugs show with two.
-const PREEMPTIONS: usize = 3;
+const PREEMPTIONS: usize = 2;
 
 /// One model: its name, and what is carried out in every order.
 type Model = (&'static str, fn());
