@@ -89,7 +89,11 @@ mod tests {
     fn an_interrupt_during_a_change_is_held_back() {
         let gate = Gate::default();
         let sent = AtomicU32::new(0);
-        let send = |vector| gate.pass(vector, || drop(sent.fetch_add(1, Ordering::SeqCst)));
+        let send = |vector| {
+            gate.pass(vector, || {
+                sent.fetch_add(1, Ordering::SeqCst);
+            })
+        };
         let ((), held_back) = gate.change(|| {
             thread::scope(|scope| drop(scope.spawn(|| [0, 0, 3].map(send))));
             assert_eq!(sent.load(Ordering::SeqCst), 0);
