@@ -1,5 +1,6 @@
-/* Measures what a driver does most, and leaves the numbers in the mailbox. On a machine with other work a measurement is
- * too long now and then, never too short: everything is measured in turn, many times, and the shortest time counts. */
+/* Measures what a driver does most, and leaves the numbers in the mailbox. On a machine with other work a measurement
+ * is too long now and then, never too short: everything is measured in turn, many times, and the shortest time counts.
+ * */
 
 #include "bench.h"
 #include "boot_info.h"

@@ -1,4 +1,5 @@
-/* Accesses at random: configuration spaces, registers, memory. The machine has to live, and to be put in order again. */
+/* Accesses at random: configuration spaces, registers, memory. The machine has to live, and to be put in order again.
+ * */
 
 #include "boot_info.h"
 #include "console.h"
@@ -67,7 +68,9 @@ static void registers(uint64_t *state)
 {
     static const uint32_t hot[] = { 0x941c, 0xa188, 0xc000, 0xc314, 0xcf58, 0x101010, 0x138124, 0x190008, 0x1901f0,
                                     0x190240, 0x22230, 0x2230, 0x4ab8, 0x373000 };
-    uint64_t at = below(state, 3) ? below(state, 0x400000) : hot[below(state, sizeof(hot) / sizeof(hot[0]))] + below(state, 16);
+    uint64_t at = hot[below(state, sizeof(hot) / sizeof(hot[0]))] + below(state, 16);
+    if (below(state, 3))
+        at = below(state, 0x400000);
     if (below(state, 8) == 0)
         at = below(state, pf.registers.size);
     access(state, pf.registers.address + at);

@@ -1,4 +1,5 @@
-/* Descriptor tables, the local APIC, and what ring 0 does for ring 3. Ring 0 may be interpreted: as little as possible. */
+/* Descriptor tables, the local APIC, and what ring 0 does for ring 3. Ring 0 may be interpreted: as little as possible.
+ * */
 
 #include "cpu.h"
 #include "boot_info.h"

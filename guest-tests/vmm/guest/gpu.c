@@ -43,7 +43,8 @@ void show_memory(struct gpu *gpu)
     expect("a global entry, read back", (uint64_t)gpu->ram, last & 0x3ffffffff000);
 }
 
-/* Four levels: tables 0 to 2, whose entries say nothing of local memory, then large pages of it and one table of RAM. */
+/* Four levels: tables 0 to 2, whose entries say nothing of local memory, then large pages of it and one table of RAM.
+ * */
 void write_tables(struct gpu *gpu)
 {
     const uint64_t table = 0x003, local_2m = 0x883, system = 0x003;

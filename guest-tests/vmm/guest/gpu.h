@@ -1,4 +1,5 @@
-/* A driver of one function of the card, PF or VF, by registers, tables and messages (docs/spec/xe-driver-contract.md). */
+/* A driver of one function of the card, PF or VF, by registers, tables and messages (docs/spec/xe-driver-contract.md).
+ * */
 #ifndef GPU_H
 #define GPU_H
 
@@ -136,14 +137,15 @@ extern const char *const class_names[CLASSES];
 
 /* A context of a class in slot `id`, 0 to 7: image, ring, tables; registered and enabled, with a first batch. */
 void start_context(struct gpu *gpu, unsigned id, enum engine_class class);
-/* Puts a batch of these commands into the context's ring; at its end it stores a number of its own to local memory and to
- * RAM. The ring stores a seqno and sends a user interrupt after it. */
+/* Puts a batch of these commands into the context's ring; at its end it stores a number of its own to local memory and
+ * to RAM. The ring stores a seqno and sends a user interrupt after it. */
 void queue_batch(struct gpu *gpu, unsigned id, const uint32_t *commands, unsigned count);
 /* Tells the GuC that there is something new in the ring. */
 void submit(struct gpu *gpu, unsigned id);
 /* Waits for the last batch, and looks at all that it has written. */
 void expect_batch(struct gpu *gpu, unsigned id, enum engine_class class);
-/* The same batches by a page of the doorbell window, as a process in user space submits: no message, no exit to the driver. */
+/* The same batches by a page of the doorbell window, as a process in user space submits: no message, no exit to the
+ * driver. */
 void submit_by_page(struct gpu *gpu, unsigned id, enum engine_class class, unsigned rounds);
 void end_context(struct gpu *gpu, unsigned id);
 /* Has translations of the function's forgotten, and waits until they are. */

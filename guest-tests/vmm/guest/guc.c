@@ -13,7 +13,8 @@
 #define TO_GUC_HEAD (OWN_CTB + 0x000)
 #define FROM_GUC_HEAD (OWN_CTB + 0x800)
 
-/* Milliseconds in microseconds: how long the drivers wait (contract K.9), and more, as others want this host's cores. */
+/* Milliseconds in microseconds: how long the drivers wait (contract K.9), and more, as others want this host's cores.
+ * */
 #define PATIENCE 10000000
 
 uint32_t reg_read(const struct gpu *gpu, uint32_t reg)

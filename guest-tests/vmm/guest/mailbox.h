@@ -1,9 +1,9 @@
 /*
  * The test mailbox: how a test on the host has this guest's processor touch memory and devices.
  *
- * One page of guest memory at MAILBOX_ADDRESS, which the VMM leaves alone (arctic_vmm::layout::MAILBOX): the host finds it
- * in the memory that it has given the guest. All fields are little-endian; the twin in Rust is `arctic_vmm::agent`, whose
- * offsets are asserted below.
+ * One page of guest memory at MAILBOX_ADDRESS, which the VMM leaves alone (arctic_vmm::layout::MAILBOX): the host
+ * finds it in the memory that it has given the guest. All fields are little-endian; the twin in Rust is
+ * `arctic_vmm::agent`, whose offsets are asserted below.
  *
  * The guest's command line says what the guest does; with `agent` it serves the mailbox, in ring 3, where the processor
  * runs natively also under a KVM that interprets ring 0:
@@ -40,11 +40,11 @@ enum mailbox_command {
     MAILBOX_READ = 1,
     /* The same, and [2]: the value. */
     MAILBOX_WRITE = 2,
-    /* Copies between any two places: [0]: to, [1]: from, [2]: bytes in all, [3]: bytes of each access, which both places
-     * and the whole are multiples of. Ascending. A place may be in `data` of this page. */
+    /* Copies between any two places: [0]: to, [1]: from, [2]: bytes in all, [3]: bytes of each access, which both
+     * places and the whole are multiples of. Ascending. A place may be in `data` of this page. */
     MAILBOX_COPY = 3,
-    /* Fills: [0]: first address, [1]: bytes in all, [2]: value, [3]: bytes of each access, [4]: added to the value after
-     * each. */
+    /* Fills: [0]: first address, [1]: bytes in all, [2]: value, [3]: bytes of each access, [4]: added to the value
+     * after each. */
     MAILBOX_FILL = 4,
     /* Waits until interrupts[[0]] is at least [1], at most [2] microseconds. result[0]: the count. */
     MAILBOX_WAIT_INTERRUPT = 5,

@@ -126,7 +126,7 @@ void vf_works(unsigned vf, bool alone)
     submit_by_page(gpu, 0, COPY, 10);
     if (alone)
         expect("MSIs of the PF for a VF's work", pf_before, interrupts(pf_gpu.vector));
-    step("%s: 74 batches on copy, render and compute, by message and by page: local memory, RAM, %u MSIs of its own", gpu->name,
+    step("%s: 74 batches on copy, render and compute: local memory, RAM, %u MSIs of its own", gpu->name,
          interrupts(gpu->vector) - before);
 }
 

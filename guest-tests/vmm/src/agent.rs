@@ -1,7 +1,8 @@
 //! The test mailbox: how a test has the vCPU of a bare-metal guest touch memory and devices.
 //!
-//! The guest's side, and the protocol in words, is `guest/mailbox.h`: one page of guest memory at [`MAILBOX`]. A guest that
-//! is started with the command line `agent` serves it in ring 3, with real accesses of the vCPU, one command at a time.
+//! The guest's side, and the protocol in words, is `guest/mailbox.h`: one page of guest memory at [`MAILBOX`]. A guest
+//! that is started with the command line `agent` serves it in ring 3, with real accesses of the vCPU, one command at a
+//! time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -318,8 +319,8 @@ impl Agent {
         self.command(Command::Exit, &[u64::from(code)], Duration::ZERO).map(drop)
     }
 
-    /// Accesses of the registers of function `number` (0 is the PF, 7 all VFs from the seventh on) that a guest has made by itself, all themes but
-    /// `agent`.
+    /// Accesses of the registers of function `number` (0 is the PF, 7 all VFs from the seventh on) that a guest has
+    /// made by itself, all themes but `agent`.
     pub fn accesses(memory: &GuestMemoryMmap, number: u64) -> Accesses {
         let load =
             |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");

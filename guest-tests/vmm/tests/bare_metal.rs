@@ -62,8 +62,8 @@ impl After {
     }
 }
 
-/// Contract A.1..A.4: bridges, the PF's identity, capabilities, BARs by size, SR-IOV and VF Resizable BAR; then addresses,
-/// after which registers answer, and not before.
+/// Contract A.1..A.4: bridges, the PF's identity, capabilities, BARs by size, SR-IOV and VF Resizable BAR; then
+/// addresses, after which registers answer, and not before.
 #[test]
 fn enumeration_and_sizing() {
     let Some(after) = run("enumerate", 1) else { return };
@@ -97,8 +97,8 @@ fn vf_life() {
     assert!(after.interrupts(1) >= 4 * 70 && after.interrupts(2) >= 2 * 70);
 }
 
-/// Contract A.3, D.1: as many VFs as there can be, all on the PF's bus by ARI, each driven once: 63 interrupts, 126 events,
-/// 126 pieces of mapped memory of their own.
+/// Contract A.3, D.1: as many VFs as there can be, all on the PF's bus by ARI, each driven once: 63 interrupts, 126
+/// events, 126 pieces of mapped memory of their own.
 #[test]
 fn all_vfs() {
     let profile = card_file::load("flex170-63vf").unwrap();
@@ -118,8 +118,8 @@ fn two_processors() {
     after.only_what_must_is_trapped(3);
 }
 
-/// BARs at other places, wrong places and over each other; VFs in wrong numbers; accesses of all widths. No theme of the
-/// guest's may harm the VMM.
+/// BARs at other places, wrong places and over each other; VFs in wrong numbers; accesses of all widths. No theme of
+/// the guest's may harm the VMM.
 #[test]
 fn bars_that_move() {
     let Some(after) = run("moves", 1) else { return };
@@ -133,8 +133,8 @@ fn what_comes_and_goes() {
     assert_eq!(after.card.model().panics(), 0);
 }
 
-/// Accesses at random of configuration spaces, registers and memory, of one processor and of two: neither VMM nor card falls over, and a reset by the
-/// guest's own means brings both back. `ARCTIC_SEED` gives another seed.
+/// Accesses at random of configuration spaces, registers and memory, of one processor and of two: neither VMM nor card
+/// falls over, and a reset by the guest's own means brings both back. `ARCTIC_SEED` gives another seed.
 #[test]
 fn accesses_at_random() {
     let first = std::env::var("ARCTIC_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1_u64);

@@ -1,4 +1,5 @@
-//! What tests with the bare-metal guest have in common: its file, its machine, and the reason where this host cannot run it.
+//! What tests with the bare-metal guest have in common: its file, its machine, and the reason where this host cannot
+//! run it.
 
 // Not every test uses all of it.
 #![allow(dead_code)]
@@ -48,8 +49,8 @@ fn build(command_line: String, cpus: u8, card: Option<CardConfig>) -> (Result<Vm
     (Vm::new(Config { boot, memory: RAM, cpus, card, output: Box::new(said.clone()) }), said)
 }
 
-/// Why this host cannot run such machines, if it cannot: there is no KVM, or KVM itself gives up on a guest that only says
-/// that it has nothing to do.
+/// Why this host cannot run such machines, if it cannot: there is no KVM, or KVM itself gives up on a guest that only
+/// says that it has nothing to do.
 fn unable() -> Option<String> {
     let (machine, said) = build("nothing".into(), 1, None);
     match machine.map(|machine| machine.run(LIMIT)) {
@@ -108,8 +109,8 @@ pub const REPORTS: [(&str, u64); 13] = [
     ("submission, to its seqno", 12),
 ];
 
-/// Has the guest measure on a machine with a card, beside bare exits and events of the same machine; ticks a piece in the
-/// order of [`REPORTS`]. None where this host cannot run it.
+/// Has the guest measure on a machine with a card, beside bare exits and events of the same machine; ticks a piece in
+/// the order of [`REPORTS`]. None where this host cannot run it.
 pub fn measure(name: &str, repeats: u32) -> Option<Vec<f64>> {
     // Where 32-bit BARs may be, and none is.
     let [quiet_at, heard_at] = [0x1000, 0x2000].map(|offset| layout::MMIO32.start + offset);
