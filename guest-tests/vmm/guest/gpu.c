@@ -1,6 +1,7 @@
 /* Memory, interrupts and contexts of a function (contract B.10, C.3, E.2, K.1). */
 
 #include "gpu.h"
+#include "boot_info.h"
 #include "console.h"
 #include "cpu.h"
 #include "mailbox.h"
@@ -25,6 +26,12 @@ void gpu_init(struct gpu *gpu, const char *name, const struct function *function
 {
     unsigned number = function->routing_id - pf.routing_id;
     uint8_t *ram = rams[number ? 1 + number % 2 : 0];
+    if (boot_option("high")) {
+        if (boot->ram_high < 64 * RAM_BYTES)
+            fail("high: there is no RAM from 4 GiB on");
+        ram = (uint8_t *)(0x100000000 + (uint64_t)number * RAM_BYTES);
+        map((uint64_t)ram, RAM_BYTES);
+    }
     *gpu = (struct gpu){ .name = name, .function = function, .vf = vf, .vector = 0x40 + number,
                          .registers = function->registers.address, .local = function->local.address, .own = own,
                          .shown = shown, .ram = ram };

@@ -64,7 +64,7 @@ struct gpu {
     uint64_t registers, local;      /* where the BARs are */
     uint64_t own;                   /* first byte of local memory that is this driver's, a multiple of 2 MiB */
     uint64_t shown;                 /* global address that shows it */
-    uint8_t *ram;                   /* RAM_BYTES of the guest's memory */
+    uint8_t *ram;                   /* RAM_BYTES of the guest's memory; with the word `high`, from 4 GiB on */
     uint32_t tail, head;            /* of the rings to and from the GuC, in dwords */
     uint32_t image_tail[8];         /* of the contexts' rings, in bytes */
     uint32_t seqno[8];

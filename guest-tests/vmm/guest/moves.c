@@ -187,6 +187,6 @@ void races(void)
     pf_up();
     start_context(&pf_gpu, 0, COPY);
     expect_batch(&pf_gpu, 0, COPY);
-    step("races: VFs, decoding, BARs and the card itself came and went %u times; the other processor used them %u times",
+    step("races: VFs, decoding, BARs and the card itself came and went %u times, used %u times meanwhile",
          (uint64_t)rounds, touches);
 }

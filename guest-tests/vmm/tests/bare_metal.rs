@@ -111,6 +111,14 @@ fn all_vfs() {
     assert_eq!(others, 0);
 }
 
+/// The card reaches RAM on both sides of the hole below 4 GiB: rings' seqnos, batches' stores and interrupts in memory.
+#[test]
+fn memory_above_4_gib() {
+    for theme in ["pf high", "vf high"] {
+        let Some(_) = run(theme, 1) else { return };
+    }
+}
+
 /// Two vCPUs at one function's registers, then at functions of their own.
 #[test]
 fn two_processors() {

@@ -16,7 +16,9 @@ use vm_memory::{Bytes, GuestAddress};
 use vmm_sys_util::eventfd::EventFd;
 
 /// RAM of the machines.
-pub const RAM: u64 = 32 << 20;
+const RAM: u64 = 32 << 20;
+/// RAM where the command line has the word `high`: some of it lies from 4 GiB on. Little of it is used.
+const HIGH_RAM: u64 = layout::RAM_BELOW_4G + (64 << 20);
 /// Where the guest finds the GuC's firmware: RAM that neither it nor the VMM uses.
 const FIRMWARE: u64 = 0x100_0000;
 /// What a guest's test may take. Alone on two processors it takes a second; tests share them with others.
@@ -45,8 +47,9 @@ pub fn machine(name: &str, command_line: &str, cpus: u8, card: Option<CardConfig
 
 fn build(command_line: String, cpus: u8, card: Option<CardConfig>) -> (Result<Vm, Error>, Transcript) {
     let said = Transcript::default();
+    let memory = if command_line.split(' ').any(|word| word == "high") { HIGH_RAM } else { RAM };
     let boot = Boot::Bare { elf: guest().into(), command_line };
-    (Vm::new(Config { boot, memory: RAM, cpus, card, output: Box::new(said.clone()) }), said)
+    (Vm::new(Config { boot, memory, cpus, card, output: Box::new(said.clone()) }), said)
 }
 
 /// Why this host cannot run such machines, if it cannot: there is no KVM, or KVM itself gives up on a guest that only
