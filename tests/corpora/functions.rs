@@ -354,13 +354,12 @@ pub fn run(input: &[u8]) {
     let alone = how & 2 != 0;
     // How configuration space of a VF looks is all that differs.
     let arrangement = if how & 4 != 0 { Arrangement::Together } else { Arrangement::Native };
-    let native = arrangement == Arrangement::Native;
     let world = World::new(ggtt, arrangement);
-    if native && (alone || how & 8 != 0) {
+    if alone || how & 8 != 0 {
         world.bring_up();
         assert_eq!(*world.told.vfs.lock().unwrap(), VFS);
     }
-    if native && alone {
+    if alone {
         world.fill();
         let before = world.snapshot();
         for _ in 0..DEEDS {
@@ -388,10 +387,8 @@ pub fn run(input: &[u8]) {
         world.function(0).reset();
         assert_eq!(*world.told.vfs.lock().unwrap(), 0);
         world.consistent();
-        if native {
-            world.bring_up();
-            assert_eq!(*world.told.vfs.lock().unwrap(), VFS);
-        }
+        world.bring_up();
+        assert_eq!(*world.told.vfs.lock().unwrap(), VFS);
     }
     world.consistent();
     assert_eq!(world.card.model().panics(), 0);

@@ -18,7 +18,7 @@ fn card_files() {
     replay::random(500, 300, card_file::run);
 }
 
-/// V13-016, V13-018: whatever is done to configuration spaces and BARs, functions that do not exist read all ones, no VF
+/// Rule 6: whatever is done to configuration spaces and BARs, functions that do not exist read all ones, no VF
 /// changes what is not its own, and the machine is told a story that holds together.
 #[test]
 fn functions_in_any_order() {

@@ -21,7 +21,7 @@ mod replay;
 #[allow(dead_code)]
 mod world;
 
-/// Rules 5 and 6, V8-046: every input of the corpus leaves the neighbours unharmed and the engine at work.
+/// Rules 5 and 6: every input of the corpus leaves the neighbours unharmed and the engine at work.
 #[test]
 fn the_corpus() {
     replay::corpus("context_images", harness::run);
