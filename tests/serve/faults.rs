@@ -86,8 +86,8 @@ fn vmm(state: &str, dir: &Path) -> Child {
 }
 
 /// kill -9 of a VMM in the middle of a header, of a body, while an engine waits for its answer, in the middle of that
-/// answer, and while an engine spins for it: the engine is free at once, the next VMM finds a card out of reset that
-/// works, and the program ends as ever.
+/// answer, and while an engine spins for it: the engine is free, the next VMM finds a card out of reset that works, and the
+/// program ends as ever.
 #[test]
 fn a_vmm_that_is_killed() {
     let dir = TempDir::new().unwrap();
