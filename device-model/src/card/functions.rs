@@ -28,8 +28,9 @@ impl Card {
     /// VF Enable has been set with NumVFs `count` (at most [`MAX_VFS`]): VFs 1 to `count` exist, without state.
     pub fn enable_vfs(&self, count: u8) {
         // An access that was under way when they ceased to exist may have left something in their registers.
+        let count = count.min(MAX_VFS as u8);
         (self.vfs() + 1..=count).filter_map(|n| self.gt.vf(Function(n))).for_each(VirtualFunction::reset);
-        self.vfs.store(count.min(MAX_VFS as u8), Ordering::Release);
+        self.vfs.store(count, Ordering::Release);
     }
 
     /// The card plays the PF: VFs 1, 2, ... get their quotas (contract D.4), are enabled, and can be used without any PF

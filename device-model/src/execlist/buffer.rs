@@ -2,7 +2,7 @@
 //! for a host that schedules (V8-057..059), and the FIFO of the GuC (V8-060).
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard};
 
 use super::status::ContextStatus;
@@ -45,6 +45,8 @@ pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: Co
     }
     let page = u64::from(registers.value(base + HWS_PGA));
     gam.write_u64(Space::Ggtt, page + PAGE_ENTRIES + u64::from(entry) * 8, status.0)?;
+    // A byte is not stored behind what came before by itself.
+    fence(Ordering::Release);
     gam.write(Space::Ggtt, page + PAGE_POINTER, &[entry as u8])
 }
 

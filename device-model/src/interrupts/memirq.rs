@@ -1,6 +1,8 @@
 //! Memory-based interrupts: a byte an event in the function's own memory, then its MSI (V13-273..277, contract C.3). They
 //! serve functions beyond the few that the interrupt message has room for.
 
+use std::sync::atomic::{Ordering, fence};
+
 use super::event::{self, USER_INTERRUPT};
 use crate::engine::id::EngineId;
 use crate::memory::{Fault, Gam, Space};
@@ -47,7 +49,10 @@ pub fn source(engine: EngineId) -> u64 {
 /// Tells event `bit` (0..=15) of one source: first its byte of the status, then the source's, so that who sees the second
 /// finds the first. Both addresses are global and the function's own. The MSI is the caller's to send, afterwards.
 pub fn write(gam: &mut Gam<'_>, status: u64, source: u64, bit: u8) -> Result<(), Fault> {
+    // Bytes are not stored in order by themselves: not after what the event is about, nor after one another.
+    fence(Ordering::Release);
     gam.write(Space::Ggtt, status + u64::from(bit & 0xf), &[SET])?;
+    fence(Ordering::Release);
     gam.write(Space::Ggtt, source, &[SET])
 }
 
