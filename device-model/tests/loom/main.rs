@@ -10,7 +10,7 @@
 
 #![forbid(unsafe_code)]
 // What the library's sources have besides.
-#![allow(dead_code, unused_imports)]
+#![allow(dead_code, unused_imports, clippy::enum_variant_names)]
 
 mod sync {
     pub use std::sync::{LockResult, PoisonError, TryLockError};
