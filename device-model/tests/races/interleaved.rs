@@ -61,7 +61,7 @@ impl Bench {
     }
 }
 
-/// Rule 6, V13-116..125: a card that shares itself out. One function is reset at any moment of its work; two processors are
+/// Rule 6: a card that shares itself out. One function is reset at any moment of its work; two processors are
 /// at its neighbour's registers, mailbox and doorbells while its driver works; a third function rests. The neighbour gets
 /// job after job done, and nobody loses or learns a byte.
 #[test]
@@ -114,7 +114,7 @@ fn functions_beside_one_that_is_reset() {
     });
 }
 
-/// V13-114, V13-115, V13-127, contract B.4, D.4: the PF's driver leads, and loses its mind: engine and GuC resets, function
+/// Rule 6: the PF's driver leads, and loses its mind: engine and GuC resets, function
 /// resets, VFs that come and go, FLRs, invalidations and quotas between any two accesses of three working functions. Nothing
 /// panics or gets stuck; whoever then starts from the beginning finds a card that works, and no guest's memory is touched.
 #[test]

@@ -43,7 +43,7 @@ fn get(card: &Card, function: Function, at: u32) -> u32 {
     u32::from_le_bytes(data)
 }
 
-/// V13-135, contract B.1, notation: a masked write changes the bits that it selects, and no other processor's. Of a forcewake
+/// V13-135: a masked write changes the bits that it selects, and no other processor's. Of a forcewake
 /// request the acknowledgement follows.
 #[test]
 fn masked_writes_leave_others_bits() {
@@ -99,7 +99,7 @@ fn a_lock_has_one_first() {
     }
 }
 
-/// V13-265: what an interrupt enable register reads is what the tree goes by, whoever wrote last.
+/// What an interrupt enable register reads is what the tree goes by, whoever wrote last.
 #[test]
 fn enables_are_what_they_read() {
     let card = card();

@@ -74,7 +74,7 @@ fn duration() -> Duration {
     Duration::from_millis(setting("RACES_MS", 1500))
 }
 
-/// Rule 6, V13-116..125: two processors and the driver of a function, the same of one that is reset again and again, and a
+/// Rule 6: two processors and the driver of a function, the same of one that is reset again and again, and a
 /// third that rests: by two and two threads, with two workers, while the host invalidates and unmaps.
 #[test]
 fn functions_beside_one_that_is_reset() {
@@ -153,7 +153,7 @@ fn functions_beside_one_that_is_reset() {
     works(&mut bench, |bench| &mut bench.attacker);
 }
 
-/// Contract B.4, V13-114, V13-127: two processors of the PF's guest at its registers of all kinds, resets and loads of the
+/// Rule 6: two processors of the PF's guest at its registers of all kinds, resets and loads of the
 /// GuC among them, while three functions work, the host resets functions and has VFs come and go. Nothing panics or gets
 /// stuck; a driver that starts from the beginning finds a card that works, and no guest's memory is touched.
 #[test]
