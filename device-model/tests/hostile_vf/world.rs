@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
@@ -143,12 +143,12 @@ impl DmaView for View {
     }
 }
 
-/// The guests of all functions.
-pub struct Guests([Arc<Guest>; FUNCTIONS]);
+/// The guests of all functions, and whose memory is not mapped now.
+pub struct Guests([Arc<Guest>; FUNCTIONS], [AtomicBool; FUNCTIONS]);
 
 impl Default for Guests {
     fn default() -> Self {
-        Guests(std::array::from_fn(|n| Arc::new(Guest::new(Function(n as u8)))))
+        Guests(std::array::from_fn(|n| Arc::new(Guest::new(Function(n as u8)))), Default::default())
     }
 }
 
@@ -156,13 +156,18 @@ impl Guests {
     pub fn of(&self, function: Function) -> &Arc<Guest> {
         &self.0[function.index()]
     }
+
+    /// Maps all of a function's memory, or nothing of it, for views that are taken from now on.
+    pub fn map(&self, function: Function, mapped: bool) {
+        self.1[function.index()].store(!mapped, Ordering::SeqCst);
+    }
 }
 
 impl Dma for Guests {
     fn view(&self, function: Function) -> Arc<dyn DmaView> {
         match self.0.get(function.index()) {
-            Some(guest) => Arc::new(View(guest.clone())),
-            None => Arc::new(Unconnected),
+            Some(guest) if !self.1[function.index()].load(Ordering::SeqCst) => Arc::new(View(guest.clone())),
+            _ => Arc::new(Unconnected),
         }
     }
 }

@@ -24,6 +24,8 @@ pub struct Driver {
     stage: Stage,
     jobs: u32,
     value: u32,
+    /// Its jobs store a lot to guest memory as well.
+    pub floods: bool,
 }
 
 const ID: u32 = 5;
@@ -31,7 +33,7 @@ const CELL: u64 = at::SCRATCH + 0x80;
 
 impl Driver {
     pub fn new(vf: Vf) -> Driver {
-        Driver { vf, stage: Stage::Free, jobs: 0, value: 0 }
+        Driver { vf, stage: Stage::Free, jobs: 0, value: 0, floods: false }
     }
 
     /// Jobs that are done.
@@ -59,7 +61,11 @@ impl Driver {
             Stage::Free => {
                 self.value = self.jobs << 8 | u32::from(self.vf.function.0) << 4 | 1;
                 self.vf.poke(CELL, 0);
-                let job = store(self.vf.base() + CELL, self.value);
+                let mut job = store(self.vf.base() + CELL, self.value).to_vec();
+                if self.floods {
+                    let flood = (0..200).flat_map(|n| store(self.vf.base() + at::RAM + n * 4, self.value));
+                    job.splice(0..0, flood);
+                }
                 self.vf.write_context(ID, 0, &job);
                 Stage::Written
             }

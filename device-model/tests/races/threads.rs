@@ -75,7 +75,8 @@ fn duration() -> Duration {
 }
 
 /// Rule 6: two processors and the driver of a function, the same of one that is reset again and again, and a
-/// third that rests: by two and two threads, with two workers, while the host invalidates and unmaps.
+/// third that rests: by two and two threads, with two workers, while the host invalidates, and unmaps memory that is
+/// written: once the card is quiet nobody has it any more.
 #[test]
 fn functions_beside_one_that_is_reset() {
     let mut bench = Bench::with(true, Some(QUOTA), Time::real());
@@ -96,6 +97,7 @@ fn functions_beside_one_that_is_reset() {
     }));
     let mut driver = Driver::new(bench.vf(ATTACKER));
     driver.vf.disturbed = true;
+    driver.floods = true;
     let mut steps = 0;
     threads.push(watchdog.spawn("the driver of the function in reset", move || {
         if steps % 64 == 0 {
@@ -124,11 +126,22 @@ fn functions_beside_one_that_is_reset() {
             }
         }));
     }
-    let (card, mut random) = (bench.card.clone(), Random::new(7));
+    let (card, guests, mut random) = (bench.card.clone(), bench.guests.clone(), Random::new(7));
     threads.push(watchdog.spawn("the host", move || {
         match random.below(4) {
             0 => card.reset_function(ATTACKER),
-            1 => card.quiesce(),
+            1 => {
+                guests.map(ATTACKER, false);
+                card.quiesce();
+                // It is somebody else's now.
+                let guest = guests.of(ATTACKER);
+                let others = crate::canary::bytes(0, guest.bytes().len());
+                guest.fill(&others);
+                thread::sleep(Duration::from_micros(random.below(1000)));
+                assert!(guest.bytes() == others, "memory is written that is not mapped any more");
+                guest.fill(&vec![0; others.len()]);
+                guests.map(ATTACKER, true);
+            }
             2 => card.gt().memory.invalidate(),
             _ => drop(card.status()),
         }
