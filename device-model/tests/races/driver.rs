@@ -24,7 +24,7 @@ pub struct Driver {
     stage: Stage,
     jobs: u32,
     value: u32,
-    /// Its jobs store a lot to guest memory as well.
+    /// Its jobs store to guest memory, round and round.
     pub floods: bool,
 }
 
@@ -61,11 +61,7 @@ impl Driver {
             Stage::Free => {
                 self.value = self.jobs << 8 | u32::from(self.vf.function.0) << 4 | 1;
                 self.vf.poke(CELL, 0);
-                let mut job = store(self.vf.base() + CELL, self.value).to_vec();
-                if self.floods {
-                    let flood = (0..200).flat_map(|n| store(self.vf.base() + at::RAM + n * 4, self.value));
-                    job.splice(0..0, flood);
-                }
+                let job = if self.floods { self.flood() } else { store(self.vf.base() + CELL, self.value) };
                 self.vf.write_context(ID, 0, &job);
                 Stage::Written
             }
@@ -99,6 +95,18 @@ impl Driver {
                 }
             }
         };
+    }
+
+    /// A ring that jumps to a batch which goes round and round, and stores to guest memory as the process sees it.
+    fn flood(&self) -> [u32; 4] {
+        const RAM: u32 = 0x10_0000;
+        let start = (self.vf.base() + Vf::batch(ID)) as u32;
+        let store = |address: u32| [0x20 << 23 | 2, address, 0, self.value];
+        let mut batch = store((self.vf.base() + CELL) as u32).to_vec();
+        batch.extend((0..200).flat_map(|n| store(RAM + n * 4)));
+        batch.extend([0x31 << 23 | 1 << 8 | 1, start, 0]);
+        self.vf.write_words(Vf::batch(ID), &batch);
+        self.vf.jump(ID)
     }
 
     fn ring(&self, next: Stage) -> Stage {
