@@ -82,7 +82,9 @@ fn build() -> PathBuf {
     let target = scratch().join("target");
     let mut build = Command::new(program);
     build.args(["fuzz", "build", "--sanitizer", "none", "--fuzz-dir"]).arg(home().join("fuzz"));
-    build.arg("--target-dir").arg(&target).current_dir(home()).env("CARGO", env!("CARGO"));
+    // Two cores build in pieces what one would take a minute for.
+    build.args(["--codegen-units", "16", "--target-dir"]).arg(&target);
+    build.current_dir(home()).env("CARGO", env!("CARGO"));
     // What this test's own build was told is not for that one.
     for variable in ["CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "CARGO_INCREMENTAL"] {
         build.env_remove(variable);
