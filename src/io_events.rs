@@ -1,6 +1,7 @@
 //! Registers whose writes come as events: who hears them rings for the guest.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -17,6 +18,9 @@ use crate::pci::{IoEvent, PciDevice};
 const GUC_HOST_INTERRUPT: u64 = 0x19_01f0;
 /// VF_CAP_REG: the drivers write it as a barrier, after each submission, and mean nothing by it (xe: xe_device_wmb).
 const VF_CAP: u64 = 0x19_01f8;
+
+/// VF_SW_FLAG(0..3): the mailbox, whose requests are written dword by dword and then rung for (contract B.6).
+pub(crate) const MAILBOX: Range<u64> = 0x19_0240..0x19_0250;
 
 /// The events of a function: the register that rings first, then the one whose writes nobody needs to hear.
 pub(crate) fn new() -> io::Result<[IoEvent; 2]> {
@@ -39,10 +43,8 @@ impl IoEventHandler {
 
     /// The descriptor has become readable: the guest has rung, once or many times.
     pub fn ring(&self) {
-        let Some(function) = self.0.upgrade() else { return };
-        let rang = function.io_events().first().is_some_and(|doorbell| doorbell.event.read().is_ok());
-        if rang {
-            function.ring();
+        if let Some(function) = self.0.upgrade() {
+            function.serve_doorbell();
         }
     }
 }

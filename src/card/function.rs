@@ -179,6 +179,8 @@ pub struct CardFunction {
     /// Where the machine knows the BARs to be. Held while a change of configuration space is carried out, so that the
     /// machine hears of changes one after the other.
     placed: Mutex<[Option<u64>; BARS]>,
+    /// Held from taking a ring off its event until it is carried out.
+    ringing: Mutex<()>,
     connected: AtomicBool,
 }
 
@@ -213,6 +215,7 @@ impl CardFunction {
             files: [None, None],
             io_events: Vec::new(),
             placed: Mutex::default(),
+            ringing: Mutex::default(),
             // In one process nothing stands between function and machine; a server says when somebody comes and goes.
             connected: AtomicBool::new(family.arrangement == Arrangement::Native),
         }
@@ -242,6 +245,15 @@ impl CardFunction {
     pub fn ring(&self) {
         if self.decoding() {
             self.family.card.ring_guc(self.number);
+        }
+    }
+
+    /// Carries out a ring that has come as an event, if there is one.
+    pub(crate) fn serve_doorbell(&self) {
+        let Some(doorbell) = self.io_events.first() else { return };
+        let _order = self.ringing.lock().unwrap_or_else(PoisonError::into_inner);
+        if doorbell.event.read().is_ok() {
+            self.ring();
         }
     }
 
@@ -391,7 +403,13 @@ impl PciDevice for CardFunction {
         let card = &self.family.card;
         match bar {
             _ if !self.decoding() => {}
-            GTTMMADR_BAR => card.write(self.number, offset, data),
+            GTTMMADR_BAR => {
+                // An event comes late: a ring for something before must not find half of the next request.
+                if io_events::MAILBOX.contains(&offset) {
+                    self.serve_doorbell();
+                }
+                card.write(self.number, offset, data);
+            }
             LMEM_BAR => card.write_local(self.number, offset, data),
             _ => {}
         }

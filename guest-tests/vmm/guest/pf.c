@@ -179,6 +179,33 @@ static void power(void)
     step("PF: D3hot and back five times: GuC, rings, memory and MSI live through it");
 }
 
+/* Without bus mastering the card reaches no RAM and sends no MSI; local memory is its own. */
+static void bus_mastering(void)
+{
+    struct gpu *gpu = &pf_gpu;
+    serve_interrupts(gpu);
+    start_context(gpu, 5, COPY);
+    expect_batch(gpu, 5, COPY);
+    serve_interrupts(gpu);
+    volatile uint32_t *stored = (volatile uint32_t *)(gpu->ram + RAM_DATA + 16 * 5);
+    uint32_t before = *stored;
+    uint64_t count = interrupts(gpu->vector);
+    config_write16(&pf, COMMAND, COMMAND_MEMORY);
+    queue_batch(gpu, 5, NULL, 0);
+    submit(gpu, 5);
+    expect_message(gpu, "NOTIFY_MEMORY_CAT_ERROR", 2, 0x90006000, 5, 0);
+    expect_message(gpu, "CONTEXT_RESET_NOTIFICATION", 2, 0x90001008, 5, 0);
+    expect("RAM without bus mastering", before, *stored);
+    expect_silence("bus mastering is off", gpu->vector, count);
+    config_write16(&pf, COMMAND, COMMAND_MEMORY | COMMAND_MASTER);
+    serve_interrupts(gpu);      /* what could not be sent is lost */
+    end_context(gpu, 5);
+    start_context(gpu, 5, COPY);
+    expect_batch(gpu, 5, COPY);
+    end_context(gpu, 5);
+    step("PF: without bus mastering no RAM and no MSI; with it again both");
+}
+
 /* Nothing is left of what was, and then the driver comes up. */
 static void after_reset(void)
 {
@@ -202,6 +229,7 @@ void pf_life(void)
     work();
     sleep();
     msi_rules();
+    bus_mastering();
     power();
     function_level_reset(&pf);
     after_reset();
