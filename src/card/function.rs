@@ -241,7 +241,8 @@ impl CardFunction {
         self.trapped.counts()
     }
 
-    /// What a write to GUC_HOST_INTERRUPT does, for whoever has heard of one (see [`IoEvent`]).
+    /// What a write to GUC_HOST_INTERRUPT does, for a VMM that has heard of one in a way of its own. Events of
+    /// [`PciDevice::io_events`] are for [`crate::IoEventHandler`], which keeps them in order with the mailbox.
     pub fn ring(&self) {
         if self.decoding() {
             self.family.card.ring_guc(self.number);
