@@ -17,7 +17,7 @@ const LOG: &str = "\
 [DEBUG arctic_gpu::vfio_user::session] command 7 failed with errno 22
 [TRACE arctic_gpu::card::function] 0: read 0:0x2358 = [46, eb, 70, 15]
 [TRACE arctic_gpu::card::function] 0: write 0:0x1901f0 = [00, 00, 00, 00]
-[TRACE arctic_gpu::card::function] 0: read 7:0x2358 = [00]
+[TRACE arctic_gpu::card::function] 0: read config:0x2358 = [00]
 [TRACE arctic_gpu::card::function] 0: write 0:0x1901f0 = [00, 00, 00, 00]
 [TRACE arctic_gpu::card::function] 0: read 0:0x2358 = [99, 09, 95, 15]
 [TRACE arctic_gpu::card::function] 0: write 0:0xa188 = [00, 00, 01, 00]

@@ -2,10 +2,27 @@
 //!
 //! `cargo bench -- --json` prints one JSON document; `cargo bench -- probe copy` measures only what contains a word.
 
+mod accesses;
 mod guests;
 mod memory;
 mod model;
 mod trace;
+
+// The conformance suite's bus, driver and doors, but for the one that needs KVM.
+#[allow(dead_code, reason = "the suite uses the rest")]
+#[path = "../../tests/conformance/bus.rs"]
+mod bus;
+#[allow(dead_code, reason = "the suite uses the rest")]
+#[path = "../../tests/conformance/door.rs"]
+mod door;
+#[allow(dead_code, reason = "the suite uses the rest")]
+#[path = "../../tests/conformance/driver/mod.rs"]
+mod driver;
+#[path = "../../tests/conformance/doors/in_process.rs"]
+mod in_process;
+#[allow(dead_code, reason = "the suite uses the rest")]
+#[path = "../../tests/conformance/doors/vfio_user.rs"]
+mod over_sockets;
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode, Stdio};
@@ -87,7 +104,7 @@ struct Measurement {
 /// A number, or none with the reason in the text.
 type Finding = (Option<f64>, String);
 
-const MEASUREMENTS: [Measurement; 6] = [
+const MEASUREMENTS: [Measurement; 7] = [
     Measurement {
         says: "starting a card that nobody uses",
         rows: &[("idle card, memory", "MiB", Target::Under(64.0))],
@@ -105,6 +122,16 @@ const MEASUREMENTS: [Measurement; 6] = [
         says: "instructions of the command streamer",
         rows: &[("one MI_STORE_DATA_IMM, PPGTT, TLB hits", "instructions", Target::Under(150.0))],
         run: streamer,
+    },
+    Measurement {
+        says: "registers, doorbells and submissions through the library and over vfio-user",
+        rows: &[
+            ("register read, library / vfio-user", "", Target::Under(1.0)),
+            ("doorbell, library / vfio-user", "", Target::Under(1.0)),
+            ("submission to its seqno, library / vfio-user", "", Target::Under(1.0)),
+            ("submission to its interrupt, library / vfio-user", "", Target::Under(1.0)),
+        ],
+        run: doors,
     },
     Measurement {
         says: "accesses of a bare-metal guest in the reference VMM",
@@ -191,6 +218,15 @@ fn streamer() -> Result<Vec<Finding>> {
     let count = model::number(&text, "instructions for one MI_STORE_DATA_IMM");
     let absent = || "valgrind is not installed, so nobody can count the instructions".into();
     Ok(vec![(count, count.map_or_else(absent, |_| "callgrind, difference of two runs".into()))])
+}
+
+fn doors() -> Result<Vec<Finding>> {
+    let [library, vfio_user] = accesses::measure()?;
+    let finding = |(library, vfio_user): (f64, f64)| {
+        let detail = format!("{:.2} us through the library, {:.2} us over vfio-user", library * 1e6, vfio_user * 1e6);
+        (Some(library / vfio_user), detail)
+    };
+    Ok(library.into_iter().zip(vfio_user).map(finding).collect())
 }
 
 fn probe() -> Result<Vec<Finding>> {

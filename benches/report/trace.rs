@@ -27,7 +27,8 @@ pub fn access(line: &str) -> Option<Access> {
     };
     let (place, _) = rest.split_once(" = ")?;
     let (region, offset) = place.split_once(":0x")?;
-    Some(Access { write, region: region.parse().ok()?, offset: u64::from_str_radix(offset, 16).ok()? })
+    let region = if region == "config" { 7 } else { region.parse().ok()? };
+    Some(Access { write, region, offset: u64::from_str_radix(offset, 16).ok()? })
 }
 
 /// How often each access happened.

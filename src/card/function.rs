@@ -372,11 +372,11 @@ impl PciDevice for CardFunction {
     fn read_config(&self, offset: u64, data: &mut [u8]) {
         self.trapped.config.fetch_add(1, Ordering::Relaxed);
         self.port.config().read(offset, data);
-        log::trace!("{}: read config {offset:#x} = {data:02x?}", self.number.0);
+        log::trace!("{}: read config:{offset:#x} = {data:02x?}", self.number.0);
     }
 
     fn write_config(&self, offset: u64, data: &[u8]) {
-        log::trace!("{}: write config {offset:#x} = {data:02x?}", self.number.0);
+        log::trace!("{}: write config:{offset:#x} = {data:02x?}", self.number.0);
         self.trapped.config.fetch_add(1, Ordering::Relaxed);
         self.update(|config| config.write(offset, data));
     }
