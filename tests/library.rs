@@ -49,6 +49,13 @@ fn the_example_shows_the_card_in_one_process() {
     }
 }
 
+/// The subscribers of that feature, in such a loop.
+#[test]
+fn an_event_manager_can_serve_the_doorbells() {
+    let output = succeeded("test --no-default-features --features event-manager --test event_loop", "");
+    assert!(output.contains("handlers_subscribe_to_doorbells ... ok"), "{output}");
+}
+
 #[test]
 fn documentation_builds_without_a_warning() {
     let all = "-p arctic-gpu -p arctic-sriov -p arctic-device-model -p arctic-guest-tests -p arctic-vmm";

@@ -1,0 +1,40 @@
+//! Doorbells in the loop of a VMM that is built on `event-manager`.
+
+use std::sync::Arc;
+
+use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
+use arctic_gpu::{Arrangement, Function, GuestRam, Machine, MsiSink, PciDevice, VirtualCard, card_file};
+use event_manager::{EventManager, SubscriberOps};
+
+struct Deaf;
+
+impl MsiSink for Deaf {
+    fn trigger(&self) {}
+}
+
+impl Machine for Deaf {
+    fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
+        Arc::new(Deaf)
+    }
+}
+
+/// Each function's handler is a subscriber: what KVM signals is taken by it and by no other, also when the card is gone.
+#[test]
+fn handlers_subscribe_to_doorbells() {
+    let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
+    let card =
+        VirtualCard::new(card_file::load("small").unwrap(), 2, Arrangement::Native, ram, Arc::new(Deaf)).unwrap();
+    let mut events = EventManager::new().unwrap();
+    for handler in card.io_event_handlers() {
+        events.add_subscriber(handler);
+    }
+    assert_eq!(events.run_with_timeout(0).unwrap(), 0, "nobody has rung");
+    for function in card.functions() {
+        let doorbell = function.io_events()[0].event.try_clone().unwrap();
+        doorbell.write(3).unwrap();
+        assert_eq!(events.run_with_timeout(1000).unwrap(), 1, "{}", function.name());
+        assert!(doorbell.read().is_err(), "{}: taken, once for three rings", function.name());
+    }
+    drop(card);
+    assert_eq!(events.run_with_timeout(0).unwrap(), 0);
+}
