@@ -34,7 +34,7 @@ impl MsiSink for Msi {
 /// The VMM's side of the card: the BARs on its bus by guest address.
 #[derive(Default)]
 struct Bus {
-    bars: Mutex<BTreeMap<u64, (Function, u8)>>,
+    bars: Mutex<BTreeMap<u64, (Arc<CardFunction>, u8)>>,
 }
 
 impl Machine for Bus {
@@ -44,11 +44,11 @@ impl Machine for Bus {
         Arc::new(Msi { function, irqfd })
     }
 
-    fn bar_moved(&self, function: &CardFunction, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
         let mut bars = self.bars.lock().expect("no panic with the lock held");
-        bars.retain(|_, placed| *placed != (function.number(), bar));
+        bars.retain(|_, (whose, which)| whose.number() != function.number() || *which != bar);
         let Some(address) = address else { return };
-        bars.insert(address, (function.number(), bar));
+        bars.insert(address, (function.clone(), bar));
         for mapping in function.mappings(bar) {
             // KVM_SET_USER_MEMORY_REGION, with the file mapped at mapping.file_offset
             let (from, end) = (address + mapping.offset, address + mapping.offset + mapping.len);
@@ -73,18 +73,12 @@ impl Machine for Bus {
 
 impl Bus {
     /// An MMIO exit at a guest address: which function's BAR is it, and at what offset?
-    fn read32(&self, card: &VirtualCard, address: u64) -> u32 {
+    fn read32(&self, address: u64) -> u32 {
         let mut data = [0xff; 4];
-        let found = self
-            .bars
-            .lock()
-            .expect("no panic with the lock held")
-            .range(..=address)
-            .next_back()
-            .map(|(at, bar)| (*at, *bar));
-        if let Some((at, (function, bar))) = found {
+        let bars = self.bars.lock().expect("no panic with the lock held");
+        if let Some((at, (function, bar))) = bars.range(..=address).next_back() {
             // Past the BAR's end reads all ones, as where no BAR is.
-            card.functions()[function.index()].read_bar(bar, address - at, &mut data);
+            function.read_bar(*bar, address - at, &mut data);
         }
         u32::from_le_bytes(data)
     }
@@ -115,7 +109,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write16(msi + 2, 1);
 
     // The guest's driver reads a register: GUC_STATUS here. Local memory would not even come here, it is mapped.
-    println!("GUC_STATUS: {:#x}", bus.read32(&card, 0x40_0000_c000));
+    println!("GUC_STATUS: {:#x}", bus.read32(0x40_0000_c000));
 
     // The guest gives the VF BARs addresses and enables two VFs: they appear, with their BARs.
     for (register, address) in [(sriov + 0x24, 0x60_0000_0000_u64), (sriov + 0x2c, 0x70_0000_0000)] {
@@ -124,10 +118,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     write16(sriov + 0x10, 2);
     write16(sriov + 0x08, 0b1001);
-    println!("VF 2 says it is one: {}", bus.read32(&card, 0x60_0119_01f8));
+    println!("VF 2 says it is one: {}", bus.read32(0x60_0119_01f8));
 
-    // Machine reset, and the end.
+    // Machine reset, which takes all BARs off the bus, and the end.
     pf.reset();
-    println!("nobody answers: {:#x}", bus.read32(&card, 0x40_0000_c000));
+    println!("nobody answers: {:#x}", bus.read32(0x40_0000_c000));
     Ok(())
 }

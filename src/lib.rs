@@ -22,7 +22,7 @@
 //!
 //! # Lifetimes
 //! * The card holds the machine and guest memory until it and all its functions are dropped. A machine that holds the
-//!   card in turn should hold it weakly.
+//!   card in turn holds it weakly, and lets go of functions as their BARs go.
 //! * A [`BarMapping`] borrows the file; map it, and the mapping may outlive the card.
 //! * Guest memory that is taken away (`GuestMemoryAtomic::replace`) is out of use when [`VirtualCard::memory_changed`]
 //!   returns; until then the card keeps its mapping alive, never dangling.

@@ -108,13 +108,16 @@ pub trait MsiSink: Send + Sync {
 ///
 /// Calls come on the thread whose access caused them, after the card has done its part and before the access returns.
 /// They may call anything of the card but [`PciDevice::write_config`] and [`PciDevice::reset`], whose turn it still is.
+///
+/// Functions hold their machine. A machine that keeps functions, as to find them by guest address, lets go of them as
+/// their BARs go (a reset of the PF takes all), or keeps itself and the card for ever.
 pub trait Machine: Send + Sync {
     /// The interrupts of a function; asked once for each, when the card is made.
     fn msi(&self, function: Function) -> Arc<dyn MsiSink>;
 
     /// A BAR answers at another guest address now, or nowhere (`None`: decoding is off, the function sleeps or is no
     /// more). For VFs as well, by the PF's capability. A BAR that moves is told in one call.
-    fn bar_moved(&self, function: &CardFunction, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
         let _ = (function, bar, address);
     }
 
@@ -130,7 +133,7 @@ pub trait Machine: Send + Sync {
     }
 
     /// Everything that a write to configuration space or a reset has changed, one by one.
-    fn event(&self, function: &CardFunction, event: Event) {
+    fn event(&self, function: &Arc<CardFunction>, event: Event) {
         let _ = (function, event);
     }
 }

@@ -179,6 +179,8 @@ pub struct CardFunction {
     /// Where the machine knows the BARs to be. Held while a change of configuration space is carried out, so that the
     /// machine hears of changes one after the other.
     placed: Mutex<[Option<u64>; BARS]>,
+    /// The function itself, for its machine.
+    this: Weak<CardFunction>,
     /// Held from taking a ring off its event until it is carried out.
     ringing: Mutex<()>,
     connected: AtomicBool,
@@ -191,20 +193,22 @@ impl CardFunction {
         port: Arc<Port>,
         (gttmmadr, local, local_bytes): Files,
     ) -> io::Result<Arc<Self>> {
-        let mut function = Self::new(family, number, Face::Whole, port);
         let bar = |index, size| Bar { index, size };
-        function.bars = vec![bar(GTTMMADR_BAR, GTTMMADR_BYTES), bar(LMEM_BAR, local_bytes)];
-        function.files = [gttmmadr, Some(local)];
-        function.io_events = io_events::new()?.into();
-        Ok(Arc::new(function))
+        let io_events = io_events::new()?;
+        Ok(Arc::new_cyclic(|this| CardFunction {
+            bars: vec![bar(GTTMMADR_BAR, GTTMMADR_BYTES), bar(LMEM_BAR, local_bytes)],
+            files: [gttmmadr, Some(local)],
+            io_events: io_events.into(),
+            ..Self::new(family, number, Face::Whole, port, this)
+        }))
     }
 
     /// A function that shows its configuration space and nothing else.
     pub(super) fn bare(family: &Arc<Family>, number: Function, port: Arc<Port>) -> Arc<Self> {
-        Arc::new(Self::new(family, number, Face::Bare, port))
+        Arc::new_cyclic(|this| Self::new(family, number, Face::Bare, port, this))
     }
 
-    fn new(family: &Arc<Family>, number: Function, face: Face, port: Arc<Port>) -> Self {
+    fn new(family: &Arc<Family>, number: Function, face: Face, port: Arc<Port>, this: &Weak<Self>) -> Self {
         CardFunction {
             number,
             face,
@@ -215,6 +219,7 @@ impl CardFunction {
             files: [None, None],
             io_events: Vec::new(),
             placed: Mutex::default(),
+            this: this.clone(),
             ringing: Mutex::default(),
             // In one process nothing stands between function and machine; a server says when somebody comes and goes.
             connected: AtomicBool::new(family.arrangement == Arrangement::Native),
@@ -306,6 +311,8 @@ impl CardFunction {
 
     /// Changes configuration space and carries out what that sets in motion, one change after the other.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Config) -> Events) {
+        // Whoever calls holds it.
+        let Some(this) = self.this.upgrade() else { return };
         let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
         for event in self.port.update(change) {
             match event {
@@ -319,13 +326,13 @@ impl CardFunction {
                 Event::BusMaster(_) | Event::Msi(_) | Event::MsiUnmasked(_) => {}
                 Event::MemorySpace(_) | Event::PowerState(_) | Event::BarMoved { .. } => {}
             }
-            self.family.machine.event(self, event);
+            self.family.machine.event(&this, event);
         }
         for (bar, placed) in self.bars.iter().zip(&mut *placed) {
             let address = self.address(bar.index);
             if *placed != address {
                 *placed = address;
-                self.family.machine.bar_moved(self, bar.index, address);
+                self.family.machine.bar_moved(&this, bar.index, address);
             }
         }
     }

@@ -116,7 +116,7 @@ impl Machine for Clients {
         self.hands(function).cloned().unwrap_or_default().vectors
     }
 
-    fn event(&self, function: &CardFunction, event: Event) {
+    fn event(&self, function: &Arc<CardFunction>, event: Event) {
         let places = matches!(event, Event::BusMaster(_) | Event::VfBarMoved(_) | Event::VfEnable { .. });
         if places && function.number() == Function::PF {
             self.place_vf_bars(function);

@@ -72,7 +72,7 @@ impl Machine for Told {
         self.msis[function.index()].clone()
     }
 
-    fn bar_moved(&self, function: &CardFunction, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
         let at = function.bars().iter().position(|found| found.index == bar).expect("a BAR that there is");
         let told = &mut self.bars.lock().unwrap()[function.number().index()][at];
         assert_ne!(*told, address, "a move that is no news");
@@ -99,7 +99,7 @@ impl Machine for Told {
         *told = 0;
     }
 
-    fn event(&self, _: &CardFunction, _: Event) {
+    fn event(&self, _: &Arc<CardFunction>, _: Event) {
         self.events.fetch_add(1, Ordering::Relaxed);
     }
 }

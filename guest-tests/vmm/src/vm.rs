@@ -137,9 +137,7 @@ impl Vm {
 
     fn plug(card: CardConfig, slot: &Arc<CardSlot>, ram: &Ram) -> Result<Arc<VirtualCard>, Error> {
         let memory = GuestRam::new(ram.clone());
-        let card = VirtualCard::new(card.profile, card.vfs, Arrangement::Native, memory, slot.clone())?;
-        slot.plug(card.functions());
-        Ok(Arc::new(card))
+        Ok(Arc::new(VirtualCard::new(card.profile, card.vfs, Arrangement::Native, memory, slot.clone())?))
     }
 
     fn cpus(kvm: &Kvm, vm: &VmFd, supported: &CpuId, cpus: u8) -> Result<Vec<VcpuFd>, Error> {

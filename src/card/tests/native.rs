@@ -56,7 +56,7 @@ impl Machine for Recorder {
         Arc::new(Msi(function, self.told.clone(), self.triggered.clone()))
     }
 
-    fn bar_moved(&self, function: &CardFunction, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
         self.tell(Bar(function.number().0, bar, address));
     }
 
@@ -70,7 +70,7 @@ impl Machine for Recorder {
         self.tell(Disabled(vfs.len()));
     }
 
-    fn event(&self, function: &CardFunction, _: Event) {
+    fn event(&self, function: &Arc<CardFunction>, _: Event) {
         // The card's part is done, and it may be asked.
         function.enabled();
     }

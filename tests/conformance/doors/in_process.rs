@@ -65,7 +65,7 @@ impl VmmMachine for Bus {
         self.msis[function.index()].clone()
     }
 
-    fn bar_moved(&self, function: &CardFunction, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
         let place = (function.number().0, bar);
         let mut places = self.places();
         match address {

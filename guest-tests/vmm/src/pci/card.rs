@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arctic_gpu::{CardFunction, Function, Machine, MsiSink, PciDevice};
 use kvm_ioctls::{IoEventAddress, NoDatamatch, VmFd};
@@ -41,8 +41,6 @@ pub struct CardSlot {
     slots: Arc<Slots>,
     routes: Arc<Routes>,
     bars: Arc<Bars>,
-    /// The card's functions, which hold this slot in turn.
-    functions: OnceLock<Vec<Weak<CardFunction>>>,
     /// What KVM has been told of each BAR that has an address.
     placed: Mutex<HashMap<(Function, u8), Placed>>,
 }
@@ -57,8 +55,7 @@ impl CardSlot {
     /// An empty slot.
     pub fn new(vm: Arc<VmFd>, slots: Arc<Slots>) -> Arc<Self> {
         let routes = Routes::new(vm.clone());
-        let (bars, functions, placed) = (Arc::default(), OnceLock::new(), Mutex::default());
-        Arc::new(CardSlot { vm, slots, routes, bars, functions, placed })
+        Arc::new(CardSlot { vm, slots, routes, bars: Arc::default(), placed: Mutex::default() })
     }
 
     /// The BARs that have an address.
@@ -70,12 +67,6 @@ impl CardSlot {
     pub fn add_io_event(&self, address: u64, event: &EventFd) -> io::Result<()> {
         let told = self.vm.register_ioevent(event, &IoEventAddress::Mmio(address), NoDatamatch);
         told.map_err(|error| io::Error::from_raw_os_error(error.errno()))
-    }
-
-    /// Plugs the card in.
-    pub fn plug(&self, functions: &[Arc<CardFunction>]) {
-        // Once, before the guest runs.
-        let _ = self.functions.set(functions.iter().map(Arc::downgrade).collect());
     }
 
     /// Lets go of the card, which else would hold itself.
@@ -139,10 +130,9 @@ impl Machine for CardSlot {
         }
     }
 
-    fn bar_moved(&self, function: &CardFunction, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
         let size = function.bars().iter().find(|info| info.index == bar).map_or(0, |info| info.size);
         let address = address.filter(|address| within_windows(*address, size));
-        let known = self.functions.get().and_then(|functions| functions.get(function.number().index())?.upgrade());
         let key = (function.number(), bar);
         // Held to the end: another function's BAR waits, so that an address that goes from one to the other has left
         // the one before.
@@ -153,8 +143,8 @@ impl Machine for CardSlot {
         if let Some(before) = placed.remove(&key) {
             self.take_back(function, bar, before);
         }
-        if let (Some(address), Some(function)) = (address, known) {
-            placed.insert(key, self.place(function, bar, address));
+        if let Some(address) = address {
+            placed.insert(key, self.place(function.clone(), bar, address));
         }
     }
 }
