@@ -89,9 +89,9 @@ mod models {
     pub mod workers;
 }
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::time::Instant;
+
+use libtest_mimic::{Arguments, Trial};
 
 /// Switches away from a thread that could have gone on, in one execution: nearly all bugs show with two.
 const PREEMPTIONS: usize = 2;
@@ -106,8 +106,9 @@ fn check(model: fn()) {
 }
 
 fn main() -> ExitCode {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let listed = std::env::args().any(|argument| argument == "--list");
+    let mut arguments = Arguments::from_args();
+    // Named before it is carried out: a thread of a model that is unwound out of a lock may end the process.
+    arguments.test_threads = Some(1);
     let all = [
         models::workers::ALL,
         models::doorbells::ALL,
@@ -116,19 +117,11 @@ fn main() -> ExitCode {
         models::registers::ALL,
     ]
     .concat();
-    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part));
-    let mut failed = 0;
-    for (name, model) in all.into_iter().filter(|(name, _)| chosen(name)) {
-        if listed {
-            println!("{name}: test");
-            continue;
-        }
-        // Before it is known: a thread of the model that is unwound out of a lock may end the process.
-        println!("model {name}");
-        let start = Instant::now();
-        let holds = catch_unwind(AssertUnwindSafe(|| check(model))).is_ok();
-        println!("    ... {} ({:.1?})", if holds { "ok" } else { "FAILED" }, start.elapsed());
-        failed += u32::from(!holds);
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let trial = |(name, model): Model| {
+        Trial::test(name, move || {
+            check(model);
+            Ok(())
+        })
+    };
+    libtest_mimic::run(&arguments, all.into_iter().map(trial).collect()).exit_code()
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use arctic_guest_tests::image::nested::Extra;
 use arctic_guest_tests::nested;
 use arctic_guest_tests::progress::Stderr;
+use libtest_mimic::{Arguments, Failed, Trial};
 
 const TEST: &str = "linux_boots_and_xe_works_on_pf_and_vfs";
 /// With the PF more functions than a device has without ARI.
@@ -19,49 +20,12 @@ const VFS: u8 = 9;
 const LIMIT: Duration = Duration::from_secs(400);
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(("guest", rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        return arctic_guest_tests::guest::main(rest.to_vec());
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().is_some_and(|first| first == "guest") {
+        return arctic_guest_tests::guest::main(arguments.collect());
     }
-    match asked(&arguments) {
-        Asked::List => println!("{TEST}: test"),
-        Asked::Nothing => println!("test {TEST} ... filtered out"),
-        Asked::Run => {
-            if let Err(problem) = linux_boots_and_xe_works_on_pf_and_vfs() {
-                println!("test {TEST} ... FAILED\n{problem}");
-                return ExitCode::FAILURE;
-            }
-            println!("test {TEST} ... ok");
-        }
-    }
-    ExitCode::SUCCESS
-}
-
-/// What the test command wants of this program.
-enum Asked {
-    Run,
-    List,
-    Nothing,
-}
-
-/// Reads the arguments that every test program gets: names to run or skip among options, some of which have values.
-fn asked(arguments: &[String]) -> Asked {
-    let (mut named, mut wanted) = (false, false);
-    let mut rest = arguments.iter().map(String::as_str);
-    while let Some(argument) = rest.next() {
-        match argument {
-            "--list" => return Asked::List,
-            "--ignored" => return Asked::Nothing,
-            "--skip" if rest.next().is_some_and(|name| TEST.contains(name)) => return Asked::Nothing,
-            "--test-threads" | "--format" | "--color" | "--logfile" | "--shuffle-seed" | "-Z" => _ = rest.next(),
-            name if !name.starts_with('-') => {
-                named = true;
-                wanted |= TEST.contains(name);
-            }
-            _ => {}
-        }
-    }
-    if wanted || !named { Asked::Run } else { Asked::Nothing }
+    let trial = Trial::test(TEST, || linux_boots_and_xe_works_on_pf_and_vfs().map_err(Failed::from));
+    libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
 }
 
 /// The kernel finds CPUs, interrupts, configuration space and windows by ACPI; it places the BARs of PF and VFs behind
