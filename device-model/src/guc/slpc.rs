@@ -43,7 +43,7 @@ pub struct Slpc {
 
 /// MHz in units of 16.67 MHz, rounded (xe: encode_freq).
 fn ratio(mhz: u32) -> u32 {
-    (mhz.saturating_mul(3) + 25) / 50
+    mhz.saturating_mul(3).saturating_add(25) / 50
 }
 
 impl Slpc {

@@ -13,9 +13,15 @@ fn slpc() {
     assert_eq!(host.request(0x3003, &[0x502, SCRATCH as u32, 0]), 0xf000_0000);
     assert_eq!(task(&host), 123 | 18 << 8 | 123 << 16 | 18 << 24);
     assert_eq!(host.request(0x3003, &[0x602, 7, 1000]), 0xf000_0000);
-    assert_eq!(host.request(0x3003, &[0x602, 6, 9000]), 0xf000_0000);
-    host.request(0x3003, &[0x502, SCRATCH as u32, 0]);
-    assert_eq!(task(&host), 123 | 123 << 8 | 123 << 16 | 123 << 24, "a minimum above the maximum is a fixed request");
+    for minimum in [9000, u32::MAX / 3 + 1, u32::MAX] {
+        assert_eq!(host.request(0x3003, &[0x602, 6, minimum]), 0xf000_0000);
+        host.request(0x3003, &[0x502, SCRATCH as u32, 0]);
+        assert_eq!(
+            task(&host),
+            123 | 123 << 8 | 123 << 16 | 123 << 24,
+            "a minimum above the maximum is a fixed request"
+        );
+    }
     assert_eq!(host.request(0x3003, &[0x701, 6]), 0xf000_0000);
     assert_eq!(host.gt.registers.value(0xa008) >> 23, 18);
     assert_eq!(host.request(0x3004, &[1]), 0xf000_0000);
