@@ -303,6 +303,9 @@ impl Gt {
     /// The same, of the register's bits in `lanes` alone: of an access that is narrower than a register. The others keep
     /// their value where that is what a register holds, and are zeros (no effect) where a written bit is an order.
     pub fn write_lanes(&self, offset: u32, value: u32, lanes: u32) -> Option<Request> {
+        if lanes == !0 {
+            return self.write(offset, value);
+        }
         let decoded = self.registers.decode(offset);
         let Some((Kind::Storage(mask), range)) = decoded.map(|found| (found.register.kind, found.range)) else {
             return self.write(offset, value & lanes);
