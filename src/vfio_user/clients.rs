@@ -139,6 +139,15 @@ struct Endpoint {
     clients: Arc<Clients>,
 }
 
+impl Endpoint {
+    /// The PF has lost its state: the BARs of its VFs are nowhere any more.
+    fn forget_vf_bars(&self) {
+        if self.function.number() == Function::PF {
+            self.clients.placer.get().inspect(|placer| placer.forget());
+        }
+    }
+}
+
 impl Device for Endpoint {
     fn pci(&self) -> &dyn PciDevice {
         &*self.function
@@ -158,9 +167,7 @@ impl Device for Endpoint {
 
     fn reset(&self) {
         self.function.reset();
-        if self.function.number() == Function::PF {
-            self.clients.placer.get().inspect(|placer| placer.forget());
-        }
+        self.forget_vf_bars();
     }
 
     fn disconnected(&self) {
@@ -169,8 +176,6 @@ impl Device for Endpoint {
             return;
         }
         self.function.power_off();
-        if self.function.number() == Function::PF {
-            self.clients.placer.get().inspect(|placer| placer.forget());
-        }
+        self.forget_vf_bars();
     }
 }

@@ -219,7 +219,7 @@ impl<'s> Session<'s> {
         Ok(())
     }
 
-    /// Offset, region and length of an access that the device can be asked for.
+    /// Offset, region and length of an access that the device can be asked for: the region is there.
     fn access(&self, fields: &mut Fields<'_>) -> Result<(u64, u32, usize), Errno> {
         let (offset, region, count) = (fields.u64()?, fields.u32()?, fields.u32()? as usize);
         let size = self.region_size(region);
@@ -234,9 +234,9 @@ impl<'s> Session<'s> {
     fn region_read(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
         let (offset, region, count) = self.access(&mut fields)?;
         let data = self.out.u64(offset).u32(region).u32(count as u32).space(count);
-        match u8::try_from(region) {
-            Ok(bar) if region != CONFIG_REGION => self.device.pci().read_bar(bar, offset, data),
-            _ => self.device.pci().read_config(offset, data),
+        match region {
+            CONFIG_REGION => self.device.pci().read_config(offset, data),
+            bar => self.device.pci().read_bar(bar as u8, offset, data),
         }
         Ok(())
     }
@@ -244,9 +244,9 @@ impl<'s> Session<'s> {
     fn region_write(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
         let (offset, region, count) = self.access(&mut fields)?;
         let data = fields.rest().get(..count).ok_or(Errno::EINVAL)?;
-        match u8::try_from(region) {
-            Ok(bar) if region != CONFIG_REGION => self.device.pci().write_bar(bar, offset, data),
-            _ => self.device.pci().write_config(offset, data),
+        match region {
+            CONFIG_REGION => self.device.pci().write_config(offset, data),
+            bar => self.device.pci().write_bar(bar as u8, offset, data),
         }
         self.out.u64(offset).u32(region).u32(count as u32);
         Ok(())
