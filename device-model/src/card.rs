@@ -202,15 +202,8 @@ impl Card {
     fn carry_out(&self, function: Function, request: Request) {
         match request {
             Request::RingGuc => {
-                if Guc::mailbox_holds_request(&self.gt, function) {
-                    let mut guc = self.guc();
-                    // A function that has ceased to exist since it rang asks for nothing any more.
-                    if self.enabled(function) {
-                        guc.mailbox(&self.gt, &self.engines, function);
-                    }
-                }
-                self.calls.ring(function.bit());
-                self.bell.ring();
+                self.hear_ring(function);
+                self.call_workers();
             }
             Request::LookAtDoorbells => self.call_guc(),
             Request::StartGucDma => self.guc().start_dma(&self.gt),
@@ -242,7 +235,7 @@ impl Card {
             engine.load_queue(&self.gt);
             self.engines.set_runnable(id, engine.loaded().is_some());
         }
-        self.bell.ring();
+        self.call_workers();
     }
 
     /// Tells the GuC how a context of its own stands; nobody else's.
@@ -294,29 +287,24 @@ impl Card {
 
     fn call_guc(&self) {
         self.calls.call();
+        self.call_workers();
+    }
+
+    /// There is work that somebody has put where workers look for it: those that sleep wake up.
+    pub fn call_workers(&self) {
         self.bell.ring();
+    }
+
+    /// The GuC's step, if it has been called and nobody has taken the call: for a thread that is awake anyway and serves
+    /// events. It spares the workers being woken for a ring that gives engines nothing to do.
+    pub fn attend_guc(&self) {
+        self.guarded(|| self.step_guc(self.gt.clock.now()));
     }
 
     /// Does one bounded piece of work, if there is any: a GuC step, else a step of a runnable engine.
     pub fn work(&self) -> Turn {
         let now = self.gt.clock.now();
-        if self.calls.due(now) {
-            let step = {
-                let mut guc = self.guc();
-                let step = guc.step(&self.gt, &self.engines, self.calls.take_rang());
-                self.calls.set_deadline(step.next);
-                step
-            };
-            for function in functions(step.interrupts) {
-                self.gt.interrupts_of(function).raise_guc(GUC2HOST);
-            }
-            for function in functions(step.messages) {
-                self.gt.interrupts_of(function).send();
-            }
-            // Others may have gone to sleep until a later time than the GuC now wants, or past an engine it loaded.
-            if step.next.is_some() || self.engines.present().any(|id| self.engines.runnable(id)) {
-                self.bell.ring();
-            }
+        if self.step_guc(now) {
             return Turn::Busy;
         }
         let mut next = self.calls.deadline();
@@ -333,6 +321,29 @@ impl Card {
             busy |= self.step_engine(id, now);
         }
         if busy { Turn::Busy } else { Turn::Idle((next != u64::MAX).then_some(next)) }
+    }
+
+    /// Has the GuC do a step if one is due; tells whether it did.
+    fn step_guc(&self, now: u64) -> bool {
+        if !self.calls.due(now) {
+            return false;
+        }
+        let (step, sooner) = {
+            let mut guc = self.guc();
+            let step = guc.step(&self.gt, &self.engines, self.calls.take_rang());
+            (step, self.calls.set_deadline(step.next))
+        };
+        for function in functions(step.interrupts) {
+            self.gt.interrupts_of(function).raise_guc(GUC2HOST);
+        }
+        for function in functions(step.messages) {
+            self.gt.interrupts_of(function).send();
+        }
+        // Others may have gone to sleep until a later time than the GuC now wants, or past an engine it loaded.
+        if sooner || self.engines.present().any(|id| self.engines.runnable(id)) {
+            self.call_workers();
+        }
+        true
     }
 
     /// Steps one engine unless another worker is at it; tells whether it did.
@@ -388,17 +399,22 @@ impl Card {
     pub fn run(&self) {
         while !self.stopping.load(Ordering::Acquire) {
             let seen = self.bell.rings();
-            match catch_unwind(AssertUnwindSafe(|| self.work())) {
-                Ok(Turn::Busy) => {}
-                Ok(Turn::Idle(until)) => self.wait(seen, until),
-                Err(_) => {
-                    if self.panics.fetch_add(1, Ordering::Relaxed) == 0 {
-                        log::error!("a step of the card panicked, which is a bug: what it was about is reset");
-                    }
-                    self.recover();
-                }
+            if let Some(Turn::Idle(until)) = self.guarded(|| self.work()) {
+                self.wait(seen, until);
             }
         }
+    }
+
+    /// What `step` tells; `None` if it panicked.
+    fn guarded<T>(&self, step: impl FnOnce() -> T) -> Option<T> {
+        let told = catch_unwind(AssertUnwindSafe(step)).ok();
+        if told.is_none() {
+            if self.panics.fetch_add(1, Ordering::Relaxed) == 0 {
+                log::error!("a step of the card panicked, which is a bug: what it was about is reset");
+            }
+            self.recover();
+        }
+        told
     }
 
     /// Empties what panics have left half done: a poisoned lock tells whose step it was. The scheduler hears of an

@@ -250,17 +250,28 @@ impl CardFunction {
     /// [`PciDevice::io_events`] are for [`crate::IoEventHandler`], which keeps them in order with the mailbox.
     pub fn ring(&self) {
         if self.decoding() {
-            self.family.card.ring_guc(self.number);
+            self.family.card.hear_ring(self.number);
+            self.family.card.call_workers();
         }
     }
 
-    /// Carries out a ring that has come as an event, if there is one.
+    /// The event of the register that rings is readable: hears the ring and attends to it, on this thread.
     pub(crate) fn serve_doorbell(&self) {
-        let Some(doorbell) = self.io_events.first() else { return };
-        let _order = self.ringing.lock().unwrap_or_else(PoisonError::into_inner);
-        if doorbell.event.read().is_ok() {
-            self.ring();
+        if self.hear_doorbell() {
+            self.family.card.attend_guc();
         }
+    }
+
+    /// Hears a ring that has come as an event, if there is one, and tells so. What it asks for is still to be done: by then
+    /// nothing is locked that an answer of the guest's machine may have to wait for.
+    fn hear_doorbell(&self) -> bool {
+        let Some(doorbell) = self.io_events.first() else { return false };
+        let _order = self.ringing.lock().unwrap_or_else(PoisonError::into_inner);
+        let rang = doorbell.event.read().is_ok();
+        if rang && self.decoding() {
+            self.family.card.hear_ring(self.number);
+        }
+        rang
     }
 
     /// The function's name in reports: "pf", "vf1", and "vf1-face" for a bare face.
@@ -413,8 +424,8 @@ impl PciDevice for CardFunction {
             _ if !self.decoding() => {}
             GTTMMADR_BAR => {
                 // An event comes late: a ring for something before must not find half of the next request.
-                if io_events::MAILBOX.contains(&offset) {
-                    self.serve_doorbell();
+                if io_events::MAILBOX.contains(&offset) && self.hear_doorbell() {
+                    card.call_workers();
                 }
                 card.write(self.number, offset, data);
             }

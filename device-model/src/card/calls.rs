@@ -43,8 +43,9 @@ impl Calls {
         self.deadline.load(Ordering::Acquire)
     }
 
-    /// Sets that time, under the GuC's lock.
-    pub fn set_deadline(&self, at: Option<u64>) {
-        self.deadline.store(at.unwrap_or(u64::MAX), Ordering::Release);
+    /// Sets that time, under the GuC's lock; tells whether it is sooner than the one before.
+    pub fn set_deadline(&self, at: Option<u64>) -> bool {
+        let at = at.unwrap_or(u64::MAX);
+        at < self.deadline.swap(at, Ordering::AcqRel)
     }
 }

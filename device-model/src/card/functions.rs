@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use super::Card;
 use crate::doorbell::{ACK, NACK, Page, Ring, Route};
-use crate::gt::Request;
 use crate::gt::virtual_function::VirtualFunction;
+use crate::guc::Guc;
 use crate::guc::hxg::Error;
 use crate::interrupts::DOORBELL_RANG;
 use crate::profile::provision::Quota;
@@ -68,11 +68,21 @@ impl Card {
         }
     }
 
-    /// A write of `function` to its GUC_HOST_INTERRUPT that came as an event (contract B.6).
-    pub fn ring_guc(&self, function: Function) {
-        if self.enabled(function) {
-            self.carry_out(function, Request::RingGuc);
+    /// A write of `function` to its GUC_HOST_INTERRUPT that came as an event (contract B.6): a mailbox request is
+    /// answered, and the GuC called. Its step is for whoever comes first: this thread, if it has time
+    /// ([`Card::attend_guc`]), or else a worker, to be called ([`Card::call_workers`]).
+    pub fn hear_ring(&self, function: Function) {
+        if !self.enabled(function) {
+            return;
         }
+        if Guc::mailbox_holds_request(&self.gt, function) {
+            let mut guc = self.guc();
+            // A function that has ceased to exist since it rang asks for nothing any more.
+            if self.enabled(function) {
+                guc.mailbox(&self.gt, &self.engines, function);
+            }
+        }
+        self.calls.ring(function.bit());
     }
 
     /// Something happened in a page of the doorbell window of `function`, at BAR offset [`Page::offset`]: what an access

@@ -13,6 +13,8 @@ pub const ALL: &[crate::Model] = &[
     ("workers::two_callers_and_a_worker", two_callers_and_a_worker),
     ("workers::one_of_two_workers_hears_a_call", one_of_two_workers_hears_a_call),
     ("workers::a_step_calls_for_more", a_step_calls_for_more),
+    ("workers::a_thread_attends_to_its_own_call", a_thread_attends_to_its_own_call),
+    ("workers::a_sooner_deadline_is_told", a_sooner_deadline_is_told),
     ("workers::all_workers_stop", all_workers_stop),
 ];
 
@@ -158,6 +160,56 @@ fn a_step_calls_for_more() {
         }
         // It may be this worker who hears the host.
         if card.work() {
+            break;
+        }
+        card.bell.sleep(seen, None);
+    }
+    guc.join().unwrap();
+}
+
+/// A thread that serves events does the step for its function itself and wakes nobody for it (`Card::attend_guc`), while a
+/// worker hears another: whoever takes which call, both tails are seen.
+fn a_thread_attends_to_its_own_call() {
+    let card = Card::new();
+    let host = {
+        let card = card.clone();
+        thread::spawn(move || card.host(0))
+    };
+    let events = {
+        let card = card.clone();
+        thread::spawn(move || {
+            card.tails[1].store(1, Ordering::Relaxed);
+            card.calls.ring(1 << 1);
+            if card.work() && card.guc().seen[0] == 1 {
+                // What the other function asked for is for the worker, as an engine that has been loaded would be.
+                card.bell.ring();
+            }
+        })
+    };
+    card.run(|card| card.guc().seen[0] == 1);
+    host.join().unwrap();
+    events.join().unwrap();
+    assert_eq!(card.guc().seen, [1, 1]);
+}
+
+/// A step that wants the next one at a time rings only where that is sooner than what sleepers know of: they hear of it.
+fn a_sooner_deadline_is_told() {
+    let card = Card::new();
+    let guc = {
+        let card = card.clone();
+        thread::spawn(move || {
+            for at in [7, 9, 5] {
+                let _guc = card.guc();
+                if card.calls.set_deadline(Some(at)) {
+                    card.bell.ring();
+                }
+            }
+        })
+    };
+    loop {
+        let seen = card.bell.rings();
+        // What this one would sleep until; the fake clock never gets there.
+        if card.calls.deadline() == 5 {
             break;
         }
         card.bell.sleep(seen, None);
