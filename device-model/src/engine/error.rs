@@ -93,16 +93,19 @@ impl Gt {
     }
 
     /// Writes an engine's interrupt status to the first dword of its global status page, because of `events`, as far as
-    /// HWSTAM lets them cause it. Of the status the error bit alone is a level; the user interrupt and the flush's are
-    /// written as 0 (V8-087). `gam` is the physical function's, whose page it is.
+    /// HWSTAM lets them cause it. Of the status the error bit alone is a level, told where HWSTAM lets it through as well;
+    /// the user interrupt and the flush's are written as 0 (V8-087: what is reported "when unmasked via HWSTAM"). `gam` is
+    /// the physical function's, whose page it is.
     pub(super) fn write_status(&self, gam: &mut Gam<'_>, engine: EngineId, events: u16) {
-        if events & STATUS_EVENTS & !self.error_register(engine, reg::HWSTAM) as u16 == 0 {
+        let unmasked = STATUS_EVENTS & !self.error_register(engine, reg::HWSTAM) as u16;
+        if events & unmasked == 0 {
             return;
         }
         let page = u64::from(self.error_register(engine, reg::HWS_PGA) & !0xfff);
-        let status = if self.error_register(engine, reg::EIR) != 0 { u32::from(CS_ERROR) } else { 0 };
+        let error = self.error_register(engine, reg::EIR) != 0;
+        let status = if error { unmasked & CS_ERROR } else { 0 };
         // Where the page is not mapped there is nobody to tell.
-        let _ = gam.write_u32(Space::Ggtt, page, status);
+        let _ = gam.write_u32(Space::Ggtt, page, status.into());
     }
 }
 

@@ -188,11 +188,11 @@ fn hardware_status_writes() {
             assert_eq!(bench.get(PAGE), if writes { 0 } else { CANARY }, "HWSTAM {open}, event {event}");
         }
     }
-    let unmasked = |event: u16| {
+    let unmasked = |events: u16| {
         let bench = Bench::new(EngineClass::Copy);
         bench.listen(Function::PF);
         bench.gt.mask_errors(bench.engine.id(), !error::PRIVILEGE);
-        bench.gt.registers.set(bench.base() + reg::HWSTAM, !u32::from(event));
+        bench.gt.registers.set(bench.base() + reg::HWSTAM, !u32::from(events));
         bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);
         bench.put(PAGE, CANARY);
         bench
@@ -201,10 +201,12 @@ fn hardware_status_writes() {
         let mut bench = unmasked(event);
         bench.batch(&commands);
         assert_eq!(bench.get(PAGE), 0);
-        // With the error's level at 1, its bit is written with theirs.
-        let mut bench = unmasked(event);
-        bench.batch(&[&[PRIVILEGED][..], &commands].concat());
-        assert_eq!(bench.get(PAGE), u32::from(CS_ERROR));
+        // With the error's level at 1, its bit is written with theirs, unless it is masked.
+        for (events, status) in [(event, 0), (event | CS_ERROR, u32::from(CS_ERROR))] {
+            let mut bench = unmasked(events);
+            bench.batch(&[&[PRIVILEGED][..], &commands].concat());
+            assert_eq!(bench.get(PAGE), status);
+        }
     }
     let mut bench = unmasked(CS_ERROR);
     bench.batch(&[0x0100_0000, PRIVILEGED]);
