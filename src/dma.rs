@@ -5,7 +5,6 @@
 //! read and written by system calls, or by messages to the client (see `Backing`).
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use arctic_device_model::world::{DmaFault, DmaView};
+use rustix::fs::{SealFlags, fcntl_get_seals, fstatfs};
+use rustix::process::{Resource, getrlimit};
 use vm_memory::mmap::MmapRegionBuilder;
 use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory, VolatileSlice};
 
@@ -231,7 +232,7 @@ impl GuestMemory {
         if end > file.metadata().map_err(|_| Errno::EINVAL)?.len() {
             return Err(Errno::EINVAL);
         }
-        let in_memory = file_system(&file) == Some(libc::TMPFS_MAGIC);
+        let in_memory = in_memory(&file);
         if sealed && in_memory {
             return map_file(file, offset, size, flags).map(|memory| Backing::Mapped(Arc::new(memory)));
         }
@@ -297,29 +298,18 @@ impl Table {
 /// Whether the file can never become shorter than it is: a seal that nobody can take off again. QEMU's
 /// memory-backend-memfd has it by default (QEMU: backends/hostmem-memfd.c); files with a name cannot have it.
 fn sealed_against_shrinking(file: &File) -> bool {
-    // SAFETY: the call reads the file's seals and touches no memory of this process.
-    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-    seals >= 0 && seals & libc::F_SEAL_SHRINK != 0
+    fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK))
 }
 
-/// What kind of file system the file is in. Only tmpfs, where a memfd lives too, gives a page for the asking: one of
-/// hugetlbfs may have none left, which is SIGBUS as well, and others may have to wait for a disk or for a program that
-/// never answers.
-fn file_system(file: &File) -> Option<libc::c_long> {
-    // SAFETY: all zeros are a value of this structure of numbers, and the call writes nothing else.
-    let (result, found) = unsafe {
-        let mut found: libc::statfs = std::mem::zeroed();
-        (libc::fstatfs(file.as_raw_fd(), &mut found), found)
-    };
-    (result == 0).then_some(found.f_type)
+/// Whether the file is in a tmpfs, where a memfd lives too. Only there is a page to be had for the asking: hugetlbfs may
+/// have none left, which is SIGBUS as well, and others may have to wait for a disk or for a program that never answers.
+fn in_memory(file: &File) -> bool {
+    fstatfs(file).is_ok_and(|found| found.f_type == libc::TMPFS_MAGIC)
 }
 
 /// The longest file that this process may write: a write beyond that is a signal that ends it.
 fn longest_file() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call touches nothing but `limit`, which outlives it.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
-    if known { limit.rlim_cur } else { 0 }
+    getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
 /// Maps a section of the client's file with the rights that the client grants. A file that is sealed against writing

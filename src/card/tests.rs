@@ -170,7 +170,7 @@ fn bars_answer_with_memory_space_enabled_and_in_d0_only() {
 #[test]
 fn guest_memory_is_out_of_reach_without_bus_mastering() {
     let card = small();
-    let file = windows::memfd(c"guest", 0x1000).unwrap();
+    let file = windows::memfd("guest", 0x1000).unwrap();
     card.memory("pf").map(0x1000, 0x1000, 3, 0, Some(file)).unwrap();
     let memory = &card.card().gt().memory;
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none());

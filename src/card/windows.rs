@@ -1,19 +1,18 @@
 //! The files behind the BARs: what a VMM maps and what the card's units see are the same bytes.
 
-use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::FromRawFd;
 use std::os::unix::fs::MetadataExt;
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::local::SharedRegion;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use vmm_sys_util::fallocate::{FallocateMode, fallocate};
 
 /// Local memory of `bytes`, or a VF's window onto it.
 pub fn local_memory(bytes: u64) -> io::Result<(File, SharedRegion)> {
-    let file = memfd(c"arctic-local-memory", bytes)?;
+    let file = memfd("arctic-local-memory", bytes)?;
     let len = usize::try_from(bytes).map_err(io::Error::other)?;
     let region = SharedRegion::from_file(file.try_clone()?, len)?;
     Ok((file, region))
@@ -22,7 +21,7 @@ pub fn local_memory(bytes: u64) -> io::Result<(File, SharedRegion)> {
 /// The global table, or what a VF writes of it. The file is laid out like GTTMMADR, so that one file and one offset
 /// serve the VMM; the lower half stays empty.
 pub fn global_table() -> io::Result<(File, SharedRegion)> {
-    let file = memfd(c"arctic-gttmmadr", GTTMMADR_BYTES)?;
+    let file = memfd("arctic-gttmmadr", GTTMMADR_BYTES)?;
     let region = SharedRegion::from_file_at(file.try_clone()?, GGTT_WINDOW, GGTT_BYTES)?;
     Ok((file, region))
 }
@@ -41,21 +40,10 @@ pub fn allocated(file: &File) -> u64 {
 
 /// A sparse file in memory, of this length for ever: whoever is given it cannot cut it short, which would make each touch
 /// of the card's own mapping a SIGBUS.
-pub fn memfd(name: &CStr, bytes: u64) -> io::Result<File> {
-    // SAFETY: `name` ends with a NUL byte and outlives the call.
-    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is fresh and belongs to nobody else.
-    let file = unsafe { File::from_raw_fd(fd) };
+pub fn memfd(name: &str, bytes: u64) -> io::Result<File> {
+    let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
     file.set_len(bytes)?;
-    // SAFETY: the call changes the file's seals and touches no memory of this process.
-    let sealed =
-        unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) };
-    if sealed < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(file)
 }
 

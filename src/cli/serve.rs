@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use arctic_device_model::profile::CardProfile;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -181,16 +182,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 /// 63 VFs in one guest come with thousands of descriptors: each client sends one for each of its memory sections.
 fn raise_descriptor_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls touch nothing but `limit`, which outlives them.
-    let raised = unsafe {
-        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit) == 0
-        }
-    };
-    if !raised {
-        log::warn!("the limit of open files cannot be raised: {}", std::io::Error::last_os_error());
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        log::warn!("the limit of open files cannot be raised: {error}");
     }
 }
 

@@ -3,33 +3,24 @@
 mod tables;
 
 use std::ffi::CStr;
-use std::os::fd::FromRawFd;
+
+use rustix::fs::{MemfdFlags, fcntl_add_seals, memfd_create};
 
 use super::*;
 
 const RW: u32 = DMA_READABLE | DMA_WRITABLE;
 
 /// A file in memory of `bytes` zeros that has these seals for ever; without any it may still get some.
-pub(crate) fn memory_file(name: &CStr, bytes: u64, seals: i32) -> File {
-    // SAFETY: `name` ends with a NUL byte and outlives the call; the descriptor is fresh and belongs to nobody else.
-    let file = unsafe {
-        let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
-        assert!(fd >= 0, "{}", std::io::Error::last_os_error());
-        File::from_raw_fd(fd)
-    };
+pub(crate) fn memory_file(name: &CStr, bytes: u64, seals: SealFlags) -> File {
+    let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
     file.set_len(bytes).unwrap();
-    seal(&file, seals);
+    fcntl_add_seals(&file, seals).unwrap();
     file
-}
-
-fn seal(file: &File, seals: i32) {
-    // SAFETY: the call changes the file's seals and touches no memory of this process.
-    assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }, 0);
 }
 
 /// Guest memory as QEMU's memory-backend-memfd has it.
 pub(crate) fn sealed(bytes: u64) -> File {
-    memory_file(c"guest", bytes, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL)
+    memory_file(c"guest", bytes, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
 }
 
 /// Page n holds n + 1 everywhere.
@@ -45,7 +36,7 @@ fn file(pages: u64) -> File {
 }
 
 fn unsealed(pages: u64) -> File {
-    numbered(memory_file(c"guest", pages * 4096, 0), pages)
+    numbered(memory_file(c"guest", pages * 4096, SealFlags::empty()), pages)
 }
 
 fn byte(view: &dyn DmaView, iova: u64) -> Option<u8> {
@@ -176,7 +167,7 @@ fn a_file_that_can_become_shorter_is_not_mapped() {
     assert_eq!(view.read_remote(0x87fe, &mut data), Err(DmaFault { iova: 0x87fe }));
     assert_eq!(view.read_remote(0x9000, &mut data), Err(DmaFault { iova: 0x9000 }));
     // The seal that comes afterwards changes nothing of what has been mapped.
-    seal(&backing, libc::F_SEAL_SHRINK | libc::F_SEAL_WRITE);
+    fcntl_add_seals(&backing, SealFlags::SHRINK | SealFlags::WRITE).unwrap();
     assert_eq!(view.write_remote(0x8000, &data), Err(DmaFault { iova: 0x8000 }));
 }
 
@@ -184,34 +175,33 @@ fn a_file_that_can_become_shorter_is_not_mapped() {
 /// has; write seals refuse a writable mapping instead of breaking it later.
 #[test]
 fn every_combination_of_seals() {
-    let kinds =
-        [libc::F_SEAL_SHRINK, libc::F_SEAL_GROW, libc::F_SEAL_WRITE, libc::F_SEAL_FUTURE_WRITE, libc::F_SEAL_SEAL];
+    let kinds = [SealFlags::SHRINK, SealFlags::GROW, SealFlags::WRITE, SealFlags::FUTURE_WRITE, SealFlags::SEAL];
     let mut counts = [0; 3];
     for set in 0..1 << kinds.len() {
-        let seals = (0..kinds.len()).filter(|n| set >> n & 1 != 0).map(|n| kinds[n]).sum::<i32>();
-        let write_sealed = seals & (libc::F_SEAL_WRITE | libc::F_SEAL_FUTURE_WRITE) != 0;
+        let seals = (0..kinds.len()).filter(|n| set >> n & 1 != 0).map(|n| kinds[n]).collect::<SealFlags>();
+        let write_sealed = seals.intersects(SealFlags::WRITE | SealFlags::FUTURE_WRITE);
         for flags in [DMA_READABLE, DMA_WRITABLE, RW] {
             let backing = unsealed(1);
-            seal(&backing, seals);
+            fcntl_add_seals(&backing, seals).unwrap();
             let memory = GuestMemory::default();
             let outcome = memory.map(0x1000, 0x1000, flags, 0, Some(backing));
-            let shrinks = seals & libc::F_SEAL_SHRINK == 0;
+            let shrinks = !seals.contains(SealFlags::SHRINK);
             if !shrinks && write_sealed && flags & DMA_WRITABLE != 0 {
-                assert_eq!(outcome, Err(Errno::ENOMEM), "{seals:#x} {flags}");
+                assert_eq!(outcome, Err(Errno::ENOMEM), "{seals:?} {flags}");
                 counts[0] += 1;
                 continue;
             }
-            assert_eq!(outcome, Ok(()), "{seals:#x} {flags}");
+            assert_eq!(outcome, Ok(()), "{seals:?} {flags}");
             let view = memory.view();
-            assert_eq!(view.slice(0x1000, 1).is_some(), !shrinks && flags == RW, "{seals:#x} {flags}");
-            assert_eq!(memory.told.load(Ordering::Relaxed), shrinks, "{seals:#x}: the log is told");
+            assert_eq!(view.slice(0x1000, 1).is_some(), !shrinks && flags == RW, "{seals:?} {flags}");
+            assert_eq!(memory.told.load(Ordering::Relaxed), shrinks, "{seals:?}: the log is told");
             counts[if shrinks { 1 } else { 2 }] += 1;
             let mut data = [0; 4];
             let fault = Err(DmaFault { iova: 0x1ffc });
             let read = if flags & DMA_READABLE != 0 { Ok(()) } else { fault };
-            assert_eq!(view.read_remote(0x1ffc, &mut data), read, "{seals:#x} {flags}");
+            assert_eq!(view.read_remote(0x1ffc, &mut data), read, "{seals:?} {flags}");
             let written = if flags & DMA_WRITABLE != 0 && !write_sealed { Ok(()) } else { fault };
-            assert_eq!(view.write_remote(0x1ffc, &[9; 4]), written, "{seals:#x} {flags}");
+            assert_eq!(view.write_remote(0x1ffc, &[9; 4]), written, "{seals:?} {flags}");
         }
     }
     assert_eq!(counts, [24, 48, 24], "refused, served by system calls, mapped");

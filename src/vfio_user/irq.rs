@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
 use std::sync::{PoisonError, RwLock};
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use vmm_sys_util::eventfd::EventFd;
 
 use super::Errno;
@@ -97,12 +98,10 @@ fn eventfd(file: File) -> Result<EventFd, Errno> {
     if kind.as_os_str() != "anon_inode:[eventfd]" {
         return Err(Errno::EINVAL);
     }
-    let fd = file.into_raw_fd();
-    // SAFETY: `fd` came out of a `File` and belongs to nobody else.
-    let eventfd = unsafe { EventFd::from_raw_fd(fd) };
-    // SAFETY: fcntl with F_GETFL and F_SETFL touches no memory of ours, and `fd` is open.
-    let set = unsafe { libc::fcntl(fd, libc::F_SETFL, libc::fcntl(fd, libc::F_GETFL) | libc::O_NONBLOCK) };
-    if set < 0 { Err(Errno::EINVAL) } else { Ok(eventfd) }
+    let flags = fcntl_getfl(&file).map_err(|_| Errno::EINVAL)?;
+    fcntl_setfl(&file, flags | OFlags::NONBLOCK).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the descriptor comes out of a `File` and belongs to nobody else.
+    Ok(unsafe { EventFd::from_raw_fd(file.into_raw_fd()) })
 }
 
 #[cfg(test)]
@@ -114,8 +113,8 @@ mod tests {
     }
 
     fn file(fd: &EventFd) -> File {
-        // SAFETY: the duplicate that `dup` returns belongs to nobody else; a failed `dup` fails the test.
-        unsafe { File::from_raw_fd(libc::dup(fd.as_raw_fd())) }
+        // SAFETY: the descriptor comes out of an `EventFd` and belongs to nobody else.
+        unsafe { File::from_raw_fd(fd.try_clone().unwrap().into_raw_fd()) }
     }
 
     const SET: u32 = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;

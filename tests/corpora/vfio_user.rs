@@ -19,6 +19,7 @@ use arctic_gpu::vfio_user::by_hand::{Channel, Closed, Session, Wake};
 use arctic_gpu::vfio_user::wire::*;
 use arctic_gpu::vfio_user::{CONFIG_REGION, Device, VECTORS, Vectors};
 use arctic_gpu::{Bar, BarMapping, MsiSink, PciDevice};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use vm_memory::Bytes as _;
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use vmm_sys_util::poll::EpollContext;
@@ -48,7 +49,7 @@ struct Scratch {
 
 impl Scratch {
     fn new(fill: &[u8; 8]) -> Scratch {
-        let file = memory_file(FILE, libc::F_SEAL_SHRINK);
+        let file = memory_file(FILE, SealFlags::SHRINK);
         let regions = [(0, 0x1000), (2, FILE as usize), (CONFIG_REGION, 0x1000)];
         Scratch {
             bars: [Bar { index: 0, size: 0x1000 }, Bar { index: 2, size: FILE }],
@@ -118,21 +119,16 @@ impl Device for Scratch {
 }
 
 /// A file in memory that can be sealed, with the seals it has from the start.
-fn memory_file(bytes: u64, seals: i32) -> File {
-    // SAFETY: the name ends with a NUL byte; the descriptor is fresh and belongs to nobody else.
-    let file = unsafe {
-        let fd = libc::memfd_create(c"guest".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
-        assert!(fd >= 0, "{}", std::io::Error::last_os_error());
-        File::from_raw_fd(fd)
-    };
+fn memory_file(bytes: u64, seals: SealFlags) -> File {
+    let file = File::from(memfd_create("guest", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
     file.set_len(bytes).unwrap();
     seal(&file, seals);
     file
 }
 
-fn seal(file: &File, seals: i32) {
-    // SAFETY: the call changes the file's seals and touches no memory of this process. One that is refused does nothing.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
+/// Seals that are refused do nothing.
+fn seal(file: &File, seals: SealFlags) {
+    let _ = fcntl_add_seals(file, seals);
 }
 
 /// What a client can send along with a message, made when it is wanted.
@@ -144,14 +140,14 @@ impl Descriptors {
     const FILES: usize = 6;
 
     fn get(&self, n: usize) -> &OwnedFd {
-        const SHRINK: i32 = libc::F_SEAL_SHRINK;
+        const SHRINK: SealFlags = SealFlags::SHRINK;
         let make = || match n {
             0 => memory_file(FILE, SHRINK).into(),
-            1 => memory_file(FILE, SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL).into(),
-            2 => memory_file(FILE, 0).into(),
-            3 => memory_file(FILE, libc::F_SEAL_GROW).into(),
-            4 => memory_file(0x800, 0).into(),
-            5 => memory_file(FILE, libc::F_SEAL_WRITE | SHRINK).into(),
+            1 => memory_file(FILE, SHRINK | SealFlags::GROW | SealFlags::SEAL).into(),
+            2 => memory_file(FILE, SealFlags::empty()).into(),
+            3 => memory_file(FILE, SealFlags::GROW).into(),
+            4 => memory_file(0x800, SealFlags::empty()).into(),
+            5 => memory_file(FILE, SealFlags::WRITE | SHRINK).into(),
             6 => File::open("/dev/null").unwrap().into(),
             7 => {
                 // SAFETY: the call makes a descriptor that belongs to nobody else; one that it does not make is caught.
@@ -498,7 +494,7 @@ fn meddle(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
     let file = File::from(descriptors.get(usize::from(bytes.byte()) % Descriptors::FILES).try_clone().unwrap());
     match bytes.byte() % 4 {
         0 => drop(file.set_len(u64::from(bytes.byte()) * 0x100)),
-        1 => seal(&file, 1 << (bytes.byte() & 3)),
+        1 => seal(&file, SealFlags::from_bits_retain(1 << (bytes.byte() & 3))),
         2 => drop(file.write_at(&bytes.edge().to_le_bytes(), bytes.word().into())),
         // Its pages are not there any more, though it is as long as before.
         _ => {
@@ -524,7 +520,7 @@ thread_local! {
 
 impl Bystander {
     fn new(served: &'static Served) -> Bystander {
-        let secret = memory_file(0x1000, libc::F_SEAL_SHRINK);
+        let secret = memory_file(0x1000, SealFlags::SHRINK);
         secret.write_all_at(&CANARY.repeat(0x1000 / 8), 0).unwrap();
         served.device.file.write_all_at(&CANARY.repeat(FILE as usize / 8), 0).unwrap();
         let (mut connection, mut session) = served.connect();

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use arctic_gpu::vfio_user::wire::{HEADER_LEN, command};
+use rustix::fs::{MemfdFlags, memfd_create};
 use vmm_sys_util::tempdir::TempDir;
 
 use crate::driver::*;
@@ -261,11 +262,7 @@ fn a_memory_file_that_is_cut_short_costs_its_client_only() {
     let dir = TempDir::new().unwrap();
     let served = Served::start("small", dir.as_path(), &[]);
     let mut raw = pf(dir.as_path());
-    // SAFETY: plain creation of a file with a constant name; the descriptor is fresh and belongs to nobody else.
-    let file = unsafe {
-        use std::os::fd::FromRawFd;
-        std::fs::File::from_raw_fd(libc::memfd_create(c"guest".as_ptr(), 0))
-    };
+    let file = std::fs::File::from(memfd_create("guest", MemfdFlags::CLOEXEC).unwrap());
     file.set_len(0x4000).unwrap();
     for n in 0..3 {
         raw.map(IOVA + n * 0x4000, 0x4000, &[file.as_raw_fd()]);

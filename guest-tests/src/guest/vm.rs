@@ -5,6 +5,8 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use super::batch::Batch;
 use super::device::{Device, DrmError, Engine, Result};
 use super::mapping::Mapping;
@@ -263,8 +265,6 @@ impl Drop for Fence<'_> {
 
 /// The CLOCK_MONOTONIC time `delay` from now, in nanoseconds.
 fn monotonic_after(delay: Duration) -> i64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid timespec to write to, and the clock id exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * 1_000_000_000 + now.tv_nsec + delay.as_nanos() as i64
 }

@@ -1,30 +1,23 @@
 //! This process' terminal as the guest's.
 
 use std::io::{self, Read};
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use arctic_vmm::ports::Console;
+use rustix::termios::{InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 /// The terminal hands over each key as it is typed, unseen, until this is dropped. Ctrl-C stays a signal.
-pub struct KeyByKey(libc::termios);
+pub struct KeyByKey(Termios);
 
 impl KeyByKey {
     /// Changes standard input, if it is a terminal.
     pub fn set() -> Option<Self> {
-        let mut before = MaybeUninit::<libc::termios>::uninit();
-        // SAFETY: the call fills all of `before` when it succeeds, which is looked at before it is used.
-        let before = unsafe {
-            if libc::tcgetattr(libc::STDIN_FILENO, before.as_mut_ptr()) != 0 {
-                return None;
-            }
-            before.assume_init()
-        };
-        let mut now = before;
-        now.c_lflag &= !(libc::ICANON | libc::ECHO);
-        now.c_iflag &= !libc::ICRNL;
+        let before = tcgetattr(io::stdin()).ok()?;
+        let mut now = before.clone();
+        now.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        now.input_modes.remove(InputModes::ICRNL);
         apply(&now);
         Some(KeyByKey(before))
     }
@@ -36,9 +29,9 @@ impl Drop for KeyByKey {
     }
 }
 
-fn apply(settings: &libc::termios) {
-    // SAFETY: `settings` is a whole structure that outlives the call. A terminal that is gone needs no settings.
-    unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, settings) };
+/// A terminal that is gone needs no settings.
+fn apply(settings: &Termios) {
+    let _ = tcsetattr(io::stdin(), OptionalActions::Now, settings);
 }
 
 /// Types what comes on standard input into the guest's serial port, as fast as that takes it, for the process' life.

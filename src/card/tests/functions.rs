@@ -159,7 +159,7 @@ fn a_bare_face_is_configuration_space_and_nothing_else() {
     assert_eq!((face.read32(CONFIG_REGION, 0), face.read32(GTTMMADR, VF_CAP)), (u32::MAX, u32::MAX));
     vf.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     vf.write(GTTMMADR, 0x19_0240, &7u32.to_le_bytes());
-    let memory = windows::memfd(c"guest", 0x1000).unwrap();
+    let memory = windows::memfd("guest", 0x1000).unwrap();
     card.memory("vf1").map(0x1000, 0x1000, 3, 0, Some(memory.try_clone().unwrap())).unwrap();
     card.memory("vf1-face").map(0x8000, 0x1000, 3, 0, Some(memory)).unwrap();
     face.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);

@@ -1,5 +1,7 @@
 //! Random bytes and mutated messages: the server answers or hangs up, and always serves the next client.
 
+use rustix::fs::SealFlags;
+
 use super::*;
 
 /// xorshift64*: the same messages in every run.
@@ -47,7 +49,8 @@ fn mutated_messages_are_answered_one_by_one() {
     let mut random = Random(0x1f1e_55aa_1234_5678);
     let dictionary = dictionary();
     // One that is mapped, one that may become shorter, one that is not in memory.
-    let memory = [sealed(0x3000), memory_file(c"guest", 0x3000, 0), TempFile::new().unwrap().into_file()];
+    let memory =
+        [sealed(0x3000), memory_file(c"guest", 0x3000, SealFlags::empty()), TempFile::new().unwrap().into_file()];
     memory[2].set_len(0x3000).unwrap();
     let (mut good, mut bad) = (0, 0);
     for _ in 0..20_000 {

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use rustix::fs::SealFlags;
 use vm_memory::Bytes;
 
 use super::*;
@@ -102,7 +103,7 @@ fn nobody_touches_what_is_unmapped() {
     let mut raw = bench.client();
     for round in 0..200 {
         let name = CString::new(format!("round-{round}-of-unmapping")).unwrap();
-        let file = memory_file(&name, 0x4000, libc::F_SEAL_SHRINK);
+        let file = memory_file(&name, 0x4000, SealFlags::SHRINK);
         let map = dma_map(RW, 0, IOVA, 0x4000);
         assert_eq!(raw.ask_with(command::DMA_MAP, &map, &[file.as_raw_fd()]).header.error, 0);
         assert!(mapped(name.to_str().unwrap()));

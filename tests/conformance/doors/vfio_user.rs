@@ -6,7 +6,7 @@
 //! place them by DMA.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
@@ -15,6 +15,7 @@ use arctic_gpu::report::Report;
 use arctic_gpu::vfio_user::ecam::Ecam;
 use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
 use arctic_gpu::{Arrangement, card_file};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use vfio_bindings::bindings::vfio::*;
 use vfio_user::Client;
 use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory};
@@ -101,14 +102,9 @@ pub fn together() -> Option<Box<dyn Machine>> {
 
 /// Guest memory that cannot shrink, so that the card maps it.
 fn sealed() -> File {
-    // SAFETY: the name ends with a NUL byte and outlives the call.
-    let fd = unsafe { libc::memfd_create(c"guest".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
-    assert!(fd >= 0);
-    // SAFETY: the descriptor is fresh and belongs to nobody else.
-    let file = unsafe { File::from_raw_fd(fd) };
+    let file = File::from(memfd_create("guest", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
     file.set_len(RAM_BYTES).unwrap();
-    // SAFETY: adding seals touches no memory of this process.
-    assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) }, 0);
+    fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
     file
 }
 
