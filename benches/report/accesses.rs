@@ -4,7 +4,7 @@
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use crate::door::Machine;
 use crate::driver::context::{COPY, USER_INTERRUPT, store};
@@ -27,9 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Through the library, and over vfio-user with another project's client.
 pub fn measure() -> Result<[Seconds; 2]> {
-    let open = |door: Option<Box<dyn Machine>>| door.context("a door is closed");
-    let library = through(&mut *open(in_process::native())?, 100)?;
-    let vfio_user = through(&mut *open(over_sockets::split())?, 1)?;
+    let library = through(&mut *in_process::native(), 100)?;
+    let vfio_user = through(&mut *over_sockets::split(), 1)?;
     Ok([library, vfio_user])
 }
 

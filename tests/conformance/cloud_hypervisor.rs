@@ -90,8 +90,7 @@ impl Wrapper {
 }
 
 /// A device is added to a machine, which boots, switches its MSI on and off, and is gone; the next machine does the same.
-#[test]
-fn a_device_is_added_and_taken_away() {
+pub fn a_device_is_added_and_taken_away() {
     let profile = card_file::load("small").unwrap();
     let card = ServedCard::new(profile, 2, Arrangement::Provisioned, Ecam::default()).unwrap();
     let dir = TempDir::new().unwrap();

@@ -193,15 +193,17 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Runs the test `name` on a machine of its own, on a thread of that name. A door that is not open here says so itself.
-pub fn run(name: &str, open: fn() -> Option<Box<dyn Machine>>, test: fn(&mut dyn Machine)) {
+/// A test: its name, and what it does with a machine.
+pub type Test = (&'static str, fn(&mut dyn Machine));
+
+/// Runs the test `name` on a machine of its own, on a thread of that name.
+pub fn run(name: &str, open: fn() -> Box<dyn Machine>, test: fn(&mut dyn Machine)) {
     let (progress, made) = channel();
     let runner = thread::Builder::new().name(name.into()).spawn(move || {
-        let machine = open();
+        let mut machine = open();
         let _ = progress.send(());
-        if let Some(mut machine) = machine {
-            test(&mut *machine);
-        }
+        test(&mut *machine);
+        drop(machine);
         let _ = progress.send(());
     });
     let runner = runner.unwrap();

@@ -1,7 +1,7 @@
 //! One device, many doors: every test that does not depend on a transport, through each way to the card.
 //!
 //! `suite` has the tests, plain functions of a [`door::Machine`]; `doors` has the machines; `driver` is a driver in plain
-//! Rust. Each door runs each test under its own name: `cargo test --test conformance vfio_user::` runs one door's.
+//! Rust. Each door has each test under its own name: `cargo test --test conformance vfio_user::` runs one door's.
 
 mod bus;
 mod cloud_hypervisor;
@@ -10,105 +10,130 @@ mod doors;
 mod driver;
 mod suite;
 
-/// A module for each door, with a test for each name.
-macro_rules! doors {
-    ($($door:ident => $open:path),* $(,)? ; $($area:ident: [$($test:ident),* $(,)?]),* $(,)?) => {
-        doors!(@each [$($door => $open),*] [$($area [$($test)*])*]);
-    };
-    (@each [] $areas:tt) => {};
-    (@each [$door:ident => $open:path $(, $more:ident => $others:path)*] [$($area:ident [$($test:ident)*])*]) => {
-        mod $door {
-            $($(
-                #[test]
-                fn $test() {
-                    let name = concat!(stringify!($door), "::", stringify!($test));
-                    crate::door::run(name, $open, crate::suite::$area::$test);
-                }
-            )*)*
-        }
-        doors!(@each [$($more => $others),*] [$($area [$($test)*])*]);
-    };
+use std::process::ExitCode;
+
+use arctic_vmm::bare_guest;
+use libtest_mimic::{Arguments, Trial};
+
+use crate::door::{Machine, Test};
+use crate::doors::{in_process, kvm, vfio_user};
+use crate::suite::{alone, bars, configuration, functions, memory, work};
+
+/// Functions as tests of their names.
+macro_rules! tests {
+    ($($area:ident::$test:ident),* $(,)?) => { &[$((stringify!($test), $area::$test as fn(&mut dyn Machine))),*] };
 }
 
-doors! {
+/// A way to the card: its name, and how a machine with the card is had there.
+type Door = (&'static str, fn() -> Box<dyn Machine>);
+
+/// Ways to the whole card.
+const DOORS: [Door; 3] = [
     // Each function in a guest of its own, over its socket.
-    vfio_user => crate::doors::vfio_user::split,
+    ("vfio_user", vfio_user::split),
     // All functions in one guest, over their sockets.
-    vfio_user_one_guest => crate::doors::vfio_user::together,
+    ("vfio_user_one_guest", vfio_user::together),
     // All functions in one guest of a VMM in this process.
-    library => crate::doors::in_process::native,
-    // All functions in one guest under KVM: its processor makes every access.
-    kvm => crate::doors::kvm::reference_vmm;
+    ("library", in_process::native),
+];
+/// All functions in one guest under KVM: its processor makes every access.
+const KVM: Door = ("kvm", kvm::reference_vmm);
+/// Each VF in a guest of its own, over its socket, and no guest that has the PF.
+const WITHOUT_PF: Door = ("vfio_user_without_pf", vfio_user::provisioned);
 
-    configuration: [
-        the_function_shows_its_identity,
-        capabilities_are_chained,
-        vfs_show_what_they_are,
-        bars_are_sized_by_all_ones,
-        vf_bars_are_sized_in_the_capability,
-        configuration_space_takes_every_width,
-        read_only_registers_keep_their_values,
-    ],
-    bars: [
-        bars_answer_with_memory_space_only,
-        bars_answer_in_d0_only,
-        bars_answer_where_they_have_been_moved_to,
-        registers_take_every_width,
-        local_memory_takes_every_width,
-        both_ways_lead_to_the_same_bytes,
-        the_doorbell_window_keeps_nothing,
-        a_function_tells_what_it_is,
-        missing_registers_are_reported,
-        a_conventional_reset_begins_anew,
-        a_function_level_reset_begins_anew,
-        a_machine_that_is_switched_off_leaves_nothing_behind,
-    ],
-    functions: [
-        vf_enable_brings_vfs_into_being,
-        more_vfs_than_there_are_cannot_be_enabled,
-        the_number_of_vfs_is_locked_while_they_are_enabled,
-        vf_bars_answer_with_vf_memory_space_only,
-        vfs_are_apart,
-        a_vf_reset_reaches_its_own,
-        a_reset_of_the_pf_takes_its_vfs,
-        vfs_enabled_again_are_as_new,
-    ],
-    memory: [
-        a_vf_has_the_local_memory_it_was_given,
-        a_vf_writes_entries_of_its_own_pages_only,
-        the_pf_gives_and_takes_global_pages,
-        guest_memory_takes_bus_mastering,
-        each_function_reaches_its_own_guest_memory,
-    ],
-    work: [
-        the_guc_answers,
-        a_batch_stores_and_interrupts,
-        msi_waits_while_masked,
-        no_msi_without_enable,
-        msi_takes_bus_mastering,
-        contexts_share_an_engine,
-        a_context_that_hangs_is_reset,
-        a_vf_learns_its_share,
-        a_vf_stores_and_interrupts,
-        a_vf_works_in_its_local_memory,
-        a_vf_that_reaches_beyond_its_own_is_reset,
-        a_vf_comes_back_from_its_reset,
-        vfs_enabled_again_work_again,
-        work_ends_with_a_reset_of_the_card,
-    ],
+/// Tests of the whole card.
+const WHOLE: &[Test] = tests![
+    configuration::the_function_shows_its_identity,
+    configuration::capabilities_are_chained,
+    configuration::vfs_show_what_they_are,
+    configuration::bars_are_sized_by_all_ones,
+    configuration::vf_bars_are_sized_in_the_capability,
+    configuration::configuration_space_takes_every_width,
+    configuration::read_only_registers_keep_their_values,
+    bars::bars_answer_with_memory_space_only,
+    bars::bars_answer_in_d0_only,
+    bars::bars_answer_where_they_have_been_moved_to,
+    bars::registers_take_every_width,
+    bars::local_memory_takes_every_width,
+    bars::both_ways_lead_to_the_same_bytes,
+    bars::the_doorbell_window_keeps_nothing,
+    bars::a_function_tells_what_it_is,
+    bars::missing_registers_are_reported,
+    bars::a_conventional_reset_begins_anew,
+    bars::a_function_level_reset_begins_anew,
+    bars::a_machine_that_is_switched_off_leaves_nothing_behind,
+    functions::vf_enable_brings_vfs_into_being,
+    functions::more_vfs_than_there_are_cannot_be_enabled,
+    functions::the_number_of_vfs_is_locked_while_they_are_enabled,
+    functions::vf_bars_answer_with_vf_memory_space_only,
+    functions::vfs_are_apart,
+    functions::a_vf_reset_reaches_its_own,
+    functions::a_reset_of_the_pf_takes_its_vfs,
+    functions::vfs_enabled_again_are_as_new,
+    memory::a_vf_has_the_local_memory_it_was_given,
+    memory::a_vf_writes_entries_of_its_own_pages_only,
+    memory::the_pf_gives_and_takes_global_pages,
+    memory::guest_memory_takes_bus_mastering,
+    memory::each_function_reaches_its_own_guest_memory,
+    work::the_guc_answers,
+    work::a_batch_stores_and_interrupts,
+    work::msi_waits_while_masked,
+    work::no_msi_without_enable,
+    work::msi_takes_bus_mastering,
+    work::contexts_share_an_engine,
+    work::a_context_that_hangs_is_reset,
+    work::a_vf_learns_its_share,
+    work::a_vf_stores_and_interrupts,
+    work::a_vf_works_in_its_local_memory,
+    work::a_vf_that_reaches_beyond_its_own_is_reset,
+    work::a_vf_comes_back_from_its_reset,
+    work::vfs_enabled_again_work_again,
+    work::work_ends_with_a_reset_of_the_card,
+];
+/// Tests of VFs that have no PF beside them.
+const ALONE: &[Test] = tests![
+    alone::a_vf_is_an_ordinary_function,
+    alone::a_vf_needs_no_address_that_its_guest_chose,
+    alone::a_vf_has_what_the_card_file_gives,
+    alone::a_vf_stores_and_interrupts,
+    alone::a_vf_works_in_its_local_memory,
+    alone::a_vf_comes_back_from_its_reset,
+    alone::the_next_machine_finds_nothing,
+];
+
+/// A door's tests; with a reason to leave them out they are told by name, and counted as ignored.
+fn trials((door, open): Door, tests: &[Test], closed: Option<&str>) -> Vec<Trial> {
+    let trial = |&(test, body): &Test| {
+        let name = format!("{door}::{test}");
+        if let Some(why) = closed {
+            eprintln!("skipped: {name}: {why}");
+        }
+        let run = {
+            let name = name.clone();
+            move || {
+                door::run(&name, open, body);
+                Ok(())
+            }
+        };
+        Trial::test(name, run).with_ignored_flag(closed.is_some())
+    };
+    tests.iter().map(trial).collect()
 }
 
-doors! {
-    // Each VF in a guest of its own, over its socket, and no guest that has the PF.
-    vfio_user_without_pf => crate::doors::vfio_user::provisioned;
-
-    alone: [
-        a_vf_is_an_ordinary_function,
-        a_vf_needs_no_address_that_its_guest_chose,
-        a_vf_has_what_the_card_file_gives,
-        a_vf_stores_and_interrupts,
-        a_vf_works_in_its_local_memory,
-        a_vf_comes_back_from_its_reset,
-        the_next_machine_finds_nothing,
-    ],
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    // Whether KVM can be had takes a while to find out, and is nothing to a run of other tests.
+    let asked = |(door, _): Door| {
+        let name = |test| format!("{door}::{test}");
+        let filter = arguments.filter.as_deref().unwrap_or_default();
+        WHOLE.iter().any(|(test, _)| name(test).contains(filter))
+    };
+    let mut all: Vec<Trial> = DOORS.into_iter().flat_map(|door| trials(door, WHOLE, None)).collect();
+    all.extend(trials(KVM, WHOLE, if asked(KVM) { bare_guest::unable() } else { None }));
+    all.extend(trials(WITHOUT_PF, ALONE, None));
+    all.push(Trial::test("cloud_hypervisor::a_device_is_added_and_taken_away", || {
+        cloud_hypervisor::a_device_is_added_and_taken_away();
+        Ok(())
+    }));
+    libtest_mimic::run(&arguments, all).exit_code()
 }

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 use std::{fs, io};
+
+use crate::{Boot, Config, Error, Exit, Vm};
 
 /// What the linker puts together, in `guest/`.
 const SOURCES: [&str; 13] = [
@@ -60,6 +63,25 @@ pub fn build() -> Result<&'static Path, String> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| compile().map_err(|error| error.to_string()));
     built.as_deref().map_err(Clone::clone)
+}
+
+/// Why tests with the guest are to be left out on this host, if they are: there is no KVM, or KVM itself gives up on a
+/// guest that only says that it has nothing to do. With `ARCTIC_KVM=required` in the environment nothing is left out.
+pub fn unable() -> Option<&'static str> {
+    static UNABLE: OnceLock<Option<String>> = OnceLock::new();
+    let required = std::env::var("ARCTIC_KVM").is_ok_and(|value| value == "required");
+    if required { None } else { UNABLE.get_or_init(look).as_deref() }
+}
+
+fn look() -> Option<String> {
+    // Whatever else is wrong is for the tests to find.
+    let boot = Boot::Bare { elf: build().ok()?.into(), command_line: "nothing".into() };
+    let config = Config { boot, memory: 32 << 20, cpus: 1, card: None, output: Box::new(io::sink()) };
+    match Vm::new(config).and_then(|machine| machine.run(Duration::from_secs(120))) {
+        Err(error @ (Error::NoKvm(_) | Error::Lacking(_))) => Some(error.to_string()),
+        Ok(Exit::Failed(why)) => Some(format!("this host's KVM does not run bare-metal guests: {why}")),
+        _ => None,
+    }
 }
 
 fn compile() -> Result<PathBuf, BuildError> {

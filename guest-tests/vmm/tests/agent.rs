@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,22 +10,25 @@ use arctic_vmm::agent::{Agent, AgentError, DATA, Width};
 use arctic_vmm::{Exit, Running, Transcript, bare_guest, layout};
 use vm_memory::{Bytes, GuestAddress};
 
+fn main() -> ExitCode {
+    common::main(tests![reads_and_writes, interrupts, the_end_is_told, no_theme,])
+}
+
 /// Memory that neither guest nor VMM uses.
 const FREE: u64 = 0x180_0000;
 const SOON: Duration = Duration::from_secs(20);
 
-fn start(name: &str, command_line: &str) -> Option<(Running, Agent, Transcript)> {
-    let (machine, said) = common::machine(name, command_line, 1, None)?;
+fn start(name: &str, command_line: &str) -> (Running, Agent, Transcript) {
+    let (machine, said) = common::machine(name, command_line, 1, None);
     let running = machine.start().unwrap();
     let memory = running.vm().unwrap().memory().clone();
     let agent = Agent::meet(memory, SOON).unwrap_or_else(|error| panic!("{error}: {}", said.text()));
-    Some((running, agent, said))
+    (running, agent, said)
 }
 
 /// Accesses have the width that was asked for, and memory is the memory that the host sees.
-#[test]
 fn reads_and_writes() {
-    let Some((mut running, mut agent, said)) = start("reads_and_writes", "agent") else { return };
+    let (mut running, mut agent, said) = start("reads_and_writes", "agent");
     let memory = agent.memory().clone();
     let host = |at: u64| memory.load::<u64>(GuestAddress(at), Ordering::SeqCst).unwrap();
     agent.ping().unwrap();
@@ -69,9 +73,8 @@ fn reads_and_writes() {
 }
 
 /// An interrupt of the vCPU to itself is counted and waited for.
-#[test]
 fn interrupts() {
-    let Some((_running, mut agent, _)) = start("interrupts", "agent") else { return };
+    let (_running, mut agent, _) = start("interrupts", "agent");
     let icr = layout::LOCAL_APIC + 0x300;
     assert_eq!(agent.wait_interrupt(0x41, 1, Duration::from_millis(5)), Err(AgentError::Timeout(0)));
     for count in 1..=10 {
@@ -87,9 +90,8 @@ fn interrupts() {
 }
 
 /// A guest that cannot go on says why, and the host is told that nobody serves it any more.
-#[test]
 fn the_end_is_told() {
-    let Some((mut running, mut agent, said)) = start("the_end_is_told", "agent") else { return };
+    let (mut running, mut agent, said) = start("the_end_is_told", "agent");
     // An address that no page table maps.
     assert_eq!(agent.read(1 << 46, Width::Dword), Err(AgentError::Gone));
     assert_eq!(running.wait(Some(SOON)), Some(Exit::Value(bare_guest::exit::EXCEPTION)));
@@ -99,9 +101,8 @@ fn the_end_is_told() {
 }
 
 /// A command line without a theme is an answer, not a hang.
-#[test]
 fn no_theme() {
-    let Some((machine, said)) = common::machine("no_theme", "nothing", 1, None) else { return };
+    let (machine, said) = common::machine("no_theme", "nothing", 1, None);
     assert_eq!(machine.run(SOON).unwrap(), Exit::Value(bare_guest::exit::USAGE));
     assert!(said.text().contains("names no theme"), "{}", said.text());
 }

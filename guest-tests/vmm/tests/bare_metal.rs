@@ -8,12 +8,28 @@
 
 mod common;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use arctic_gpu::{VirtualCard, card_file};
 use arctic_vmm::CardConfig;
 use arctic_vmm::agent::Agent;
 use vm_memory::GuestMemoryMmap;
+
+fn main() -> ExitCode {
+    common::main(tests![
+        enumeration_and_sizing,
+        pf_life,
+        vf_life,
+        all_vfs,
+        memory_above_4_gib,
+        two_processors,
+        bars_that_move,
+        what_comes_and_goes,
+        accesses_at_random,
+        measurements,
+    ])
+}
 
 /// What host and guest have counted after a theme.
 struct After {
@@ -22,16 +38,15 @@ struct After {
     text: String,
 }
 
-fn run(theme: &str, cpus: u8) -> Option<After> {
+fn run(theme: &str, cpus: u8) -> After {
     run_with(theme, cpus, common::card())
 }
 
-fn run_with(theme: &str, cpus: u8, card: Option<CardConfig>) -> Option<After> {
-    let (machine, said) = common::machine(theme, theme, cpus, card)?;
+fn run_with(theme: &str, cpus: u8, card: Option<CardConfig>) -> After {
+    let (machine, said) = common::machine(theme, theme, cpus, card);
     let (card, memory) = (machine.card().expect("a card").clone(), machine.memory().clone());
     let text = common::pass(theme, machine, &said);
-    println!("{text}");
-    Some(After { card, memory, text })
+    After { card, memory, text }
 }
 
 impl After {
@@ -64,9 +79,8 @@ impl After {
 
 /// Contract A.1..A.4: bridges, the PF's identity, capabilities, BARs by size, SR-IOV and VF Resizable BAR; then
 /// addresses, after which registers answer, and not before.
-#[test]
 fn enumeration_and_sizing() {
-    let Some(after) = run("enumerate", 1) else { return };
+    let after = run("enumerate", 1);
     assert!(after.text.contains("BARs: GTTMMADR 16 MiB, LMEM 2048 MiB"), "{}", after.text);
     let trapped = after.card.pf().trapped();
     assert_eq!(
@@ -78,9 +92,8 @@ fn enumeration_and_sizing() {
 
 /// Contract B.4, B.6, B.9, B.10: firmware, mailbox, messages, batches on each class of engines, MSIs that wake a halted
 /// processor, MSI's rules, D3hot; again after a Function Level Reset, and after a reset of the bus.
-#[test]
 fn pf_life() {
-    let Some(after) = run("pf", 1) else { return };
+    let after = run("pf", 1);
     after.only_what_must_is_trapped(1);
     // Three lives with 226 batches each, which the guest waits for one by one; the first few may come with a message.
     assert!((600..1500).contains(&after.interrupts(0)), "{} MSIs", after.interrupts(0));
@@ -89,9 +102,8 @@ fn pf_life() {
 
 /// Contract C.1..C.5, D.4, D.5, D.7: two VFs provisioned by messages and tables, driven with interrupts in memory, kept
 /// apart, reset by their own capability under the PF's lead, disabled; and all of it again.
-#[test]
 fn vf_life() {
-    let Some(after) = run("vf", 1) else { return };
+    let after = run("vf", 1);
     after.only_what_must_is_trapped(3);
     // VF 1 has four drivers' lives with 74 batches each, VF 2 two; the first few may come with a message.
     assert!(after.interrupts(1) >= 4 * 70 && after.interrupts(2) >= 2 * 70);
@@ -99,10 +111,9 @@ fn vf_life() {
 
 /// Contract A.3, D.1: as many VFs as there can be, all on the PF's bus by ARI, each driven once: 63 interrupts, 126
 /// events, 126 pieces of mapped memory of their own.
-#[test]
 fn all_vfs() {
     let profile = card_file::load("flex170-63vf").unwrap();
-    let Some(after) = run_with("many", 1, Some(CardConfig { profile, vfs: 63 })) else { return };
+    let after = run_with("many", 1, Some(CardConfig { profile, vfs: 63 }));
     assert!(after.text.contains("many: 63 VFs"), "{}", after.text);
     for vf in 1..=63 {
         assert!(after.interrupts(vf) > 0, "VF {vf}");
@@ -112,53 +123,44 @@ fn all_vfs() {
 }
 
 /// The card reaches RAM on both sides of the hole below 4 GiB: rings' seqnos, batches' stores and interrupts in memory.
-#[test]
 fn memory_above_4_gib() {
     for theme in ["pf high", "vf high"] {
-        let Some(_) = run(theme, 1) else { return };
+        run(theme, 1);
     }
 }
 
 /// Two vCPUs at one function's registers, then at functions of their own.
-#[test]
 fn two_processors() {
-    let Some(after) = run("two", 2) else { return };
+    let after = run("two", 2);
     after.only_what_must_is_trapped(3);
 }
 
 /// BARs at other places, wrong places and over each other; VFs in wrong numbers; accesses of all widths. No theme of
 /// the guest's may harm the VMM.
-#[test]
 fn bars_that_move() {
-    let Some(after) = run("moves", 1) else { return };
+    let after = run("moves", 1);
     assert_eq!(after.card.model().panics(), 0);
 }
 
 /// VFs, decoding, BARs and the whole card come and go while another vCPU uses them.
-#[test]
 fn what_comes_and_goes() {
-    let Some(after) = run("races", 2) else { return };
+    let after = run("races", 2);
     assert_eq!(after.card.model().panics(), 0);
 }
 
 /// Accesses at random of configuration spaces, registers and memory, of one processor and of two: neither VMM nor card
 /// falls over, and a reset by the guest's own means brings both back. `ARCTIC_SEED` gives another seed.
-#[test]
 fn accesses_at_random() {
     let first = std::env::var("ARCTIC_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1_u64);
     for (seed, cpus) in (first..).zip([1, 2]) {
-        let Some(after) = run(&format!("chaos seed={seed}"), cpus) else { return };
+        let after = run(&format!("chaos seed={seed}"), cpus);
         assert_eq!(after.card.model().panics(), 0);
     }
 }
 
 /// The bench's measurements come, and what is mapped costs no exit.
-#[test]
 fn measurements() {
-    let Some(ticks) = common::measure("measurements", 3) else { return };
-    for ((name, _), ticks) in common::REPORTS.iter().zip(&ticks) {
-        println!("{name}: {ticks:.0} ticks");
-    }
+    let ticks = common::measure("measurements", 3);
     let [exit, local, entry] = [0, 7, 8].map(|number| ticks[number]);
     assert!(ticks.iter().all(|ticks| *ticks > 0.0));
     assert!(local < exit / 10.0 && entry < exit / 10.0, "{ticks:?}");

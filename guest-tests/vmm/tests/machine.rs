@@ -3,11 +3,24 @@
 mod common;
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use arctic_vmm::{Boot, Config, Exit, Transcript, Vm};
 use tempfile::NamedTempFile;
+
+fn main() -> ExitCode {
+    common::main(tests![
+        programs_end_the_machine_in_their_ways,
+        the_rest_of_the_ram_is_above_4_gib,
+        what_the_guest_says_is_heard,
+        a_machine_that_does_not_end_is_ended,
+        machines_leave_nothing_behind,
+        what_cannot_be_built_is_told_in_a_sentence,
+        the_program_gives_the_guests_status,
+        ctrl_c_ends_the_program,
+    ])
+}
 
 /// Where the programs are loaded and entered.
 const ENTRY: u64 = 0x10_0000;
@@ -64,13 +77,10 @@ fn config(file: &NamedTempFile, cpus: u8, output: &Transcript) -> Config {
     Config { boot, memory: 16 << 20, cpus, card: None, output: Box::new(output.clone()) }
 }
 
-/// The machine, or none on a host without KVM, which is said.
-fn machine(code: &[u8], cpus: u8, output: &Transcript) -> Option<Vm> {
-    let built = Vm::new(config(&elf(code), cpus, output));
-    (!common::skipped("machine", &built)).then(|| built.unwrap())
+fn machine(code: &[u8], cpus: u8, output: &Transcript) -> Vm {
+    Vm::new(config(&elf(code), cpus, output)).unwrap()
 }
 
-#[test]
 fn programs_end_the_machine_in_their_ways() {
     for (code, cpus, wanted) in [
         (EXIT_0X1234, 1, Exit::Value(0x1234)),
@@ -82,54 +92,47 @@ fn programs_end_the_machine_in_their_ways() {
         (ROOT_PORT_BY_PORTS, 1, Exit::Value(0x000c_1b36)),
         (THIRD_CPU, 3, Exit::Value(2)),
     ] {
-        let Some(vm) = machine(code, cpus, &Transcript::default()) else { return };
+        let vm = machine(code, cpus, &Transcript::default());
         assert_eq!(vm.run(LONG).unwrap(), wanted, "{code:02x?}");
     }
 }
 
 /// More RAM than fits below the windows goes on from 4 GiB; behind it nobody answers.
-#[test]
 fn the_rest_of_the_ram_is_above_4_gib() {
     let file = elf(HIGH_RAM);
     for (more, wanted) in [(16 << 20, 0x77), (12 << 20, u32::MAX)] {
         let memory = arctic_vmm::layout::RAM_BELOW_4G + more;
-        let built = Vm::new(Config { memory, ..config(&file, 1, &Transcript::default()) });
-        if common::skipped("machine", &built) {
-            return;
-        }
-        assert_eq!(built.unwrap().run(LONG).unwrap(), Exit::Value(wanted));
+        let machine = Vm::new(Config { memory, ..config(&file, 1, &Transcript::default()) }).unwrap();
+        assert_eq!(machine.run(LONG).unwrap(), Exit::Value(wanted));
     }
 }
 
-#[test]
 fn what_the_guest_says_is_heard() {
     let said = Transcript::default();
-    let Some(vm) = machine(SAY_HI, 1, &said) else { return };
+    let vm = machine(SAY_HI, 1, &said);
     assert_eq!(vm.run(LONG).unwrap(), Exit::Value(0));
     assert_eq!(said.text(), "hi");
 }
 
 /// CPUs that spin or halt are fetched out of the guest at the limit, by a stopper and when the machine is dropped.
-#[test]
 fn a_machine_that_does_not_end_is_ended() {
     for code in [SPIN, HALT] {
-        let Some(vm) = machine(code, 2, &Transcript::default()) else { return };
+        let vm = machine(code, 2, &Transcript::default());
         assert_eq!(vm.run(Duration::from_millis(50)).unwrap(), Exit::Killed);
 
-        let mut running = machine(code, 2, &Transcript::default()).unwrap().start().unwrap();
+        let mut running = machine(code, 2, &Transcript::default()).start().unwrap();
         assert_eq!(running.wait(Some(Duration::from_millis(20))), None);
         let stopper = running.stopper();
         std::thread::spawn(move || stopper.stop());
         assert_eq!(running.wait(Some(LONG)), Some(Exit::Killed));
 
         let start = Instant::now();
-        drop(machine(code, 2, &Transcript::default()).unwrap().start().unwrap());
+        drop(machine(code, 2, &Transcript::default()).start().unwrap());
         assert!(start.elapsed() < LONG);
     }
 }
 
 /// A machine that is given up gives all back: many in a row leave no descriptors behind.
-#[test]
 fn machines_leave_nothing_behind() {
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let profile = || arctic_gpu::card_file::load("small").unwrap();
@@ -138,8 +141,7 @@ fn machines_leave_nothing_behind() {
         let card = Some(arctic_vmm::CardConfig { profile: profile(), vfs: 2 });
         Vm::new(Config { card, ..config(&file, 1, &Transcript::default()) })
     };
-    let Ok(first) = build() else { return };
-    assert_eq!(first.run(LONG).unwrap(), Exit::Value(0x1234));
+    assert_eq!(build().unwrap().run(LONG).unwrap(), Exit::Value(0x1234));
     let before = descriptors();
     for _ in 0..5 {
         assert_eq!(build().unwrap().run(LONG).unwrap(), Exit::Value(0x1234));
@@ -148,14 +150,12 @@ fn machines_leave_nothing_behind() {
     assert!(descriptors() < before + 60, "{before} descriptors have become {}", descriptors());
 }
 
-#[test]
 fn what_cannot_be_built_is_told_in_a_sentence() {
     let said = Transcript::default();
     let good = elf(EXIT_0X1234);
     let error = |config| Vm::new(config).err().map(|error| error.to_string());
     let cpus = error(config(&good, 17, &said)).unwrap();
     assert_eq!(cpus, "a guest cannot have 17 CPUs: give 1 to 16");
-    let Some(_) = machine(EXIT_0X1234, 1, &said) else { return };
     let memory = error(Config { memory: 1 << 20, ..config(&good, 1, &said) }).unwrap();
     assert!(memory.contains("from 8 MiB to 128 GiB"), "{memory}");
     let mut script = NamedTempFile::new().unwrap();
@@ -165,16 +165,12 @@ fn what_cannot_be_built_is_told_in_a_sentence() {
 }
 
 /// The program `arctic-vmm` as a script has it: status and stdout of the guest, one sentence for a mistake.
-#[test]
 fn the_program_gives_the_guests_status() {
     let program = || Command::new(env!("CARGO_BIN_EXE_arctic-vmm"));
     let run = |code: &[u8]| {
         let file = elf(code);
         program().args(["--no-card", "--memory", "16M", "--bare"]).arg(file.path()).output().unwrap()
     };
-    if machine(SAY_HI, 1, &Transcript::default()).is_none() {
-        return;
-    }
     let said = run(SAY_HI);
     assert_eq!((said.status.code(), &said.stdout[..]), (Some(0), &b"hi"[..]));
     assert_eq!(run(EXIT_0X1234).status.code(), Some(255), "more than a status can say");
@@ -188,11 +184,7 @@ fn the_program_gives_the_guests_status() {
     assert!(told.contains("/dev/null is not a bzImage"), "{told}");
 }
 
-#[test]
 fn ctrl_c_ends_the_program() {
-    if machine(SPIN, 1, &Transcript::default()).is_none() {
-        return;
-    }
     // Says "hi" and spins, so that it is known to run.
     let file = elf(&[&SAY_HI[..10], SPIN].concat());
     let mut child = Command::new(env!("CARGO_BIN_EXE_arctic-vmm"))

@@ -91,13 +91,13 @@ pub struct VfioUser {
 }
 
 /// Each function in a guest of its own.
-pub fn split() -> Option<Box<dyn Machine>> {
-    Some(Box::new(VfioUser::new(Arrangement::Split)))
+pub fn split() -> Box<dyn Machine> {
+    Box::new(VfioUser::new(Arrangement::Split))
 }
 
 /// All functions in one guest, as beside a stock QEMU.
-pub fn together() -> Option<Box<dyn Machine>> {
-    Some(Box::new(VfioUser::new(Arrangement::Together)))
+pub fn together() -> Box<dyn Machine> {
+    Box::new(VfioUser::new(Arrangement::Together))
 }
 
 /// Guest memory that cannot shrink, so that the card maps it.
@@ -116,8 +116,8 @@ fn plain() -> File {
 }
 
 /// No guest has the PF, and each VF is in a guest of its own from the start.
-pub fn provisioned() -> Option<Box<dyn Machine>> {
-    Some(Box::new(VfioUser::new(Arrangement::Provisioned)))
+pub fn provisioned() -> Box<dyn Machine> {
+    Box::new(VfioUser::new(Arrangement::Provisioned))
 }
 
 impl VfioUser {

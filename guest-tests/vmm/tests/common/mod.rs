@@ -1,17 +1,19 @@
-//! What tests with the bare-metal guest have in common: its file, its machine, and the reason where this host cannot
-//! run it.
+//! What tests under KVM have in common: the bare-metal guest, its machine, and the harness that leaves out the tests that
+//! this host cannot run.
 
 // Not every test uses all of it.
 #![allow(dead_code)]
 
 use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arctic_gpu::{card_file, firmware};
 use arctic_vmm::agent::Agent;
-use arctic_vmm::{Boot, CardConfig, Config, Error, Exit, Transcript, Vm, bare_guest, layout};
+use arctic_vmm::{Boot, CardConfig, Config, Exit, Transcript, Vm, bare_guest, layout};
+use libtest_mimic::{Arguments, Trial};
 use vm_memory::{Bytes, GuestAddress};
 use vmm_sys_util::eventfd::EventFd;
 
@@ -29,41 +31,44 @@ pub fn guest() -> &'static Path {
     bare_guest::build().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A machine that runs the guest with this command line, to which the place of the firmware is added, and what it says.
-/// None where this host cannot run it, which the test then says by name.
-pub fn machine(name: &str, command_line: &str, cpus: u8, card: Option<CardConfig>) -> Option<(Vm, Transcript)> {
-    static UNABLE: OnceLock<Option<String>> = OnceLock::new();
-    if let Some(why) = UNABLE.get_or_init(unable) {
-        skip(name, why);
-        return None;
-    }
-    let file = &firmware::files()[0].bytes;
-    let (machine, said) =
-        build(format!("{command_line} firmware={FIRMWARE:#x} firmware_bytes={}", file.len()), cpus, card);
-    let machine = machine.unwrap_or_else(|error| panic!("{name}: {error}"));
-    machine.memory().write_slice(file, GuestAddress(FIRMWARE)).expect("the firmware fits into RAM");
-    Some((machine, said))
+/// A test: its name, and what it does.
+pub type Test = (&'static str, fn());
+
+/// Functions as tests of their names.
+#[macro_export]
+macro_rules! tests {
+    ($($test:ident),* $(,)?) => { &[$((stringify!($test), $test as fn())),*] };
 }
 
-fn build(command_line: String, cpus: u8, card: Option<CardConfig>) -> (Result<Vm, Error>, Transcript) {
+/// Runs the tests of a program as libtest would, but that where this host cannot run them they are told by name, with the
+/// reason, and counted as ignored: neither passed nor failed.
+pub fn main(tests: &[Test]) -> ExitCode {
+    let arguments = Arguments::from_args();
+    let unable = bare_guest::unable();
+    if let (Some(why), false) = (unable, arguments.list) {
+        tests.iter().for_each(|(name, _)| println!("skipped: {name}: {why}"));
+    }
+    let trial = |&(name, test): &Test| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    let trials = tests.iter().map(|test| trial(test).with_ignored_flag(unable.is_some()));
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+/// A machine that runs the guest with this command line, to which the place of the firmware is added, and what it says.
+pub fn machine(name: &str, command_line: &str, cpus: u8, card: Option<CardConfig>) -> (Vm, Transcript) {
+    let file = &firmware::files()[0].bytes;
     let said = Transcript::default();
     let memory = if command_line.split(' ').any(|word| word == "high") { HIGH_RAM } else { RAM };
+    let command_line = format!("{command_line} firmware={FIRMWARE:#x} firmware_bytes={}", file.len());
     let boot = Boot::Bare { elf: guest().into(), command_line };
-    (Vm::new(Config { boot, memory, cpus, card, output: Box::new(said.clone()) }), said)
-}
-
-/// Why this host cannot run such machines, if it cannot: there is no KVM, or KVM itself gives up on a guest that only
-/// says that it has nothing to do.
-fn unable() -> Option<String> {
-    let (machine, said) = build("nothing".into(), 1, None);
-    match machine.map(|machine| machine.run(LIMIT)) {
-        Err(error @ (Error::NoKvm(_) | Error::Lacking(_))) => Some(error.to_string()),
-        Ok(Ok(Exit::Failed(why))) => Some(format!("this host's KVM does not run bare-metal guests: {why}")),
-        // Anything else is ours.
-        Ok(Ok(Exit::Value(bare_guest::exit::USAGE))) => None,
-        Ok(Ok(exit)) => panic!("a guest with nothing to do ended with {exit:?}: {}", said.text()),
-        Ok(Err(error)) | Err(error) => panic!("{error}"),
-    }
+    let machine = Vm::new(Config { boot, memory, cpus, card, output: Box::new(said.clone()) });
+    let machine = machine.unwrap_or_else(|error| panic!("{name}: {error}"));
+    machine.memory().write_slice(file, GuestAddress(FIRMWARE)).expect("the firmware fits into RAM");
+    (machine, said)
 }
 
 /// A card with 2 GiB of local memory and four VFs.
@@ -78,21 +83,6 @@ pub fn pass(name: &str, machine: Vm, said: &Transcript) -> String {
     assert_eq!(exit, Exit::Value(bare_guest::exit::PASS), "{name}: the guest says\n{text}");
     assert!(text.contains("\nPASS ") && !text.contains("FAIL"), "{name}: the guest says\n{text}");
     text
-}
-
-/// Whether this host cannot run the machine, which the test then says by name and goes without.
-pub fn skipped<T>(name: &str, machine: &Result<T, Error>) -> bool {
-    let Err(error @ (Error::NoKvm(_) | Error::Lacking(_))) = machine else {
-        return false;
-    };
-    skip(name, error);
-    true
-}
-
-/// Says that a test is skipped, and why. With `ARCTIC_KVM=required` in the environment it fails instead.
-fn skip(name: &str, why: impl std::fmt::Display) {
-    assert_ne!(std::env::var("ARCTIC_KVM").as_deref(), Ok("required"), "{name}: {why}");
-    println!("skipped: {name}: {why}");
 }
 
 /// What `guest/bench.h` numbers: a name, and the number.
@@ -113,12 +103,12 @@ pub const REPORTS: [(&str, u64); 13] = [
 ];
 
 /// Has the guest measure on a machine with a card, beside bare exits and events of the same machine; ticks a piece in
-/// the order of [`REPORTS`]. None where this host cannot run it.
-pub fn measure(name: &str, repeats: u32) -> Option<Vec<f64>> {
+/// the order of [`REPORTS`].
+pub fn measure(name: &str, repeats: u32) -> Vec<f64> {
     // Where 32-bit BARs may be, and none is.
     let [quiet_at, heard_at] = [0x1000, 0x2000].map(|offset| layout::MMIO32.start + offset);
     let words = format!("bench event={quiet_at:#x} heard={heard_at:#x} repeats={repeats}");
-    let (machine, said) = machine(name, &words, 1, card())?;
+    let (machine, said) = machine(name, &words, 1, card());
     let quiet = EventFd::new(0).expect("an event");
     let heard = EventFd::new(0).expect("an event");
     for (at, event) in [(quiet_at, &quiet), (heard_at, &heard)] {
@@ -141,5 +131,5 @@ pub fn measure(name: &str, repeats: u32) -> Option<Vec<f64>> {
         let report = Agent::report(&memory, number).unwrap_or_else(|| panic!("{name}: no report {number}"));
         report.ticks as f64 / report.rounds as f64
     };
-    Some(REPORTS.iter().map(|(_, number)| ticks(*number)).collect())
+    REPORTS.iter().map(|(_, number)| ticks(*number)).collect()
 }
