@@ -86,6 +86,14 @@ fn vmm(state: &str, dir: &Path) -> Child {
     child
 }
 
+/// The engine asks for guest memory, is answered, and has the answer.
+fn fetches(raw: &mut Raw) {
+    raw.fetch();
+    let question = raw.question(Duration::from_secs(5)).expect("the engine asks");
+    raw.answer(&question, Ok(0x5a));
+    eventually("the engine has it", || raw.fetched() == 0x5a5a_5a5a);
+}
+
 /// kill -9 of a VMM in the middle of a header, of a body, while an engine waits for its answer, in the middle of that
 /// answer, and while an engine spins for it: the engine is free, the next VMM finds a card out of reset that works, and the
 /// program ends as ever.
@@ -105,10 +113,7 @@ fn a_vmm_that_is_killed() {
             assert!(killed.elapsed() < Duration::from_secs(3), "{state}, {round}: {:?}", killed.elapsed());
             assert_eq!([0, 8].map(|at| raw.read_u32(LMEM, DATA + at)), [0, 0], "{state}: a card out of reset");
             raw.map(IOVA, 0x2000, &[]);
-            raw.fetch();
-            let question = raw.question(Duration::from_secs(5)).expect("the engine asks");
-            raw.answer(&question, Ok(0x5a));
-            eventually("the engine has it", || raw.fetched() == 0x5a5a_5a5a);
+            fetches(&mut raw);
         }
     }
     ends(served, dir.as_path(), libc::SIGTERM);
@@ -248,10 +253,7 @@ fn a_client_that_never_answers_cannot_hold_up_the_others() {
     // Who answers again is waited for again.
     std::thread::sleep(Duration::from_secs(1));
     raw.questions.clear();
-    raw.fetch();
-    let question = raw.question(Duration::from_secs(5)).expect("the engine asks");
-    raw.answer(&question, Ok(0x5a));
-    eventually("the engine has it", || raw.fetched() == 0x5a5a_5a5a);
+    fetches(&mut raw);
     ends(served, dir.as_path(), libc::SIGTERM);
 }
 

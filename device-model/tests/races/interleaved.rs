@@ -7,7 +7,7 @@ use arctic_device_model::world::Function;
 
 use crate::bench::*;
 use crate::driver::{Driver, Processor};
-use crate::others::{fill, nothing_leaked, snapshot, unharmed};
+use crate::others::{Snapshot, fill, nothing_leaked, snapshot, unharmed};
 use crate::pf::Pf;
 use crate::process::setting;
 use crate::world::Time;
@@ -42,6 +42,25 @@ pub fn works(bench: &mut Bench, vf: impl Fn(&mut Bench) -> &mut Vf) {
             bench.card.status().functions[function.index()].contexts == 0
         });
     }
+}
+
+/// After an FLR the attacker has left nothing behind, nobody has lost a byte since `before`, and its next driver finds a
+/// function that works.
+pub fn attacker_starts_anew(bench: &mut Bench, before: &Snapshot) {
+    bench.card.reset_function(ATTACKER);
+    bench.work(40);
+    nothing_leaked(bench, false);
+    // The interrupts that the neighbour's other processor has set up are its own, as are its mailbox and its rings.
+    for victim in &bench.victims {
+        victim.write_words(Vf::ring(5, 0), &[0; 8]);
+        for n in 1..4 {
+            victim.set(MAILBOX + n * 4, crate::canary::word(victim.function.0, n.into()));
+        }
+    }
+    unharmed(before, &snapshot(bench, false));
+    bench.attacker_up();
+    works(bench, |bench| &mut bench.attacker);
+    assert_eq!(bench.card.panics(), 0);
 }
 
 impl Bench {
@@ -97,20 +116,8 @@ fn functions_beside_one_that_is_reset() {
             works_on.step();
             works_on.jobs() > done
         });
-        // The interrupts that the neighbour's other processor has set up are its own, as are its mailbox and its rings.
-        bench.card.reset_function(ATTACKER);
-        bench.work(40);
-        nothing_leaked(&bench, false);
-        for victim in &bench.victims {
-            victim.write_words(Vf::ring(5, 0), &[0; 8]);
-            for n in 1..4 {
-                victim.set(MAILBOX + n * 4, crate::canary::word(victim.function.0, n.into()));
-            }
-        }
-        unharmed(&before, &snapshot(&bench, false));
-        bench.attacker_up();
-        works(&mut bench, |bench| &mut bench.attacker);
         assert_eq!(bench.card.panics(), 0);
+        attacker_starts_anew(&mut bench, &before);
     });
 }
 

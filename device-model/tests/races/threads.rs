@@ -10,8 +10,8 @@ use arctic_device_model::world::Function;
 
 use crate::bench::*;
 use crate::driver::{Driver, Processor};
-use crate::interleaved::works;
-use crate::others::{fill, nothing_leaked, snapshot, unharmed};
+use crate::interleaved::{attacker_starts_anew, works};
+use crate::others::{fill, snapshot};
 use crate::pf::Pf;
 use crate::process::setting;
 use crate::world::Time;
@@ -152,18 +152,7 @@ fn functions_beside_one_that_is_reset() {
     println!("the neighbour did {} jobs", jobs.load(Ordering::Relaxed));
     assert!(jobs.load(Ordering::Relaxed) > 1, "the neighbour got nothing done");
     assert_eq!(bench.card.panics(), 0);
-    bench.card.reset_function(ATTACKER);
-    bench.work(40);
-    nothing_leaked(&bench, false);
-    for victim in &bench.victims {
-        victim.write_words(Vf::ring(5, 0), &[0; 8]);
-        for n in 1..4 {
-            victim.set(MAILBOX + n * 4, crate::canary::word(victim.function.0, n.into()));
-        }
-    }
-    unharmed(&before, &snapshot(&bench, false));
-    bench.attacker_up();
-    works(&mut bench, |bench| &mut bench.attacker);
+    attacker_starts_anew(&mut bench, &before);
 }
 
 /// Rule 6: two processors of the PF's guest at its registers of all kinds, resets and loads of the

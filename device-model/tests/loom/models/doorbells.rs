@@ -3,7 +3,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Mutex, MutexGuard};
-use loom::thread;
+use loom::thread::{self, JoinHandle};
 
 use crate::doorbell::{Doorbells, PAGE_BYTES, Page, Ring, Route, SEND_TO_CORE, WINDOW};
 use crate::registers::DoorbellRegister;
@@ -61,6 +61,12 @@ impl Block {
     }
 }
 
+/// A guest that rings the function's first page beside whatever is done here.
+fn ring_beside(block: &Arc<Block>, function: Function) -> JoinHandle<Ring> {
+    let block = block.clone();
+    thread::spawn(move || block.ring(function, page(0)))
+}
+
 /// A guest moves its tail and rings, twice, while the GuC takes what there is: after the last of its steps that a message
 /// called for, it has seen the last tail.
 fn no_ring_is_lost() {
@@ -94,10 +100,7 @@ fn no_ring_is_lost_beside_another() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
     block.doorbells.arm(1, VF2, page(0)).unwrap();
-    let guests = [VF1, VF2].map(|function| {
-        let block = block.clone();
-        thread::spawn(move || block.ring(function, page(0)))
-    });
+    let guests = [VF1, VF2].map(|function| ring_beside(&block, function));
     let mut served = block.step();
     let rings = guests.map(|guest| guest.join().unwrap());
     served.extend(block.step());
@@ -110,10 +113,7 @@ fn no_ring_is_lost_beside_another() {
 fn a_ring_is_for_who_was_armed() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
-    let first = {
-        let block = block.clone();
-        thread::spawn(move || block.ring(VF1, page(0)))
-    };
+    let first = ring_beside(&block, VF1);
     block.doorbells.disarm(0);
     block.doorbells.arm(0, VF2, page(0)).unwrap();
     assert_eq!(block.step(), [0u8; 0], "VF 2 has not rung");
@@ -129,10 +129,7 @@ fn a_ring_is_for_who_was_armed() {
 fn disarmed_is_disarmed() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
-    let guest = {
-        let block = block.clone();
-        thread::spawn(move || block.ring(VF1, page(0)))
-    };
+    let guest = ring_beside(&block, VF1);
     block.doorbells.disarm(0);
     assert_eq!(block.doorbells.watched(0), None);
     assert_eq!(block.doorbells.ring(VF1, page(0)), Ring::Missed);
@@ -147,10 +144,7 @@ fn a_function_reset_takes_its_own() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
     block.doorbells.arm(1, VF2, page(0)).unwrap();
-    let guests = [VF1, VF2].map(|function| {
-        let block = block.clone();
-        thread::spawn(move || block.ring(function, page(0)))
-    });
+    let guests = [VF1, VF2].map(|function| ring_beside(&block, function));
     block.doorbells.reset_function(VF1);
     for guest in guests {
         guest.join().unwrap();
@@ -162,10 +156,7 @@ fn a_function_reset_takes_its_own() {
 fn a_reset_leaves_no_group_mute() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
-    let guest = {
-        let block = block.clone();
-        thread::spawn(move || block.ring(VF1, page(0)))
-    };
+    let guest = ring_beside(&block, VF1);
     block.doorbells.reset();
     guest.join().unwrap();
     block.doorbells.reset();
@@ -181,10 +172,7 @@ fn a_route_that_changes_loses_nothing() {
     let block =
         Arc::new(Block { doorbells: Doorbells::of(2), called: Mutex::new(false), host_told: AtomicU32::new(0) });
     block.doorbells.arm(0, VF1, page(0)).unwrap();
-    let guest = {
-        let block = block.clone();
-        thread::spawn(move || block.ring(VF1, page(0)))
-    };
+    let guest = ring_beside(&block, VF1);
     if block.doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE) {
         *block.called() = true;
     }
@@ -197,10 +185,7 @@ fn a_route_that_changes_loses_nothing() {
 fn a_host_that_reads_the_status() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
-    let guest = {
-        let block = block.clone();
-        thread::spawn(move || block.ring(VF1, page(0)))
-    };
+    let guest = ring_beside(&block, VF1);
     let host = {
         let block = block.clone();
         thread::spawn(move || block.doorbells.read(DoorbellRegister::InterruptStatus, 0))
