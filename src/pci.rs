@@ -41,7 +41,8 @@ pub struct BarMapping<'f> {
 }
 
 /// A register whose writes may reach the card as an event instead of an access: the value written does not matter,
-/// nor when exactly the card hears of it. For KVM: an ioeventfd without datamatch.
+/// nor when exactly the card hears of it. For KVM: an ioeventfd of this length without datamatch. (Of length 0 it would
+/// stand on a fast path of KVM's that takes a read of the register for a write.)
 ///
 /// Who turns writes into events has to see to it that somebody serves them: [`crate::VirtualCard::serve_io_events`].
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 /// Guest-physical address of the mailbox's page.
-pub const MAILBOX: u64 = 0x1_0000;
+pub const MAILBOX: u64 = crate::layout::MAILBOX;
 /// Where bytes for and from commands can be put: [`DATA_BYTES`] of the page.
 pub const DATA: u64 = MAILBOX + 0x400;
 /// Bytes at [`DATA`].
@@ -66,6 +66,9 @@ pub enum AgentError {
     /// The guest does not serve the mailbox.
     #[error("no agent serves the mailbox within {0:?}: start the bare-metal guest with the command line `agent`")]
     Absent(Duration),
+    /// The guest was built for another mailbox.
+    #[error("the agent's mailbox has version {0}, not {VERSION}: build guest and host from the same tree")]
+    Version(u32),
     /// The guest has ended, by an exception or because it was told to.
     #[error("the agent has ended: the guest's last lines on the serial port say why")]
     Gone,
@@ -148,7 +151,7 @@ impl Agent {
     /// Waits until the guest with this memory serves its mailbox, at most `within`.
     ///
     /// # Errors
-    /// [`AgentError::Absent`], or [`AgentError::Gone`] where it has ended already.
+    /// [`AgentError::Absent`], [`AgentError::Version`], or [`AgentError::Gone`] where it has ended already.
     pub fn meet(memory: Arc<GuestMemoryMmap>, within: Duration) -> Result<Self, AgentError> {
         let mut agent = Agent { memory, request: 0 };
         let start = Instant::now();
@@ -162,7 +165,7 @@ impl Agent {
             std::thread::sleep(Duration::from_millis(1));
         }
         if u64::from(agent.load32(at::VERSION)) != VERSION {
-            return Err(AgentError::Refused(agent.load32(at::VERSION)));
+            return Err(AgentError::Version(agent.load32(at::VERSION)));
         }
         agent.request = agent.load64(at::ANSWER);
         Ok(agent)

@@ -16,10 +16,11 @@ use clap::Parser;
 ///
 /// The guest's serial port is this terminal; Ctrl-C ends the machine. At the end stderr tells what the card was asked
 /// for: accesses that left the guest, registers that it lacks. The exit status is 0 if the guest switched itself
-/// off or asked for a reset, 130 after Ctrl-C, 1 after a failure; with --bare it is what the program wrote to port 0xf4.
+/// off or asked for a reset (as it does after a panic), 130 after Ctrl-C (a second one does not wait for the guest's
+/// CPUs), 1 after a failure; of a guest that writes to port 0xf4 it is that value, where 255 stands for all larger ones.
 ///
 /// Examples:
-///   arctic-vmm --kernel /boot/vmlinuz --initrd initrd.img --vfs 2
+///   arctic-vmm --kernel /boot/vmlinuz --initrd initrd.img --vfs 2 --append xe.force_probe=56c0
 ///   arctic-vmm --kernel bzImage --initrd rootfs.cpio --append 'root=/dev/ram0 quiet' --memory 4G --cpus 4
 ///   arctic-vmm --bare guest.elf --card small
 #[derive(Parser)]
@@ -47,7 +48,7 @@ pub struct Args {
     /// The card: a card file, or the name of a built-in one (flex170, flex170-63vf, small)
     #[arg(long, value_name = "FILE|NAME", default_value = "flex170")]
     card: String,
-    /// Virtual functions that the card offers; fewer if its card file says so
+    /// Virtual functions that the card offers, at most as many as its card file has (flex170: 31, flex170-63vf: 63)
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=63))]
     vfs: u8,
     /// Leave the slot empty

@@ -50,11 +50,12 @@ pub enum Error {
         found: String,
     },
     /// What was to be put into RAM does not fit.
-    #[error("{what} does not fit into {ram} MiB of RAM: give more with --memory", ram = .ram >> 20)]
+    #[error("{what} does not fit into the {ram} MiB of RAM below 4 GiB: {advice}", ram = .ram >> 20,
+        advice = if *.ram < layout::RAM_BELOW_4G { "give more with --memory" } else { "there is never more, make it smaller" })]
     NoRoom {
         /// What it was.
         what: &'static str,
-        /// RAM of the guest, in bytes.
+        /// RAM of the guest below 4 GiB, in bytes.
         ram: u64,
     },
     /// The command line is too long.

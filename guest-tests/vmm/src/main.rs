@@ -4,8 +4,8 @@ mod cli;
 mod terminal;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use arctic_vmm::{Exit, Vm};
@@ -32,21 +32,28 @@ fn run(args: cli::Args) -> Result<u8, String> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| error.to_string())?;
     let vm = Vm::new(args.config()?).map_err(told)?;
     terminal::type_into(vm.console().clone()).map_err(|error| error.to_string())?;
-    let keys = terminal::KeyByKey::set();
+    let keys = Arc::new(Mutex::new(terminal::KeyByKey::set()));
+    let give_back = |keys: &Mutex<Option<terminal::KeyByKey>>| {
+        keys.lock().unwrap_or_else(PoisonError::into_inner).take();
+    };
     let mut running = vm.start().map_err(told)?;
 
     let interrupted = Arc::new(AtomicBool::new(false));
-    let (stopper, stopped) = (running.stopper(), interrupted.clone());
+    let (stopper, stopped, terminal) = (running.stopper(), interrupted.clone(), keys.clone());
     thread::spawn(move || {
         for _ in signals.forever() {
-            stopped.store(true, Ordering::Release);
+            // A CPU may be stuck in what it says to a pipe that nobody reads: who asks twice does not wait for it.
+            if stopped.swap(true, Ordering::AcqRel) {
+                give_back(&terminal);
+                std::process::exit(INTERRUPTED.into());
+            }
             stopper.stop();
         }
     });
     let exit = running.wait(None).unwrap_or(Exit::Killed);
-    drop(keys);
+    give_back(&keys);
     // What the card lacks is never kept silent.
-    if let Some(card) = running.vm().and_then(Vm::card) {
+    if let Some(card) = running.vm().card() {
         eprint!("{}", card.report());
     }
     drop(running);

@@ -141,8 +141,8 @@ impl Slots {
             memory_size: len,
             userspace_addr: host,
         };
-        // SAFETY: `host` is a mapping of `len` bytes that the table keeps until KVM has given the slot back; KVM itself
-        // refuses slots that overlap in the guest.
+        // SAFETY: `host` is a mapping of `len` bytes that the table keeps until KVM has given the slot back, or until
+        // no CPU runs any more (`vm::Running`); KVM itself refuses slots that overlap in the guest.
         unsafe { self.vm.set_user_memory_region(region) }
     }
 }

@@ -25,9 +25,9 @@ impl<T: Clone> RangeMap<T> {
     pub fn find<R>(&self, address: u64, len: usize, access: impl FnOnce(&T, u64) -> R) -> Option<R> {
         let table = self.table.load();
         let behind = table.partition_point(|(range, _)| range.start <= address);
-        let (range, target) = table[..behind].last()?;
         let end = address.checked_add(len as u64)?;
-        (end <= range.end).then(|| access(target, address - range.start))
+        let (range, target) = table[..behind].iter().rev().find(|(range, _)| end <= range.end)?;
+        Some(access(target, address - range.start))
     }
 
     /// Adds a range.
@@ -68,6 +68,10 @@ mod tests {
         assert_eq!(at(0xfff, 1), None);
         assert_eq!(at(0x3abc, 1), Some(("c", 0xabc)));
         assert_eq!(at(u64::MAX, 8), None);
+        map.insert(0x800..0x8000, "below");
+        assert_eq!(at(0x1000, 4), Some(("a", 0)), "the smaller one is on top");
+        assert_eq!(at(0x2000, 1), Some(("below", 0x1800)));
+        map.remove(|name| *name == "below");
         map.remove(|name| *name == "a");
         assert_eq!(at(0x1000, 4), None);
         assert_eq!(at(0x3000, 4), Some(("c", 0)));

@@ -3,7 +3,7 @@
 use std::io;
 use std::io::Write;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use arctic_gpu::{Arrangement, CardProfile, GuestRam, IoEventThread, VirtualCard};
@@ -193,7 +193,7 @@ impl Vm {
         self.board.host.card()
     }
 
-    /// Turns the guest's writes to an address where nothing else is into an event: what a doorbell is compared with.
+    /// Turns the guest's writes of four bytes to an address where nothing else is into an event: what a doorbell is compared with.
     ///
     /// # Errors
     /// [`Error::Host`] where KVM has an event there already.
@@ -213,14 +213,13 @@ impl Vm {
     }
 
     /// Starts the CPUs.
-    pub fn start(self) -> Result<Running, Error> {
-        // From here on dropping it ends what has been started.
-        let mut running = Running { board: self.board.clone(), threads: Vec::new(), vm: None };
-        let mut vm = self;
-        for (number, vcpu) in (0..).zip(std::mem::take(&mut vm.vcpus)) {
+    pub fn start(mut self) -> Result<Running, Error> {
+        let vcpus = std::mem::take(&mut self.vcpus);
+        // From here on dropping it ends what has been started, and then gives up the rest.
+        let mut running = Running { board: self.board.clone(), threads: Vec::new(), vm: self };
+        for (number, vcpu) in (0..).zip(vcpus) {
             running.threads.push(vcpu::Thread::start(number, vcpu, running.board.clone())?);
         }
-        running.vm = Some(vm);
         Ok(running)
     }
 }
@@ -236,7 +235,7 @@ pub struct Running {
     board: Arc<Board>,
     threads: Vec<vcpu::Thread>,
     /// All but the CPUs; given up after them.
-    vm: Option<Vm>,
+    vm: Vm,
 }
 
 impl Running {
@@ -256,12 +255,12 @@ impl Running {
 
     /// A handle that ends the machine from another thread.
     pub fn stopper(&self) -> Stopper {
-        Stopper(self.board.clone())
+        Stopper(Arc::downgrade(&self.board))
     }
 
     /// The machine that runs.
-    pub fn vm(&self) -> Option<&Vm> {
-        self.vm.as_ref()
+    pub fn vm(&self) -> &Vm {
+        &self.vm
     }
 }
 
@@ -271,14 +270,16 @@ impl Drop for Running {
     }
 }
 
-/// Ends a machine.
+/// Ends a machine, of which it keeps nothing.
 #[derive(Clone)]
-pub struct Stopper(Arc<Board>);
+pub struct Stopper(Weak<Board>);
 
 impl Stopper {
     /// Ends it, if it has not ended yet.
     pub fn stop(&self) {
-        self.0.end.set(Exit::Killed);
+        if let Some(board) = self.0.upgrade() {
+            board.end.set(Exit::Killed);
+        }
     }
 }
 

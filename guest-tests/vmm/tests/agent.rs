@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_secs(20);
 fn start(name: &str, command_line: &str) -> (Running, Agent, Transcript) {
     let (machine, said) = common::machine(name, command_line, 1, None);
     let running = machine.start().unwrap();
-    let memory = running.vm().unwrap().memory().clone();
+    let memory = running.vm().memory().clone();
     let agent = Agent::meet(memory, SOON).unwrap_or_else(|error| panic!("{error}: {}", said.text()));
     (running, agent, said)
 }

@@ -1,7 +1,7 @@
 //! Programs without an operating system.
 //!
-//! The file is a static ELF64 for x86-64, loaded to the physical addresses of its program headers (from 1 MiB on, see
-//! [`layout`]). Every CPU enters it at its entry point, at privilege level 0 in 64-bit mode, with
+//! The file is a static ELF64 for x86-64, loaded to the physical addresses of its program headers, which have to be
+//! from 1 MiB on (below is what it is told, see [`layout`]). Every CPU enters it at its entry point, at privilege level 0 in 64-bit mode, with
 //! interrupts off, no interrupt table, and an identity map of all RAM, configuration space and both MMIO
 //! windows in pages of 2 MiB, for every privilege level. `rdi` has the address of the [`BootInfo`],
 //! `rsi` the CPU's number from 0 on, `rsp` the CPU's own stack. A write to port 0xf4 ends the machine.
@@ -32,10 +32,14 @@ pub(crate) fn load(ram: &Ram, elf: &Path, info: BootInfo, command_line: &str) ->
         return Err(format("it is for another kind of machine".into()));
     }
     let high = Some(GuestAddress(layout::HIGH_RAM));
+    let loaded = Elf::load(&**ram, None, &mut file, high).map_err(|error| format(error.to_string()))?;
     // The loader gives the entry point as the place of the kernel.
-    let entry = Elf::load(&**ram, None, &mut file, high).map_err(|error| format(error.to_string()))?.kernel_load.0;
+    let entry = loaded.kernel_load.0;
 
     let tables = info.ram_low.saturating_sub(layout::BARE_PAGE_TABLES);
+    if loaded.kernel_end > tables {
+        return Err(Error::NoRoom { what: "the program with its page tables", ram: info.ram_low });
+    }
     super::linux::write_command_line(ram, command_line)?;
     let info = BootInfo {
         magic: BootInfo::MAGIC,

@@ -2,16 +2,35 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arctic_gpu::{CardFunction, Function, Machine, MsiSink, PciDevice};
-use kvm_ioctls::{IoEventAddress, NoDatamatch, VmFd};
+use kvm_bindings::{KVMIO, kvm_ioeventfd, kvm_ioeventfd_flag_nr_deassign};
+use kvm_ioctls::VmFd;
 use vmm_sys_util::eventfd::EventFd;
+use vmm_sys_util::ioctl::ioctl_with_ref;
+use vmm_sys_util::ioctl_iow_nr;
 
 use crate::irq::{Msi, Routes};
 use crate::layout;
 use crate::memory::{SlotNumber, Slots};
 use crate::mmio::RangeMap;
+
+ioctl_iow_nr!(KVM_IOEVENTFD, KVMIO, 0x79, kvm_ioeventfd);
+
+/// Has KVM turn writes of `len` bytes at `address` into an event, or no longer. Never of length 0, for any write, which is
+/// all that kvm-ioctls offers without a value to compare: KVM answers those on a fast path that takes a read for a write
+/// (Linux: handle_ept_misconfig), and drivers read VF_CAP.
+fn io_event(vm: &VmFd, event: &EventFd, address: u64, len: u32, on: bool) -> io::Result<()> {
+    let flags = if on { 0 } else { 1 << kvm_ioeventfd_flag_nr_deassign };
+    let told = kvm_ioeventfd { addr: address, len, fd: event.as_raw_fd(), flags, ..Default::default() };
+    // SAFETY: KVM reads one `kvm_ioeventfd`, which outlives the call; both descriptors are open.
+    match unsafe { ioctl_with_ref(vm, KVM_IOEVENTFD(), &told) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
 
 /// A BAR that answers MMIO exits.
 #[derive(Clone)]
@@ -63,10 +82,9 @@ impl CardSlot {
         &self.bars
     }
 
-    /// Turns writes to a place where no BAR is into an event.
+    /// Turns writes of four bytes to a place where no BAR is into an event.
     pub fn add_io_event(&self, address: u64, event: &EventFd) -> io::Result<()> {
-        let told = self.vm.register_ioevent(event, &IoEventAddress::Mmio(address), NoDatamatch);
-        told.map_err(|error| io::Error::from_raw_os_error(error.errno()))
+        io_event(&self.vm, event, address, 4, true)
     }
 
     /// Lets go of the card, which else would hold itself.
@@ -85,14 +103,13 @@ impl CardSlot {
         for part in function.mappings(bar) {
             match self.slots.add_file(address + part.offset, part.file, part.file_offset, part.len) {
                 Ok(slot) => slots.push(slot),
-                // The guest has put it over another BAR. Its accesses come as exits, and are answered.
+                // The guest has put it over another BAR. Its accesses come as exits, and are answered so until it moves.
                 Err(error) => log::debug!("{} BAR {bar} at {address:#x} is not mapped: {error}", function.name()),
             }
         }
         for event in function.io_events().iter().filter(|event| event.bar == bar) {
-            let at = IoEventAddress::Mmio(address + event.offset);
-            // Of no particular length: whatever the guest writes there rings.
-            if let Err(error) = self.vm.register_ioevent(&event.event, &at, NoDatamatch) {
+            // Writes of another width come as exits.
+            if let Err(error) = io_event(&self.vm, &event.event, address + event.offset, event.len, true) {
                 log::debug!("writes of {} to {:#x} are no events: {error}", function.name(), address + event.offset);
             }
         }
@@ -105,8 +122,7 @@ impl CardSlot {
         self.bars.remove(|target| target.bar == bar && target.function.number() == function.number());
         for event in function.io_events().iter().filter(|event| event.bar == bar) {
             // An error says that it never was one.
-            let at = IoEventAddress::Mmio(placed.address + event.offset);
-            let _ = self.vm.unregister_ioevent(&event.event, &at, NoDatamatch);
+            let _ = io_event(&self.vm, &event.event, placed.address + event.offset, event.len, false);
         }
         placed.slots.into_iter().for_each(|slot| self.slots.remove(slot));
     }

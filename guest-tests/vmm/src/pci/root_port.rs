@@ -37,7 +37,7 @@ impl RootPort {
     /// As firmware leaves it: the buses are numbered, the windows closed.
     pub fn new() -> Self {
         let mut registers = Registers::new();
-        // Intel's vendor ID, with a device ID that QEMU has for a generic root port under Red Hat's.
+        // QEMU's generic root port, under Red Hat's vendor ID.
         registers.define32(0x00, 0x000c_1b36, 0);
         // Command: I/O, memory, bus master, parity, SERR, INTx off. Status: capabilities.
         registers.define32(0x04, 1 << 20, 0x0547);
@@ -47,7 +47,7 @@ impl RootPort {
         registers.define32(0x0c, 0x0001_0000, 0xff);
         // Primary, secondary, subordinate bus.
         registers.define32(0x18, u32::from(layout::CARD_BUS) << 16 | u32::from(layout::CARD_BUS) << 8, 0x00ff_ffff);
-        // No I/O window: base above limit, read-only zeros say that there is none. Memory window: 1 MiB granules.
+        // No I/O window: read-only zeros at 0x1c say so. Memory window: 1 MiB granules, closed by a base above its limit.
         registers.define32(0x20, 0x0000_fff0, 0xfff0_fff0);
         // Prefetchable window, 64-bit.
         registers.define32(0x24, 0x0001_fff1, 0xfff0_fff0);
