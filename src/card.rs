@@ -216,11 +216,11 @@ impl VirtualCard {
 
     /// Serves the [`crate::IoEvent`]s of all functions on a thread of their own, until that is dropped.
     pub fn serve_io_events(&self) -> io::Result<IoEventThread> {
-        IoEventThread::start(self.io_event_handlers())
+        IoEventThread::start(self.io_event_handlers()?)
     }
 
-    /// The same for a VMM with an event loop: one handler for each function.
-    pub fn io_event_handlers(&self) -> Vec<IoEventHandler> {
+    /// The same for a VMM with an event loop: one handler for each function. Fails where descriptors are lacking.
+    pub fn io_event_handlers(&self) -> io::Result<Vec<IoEventHandler>> {
         self.functions.iter().filter_map(IoEventHandler::new).collect()
     }
 

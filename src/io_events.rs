@@ -33,25 +33,31 @@ pub(crate) fn new() -> io::Result<[IoEvent; 2]> {
 
 /// Serves the events of one function: for VMMs with an event loop of their own. With the feature `event-manager` it is
 /// a subscriber; any other loop polls [`IoEventHandler::as_raw_fd`] and calls [`IoEventHandler::ring`].
-pub struct IoEventHandler(Weak<CardFunction>, RawFd);
+pub struct IoEventHandler {
+    function: Weak<CardFunction>,
+    /// Its own: a loop may listen to it for longer than there is a card.
+    event: EventFd,
+}
 
 impl IoEventHandler {
-    pub(crate) fn new(function: &Arc<CardFunction>) -> Option<Self> {
-        let fd = function.io_events().first()?.event.as_raw_fd();
-        Some(IoEventHandler(Arc::downgrade(function), fd))
+    pub(crate) fn new(function: &Arc<CardFunction>) -> Option<io::Result<Self>> {
+        let event = function.io_events().first()?.event.try_clone();
+        Some(event.map(|event| IoEventHandler { function: Arc::downgrade(function), event }))
     }
 
     /// The descriptor has become readable: the guest has rung, once or many times.
     pub fn ring(&self) {
-        if let Some(function) = self.0.upgrade() {
-            function.serve_doorbell();
+        match self.function.upgrade() {
+            Some(function) => function.serve_doorbell(),
+            // Nobody hears it any more; taken, it does not wake the loop again.
+            None => drop(self.event.read()),
         }
     }
 }
 
 impl AsRawFd for IoEventHandler {
     fn as_raw_fd(&self) -> RawFd {
-        self.1
+        self.event.as_raw_fd()
     }
 }
 
@@ -62,9 +68,6 @@ impl event_manager::MutEventSubscriber for IoEventHandler {
     }
 
     fn init(&mut self, ops: &mut event_manager::EventOps) {
-        if self.0.strong_count() == 0 {
-            return;
-        }
         let events = event_manager::Events::new(self, event_manager::EventSet::IN);
         if let Err(error) = ops.add(events) {
             log::error!("doorbells cannot be listened to: {error}");
