@@ -211,9 +211,13 @@ static uint64_t ticks(void)
 {
     static uint64_t known;
     if (!known) {
-        uint32_t a = 0x15, b, c = 0, d;
+        uint32_t a = 0, b, c = 0, d;
         __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-        known = a && b && c ? (uint64_t)c * b / a / 1000000 : 4000;
+        /* Beyond the highest leaf an Intel processor answers with that leaf. */
+        bool told = a >= 0x15;
+        a = 0x15, c = 0;
+        __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+        known = told && a && b && c ? (uint64_t)c * b / a / 1000000 : 4000;
     }
     return known;
 }

@@ -131,7 +131,7 @@ void moves(void)
 }
 
 static volatile bool touching, touched_wrong;
-static volatile uint64_t touches;
+static volatile uint64_t touches, met;
 
 /* Uses whatever is or is not there. What is not reads all ones. */
 static void touch(void)
@@ -141,6 +141,7 @@ static void touch(void)
     for (touching = true; touching; touches++) {
         uint32_t cap = read32(pf.vf_registers.address + REG_VF_CAP);
         touched_wrong |= cap != 1 && cap != 0xffffffff;
+        met += cap == 1;
         write32(pf.vf_registers.address + REG_GUC_HOST_INTERRUPT, 0);
         uint64_t local = pf.vf_local.address + touches % 64 * 4096;
         write64(local, touches);
@@ -167,7 +168,10 @@ void races(void)
     map(away, GIB);
     unsigned rounds = boot_number("rounds", 20);
     for (unsigned round = 0; round < rounds; round++) {
+        uint64_t before = met;
         enable_vfs(2);
+        while (met == before)                               /* else there would be nothing to race with */
+            pause();
         uint16_t control = vfs[1].express + EXPRESS_DEVICE_CONTROL;
         config_write16(&vfs[1], control, INITIATE_FLR);
         config_write16(&pf, pf.sriov + SRIOV_CONTROL, VF_ARI | VF_ENABLE);
