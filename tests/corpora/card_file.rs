@@ -50,6 +50,7 @@ fn refused(text: &str, error: &CardFileError) {
 
 /// Each card once: that takes a while.
 fn power_on(profile: &CardProfile) {
+    assert!((1..=80).contains(&profile.name.len()) && !profile.name.contains(char::is_control));
     static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut unnamed = profile.clone();
     unnamed.name = "any".into();
@@ -61,7 +62,6 @@ fn power_on(profile: &CardProfile) {
         return;
     }
     drop(seen);
-    assert!((1..=80).contains(&profile.name.len()) && !profile.name.contains(char::is_control));
     // As much memory as the smallest card, a few VFs, and shared out by the card if it can be.
     let local_memory = profile.local_memory.min(1 << 30);
     let profile = CardProfile { local_memory, ..profile.clone() };

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use arctic_device_model::card::{Card, GGTT_WINDOW};
+use arctic_device_model::engine::blank_image;
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action::{ACTIONS, Length};
 use arctic_device_model::world::Function;
@@ -27,6 +28,8 @@ const DEEDS: u32 = 96;
 const SECRET: usize = 0x2000;
 /// Where the hostile side keeps lists and buffers, in its own memory.
 const LISTS: u64 = at::SCRATCH;
+/// Where the PF's driver has in its own memory what a VF's has at the beginning: behind its rings of messages.
+const PF_OFFSET: u64 = 0x30_0000;
 
 const GDRST: u32 = 0x941c;
 const GU_CNTL: u32 = 0x10_1010;
@@ -46,7 +49,7 @@ impl Play {
     fn poke(&self, at: u64, value: u32) {
         match &self.side {
             Side::Virtual => self.bench.attacker.poke(at, value),
-            Side::Physical(pf) => pf.poke(pf::LIST - LISTS + at, value),
+            Side::Physical(pf) => pf.poke(PF_OFFSET + at, value),
         }
     }
 
@@ -54,7 +57,7 @@ impl Play {
     fn global(&self, at: u64) -> u64 {
         match &self.side {
             Side::Virtual => base(ATTACKER) + at,
-            Side::Physical(_) => pf::SHOWN + pf::LIST - LISTS + at,
+            Side::Physical(_) => pf::SHOWN + PF_OFFSET + at,
         }
     }
 
@@ -180,9 +183,26 @@ impl Play {
             _ => Vec::new(),
         };
         let class = bytes.of(&EngineClass::BY_GUC);
-        if let Side::Virtual = self.side {
-            self.bench.attacker.submit(id, class, &commands);
+        match self.side {
+            Side::Virtual => self.bench.attacker.submit(id, class, &commands),
+            Side::Physical(_) => self.submit(id, class, &commands),
         }
+    }
+
+    /// What [`Vf::submit`] does, of the PF.
+    fn submit(&mut self, id: u32, class: EngineClass, commands: &[u32]) {
+        let (image, ring) = (Vf::image(id, 0), Vf::ring(id, 0));
+        let put = |at: u64, words: &[u32]| (at..).step_by(4).zip(words).for_each(|(at, word)| self.poke(at, *word));
+        put(image + 0x1000, &[0; 0x400]);
+        put(image + 0x1000, &blank_image());
+        put(ring, commands);
+        let (tail, start) = (commands.len() as u32 * 4, self.global(ring) as u32);
+        for (dword, value) in [(3, 0x0009_0009), (7, tail.next_multiple_of(8)), (9, start), (0xb, 1)] {
+            self.poke(image + 0x1000 + dword * 4, value);
+        }
+        let descriptor = self.global(image) as u32 | 0x119;
+        self.send(&[0x8001_000c, 2 << 28 | 0x4502, 1, id, class.guc().into(), 1, 0, 0, 0, 0, 0, descriptor, 0]);
+        self.send(&[0x8001_0003, 2 << 28 | 0x1001, id, 1]);
     }
 
     /// Key-length-values where lists are.
@@ -256,9 +276,14 @@ impl Play {
             }
             14 => {
                 // An entry of the global table, its own or another's.
-                let page = (base(ATTACKER) >> 12) + u64::from(bytes.word());
+                let page = (base(VICTIMS[0]) >> 12) + u64::from(bytes.word());
                 let entry = u64::from(self.operand(bytes)) & !0xfff | u64::from(bytes.byte() & 0x1f);
-                self.bench.card.write(self.function(), GGTT_WINDOW + page * 8, &entry.to_le_bytes());
+                match &self.side {
+                    Side::Virtual => self.bench.attacker.set_global(page, entry),
+                    Side::Physical(_) => {
+                        self.bench.card.write(Function::PF, GGTT_WINDOW + page * 8, &entry.to_le_bytes());
+                    }
+                }
             }
             15 => match &self.side {
                 Side::Virtual => self.bench.card.reset_function(ATTACKER),
