@@ -1,6 +1,7 @@
 //! What every door to the card gives: a machine with the card in it, as that machine's software and its VMM reach it.
 
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -193,10 +194,15 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// A test has taken too long.
+static HUNG: AtomicBool = AtomicBool::new(false);
+
 /// A test: its name, and what it does with a machine.
 pub type Test = (&'static str, fn(&mut dyn Machine));
 
 /// Runs the test `name` on a machine of its own, on a thread of that name.
+///
+/// A test that hangs is left behind with what it has, and those that wait for it fail too.
 pub fn run(name: &str, open: fn() -> Box<dyn Machine>, test: fn(&mut dyn Machine)) {
     let (progress, made) = channel();
     let runner = thread::Builder::new().name(name.into()).spawn(move || {
@@ -207,9 +213,12 @@ pub fn run(name: &str, open: fn() -> Box<dyn Machine>, test: fn(&mut dyn Machine
         let _ = progress.send(());
     });
     let runner = runner.unwrap();
-    // A machine may have to wait for its turn.
-    let _ = made.recv();
+    // A machine may have to wait for its turn; it never comes if a test hangs that has it.
+    while made.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
+        assert!(!HUNG.load(Ordering::Relaxed), "another test hangs");
+    }
     if made.recv_timeout(TEST_LIMIT) == Err(RecvTimeoutError::Timeout) {
+        HUNG.store(true, Ordering::Relaxed);
         panic!("the test takes more than {TEST_LIMIT:?}");
     }
     if let Err(panic) = runner.join() {

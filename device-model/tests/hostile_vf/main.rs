@@ -23,6 +23,7 @@ mod time;
 #[allow(dead_code, reason = "the tests of what is said to the GuC use the rest")]
 mod world;
 
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -51,7 +52,8 @@ impl Watchdog {
             let mut last = u64::MAX;
             while let Some(now) = watched.upgrade().map(|beats| beats.load(Ordering::Relaxed)) {
                 if now == last {
-                    println!("{what}: beat {now} takes more than a minute");
+                    // What is printed in the plain way is kept until the test ends.
+                    let _ = writeln!(std::io::stderr(), "{what}: beat {now} takes more than a minute");
                     std::process::abort();
                 }
                 last = now;

@@ -1,5 +1,6 @@
 //! All at once: processors of one function, of its neighbours and of the PF, workers, and a host that resets.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -47,7 +48,9 @@ impl Watchdog {
         let (start, mut moved) = (Instant::now(), vec![(0, Instant::now()); self.beats.len()]);
         while threads.iter().any(|thread| !thread.is_finished()) {
             thread::sleep(Duration::from_millis(5));
-            if start.elapsed() > until && (enough() || start.elapsed() > 2 * PATIENCE) {
+            // Before it is stopped none ends but by a panic.
+            let ended = threads.iter().any(thread::JoinHandle::is_finished);
+            if ended || start.elapsed() > until && (enough() || start.elapsed() > 2 * PATIENCE) {
                 self.stop.store(true, Ordering::Relaxed);
             }
             for ((name, beat), (last, since)) in self.beats.iter().zip(&mut moved) {
@@ -57,7 +60,11 @@ impl Watchdog {
                 } else if now != u64::MAX && since.elapsed() > PATIENCE {
                     let all: Vec<_> =
                         self.beats.iter().map(|(name, beat)| (name, beat.load(Ordering::Relaxed))).collect();
-                    eprintln!("{name} has not moved for {PATIENCE:?}: a lock that never comes? Rounds: {all:?}");
+                    // What is printed in the plain way is kept until the test ends, which it never does.
+                    let _ = writeln!(
+                        std::io::stderr(),
+                        "{name} has not moved for {PATIENCE:?}: a lock that never comes? Rounds: {all:?}"
+                    );
                     std::process::abort();
                 }
             }

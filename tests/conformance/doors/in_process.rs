@@ -234,6 +234,7 @@ impl Machine for InProcess {
     fn take_msis(&mut self, function: u8) -> u64 {
         let (address, data) = self.msi_message(function);
         let msi = &self.bus.msis[usize::from(function)];
+        assert_eq!(msi.astray.load(Ordering::Relaxed), 0, "function {function}: an interrupt without a route");
         let sent = std::mem::take(&mut *msi.sent.lock().unwrap());
         let programmed = MsiMessage { address, data: data.into() };
         assert!(sent.iter().all(|message| *message == programmed), "function {function}: {sent:x?}");

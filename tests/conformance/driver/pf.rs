@@ -150,7 +150,7 @@ impl Driver {
     }
 
     /// Everybody forgets translations.
-    fn invalidate(&mut self, machine: &mut dyn Machine) {
+    pub fn invalidate(&mut self, machine: &mut dyn Machine) {
         self.tell(machine, 0x7002, &[77, 1 << 31]);
         self.wait_event(machine, &[0x9000_7001, 77]);
     }

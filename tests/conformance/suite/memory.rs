@@ -58,10 +58,11 @@ pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
     pf.wait_for(machine, SCRATCH, 0x1111);
 }
 
-/// V13-030, contract D.4: the PF says whose a page of the global table is; the VF whose it is says what it shows.
+/// V13-030, contract D.4: the PF says whose a page of the global table is; the VF whose it is says what it shows, until it
+/// is another's.
 pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
-    let _pf = Driver::pf_with_vfs(machine, 2);
-    let one = Driver::vf(machine, 1);
+    let mut pf = Driver::pf_with_vfs(machine, 2);
+    let mut one = Driver::vf(machine, 1);
     let entry = GGTT + (one.base >> 12) * 8;
     assert_eq!(machine.bar64(0, 0, entry) >> 2 & 0x3ff, 1, "its owner, as the PF reads it");
     assert_eq!(machine.bar64(1, 0, entry) & !0xfff, one.address(0), "what it shows, as the VF reads it");
@@ -69,6 +70,16 @@ pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
     if machine.read_beside(1, 0, entry, &mut beside) {
         assert_eq!(u64::from_le_bytes(beside) & !0xfff, one.address(0));
     }
+    one.submit(machine, 1, COPY, &store(one.global(SCRATCH), 1));
+    one.wait_for(machine, SCRATCH, 1);
+    // Its next page, which it goes on using.
+    let taken = SCRATCH + 0x1000;
+    let page = GGTT + (one.global(taken) >> 12) * 8;
+    machine.set_bar64(0, 0, page, 2 << 2 | 1);
+    pf.invalidate(machine);
+    one.submit(machine, 2, COPY, &store(one.global(taken), 0xbad));
+    one.wait_event(machine, &[0x9000_1008, 2]);
+    assert_eq!(one.peek(machine, taken), 0);
 }
 
 /// PCI: without bus mastering guest memory is out of reach. The GuC's firmware lies there.

@@ -75,15 +75,15 @@ fn receive(memory: &Memory, channel: &mut Channel) -> Vec<u32> {
     taken
 }
 
-/// A host sends two requests, one round the end of its ring, while the GuC takes them: whole, in order, each once; and the
-/// host has room for the second only where the head says so.
+/// A host sends three requests, one round the end of its ring, while the GuC takes them: whole, in order, each once; and
+/// the host has room for the third only where the head says so.
 fn requests_arrive_whole() {
-    let (memory, mut channel) = channel(5);
+    let (memory, mut channel) = channel(6);
     let host = {
         let memory = memory.clone();
         thread::spawn(move || {
-            let mut tail = 5;
-            for n in 1..=2 {
+            let mut tail = 6;
+            for n in 1..=3 {
                 let head = value(&memory, HEAD);
                 if (tail + RING - head) % RING + 3 >= RING {
                     return n - 1;
@@ -94,7 +94,7 @@ fn requests_arrive_whole() {
                 }
                 memory[TAIL].store(tail, Ordering::Release);
             }
-            2
+            3
         })
     };
     let mut taken = receive(&memory, &mut channel);
@@ -102,7 +102,7 @@ fn requests_arrive_whole() {
     let sent = host.join().unwrap();
     taken.extend(receive(&memory, &mut channel));
     assert_eq!(taken, (1..=sent).collect::<Vec<_>>());
-    assert_eq!((value(&memory, HEAD), value(&memory, STATUS)), ((5 + 3 * sent) % RING, 0));
+    assert_eq!((value(&memory, HEAD), value(&memory, STATUS)), ((6 + 3 * sent) % RING, 0));
 }
 
 /// The GuC has three messages for a host whose ring has room for two, while the host reads: whole, in order, each once.
