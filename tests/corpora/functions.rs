@@ -330,7 +330,6 @@ impl World {
         let not_its_own = |page: &u64| ggtt.entry(*page).owner() != 2;
         let mut parts: Vec<_> = pages
             .iter()
-            .cloned()
             .map(|range| {
                 let entries = range.clone().filter(not_its_own).flat_map(|page| ggtt.effective(page).0.to_le_bytes());
                 (format!("global pages {range:x?}"), entries.collect())
