@@ -20,9 +20,13 @@ fn pf(dir: &Path) -> Raw {
     Raw::connect(&dir.join("pf.sock"))
 }
 
-/// Waits until nobody is connected to the PF, and connects.
-fn next_client(dir: &Path) -> Raw {
+/// Waits until the program knows that nobody is connected to the PF any more: a client that comes sooner is a second one.
+fn pf_is_free(dir: &Path) {
     eventually("the PF is free", || status(dir)["functions"][0]["connected"] == false);
+}
+
+fn next_client(dir: &Path) -> Raw {
+    pf_is_free(dir);
     let mut raw = pf(dir);
     raw.enable();
     raw
@@ -77,10 +81,11 @@ fn a_vmm_of_its_own() {
 }
 
 fn vmm(state: &str, dir: &Path) -> Child {
+    pf_is_free(dir);
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "faults::a_vmm_of_its_own", "--nocapture"]);
     command.env("ARCTIC_TEST_VMM", state).env("ARCTIC_TEST_DIR", dir);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     assert!(lines.map_while(Result::ok).any(|line| line.ends_with("there")), "{state}");
     child
