@@ -73,6 +73,7 @@ static uint64_t query(struct gpu *gpu, uint32_t key, unsigned dwords)
 static void handshake(struct gpu *gpu, unsigned vf)
 {
     expect("VF_CAP of a VF", 1, reg_read(gpu, REG_VF_CAP));
+    expect("VF_CAP of a VF, again", 1, reg_read(gpu, REG_VF_CAP));
     expect("a register that VFs have not", 0, reg_read(gpu, 0x101010));
     reg_write(gpu, 0xc068, 0x12345678);
     expect("the same after a write", 0, reg_read(gpu, 0xc068));
