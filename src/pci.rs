@@ -41,8 +41,11 @@ pub struct BarMapping<'f> {
 }
 
 /// A register whose writes may reach the card as an event instead of an access: the value written does not matter,
-/// nor when exactly the card hears of it. For KVM: an ioeventfd of this length without datamatch. (Of length 0 it would
-/// stand on a fast path of KVM's that takes a read of the register for a write.)
+/// nor when exactly the card hears of it.
+///
+/// For KVM: an ioeventfd of this length without datamatch. What kvm-ioctls calls `NoDatamatch` is one of length 0, and will
+/// not do: KVM answers those on a fast path that takes a read of the register for a write. `guest-tests/vmm` has the few
+/// lines that it takes instead (`src/pci/card.rs`).
 ///
 /// Who turns writes into events has to see to it that somebody serves them: [`crate::VirtualCard::serve_io_events`].
 #[derive(Debug)]
