@@ -201,10 +201,7 @@ impl Card {
 
     fn carry_out(&self, function: Function, request: Request) {
         match request {
-            Request::RingGuc => {
-                self.hear_ring(function);
-                self.call_workers();
-            }
+            Request::RingGuc => self.ring_guc(function),
             Request::LookAtDoorbells => self.call_guc(),
             Request::StartGucDma => self.guc().start_dma(&self.gt),
             Request::Reset(domains) => self.reset_domains(domains),

@@ -250,8 +250,7 @@ impl CardFunction {
     /// [`PciDevice::io_events`] are for [`crate::IoEventHandler`], which keeps them in order with the mailbox.
     pub fn ring(&self) {
         if self.decoding() {
-            self.family.card.hear_ring(self.number);
-            self.family.card.call_workers();
+            self.family.card.ring_guc(self.number);
         }
     }
 

@@ -68,6 +68,12 @@ impl Card {
         }
     }
 
+    /// A write of `function` to its GUC_HOST_INTERRUPT, for a worker to attend to (contract B.6).
+    pub fn ring_guc(&self, function: Function) {
+        self.hear_ring(function);
+        self.call_workers();
+    }
+
     /// A write of `function` to its GUC_HOST_INTERRUPT that came as an event (contract B.6): a mailbox request is
     /// answered, and the GuC called. Its step is for whoever comes first: this thread, if it has time
     /// ([`Card::attend_guc`]), or else a worker, to be called ([`Card::call_workers`]).

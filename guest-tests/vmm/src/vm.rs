@@ -193,7 +193,8 @@ impl Vm {
         self.board.host.card()
     }
 
-    /// Turns the guest's writes of four bytes to an address where nothing else is into an event: what a doorbell is compared with.
+    /// Turns the guest's writes of four bytes to an address where nothing else is into an event: what a doorbell is
+    /// compared with.
     ///
     /// # Errors
     /// [`Error::Host`] where KVM has an event there already.

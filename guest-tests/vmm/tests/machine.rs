@@ -146,7 +146,8 @@ fn machines_leave_nothing_behind() {
     for _ in 0..60 {
         assert_eq!(build().unwrap().run(LONG).unwrap(), Exit::Value(0x1234));
     }
-    // Other tests of this program have machines at the same time: a few descriptors come and go. Sixty machines hold more than 1200.
+    // Other tests of this program have machines at the same time: a few descriptors come and go. Sixty machines hold more
+    // than 1200.
     assert!(descriptors() < before + 60, "{before} descriptors have become {}", descriptors());
 }
 

@@ -1,10 +1,10 @@
 //! Programs without an operating system.
 //!
 //! The file is a static ELF64 for x86-64, loaded to the physical addresses of its program headers, which have to be
-//! from 1 MiB on (below is what it is told, see [`layout`]). Every CPU enters it at its entry point, at privilege level 0 in 64-bit mode, with
-//! interrupts off, no interrupt table, and an identity map of all RAM, configuration space and both MMIO
-//! windows in pages of 2 MiB, for every privilege level. `rdi` has the address of the [`BootInfo`],
-//! `rsi` the CPU's number from 0 on, `rsp` the CPU's own stack. A write to port 0xf4 ends the machine.
+//! from 1 MiB on (below is what it is told, see [`layout`]). Every CPU enters it at its entry point, at privilege level
+//! 0 in 64-bit mode, with interrupts off, no interrupt table, and an identity map of all RAM, configuration space and
+//! both MMIO windows in pages of 2 MiB, for every privilege level. `rdi` has the address of the [`BootInfo`], `rsi` the
+//! CPU's number from 0 on, `rsp` the CPU's own stack. A write to port 0xf4 ends the machine.
 
 use std::fs::File;
 use std::io::Read;
