@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::doorbell::Doorbells;
+use crate::engine::EngineClock;
 use crate::engine::id::{EngineClass, EngineId, WakeDomain};
 use crate::engine::power;
 use crate::execlist::{self, buffer::CsbPort};
@@ -152,6 +153,8 @@ pub struct Gt {
     pub clock: Arc<dyn Clock>,
     /// Context timestamp of each engine, by [`EngineId::index`].
     pub context_clocks: Box<[ContextClock]>,
+    /// Time of each engine's steps, by [`EngineId::index`].
+    pub engine_clocks: Box<[EngineClock]>,
     /// Where the GuC reads each engine's context switches, by [`EngineId::index`].
     pub csb_ports: Box<[CsbPort]>,
     /// RC6.
@@ -188,6 +191,7 @@ impl Gt {
             doorbells: Doorbells::new(),
             clock,
             context_clocks: EngineId::all().map(|engine| ContextClock::new(engine, residency.clone())).collect(),
+            engine_clocks: EngineId::all().map(|_| EngineClock::default()).collect(),
             csb_ports: EngineId::all().map(|_| CsbPort::default()).collect(),
             residency,
             semaphore_signals: AtomicU64::new(0),

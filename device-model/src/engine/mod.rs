@@ -4,6 +4,7 @@ mod access;
 mod alu;
 mod atomic;
 mod attention;
+mod clock;
 mod control;
 mod counters;
 mod error;
@@ -39,8 +40,9 @@ use crate::gt::Gt;
 use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, Tlb, Views};
 use crate::trace::What;
-use crate::world::{Function, ticks_to_ns};
+use crate::world::{Function, ticks};
 use attention::{Attention, Changes};
+pub use clock::EngineClock;
 pub use counters::Counters;
 use fetch::Window;
 use id::EngineId;
@@ -174,7 +176,9 @@ impl Engine {
         // without another invalidation (xe: xe_pt.c, bind_op_prepare).
         self.tlb.flush();
         // Until the image is read, at the next step, its clock stands.
-        gt.context_clocks[self.id.index()].stop(gt.timestamp());
+        let now = gt.clock.now();
+        gt.context_clocks[self.id.index()].stop(ticks(now));
+        gt.engine_clocks[self.id.index()].load(now);
         self.exchange_globals(gt, load.function, Exchange::Enter);
         self.running = Some(Running::new(load));
         let Load { function, context, descriptor, .. } = load;
@@ -304,11 +308,15 @@ impl Engine {
         if let Some(halt) = running.halted {
             return Outcome::Halted(halt);
         }
+        let clock = &gt.engine_clocks[self.id.index()];
+        let started = gt.clock.now();
+        clock.begin_step(started);
         self.window.flush();
         let info = self.id.info();
         let views = gt.memory.views();
         let mut streamer = Streamer {
             gt,
+            started,
             gam: gt.memory.gam(running.load.function, &views, &mut self.tlb),
             id: self.id,
             class: info.class,
@@ -317,6 +325,7 @@ impl Engine {
             counters: &mut self.counters,
         };
         let outcome = streamer.run(&mut self.window, budget);
+        clock.end_step(gt.clock.now(), matches!(outcome, Outcome::Waiting | Outcome::Spinning));
         if matches!(outcome, Outcome::Complete | Outcome::Preempted)
             && let Some(running) = self.running.take()
         {
@@ -361,7 +370,7 @@ impl Engine {
     /// When an engine that waits has to be looked at again at the latest, in ns of the card's clock: its watchdog ends the
     /// wait.
     pub fn wake_at(&self) -> Option<u64> {
-        self.running.as_ref()?.wait_ends.map(ticks_to_ns)
+        self.running.as_ref()?.wait_ends
     }
 }
 

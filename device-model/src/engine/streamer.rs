@@ -65,7 +65,7 @@ pub(super) struct Running {
     pub blit: Option<Blit>,
     /// The watchdog's counter, if it runs (V8-165, V8-167).
     pub watchdog: Option<Watchdog>,
-    /// When the watchdog ends the wait that the last step came to, in ticks.
+    /// When the watchdog ends the wait that the last step came to at the earliest, in ns of the card's clock.
     pub wait_ends: Option<u64>,
     /// The last look at a semaphore that was not satisfied.
     pub semaphore: Option<Look>,
@@ -130,6 +130,8 @@ pub(super) enum Flow {
 /// One step of one engine.
 pub(super) struct Streamer<'s> {
     pub gt: &'s Gt,
+    /// When the step began, in ns of the card's clock.
+    pub started: u64,
     pub gam: Gam<'s>,
     pub id: EngineId,
     pub class: EngineClass,
@@ -170,7 +172,6 @@ impl Streamer<'_> {
 
     /// Executes commands up to something that ends the step.
     fn parse(&mut self, window: &mut Window, budget: i64) -> Result<Outcome, Halt> {
-        let started = self.gt.clock.now();
         let mut budget = budget;
         // Whoever follows the card gets the commands one by one, the long way.
         let followed = self.gt.trace.on();
@@ -180,7 +181,7 @@ impl Streamer<'_> {
                 self.running.position.advance(window.lag());
                 halted?;
             }
-            if budget <= 0 || self.gt.clock.now() - started > STEP_TIME {
+            if budget <= 0 || self.gt.clock.now() - self.started > STEP_TIME {
                 return Ok(Outcome::More);
             }
             if let Some(outcome) = self.parse_one(window, &mut budget)? {

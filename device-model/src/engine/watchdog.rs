@@ -1,4 +1,7 @@
 //! PR_CTR, the watchdog of an engine (V8-165..167), and what its expiry means to a virtual function (contract C.6).
+//!
+//! It counts engine time ([`super::EngineClock`]), at either rate: on a host that does not run the card's workers it
+//! stands, as the context under it does.
 
 use super::layout;
 use super::reg;
@@ -7,7 +10,7 @@ use crate::command::Requester;
 use crate::execlist;
 use crate::interrupts::WATCHDOG;
 use crate::registers::GT_PERF_STATUS;
-use crate::world::ticks;
+use crate::world::{ticks, ticks_to_ns};
 
 /// PR_CTR_CTRL bits 30:0: 0 lets the counter run, trap T4 ...
 const CONTROL: u32 = 0x7fff_ffff;
@@ -23,7 +26,7 @@ const MODULUS: u64 = 1 << 32;
 pub(super) struct Watchdog {
     /// Its value when it was looked at last.
     count: u32,
-    /// When that was, in ns of the card's clock.
+    /// When that was, in ns of engine time.
     seen: u64,
     /// Part of a GPU clock that had passed then, in 1/1000.
     part: u64,
@@ -59,6 +62,11 @@ impl Streamer<'_> {
         u64::from(self.gt.registers.value(GT_PERF_STATUS) >> 11 & 0x1ff) * 50 / 3
     }
 
+    /// Engine time, within a step.
+    fn engine_time(&self) -> u64 {
+        self.gt.engine_clocks[self.id.index()].at(self.gt.clock.now())
+    }
+
     /// Whether the engine takes execlists; a virtual function's contexts have no other way to it (V8-167).
     fn takes_execlists(&self) -> bool {
         self.running.load.function.is_vf() || self.own(reg::GFX_MODE) & execlist::DISABLE_LEGACY_MODE != 0
@@ -67,7 +75,7 @@ impl Streamer<'_> {
     /// The running counter as it is now, and whether it reached the threshold since it was looked at last.
     fn watchdog_now(&self) -> Option<(Watchdog, bool)> {
         let mut watchdog = self.running.watchdog?;
-        let (seen, now) = (watchdog.seen, self.gt.clock.now());
+        let (seen, now) = (watchdog.seen, self.engine_time());
         watchdog.seen = now;
         if !self.takes_execlists() {
             return Some((watchdog, false));
@@ -89,7 +97,7 @@ impl Streamer<'_> {
         self.running.watchdog = match self.own(reg::PR_CTR_CTRL) & CONTROL {
             0 => self.running.watchdog.or(Some(Watchdog {
                 count: self.own(reg::PR_CTR),
-                seen: self.gt.clock.now(),
+                seen: self.engine_time(),
                 part: 0,
             })),
             control => {
@@ -118,13 +126,15 @@ impl Streamer<'_> {
         let Some((watchdog, reached)) = self.watchdog_now() else { return false };
         if !reached {
             let distance = watchdog.distance(self.own(reg::PR_CTR_THRSH));
-            let now = self.gt.clock.now();
-            let expires = if self.own(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
-                Some(ticks(now).saturating_add(distance))
+            let now = self.engine_time();
+            let left = if self.own(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
+                Some(ticks_to_ns(ticks(now).saturating_add(distance)).saturating_sub(now))
             } else {
                 let parts = (distance * 1000).saturating_sub(watchdog.part);
-                parts.checked_div(self.gpu_clock()).map(|ns| ticks(now.saturating_add(ns)).saturating_add(1))
+                parts.checked_div(self.gpu_clock()).map(|ns| ns.saturating_add(1))
             };
+            // Engine time is not faster than the card's clock: before that a look is for nothing.
+            let expires = left.map(|left| self.gt.clock.now().saturating_add(left));
             // A threshold that only a whole round of the counter comes to is no reason to look.
             self.running.wait_ends = expires.filter(|_| distance < MODULUS);
             return false;

@@ -21,7 +21,7 @@ const RING_TAIL: u64 = 0x07 * 4;
 /// Offset in the PPHWSP of the dword by which a compute context asks to switch out (contract G.5).
 const SWITCH_OUT_SEMAPHORE: u64 = 0x540;
 
-/// How a context is to be scheduled; times in nanoseconds of the card's clock.
+/// How a context is to be scheduled; times in nanoseconds of engine time ([`crate::engine::EngineClock`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policies {
     /// 0 the most important, below [`PRIORITIES`].

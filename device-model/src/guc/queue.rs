@@ -9,6 +9,9 @@ use super::ads::MAX_LOGICAL;
 /// Priorities, 0 the most important (xe: GUC_CLIENT_PRIORITY_NUM).
 pub const PRIORITIES: usize = 4;
 
+/// Least pause before engine time is looked at again, in nanoseconds: it advances when a step ends.
+const LOOK_AGAIN: u64 = 100_000;
+
 /// A context that wants to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -18,7 +21,7 @@ pub struct Entry {
     pub mask: u8,
     /// Members, which need neighbouring instances at the same time.
     pub width: u8,
-    /// Before this time (ns) it was waiting for memory to change: it takes free instances only.
+    /// Before this time (ns of the card's clock) it was waiting for memory to change: it takes free instances only.
     pub eligible_at: u64,
 }
 
@@ -36,8 +39,8 @@ pub enum Place {
     Busy {
         /// Its priority.
         priority: u8,
-        /// When its time slice ends (ns); `None` for an unlimited one.
-        slice_end: Option<u64>,
+        /// What is left of its time slice, in ns of engine time; `None` for an unlimited one.
+        slice_left: Option<u64>,
         /// It waits for memory to change.
         waiting: bool,
     },
@@ -52,7 +55,7 @@ pub struct Plan {
     loads: [Option<(Entry, u8)>; MAX_LOGICAL],
     /// Instances whose context is to leave.
     pub leave: u8,
-    /// When to plan again at the latest (ns).
+    /// When to plan again at the latest, in ns of the card's clock.
     pub deadline: Option<u64>,
 }
 
@@ -148,11 +151,11 @@ impl Queue {
         (0u8..).zip(&self.ready).flat_map(|(priority, queue)| queue.iter().map(move |entry| (priority, entry)))
     }
 
-    /// Plans for the instances as they are at time `now`; takes the contexts to load out of the queue.
+    /// Plans for the instances as they are at time `now` of the card's clock; takes the contexts to load out of the queue.
     pub fn plan(&mut self, places: &[Place; MAX_LOGICAL], now: u64) -> Plan {
         self.wake(now);
         let mut plan = Plan::default();
-        let mut claims = Claims { places, now, claimed: absent(places) };
+        let mut claims = Claims { places, claimed: absent(places) };
         let mut loads = 0;
         for (priority, entry) in self.by_importance() {
             if claims.claimed == u8::MAX {
@@ -185,10 +188,10 @@ impl Queue {
         }
         if !self.is_empty() {
             for place in places {
-                if let Place::Busy { slice_end: Some(end), .. } = place
-                    && *end > now
+                if let Place::Busy { slice_left: Some(left), .. } = place
+                    && *left > 0
                 {
-                    plan.note(*end);
+                    plan.note(not_before(now, *left));
                 }
             }
         }
@@ -233,9 +236,14 @@ fn absent(places: &[Place; MAX_LOGICAL]) -> u8 {
     (0..MAX_LOGICAL).filter(|at| places[*at] == Place::Absent).fold(0, |mask, at| mask | 1 << at)
 }
 
+/// When `left` ns of engine time, which is not faster than the card's clock, have passed at the earliest. What may be over
+/// at any moment, because the engine is in a step, is looked at again a little later.
+pub fn not_before(now: u64, left: u64) -> u64 {
+    now.saturating_add(left.max(LOOK_AGAIN))
+}
+
 struct Claims<'p> {
     places: &'p [Place; MAX_LOGICAL],
-    now: u64,
     claimed: u8,
 }
 
@@ -266,9 +274,9 @@ impl Claims<'_> {
             Place::Absent => Err(()),
             Place::Free | Place::Leaving => Ok(true),
             Place::Busy { waiting: true, .. } => Ok(true),
-            Place::Busy { priority: other, slice_end, .. } => match other.cmp(&priority) {
+            Place::Busy { priority: other, slice_left, .. } => match other.cmp(&priority) {
                 std::cmp::Ordering::Greater => Ok(true),
-                std::cmp::Ordering::Equal => Ok(slice_end.is_some_and(|end| end <= self.now)),
+                std::cmp::Ordering::Equal => Ok(slice_left == Some(0)),
                 std::cmp::Ordering::Less => Err(()),
             },
         }
@@ -320,8 +328,8 @@ mod tests {
         Entry { context, mask, width, eligible_at: 0 }
     }
 
-    fn busy(priority: u8, slice_end: u64) -> Place {
-        Place::Busy { priority, slice_end: Some(slice_end), waiting: false }
+    fn busy(priority: u8, slice_left: u64) -> Place {
+        Place::Busy { priority, slice_left: Some(slice_left), waiting: false }
     }
 
     fn places(list: &[Place]) -> [Place; MAX_LOGICAL] {
@@ -355,9 +363,11 @@ mod tests {
         assert_eq!((loads(&plan), plan.leave), (vec![], 0b10));
         let plan = queue.plan(&places(&[busy(2, 50), Place::Leaving]), now);
         assert_eq!(plan.leave, 0, "one that leaves already is enough");
-        let plan = queue.plan(&places(&[busy(1, 50), busy(0, 5)]), now);
-        assert_eq!((plan.leave, plan.deadline), (0, Some(50)));
-        let plan = queue.plan(&places(&[busy(1, 10), busy(0, 5)]), now);
+        let plan = queue.plan(&places(&[busy(1, 500_000), busy(0, 0)]), now);
+        assert_eq!((plan.leave, plan.deadline), (0, Some(500_010)));
+        let plan = queue.plan(&places(&[busy(1, 1), busy(0, 0)]), now);
+        assert_eq!((plan.leave, plan.deadline), (0, Some(100_010)), "not at once: the engine is in a step");
+        let plan = queue.plan(&places(&[busy(1, 0), busy(0, 0)]), now);
         assert_eq!(plan.leave, 0b01);
     }
 
@@ -366,12 +376,12 @@ mod tests {
     fn waiting_contexts_yield() {
         let mut queue = Queue::default();
         queue.push(3, entry(1, 1, 1));
-        let waiter = Place::Busy { priority: 0, slice_end: Some(1000), waiting: true };
+        let waiter = Place::Busy { priority: 0, slice_left: Some(1000), waiting: true };
         assert_eq!(queue.plan(&places(&[waiter]), 0).leave, 1);
         let mut queue = Queue::default();
         queue.push(0, Entry { eligible_at: 70, ..entry(1, 1, 1) });
         let plan = queue.plan(&places(&[busy(3, 0)]), 10);
-        assert_eq!((plan.leave, plan.deadline), (0, Some(70)));
+        assert_eq!((plan.leave, plan.deadline), (0, Some(70)), "by the card's clock");
         assert_eq!(loads(&queue.plan(&places(&[Place::Free]), 10)), [(1, 0)]);
     }
 
@@ -383,7 +393,7 @@ mod tests {
         queue.push(2, entry(2, 0b10, 1));
         let plan = queue.plan(&places(&[busy(2, 50), Place::Free]), 10);
         assert_eq!((loads(&plan), plan.leave), (vec![], 0), "the free instance is kept for the wide context");
-        let plan = queue.plan(&places(&[busy(2, 50), Place::Free]), 60);
+        let plan = queue.plan(&places(&[busy(2, 0), Place::Free]), 60);
         assert_eq!(plan.leave, 0b01);
         assert_eq!(loads(&queue.plan(&places(&[Place::Free, Place::Free]), 60)), [(1, 0)]);
     }
@@ -395,8 +405,8 @@ mod tests {
             Just(Place::Absent),
             Just(Place::Free),
             Just(Place::Leaving),
-            (0u8..4, prop::option::of(0u64..100), any::<bool>())
-                .prop_map(|(priority, slice_end, waiting)| Place::Busy { priority, slice_end, waiting }),
+            (0u8..4, prop::option::of(prop_oneof![Just(0), 1u64..100]), any::<bool>())
+                .prop_map(|(priority, slice_left, waiting)| Place::Busy { priority, slice_left, waiting }),
         ]
     }
 
@@ -428,11 +438,11 @@ mod tests {
             prop_assert_eq!(left + plan.loads().count(), entries.len());
             let most = entries.iter().map(|entry| entry.0).min();
             for at in (0..MAX_LOGICAL).filter(|at| plan.leave >> at & 1 != 0) {
-                let Place::Busy { priority, slice_end, waiting } = places[at] else {
+                let Place::Busy { priority, slice_left, waiting } = places[at] else {
                     return Err(TestCaseError::fail("asked one to leave who is not there"));
                 };
                 let most = most.expect("somebody wants the place");
-                prop_assert!(waiting || priority > most || priority == most && slice_end.is_some_and(|end| end <= now));
+                prop_assert!(waiting || priority > most || priority == most && slice_left == Some(0));
             }
             prop_assert!(plan.deadline.is_none_or(|deadline| deadline > now));
         }

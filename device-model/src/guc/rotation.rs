@@ -3,6 +3,9 @@
 //! It is deficit round robin. A turn gives a function its quantum. What the function uses while another claims the
 //! engine is taken from that, also the time that its contexts need to leave; what it overruns is missing from its
 //! next turns. Time that nobody else claims costs nothing, and time that is not used in a turn is not saved.
+//!
+//! A function with a context on the engine pays in engine time ([`crate::engine::EngineClock`]); a place that stands empty
+//! passes by the card's clock.
 
 use crate::world::{FUNCTIONS, Function, functions};
 
@@ -11,14 +14,25 @@ use super::share::{Priority, Share};
 /// The shares of all functions.
 pub type Shares = [Share; FUNCTIONS];
 
+/// The time by both clocks, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// The card's clock.
+    pub card: u64,
+    /// Engine time of the engine that the payer is on ([`Rotation::on`]).
+    pub engine: u64,
+}
+
 /// The turns at one engine.
 #[derive(Debug)]
 pub struct Rotation {
     turn: Option<Function>,
     /// Who is on the engine.
     payer: Option<Function>,
-    /// Up to when time has been taken into account (ns).
-    since: u64,
+    /// Index of the engine by whose time the payer is charged.
+    on: usize,
+    /// Up to when time has been taken into account.
+    since: Moment,
     /// What each function may still use (ns); negative: it has overrun its turn.
     credit: [i64; FUNCTIONS],
     /// Somebody else claims the engine too.
@@ -36,7 +50,8 @@ impl Default for Rotation {
         Rotation {
             turn: None,
             payer: None,
-            since: 0,
+            on: 0,
+            since: Moment::default(),
             credit: [0; FUNCTIONS],
             contended: false,
             idle: true,
@@ -47,14 +62,22 @@ impl Default for Rotation {
 }
 
 impl Rotation {
-    /// What is on the engine belongs to `function` from now on, or nothing is there.
-    pub fn occupy(&mut self, now: u64, function: Option<Function>) {
+    /// What is on the engine belongs to `function` from now on, or nothing is there. The function pays in the time of the
+    /// engine with index `on`, which is `time` now.
+    pub fn occupy(&mut self, now: Moment, function: Option<Function>, on: usize, time: u64) {
         self.charge(now);
         self.payer = function;
+        self.on = on;
+        self.since.engine = time;
+    }
+
+    /// Index of the engine whose time [`Moment::engine`] must be.
+    pub fn on(&self) -> usize {
+        self.on
     }
 
     /// A function takes an engine that nobody else claims.
-    pub fn enter(&mut self, now: u64, function: Function, shares: &Shares) {
+    pub fn enter(&mut self, now: Moment, function: Function, shares: &Shares) {
         self.charge(now);
         self.begin_turn(function, shares);
         (self.contended, self.idle) = (false, false);
@@ -65,7 +88,7 @@ impl Rotation {
     }
 
     /// Nobody else claims the engine any more.
-    pub fn relax(&mut self, now: u64) {
+    pub fn relax(&mut self, now: Moment) {
         self.charge(now);
         self.contended = false;
         self.idle = self.payer.is_none();
@@ -78,7 +101,7 @@ impl Rotation {
 
     /// Whose turn it is among the functions that want the engine and those (`standing`) that keep their place without;
     /// `None` where nobody does.
-    pub fn turn(&mut self, now: u64, wants: u64, standing: u64, shares: &Shares) -> Option<Function> {
+    pub fn turn(&mut self, now: Moment, wants: u64, standing: u64, shares: &Shares) -> Option<Function> {
         if wants == 0 && self.payer.is_none() {
             self.relax(now);
             return None;
@@ -103,7 +126,7 @@ impl Rotation {
     }
 
     /// The turn is that of another engine, `lead`, because this one goes together with it.
-    pub fn follow(&mut self, now: u64, lead: Option<Function>, contended: bool, shares: &Shares) {
+    pub fn follow(&mut self, now: Moment, lead: Option<Function>, contended: bool, shares: &Shares) {
         self.charge(now);
         (self.contended, self.idle) = (contended, false);
         if self.turn != lead {
@@ -119,15 +142,18 @@ impl Rotation {
         self.contended
     }
 
-    /// When the turn ends (ns), if anybody waits for that.
-    pub fn ends_at(&self, shares: &Shares) -> Option<u64> {
+    /// What is left of the turn, in ns since the last call with the time; `None` if no function waits for its end.
+    pub fn left(&self, shares: &Shares) -> Option<u64> {
         let function = self.turn.filter(|turn| self.contended && self.payer.is_none_or(|payer| payer == *turn))?;
         let left = u64::try_from(self.credit[function.index()]).unwrap_or(0);
-        (shares[function.index()].quantum != 0).then_some(self.since.saturating_add(left))
+        (shares[function.index()].quantum != 0).then_some(left)
     }
 
-    fn charge(&mut self, now: u64) {
-        let spent = signed(now.saturating_sub(self.since));
+    fn charge(&mut self, now: Moment) {
+        let spent = signed(match self.payer {
+            Some(_) => now.engine.saturating_sub(self.since.engine),
+            None => now.card.saturating_sub(self.since.card),
+        });
         self.since = now;
         let Some(function) = self.payer.or(self.turn) else { return };
         let credit = &mut self.credit[function.index()];
@@ -198,9 +224,9 @@ impl Rotation {
     }
 
     /// The engine stood idle: the places that are kept have passed by.
-    fn drift(&mut self, now: u64, standing: u64, shares: &Shares) {
+    fn drift(&mut self, now: Moment, standing: u64, shares: &Shares) {
         let round = functions(standing).fold(0u64, |sum, function| sum + shares[function.index()].quantum);
-        let elapsed = now.saturating_sub(self.since);
+        let elapsed = now.card.saturating_sub(self.since.card);
         self.since = now;
         let Some(mut elapsed) = elapsed.checked_rem(round) else {
             self.end_turn();
@@ -239,6 +265,11 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// A moment of an engine whose steps have taken all of the time.
+    fn at(ns: u64) -> Moment {
+        Moment { card: ns, engine: ns }
+    }
+
     /// One engine whose functions always want it, except where `idle` says so; `slow` gives the time that each needs
     /// to leave. Returns what each has used in `until` ns.
     fn run(shares: &Shares, wants: u64, slow: &[u64; FUNCTIONS], until: u64) -> [u64; FUNCTIONS] {
@@ -249,16 +280,16 @@ mod tests {
         let mut used = [0; FUNCTIONS];
         let mut now = 0;
         while now < until {
-            let turn = rotation.turn(now, wants, standing, shares).expect("somebody wants it");
+            let turn = rotation.turn(at(now), wants, standing, shares).expect("a function wants it");
             let working = wants & turn.bit() != 0;
-            rotation.occupy(now, working.then_some(turn));
-            let end = rotation.ends_at(shares).unwrap_or(until).max(now + 1);
+            rotation.occupy(at(now), working.then_some(turn), 0, now);
+            let end = rotation.left(shares).map_or(until, |left| now + left).max(now + 1);
             let gone = end + if working { slow[turn.index()] } else { 0 };
             used[turn.index()] += gone - now;
             now = end;
-            rotation.turn(now, wants, standing, shares);
+            rotation.turn(at(now), wants, standing, shares);
             now = gone;
-            rotation.occupy(now, None);
+            rotation.occupy(at(now), None, 0, now);
         }
         used
     }
@@ -305,14 +336,14 @@ mod tests {
         let list: Vec<_> = (0..4).map(|f| (f, 10 * MS, Priority::Normal)).collect();
         let shares = shares(&list);
         let mut rotation = Rotation::default();
-        let turn = |rotation: &mut Rotation, ms| rotation.turn(ms * MS, 0b1111, 0b1111, &shares);
+        let turn = |rotation: &mut Rotation, ms| rotation.turn(at(ms * MS), 0b1111, 0b1111, &shares);
         assert_eq!(turn(&mut rotation, 0), Some(Function(0)));
-        rotation.relax(5 * MS);
+        rotation.relax(at(5 * MS));
         assert_eq!(turn(&mut rotation, 47), Some(Function(0)));
-        assert_eq!(rotation.ends_at(&shares), Some(50 * MS));
-        rotation.relax(48 * MS);
+        assert_eq!(rotation.left(&shares), Some(3 * MS));
+        rotation.relax(at(48 * MS));
         assert_eq!(turn(&mut rotation, 75), Some(Function(3)));
-        assert_eq!(rotation.ends_at(&shares), Some(80 * MS), "75 is five into the fourth place");
+        assert_eq!(rotation.left(&shares), Some(5 * MS), "75 is five into the fourth place");
     }
 
     /// K.5 SCHED_PRIORITY: a high function has the next turn after each other, and those are not starved.
@@ -328,15 +359,15 @@ mod tests {
     fn alone_costs_nothing() {
         let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
         let mut rotation = Rotation::default();
-        rotation.enter(0, Function(1), &shares);
-        rotation.occupy(0, Some(Function(1)));
-        assert_eq!(rotation.turn(1000 * MS, 0b110, 0, &shares), Some(Function(2)));
-        rotation.occupy(1000 * MS, Some(Function(2)));
-        assert_eq!(rotation.turn(1010 * MS, 0b110, 0, &shares), Some(Function(1)));
-        assert_eq!(rotation.ends_at(&shares), None, "the other is still there");
-        rotation.occupy(1010 * MS, None);
-        rotation.turn(1010 * MS, 0b110, 0, &shares);
-        assert_eq!(rotation.ends_at(&shares), Some(1020 * MS));
+        rotation.enter(at(0), Function(1), &shares);
+        rotation.occupy(at(0), Some(Function(1)), 0, 0);
+        assert_eq!(rotation.turn(at(1000 * MS), 0b110, 0, &shares), Some(Function(2)));
+        rotation.occupy(at(1000 * MS), Some(Function(2)), 0, 1000 * MS);
+        assert_eq!(rotation.turn(at(1010 * MS), 0b110, 0, &shares), Some(Function(1)));
+        assert_eq!(rotation.left(&shares), None, "the other is still there");
+        rotation.occupy(at(1010 * MS), None, 0, 1010 * MS);
+        rotation.turn(at(1010 * MS), 0b110, 0, &shares);
+        assert_eq!(rotation.left(&shares), Some(10 * MS));
     }
 
     /// K.5 EXEC_QUANTUM 0: a function without a quantum is not made to leave.
@@ -344,10 +375,32 @@ mod tests {
     fn unlimited_quantum() {
         let shares = shares(&[(1, 10 * MS, Priority::Low)]);
         let mut rotation = Rotation::default();
-        assert_eq!(rotation.turn(0, 0b01, 0, &shares), Some(Function(0)));
-        rotation.occupy(0, Some(Function(0)));
-        assert_eq!(rotation.turn(100_000 * MS, 0b11, 0, &shares), Some(Function(0)));
-        assert_eq!(rotation.turn(100_001 * MS, 0b10, 0, &shares), Some(Function(1)));
+        assert_eq!(rotation.turn(at(0), 0b01, 0, &shares), Some(Function(0)));
+        rotation.occupy(at(0), Some(Function(0)), 0, 0);
+        assert_eq!(rotation.turn(at(100_000 * MS), 0b11, 0, &shares), Some(Function(0)));
+        assert_eq!(rotation.turn(at(100_001 * MS), 0b10, 0, &shares), Some(Function(1)));
+    }
+
+    /// Issue point 7 (c): a context on the engine is charged in engine time; while the host does not run its steps, its
+    /// function owes nothing and keeps its turn. A place that stands empty passes by the card's clock.
+    #[test]
+    fn a_turn_counts_engine_time() {
+        let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Normal)]);
+        let standing = Function(2).bit();
+        let mut rotation = Rotation::default();
+        assert_eq!(rotation.turn(at(0), 0b010, 0, &shares), Some(Function(1)));
+        rotation.occupy(at(0), Some(Function(1)), 5, 700 * MS);
+        assert_eq!(rotation.on(), 5);
+        for (card, engine, turn, left) in [(500, 702, 1, Some(8 * MS)), (900, 709, 1, Some(MS)), (901, 710, 2, None)] {
+            let now = Moment { card: card * MS, engine: engine * MS };
+            assert_eq!(rotation.turn(now, 0b010, standing, &shares), Some(Function(turn)), "after {card} ms");
+            assert_eq!(rotation.left(&shares), left, "after {card} ms");
+        }
+        rotation.occupy(Moment { card: 901 * MS, engine: 710 * MS }, None, 5, 710 * MS);
+        let idle = |card: u64| Moment { card: card * MS, engine: 710 * MS };
+        assert_eq!(rotation.turn(idle(902), 0b010, standing, &shares), Some(Function(2)));
+        assert_eq!(rotation.left(&shares), Some(9 * MS));
+        assert_eq!(rotation.turn(idle(911), 0b010, standing, &shares), Some(Function(1)));
     }
 
     proptest! {

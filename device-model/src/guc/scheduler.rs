@@ -21,8 +21,8 @@ use super::capture::{Capture, Hung};
 use super::context::{Context, Home, Registration};
 use super::firmware::Firmware;
 use super::hxg::{Error, Outgoing, Reply};
-use super::queue::{Entry, Place, Places, Queues};
-use super::rotation::Rotation;
+use super::queue::{Entry, Place, Places, Queues, not_before};
+use super::rotation::{Moment, Rotation};
 use super::seat::Seat;
 use super::share::{Adverse, Priority, Share};
 
@@ -43,8 +43,8 @@ const CAT_ERROR_TYPE_UNKNOWN: u32 = 0xdead_beef;
 
 /// How long a context that waited for memory to change does not push others out, in nanoseconds.
 const WAIT_PAUSE: u64 = 1_000_000;
-/// Least time that a context gets to leave, in nanoseconds: silicon needs microseconds to reach the next arbitration
-/// point, an engine's thread on a busy host some milliseconds, and a context must not be reset for that.
+/// Least time that a context gets to leave, in nanoseconds of engine time: what silicon does in microseconds before the
+/// next arbitration point takes the engines milliseconds, and a context must not be reset for that.
 const LEAST_PREEMPTION_TIMEOUT: u64 = 20_000_000;
 
 /// What one call of the GuC has at hand.
@@ -59,7 +59,7 @@ pub struct Turn<'t> {
     pub tlb: &'t mut Tlb,
     /// Whose request is carried out.
     pub function: Function,
-    /// Time in nanoseconds.
+    /// Time in nanoseconds of the card's clock.
     pub now: u64,
     /// Messages to the hosts: PF and VFs.
     pub out: &'t mut Vec<(Function, Outgoing)>,
@@ -76,6 +76,22 @@ impl<'t> Turn<'t> {
         out: &'t mut Vec<(Function, Outgoing)>,
     ) -> Self {
         Turn { gt, engines, views, tlb, function, now: gt.clock.now(), out }
+    }
+
+    /// Engine time in nanoseconds.
+    pub fn time(&self, engine: EngineId) -> u64 {
+        self.gt.engine_clocks[engine.index()].time()
+    }
+
+    /// The time as `rotation` counts it.
+    fn moment(&self, rotation: &Rotation) -> Moment {
+        Moment { card: self.now, engine: self.gt.engine_clocks[rotation.on()].time() }
+    }
+
+    /// What is on the engine of `rotation` belongs to `function` from now on, which pays in the time of engine `on`; or
+    /// nothing is there.
+    fn occupy(&self, rotation: &mut Rotation, function: Option<Function>, on: EngineId) {
+        rotation.occupy(self.moment(rotation), function, on.index(), self.time(on));
     }
 
     /// Memory as `function` reaches it.
@@ -164,6 +180,12 @@ impl Scheduler {
             capture: Capture::new(firmware.log(), ads.lists),
             activity: Activity::new(ads.map),
         }
+    }
+
+    /// What is on an engine.
+    #[cfg(test)]
+    pub fn seat(&self, engine: EngineId) -> &Seat {
+        &self.seats[engine.index()]
     }
 
     /// Contexts that are registered.

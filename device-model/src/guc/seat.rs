@@ -1,4 +1,5 @@
-//! One engine as the scheduler sees it: who has it, since which load, and until when.
+//! One engine as the scheduler sees it: the context on it, of which load, and until when. Times are engine time
+//! ([`crate::engine::EngineClock`]) of that engine.
 
 use crate::world::Function;
 
@@ -19,11 +20,11 @@ pub struct Seat {
     pub held: bool,
     /// The member is on the engine.
     pub loaded: bool,
-    /// When its time slice ends (ns); `None` for an unlimited one.
+    /// When its time slice ends, in ns of engine time; `None` for an unlimited one.
     pub slice_end: Option<u64>,
     /// It has been asked to leave.
     pub leaving: bool,
-    /// When it has to have left (ns).
+    /// When it has to have left, in ns of engine time.
     pub leave_by: Option<u64>,
     /// It has been asked to because its function's turn is over.
     pub ousted: bool,
@@ -36,13 +37,21 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// For the queue's plan; `priority` is the context's, `waits` what the engine found at its last look.
-    pub fn place(&self, priority: u8, waits: bool) -> Place {
+    /// For the queue's plan; `priority` is the context's, `waits` what the engine found at its last look, `time` engine
+    /// time.
+    pub fn place(&self, priority: u8, waits: bool, time: u64) -> Place {
         match (self.held, self.leaving) {
             (false, _) => Place::Free,
             (true, true) => Place::Leaving,
-            (true, false) => Place::Busy { priority, slice_end: self.slice_end, waiting: self.waiting && waits },
+            (true, false) => {
+                Place::Busy { priority, slice_left: self.slice_left(time), waiting: self.waiting && waits }
+            }
         }
+    }
+
+    /// What is left of the time slice at engine time `time`, in ns; `None` for an unlimited one.
+    pub fn slice_left(&self, time: u64) -> Option<u64> {
+        self.slice_end.map(|end| end.saturating_sub(time))
     }
 
     /// Whose context is on the engine.

@@ -24,10 +24,10 @@ impl Priority {
 /// A function's share of each engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Length of its turns in nanoseconds of the card's clock; 0 = unlimited.
+    /// Length of its turns in nanoseconds of engine time; 0 = unlimited.
     pub quantum: u64,
-    /// How long its contexts may take to leave at the end of a turn before the engine is reset, in nanoseconds;
-    /// 0 = for ever.
+    /// How long its contexts may take to leave at the end of a turn before the engine is reset, in nanoseconds of engine
+    /// time; 0 = for ever.
     pub preemption_timeout: u64,
     /// When its turn comes.
     pub priority: Priority,

@@ -57,9 +57,50 @@ fn a_watchdog_that_stands_ends_no_wait() {
         bench.emit(context, prelude);
         bench.emit(context, &endless(context));
         assert_eq!(bench.submit(context), Outcome::Waiting);
-        bench.clock.advance(1_000_000_000);
-        assert_eq!(bench.run(), Outcome::Waiting, "{prelude:x?}");
+        for _ in 0..1000 {
+            bench.clock.advance(1_000_000);
+            assert_eq!(bench.run(), Outcome::Waiting, "{prelude:x?}");
+        }
     }
+}
+
+/// Issue point 7 (c): time in which the host does not look at the engine does not end the wait: a look counts a millisecond.
+#[test]
+fn a_late_look_does_not_expire_the_watchdog() {
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let context = bench.context(0);
+    bench.emit(context, &watch(3 * 19_200));
+    bench.emit(context, &endless(context));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    for looks in 0..3 {
+        let left = (3 - looks) * 1_000_000;
+        assert_eq!(bench.engine.wake_at(), Some(bench.clock.now() + left), "after {looks} looks");
+        bench.clock.advance(500_000_000);
+        let expected = if looks < 2 { Outcome::Waiting } else { Outcome::Complete };
+        assert_eq!(bench.run(), expected, "after {looks} looks");
+    }
+    assert_eq!(bench.engine.counters().watchdog_resets, 1);
+}
+
+/// Issue point 7 (b), V8-214: what a guest reads as a timestamp keeps the rate of the card's clock while the host does not run
+/// the engine's steps.
+#[test]
+fn timestamps_do_not_stand_on_a_loaded_host() {
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let context = bench.context(0);
+    bench.emit(context, &endless(context));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    let id = bench.engine.id();
+    let clocks = |bench: &Bench| {
+        let [timestamp, context] = [reg::TIMESTAMP, reg::CTX_TIMESTAMP].map(|at| bench.gt.read(bench.base() + at));
+        (timestamp, context, bench.gt.engine_clocks[id.index()].time())
+    };
+    let before = clocks(&bench);
+    bench.clock.advance(500_000_000);
+    assert_eq!(bench.run(), Outcome::Waiting);
+    let after = clocks(&bench);
+    assert_eq!((after.0 - before.0, after.1 - before.1), (9_600_000, 9_600_000));
+    assert_eq!(after.2 - before.2, 1_000_000, "engine time");
 }
 
 /// V8-165, V8-167: control and threshold are the context's, the count is not: a context that comes back is watched anew.
@@ -173,9 +214,14 @@ fn watching(bench: &mut Bench, commands: &[u32]) -> Context {
     context
 }
 
-/// Lets time pass and looks; tells how often the watchdog's event was told.
+/// Lets time pass in which the engine is looked at, and looks; tells how often the watchdog's event was told.
 fn later(bench: &mut Bench, ticks: u64) -> usize {
-    bench.clock.advance(ticks_to_ns(ticks));
+    const LOOK: u64 = 19_200;
+    for _ in 0..(ticks - 1) / LOOK {
+        bench.clock.advance(ticks_to_ns(LOOK));
+        bench.run();
+    }
+    bench.clock.advance(ticks_to_ns((ticks - 1) % LOOK + 1));
     bench.run();
     // The wait is told as well.
     let told = bench.told(Function::PF, bench.engine.id());

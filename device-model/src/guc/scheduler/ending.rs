@@ -91,7 +91,7 @@ impl Scheduler {
     }
 
     pub(super) fn emptied(&mut self, turn: &mut Turn<'_>, engine: EngineId) {
-        self.rotations[engine.index()].occupy(turn.now, None);
+        turn.occupy(&mut self.rotations[engine.index()], None, engine);
         let tick = ticks(turn.now);
         self.activity.switch(&mut turn.gam(Function::PF), engine, None, tick);
     }
@@ -156,10 +156,10 @@ impl Scheduler {
     /// Resets engines whose contexts did not leave in time.
     pub(super) fn expire(&mut self, turn: &mut Turn<'_>) {
         for engine in EngineId::all() {
-            let seat = self.seats[engine.index()];
-            if self.due(&seat).is_none_or(|due| due > turn.now) {
+            if self.time_to_leave(turn, engine) != Some(0) {
                 continue;
             }
+            let seat = self.seats[engine.index()];
             let there = turn.engines.lock(engine).loaded().is_some_and(|load| load.context == seat.ticket);
             if there {
                 self.reset_context(turn, seat.context);
@@ -170,8 +170,11 @@ impl Scheduler {
         }
     }
 
-    /// When a context has to have left an engine.
-    pub(super) fn due(&self, seat: &Seat) -> Option<u64> {
-        seat.leave_by.filter(|_| seat.loaded && !self.ads.engine_reset_disabled)
+    /// How long the context on an engine may take to leave, in ns of engine time. One that cannot go on reaches no
+    /// arbitration point, and no step of it counts.
+    pub(super) fn time_to_leave(&self, turn: &Turn<'_>, engine: EngineId) -> Option<u64> {
+        let seat = &self.seats[engine.index()];
+        let leave_by = seat.leave_by.filter(|_| seat.loaded && !self.ads.engine_reset_disabled)?;
+        Some(if seat.stuck { 0 } else { leave_by.saturating_sub(turn.time(engine)) })
     }
 }

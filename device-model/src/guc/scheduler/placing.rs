@@ -63,15 +63,15 @@ impl Scheduler {
         if leaving {
             return;
         }
-        let slice_end = match context.policies.quantum {
-            0 => None,
-            quantum => Some(turn.now.saturating_add(quantum)),
-        };
         for at in 0..context.members.len() {
             let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
             let seat = &mut self.seats[engine.index()];
             if !seat.held {
                 let function = Some(context.function);
+                let slice_end = match context.policies.quantum {
+                    0 => None,
+                    quantum => Some(turn.time(engine).saturating_add(quantum)),
+                };
                 *seat = Seat { context: id, function, member: at as u8, held: true, slice_end, ..Seat::default() };
             }
             let member = &mut context.members[at];
@@ -96,7 +96,7 @@ impl Scheduler {
             streamer.load(turn.gt, load);
             turn.engines.set_runnable(engine, true);
             drop(streamer);
-            self.rotations[engine.index()].occupy(turn.now, Some(context.function));
+            turn.occupy(&mut self.rotations[engine.index()], Some(context.function), engine);
             let (who, tick) = ((context.function, u32::from(id)), ticks(turn.now));
             self.activity.switch(&mut turn.gam(Function::PF), engine, Some(who), tick);
         }
@@ -119,16 +119,16 @@ impl Scheduler {
         self.settle(turn, id, turn.now);
     }
 
-    /// Asks a context to leave its engines within `timeout` ns (0: whenever it likes).
+    /// Asks a context to leave its engines within `timeout` ns of engine time (0: whenever it likes).
     pub(super) fn ask_to_leave(&mut self, turn: &mut Turn<'_>, id: u16, timeout: u64) {
         let Some(context) = self.contexts.get(&id) else { return };
         let Home::Placed(base) = context.home else { return };
-        let leave_by = match timeout {
-            0 => None,
-            timeout => Some(turn.now.saturating_add(timeout.max(LEAST_PREEMPTION_TIMEOUT))),
-        };
         for at in 0..context.members.len() {
             let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
+            let leave_by = match timeout {
+                0 => None,
+                timeout => Some(turn.time(engine).saturating_add(timeout.max(LEAST_PREEMPTION_TIMEOUT))),
+            };
             let seat = &mut self.seats[engine.index()];
             seat.leave(leave_by);
             seat.waiting &= turn.engines.waiting(engine);

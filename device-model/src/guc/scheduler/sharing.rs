@@ -20,7 +20,8 @@ impl Scheduler {
         for class in EngineClass::BY_GUC {
             next = earlier(next, self.share_out(turn, class));
         }
-        earlier(next, self.seats.iter().filter_map(|seat| self.due(seat)).min())
+        let left = EngineId::all().filter_map(|engine| self.time_to_leave(turn, engine)).min();
+        earlier(next, left.map(|left| not_before(turn.now, left)))
     }
 
     fn share_out(&mut self, turn: &mut Turn<'_>, class: EngineClass) -> Option<u64> {
@@ -39,7 +40,7 @@ impl Scheduler {
         }
         self.relax(turn, class);
         let alone = functions(queued).next()?;
-        let places = std::array::from_fn(|logical| self.place(turn.engines, class, logical));
+        let places = std::array::from_fn(|logical| self.place(turn, class, logical));
         self.fill(turn, class, alone, &places, true)
     }
 
@@ -54,8 +55,9 @@ impl Scheduler {
             return;
         }
         for (_, engine) in self.engines_of(class) {
-            self.rotations[engine.index()].occupy(turn.now, self.seats[engine.index()].occupant());
-            self.rotations[engine.index()].relax(turn.now);
+            let rotation = &mut self.rotations[engine.index()];
+            turn.occupy(rotation, self.seats[engine.index()].occupant(), engine);
+            rotation.relax(turn.moment(rotation));
         }
     }
 
@@ -67,7 +69,7 @@ impl Scheduler {
         let (turns, mut next) = self.turns(turn, class, wide);
         self.oust(turn, class, &turns);
         for function in functions(self.queues[at].waiting()) {
-            let places = self.places_of(turn.engines, class, &turns, function);
+            let places = self.places_of(turn, class, &turns, function);
             if places.iter().any(|place| *place != Place::Absent) {
                 next = earlier(next, self.fill(turn, class, function, &places, false));
             }
@@ -92,11 +94,10 @@ impl Scheduler {
 
     /// Passes the turns on that are over; also when the next one will be.
     fn turns(&mut self, turn: &mut Turn<'_>, class: EngineClass, together: bool) -> (Turns, Option<u64>) {
-        let now = turn.now;
         let mut wants = [0u64; MAX_LOGICAL];
         let queues = &mut self.queues[usize::from(class.guc())];
         for function in functions(queues.waiting()) {
-            let reach = queues.look(function, |queue| queue.reach(now));
+            let reach = queues.look(function, |queue| queue.reach(turn.now));
             for (_, wants) in wants.iter_mut().enumerate().filter(|(logical, _)| reach >> logical & 1 != 0) {
                 *wants |= function.bit();
             }
@@ -112,6 +113,7 @@ impl Scheduler {
         let mut lead = None;
         for (logical, engine) in self.engines_of(class) {
             let rotation = &mut self.rotations[engine.index()];
+            let now = turn.moment(rotation);
             if let Some((owner, contended)) = lead {
                 rotation.follow(now, owner, contended, &self.shares);
                 turns[logical] = owner;
@@ -119,7 +121,7 @@ impl Scheduler {
             }
             let wants = if together { wants.iter().fold(0, |all, set| all | set) } else { wants[logical] };
             turns[logical] = rotation.turn(now, wants, self.standing, &self.shares);
-            next = earlier(next, rotation.ends_at(&self.shares));
+            next = earlier(next, rotation.left(&self.shares).map(|left| not_before(turn.now, left)));
             lead = together.then_some((turns[logical], rotation.contended()));
         }
         (turns, next)
@@ -141,23 +143,23 @@ impl Scheduler {
     }
 
     /// The instances of a class as `function` may have them.
-    fn places_of(&self, engines: &Engines, class: EngineClass, turns: &Turns, function: Function) -> Places {
+    fn places_of(&self, turn: &Turn<'_>, class: EngineClass, turns: &Turns, function: Function) -> Places {
         std::array::from_fn(|logical| {
             let Some(engine) = self.ads.map.engine(class, logical) else { return Place::Absent };
             match self.seats[engine.index()].function {
                 _ if turns[logical] != Some(function) => Place::Absent,
                 Some(other) if other != function => Place::Leaving,
-                _ => self.place(engines, class, logical),
+                _ => self.place(turn, class, logical),
             }
         })
     }
 
-    fn place(&self, engines: &Engines, class: EngineClass, logical: usize) -> Place {
+    fn place(&self, turn: &Turn<'_>, class: EngineClass, logical: usize) -> Place {
         let Some(engine) = self.ads.map.engine(class, logical) else { return Place::Absent };
         let seat = &self.seats[engine.index()];
-        self.contexts
-            .get(&seat.context)
-            .map_or(Place::Free, |context| seat.place(context.policies.priority, engines.waiting(engine)))
+        self.contexts.get(&seat.context).map_or(Place::Free, |context| {
+            seat.place(context.policies.priority, turn.engines.waiting(engine), turn.time(engine))
+        })
     }
 
     /// Puts contexts of `function` on instances of a class; `fresh` where nobody else claims those. Returns when to
@@ -174,7 +176,8 @@ impl Scheduler {
         for (entry, base) in plan.loads() {
             for at in (0..usize::from(entry.width)).filter(|_| fresh) {
                 if let Some(engine) = self.ads.map.engine(class, base + at) {
-                    self.rotations[engine.index()].enter(turn.now, function, &self.shares);
+                    let rotation = &mut self.rotations[engine.index()];
+                    rotation.enter(turn.moment(rotation), function, &self.shares);
                 }
             }
             if let Some(context) = self.contexts.get_mut(&entry.context) {
@@ -193,7 +196,10 @@ impl Scheduler {
         }
         // Who has just got an engine has a slice too, and somebody waits for its end.
         let got = plan.loads().filter_map(|(_, base)| self.ads.map.engine(class, base));
-        got.fold(plan.deadline, |next, engine| earlier(next, self.seats[engine.index()].slice_end))
+        got.fold(plan.deadline, |next, engine| {
+            let left = self.seats[engine.index()].slice_left(turn.time(engine));
+            earlier(next, left.map(|left| not_before(turn.now, left)))
+        })
     }
 
     /// Where nobody claims an engine, a context may look whether what it waits for has come.
@@ -201,7 +207,7 @@ impl Scheduler {
         let at = usize::from(class.guc());
         for function in functions(self.queues[at].waiting()) {
             let places = std::array::from_fn(|logical| match turns[logical] {
-                None if self.place(turn.engines, class, logical) == Place::Free => Place::Free,
+                None if self.place(turn, class, logical) == Place::Free => Place::Free,
                 _ => Place::Absent,
             });
             if places.contains(&Place::Free) {
@@ -215,11 +221,12 @@ impl Scheduler {
         let seat = |engine: EngineId| &self.seats[engine.index()];
         let late = self.engines_of(class).find(|(_, engine)| seat(*engine).ousted && seat(*engine).loaded);
         if let Some((_, lead)) = self.engines_of(class).next() {
-            let payer = match late {
-                Some((_, engine)) => seat(engine).function,
-                None => seat(lead).occupant(),
+            // A late context on another engine is charged by that engine's time.
+            let (payer, on) = match late {
+                Some((_, engine)) => (seat(engine).function, engine),
+                None => (seat(lead).occupant(), lead),
             };
-            self.rotations[lead.index()].occupy(turn.now, payer);
+            turn.occupy(&mut self.rotations[lead.index()], payer, on);
         }
     }
 }

@@ -77,12 +77,12 @@ fn priorities() {
 fn time_slices() {
     let mut host = Host::up();
     host.start(1, EngineClass::Copy, 1, 2);
-    host.clock.advance(700_000);
+    host.pass(700_000);
     assert_eq!(host.deadline, None);
     host.start(2, EngineClass::Copy, 1, 2);
     let due = host.deadline.expect("the slice ends");
     assert_eq!(due - host.clock.now(), 300_000);
-    host.clock.advance(300_000);
+    host.pass(300_000);
     host.step();
     // Nothing but the ends of slices calls the GuC, again and again.
     for turn in 0..4 {
@@ -90,7 +90,7 @@ fn time_slices() {
         host.step();
         assert_eq!(host.runs("bcs0"), Some(2 - turn % 2));
         assert_eq!(host.deadline, Some(host.clock.now() + 1_000_000), "turn {turn}");
-        host.clock.advance(1_000_000);
+        host.pass(1_000_000);
         host.step();
     }
 }
@@ -103,7 +103,7 @@ fn preemption_timeout() {
     host.fast(0x1001, &[1, 0]);
     assert!(host.stepped().is_empty());
     assert_eq!(host.deadline, Some(host.clock.now() + 640_000_000));
-    host.clock.advance(640_000_000);
+    host.pass(640_000_000);
     assert_eq!(host.stepped(), [vec![2, 0x9000_1008, 1], vec![3, 0x9000_1002, 1, 0]]);
     assert_eq!(host.runs("rcs0"), None);
     host.fast(0x4503, &[1]);
@@ -119,13 +119,47 @@ fn engine_reset_disabled() {
     host.start(1, EngineClass::Render, 1, 2);
     host.fast(0x1001, &[1, 0]);
     host.step();
-    host.clock.advance(10_000_000_000);
+    host.pass(10_000_000_000);
     assert!(host.stepped().is_empty());
     assert_eq!(host.runs("rcs0"), Some(1));
 }
 
+/// Issue point 7 (c): while the host does not run the engine's steps, no time slice ends and no preemption timeout expires;
+/// the GuC looks again when they may at the earliest, and not at every moment.
+#[test]
+fn a_held_up_engine_loses_no_time() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::Copy, 1, 2);
+    host.start(2, EngineClass::Copy, 1, 2);
+    host.pass(600_000);
+    for _ in 0..5 {
+        host.clock.advance(100_000_000);
+        host.step();
+        assert!(!host.seat("bcs0").leaving);
+        assert_eq!(host.deadline, Some(host.clock.now() + 400_000));
+    }
+    host.pass(399_999);
+    host.step();
+    assert_eq!(host.deadline, Some(host.clock.now() + 100_000), "a step may end at any moment");
+    assert!(!host.seat("bcs0").leaving);
+    host.pass(1);
+    host.step();
+    assert!(host.seat("bcs0").leaving);
+    // It is asked to leave, and cannot hear of it.
+    for _ in 0..20 {
+        host.clock.advance(100_000_000);
+        assert!(host.stepped().is_empty());
+        assert_eq!(host.deadline, Some(host.clock.now() + 640_000_000));
+    }
+    host.pass(639_999_999);
+    assert!(host.stepped().is_empty());
+    host.pass(1);
+    assert_eq!(host.stepped(), [[2, 0x9000_1008, 1]]);
+    assert_eq!(host.runs("bcs0"), Some(2));
+}
+
 /// Contract F.6, G.4: a context that cannot go on stays on its engine too, for the host to find it there (IGT: gem_eio); what
-/// its host sends it later does not tell of the fault again. Once resets are allowed, it has to leave like any other.
+/// its host sends it later does not tell of the fault again. Once resets are allowed and it is asked to leave, it is reset.
 #[test]
 fn what_halts_stays_where_resets_are_disabled() {
     let mut host = Host::up();
@@ -140,14 +174,13 @@ fn what_halts_stays_where_resets_are_disabled() {
     for engine in ["rcs0", "bcs0"] {
         host.end(engine, Outcome::Halted(Halt::Fault(FAULT)));
     }
-    host.clock.advance(10_000_000_000);
+    host.pass(10_000_000_000);
     assert!(host.stepped().is_empty());
     assert_eq!((host.runs("rcs0"), host.runs("bcs0")), (Some(1), Some(2)));
     host.poke(ADS + 0x1228, 0);
     host.fast(0x0506, &[(ADS + 0x11dc) as u32]);
+    // No step of it would count for its preemption timeout.
     host.fast(0x1001, &[1, 0]);
-    host.step();
-    host.clock.advance(640_000_000);
     assert_eq!(host.stepped(), [vec![2, 0x9000_1008, 1], vec![3, 0x9000_1002, 1, 0]]);
     assert_eq!(host.runs("rcs0"), None);
 }

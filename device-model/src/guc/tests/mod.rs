@@ -55,6 +55,7 @@ struct Host {
     engines: Engines,
     guc: Guc,
     clock: Arc<HandWoundClock>,
+    ram: Arc<turns::GuestRam>,
     h2g_tail: u32,
     g2h_head: u32,
     deadline: Option<u64>,
@@ -73,13 +74,19 @@ impl Host {
         let clock = Arc::new(HandWoundClock::default());
         clock.advance(1_000_000_000);
         let engines = Engines::new(present);
-        let memory = Memory::new(local, ggtt, Arc::new(turns::GuestRam::default()));
+        let ram = Arc::new(turns::GuestRam::default());
+        let memory = Memory::new(local, ggtt, ram.clone());
         let profile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
         let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
-        let host = Host { gt, engines, guc: Guc::new(), clock, h2g_tail: 0, g2h_head: 0, deadline: None };
+        let host = Host { gt, engines, guc: Guc::new(), clock, ram, h2g_tail: 0, g2h_head: 0, deadline: None };
         host.write_firmware();
         host.write_ads();
         host
+    }
+
+    /// Time passes in which the engines work.
+    fn pass(&self, ns: u64) {
+        pass(&self.gt, &self.clock, ns);
     }
 
     fn cell(&self, at: u64) -> vm_memory::VolatileSlice<'_> {
@@ -274,6 +281,10 @@ impl Host {
         assert_eq!(self.stepped(), [[3, 0x9000_1002, id, 1]]);
     }
 
+    fn seat(&self, engine: &str) -> &seat::Seat {
+        self.guc.scheduler().expect("a kernel runs").seat(engine_named(engine))
+    }
+
     fn runs(&self, engine: &str) -> Option<u32> {
         let id = engine_named(engine);
         self.engines.lock(id).loaded().map(|load| load.context & 0xffff)
@@ -299,6 +310,12 @@ impl Host {
         }
         self.engines.report(EngineReport { engine: id, load, outcome });
     }
+}
+
+/// Time passes in which the steps of all engines run.
+fn pass(gt: &Gt, clock: &HandWoundClock, ns: u64) {
+    clock.advance(ns);
+    gt.engine_clocks.iter().for_each(|engine| engine.run(ns));
 }
 
 fn engine_named(name: &str) -> EngineId {

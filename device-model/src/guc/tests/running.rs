@@ -156,10 +156,10 @@ fn no_arbitration() {
     host.work(4, 1000);
     host.received();
     host.fast(0x1001, &[1, 0]);
-    host.work(60, 10_000_000);
+    host.work(6_000, 100_000);
     assert!(host.received().is_empty());
     assert_eq!(host.runs("rcs0"), Some(1));
-    host.work(6, 10_000_000);
+    host.work(600, 100_000);
     assert_eq!(host.received(), [vec![2, 0x9000_1008, 1], vec![3, 0x9000_1002, 1, 0]]);
     assert_eq!(host.runs("rcs0"), None);
 }

@@ -1,5 +1,7 @@
 //! The scheduler among functions: whose contexts are on which engine when, and who hears of it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use vm_memory::VolatileSlice;
 
 use super::*;
@@ -7,7 +9,7 @@ use crate::guc::context::Registration;
 use crate::guc::scheduler::Scheduler;
 use crate::guc::share::{Adverse, Priority, Share};
 use crate::memory::Tlb;
-use crate::world::{Dma, DmaView, FUNCTIONS};
+use crate::world::{Dma, DmaFault, DmaView, FUNCTIONS};
 
 pub(super) const MS: u64 = 1_000_000;
 /// Bytes of guest memory of each function, and of its part of the global space.
@@ -20,13 +22,32 @@ const CONTEXT_BYTES: u64 = 0x1_0000;
 const CONTEXTS: u16 = 16;
 
 /// Guest memory of all functions, each its own.
-pub(super) struct GuestRam(Vec<Arc<Ram>>);
+pub(super) struct GuestRam(pub Vec<Arc<Ram>>);
 
-struct Ram(SharedRegion);
+/// One function's guest memory.
+pub(super) struct Ram {
+    bytes: SharedRegion,
+    /// Its client is asked for each access.
+    pub asked: AtomicBool,
+    /// Addresses out of reach: for writes (true) or for reads.
+    pub lost: Mutex<Option<(bool, std::ops::Range<u64>)>>,
+}
+
+impl Ram {
+    fn new() -> Self {
+        Ram { bytes: SharedRegion::anonymous(RAM).unwrap(), asked: AtomicBool::new(false), lost: Mutex::default() }
+    }
+
+    fn remote(&self, writes: bool, iova: u64, len: usize) -> Result<VolatileSlice<'_>, DmaFault> {
+        let lost = self.lost.lock().unwrap();
+        let reached = lost.as_ref().is_none_or(|(lost, range)| *lost != writes || !range.contains(&iova));
+        self.bytes.slice(iova, len).filter(|_| reached).ok_or(DmaFault { iova })
+    }
+}
 
 impl Default for GuestRam {
     fn default() -> Self {
-        GuestRam((0..FUNCTIONS).map(|_| Arc::new(Ram(SharedRegion::anonymous(RAM).unwrap()))).collect())
+        GuestRam((0..FUNCTIONS).map(|_| Arc::new(Ram::new())).collect())
     }
 }
 
@@ -38,15 +59,20 @@ impl Dma for GuestRam {
 
 impl DmaView for Ram {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        self.0.slice(iova, len)
+        let direct = !self.asked.load(Ordering::SeqCst) && self.lost.lock().unwrap().is_none();
+        self.bytes.slice(iova, len).filter(|_| direct)
     }
 
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), crate::world::DmaFault> {
-        Err(crate::world::DmaFault { iova })
+    fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
+        self.remote(false, iova, data.len())?.read_slice(data, 0).map_err(|_| DmaFault { iova })
     }
 
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), crate::world::DmaFault> {
-        Err(crate::world::DmaFault { iova })
+    fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
+        self.remote(true, iova, data.len())?.write_slice(data, 0).map_err(|_| DmaFault { iova })
+    }
+
+    fn asks_client(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
     }
 }
 
@@ -90,6 +116,11 @@ impl Bench {
         let now = self.clock.now();
         let mut turn = Turn { gt, engines, views: &views, tlb, function: Function(function), now, out };
         act(&mut self.scheduler, &mut turn)
+    }
+
+    /// Time passes in which the engines work.
+    pub fn pass(&self, ns: u64) {
+        pass(&self.gt, &self.clock, ns);
     }
 
     pub fn poke(&mut self, at: u64, value: u32) {
@@ -241,7 +272,7 @@ fn pause_and_resume() {
     bench.step();
     assert_eq!((bench.runs("bcs0"), bench.runs("rcs0")), (None, Some((1, 2))));
     assert_eq!(bench.deadline, Some(bench.clock.now() + 30 * MS));
-    bench.clock.advance(30 * MS);
+    bench.pass(30 * MS);
     assert_eq!(bench.step(), [(1, vec![0x9000_1008, 2])]);
     assert!(bench.scheduler.quiet(Function(1)));
     bench.enable(1, 0, 1);
@@ -335,7 +366,7 @@ impl Bench {
                     self.end(SHARED[engine], outcomes[outcome]);
                 }
             }
-            Act::Pass(ns) => self.clock.advance(ns),
+            Act::Pass(ns) => self.pass(ns),
         }
     }
 
@@ -373,7 +404,7 @@ proptest! {
             bench.step();
             bench.check();
             // Somebody who waits is looked at again in time.
-            bench.clock.advance(bench.deadline.map_or(MS, |at| at.saturating_sub(bench.clock.now())));
+            bench.pass(bench.deadline.map_or(MS, |at| at.saturating_sub(bench.clock.now())));
         }
         prop_assert!(SHARED.iter().all(|engine| bench.runs(engine).is_none()));
         prop_assert_eq!(bench.scheduler.waiting(), 0);

@@ -1,5 +1,7 @@
 //! Engines: their locks, the flags by which workers choose among them, and memory that is taken away under their hands.
 
+use std::ops::Range;
+
 use arctic_device_model::memory::local::SharedRegion;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -138,7 +140,8 @@ fn nothing_old_after_an_invalidation() {
     assert_eq!(shared.pages[0].load(Ordering::Relaxed), 7);
 }
 
-/// A frame moves to a virtual function and home again while its bytes are written by message: what was written is there.
+/// A frame moves to a virtual function and home again while its bytes are written by message: an access sees the frame in
+/// one place from its start to its end, and nothing of it is left with the virtual function.
 fn no_write_is_lost_on_the_way() {
     let region = || SharedRegion::anonymous(FRAME as usize).unwrap();
     let mut storage = Storage::new(region());
@@ -149,10 +152,14 @@ fn no_write_is_lost_on_the_way() {
         thread::spawn(move || {
             let _still = storage.still();
             storage.slice(0x40, 4).unwrap().write_obj(7u32, 0).unwrap();
+            assert_eq!(storage.slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap(), 7);
         })
     };
-    assert!(storage.settle(&[Place::of(Function(1), 0)]).unwrap());
-    assert!(storage.settle(&[Place::HOME]).unwrap());
+    assert_eq!(storage.settle(&[Place::of(Function(1), 0)]), [Range { start: 0, end: FRAME }]);
+    storage.scrub();
+    assert_eq!(storage.settle(&[Place::HOME]), [Range { start: 0, end: FRAME }]);
     writer.join().unwrap();
-    assert_eq!(storage.slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap(), 7);
+    let home = storage.slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap();
+    let away = storage.region(Function(1)).unwrap().slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap();
+    assert_eq!(home + away, 7, "written once, where the frame was");
 }
