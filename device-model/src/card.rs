@@ -2,6 +2,8 @@
 
 mod bell;
 mod calls;
+mod contention;
+mod deferred;
 mod functions;
 pub mod status;
 #[cfg(test)]
@@ -9,11 +11,14 @@ mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::Thread;
 use std::time::Duration;
 
 use self::bell::Bell;
 use self::calls::Calls;
+use self::contention::Contention;
+use self::deferred::Deferred;
 use crate::doorbell::{NACK, Page};
 use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
@@ -26,7 +31,7 @@ use crate::memory::layout::MemoryLayout;
 use crate::memory::{Memories, Memory};
 use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
-use crate::world::{Clock, Dma, Function, InterruptSink, functions};
+use crate::world::{Clock, Dma, Function, InterruptSink, MAX_VFS, functions};
 
 /// First byte of the GGTT's window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;
@@ -65,6 +70,10 @@ pub struct Card {
     engines: Engines,
     guc: Mutex<Guc>,
     calls: Calls,
+    deferred: Deferred,
+    contention: Contention,
+    /// The thread that gives memory back to the host; without one, that is part of [`Card::work`].
+    scrubber: OnceLock<Thread>,
     /// How many VFs are enabled: 1 to this number.
     vfs: AtomicU8,
     bell: Bell,
@@ -95,6 +104,9 @@ impl Card {
             engines,
             guc: Mutex::new(Guc::new()),
             calls: Calls::new(),
+            deferred: Deferred::new(),
+            contention: Contention::new(),
+            scrubber: OnceLock::new(),
             vfs: AtomicU8::new(0),
             bell: Bell::new(),
             stopping: AtomicBool::new(false),
@@ -115,10 +127,6 @@ impl Card {
     /// Steps that have panicked, each a bug of the card.
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
-    }
-
-    fn guc(&self) -> MutexGuard<'_, Guc> {
-        self.guc.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Reads GTTMMADR of `function` at `offset`, any width; what is not there reads 0 (V13-018).
@@ -199,12 +207,28 @@ impl Card {
         }
     }
 
+    /// Carries out what a register write of `function` asks for, or leaves it to a worker where it may ask the function's
+    /// client for guest memory.
     fn carry_out(&self, function: Function, request: Request) {
+        use Request::{EngineStatus, LoadQueue, StartGucDma, Submit};
+        let reaches_memory = matches!(request, StartGucDma | Submit(..) | LoadQueue(_) | EngineStatus(_));
+        if reaches_memory && self.gt.memory.asks_client(function) && self.deferred.push(request).is_ok() {
+            self.call_workers();
+            return;
+        }
+        self.carry_out_now(function, request);
+    }
+
+    fn carry_out_now(&self, function: Function, request: Request) {
         match request {
             Request::RingGuc => self.ring_guc(function),
             Request::LookAtDoorbells => self.call_guc(),
             Request::StartGucDma => self.guc().start_dma(&self.gt),
-            Request::Reset(domains) => self.reset_domains(domains),
+            Request::Reset(domains) => {
+                // What was written before the reset is not done after it.
+                while self.carry_out_deferred() {}
+                self.reset_domains(domains);
+            }
             Request::DriverFlr => {
                 self.reset();
                 self.gt.finish_driver_flr();
@@ -220,6 +244,11 @@ impl Card {
             // The engine stops at a step boundary; once its lock was free it has passed one.
             Request::EngineReset(engine, _) => drop(self.engines.lock(engine)),
         }
+    }
+
+    /// Carries out the next request that a register write has left to a worker. Such are the PF's alone.
+    fn carry_out_deferred(&self) -> bool {
+        self.deferred.next(|request| self.carry_out_now(Function::PF, request))
     }
 
     /// RING_EXECLIST_CONTROL: a new queue for an engine, from the host.
@@ -267,6 +296,7 @@ impl Card {
         // All of it is one thing to whoever comes by from another thread: what he loads is lost or comes afterwards.
         let mut guc = self.guc();
         guc.reset(&self.gt);
+        self.deferred.clear();
         let mut held = self.engines.hold();
         for engine in &mut held {
             engine.reset(&self.gt);
@@ -274,6 +304,13 @@ impl Card {
         }
         self.gt.memory.forget_vfs();
         self.gt.reset();
+        drop(held);
+        drop(guc);
+        // The next user of a VF must not find what the last one had; without a lock, in pieces.
+        for vf in (1..=MAX_VFS as u8).map(Function) {
+            self.gt.memory.free_unused(vf);
+        }
+        self.call_workers();
     }
 
     /// Returns when every step that ran at the call has ended: what it had a view of, nobody holds any more (rule 8).
@@ -298,14 +335,13 @@ impl Card {
         self.guarded(|| self.step_guc(self.gt.clock.now()));
     }
 
-    /// Does one bounded piece of work, if there is any: a GuC step, else a step of a runnable engine.
+    /// Does one bounded piece of work, if there is any: a GuC step if one is due, and a step of each runnable engine. The
+    /// engines have their steps however often functions call the GuC.
     pub fn work(&self) -> Turn {
         let now = self.gt.clock.now();
-        if self.step_guc(now) {
-            return Turn::Busy;
-        }
+        let deferred = self.carry_out_deferred();
+        let mut busy = self.step_guc(now) || deferred;
         let mut next = self.calls.deadline();
-        let mut busy = false;
         for id in self.engines.present() {
             if !self.engines.runnable(id) {
                 continue;
@@ -316,6 +352,12 @@ impl Card {
                 continue;
             }
             busy |= self.step_engine(id, now);
+        }
+        if self.gt.memory.untidy() {
+            match self.scrubber.get() {
+                Some(thread) => thread.unpark(),
+                None => busy |= self.gt.memory.scrub(),
+            }
         }
         if busy { Turn::Busy } else { Turn::Idle((next != u64::MAX).then_some(next)) }
     }
@@ -328,6 +370,7 @@ impl Card {
         let (step, sooner) = {
             let mut guc = self.guc();
             let step = guc.step(&self.gt, &self.engines, self.calls.take_rang());
+            self.publish_queued(&guc);
             (step, self.calls.set_deadline(step.next))
         };
         for function in functions(step.interrupts) {
@@ -402,6 +445,16 @@ impl Card {
         }
     }
 
+    /// Gives back to the host what functions have left behind, until [`Card::stop`]: the body of a thread of its own. A VF's
+    /// client holds the file of its local memory, too, and can make such a call on it last as long as its own.
+    fn run_scrubber(&self) {
+        while !self.stopping.load(Ordering::Acquire) {
+            if self.guarded(|| self.gt.memory.scrub()) != Some(true) {
+                std::thread::park();
+            }
+        }
+    }
+
     /// What `step` tells; `None` if it panicked.
     fn guarded<T>(&self, step: impl FnOnce() -> T) -> Option<T> {
         let told = catch_unwind(AssertUnwindSafe(step)).ok();
@@ -446,6 +499,7 @@ impl Card {
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.bell.ring();
+        self.scrubber.get().inspect(|thread| thread.unpark());
     }
 }
 
@@ -456,9 +510,14 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts `count` threads.
+    /// Starts `count` threads, and one that gives memory back to the host.
     pub fn start(card: Arc<Card>, count: usize) -> std::io::Result<Self> {
         let mut workers = Workers { card, threads: Vec::new() };
+        let card = Arc::clone(&workers.card);
+        let scrubber = std::thread::Builder::new().name("scrub".into()).spawn(move || card.run_scrubber())?;
+        // Set once: a card has its workers once.
+        let _ = workers.card.scrubber.set(scrubber.thread().clone());
+        workers.threads.push(scrubber);
         for n in 0..count {
             let card = Arc::clone(&workers.card);
             workers.threads.push(std::thread::Builder::new().name(format!("gt{n}")).spawn(move || card.run())?);

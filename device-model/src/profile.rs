@@ -1,9 +1,11 @@
 //! A card file's contents: which of the die's parts a card has, and how large its memory is.
 
+pub mod limits;
 pub mod provision;
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
+use self::limits::Limits;
 use self::provision::{GgttAccess, Provision};
 use crate::engine::id::{EngineClass, EngineId, EngineInfo};
 
@@ -33,6 +35,9 @@ pub struct CardProfile {
     /// What each VF gets where no PF driver shares out the card.
     #[serde(default)]
     pub provision: Provision,
+    /// What the clients of a served card may take of the process.
+    #[serde(default)]
+    pub limits: Limits,
     /// What the fuses leave of the die.
     pub fuses: Fuses,
     /// Frequency limits of the GT.

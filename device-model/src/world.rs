@@ -71,6 +71,12 @@ pub trait DmaView: Send + Sync {
     fn sections(&self) -> usize {
         0
     }
+
+    /// Whether an access may ask the function's client and wait for its answer. Such an access must not be made on the
+    /// thread that serves this client, which would have to receive the answer: it fails there.
+    fn asks_client(&self) -> bool {
+        false
+    }
 }
 
 /// Guest memory by function: the only way from the card to a guest's RAM.

@@ -33,6 +33,12 @@ impl Calls {
         self.called.swap(false, Ordering::AcqRel) || now >= self.deadline()
     }
 
+    /// Whether one of `functions` (a bit each) has rung, or something else has called, and no step has begun since.
+    pub fn waiting(&self, functions: u64) -> bool {
+        let rang = self.rang.load(Ordering::Acquire);
+        rang & functions != 0 || rang == 0 && self.called.load(Ordering::Acquire)
+    }
+
     /// Functions that rang since the last step, for the step that begins, which holds the GuC's lock.
     pub fn take_rang(&self) -> u64 {
         self.rang.swap(0, Ordering::AcqRel)

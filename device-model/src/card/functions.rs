@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use super::Card;
 use crate::doorbell::{ACK, NACK, Page, Ring, Route};
 use crate::gt::virtual_function::VirtualFunction;
-use crate::guc::Guc;
 use crate::guc::hxg::Error;
+use crate::guc::{FunctionReset, Guc};
 use crate::interrupts::DOORBELL_RANG;
 use crate::profile::provision::Quota;
 use crate::world::{Function, MAX_VFS};
@@ -60,9 +60,16 @@ impl Card {
     }
 
     fn reset_existing(&self, function: Function) {
-        self.guc().function_reset(&self.gt, &self.engines, function);
+        let reset = self.guc().function_reset(&self.gt, &self.engines, function);
         self.call_guc();
+        // Without a lock: the other functions go on, however much there is to clear.
+        if reset == FunctionReset::Unled {
+            self.gt.memory.clear_vf(function);
+        }
         self.gt.memory.free_unused(function);
+        if reset == FunctionReset::Unled {
+            self.guc().finish_reset(&self.gt, &self.engines, function);
+        }
         if let Some(vf) = self.gt.vf(function) {
             vf.reset();
         }
@@ -75,13 +82,14 @@ impl Card {
     }
 
     /// A write of `function` to its GUC_HOST_INTERRUPT that came as an event (contract B.6): a mailbox request is
-    /// answered, and the GuC called. Its step is for whoever comes first: this thread, if it has time
-    /// ([`Card::attend_guc`]), or else a worker, to be called ([`Card::call_workers`]).
+    /// answered, unless that may ask the function's client for memory (then the GuC's step answers it), and the GuC is
+    /// called. Its step is for whoever comes first: this thread, if it has time ([`Card::attend_guc`]), or else a worker,
+    /// to be called ([`Card::call_workers`]).
     pub fn hear_ring(&self, function: Function) {
         if !self.enabled(function) {
             return;
         }
-        if Guc::mailbox_holds_request(&self.gt, function) {
+        if Guc::mailbox_holds_request(&self.gt, function) && !self.gt.memory.asks_client(function) {
             let mut guc = self.guc();
             // A function that has ceased to exist since it rang asks for nothing any more.
             if self.enabled(function) {

@@ -7,8 +7,9 @@ use crate::doorbell::{ACK, PAGE_BYTES, SEND_TO_CORE, WINDOW};
 use crate::memory::VfMemory;
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::local::SharedRegion;
+use crate::memory::local::tests::sparse;
 use crate::profile::provision::Quota;
-use crate::world::{HandWoundClock, Unconnected};
+use crate::world::{DmaFault, DmaView, HandWoundClock, Unconnected};
 
 const VF1: Function = Function(1);
 const VF2: Function = Function(2);
@@ -24,14 +25,185 @@ impl InterruptSink for Msis {
     }
 }
 
-fn card() -> (Arc<Card>, Arc<Msis>) {
-    let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+/// The card of a file in `configs`, with the memories of its VFs, on a clock that stands still.
+fn power_on(file: &str, vfs: Vec<VfMemory>, guests: Arc<dyn Dma>, msis: Arc<Msis>) -> Arc<Card> {
+    let profile: CardProfile = toml::from_str(file).unwrap();
     let region = |len| SharedRegion::anonymous(len).unwrap();
-    let memories = Memories { local: region(profile.local_memory as usize), ggtt: region(GGTT_BYTES), vfs: Vec::new() };
+    let memories = Memories { local: region(profile.local_memory as usize), ggtt: region(GGTT_BYTES), vfs };
+    Card::power_on(&profile, memories, guests, msis, Arc::new(HandWoundClock::default()))
+}
+
+fn card() -> (Arc<Card>, Arc<Msis>) {
     let msis = Arc::new(Msis::default());
-    let card =
-        Card::power_on(&profile, memories, Arc::new(Unconnected), msis.clone(), Arc::new(HandWoundClock::default()));
-    (card, msis)
+    let file = include_str!("../../../configs/flex170.toml");
+    (power_on(file, Vec::new(), Arc::new(Unconnected), msis.clone()), msis)
+}
+
+/// Guest memory that each function's client is asked for, and that nothing answers for.
+struct Asked;
+
+impl DmaView for Asked {
+    fn slice(&self, _: u64, _: usize) -> Option<vm_memory::VolatileSlice<'_>> {
+        None
+    }
+
+    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+
+    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+
+    fn asks_client(&self) -> bool {
+        true
+    }
+}
+
+impl Dma for Asked {
+    fn view(&self, _: Function) -> Arc<dyn DmaView> {
+        Arc::new(Asked)
+    }
+}
+
+/// A small card with a VF that has 2 MiB of local memory and whose client is asked for its memory.
+fn asked() -> Arc<Card> {
+    let vfs = vec![VfMemory { local: sparse(64 << 20), ggtt: None }];
+    power_on(include_str!("../../../configs/small.toml"), vfs, Arc::new(Asked), Arc::new(Msis::default()))
+}
+
+const QUOTA: Quota = Quota {
+    ggtt: 2 << 20,
+    local_memory: 2 << 20,
+    contexts: 16,
+    doorbells: 4,
+    exec_quantum_ms: 0,
+    preempt_timeout_us: 0,
+};
+
+/// What may ask the client is not done on the thread of the register write; a reset of engines finds it done, and a reset
+/// of the card drops it.
+#[test]
+fn work_that_asks_the_client_is_left_to_a_worker() {
+    const DMA_CTRL: u64 = 0xc314;
+    let card = asked();
+    let write = |offset: u64, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
+    let goes_on = || read(&card, Function::PF, DMA_CTRL) & 1 == 1;
+    write(DMA_CTRL, 0x0011_0011);
+    assert!(goes_on());
+    card.work();
+    assert!(!goes_on());
+    write(DMA_CTRL, 0x0011_0011);
+    write(0x941c, 1 << 2);
+    assert!(!goes_on(), "done before the reset");
+    write(DMA_CTRL, 0x0011_0011);
+    card.reset();
+    assert!(!card.deferred.next(|request| panic!("{request:?} comes after the reset")));
+}
+
+/// The same of a mailbox request: it is answered in the GuC's step.
+#[test]
+fn a_mailbox_request_is_left_to_a_worker() {
+    const MAILBOX: u64 = 0x19_0240;
+    let card = asked();
+    card.provision(&[QUOTA]).unwrap();
+    card.enable_vfs(1);
+    while card.work() == super::Turn::Busy {}
+    card.write(VF1, MAILBOX, &0x5507_u32.to_le_bytes());
+    card.hear_ring(VF1);
+    assert_eq!(read(&card, VF1, MAILBOX), 0x5507);
+    card.work();
+    assert_eq!(read(&card, VF1, MAILBOX), 0xf000_0000);
+}
+
+/// What others wait for: the GuC's lock, a call of the GuC, an engine's lock, an engine for their contexts. A function does
+/// not hold up itself.
+#[test]
+fn a_step_holds_up_others_that_wait() {
+    let (card, _) = card();
+    let engine = card.engines.present().next().unwrap();
+    let held_up = || [Function::PF, VF1].map(|function| card.holds_up_others(function));
+    assert_eq!(held_up(), [false; 2]);
+    card.calls.ring(VF1.bit());
+    assert_eq!(held_up(), [true, false], "VF 1 has rung");
+    card.calls.take_rang();
+    assert_eq!(held_up(), [true; 2], "not by a function");
+    card.calls.due(0);
+    assert_eq!(held_up(), [false; 2]);
+    card.contention.set_queued(VF1.bit());
+    assert_eq!(held_up(), [true, false]);
+    card.work();
+    assert_eq!(held_up(), [true, false], "until a step of the GuC");
+    card.call_guc();
+    card.work();
+    assert_eq!(held_up(), [false; 2]);
+    let eventually_held_up = || {
+        let begun = std::time::Instant::now();
+        while held_up() != [true; 2] {
+            assert!(begun.elapsed() < Duration::from_secs(10), "a thread waits for a lock");
+            std::thread::yield_now();
+        }
+    };
+    std::thread::scope(|scope| {
+        let guc = card.guc();
+        let waits = scope.spawn(|| drop(card.guc()));
+        eventually_held_up();
+        drop(guc);
+        waits.join().unwrap();
+        assert_eq!(held_up(), [false; 2]);
+        let locked = card.engines.lock(engine);
+        let waits = scope.spawn(|| drop(card.engines.lock(engine)));
+        eventually_held_up();
+        drop(locked);
+        waits.join().unwrap();
+        assert_eq!(held_up(), [false; 2]);
+    });
+    card.engines.set_runnable(engine, true);
+    assert_eq!(held_up(), [true; 2], "no worker has time for it");
+    let _step = card.engines.lock(engine);
+    assert_eq!(held_up(), [false; 2], "its own step");
+}
+
+/// While the memory of a VF is cleared, whose FLR no PF driver leads, the GuC and the engines are free.
+#[test]
+fn memory_is_cleared_without_a_lock() {
+    let card = asked();
+    card.provision(&[QUOTA]).unwrap();
+    card.enable_vfs(1);
+    while card.work() == super::Turn::Busy {}
+    card.gt().memory.write_bar(VF1, 0, &[1]);
+    std::thread::scope(|scope| {
+        let alone = card.gt().memory.storage().alone();
+        let reset = scope.spawn(|| card.reset_function(VF1));
+        // The reset calls the GuC before it clears.
+        while !card.calls.due(0) {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        for _ in 0..20 {
+            assert!(card.guc.try_lock().is_ok(), "the GuC's lock is held");
+            assert!(card.engines.present().all(|id| card.engines.try_lock(id).is_some()), "an engine's lock is held");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!reset.is_finished());
+        drop(alone);
+        reset.join().unwrap();
+    });
+    assert_eq!(card.gt().memory.stored_by(VF1), 0);
+}
+
+/// With threads of its own, a card gives memory back on one that does nothing else.
+#[test]
+fn workers_leave_memory_to_a_thread_of_its_own() {
+    let card = asked();
+    let _ = card.scrubber.set(std::thread::current());
+    card.provision(&[QUOTA]).unwrap();
+    card.gt().memory.storage().region(VF1).unwrap().slice(5 << 20, 1).unwrap().write_slice(&[1], 0).unwrap();
+    while card.work() == super::Turn::Busy {}
+    assert_eq!(card.gt().memory.stored_by(VF1), 4096);
+    assert!(card.gt().memory.untidy());
+    while card.gt().memory.scrub() {}
+    assert_eq!(card.gt().memory.stored_by(VF1), 0);
 }
 
 fn page(number: u64) -> Page {
@@ -249,4 +421,29 @@ fn errors_are_unmasked_and_cleared_by_mmio() {
     assert_eq!((status(), msis.0.load(Ordering::SeqCst), read(&card, Function::PF, 0x2_20b0)), (8, 1, 4));
     write(0x2_20b0, 4);
     assert_eq!((status(), msis.0.load(Ordering::SeqCst), read(&card, Function::PF, 0x2_20b8)), (0, 1, 0));
+}
+
+/// SRIOV storage: what functions leave behind in memory goes back to the host in the steps of the workers, after what is
+/// asked of the GuC and beside what engines do.
+#[test]
+fn workers_scrub_memory() {
+    let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+    let vfs = vec![VfMemory { local: sparse(64 << 20), ggtt: None }];
+    let local = sparse(profile.local_memory as usize);
+    let memories = Memories { local, ggtt: SharedRegion::anonymous(GGTT_BYTES).unwrap(), vfs };
+    let clock = Arc::new(HandWoundClock::default());
+    let card = Card::power_on(&profile, memories, Arc::new(Unconnected), Arc::new(Msis::default()), clock);
+    let local = card.gt().memory.local();
+    local.slice(0, 64 << 20).unwrap().write_slice(&vec![1; 64 << 20], 0).unwrap();
+    card.provision(&[Quota { local_memory: 64 << 20, ..QUOTA }]).unwrap();
+    let bytes =
+        || local.first_data(&(0..64 << 20)).map(|_| local.data(0..64 << 20).map(|run| run.end - run.start).sum());
+    assert_eq!(bytes(), Some(64 << 20), "provisioning does not wait for it");
+    let steps = (0..).take_while(|_| card.work() == super::Turn::Busy).count();
+    assert!((32..40).contains(&steps), "{steps} steps for 64 MiB");
+    assert_eq!(bytes(), None::<u64>);
+    // A reset of the card does not leave it to them: the next user of the VF may come before.
+    card.gt().memory.write_bar(VF1, 5 << 20, &[1]);
+    card.reset();
+    assert_eq!(card.gt().memory.stored_by(VF1), 0);
 }

@@ -70,6 +70,8 @@ pub enum State {
     ResetPending,
     /// The PF resets what is its own: until FLR_FINISH.
     Resetting,
+    /// It was reset without a PF driver to lead: the card clears its memory.
+    Clearing,
 }
 
 /// One function as the GuC knows it.

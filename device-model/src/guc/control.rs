@@ -45,6 +45,10 @@ pub fn update_config(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
         }
         (low, high, dwords) => {
             let list = klv::read(&mut turn.own(), (low, high), dwords, MOST)?;
+            if function.is_vf() {
+                // The frames stay the VF's when the GuC is reset: a list without this key must not take them away.
+                config.local_memory = turn.gt.memory.quota(function);
+            }
             config.update(&list)?
         }
     };
@@ -181,26 +185,46 @@ fn forget(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
     turn.out.retain(|(to, _)| *to != vf);
 }
 
+/// What is left to do of a VF's FLR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum FunctionReset {
+    /// Nothing for the card: the PF leads.
+    Led,
+    /// There is no PF driver to lead: the card clears the VF's memory, which takes time in proportion to what it holds
+    /// and must be done without the GuC's lock, then calls `finish_reset`. The VF is not served until then.
+    Unled,
+}
+
 /// A VF is in FLR (V13-117): its work ends at once, and the PF is told, which then leads (V13-118, contract D.7). Where
 /// there is no PF driver to lead, the card finishes what can be finished.
-pub fn function_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
+pub fn function_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) -> FunctionReset {
     let state = kernel.clients.of(vf).state;
-    if state == State::Resetting && !kernel.plays_pf {
+    let leads = !kernel.plays_pf && kernel.clients.get(Function::PF).is_some_and(|pf| pf.channel.is_some());
+    if leads && state == State::Resetting {
         // The PF is at it already, and has more to clear of what came since only if the VF could do something.
-        return;
+        return FunctionReset::Led;
     }
     forget(kernel, turn, vf);
-    let leads = !kernel.plays_pf && kernel.clients.get(Function::PF).is_some_and(|pf| pf.channel.is_some());
     if leads {
         if state != State::ResetPending {
             notify(turn, vf, Notice::Reset);
         }
         kernel.clients.of(vf).state = State::ResetPending;
-    } else {
-        second_level::forget_global(turn, vf);
-        turn.gt.memory.ggtt().assign(vf, kernel.clients.of(vf).config.ggtt());
-        second_level::clear_local(turn, vf);
-        kernel.clients.of(vf).state = State::Running;
+        return FunctionReset::Led;
+    }
+    second_level::forget_global(turn, vf);
+    turn.gt.memory.ggtt().assign(vf, kernel.clients.of(vf).config.ggtt());
+    kernel.clients.of(vf).state = State::Clearing;
+    FunctionReset::Unled
+}
+
+/// The memory of `vf`, whose FLR no PF driver leads, has been cleared: it is served again.
+pub fn finish_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
+    let state = &mut kernel.clients.of(vf).state;
+    if *state == State::Clearing {
+        *state = State::Running;
+        listen(kernel, turn, vf);
     }
 }
 
@@ -208,8 +232,9 @@ pub fn function_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
 pub mod second_level {
     use super::*;
 
-    /// The LMTT may have changed: storage of local memory goes to whom it says (contract D.5).
+    /// The LMTT may have changed: frames of local memory are stored with the functions that it names (contract D.5).
     pub fn adopt(turn: &mut Turn<'_>) {
+        turn.gt.memory.prepare_adoption();
         turn.engines.stand_still(|| turn.gt.memory.adopt_lmtt());
     }
 
@@ -227,10 +252,5 @@ pub mod second_level {
     pub fn set_quota(turn: &mut Turn<'_>, vf: Function, bytes: u64) {
         turn.gt.memory.set_quota(vf, bytes);
         adopt(turn);
-    }
-
-    /// The VF's local memory reads zeros.
-    pub fn clear_local(turn: &mut Turn<'_>, vf: Function) {
-        turn.engines.stand_still(|| turn.gt.memory.clear_vf(vf));
     }
 }

@@ -19,6 +19,10 @@ const STATUS_UNDERFLOW: u32 = 1 << 1;
 /// Status bit: the receiver's offset was changed by somebody else.
 const STATUS_MISMATCH: u32 = 1 << 2;
 
+/// Accesses of a ring that may fail one after the other: guest memory that its client is asked for may be out of reach for
+/// a moment, as while the client waits for an access of its own.
+const MOST_FAILURES: u32 = 256;
+
 /// Where one ring lies, as SELF_CFG gave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Location {
@@ -115,6 +119,10 @@ pub struct CtBuffer {
     ring: Ring,
     /// Our own offset: head of the ring that we read, tail of the ring that we write.
     own: u32,
+    /// Our own offset as the host sees it.
+    published: u32,
+    /// Accesses that have failed since the last that did not.
+    failures: u32,
     /// Found corrupt; not used again until the host registers it anew.
     broken: bool,
 }
@@ -135,7 +143,7 @@ impl CtBuffer {
     fn open(gam: &mut Gam<'_>, at: Location, own: u64) -> Option<Self> {
         let ring = Ring(at.bytes / 4);
         let own = gam.read_u32(Space::Ggtt, at.descriptor.wrapping_add(own)).ok()?;
-        ring.contains(own).then_some(CtBuffer { at, ring, own, broken: false })
+        ring.contains(own).then_some(CtBuffer { at, ring, own, published: own, failures: 0, broken: false })
     }
 
     /// Opens the host's ring for reading.
@@ -160,6 +168,22 @@ impl CtBuffer {
         self.broken = true;
         let old = self.field(gam, STATUS).unwrap_or(0);
         let _ = self.set_field(gam, STATUS, old | status);
+    }
+
+    /// An access of the ring has failed, or not: one that fails again and again is given up.
+    fn note(&mut self, failed: bool) {
+        self.failures = if failed { self.failures + 1 } else { 0 };
+        self.broken |= self.failures >= MOST_FAILURES;
+    }
+
+    /// The ring will not come into reach by itself.
+    pub fn give_up(&mut self) {
+        self.broken = true;
+    }
+
+    /// Whether the last access has failed, and may be tried again.
+    pub fn out_of_reach(&self) -> bool {
+        self.failures != 0 && !self.broken
     }
 
     fn address(&self, dword: u32) -> u64 {
@@ -189,23 +213,26 @@ impl CtBuffer {
         Ok(())
     }
 
-    /// Takes the next request out of the ring into `room`; `None` when the ring is empty or broken. The head is
+    /// Takes the next request out of the ring into `room`; `None` when the ring is empty, broken or out of reach. The head is
     /// published by [`CtBuffer::publish_head`].
     pub fn receive<'b>(&mut self, gam: &mut Gam<'_>, room: &'b mut [u32; MAX_DWORDS]) -> Option<Incoming<'b>> {
         if self.broken {
             return None;
         }
-        self.read_next(gam, room).unwrap_or_else(|_| {
-            self.broken = true;
-            None
-        })
+        let before = self.own;
+        let next = self.read_next(gam, room);
+        self.note(next.is_err());
+        let Ok(Some((header, len))) = next else {
+            if next.is_err() {
+                self.own = before;
+            }
+            return None;
+        };
+        Some(Incoming { fence: (header >> 16) as u16, format: (header >> 12 & 0xf) as u8, hxg: &room[..len] })
     }
 
-    fn read_next<'b>(
-        &mut self,
-        gam: &mut Gam<'_>,
-        room: &'b mut [u32; MAX_DWORDS],
-    ) -> Result<Option<Incoming<'b>>, Fault> {
+    /// The next request's header and number of dwords, which are in `room`.
+    fn read_next(&mut self, gam: &mut Gam<'_>, room: &mut [u32; MAX_DWORDS]) -> Result<Option<(u32, usize)>, Fault> {
         let tail = self.field(gam, TAIL)?;
         if tail == self.own || self.field(gam, STATUS)? != 0 {
             return Ok(None);
@@ -225,19 +252,25 @@ impl CtBuffer {
         let hxg = &mut room[..len as usize];
         self.copy_out(gam, self.own, hxg)?;
         self.own = self.ring.advance(self.own, len);
-        Ok(Some(Incoming { fence: (header >> 16) as u16, format: (header >> 12 & 0xf) as u8, hxg }))
+        Ok(Some((header, len as usize)))
     }
 
-    /// Tells the host how far its ring has been read; `before` is the head published last.
-    pub fn publish_head(&mut self, gam: &mut Gam<'_>, before: u32) {
-        if self.broken || self.own == before {
+    /// Tells the host how far its ring has been read, unless it has been told.
+    pub fn publish_head(&mut self, gam: &mut Gam<'_>) {
+        if self.broken || self.own == self.published {
             return;
         }
-        if self.field(gam, HEAD) != Ok(before) {
-            self.break_with(gam, STATUS_MISMATCH);
-            return;
+        match self.field(gam, HEAD) {
+            Ok(head) if head == self.published => {
+                let told = self.set_field(gam, HEAD, self.own);
+                self.note(told.is_err());
+                if told.is_ok() {
+                    self.published = self.own;
+                }
+            }
+            Ok(_) => self.break_with(gam, STATUS_MISMATCH),
+            Err(_) => self.note(true),
         }
-        let _ = self.set_field(gam, HEAD, self.own);
     }
 
     /// The ring's own offset in dwords.
@@ -294,6 +327,11 @@ impl Channel {
         self.waiting.push_back(message);
     }
 
+    /// Whether messages, or the tail behind them, are still to be written.
+    pub fn unsent(&self) -> bool {
+        !self.waiting.is_empty() || !self.g2h.broken && self.g2h.published != self.g2h.own
+    }
+
     /// Messages that found no room yet. While there are any no further request is taken, so that this stays bounded.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -302,7 +340,6 @@ impl Channel {
     /// Moves queued messages into the ring as far as there is room, and publishes the tail after them; true where the
     /// host has something new to read.
     pub fn flush(&mut self, gam: &mut Gam<'_>) -> bool {
-        let before = self.g2h.own;
         while let Some(message) = self.waiting.front() {
             if self.g2h.broken || !self.g2h.send(gam, message) {
                 break;
@@ -312,7 +349,11 @@ impl Channel {
         if self.g2h.broken {
             self.waiting.clear();
         }
-        self.g2h.own != before && self.g2h.set_field(gam, TAIL, self.g2h.own).is_ok()
+        let new = self.g2h.own != self.g2h.published && self.g2h.set_field(gam, TAIL, self.g2h.own).is_ok();
+        if new {
+            self.g2h.published = self.g2h.own;
+        }
+        new
     }
 }
 

@@ -28,6 +28,8 @@ const REQUESTS_A_TURN: usize = 32;
 const TURNS_A_STEP: usize = 8;
 /// When to try again while a host's ring is full, in nanoseconds.
 const RING_FULL_PAUSE: u64 = 200_000;
+/// When to try again while a host's ring is out of reach, in nanoseconds.
+const OUT_OF_REACH_PAUSE: u64 = 2_000_000;
 /// Complaints about requests of the PF that are written to the log in one boot.
 const COMPLAINTS: u8 = 32;
 /// The same of a VF: what one does must not hide what another does.
@@ -89,6 +91,10 @@ pub struct Kernel {
     pub invalidating: u64,
     /// Functions for which messages wait.
     unsent: u64,
+    /// Functions that have new messages, but could not be told by their interrupt page.
+    untold: u64,
+    /// Functions whose ring was out of reach.
+    unread: u64,
     /// Whose turn it is next.
     next: u8,
     complaints: Box<[u8; FUNCTIONS]>,
@@ -113,6 +119,8 @@ impl Kernel {
             pending: 0,
             invalidating: 0,
             unsent: 0,
+            untold: 0,
+            unread: 0,
             next: 0,
             complaints: Box::new([0; FUNCTIONS]),
             slpc: Slpc::default(),
@@ -130,8 +138,9 @@ impl Kernel {
         self.scheduler.drop_function(turn, turn.function);
         self.doorbells.release_function(&turn.gt.doorbells, turn.function);
         self.clients.of(turn.function).reset();
-        self.pending &= !turn.function.bit();
-        self.unsent &= !turn.function.bit();
+        for set in [&mut self.pending, &mut self.unsent, &mut self.untold, &mut self.unread] {
+            *set &= !turn.function.bit();
+        }
         turn.out.retain(|(to, _)| *to != turn.function);
     }
 
@@ -220,7 +229,11 @@ impl Kernel {
             self.slpc.show(turn.gt, busy);
         }
         let mut step = self.send(turn);
-        let retry = (self.unsent != 0).then_some(turn.now.saturating_add(RING_FULL_PAUSE));
+        let retry = match (self.unsent, self.unread | self.untold) {
+            (0, 0) => None,
+            (0, _) => Some(turn.now.saturating_add(OUT_OF_REACH_PAUSE)),
+            _ => Some(turn.now.saturating_add(RING_FULL_PAUSE)),
+        };
         let more = more.then_some(turn.now);
         step.next = [next, retry, more].into_iter().flatten().min();
         step
@@ -237,22 +250,27 @@ impl Kernel {
             }
         }
         let mut step = Step::default();
-        for function in functions(self.unsent) {
+        for function in functions(self.unsent | self.untold) {
             let Some(client) = self.clients.get_mut(function) else { continue };
             let Some(channel) = &mut client.channel else {
                 self.unsent &= !function.bit();
+                self.untold &= !function.bit();
                 continue;
             };
-            let new = channel.flush(&mut turn.gam(function));
-            if channel.waiting() == 0 {
+            let new = channel.flush(&mut turn.gam(function)) || self.untold & function.bit() != 0;
+            let asks = turn.views.of(function).asks_client();
+            if !channel.unsent() || channel.waiting() == 0 && !asks {
                 self.unsent &= !function.bit();
             }
+            self.untold &= !function.bit();
             if !new {
                 continue;
             }
             if client.interrupt.configured() {
-                if client.interrupt.write(&mut turn.gam(function)) {
-                    step.messages |= function.bit();
+                match client.interrupt.write(&mut turn.gam(function)) {
+                    true => step.messages |= function.bit(),
+                    false if asks => self.untold |= function.bit(),
+                    false => {}
                 }
             } else {
                 step.interrupts |= function.bit();
@@ -296,6 +314,7 @@ impl Kernel {
         if client.state != State::Running {
             return Served::Empty;
         }
+        self.unread &= !function.bit();
         if client.channel.as_ref().is_some_and(|channel| channel.waiting() > 0) {
             return Served::Blocked;
         }
@@ -313,7 +332,15 @@ impl Kernel {
                 Some(request) => self.take_request(turn, request.fence, request.hxg),
             }
         }
-        channel.h2g.publish_head(&mut turn.own(), before);
+        channel.h2g.publish_head(&mut turn.own());
+        if channel.h2g.out_of_reach() {
+            if turn.views.of(function).asks_client() {
+                self.unread |= function.bit();
+                served = Served::Blocked;
+            } else {
+                channel.h2g.give_up();
+            }
+        }
         if channel.broken() && served == Served::Empty && before != channel.h2g.offset() {
             self.complain(function, format_args!("CT buffers are broken"));
         }

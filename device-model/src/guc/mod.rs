@@ -37,9 +37,10 @@ use crate::execlist::buffer::CsbPort;
 use crate::gt::Gt;
 use crate::memory::Tlb;
 use crate::profile::provision::Quota;
-use crate::world::Function;
+use crate::world::{Function, functions};
 use ads::{Ads, EngineMap};
 use client::Client;
+pub use control::FunctionReset;
 use firmware::{Firmware, LoadFailure};
 use hxg::{Error, Outgoing};
 use kernel::{Counters, Heritage, Kernel};
@@ -163,21 +164,35 @@ impl Guc {
     }
 
     /// A VF is in FLR, by itself or because VF Enable was cleared (V13-117, V13-127).
-    pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
+    pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) -> FunctionReset {
         gt.doorbells.reset_function(function);
         let Some(kernel) = &mut self.kernel else {
             // Nobody leads the reset, and there is no work; what the VF has mapped goes all the same.
             gt.memory.ggtt().empty_vf(function);
-            return;
+            return FunctionReset::Led;
         };
         let views = gt.memory.views();
         let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
-        control::function_reset(kernel, &mut turn, function);
+        control::function_reset(kernel, &mut turn, function)
+    }
+
+    /// The memory of a VF has been cleared whose reset was [`FunctionReset::Unled`].
+    pub fn finish_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
+        let Some(kernel) = &mut self.kernel else { return };
+        let views = gt.memory.views();
+        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
+        control::finish_reset(kernel, &mut turn, function);
     }
 
     /// One bounded piece of work: CT buffers of the functions that rang (a bit each), engine reports, time slices.
     pub fn step(&mut self, gt: &Gt, engines: &Engines, rang: u64) -> Step {
         engines.take_reports(&mut self.reports);
+        // Requests that were not answered when they came.
+        for function in functions(rang).filter(|function| mailbox::holds_request(gt, *function)) {
+            if gt.memory.asks_client(function) {
+                self.mailbox(gt, engines, function);
+            }
+        }
         let Some(kernel) = &mut self.kernel else { return Step::default() };
         let views = gt.memory.views();
         let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);

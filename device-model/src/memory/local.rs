@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard};
 
 use vm_memory::mmap::MmapRegion;
@@ -32,8 +31,8 @@ impl Backing {
     }
 }
 
-/// Bytes that a copy from region to region moves at a time.
-const PIECE: usize = 64 << 10;
+/// A fill with zeros looks for the next byte that may not be zero after this many bytes.
+const ZEROED: u64 = 64 << 10;
 
 impl SharedRegion {
     /// Maps the first `len` bytes of `file` (sparse; pages come into being when touched).
@@ -72,6 +71,11 @@ impl SharedRegion {
     pub fn slice_up_to(&self, offset: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let rest = self.len().checked_sub(offset).filter(|rest| *rest > 0)?;
         self.slice(offset, len.min(usize::try_from(rest).unwrap_or(usize::MAX)))
+    }
+
+    /// Whether a file is behind the region: it may have holes, and memory can go back to the host.
+    pub fn is_file(&self) -> bool {
+        self.file.is_some()
     }
 
     /// The first byte in `range` that may hold something; everything before it is a hole, which reads as zeros and takes
@@ -124,18 +128,22 @@ impl SharedRegion {
         }
     }
 
-    /// Makes `range` read as zeros in the way that is cheapest: holes at its start stay holes, the rest is overwritten, or
-    /// given back to the host if the bytes are not expected to be used soon (`release`). Tells how many bytes that was;
-    /// `None` where there is no file, and nothing was done.
+    /// Makes `range` read as zeros in the way that is cheapest: holes stay holes, the rest is overwritten, or given back to
+    /// the host if the bytes are not expected to be used soon (`release`). Returns about how many bytes that was; `None`
+    /// where there is no file, and nothing was done.
     pub fn zero(&self, range: Range<u64>, release: bool) -> Option<u64> {
         self.file.as_ref()?;
-        let Some(first) = self.first_data(&range) else { return Some(0) };
-        let rest = first..range.end;
-        let held = rest.end - rest.start;
         if release {
-            self.clear(rest)
-        } else {
-            self.write_zeros(rest)
+            let Some(first) = self.first_data(&range) else { return Some(0) };
+            self.clear(first..range.end);
+            return Some(range.end - first);
+        }
+        // Not by runs of data: to find the end of one, the host looks at every page up to the next hole of the file.
+        let (mut rest, mut held) = (range, 0);
+        while let Some(first) = self.first_data(&rest) {
+            rest.start = (first / ZEROED * ZEROED + ZEROED).min(rest.end);
+            held += rest.start - first;
+            self.write_zeros(first..rest.start);
         }
         Some(held)
     }
@@ -150,42 +158,6 @@ impl SharedRegion {
                 let _ = slice.write_slice(&ZEROS[..n], 0);
             }
             at += n as u64;
-        }
-    }
-
-    /// Copies `len` bytes from `from` on to `at` of `to`, which reads as zeros there: holes stay holes. Through the files
-    /// where there are some, so that no page is mapped for it.
-    pub fn copy_to(&self, from: u64, to: &SharedRegion, at: u64, len: u64) -> io::Result<()> {
-        let mut piece = vec![0; PIECE];
-        for run in self.data(from..from.saturating_add(len)) {
-            let mut done = run.start;
-            while done < run.end {
-                let n = (run.end - done).min(PIECE as u64) as usize;
-                self.read_at(done, &mut piece[..n])?;
-                if piece[..n].iter().any(|byte| *byte != 0) {
-                    to.write_at(at + (done - from), &piece[..n])?;
-                }
-                done += n as u64;
-            }
-        }
-        Ok(())
-    }
-
-    fn read_at(&self, offset: u64, data: &mut [u8]) -> io::Result<()> {
-        match &self.file {
-            Some(backing) => backing.file.read_exact_at(data, backing.start + offset),
-            None => {
-                let slice = self.slice(offset, data.len()).ok_or(io::ErrorKind::InvalidInput)?;
-                slice.read_slice(data, 0).map_err(io::Error::other)
-            }
-        }
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let slice = self.slice(offset, data.len()).ok_or(io::ErrorKind::InvalidInput)?;
-        match &self.file {
-            Some(backing) => backing.file.write_all_at(data, backing.start + offset),
-            None => slice.write_slice(data, 0).map_err(io::Error::other),
         }
     }
 }
@@ -210,36 +182,54 @@ pub(crate) mod tests {
         data
     }
 
-    /// Holes are found, stay holes in a copy, and come back where a range is cleared; with a file and without.
+    /// Holes are found, and come back where a range is cleared; with a file and without.
     #[test]
     fn holes() {
         const MIB: u64 = 1 << 20;
-        for (from, to) in
-            [(sparse(4 << 20), sparse(4 << 20)), (sparse(4 << 20), SharedRegion::anonymous(4 << 20).unwrap())]
-        {
-            from.slice(MIB + 5, 3).unwrap().write_slice(&[1, 2, 3], 0).unwrap();
-            from.slice(3 * MIB, 1).unwrap().write_slice(&[4], 0).unwrap();
-            let runs: Vec<_> = from.data(0..4 * MIB).collect();
-            assert_eq!(runs, [MIB..MIB + 4096, 3 * MIB..3 * MIB + 4096]);
-            assert_eq!(from.next_data(0..MIB), None);
-            from.copy_to(0, &to, MIB, 3 * MIB).unwrap();
-            assert_eq!(bytes(&to, 2 * MIB, 8), [0, 0, 0, 0, 0, 1, 2, 3]);
-            from.copy_to(3 * MIB, &to, 0, MIB).unwrap();
-            assert_eq!(bytes(&to, 0, 2), [4, 0]);
-            if to.file.is_some() {
-                assert_eq!(to.data(0..4 * MIB).count(), 2);
+        for region in [sparse(4 << 20), SharedRegion::anonymous(4 << 20).unwrap()] {
+            let write = |at: u64, data: &[u8]| region.slice(at, data.len()).unwrap().write_slice(data, 0).unwrap();
+            write(MIB + 5, &[1, 2, 3]);
+            write(3 * MIB, &[4]);
+            let runs: Vec<_> = region.data(0..4 * MIB).collect();
+            if region.is_file() {
+                assert_eq!(runs, [MIB..MIB + 4096, 3 * MIB..3 * MIB + 4096]);
+                assert_eq!(region.next_data(0..MIB), None);
+                assert_eq!(region.next_data(MIB + 1..4 * MIB), Some(MIB + 1..MIB + 4096));
+            } else {
+                assert_eq!(runs, [Range { start: 0, end: 4 * MIB }]);
             }
-            to.clear(MIB..3 * MIB);
+            region.clear(MIB + 6..3 * MIB);
+            assert_eq!(bytes(&region, MIB + 5, 3), [1, 0, 0]);
+            region.clear(MIB..3 * MIB);
             // Before the bytes are looked at: that makes pages of them.
-            if to.file.is_some() {
-                assert_eq!(to.next_data(1..4 * MIB), Some(1..4096));
-                assert_eq!(to.next_data(4096..4 * MIB), None);
+            if region.is_file() {
+                assert_eq!(region.next_data(0..3 * MIB), None);
             }
-            assert_eq!((bytes(&to, 2 * MIB, 8), bytes(&to, 0, 1)), (vec![0; 8], vec![4]));
+            assert_eq!((bytes(&region, MIB + 5, 3), bytes(&region, 3 * MIB, 1)), (vec![0; 3], vec![4]));
             // Outside: nothing happens.
-            to.clear(5 * MIB..6 * MIB);
-            assert_eq!(to.next_data(4 * MIB..5 * MIB), None);
-            assert!(from.copy_to(3 * MIB, &to, 4 * MIB - 1, MIB).is_err());
+            region.clear(5 * MIB..6 * MIB);
+            assert_eq!(region.next_data(4 * MIB..5 * MIB), None);
         }
+    }
+
+    /// A region is overwritten with zeros where it holds something, and takes hardly more memory of the host than before.
+    #[test]
+    fn zeros_take_no_memory() {
+        const MIB: u64 = 1 << 20;
+        let region = sparse(4 << 20);
+        for at in [0, MIB, 2 * MIB - 4096, 3 * MIB] {
+            region.slice(at, 1).unwrap().write_slice(&[1], 0).unwrap();
+        }
+        assert_eq!(region.zero(0..2 * MIB, false), Some(2 * ZEROED + 4096));
+        let runs: Vec<_> = region.data(0..4 * MIB).collect();
+        assert_eq!(
+            runs,
+            [0..ZEROED, MIB..MIB + ZEROED, 2 * MIB - 4096..2 * MIB, 3 * MIB..3 * MIB + 4096],
+            "what was a hole between them is one still"
+        );
+        assert_eq!([0, MIB, 2 * MIB - 4096, 3 * MIB].map(|at| bytes(&region, at, 1)[0]), [0, 0, 0, 1]);
+        assert_eq!(region.zero(0..4 * MIB, true), Some(4 * MIB));
+        assert_eq!((region.next_data(0..4 * MIB), region.zero(0..4 * MIB, true)), (None, Some(0)));
+        assert_eq!(SharedRegion::anonymous(4096).unwrap().zero(0..4096, true), None);
     }
 }

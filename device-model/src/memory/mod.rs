@@ -155,6 +155,11 @@ impl Memory {
         Views { dma: &*self.dma, taken: [const { OnceCell::new() }; FUNCTIONS] }
     }
 
+    /// Whether accesses of `function`'s guest memory may ask its client ([`DmaView::asks_client`]).
+    pub fn asks_client(&self, function: Function) -> bool {
+        self.dma.view(function).asks_client()
+    }
+
     /// Tells every TLB to forget, from its next step on. Whoever reports the invalidation as done must first see each
     /// engine pass a step boundary.
     pub fn invalidate(&self) {
@@ -250,23 +255,50 @@ impl Memory {
     }
 
     /// Stores each frame with the VF that the LMTT, as it is now, gives it to: its VMM's mapping of the LMEM BAR shows it
-    /// from now on. To be called while all engines stand still ([`crate::engine::Engines::stand_still`]) and with the
-    /// GuC's lock held, when the PF reports a change of the LMTT or of a quota.
+    /// from now on. A frame that changes place loses its contents ([`storage`]); the time that takes does not depend on
+    /// what it held. To be called while all engines stand still ([`crate::engine::Engines::stand_still`]) and with the
+    /// GuC's lock held, when the PF reports a change of the LMTT or of a quota. What is left behind is for
+    /// [`Memory::scrub`].
     pub fn adopt_lmtt(&self) {
-        match self.storage.settle(&self.places()) {
-            Ok(false) => {}
-            Ok(true) => self.invalidate(),
-            Err(error) => {
-                self.invalidate();
-                log::error!("local memory of a virtual function cannot be moved to its BAR: {error}");
+        let moved = self.storage.settle(&self.places());
+        for run in &moved {
+            // What was compressed is not there any more.
+            if let Some(control) = self.control_of(run.start, run.end - run.start) {
+                self.local().clear(control);
             }
+        }
+        if !moved.is_empty() {
+            self.invalidate();
         }
     }
 
+    /// Does beforehand what [`Memory::adopt_lmtt`] can do while the engines run. With the GuC's lock held.
+    pub fn prepare_adoption(&self) {
+        self.storage.make_room(&self.places());
+    }
+
+    /// Where frames are stored.
+    #[cfg(test)]
+    pub fn storage(&self) -> &storage::Storage {
+        &self.storage
+    }
+
+    /// Whether functions have left behind what [`Memory::scrub`] gives back.
+    pub fn untidy(&self) -> bool {
+        self.storage.untidy()
+    }
+
+    /// Gives a piece of what functions have left behind where no frame is stored any more back to the host: a bounded step.
+    /// False where nothing is left to do, or another thread is at it.
+    pub fn scrub(&self) -> bool {
+        self.storage.scrub()
+    }
+
     /// Empties the local memory that `vf` has been given, and its compression control, as its PF does at the end of an
-    /// FLR. The engines stand still.
+    /// FLR. No engine may work for `vf` meanwhile, and its quota must not change; all else goes on.
     pub fn clear_vf(&self, vf: Function) {
         for page in 0..self.quota(vf) / FRAME {
+            let _still = self.storage.still();
             if let Ok(address) = self.host_address(vf, page * FRAME) {
                 self.storage.clear(address, FRAME);
                 if let Some(control) = self.control_of(address, FRAME) {
@@ -276,7 +308,7 @@ impl Memory {
         }
     }
 
-    /// Empties what `vf` has of its LMEM BAR beyond its local memory: part of every FLR, whoever leads it.
+    /// Empties what `vf` has of its LMEM BAR beyond its local memory: part of every FLR, whatever leads it.
     pub fn free_unused(&self, vf: Function) {
         self.storage.free_unused(vf);
     }

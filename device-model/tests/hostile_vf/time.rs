@@ -51,6 +51,8 @@ fn spin(vf: &mut Vf, id: u32, class: EngineClass, waits: bool) {
 struct Contest {
     bench: Bench,
     class: EngineClass,
+    /// How long the host does not run the card's worker before one step in eight, in nanoseconds.
+    held_up: u64,
 }
 
 fn used(bench: &Bench) -> [u64; 3] {
@@ -66,13 +68,14 @@ impl Contest {
             let ring = endless(victim, 1, &[]);
             victim.submit(1, class, &ring);
         }
-        Contest { bench, class }
+        Contest { bench, class, held_up: 0 }
     }
 
     /// Plays for `milliseconds`; `nasty` acts before each step. One engine of the class is fought for.
     fn play(mut self, what: &str, milliseconds: u64, mut nasty: impl FnMut(&mut Bench, EngineClass, u64)) -> u64 {
         let bench = &mut self.bench;
         let resets = |bench: &Bench| VICTIMS.map(|victim| bench.card.status().functions[victim.index()].engine_resets);
+        let mut random = Random::new(7);
         let (mut start, mut from) = (bench.now(), used(bench));
         let steps = milliseconds * MS / STEP;
         for step in 0..steps + 1500 {
@@ -84,6 +87,9 @@ impl Contest {
             bench.attacker.consume();
             bench.card.work();
             bench.pass(STEP);
+            if self.held_up != 0 && random.one_in(8) {
+                bench.pass(self.held_up);
+            }
         }
         let elapsed = (bench.now() - start) as f64;
         let now = used(bench);
@@ -91,6 +97,10 @@ impl Contest {
         let forced = bench.card.status().functions[ATTACKER.index()].engine_resets;
         println!("{what} on {:?}: {one:.4} {attacker:.4} {other:.4}, {forced} resets", self.class);
         assert_eq!(resets(bench), [0; 2], "{what}: an honest context was reset");
+        if self.held_up != 0 {
+            // It is chance which function's turn the pauses fall into.
+            return forced;
+        }
         assert!(attacker <= 1.05 / 3.0, "{what}: the attacker has {attacker:.4}");
         assert!(one.min(other) >= 0.95 * one.max(other), "{what}: {one:.4} and {other:.4}");
         assert!(one.min(other) >= 0.90 / 3.0, "{what}: the others have {one:.4} and {other:.4}");
@@ -129,6 +139,40 @@ fn endless_loops() {
             bench.attacker.request(0x100b, &[id, 0x2003_0001, 0, 0x2001_0001, 0, 0x2002_0001, 0]);
         }
     });
+}
+
+/// Issue point 7 (c): on a host that does not run the card's worker for 100 ms again and again, no context is reset that leaves
+/// when it is asked to; one that does not leave is.
+#[test]
+fn on_a_loaded_host() {
+    for stubborn in [false, true] {
+        let contest = Contest { held_up: 100 * MS, ..Contest::new(EngineClass::Copy) };
+        let forced = contest.play("on a loaded host", ROUNDS, |bench, class, step| {
+            if stubborn && step % 470 == 0 {
+                spin(&mut bench.attacker, (step / 470 % 16) as u32, class, false);
+            } else if step == 0 {
+                let ring = endless(&bench.attacker, 1, &[]);
+                bench.attacker.submit(1, class, &ring);
+            }
+        });
+        assert_eq!(forced > 0, stubborn, "{forced} engine resets");
+    }
+}
+
+/// Rule 6: a function that calls the GuC before each piece of the card's work stops no engine.
+#[test]
+fn calls_of_the_guc_stop_no_engine() {
+    let mut contest = Contest::new(EngineClass::Copy);
+    let bench = &mut contest.bench;
+    let rounds = |bench: &Bench| bench.victims.each_ref().map(|victim| victim.peek(at::SCRATCH + 8));
+    let from = rounds(bench);
+    for _ in 0..20_000 {
+        bench.card.ring_guc(ATTACKER);
+        bench.card.work();
+        bench.pass(STEP);
+    }
+    let now = rounds(bench);
+    assert!(now.iter().zip(&from).all(|(now, from)| now > from), "{from:?} {now:?}");
 }
 
 /// Contract G.2: loops that do not let anybody interrupt them, started again whenever they have been stopped.

@@ -125,7 +125,7 @@ fn doorbells_end_with_what_they_stand_for() {
     host.enable_rings();
 
     armed(&mut host);
-    host.guc.function_reset(&host.gt, &host.engines, Function(1));
+    let _ = host.guc.function_reset(&host.gt, &host.engines, Function(1));
     assert!(host.gt.doorbells.watched(1).is_some(), "another function's FLR");
     host.guc.reset(&host.gt);
     assert_eq!(host.gt.doorbells.watched(1), None);
@@ -138,7 +138,7 @@ fn flr_disarms() {
     let mut host = Host::new();
     host.gt.doorbells.arm(9, Function(2), page(0)).unwrap();
     host.gt.doorbells.arm(10, Function(3), page(0)).unwrap();
-    host.guc.function_reset(&host.gt, &host.engines, Function(2));
+    let _ = host.guc.function_reset(&host.gt, &host.engines, Function(2));
     assert_eq!(host.gt.doorbells.watched(9), None);
     assert!(host.gt.doorbells.watched(10).is_some());
 }

@@ -1,6 +1,7 @@
 //! Virtual functions as their drivers and the PF's meet them: quotas, mailbox, rings, contexts, relay.
 
 mod life;
+mod reach;
 
 use super::turns::{GLOBAL, RAM};
 use super::*;
@@ -229,8 +230,13 @@ impl Rig {
         assert_eq!(self.received(vf), [[3, 0x9000_1002, id, 1]]);
     }
 
+    /// As the card does it.
     fn reset_function(&mut self, vf: Vf) {
-        self.host.guc.function_reset(&self.host.gt, &self.host.engines, vf.function());
+        let Host { gt, engines, guc, .. } = &mut self.host;
+        if guc.function_reset(gt, engines, vf.function()) == FunctionReset::Unled {
+            gt.memory.clear_vf(vf.function());
+            guc.finish_reset(gt, engines, vf.function());
+        }
     }
 }
 

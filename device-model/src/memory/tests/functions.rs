@@ -309,6 +309,7 @@ fn ranges_of_the_cards_own() {
     }
     assert_eq!((bench.memory.ggtt().entry(0), bench.memory.ggtt().entry(1)), (GgttEntry(0x5001), GgttEntry(0)));
     bench.provision(VF1, &[11, 12, 15, 16]);
+    bench.memory.write_bar(Function::PF, 11 * FRAME + 0x7f0, &[0xee; 16]);
     bench.memory.ggtt().assign(VF1, 0..0x8000);
     for page in 0..4 {
         bench.set_ggtt(VF1, page, page * FRAME | LMEM);
@@ -446,51 +447,114 @@ fn cached_by_function() {
     assert_eq!(read(VF1), Err(FaultReason::NotGiven));
 }
 
-/// SRIOV storage: a frame goes to the function's file with what it holds and comes back with it; its VMM sees it at the
-/// guest's offset, everybody else where it was; holes stay holes; what is not given is given back to the host. Also on
-/// memory without files.
+/// SRIOV storage: a frame goes to the function's file and comes back without what it held; its VMM sees it at the guest's
+/// offset, all others where it was; what is left behind goes back to the host piece by piece. Also on memory without files.
 #[test]
-fn frames_move_with_their_contents() {
+fn frames_move_without_their_contents() {
     for bench in [Bench::new(), Bench::on(&|len| SharedRegion::anonymous(len as usize).unwrap())] {
-        let sparse = bench.memory.local().first_data(&(FRAME..LOCAL)).is_none();
+        let sparse = bench.memory.local().is_file();
+        let held =
+            |region: &SharedRegion, from| region.data(from..region.len()).map(|run| run.end - run.start).sum::<u64>();
+        let scrub = || while bench.memory.scrub() {};
         bench.put(5 * FRAME + 0x1_0000, 0x55);
         bench.put(6 * FRAME + 8, 0x66);
-        let stray = bench.memory.storage.region(VF1).unwrap();
-        stray.slice(3 * FRAME, 8).unwrap().store(0xbad_u64, 0, Ordering::Release).unwrap();
-        bench.provision(VF1, &[5, 6]);
-        // Before anybody looks at the bytes, which makes pages of them.
-        if sparse {
-            assert_eq!(bench.memory.local().first_data(&(FRAME..LOCAL)), None, "nothing is stored twice");
-            assert_eq!(stray.data(0..PAGES * FRAME).map(|run| run.end - run.start).sum::<u64>(), 8192);
+        bench.put(9 * FRAME, 0x99);
+        let file = bench.memory.storage.region(VF1).unwrap();
+        for page in [0, 1, 3] {
+            file.slice(page * FRAME + 8, 8).unwrap().store(0xbad_u64, 0, Ordering::Release).unwrap();
         }
-        assert_eq!((bench.window(VF1, 0x1_0000), bench.window(VF1, FRAME + 8)), (0x55, 0x66));
-        assert_eq!((bench.get(5 * FRAME + 0x1_0000), bench.get(6 * FRAME + 8)), (0x55, 0x66));
-        assert_eq!(bench.window(VF1, 3 * FRAME), 0, "nothing has been given there");
+        bench.provision(VF1, &[5, 6]);
+        // Before the bytes are looked at, which makes pages of them.
+        if sparse {
+            assert_eq!((held(file, 0), held(bench.memory.local(), FRAME)), (4096, 3 * 4096), "later is soon enough");
+            scrub();
+            assert_eq!((held(file, 0), held(bench.memory.local(), FRAME)), (0, 4096), "nothing is stored twice");
+            assert!(!bench.memory.scrub());
+        }
+        assert_eq!((bench.window(VF1, 8), bench.window(VF1, 0x1_0000), bench.window(VF1, FRAME + 8)), (0, 0, 0));
+        assert_eq!((bench.get(5 * FRAME + 0x1_0000), bench.get(6 * FRAME + 8), bench.get(9 * FRAME)), (0, 0, 0x99));
         // Written by each, read by each.
-        stray.slice(FRAME + 16, 8).unwrap().store(0x111_u64, 0, Ordering::Release).unwrap();
+        file.slice(FRAME + 16, 8).unwrap().store(0x111_u64, 0, Ordering::Release).unwrap();
         assert_eq!((bench.get(6 * FRAME + 16), bench.bar(Function::PF, 6 * FRAME + 16)), (0x111, 0x111));
         bench.memory.write_bar(Function::PF, 5 * FRAME, &[1; 8]);
         assert_eq!((bench.window(VF1, 0), bench.bar(VF1, 0)), (u64::from_le_bytes([1; 8]), u64::from_le_bytes([1; 8])));
-        // The pages change places, one is new; then another function gets them; then nobody.
+        // One keeps its page and its contents, one changes its page, one is new.
         bench.put(7 * FRAME, 0x77);
-        bench.provision(VF1, &[6, 7, 5]);
-        assert_eq!(
-            (bench.window(VF1, 8), bench.window(VF1, FRAME), bench.window(VF1, 2 * FRAME + 0x1_0000)),
-            (0x66, 0x77, 0x55)
-        );
+        bench.provision(VF1, &[7, 6, 5]);
+        assert_eq!((bench.window(VF1, 0), bench.window(VF1, FRAME + 16), bench.window(VF1, 2 * FRAME)), (0, 0x111, 0));
+        // Another function gets them: nothing of the first one's is there.
         for page in 0..PAGES {
             bench.grant(VF1, page, None);
         }
+        bench.put(5 * FRAME + 24, 0x24);
         bench.provision(VF2, &[5, 6]);
-        assert_eq!((bench.window(VF1, 8), bench.window(VF2, FRAME + 8), bench.window(VF2, 0x1_0000)), (0, 0x66, 0x55));
-        assert_eq!(bench.get(7 * FRAME), 0x77);
-        // What the PF's guest writes to its BAR where a frame is not stored is lost.
-        bench.memory.local().slice(6 * FRAME + 24, 8).unwrap().store(0xbad_u64, 0, Ordering::Release).unwrap();
-        assert_eq!(bench.get(6 * FRAME + 24), 0);
+        let second = [bench.window(VF2, 24), bench.window(VF2, FRAME + 16), bench.get(6 * FRAME + 16)];
+        assert_eq!(second, [0; 3]);
+        bench.put(6 * FRAME + 16, 0x222);
         bench.memory.forget_vfs();
-        assert_eq!((bench.get(6 * FRAME + 8), bench.get(6 * FRAME + 16), bench.get(6 * FRAME + 24)), (0x66, 0x111, 0));
-        assert_eq!((bench.window(VF2, FRAME + 8), bench.bar(VF2, 0)), (0, u64::MAX));
+        assert_eq!((bench.get(6 * FRAME + 16), bench.bar(VF2, 0)), (0, u64::MAX));
         assert!((0..16).all(|frame| bench.memory.storage.place(frame * FRAME) == Place::HOME));
+        assert_eq!(bench.get(9 * FRAME), 0x99);
+        if sparse {
+            scrub();
+            assert_eq!((held(file, 0), held(bench.memory.storage.region(VF2).unwrap(), 0)), (0, 0));
+        }
+    }
+}
+
+/// SRIOV storage: a page is emptied before it becomes a frame of its function, whether beforehand, while the engines run,
+/// or at the change itself; pages in use are left alone beforehand.
+#[test]
+fn pages_are_empty_before_they_are_given() {
+    for prepared in [false, true] {
+        let bench = Bench::new();
+        bench.provision(VF1, &[5]);
+        let file = bench.memory.storage.region(VF1).unwrap();
+        for page in 0..PAGES {
+            file.slice(page * FRAME, 8).unwrap().store(page + 1, 0, Ordering::Release).unwrap();
+        }
+        // Page 0 is to hold another frame, pages 1 and 2 are new.
+        (0..3).for_each(|page| bench.grant(VF1, page, Some(6 + page)));
+        bench.memory.set_quota(VF1, 3 * FRAME);
+        if prepared {
+            bench.memory.prepare_adoption();
+            let pages = [0, 1, 2, 3].map(|page| file.first_data(&(page * FRAME..(page + 1) * FRAME)).is_some());
+            assert_eq!(pages, [true, false, false, true]);
+            assert_eq!((bench.get(5 * FRAME), bench.window(VF1, 0)), (1, 1), "the frame is still there");
+        }
+        bench.memory.adopt_lmtt();
+        assert_eq!([0, 1, 2].map(|page| bench.window(VF1, page * FRAME)), [0; 3]);
+        bench.memory.free_unused(VF1);
+        assert_eq!(file.first_data(&(3 * FRAME..4 * FRAME)), None);
+    }
+}
+
+/// SRIOV storage: an FLR frees what a function has written beyond its memory, however it is scattered, and leaves its frames
+/// alone; so does the scrubbing, also when frames move before it is done.
+#[test]
+fn what_holds_no_frame_is_freed() {
+    for flr in [true, false] {
+        let bench = Bench::new();
+        bench.provision(VF1, &[5]);
+        bench.grant(VF1, 2, Some(6));
+        bench.memory.set_quota(VF1, 4 * FRAME);
+        bench.memory.adopt_lmtt();
+        let file = bench.memory.storage.region(VF1).unwrap();
+        let fill = || file.slice(0, (PAGES * FRAME) as usize).unwrap().write_slice(&[1; (PAGES * FRAME) as usize], 0);
+        fill().unwrap();
+        if flr {
+            bench.memory.free_unused(VF1);
+        } else {
+            assert!(bench.memory.scrub());
+            // What has been given meanwhile is not scrubbed any more.
+            bench.grant(VF1, 1, Some(7));
+            bench.memory.adopt_lmtt();
+            fill().unwrap();
+            while bench.memory.scrub() {}
+        }
+        let runs: Vec<_> = file.data(0..PAGES * FRAME).collect();
+        let frame = |page: u64| page * FRAME..(page + 1) * FRAME;
+        assert_eq!(runs, if flr { vec![frame(0), frame(2)] } else { vec![Range { start: 0, end: 3 * FRAME }] });
     }
 }
 
@@ -499,9 +563,9 @@ fn frames_move_with_their_contents() {
 #[test]
 fn odd_tables() {
     let bench = Bench::new();
-    bench.put(5 * FRAME, 0x55);
     bench.provision(VF2, &[5, 0, 5, 6]);
     bench.provision(VF1, &[6, 5, 5, 0x1fff]);
+    bench.put(5 * FRAME, 0x55);
     let place = |frame: u64| bench.memory.storage.place(frame * FRAME);
     assert_eq!((place(5), place(6), place(0)), (Place::of(VF1, 1), Place::of(VF1, 0), Place::HOME));
     for vf in [VF1, VF2] {
@@ -520,7 +584,7 @@ fn odd_tables() {
     bench.put32(DIRECTORY + 4, !0);
     bench.memory.adopt_lmtt();
     assert_eq!((place(5), read(VF1, 1)), (Place::of(VF2, 0), Err(FaultReason::OutsideLocal)));
-    assert_eq!(read(VF2, 0), Ok(0x55));
+    assert_eq!(read(VF2, 0), Ok(0));
 }
 
 /// Contract B.9, H.3.4: compression control goes with the frame's address on the card, wherever it is stored, for the VF and
@@ -539,6 +603,11 @@ fn control_follows_the_frame() {
     let at = USABLE + (5 * FRAME + 0x3000) / 256;
     bench.memory.local().slice(at, 2).unwrap().read_slice(&mut control, 0).unwrap();
     assert_eq!(control, [0, 0x5c]);
+    // It belongs to the contents, and goes with them when the frame changes its function.
+    bench.grant(VF1, 0, None);
+    bench.provision(VF2, &[5]);
+    bench.memory.local().slice(at, 2).unwrap().read_slice(&mut control, 0).unwrap();
+    assert_eq!(control, [0, 0]);
 }
 
 /// Contract H.3.4, D.7: what the PF clears of a VF's memory becomes a hole in the VF's file; the VF's own clears leave
@@ -568,7 +637,7 @@ fn zeros_are_holes() {
     assert_eq!(zero(Function::PF, pf, 6 * FRAME, 4096), Ok(None), "too few to ask");
     // Its own memory the PF overwrites, but only what is there.
     bench.put(8 * FRAME + MIB, 8);
-    assert_eq!(zero(Function::PF, pf, 8 * FRAME, 3 * MIB / 2), Ok(Some(Zeroed { len: 3 * MIB / 2, held: MIB / 2 })));
+    assert_eq!(zero(Function::PF, pf, 8 * FRAME, 3 * MIB / 2), Ok(Some(Zeroed { len: 3 * MIB / 2, held: 64 * KIB })));
     assert_eq!(bench.get(8 * FRAME + MIB), 0);
     // Guest memory and the end of local memory are for others.
     bench.put(0x3000, 3 | PS);

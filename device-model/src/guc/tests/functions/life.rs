@@ -130,10 +130,58 @@ fn quotas_go_with_the_guc() {
     rig.connect(VF1);
 }
 
+/// Contract D.5, D.9: local memory stays with its VF over a reset of the GuC, whatever the PF's driver sends first, until a
+/// list or the end of the configuration takes it away: with it would go what the VF has stored there.
+#[test]
+fn local_memory_outlives_the_guc() {
+    const QUOTA: u64 = 2 << 20;
+    let mut rig = Rig::talking();
+    let quota = |rig: &Rig| rig.host.gt.memory.quota(Function(1));
+    assert_eq!(rig.configure(1, &[0x0003_0002, QUOTA as u32, 0]), SUCCESS | 1);
+    for end in [vec![], vec![0x0003_0002, 0, 0]] {
+        rig.host.guc.reset(&rig.host.gt);
+        rig.host.upload();
+        rig.host.enable_rings();
+        assert_eq!(rig.configure(1, &[0x8a01_0001, 16]), SUCCESS | 1);
+        assert_eq!(quota(&rig), QUOTA, "a list without the key");
+        if end.is_empty() {
+            assert_eq!(rig.host.request(0x5503, &[1, 0, 0, 0]), SUCCESS);
+        } else {
+            assert_eq!(rig.configure(1, &end), SUCCESS | 1);
+        }
+        assert_eq!(quota(&rig), 0);
+        assert_eq!(rig.configure(1, &[0x0003_0002, QUOTA as u32, 0]), SUCCESS | 1);
+    }
+}
+
 /// V13-117 without anybody to tell: with no PF driver the card ends the FLR by itself.
 #[test]
 fn reset_without_pf_driver() {
     let mut rig = Rig::talking();
+    assert_eq!(rig.host.mail(&[0x4509, 0])[0], SUCCESS);
+    rig.reset_function(VF1);
+    rig.connect(VF1);
+    // While its memory is cleared, which takes time and no lock, the VF is not served; the others are. What it asked for
+    // meanwhile is answered at the end.
+    let Host { gt, engines, guc, .. } = &mut rig.host;
+    assert_eq!(guc.function_reset(gt, engines, VF1.function()), FunctionReset::Unled);
+    assert_eq!((rig.mail(VF2, &[0x5507])[0], rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507));
+    let Host { gt, engines, guc, .. } = &mut rig.host;
+    // VF Enable is cleared at the same moment: that reset clears, too.
+    assert_eq!(guc.function_reset(gt, engines, VF1.function()), FunctionReset::Unled);
+    guc.finish_reset(gt, engines, VF1.function());
+    assert_eq!(gt.mailbox(VF1.function(), 0), SUCCESS);
+    guc.finish_reset(gt, engines, VF1.function());
+    rig.connect(VF1);
+}
+
+/// The PF's driver goes in the middle of an FLR that it leads: the next FLR is finished by the card.
+#[test]
+fn the_pf_driver_goes_during_a_reset() {
+    let mut rig = Rig::talking();
+    rig.reset_function(VF1);
+    rig.step();
+    rig.control_and_collect(VF1, 4);
     assert_eq!(rig.host.mail(&[0x4509, 0])[0], SUCCESS);
     rig.reset_function(VF1);
     rig.connect(VF1);
@@ -143,14 +191,14 @@ fn reset_without_pf_driver() {
 /// clears what is the VF's.
 #[test]
 fn the_card_plays_the_pf() {
-    let Host { clock, engines, .. } = Host::new();
+    let Host { clock, engines, ram, .. } = Host::new();
     let profile = toml::from_str(include_str!("../../../../../configs/flex170.toml")).unwrap();
     let local = SharedRegion::anonymous(1 << 30).unwrap();
     let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
     let usable = crate::memory::layout::MemoryLayout::of(1 << 30).usable;
-    let memory = Memory::new(local, ggtt, Arc::new(turns::GuestRam::default())).with_flat_ccs(usable);
+    let memory = Memory::new(local, ggtt, ram.clone()).with_flat_ccs(usable);
     let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
-    let mut host = Host { gt, engines, guc: Guc::new(), clock, h2g_tail: 0, g2h_head: 0, deadline: None };
+    let mut host = Host { gt, engines, guc: Guc::new(), clock, ram, h2g_tail: 0, g2h_head: 0, deadline: None };
     let quota = Quota {
         ggtt: 2 << 20,
         local_memory: 64 << 20,

@@ -1,0 +1,91 @@
+//! Rings in guest memory that a VF's client is asked for, and that is out of reach for a moment.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use super::*;
+
+/// When the GuC looks again at what was out of reach, in nanoseconds.
+const PAUSE: u64 = 2_000_000;
+/// Guest addresses of VF 1: its ring's descriptor, the rings, and the page of its interrupts.
+const DESCRIPTOR: Range<u64> = 0..0x1000;
+const HEAD: Range<u64> = 0..4;
+const PAYLOAD: Range<u64> = RING + 4..2 * RING;
+const TAIL_TO_HOST: Range<u64> = 0x804..0x808;
+const INTERRUPTS: Range<u64> = 0x3000..0x4000;
+const ANSWER: [[u32; 2]; 1] = [[0x0012_0001, SUCCESS | 1]];
+
+impl Rig {
+    /// Both VFs talk; the client of VF 1 is asked for its memory.
+    fn asked() -> Self {
+        let rig = Rig::talking();
+        rig.host.ram.0[1].asked.store(true, Ordering::SeqCst);
+        rig
+    }
+
+    /// A step of the GuC that no function rang for, or one, with these guest addresses of VF 1 out of reach.
+    fn step_without(&mut self, rang: u64, lost: Option<(bool, Range<u64>)>) {
+        *self.host.ram.0[1].lost.lock().unwrap() = lost;
+        let step = self.host.guc.step(&self.host.gt, &self.host.engines, rang);
+        *self.host.ram.0[1].lost.lock().unwrap() = None;
+        self.host.deadline = step.next;
+        self.messages = step.messages;
+    }
+
+    fn ask(&mut self) {
+        self.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
+    }
+}
+
+/// Whatever part of the ring is out of reach, the GuC looks again in time without being called, and answers once.
+#[test]
+fn a_ring_is_tried_again() {
+    for (writes, lost) in [(false, DESCRIPTOR), (false, PAYLOAD), (true, HEAD), (true, TAIL_TO_HOST)] {
+        let mut rig = Rig::asked();
+        for _ in 0..3 {
+            rig.ask();
+            for n in 0..3 {
+                rig.step_without(u64::from(n == 0) << 1, Some((writes, lost.clone())));
+                let soon = rig.host.deadline.is_some_and(|at| at <= rig.host.clock.now() + PAUSE);
+                assert!(soon, "{writes} {lost:x?}: {:?}", rig.host.deadline);
+            }
+            rig.step_without(0, None);
+            assert_eq!(rig.received(VF1), ANSWER, "{writes} {lost:x?}");
+            assert_eq!(rig.peek(VF1, VF1.base()), rig.tails[1], "{writes} {lost:x?}: the head follows");
+            rig.step_without(0, None);
+            assert!(rig.received(VF1).is_empty() && rig.host.deadline.is_none(), "{writes} {lost:x?}");
+        }
+    }
+}
+
+/// A message has been written, and its interrupt has not: it is written later.
+#[test]
+fn an_interrupt_is_tried_again() {
+    let mut rig = Rig::asked();
+    rig.ask();
+    rig.step_without(0b10, Some((true, INTERRUPTS)));
+    assert_eq!((rig.messages, rig.host.deadline), (0, Some(rig.host.clock.now() + PAUSE)));
+    rig.step_without(0, None);
+    assert_eq!((rig.messages, rig.host.deadline), (0b10, None));
+    assert_eq!(rig.received(VF1), ANSWER);
+}
+
+/// A ring that stays out of reach is given up after some time; one in memory that no client is asked for, at once.
+#[test]
+fn a_ring_is_given_up() {
+    for (asked, tries) in [(true, 300), (false, 1)] {
+        let mut rig = Rig::asked();
+        rig.host.ram.0[1].asked.store(asked, Ordering::SeqCst);
+        rig.ask();
+        for _ in 0..tries {
+            rig.step_without(0b10, Some((false, DESCRIPTOR)));
+        }
+        assert_eq!(rig.host.deadline, None, "{asked}");
+        rig.step_without(0b10, None);
+        assert!(rig.received(VF1).is_empty(), "{asked}");
+        rig.connect(VF1);
+        rig.ask();
+        rig.step_without(0b10, None);
+        assert_eq!(rig.received(VF1), ANSWER, "{asked}: registered anew");
+    }
+}

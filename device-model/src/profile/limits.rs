@@ -1,0 +1,89 @@
+//! What the clients of a served card may take of the process that serves it (`[limits]` of a card file).
+
+use serde::de::{Deserialize, Deserializer, Error, Unexpected};
+
+/// Limits on guest memory that clients map for the card: for one function, and for all functions together.
+///
+/// A function never gets more than its part of what is there for all, so that no client can use up what another needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Bytes of address space for the files that one function's client maps, 1 GiB to 64 TiB.
+    #[serde(deserialize_with = "bytes")]
+    pub mapped: u64,
+    /// The same for all functions together.
+    #[serde(deserialize_with = "bytes")]
+    pub mapped_in_all: u64,
+    /// Sections of one function's guest memory, 16 to 65535.
+    #[serde(deserialize_with = "count")]
+    pub sections: u32,
+    /// The same for all functions together; the kernel's `vm.max_map_count` is 65530 by default.
+    #[serde(deserialize_with = "count")]
+    pub sections_in_all: u32,
+    /// Files that are kept open for one function's client, 16 to 65535. Sections of the same file share one.
+    #[serde(deserialize_with = "count")]
+    pub descriptors: u32,
+    /// The same for all functions together.
+    #[serde(deserialize_with = "count")]
+    pub descriptors_in_all: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            mapped: 1 << 40,
+            mapped_in_all: 64 << 40,
+            sections: 4096,
+            sections_in_all: 48 << 10,
+            descriptors: 1024,
+            descriptors_in_all: 32 << 10,
+        }
+    }
+}
+
+impl Limits {
+    /// The limits of each of `functions` functions: no more than its part of what there is for all.
+    pub fn each(&self, functions: usize) -> Limits {
+        let parts = functions.max(1) as u64;
+        let part = |one: u32, all: u32| one.min((u64::from(all) / parts) as u32);
+        Limits {
+            mapped: self.mapped.min(self.mapped_in_all / parts),
+            sections: part(self.sections, self.sections_in_all),
+            descriptors: part(self.descriptors, self.descriptors_in_all),
+            ..*self
+        }
+    }
+}
+
+fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let text = String::deserialize(from)?;
+    let number = |unit| text.strip_suffix(unit).and_then(|number: &str| number.trim_end().parse::<u64>().ok());
+    let gib = number("GiB").or_else(|| number("TiB").and_then(|tib| tib.checked_mul(1 << 10)));
+    match gib {
+        Some(gib @ 1..=0x1_0000) => Ok(gib << 30),
+        _ => Err(D::Error::invalid_value(Unexpected::Str(&text), &"\"1GiB\" to \"64TiB\"")),
+    }
+}
+
+fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    match u64::deserialize(from)? {
+        count @ 16..=65535 => Ok(count as u32),
+        other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"a number from 16 to 65535")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_gets_its_part_of_what_there_is_for_all() {
+        let limits = Limits::default();
+        assert_eq!(limits.each(1), limits);
+        let each = limits.each(64);
+        assert_eq!((each.mapped, each.sections, each.descriptors), (1 << 40, 768, 512));
+        assert!(each.mapped * 64 <= limits.mapped_in_all && each.sections * 64 <= limits.sections_in_all);
+        let few = Limits { descriptors_in_all: 100, ..limits }.each(5);
+        assert_eq!(few.descriptors, 20);
+    }
+}
