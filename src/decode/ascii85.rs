@@ -1,10 +1,14 @@
 //! The ascii85 of the kernel's dumps: five characters a dword, `z` for zero (linux/ascii85.h).
 
-/// The dwords of `text`; `Err` tells the position of the first character that is none of the code's.
-pub fn decode(text: &[u8]) -> Result<Vec<u32>, usize> {
-    let mut dwords = Vec::with_capacity(text.len() / 5);
+/// The first dwords of `text`, `most` at most, and whether there are more; `Err` tells the position of the first character
+/// that is none of the code's.
+pub fn decode(text: &[u8], most: usize) -> Result<(Vec<u32>, bool), usize> {
+    let mut dwords = Vec::with_capacity(most.min(text.len() / 5));
     let mut at = 0;
     while let Some(first) = text.get(at) {
+        if dwords.len() == most {
+            return Ok((dwords, true));
+        }
         if *first == b'z' {
             dwords.push(0);
             at += 1;
@@ -19,7 +23,7 @@ pub fn decode(text: &[u8]) -> Result<Vec<u32>, usize> {
         dwords.push(value);
         at += 5;
     }
-    Ok(dwords)
+    Ok((dwords, false))
 }
 
 /// Bytes of dwords, as the kernel had them in memory.
@@ -49,9 +53,12 @@ mod tests {
     #[test]
     fn dwords_survive() {
         let all = [0, 1, 84, 85, 0x1234_5678, u32::MAX, 0];
-        assert_eq!(decode(encode(&all).as_bytes()).unwrap(), all);
-        assert_eq!(decode(b"z!!"), Err(3));
-        assert_eq!(decode(b"uuuuu"), Err(4), "more than 32 bits");
-        assert_eq!(decode(b"!!!!~"), Err(4));
+        let decode_all = |text: &[u8]| decode(text, usize::MAX);
+        assert_eq!(decode_all(encode(&all).as_bytes()), Ok((all.to_vec(), false)));
+        assert_eq!(decode(encode(&all).as_bytes(), 6), Ok((all[..6].to_vec(), true)));
+        assert_eq!(decode(encode(&all).as_bytes(), 7), Ok((all.to_vec(), false)));
+        assert_eq!(decode_all(b"z!!"), Err(3));
+        assert_eq!(decode_all(b"uuuuu"), Err(4), "more than 32 bits");
+        assert_eq!(decode_all(b"!!!!~"), Err(4));
     }
 }

@@ -1,18 +1,14 @@
 //! i915's error state (i915: i915_gpu_error.c, intel_guc_capture.c).
 
-use std::io::{self, Read};
+use std::io;
 
 use arctic_device_model::command::{Command, Requester};
 use arctic_device_model::decode::{Batch, Line, context, guc, register, status};
 use arctic_device_model::engine::id::EngineId;
-use flate2::read::ZlibDecoder;
 
-use super::ascii85;
+use super::limits::{Budget, Taken, listed};
 use super::memory::Memory;
 use super::text::{hex, value};
-
-/// Bytes that an object in the dump may have when unpacked.
-const MOST_BYTES: u64 = 1 << 30;
 
 /// Whether a text looks like one.
 pub fn is(text: &str) -> bool {
@@ -39,6 +35,16 @@ struct Registers {
 
 /// Decodes the dump in the order of its lines; `chosen` leaves out what is of other engines.
 pub fn decode(text: &str, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+    decode_within(&mut Budget::default(), text, chosen, tell)
+}
+
+/// The same, within a budget.
+pub(super) fn decode_within(
+    budget: &mut Budget,
+    text: &str,
+    chosen: Option<EngineId>,
+    tell: &mut dyn FnMut(Line) -> io::Result<()>,
+) -> io::Result<()> {
     let mut registers = Registers::default();
     let mut present: Option<EngineId> = None;
     let mut waiting: Option<(&str, &str, u64)> = None;
@@ -56,8 +62,11 @@ pub fn decode(text: &str, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -
             if chosen.is_some() && engine.is_some() && engine != chosen {
                 continue;
             }
-            match unpack(line) {
-                Ok(dwords) => object_lines(what, address, &dwords, engine.or(present), &registers, &rings, tell)?,
+            match unpack(line, budget) {
+                Ok((dwords, rest)) => {
+                    object_lines(what, address, dwords, engine.or(present), &registers, &rings, tell)?;
+                    rest.map_or(Ok(()), &mut *tell)?;
+                }
                 Err(why) => tell(Line::note(format!("{what} at {address:#x}: {why}")))?,
             }
             continue;
@@ -129,27 +138,19 @@ impl Ct {
 }
 
 /// The dwords of an object's line: ascii85, behind `:` of what zlib makes of them.
-fn unpack(line: &str) -> Result<Vec<u32>, String> {
+fn unpack(line: &str, budget: &mut Budget) -> Result<Taken, String> {
     let (marker, data) = line.split_at(1);
-    let dwords = ascii85::decode(data.trim_end().as_bytes()).map_err(|at| format!("no ascii85 at character {at}"))?;
-    if marker == "~" {
-        return Ok(dwords);
-    }
-    let packed = ascii85::bytes(&dwords);
-    let mut bytes = Vec::new();
-    let unpacked = ZlibDecoder::new(packed.as_slice()).take(MOST_BYTES).read_to_end(&mut bytes);
-    match unpacked {
-        Ok(_) => Ok(ascii85::dwords(&bytes)),
-        // What came before the fault may be what is looked for.
-        Err(_) if !bytes.is_empty() => Ok(ascii85::dwords(&bytes)),
-        Err(error) => Err(format!("it cannot be unpacked: {error}")),
+    let data = data.trim_end().as_bytes();
+    match marker {
+        "~" => budget.ascii85(data).map_err(|at| format!("no ascii85 at character {at}")),
+        _ => budget.inflated(data),
     }
 }
 
 fn object_lines(
     what: &str,
     address: u64,
-    dwords: &[u32],
+    dwords: Vec<u32>,
     engine: Option<EngineId>,
     registers: &Registers,
     rings: &[Ct],
@@ -166,6 +167,7 @@ fn object_lines(
             tell(Line::section(format!("GuC CT buffer, {}", if ct.send { "host to GuC" } else { "GuC to host" })))?;
             let words = dwords.get(ct.at / 4..).unwrap_or_default();
             let words = words.get(..ct.size.min(words.len())).unwrap_or_default();
+            let words = listed(words, tell)?;
             guc::ring(words, Some(ct.head), Some(ct.tail)).into_iter().try_for_each(&mut *tell)?;
         }
         return Ok(());
@@ -173,11 +175,12 @@ fn object_lines(
     match what {
         "batch" | "user" => {
             let mut memory = Memory::default();
-            memory.add(address, dwords.to_vec());
+            let bytes = dwords.len() * 4;
+            memory.add(address, dwords);
             let starts = if what == "batch" { vec![address] } else { Vec::new() };
             if starts.is_empty() {
                 tell(title)?;
-                return tell(Line::note(format!("{} bytes", dwords.len() * 4)));
+                return tell(Line::note(format!("{bytes} bytes")));
             }
             memory.batches(&starts, engine, &registers.marks(), tell).map(drop)
         }
@@ -187,7 +190,7 @@ fn object_lines(
                 marks: registers.marks(),
                 ends: what != "ring",
                 requester: Requester::Kernel,
-                ..Batch::new(dwords, address, engine)
+                ..Batch::new(&dwords, address, engine)
             };
             ring.commands().map(Line::Command).try_for_each(tell)
         }
@@ -195,11 +198,12 @@ fn object_lines(
             tell(title)?;
             let (page, image) = dwords.split_at(context::PAGE_DWORDS.min(dwords.len()));
             context::page(page).into_iter().try_for_each(&mut *tell)?;
+            let image = listed(image, tell)?;
             context::image(image, engine).into_iter().try_for_each(tell)
         }
         "HW Status" => {
             tell(title)?;
-            status::buffer(dwords).into_iter().try_for_each(tell)
+            status::buffer(&dwords).into_iter().try_for_each(tell)
         }
         _ => {
             tell(title)?;

@@ -129,6 +129,41 @@ fn an_error_state_reads() {
     assert!(!none.iter().any(|line| line.contains("MI_BATCH")), "{none:#?}");
 }
 
+/// Each object has a limit, and all of a file together; what is left out is told, and the rest is read.
+#[test]
+fn what_is_taken_out_of_a_file_is_bounded() {
+    let noops = |n: usize| packed(&vec![0; n]);
+    let object = |at: u64, data: &str| format!("rcs0 --- ring = 0x00000000 {at:08x}\n{data}\n");
+    let text = [object(0x1000, &noops(600)), object(0x2000, &noops(256)), object(0x3000, &noops(600))].concat();
+    let mut budget = limits::Budget::new(1024, 2560);
+    let lines = told(|tell| i915::decode_within(&mut budget, &text, register::engine("rcs0"), tell));
+    let wanted = ["# the rest is left out: 256 MiB of an object and 1024 MiB of a file are decoded"];
+    assert_eq!(lines.iter().filter(|line| **line == wanted[0]).count(), 2, "{lines:#?}");
+    assert_in_order(
+        &lines,
+        &[
+            "ring at 0x1000 rcs0",
+            "0x000000001000: 00000000 MI_NOOP x256",
+            wanted[0],
+            "ring at 0x2000 rcs0",
+            "0x000000002000: 00000000 MI_NOOP x256",
+            "ring at 0x3000 rcs0",
+            "0x000000003000: 00000000 MI_NOOP x128",
+            wanted[0],
+        ],
+    );
+    let xe = xe_dump();
+    let lines = told(|tell| xe::decode_within(&mut limits::Budget::new(1 << 20, 0x3800), &xe, None, tell));
+    assert_in_order(&lines, &["GuC CT buffer, host to GuC", wanted[0], "Batch at 0x100000 on bcs0: not in the dump"]);
+}
+
+#[test]
+fn an_image_without_end_is_listed_in_part() {
+    let text = format!("rcs0 --- HW context = 0x00000000 00001000\n{}\n", packed(&vec![1; 2 << 20]));
+    let lines = told(|tell| i915::decode(&text, None, tell));
+    assert!(lines.iter().any(|line| line.contains("dwords at the end are left out: 262144 are listed")), "{lines:?}");
+}
+
 #[test]
 fn dwords_read_as_text_and_as_bytes() {
     let dwords = |bytes: &[u8]| match File::of(bytes.to_vec()) {

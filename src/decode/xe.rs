@@ -6,7 +6,7 @@ use arctic_device_model::command::Command;
 use arctic_device_model::decode::{Line, context, guc, register};
 use arctic_device_model::engine::id::EngineId;
 
-use super::ascii85;
+use super::limits::{Budget, listed};
 use super::memory::Memory;
 use super::text::{hex, number, value};
 
@@ -46,6 +46,16 @@ fn engine(class: u64) -> Option<EngineId> {
 
 /// Decodes the dump, section by section; `chosen` is the engine that the user says it is about.
 pub fn decode(text: &str, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+    decode_within(&mut Budget::default(), text, chosen, tell)
+}
+
+/// The same, within a budget.
+pub(super) fn decode_within(
+    budget: &mut Budget,
+    text: &str,
+    chosen: Option<EngineId>,
+    tell: &mut dyn FnMut(Line) -> io::Result<()>,
+) -> io::Result<()> {
     let mut dump = Dump::default();
     let mut section = "";
     let mut lines = text.lines().peekable();
@@ -69,8 +79,11 @@ pub fn decode(text: &str, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -
         {
             blob += more;
         }
-        match ascii85::decode(blob.as_bytes()) {
-            Ok(dwords) => dump.blob(section, name.trim_matches(['[', ']']), dwords, chosen, tell)?,
+        match budget.ascii85(blob.as_bytes()) {
+            Ok((dwords, rest)) => {
+                dump.blob(section, name.trim_matches(['[', ']']), dwords, chosen, tell)?;
+                rest.map_or(Ok(()), &mut *tell)?;
+            }
             Err(at) => tell(Line::note(format!("{name}: no ascii85 at character {at} of its data")))?,
         }
     }
@@ -148,14 +161,14 @@ impl<'d> Dump<'d> {
             ("GuC CT", "CTB") => self.messages(&dwords, tell),
             (_, "HWSP") => {
                 tell(Line::section("Status page of the context (PPHWSP), what is not zero"))?;
-                context::page(&dwords).into_iter().try_for_each(tell)
+                context::page(listed(&dwords, tell)?).into_iter().try_for_each(tell)
             }
             (_, "HWCTX") => {
                 let Some(engine) = engine else {
                     return tell(Line::note("whose context image it is is not known: say it with --engine"));
                 };
                 tell(Line::section(format!("Context image, {}", engine.info().name)))?;
-                context::image(&dwords, engine).into_iter().try_for_each(tell)
+                context::image(listed(&dwords, tell)?, engine).into_iter().try_for_each(tell)
             }
             ("VM state", address) => {
                 if let Ok(address) = u64::from_str_radix(address, 16) {
@@ -171,11 +184,12 @@ impl<'d> Dump<'d> {
     fn messages(&self, dwords: &[u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
         let [h2g, g2h] = self.rings;
         let behind = CT_OFFSET / 4;
-        let apart = dwords.len() >= 2 * behind + h2g.size + g2h.size;
-        let second = behind + h2g.size + if apart { behind } else { 0 };
+        let apart = dwords.len() >= (2 * behind).saturating_add(h2g.size).saturating_add(g2h.size);
+        let second = behind.saturating_add(h2g.size).saturating_add(if apart { behind } else { 0 });
         for (title, ring, at) in [("host to GuC", h2g, behind), ("GuC to host", g2h, second)] {
             tell(Line::section(format!("GuC CT buffer, {title}")))?;
-            let words = dwords.get(at..(at + ring.size).min(dwords.len())).unwrap_or_default();
+            let words = dwords.get(at..at.saturating_add(ring.size).min(dwords.len())).unwrap_or_default();
+            let words = listed(words, tell)?;
             guc::ring(words, ring.head, ring.tail).into_iter().try_for_each(&mut *tell)?;
         }
         Ok(())
