@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interrupt;
 use crate::process::Child;
+use crate::qemu::CARD_ADDRESS;
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
@@ -92,7 +93,7 @@ impl Functions {
         let vfs = || vec!["--vfs".to_owned(), self.vfs().to_string()];
         let further: &[&str] = match self {
             Self::Physical => return Vec::new(),
-            Self::Together(_) => &[],
+            Self::Together(_) => &["--pf-address", CARD_ADDRESS],
             Self::Split(_) => &["--split"],
             Self::Provisioned(_) => &["--provision", "config"],
         };
@@ -272,7 +273,7 @@ mod tests {
     fn each_arrangement_has_its_arguments_and_sockets() {
         assert_eq!((Functions::Physical.arguments(), Functions::Physical.sockets()), (vec![], vec!["pf.sock".into()]));
         let together = Functions::Together(2);
-        assert_eq!(together.arguments(), ["--vfs", "2"]);
+        assert_eq!(together.arguments(), ["--vfs", "2", "--pf-address", CARD_ADDRESS]);
         assert_eq!(together.sockets(), ["pf.sock", "vf1.sock", "vf2.sock"]);
         let split = Functions::Split(2);
         assert_eq!(split.arguments(), ["--vfs", "2", "--split"]);

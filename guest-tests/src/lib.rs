@@ -6,8 +6,10 @@
 pub mod boot;
 pub mod cache;
 pub mod card;
+pub mod clocks;
 pub mod driver;
 pub mod guest;
+pub mod host_load;
 pub mod igt;
 pub mod image;
 pub mod interrupt;
@@ -21,3 +23,4 @@ pub mod qemu;
 pub mod report;
 pub mod terminal;
 pub mod testcard;
+pub mod tsc;

@@ -19,6 +19,7 @@ use crate::parts::{self, Own, Parts};
 use crate::process::{self, LOOK};
 use crate::progress::Progress;
 use crate::qemu::{Event, Machine, Port, Running, log_file};
+use crate::tsc;
 
 /// What all scenarios ask for.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ pub struct Options {
     pub append: String,
     /// Host folder to mount on /share.
     pub share: Option<PathBuf>,
-    /// How long a stage of a run may take.
+    /// How long a stage of a run (boot, driver load, work, shutdown) may take.
     pub limit: Duration,
     /// Where logs go; a new folder in the cache if `None`.
     pub log: Option<PathBuf>,
@@ -193,7 +194,10 @@ impl<'a> Stand<'a> {
         // A socket's path is limited to 107 bytes, so not in the cache.
         let root =
             Some(Path::new("/tmp")).filter(|folder| folder.is_dir()).map_or_else(std::env::temp_dir, Path::to_owned);
-        let sockets = tempfile::Builder::new().prefix("arctic-").tempdir_in(root).context("no temporary folder")?;
+        // Its sockets give access to the guest's memory.
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        let mut folder = tempfile::Builder::new();
+        let sockets = folder.prefix("arctic-").permissions(private).tempdir_in(root).context("no temporary folder")?;
         let card = match &self.options.card {
             Some(card) => {
                 let log = log_file(&self.folder, "card", number);
@@ -224,6 +228,7 @@ impl<'a> Stand<'a> {
             results: &self.results(seat)?,
             share: self.options.share.as_deref(),
             driver: self.options.driver,
+            tsc_khz: tsc::host_khz(),
             append: &self.options.append,
             console: &console,
             messages: &messages,
@@ -315,7 +320,7 @@ impl Life {
         let deadline = self.started + self.limit;
         loop {
             match self.next(server, Some(deadline))? {
-                Happening::Event(Event { port: Port::Control, bytes }) if bytes.starts_with(b"ready") => {
+                Happening::Event(Event { port: Port::Control, bytes, .. }) if bytes.starts_with(b"ready") => {
                     return Ok(self.started.elapsed().as_secs_f64());
                 }
                 Happening::Event(_) => {}

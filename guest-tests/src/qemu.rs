@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 
 use crate::driver::Driver;
 use crate::parts::{Kernel, Qemu};
 use crate::process::Child;
+use crate::tsc;
 
 /// Where the card sits in the guest: its physical function, or the one virtual function that the guest holds.
 pub const CARD_ADDRESS: &str = "0000:00:01.0";
@@ -24,6 +26,9 @@ const CARD_DEVFN: usize = 8;
 const SERIAL_SLOT: &str = "1c.0";
 const RESULTS_SLOT: &str = "1d.0";
 const SHARE_SLOT: &str = "1e.0";
+
+/// What every guest's kernel is told.
+const BASE_ARGUMENTS: &str = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable no_timer_check";
 
 /// A machine to start.
 #[derive(Debug)]
@@ -44,7 +49,9 @@ pub struct Machine<'a> {
     pub share: Option<&'a Path>,
     /// The driver that takes the card.
     pub driver: Driver,
-    /// Further kernel arguments.
+    /// The frequency of the guest's time stamp counter in kHz, if it is known ([`tsc::host_khz`]).
+    pub tsc_khz: Option<u32>,
+    /// Further kernel arguments, behind all others, so that they win.
     pub append: &'a str,
     /// File for the whole kernel log.
     pub console: &'a Path,
@@ -93,6 +100,8 @@ pub struct Event {
     pub port: Port,
     /// What.
     pub bytes: Vec<u8>,
+    /// When it was received.
+    pub at: Instant,
 }
 
 /// A running machine. Dropping it ends it.
@@ -131,10 +140,7 @@ impl Machine<'_> {
         add("-display", "none".into());
         add("-kernel", self.kernel.image.display().to_string());
         add("-initrd", format!("/proc/self/fd/{}", self.image.as_raw_fd()));
-        // The whole kernel log goes to the console, so that it is complete whatever happens to the guest.
-        let command_line = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable";
-        let command_line = format!("{command_line} {} {}", self.driver.blocked_others(), self.append);
-        add("-append", command_line.trim().to_owned());
+        add("-append", self.command_line());
         add("-chardev", format!("file,id=console,path={}", escaped(self.console)));
         add("-serial", "chardev:console".into());
         add("-device", format!("virtio-serial-pci,id=ports,addr={SERIAL_SLOT}"));
@@ -161,6 +167,16 @@ impl Machine<'_> {
             add("-device", device.to_string());
         }
         arguments
+    }
+
+    /// The kernel's command line. The whole kernel log goes to the console, so that it is complete whatever happens to the
+    /// guest. `no_timer_check`: the kernel's test of the timer expects 4 ticks in some 60 ms of host time and panics
+    /// otherwise, which a busy host makes happen; kernels on KVM, Hyper-V and VMware leave it out for the same reason.
+    fn command_line(&self) -> String {
+        let clock = tsc::arguments(self.tsc_khz, self.kernel.hz);
+        let blocked = self.driver.blocked_others();
+        let parts = [BASE_ARGUMENTS, &clock, &blocked, self.append.trim()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     /// Starts the machine.
@@ -218,7 +234,7 @@ fn inherit(command: &mut Command, fds: Vec<RawFd>) {
 fn read_port(port: Port, mut socket: UnixStream, sender: &Sender<Event>) {
     if port.in_lines() {
         for line in BufReader::new(socket).split(b'\n').map_while(Result::ok) {
-            if sender.send(Event { port, bytes: line }).is_err() {
+            if sender.send(Event { port, bytes: line, at: Instant::now() }).is_err() {
                 return;
             }
         }
@@ -226,7 +242,7 @@ fn read_port(port: Port, mut socket: UnixStream, sender: &Sender<Event>) {
     }
     let mut buffer = [0; 16384];
     while let Ok(length @ 1..) = socket.read(&mut buffer) {
-        if sender.send(Event { port, bytes: buffer[..length].to_vec() }).is_err() {
+        if sender.send(Event { port, bytes: buffer[..length].to_vec(), at: Instant::now() }).is_err() {
             return;
         }
     }
@@ -266,7 +282,7 @@ mod tests {
         );
         let image = tempfile::tempfile().unwrap();
         let qemu = Qemu::default();
-        let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into() };
+        let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250) };
         let functions: Vec<PathBuf> = (0..64).map(|index| format!("/tmp/{index}.sock").into()).collect();
         let machine = Machine {
             qemu: &qemu,
@@ -276,12 +292,18 @@ mod tests {
             functions: &functions,
             results: Path::new("/r"),
             share: None,
-            append: "",
+            tsc_khz: Some(2_445_422),
+            append: " tsc_early_khz=1000000 ",
             driver: Driver::Xe,
             console: Path::new("/c"),
             messages: Path::new("/q"),
         };
         let arguments = machine.arguments(&[]);
+        // The guest's clock by the host's frequency; the user's own arguments are the last.
+        let command_line = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable no_timer_check \
+            tsc_early_khz=2445422 lpj=9781688 i915.force_probe=!56c0 tsc_early_khz=1000000";
+        let at = arguments.iter().position(|argument| argument == "-append").unwrap();
+        assert_eq!(arguments[at + 1], command_line);
         let devices: Vec<serde_json::Value> = arguments
             .iter()
             .filter(|text| text.starts_with('{'))

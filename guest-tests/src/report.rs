@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::host_load::HostLoad;
+
 /// How one test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -27,6 +29,9 @@ pub struct TestResult {
     pub seconds: f64,
     /// Error and warning lines of the drivers that it caused.
     pub dmesg: Vec<String>,
+    /// Of a failure on a host that was too busy: its load. The verdict is the same with and without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overload: Option<String>,
 }
 
 /// The totals of a list of results.
@@ -57,7 +62,7 @@ impl std::fmt::Display for Totals {
 impl TestResult {
     /// A result without log lines.
     pub fn new(test: impl Into<String>, result: Verdict, reason: impl Into<String>, seconds: f64) -> Self {
-        Self { test: test.into(), result, reason: reason.into(), seconds, dmesg: Vec::new() }
+        Self { test: test.into(), result, reason: reason.into(), seconds, dmesg: Vec::new(), overload: None }
     }
 }
 
@@ -69,16 +74,38 @@ impl std::fmt::Display for TestResult {
             Verdict::Skip => "skip",
         };
         write!(out, "{verdict}  {:<48} {:>7.2} s", self.test, self.seconds)?;
-        match self.reason.is_empty() {
-            true => Ok(()),
-            false => write!(out, "  {}", self.reason),
+        if !self.reason.is_empty() {
+            write!(out, "  {}", self.reason)?;
         }
+        self.overload.as_ref().map_or(Ok(()), |load| write!(out, "  [{load}]"))
+    }
+}
+
+/// Adds the host's load to each failure among `results` if it was too high. No verdict changes.
+pub fn mark_overload<'a>(results: impl IntoIterator<Item = &'a mut TestResult>, load: &HostLoad) {
+    for result in results.into_iter().filter(|result| result.result == Verdict::Fail) {
+        result.overload = load.complaint();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_overloaded_host_is_told_beside_failures_and_changes_no_verdict() {
+        let verdicts = [Verdict::Pass, Verdict::Fail, Verdict::Skip];
+        let mut results = verdicts.map(|verdict| TestResult::new("a@b", verdict, "no answer", 0.5));
+        let before = results.clone();
+        let quiet = HostLoad { pressure: Some(40.0), load: 1.5, cores: 2, ..HostLoad::default() };
+        mark_overload(&mut results, &quiet);
+        assert_eq!(results, before);
+        mark_overload(&mut results, &HostLoad { overloaded: true, pressure: Some(97.0), load: 13.0, ..quiet });
+        assert_eq!((&results[0], &results[2], results[1].result), (&before[0], &before[2], Verdict::Fail));
+        let line = results[1].to_string();
+        assert!(line.ends_with("no answer  [host overloaded: CPU pressure 97 %, load 13.0 on 2 cores]"), "{line}");
+        assert_eq!(Totals::of(&results), Totals::of(&before));
+    }
 
     #[test]
     fn totals_and_json_have_the_promised_words() {

@@ -1,6 +1,6 @@
 //! `arctic boot`: a Linux guest on the card, from nothing to a judged run, a shell or one command.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,11 +8,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use arctic_guest_tests::boot::{self, Mode, Sink};
 use arctic_guest_tests::card::Functions;
+use arctic_guest_tests::clocks::{self, INCONCLUSIVE, WrongClock};
 use arctic_guest_tests::driver::Driver;
 use arctic_guest_tests::interrupt::Interrupted;
 use arctic_guest_tests::life::Options;
 use arctic_guest_tests::parts::Own;
 use arctic_guest_tests::progress::Stderr;
+
+use super::stdout::{complain, print_if_read};
 
 /// Boot a Linux guest with the card, load an unmodified driver for it (xe, or i915 with --driver), put every engine to work and judge the run.
 ///
@@ -25,7 +28,9 @@ use arctic_guest_tests::progress::Stderr;
 /// Without --kernel, --modules and --qemu the parts come from Debian, verified by apt's signatures, into a cache
 /// (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic); remove that folder to fetch newer ones.
 /// The mirror is the one in the host's apt sources; ARCTIC_DEBIAN_MIRROR names another.
-/// The exit status is 0 only if all was well, 130 after Ctrl-C; with --run and --shell it is the guest's own.
+/// A kernel of your own needs the options in docs/own-kernel.md.
+/// The exit status is 0 only if all was well, 130 after Ctrl-C; with --run and --shell it is the guest's own. It is 125
+/// where the clocks of a guest and of the host differ by more than 5 %: such a run shows nothing, pass or fail.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -49,8 +54,18 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Seconds that each stage of the run (boot, driver load, work, shutdown) may take
-    #[arg(long, value_name = "S", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = STAGE_SECONDS, value_parser = seconds())]
     timeout: u64,
+}
+
+/// Seconds that a stage may take unless the user says otherwise.
+pub const STAGE_SECONDS: u64 = 120;
+/// The longest time limit: a week, which any clock can be advanced by.
+const MOST_SECONDS: u64 = 7 * 24 * 60 * 60;
+
+/// Reads a time limit in seconds.
+pub fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(1..=MOST_SECONDS)
 }
 
 /// What all commands that boot a guest take.
@@ -66,10 +81,10 @@ pub struct GuestArgs {
     /// Boot without a card
     #[arg(long, hide = true)]
     no_card: bool,
-    /// A kernel of your own (bzImage); needs --modules
+    /// A kernel of your own (bzImage); needs --modules, and the options in docs/own-kernel.md
     #[arg(long, value_name = "FILE", requires = "modules")]
     kernel: Option<PathBuf>,
-    /// Its modules: lib/modules/RELEASE, or a folder that holds it
+    /// Its modules: lib/modules/RELEASE, or a folder that holds it; uncompressed or by xz, zstd or gzip
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
     /// A QEMU of your own, 11.1 or later
@@ -78,7 +93,7 @@ pub struct GuestArgs {
     /// A folder with i915/dg2_guc_70.bin; a stand-in is written without it
     #[arg(long, value_name = "DIR")]
     firmware: Option<PathBuf>,
-    /// Further arguments for the guest's kernel
+    /// Further arguments for the guest's kernel, behind the program's own
     #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
     append: String,
     /// A folder of this host to mount on /share in the guest
@@ -161,14 +176,14 @@ impl Sink for Printer {
         match self.keep {
             true => self.output.extend_from_slice(bytes),
             // A reader that has gone (`| head`) does not stop the guest's command.
-            false => drop(std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush())),
+            false => drop(io::stdout().write_all(bytes).and_then(|()| io::stdout().flush())),
         }
     }
 
     fn errors(&mut self, bytes: &[u8]) {
         match self.keep {
             true => self.errors.extend_from_slice(bytes),
-            false => drop(std::io::stderr().write_all(bytes)),
+            false => drop(io::stderr().write_all(bytes)),
         }
     }
 }
@@ -192,26 +207,32 @@ pub fn run(args: Args) -> Result<ExitCode> {
             document.insert("output".into(), String::from_utf8_lossy(&printer.output).into());
             document.insert("errors".into(), String::from_utf8_lossy(&printer.errors).into());
         }
-        println!("{document:#}");
+        print_if_read(format_args!("{document:#}\n"))?;
     } else if mode == Mode::Work {
-        print!("{report}");
+        print_if_read(&report)?;
+    } else if let Some(line) = clocks::inconclusive(&report.clocks) {
+        complain(&line);
     }
-    Ok(match (&mode, report.status) {
-        (Mode::Work, _) => ExitCode::from(u8::from(!report.ok)),
-        (_, Some(status)) => ExitCode::from(status.clamp(0, 255) as u8),
-        (_, None) => ExitCode::FAILURE,
-    })
+    let status = match (&mode, report.status) {
+        (Mode::Work, _) => u8::from(!report.ok),
+        (_, Some(status)) => status.clamp(0, 255) as u8,
+        (_, None) => 1,
+    };
+    Ok(ExitCode::from(clocks::exit_status(&report.clocks, status)))
 }
 
-/// An interruption is told in one word with the status that shells expect; everything else goes to `main`.
+/// The exit status of a run that ended with an error: 130 after an interruption, 125 where a guest's clock was wrong; any
+/// other error goes to `main`.
 pub fn failure(error: anyhow::Error) -> Result<ExitCode> {
-    match error.is::<Interrupted>() {
-        true => {
-            eprintln!("arctic: interrupted");
-            Ok(ExitCode::from(130))
-        }
-        false => Err(error),
+    if error.is::<Interrupted>() {
+        complain("arctic: interrupted");
+        return Ok(ExitCode::from(130));
     }
+    if error.is::<WrongClock>() {
+        complain(format_args!("arctic: {error:#}"));
+        return Ok(ExitCode::from(INCONCLUSIVE));
+    }
+    Err(error)
 }
 
 #[cfg(test)]
@@ -248,6 +269,27 @@ mod tests {
         ] {
             assert_eq!(parse(words).unwrap(), (functions, card(name)), "{words}");
         }
+    }
+
+    /// A limit that no clock can be advanced by is refused when the line is read, and not by a panic later.
+    #[test]
+    fn time_limits_are_bounded() {
+        for (seconds, fine) in
+            [("1", true), ("604800", true), ("0", false), ("604801", false), ("18446744073709551614", false)]
+        {
+            assert_eq!(parse(&format!("--timeout {seconds}")).is_ok(), fine, "{seconds}");
+        }
+    }
+
+    /// A wrong clock has its status whatever else ended the run; other errors go on to `main`.
+    #[test]
+    fn errors_have_the_status_of_what_they_are() {
+        let code =
+            |error: anyhow::Error| failure(error).map(|code| format!("{code:?}")).map_err(|error| error.to_string());
+        let wrong = anyhow::anyhow!("the guest crashed").context(WrongClock("inconclusive".into()));
+        assert_eq!(code(wrong), Ok(format!("{:?}", ExitCode::from(125))));
+        assert_eq!(code(Interrupted.into()), Ok(format!("{:?}", ExitCode::from(130))));
+        assert_eq!(code(anyhow::anyhow!("the guest crashed")), Err("the guest crashed".into()));
     }
 
     #[test]

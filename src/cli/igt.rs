@@ -7,16 +7,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use arctic_guest_tests::card::Functions;
+use arctic_guest_tests::clocks;
 use arctic_guest_tests::igt::{self, Job, PHYSICAL, VIRTUAL, agent, list};
 use arctic_guest_tests::progress::Stderr;
 use arctic_guest_tests::report::TestResult;
 
-use super::boot::{GuestArgs, VfArgs, failure};
+use super::boot::{GuestArgs, STAGE_SECONDS, VfArgs, failure, seconds};
+use super::stdout::{complain, print_if_read};
 
 /// Run IGT's tests against the card in a Linux guest and report pass, fail or skip for each.
 ///
 /// A test passes only where IGT itself says SUCCESS. A guest that hangs or crashes fails the line that ran, is
-/// started anew, and the run goes on with the next line. The exit status is 0 where nothing failed.
+/// started anew, and the run goes on with the next line. The exit status is 0 where nothing failed, and 125 where the
+/// clocks of a guest and of the host differ by more than 5 %: such a run shows nothing, pass or fail.
 ///
 /// With --vfs N the guest holds the PF and N VFs that no test finds enabled: lists for SR-IOV enable them themselves.
 /// With --function vf the guest holds VF 1 alone, of N (1 unless --vfs says so) that the card provisions by its card file.
@@ -31,8 +34,11 @@ pub struct Args {
     #[arg(long, value_name = "TEXT")]
     filter: Vec<String>,
     /// Seconds that one subtest may take
-    #[arg(long, value_name = "S", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = seconds())]
     timeout: u64,
+    /// Seconds that a guest's boot, each load of the driver, and its shutdown may take
+    #[arg(long, value_name = "SECONDS", default_value_t = STAGE_SECONDS, value_parser = seconds())]
+    stage_timeout: u64,
     /// The function of the card under test: the physical one, or a virtual one
     #[arg(long, default_value = PHYSICAL, value_parser = [PHYSICAL, VIRTUAL])]
     function: String,
@@ -45,9 +51,6 @@ pub struct Args {
     #[arg(long, value_name = "PLAN", hide = true)]
     agent: Option<PathBuf>,
 }
-
-/// How long a guest may take to come up.
-const BOOT_LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs `arctic igt`.
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -71,19 +74,54 @@ pub fn run(args: Args) -> Result<ExitCode> {
         (_, Some(vfs)) => Functions::Together(vfs),
         (_, None) => Functions::Physical,
     };
-    let options = args.guest.options(functions, BOOT_LIMIT)?;
+    let options = args.guest.options(functions, Duration::from_secs(args.stage_timeout))?;
     let mut told = |result: &TestResult| match args.json {
-        true => eprintln!("{result}"),
-        false => println!("{result}"),
+        true => complain(result),
+        // What cannot be written now fails the summary, too; the run's results are in its log all the same.
+        false => drop(print_if_read(format_args!("{result}\n"))),
     };
     let report = match igt::run(&options, &job, &mut told, &Stderr::default()) {
         Ok(report) => report,
         Err(error) => return failure(error),
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        print_if_read(format_args!("{}\n", serde_json::to_string_pretty(&report)?))?;
     } else {
-        println!("log {}\n{}", report.log.display(), report.totals);
+        let load = report.host_load.summary();
+        let clocks: String = report.clocks.iter().map(|clock| format!("clock {clock}\n")).collect();
+        let inconclusive = clocks::inconclusive(&report.clocks).map_or(String::new(), |line| line + "\n");
+        print_if_read(format_args!(
+            "{clocks}host {load}\nlog {}\n{inconclusive}{}\n",
+            report.log.display(),
+            report.totals
+        ))?;
     }
-    Ok(ExitCode::from(u8::from(!report.ok)))
+    Ok(ExitCode::from(clocks::exit_status(&report.clocks, u8::from(!report.ok))))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(words: &str) -> Result<(u64, u64), clap::Error> {
+        let line = ["igt", "--list", "x"].into_iter().chain(words.split_whitespace());
+        Line::try_parse_from(line).map(|line| (line.args.timeout, line.args.stage_timeout))
+    }
+
+    #[test]
+    fn a_stage_has_a_limit_of_its_own() {
+        assert_eq!(parse("").unwrap(), (120, 120));
+        assert_eq!(parse("--timeout 5 --stage-timeout 600").unwrap(), (5, 600));
+        for words in ["--stage-timeout 0", "--stage-timeout 604801", "--timeout 18446744073709551614", "--timeout 0"] {
+            assert!(parse(words).is_err(), "{words}");
+        }
+    }
 }

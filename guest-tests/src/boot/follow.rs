@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::{Mode, Sink};
+use crate::clocks::{Clocks, Comparison};
 use crate::driver::Driver;
 use crate::life::{Happening, Life, Seat, Stand};
 use crate::progress::Progress;
@@ -81,6 +82,7 @@ pub(super) enum Step {
 pub(super) struct Follower {
     /// What it said.
     pub guest: Guest,
+    clocks: Clocks,
     mode: Mode,
     driver: Driver,
     /// In front of its progress lines; empty for the only guest of a run.
@@ -103,6 +105,7 @@ impl Follower {
         let deadline = Some(Instant::now() + limit);
         Ok(Self {
             guest: Guest::default(),
+            clocks: Clocks::default(),
             mode,
             driver: stand.driver(),
             name,
@@ -113,6 +116,11 @@ impl Follower {
             line: Vec::new(),
             told: None,
         })
+    }
+
+    /// The guest's clock against the host's so far.
+    pub(super) fn comparison(&self) -> Option<Comparison> {
+        self.clocks.compare(if self.name.is_empty() { "guest" } else { &self.name })
     }
 
     /// Until when the guest may be silent.
@@ -158,7 +166,9 @@ impl Follower {
         match event.port {
             Port::Control => {
                 self.log.write_all(b"\n")?;
-                return self.control(&String::from_utf8_lossy(&event.bytes), life, progress);
+                let text = String::from_utf8_lossy(&event.bytes);
+                self.clocks.hear(&text, event.at);
+                return self.control(&text, life, progress);
             }
             Port::Output | Port::Errors if self.mode == Mode::Work => {
                 // Each check has its line: the guest is alive.

@@ -110,7 +110,7 @@ pub(super) fn only(mode: &Mode, functions: Functions) -> String {
 
 fn around(task: &str) -> String {
     format!(
-        "echo \"kernel $(uname -r)\" >&3\nload-driver >&3\necho working >&3\n{task}\
+        "echo \"kernel $(uname -r)\" >&3\nload-driver >&3\nclock\necho working >&3\n{task}\
          echo \"taint $(cat /proc/sys/kernel/tainted)\" >&3\n"
     )
 }

@@ -12,15 +12,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use serde::Serialize;
 
 use crate::card::{CardReport, Functions, Unmodelled};
+use crate::clocks::{self, Comparison, WrongClock};
 use crate::driver::Driver;
 use crate::guest;
+use crate::host_load::{HostLoad, Snapshot};
 use crate::life::{Options, Seat, Stand};
 use crate::progress::Progress;
-use crate::report::{TestResult, Totals};
+use crate::report::{self, TestResult, Totals};
 use crate::terminal;
 use follow::{Follower, NeverUp, Step};
 use judge::{Evidence, Role};
@@ -62,6 +64,12 @@ pub struct BootReport {
     pub card: String,
     /// Seconds from the start of the card to the end of the last guest.
     pub seconds: f64,
+    /// The clock of each guest against the host's.
+    pub clocks: Vec<Comparison>,
+    /// Whether a guest's clock was so wrong that the run shows nothing, whatever `ok` says.
+    pub inconclusive: bool,
+    /// How busy the host was.
+    pub host_load: HostLoad,
     /// Each virtual function.
     pub vfs: Vec<VfLine>,
     /// The times of a run with virtual functions.
@@ -124,6 +132,7 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
         several::check_memory(options)?;
     }
     let stand = Stand::prepare(options, "boot", progress)?;
+    let load = Snapshot::take();
     let mut report = match several {
         true => several::run(options, &stand, sink, progress)?,
         false => match alone(options, mode, &stand, sink, progress) {
@@ -136,6 +145,9 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
             outcome => outcome?,
         },
     };
+    report.host_load = load.until_now();
+    report::mark_overload(&mut report.results, &report.host_load);
+    report.inconclusive = clocks::inconclusive(&report.clocks).is_some();
     report.totals = Totals::of(&report.results);
     report.ok = report.totals.failed == 0 && (*mode == Mode::Work || report.status == Some(0));
     Ok(report)
@@ -172,10 +184,15 @@ fn alone(
     }
     drop(raw);
     follower.must_have_come_up(&life)?;
+    report.clocks.extend(follower.comparison());
     let guest = follower.guest;
     let console = life.console.clone();
     if let (Some(reason), false) = (&guest.lost, *mode == Mode::Work) {
-        bail!("{reason} (its log: {})", console.display());
+        let error = anyhow!("{reason} (its log: {})", console.display());
+        return Err(match clocks::inconclusive(&report.clocks) {
+            Some(line) => error.context(WrongClock(line)),
+            None => error,
+        });
     }
     life.stop()?;
     let card = server.stop()?;

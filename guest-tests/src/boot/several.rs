@@ -104,6 +104,7 @@ pub(super) fn run(
             Who::Virtual(vf) => (Some(vf), Role::Virtual),
         };
         let guest = &player.follower.guest;
+        report.clocks.extend(player.follower.comparison());
         if vf.is_none() || !held {
             report.boot_seconds = guest.boot_seconds;
             report.probe_seconds = guest.probe_seconds();

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::BootReport;
 use crate::card::Unmodelled;
+use crate::clocks;
 use crate::report::{TestResult, Verdict};
 
 impl fmt::Display for BootReport {
@@ -38,6 +39,10 @@ impl fmt::Display for BootReport {
         for result in self.results.iter().filter(|result| result.result != Verdict::Pass) {
             line("", &result.to_string())?;
         }
+        for clock in &self.clocks {
+            line("clock", &clock.to_string())?;
+        }
+        line("host", &self.host_load.summary())?;
         let total: u64 = self.trapped.values().sum();
         let regions: Vec<String> = self.trapped.iter().map(|(region, count)| format!("{region} {count}")).collect();
         line("trapped", &format!("{total} accesses ({})", regions.join(", ")))?;
@@ -52,6 +57,7 @@ impl fmt::Display for BootReport {
         line("log", &self.log.display().to_string())?;
         let picture = self.picture.as_ref();
         line("picture", &picture.map_or(String::new(), |path| format!("{}, as the host draws it", path.display())))?;
+        line("", clocks::inconclusive(&self.clocks).as_deref().unwrap_or_default())?;
         writeln!(out, "{}", self.totals)
     }
 }

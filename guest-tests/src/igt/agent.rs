@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::list::Test;
 use super::protocol::{Ended, Message, Plan};
@@ -38,13 +39,15 @@ pub fn run(plan: &Path) -> Result<()> {
     };
     let mut kernel = KernelLog::open()?;
     for (number, test) in &plan.tests {
-        tell(&Message::Started { number: *number })?;
+        tell(&Message::Started { number: *number, clock: clock() })?;
         prepare_driver(test, plan.driver)?;
+        tell(&Message::Running)?;
         kernel.skip()?;
         let mut ended = run_test(test, &plan).with_context(|| format!("{test} cannot be run"))?;
         ended.number = *number;
         ended.kernel = kernel.warnings()?;
         ended.taint = fs::read_to_string(TAINT)?.trim().parse().unwrap_or(u64::MAX);
+        ended.clock = clock();
         let spoilt = ended.spoils_guest();
         tell(&Message::Ended(ended))?;
         if spoilt {
@@ -52,6 +55,12 @@ pub fn run(plan: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The guest's clock in seconds; it goes on while the guest is suspended.
+fn clock() -> f64 {
+    let time = clock_gettime(ClockId::Boottime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// A test finds the driver loaded as on a distribution, except where loading it is the test.

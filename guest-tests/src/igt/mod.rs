@@ -15,20 +15,24 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::card::{CardReport, Functions, Unmodelled};
+use crate::clocks::{self, Clocks, Comparison};
+use crate::host_load::{HostLoad, Snapshot};
 use crate::image::igt_programs;
 use crate::interrupt::Interrupted;
 use crate::kernel_log;
 use crate::life::{Happening, Life, Options, Seat, Server, Stand};
 use crate::progress::Progress;
 use crate::qemu::{CARD_ADDRESS, Port};
-use crate::report::{TestResult, Totals, Verdict};
+use crate::report::{self, TestResult, Totals, Verdict};
 use list::Test;
 use protocol::{Ended, Message, Plan};
 
 /// The plan's file on the results share.
 const PLAN: &str = "plan.json";
-/// What a guest may need beyond a test's own limit: to load the driver before, and to kill the test after.
+/// What a guest may need beyond a test's own limit, to kill the test and to tell how it ended.
 const GRACE: Duration = Duration::from_secs(60);
+/// The load of a shorter time says little: a test that took less is told the load since its guest started.
+const LOAD_SECONDS: f64 = 1.0;
 /// The name of the physical function.
 pub const PHYSICAL: &str = "pf";
 /// The name of a virtual function.
@@ -39,7 +43,7 @@ pub const VIRTUAL: &str = "vf";
 pub struct Job {
     /// The tests in their order.
     pub tests: Vec<Test>,
-    /// How long one test may take.
+    /// How long one test may take; [`Options::limit`] bounds boot, driver load and shutdown.
     pub limit: Duration,
 }
 
@@ -53,6 +57,12 @@ pub struct IgtReport {
     pub totals: Totals,
     /// One result a line of the list, in its order.
     pub results: Vec<TestResult>,
+    /// The clock of each guest against the host's.
+    pub clocks: Vec<Comparison>,
+    /// Whether a guest's clock was so wrong that the run shows nothing, whatever `ok` says.
+    pub inconclusive: bool,
+    /// How busy the host was.
+    pub host_load: HostLoad,
     /// How many guests it took; every hang or crash costs one.
     pub guests: u32,
     /// The guest's kernel release.
@@ -95,6 +105,7 @@ pub fn run(
         job.tests.iter().map(|test| test.binary.clone()).filter(|name| programs.contains(name)).collect();
     let image = stand.build_image(script(), &binaries, progress)?;
     let log = stand.folder.join("igt.log");
+    let load = Snapshot::take();
     let mut run = Run {
         seat: Seat::only(options.functions),
         image,
@@ -103,8 +114,12 @@ pub fn run(
         results,
         told,
         progress,
+        stage: options.limit,
         card: CardReport::default(),
         guests: 0,
+        clocks: Vec::new(),
+        life_load: load,
+        test_load: load,
     };
     while run.results.iter().any(Option::is_none) {
         match run.life(&stand, options) {
@@ -122,6 +137,9 @@ pub fn run(
         ok: totals.failed == 0,
         totals,
         results,
+        inconclusive: clocks::inconclusive(&run.clocks).is_some(),
+        clocks: run.clocks,
+        host_load: load.until_now(),
         guests: run.guests,
         kernel: stand.parts.kernel.release.clone(),
         card: options.card.clone().unwrap_or_else(|| "none".into()),
@@ -148,9 +166,38 @@ struct Run<'a> {
     results: Vec<Option<TestResult>>,
     told: &'a mut dyn FnMut(&TestResult),
     progress: &'a dyn Progress,
+    /// How long boot, driver load and shutdown may take.
+    stage: Duration,
     log: File,
     card: CardReport,
     guests: u32,
+    /// A comparison a guest.
+    clocks: Vec<Comparison>,
+    /// The host when the guest started, and when the test did.
+    life_load: Snapshot,
+    test_load: Snapshot,
+}
+
+/// What the host waits for, and until when.
+struct Wait {
+    /// What the guest is to do; empty while a test runs.
+    what: &'static str,
+    limit: Duration,
+    deadline: Instant,
+}
+
+impl Wait {
+    fn new(what: &'static str, limit: Duration) -> Self {
+        Self { what, limit, deadline: Instant::now() + limit }
+    }
+
+    /// Why a guest is lost that was silent until the deadline.
+    fn reason(&self) -> String {
+        match self.what {
+            "" => "the guest hung".into(),
+            what => format!("the guest did not {what} within {} s", self.limit.as_secs()),
+        }
+    }
 }
 
 /// How a guest's run over its plan ended.
@@ -172,6 +219,8 @@ impl Run<'_> {
         fs::write(stand.results(&self.seat)?.join(PLAN), serde_json::to_vec(&plan)?)
             .context("the plan cannot be written")?;
         self.guests += 1;
+        self.life_load = Snapshot::take();
+        self.test_load = self.life_load;
         self.progress.say(&format!("booting guest {} for {} tests", self.guests, plan.tests.len()));
         let mut server = stand.serve(self.guests)?;
         let mut life = stand.boot(&self.seat, &server, &self.image, self.guests)?;
@@ -179,7 +228,10 @@ impl Run<'_> {
         self.progress.say(&format!("the guest is up after {seconds:.1} s"));
         let mut current = None;
         let mut started = Instant::now();
-        let outcome = match self.follow(&mut life, &mut server, &mut current, &mut started) {
+        let mut clocks = Clocks::default();
+        let outcome = self.follow(&mut life, &mut server, &mut current, &mut started, &mut clocks);
+        self.clocks.extend(clocks.compare(format!("guest {}", self.guests)));
+        let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) if error.is::<Interrupted>() => return Err(error),
             // The card's own process has gone: that too is a result of the test that ran.
@@ -207,23 +259,29 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Follows the guest until its job is done or the guest is lost; `current` is the test that runs, since `started`.
+    /// Follows the guest until its job is done or the guest is lost; `current` is the test that runs, since `started`, and
+    /// `clocks` has the readings of the guest's clock.
     fn follow(
         &mut self,
         life: &mut Life,
         server: &mut Server,
         current: &mut Option<usize>,
         started: &mut Instant,
+        clocks: &mut Clocks,
     ) -> Result<Outcome> {
-        let limit = self.job.limit + GRACE;
-        let mut deadline = Instant::now() + limit;
+        let mut wait = Wait::new("start its test agent", self.stage);
         let mut done = false;
         loop {
-            let event = match life.next(server, Some(deadline))? {
+            let event = match life.next(server, Some(wait.deadline))? {
                 Happening::Event(event) => event,
                 Happening::Silence => {
                     let trouble = trouble(life).map_or(String::new(), |line| format!(": {line}"));
-                    return Ok(Outcome::Lost(format!("the guest hung{trouble}")));
+                    let reason = wait.reason() + &trouble;
+                    if done {
+                        // No test is left to fail for it.
+                        self.progress.say(&reason);
+                    }
+                    return Ok(Outcome::Lost(reason));
                 }
                 // What was still on its way when the job ended has come by now.
                 Happening::End if done => return Ok(Outcome::Done),
@@ -235,13 +293,18 @@ impl Run<'_> {
             match event.port {
                 Port::Agent => {
                     *started = Instant::now();
-                    deadline = *started + limit;
                     match serde_json::from_slice(&event.bytes).context("the agent's message cannot be understood")? {
-                        Message::Started { number } => {
-                            *current = Some(number).filter(|number| *number < self.results.len())
+                        Message::Started { number, clock } => {
+                            clocks.add(clock, event.at);
+                            self.test_load = Snapshot::take();
+                            *current = Some(number).filter(|number| *number < self.results.len());
+                            wait = Wait::new("load its driver", self.stage);
                         }
+                        Message::Running => wait = Wait::new("", self.job.limit + GRACE),
                         Message::Ended(ended) => {
+                            clocks.add(ended.clock, event.at);
                             *current = None;
+                            wait = Wait::new("go on to its next test", self.stage);
                             self.ended(&ended)?;
                             if ended.spoils_guest() {
                                 // What such a test leaves behind would be the next one's trouble.
@@ -250,7 +313,13 @@ impl Run<'_> {
                         }
                     }
                 }
-                Port::Control => done |= event.bytes.starts_with(b"done"),
+                Port::Control => {
+                    clocks.hear(&String::from_utf8_lossy(&event.bytes), event.at);
+                    if event.bytes.starts_with(b"done") {
+                        done = true;
+                        wait = Wait::new("shut down", self.stage);
+                    }
+                }
                 _ => self.log.write_all(&event.bytes)?,
             }
         }
@@ -274,7 +343,11 @@ impl Run<'_> {
         }
     }
 
-    fn record(&mut self, number: usize, result: TestResult) {
+    fn record(&mut self, number: usize, mut result: TestResult) {
+        if result.result == Verdict::Fail {
+            let since = if self.test_load.seconds() >= LOAD_SECONDS { &self.test_load } else { &self.life_load };
+            report::mark_overload([&mut result], &since.until_now());
+        }
         (self.told)(&result);
         self.results[number] = Some(result);
     }
@@ -302,4 +375,16 @@ impl Run<'_> {
 fn trouble(life: &Life) -> Option<String> {
     let problems = kernel_log::problems(&life.console_text(), CARD_ADDRESS);
     problems.into_iter().next().map(|problem| problem.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_guest_is_told_with_its_stage() {
+        let wait = Wait::new("load its driver", Duration::from_secs(300));
+        assert_eq!(wait.reason(), "the guest did not load its driver within 300 s");
+        assert_eq!(Wait::new("", Duration::from_secs(180)).reason(), "the guest hung");
+    }
 }

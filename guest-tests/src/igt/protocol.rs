@@ -26,11 +26,15 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Message {
-    /// A test is about to start.
+    /// A test is next; the driver is made ready for it.
     Started {
         /// Its number.
         number: usize,
+        /// The guest's clock (CLOCK_BOOTTIME) in seconds.
+        clock: f64,
     },
+    /// The driver is ready, and the test's process starts.
+    Running,
     /// A test ended.
     Ended(Ended),
 }
@@ -56,6 +60,8 @@ pub struct Ended {
     pub kernel: Vec<(u8, String)>,
     /// The kernel's taint mask afterwards.
     pub taint: u64,
+    /// The guest's clock (CLOCK_BOOTTIME) in seconds.
+    pub clock: f64,
 }
 
 impl Ended {

@@ -26,7 +26,7 @@ pub fn judge(test: &Test, ended: &Ended) -> TestResult {
     };
     let told = |line: &str| kernel_log::splat(line).is_some() || kernel_log::of_driver(line, CARD_ADDRESS);
     let dmesg = ended.kernel.iter().filter(|(_, line)| told(line)).map(|(_, line)| line.clone()).collect();
-    TestResult { test: test.to_string(), result: verdict, reason, seconds: ended.seconds, dmesg }
+    TestResult { test: test.to_string(), result: verdict, reason, seconds: ended.seconds, dmesg, overload: None }
 }
 
 fn outcome(test: &Test, ended: &Ended) -> (Verdict, String) {

@@ -1,6 +1,7 @@
 #!/bin/sh
 # PID 1 of the guest: mounts, ports, then the job. Speaks to the host in lines on the port "control":
 #   ready SECONDS       the job is about to start, SECONDS after the kernel did
+#   clock SECONDS       the guest's clock now (CLOCK_BOOTTIME)
 #   done STATUS         the job ended
 export PATH=/usr/bin:/usr/sbin:/usr/libexec/igt-gpu-tools HOME=/root TERM=linux
 mount -t proc proc /proc
@@ -16,15 +17,32 @@ ls /sys/kernel/debug/tracing > /dev/null
 modprobe configfs 2> /dev/null
 mount -t configfs configfs /sys/kernel/config 2> /dev/null
 ip link set lo up
-for port in /sys/class/virtio-ports/*; do
-    [ -s $port/name ] && ln -s /dev/${port##*/} /dev/virtio-ports/$(cat $port/name)
+# Modules in some kernels. The ports get their names some time after the driver has found the console.
+modprobe -a virtio_pci virtio_console 2> /dev/null
+ports=/dev/virtio-ports
+for round in $(seq 100); do
+    for port in /sys/class/virtio-ports/*; do
+        [ -s $port/name ] && ln -sf /dev/${port##*/} $ports/$(cat $port/name)
+    done
+    [ -e $ports/control ] && [ -e $ports/output ] && [ -e $ports/errors ] && [ -e $ports/agent ] && break
+    sleep 0.1
 done
 exec 3> /dev/virtio-ports/control
 share() { mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 "$1" "$2"; }
 share results /mnt || echo "problem the results folder cannot be mounted" >&3
 [ -d /share ] && { share share /share || echo "problem the shared folder cannot be mounted" >&3; }
+# Several readings, of which the host takes the least delayed one; without a process, which would delay them.
+clock() {
+    for reading in 1 2 3 4; do
+        read -r now idle < /proc/uptime
+        echo "clock $now" >&3
+        sleep 0.02
+    done
+}
 echo "ready $(cut -d' ' -f1 /proc/uptime)" >&3
+clock
 . /job < /dev/null > /dev/virtio-ports/output 2> /dev/virtio-ports/errors
+clock
 echo "done ${STATUS:-0}" >&3
 sync
 # With QEMU's -no-reboot this ends the machine; poweroff can hang after a suspend.

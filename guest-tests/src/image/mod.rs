@@ -2,7 +2,7 @@
 
 mod cpio;
 mod elf;
-mod modules;
+pub mod modules;
 pub mod nested;
 
 use std::collections::BTreeSet;
@@ -51,6 +51,7 @@ pub struct Extra {
 
 /// Writes the guest's initramfs to the empty file `target`.
 pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, progress: &dyn Progress) -> Result<()> {
+    modules::check(&parts.kernel, extra.driver)?;
     let mut own = Tree::default();
     own.file("job", 0o755, extra.job.as_str());
     own.file("etc/modprobe.d/card.conf", 0o644, extra.driver.modprobe_options());

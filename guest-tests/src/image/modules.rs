@@ -5,18 +5,32 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use goblin::elf::Elf;
 
 use super::cpio::Tree;
+use crate::driver::Driver;
 use crate::parts::{Kernel, Tools};
 use crate::process;
 
-/// What the guest itself cannot do without, unless it is built into the kernel: transports, and the drivers that judge the card.
-const NEEDED: &[&str] = &["xe", "i915", "virtio_pci", "virtio_console", "9p", "9pnet_virtio"];
+/// What the guest itself cannot do without, unless it is built into the kernel: transports. The driver for the card is added.
+const NEEDED: &[&str] = &["virtio_pci", "virtio_console", "9p", "9pnet_virtio"];
+
+/// The kernel option of each module that an image can need (docs/own-kernel.md has them all).
+const OPTIONS: &[(&str, &str)] = &[
+    ("xe", "CONFIG_DRM_XE=m"),
+    ("i915", "CONFIG_DRM_I915=m"),
+    ("virtio_pci", "CONFIG_VIRTIO_PCI"),
+    ("virtio_console", "CONFIG_VIRTIO_CONSOLE"),
+    ("9p", "CONFIG_9P_FS"),
+    ("9pnet_virtio", "CONFIG_NET_9P_VIRTIO"),
+    ("kvm_amd", "CONFIG_KVM_AMD"),
+];
 
 /// What a distribution's hotplug would find for the card and for the machine around it, and what IGT loads itself.
 const WANTED: &[&str] = &[
+    "xe",
+    "i915", // the driver that the run does not ask for; IGT asks for either
     "configfs",
     "vgem",
     "qemu_fw_cfg", // the machine and IGT
@@ -39,9 +53,28 @@ pub fn selection() -> [&'static [&'static str]; 3] {
     [NEEDED, WANTED, INDEXES]
 }
 
-/// What a guest that tests the card in QEMU has of modules.
+/// What a guest that tests the card in QEMU has of modules, whichever driver it loads.
 pub fn of_card() -> Modules<'static> {
     Modules { needed: NEEDED, wanted: WANTED }
+}
+
+/// Fails where `kernel` lacks a module that a guest with this `driver` cannot do without.
+pub fn check(kernel: &Kernel, driver: Driver) -> Result<()> {
+    let (files, built_in) = (index(&kernel.modules)?, built_in(&kernel.modules)?);
+    let needed = [driver.name()].into_iter().chain(NEEDED.iter().copied());
+    match needed.into_iter().find(|name| !files.contains_key(*name) && !built_in.contains(*name)) {
+        Some(name) => Err(missing(kernel, name)),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with a `kernel` without the module `name`.
+fn missing(kernel: &Kernel, name: &str) -> anyhow::Error {
+    let driver = Driver::named(name).is_some();
+    let why = if driver { format!("which --driver {name} needs") } else { "which the guest needs".to_owned() };
+    let option = OPTIONS.iter().find(|(module, _)| *module == name);
+    let remedy = option.map_or(String::new(), |(_, option)| format!(": build the kernel with {option}"));
+    anyhow!("kernel {} has no module {name}, {why}{remedy}", kernel.release)
 }
 
 /// Which modules an image has, besides those that they depend on.
@@ -70,19 +103,25 @@ pub fn add(
         match (files.contains_key(*name), built_in.contains(*name)) {
             (true, _) => todo.push((*name).to_owned()),
             (false, true) => {}
-            (false, false) => bail!("kernel {} has no module {name}, which the guest needs", kernel.release),
+            (false, false) => return Err(missing(kernel, name)),
         }
     }
     todo.extend(modules.wanted.iter().filter(|name| files.contains_key(**name)).map(|name| (*name).to_owned()));
+    let mut todo: Vec<(String, Option<String>)> = todo.into_iter().map(|name| (name, None)).collect();
     let base = format!("lib/modules/{}", kernel.release);
     let staged = scratch.join(&base);
-    while let Some(name) = todo.pop() {
+    while let Some((name, user)) = todo.pop() {
         if done.contains_key(&name) || built_in.contains(&name) {
             continue;
         }
-        let path = files.get(&name).with_context(|| format!("kernel {} has no module {name}", kernel.release))?;
-        let bytes = read(&kernel.modules.join(path))?;
-        todo.extend(dependencies(&bytes).with_context(|| format!("{} is damaged", path.display()))?);
+        let path = files.get(&name).with_context(|| {
+            let user = user.unwrap_or_default();
+            let (release, folder) = (&kernel.release, kernel.modules.display());
+            format!("kernel {release} has no module {name}, which {user} depends on: {folder} is incomplete, run `make modules_install` again")
+        })?;
+        let bytes = unpacked(&kernel.modules.join(path))?;
+        let further = dependencies(&bytes).with_context(|| format!("{} is damaged", path.display()))?;
+        todo.extend(further.into_iter().map(|module| (module, Some(name.clone()))));
         let plain = uncompressed_name(path);
         let target = staged.join(&plain);
         fs::create_dir_all(target.parent().unwrap_or(&staged))?;
@@ -139,17 +178,20 @@ fn built_in(modules: &Path) -> Result<BTreeSet<String>> {
 }
 
 /// A module file's bytes, uncompressed.
-fn read(path: &Path) -> Result<Vec<u8>> {
+pub fn unpacked(path: &Path) -> Result<Vec<u8>> {
     let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let mut plain = Vec::new();
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let unpacked = match extension {
         "ko" => return Ok(bytes),
+        "gz" => {
+            flate2::read::MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut plain).map_err(anyhow::Error::from)
+        }
         "xz" => lzma_rust2::XzReader::new(bytes.as_slice(), true).read_to_end(&mut plain).map_err(anyhow::Error::from),
         "zst" => ruzstd::decoding::StreamingDecoder::new(bytes.as_slice())
             .map_err(anyhow::Error::from)
             .and_then(|mut reader| Ok(reader.read_to_end(&mut plain)?)),
-        _ => bail!("{} is compressed in a way unknown here (known: xz, zst)", path.display()),
+        _ => bail!("{} is compressed in a way unknown here (known: gz, xz, zst)", path.display()),
     };
     unpacked.with_context(|| format!("{} is damaged", path.display()))?;
     Ok(plain)
@@ -168,6 +210,8 @@ fn dependencies(bytes: &[u8]) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -189,8 +233,68 @@ mod tests {
     #[test]
     fn unknown_compression_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.ko.gz");
+        let path = folder.path().join("x.ko.lz4");
         fs::write(&path, "x").unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("unknown here"));
+        assert!(unpacked(&path).unwrap_err().to_string().contains("unknown here"));
+    }
+
+    /// Each form that the kernel's build makes (CONFIG_MODULE_COMPRESS_*) gives the same bytes; damage is said.
+    #[test]
+    fn modules_of_every_compression_are_unpacked() {
+        let plain: Vec<u8> = (0..100_000_u32).flat_map(|number| (number / 7).to_le_bytes()).collect();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(&plain).unwrap();
+        let mut xz = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).unwrap();
+        xz.write_all(&plain).unwrap();
+        let zstd = ruzstd::encoding::compress_to_vec(plain.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in [
+            ("x.ko", plain.clone()),
+            ("x.ko.gz", gzip.finish().unwrap()),
+            ("x.ko.xz", xz.finish().unwrap()),
+            ("x.ko.zst", zstd),
+        ] {
+            let path = folder.path().join(name);
+            fs::write(&path, &bytes).unwrap();
+            assert!(unpacked(&path).unwrap() == plain, "{name}");
+            assert_eq!(uncompressed_name(Path::new(name)), Path::new("x.ko"));
+            if name != "x.ko" {
+                fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+                assert!(unpacked(&path).unwrap_err().to_string().ends_with("is damaged"), "{name}");
+            }
+        }
+    }
+
+    /// A kernel with the modules `files` and the built-in ones `built_in`.
+    fn kernel(folder: &Path, files: &[&str], built_in: &[&str]) -> Kernel {
+        let modules = folder.join("7.2.0-dev");
+        fs::create_dir_all(modules.join("kernel")).unwrap();
+        for file in files {
+            fs::write(modules.join("kernel").join(file), "").unwrap();
+        }
+        let lines: String = built_in.iter().map(|name| format!("kernel/{name}.ko\n")).collect();
+        fs::write(modules.join("modules.builtin"), lines).unwrap();
+        Kernel { image: folder.join("bzImage"), modules, release: "7.2.0-dev".into(), hz: None }
+    }
+
+    /// Only the driver of the run has to be there; what is missing is named with the option that makes it.
+    #[test]
+    fn only_the_runs_own_driver_is_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        let built_in = ["virtio-pci", "virtio_console", "9p", "9pnet_virtio"];
+        let with_xe = kernel(folder.path(), &["xe.ko.gz"], &built_in);
+        check(&with_xe, Driver::Xe).unwrap();
+        assert_eq!(
+            check(&with_xe, Driver::I915).unwrap_err().to_string(),
+            "kernel 7.2.0-dev has no module i915, which --driver i915 needs: build the kernel with CONFIG_DRM_I915=m"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let with_i915 = kernel(folder.path(), &["i915.ko", "9p.ko.zst"], &built_in[..2]);
+        assert!(check(&with_i915, Driver::Xe).unwrap_err().to_string().contains("CONFIG_DRM_XE=m"));
+        assert_eq!(
+            check(&with_i915, Driver::I915).unwrap_err().to_string(),
+            "kernel 7.2.0-dev has no module 9pnet_virtio, which the guest needs: build the kernel with CONFIG_NET_9P_VIRTIO"
+        );
+        assert!(NEEDED.iter().chain(&["xe", "i915"]).all(|name| OPTIONS.iter().any(|(module, _)| module == name)));
     }
 }

@@ -9,7 +9,7 @@ modprobe kvm_amd
 echo "proof: outer $(cut -d' ' -f1 /proc/uptime)"
 set --
 while read -r argument; do set -- "$@" "$argument"; done < /inner/arguments
-vmm --kernel /inner/kernel --initrd /inner/initrd --append ignore_loglevel "$@" < /dev/null
+vmm --kernel /inner/kernel --initrd /inner/initrd --append "$(cat /inner/append)" "$@" < /dev/null
 echo "proof: vmm $?"
 sync
 reboot -f

@@ -8,6 +8,7 @@ use anyhow::Result;
 use super::modules::{self, Modules};
 use crate::driver::Driver;
 use crate::parts::Parts;
+use crate::tsc;
 
 const OUTER_INIT: &str = include_str!("nested-outer.sh");
 const INNER_INIT: &str = include_str!("nested-inner.sh");
@@ -51,6 +52,9 @@ pub fn build(parts: &Parts, extra: &Extra<'_>, target: &mut File) -> Result<()> 
     super::add_program(&mut outer, "vmm", extra.vmm)?;
     // One argument a line: none of them has to be quoted.
     outer.file("inner/arguments", 0o644, extra.arguments.join("\n") + "\n");
+    // The inner guest's time stamp counter is the host's, too: the outer KVM only adds an offset to it.
+    let clock = tsc::arguments(tsc::host_khz(), parts.kernel.hz);
+    outer.file("inner/append", 0o644, format!("ignore_loglevel {clock}\n"));
     let wanted = Modules { needed: &["kvm_amd"], wanted: &[] };
     modules::add(&mut outer, wanted, &parts.kernel, &parts.tools, &scratch.path().join("outer"))?;
     outer.write_to(target)

@@ -14,6 +14,8 @@ pub struct Kernel {
     pub modules: PathBuf,
     /// What `uname -r` says in the guest.
     pub release: String,
+    /// Timer ticks a second (CONFIG_HZ), where its configuration was found.
+    pub hz: Option<u32>,
 }
 
 impl Kernel {
@@ -34,15 +36,39 @@ impl Kernel {
                 modules.display()
             );
         }
-        Ok(Self { image: fs::canonicalize(image)?, modules, release })
+        let image = fs::canonicalize(image)?;
+        let hz = hz(&image, &modules, &release);
+        Ok(Self { image, modules, release, hz })
     }
 
     /// The kernel in an unpacked pair of linux-binary and linux-modules packages.
     pub(super) fn of_debian(root: &Path) -> Result<Self> {
         let modules = only_folder(&root.join("usr/lib/modules"))?;
         let release = modules.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        Ok(Self { image: modules.join("vmlinuz"), modules, release })
+        let image = modules.join("vmlinuz");
+        let hz = hz(&image, &modules, &release);
+        Ok(Self { image, modules, release, hz })
     }
+}
+
+/// CONFIG_HZ by the kernel's configuration: beside the modules (as Debian and Fedora have it), beside the image as
+/// `config-RELEASE`, or in the tree that the modules or the image come from.
+fn hz(image: &Path, modules: &Path, release: &str) -> Option<u32> {
+    let beside = image.parent().map(|folder| folder.join(format!("config-{release}")));
+    // TREE/arch/x86/boot/bzImage.
+    let tree = image.ancestors().nth(4).filter(|tree| image.starts_with(tree.join("arch/x86/boot")));
+    let files = [
+        Some(modules.join("config")),
+        beside,
+        Some(modules.join("build/.config")),
+        tree.map(|tree| tree.join(".config")),
+    ];
+    files.into_iter().flatten().find_map(|file| hz_of(&fs::read_to_string(file).ok()?))
+}
+
+fn hz_of(config: &str) -> Option<u32> {
+    let value = config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ="))?;
+    value.trim().parse().ok().filter(|hz| (1..=10_000).contains(hz))
 }
 
 fn only_folder(parent: &Path) -> Result<PathBuf> {
@@ -104,6 +130,30 @@ mod tests {
         let chosen = newest(&names("linux-binary-", &releases), &names("linux-modules-", &releases));
         assert_eq!(chosen.unwrap(), "7.10.2+deb13-amd64");
         assert_eq!(newest(&[], &[]), None);
+    }
+
+    /// Beside the modules, beside the image, in the tree of either; unknown where none of them is there.
+    #[test]
+    fn the_timers_frequency_is_in_the_kernels_configuration() {
+        assert_eq!(hz_of("CONFIG_HZ_250=y\n# CONFIG_HZ_300 is not set\nCONFIG_HZ=250\n"), Some(250));
+        assert_eq!((hz_of("CONFIG_HZ=0\n"), hz_of("CONFIG_HZ_250=y\n")), (None, None));
+        for (file, image) in [
+            ("lib/modules/7.2.0-dev/config", "bzImage"),
+            ("boot/config-7.2.0-dev", "boot/vmlinuz"),
+            ("lib/modules/7.2.0-dev/build/.config", "bzImage"),
+            ("tree/.config", "tree/arch/x86/boot/bzImage"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            for path in [file, image, "lib/modules/7.2.0-dev/modules.builtin"] {
+                let path = folder.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, "").unwrap();
+            }
+            let own = || Kernel::own(&folder.path().join(image), folder.path()).unwrap().hz;
+            assert_eq!(own(), None, "{file}");
+            fs::write(folder.path().join(file), "CONFIG_HZ=1000\n").unwrap();
+            assert_eq!(own(), Some(1000), "{file}");
+        }
     }
 
     #[test]

@@ -1,0 +1,137 @@
+//! Runs a command line many times on a host that is kept busy: what a run takes when it gets a small part of each
+//! processor. A test takes too long for that.
+//!
+//! ```text
+//! cargo run --release -p arctic-guest-tests --example loaded_host -- --threads 6 --runs 20 -- \
+//!     target/release/arctic boot --vfs 2 --provision config
+//! ```
+//!
+//! A line a run (exit status, seconds, the host's load), the output of each run that failed, and a summary. The exit
+//! status is 0 only if every run's was.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use arctic_guest_tests::clocks::INCONCLUSIVE;
+use arctic_guest_tests::host_load::Snapshot;
+use arctic_guest_tests::interrupt::{self, Interrupted};
+use arctic_guest_tests::process::{Child, LOOK};
+use clap::Parser;
+
+/// How long a run that is ended may take to clean up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Run a command line many times beside busy threads.
+#[derive(Parser)]
+struct Arguments {
+    /// Busy threads a core
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=100))]
+    threads: u32,
+    /// How often the command runs
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Seconds after which a run is ended, which fails it
+    #[arg(long, default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    timeout: u64,
+    /// Be one of the busy threads
+    #[arg(long, hide = true)]
+    burn: bool,
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required_unless_present = "burn")]
+    command: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if arguments.burn {
+        loop {
+            std::hint::spin_loop();
+        }
+    }
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) if error.is::<Interrupted>() => ExitCode::from(130),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "loaded_host: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints a line; a reader that has gone does not end the runs.
+fn say(line: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+/// Whether every run succeeded.
+fn run(arguments: &Arguments) -> Result<bool> {
+    interrupt::install();
+    let cores = thread::available_parallelism()?.get() as u32;
+    // Processes, each ended when it is dropped and when this one dies.
+    let program = std::env::current_exe()?;
+    let mut busy = Vec::new();
+    for _ in 0..arguments.threads * cores {
+        busy.push(Child::spawn(Command::new(&program).arg("--burn").stdin(Stdio::null()), "a busy thread")?);
+    }
+    say(&format!("{} busy threads on {cores} cores: {}", busy.len(), arguments.command.join(" ")));
+    let (mut failed, mut inconclusive, mut seconds) = (0, 0, Vec::new());
+    for number in 1..=arguments.runs {
+        let mut output = tempfile::tempfile().context("a run's output cannot be kept")?;
+        let load = Snapshot::take();
+        let status = once(arguments, &output)?;
+        seconds.push(load.seconds());
+        let ended = match status.map(|status| status.code()) {
+            None => format!("ended after {} s", arguments.timeout),
+            Some(None) => "ended by a signal".into(),
+            Some(Some(code)) => format!("exit status {code}"),
+        };
+        let took = load.seconds();
+        say(&format!("run {number}/{}: {ended}, {took:.1} s, {}", arguments.runs, load.until_now()));
+        if !status.is_some_and(|status| status.success()) {
+            failed += 1;
+            inconclusive += u32::from(status.and_then(|status| status.code()) == Some(INCONCLUSIVE.into()));
+            let mut text = Vec::new();
+            output.rewind()?;
+            output.read_to_end(&mut text)?;
+            String::from_utf8_lossy(&text).lines().for_each(|line| say(&format!("    {line}")));
+        }
+        let dead = busy.iter_mut().map(Child::ended).collect::<Result<Vec<_>>>()?.into_iter().flatten().count();
+        ensure!(dead == 0, "{dead} busy threads have ended: the host was not as busy as asked for");
+    }
+    let total: f64 = seconds.iter().sum();
+    let (least, most) = (seconds.iter().copied().fold(f64::MAX, f64::min), seconds.iter().copied().fold(0.0, f64::max));
+    say(&format!(
+        "{} runs, {} succeeded, {failed} failed ({inconclusive} of them inconclusive), {least:.1} to {most:.1} s, {:.1} s on average",
+        arguments.runs,
+        arguments.runs - failed,
+        total / f64::from(arguments.runs)
+    ));
+    Ok(failed == 0)
+}
+
+/// Runs the command with both streams into `output`; `None` if it had to be ended.
+fn once(arguments: &Arguments, output: &File) -> Result<Option<ExitStatus>> {
+    let (program, rest) = arguments.command.split_first().context("there is no command to run")?;
+    let mut command = Command::new(program);
+    command.args(rest).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    let mut child = Child::spawn(&mut command, program)?;
+    let deadline = Instant::now() + Duration::from_secs(arguments.timeout);
+    loop {
+        if let Some(status) = child.ended()? {
+            return Ok(Some(status));
+        }
+        let interrupted = interrupt::check();
+        if interrupted.is_err() || Instant::now() >= deadline {
+            // Asked first, so that it takes its own children and files with it.
+            child.stop(PATIENCE)?;
+            return interrupted.map(|()| None).map_err(Into::into);
+        }
+        thread::sleep(LOOK);
+    }
+}
