@@ -1,9 +1,14 @@
 //! Card files: found by name or path, read, and refused in one sentence that says where and what would be right.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use arctic_device_model::profile::CardProfile;
+use rustix::fs::{Mode, OFlags, open};
+
+/// Most bytes of a card file.
+const LONGEST: u64 = 1 << 20;
 
 /// The card files that the program carries, by name.
 pub const BUILT_IN: [(&str, &str); 3] = [
@@ -51,11 +56,25 @@ pub fn load(card: &str) -> Result<CardProfile, CardFileError> {
         return parse(name, text);
     }
     let card = card.to_owned();
-    match fs::read_to_string(path) {
+    match read(path) {
         Ok(text) => parse(&card, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(CardFileError::Unknown { card }),
         Err(error) => Err(CardFileError::Unreadable { card, error }),
     }
+}
+
+/// Reads a regular file: a FIFO would be waited for, a device may have no end.
+fn read(path: &Path) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let mut text = String::new();
+    if file.take(LONGEST + 1).read_to_string(&mut text)? as u64 > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {LONGEST} bytes")));
+    }
+    Ok(text)
 }
 
 /// Reads a card file's `text`; `file` is its name for messages.
@@ -158,6 +177,21 @@ mod tests {
             assert!(message.len() < 600 && !message.contains(char::is_control), "{message}");
             assert!(message.contains(" … ") && message.contains("expected"), "{message}");
         }
+    }
+
+    #[test]
+    fn only_regular_files_of_a_sane_length_are_read() {
+        let dir = vmm_sys_util::tempdir::TempDir::new().unwrap();
+        let path = dir.as_path().join("card");
+        let message = || load(path.to_str().unwrap()).unwrap_err().to_string();
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
+        assert!(message().ends_with("card cannot be read: it is no regular file"), "{}", message());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(message().ends_with("it is no regular file"), "{}", message());
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, vec![b'#'; 2 << 20]).unwrap();
+        assert!(message().ends_with("it has more than 1048576 bytes"), "{}", message());
     }
 
     #[test]

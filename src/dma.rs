@@ -4,22 +4,27 @@
 //! this process and of every other client's card. So only a file that cannot become shorter is mapped here; any other is
 //! read and written by system calls, or by messages to the client (see `Backing`).
 
+mod files;
+pub mod quota;
+
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use arctic_device_model::world::{DmaFault, DmaView};
+use arctic_device_model::world::{DmaFault, DmaView, Function};
 use rustix::fs::{SealFlags, fcntl_get_seals, fstatfs};
 use rustix::process::{Resource, getrlimit};
 use vm_memory::mmap::MmapRegionBuilder;
 use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory, VolatileSlice};
 
-use crate::vfio_user::wire::{DMA_HINTS, DMA_READABLE, DMA_WRITABLE, MAX_DMA_MAPS};
-use crate::vfio_user::{ClientDma, Errno};
+use self::files::{Files, Kept};
+use self::quota::{Account, Charge, Counted, Ledger};
+use crate::vfio_user::wire::{DMA_HINTS, DMA_READABLE, DMA_WRITABLE};
+use crate::vfio_user::{ClientDma, Errno, StepBudget};
 
 /// How long an unmap waits for engines to drop their views; a step lasts under 1 ms.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -32,13 +37,15 @@ struct Mapping {
     last: u64,
     flags: u32,
     backing: Backing,
+    /// What the section takes, until the last view of it is dropped.
+    _charge: Arc<Charge>,
 }
 
 /// How the bytes of a section are reached.
 #[derive(Clone)]
 enum Backing {
     /// In this process: a file in memory that is sealed against becoming shorter.
-    Mapped(Arc<MmapRegion>),
+    Mapped(Arc<Mapped>),
     /// By system calls: a file in memory that may become shorter, which is then an error of the call.
     File(Arc<Window>),
     /// By messages: the client sent no file, or one that neither of these will do for.
@@ -56,9 +63,15 @@ impl Backing {
     }
 }
 
+/// A section that is mapped into this process.
+struct Mapped {
+    memory: MmapRegion,
+    _file: Arc<Kept>,
+}
+
 /// A section in a file that is not mapped.
 struct Window {
-    file: File,
+    file: Arc<Kept>,
     /// Of the section's first byte.
     offset: u64,
 }
@@ -75,29 +88,34 @@ impl Mapping {
     }
 
     /// Reads from address `at` of the section on; the whole of `data` is inside.
-    fn read(&self, at: u64, data: &mut [u8], client: Option<&ClientDma>) -> Option<()> {
+    fn read(&self, at: u64, data: &mut [u8], client: Option<Asking<'_>>) -> Option<()> {
         match &self.backing {
-            Backing::Mapped(memory) => self.bytes(memory, at, data.len())?.read_slice(data, 0).ok(),
-            Backing::File(window) => window.file.read_exact_at(data, window.offset + (at - self.iova)).ok(),
-            Backing::Client => client?.read(at, data).ok(),
+            Backing::Mapped(mapped) => self.bytes(&mapped.memory, at, data.len())?.read_slice(data, 0).ok(),
+            Backing::File(window) => window.file.file.read_exact_at(data, window.offset + (at - self.iova)).ok(),
+            Backing::Client => client.and_then(|(client, step)| client.read(at, data, step).ok()),
         }
     }
 
     /// Writes to address `at` of the section on; the whole of `data` is inside.
-    fn write(&self, at: u64, data: &[u8], client: Option<&ClientDma>) -> Option<()> {
+    fn write(&self, at: u64, data: &[u8], client: Option<Asking<'_>>) -> Option<()> {
         match &self.backing {
-            Backing::Mapped(memory) => self.bytes(memory, at, data.len())?.write_slice(data, 0).ok(),
-            Backing::File(window) => window.file.write_all_at(data, window.offset + (at - self.iova)).ok(),
-            Backing::Client => client?.write(at, data).ok(),
+            Backing::Mapped(mapped) => self.bytes(&mapped.memory, at, data.len())?.write_slice(data, 0).ok(),
+            Backing::File(window) => window.file.file.write_all_at(data, window.offset + (at - self.iova)).ok(),
+            Backing::Client => client.and_then(|(client, step)| client.write(at, data, step).ok()),
         }
     }
 }
+
+/// The client that memory without a file is asked of, and what the step that asks may wait for it.
+type Asking<'v> = (&'v ClientDma, &'v StepBudget);
 
 /// The sections of one client at one moment, sorted and without overlaps.
 #[derive(Default)]
 struct Table {
     mappings: Vec<Mapping>,
     client: Option<Arc<ClientDma>>,
+    /// Some section is reached by messages.
+    by_messages: bool,
 }
 
 impl Table {
@@ -127,25 +145,43 @@ impl Table {
     }
 }
 
-impl DmaView for Table {
+impl Table {
+    fn new(mappings: Vec<Mapping>, client: Option<Arc<ClientDma>>) -> Arc<Self> {
+        let by_messages = mappings.iter().any(|mapping| matches!(mapping.backing, Backing::Client));
+        Arc::new(Table { mappings, client, by_messages })
+    }
+
     /// Only sections that the device may both read and write: a write through the mapping of a read-only one would
     /// be a fault of this process. Those are reached like memory without a descriptor, and checked there.
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let mapping = self.find(iova).filter(|mapping| mapping.allows(DMA_READABLE | DMA_WRITABLE))?;
         match &mapping.backing {
-            Backing::Mapped(memory) => mapping.bytes(memory, iova, len),
+            Backing::Mapped(mapped) => mapping.bytes(&mapped.memory, iova, len),
             Backing::File(_) | Backing::Client => None,
         }
     }
 
-    fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
-        let client = self.client.as_deref();
+    fn read(&self, iova: u64, data: &mut [u8], client: Option<Asking<'_>>) -> Result<(), DmaFault> {
         self.pieces(iova, data.len(), DMA_READABLE, |mapping, at, range| mapping.read(at, &mut data[range], client))
     }
 
-    fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
-        let client = self.client.as_deref();
+    fn write(&self, iova: u64, data: &[u8], client: Option<Asking<'_>>) -> Result<(), DmaFault> {
         self.pieces(iova, data.len(), DMA_WRITABLE, |mapping, at, range| mapping.write(at, &data[range], client))
+    }
+}
+
+/// Without sections that are reached by messages the table is the view of every step.
+impl DmaView for Table {
+    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+        self.slice(iova, len)
+    }
+
+    fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
+        self.read(iova, data, None)
+    }
+
+    fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
+        self.write(iova, data, None)
     }
 
     fn sections(&self) -> usize {
@@ -153,20 +189,88 @@ impl DmaView for Table {
     }
 }
 
+/// The view of one step where a section is reached by messages: how long the step has waited for the client is counted.
+struct Asked {
+    table: Arc<Table>,
+    step: StepBudget,
+}
+
+impl Asked {
+    fn client(&self) -> Option<Asking<'_>> {
+        self.table.client.as_deref().map(|client| (client, &self.step))
+    }
+}
+
+impl DmaView for Asked {
+    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+        self.table.slice(iova, len)
+    }
+
+    fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
+        self.table.read(iova, data, self.client())
+    }
+
+    fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
+        self.table.write(iova, data, self.client())
+    }
+
+    fn sections(&self) -> usize {
+        self.table.mappings.len()
+    }
+
+    fn asks_client(&self) -> bool {
+        true
+    }
+}
+
 /// The guest memory of one function.
-#[derive(Default)]
 pub struct GuestMemory {
+    /// The function itself.
+    pub(crate) function: Function,
     table: ArcSwap<Table>,
-    /// One change at a time.
-    change: Mutex<()>,
+    /// One change at a time, with the files that are kept.
+    change: Mutex<Connection>,
+    account: Arc<Account>,
     /// The log has been told that the client's memory is slow.
     told: AtomicBool,
+    /// The log has been told that the client is at a limit.
+    refused: AtomicBool,
+}
+
+/// What is kept for the client that is connected.
+#[derive(Default)]
+struct Connection {
+    files: Files,
+    counted: Option<Counted>,
+}
+
+impl Default for GuestMemory {
+    /// The memory of a function alone, with the default limits.
+    fn default() -> Self {
+        GuestMemory::new(Function::PF, Ledger::new(Default::default(), false))
+    }
 }
 
 impl GuestMemory {
-    /// The present sections.
+    /// The memory of `function`, whose client has its part of what `ledger` gives; empty until it maps some.
+    pub fn new(function: Function, ledger: Arc<Ledger>) -> Self {
+        GuestMemory {
+            function,
+            table: ArcSwap::default(),
+            change: Mutex::default(),
+            account: Account::new(ledger),
+            told: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+        }
+    }
+
+    /// The present sections, for one step.
     pub fn view(&self) -> Arc<dyn DmaView> {
-        self.table.load_full()
+        let table = self.table.load_full();
+        match table.by_messages {
+            true => Arc::new(Asked { table, step: StepBudget::default() }),
+            false => table,
+        }
     }
 
     /// Sections mapped now.
@@ -174,35 +278,52 @@ impl GuestMemory {
         self.table.load().mappings.len()
     }
 
+    /// What the clients of the card have taken.
+    pub(crate) fn ledger(&self) -> &Arc<Ledger> {
+        self.account.ledger()
+    }
+
+    /// Sections that the client may have.
+    pub(crate) fn most_sections(&self) -> u32 {
+        self.account.sections()
+    }
+
     /// The client that maps the memory, once it has said its version.
     pub(crate) fn client(&self) -> Option<Arc<ClientDma>> {
         self.table.load().client.clone()
     }
 
+    fn change(&self) -> MutexGuard<'_, Connection> {
+        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Names the client that memory without descriptors is fetched from.
     pub(crate) fn connect(&self, client: Arc<ClientDma>) {
-        let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self.change();
+        connection.counted = Some(self.account.ledger().session());
         self.told.store(false, Ordering::Relaxed);
-        self.table.store(Arc::new(Table { mappings: Vec::new(), client: Some(client) }));
+        self.refused.store(false, Ordering::Relaxed);
+        self.table.store(Table::new(Vec::new(), Some(client)));
     }
 
     /// Forgets all sections: the client is gone. Views in use keep their mappings until they are dropped.
     pub(crate) fn clear(&self) {
-        let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self.change();
         self.table.store(Arc::default());
+        *connection = Connection::default();
     }
 
     /// Adds the section `[iova, iova + size)`; with a file, it is the file's bytes from `offset` on. A file that could
     /// become shorter is not mapped into this process, which the log is told once a client.
     ///
-    /// EINVAL for a section that makes no sense, EEXIST for one that overlaps another, ENOSPC beyond 65535 sections,
-    /// ENOMEM where the file cannot be mapped with the rights that the section has.
+    /// EINVAL for a section that makes no sense or a file that is none, EEXIST for one that overlaps another, ENOSPC beyond
+    /// a limit (see [`quota`]), ENOMEM where the file cannot be mapped with the rights that the section has.
     pub(crate) fn map(&self, iova: u64, size: u64, flags: u32, offset: u64, file: Option<File>) -> Result<(), Errno> {
         let last = size.checked_sub(1).and_then(|size| iova.checked_add(size)).ok_or(Errno::EINVAL)?;
         if flags & (DMA_READABLE | DMA_WRITABLE) == 0 || flags & !(DMA_READABLE | DMA_WRITABLE | DMA_HINTS) != 0 {
             return Err(Errno::EINVAL);
         }
-        let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self.change();
         let old = self.table.load();
         let at = old.mappings.partition_point(|mapping| mapping.iova <= iova);
         let before = at.checked_sub(1).and_then(|at| old.mappings.get(at));
@@ -212,42 +333,62 @@ impl GuestMemory {
         if old.mappings.get(at).is_some_and(|mapping| mapping.iova <= last) {
             return Err(Errno::EEXIST);
         }
-        if old.mappings.len() >= MAX_DMA_MAPS {
-            return Err(Errno::ENOSPC);
-        }
-        let backing = file.map_or(Ok(Backing::Client), |file| self.back(file, offset, size, flags))?;
+        let backed = match file {
+            Some(file) => self.back(&mut connection.files, file, offset, size, flags),
+            None => self.account.section(0).map(|charge| (Backing::Client, charge)),
+        };
+        let (backing, charge) = backed.inspect_err(|error| self.tell_refused(*error))?;
         let mut mappings = Vec::with_capacity(old.mappings.len() + 1);
         mappings.extend_from_slice(&old.mappings[..at]);
-        mappings.push(Mapping { iova, last, flags, backing });
+        mappings.push(Mapping { iova, last, flags, backing, _charge: Arc::new(charge) });
         mappings.extend_from_slice(&old.mappings[at..]);
-        self.table.store(Arc::new(Table { mappings, client: old.client.clone() }));
+        self.table.store(Table::new(mappings, old.client.clone()));
         Ok(())
     }
 
-    fn back(&self, file: File, offset: u64, size: u64, flags: u32) -> Result<Backing, Errno> {
+    fn tell_refused(&self, error: Errno) {
+        if error == Errno::ENOSPC && !self.refused.swap(true, Ordering::Relaxed) {
+            let remedy = "raise it in [limits] of the card file, or the limit of open files (ulimit -n)";
+            log::warn!("{}: the client maps more guest memory than its limit: {remedy}", function_name());
+        }
+    }
+
+    fn back(
+        &self,
+        files: &mut Files,
+        file: File,
+        offset: u64,
+        size: u64,
+        flags: u32,
+    ) -> Result<(Backing, Charge), Errno> {
         let end = offset.checked_add(size).ok_or(Errno::EINVAL)?;
         // In this order: a file that has the seal is as long as it is seen to be, for ever.
         let sealed = sealed_against_shrinking(&file);
-        // A mapping beyond the end of a file is a fault when touched.
-        if end > file.metadata().map_err(|_| Errno::EINVAL)?.len() {
+        let metadata = file.metadata().map_err(|_| Errno::EINVAL)?;
+        // A mapping beyond the end of a file is a fault when touched; directories and descriptors of O_PATH have a length.
+        if !metadata.is_file() || end > metadata.len() {
             return Err(Errno::EINVAL);
         }
         let in_memory = in_memory(&file);
         if sealed && in_memory {
-            return map_file(file, offset, size, flags).map(|memory| Backing::Mapped(Arc::new(memory)));
+            let charge = self.account.section(size)?;
+            let kept = files.keep(file, &metadata, &self.account)?;
+            let memory = map_file(kept.file.clone(), offset, size, flags)?;
+            return Ok((Backing::Mapped(Arc::new(Mapped { memory, _file: kept })), charge));
         }
+        let charge = self.account.section(0)?;
         let (backing, how) = if in_memory && end <= longest_file() {
+            let file = files.keep(file, &metadata, &self.account)?;
             (Backing::File(Arc::new(Window { file, offset })), "each access of the guest's memory is a system call")
         } else {
             (Backing::Client, "each access of the guest's memory is a message to the client")
         };
         if !self.told.swap(true, Ordering::Relaxed) {
-            let thread = thread::current();
-            let name = thread.name().unwrap_or("a function");
+            let name = function_name();
             let remedy = "give QEMU memory-backend-memfd with share=on, seal=on and hugetlb=off";
             log::warn!("{name}: the client may cut its memory file short, so {how}, which is slow: {remedy}");
         }
-        Ok(backing)
+        Ok((backing, charge))
     }
 
     /// Removes all sections inside `[iova, iova + size)` (or all there are), and returns when no engine holds them.
@@ -256,7 +397,7 @@ impl GuestMemory {
     /// within a second (the section is gone from the table all the same).
     pub(crate) fn unmap(&self, range: Option<(u64, u64)>) -> Result<(), Errno> {
         let gone = {
-            let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+            let _connection = self.change();
             let old = self.table.load_full();
             let (from, to) = match range {
                 None => (0, old.mappings.len()),
@@ -266,7 +407,7 @@ impl GuestMemory {
             let mut mappings = Vec::with_capacity(old.mappings.len() - gone.len());
             mappings.extend_from_slice(&old.mappings[..from]);
             mappings.extend_from_slice(&old.mappings[to..]);
-            self.table.store(Arc::new(Table { mappings, client: old.client.clone() }));
+            self.table.store(Table::new(mappings, old.client.clone()));
             gone
         };
         let start = Instant::now();
@@ -307,14 +448,19 @@ fn in_memory(file: &File) -> bool {
     fstatfs(file).is_ok_and(|found| found.f_type == libc::TMPFS_MAGIC)
 }
 
-/// The longest file that this process may write: a write beyond that is a signal that ends it.
+/// The longest file that this process may write: a write beyond that raises SIGXFSZ.
 fn longest_file() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
+/// The name of the function whose client the calling thread serves, for the log.
+pub(crate) fn function_name() -> String {
+    thread::current().name().unwrap_or("a function").to_owned()
+}
+
 /// Maps a section of the client's file with the rights that the client grants. A file that is sealed against writing
 /// refuses to be mapped for that, and can be sealed so only while nobody has mapped it: a mapping keeps its rights.
-fn map_file(file: File, offset: u64, size: u64, flags: u32) -> Result<MmapRegion, Errno> {
+fn map_file(file: Arc<File>, offset: u64, size: u64, flags: u32) -> Result<MmapRegion, Errno> {
     let len = usize::try_from(size).map_err(|_| Errno::EINVAL)?;
     let mut prot = 0;
     if flags & DMA_READABLE != 0 {
@@ -324,7 +470,7 @@ fn map_file(file: File, offset: u64, size: u64, flags: u32) -> Result<MmapRegion
         prot |= libc::PROT_WRITE;
     }
     MmapRegionBuilder::new(len)
-        .with_file_offset(FileOffset::new(file, offset))
+        .with_file_offset(FileOffset::from_arc(file, offset))
         .with_mmap_prot(prot)
         .with_mmap_flags(libc::MAP_SHARED | libc::MAP_NORESERVE)
         .build()

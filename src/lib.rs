@@ -54,6 +54,8 @@ pub mod pci;
 mod ram;
 pub mod report;
 #[cfg(feature = "program")]
+pub mod run_dir;
+#[cfg(feature = "program")]
 pub mod status_socket;
 #[cfg(feature = "program")]
 pub mod trace_socket;

@@ -106,6 +106,11 @@ pub trait MsiSink: Send + Sync {
     /// Sends the interrupt. Comes from any thread, only while MSI is enabled and not masked and the function may master
     /// the bus; must not block. For KVM: a write to the irqfd.
     fn trigger(&self);
+
+    /// Returns when interrupts triggered before the call have been delivered, for a sink that hands them to a thread of its
+    /// own. Must return within milliseconds in any case. Called before a change of configuration space that may disable
+    /// interrupts, with the function's configuration lock held.
+    fn settle(&self) {}
 }
 
 /// The machine that a card is plugged into.

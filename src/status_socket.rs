@@ -1,18 +1,23 @@
 //! The socket on which a served card tells its status: one JSON document to whoever connects, then the end.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::listening::Listening;
+use crate::listening::{Listening, connected};
 
 /// Name of the socket in the card's folder.
 pub const NAME: &str = "status.sock";
 /// Longest that a client may take to read the document, and this program to wait for one.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Clients with their answer that are kept until they hang up: one that sends something meanwhile gets no EPIPE.
+const MOST_OPEN: usize = 32;
 
 /// Listens at `path`; `document` is asked anew for each client.
 pub fn start(path: &Path, document: impl Fn() -> String + Send + 'static) -> io::Result<Listening> {
@@ -20,14 +25,21 @@ pub fn start(path: &Path, document: impl Fn() -> String + Send + 'static) -> io:
 }
 
 fn tell(listener: &UnixListener, stop: &AtomicBool, document: &dyn Fn() -> String) {
+    let mut open = VecDeque::new();
     loop {
         let client = listener.accept();
         if stop.load(Ordering::Acquire) {
             return;
         }
+        open.retain(connected);
+        open.truncate(MOST_OPEN - 1);
         let told = client.and_then(|(mut client, _)| {
             client.set_write_timeout(Some(PATIENCE))?;
-            client.write_all(document().as_bytes())
+            client.write_all(document().as_bytes())?;
+            client.shutdown(Shutdown::Write)?;
+            client.set_nonblocking(true)?;
+            open.push_front(client);
+            Ok(())
         });
         if let Err(error) = told
             && error.kind() != ErrorKind::BrokenPipe
@@ -61,6 +73,10 @@ mod tests {
         let socket = start(&path, || "{}\n".into()).unwrap();
         let silent: Vec<_> = (0..20).map(|_| UnixStream::connect(&path).unwrap()).collect();
         assert_eq!(ask(&path).unwrap(), "{}\n");
+        for mut client in &silent {
+            // As a request: of no account, and no error.
+            client.write_all(b"?").unwrap();
+        }
         drop(silent);
         assert_eq!(start(&path, String::new).err().unwrap().kind(), ErrorKind::AddrInUse);
         drop(socket);

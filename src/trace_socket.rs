@@ -12,7 +12,7 @@ use std::time::Duration;
 use arctic_device_model::trace::{Filter, Recorder, Subscription};
 use serde::{Deserialize, Serialize};
 
-use crate::listening::Listening;
+use crate::listening::{Listening, connected};
 
 /// Name of the socket in the card's folder.
 pub const NAME: &str = "trace.sock";
@@ -105,14 +105,6 @@ fn follow(client: UnixStream, stop: &AtomicBool, heading: &Heading, recorder: &A
         }
     }
     Ok(())
-}
-
-/// Whether the client, which has nothing more to say, is still there; the socket does not block.
-fn connected(mut client: &UnixStream) -> bool {
-    match client.read(&mut [0; 64]) {
-        Ok(bytes) => bytes != 0,
-        Err(error) => error.kind() == ErrorKind::WouldBlock,
-    }
 }
 
 /// What has happened since the last call, as lines.

@@ -4,6 +4,12 @@
 mod driver;
 #[path = "serve/faults.rs"]
 mod faults;
+#[path = "serve/folder.rs"]
+mod folder;
+#[path = "serve/neighbours.rs"]
+mod neighbours;
+#[path = "serve/output.rs"]
+mod output;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -44,6 +50,19 @@ impl Served {
     }
 }
 
+/// What an end in order leaves: no socket, no link.
+pub const LEFT: [&str; 3] = ["lock", "operator", "report.json"];
+
+/// The folder's entries, and those of the operator's folder in it.
+pub fn left(dir: &Path) -> Vec<String> {
+    let names = |dir: &Path| -> Vec<_> {
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    let mut left = [names(dir), names(&dir.join("operator"))].concat();
+    left.sort();
+    left
+}
+
 /// Exit status and stderr of a command that ends by itself.
 fn fails(arguments: &[&str]) -> (Option<i32>, String) {
     let output = arctic(arguments).output().unwrap();
@@ -69,8 +88,7 @@ fn a_card_is_served_until_a_signal_and_leaves_only_its_report() {
             serde_json::from_slice(&fs::read(dir.as_path().join("report.json")).unwrap()).unwrap();
         assert_eq!(report["trapped"]["config"], 1);
         assert!(report["unmodelled"].as_array().unwrap().is_empty());
-        let left: Vec<_> = fs::read_dir(dir.as_path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["report.json"]);
+        assert_eq!(left(dir.as_path()), LEFT);
     }
 }
 
@@ -231,7 +249,7 @@ fn what_cannot_be_served_is_refused_in_one_sentence() {
     let served = Served::start("small", dir.as_path(), &[]);
     let (status, text) = fails(&["serve", "--card", "small", "--dir", path]);
     assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
-    assert!(text.contains("pf.sock is in use"), "{text}");
+    assert!(text.contains("is in use: another card is being served there"), "{text}");
     assert_eq!(served.end(libc::SIGINT).0, Some(0), "the first one goes on");
 
     let card = dir.as_path().join("bad.toml");

@@ -13,6 +13,9 @@ mod trace;
 #[path = "../../tests/conformance/bus.rs"]
 mod bus;
 #[allow(dead_code, reason = "the suite uses the rest")]
+#[path = "../../tests/conformance/doors/by_messages.rs"]
+mod by_messages;
+#[allow(dead_code, reason = "the suite uses the rest")]
 #[path = "../../tests/conformance/door.rs"]
 mod door;
 #[allow(dead_code, reason = "the suite uses the rest")]

@@ -273,6 +273,15 @@ impl CardFunction {
         rang
     }
 
+    /// Before an access of the mailbox: hears a ring that has come as an event. The thread that serves the events may be
+    /// late, by more than the 50 ms for which a driver polls for its answer (xe: xe_guc_mmio_send_recv) where the host is
+    /// busy; and a ring for one request must not find half of the next.
+    fn hear_doorbell_at(&self, offset: u64) {
+        if io_events::MAILBOX.contains(&offset) && self.hear_doorbell() {
+            self.family.card.call_workers();
+        }
+    }
+
     /// The function's name in reports: "pf", "vf1", and "vf1-face" for a bare face.
     pub fn name(&self) -> String {
         match (self.number, self.face) {
@@ -408,7 +417,10 @@ impl PciDevice for CardFunction {
         match bar {
             // Nobody answers: the bus gives all ones.
             _ if !self.decoding() => data.fill(0xff),
-            GTTMMADR_BAR => card.read(self.number, offset, data),
+            GTTMMADR_BAR => {
+                self.hear_doorbell_at(offset);
+                card.read(self.number, offset, data);
+            }
             LMEM_BAR => card.read_local(self.number, offset, data),
             _ => data.fill(0xff),
         }
@@ -422,10 +434,7 @@ impl PciDevice for CardFunction {
         match bar {
             _ if !self.decoding() => {}
             GTTMMADR_BAR => {
-                // An event comes late: a ring for something before must not find half of the next request.
-                if io_events::MAILBOX.contains(&offset) && self.hear_doorbell() {
-                    card.call_workers();
-                }
+                self.hear_doorbell_at(offset);
                 card.write(self.number, offset, data);
             }
             LMEM_BAR => card.write_local(self.number, offset, data),

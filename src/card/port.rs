@@ -181,6 +181,7 @@ impl Port {
     /// none that the new state lets out before the machine knows its route.
     pub fn update(&self, change: impl FnOnce(&mut Config) -> Events) -> Events {
         let (events, meanwhile) = self.gate.change(|| {
+            self.msi.iter().for_each(|msi| msi.settle());
             let mut config = self.config();
             let events = change(&mut config);
             self.decoding.store(config.decodes(), Ordering::Release);

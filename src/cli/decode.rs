@@ -1,7 +1,7 @@
 //! `arctic decode`: batches, rings, context images and messages of the GuC, from a file.
 
 use std::fs;
-use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -10,6 +10,8 @@ use arctic_device_model::decode::{Batch, Line, context, guc, register};
 use arctic_device_model::engine::id::{ENGINES, EngineId};
 use arctic_device_model::trace::{Event, Filter};
 
+use super::stdout::Stdout;
+use crate::decode::limits::{MOST_OF_FILE, listed};
 use crate::decode::{File, capture, i915, xe};
 
 /// Disassemble what an engine or the GuC was given: from raw dwords, a dump of a driver, or a capture.
@@ -128,25 +130,22 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let name =
         if arguments.file.as_os_str() == "-" { "standard input".into() } else { arguments.file.display().to_string() };
     let file = File::of(read(arguments, &name)?).map_err(|why| anyhow!("{name}: {why}"))?;
-    let mut printer = Printer { to: BufWriter::new(io::stdout().lock()), raw: arguments.raw, json: arguments.json };
-    let done = arguments.print(&name, file, &mut printer).and_then(|()| Ok(printer.to.flush()?));
-    match done {
-        // Whoever read has seen enough.
-        Err(error) if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) => {
-            Ok(())
-        }
-        done => done,
-    }
+    let mut printer = Printer { to: Stdout::new(), raw: arguments.raw, json: arguments.json };
+    arguments.print(&name, file, &mut printer)?;
+    Ok(printer.to.flush()?)
 }
 
 fn read(arguments: &Arguments, name: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = if arguments.file.as_os_str() == "-" {
-        io::stdin().lock().read_to_end(&mut bytes)
+        io::stdin().lock().take(MOST_OF_FILE + 1).read_to_end(&mut bytes)
     } else {
-        fs::File::open(&arguments.file).and_then(|mut file| file.read_to_end(&mut bytes))
+        fs::File::open(&arguments.file).and_then(|file| file.take(MOST_OF_FILE + 1).read_to_end(&mut bytes))
     };
     read.with_context(|| format!("{name} cannot be read"))?;
+    if bytes.len() as u64 > MOST_OF_FILE {
+        bail!("{name} has more than {} MiB, which is the most that is decoded", MOST_OF_FILE >> 20);
+    }
     Ok(bytes)
 }
 
@@ -182,11 +181,13 @@ impl Arguments {
                     context::page(page).into_iter().try_for_each(&mut *tell)?;
                 }
                 tell(Line::section(format!("Context image, {}", engine.info().name)))?;
-                context::image(image, engine).into_iter().try_for_each(tell)?;
+                context::image(listed(image, tell)?, engine).into_iter().try_for_each(tell)?;
             }
             Kind::Guc => {
                 let offset = |at: Option<u64>| at.map(|at| at as usize);
-                guc::ring(dwords, offset(self.head), offset(self.tail)).into_iter().try_for_each(tell)?;
+                guc::ring(listed(dwords, tell)?, offset(self.head), offset(self.tail))
+                    .into_iter()
+                    .try_for_each(tell)?;
             }
             Kind::Mailbox => tell(Line::Message(guc::Message::new(dwords, None)))?,
             kind => {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use anyhow::{Result, anyhow};
 
+use super::stdout;
 use crate::fidelity::{Counts, Item, REGENERATE, Report, Status};
 
 /// Tell which rules of Intel's public documents the card keeps: exactly, in part, or not.
@@ -67,8 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     } else {
         overview(&report, &items)
     };
-    print!("{text}");
-    Ok(())
+    Ok(stdout::print(text)?)
 }
 
 /// A table by document and group, then what differs and what is absent.

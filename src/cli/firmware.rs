@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use super::stdout;
 use crate::firmware;
 
 /// Write stand-in firmware, without which a driver refuses the card.
@@ -22,13 +23,15 @@ pub struct Arguments {
 
 /// Writes the files and tells their paths.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    let mut printed = Ok(());
     for file in firmware::files() {
         let path = arguments.out.join(file.path);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).with_context(|| format!("folder {} cannot be made", folder.display()))?;
         }
         fs::write(&path, file.bytes).with_context(|| format!("{} cannot be written", path.display()))?;
-        println!("{}", path.display());
+        // All files are written, also if their names cannot be.
+        printed = printed.and(stdout::line(path.display()));
     }
-    Ok(())
+    Ok(printed?)
 }

@@ -8,18 +8,22 @@ mod igt;
 mod logging;
 mod serve;
 mod status;
+mod stdout;
 mod trace;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::stdout::{Unwritten, complain};
+
 /// A virtual Intel Data Center GPU Flex 170 for testing GPU drivers and VMMs without the hardware.
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Set RUST_LOG=info to be told more, RUST_LOG=arctic_gpu=trace to see every access; without it only warnings appear.\n\
-    Exit status: 0 all was well, 1 something failed, 2 the command line makes no sense."
+    Exit status: 0 all was well, 1 something failed, 2 the command line makes no sense, 125 the guest's clock and the host's \
+    differ by more than 5 %, so that the run shows nothing."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -57,11 +61,16 @@ enum Command {
     },
 }
 
-/// Runs the program: reads the command line, does what it says, tells an error in one sentence.
+/// Runs the program: reads the command line, does what it says, tells an error in one sentence. A command whose reader
+/// closes the pipe (`| head`) has done what was wanted: exit status 0.
 pub fn run() -> ExitCode {
     logging::start();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(help_or_mistake) => return clap_text(&help_or_mistake),
+    };
     let done = |()| ExitCode::SUCCESS;
-    let result = match Arguments::parse().command {
+    let result = match arguments.command {
         Command::Boot(arguments) => boot::run(*arguments),
         Command::Igt(arguments) => igt::run(*arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(done),
@@ -74,16 +83,35 @@ pub fn run() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        Err(error) => {
-            eprintln!("arctic: {error:#}");
+        Err(error) => match stdout::unwritten(&error) {
+            Some(Unwritten::Closed) => ExitCode::SUCCESS,
+            _ => {
+                complain(format_args!("arctic: {}", stdout::sentence(&error)));
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+/// Prints help or version, or what is wrong with the command line.
+fn clap_text(text: &clap::Error) -> ExitCode {
+    let printed = text.print().and_then(|()| std::io::Write::flush(&mut std::io::stdout())).map_err(Unwritten::from);
+    match printed {
+        Err(error @ Unwritten::Failed(_)) if !text.use_stderr() => {
+            complain(format_args!("arctic: {error}"));
             ExitCode::FAILURE
         }
+        _ => ExitCode::from(u8::try_from(text.exit_code()).unwrap_or(2)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use clap::CommandFactory;
+    use clap::error::ErrorKind;
 
     use super::*;
 
@@ -95,5 +123,73 @@ mod tests {
             let help = sub.render_long_help().to_string();
             assert!(help.contains("Example"), "{}: {help}", sub.get_name());
         }
+    }
+
+    /// The words of a command line of a document as a shell takes them, up to a comment, pipe, redirection or `&`. `N`
+    /// stands for a number there, `kvm` for a group that exists, and brackets for what may be left out.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quoted = false;
+        for c in line.chars() {
+            match c {
+                '\'' => quoted = !quoted,
+                '#' | '|' | '&' | '>' if !quoted && words.last().is_some_and(String::is_empty) => break,
+                ' ' if !quoted => words.push(String::new()),
+                '[' | ']' if !quoted => {}
+                _ => words.last_mut().unwrap().push(c),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        let stood_for = |word: String| match word.as_str() {
+            "N" => "2".into(),
+            "kvm" => "root".into(),
+            _ => word,
+        };
+        words.into_iter().map(stood_for).collect()
+    }
+
+    /// Command lines of the program in a text, without its name: whole lines, and those between backticks.
+    fn lines(text: &str) -> (Vec<&str>, Vec<&str>) {
+        fn named(line: &str) -> Option<&str> {
+            line.strip_prefix("arctic ").or(line.strip_prefix("cargo run --release -- "))
+        }
+        let whole = text.lines().filter_map(|line| named(line.trim()));
+        let marked =
+            text.split('`').filter(|part| !part.contains('\n')).filter_map(|part| part.strip_prefix("arctic "));
+        (whole.collect(), marked.collect())
+    }
+
+    /// Every command line of the program that a document or a help text shows is one that it takes. Those within a
+    /// sentence may leave out arguments.
+    #[test]
+    fn the_command_lines_of_the_documents_are_taken() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let files = docs.chain(["README.md", "ARCHITECTURE.md"].map(|name| root.join(name)));
+        let mut texts: Vec<String> = files
+            .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+            .map(|path| fs::read_to_string(path).unwrap())
+            .collect();
+        let documents = texts.len();
+        texts.extend(Arguments::command().get_subcommands_mut().map(|sub| sub.render_long_help().to_string()));
+        let mut found = 0;
+        for (n, text) in texts.iter().enumerate() {
+            let (whole, marked) = lines(text);
+            found += whole.len();
+            let within = marked.iter().map(|line| (line, true)).filter(|_| n < documents);
+            for (line, within) in whole.iter().map(|line| (line, false)).chain(within) {
+                let words = words(line);
+                let Err(error) = Arguments::try_parse_from(["arctic".into()].into_iter().chain(words)) else {
+                    continue;
+                };
+                let fine = match error.kind() {
+                    ErrorKind::DisplayHelp => true,
+                    ErrorKind::MissingRequiredArgument | ErrorKind::InvalidSubcommand => within,
+                    _ => false,
+                };
+                assert!(fine, "{line}: {error}");
+            }
+        }
+        assert!(found > 30, "{found} lines");
     }
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 
+use super::stdout;
 use crate::card::status::Status;
+use crate::run_dir::find_socket;
 use crate::status_socket;
 
 /// Tell what a card is doing that `arctic serve` serves: its functions, their shares, what they cost.
@@ -24,16 +26,14 @@ pub struct Arguments {
 
 /// Asks the card and prints what it says.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let path = if arguments.card.is_dir() { arguments.card.join(status_socket::NAME) } else { arguments.card.clone() };
+    let path = find_socket(&arguments.card, status_socket::NAME);
     let document = status_socket::ask(&path).map_err(|error| refusal(&path, &error))?;
     if arguments.json {
-        print!("{document}");
-        return Ok(());
+        return Ok(stdout::print(document)?);
     }
     let status: Status = serde_json::from_str(&document)
         .with_context(|| format!("{} answers with no status of a card", path.display()))?;
-    print!("{status}");
-    Ok(())
+    Ok(stdout::print(status)?)
 }
 
 fn refusal(path: &Path, error: &std::io::Error) -> anyhow::Error {

@@ -13,7 +13,9 @@ use arctic_device_model::trace::{Event, Filter, What};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use super::stdout::{Stdout, complain};
 use crate::decode::capture;
+use crate::run_dir::find_socket;
 use crate::trace_socket::{self, Followed};
 
 /// Follow a card that `arctic serve` serves: contexts that engines load, save and lose, each command with its address,
@@ -79,7 +81,7 @@ fn function(text: &str) -> Result<u8, String> {
 
 /// Follows until a signal comes or the card goes.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let path = if arguments.card.is_dir() { arguments.card.join(trace_socket::NAME) } else { arguments.card.clone() };
+    let path = find_socket(&arguments.card, trace_socket::NAME);
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register(signal, stop.clone()).context("signals cannot be caught")?;
@@ -94,19 +96,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if let Some((file, path)) = &mut kept {
         writeln!(file, "{heading}").with_context(|| format!("{} cannot be written", path.display()))?;
     }
-    let mut stdout = BufWriter::new(io::stdout().lock());
+    let mut stdout = Stdout::new();
+    let mut printed = Ok(());
     let mut count = Count::default();
     while !stop.load(Ordering::Relaxed) {
         let line = match followed.line() {
             Ok(Some(line)) => line,
             Ok(None) => {
-                if stdout.flush().is_err() {
+                printed = stdout.flush();
+                if printed.is_err() {
                     break;
                 }
                 continue;
             }
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                eprintln!("the card has gone");
+                complain("the card has gone");
                 break;
             }
             Err(error) => return Err(anyhow!("{} cannot be followed any more: {error}", path.display())),
@@ -116,22 +120,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         let event: Event = serde_json::from_str(&line).with_context(|| format!("{} tells no event", path.display()))?;
         count.add(&event);
-        let printed = match (arguments.quiet, arguments.json) {
+        printed = match (arguments.quiet, arguments.json) {
             (true, _) => Ok(()),
             (_, true) => writeln!(stdout, "{line}"),
             _ => capture::text(&event, &Filter::default()).map_or(Ok(()), |text| writeln!(stdout, "{text}")),
         };
-        // Whoever read has seen enough.
         if printed.is_err() {
             break;
         }
     }
-    let _ = stdout.flush();
+    let printed = printed.and_then(|()| stdout.flush());
     if let Some((mut file, path)) = kept {
         file.flush().with_context(|| format!("{} cannot be written", path.display()))?;
     }
-    eprintln!("{count}");
-    Ok(())
+    complain(count);
+    Ok(printed?)
 }
 
 fn keep(path: &Path) -> Result<(BufWriter<File>, &Path)> {

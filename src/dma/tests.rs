@@ -4,6 +4,7 @@ mod tables;
 
 use std::ffi::CStr;
 
+use arctic_device_model::profile::limits::Limits;
 use rustix::fs::{MemfdFlags, fcntl_add_seals, memfd_create};
 
 use super::*;
@@ -261,4 +262,112 @@ fn a_file_that_changes_its_length_all_the_time() {
         engines.into_iter().map(|engine| engine.join().unwrap()).sum::<u64>()
     });
     assert!(faults > 0);
+}
+
+/// Finding: one client's sections took the whole address space. Halving the size at each refusal it gets no more than its
+/// limit; the other function of the same card still gets all of its own.
+#[test]
+fn one_client_leaves_the_others_their_address_space() {
+    const TIB: u64 = 1 << 40;
+    let limits = Limits { mapped: TIB, mapped_in_all: 2 * TIB, ..Limits::default() };
+    let ledger = Ledger::new(limits.each(2), false);
+    let [greedy, other] = [0; 2].map(|_| GuestMemory::new(Function::PF, ledger.clone()));
+    let sparse = || memory_file(c"sparse", 1 << 50, SealFlags::SHRINK);
+    let (mut at, mut size, mut refusals) = (0, 1 << 46, Vec::new());
+    while size >= 4096 {
+        match greedy.map(at, size, RW, 0, Some(sparse())) {
+            Ok(()) => at += size,
+            Err(error) => {
+                refusals.push(error);
+                size >>= 1;
+            }
+        }
+    }
+    assert_eq!(at, TIB);
+    assert!(refusals.iter().all(|error| *error == Errno::ENOSPC), "{refusals:?}");
+    other.map(0, TIB, RW, 0, Some(sparse())).unwrap();
+    // What is given back can be taken again, once no view has it any more.
+    let view = greedy.view();
+    assert_eq!(greedy.unmap(None), Err(Errno::EBUSY));
+    assert_eq!(greedy.map(0, TIB, RW, 0, Some(sparse())), Err(Errno::ENOSPC));
+    drop(view);
+    greedy.map(0, TIB, RW, 0, Some(sparse())).unwrap();
+    greedy.clear();
+    greedy.map(0, TIB, RW, 0, Some(sparse())).unwrap();
+}
+
+/// Finding: each section kept a descriptor, until the process had none left. Sections of equal files share one, and a
+/// client has a limit of different ones.
+#[test]
+fn one_client_leaves_the_others_their_descriptors() {
+    let limits = Limits { sections: 600, descriptors: 4, ..Limits::default() };
+    for make in
+        [memory_file as fn(&CStr, u64, SealFlags) -> File, |name, size, _| memory_file(name, size, SealFlags::empty())]
+    {
+        let memory = GuestMemory::new(Function::PF, Ledger::new(limits, false));
+        let same = make(c"guest", 0x1000, SealFlags::SHRINK);
+        let weak = |memory: &GuestMemory| match &memory.table.load().mappings[0].backing {
+            Backing::Mapped(mapped) => Arc::downgrade(&mapped._file),
+            Backing::File(window) => Arc::downgrade(&window.file),
+            Backing::Client => panic!("the file is not used"),
+        };
+        for n in 0..500 {
+            memory.map(n << 16, 0x1000, RW, 0, Some(same.try_clone().unwrap())).unwrap();
+        }
+        let kept = weak(&memory);
+        assert!(kept.strong_count() >= 500, "one descriptor for all sections");
+        for n in 500..503 {
+            memory.map(n << 16, 0x1000, RW, 0, Some(make(c"guest", 0x1000, SealFlags::SHRINK))).unwrap();
+        }
+        let more = || Some(make(c"guest", 0x1000, SealFlags::SHRINK));
+        assert_eq!(memory.map(503 << 16, 0x1000, RW, 0, more()), Err(Errno::ENOSPC));
+        memory.map(503 << 16, 0x1000, RW, 0, Some(same.try_clone().unwrap())).unwrap();
+        memory.unmap(Some((502 << 16, 0x1000))).unwrap();
+        memory.map(504 << 16, 0x1000, RW, 0, more()).unwrap();
+        memory.unmap(None).unwrap();
+        assert_eq!(kept.strong_count(), 0, "nothing is kept of what is unmapped");
+    }
+}
+
+/// Sections of the same file with other rights have a descriptor of their own: what is opened for reading cannot be mapped
+/// for writing.
+#[test]
+fn the_same_file_with_other_rights_is_another() {
+    for seals in [SealFlags::SHRINK, SealFlags::empty()] {
+        let memory = GuestMemory::default();
+        let backing = numbered(memory_file(c"guest", 0x1000, seals), 0);
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&backing));
+        memory.map(0x1000, 0x1000, DMA_READABLE, 0, Some(File::open(path).unwrap())).unwrap();
+        memory.map(0x8000, 0x1000, RW, 0, Some(backing.try_clone().unwrap())).unwrap();
+        let view = memory.view();
+        match view.slice(0x8000, 4) {
+            Some(slice) => slice.write_slice(&[7; 4], 0).unwrap(),
+            None => view.write_remote(0x8000, &[7; 4]).unwrap(),
+        }
+        let mut data = [0; 4];
+        view.read_remote(0x1000, &mut data).unwrap();
+        assert_eq!(data, [7; 4]);
+    }
+}
+
+/// Sections are limited whatever is behind them.
+#[test]
+fn one_client_has_a_limit_of_sections() {
+    let memory = GuestMemory::new(Function::PF, Ledger::new(Limits { sections: 16, ..Limits::default() }, false));
+    for n in 0..16 {
+        memory.map(n << 12, 0x1000, RW, 0, None).unwrap();
+    }
+    assert_eq!(memory.map(16 << 12, 0x1000, RW, 0, None), Err(Errno::ENOSPC));
+    memory.unmap(Some((0, 0x1000))).unwrap();
+    memory.map(16 << 12, 0x1000, RW, 0, None).unwrap();
+}
+
+/// What is no regular file is refused: directories and descriptors of O_PATH have a length, too.
+#[test]
+fn only_regular_files_are_memory() {
+    let memory = GuestMemory::default();
+    let path = rustix::fs::open("/dev/shm", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
+    for file in [File::open("/dev/shm").unwrap(), File::from(path)] {
+        assert_eq!(memory.map(0, 1, RW, 0, Some(file)), Err(Errno::EINVAL));
+    }
 }

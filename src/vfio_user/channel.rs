@@ -4,18 +4,21 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{FromRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use libc::iovec;
-use vmm_sys_util::poll::{EpollContext, EpollEvents, PollToken, WatchingEvents};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use vmm_sys_util::poll::{EpollContext, EpollEvents, PollToken};
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
 use super::wire::{HEADER_LEN, Header, MAX_FDS};
 
-/// How long a client may leave its socket full before it counts as gone; QEMU's own patience for a reply.
-const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a client may leave its socket full before it is disconnected. Only the connection's own thread waits that long.
+pub(super) const SEND_TIMEOUT: Duration = Duration::from_secs(3);
+/// A message that an engine could not send for so long tells that the client does not read: it is disconnected as well.
+const UNREAD: Duration = Duration::from_millis(100);
 
 /// Why a connection ended.
 #[derive(Debug)]
@@ -59,23 +62,79 @@ pub struct Sender(Arc<Outgoing>);
 
 struct Outgoing {
     stream: UnixStream,
-    /// One message at a time.
-    turn: Mutex<()>,
+    /// A message is being sent.
+    sending: Mutex<bool>,
+    sent: Condvar,
+}
+
+/// The right to send one message.
+struct Sending<'o>(&'o Outgoing);
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        *self.0.sending() = false;
+        self.0.sent.notify_one();
+    }
+}
+
+impl Outgoing {
+    fn sending(&self) -> MutexGuard<'_, bool> {
+        self.sending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while another message is being sent; `None` at `deadline`.
+    fn begin(&self, deadline: Instant) -> Option<Sending<'_>> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let waited = self.sent.wait_timeout_while(self.sending(), left, |sending| *sending);
+        let (mut sending, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let free = !*sending;
+        *sending = true;
+        // Not `then_some`: a `Sending` that is made and dropped here would give the right back to another message.
+        free.then(|| Sending(self))
+    }
+
+    /// Waits for room in the client's socket; fails with `TimedOut` at `deadline`.
+    fn wait_for_room(&self, deadline: Instant) -> io::Result<()> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&left)) {
+            Ok(0) => Err(ErrorKind::TimedOut.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 impl Sender {
-    /// Sends a whole message, with at most one descriptor on its first byte.
-    pub fn send(&self, message: &[u8], fd: Option<RawFd>) -> io::Result<()> {
-        let Outgoing { stream, turn } = &*self.0;
-        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Sends a whole message, with at most one descriptor on its first byte, within `patience`: the wait for other messages
+    /// and for room in the socket count.
+    ///
+    /// `TimedOut` where the client does not read. A message of which a part has been sent, or that has waited for long,
+    /// ends the connection then.
+    pub fn send(&self, message: &[u8], fd: Option<RawFd>, patience: Duration) -> io::Result<()> {
+        let deadline = Instant::now() + patience;
         let mut sent = 0;
-        while sent < message.len() {
-            let fds = if sent == 0 { fd.as_slice() } else { &[] };
-            match stream.send_with_fds(&[&message[sent..]], fds) {
-                Ok(n) => sent += n,
+        let result = match self.0.begin(deadline) {
+            Some(_sending) => self.send_all(message, fd, deadline, &mut sent),
+            None => Err(ErrorKind::TimedOut.into()),
+        };
+        if let Err(error) = &result
+            && error.kind() == ErrorKind::TimedOut
+            && (sent != 0 || patience >= UNREAD)
+        {
+            self.hang_up();
+        }
+        result
+    }
+
+    fn send_all(&self, message: &[u8], fd: Option<RawFd>, deadline: Instant, sent: &mut usize) -> io::Result<()> {
+        while *sent < message.len() {
+            let fds = if *sent == 0 { fd.as_slice() } else { &[] };
+            match self.0.stream.send_with_fds(&[&message[*sent..]], fds) {
+                Ok(n) => *sent += n,
                 Err(error) => match io::Error::from(error).kind() {
                     ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => wait_writable(stream)?,
+                    ErrorKind::WouldBlock => self.0.wait_for_room(deadline)?,
                     _ => return Err(error.into()),
                 },
             }
@@ -83,19 +142,10 @@ impl Sender {
         Ok(())
     }
 
-    /// Ends the connection, both ways; whoever receives sees the client leave.
+    /// Ends the connection, both ways; a client that receives sees it end.
     pub fn hang_up(&self) {
         // An error means that it has ended already.
         let _ = self.0.stream.shutdown(std::net::Shutdown::Both);
-    }
-}
-
-fn wait_writable(stream: &UnixStream) -> io::Result<()> {
-    let epoll = EpollContext::<Wake>::new()?;
-    epoll.add_fd_with_events(stream, WatchingEvents::empty().set_write(), Wake::Client)?;
-    match epoll.wait_timeout(&EpollEvents::new(), SEND_TIMEOUT)?.iter().count() {
-        0 => Err(ErrorKind::TimedOut.into()),
-        _ => Ok(()),
     }
 }
 
@@ -136,7 +186,11 @@ impl<'s> Channel<'s> {
     ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         epoll.add(&stream, Wake::Client)?;
-        let sender = Sender(Arc::new(Outgoing { stream: stream.try_clone()?, turn: Mutex::default() }));
+        let sender = Sender(Arc::new(Outgoing {
+            stream: stream.try_clone()?,
+            sending: Mutex::new(false),
+            sent: Condvar::new(),
+        }));
         let spin = Spin { limit: spin, budget: Duration::ZERO };
         Ok(Channel { stream, sender, epoll, events: EpollEvents::new(), refuse, spin })
     }
@@ -239,4 +293,59 @@ fn receive(stream: &UnixStream, buffer: &mut [u8], files: &mut Vec<File>) -> io:
     // SAFETY: the kernel has just installed the first `count` descriptors for this process; nobody else owns them.
     files.extend(fds[..count].iter().map(|fd| unsafe { File::from_raw_fd(*fd) }));
     Ok(bytes)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The sending half of a connection, and the client's end.
+    pub fn sender() -> (Sender, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let outgoing = Outgoing { stream: ours, sending: Mutex::new(false), sent: Condvar::new() };
+        (Sender(Arc::new(outgoing)), theirs)
+    }
+
+    /// A small message, nothing of which has been sent, has waited for long: the client does not read, and is disconnected.
+    #[test]
+    fn a_long_wait_ends_the_connection() {
+        let (sender, mut theirs) = sender();
+        let mut sent = 0;
+        while sender.send(&[1; 64], None, Duration::from_millis(20)).is_ok() {
+            sent += 64;
+        }
+        assert_eq!(sender.send(&[2; 64], None, UNREAD).unwrap_err().kind(), ErrorKind::TimedOut);
+        theirs.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut received = Vec::new();
+        theirs.read_to_end(&mut received).expect("the connection ends");
+        assert_eq!(received.len(), sent);
+    }
+
+    /// Messages that find no room time out, also while another message waits for it, and leave the next one its turn. One
+    /// that has been sent in part, or has waited for long, ends the connection.
+    #[test]
+    fn messages_that_find_no_room() {
+        const SHORT: Duration = Duration::from_millis(20);
+        let (sender, mut theirs) = sender();
+        // Small messages, so that each goes as a whole or not at all.
+        let mut sent = 0;
+        while sender.send(&[1; 64], None, SHORT).is_ok() {
+            sent += 64;
+        }
+        thread::scope(|scope| {
+            let senders: Vec<_> = (0..4).map(|_| scope.spawn(|| sender.send(&[2; 64], None, SHORT))).collect();
+            for sender in senders {
+                assert_eq!(sender.join().unwrap().unwrap_err().kind(), ErrorKind::TimedOut);
+            }
+        });
+        theirs.read_exact(&mut vec![0; sent]).unwrap();
+        sender.send(&[3; 64], None, SHORT).unwrap();
+        let mut next = [0; 64];
+        theirs.read_exact(&mut next).unwrap();
+        assert_eq!(next, [3; 64], "nothing of a message that timed out");
+        assert_eq!(sender.send(&vec![4; 1 << 20], None, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
+        theirs.read_to_end(&mut Vec::new()).unwrap();
+        assert!(sender.send(&[5; 64], None, SHORT).is_err(), "the connection has ended");
+    }
 }

@@ -1,24 +1,27 @@
 //! Guest memory without a file descriptor: DMA_READ and DMA_WRITE messages to the client.
 
 use std::collections::HashMap;
-use std::io;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use arctic_device_model::world::Function;
+
+use super::budget::{Budget, StepBudget};
 use super::channel::Sender;
 use super::wire::{Builder, FLAG_ERROR, Header, command};
+use crate::dma::quota::Ledger;
 
-/// How long anybody waits for the client; QEMU answers from its main loop.
+/// How long a thread waits for an answer that holds up no other client.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long an engine, or the GuC, may have waited for one client in vain before it is no longer waited for: everybody
-/// else waits with it. An answer within [`QUICK`] costs nothing; of what has been spent, a [`REGAINED`]th of the time that
-/// goes by comes back.
-const PATIENCE: Duration = REPLY_TIMEOUT;
-const QUICK: Duration = Duration::from_millis(10);
-const REGAINED: u32 = 10;
+/// How long a wait goes on before the next look whether others have to wait.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Looks for which the receiving thread may be at the same request of the client before it is taken to wait for this one.
+const BUSY_LOOKS: u32 = 5;
 
 /// Address and count in front of the data.
 const ACCESS_LEN: usize = 16;
@@ -46,60 +49,45 @@ struct Pending {
     waiting: HashMap<u16, SyncSender<Reply>>,
 }
 
-/// What is left of the patience with a client.
-struct Patience {
-    left: Duration,
-    since: Instant,
-}
-
-impl Patience {
-    fn new(now: Instant) -> Self {
-        Patience { left: PATIENCE, since: now }
-    }
-
-    /// How long to wait for the next answer; `None`: not at all.
-    fn wait(&mut self, now: Instant) -> Option<Duration> {
-        let gone = now.saturating_duration_since(self.since);
-        self.left = (self.left + gone / REGAINED).min(PATIENCE);
-        self.since = now;
-        (self.left >= QUICK).then_some(self.left)
-    }
-
-    /// An answer has taken this long, or has not come.
-    fn spend(&mut self, waited: Duration, answered: bool) {
-        if waited > QUICK || !answered {
-            self.left = self.left.saturating_sub(waited);
-        }
-    }
-}
-
 /// The client as the owner of guest memory. Engines ask, the connection's thread routes the replies.
 pub struct ClientDma {
     sender: Sender,
     receiver: ThreadId,
     max_data: usize,
     pending: Mutex<Pending>,
-    patience: Mutex<Patience>,
+    budget: Mutex<Budget>,
+    ledger: Arc<Ledger>,
+    function: Function,
+    /// Counts requests of the client as they begin and end: odd while one is carried out.
+    requests: AtomicU32,
 }
 
 impl ClientDma {
-    /// For a client that takes at most `max_data` bytes a message; called on the thread that receives its messages.
-    pub(super) fn new(sender: Sender, max_data: usize) -> Self {
+    /// For the client of `function`, which takes at most `max_data` bytes a message; called on the thread that receives its
+    /// messages. `ledger` knows whether others have to wait.
+    pub(crate) fn new(sender: Sender, max_data: usize, ledger: Arc<Ledger>, function: Function) -> Self {
         ClientDma {
             sender,
             receiver: thread::current().id(),
             max_data: max_data.max(1),
             pending: Mutex::default(),
-            patience: Mutex::new(Patience::new(Instant::now())),
+            budget: Mutex::new(Budget::new(Instant::now())),
+            ledger,
+            function,
+            requests: AtomicU32::new(0),
         }
     }
 
-    /// Fills `data` from guest address `iova` on. Who asks holds up others meanwhile: a client that is slow too often is
-    /// not waited for.
-    pub fn read(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaError> {
+    /// The receiving thread begins to carry out a request of the client, or has ended it.
+    pub(super) fn request(&self) {
+        self.requests.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Fills `data` from guest address `iova` on, within the client's budget and that of the step.
+    pub fn read(&self, iova: u64, data: &mut [u8], step: &StepBudget) -> Result<(), DmaError> {
         let mut at = iova;
         for piece in data.chunks_mut(self.max_data) {
-            let reply = self.ask_patiently(command::DMA_READ, at, piece.len(), &[])?;
+            let reply = self.ask_within_budget(command::DMA_READ, at, piece.len(), &[], step)?;
             let bytes = reply.get(ACCESS_LEN..).filter(|bytes| bytes.len() == piece.len());
             piece.copy_from_slice(bytes.ok_or(DmaError::NoAnswer)?);
             at = at.wrapping_add(piece.len() as u64);
@@ -107,19 +95,30 @@ impl ClientDma {
         Ok(())
     }
 
-    /// Writes `data` to guest address `iova` on, with the same impatience.
-    pub fn write(&self, iova: u64, data: &[u8]) -> Result<(), DmaError> {
+    /// Writes `data` to guest address `iova` on, within the same budgets.
+    pub fn write(&self, iova: u64, data: &[u8], step: &StepBudget) -> Result<(), DmaError> {
         let mut at = iova;
         for piece in data.chunks(self.max_data) {
-            self.ask_patiently(command::DMA_WRITE, at, piece.len(), piece)?;
+            self.ask_within_budget(command::DMA_WRITE, at, piece.len(), piece, step)?;
             at = at.wrapping_add(piece.len() as u64);
         }
         Ok(())
     }
 
-    /// Writes a few bytes for somebody who holds up nobody.
+    /// Reads a few bytes on a thread that holds up no other client.
+    pub fn read_at_leisure(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaError> {
+        let deadline = Instant::now() + REPLY_TIMEOUT;
+        let left = |now| deadline.saturating_duration_since(now);
+        let reply = self.ask(command::DMA_READ, iova, data.len(), &[], left)?;
+        let bytes = reply.get(ACCESS_LEN..).filter(|bytes| bytes.len() == data.len());
+        data.copy_from_slice(bytes.ok_or(DmaError::NoAnswer)?);
+        Ok(())
+    }
+
+    /// Writes a few bytes on a thread that holds up no other client.
     pub fn write_at_leisure(&self, iova: u64, data: &[u8]) -> Result<(), DmaError> {
-        self.ask(command::DMA_WRITE, iova, data.len(), data, REPLY_TIMEOUT).map(drop)
+        let deadline = Instant::now() + REPLY_TIMEOUT;
+        self.ask(command::DMA_WRITE, iova, data.len(), data, |now| deadline.saturating_duration_since(now)).map(drop)
     }
 
     /// Ends the client's connection: it sees its server leave, and its session ends as if it had left itself.
@@ -127,16 +126,31 @@ impl ClientDma {
         self.sender.hang_up();
     }
 
-    fn ask_patiently(&self, command: u16, iova: u64, count: usize, data: &[u8]) -> Reply {
-        let patience = || self.patience.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = Instant::now();
-        let wait = patience().wait(start).ok_or(DmaError::NoAnswer)?;
-        let reply = self.ask(command, iova, count, data, wait);
-        patience().spend(start.elapsed(), !matches!(reply, Err(DmaError::NoAnswer)));
+    fn budget(&self) -> MutexGuard<'_, Budget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether others have to wait for this client now.
+    fn held_up(&self) -> bool {
+        self.ledger.held_up(self.function)
+    }
+
+    fn ask_within_budget(&self, command: u16, iova: u64, count: usize, data: &[u8], step: &StepBudget) -> Reply {
+        let of_step = step.left().ok_or(DmaError::NoAnswer)?;
+        let begun = Instant::now();
+        self.budget().begin(begun, self.held_up()).ok_or(DmaError::NoAnswer)?;
+        let reply = self.ask(command, iova, count, data, |now| {
+            let of_step = of_step.saturating_sub(now.saturating_duration_since(begun));
+            self.budget().go_on(now, self.held_up()).unwrap_or_default().min(of_step)
+        });
+        let now = Instant::now();
+        self.budget().end(begun, now, !matches!(reply, Err(DmaError::NoAnswer)), self.held_up());
+        step.spend(now.saturating_duration_since(begun));
         reply
     }
 
-    fn ask(&self, command: u16, iova: u64, count: usize, data: &[u8], wait: Duration) -> Reply {
+    /// Sends a question and waits for its answer while `left` gives time.
+    fn ask(&self, command: u16, iova: u64, count: usize, data: &[u8], left: impl Fn(Instant) -> Duration) -> Reply {
         if thread::current().id() == self.receiver {
             return Err(DmaError::WrongThread);
         }
@@ -145,13 +159,31 @@ impl ClientDma {
         let mut message = Builder::default();
         message.clear().u64(iova).u64(count as u64).bytes(data);
         let header = Header { id, command, size: 0, flags: 0, error: 0 };
-        let sent: io::Result<()> = self.sender.send(message.finish(header), None);
-        let reply = match sent {
-            Ok(()) => reply.recv_timeout(wait).unwrap_or(Err(DmaError::NoAnswer)),
+        let reply = match self.sender.send(message.finish(header), None, left(Instant::now())) {
+            Ok(()) => self.wait(&reply, left),
             Err(_) => Err(DmaError::NoAnswer),
         };
         self.lock().waiting.remove(&id);
         reply
+    }
+
+    fn wait(&self, reply: &Receiver<Reply>, left: impl Fn(Instant) -> Duration) -> Reply {
+        let (mut request, mut looks) = (self.requests.load(Ordering::Acquire), 0);
+        loop {
+            let most = left(Instant::now());
+            match reply.recv_timeout(most.min(LOOK)) {
+                Ok(reply) => return reply,
+                Err(RecvTimeoutError::Timeout) if most > LOOK => {}
+                Err(_) => return Err(DmaError::NoAnswer),
+            }
+            // The receiving thread may need a lock that this thread holds: then no answer can come.
+            let now = self.requests.load(Ordering::Acquire);
+            looks = if now == request && now % 2 == 1 { looks + 1 } else { 0 };
+            request = now;
+            if looks >= BUSY_LOOKS {
+                return Err(DmaError::NoAnswer);
+            }
+        }
     }
 
     fn enlist(&self, answer: SyncSender<Reply>) -> Result<u16, DmaError> {
@@ -192,57 +224,30 @@ impl ClientDma {
 
 #[cfg(test)]
 mod tests {
+    use arctic_device_model::profile::limits::Limits;
+
     use super::*;
+    use crate::vfio_user::channel::tests::sender;
 
-    const MS: Duration = Duration::from_millis(1);
-
-    /// Quick answers cost nothing, however many; a client that never answers is waited for a second, and then for a tenth
-    /// of the time.
+    /// A thread that waits for an answer gives up soon where the receiving thread is at one request all the time, as when it
+    /// needs a lock of the waiting thread; otherwise it waits to the end.
     #[test]
-    fn patience_ends_and_comes_back() {
-        let mut now = Instant::now();
-        let mut patience = Patience::new(now);
-        for _ in 0..10_000 {
-            assert_eq!(patience.wait(now), Some(PATIENCE));
-            now += 9 * MS;
-            patience.spend(9 * MS, true);
-        }
-        for rounds in [1, 10, 1000] {
-            let start = now;
-            let mut waited = Duration::ZERO;
-            for _ in 0..rounds {
-                match patience.wait(now) {
-                    Some(wait) => {
-                        waited += wait;
-                        now += wait;
-                        patience.spend(wait, false);
-                    }
-                    None => now += MS,
-                }
-            }
-            let most = PATIENCE + (now - start) / 9;
-            assert!(waited <= most && waited * 20 >= now - start, "{waited:?} of {:?}", now - start);
-        }
-        assert_eq!(patience.wait(now + 20 * PATIENCE), Some(PATIENCE), "it is forgotten in time");
-    }
-
-    /// Answers that come late each time are waited for no longer than no answers are.
-    #[test]
-    fn late_answers_cost_as_much() {
-        let mut now = Instant::now();
-        let (mut patience, start, mut waited) = (Patience::new(now), now, Duration::ZERO);
-        while now - start < 20 * PATIENCE {
-            match patience.wait(now) {
-                Some(wait) => {
-                    let answered = wait >= 50 * MS;
-                    let wait = wait.min(50 * MS);
-                    waited += wait;
-                    now += wait;
-                    patience.spend(wait, answered);
-                }
-                None => now += MS,
-            }
-        }
-        assert!(waited < 4 * PATIENCE, "{waited:?} of 20 s");
+    fn a_wait_ends_where_no_answer_can_come() {
+        let (sender, _theirs) = sender();
+        let client = ClientDma::new(sender, 4096, Ledger::new(Limits::default(), false), Function::PF);
+        let waited = || {
+            let begun = Instant::now();
+            assert_eq!(client.read_at_leisure(0, &mut [0; 4]), Err(DmaError::NoAnswer));
+            begun.elapsed()
+        };
+        client.request();
+        // The shortest of some: a busy host may hold up any of them.
+        let shortest = thread::scope(|scope| (0..5).map(|_| scope.spawn(waited).join().unwrap()).min());
+        assert!(shortest.unwrap() < REPLY_TIMEOUT / 2, "{shortest:?}");
+        client.request();
+        assert!(
+            thread::scope(|scope| scope.spawn(waited).join().unwrap()) >= REPLY_TIMEOUT,
+            "no request is carried out"
+        );
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use arctic_device_model::profile::CardProfile;
+use arctic_device_model::profile::limits::Limits;
 use arctic_device_model::world::{Dma, DmaView, Function, Unconnected};
 use arctic_sriov::function::Event;
 
@@ -10,6 +11,7 @@ use super::ecam::{BarAddresses, BarPlacer, Ecam};
 use super::{Device, VECTORS, Vectors};
 use crate::card::{Arrangement, CardError, CardFunction, Face, VirtualCard};
 use crate::dma::GuestMemory;
+use crate::dma::quota::{self, Ledger};
 use crate::pci::{GTTMMADR_BAR, LMEM_BAR, Machine, MsiSink, PciDevice};
 
 /// A function to be served, by the name of its socket (without ending).
@@ -30,8 +32,16 @@ impl ServedCard {
     /// Makes a card for clients that have `vfs` VF functions to give. `ecam` is the window onto configuration space of
     /// the PF's guest, for [`Arrangement::Together`].
     pub fn new(profile: CardProfile, vfs: u8, arrangement: Arrangement, ecam: Ecam) -> Result<Self, CardError> {
-        let clients = Clients::new(vfs, arrangement, ecam).map_err(CardError::Threads)?;
+        let functions = usize::from(vfs) + 1;
+        let limits = profile.limits;
+        let descriptors_in_all = limits.descriptors_in_all.min(quota::spare_descriptors(functions));
+        let limits = Limits { descriptors_in_all, ..limits }.each(functions);
+        let ledger = Ledger::new(limits, arrangement == Arrangement::Together);
+        let clients = Clients::new(vfs, arrangement, ecam, &ledger).map_err(CardError::Threads)?;
         let card = VirtualCard::new(profile, vfs, arrangement, clients.clone(), clients.clone())?;
+        // The card holds the clients' memory, and that the ledger.
+        let model = Arc::downgrade(&card.family.card);
+        ledger.set_waits(move |function| model.upgrade().is_some_and(|card| card.holds_up_others(function)));
         Ok(ServedCard { card, clients })
     }
 
@@ -80,8 +90,9 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    fn new(vfs: u8, arrangement: Arrangement, ecam: Ecam) -> std::io::Result<Arc<Self>> {
-        let hands: Vec<_> = (0..=vfs).map(|_| Hands::default()).collect();
+    fn new(vfs: u8, arrangement: Arrangement, ecam: Ecam, ledger: &Arc<Ledger>) -> std::io::Result<Arc<Self>> {
+        let memory = |number| Arc::new(GuestMemory::new(Function(number), ledger.clone()));
+        let hands: Vec<_> = (0..=vfs).map(|n| Hands { memory: memory(n), ..Hands::default() }).collect();
         let placer = OnceLock::new();
         if arrangement == Arrangement::Together && vfs != 0 {
             let _ = placer.set(BarPlacer::start(ecam, vfs, hands[0].memory.clone())?);
@@ -177,5 +188,29 @@ impl Device for Endpoint {
         }
         self.function.power_off();
         self.forget_vf_bars();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// Of what there is for all, each function gets its part; the card tells whether others wait.
+    #[test]
+    fn each_function_has_its_part_of_the_limits() {
+        let mut profile: CardProfile = toml::from_str(include_str!("../../configs/small.toml")).unwrap();
+        profile.limits = Limits { sections_in_all: 3000, ..Limits::default() };
+        let served = ServedCard::new(profile, 2, Arrangement::Split, Ecam::default()).unwrap();
+        let hands = &served.clients.hands;
+        assert_eq!(hands.iter().map(|hands| hands.memory.most_sections()).collect::<Vec<_>>(), [1000; 3]);
+        let ledger = hands[0].memory.ledger();
+        let _sessions = [0; 3].map(|_| ledger.session());
+        let begun = Instant::now();
+        while ledger.held_up(Function::PF) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "nothing waits on a card without work");
+            std::thread::yield_now();
+        }
     }
 }

@@ -12,6 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use arctic_sriov::header::Identity;
+
 use super::DmaError;
 use crate::dma::GuestMemory;
 
@@ -102,7 +104,7 @@ impl Ecam {
         0xff - self.pf.routing_id() as u8
     }
 
-    /// Guest address of the first register of VF `number`.
+    /// Guest address of the first register of VF `number`, or of the PF, 0.
     fn registers(&self, number: u8) -> u64 {
         self.base + (u64::from(self.vf(number).routing_id()) << 12)
     }
@@ -201,7 +203,7 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
         };
         let reasons = work.reasons;
         drop(work);
-        let outcome = place(ecam.registers(vf as u8 + 1), bars, memory);
+        let outcome = place(ecam, vf as u8 + 1, bars, memory);
         work = shared.work();
         match outcome {
             Ok(()) => {
@@ -225,9 +227,31 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
     }
 }
 
-/// Places one VF's BARs: decoding off, both addresses, decoding on.
-fn place(registers: u64, bars: BarAddresses, memory: &GuestMemory) -> Result<(), DmaError> {
+/// Where the PF is: at its configured address, or where the printed arguments of earlier versions put it and the guest has
+/// it. `read` gives a dword at a guest address.
+fn locate(ecam: Ecam, read: impl Fn(u64) -> Result<u32, DmaError>) -> Result<Ecam, DmaError> {
+    let Identity { vendor, device, .. } = Identity::FLEX_170;
+    let id = u32::from(device) << 16 | u32::from(vendor);
+    if ecam.pf == PciAddress::PF {
+        return Ok(ecam);
+    }
+    for pf in [ecam.pf, PciAddress::PF] {
+        let candidate = Ecam { pf, ..ecam };
+        if read(candidate.registers(0))? == id {
+            return Ok(candidate);
+        }
+    }
+    Ok(ecam)
+}
+
+/// Places the BARs of VF `number`: decoding off, both addresses, decoding on.
+fn place(ecam: Ecam, number: u8, bars: BarAddresses, memory: &GuestMemory) -> Result<(), DmaError> {
     let client = memory.client().ok_or(DmaError::NoAnswer)?;
+    let ecam = locate(ecam, |at| {
+        let mut id = [0; 4];
+        client.read_at_leisure(at, &mut id).map(|()| u32::from_le_bytes(id))
+    })?;
+    let registers = ecam.registers(number);
     let addresses: Vec<u8> = bars.iter().flat_map(|address| address.to_le_bytes()).collect();
     client.write_at_leisure(registers + COMMAND, &0u16.to_le_bytes())?;
     client.write_at_leisure(registers + BAR0, &addresses)?;
@@ -258,5 +282,19 @@ mod tests {
         assert_eq!((ecam.registers(1), ecam.registers(7)), (0xb000_9000, 0xb000_f000));
         let behind_a_port = Ecam { base: 0xe000_0000, pf: "01:00.0".parse().unwrap() };
         assert_eq!(behind_a_port.registers(8), 0xe010_8000);
+    }
+
+    /// A command line of its own may have the PF where earlier versions printed it: it is found there.
+    #[test]
+    fn the_pf_is_looked_for_where_it_used_to_be() {
+        let card = 0x56c0_8086;
+        let configured = Ecam { pf: "00:10.0".parse().unwrap(), ..Ecam::default() };
+        let at = |place: u64| move |address| Ok(if address == place { card } else { u32::MAX });
+        assert_eq!(locate(configured, at(0xb008_0000)), Ok(configured));
+        assert_eq!(locate(configured, at(0xb000_8000)), Ok(Ecam::default()));
+        assert_eq!(locate(configured, at(0)), Ok(configured), "it is nowhere");
+        assert_eq!(locate(configured, |_| Err(DmaError::NoAnswer)), Err(DmaError::NoAnswer));
+        let unread = locate(Ecam::default(), |_| Err(DmaError::NoAnswer));
+        assert_eq!(unread, Ok(Ecam::default()), "with one place there is nothing to look for");
     }
 }

@@ -1,11 +1,19 @@
-//! Interrupt vectors of a function: eventfds that the client hands over, signalled from any thread.
+//! Interrupt vectors of a function: eventfds that the client hands over, signalled by a thread of their own.
+//!
+//! A client shares the open file description of its eventfd with this process: it can clear O_NONBLOCK and fill the counter
+//! at any time, so that a `write` blocks until it reads. Only a connection's notifier thread writes to the client's eventfds.
+//! A thread of the card that raises an interrupt sets a bit and wakes that thread; it never waits for the client.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
-use std::sync::{PoisonError, RwLock};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use vmm_sys_util::eventfd::EventFd;
+use arc_swap::ArcSwapOption;
+use vmm_sys_util::signal::{Killable, register_signal_handler};
 
 use super::Errno;
 use super::wire::{Fields, IRQ_INDEXES};
@@ -14,74 +22,248 @@ use vfio_bindings::bindings::vfio::*;
 
 /// Index of MSI among a PCI device's interrupts.
 const MSI: usize = VFIO_PCI_MSI_IRQ_INDEX as usize;
+/// Interrupts a notifier keeps pending for one index: a bit each.
+const MAX_VECTORS: u32 = u32::BITS;
+/// Longest that [`MsiSink::settle`] waits for the notifier: a wake-up on a busy host.
+const SETTLE: Duration = Duration::from_millis(5);
+/// Interrupts a `write` of a notifier that blocks. Its default action is to be ignored.
+const KICK: libc::c_int = libc::SIGURG;
+/// Longest that [`Vectors::clear`] waits for a notifier that has been told to end. A blocked one ends at the next signal.
+const END: Duration = Duration::from_secs(1);
 
-/// The eventfds of one function, by interrupt index (INTx, MSI, MSI-X) and vector.
-///
-/// The lock is held for the length of one `write` to a non-blocking eventfd, so raising never waits for a client.
-pub struct Vectors([RwLock<Vec<Option<EventFd>>>; IRQ_INDEXES]);
+/// The eventfds of one function, by interrupt index (INTx, MSI, MSI-X) and vector. Raising takes no lock.
+pub struct Vectors {
+    counts: [u32; IRQ_INDEXES],
+    /// One for each connection that has armed a vector.
+    notifier: ArcSwapOption<Notifier>,
+    /// Held while a notifier is started or ended; never by a thread that raises an interrupt.
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+type Armed = [Vec<Option<Arc<File>>>; IRQ_INDEXES];
+
+/// What a connection's notifier thread and the threads that raise interrupts share.
+struct Notifier {
+    /// Locked for as long as it takes to look up or replace an eventfd.
+    armed: Mutex<Armed>,
+    /// Raised and not yet signalled: a bit for each vector.
+    pending: [AtomicU32; IRQ_INDEXES],
+    /// Interrupts raised so far, and how many of them had been raised when the last round of signalling began.
+    raised: AtomicU32,
+    signalled: AtomicU32,
+    ended: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Notifier {
+    fn armed(&self) -> MutexGuard<'_, Armed> {
+        self.armed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn raise(&self, index: usize, vector: usize) {
+        self.pending[index].fetch_or(1 << vector, Ordering::AcqRel);
+        self.raised.fetch_add(1, Ordering::AcqRel);
+        // Always, and last: the notifier then begins a round that counts this interrupt as signalled.
+        self.wake();
+    }
+
+    fn wake(&self) {
+        self.thread.get().inspect(|thread| thread.unpark());
+    }
+
+    /// Body of the notifier thread.
+    fn run(&self) {
+        while !self.ended.load(Ordering::Acquire) {
+            let raised = self.raised.load(Ordering::Acquire);
+            let mut any = false;
+            for (index, pending) in self.pending.iter().enumerate() {
+                let vectors = pending.swap(0, Ordering::AcqRel);
+                any |= vectors != 0;
+                for vector in (0..MAX_VECTORS as usize).filter(|vector| vectors >> vector & 1 != 0) {
+                    let fd = self.armed()[index].get(vector).cloned().flatten();
+                    fd.inspect(|fd| self.signal(fd));
+                }
+            }
+            self.signalled.store(raised, Ordering::Release);
+            if !any {
+                thread::park();
+            }
+        }
+    }
+
+    /// Returns when everything raised before the call has been signalled, or after [`SETTLE`]. For the thread that serves
+    /// the client.
+    fn settle(&self) {
+        let raised = self.raised.load(Ordering::Acquire);
+        let begun = Instant::now();
+        while !self.has_signalled(raised) && begun.elapsed() < SETTLE {
+            thread::yield_now();
+        }
+    }
+
+    /// Whether the first `raised` interrupts have been signalled.
+    fn has_signalled(&self, raised: u32) -> bool {
+        raised.wrapping_sub(self.signalled.load(Ordering::Acquire)) as i32 <= 0
+    }
+
+    #[cfg(test)]
+    fn idle(&self) -> bool {
+        self.has_signalled(self.raised.load(Ordering::Acquire))
+    }
+
+    /// Adds 1 to an eventfd; blocks while the client wants it to, until the notifier is ended.
+    fn signal(&self, mut fd: &File) {
+        while !self.ended.load(Ordering::Acquire) {
+            match fd.write(&1_u64.to_ne_bytes()) {
+                // [`KICK`], or another signal of the process.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Any other error is EAGAIN: the counter would overflow, so the event is pending already.
+                _ => return,
+            }
+        }
+    }
+}
+
+extern "C" fn interrupted(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
+
+/// Installs the handler of [`KICK`], without SA_RESTART, so that the signal ends a blocked `write` with EINTR.
+fn install_kick() -> io::Result<()> {
+    static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
+    let installed = INSTALLED.get_or_init(|| register_signal_handler(KICK, interrupted).map_err(|error| error.errno()));
+    installed.map_err(io::Error::from_raw_os_error)
+}
 
 impl Vectors {
-    /// All vectors unarmed; `counts` is [`super::VECTORS`].
+    /// All vectors unarmed; `counts` is [`super::VECTORS`], at most 32 for each index.
     pub fn new(counts: [u32; IRQ_INDEXES]) -> Self {
-        Vectors(counts.map(|count| RwLock::new((0..count).map(|_| None).collect())))
+        let counts = counts.map(|count| count.min(MAX_VECTORS));
+        Vectors { counts, notifier: ArcSwapOption::empty(), thread: Mutex::default() }
     }
 
-    /// Sends MSI `vector`. Nothing happens where the guest has MSI disabled: the client has taken the eventfd away.
+    /// Sends MSI `vector`; returns at once. Nothing happens where the guest has MSI disabled: the client has taken the
+    /// eventfd away.
     pub fn raise_msi(&self, vector: u16) {
-        self.signal(MSI, usize::from(vector));
+        self.raise(MSI, usize::from(vector));
     }
 
-    fn signal(&self, index: usize, vector: usize) {
-        let fds = self.0[index].read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Some(fd)) = fds.get(vector) {
-            // The counter can only overflow (EAGAIN), and then the event is pending already.
-            let _ = fd.write(1);
+    fn raise(&self, index: usize, vector: usize) {
+        if vector < self.counts[index] as usize
+            && let Some(notifier) = &*self.notifier.load()
+        {
+            notifier.raise(index, vector);
         }
+    }
+
+    /// The notifier of this connection; started with the first eventfd.
+    fn notifier(&self) -> io::Result<Arc<Notifier>> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(notifier) = self.notifier.load_full() {
+            return Ok(notifier);
+        }
+        install_kick()?;
+        let notifier = Arc::new(Notifier {
+            armed: Mutex::new(self.counts.map(|count| vec![None; count as usize])),
+            pending: Default::default(),
+            raised: AtomicU32::new(0),
+            signalled: AtomicU32::new(0),
+            ended: AtomicBool::new(false),
+            thread: OnceLock::new(),
+        });
+        let body = {
+            let notifier = notifier.clone();
+            move || notifier.run()
+        };
+        let started = thread::Builder::new().name("notifier".into()).stack_size(64 << 10).spawn(body)?;
+        // Set before any other thread can see the notifier.
+        let _ = notifier.thread.set(started.thread().clone());
+        *thread = Some(started);
+        self.notifier.store(Some(notifier.clone()));
+        Ok(notifier)
     }
 
     /// Arms MSI `vector` as a client does.
     #[cfg(test)]
-    pub(crate) fn arm_msi(&self, vector: usize, fd: EventFd) {
-        self.0[MSI].write().unwrap_or_else(PoisonError::into_inner)[vector] = Some(fd);
+    pub(crate) fn arm_msi(&self, vector: usize, fd: File) {
+        self.notifier().unwrap().armed()[MSI][vector] = Some(Arc::new(fd));
     }
 
-    /// Disarms everything: the client is gone.
-    pub fn clear(&self) {
-        for fds in &self.0 {
-            fds.write().unwrap_or_else(PoisonError::into_inner).fill_with(|| None);
+    /// Returns when everything that was raised has been signalled.
+    #[cfg(test)]
+    pub(crate) fn wait(&self) {
+        let begun = Instant::now();
+        while self.notifier.load().as_ref().is_some_and(|notifier| !notifier.idle()) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "the notifier does not signal");
+            thread::yield_now();
         }
+    }
+
+    /// Interrupts raised so far by this connection.
+    pub(super) fn raised(&self) -> u32 {
+        self.notifier.load().as_ref().map_or(0, |notifier| notifier.raised.load(Ordering::Acquire))
+    }
+
+    /// Disarms everything and ends the notifier: the client is gone. Returns also while the client blocks an eventfd.
+    pub fn clear(&self) {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(notifier), Some(started)) = (self.notifier.swap(None), thread.take()) else { return };
+        notifier.ended.store(true, Ordering::Release);
+        notifier.wake();
+        let begun = Instant::now();
+        while !started.is_finished() {
+            if begun.elapsed() > END {
+                log::error!(
+                    "an interrupt's notifier thread does not end; it keeps one eventfd of a client that is gone"
+                );
+                return;
+            }
+            thread::sleep(Duration::from_micros(50));
+            // Again each time: a signal that comes just before the `write` does not interrupt it.
+            let _ = started.kill(KICK);
+        }
+        let _ = started.join();
     }
 
     /// Carries out DEVICE_SET_IRQS, whose body is `fields` and whose descriptors are `files`.
     pub(super) fn set(&self, mut fields: Fields<'_>, files: Vec<File>) -> Result<(), Errno> {
         let (_argsz, flags) = (fields.u32()?, fields.u32()?);
         let (index, start, count) = (fields.u32()? as usize, fields.u32()? as usize, fields.u32()? as usize);
-        let fds = self.0.get(index).ok_or(Errno::EINVAL)?;
-        let available = fds.read().unwrap_or_else(PoisonError::into_inner).len();
+        let available = *self.counts.get(index).ok_or(Errno::EINVAL)? as usize;
         let end = start.checked_add(count).filter(|end| *end <= available).ok_or(Errno::EINVAL)?;
         if flags & VFIO_IRQ_SET_ACTION_TYPE_MASK != VFIO_IRQ_SET_ACTION_TRIGGER {
             // Masking is for INTx, which the card does not have; MSI is masked in configuration space.
             return Err(Errno::EINVAL);
         }
         match flags & VFIO_IRQ_SET_DATA_TYPE_MASK {
-            VFIO_IRQ_SET_DATA_NONE if count == 0 => {
-                fds.write().unwrap_or_else(PoisonError::into_inner).fill_with(|| None);
-            }
-            VFIO_IRQ_SET_DATA_NONE => (start..end).for_each(|vector| self.signal(index, vector)),
+            VFIO_IRQ_SET_DATA_NONE if count == 0 => self.arm(index, 0, &mut vec![None; available].into_iter()),
+            VFIO_IRQ_SET_DATA_NONE => (start..end).for_each(|vector| self.raise(index, vector)),
             VFIO_IRQ_SET_DATA_BOOL => {
                 let fire = fields.rest().get(..count).ok_or(Errno::EINVAL)?;
-                (start..end).zip(fire).filter(|(_, fire)| **fire != 0).for_each(|(n, _)| self.signal(index, n));
+                (start..end).zip(fire).filter(|(_, fire)| **fire != 0).for_each(|(n, _)| self.raise(index, n));
             }
-            VFIO_IRQ_SET_DATA_EVENTFD if files.is_empty() || files.len() == count => {
-                let mut files = files.into_iter();
-                let mut fds = fds.write().unwrap_or_else(PoisonError::into_inner);
-                for slot in &mut fds[start..end] {
-                    *slot = files.next().map(eventfd).transpose()?;
+            VFIO_IRQ_SET_DATA_EVENTFD if files.is_empty() => {
+                self.arm(index, start, &mut vec![None; count].into_iter());
+            }
+            VFIO_IRQ_SET_DATA_EVENTFD if files.len() == count => {
+                if !files.iter().all(is_eventfd) {
+                    return Err(Errno::EINVAL);
                 }
+                self.notifier().map_err(|_| Errno::ENOMEM)?;
+                self.arm(index, start, &mut files.into_iter().map(|file| Some(Arc::new(file))));
             }
             _ => return Err(Errno::EINVAL),
         }
         Ok(())
+    }
+
+    /// Replaces the eventfds of an index from vector `start` on.
+    fn arm(&self, index: usize, start: usize, fds: &mut dyn Iterator<Item = Option<Arc<File>>>) {
+        let Some(notifier) = self.notifier.load_full() else { return };
+        // What was raised before goes to the eventfd that was armed then.
+        notifier.settle();
+        let mut armed = notifier.armed();
+        for (slot, fd) in armed[index].iter_mut().skip(start).zip(fds) {
+            *slot = fd;
+        }
     }
 }
 
@@ -89,35 +271,50 @@ impl MsiSink for Vectors {
     fn trigger(&self) {
         self.raise_msi(0);
     }
+
+    fn settle(&self) {
+        if let Some(notifier) = &*self.notifier.load() {
+            notifier.settle();
+        }
+    }
 }
 
-/// Takes a client's descriptor as an eventfd that cannot block whoever raises the interrupt. Other descriptors are
-/// refused: a write to a file or a pipe can take as long as the client likes, whatever its flags say.
-fn eventfd(file: File) -> Result<EventFd, Errno> {
-    let kind = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(|_| Errno::EINVAL)?;
-    if kind.as_os_str() != "anon_inode:[eventfd]" {
-        return Err(Errno::EINVAL);
+impl Drop for Vectors {
+    fn drop(&mut self) {
+        self.clear();
     }
-    let flags = fcntl_getfl(&file).map_err(|_| Errno::EINVAL)?;
-    fcntl_setfl(&file, flags | OFlags::NONBLOCK).map_err(|_| Errno::EINVAL)?;
-    // SAFETY: the descriptor comes out of a `File` and belongs to nobody else.
-    Ok(unsafe { EventFd::from_raw_fd(file.into_raw_fd()) })
+}
+
+/// Whether a client's descriptor is an eventfd. Others are refused: what a write to them does is the client's choice.
+fn is_eventfd(file: &File) -> bool {
+    let kind = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    kind.is_ok_and(|kind| kind.as_os_str() == "anon_inode:[eventfd]")
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::os::fd::{FromRawFd, IntoRawFd};
+
+    use vmm_sys_util::eventfd::EventFd;
+
     use super::*;
 
     fn body(flags: u32, index: u32, start: u32, count: u32) -> Vec<u8> {
         [20, flags, index, start, count].iter().flat_map(|field| field.to_le_bytes()).collect()
     }
 
-    fn file(fd: &EventFd) -> File {
-        // SAFETY: the descriptor comes out of an `EventFd` and belongs to nobody else.
+    pub(crate) fn file(fd: &EventFd) -> File {
+        // SAFETY: the descriptor comes out of an `EventFd` and belongs to nothing else.
         unsafe { File::from_raw_fd(fd.try_clone().unwrap().into_raw_fd()) }
     }
 
     const SET: u32 = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+
+    /// What the eventfd counts once everything that was raised has been signalled.
+    fn signalled(vectors: &Vectors, fd: &EventFd) -> Option<u64> {
+        vectors.wait();
+        fd.read().ok()
+    }
 
     #[test]
     fn an_armed_vector_signals_until_it_is_disarmed() {
@@ -125,22 +322,48 @@ mod tests {
         let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
         vectors.raise_msi(0);
         vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file(&fd)]).unwrap();
-        assert!(fd.read().is_err(), "raised before it was armed");
+        assert_eq!(signalled(&vectors, &fd), None, "raised before it was armed");
         vectors.raise_msi(0);
         vectors.raise_msi(7);
-        assert_eq!(fd.read().unwrap(), 1);
+        assert_eq!(signalled(&vectors, &fd), Some(1));
         vectors.set(Fields(&body(SET, 1, 0, 1)), Vec::new()).unwrap();
         vectors.raise_msi(0);
-        assert!(fd.read().is_err(), "a message without descriptors disarms");
+        assert_eq!(signalled(&vectors, &fd), None, "a message without descriptors disarms");
     }
 
+    /// A client clears O_NONBLOCK of the description that it shares, and fills the counter: raising returns, disarming
+    /// returns, the notifier ends, and no descriptor is kept.
     #[test]
-    fn a_blocking_eventfd_cannot_hold_up_the_card() {
+    fn a_blocking_eventfd_holds_up_only_its_notifier() {
         let vectors = Vectors::new([0, 1, 0]);
-        let fd = EventFd::new(0).unwrap();
-        fd.write(u64::MAX - 1).unwrap();
-        vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file(&fd)]).unwrap();
-        vectors.raise_msi(0);
+        for _ in 0..20 {
+            let fd = EventFd::new(0).unwrap();
+            vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file(&fd)]).unwrap();
+            fd.write(u64::MAX - 1).unwrap();
+            for _ in 0..3 {
+                vectors.raise_msi(0);
+            }
+            vectors.settle();
+            let notifier = Arc::downgrade(&vectors.notifier.load_full().unwrap());
+            vectors.clear();
+            assert!(notifier.upgrade().is_none(), "the notifier has not ended");
+            assert_eq!(fd.read().unwrap(), u64::MAX - 1);
+        }
+    }
+
+    /// The next client's interrupts are signalled, whatever the last one has done.
+    #[test]
+    fn a_notifier_for_each_connection() {
+        let vectors = Vectors::new([0, 1, 0]);
+        for _ in 0..3 {
+            let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
+            vectors.arm_msi(0, file(&fd));
+            vectors.trigger();
+            assert_eq!(signalled(&vectors, &fd), Some(1));
+            vectors.clear();
+            vectors.trigger();
+            assert_eq!(signalled(&vectors, &fd), None);
+        }
     }
 
     #[test]
@@ -171,14 +394,14 @@ mod tests {
         vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file(&fd)]).unwrap();
         let none = VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER;
         vectors.set(Fields(&body(none, 1, 0, 1)), Vec::new()).unwrap();
-        assert_eq!(fd.read().unwrap(), 1);
+        assert_eq!(signalled(&vectors, &fd), Some(1));
         let mut bools = body(VFIO_IRQ_SET_DATA_BOOL | VFIO_IRQ_SET_ACTION_TRIGGER, 1, 0, 1);
         assert_eq!(vectors.set(Fields(&bools), Vec::new()), Err(Errno::EINVAL));
         bools.push(1);
         vectors.set(Fields(&bools), Vec::new()).unwrap();
-        assert_eq!(fd.read().unwrap(), 1);
+        assert_eq!(signalled(&vectors, &fd), Some(1));
         vectors.set(Fields(&body(none, 1, 0, 0)), Vec::new()).unwrap();
         vectors.raise_msi(0);
-        assert!(fd.read().is_err(), "count 0 disarms the index");
+        assert_eq!(signalled(&vectors, &fd), None, "count 0 disarms the index");
     }
 }

@@ -1,19 +1,20 @@
 //! The vfio-user server: one socket a PCI function, its protocol kept apart from the card behind [`Device`].
 
+mod budget;
 mod channel;
 mod client_dma;
 mod clients;
 pub mod ecam;
-mod irq;
+pub(crate) mod irq;
 mod server;
 mod session;
+pub(crate) mod socket;
 pub mod wire;
 
+pub use budget::StepBudget;
 pub use client_dma::{ClientDma, DmaError};
 pub use clients::{Served, ServedCard};
 pub use irq::Vectors;
-#[cfg(feature = "program")]
-pub(crate) use server::bind;
 pub use server::{Function, Server, Settings};
 
 /// A session that a test drives message by message, without a thread.
@@ -36,7 +37,7 @@ impl Errno {
     pub const EEXIST: Errno = Errno(libc::EEXIST);
     /// Nothing is mapped there.
     pub const ENOENT: Errno = Errno(libc::ENOENT);
-    /// Too many mappings.
+    /// A limit on what the client maps.
     pub const ENOSPC: Errno = Errno(libc::ENOSPC);
     /// A file could not be mapped.
     pub const ENOMEM: Errno = Errno(libc::ENOMEM);

@@ -1,9 +1,9 @@
 //! The sockets: one listener and one thread a function, a client at a time, until the server is stopped.
 
 use std::io;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -14,6 +14,7 @@ use vmm_sys_util::poll::{EpollContext, EpollEvents};
 
 use super::channel::{Channel, Closed, Sender, Wake};
 use super::session::Session;
+use super::socket::{self, SocketPath};
 use super::{Device, Vectors};
 use crate::dma::GuestMemory;
 
@@ -33,17 +34,19 @@ pub struct Function {
 pub struct Settings {
     /// Longest time that the thread polls for the next access before it sleeps; zero sleeps at once.
     pub spin: Duration,
+    /// Group (its number) that may connect to the socket beside the user; `None` leaves it to the user alone.
+    pub group: Option<u32>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { spin: Duration::from_micros(50) }
+        Settings { spin: Duration::from_micros(50), group: None }
     }
 }
 
 /// A function's socket with its thread; dropping it stops the thread and removes the socket.
 pub struct Server {
-    path: PathBuf,
+    path: SocketPath,
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
 }
@@ -72,11 +75,12 @@ impl Stop {
 }
 
 impl Server {
-    /// Binds `path` and serves `function` there. A socket that a dead server left behind is replaced.
+    /// Binds `path` and serves `function` there; the socket has mode 0600, or 0660 and the group of `settings`. A socket
+    /// that a dead server left behind is replaced.
     ///
-    /// `AddrInUse` where another server listens on the path.
+    /// `AddrInUse` where another server listens on the path, `AlreadyExists` where something other than a socket is there.
     pub fn start(path: &Path, function: Function, settings: Settings) -> io::Result<Server> {
-        let listener = bind(path)?;
+        let (listener, bound) = socket::bind(path, settings.group)?;
         listener.set_nonblocking(true)?;
         let event = EventFd::new(EFD_NONBLOCK)?;
         let stop = Arc::new(Stop { flag: AtomicBool::new(false), event, client: Mutex::default() });
@@ -88,7 +92,7 @@ impl Server {
             let stop = stop.clone();
             thread::Builder::new().name(name).spawn(move || serve(&listener, &epoll, &stop, &function, settings))?
         };
-        Ok(Server { path: path.to_path_buf(), stop, thread: Some(thread) })
+        Ok(Server { path: bound, stop, thread: Some(thread) })
     }
 
     /// Asks the thread to end and its client to go, without waiting for either; who stops several servers asks all of them
@@ -99,7 +103,7 @@ impl Server {
 
     /// The socket's path.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.path.as_path()
     }
 }
 
@@ -109,21 +113,6 @@ impl Drop for Server {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-/// Listens at `path`; a socket that a dead program left behind is replaced.
-pub fn bind(path: &Path) -> io::Result<UnixListener> {
-    match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match UnixStream::connect(path) {
-            Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => {
-                std::fs::remove_file(path)?;
-                UnixListener::bind(path)
-            }
-            _ => Err(error),
-        },
-        result => result,
     }
 }
 

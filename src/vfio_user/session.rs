@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use vfio_bindings::bindings::vfio::*;
 
-use super::channel::{Channel, Closed};
+use super::channel::{Channel, Closed, SEND_TIMEOUT};
 use super::client_dma::ClientDma;
 use super::wire::*;
 use super::{CONFIG_REGION, Device, Errno, VECTORS, Vectors};
-use crate::dma::GuestMemory;
-use crate::pci::{BarMapping, CONFIG_BYTES};
+use crate::dma::{GuestMemory, function_name};
+use crate::pci::{BarMapping, CONFIG_BYTES, MsiSink};
 
 /// Version 0.0 is the only one that QEMU 11.1 speaks.
 const VERSION: (u16, u16) = (0, 0);
@@ -91,7 +91,15 @@ impl<'s> Session<'s> {
             return Ok(());
         }
         self.out.clear();
+        let raised = self.vectors.raised();
+        let client = self.client.clone();
+        client.iter().for_each(|client| client.request());
         let result = self.execute(&header, body, std::mem::take(files));
+        client.iter().for_each(|client| client.request());
+        if self.vectors.raised() != raised {
+            // As on a bus: an interrupt that an access causes comes before the access completes.
+            self.vectors.settle();
+        }
         self.reply(&header, result)
     }
 
@@ -112,7 +120,7 @@ impl<'s> Session<'s> {
                 None
             }
         };
-        self.channel.sender().send(self.out.finish(answer), fd).map_err(Closed::Broken)
+        self.channel.sender().send(self.out.finish(answer), fd, SEND_TIMEOUT).map_err(Closed::Broken)
     }
 
     /// Carries out one command. The answer's fields go to `out`; a descriptor to send along is returned.
@@ -148,12 +156,18 @@ impl<'s> Session<'s> {
             [] => Capabilities::default(),
             text => serde_json::from_slice::<VersionData>(text).map_err(|_| Errno::EINVAL)?.capabilities,
         };
-        let max_data = usize::try_from(theirs.max_data_xfer_size).unwrap_or(usize::MAX).clamp(1, MAX_DATA);
-        let client = Arc::new(ClientDma::new(self.channel.sender(), max_data));
+        let max_data = usize::try_from(theirs.max_data_xfer_size).unwrap_or(usize::MAX).min(MAX_DATA);
+        if max_data < LEAST_DATA {
+            log::warn!("{}: a client takes {max_data} bytes a message: expected {LEAST_DATA} or more", function_name());
+            return Err(Errno::EINVAL);
+        }
+        let ledger = self.memory.ledger().clone();
+        let client = Arc::new(ClientDma::new(self.channel.sender(), max_data, ledger, self.memory.function));
         self.memory.connect(client.clone());
         self.client = Some(client);
 
-        let ours = VersionData { capabilities: Capabilities::default() };
+        let max_dma_maps = self.memory.most_sections().into();
+        let ours = VersionData { capabilities: Capabilities { max_dma_maps, ..Capabilities::default() } };
         let json = serde_json::to_vec(&ours).map_err(|_| Errno::ENOMEM)?;
         self.out.u16(VERSION.0).u16(VERSION.1).bytes(&json).bytes(b"\0");
         Ok(())

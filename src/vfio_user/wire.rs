@@ -13,11 +13,14 @@ use super::Errno;
 pub const HEADER_LEN: usize = 16;
 /// Bytes of data that one access message may carry, both ways (capability `max_data_xfer_size`).
 pub const MAX_DATA: usize = 1 << 20;
+/// Least `max_data_xfer_size` of a client: each message costs a wait, so that smaller ones would make an access of a page
+/// more than a hundred.
+pub const LEAST_DATA: usize = 64;
 /// Longest message that is read: the largest access, its header and its fields.
 pub const MAX_MESSAGE: usize = HEADER_LEN + 64 + MAX_DATA;
 /// File descriptors in one message (capability `max_msg_fds`; QEMU sends no more).
 pub const MAX_FDS: usize = 16;
-/// Guest memory sections of one client (capability `max_dma_maps`; QEMU's own limit).
+/// Guest memory sections of one client (capability `max_dma_maps`) where it does not say; QEMU's own limit.
 pub const MAX_DMA_MAPS: usize = 65535;
 
 /// Command numbers.

@@ -30,6 +30,9 @@ pub struct Shows {
     pub places_vf_bars: bool,
     /// All functions are in one guest and see one memory. Otherwise each has the memory of its own guest.
     pub one_memory: bool,
+    /// Guest memory has no file: the card asks the VMM for it, and what a register write has it do there is done after the
+    /// write has been answered.
+    pub asks_for_memory: bool,
 }
 
 /// A machine with the card in it. Functions are numbered as on the card: 0 is the PF, n is VF n.

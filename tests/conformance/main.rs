@@ -28,9 +28,11 @@ macro_rules! tests {
 type Door = (&'static str, fn() -> Box<dyn Machine>);
 
 /// Ways to the whole card.
-const DOORS: [Door; 3] = [
+const DOORS: [Door; 4] = [
     // Each function in a guest of its own, over its socket.
     ("vfio_user", vfio_user::split),
+    // The same with guest memory that has no file.
+    ("vfio_user_by_messages", vfio_user::by_messages),
     // All functions in one guest, over their sockets.
     ("vfio_user_one_guest", vfio_user::together),
     // All functions in one guest of a VMM in this process.

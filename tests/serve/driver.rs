@@ -195,6 +195,32 @@ pub trait Door {
         self.register(COPY + 0x550, 1);
     }
 
+    /// Has the GuC's boot ROM look for a signature in the guest's first page: 1024 dwords, each asked for by itself, while it
+    /// holds the GuC's lock. The image in front of it is in local memory and has no code.
+    fn look_for_signature(&mut self) {
+        const KEY: u32 = 1024;
+        self.enable();
+        for (page, entry) in [(BATCH, BATCH | 3), (GUEST, IOVA | 1)] {
+            self.write(GTTMMADR, (8 << 20) + page / 4096 * 8, &u64::to_le_bytes(entry));
+        }
+        let header = [6, 32 + KEY, 0x1_0000, 0, 0x8086, 0x2024_0101, 32 + KEY + 1, KEY, 0, 0];
+        self.words(BATCH, &header);
+        self.words(BATCH + 0x40, &[70 << 16, 1 << 16]);
+        for (register, value) in [
+            (0xc050, 0x3f_3001),
+            (0xc340, 0x4001),
+            (0xc200, GUEST as u32),
+            (0xc300, BATCH as u32),
+            (0xc304, 0x8_0000),
+            (0xc308, 0x2000),
+            (0xc30c, 0x7_0000),
+            (0xc310, 128 + 4),
+            (0xc314, 0x0011_0011),
+        ] {
+            self.register(register, value);
+        }
+    }
+
     /// A batch that goes round for ever, and tells the time.
     fn spin(&mut self) {
         let again = [0x31 << 23 | 1, BATCH as u32, 0, 0];

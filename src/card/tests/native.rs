@@ -207,18 +207,23 @@ fn guest_memory_may_be_replaced() {
     assert_eq!(seen, [1, 2, 3, 4]);
 }
 
-/// Contract B.6: a ring that has come as an event and was not heard yet is carried out before the next request is written
-/// into the mailbox: late, it would have half a request answered.
+/// Contract B.6: a ring that has come as an event and was not heard yet is carried out before an access of the mailbox,
+/// however late the thread that serves the events is. After a write it would have half a request answered; a driver that
+/// polls finds its answer.
 #[test]
-fn a_late_ring_does_not_find_half_a_request() {
+fn an_access_of_the_mailbox_hears_a_late_ring() {
     let plugged = plugged(1);
     plugged.enable(1);
-    for function in plugged.card.functions() {
-        let doorbell = &function.io_events()[0].event;
-        for (register, taken) in [(0x19_0240, true), (0x19_024c, true), (0x19_023c, false), (0x19_0250, false)] {
-            doorbell.write(1).unwrap();
-            function.write_bar(GTTMMADR_BAR, register, &[0; 4]);
-            assert_eq!(doorbell.read().is_err(), taken, "{} {register:#x}", function.name());
+    let write = |function: &CardFunction, register| function.write_bar(GTTMMADR_BAR, register, &[0; 4]);
+    let read = |function: &CardFunction, register| function.read_bar(GTTMMADR_BAR, register, &mut [0; 4]);
+    for access in [&write as &dyn Fn(&CardFunction, u64), &read] {
+        for function in plugged.card.functions() {
+            let doorbell = &function.io_events()[0].event;
+            for (register, taken) in [(0x19_0240, true), (0x19_024c, true), (0x19_023c, false), (0x19_0250, false)] {
+                doorbell.write(1).unwrap();
+                access(function, register);
+                assert_eq!(doorbell.read().is_err(), taken, "{} {register:#x}", function.name());
+            }
         }
     }
 }

@@ -5,17 +5,26 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::card::Arrangement;
+use crate::run_dir::RunDir;
 use crate::vfio_user::ecam::{Ecam, PciAddress};
+use crate::{status_socket, trace_socket};
 
 /// All that differs from a machine without the card. Memory has to be shared, or the card reads zeros; the BARs need
-/// more room above 4 GiB than QEMU's CPU and bridge have without being told.
-const MACHINE: [[&str; 2]; 5] = [
+/// more room above 4 GiB than QEMU's CPU and bridge have without being told. The display adapter and the NIC that QEMU adds
+/// by default would take PCI slots 1 and 2, where `--pf-address` may have the card; options behind these bring them back.
+const MACHINE: [[&str; 2]; 7] = [
     ["-machine", "q35,memory-backend=ram"],
     ["-object", "memory-backend-memfd,id=ram,size=4G,share=on"],
     ["-m", "4G"],
     ["-cpu", "max,phys-bits=46"],
     ["-global", "q35-pcihost.pci-hole64-size=4T"],
+    ["-vga", "none"],
+    ["-nic", "none"],
 ];
+
+/// Where the printed arguments put the PF, and a VF that is alone in its guest: QEMU gives slots from 1 on to disks, NICs
+/// and whatever else has no address of its own, before it comes to the card's functions. 63 VFs end in slot 17 (hex).
+pub const ADDRESS: PciAddress = PciAddress { bus: 0, device: 0x10, function: 0 };
 
 /// How VMMs get at the card.
 #[derive(Serialize)]
@@ -40,6 +49,7 @@ struct Sockets {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     faces: Vec<PathBuf>,
     status: PathBuf,
+    trace: PathBuf,
 }
 
 /// One function on a guest's bus.
@@ -78,7 +88,19 @@ fn lines(arguments: &[String]) -> String {
 
 impl Connection {
     /// For the card `name` with its sockets in `dir`.
-    pub fn new(name: String, dir: &Path, vfs: u8, arrangement: Arrangement, ecam: Ecam) -> Self {
+    pub fn new(name: String, dir: &RunDir, vfs: u8, arrangement: Arrangement, ecam: Ecam) -> Self {
+        let operator = [status_socket::NAME, trace_socket::NAME].map(|name| dir.operator(name));
+        Self::at(name, dir.path(), operator, vfs, arrangement, ecam)
+    }
+
+    fn at(
+        name: String,
+        dir: &Path,
+        [status, trace]: [PathBuf; 2],
+        vfs: u8,
+        arrangement: Arrangement,
+        ecam: Ecam,
+    ) -> Self {
         let sockets =
             |ending: &str| -> Vec<PathBuf> { (1..=vfs).map(|vf| dir.join(format!("vf{vf}{ending}.sock"))).collect() };
         let pf = dir.join("pf.sock");
@@ -88,10 +110,10 @@ impl Connection {
             let pf = device("pf", &pf, ecam.pf, beside.is_empty());
             machine(std::iter::once(pf).chain((1..).zip(beside).map(vf)))
         };
-        let alone = |socket: &PathBuf| machine([device("vf", socket, PciAddress::PF, true)]);
+        let alone = |socket: &PathBuf| machine([device("vf", socket, ADDRESS, true)]);
         let (qemu, qemu_vfs) = match arrangement {
             Arrangement::Native | Arrangement::Together => (beside(ecam, &whole), Vec::new()),
-            Arrangement::Split => (beside(Ecam::default(), &faces), whole.iter().map(alone).collect()),
+            Arrangement::Split => (beside(ecam, &faces), whole.iter().map(alone).collect()),
             Arrangement::Provisioned => (Vec::new(), whole.iter().map(alone).collect()),
         };
         Connection {
@@ -101,7 +123,8 @@ impl Connection {
                 pf: (arrangement != Arrangement::Provisioned).then_some(pf),
                 vfs: whole,
                 faces: if arrangement == Arrangement::Split { faces } else { Vec::new() },
-                status: dir.join(crate::status_socket::NAME),
+                status,
+                trace,
             },
             qemu,
             qemu_vfs,
@@ -142,6 +165,17 @@ fn file_name(path: &Path) -> String {
 mod tests {
     use super::*;
 
+    fn connection(dir: &str, vfs: u8, arrangement: Arrangement) -> Connection {
+        Connection::at(
+            "x".into(),
+            Path::new(dir),
+            Default::default(),
+            vfs,
+            arrangement,
+            Ecam { pf: ADDRESS, ..Ecam::default() },
+        )
+    }
+
     fn devices(arguments: &[String]) -> Vec<serde_json::Value> {
         let values = arguments.iter().filter(|argument| argument.starts_with('{'));
         values.map(|argument| serde_json::from_str(argument).unwrap()).collect()
@@ -156,37 +190,53 @@ mod tests {
 
     #[test]
     fn qemu_is_told_the_socket_as_json() {
-        let connection =
-            Connection::new("x".into(), Path::new("/tmp/a \"b\""), 0, Arrangement::Together, Ecam::default());
+        let connection = connection("/tmp/a \"b\"", 0, Arrangement::Together);
         let [pf] = &devices(&connection.qemu)[..] else { panic!("{:?}", connection.qemu) };
-        assert_eq!((&pf["driver"], &pf["addr"]), (&"vfio-user-pci".into(), &"1.0".into()));
+        assert_eq!((&pf["driver"], &pf["addr"]), (&"vfio-user-pci".into(), &"10.0".into()));
         assert_eq!(pf["socket"]["path"], "/tmp/a \"b\"/pf.sock");
         assert!(connection.qemu_vfs.is_empty());
     }
 
-    /// First VF Offset and VF Stride are 1; stock QEMU takes them as functions of their own at 1.1 to 8.7.
+    /// The text is what the document has, and QEMU's own devices leave the slots free.
+    #[test]
+    fn the_text_has_the_documents_arguments() {
+        for arrangement in [Arrangement::Together, Arrangement::Split, Arrangement::Provisioned] {
+            let connection = connection("/c", 2, arrangement);
+            let text = connection.text();
+            for arguments in connection.qemu_vfs.first().into_iter().chain([&connection.qemu]) {
+                for argument in arguments {
+                    assert!(text.contains(&quoted(argument)), "{argument}: {text}");
+                }
+                for pair in [["-vga", "none"], ["-nic", "none"]] {
+                    assert!(arguments.is_empty() || arguments.chunks(2).any(|found| found == pair), "{arguments:?}");
+                }
+            }
+        }
+    }
+
+    /// First VF Offset and VF Stride are 1; stock QEMU takes them as functions of their own at 10.1 to 17.7.
     #[test]
     fn vfs_of_the_same_guest_follow_the_pf() {
-        let connection = Connection::new("x".into(), Path::new("/c"), 63, Arrangement::Together, Ecam::default());
+        let connection = connection("/c", 63, Arrangement::Together);
         let devices = devices(&connection.qemu);
         assert_eq!(devices.len(), 64);
         for (n, device) in devices.iter().enumerate() {
-            assert_eq!(device["addr"], format!("{:x}.{}", (8 + n) / 8, n % 8));
+            assert_eq!(device["addr"], format!("{:x}.{}", 0x10 + n / 8, n % 8));
             assert_eq!(device["multifunction"], true);
         }
-        assert_eq!((&devices[63]["addr"], &devices[63]["socket"]["path"]), (&"8.7".into(), &"/c/vf63.sock".into()));
+        assert_eq!((&devices[63]["addr"], &devices[63]["socket"]["path"]), (&"17.7".into(), &"/c/vf63.sock".into()));
     }
 
     #[test]
     fn vfs_of_other_guests_are_alone_there() {
-        let split = Connection::new("x".into(), Path::new("/c"), 2, Arrangement::Split, Ecam::default());
+        let split = connection("/c", 2, Arrangement::Split);
         let paths = |arguments: &[String]| -> Vec<String> {
             devices(arguments).iter().map(|device| device["socket"]["path"].as_str().unwrap().to_owned()).collect()
         };
         assert_eq!(paths(&split.qemu), ["/c/pf.sock", "/c/vf1-face.sock", "/c/vf2-face.sock"]);
         assert_eq!(split.qemu_vfs.iter().map(|vf| paths(vf)).collect::<Vec<_>>(), [["/c/vf1.sock"], ["/c/vf2.sock"]]);
         assert!(split.text().contains("once the PF's guest has enabled it"));
-        let provisioned = Connection::new("x".into(), Path::new("/c"), 2, Arrangement::Provisioned, Ecam::default());
+        let provisioned = connection("/c", 2, Arrangement::Provisioned);
         assert!(provisioned.qemu.is_empty() && provisioned.sockets.pf.is_none());
         assert_eq!((provisioned.qemu_vfs.len(), provisioned.text().contains("/c/vf1.sock")), (2, true));
     }

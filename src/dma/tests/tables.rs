@@ -116,8 +116,13 @@ fn every_sequence_of_three_operations() {
 #[test]
 fn every_access_across_sections() {
     const BYTES: u64 = 6;
-    let backing = sealed(PAGE);
-    let region = Arc::new(map_file(backing, 0, PAGE, RW).unwrap());
+    let account = Account::new(Ledger::new(Default::default(), false));
+    let file = sealed(PAGE);
+    let metadata = file.metadata().unwrap();
+    let kept = Files::default().keep(file, &metadata, &account).unwrap();
+    let memory = map_file(kept.file.clone(), 0, PAGE, RW).unwrap();
+    let region = Arc::new(Mapped { memory, _file: kept });
+    let charge = Arc::new(account.section(PAGE).unwrap());
     let mut accesses = 0_u64;
     for rights in 0..4_u32.pow(BYTES as u32) {
         // Byte n of the space: none, readable, writable, both.
@@ -127,8 +132,9 @@ fn every_access_across_sections() {
             last: 1 + n,
             flags: [0, DMA_READABLE, DMA_WRITABLE, RW][right(n) as usize],
             backing: Backing::Mapped(region.clone()),
+            _charge: charge.clone(),
         };
-        let table = Table { mappings: (0..BYTES).filter(|n| right(*n) != 0).map(mapping).collect(), client: None };
+        let table = Table::new((0..BYTES).filter(|n| right(*n) != 0).map(mapping).collect(), None);
         for (needs, bit) in [(DMA_READABLE, 1), (DMA_WRITABLE, 2)] {
             for iova in 0..BYTES + 2 {
                 for len in 0..10_usize {

@@ -28,6 +28,7 @@ fn cloud_hypervisors_client_gets_on_with_the_server() {
     let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
     client.set_irqs(VFIO_PCI_MSI_IRQ_INDEX, flags, 0, 1, &[fd.as_raw_fd()]).unwrap();
     bench.vectors.raise_msi(0);
+    bench.vectors.wait();
     assert_eq!(fd.read().unwrap(), 1);
 
     let memory = sealed(0x10000);

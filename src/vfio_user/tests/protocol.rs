@@ -177,6 +177,7 @@ fn interrupts_arrive_through_eventfds() {
     let body = dwords(&[20, flags, VFIO_PCI_MSI_IRQ_INDEX, 0, 1]);
     assert_eq!(raw.ask_with(command::DEVICE_SET_IRQS, &body, &[fd.as_raw_fd()]).header.error, 0);
     bench.vectors.raise_msi(0);
+    bench.vectors.wait();
     assert_eq!(fd.read().unwrap(), 1);
     drop(raw);
     eventually("disconnect", || bench.device.disconnects.load(Ordering::Relaxed) == 1);

@@ -98,7 +98,7 @@ impl Started {
 
 impl Machine for Kvm {
     fn shows(&self) -> Shows {
-        Shows { vf_ids: false, vf_bars: false, places_vf_bars: true, one_memory: true }
+        Shows { vf_ids: false, vf_bars: false, places_vf_bars: true, one_memory: true, asks_for_memory: false }
     }
 
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {

@@ -1,5 +1,6 @@
 //! The doors.
 
+pub mod by_messages;
 pub mod in_process;
 pub mod kvm;
 pub mod vfio_user;

@@ -23,6 +23,7 @@ use vmm_sys_util::eventfd::EventFd;
 use vmm_sys_util::tempdir::TempDir;
 use vmm_sys_util::tempfile::TempFile;
 
+use super::by_messages;
 use crate::bus;
 use crate::door::{Machine, PATIENCE, RAM_BYTES, Shows, VFS};
 
@@ -88,6 +89,14 @@ pub struct VfioUser {
     card: ServedCard,
     dir: TempDir,
     arrangement: Arrangement,
+    /// Each function is reached over a relay that keeps guest memory's files from the card.
+    by_messages: bool,
+}
+
+/// The name of a function's socket, or of its relay's.
+fn socket(function: u8, relayed: bool) -> String {
+    let name = if function == 0 { "pf".into() } else { format!("vf{function}") };
+    if relayed { format!("{name}-relay.sock") } else { format!("{name}.sock") }
 }
 
 /// Each function in a guest of its own.
@@ -120,8 +129,17 @@ pub fn provisioned() -> Box<dyn Machine> {
     Box::new(VfioUser::new(Arrangement::Provisioned))
 }
 
+/// The same as [`split`], but guest memory has no file: the card asks for each byte of it by message.
+pub fn by_messages() -> Box<dyn Machine> {
+    Box::new(VfioUser::with(Arrangement::Split, true))
+}
+
 impl VfioUser {
     fn new(arrangement: Arrangement) -> Self {
+        Self::with(arrangement, false)
+    }
+
+    fn with(arrangement: Arrangement, by_messages: bool) -> Self {
         let card = ServedCard::new(card_file::load("small").unwrap(), VFS, arrangement, Ecam::default()).unwrap();
         let dir = TempDir::new().unwrap();
         let mut servers = Vec::new();
@@ -134,7 +152,14 @@ impl VfioUser {
             _ => (0..=VFS).map(|_| sealed()).collect(),
         };
         let connections = (0..=VFS).map(|_| None).collect();
-        let mut machine = VfioUser { connections, ram, _servers: servers, card, dir, arrangement };
+        if by_messages {
+            for (function, ram) in ram.iter().enumerate() {
+                let [relayed, socket] =
+                    [true, false].map(|relayed| dir.as_path().join(socket(function as u8, relayed)));
+                by_messages::relay(relayed, socket, ram, RAM);
+            }
+        }
+        let mut machine = VfioUser { connections, ram, _servers: servers, card, dir, arrangement, by_messages };
         machine.power_on();
         machine
     }
@@ -166,8 +191,8 @@ impl VfioUser {
 
     /// Connects to a function. The one before may still be on its way out, and only one is let in.
     fn connect(&mut self, function: u8) {
-        let name = if function == 0 { "pf".into() } else { format!("vf{function}") };
-        let path = self.dir.as_path().join(format!("{name}.sock"));
+        let name = socket(function, self.by_messages);
+        let path = self.dir.as_path().join(&name);
         let ram = &self.ram[if self.apart() { usize::from(function) } else { 0 }];
         let start = Instant::now();
         while self.connections[usize::from(function)].is_none() {
@@ -214,7 +239,13 @@ impl VfioUser {
 impl Machine for VfioUser {
     fn shows(&self) -> Shows {
         let apart = self.apart();
-        Shows { vf_ids: apart, vf_bars: true, places_vf_bars: apart, one_memory: !apart }
+        Shows {
+            vf_ids: apart,
+            vf_bars: true,
+            places_vf_bars: apart,
+            one_memory: !apart,
+            asks_for_memory: self.by_messages,
+        }
     }
 
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {

@@ -1,7 +1,9 @@
 //! Starting the GuC (contract B.4): its file, the table of engines, the registers that say where both are.
 
+use std::time::Instant;
+
 use super::{ADS, Driver, FIRMWARE, PF_BASE};
-use crate::door::Machine;
+use crate::door::{Machine, PATIENCE};
 
 const KERNEL_DWORDS: u32 = 0x100;
 /// Header and kernel, which are what the DMA takes.
@@ -66,6 +68,10 @@ impl Driver {
         ];
         for (register, value) in registers {
             machine.set_register(0, register, value);
+        }
+        let start = Instant::now();
+        while machine.shows().asks_for_memory && machine.register(0, 0xc314) & 1 != 0 {
+            assert!(start.elapsed() < PATIENCE, "the DMA does not end");
         }
         assert_eq!(machine.register(0, 0xc314) & 1, 0, "the DMA is over when its write has been answered");
         machine.register(0, GUC_STATUS)

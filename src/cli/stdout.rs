@@ -1,0 +1,125 @@
+//! What commands print: a reader that goes away ends them quietly, and a full disk is an error. `println!` panics at both.
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
+
+/// Why a command stops printing.
+#[derive(Debug, thiserror::Error)]
+pub enum Unwritten {
+    /// The reader has gone (`| head`): the command ends without a message, with exit status 0 (see [`super::run`]).
+    #[error("nothing reads the output any more")]
+    Closed,
+    /// A full disk, for example.
+    #[error("the output cannot be written: {0}")]
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Unwritten {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Unwritten::Closed,
+            _ => Unwritten::Failed(error),
+        }
+    }
+}
+
+/// Prints `text` as it is, to the last byte.
+pub fn print(text: impl Display) -> Result<(), Unwritten> {
+    let mut stdout = io::stdout().lock();
+    write!(stdout, "{text}")?;
+    Ok(stdout.flush()?)
+}
+
+/// Prints `text` and a newline.
+pub fn line(text: impl Display) -> Result<(), Unwritten> {
+    print(format_args!("{text}\n"))
+}
+
+/// Prints `text` for a command whose exit status tells how a run went: a reader that has gone is no error.
+pub fn print_if_read(text: impl Display) -> Result<(), Unwritten> {
+    match print(text) {
+        Err(Unwritten::Closed) => Ok(()),
+        printed => printed,
+    }
+}
+
+/// Writes a line to stderr, if that is possible: `eprintln!` panics where it is not.
+pub fn complain(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Stdout for much output; call [`Stdout::finish`] at the end. Errors of writing are [`Unwritten`]s within an
+/// [`io::Error`], so that they are told apart from errors of what is read meanwhile.
+pub struct Stdout(BufWriter<StdoutLock<'static>>);
+
+impl Stdout {
+    /// Takes stdout.
+    pub fn new() -> Self {
+        Stdout(BufWriter::new(io::stdout().lock()))
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(marked)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(marked)
+    }
+}
+
+fn marked(error: io::Error) -> io::Error {
+    // Is tried again by `write_all`.
+    if error.kind() == ErrorKind::Interrupted { error } else { io::Error::new(error.kind(), Unwritten::from(error)) }
+}
+
+/// The [`Unwritten`] in an error of a command, if that is what it is.
+pub fn unwritten(error: &anyhow::Error) -> Option<&Unwritten> {
+    error.chain().find_map(|cause| {
+        let inner = cause.downcast_ref::<io::Error>().and_then(|error| error.get_ref());
+        cause.downcast_ref().or_else(|| inner.and_then(|inner| inner.downcast_ref()))
+    })
+}
+
+/// An error and its causes in one line. A cause that the text before it ends with is not repeated.
+pub fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn errors_of_output_are_found() {
+        let error = |kind| Err::<(), _>(marked(io::Error::from(kind))).context("somewhere").unwrap_err();
+        assert!(matches!(unwritten(&error(ErrorKind::BrokenPipe)), Some(Unwritten::Closed)));
+        let full = error(ErrorKind::StorageFull);
+        assert!(matches!(unwritten(&full), Some(Unwritten::Failed(_))));
+        assert_eq!(sentence(&full), "somewhere: the output cannot be written: no storage space");
+        let other = anyhow::Error::from(io::Error::from(ErrorKind::BrokenPipe));
+        assert!(unwritten(&other).is_none(), "a pipe that is not stdout");
+        assert!(matches!(unwritten(&Unwritten::Closed.into()), Some(Unwritten::Closed)));
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("no room: {0}")]
+        struct Twice(#[source] io::Error);
+        let cause = || io::Error::from_raw_os_error(24);
+        let text = sentence(&anyhow::Error::from(Twice(cause())).context("card"));
+        assert_eq!(text, format!("card: no room: {}", cause()));
+    }
+}

@@ -1,0 +1,44 @@
+//! Files that a client has handed over: sections of the same file share one descriptor.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Weak};
+
+use rustix::fs::{OFlags, fcntl_getfl};
+
+use super::quota::{Account, Charge};
+use crate::vfio_user::Errno;
+
+/// A descriptor that is kept for one or more sections.
+pub struct Kept {
+    /// The file.
+    pub file: Arc<File>,
+    _charge: Charge,
+}
+
+/// A file and how it may be accessed: device, inode, access mode.
+type Identity = (u64, u64, u32);
+
+/// The files of one client.
+#[derive(Default)]
+pub struct Files(HashMap<Identity, Weak<Kept>>);
+
+impl Files {
+    /// Keeps `file`, a regular file with this `metadata`, or the descriptor of the same file with the same access mode that
+    /// is kept already.
+    ///
+    /// EINVAL where the access mode cannot be read, ENOSPC beyond the limit of descriptors.
+    pub fn keep(&mut self, file: File, metadata: &Metadata, account: &Arc<Account>) -> Result<Arc<Kept>, Errno> {
+        let mode = fcntl_getfl(&file).map_err(|_| Errno::EINVAL)? & OFlags::RWMODE;
+        let identity = (metadata.dev(), metadata.ino(), mode.bits());
+        if let Some(kept) = self.0.get(&identity).and_then(Weak::upgrade) {
+            return Ok(kept);
+        }
+        let kept = Arc::new(Kept { file: Arc::new(file), _charge: account.descriptor()? });
+        // Those that are gone: at most as many as there are.
+        self.0.retain(|_, kept| kept.strong_count() != 0);
+        self.0.insert(identity, Arc::downgrade(&kept));
+        Ok(kept)
+    }
+}

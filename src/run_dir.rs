@@ -1,0 +1,308 @@
+//! The folder of `arctic serve`: created or checked, locked, and what is in it.
+//!
+//! * `lock`: held with flock(2) until the end, never removed;
+//! * `pf.sock`, `vf1.sock`, ...: functions, for tenants (the user, and the group of `--socket-group`);
+//! * `operator/status.sock`, `operator/trace.sock`: all functions, for the user alone;
+//! * `status.sock`, `trace.sock`: symbolic links to these, for programs that know the names of version 0.1.0;
+//! * `report.json`: written at the end.
+//!
+//! Nothing of a folder that others may write to is trusted, so such a folder is refused. The folder is opened once;
+//! everything but sockets is created relative to that descriptor (bind(2) takes only a path).
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, fchmod, fchown, flock, fstat, mkdirat, openat, readlinkat,
+    renameat, statat, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::{Gid, geteuid};
+
+use crate::vfio_user::socket;
+use crate::{status_socket, trace_socket};
+
+/// Longest path of a UNIX socket (`sockaddr_un`, less the zero at its end).
+pub const SOCKET_PATH: usize = 107;
+/// The folder of the operator's sockets.
+const OPERATOR: &str = "operator";
+const LOCK: &str = "lock";
+const REPORT: &str = "report.json";
+/// The report while it is being written.
+const NEW_REPORT: &str = ".report.json.new";
+/// The links, in the order in which they are made.
+const LINKS: [&str; 2] = [status_socket::NAME, trace_socket::NAME];
+
+/// Why a folder cannot be used: a sentence that names it and says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(String);
+
+impl Refused {
+    fn new(text: impl fmt::Display) -> Self {
+        Refused(text.to_string())
+    }
+}
+
+/// A folder that this process alone serves in.
+pub struct RunDir {
+    path: PathBuf,
+    folder: OwnedFd,
+    /// Held until the end: the lock goes with the descriptor.
+    _lock: OwnedFd,
+}
+
+/// The links of the old names; dropping it removes them.
+pub struct Links<'d>(&'d RunDir);
+
+impl RunDir {
+    /// Creates or checks `dir` and takes its lock; sockets called `names` are going to be made in it. With `group` its
+    /// members may enter the folder.
+    pub fn open(dir: &Path, group: Option<u32>, names: &[String]) -> Result<Self, Refused> {
+        let (path, folder) = create(dir, group)?;
+        let longest = names.iter().map(|name| name.len()).chain([OPERATOR.len() + 1 + status_socket::NAME.len()]).max();
+        if path.as_os_str().len() + 1 + longest.unwrap_or(0) > SOCKET_PATH {
+            let path = path.display();
+            return Err(Refused::new(format_args!(
+                "sockets in {path} would have paths longer than the {SOCKET_PATH} bytes that are possible: choose a shorter \
+                 --dir"
+            )));
+        }
+        let lock = lock(&path, &folder)?;
+        let dir = RunDir { path, folder, _lock: lock };
+        dir.make_operator()?;
+        // The links say that everything listens, the last one above all, so they go first. Nothing else that is in the way is
+        // removed but dead sockets.
+        for name in LINKS.into_iter().rev() {
+            if !dir.remove_link(name) {
+                dir.clear(name)?;
+            }
+        }
+        let operator = LINKS.iter().map(|name| target(name));
+        for name in names.iter().cloned().chain(operator) {
+            dir.clear(&name)?;
+        }
+        Ok(dir)
+    }
+
+    /// The folder's path, without symbolic links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Path of the operator's socket `name`.
+    pub fn operator(&self, name: &str) -> PathBuf {
+        self.path.join(OPERATOR).join(name)
+    }
+
+    /// Links the old names of the operator's sockets to these; `trace.sock` comes last, when everything listens.
+    pub fn link(&self) -> Result<Links<'_>, Refused> {
+        let links = Links(self);
+        for name in LINKS {
+            symlinkat(target(name), &self.folder, name).map_err(|error| self.cannot("make", name, error))?;
+        }
+        Ok(links)
+    }
+
+    /// Puts `bytes` in place of `report.json`, mode 0600; a link there is replaced, not followed.
+    pub fn write_report(&self, bytes: &[u8]) -> Result<(), Refused> {
+        let write = || -> io::Result<()> {
+            // Left by a process that was killed: the lock says that it is not in use.
+            let _ = unlinkat(&self.folder, NEW_REPORT, AtFlags::empty());
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mut file = File::from(openat(&self.folder, NEW_REPORT, flags, Mode::RUSR | Mode::WUSR)?);
+            file.write_all(bytes)?;
+            Ok(renameat(&self.folder, NEW_REPORT, &self.folder, REPORT)?)
+        };
+        write().map_err(|error| {
+            let _ = unlinkat(&self.folder, NEW_REPORT, AtFlags::empty());
+            Refused::new(format_args!("{} cannot be written: {error}", self.path.join(REPORT).display()))
+        })
+    }
+
+    fn cannot(&self, what: &str, name: &str, error: impl fmt::Display) -> Refused {
+        Refused::new(format_args!("cannot {what} {}: {error}", self.path.join(name).display()))
+    }
+
+    fn make_operator(&self) -> Result<(), Refused> {
+        match mkdirat(&self.folder, OPERATOR, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(self.cannot("create", OPERATOR, error)),
+        }
+        let path = self.path.join(OPERATOR);
+        let folder = open_folder(&self.folder, OPERATOR, &path)?;
+        let found = owned(&folder, &path)?;
+        if found.st_mode & 0o077 != 0 {
+            let path = path.display();
+            return Err(Refused::new(format_args!("others may enter {path}: run chmod 700 {path}")));
+        }
+        Ok(())
+    }
+
+    /// Removes a dead socket.
+    fn clear(&self, name: &str) -> Result<(), Refused> {
+        let path = self.path.join(name);
+        socket::remove_dead(&path).map_err(|error| refusal(&path, &error))
+    }
+
+    /// Removes the link `name` if it is one of ours.
+    fn remove_link(&self, name: &str) -> bool {
+        readlinkat(&self.folder, name, Vec::new()).is_ok_and(|found| found.as_bytes() == target(name).as_bytes())
+            && unlinkat(&self.folder, name, AtFlags::empty()).is_ok()
+    }
+}
+
+impl Drop for Links<'_> {
+    fn drop(&mut self) {
+        for name in LINKS {
+            self.0.remove_link(name);
+        }
+    }
+}
+
+/// Where the operator's socket `name` of the card in `dir` is: in `operator/`, or where versions without that folder have
+/// it. `dir` may be the socket itself.
+pub fn find_socket(dir: &Path, name: &str) -> PathBuf {
+    let operator = dir.join(OPERATOR).join(name);
+    if !dir.is_dir() {
+        dir.to_owned()
+    } else if fs::symlink_metadata(&operator).is_ok_and(|found| found.file_type().is_socket()) {
+        operator
+    } else {
+        dir.join(name)
+    }
+}
+
+/// Why the socket at `path` cannot be made.
+pub fn refusal(path: &Path, error: &io::Error) -> Refused {
+    let path = path.display();
+    match error.kind() {
+        ErrorKind::AddrInUse => Refused::new(format_args!("{path} is in use: another card is being served there")),
+        ErrorKind::AlreadyExists => {
+            Refused::new(format_args!("{path} cannot be made: {error}; remove it, or choose another --dir"))
+        }
+        _ => Refused::new(format_args!("{path} cannot be made: {error}")),
+    }
+}
+
+fn target(name: &str) -> String {
+    format!("{OPERATOR}/{name}")
+}
+
+/// Opens `dir`, which is created if need be, without following a link in its place.
+fn create(dir: &Path, group: Option<u32>) -> Result<(PathBuf, OwnedFd), Refused> {
+    let unusable = |error: io::Error| Refused::new(format_args!("folder {} cannot be used: {error}", dir.display()));
+    // `.`, `..` and `/` are no entries that a link could be in place of.
+    let (parent, name) = match (dir.parent(), dir.file_name()) {
+        (Some(parent), Some(name)) => {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            DirBuilder::new().recursive(true).mode(0o755).create(parent).map_err(unusable)?;
+            (parent.canonicalize().map_err(unusable)?, name)
+        }
+        _ => (dir.canonicalize().map_err(unusable)?, ".".as_ref()),
+    };
+    let path = if name == "." { parent.clone() } else { parent.join(name) };
+    let above = File::open(&parent).map_err(unusable)?;
+    let created = match mkdirat(&above, name, Mode::RWXU) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(error) => {
+            return Err(Refused::new(format_args!("folder {} cannot be created: {error}", path.display())));
+        }
+    };
+    let folder = open_folder(&above, name, &path)?;
+    if created && let Some(group) = group {
+        fchown(&folder, None, Some(Gid::from_raw(group)))
+            .and_then(|()| fchmod(&folder, Mode::RWXU | Mode::XGRP))
+            .map_err(|error| {
+                let path = path.display();
+                Refused::new(format_args!("{path} cannot be given to the group {group} of --socket-group: {error}"))
+            })?;
+    }
+    check(&folder, &path, group)?;
+    Ok((path, folder))
+}
+
+fn open_folder(above: impl AsFd, name: impl rustix::path::Arg + Copy, path: &Path) -> Result<OwnedFd, Refused> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(&above, name, flags, Mode::empty()).map_err(|error| {
+        let link = statat(&above, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
+        let path = path.display();
+        match error {
+            Errno::LOOP | Errno::NOTDIR if link => {
+                Refused::new(format_args!("{path} is a symbolic link: name the folder that it leads to"))
+            }
+            Errno::NOTDIR => Refused::new(format_args!("{path} is no folder: choose another --dir")),
+            error => Refused::new(format_args!("folder {path} cannot be used: {error}")),
+        }
+    })
+}
+
+/// Only the user may own a folder that is used.
+fn owned(folder: &OwnedFd, path: &Path) -> Result<Stat, Refused> {
+    let found = fstat(folder)
+        .map_err(|error| Refused::new(format_args!("folder {} cannot be used: {error}", path.display())))?;
+    let (owner, user) = (found.st_uid, geteuid().as_raw());
+    if owner != user {
+        let path = path.display();
+        return Err(Refused::new(format_args!(
+            "{path} belongs to user {owner}, not to user {user} that serves the card: choose another --dir"
+        )));
+    }
+    Ok(found)
+}
+
+/// Only the user may write to the folder; the group's members enter it.
+fn check(folder: &OwnedFd, path: &Path, group: Option<u32>) -> Result<(), Refused> {
+    let found = owned(folder, path)?;
+    let path = path.display();
+    if found.st_mode & 0o022 != 0 {
+        return Err(Refused::new(format_args!(
+            "others may write to {path}, and could replace its sockets: run chmod go-w {path}, or choose another --dir"
+        )));
+    }
+    let enters = |group: u32| {
+        let needed = if found.st_gid == group { 0o010 } else { 0o001 };
+        found.st_mode & needed != 0
+    };
+    match group {
+        Some(group) if !enters(group) => Err(Refused::new(format_args!(
+            "the group {group} of --socket-group cannot enter {path}: run chgrp {group} {path} && chmod g+x {path}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn lock(path: &Path, folder: &OwnedFd) -> Result<OwnedFd, Refused> {
+    let cannot = |error: &dyn fmt::Display| {
+        Refused::new(format_args!(
+            "{} cannot be locked: {error}; remove it, or choose another --dir",
+            path.join(LOCK).display()
+        ))
+    };
+    // NONBLOCK: a FIFO in its place does not hold up the start.
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match openat(folder, LOCK, flags, Mode::RUSR | Mode::WUSR) {
+        Err(Errno::LOOP) => return Err(cannot(&"it is a symbolic link")),
+        Err(error) => return Err(cannot(&error)),
+        Ok(file) => file,
+    };
+    if fstat(&file).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) != FileType::RegularFile) {
+        return Err(cannot(&"it is no regular file"));
+    }
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => {
+            Err(Refused::new(format_args!("{} is in use: another card is being served there", path.display())))
+        }
+        Err(error) => Err(cannot(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

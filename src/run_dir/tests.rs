@@ -1,0 +1,176 @@
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+
+use vmm_sys_util::tempdir::TempDir;
+
+use super::*;
+
+fn open(dir: &Path) -> Result<RunDir, Refused> {
+    RunDir::open(dir, None, &["pf.sock".into()])
+}
+
+fn refused(dir: &Path) -> String {
+    let text = open(dir).err().unwrap().to_string();
+    assert!(!text.contains('\n') && text.contains(dir.to_str().unwrap()), "{text}");
+    text
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_folder_is_made_for_the_user_alone() {
+    let temp = TempDir::new().unwrap();
+    let dir = temp.as_path().join("above/card");
+    let made = open(&dir).unwrap();
+    assert_eq!((mode(&dir), mode(&dir.join("operator")), mode(&dir.join("lock"))), (0o700, 0o700, 0o600));
+    assert_eq!(made.path(), dir.canonicalize().unwrap());
+    drop(made);
+    assert!(dir.join("lock").exists());
+    open(&dir).unwrap();
+}
+
+#[test]
+fn a_group_may_enter_and_not_write() {
+    let temp = TempDir::new().unwrap();
+    let group = fs::metadata(temp.as_path()).unwrap().gid();
+    let dir = temp.as_path().join("card");
+    let open = |dir: &Path| RunDir::open(dir, Some(group), &[]);
+    drop(open(&dir).unwrap());
+    assert_eq!((mode(&dir), mode(&dir.join("operator")), fs::metadata(&dir).unwrap().gid()), (0o710, 0o700, group));
+    drop(open(&dir).unwrap());
+    for (bits, accepted) in [(0o700, false), (0o701, false), (0o755, true), (0o770, false)] {
+        set_mode(&dir, bits);
+        assert_eq!(open(&dir).is_ok(), accepted, "{bits:o}");
+    }
+}
+
+#[test]
+fn a_folder_that_others_may_write_to_is_refused() {
+    let temp = TempDir::new().unwrap();
+    for (bits, accepted) in [(0o700, true), (0o755, true), (0o775, false), (0o757, false), (0o1777, false)] {
+        set_mode(temp.as_path(), bits);
+        assert_eq!(open(temp.as_path()).is_ok(), accepted, "{bits:o}");
+    }
+    assert!(refused(temp.as_path()).contains("run chmod go-w"));
+    set_mode(temp.as_path(), 0o700);
+    set_mode(&temp.as_path().join("operator"), 0o750);
+    assert!(refused(temp.as_path()).contains("run chmod 700"));
+}
+
+#[test]
+fn a_folder_of_another_user_is_refused() {
+    // Root's for all but root, to whom a folder can be taken away.
+    let temp = TempDir::new().unwrap();
+    match geteuid().is_root() {
+        true => {
+            std::os::unix::fs::chown(temp.as_path(), Some(65534), Some(65534)).unwrap();
+            assert!(refused(temp.as_path()).contains("belongs to user 65534"));
+        }
+        false => assert!(refused(Path::new("/usr")).contains("belongs to user 0")),
+    }
+}
+
+#[test]
+fn links_and_files_in_the_folders_place_are_refused() {
+    let temp = TempDir::new().unwrap();
+    let at = |name: &str| temp.as_path().join(name);
+    fs::create_dir(at("real")).unwrap();
+    symlink(at("real"), at("link")).unwrap();
+    symlink(at("nowhere"), at("dangling")).unwrap();
+    fs::write(at("file"), "").unwrap();
+    assert!(refused(&at("link")).contains("is a symbolic link"));
+    assert!(open(Path::new(&format!("{}/", at("link").display()))).is_err(), "a slash at the end changes nothing");
+    assert!(refused(&at("dangling")).contains("is a symbolic link"));
+    assert!(refused(&at("file")).contains("is no folder"));
+    assert!(!at("nowhere").exists() && fs::read_dir(at("real")).unwrap().next().is_none());
+    // Above it the user's own links are fine.
+    open(&at("real/..").join("link/card")).unwrap();
+    let dir = at("with link");
+    fs::create_dir(&dir).unwrap();
+    symlink(at("real"), dir.join("operator")).unwrap();
+    assert!(refused(&dir).contains("operator is a symbolic link"));
+}
+
+#[test]
+fn a_folder_is_served_in_once() {
+    let temp = TempDir::new().unwrap();
+    let first = open(temp.as_path()).unwrap();
+    assert!(refused(temp.as_path()).contains("is in use: another card is being served there"));
+    drop(first);
+    fs::remove_file(temp.as_path().join("lock")).unwrap();
+    symlink("elsewhere", temp.as_path().join("lock")).unwrap();
+    assert!(refused(temp.as_path()).contains("it is a symbolic link"));
+    assert!(!temp.as_path().join("elsewhere").exists());
+}
+
+#[test]
+fn dead_sockets_go_and_everything_else_stays() {
+    let temp = TempDir::new().unwrap();
+    let at = |name: &str| temp.as_path().join(name);
+    for name in ["pf.sock", "status.sock"] {
+        drop(UnixListener::bind(at(name)).unwrap());
+    }
+    symlink("operator/trace.sock", at("trace.sock")).unwrap();
+    drop(open(temp.as_path()).unwrap());
+    assert!(["pf.sock", "status.sock", "trace.sock"].iter().all(|name| fs::symlink_metadata(at(name)).is_err()));
+    for name in ["pf.sock", "status.sock", "trace.sock", "operator/status.sock"] {
+        fs::write(at(name), "precious").unwrap();
+        let text = refused(temp.as_path());
+        assert!(text.contains(name) && text.contains("it is a regular file, not a socket"), "{text}");
+        assert_eq!(fs::read_to_string(at(name)).unwrap(), "precious");
+        fs::remove_file(at(name)).unwrap();
+        symlink("nowhere", at(name)).unwrap();
+        let text = refused(temp.as_path());
+        assert!(text.contains("it is a symbolic link") && !text.contains("another card"), "{text}");
+        fs::remove_file(at(name)).unwrap();
+    }
+    let _live = UnixListener::bind(at("pf.sock")).unwrap();
+    assert!(refused(temp.as_path()).contains("pf.sock is in use: another card"));
+}
+
+#[test]
+fn the_report_replaces_a_link() {
+    let temp = TempDir::new().unwrap();
+    let at = |name: &str| temp.as_path().join(name);
+    fs::write(at("victim"), "precious").unwrap();
+    symlink(at("victim"), at("report.json")).unwrap();
+    symlink(at("victim"), at(NEW_REPORT)).unwrap();
+    let dir = open(temp.as_path()).unwrap();
+    dir.write_report(b"{}\n").unwrap();
+    assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
+    assert_eq!((fs::read_to_string(at("report.json")).unwrap().as_str(), mode(&at("report.json"))), ("{}\n", 0o600));
+    fs::remove_file(at("report.json")).unwrap();
+    fs::create_dir(at("report.json")).unwrap();
+    assert!(dir.write_report(b"{}\n").unwrap_err().to_string().contains("report.json cannot be written"));
+    assert!(!at(NEW_REPORT).exists());
+}
+
+#[test]
+fn old_names_lead_to_the_operators_sockets() {
+    let temp = TempDir::new().unwrap();
+    let at = |name: &str| temp.as_path().join(name);
+    let dir = open(temp.as_path()).unwrap();
+    assert_eq!(find_socket(temp.as_path(), "status.sock"), at("status.sock"), "a version without the folder");
+    let _listener = UnixListener::bind(dir.operator("status.sock")).unwrap();
+    let links = dir.link().unwrap();
+    assert_eq!(fs::read_link(at("status.sock")).unwrap(), Path::new("operator/status.sock"));
+    std::os::unix::net::UnixStream::connect(at("status.sock")).unwrap();
+    assert_eq!(find_socket(temp.as_path(), "status.sock"), at("operator/status.sock"));
+    assert_eq!(find_socket(&at("status.sock"), "status.sock"), at("status.sock"));
+    drop(links);
+    assert!(["status.sock", "trace.sock"].iter().all(|name| fs::symlink_metadata(at(name)).is_err()));
+}
+
+#[test]
+fn a_long_path_is_refused_before_anything_is_made_in_it() {
+    let temp = TempDir::new().unwrap();
+    let dir = temp.as_path().join("x".repeat(90));
+    assert!(refused(&dir).contains("shorter --dir"));
+    assert!(fs::read_dir(&dir).unwrap().next().is_none());
+}

@@ -1,0 +1,134 @@
+//! QEMU starts with the arguments that `arctic serve` prints, and has every function on its bus.
+//!
+//! QEMU comes from the cache that `arctic boot` fills. It is stopped before the guest's first instruction.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use arctic_guest_tests::cache::Cache;
+use arctic_guest_tests::parts::{self, Own, Qemu};
+use arctic_guest_tests::progress::Stderr;
+use serde_json::{Value, json};
+
+/// A card being served until this is dropped, and the lines that it printed.
+struct Served {
+    process: Child,
+    lines: Vec<String>,
+}
+
+impl Served {
+    fn start(dir: &Path, arguments: &[&str], last: impl Fn(&str) -> bool) -> Served {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_arctic"));
+        command.arg("serve").arg("--dir").arg(dir).args(arguments).env_remove("RUST_LOG");
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = Vec::new();
+        for line in BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok) {
+            let ends = last(&line);
+            lines.push(line);
+            if ends {
+                break;
+            }
+        }
+        Served { process, lines }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Starts QEMU as a shell does with `text` behind its name; gives its functions of the card, and slot and function of
+/// each PCI device on the root bus.
+fn start(qemu: &Qemu, text: &str, more: &str) -> Result<(usize, Vec<(u64, u64)>), String> {
+    let qemu = qemu.command();
+    let mut command = Command::new("sh");
+    let script = format!("exec \"$@\" {text} {more} -S -display none -qmp stdio");
+    command.args(["-c", &script, "sh"]).arg(qemu.get_program()).args(qemu.get_args());
+    command.envs(qemu.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut process = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| e.to_string())?;
+    let questions = [
+        json!({ "execute": "qmp_capabilities" }),
+        json!({ "execute": "qom-list", "arguments": { "path": "/machine/peripheral" } }),
+        json!({ "execute": "query-pci" }),
+        json!({ "execute": "quit" }),
+    ];
+    let questions: String = questions.iter().map(|question| format!("{question}\n")).collect();
+    // A QEMU that has refused reads nothing.
+    let _ = process.stdin.take().unwrap().write_all(questions.as_bytes());
+    let output = process.wait_with_output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let replies = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    let lists: Vec<Value> = replies.filter_map(|reply: Value| reply.get("return").cloned()).collect();
+    let entries = |n: usize| lists.get(n).and_then(Value::as_array).cloned().unwrap_or_default();
+    let functions = entries(1).iter().filter(|entry| entry["type"] == "child<vfio-user-pci>").count();
+    let devices = entries(2).first().and_then(|bus| bus["devices"].as_array().cloned()).unwrap_or_default();
+    let place = |device: &Value| Some((device["slot"].as_u64()?, device["function"].as_u64()?));
+    Ok((functions, devices.iter().filter_map(place).collect()))
+}
+
+#[test]
+fn qemu_starts_with_the_printed_arguments() {
+    let cache = Cache::open().unwrap();
+    let qemu = parts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
+    for (arguments, functions) in [
+        (&["--card", "small"][..], 1),
+        (&["--card", "small", "--vfs", "1"], 2),
+        (&["--card", "small", "--vfs", "7"], 8),
+        (&["--card", "small", "--vfs", "9"], 10),
+        (&["--card", "flex170-63vf", "--vfs", "63"], 64),
+        (&["--card", "small", "--vfs", "2", "--split"], 3),
+        (&["--card", "small", "--vfs", "2", "--provision", "config"], 1),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        // The first block of arguments: indented lines, all but the last with a backslash at the end.
+        let served = Served::start(dir.path(), arguments, |line| line.starts_with(' ') && !line.ends_with('\\'));
+        let text: Vec<_> = served.lines.iter().filter(|line| line.starts_with(' ')).map(String::as_str).collect();
+        let found = start(&qemu, &text.join("\n"), "");
+        assert_eq!(found.as_ref().map(|(functions, _)| *functions), Ok(functions), "{arguments:?}: {found:?}");
+    }
+}
+
+/// Devices that the user adds, before or behind: QEMU chooses their slots, and makes them before the card's functions.
+#[test]
+fn there_is_room_for_the_users_devices() {
+    let cache = Cache::open().unwrap();
+    let qemu = parts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
+    let dir = tempfile::tempdir().unwrap();
+    let disk = dir.path().join("disk");
+    std::fs::File::create(&disk).unwrap().set_len(1 << 20).unwrap();
+    let served = Served::start(&dir.path().join("card"), &["--card", "flex170-63vf", "--vfs", "63"], |line| {
+        line.starts_with(' ') && !line.ends_with('\\')
+    });
+    let text: Vec<_> = served.lines.iter().filter(|line| line.starts_with(' ')).map(String::as_str).collect();
+    let more = format!("-vga std -nic user -drive if=virtio,format=raw,file={} -device virtio-rng-pci", disk.display());
+    let found = start(&qemu, &text.join("\n"), &more);
+    let (functions, places) = found.unwrap();
+    assert_eq!(functions, 64);
+    let own = |slot: u64| places.contains(&(slot, 0));
+    assert!((1..=4).all(own) && !own(5), "display, NIC, disk and random numbers: {places:?}");
+}
+
+/// The JSON document has the same arguments.
+#[test]
+fn qemu_starts_with_the_documents_arguments() {
+    let cache = Cache::open().unwrap();
+    let qemu = parts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
+    let dir = tempfile::tempdir().unwrap();
+    let served = Served::start(dir.path(), &["--card", "small", "--vfs", "9", "--json"], |_| true);
+    let document: Value = serde_json::from_str(&served.lines[0]).unwrap();
+    let quoted = |argument: &Value| format!("'{}'", argument.as_str().unwrap().replace('\'', r"'\''"));
+    let text: Vec<_> = document["qemu"].as_array().unwrap().iter().map(quoted).collect();
+    let found = start(&qemu, &text.join(" "), "");
+    assert_eq!(found.as_ref().map(|(functions, _)| *functions), Ok(10), "{found:?}");
+}

@@ -1,0 +1,133 @@
+//! The folder of `arctic serve`: what it must be, what is in it, and which user may connect to what.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use vmm_sys_util::tempdir::TempDir;
+
+use crate::{LEFT, Served, fails, left, status};
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+fn refused(dir: &Path) -> String {
+    let (status, text) = fails(&["serve", "--card", "small", "--dir", dir.to_str().unwrap()]);
+    assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
+    text
+}
+
+#[test]
+fn sockets_are_the_users_and_the_operators_apart() {
+    let temp = TempDir::new().unwrap();
+    let dir = temp.as_path().join("card");
+    let served = Served::start("small", &dir, &["--vfs", "1", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&served.first_line).unwrap();
+    for (path, bits) in [
+        ("", 0o700),
+        ("operator", 0o700),
+        ("lock", 0o600),
+        ("pf.sock", 0o600),
+        ("vf1.sock", 0o600),
+        ("operator/status.sock", 0o600),
+        ("operator/trace.sock", 0o600),
+    ] {
+        assert_eq!(mode(&dir.join(path)), bits, "{path}");
+    }
+    for name in ["status", "trace"] {
+        let path = dir.join(format!("operator/{name}.sock"));
+        assert_eq!(json["sockets"][name], path.to_str().unwrap());
+        // The names of before, for a release.
+        let old = dir.join(format!("{name}.sock"));
+        assert_eq!(old.canonicalize().unwrap(), path.canonicalize().unwrap());
+        UnixStream::connect(old).unwrap();
+    }
+    assert_eq!(status(&dir)["enabled_vfs"], 0);
+    assert_eq!(status(&dir.join("status.sock"))["enabled_vfs"], 0);
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+    assert_eq!((left(&dir), mode(&dir.join("report.json"))), (LEFT.map(String::from).to_vec(), 0o600));
+}
+
+#[test]
+fn a_group_reaches_functions_and_nothing_else() {
+    let temp = TempDir::new().unwrap();
+    let dir = temp.as_path().join("card");
+    let group = fs::metadata(temp.as_path()).unwrap().gid();
+    let served = Served::start("small", &dir, &["--vfs", "1", "--socket-group", &group.to_string()]);
+    let access = |path: &str| {
+        let path = dir.join(path);
+        (mode(&path), fs::metadata(&path).unwrap().gid() == group)
+    };
+    assert_eq!((access(""), access("vf1.sock"), access("pf.sock")), ((0o710, true), (0o660, true), (0o660, true)));
+    assert_eq!([mode(&dir.join("operator")), mode(&dir.join("operator/trace.sock"))], [0o700, 0o600]);
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+    let arguments = ["serve", "--card", "small", "--dir", dir.to_str().unwrap(), "--socket-group", "no such group"];
+    let (status, text) = fails(&arguments);
+    assert!(status == Some(2) && text.contains("there is no such group"), "{text}");
+}
+
+#[test]
+fn a_folder_with_traps_is_refused() {
+    let temp = TempDir::new().unwrap();
+    let at = |name: &str| temp.as_path().join(name);
+    for name in ["pf.sock", "status.sock", "trace.sock"] {
+        fs::write(at(name), "precious").unwrap();
+        assert!(refused(temp.as_path()).contains("it is a regular file, not a socket"));
+        assert_eq!(fs::read_to_string(at(name)).unwrap(), "precious");
+        fs::remove_file(at(name)).unwrap();
+    }
+    symlink("nowhere", at("pf.sock")).unwrap();
+    let text = refused(temp.as_path());
+    assert!(text.contains("it is a symbolic link") && !text.contains("another card"), "{text}");
+    fs::remove_file(at("pf.sock")).unwrap();
+    fs::set_permissions(temp.as_path(), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(refused(temp.as_path()).contains("others may write to"));
+    fs::set_permissions(temp.as_path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(at("victim"), "precious").unwrap();
+    symlink(at("victim"), at("report.json")).unwrap();
+    let served = Served::start("small", temp.as_path(), &[]);
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+    assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
+    assert!(fs::read_to_string(at("report.json")).unwrap().contains("unmodelled"));
+}
+
+/// Also on the sockets of a server that was killed: the first to lock the folder serves, the others refuse.
+#[test]
+fn one_of_several_starts_serves() {
+    let dir = TempDir::new().unwrap();
+    let mut dead = Served::start("small", dir.as_path(), &["--vfs", "7"]);
+    dead.process.kill().unwrap();
+    dead.process.wait().unwrap();
+    for _ in 0..5 {
+        let starts: Vec<_> = (0..3)
+            .map(|_| {
+                let dir = dir.as_path().to_owned();
+                std::thread::spawn(move || Served::start("small", &dir, &["--vfs", "7"]))
+            })
+            .collect();
+        let mut served: Vec<_> = starts.into_iter().map(|start| start.join().unwrap()).collect();
+        // A server that refuses has nothing on stdout.
+        let serving: Vec<_> = served.iter().enumerate().filter(|(_, served)| !served.first_line.is_empty()).collect();
+        assert_eq!(serving.len(), 1);
+        let one = served.remove(serving[0].0);
+        for name in ["pf", "vf1", "vf7", "status", "trace"] {
+            UnixStream::connect(dir.as_path().join(format!("{name}.sock"))).unwrap();
+        }
+        for mut other in served {
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut other.process.stderr.take().unwrap(), &mut text).unwrap();
+            assert_eq!(other.process.wait().unwrap().code(), Some(1), "{text}");
+            assert!(text.contains("is in use: another card is being served there"), "{text}");
+        }
+        assert_eq!(one.end(libc::SIGKILL).0, None);
+    }
+    // It is the lock that decides: all sockets are dead.
+    let lock = fs::File::open(dir.as_path().join("lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let other = Served::start("small", dir.as_path(), &["--vfs", "7"]);
+    assert_eq!(other.first_line, "", "it serves beside the one that has the lock");
+    let (code, text) = other.end(libc::SIGTERM);
+    assert!(text.contains("is in use: another card is being served there"), "{code:?}: {text}");
+}

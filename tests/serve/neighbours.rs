@@ -1,0 +1,187 @@
+//! One hostile client costs only its own card: what the client of the PF does, measured at the client of VF 1.
+
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use arctic_gpu::vfio_user::wire::command;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use vmm_sys_util::eventfd::EventFd;
+use vmm_sys_util::tempdir::TempDir;
+
+use crate::driver::*;
+use crate::{Served, eventually, status};
+
+/// What others may lose in all to one client in a minute.
+const ALLOWED: Duration = Duration::from_secs(1);
+/// What a round of the neighbour takes by itself on a busy host.
+const OWN: Duration = Duration::from_millis(40);
+
+/// A served card with VF 1 in a guest of its own, and the clients of both functions.
+struct Card {
+    served: Served,
+    dir: TempDir,
+    pf: Raw,
+    vf: Raw,
+}
+
+impl Card {
+    fn start() -> Card {
+        let dir = TempDir::new().unwrap();
+        let served = Served::start("small", dir.as_path(), &["--vfs", "1", "--split"]);
+        let mut pf = Raw::connect(&dir.as_path().join("pf.sock"));
+        // NumVFs; VF Enable and VF MSE.
+        pf.write(CONFIG, 0x330, &[1, 0]);
+        pf.write(CONFIG, 0x328, &[9, 0]);
+        let vf = Raw::connect(&dir.as_path().join("vf1.sock"));
+        Card { served, dir, pf, vf }
+    }
+
+    /// SIGTERM: the program ends in order, and in time.
+    fn ends(self) {
+        let start = Instant::now();
+        let (code, text) = self.served.end(libc::SIGTERM);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    }
+}
+
+/// Resets the neighbour, which needs every engine and the GuC, and asks for the card's status: what the rounds took beyond
+/// their own time, at most and in all.
+fn lost(vf: &mut Raw, dir: &Path, rounds: Duration) -> (Duration, Duration) {
+    let (start, mut longest, mut sum) = (Instant::now(), Duration::ZERO, Duration::ZERO);
+    while start.elapsed() < rounds {
+        let round = Instant::now();
+        vf.ask(command::DEVICE_RESET, &[], &[]);
+        status(dir);
+        let more = round.elapsed().saturating_sub(OWN);
+        (longest, sum) = (longest.max(more), sum + more);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    println!("{longest:?} at most, {sum:?} in all");
+    (longest, sum)
+}
+
+/// The client clears O_NONBLOCK of its eventfd, whose description it shares with the card, and fills the counter: raising
+/// the interrupt, the neighbour's resets, the next client of the function and the end of the program wait for nothing.
+#[test]
+fn a_client_that_blocks_its_eventfd() {
+    for _ in 0..3 {
+        let mut card = Card::start();
+        let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
+        let irqs = |flags: u32| -> Vec<u8> { [20, flags, 1, 0, 1].into_iter().flat_map(u32::to_le_bytes).collect() };
+        card.pf.ask(command::DEVICE_SET_IRQS, &irqs(4 | 32), &[fd.as_raw_fd()]);
+        card.pf.ask(command::DEVICE_SET_IRQS, &irqs(1 | 32), &[]);
+        eventually("the interrupt is signalled", || fd.read().is_ok());
+        fd.write(u64::MAX - 1).unwrap();
+        // SAFETY: the descriptor is open while `fd` lives.
+        let shared = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd.as_raw_fd()) };
+        fcntl_setfl(shared, fcntl_getfl(shared).unwrap() - OFlags::NONBLOCK).unwrap();
+        let start = Instant::now();
+        for _ in 0..5 {
+            card.pf.ask(command::DEVICE_SET_IRQS, &irqs(1 | 32), &[]);
+        }
+        let (longest, _) = lost(&mut card.vf, card.dir.as_path(), Duration::from_millis(300));
+        assert!(longest < ALLOWED, "{longest:?}");
+        assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+        drop(card.pf);
+        eventually("the PF is free", || status(card.dir.as_path())["functions"][0]["connected"] == false);
+        card.pf = Raw::connect(&card.dir.as_path().join("pf.sock"));
+        assert_eq!(card.pf.read_u32(CONFIG, 0), 0x56c0_8086);
+        card.ends();
+    }
+}
+
+/// Has the GuC ask for guest memory again and again for so long, and answers each question after `delay`.
+fn ask_and_answer(mut pf: Raw, delay: Duration, seconds: u64) -> usize {
+    let (start, mut answered) = (Instant::now(), 0);
+    let goes_on = || start.elapsed() < Duration::from_secs(seconds);
+    while goes_on() {
+        pf.look_for_signature();
+        while goes_on()
+            && let Some(question) = pf.question(Duration::from_millis(20))
+        {
+            std::thread::sleep(delay);
+            pf.answer(&question, Ok(0));
+            answered += 1;
+        }
+    }
+    answered
+}
+
+/// The GuC asks one client for memory, dword by dword, with its lock held, and each answer is quick, or late: the neighbour,
+/// whose reset needs the GuC, loses less than a second in all.
+#[test]
+fn a_client_that_is_asked_without_end() {
+    for delay in [0, 1500, 9000].map(Duration::from_micros) {
+        let mut card = Card::start();
+        card.pf.map(IOVA, 0x2000, &[]);
+        let Card { served, dir, pf, mut vf } = card;
+        let attack = std::thread::spawn(move || ask_and_answer(pf, delay, 4));
+        let (longest, sum) = lost(&mut vf, dir.as_path(), Duration::from_secs(4));
+        let answered = attack.join().unwrap();
+        println!("{delay:?}: {answered} answers");
+        assert!(answered > 20, "the GuC does not ask");
+        // Twice, because a busy host adds its own to each round.
+        assert!(longest < ALLOWED && sum < 2 * ALLOWED, "{delay:?}: {longest:?} at most, {sum:?} in all");
+        let (code, text) = served.end(libc::SIGTERM);
+        assert_eq!(code, Some(0), "{text}");
+    }
+}
+
+/// The client asks much, reads no reply, and an engine asks it for memory: the card waits for room in its socket within the
+/// same limit, and disconnects it.
+#[test]
+fn a_client_that_does_not_read() {
+    let mut card = Card::start();
+    card.pf.map(IOVA, 0x2000, &[]);
+    // The engine waits for a dword of local memory, and then loads from the guest's.
+    let wait = [0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 2, 1, DATA as u32, 0];
+    let load = [0x29 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, GUEST as u32, 0];
+    card.pf.write(LMEM, DATA, &[0; 4]);
+    card.pf.run(&[&wait[..], &load.repeat(100)].concat(), &[]);
+    // The last message lets the engine go on; the replies to the others fill the socket.
+    let go_on = access(DATA, LMEM, 4, &1_u32.to_le_bytes());
+    let message = [&card.pf.header(command::REGION_WRITE, &go_on).encode()[..], &go_on].concat();
+    card.pf.stream.write_all(&message).unwrap();
+    let question = access(0, CONFIG, 4096, &[]);
+    let message = [&card.pf.header(command::REGION_READ, &question).encode()[..], &question].concat();
+    card.pf.stream.set_nonblocking(true).unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(100) {
+        while card.pf.stream.write_all(&message).is_ok() {}
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // The PF's client is disconnected, and its VFs with it. Until then the card's status is to be had at once.
+    let (mut longest, mut connected) = (Duration::ZERO, true);
+    while connected {
+        let round = Instant::now();
+        connected = status(card.dir.as_path())["functions"][0]["connected"] == true;
+        longest = longest.max(round.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(5), "the client is still connected");
+    }
+    println!("disconnected after {:?}, status after {longest:?} at most", start.elapsed());
+    assert!(longest < ALLOWED, "{longest:?}");
+    card.ends();
+}
+
+/// A client whose messages would have to be tiny is refused, and told by the protocol's error.
+#[test]
+fn a_client_of_tiny_messages_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &[]);
+    for (size, error) in [(0, libc::EINVAL), (1, libc::EINVAL), (63, libc::EINVAL), (64, 0), (1 << 30, 0)] {
+        let mut stream = std::os::unix::net::UnixStream::connect(dir.as_path().join("pf.sock")).unwrap();
+        let body = format!("\0\0\0\0{{\"capabilities\":{{\"max_data_xfer_size\":{size}}}}}\0");
+        let length = 16 + body.len() as u32;
+        let header = [&[1, 0, 1, 0][..], &length.to_le_bytes(), &[0; 8]].concat();
+        stream.write_all(&[&header[..], body.as_bytes()].concat()).unwrap();
+        let mut reply = [0; 16];
+        stream.read_exact(&mut reply).unwrap();
+        assert_eq!(reply[12..16], (error as u32).to_le_bytes(), "{size}");
+        drop(stream);
+        eventually("the PF is free", || status(dir.as_path())["functions"][0]["connected"] == false);
+    }
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}

@@ -1,0 +1,109 @@
+//! What commands print where nothing reads it, and limits of the process.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use vmm_sys_util::tempdir::TempDir;
+
+use crate::driver::{DATA, Door, Raw};
+use crate::{Served, arctic};
+
+/// MI_STORE_DATA_IMM of a dword, by a global address.
+const STORE_DWORD: u32 = 0x10 << 23 | 1 << 22 | 2;
+
+/// Commands that print: to a reader that goes at once, and to a full disk.
+#[test]
+fn a_reader_that_goes_is_no_error_and_a_full_disk_is() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &[]);
+    let (path, out) = (dir.as_path().to_str().unwrap(), dir.as_path().join("firmware"));
+    let batch = dir.as_path().join("batch");
+    File::create(&batch).unwrap().write_all(&[1; 1 << 16]).unwrap();
+    let batch = batch.to_str().unwrap();
+    for arguments in [
+        &["help"][..],
+        &["help", "serve"],
+        &["--version"],
+        &["fidelity"],
+        &["fidelity", "--json"],
+        &["fidelity", "--markdown"],
+        &["fidelity", "--status", "unassessed"],
+        &["fidelity", "--item", "V8-153"],
+        &["firmware", "--out", out.to_str().unwrap()],
+        &["status", path],
+        &["status", path, "--json"],
+        &["decode", batch],
+        &["decode", batch, "--json"],
+    ] {
+        let mut child = arctic(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut text = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!((child.wait().unwrap().code(), text.as_str()), (Some(0), ""), "{arguments:?}");
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = arctic(arguments).stdout(full).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), text.lines().count()), (Some(1), 1), "{arguments:?}: {text}");
+        assert!(text.contains("the output cannot be written: No space left"), "{arguments:?}: {text}");
+        // Where the sentence cannot be written either, the status remains.
+        let full = || File::options().write(true).open("/dev/full").unwrap();
+        let status = arctic(arguments).stdout(full()).stderr(full()).status().unwrap();
+        assert_eq!(status.code(), Some(1), "{arguments:?}");
+    }
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}
+
+/// `arctic trace` ends when its reader has gone.
+#[test]
+fn a_trace_ends_with_its_reader() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &[]);
+    let path = dir.as_path().to_str().unwrap();
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    for (stdout, code) in [(Stdio::piped(), 0), (Stdio::from(full), 1)] {
+        let mut child = arctic(&["trace", path]).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        // Until it follows, the card has nothing to tell it: resets and loads are events.
+        let mut pf = Raw::connect(&dir.as_path().join("pf.sock"));
+        crate::eventually("it ends", || {
+            pf.reset_engine();
+            pf.run(&[STORE_DWORD, DATA as u32, 0, 7], &[]);
+            child.try_wait().unwrap().is_some()
+        });
+        let mut text = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{text}");
+        drop(pf);
+        crate::eventually("the PF is free", || crate::status(dir.as_path())["functions"][0]["connected"] == false);
+    }
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}
+
+/// Limits of a file's size: one below the card's memory is told, and a report that does not fit is.
+#[test]
+fn a_limit_of_file_sizes_is_told() {
+    let dir = TempDir::new().unwrap();
+    let mut command = arctic(&["serve", "--card", "small", "--dir", dir.as_path().to_str().unwrap()]);
+    let limit = || Ok(setrlimit(Resource::Fsize, Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) })?);
+    // SAFETY: setrlimit is async-signal-safe, and nothing else is called between fork and exec.
+    unsafe { command.pre_exec(limit) };
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), text.lines().count()), (Some(1), 1), "{text}");
+    assert!(text.contains("the limit of file sizes is 1048576 bytes"), "{text}");
+}
+
+/// What a write beyond the limit of a file's size raises, also to a client's file, ends nothing.
+#[test]
+fn the_signal_of_long_files_ends_nothing() {
+    let dir = TempDir::new().unwrap();
+    let mut served = Served::start("small", dir.as_path(), &[]);
+    // SAFETY: `kill` touches no memory, and the process is ours and not yet reaped.
+    assert_eq!(unsafe { libc::kill(served.process.id() as i32, libc::SIGXFSZ) }, 0);
+    crate::status(dir.as_path());
+    assert_eq!(served.process.try_wait().unwrap(), None, "it lives");
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}
