@@ -2,10 +2,16 @@
 //!
 //! They run one at a time, since a guest keeps two cores busy. The parts are fetched into the cache on the first run.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use arctic_guest_tests::cache::Cache;
+use arctic_guest_tests::image::modules;
+use arctic_guest_tests::parts::{self, Own};
+use arctic_guest_tests::progress::Silent;
+use arctic_guest_tests::tsc;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -53,6 +59,7 @@ fn igt_passes(arguments: &[&str]) -> Value {
     }
     assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
     assert_eq!((status, &first["skipped"]), (Some(0), &Value::from(0)));
+    assert_eq!(first["clocks"].as_array().unwrap().len() as u64, first["guests"].as_u64().unwrap());
     first
 }
 
@@ -76,7 +83,8 @@ fn boots_and_works_on_every_engine(driver: &str) {
     let (status, report) = arctic(&["boot", "--driver", driver]);
     assert_eq!(report["driver"], driver);
     assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
-    assert_eq!((status, &report["ok"]), (Some(0), &Value::Bool(true)));
+    assert_eq!((status, &report["ok"], &report["inconclusive"]), (Some(0), &Value::Bool(true), &Value::Bool(false)));
+    assert_eq!(report["clocks"].as_array().unwrap().len(), 1);
     let engines = ["rcs0", "bcs0", "vcs0", "vcs1", "vecs0", "vecs1", "ccs0"];
     assert_eq!(report["engines"], serde_json::json!(engines));
     for engine in engines {
@@ -148,6 +156,8 @@ fn three_guests_share_a_card() {
     let (status, report) = arctic(&["boot", "--vfs", "2", "--split"]);
     assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
     assert_eq!(status, Some(0));
+    let clocks: Vec<&Value> = report["clocks"].as_array().unwrap().iter().map(|clock| &clock["guest"]).collect();
+    assert_eq!(clocks, ["pf", "vf1", "vf2"]);
     all_worked(&report, 2, &CLASSES);
 }
 
@@ -236,6 +246,65 @@ fn one_command_in_the_guest() {
     let (status, report) =
         arctic(&["boot", "--run", "cat /share/word; exit 7", "--share", share.path().to_str().unwrap()]);
     assert_eq!((status, &report["status"], &report["output"]), (Some(7), &Value::from(7), &Value::from("glacier")));
+}
+
+/// A guest whose clock has another rate than the host's shows nothing: the status says so, whatever its command ended with,
+/// and the report has both times. A user's own arguments are behind the program's, so that they win.
+#[test]
+fn a_guest_with_a_wrong_clock_is_inconclusive() {
+    let _one = one_guest();
+    let Some(khz) = tsc::host_khz() else { return };
+    let append = format!("tsc_early_khz={}", khz / 2);
+    let (status, report) = arctic(&["boot", "--no-card", "--run", "sleep 8; exit 7", "--append", &append]);
+    assert_eq!((status, &report["status"], &report["inconclusive"]), (Some(125), &7.into(), &true.into()));
+    let clock = &report["clocks"][0];
+    let ratio = clock["guest_seconds"].as_f64().unwrap() / clock["host_seconds"].as_f64().unwrap();
+    assert!((1.8..2.2).contains(&ratio), "{clock}");
+}
+
+/// A kernel that has only the driver of the run, with modules in each form that a kernel's build makes.
+#[test]
+fn an_own_kernel_without_i915_and_with_gzip_modules() {
+    let _one = one_guest();
+    let kernel = parts::obtain(&Own::default(), &Cache::open().unwrap(), &Silent).unwrap().kernel;
+    let folder = TempDir::new().unwrap();
+    let own = folder.path().join(&kernel.release);
+    copy_modules(&kernel.modules, &own);
+    let (image, own) = (kernel.image.to_str().unwrap(), own.to_str().unwrap());
+    let command = "lsmod | grep -w xe && lsmod | grep -w 9p";
+    let (status, report) = arctic(&["boot", "--kernel", image, "--modules", own, "--run", command]);
+    assert_eq!((status, &report["inconclusive"]), (Some(0), &false.into()), "{report:#}");
+    // The other driver is asked for by name.
+    let refused = ["boot", "--kernel", image, "--modules", own, "--driver", "i915", "--run", "true"];
+    let refused = Command::new(env!("CARGO_BIN_EXE_arctic")).args(refused).stdin(Stdio::null()).output().unwrap();
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{message}");
+    assert!(message.contains("has no module i915, which --driver i915 needs") && message.contains("CONFIG_DRM_I915"));
+}
+
+/// Copies a modules' folder without i915, and with some modules compressed by gzip or not at all.
+fn copy_modules(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        if path.is_dir() {
+            copy_modules(&path, &to.join(name));
+            continue;
+        }
+        let name = name.to_str().unwrap();
+        let target = |extension: &str| to.join(name.split(".ko").next().unwrap().to_owned() + extension);
+        match name.split(".ko").next().unwrap() {
+            "i915" => {}
+            "xe" | "9pnet" | "drm" => {
+                let file = std::fs::File::create(target(".ko.gz")).unwrap();
+                let mut gzip = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+                gzip.write_all(&modules::unpacked(&path).unwrap()).unwrap();
+                gzip.finish().unwrap();
+            }
+            "9p" => std::fs::write(target(".ko"), modules::unpacked(&path).unwrap()).unwrap(),
+            _ => std::os::unix::fs::symlink(&path, to.join(name)).unwrap(),
+        }
+    }
 }
 
 /// A list with a line that no IGT has, and one that hangs its process: both fail by name, the next line still runs.
