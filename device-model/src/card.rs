@@ -222,8 +222,8 @@ impl Card {
     fn carry_out_now(&self, function: Function, request: Request) {
         match request {
             Request::RingGuc => self.ring_guc(function),
-            Request::LookAtDoorbells => self.call_guc(),
-            Request::StartGucDma => self.guc().start_dma(&self.gt),
+            Request::LookAtDoorbells => self.call_guc(function.bit()),
+            Request::StartGucDma => self.guc_for(function).start_dma(&self.gt),
             Request::Reset(domains) => {
                 // What was written before the reset is not done after it.
                 while self.carry_out_deferred() {}
@@ -268,13 +268,13 @@ impl Card {
     fn report(&self, engine: EngineId, load: Load, outcome: Outcome) {
         if load.submitter == Submitter::Guc {
             self.engines.report(EngineReport { engine, load, outcome });
-            self.call_guc();
+            self.call_guc(load.function.bit());
         }
     }
 
     /// GDRST: the GuC and the engines named by the domains lose their work and state.
     fn reset_domains(&self, domains: u32) {
-        let mut guc = self.guc();
+        let mut guc = self.guc_for(Function::PF);
         if domains & (GRDOM_GUC | GRDOM_FULL) != 0 {
             guc.reset(&self.gt);
         }
@@ -294,7 +294,7 @@ impl Card {
     pub fn reset(&self) {
         self.recover();
         // All of it is one thing to whoever comes by from another thread: what he loads is lost or comes afterwards.
-        let mut guc = self.guc();
+        let mut guc = self.guc_for(Function::PF);
         guc.reset(&self.gt);
         self.deferred.clear();
         let mut held = self.engines.hold();
@@ -319,8 +319,9 @@ impl Card {
         self.engines.pass_step_boundary();
     }
 
-    fn call_guc(&self) {
-        self.calls.call();
+    /// There is something for the GuC to look at that concerns `functions` (a bit each).
+    fn call_guc(&self, functions: u64) {
+        self.calls.call(functions);
         self.call_workers();
     }
 
@@ -368,7 +369,7 @@ impl Card {
             return false;
         }
         let (step, sooner) = {
-            let mut guc = self.guc();
+            let mut guc = self.guc_for_calls();
             let step = guc.step(&self.gt, &self.engines, self.calls.take_rang());
             self.publish_queued(&guc);
             (step, self.calls.set_deadline(step.next))
@@ -482,7 +483,7 @@ impl Card {
         if let Err(error) = self.guc().revive(&self.gt, &self.engines) {
             log::error!("the GuC does not come up again: {error:?}");
         }
-        self.call_guc();
+        self.call_guc(u64::MAX);
     }
 
     fn wait(&self, seen: u64, until: Option<u64>) {

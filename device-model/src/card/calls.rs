@@ -7,6 +7,8 @@ pub struct Calls {
     called: AtomicBool,
     /// Functions that rang, a bit each.
     rang: AtomicU64,
+    /// Functions (a bit each) on whose behalf something else has called.
+    behalf: AtomicU64,
     /// When it wants to be called at the latest, in ns of the card's clock.
     deadline: AtomicU64,
 }
@@ -14,18 +16,25 @@ pub struct Calls {
 impl Calls {
     /// Nobody has called.
     pub fn new() -> Self {
-        Calls { called: AtomicBool::new(false), rang: AtomicU64::new(0), deadline: AtomicU64::new(u64::MAX) }
+        Calls {
+            called: AtomicBool::new(false),
+            rang: AtomicU64::new(0),
+            behalf: AtomicU64::new(0),
+            deadline: AtomicU64::new(u64::MAX),
+        }
     }
 
-    /// There is something to look at. Whoever calls has put it in place before, and rings the workers' bell afterwards.
-    pub fn call(&self) {
+    /// There is something to look at that concerns `functions` (a bit each). It must be in place before the call; the
+    /// workers' bell must be rung afterwards.
+    pub fn call(&self, functions: u64) {
+        self.behalf.fetch_or(functions, Ordering::AcqRel);
         self.called.swap(true, Ordering::AcqRel);
     }
 
     /// The functions of these bits rang.
     pub fn ring(&self, functions: u64) {
         self.rang.fetch_or(functions, Ordering::AcqRel);
-        self.call();
+        self.called.swap(true, Ordering::AcqRel);
     }
 
     /// Whether a step is due at `now`. Who is told so owes it: the call is taken.
@@ -33,14 +42,14 @@ impl Calls {
         self.called.swap(false, Ordering::AcqRel) || now >= self.deadline()
     }
 
-    /// Whether one of `functions` (a bit each) has rung, or something else has called, and no step has begun since.
+    /// Whether a call concerns one of `functions` (a bit each) and no step has begun since.
     pub fn waiting(&self, functions: u64) -> bool {
-        let rang = self.rang.load(Ordering::Acquire);
-        rang & functions != 0 || rang == 0 && self.called.load(Ordering::Acquire)
+        (self.rang.load(Ordering::Acquire) | self.behalf.load(Ordering::Acquire)) & functions != 0
     }
 
     /// Functions that rang since the last step, for the step that begins, which holds the GuC's lock.
     pub fn take_rang(&self) -> u64 {
+        self.behalf.swap(0, Ordering::AcqRel);
         self.rang.swap(0, Ordering::AcqRel)
     }
 

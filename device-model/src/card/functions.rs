@@ -60,15 +60,15 @@ impl Card {
     }
 
     fn reset_existing(&self, function: Function) {
-        let reset = self.guc().function_reset(&self.gt, &self.engines, function);
-        self.call_guc();
+        let reset = self.guc_for(function).function_reset(&self.gt, &self.engines, function);
+        self.call_guc(function.bit());
         // Without a lock: the other functions go on, however much there is to clear.
         if reset == FunctionReset::Unled {
             self.gt.memory.clear_vf(function);
         }
         self.gt.memory.free_unused(function);
         if reset == FunctionReset::Unled {
-            self.guc().finish_reset(&self.gt, &self.engines, function);
+            self.guc_for(function).finish_reset(&self.gt, &self.engines, function);
         }
         if let Some(vf) = self.gt.vf(function) {
             vf.reset();
@@ -90,7 +90,7 @@ impl Card {
             return;
         }
         if Guc::mailbox_holds_request(&self.gt, function) && !self.gt.memory.asks_client(function) {
-            let mut guc = self.guc();
+            let mut guc = self.guc_for(function);
             // A function that has ceased to exist since it rang asks for nothing any more.
             if self.enabled(function) {
                 guc.mailbox(&self.gt, &self.engines, function);
@@ -105,7 +105,7 @@ impl Card {
         let ring = self.gt.doorbells.ring(function, page);
         match ring {
             Ring::Missed | Ring::Collapsed => {}
-            Ring::Message { to: Route::Guc, .. } => self.call_guc(),
+            Ring::Message { to: Route::Guc, .. } => self.call_guc(function.bit()),
             Ring::Message { to: Route::Host, .. } => self.gt.interrupts.raise_guc(DOORBELL_RANG),
         }
         ring != Ring::Missed

@@ -127,33 +127,40 @@ fn a_step_holds_up_others_that_wait() {
     card.calls.ring(VF1.bit());
     assert_eq!(held_up(), [true, false], "VF 1 has rung");
     card.calls.take_rang();
-    assert_eq!(held_up(), [true; 2], "not by a function");
+    assert_eq!(held_up(), [false; 2], "a step has begun");
+    card.calls.call(VF1.bit());
+    assert_eq!(held_up(), [true, false], "an engine reports of VF 1");
+    card.calls.call(u64::MAX);
+    assert_eq!(held_up(), [true; 2]);
     card.calls.due(0);
-    assert_eq!(held_up(), [false; 2]);
+    card.calls.take_rang();
     card.contention.set_queued(VF1.bit());
     assert_eq!(held_up(), [true, false]);
     card.work();
     assert_eq!(held_up(), [true, false], "until a step of the GuC");
-    card.call_guc();
+    card.call_guc(Function::PF.bit());
     card.work();
     assert_eq!(held_up(), [false; 2]);
-    let eventually_held_up = || {
+    let eventually = |expected: [bool; 2]| {
         let begun = std::time::Instant::now();
-        while held_up() != [true; 2] {
+        while held_up() != expected {
             assert!(begun.elapsed() < Duration::from_secs(10), "a thread waits for a lock");
             std::thread::yield_now();
         }
     };
+    let card = &card;
     std::thread::scope(|scope| {
-        let guc = card.guc();
-        let waits = scope.spawn(|| drop(card.guc()));
-        eventually_held_up();
-        drop(guc);
-        waits.join().unwrap();
-        assert_eq!(held_up(), [false; 2]);
+        for (of, expected) in [(None, [true; 2]), (Some(VF1), [true, false]), (Some(Function::PF), [false, true])] {
+            let guc = card.guc();
+            let waits = scope.spawn(move || drop(of.map_or_else(|| card.guc(), |function| card.guc_for(function))));
+            eventually(expected);
+            drop(guc);
+            waits.join().unwrap();
+            assert_eq!(held_up(), [false; 2]);
+        }
         let locked = card.engines.lock(engine);
         let waits = scope.spawn(|| drop(card.engines.lock(engine)));
-        eventually_held_up();
+        eventually([true; 2]);
         drop(locked);
         waits.join().unwrap();
         assert_eq!(held_up(), [false; 2]);
