@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use vmm_sys_util::poll::{EpollContext, EpollEvents, PollToken};
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
+use super::budget::LOOK;
 use super::wire::{HEADER_LEN, Header, MAX_FDS};
 
 /// How long a client may leave its socket full before it is disconnected. Only the connection's own thread waits that long.
@@ -56,6 +57,20 @@ impl PollToken for Wake {
     }
 }
 
+/// How much longer a thread may wait for the client, as of a moment. Asked at every [`LOOK`] of a wait.
+pub type Patience<'a> = dyn Fn(Instant) -> Duration + 'a;
+
+/// Patience until `time` from now.
+pub fn for_a_time(time: Duration) -> impl Fn(Instant) -> Duration {
+    let deadline = Instant::now() + time;
+    move |now| deadline.saturating_duration_since(now)
+}
+
+/// The time until the next look; `None` where the patience has ended.
+pub fn next_look(patience: &Patience<'_>) -> Option<Duration> {
+    Some(patience(Instant::now()).min(LOOK)).filter(|look| !look.is_zero())
+}
+
 /// The sending half, shared by the function's thread (replies) and the engines' (DMA messages).
 #[derive(Clone)]
 pub struct Sender(Arc<Outgoing>);
@@ -82,23 +97,23 @@ impl Outgoing {
         self.sending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while another message is being sent; `None` at `deadline`.
-    fn begin(&self, deadline: Instant) -> Option<Sending<'_>> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let waited = self.sent.wait_timeout_while(self.sending(), left, |sending| *sending);
-        let (mut sending, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let free = !*sending;
+    /// Waits while another message is being sent; `None` where the patience ends before that.
+    fn begin(&self, patience: &Patience<'_>) -> Option<Sending<'_>> {
+        let mut sending = self.sending();
+        while *sending {
+            let look = next_look(patience)?;
+            let waited = self.sent.wait_timeout(sending, look);
+            (sending, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
         *sending = true;
-        // Not `then_some`: a `Sending` that is made and dropped here would give the right back to another message.
-        free.then(|| Sending(self))
+        Some(Sending(self))
     }
 
-    /// Waits for room in the client's socket; fails with `TimedOut` at `deadline`.
-    fn wait_for_room(&self, deadline: Instant) -> io::Result<()> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&left)) {
-            Ok(0) => Err(ErrorKind::TimedOut.into()),
+    /// Waits for room in the client's socket, until the next look; fails with `TimedOut` where the patience has ended.
+    fn wait_for_room(&self, patience: &Patience<'_>) -> io::Result<()> {
+        let look = next_look(patience).ok_or(ErrorKind::TimedOut)?;
+        let look = Timespec { tv_sec: look.as_secs() as i64, tv_nsec: look.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&look)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -111,30 +126,30 @@ impl Sender {
     ///
     /// `TimedOut` where the client does not read. A message of which a part has been sent, or that has waited for long,
     /// ends the connection then.
-    pub fn send(&self, message: &[u8], fd: Option<RawFd>, patience: Duration) -> io::Result<()> {
-        let deadline = Instant::now() + patience;
+    pub fn send(&self, message: &[u8], fd: Option<RawFd>, patience: &Patience<'_>) -> io::Result<()> {
+        let begun = Instant::now();
         let mut sent = 0;
-        let result = match self.0.begin(deadline) {
-            Some(_sending) => self.send_all(message, fd, deadline, &mut sent),
+        let result = match self.0.begin(patience) {
+            Some(_sending) => self.send_all(message, fd, patience, &mut sent),
             None => Err(ErrorKind::TimedOut.into()),
         };
         if let Err(error) = &result
             && error.kind() == ErrorKind::TimedOut
-            && (sent != 0 || patience >= UNREAD)
+            && (sent != 0 || begun.elapsed() >= UNREAD)
         {
             self.hang_up();
         }
         result
     }
 
-    fn send_all(&self, message: &[u8], fd: Option<RawFd>, deadline: Instant, sent: &mut usize) -> io::Result<()> {
+    fn send_all(&self, message: &[u8], fd: Option<RawFd>, patience: &Patience<'_>, sent: &mut usize) -> io::Result<()> {
         while *sent < message.len() {
             let fds = if *sent == 0 { fd.as_slice() } else { &[] };
             match self.0.stream.send_with_fds(&[&message[*sent..]], fds) {
                 Ok(n) => *sent += n,
                 Err(error) => match io::Error::from(error).kind() {
                     ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => self.0.wait_for_room(deadline)?,
+                    ErrorKind::WouldBlock => self.0.wait_for_room(patience)?,
                     _ => return Err(error.into()),
                 },
             }
@@ -312,10 +327,10 @@ pub(super) mod tests {
     fn a_long_wait_ends_the_connection() {
         let (sender, mut theirs) = sender();
         let mut sent = 0;
-        while sender.send(&[1; 64], None, Duration::from_millis(20)).is_ok() {
+        while sender.send(&[1; 64], None, &for_a_time(Duration::from_millis(20))).is_ok() {
             sent += 64;
         }
-        assert_eq!(sender.send(&[2; 64], None, UNREAD).unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(sender.send(&[2; 64], None, &for_a_time(UNREAD)).unwrap_err().kind(), ErrorKind::TimedOut);
         theirs.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut received = Vec::new();
         theirs.read_to_end(&mut received).expect("the connection ends");
@@ -330,22 +345,23 @@ pub(super) mod tests {
         let (sender, mut theirs) = sender();
         // Small messages, so that each goes as a whole or not at all.
         let mut sent = 0;
-        while sender.send(&[1; 64], None, SHORT).is_ok() {
+        while sender.send(&[1; 64], None, &for_a_time(SHORT)).is_ok() {
             sent += 64;
         }
         thread::scope(|scope| {
-            let senders: Vec<_> = (0..4).map(|_| scope.spawn(|| sender.send(&[2; 64], None, SHORT))).collect();
+            let senders: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| sender.send(&[2; 64], None, &for_a_time(SHORT)))).collect();
             for sender in senders {
                 assert_eq!(sender.join().unwrap().unwrap_err().kind(), ErrorKind::TimedOut);
             }
         });
         theirs.read_exact(&mut vec![0; sent]).unwrap();
-        sender.send(&[3; 64], None, SHORT).unwrap();
+        sender.send(&[3; 64], None, &for_a_time(SHORT)).unwrap();
         let mut next = [0; 64];
         theirs.read_exact(&mut next).unwrap();
         assert_eq!(next, [3; 64], "nothing of a message that timed out");
-        assert_eq!(sender.send(&vec![4; 1 << 20], None, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(sender.send(&vec![4; 1 << 20], None, &for_a_time(SHORT)).unwrap_err().kind(), ErrorKind::TimedOut);
         theirs.read_to_end(&mut Vec::new()).unwrap();
-        assert!(sender.send(&[5; 64], None, SHORT).is_err(), "the connection has ended");
+        assert!(sender.send(&[5; 64], None, &for_a_time(SHORT)).is_err(), "the connection has ended");
     }
 }

@@ -9,16 +9,10 @@ use std::time::{Duration, Instant};
 
 use arctic_device_model::world::Function;
 
-use super::budget::{Budget, StepBudget};
-use super::channel::Sender;
+use super::budget::{ANSWER, Budget, StepBudget};
+use super::channel::{Patience, Sender, for_a_time, next_look};
 use super::wire::{Builder, FLAG_ERROR, Header, command};
 use crate::dma::quota::Ledger;
-
-/// How long a thread waits for an answer that holds up no other client.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How long a wait goes on before the next look whether others have to wait.
-const LOOK: Duration = Duration::from_millis(2);
 
 /// Looks for which the receiving thread may be at the same request of the client before it is taken to wait for this one.
 const BUSY_LOOKS: u32 = 5;
@@ -107,9 +101,7 @@ impl ClientDma {
 
     /// Reads a few bytes on a thread that holds up no other client.
     pub fn read_at_leisure(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaError> {
-        let deadline = Instant::now() + REPLY_TIMEOUT;
-        let left = |now| deadline.saturating_duration_since(now);
-        let reply = self.ask(command::DMA_READ, iova, data.len(), &[], left)?;
+        let reply = self.ask(command::DMA_READ, iova, data.len(), &[], &for_a_time(ANSWER))?;
         let bytes = reply.get(ACCESS_LEN..).filter(|bytes| bytes.len() == data.len());
         data.copy_from_slice(bytes.ok_or(DmaError::NoAnswer)?);
         Ok(())
@@ -117,8 +109,7 @@ impl ClientDma {
 
     /// Writes a few bytes on a thread that holds up no other client.
     pub fn write_at_leisure(&self, iova: u64, data: &[u8]) -> Result<(), DmaError> {
-        let deadline = Instant::now() + REPLY_TIMEOUT;
-        self.ask(command::DMA_WRITE, iova, data.len(), data, |now| deadline.saturating_duration_since(now)).map(drop)
+        self.ask(command::DMA_WRITE, iova, data.len(), data, &for_a_time(ANSWER)).map(drop)
     }
 
     /// Ends the client's connection: it sees its server leave, and its session ends as if it had left itself.
@@ -136,21 +127,23 @@ impl ClientDma {
     }
 
     fn ask_within_budget(&self, command: u16, iova: u64, count: usize, data: &[u8], step: &StepBudget) -> Reply {
-        let of_step = step.left().ok_or(DmaError::NoAnswer)?;
+        let most = step.left().ok_or(DmaError::NoAnswer)?.min(ANSWER);
         let begun = Instant::now();
-        self.budget().begin(begun, self.held_up()).ok_or(DmaError::NoAnswer)?;
-        let reply = self.ask(command, iova, count, data, |now| {
-            let of_step = of_step.saturating_sub(now.saturating_duration_since(begun));
-            self.budget().go_on(now, self.held_up()).unwrap_or_default().min(of_step)
+        if !self.budget().begin(begun, self.held_up()) {
+            return Err(DmaError::NoAnswer);
+        }
+        let reply = self.ask(command, iova, count, data, &|now| match self.budget().go_on(now, self.held_up()) {
+            true => most.saturating_sub(now.saturating_duration_since(begun)),
+            false => Duration::ZERO,
         });
         let now = Instant::now();
-        self.budget().end(begun, now, !matches!(reply, Err(DmaError::NoAnswer)), self.held_up());
+        self.budget().end(now, self.held_up());
         step.spend(now.saturating_duration_since(begun));
         reply
     }
 
-    /// Sends a question and waits for its answer while `left` gives time.
-    fn ask(&self, command: u16, iova: u64, count: usize, data: &[u8], left: impl Fn(Instant) -> Duration) -> Reply {
+    /// Sends a question and waits for its answer while there is patience.
+    fn ask(&self, command: u16, iova: u64, count: usize, data: &[u8], patience: &Patience<'_>) -> Reply {
         if thread::current().id() == self.receiver {
             return Err(DmaError::WrongThread);
         }
@@ -159,22 +152,22 @@ impl ClientDma {
         let mut message = Builder::default();
         message.clear().u64(iova).u64(count as u64).bytes(data);
         let header = Header { id, command, size: 0, flags: 0, error: 0 };
-        let reply = match self.sender.send(message.finish(header), None, left(Instant::now())) {
-            Ok(()) => self.wait(&reply, left),
+        let reply = match self.sender.send(message.finish(header), None, patience) {
+            Ok(()) => self.wait(&reply, patience),
             Err(_) => Err(DmaError::NoAnswer),
         };
         self.lock().waiting.remove(&id);
         reply
     }
 
-    fn wait(&self, reply: &Receiver<Reply>, left: impl Fn(Instant) -> Duration) -> Reply {
+    fn wait(&self, reply: &Receiver<Reply>, patience: &Patience<'_>) -> Reply {
         let (mut request, mut looks) = (self.requests.load(Ordering::Acquire), 0);
         loop {
-            let most = left(Instant::now());
-            match reply.recv_timeout(most.min(LOOK)) {
+            let look = next_look(patience).ok_or(DmaError::NoAnswer)?;
+            match reply.recv_timeout(look) {
                 Ok(reply) => return reply,
-                Err(RecvTimeoutError::Timeout) if most > LOOK => {}
-                Err(_) => return Err(DmaError::NoAnswer),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(DmaError::NoAnswer),
             }
             // The receiving thread may need a lock that this thread holds: then no answer can come.
             let now = self.requests.load(Ordering::Acquire);
@@ -243,11 +236,8 @@ mod tests {
         client.request();
         // The shortest of some: a busy host may hold up any of them.
         let shortest = thread::scope(|scope| (0..5).map(|_| scope.spawn(waited).join().unwrap()).min());
-        assert!(shortest.unwrap() < REPLY_TIMEOUT / 2, "{shortest:?}");
+        assert!(shortest.unwrap() < ANSWER / 2, "{shortest:?}");
         client.request();
-        assert!(
-            thread::scope(|scope| scope.spawn(waited).join().unwrap()) >= REPLY_TIMEOUT,
-            "no request is carried out"
-        );
+        assert!(thread::scope(|scope| scope.spawn(waited).join().unwrap()) >= ANSWER, "no request is carried out");
     }
 }

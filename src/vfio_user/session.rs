@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use vfio_bindings::bindings::vfio::*;
 
-use super::channel::{Channel, Closed, SEND_TIMEOUT};
+use super::channel::{Channel, Closed, SEND_TIMEOUT, for_a_time};
 use super::client_dma::ClientDma;
 use super::wire::*;
 use super::{CONFIG_REGION, Device, Errno, VECTORS, Vectors};
@@ -120,7 +120,7 @@ impl<'s> Session<'s> {
                 None
             }
         };
-        self.channel.sender().send(self.out.finish(answer), fd, SEND_TIMEOUT).map_err(Closed::Broken)
+        self.channel.sender().send(self.out.finish(answer), fd, &for_a_time(SEND_TIMEOUT)).map_err(Closed::Broken)
     }
 
     /// Carries out one command. The answer's fields go to `out`; a descriptor to send along is returned.
