@@ -81,6 +81,13 @@ impl std::fmt::Display for TestResult {
     }
 }
 
+/// The failures among `results`, a line each, under a heading; empty where there are none.
+pub fn failures(results: &[TestResult]) -> String {
+    let failed: String =
+        results.iter().filter(|result| result.result == Verdict::Fail).map(|result| format!("{result}\n")).collect();
+    if failed.is_empty() { failed } else { format!("failed:\n{failed}") }
+}
+
 /// Adds the host's load to each failure among `results` if it was too high. No verdict changes.
 pub fn mark_overload<'a>(results: impl IntoIterator<Item = &'a mut TestResult>, load: &HostLoad) {
     for result in results.into_iter().filter(|result| result.result == Verdict::Fail) {
@@ -105,6 +112,17 @@ mod tests {
         let line = results[1].to_string();
         assert!(line.ends_with("no answer  [host overloaded: CPU pressure 97 %, load 13.0 on 2 cores]"), "{line}");
         assert_eq!(Totals::of(&results), Totals::of(&before));
+    }
+
+    #[test]
+    fn failures_are_told_again_together() {
+        let result = |test: &str, verdict| TestResult::new(test, verdict, "why", 0.5);
+        let mut results = vec![result("a@b", Verdict::Pass), result("a@c", Verdict::Skip)];
+        assert_eq!(failures(&results), "");
+        results.extend(["a@d", "a@e"].map(|test| result(test, Verdict::Fail)));
+        let told = failures(&results);
+        let lines: Vec<&str> = told.lines().map(|line| line.split("  ").nth(1).unwrap_or(line).trim()).collect();
+        assert_eq!(lines, ["failed:", "a@d", "a@e"]);
     }
 
     #[test]

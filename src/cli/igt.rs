@@ -10,7 +10,7 @@ use arctic_guest_tests::card::Functions;
 use arctic_guest_tests::clocks;
 use arctic_guest_tests::igt::{self, Job, PHYSICAL, VIRTUAL, agent, list};
 use arctic_guest_tests::progress::Stderr;
-use arctic_guest_tests::report::TestResult;
+use arctic_guest_tests::report::{self, TestResult};
 
 use super::boot::{GuestArgs, STAGE_SECONDS, VfArgs, failure, seconds};
 use super::stdout::{complain, print_if_read};
@@ -84,14 +84,19 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Ok(report) => report,
         Err(error) => return failure(error),
     };
+    let failures = report::failures(&report.results);
     if args.json {
+        // Among the lines of a long list they are hard to find.
+        if !failures.is_empty() {
+            complain(failures.trim_end());
+        }
         print_if_read(format_args!("{}\n", serde_json::to_string_pretty(&report)?))?;
     } else {
         let load = report.host_load.summary();
         let clocks: String = report.clocks.iter().map(|clock| format!("clock {clock}\n")).collect();
         let inconclusive = clocks::inconclusive(&report.clocks).map_or(String::new(), |line| line + "\n");
         print_if_read(format_args!(
-            "{clocks}host {load}\nlog {}\n{inconclusive}{}\n",
+            "{failures}{clocks}host {load}\nlog {}\n{inconclusive}{}\n",
             report.log.display(),
             report.totals
         ))?;
