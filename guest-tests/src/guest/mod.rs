@@ -1,11 +1,13 @@
 //! The program inside the guest: `arctic guest work` runs batches of its own on every engine, `arctic guest vfs` enables
 //! virtual functions and lets each of them work, `arctic guest rounds` repeats a little work while others do theirs,
-//! `arctic guest info` shows the card, `arctic guest submit` repeats one empty submission, `arctic guest hang` hangs an engine.
+//! `arctic guest info` shows the card, `arctic guest submit` repeats one empty submission, `arctic guest hang` hangs an engine,
+//! `arctic guest flr` resets a virtual function many times.
 
 pub mod batch;
 pub mod blt;
 pub mod checks;
 pub mod device;
+mod flr;
 mod hang;
 mod i915;
 mod info;
@@ -37,6 +39,8 @@ enum Command {
     Submit(submit::Submit),
     /// Hang an engine, and copy the dump that the driver makes of it
     Hang(hang::Hang),
+    /// Reset a virtual function many times; each time it must answer again and its local memory must read zeros
+    Flr(flr::Flr),
     /// Enable virtual functions, wait for their drivers and let each of them store, copy and signal on every engine class
     Vfs(vfs::Vfs),
     /// Store, copy and signal on every engine class over and over until a file appears
@@ -59,6 +63,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Info(info) => info::run(info).map(|()| true),
         Command::Submit(submit) => submit::run(submit).map(|()| true),
         Command::Hang(hang) => hang::run(hang).map(|()| true),
+        Command::Flr(flr) => flr::run(flr).map(|()| true),
         Command::Vfs(vfs) => vfs::run(vfs),
         Command::Rounds(rounds) => rounds::run(rounds),
     };

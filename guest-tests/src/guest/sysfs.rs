@@ -39,7 +39,7 @@ impl Sysfs {
     }
 
     /// The folder of the PCI function at `address`.
-    fn device(&self, address: &str) -> PathBuf {
+    pub fn device(&self, address: &str) -> PathBuf {
         self.root.join("bus/pci/devices").join(address)
     }
 

@@ -1,0 +1,143 @@
+//! `arctic guest flr`: resets a virtual function many times, and checks after each reset that it answers again and that its
+//! local memory reads zeros.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::mapping::Mapping;
+use super::sysfs::Sysfs;
+use crate::qemu::CARD_ADDRESS;
+
+/// One qword per page makes every page present, which is what clearing costs depend on.
+const PAGE: usize = 4096;
+/// The VF's mailbox and doorbell register in GTTMMADR (xe: regs/xe_guc_regs.h, VF_SW_FLAG and GUC_HOST_INTERRUPT).
+const MAILBOX: usize = 0x19_0240;
+const DOORBELL: usize = 0x19_01f0;
+/// VF2GUC_VF_RESET, and the header of the GuC's success response (xe: abi/guc_actions_sriov_abi.h).
+const VF_RESET: u32 = 0x5507;
+const SUCCESS: u32 = 0xf000_0000;
+/// Interval of polls for the GuC's response.
+const POLL: Duration = Duration::from_millis(5);
+/// Interval of progress lines.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+/// What is reset, how often, and what it has to clear.
+#[derive(Debug, clap::Args)]
+pub struct Flr {
+    /// Resets of VF 1
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    count: u32,
+    /// Virtual functions to enable: the PF's driver divides local memory among them
+    #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(u8).range(1..=63))]
+    vfs: u8,
+    /// MiB of the VF's local memory that are written before each reset; at most what the VF has
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=16384))]
+    mib: u32,
+    /// Seconds after a reset within which the VF must answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    timeout: u64,
+    /// The physical function
+    #[arg(long, value_name = "ADDRESS", default_value = CARD_ADDRESS)]
+    pf: String,
+}
+
+/// Does it and prints a summary; fails at the first reset after which the VF does not answer or memory is not cleared.
+pub fn run(flr: &Flr) -> Result<()> {
+    let sysfs = Sysfs::default();
+    sysfs.set_autoprobe(&flr.pf, false)?;
+    sysfs.set_vfs(&flr.pf, flr.vfs)?;
+    let address = sysfs.virtual_function(&flr.pf, 1).context("VF 1 did not appear")?;
+    let map = |bar: &str, len: usize| {
+        let path = sysfs.device(&address).join(bar);
+        let file = OpenOptions::new().read(true).write(true).open(&path);
+        let mapped = file.and_then(|file| Mapping::new(&file, 0, len));
+        mapped.with_context(|| format!("cannot map {} bytes of {}", len, path.display()))
+    };
+    let registers = map("resource0", MAILBOX + PAGE)?;
+    let memory = map("resource2", (flr.mib as usize) << 20)?;
+    let reset = sysfs.device(&address).join("reset");
+    let timeout = Duration::from_secs(flr.timeout);
+    let (mut longest, mut shown) = (Duration::ZERO, Instant::now());
+    for number in 1..=flr.count {
+        let took = cycle(&registers, &memory, &reset, number, timeout).with_context(|| format!("reset {number}"))?;
+        longest = longest.max(took);
+        if shown.elapsed() >= PROGRESS {
+            shown = Instant::now();
+            println!("{number} of {} resets, the longest {:.2} s", flr.count, longest.as_secs_f64());
+        }
+    }
+    println!("{} resets of a VF with {} MiB written, the longest {:.2} s", flr.count, flr.mib, longest.as_secs_f64());
+    sysfs.set_vfs(&flr.pf, 0)
+}
+
+/// Writes every page, resets the function, and returns how long it took until it answered. Its memory was zero then.
+fn cycle(registers: &Mapping, memory: &Mapping, reset: &Path, number: u32, timeout: Duration) -> Result<Duration> {
+    let pages = || (0..memory.len()).step_by(PAGE);
+    let pattern = |at: usize| (u64::from(number) << 40) | at as u64 | 1;
+    pages().for_each(|at| memory.write_u64(at, pattern(at)));
+    let last = memory.len() - PAGE;
+    ensure!(memory.read_u64(last) == pattern(last), "the VF's local memory does not keep what is written");
+    let start = Instant::now();
+    std::fs::write(reset, "1").with_context(|| format!("cannot write {}", reset.display()))?;
+    registers.write_u32(MAILBOX, VF_RESET);
+    registers.write_u32(DOORBELL, 1);
+    loop {
+        let answer = registers.read_u32(MAILBOX);
+        if answer == SUCCESS {
+            break;
+        }
+        ensure!(start.elapsed() < timeout, "no answer of the GuC within {timeout:?}: mailbox {answer:#010x}");
+        thread::sleep(POLL);
+    }
+    let took = start.elapsed();
+    if let Some(at) = pages().find(|at| memory.read_u64(*at) != 0) {
+        anyhow::bail!("local memory at {at:#x} holds {:#x} after the reset", memory.read_u64(at));
+    }
+    Ok(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function that answers at once, and one that does not clear its memory or does not answer.
+    #[test]
+    fn a_reset_is_checked() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, len: usize| {
+            let path = folder.path().join(name);
+            let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+            file.set_len(len as u64).unwrap();
+            Mapping::new(&file, 0, len).unwrap()
+        };
+        let (registers, memory) = (file("resource0", MAILBOX + PAGE), file("resource2", 4 * PAGE));
+        let reset = folder.path().join("reset");
+        let checked = |mailbox: u32, clears: bool| {
+            thread::scope(|scope| {
+                // The part of the card: after the ring it clears, then answers.
+                let card = scope.spawn(|| {
+                    while registers.read_u32(DOORBELL) == 0 {
+                        thread::yield_now();
+                    }
+                    if clears {
+                        memory.write(&[0; 4 * PAGE]);
+                    }
+                    registers.write_u32(DOORBELL, 0);
+                    registers.write_u32(MAILBOX, mailbox);
+                });
+                let result = cycle(&registers, &memory, &reset, 3, Duration::from_millis(200));
+                card.join().unwrap();
+                result.map(drop).map_err(|error| error.to_string())
+            })
+        };
+        assert_eq!(checked(SUCCESS, true), Ok(()));
+        assert_eq!(std::fs::read_to_string(&reset).unwrap(), "1");
+        assert_eq!(checked(SUCCESS, false).unwrap_err(), "local memory at 0x0 holds 0x30000000001 after the reset");
+        let unanswered = checked(0xe000_0000, true).unwrap_err();
+        assert!(unanswered.contains("no answer") && unanswered.ends_with("mailbox 0xe0000000"), "{unanswered}");
+    }
+}
