@@ -1,0 +1,88 @@
+//! The steps of CI, in their order: the first that fails ends it.
+
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use crate::jobs::{JOBS, Job};
+use crate::{root, step};
+
+/// What runs for every change. One target folder and one profile, so that nothing is built twice.
+const STEPS: &[&str] = &[
+    "cargo fmt --all --check",
+    "cargo xtask words",
+    "cargo clippy --release --workspace --all-targets --quiet -- -D warnings",
+    "RUSTDOCFLAGS=-Dwarnings cargo doc --release --workspace --no-deps --quiet",
+    "cargo test --release --workspace --no-run --quiet",
+    "cargo test --release --workspace",
+    "ARCTIC_FUZZ_SECONDS=30 cargo test --release --workspace --features arctic-gpu/long-tests --test fuzz",
+];
+/// Minutes of long tests that follow.
+const LONG_MINUTES: u32 = 12;
+/// Commits whose files decide which.
+const COMMITS: u32 = 20;
+
+/// Runs the steps, or prints them.
+pub fn run(list: bool) -> Result<()> {
+    let (chosen, left_out) = choose(&changed_files());
+    if list {
+        STEPS.iter().for_each(|line| println!("{line}"));
+        chosen.iter().for_each(|job| println!("cargo xtask long {}", job.name));
+        return Ok(());
+    }
+    STEPS.iter().try_for_each(|line| step(line))?;
+    if !left_out.is_empty() {
+        let names: Vec<&str> = left_out.iter().map(|job| job.name).collect();
+        eprintln!("beyond {LONG_MINUTES} minutes of long tests, not run: {}", names.join(", "));
+    }
+    for job in chosen {
+        ensure!(job.passes(), "long test {} failed", job.name);
+    }
+    Ok(())
+}
+
+/// The jobs for these files that fit into the time, and those that do not.
+fn choose(files: &[String]) -> (Vec<&'static Job>, Vec<&'static Job>) {
+    let touched = |job: &&Job| job.paths.iter().any(|path| files.iter().any(|file| file.starts_with(path)));
+    let mut left = LONG_MINUTES;
+    JOBS.iter().filter(touched).partition(|job| {
+        let fits = job.minutes <= left;
+        left -= if fits { job.minutes } else { 0 };
+        fits
+    })
+}
+
+/// Files that the last commits touch; those of the whole repository where its history is shorter.
+fn changed_files() -> Vec<String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).current_dir(root()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+    };
+    let since = format!("HEAD~{COMMITS}");
+    git(&["diff", "--name-only", &since, "HEAD"]).or_else(|| git(&["ls-files"])).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(files: &[&str]) -> (Vec<&'static str>, Vec<&'static str>) {
+        let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
+        let (chosen, left_out) = choose(&files);
+        let names = |jobs: Vec<&'static Job>| jobs.into_iter().map(|job| job.name).collect();
+        (names(chosen), names(left_out))
+    }
+
+    #[test]
+    fn long_tests_follow_the_files_and_fit_into_the_time() {
+        assert_eq!(names(&["README.md"]), (vec![], vec![]));
+        assert_eq!(names(&["guest-tests/vmm/src/lib.rs"]), (vec!["nested"], vec![]));
+        for files in [["device-model/src/card.rs"].as_slice(), &["src/card.rs", "guest-tests/vmm/src/lib.rs"]] {
+            let (chosen, left_out) = names(files);
+            assert!(chosen.contains(&"vfs-63"), "{chosen:?}");
+            let minutes = |name: &&str| JOBS.iter().find(|job| job.name == *name).unwrap().minutes;
+            assert!(chosen.iter().map(minutes).sum::<u32>() <= LONG_MINUTES);
+            assert!(!left_out.contains(&"vfs-63"));
+        }
+    }
+}

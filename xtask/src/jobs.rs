@@ -1,0 +1,218 @@
+//! Long tests: what the test command leaves out because of its time.
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+
+use crate::step;
+
+/// A long test.
+#[derive(Debug, Serialize)]
+pub struct Job {
+    pub name: &'static str,
+    /// About how long it takes on two idle cores after the build, in minutes.
+    pub minutes: u32,
+    /// What it tests.
+    pub tests: &'static str,
+    /// Paths whose changes CI runs it for; none: only on request.
+    pub paths: &'static [&'static str],
+    /// Command lines.
+    #[serde(skip)]
+    steps: &'static [&'static str],
+}
+
+/// The device model and its transports: whatever a guest depends on.
+const DEVICE: &[&str] = &["device-model/src/", "sriov/src/", "src/card", "src/vfio_user/", "src/dma", "configs/"];
+
+/// In the order in which CI runs them.
+pub const JOBS: &[Job] = &[
+    Job {
+        name: "vfs-63",
+        minutes: 2,
+        tests: "63 virtual functions in one guest",
+        paths: DEVICE,
+        steps: &[
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- sixty_three_virtual_functions",
+        ],
+    },
+    Job {
+        name: "igt-sriov",
+        minutes: 1,
+        tests: "IGT's SR-IOV lines on a PF with VFs",
+        paths: DEVICE,
+        steps: &[
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_on_a_physical_function",
+        ],
+    },
+    Job {
+        name: "igt-xe",
+        minutes: 1,
+        tests: "60 IGT lines on the PF with xe",
+        paths: DEVICE,
+        steps: &[
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_first_light",
+        ],
+    },
+    Job {
+        name: "nested",
+        minutes: 2,
+        tests: "Debian's kernel and xe on PF and nine VFs of the reference VMM, under nested KVM in QEMU",
+        paths: &["guest-tests/vmm/", "src/pci.rs", "src/io_events.rs", "src/ram.rs"],
+        steps: &["cargo test --release --workspace --features arctic-vmm/long-tests --test linux"],
+    },
+    Job {
+        name: "library",
+        minutes: 3,
+        tests: "the library without its features: example, documentation, event-manager subscribers",
+        paths: &["src/", "examples/", "Cargo.toml"],
+        steps: &["cargo test --release --workspace --features arctic-gpu/long-tests --test library"],
+    },
+    Job {
+        name: "igt-vf",
+        minutes: 3,
+        tests: "140 IGT lines on a VF, and 11 that fill the memory of a small one",
+        paths: DEVICE,
+        steps: &[
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_on_a_virtual_function",
+        ],
+    },
+    Job {
+        name: "vfs-guests",
+        minutes: 2,
+        tests: "seven VFs in the PF's guest; three guests that share a card",
+        paths: &[],
+        steps: &[
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- seven_virtual_functions",
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- three_guests_share_a_card",
+        ],
+    },
+    Job {
+        name: "igt-small",
+        minutes: 4,
+        tests: "37 IGT lines on a card whose memory the guest overfills: eviction, compression",
+        paths: &[],
+        steps: &[
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_small_card",
+        ],
+    },
+    Job {
+        name: "igt-i915",
+        minutes: 7,
+        tests: "57 IGT lines of i915's BAT list",
+        paths: &[],
+        steps: &[
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_with_i915",
+        ],
+    },
+    Job {
+        name: "fuzz",
+        minutes: 32,
+        tests: "each fuzz target for ten minutes",
+        paths: &[],
+        steps: &[
+            "ARCTIC_FUZZ_SECONDS=600 cargo test --release --workspace --features arctic-gpu/long-tests --test fuzz -- --nocapture",
+        ],
+    },
+    Job {
+        name: "differential",
+        minutes: 10,
+        tests: "ten million commands on the engine and on the reference model",
+        paths: &[],
+        steps: &[
+            "ARCTIC_DIFFERENTIAL_COMMANDS=10000000 cargo test --release -p arctic-device-model --test differential",
+        ],
+    },
+    Job {
+        name: "flr",
+        minutes: 15,
+        tests: "200 FLRs of a VF with 1 GiB of written memory, beside 10 busy threads a core",
+        paths: &[],
+        steps: &[
+            "cargo build --release",
+            "cargo run --release -p arctic-guest-tests --example loaded_host -- --threads 10 --runs 1 -- \
+             target/release/arctic boot --vfs 14 --timeout 900 --run 'arctic guest flr'",
+        ],
+    },
+    Job {
+        name: "loaded-boot",
+        minutes: 100,
+        tests: "20 boots of two VFs with their own guests, beside 6 busy threads a core",
+        paths: &[],
+        steps: &[
+            "cargo build --release",
+            "cargo run --release -p arctic-guest-tests --example loaded_host -- --threads 6 --runs 20 -- \
+             target/release/arctic boot --vfs 2 --provision config --timeout 900",
+        ],
+    },
+    Job {
+        name: "provision",
+        minutes: 1,
+        tests: "provisioning and clearing a VF of 8 GiB on a card whose memory is all written",
+        paths: &[],
+        steps: &["cargo run --release -p arctic-device-model --example provision -- 8"],
+    },
+    Job { name: "bench", minutes: 15, tests: "every benchmark", paths: &[], steps: &["cargo bench"] },
+];
+
+/// Prints the jobs.
+pub fn print(json: bool) -> Result<()> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(JOBS)?);
+        return Ok(());
+    }
+    for Job { name, minutes, tests, .. } in JOBS {
+        println!("{name:<14} {minutes:>3} min  {tests}");
+    }
+    Ok(())
+}
+
+/// Runs jobs by name; all names are checked before the first job starts.
+pub fn run(names: &[String]) -> Result<()> {
+    let all = names.iter().any(|name| name == "all");
+    let find = |name: &String| {
+        JOBS.iter().find(|job| job.name == name).with_context(|| format!("no job {name}: see cargo xtask long --list"))
+    };
+    let jobs = if all { JOBS.iter().collect() } else { names.iter().map(find).collect::<Result<Vec<_>>>()? };
+    let failed: Vec<&str> = jobs.into_iter().filter(|job| !job.passes()).map(|job| job.name).collect();
+    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    Ok(())
+}
+
+impl Job {
+    /// Runs the job's steps and reports an error on stderr.
+    pub fn passes(&self) -> bool {
+        eprintln!("{} (about {} min): {}", self.name, self.minutes, self.tests);
+        self.steps.iter().all(|line| step(line).inspect_err(|error| eprintln!("{}: {error:#}", self.name)).is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_job_does_something() {
+        let names: HashSet<&str> = JOBS.iter().map(|job| job.name).collect();
+        assert_eq!(names.len(), JOBS.len());
+        assert!(JOBS.iter().all(|job| !job.steps.is_empty() && job.minutes > 0));
+    }
+
+    #[test]
+    fn paths_exist() {
+        for path in JOBS.iter().flat_map(|job| job.paths) {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let entries =
+                std::fs::read_dir(crate::root().join(folder)).unwrap_or_else(|error| panic!("{path}: {error}"));
+            let mut names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            assert!(names.any(|found| found.starts_with(name)), "{path}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_job_is_named() {
+        let error = run(&["vfs-64".into()]).unwrap_err().to_string();
+        assert_eq!(error, "no job vfs-64: see cargo xtask long --list");
+    }
+}

@@ -1,0 +1,86 @@
+//! `cargo xtask`: long tests by name, the steps of CI, and the word list of the documentation.
+
+mod ci;
+mod jobs;
+mod words;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, Subcommand};
+
+/// Tasks of development.
+#[derive(Parser)]
+#[command(name = "cargo xtask", max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run long tests, which the test command leaves out
+    #[command(after_help = "Examples:\n  cargo xtask long --list\n  cargo xtask long vfs-63 igt-i915")]
+    Long {
+        /// Names of jobs (see --list); `all` runs every job
+        #[arg(required_unless_present = "list")]
+        names: Vec<String>,
+        /// Print the jobs, what they test and about how long they take
+        #[arg(long)]
+        list: bool,
+        /// With --list: print JSON
+        #[arg(long, requires = "list")]
+        json: bool,
+    },
+    /// Run the steps of CI: lint, build, tests, half a minute of each fuzz target, long tests of what changed
+    Ci {
+        /// Print the steps and stop
+        #[arg(long)]
+        list: bool,
+    },
+    /// Count words that the documentation avoids, in comments and documents; fails above the limit
+    Words {
+        /// Print each use
+        #[arg(long)]
+        list: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().task {
+        Task::Long { list: true, json, .. } => jobs::print(json),
+        Task::Long { names, .. } => jobs::run(&names),
+        Task::Ci { list } => ci::run(list),
+        Task::Words { list } => words::check(list),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cargo xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The top folder of the repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
+}
+
+/// Runs a command line in the repository, split as a shell does; leading `NAME=VALUE` words are environment.
+fn step(line: &str) -> Result<()> {
+    eprintln!("+ {line}");
+    let started = Instant::now();
+    let words = shlex::split(line).context("unbalanced quotes")?;
+    let assignments = words.iter().take_while(|word| word.contains('=')).count();
+    let (environment, command) = words.split_at(assignments);
+    let (program, arguments) = command.split_first().context("an empty step")?;
+    let environment = environment.iter().filter_map(|word| word.split_once('='));
+    let status = Command::new(program).args(arguments).envs(environment).current_dir(root()).status();
+    let status = status.with_context(|| format!("cannot run {program}"))?;
+    ensure!(status.success(), "`{line}` failed: {status}");
+    eprintln!("+ done in {:.0} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
