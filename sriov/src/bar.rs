@@ -1,10 +1,10 @@
-//! Base address registers: 64-bit memory windows and the registers that place them.
+//! Base address registers: 64-bit memory BARs and their register pairs.
 
 use std::fmt;
 
 use crate::config::Field;
 
-/// Base address registers of a type 0 header.
+/// Number of base address registers in a type 0 header.
 pub const BAR_REGISTERS: u8 = 6;
 
 /// Offset of base address register 0.
@@ -13,7 +13,7 @@ const BAR0: u16 = 0x10;
 const MEMORY_64: u32 = 0b10 << 1;
 const PREFETCHABLE: u32 = 1 << 3;
 
-/// A 64-bit memory BAR; it takes the registers `index` and `index + 1`.
+/// A 64-bit memory BAR. It occupies the registers `index` and `index + 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
     index: u8,
@@ -21,12 +21,12 @@ pub struct Bar {
     prefetchable: bool,
 }
 
-/// A BAR that PCI cannot express.
+/// Invalid BAR size or register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarError {
-    /// The size in bytes is no power of two of at least 4 KiB.
+    /// The size in bytes is not a power of two of at least 4 KiB.
     Size(u64),
-    /// A 64-bit BAR cannot begin at this register.
+    /// A 64-bit BAR cannot start at this register.
     Index(u8),
 }
 
@@ -34,9 +34,9 @@ impl fmt::Display for BarError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BarError::Size(size) => {
-                write!(f, "a BAR of {size:#x} bytes: the size must be a power of two from 4 KiB on")
+                write!(f, "invalid BAR size {size:#x}: must be a power of two of at least 4 KiB")
             }
-            BarError::Index(index) => write!(f, "a 64-bit BAR cannot begin at register {index}"),
+            BarError::Index(index) => write!(f, "a 64-bit BAR cannot start at register {index}"),
         }
     }
 }
@@ -44,7 +44,7 @@ impl fmt::Display for BarError {
 impl std::error::Error for BarError {}
 
 impl Bar {
-    /// A window of `size` bytes, a power of two from 4 KiB on, at register `index` (0 to 4).
+    /// Creates a BAR of `size` bytes, a power of two of at least 4 KiB, at register `index` (0 to 4).
     pub fn memory_64(index: u8, size: u64, prefetchable: bool) -> Result<Self, BarError> {
         if index >= BAR_REGISTERS - 1 {
             return Err(BarError::Index(index));
@@ -55,27 +55,28 @@ impl Bar {
         Ok(Bar { index, size, prefetchable })
     }
 
-    /// The first of its two registers: the number by which drivers and transports call it.
+    /// Index of the first of the two registers. Drivers and transports identify the BAR by this number.
     pub fn index(&self) -> u8 {
         self.index
     }
 
-    /// Bytes of the window.
+    /// Size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Offset of its lower register in configuration space.
+    /// Offset of the lower register in configuration space.
     pub fn register(&self) -> u16 {
         BAR0 + 4 * u16::from(self.index)
     }
 
-    /// Its registers: address bits below the size read 0, so that writing all ones tells the size.
+    /// The two registers as fields. Address bits below the size read 0, so software can size the BAR by writing all
+    /// ones.
     pub fn fields(&self) -> [Field; 2] {
         self.fields_at(self.register())
     }
 
-    /// The same registers at another place: those of a VF BAR, which has no other form (PCIe 9.3.3.14).
+    /// The same registers at another offset, for a VF BAR in the SR-IOV capability: same layout (PCIe 9.3.3.14).
     pub fn fields_at(&self, register: u16) -> [Field; 2] {
         let kind = MEMORY_64 | if self.prefetchable { PREFETCHABLE } else { 0 };
         [
@@ -84,7 +85,7 @@ impl Bar {
         ]
     }
 
-    /// The address bits that software can set.
+    /// The address bits that are writable by software.
     pub fn address_mask(&self) -> u64 {
         !(self.size - 1)
     }
@@ -101,7 +102,7 @@ mod tests {
         u64::from(space.dword(bar.register() + 4)) << 32 | u64::from(space.dword(bar.register()))
     }
 
-    /// V13-004, V13-013: writing all ones to a BAR and reading it back gives its size and its kind.
+    /// V13-004, V13-013: writing all ones to a BAR and reading it back returns its size and type bits.
     #[test]
     fn all_ones_tell_size_and_kind() {
         assert_eq!(sized(Bar::memory_64(0, 16 << 20, false).unwrap()), 0xffff_ffff_ff00_0004);
@@ -115,9 +116,10 @@ mod tests {
         assert_eq!(Bar::memory_64(5, 4096, true), Err(BarError::Index(5)));
     }
 
-    /// Every index (256) with every size of one bit, of one bit more and of one bit less, and with none (193 sizes): 49 408
-    /// windows. What is accepted decodes every address that its size divides and no other bit; each register keeps just
-    /// the address bits of its half, for each of the 64 bits written alone, for all, for all but each, and for none.
+    /// Tests every index (256) with sizes of 2^n, 2^n + 1 and 2^n - 1, and with `u64::MAX` (193 sizes): 49 408
+    /// combinations. An accepted BAR decodes every address that is a multiple of its size and no other address bit.
+    /// Each register keeps only the address bits of its half, for each of the 64 bits written alone, for all ones, for
+    /// all ones except one bit, and for zero.
     #[test]
     fn every_index_and_size() {
         let powers = (0..64).map(|bit| 1_u64 << bit);
@@ -140,7 +142,7 @@ mod tests {
                     let mut space = ConfigSpace::new(bar.fields()).unwrap();
                     space.write(bar.register().into(), &written.to_le_bytes());
                     let [low, high] = [0, 4].map(|half| u64::from(space.dword(bar.register() + half)));
-                    // By division, where the code masks.
+                    // Computed by division; the implementation uses a mask.
                     assert_eq!(high << 32 | low, written / size * size + kind, "{size:#x} {written:#x}");
                 }
             }

@@ -1,4 +1,4 @@
-//! Capability structures as lists of fields, and the two chains that lead software to them.
+//! Capability structures as lists of fields, and the standard and extended capability lists that link them.
 
 use crate::config::Field;
 use crate::header::CAPABILITIES_POINTER;
@@ -20,34 +20,34 @@ pub const ID_SRIOV: u16 = 0x0010;
 /// VF Resizable BAR (extended).
 pub const ID_VF_RESIZABLE_BAR: u16 = 0x0024;
 
-/// Device Control, from the start of the PCI Express capability.
+/// Offset of Device Control in the PCI Express capability.
 pub const DEVICE_CONTROL: u16 = 0x08;
-/// Device Control: starts a Function Level Reset, reads 0.
+/// Device Control: initiates a Function Level Reset; reads 0.
 pub const INITIATE_FLR: u16 = 1 << 15;
-/// Power Management Control/Status, from the start of its capability; PowerState is in its two lowest bits.
+/// Offset of Power Management Control/Status in its capability. PowerState is in bits 1:0.
 pub const PM_CONTROL: u16 = 0x04;
-/// MSI message control.
+/// Offset of the MSI message control register.
 pub const MSI_CONTROL: u16 = 0x02;
 /// MSI message control: MSI Enable.
 pub const MSI_ENABLE: u16 = 1 << 0;
-/// MSI message address, 64 bits.
+/// Offset of the MSI message address, 64 bits.
 pub const MSI_ADDRESS: u16 = 0x04;
-/// MSI message data, 16 bits.
+/// Offset of the MSI message data, 16 bits.
 pub const MSI_DATA: u16 = 0x0c;
-/// MSI mask bits.
+/// Offset of the MSI mask bits.
 pub const MSI_MASK: u16 = 0x10;
-/// MSI pending bits.
+/// Offset of the MSI pending bits.
 pub const MSI_PENDING: u16 = 0x14;
 
 const SPEED_16GT: u16 = 4;
 const WIDTH_16: u16 = 16 << 4;
-/// 128 bytes of payload, extended tags, role-based errors, FLR.
+/// Maximum payload 128 bytes, extended tags, role-based error reporting, FLR.
 const DEVICE_CAPABILITIES: u32 = 1 << 28 | 1 << 15 | 1 << 5;
 /// ASPM L0s and L1, optionality compliance.
 const LINK_CAPABILITIES: u32 = (WIDTH_16 | SPEED_16GT) as u32 | 0b11 << 10 | 1 << 22;
-/// Completion timeout range B and its disable, 10-bit tags, extended format.
+/// Completion timeout range B, completion timeout disable, 10-bit tags, extended format.
 const DEVICE_CAPABILITIES_2: u32 = 0x0013_0012;
-/// 2.5, 5, 8 and 16 GT/s.
+/// Supported link speeds: 2.5, 5, 8 and 16 GT/s.
 const LINK_CAPABILITIES_2: u32 = 0x1e;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,29 +56,31 @@ enum Chain {
     Extended { version: u8 },
 }
 
-/// One capability structure at its place.
+/// One capability structure and its offset.
 #[derive(Clone, Debug)]
 pub struct Capability {
     chain: Chain,
     id: u16,
     at: u16,
-    /// Fields after the header, at offsets from the capability's start.
+    /// Fields after the header, at offsets relative to the capability.
     body: Vec<Field>,
 }
 
 impl Capability {
-    /// A capability of the first 256 bytes; the two bytes of ID and next pointer come by themselves.
+    /// Creates a capability in the first 256 bytes. The two header bytes (ID and next pointer) are added by
+    /// [`Capability::chain()`].
     pub fn standard(id: u16, at: u16, body: impl Into<Vec<Field>>) -> Self {
         Capability { chain: Chain::Standard, id, at, body: body.into() }
     }
 
-    /// An extended capability; its header of four bytes comes by itself.
+    /// Creates an extended capability. The four header bytes are added by [`Capability::chain()`].
     pub fn extended(id: u16, version: u8, at: u16, body: impl Into<Vec<Field>>) -> Self {
         Capability { chain: Chain::Extended { version }, id, at, body: body.into() }
     }
 
-    /// PCI Express endpoint, version 2, with Function Level Reset. Device capabilities are those that DG2 cards
-    /// report; the link is the card's own, 16 lanes of 16 GT/s, as no switch of the card stands before the function.
+    /// PCI Express endpoint, capability version 2, with Function Level Reset. Device capabilities are those that DG2
+    /// cards report. The link reports the card's x16, 16 GT/s connection: the model has no upstream switch in front of
+    /// the function.
     pub fn express(at: u16) -> Self {
         Self::standard(
             ID_EXPRESS,
@@ -87,13 +89,15 @@ impl Capability {
                 // Version 2, endpoint.
                 Field::word(0x02, 0x0002),
                 Field::dword(0x04, DEVICE_CAPABILITIES),
-                // Relaxed ordering, extended tags, no snoop; reads of 512 bytes. Payload size is hardwired.
+                // Relaxed ordering, extended tags, no snoop; maximum read request 512 bytes. The payload size is
+                // hardwired.
                 Field::word(DEVICE_CONTROL, 0x2910).writable(0x791f),
                 Field::word(0x0a, 0).write_1_to_clear(0x000f),
                 Field::dword(0x0c, LINK_CAPABILITIES),
-                // ASPM, read completion boundary, common clock, extended synch: of the link, not of the function.
+                // ASPM, read completion boundary, common clock, extended synch: properties of the link, not reset by an
+                // FLR.
                 Field::word(0x10, 0).writable(0x00cb).sticky(0x00cb),
-                // As capable, and on the slot's clock.
+                // Negotiated at full speed and width, with the slot's reference clock.
                 Field::word(0x12, WIDTH_16 | SPEED_16GT | 1 << 12),
                 Field::dword(0x24, DEVICE_CAPABILITIES_2),
                 Field::word(0x28, 0).writable(0x101f),
@@ -103,8 +107,8 @@ impl Capability {
         )
     }
 
-    /// PCI Express of a virtual function: capabilities as its physical function, errors and FLR of its own; all other
-    /// controls are the physical function's and read 0 (PCIe 9.3.5).
+    /// PCI Express capability of a virtual function: the same capability registers as the physical function, and
+    /// separate error status and FLR. All other controls belong to the physical function and read 0 (PCIe 9.3.5).
     pub fn express_virtual(at: u16) -> Self {
         Self::standard(
             ID_EXPRESS,
@@ -121,20 +125,21 @@ impl Capability {
         )
     }
 
-    /// Alternative Routing-ID Interpretation: function numbers go to 255, as 63 VFs behind one port need (contract
-    /// A.3). No function but the physical one is to be found by a scan, so the next function is 0; no function groups.
+    /// Alternative Routing-ID Interpretation: function numbers up to 255, required for 63 VFs behind one port (contract
+    /// A.3). Bus scans must find only the physical function, so Next Function Number is 0. There are no function
+    /// groups.
     pub fn ari(at: u16) -> Self {
         Self::extended(ID_ARI, 1, at, [Field::word(0x04, 0), Field::word(0x06, 0)])
     }
 
-    /// MSI with a 64-bit address, one vector and per-vector masking. MSI-X is absent on purpose: the xe driver would
-    /// take it for a card with memory-based interrupts (xe: xe_irq_msix_init).
+    /// MSI with a 64-bit address, one vector and per-vector masking. MSI-X must be absent: if it is present, the xe
+    /// driver assumes memory-based interrupts (xe: xe_irq_msix_init).
     pub fn msi(at: u16) -> Self {
         Self::standard(
             ID_MSI,
             at,
             [
-                // 64-bit, maskable, one message capable; writable: enable and multiple message enable.
+                // 64-bit address, per-vector masking, one message. Writable: MSI Enable and Multiple Message Enable.
                 Field::word(MSI_CONTROL, 1 << 8 | 1 << 7).writable(0x0071),
                 Field::dword(MSI_ADDRESS, 0).writable(0xffff_fffc),
                 Field::dword(MSI_ADDRESS + 4, 0).writable(0xffff_ffff),
@@ -145,8 +150,8 @@ impl Capability {
         )
     }
 
-    /// Power management with D0 and D3hot. No_Soft_Reset: GuC, CT buffers and memory live through D3hot, where the xe
-    /// driver puts an idle card after a second (xe: xe_pci_runtime_suspend).
+    /// Power management with D0 and D3hot. No_Soft_Reset is set: GuC, CT buffers and memory keep their state in D3hot,
+    /// which the xe driver enters after one second idle (xe: xe_pci_runtime_suspend).
     pub fn power_management(at: u16) -> Self {
         const NO_SOFT_RESET: u16 = 1 << 3;
         const PME_ENABLE: u32 = 1 << 8;
@@ -155,7 +160,7 @@ impl Capability {
             ID_POWER_MANAGEMENT,
             at,
             [
-                // Version 3; PME from D0 and D3hot, as the kernel says of the real card.
+                // Version 3; PME from D0 and D3hot, as Linux reports for the real card.
                 Field::word(0x02, 1 << 14 | 1 << 11 | 3),
                 Field::word(PM_CONTROL, NO_SOFT_RESET).writable(PME_ENABLE | 0b11).write_1_to_clear(PME_STATUS),
             ],
@@ -168,17 +173,17 @@ impl Capability {
         Self::extended(ID_SERIAL_NUMBER, 1, at, body)
     }
 
-    /// Where the first standard capability with this ID begins.
+    /// Returns the offset of the first standard capability with this ID.
     pub fn find_standard(list: &[Capability], id: u16) -> Option<u16> {
         list.iter().find(|capability| capability.chain == Chain::Standard && capability.id == id).map(|found| found.at)
     }
 
-    /// Where the first extended capability with this ID begins.
+    /// Returns the offset of the first extended capability with this ID.
     pub fn find_extended(list: &[Capability], id: u16) -> Option<u16> {
         list.iter().find(|capability| capability.chain != Chain::Standard && capability.id == id).map(|found| found.at)
     }
 
-    /// All fields of a list of capabilities, chained in its order; the first extended one belongs at 0x100.
+    /// Returns the fields of all capabilities, linked in list order. The first extended capability must be at 0x100.
     pub fn chain(list: &[Capability]) -> impl Iterator<Item = Field> {
         let standard = |capability: &&Capability| capability.chain == Chain::Standard;
         let first = list.iter().find(standard).map_or(0, |capability| capability.at);

@@ -1,11 +1,11 @@
-//! A function's 4096 bytes of configuration space: what each bit is at reset, and what a write does to it.
+//! A function's 4096 bytes of configuration space: reset value and write behaviour of each bit.
 
 use std::fmt;
 
-/// Bytes of a PCI Express function's configuration space.
+/// Size in bytes of a PCI Express function's configuration space.
 pub const CONFIG_BYTES: usize = 4096;
 
-/// One register or part of one, 1 to 4 bytes wide; what no field covers reads 0 and ignores writes.
+/// One register or part of one, 1 to 4 bytes wide. Bytes that no field covers read 0 and ignore writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     at: u16,
@@ -46,43 +46,43 @@ impl Field {
         Field { clear: mask, ..self }
     }
 
-    /// The same field with the bits of `mask` unharmed by a Function Level Reset (the "S" in RWS; PCIe 6.6.2).
+    /// The same field with the bits of `mask` preserved across a Function Level Reset (the "S" in RWS; PCIe 6.6.2).
     pub const fn sticky(self, mask: u32) -> Self {
         Field { sticky: mask, ..self }
     }
 
-    /// The same field `base` bytes further on: a capability's own offset becomes one of the whole space.
+    /// The same field, moved up by `base` bytes: converts a capability-relative offset to an absolute one.
     pub const fn moved(self, base: u16) -> Self {
         Field { at: self.at + base, ..self }
     }
 }
 
-/// A table of fields that cannot be a configuration space.
+/// A list of fields that does not form a valid configuration space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutError {
-    /// Two fields claim the byte at this offset.
+    /// Two fields cover the byte at this offset.
     Overlap(u16),
-    /// A field at this offset ends after the 4096 bytes.
+    /// The field at this offset extends beyond the 4096 bytes.
     OutOfRange(u16),
 }
 
 impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LayoutError::Overlap(at) => write!(f, "two fields of configuration space claim byte {at:#x}"),
-            LayoutError::OutOfRange(at) => write!(f, "the field at {at:#x} leaves configuration space"),
+            LayoutError::Overlap(at) => write!(f, "two configuration space fields overlap at byte {at:#x}"),
+            LayoutError::OutOfRange(at) => write!(f, "the field at {at:#x} extends beyond configuration space"),
         }
     }
 }
 
 impl std::error::Error for LayoutError {}
 
-/// Which of PCI Express' resets a function goes through.
+/// Kind of PCI Express reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {
-    /// Power-on, hot or bus reset: everything (V13-114).
+    /// Power-on, hot or bus reset: resets every bit (V13-114).
     Conventional,
-    /// Function Level Reset: everything but sticky bits (V13-115).
+    /// Function Level Reset: resets every bit that is not sticky (V13-115).
     FunctionLevel,
 }
 
@@ -95,12 +95,12 @@ struct Byte {
     sticky: u8,
 }
 
-/// Configuration space, addressed by bytes so that every width and alignment of access agrees with every other.
+/// Configuration space, stored by byte so that accesses of any width and alignment are consistent.
 #[derive(Clone)]
 pub struct ConfigSpace(Box<[Byte]>);
 
 impl ConfigSpace {
-    /// The space that `fields` describe, in its state after a conventional reset.
+    /// Builds the space from `fields`, in its state after a conventional reset.
     pub fn new(fields: impl IntoIterator<Item = Field>) -> Result<Self, LayoutError> {
         let mut bytes = vec![Byte::default(); CONFIG_BYTES];
         let mut claimed = vec![false; CONFIG_BYTES];
@@ -124,7 +124,7 @@ impl ConfigSpace {
         Ok(ConfigSpace(bytes.into_boxed_slice()))
     }
 
-    /// Reads `data.len()` bytes from `offset` on; bytes outside of the space read 0.
+    /// Reads `data.len()` bytes starting at `offset`. Bytes outside the space read 0.
     pub fn read(&self, offset: u64, data: &mut [u8]) {
         let inside = usize::try_from(offset).ok().and_then(|at| self.0.get(at..)).unwrap_or_default();
         data.fill(0);
@@ -133,7 +133,8 @@ impl ConfigSpace {
         }
     }
 
-    /// Writes `data` from `offset` on as a guest does: through the masks; bytes outside of the space are dropped.
+    /// Writes `data` starting at `offset` as software does, subject to the write masks. Bytes outside the space are
+    /// dropped.
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         let inside = usize::try_from(offset).ok().and_then(|at| self.0.get_mut(at..)).unwrap_or_default();
         for (byte, new) in inside.iter_mut().zip(data) {
@@ -142,7 +143,7 @@ impl ConfigSpace {
         }
     }
 
-    /// Puts every bit that `reset` reaches back to its reset value.
+    /// Restores the reset value of every bit that `reset` affects.
     pub fn reset(&mut self, reset: Reset) {
         for byte in &mut self.0 {
             let kept = if reset == Reset::FunctionLevel { byte.sticky } else { 0 };
@@ -150,21 +151,21 @@ impl ConfigSpace {
         }
     }
 
-    /// The 16 bits at `at`, 0 outside of the space.
+    /// The 16 bits at `at`; 0 outside the space.
     pub fn word(&self, at: u16) -> u16 {
         let mut data = [0; 2];
         self.read(at.into(), &mut data);
         u16::from_le_bytes(data)
     }
 
-    /// The 32 bits at `at`, 0 outside of the space.
+    /// The 32 bits at `at`; 0 outside the space.
     pub fn dword(&self, at: u16) -> u32 {
         let mut data = [0; 4];
         self.read(at.into(), &mut data);
         u32::from_le_bytes(data)
     }
 
-    /// Sets the bits of `mask` in the 32 bits at `at` as the hardware itself does, whatever a guest may write there.
+    /// Sets the bits of `mask` in the 32 bits at `at` to `value`, bypassing the write masks.
     pub fn set(&mut self, at: u16, mask: u32, value: u32) {
         let inside = self.0.get_mut(usize::from(at)..).unwrap_or_default();
         for (byte, (mask, value)) in inside.iter_mut().zip(mask.to_le_bytes().into_iter().zip(value.to_le_bytes())) {
@@ -172,8 +173,8 @@ impl ConfigSpace {
         }
     }
 
-    /// Lets software write the bits of `mask` in the 32 bits at `at` and no others, as a BAR does that gets another
-    /// size; bits that it has lost are at their reset value.
+    /// Makes exactly the bits of `mask` in the 32 bits at `at` writable by software, for example when a BAR is resized.
+    /// Bits that become read-only return to their reset value.
     pub fn set_writable(&mut self, at: u16, mask: u32) {
         let inside = self.0.get_mut(usize::from(at)..).unwrap_or_default();
         for (byte, mask) in inside.iter_mut().zip(mask.to_le_bytes()) {
@@ -205,7 +206,7 @@ mod tests {
         .unwrap()
     }
 
-    /// PCIe 7.4: RO bits stay, RW bits follow, RW1C bits fall where a 1 is written and nowhere else.
+    /// PCIe 7.4: RO bits keep their value, RW bits take the written value, RW1C bits clear only where a 1 is written.
     #[test]
     fn masks_decide_what_a_write_does() {
         let mut space = space();
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(space.dword(4), 0x0010_0010);
     }
 
-    /// PCIe 6.6.2, V13-114, V13-115: a Function Level Reset spares sticky bits, a conventional reset nothing.
+    /// PCIe 6.6.2, V13-114, V13-115: a Function Level Reset preserves sticky bits; a conventional reset preserves none.
     #[test]
     fn sticky_bits_survive_only_a_function_level_reset() {
         let mut space = space();
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(space.word(8), 0);
     }
 
-    /// V13-013: a register whose writable bits change keeps those that stay and loses the rest.
+    /// V13-013: when the writable mask changes, bits that remain writable keep their value and the others are reset.
     #[test]
     fn writable_bits_can_change() {
         let mut space = space();
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(space.word(8), 0xf000);
     }
 
-    /// V13-018: what is not there reads 0 and swallows writes, at the end of the space and far beyond it.
+    /// V13-018: bytes outside the space read 0 and ignore writes, at the end of the space and far beyond it.
     #[test]
     fn accesses_outside_read_zeros() {
         let mut space = space();

@@ -1,4 +1,4 @@
-//! A PCI Express function: configuration accesses in, events for the device and the transport out.
+//! A PCI Express function: takes configuration accesses, returns events for the device and the transport.
 
 use std::array;
 use std::fmt;
@@ -17,21 +17,21 @@ use crate::sriov_capability::{FIRST_VF_OFFSET, Sriov, SriovError, SriovLayout, S
 pub const GTTMMADR_BAR: u8 = 0;
 /// BAR that holds local memory (xe: regs/xe_bars.h).
 pub const LMEM_BAR: u8 = 2;
-/// Bytes of GTTMMADR (V13-004).
+/// Size of GTTMMADR in bytes (V13-004).
 pub const GTTMMADR_BYTES: u64 = 16 << 20;
 
-/// PowerState, the lowest bits of Power Management Control/Status.
+/// PowerState, bits 1:0 of Power Management Control/Status.
 const POWER_STATE: u16 = 0b11;
 const POWER_D3HOT: u16 = 3;
 
-/// A function that cannot be built.
+/// The function cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionError {
-    /// A BAR that PCI cannot express.
+    /// Invalid BAR size or register.
     Bar(BarError),
-    /// Registers in each other's way.
+    /// Overlapping or out-of-range configuration space fields.
     Layout(LayoutError),
-    /// Virtual functions that cannot be offered.
+    /// Invalid SR-IOV configuration.
     Sriov(SriovError),
 }
 
@@ -65,63 +65,63 @@ impl From<SriovError> for FunctionError {
     }
 }
 
-/// Device power states that the function has.
+/// Device power states that the function supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerState {
-    /// Working.
+    /// Fully operational.
     D0,
-    /// Asleep with its state kept: answers configuration accesses only.
+    /// Low power, state preserved. Only configuration accesses are answered.
     D3hot,
 }
 
-/// Address and data of the memory write that an interrupt is.
+/// Address and data of an MSI memory write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MsiMessage {
-    /// Where it goes.
+    /// Target address.
     pub address: u64,
-    /// What is written there.
+    /// Data to write.
     pub data: u32,
 }
 
-/// What a configuration write or a reset has changed outside of configuration space.
+/// Effect of a configuration write or a reset outside configuration space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A Function Level Reset has been started; configuration space is through it, the device has to follow.
+    /// A Function Level Reset was initiated. Configuration space is already reset; the caller must reset the device.
     FunctionLevelReset,
-    /// The function may send memory requests, or no longer.
+    /// Bus mastering was enabled or disabled: whether the function may send memory requests.
     BusMaster(bool),
-    /// The function answers accesses to its BARs, or no longer (it needs D0 as well, see [`PciFunction::decoded`]).
+    /// Memory space was enabled or disabled. BARs are decoded only in D0, see [`PciFunction::decoded`].
     MemorySpace(bool),
-    /// The function has changed its power state.
+    /// The power state changed.
     PowerState(PowerState),
-    /// A BAR has another address, also while it is not decoded.
+    /// A BAR address changed. Also reported while the BAR is not decoded.
     BarMoved {
         /// Index of the BAR.
         bar: u8,
-        /// Its new address on the bus.
+        /// New bus address.
         address: u64,
     },
-    /// MSI has been enabled (with the message of vector 0), given another message, or disabled (`None`).
+    /// MSI was enabled (with the message of vector 0), its message changed, or it was disabled (`None`).
     Msi(Option<MsiMessage>),
-    /// Vectors, one a bit, that were raised while masked and are to be sent now.
+    /// Bit mask of vectors that were raised while masked and must be sent now.
     MsiUnmasked(u32),
-    /// Virtual functions 1 to `count` have come into being, out of reset (V13-016).
+    /// Virtual functions 1 to `count` were enabled; they are in reset state (V13-016).
     VfEnable {
-        /// How many there are.
+        /// Number of virtual functions.
         count: u16,
     },
-    /// There are no virtual functions any more (V13-113..115).
+    /// All virtual functions were disabled (V13-113..115).
     VfDisable,
-    /// The virtual functions answer accesses to their BARs, or no longer; never true while there are none.
+    /// Decoding of the VF BARs was enabled or disabled. Never true while no virtual function exists.
     VfMemorySpace(bool),
-    /// A VF BAR has another address or another size, also while it is not decoded.
+    /// The address or size of a VF BAR changed. Also reported while the BAR is not decoded.
     VfBarMoved(VfBar),
 }
 
-/// One event for every kind, one for each 64-bit BAR and each 64-bit VF BAR.
+/// One event of each kind, one per 64-bit BAR and one per 64-bit VF BAR.
 const MAX_EVENTS: usize = 9 + 2 * (BAR_REGISTERS as usize / 2);
 
-/// The events of one access, in the order in which to act on them.
+/// Events of one access, in the order in which the caller must handle them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Events {
     list: [Option<Event>; MAX_EVENTS],
@@ -146,7 +146,7 @@ impl IntoIterator for Events {
     }
 }
 
-/// The state that events tell of.
+/// State that is compared to derive the events of a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Controls {
     command: u16,
@@ -164,16 +164,16 @@ pub struct PciFunction {
     power_management: Option<u16>,
     msi: Option<u16>,
     sriov: Option<Sriov>,
-    /// Capabilities that a client must not recognise in bulk, see [`PciFunction::read_config_disguised`].
+    /// Offsets of capabilities that get another ID in bulk reads, see [`PciFunction::read_config_disguised`].
     disguised: Vec<u16>,
 }
 
 impl PciFunction {
-    /// The card's physical function: GTTMMADR, a window onto local memory of `lmem_bytes` (a power of two), and the
-    /// SR-IOV capabilities if `sriov` offers any virtual function.
+    /// The card's physical function: GTTMMADR, a BAR for local memory of `lmem_bytes` (a power of two), and the SR-IOV
+    /// capabilities if `sriov` specifies at least one virtual function.
     pub fn physical(identity: &Identity, lmem_bytes: u64, sriov: Option<&SriovLayout>) -> Result<Self, FunctionError> {
         let bars = vec![
-            // Prefetchable on the real card, unlike on its siblings for desktops.
+            // Prefetchable as on the real card; desktop DG2 cards differ.
             Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?,
             Bar::memory_64(LMEM_BAR, lmem_bytes, true)?,
         ];
@@ -183,10 +183,10 @@ impl PciFunction {
             Capability::express(0x70),
             Capability::msi(0xac),
             Capability::power_management(0xd0),
-            // The first extended capability; SR-IOV may not be it (see `read_config_disguised`).
+            // Must be the first extended capability: SR-IOV cannot be at 0x100 (see `read_config_disguised`).
             Capability::serial_number(0x100, identity.serial),
         ];
-        // SR-IOV lies where the real card has it.
+        // SR-IOV is at the same offset as on the real card.
         let sriov = sriov.map(|layout| Sriov::new(layout, identity.device, 0x320, 0x420)).transpose()?.flatten();
         let sriov = sriov.map(|(sriov, own)| {
             capabilities.push(Capability::ari(0x200));
@@ -196,7 +196,8 @@ impl PciFunction {
         Ok(PciFunction { sriov, ..Self::new(identity, bars, &device_specific, &capabilities)? })
     }
 
-    /// A function out of a conventional reset, made of its parts; software finds the capabilities in their order.
+    /// Builds a function in its state after a conventional reset. The capability lists follow the order of
+    /// `capabilities`.
     pub fn new(
         identity: &Identity,
         bars: Vec<Bar>,
@@ -219,19 +220,19 @@ impl PciFunction {
         })
     }
 
-    /// Reads configuration space: any width and alignment; zeros outside of its 4096 bytes.
+    /// Reads configuration space, with any width and alignment. Bytes outside the 4096 bytes read 0.
     pub fn read_config(&self, offset: u64, data: &mut [u8]) {
         self.config.read(offset, data);
     }
 
-    /// Reads configuration space for a client whose view of the capability list is taken in bulk: a read longer than
-    /// 4 bytes shows SR-IOV and ARI as vendor-specific capabilities, any other read what is there.
+    /// Reads configuration space for a client that copies the capability list with one bulk read: reads longer than 4
+    /// bytes return SR-IOV and ARI with a vendor-specific ID. All other reads return the true contents.
     ///
-    /// QEMU takes one snapshot of all 4096 bytes and leaves these two out of the guest's list (vfio_add_ext_cap),
-    /// whatever the device could do for them. Under another name they stay in it, and since QEMU passes the guest's
-    /// own reads of 1, 2 or 4 bytes on, IDs included, the guest finds the real ones. That does not hold for the dword
-    /// at 0x100, which is answered from the snapshot: neither capability may be there. The answer depends on nothing
-    /// but the access, so no order of accesses can confuse it.
+    /// QEMU takes one snapshot of all 4096 bytes and removes these two capabilities from the guest's list
+    /// (vfio_add_ext_cap). With a vendor-specific ID they stay in the list. QEMU forwards the guest's own reads of 1, 2
+    /// or 4 bytes, IDs included, so the guest sees the true IDs. The exception is the dword at 0x100, which QEMU
+    /// answers from the snapshot: neither capability may be located there. The result depends only on the access
+    /// itself, not on earlier accesses.
     pub fn read_config_disguised(&self, offset: u64, data: &mut [u8]) {
         self.read_config(offset, data);
         if data.len() <= 4 {
@@ -247,12 +248,12 @@ impl PciFunction {
         }
     }
 
-    /// Writes configuration space as a guest does: any width and alignment; what lies outside is dropped.
+    /// Writes configuration space as software does, with any width and alignment. Bytes outside the space are dropped.
     pub fn write_config(&mut self, offset: u64, data: &[u8]) -> Events {
         let before = self.controls();
         let slept = self.power_state_bits();
         let latched = self.sriov.as_ref().map(|sriov| sriov.latch(&self.config));
-        // Initiate FLR is no bit of the space: it reads 0, so the write itself is looked at.
+        // Initiate FLR always reads 0, so it is detected from the written data.
         let flr = self.starts_flr(offset, data);
         self.config.write(offset, data);
         self.refuse_unsupported_power_state(slept);
@@ -277,7 +278,7 @@ impl PciFunction {
         self.change(|function| function.reset_config(Reset::Conventional))
     }
 
-    /// A change that no guest's write makes, and the events that tell of it.
+    /// Applies a change that is not a guest write and returns the resulting events.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Self)) -> Events {
         let before = self.controls();
         change(self);
@@ -286,7 +287,7 @@ impl PciFunction {
         events
     }
 
-    /// VF Enable goes with either reset (V13-114, V13-115).
+    /// Both resets clear VF Enable (V13-114, V13-115).
     pub(crate) fn reset_config(&mut self, reset: Reset) {
         self.config.reset(reset);
         if let Some(sriov) = &self.sriov {
@@ -294,33 +295,34 @@ impl PciFunction {
         }
     }
 
-    /// TotalVFs; 0 for a function without SR-IOV.
+    /// TotalVFs; 0 without the SR-IOV capability.
     pub fn total_vfs(&self) -> u16 {
         self.sriov.as_ref().map_or(0, Sriov::total_vfs)
     }
 
-    /// Virtual functions that exist now; 0 while VF Enable is clear.
+    /// Number of enabled virtual functions; 0 while VF Enable is clear.
     pub fn vfs_enabled(&self) -> u16 {
         self.sriov.as_ref().map_or(0, |sriov| sriov.vfs(&self.config))
     }
 
-    /// Whether the virtual functions answer accesses to their BARs: VF Enable and VF MSE, and this function in D0.
+    /// Returns whether the virtual functions decode their BARs: VF Enable and VF MSE are set and this function is in
+    /// D0.
     pub fn vf_memory_space(&self) -> bool {
         self.sriov_state().memory_space
     }
 
-    /// The VF BARs, by ascending index, also while they are not decoded.
+    /// The VF BARs, by ascending index, whether decoded or not.
     pub fn vf_bars(&self) -> impl Iterator<Item = VfBar> {
         self.sriov.iter().flat_map(|sriov| sriov.bars(&self.config))
     }
 
-    /// Bus address of the window of VF `vf` (1 to TotalVFs) at BAR `bar`, also while it is not decoded. Software that
-    /// has not placed the BAR yet makes it a low address; one past the end of the address space is none.
+    /// Bus address of BAR `bar` of VF `vf` (1 to TotalVFs), whether decoded or not. The address is low until software
+    /// programs the BAR. Returns `None` for an address beyond the end of the address space.
     pub fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
         self.vf_bars().find(|found| found.index == bar && vf <= self.total_vfs())?.window(vf)
     }
 
-    /// Distance of the routing ID of VF `vf` (1 to TotalVFs) from this function's.
+    /// Routing ID of VF `vf` (1 to TotalVFs) relative to this function's routing ID.
     pub fn vf_routing_offset(&self, vf: u16) -> Option<u16> {
         (1..=self.total_vfs()).contains(&vf).then(|| FIRST_VF_OFFSET + (vf - 1) * VF_STRIDE)
     }
@@ -340,24 +342,25 @@ impl PciFunction {
         self.bars.iter().find(|bar| bar.index() == index)
     }
 
-    /// Bus address at which the BAR answers now: memory space enabled, in D0.
+    /// Bus address of the BAR if it is decoded: memory space enabled and the function in D0.
     pub fn decoded(&self, index: u8) -> Option<u64> {
         let enabled = self.config.word(COMMAND) & COMMAND_MEMORY_SPACE != 0 && self.power_state() == PowerState::D0;
         self.bar(index).filter(|_| enabled).map(|bar| self.address(bar))
     }
 
-    /// Whether the function may send memory requests.
+    /// Returns whether the function may send memory requests.
     pub fn bus_master(&self) -> bool {
         self.config.word(COMMAND) & COMMAND_BUS_MASTER != 0
     }
 
-    /// The power state.
+    /// Current power state.
     pub fn power_state(&self) -> PowerState {
         if self.power_state_bits() == POWER_D3HOT { PowerState::D3hot } else { PowerState::D0 }
     }
 
-    /// The message to send for an interrupt on MSI `vector`. A masked vector becomes pending instead and comes back
-    /// as [`Event::MsiUnmasked`]; with MSI off, without bus mastering, or for a vector that is not there, it is lost.
+    /// Returns the message to send for an interrupt on MSI `vector`. If the vector is masked, it becomes pending and is
+    /// reported later as [`Event::MsiUnmasked`]. The interrupt is lost if MSI or bus mastering is disabled or the
+    /// vector does not exist.
     pub fn raise_msi(&mut self, vector: u16) -> Option<MsiMessage> {
         let message = self.msi_message().filter(|_| vector == 0 && self.bus_master())?;
         let msi = self.msi?;
@@ -396,7 +399,7 @@ impl PciFunction {
         self.power_management.map_or(0, |at| self.config.word(at + PM_CONTROL)) & POWER_STATE
     }
 
-    /// A write of a power state that the function does not have (D1, D2) changes nothing (PCI PM 1.2, 3.2.4).
+    /// Discards a write of an unsupported power state (D1, D2) (PCI PM 1.2, 3.2.4).
     fn refuse_unsupported_power_state(&mut self, before: u16) {
         if let Some(at) = self.power_management
             && !matches!(self.power_state_bits(), 0 | POWER_D3HOT)
@@ -426,7 +429,7 @@ impl PciFunction {
         }
     }
 
-    /// Tells what is different from `before`: what is taken away first, what is given last.
+    /// Appends the differences from `before`. Removals precede additions.
     fn changes(&self, before: Controls, events: &mut Events) {
         let now = self.controls();
         let switched = |bit: u16| ((before.command ^ now.command) & bit != 0).then_some(now.command & bit != 0);

@@ -1,24 +1,24 @@
-//! The type 0 header: who the function is, its command and status registers.
+//! The type 0 header: function identity, command and status registers.
 
 use crate::config::Field;
 
 /// Offset of the command register.
 pub const COMMAND: u16 = 0x04;
-/// Command: the function answers memory accesses to its BARs.
+/// Command: Memory Space Enable. The function answers memory accesses to its BARs.
 pub const COMMAND_MEMORY_SPACE: u16 = 1 << 1;
-/// Command: the function may send memory requests, MSI included.
+/// Command: Bus Master Enable. The function may send memory requests, including MSI.
 pub const COMMAND_BUS_MASTER: u16 = 1 << 2;
 /// Offset of the pointer to the first capability.
 pub const CAPABILITIES_POINTER: u16 = 0x34;
 
-/// Parity error response, SERR# enable and INTx disable: no effect here, and yet software may set them.
+/// Parity Error Response, SERR# Enable and Interrupt Disable: writable, but without effect in this model.
 const COMMAND_OTHERS: u16 = 1 << 6 | 1 << 8 | 1 << 10;
-/// Status: the function has a capability list.
+/// Status: Capabilities List.
 const STATUS_CAPABILITIES: u16 = 1 << 4;
 /// Status: the error bits, all RW1C.
 const STATUS_ERRORS: u16 = 0xf900;
 
-/// Who a function says it is.
+/// IDs and class code of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Vendor ID.
@@ -38,8 +38,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Intel Data Center GPU Flex 170: DG2-G10 at stepping C0, a display controller that is no VGA device
-    /// (xe: include/drm/intel/pciids.h, INTEL_ATS_M150_IDS). Subsystem 8086:4905 is on Intel's own DG2 boards.
+    /// Intel Data Center GPU Flex 170: DG2-G10 at stepping C0, a display controller that is not VGA compatible (xe:
+    /// include/drm/intel/pciids.h, INTEL_ATS_M150_IDS). Subsystem 8086:4905 is used by Intel's own DG2 boards.
     pub const FLEX_170: Identity = Identity {
         vendor: 0x8086,
         device: 0x56c0,
@@ -50,7 +50,7 @@ impl Identity {
         serial: 0,
     };
 
-    /// The header's registers, less BARs and capability pointer. Interrupt Pin reads 0: the function has no INTx.
+    /// The header registers, without BARs and capability pointer. Interrupt Pin reads 0: the function has no INTx.
     pub fn fields(&self) -> [Field; 8] {
         let command = COMMAND_MEMORY_SPACE | COMMAND_BUS_MASTER | COMMAND_OTHERS;
         [
@@ -58,10 +58,10 @@ impl Identity {
             Field::word(COMMAND, 0).writable(command.into()),
             Field::word(0x06, STATUS_CAPABILITIES).write_1_to_clear(STATUS_ERRORS.into()),
             Field::dword(0x08, self.class << 8 | u32::from(self.revision)),
-            // Cache line size: kept for software, of no effect in PCI Express.
+            // Cache Line Size: writable, no effect in PCI Express.
             Field::byte(0x0c, 0).writable(0xff),
             Field::dword(0x2c, u32::from(self.subsystem) << 16 | u32::from(self.subsystem_vendor)),
-            // Interrupt line: a scratch byte for the platform's software.
+            // Interrupt Line: scratch byte for system software.
             Field::byte(0x3c, 0).writable(0xff),
             Field::byte(0x3d, 0),
         ]

@@ -1,11 +1,11 @@
 //! The SR-IOV extended capability of the physical function and its companion, VF Resizable BAR (PCIe 9.3.3, 9.3.7.5;
 //! V13-001, V13-002, V13-016; contract A.3, A.4, D.4).
 //!
-//! The specification leaves some writes undefined; here they have one outcome each:
-//! - NumVFs, System Page Size, ARI Capable Hierarchy and the size of a VF BAR keep their value while VF Enable is set;
-//!   the state before the access decides.
-//! - VF Enable with NumVFs 0 or above TotalVFs is kept as written and enables no VF.
-//! - A System Page Size of no single supported page, or a VF BAR size that is not offered, changes nothing.
+//! Writes that the specification leaves undefined have one defined outcome here:
+//! - NumVFs, System Page Size, ARI Capable Hierarchy and the VF BAR size cannot be changed while VF Enable is set. The
+//!   value of VF Enable before the write decides.
+//! - VF Enable with NumVFs 0 or above TotalVFs is stored and enables no VF.
+//! - A System Page Size that is not exactly one supported page size, or an unsupported VF BAR size, is ignored.
 
 use std::fmt;
 
@@ -14,27 +14,27 @@ use crate::capability::{Capability, ID_SRIOV, ID_VF_RESIZABLE_BAR};
 use crate::config::{ConfigSpace, Field};
 use crate::function::{GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
 
-/// The most virtual functions of a card: its LMTT directory has 64 entries, the first of them the PF's (V13-002,
-/// contract D.1).
+/// Maximum number of virtual functions of a card: its LMTT directory has 64 entries, of which the first is the PF's
+/// (V13-002, contract D.1).
 pub const MAX_VFS: u16 = 63;
 
-/// Distance in routing IDs from the PF to VF 1. VFs lie next to each other on the PF's bus, where the driver looks
-/// for them (xe: xe_pci_sriov_get_vf_pdev).
+/// Routing ID offset from the PF to VF 1. VFs have consecutive routing IDs on the PF's bus, as the driver expects (xe:
+/// xe_pci_sriov_get_vf_pdev).
 pub const FIRST_VF_OFFSET: u16 = 1;
-/// Distance in routing IDs from a VF to the next.
+/// Routing ID offset from one VF to the next.
 pub const VF_STRIDE: u16 = 1;
 
-/// Offsets from the start of the SR-IOV capability.
+/// Offset of SR-IOV Control in the SR-IOV capability.
 pub const SRIOV_CONTROL: u16 = 0x08;
-/// Initial and total number of VFs.
+/// Offset of InitialVFs, followed by TotalVFs.
 pub const INITIAL_VFS: u16 = 0x0c;
-/// Number of VFs to enable.
+/// Offset of NumVFs, the number of VFs to enable.
 pub const NUM_VFS: u16 = 0x10;
-/// Page size of the system, one bit: 4 KiB shifted by its position.
+/// Offset of System Page Size, a bit mask with one bit set: the page size is 4 KiB shifted by its position.
 pub const SYSTEM_PAGE_SIZE: u16 = 0x20;
-/// VF BAR 0.
+/// Offset of VF BAR 0.
 pub const VF_BAR0: u16 = 0x24;
-/// Bytes of the SR-IOV capability.
+/// Size in bytes of the SR-IOV capability.
 pub const SRIOV_BYTES: u16 = 0x40;
 
 /// SR-IOV Control: VF Enable.
@@ -44,57 +44,54 @@ pub const VF_MEMORY_SPACE_ENABLE: u16 = 1 << 3;
 /// SR-IOV Control: ARI Capable Hierarchy.
 pub const ARI_CAPABLE_HIERARCHY: u16 = 1 << 4;
 
-/// SR-IOV Capabilities: ARI Capable Hierarchy outlives D3hot. To be set even where No_Soft_Reset says so as well.
+/// SR-IOV Capabilities: ARI Capable Hierarchy is preserved in D3hot. Must be set even if No_Soft_Reset is set.
 const ARI_CAPABLE_HIERARCHY_PRESERVED: u32 = 1 << 1;
-/// 4 KiB, 8 KiB, 64 KiB, 256 KiB, 1 MiB and 4 MiB: what every device has to support. No VF BAR is smaller than any.
+/// 4 KiB, 8 KiB, 64 KiB, 256 KiB, 1 MiB and 4 MiB: mandatory for every device. No VF BAR is smaller than any of these.
 const SUPPORTED_PAGE_SIZES: u32 = 0x553;
 
-/// VF Resizable BAR control, from the start of its capability.
+/// Offset of the VF Resizable BAR control register in its capability.
 pub const VF_REBAR_CONTROL: u16 = 0x08;
-/// VF BAR size in the control register: 1 MiB shifted by this number.
+/// VF BAR size in the control register: 1 MiB shifted by this value.
 const VF_REBAR_SIZE: u32 = 0x3f << VF_REBAR_SIZE_SHIFT;
 const VF_REBAR_SIZE_SHIFT: u32 = 8;
 const MIB_SHIFT: u32 = 20;
-/// The largest size that the capability register can name, 128 TiB, as a shift of 1 MiB.
+/// The largest size that the capability register can encode, 128 TiB, as a shift of 1 MiB.
 const VF_REBAR_LARGEST: u32 = 27;
 
-/// The virtual functions that a card offers.
+/// SR-IOV configuration of a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SriovLayout {
-    /// TotalVFs, up to [`MAX_VFS`]; 0 leaves the capability out.
+    /// TotalVFs, up to [`MAX_VFS`]; 0 omits the capability.
     pub total_vfs: u16,
-    /// Sizes in bytes of a VF's window onto local memory, powers of two from 1 MiB on, among which software can
-    /// choose by VF Resizable BAR. A VMM that cannot follow a change offers one.
+    /// Supported sizes in bytes of a VF's local memory BAR, powers of two of at least 1 MiB. Software selects one with
+    /// VF Resizable BAR. Must contain a single size if the VMM does not support resizing.
     pub vf_lmem_sizes: Vec<u64>,
-    /// The size out of reset, one of `vf_lmem_sizes`.
+    /// Size after reset, one of `vf_lmem_sizes`.
     pub vf_lmem_bytes: u64,
 }
 
-/// Virtual functions that cannot be offered.
+/// Invalid SR-IOV configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SriovError {
     /// More than [`MAX_VFS`].
     TotalVfs(u16),
-    /// A window size that VF Resizable BAR cannot name.
+    /// A VF BAR size that VF Resizable BAR cannot encode.
     LmemSize(u64),
-    /// The window size out of reset is not among those offered.
+    /// The VF BAR size after reset is not among the supported sizes.
     NotOffered(u64),
-    /// A window that no BAR can have.
+    /// A size that no BAR can have.
     Bar(BarError),
 }
 
 impl fmt::Display for SriovError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SriovError::TotalVfs(total) => write!(f, "{total} virtual functions: a card has at most {MAX_VFS}"),
+            SriovError::TotalVfs(total) => write!(f, "{total} VFs requested: a card supports at most {MAX_VFS}"),
             SriovError::LmemSize(size) => {
-                write!(
-                    f,
-                    "a VF's local memory window of {size:#x} bytes: the size must be a power of two from 1 MiB on"
-                )
+                write!(f, "invalid VF local memory BAR size {size:#x}: must be a power of two of at least 1 MiB")
             }
             SriovError::NotOffered(size) => {
-                write!(f, "a VF's local memory window of {size:#x} bytes is not among the sizes offered")
+                write!(f, "the VF local memory BAR size {size:#x} is not among the supported sizes")
             }
             SriovError::Bar(error) => error.fmt(f),
         }
@@ -109,35 +106,35 @@ impl From<BarError> for SriovError {
     }
 }
 
-/// A VF BAR as software has set it: the windows of all VFs lie one behind the other.
+/// A VF BAR as programmed by software. The BARs of all VFs are contiguous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VfBar {
     /// Index of the BAR.
     pub index: u8,
-    /// Bus address of VF 1's window.
+    /// Bus address of this BAR of VF 1.
     pub address: u64,
-    /// Bytes of one VF's window.
+    /// Size in bytes of this BAR of one VF.
     pub size: u64,
 }
 
 impl VfBar {
-    /// Bus address of the window of `vf`, which counts from 1; `None` for 0 or past the end of the address space.
+    /// Bus address of this BAR of VF `vf`, counted from 1. `None` for 0 or beyond the end of the address space.
     pub fn window(&self, vf: u16) -> Option<u64> {
         self.address.checked_add(self.size.checked_mul(u64::from(vf).checked_sub(1)?)?)
     }
 }
 
-/// What of the capability has an effect outside of configuration space.
+/// Capability state that has an effect outside configuration space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SriovState {
-    /// Virtual functions that exist.
+    /// Number of enabled virtual functions.
     pub vfs: u16,
-    /// They answer accesses to their BARs.
+    /// Whether the virtual functions decode their BARs.
     pub memory_space: bool,
     pub bars: [VfBar; BAR_REGISTERS as usize / 2],
 }
 
-/// Registers whose writes are judged after the fact.
+/// Register values before a write, for the checks that follow it.
 #[derive(Clone, Copy)]
 pub(crate) struct Latched {
     control: u16,
@@ -146,24 +143,25 @@ pub(crate) struct Latched {
     vf_rebar: u32,
 }
 
-/// The capability in a function's configuration space: where it is and what is fixed about it.
+/// The capability in a function's configuration space: its offset and its fixed parameters.
 pub(crate) struct Sriov {
     at: u16,
     vf_rebar: u16,
     total_vfs: u16,
     bars: [Bar; 2],
-    /// Bit n: VF BAR 2 can have 1 MiB << n.
+    /// Bit n: VF BAR 2 supports 1 MiB << n.
     sizes: u32,
 }
 
-/// ReBAR's number for a size.
+/// Encodes a size for Resizable BAR.
 fn rebar_size(bytes: u64) -> Result<u32, SriovError> {
     let shift = bytes.checked_ilog2().filter(|_| bytes.is_power_of_two()).and_then(|log2| log2.checked_sub(MIB_SHIFT));
     shift.filter(|shift| *shift <= VF_REBAR_LARGEST).ok_or(SriovError::LmemSize(bytes))
 }
 
 impl Sriov {
-    /// The capability at `at`, VF Resizable BAR at `vf_rebar`, for VFs with this device ID; `None` without VFs.
+    /// Builds the capability at `at` and VF Resizable BAR at `vf_rebar`, for VFs with this device ID. `None` without
+    /// VFs.
     pub fn new(
         layout: &SriovLayout,
         device: u16,
@@ -181,23 +179,23 @@ impl Sriov {
         if sizes & 1 << size == 0 {
             return Err(SriovError::NotOffered(layout.vf_lmem_bytes));
         }
-        // Prefetchable both, as the PF's, so that they find room above 4 GiB.
+        // Both prefetchable, as on the PF, so that they can be placed above 4 GiB.
         let bars = [
             Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?,
             Bar::memory_64(LMEM_BAR, layout.vf_lmem_bytes, true)?,
         ];
         let control = VF_ENABLE | VF_MEMORY_SPACE_ENABLE | ARI_CAPABLE_HIERARCHY;
         let mut body = vec![
-            // No VF migration (of the kind that the specification has withdrawn), no 10-bit tags for VFs.
+            // No VF migration (removed from the specification), no 10-bit tags for VFs.
             Field::dword(0x04, ARI_CAPABLE_HIERARCHY_PRESERVED),
             Field::word(SRIOV_CONTROL, 0).writable(control.into()),
-            // Status: VF migration only.
+            // Status: has only VF migration bits.
             Field::word(0x0a, 0),
-            // Without migration InitialVFs equals TotalVFs.
+            // InitialVFs equals TotalVFs because migration is not supported.
             Field::word(INITIAL_VFS, layout.total_vfs),
             Field::word(INITIAL_VFS + 2, layout.total_vfs),
             Field::word(NUM_VFS, 0).writable(0xffff),
-            // Function Dependency Link: the PF depends on no other function, which its own number says.
+            // Function Dependency Link: the PF's own number, which means no dependency.
             Field::byte(0x12, 0),
             Field::word(0x14, FIRST_VF_OFFSET),
             Field::word(0x16, VF_STRIDE),
@@ -209,9 +207,9 @@ impl Sriov {
         ];
         body.extend(bars.iter().flat_map(|bar| bar.fields_at(VF_BAR0 + 4 * u16::from(bar.index()))));
         let rebar = [
-            // Bits 31:4: 1 MiB to 128 TiB.
+            // Bits 31:4: supported sizes from 1 MiB to 128 TiB.
             Field::dword(0x04, sizes << 4),
-            // Of one resizable VF BAR, which is number 2.
+            // One resizable VF BAR, with index 2.
             Field::dword(VF_REBAR_CONTROL, size << VF_REBAR_SIZE_SHIFT | 1 << 5 | u32::from(LMEM_BAR))
                 .writable(VF_REBAR_SIZE),
         ];
@@ -227,14 +225,14 @@ impl Sriov {
         self.total_vfs
     }
 
-    /// Virtual functions that exist now; 0 while VF Enable is clear or NumVFs makes no sense (V13-016).
+    /// Number of enabled virtual functions; 0 while VF Enable is clear or NumVFs is invalid (V13-016).
     pub fn vfs(&self, config: &ConfigSpace) -> u16 {
         let enabled = config.word(self.at + SRIOV_CONTROL) & VF_ENABLE != 0;
         let num_vfs = config.word(self.at + NUM_VFS);
         if enabled && num_vfs <= self.total_vfs { num_vfs } else { 0 }
     }
 
-    /// The VF BARs as they are now.
+    /// The VF BARs as currently programmed.
     pub fn bars(&self, config: &ConfigSpace) -> impl Iterator<Item = VfBar> {
         self.bars.iter().map(|bar| {
             let register = self.register(bar.index());
@@ -244,7 +242,7 @@ impl Sriov {
         })
     }
 
-    /// What the registers say now; VFs have no power state of their own and sleep with their PF.
+    /// Current capability state. VFs have no separate power state and follow the PF's (`awake`: the PF is in D0).
     pub fn state(&self, config: &ConfigSpace, awake: bool) -> SriovState {
         let vfs = self.vfs(config);
         let enabled = config.word(self.at + SRIOV_CONTROL) & VF_MEMORY_SPACE_ENABLE != 0;
@@ -255,7 +253,7 @@ impl Sriov {
         state
     }
 
-    /// The registers to compare a write with.
+    /// Saves the registers that [`Sriov::settle`] compares after a write.
     pub fn latch(&self, config: &ConfigSpace) -> Latched {
         Latched {
             control: config.word(self.at + SRIOV_CONTROL),
@@ -265,7 +263,7 @@ impl Sriov {
         }
     }
 
-    /// Takes back what a write may not change, given what was there before.
+    /// Reverts changes that a write may not make. `before` is the state before the write.
     pub fn settle(&self, config: &mut ConfigSpace, before: &Latched) {
         let locked = before.control & VF_ENABLE != 0;
         if locked {
@@ -281,7 +279,7 @@ impl Sriov {
         self.resize(config);
     }
 
-    /// Gives VF BAR 2 the writable bits of its present size, after a write or a reset.
+    /// Sets the writable bits of VF BAR 2 for its current size, after a write or a reset.
     pub fn resize(&self, config: &mut ConfigSpace) {
         let mask = !(self.lmem_bytes(config) - 1);
         let register = self.register(LMEM_BAR);

@@ -1,8 +1,8 @@
-//! How tests look at a function: what its configuration space reads, what a write has set in motion.
+//! Test helpers: read a function's configuration space and collect the events of a write.
 
 use crate::function::{Event, Events, PciFunction};
 
-/// The dword at `offset` of configuration space.
+/// The dword at `offset` in configuration space.
 pub fn dword(function: &PciFunction, offset: u64) -> u32 {
     let mut data = [0; 4];
     function.read_config(offset, &mut data);

@@ -1,4 +1,4 @@
-//! Virtual functions: as a function of its own in a guest, and as a VMM shows it beside its physical function.
+//! Virtual functions: as an ordinary function in a guest, and as a VMM exposes them next to the physical function.
 
 use crate::bar::Bar;
 use crate::capability::Capability;
@@ -6,19 +6,19 @@ use crate::config::Reset;
 use crate::function::{Events, FunctionError, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR, MsiMessage, PciFunction};
 use crate::header::{COMMAND, COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, Identity};
 
-/// Express capability of a virtual function.
+/// Offset of a virtual function's Express capability.
 const EXPRESS: u16 = 0x70;
-/// MSI capability of a virtual function.
+/// Offset of a virtual function's MSI capability.
 const MSI: u16 = 0xac;
 const INTERRUPT_PIN: u16 = 0x3d;
 const EXPANSION_ROM: u16 = 0x30;
 
 impl PciFunction {
-    /// A virtual function of the card with a window onto its local memory of `lmem_bytes` (a power of two): the PF's
-    /// identity, BARs of the size of the VF BARs, MSI, Express with FLR (contract A.4). No power management, no
-    /// SR-IOV, and no GGC word: only the PF sees that stolen memory exists (V13-034), and xe does not look for it.
+    /// A virtual function of the card with a local memory BAR of `lmem_bytes` (a power of two): the PF's identity, BARs
+    /// of the size of the VF BARs, MSI, Express with FLR (contract A.4). It has no power management, no SR-IOV, and no
+    /// GGC word: stolen memory is visible only to the PF (V13-034), and xe does not look for it.
     ///
-    /// BARs and memory space are the PF's to give and survive the VF's own FLR (V13-116).
+    /// BARs and memory space are controlled by the PF and survive the VF's own FLR (V13-116).
     pub fn virtual_function(identity: &Identity, lmem_bytes: u64) -> Result<Self, FunctionError> {
         let bars =
             vec![Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?, Bar::memory_64(LMEM_BAR, lmem_bytes, true)?];
@@ -32,9 +32,9 @@ impl PciFunction {
         Ok(function)
     }
 
-    /// The same function as its bus shows it where VFs are VFs: IDs read all ones, so that no scan of the bus finds it
-    /// (PCIe 9.3.4.1.1, 9.3.4.1.2), it has no BARs of its own, and of its command register only Bus Master Enable can be
-    /// written (PCIe 9.3.4.1.3); where its windows are says the PF's capability ([`PciFunction::vf_bar_address`]).
+    /// The same function as seen on its bus by SR-IOV aware software: IDs read all ones, so that a bus scan does not
+    /// find it (PCIe 9.3.4.1.1, 9.3.4.1.2). It has no BARs; in its command register only Bus Master Enable is writable
+    /// (PCIe 9.3.4.1.3). BAR addresses come from the PF's capability ([`PciFunction::vf_bar_address`]).
     pub fn virtual_function_on_bus(identity: &Identity) -> Result<Self, FunctionError> {
         let identity = Identity { vendor: 0xffff, device: 0xffff, ..*identity };
         let capabilities = [Capability::express_virtual(EXPRESS), Capability::msi(MSI), Capability::ari(0x100)];
@@ -44,35 +44,36 @@ impl PciFunction {
     }
 }
 
-/// Command, status, revision, BARs: the bytes that a disabled VF takes writes to.
+/// Command, status, revision, BARs: the bytes of a disabled VF that accept writes.
 const PLACING: std::ops::Range<u64> = 0x04..0x28;
 
-/// A virtual function as QEMU shows it beside its physical function: an ordinary function of the VMM that the guest's
-/// PCI core must take for a VF.
+/// A virtual function as QEMU exposes it next to the physical function: an ordinary function for the VMM, which the
+/// guest's PCI core must recognise as a VF.
 ///
-/// QEMU knows nothing of VFs here; it treats this as any function. What is particular, and why:
-/// - **IDs**: short reads of bytes 0 to 3 give all ones, as a VF's do on the bus (PCIe 9.3.4.1.1, 9.3.4.1.2), so that
-///   no bus scan finds it; the guest's core makes the device from the PF's SR-IOV capability. QEMU's one bulk read of
-///   the space has the real IDs, as it refuses a function with vendor ffff.
-/// - **While VF Enable is clear** there is nothing to answer: short reads give all ones and writes are dropped
-///   (V13-016). Except what QEMU itself reads by short accesses when it sets a function up or resets it
-///   (`VMM_READS`), which happens before any guest could enable a VF.
-/// - **BARs and memory space** are written before VF Enable as well. No guest programs a VF's BARs, and yet QEMU maps
-///   by them, so the card itself writes them through the machine's ECAM window; that costs milliseconds a VF, hence
-///   it is done ahead of time, and a VF that is not enabled does not answer there ([`VfFace::decodes`]).
-/// - **Memory space** reads back as written, although a VF's own bit is hardwired to 0: guests save the command
-///   register before an FLR and write it back, and with a 0 there QEMU would unmap the BARs.
-/// - **Bus mastering** cannot be switched on before VF Enable: a function that does not exist sends nothing.
+/// QEMU does not support VFs here and treats this as any other function. The differences, and the reasons for them:
+/// - **IDs**: short reads of bytes 0 to 3 return all ones, as for a VF on the bus (PCIe 9.3.4.1.1, 9.3.4.1.2), so that
+///   a bus scan does not find it. The guest's PCI core creates the device from the PF's SR-IOV capability. QEMU's
+///   single bulk read of the space returns the real IDs, because QEMU rejects a function with vendor ID ffff.
+/// - **While VF Enable is clear**, short reads return all ones and writes are dropped (V13-016). Excepted are the short
+///   reads that QEMU itself makes when it sets up or resets a function (`VMM_READS`); these precede any VF enabling by
+///   the guest.
+/// - **BARs and memory space** are writable before VF Enable. The guest does not program a VF's BARs, but QEMU uses
+///   these registers for its mappings. The card therefore writes them through the machine's ECAM region. This takes
+///   milliseconds per VF, so it is done in advance; a VF that is not enabled does not decode its BARs
+///   ([`VfFace::decodes`]).
+/// - **Memory space** reads back as written, although it is hardwired to 0 in a VF: guests save the command register
+///   before an FLR and restore it, and with a 0 QEMU would unmap the BARs.
+/// - **Bus mastering** cannot be enabled before VF Enable: a disabled VF must not send requests.
 pub struct VfFace {
     function: PciFunction,
     enabled: bool,
     memory_space: bool,
 }
 
-/// Offsets and widths by which QEMU reads a function outside of any guest's access: type bits of BARs (vfio_bar_prepare)
-/// and size of the expansion ROM (vfio_pci_size_rom, all ones would be one of 2 KiB); the interrupt pin
-/// (vfio_intx_enable, not zero would take the BARs' mappings away); MSI control (vfio_msi_setup, all ones would be 128
-/// vectors); the command register (vfio_pci_pre_reset, which writes back what it read).
+/// Offsets and widths of QEMU's own reads, made independently of guest accesses: type bits of BARs (vfio_bar_prepare);
+/// size of the expansion ROM (vfio_pci_size_rom; all ones would mean 2 KiB); the interrupt pin (vfio_intx_enable; a
+/// nonzero value would disable the mappings of the BARs); MSI control (vfio_msi_setup; all ones would mean 128
+/// vectors); the command register (vfio_pci_pre_reset, which writes back the value it reads).
 const VMM_READS: [(u64, usize); 10] = [
     (0x10, 4),
     (0x14, 4),
@@ -87,17 +88,17 @@ const VMM_READS: [(u64, usize); 10] = [
 ];
 
 impl VfFace {
-    /// The face of `function`, which is disabled at first.
+    /// Wraps `function`, initially disabled.
     pub fn new(function: PciFunction) -> Self {
         VfFace { function, enabled: false, memory_space: false }
     }
 
-    /// The function behind the face.
+    /// The wrapped function.
     pub fn function(&self) -> &PciFunction {
         &self.function
     }
 
-    /// Reads configuration space: the guest's accesses and QEMU's own, which differ by width.
+    /// Reads configuration space. Guest accesses and QEMU's bulk read are distinguished by width.
     pub fn read_config(&self, offset: u64, data: &mut [u8]) {
         let short = data.len() <= 4;
         if short && !self.enabled && !VMM_READS.contains(&(offset, data.len())) {
@@ -111,12 +112,12 @@ impl VfFace {
         }
     }
 
-    /// Writes configuration space; while VF Enable is clear only what places the BARs.
+    /// Writes configuration space. While VF Enable is clear, only Memory Space Enable and the BARs are written.
     pub fn write_config(&mut self, offset: u64, data: &[u8]) -> Events {
         if self.enabled {
             return self.function.write_config(offset, data);
         }
-        // A buffer for the largest write that can reach the registers in question.
+        // Large enough for the largest write to these registers.
         let mut placing = [0; (PLACING.end - PLACING.start) as usize];
         let start = offset.max(PLACING.start);
         let end = offset.saturating_add(data.len() as u64).min(PLACING.end);
@@ -135,8 +136,8 @@ impl VfFace {
         self.function.write_config(start, part)
     }
 
-    /// VF Enable of the PF: a VF begins out of reset and is gone with the bit; where its BARs are stays, since QEMU's
-    /// copy of them does.
+    /// Follows the PF's VF Enable: a VF starts in reset state and disappears when the bit is cleared. BAR addresses are
+    /// preserved, because QEMU's copy of them is too.
     pub fn set_enabled(&mut self, enabled: bool) -> Events {
         if self.enabled == enabled {
             return Events::default();
@@ -146,33 +147,34 @@ impl VfFace {
         self.function.change(|function| function.reset_config(Reset::FunctionLevel))
     }
 
-    /// VF MSE of the PF ([`crate::function::Event::VfMemorySpace`]).
+    /// Follows the PF's VF MSE ([`crate::function::Event::VfMemorySpace`]).
     pub fn set_memory_space(&mut self, on: bool) {
         self.memory_space = on && self.enabled;
     }
 
-    /// Conventional reset: QEMU resets each function of the machine by itself, and has lost the BARs then. VF Enable
-    /// is the PF's, whose own reset clears it (V13-114).
+    /// Conventional reset. QEMU resets each function of the machine separately and discards the BAR addresses. VF
+    /// Enable is not affected: it belongs to the PF and is cleared by the PF's reset (V13-114).
     pub fn reset(&mut self) -> Events {
         self.function.reset()
     }
 
-    /// Whether VF Enable is set for this function.
+    /// Returns whether VF Enable is set for this function.
     pub fn enabled(&self) -> bool {
         self.enabled
     }
 
-    /// Whether the BARs answer: by VF Enable and VF MSE of the PF, not by the VF's command register (PCIe 9.3.4.1.3).
+    /// Returns whether the BARs are decoded. Depends on the PF's VF Enable and VF MSE, not on the VF's command register
+    /// (PCIe 9.3.4.1.3).
     pub fn decodes(&self) -> bool {
         self.enabled && self.memory_space
     }
 
-    /// Whether the function may send memory requests.
+    /// Returns whether the function may send memory requests.
     pub fn bus_master(&self) -> bool {
         self.enabled && self.function.bus_master()
     }
 
-    /// The message to send for an interrupt, see [`PciFunction::raise_msi`].
+    /// Returns the message to send for an interrupt, see [`PciFunction::raise_msi`].
     pub fn raise_msi(&mut self, vector: u16) -> Option<MsiMessage> {
         self.function.raise_msi(vector).filter(|_| self.enabled)
     }

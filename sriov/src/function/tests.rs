@@ -1,4 +1,4 @@
-//! What drivers, firmware and VMMs do to a function's configuration space, and random accesses to it.
+//! Configuration accesses as made by drivers, firmware and VMMs, and random accesses.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn flex_170() -> PciFunction {
     PciFunction::physical(&Identity::FLEX_170, 16 << 30, None).unwrap()
 }
 
-/// Contract A.1, A.3: what the drivers match the card by, no INTx, and i915's GGC word.
+/// Contract A.1, A.3: the IDs that drivers match, no INTx, and the GGC word that i915 reads.
 #[test]
 fn identity() {
     let function = flex_170();
@@ -25,7 +25,7 @@ fn identity() {
     assert_eq!(word(&function, 0x50), 0x00c0);
 }
 
-/// Contract A.3: walks both lists as `lspci` does; MSI and FLR are there, MSI-X is not.
+/// Contract A.3: both capability lists, walked as `lspci` does. MSI and FLR are present, MSI-X is not.
 #[test]
 fn capability_lists() {
     let function = flex_170();
@@ -41,7 +41,8 @@ fn capability_lists() {
     assert_eq!(dword(&function, 0x100), 0x0001_0003);
 }
 
-/// V13-004, V13-009, V13-013, contract A.2: sizing by all ones, both halves, then placing; no third BAR for an aperture.
+/// V13-004, V13-009, V13-013, contract A.2: sizing by all ones in both halves, then programming. No third BAR
+/// (aperture).
 #[test]
 fn bars_are_sized_and_placed() {
     let mut function = flex_170();
@@ -60,7 +61,7 @@ fn bars_are_sized_and_placed() {
     assert_eq!(dword(&function, 0x20) | dword(&function, 0x24) | dword(&function, 0x30), 0);
 }
 
-/// Contract A.3: one 64-bit vector; a masked one waits, and without bus mastering nothing is sent.
+/// Contract A.3: one 64-bit vector. A masked vector becomes pending; without bus mastering no message is sent.
 #[test]
 fn msi() {
     let mut function = flex_170();
@@ -82,7 +83,8 @@ fn msi() {
     assert_eq!(events(function.write_config(MSI + 2, &[0])), [Event::Msi(None)]);
 }
 
-/// V13-113, V13-115: FLR by a write of any width that sets the bit; registers go back, the link's own settings stay.
+/// V13-113, V13-115: an FLR is started by a write of any width that sets the bit. Registers are reset, link settings
+/// are preserved.
 #[test]
 fn function_level_reset() {
     let mut function = flex_170();
@@ -107,7 +109,7 @@ fn function_level_reset() {
     assert_eq!(events(function.write_config(EXPRESS + 8, &[0xff])), []);
 }
 
-/// V13-113, V13-114: a conventional reset leaves nothing of what was set.
+/// V13-113, V13-114: a conventional reset restores every register.
 #[test]
 fn conventional_reset() {
     let (mut function, fresh) = (flex_170(), flex_170());
@@ -116,7 +118,7 @@ fn conventional_reset() {
     assert!((0..CONFIG_BYTES as u64).step_by(4).all(|at| dword(&function, at) == dword(&fresh, at)));
 }
 
-/// Contract A.3, B.12: D3hot and back keeps every register (No_Soft_Reset); states that are not there are refused.
+/// Contract A.3, B.12: registers are preserved across D3hot (No_Soft_Reset). Unsupported power states are ignored.
 #[test]
 fn power_states() {
     let mut function = flex_170();
@@ -131,7 +133,7 @@ fn power_states() {
     assert!(function.bus_master());
 }
 
-/// A card file's memory size that no BAR can have is an error, not a panic.
+/// A memory size in the card file that is not a valid BAR size is an error, not a panic.
 #[test]
 fn impossible_memory_size_is_refused() {
     let result = PciFunction::physical(&Identity::FLEX_170, 3 << 30, None);
@@ -144,14 +146,14 @@ fn access() -> impl Strategy<Value = (u64, Vec<u8>)> {
 }
 
 proptest! {
-    /// Whatever a guest writes: no panic, read-only bits stay, and every width reads the same bytes.
+    /// For any guest writes: no panic, read-only bits keep their value, and reads of every width are consistent.
     #[test]
     fn random_accesses(writes in prop::collection::vec(access(), 1..64), offset in 0..CONFIG_BYTES as u64) {
         let mut function = flex_170();
         for (offset, data) in &writes {
             function.write_config(*offset, data);
         }
-        // All that is read-only in a DG2's first 64 bytes, and the head of every capability.
+        // Read-only bits in the first 64 bytes of a DG2 and in the header of every capability.
         for (at, mask, value) in [
             (0x00, !0, 0x56c0_8086), (0x04, 0x06ff_fab9, 0x0010_0000), (0x08, !0, 0x0380_0008), (0x10, 0x00ff_ffff, 0xc),
             (0x18, !0, 0xc), (0x1c, 3, 0), (0x2c, !0, 0x4905_8086), (0x34, !0, 0x70), (0x3c, 0xffff_ff00, 0),
@@ -170,7 +172,7 @@ proptest! {
         }
     }
 
-    /// Events tell all: a listener that only hears them knows the state after any sequence of writes.
+    /// Events are complete: the state after any sequence of writes can be derived from the events alone.
     #[test]
     fn events_tell_every_change(writes in prop::collection::vec(access(), 1..64)) {
         let mut function = flex_170();
@@ -186,7 +188,7 @@ proptest! {
                     Event::BarMoved { bar, address } => bars.iter_mut().filter(|b| b.0 == bar).for_each(|b| b.1 = address),
                     Event::FunctionLevelReset | Event::MsiUnmasked(_) => {}
                     Event::VfEnable { .. } | Event::VfDisable | Event::VfMemorySpace(_) | Event::VfBarMoved(_) => {
-                        prop_assert!(false, "a function without SR-IOV says {:?}", event);
+                        prop_assert!(false, "unexpected event from a function without SR-IOV: {:?}", event);
                     }
                 }
             }

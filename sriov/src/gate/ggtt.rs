@@ -1,73 +1,76 @@
-//! Who owns a page of the global space, and what of its entry he may read and write (V13-019..031).
+//! Ownership of GGTT pages, and VF read and write access to their entries (V13-019..031).
 //!
-//! All functions share one table of 64-bit entries. The PF says in an entry whose page it is; the four-way rule of
-//! reads and writes, own and foreign, makes a VF see and change its own entries only, one by one (V13-026).
+//! All functions share one table of 64-bit entries. The PF sets the owner in each entry. Access is checked per entry: a
+//! VF reads and changes only entries that it owns (V13-026). The rule has four cases: read or write of an owned or
+//! foreign entry.
 
 use super::PF;
 
-/// Bytes of one global page (V13-028).
+/// Size in bytes of a GGTT page (V13-028).
 pub const PAGE: u64 = 4096;
 
-/// Bit 0: the entry may be used.
+/// Bit 0: the entry is valid.
 pub const VALID: u64 = 1 << 0;
-/// Bit 1: the page is in local memory, else in the owner's guest-physical memory (V13-027, V13-031).
+/// Bit 1: the page is in local memory; if clear, in the owner's guest-physical memory (V13-027, V13-031).
 pub const LOCAL: u64 = 1 << 1;
-/// Bits 11:2: number of the owning function (xe: GGTT_PTE_VFID; V13-027 knows 7:2, all that 63 VFs need).
+/// Bits 11:2: number of the owning function (xe: GGTT_PTE_VFID). V13-027 specifies bits 7:2, enough for 63 VFs.
 pub const OWNER: u64 = 0x3ff << OWNER_SHIFT;
 const OWNER_SHIFT: u32 = 2;
-/// Bits 45:12: address of the page.
+/// Bits 45:12: page address.
 pub const ADDRESS: u64 = 0x3fff_ffff_f000;
 
-/// What only the PF writes: a VF's write leaves these bits alone (V13-024).
+/// Bits that only the PF may write; VF writes do not change them (V13-024).
 const PF_ONLY: u64 = OWNER | VALID;
 
-/// Whether the entry may be used.
+/// Returns whether the entry is valid.
 pub const fn valid(entry: u64) -> bool {
     entry & VALID != 0
 }
 
-/// Whether the page is in local memory.
+/// Returns whether the page is in local memory.
 pub const fn local(entry: u64) -> bool {
     entry & LOCAL != 0
 }
 
-/// Number of the owning function.
+/// Returns the number of the owning function.
 pub const fn owner(entry: u64) -> u16 {
     ((entry & OWNER) >> OWNER_SHIFT) as u16
 }
 
-/// Address of the page: of local memory as its owner sees it, or guest-physical.
+/// Returns the page address: an address in the owner's local memory, or guest-physical.
 pub const fn address(entry: u64) -> u64 {
     entry & ADDRESS
 }
 
-/// The entry of a page that the PF has given to `function` and nobody has mapped: valid, address 0 (xe:
+/// Returns the entry of a page that the PF has assigned to `function` and that is not mapped yet: valid, address 0 (xe:
 /// xe_ggtt_assign).
 pub const fn assigned(function: u8) -> u64 {
     (function as u64) << OWNER_SHIFT | VALID
 }
 
-/// Whether the page is this VF's. The PF is no VF: an entry without an owner is nobody's here.
+/// Returns whether the VF owns the page. Always false for the PF: owner 0 means that no VF owns the entry.
 pub const fn owned_by(entry: u64, vf: u8) -> bool {
     vf != PF && owner(entry) == vf as u16
 }
 
-/// What a VF reads of an entry: all but the owner of its own, nothing of a foreign one (V13-022, V13-023).
+/// Returns the value that a VF reads: an owned entry without the owner field, or 0 for a foreign entry (V13-022,
+/// V13-023).
 pub const fn vf_read(entry: u64, vf: u8) -> u64 {
     if owned_by(entry, vf) { entry & !OWNER } else { 0 }
 }
 
-/// The entry after a VF has written `value`: of its own entry all but owner and Valid follow; `None` where the write
-/// is dropped, as it is on a foreign entry (V13-024, V13-025).
+/// Returns the entry after a VF writes `value`: all fields of an owned entry change except owner and Valid. Returns
+/// `None` for a foreign entry: the write is dropped (V13-024, V13-025).
 pub const fn vf_write(entry: u64, vf: u8, value: u64) -> Option<u64> {
     if owned_by(entry, vf) { Some(entry & PF_ONLY | value & !PF_ONLY) } else { None }
 }
 
-/// The entry that counts where a VF's window is mapped into its guest and it writes a table of its own, unseen:
-/// owner and Valid are the PF's to say, the rest is the VF's word if it has written any, else the PF's.
+/// Returns the effective entry when a VF's GGTT range is mapped into its guest and the guest writes a separate table
+/// without trapping. Owner and Valid come from the PF's entry; the other fields come from the VF's entry if it is
+/// nonzero, otherwise from the PF's entry.
 ///
-/// That is [`vf_write`] applied when the entry is used instead of when it is written, so a VF gains nothing by it: what
-/// it writes for foreign pages is never looked at. A VF that writes a whole 0 gets the PF's entry back.
+/// This applies [`vf_write`] when the entry is used instead of when it is written, so it grants a VF no additional
+/// access: its entries for foreign pages are never used. Writing a full entry of 0 restores the PF's entry.
 pub const fn combine(pf_entry: u64, vf_entry: u64, vf: u8) -> u64 {
     match vf_write(pf_entry, vf, vf_entry) {
         Some(entry) if vf_entry != 0 => entry,
@@ -75,8 +78,8 @@ pub const fn combine(pf_entry: u64, vf_entry: u64, vf: u8) -> u64 {
     }
 }
 
-/// Whether an access for `function` may go through the entry: the PF and the GuC use any valid page, a VF its own
-/// (V13-020, V13-047). Whose second level the address takes is [`owner`]'s matter, also for the PF (V13-030).
+/// Returns whether an access on behalf of `function` may use the entry: the PF and the GuC may use any valid page, a VF
+/// only its own (V13-020, V13-047). The second-level translation is selected by [`owner`], also for the PF (V13-030).
 pub const fn permits(entry: u64, function: u8) -> bool {
     valid(entry) && (function == PF || owned_by(entry, function))
 }
@@ -89,7 +92,7 @@ mod tests {
 
     const FIVES: u64 = 0x0000_0012_3456_7000 | 5 << 2 | LOCAL | VALID;
 
-    /// V13-027: the fields, each in its bits; the owner field is 10 bits wide as in xe.
+    /// V13-027: bit positions of the fields; the owner field is 10 bits wide as in xe.
     #[test]
     fn fields() {
         assert_eq!((owner(FIVES), address(FIVES), local(FIVES), valid(FIVES)), (5, 0x12_3456_7000, true, true));
@@ -98,18 +101,18 @@ mod tests {
         assert_eq!(assigned(63), 63 << 2 | 1);
     }
 
-    /// V13-022, V13-023: own entries without the owner, foreign ones as zeros; the PF's entries are foreign too.
+    /// V13-022, V13-023: owned entries read without the owner field, foreign entries read 0, including the PF's.
     #[test]
     fn reads() {
         assert_eq!(vf_read(FIVES, 5), 0x12_3456_7000 | LOCAL | VALID);
         assert_eq!(vf_read(FIVES, 4), 0);
         let ownerless = FIVES & !OWNER;
         assert_eq!((vf_read(ownerless, 1), vf_read(ownerless, 0)), (0, 0));
-        // A number beyond all VFs that has VF 5's in its low bits.
+        // An owner number above the highest VF number, with low bits equal to 5.
         assert_eq!(vf_read(FIVES | 0x40 << 2, 5), 0);
     }
 
-    /// V13-024, V13-025: all ones and all zeros leave owner and Valid; a foreign write is dropped.
+    /// V13-024, V13-025: writes of all ones and all zeros do not change owner and Valid; a foreign write is dropped.
     #[test]
     fn writes() {
         assert_eq!(vf_write(FIVES, 5, !0), Some(!OWNER | 5 << 2));
@@ -118,7 +121,7 @@ mod tests {
         assert_eq!((vf_write(FIVES, 4, !0), vf_write(0, 0, !0)), (None, None));
     }
 
-    /// V13-020, V13-021, V13-030: the VF's word counts for its pages only, and does for the PF's accesses too.
+    /// V13-020, V13-021, V13-030: the VF's table applies to owned pages only; it also applies to the PF's accesses.
     #[test]
     fn two_tables() {
         let given = assigned(5);
@@ -126,17 +129,17 @@ mod tests {
         assert_eq!(combine(FIVES, 0, 5), FIVES, "never written, and mapped by the PF");
         assert_eq!(combine(given, 0x7000 | LOCAL, 5), given | 0x7000 | LOCAL);
         assert_eq!(combine(given, 0x7000 | 9 << 2 | VALID, 5), given | 0x7000);
-        assert_eq!(combine(given, 0x7000 | 4 << 2, 4), given, "not VF 4's page, whatever it writes");
+        assert_eq!(combine(given, 0x7000 | 4 << 2, 4), given, "VF 4 does not own the page");
         assert!(permits(given, 5) && permits(given, PF) && !permits(given, 4) && !permits(5 << 2, 5));
     }
 
-    /// An entry as a list of fields, the way the manual writes it down, and what the four-way rule says of it.
+    /// An entry as a record of fields, as the manual describes it. Reference model for the access rule.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     struct Plain {
         valid: bool,
         local: bool,
         owner: u16,
-        /// Bits 63:12, address and what is reserved.
+        /// Bits 63:12: address and reserved bits.
         rest: u64,
     }
 
@@ -163,10 +166,10 @@ mod tests {
         }
     }
 
-    /// Every owner (1024), valid and local or not (4), with an address and reserved bits of none, one at either end or
-    /// all (4): 16 384 entries; for each of 66 numbers of a function, reads and uses, and writes of 8 words that differ in
-    /// owner, Valid, Local and address. 16 384 * 66 * (1 + 8) = 9 732 096 cases, each against the rule written with
-    /// divisions and records instead of masks.
+    /// Tests every owner (1024), valid or not and local or not (4), with bits 63:12 all zero, lowest bit set, highest
+    /// bit set and all set (4): 16 384 entries. For each of 66 function numbers: read and use, and writes of 8 values
+    /// that differ in owner, Valid, Local and address. 16 384 * 66 * (1 + 8) = 9 732 096 cases, compared with a
+    /// reference model that uses division and records instead of masks.
     #[test]
     fn every_entry_and_owner() {
         let rests = [0, 1, 1 << 51, (1 << 52) - 1];
@@ -218,8 +221,8 @@ mod tests {
     }
 
     proptest! {
-        /// V13-019..026: whatever VFs do to a table, ownership and Valid stay, foreign entries stay and read 0, and a
-        /// VF reads back what it wrote, less what is not its own.
+        /// V13-019..026: for any VF accesses, owner and Valid do not change, and foreign entries do not change and read
+        /// 0. A VF reads back what it wrote, except the fields it may not write.
         #[test]
         fn a_vf_never_reaches_a_foreign_entry(
             table in prop::collection::vec(entry(), 32),
@@ -244,7 +247,7 @@ mod tests {
             }
         }
 
-        /// V13-020..025: a table of its own gives a VF what the one table would have given it, entry by entry.
+        /// V13-020..025: a separate table per VF is equivalent, entry by entry, to the shared table.
         #[test]
         fn mapped_is_as_safe_as_trapped(pf_entry in entry(), vf_entry in prop_oneof![3 => any::<u64>(), 1 => Just(0)], vf in 0..6_u8) {
             let used = combine(pf_entry, vf_entry, vf);

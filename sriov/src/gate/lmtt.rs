@@ -1,60 +1,61 @@
-//! The local memory translation table: a VF's local memory addresses become the card's (V13-101..112, contract D.5).
+//! Local memory translation table: translates a VF's local memory addresses to the card's (V13-101..112, contract D.5).
 //!
-//! Two levels in local memory. A register points to a directory with an entry a function; that points to the
-//! function's table, with an entry for every 2 MiB. xe writes entries that reach 32 GiB and the walk parses the wide
-//! form, which reaches 128 GiB: a frame that the card does not have is a fault either way.
+//! The table has two levels, both in local memory. A register points to a directory with one entry per function. Each
+//! entry points to the function's table, which has one entry per 2 MiB page. xe writes entries that address 32 GiB. The
+//! walk decodes the wider format, which addresses 128 GiB: a frame outside the card's memory is a fault in both
+//! formats.
 
 use std::fmt;
 
-/// Bytes of a page of the LMTT (V13-105).
+/// Size in bytes of an LMTT page (V13-105).
 pub const PAGE: u64 = 1 << PAGE_SHIFT;
 const PAGE_SHIFT: u32 = 21;
-/// Guest addresses that a table can translate (xe: LMTT_2L_HAW).
+/// Size of the guest address range that a table translates (xe: LMTT_2L_HAW).
 pub const GUEST_BYTES: u64 = 32 << 30;
-/// Entries of the directory: the PF, whose entry is unused, and 63 VFs (V13-103).
+/// Number of directory entries: 63 VFs and an unused entry for the PF (V13-103).
 pub const DIRECTORY_ENTRIES: u8 = 64;
-/// Entries of a VF's table.
+/// Number of entries in a VF's table.
 pub const TABLE_ENTRIES: u64 = GUEST_BYTES / PAGE;
 
-/// Directory and tables are placed in units of 64 KiB (V13-103, V13-104).
+/// Alignment of the directory and the tables: 64 KiB (V13-103, V13-104).
 const UNIT_SHIFT: u32 = 16;
-/// LMEM_CFG bit 31: the LMTT is in use. The other bits are the directory's place (V13-107; xe: LMEM_EN, LMTT_DIR_PTR).
+/// LMEM_CFG bit 31: LMTT enable. The other bits are the directory address (V13-107; xe: LMEM_EN, LMTT_DIR_PTR).
 pub const ENABLE: u32 = 1 << 31;
 
-/// Bit 0 of either entry (V13-104, V13-106).
+/// Valid, bit 0 of directory and table entries (V13-104, V13-106).
 const VALID: u32 = 1 << 0;
-/// Place of the table in a directory entry, bits 24:4 (xe: LMTT_2L_PDE_LMTT_PTR).
+/// Table address in a directory entry, bits 24:4 (xe: LMTT_2L_PDE_LMTT_PTR).
 const TABLE: u32 = 0x1f_ffff << TABLE_SHIFT;
 const TABLE_SHIFT: u32 = 4;
-/// Number of the frame in a table entry, bits 20:5 (xe: LMTT_2L_PTE_LMEM_PAGE).
+/// Frame number in a table entry, bits 20:5 (xe: LMTT_2L_PTE_LMEM_PAGE).
 const FRAME: u32 = 0xffff << FRAME_SHIFT;
 const FRAME_SHIFT: u32 = 5;
 
-/// Why a VF's address has no local memory behind it.
+/// Reason why a VF's local memory address cannot be translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LmttFault {
-    /// The function is no VF.
+    /// The function is not a VF.
     Function,
-    /// The address is at or beyond the VF's quota, or 32 GiB.
+    /// The address is at or beyond the VF's quota or 32 GiB.
     Quota,
-    /// The LMTT is not in use.
+    /// The LMTT is disabled.
     Disabled,
-    /// The VF has no table.
+    /// The VF's directory entry is not valid.
     Directory,
-    /// The page has no frame.
+    /// The page's table entry is not valid.
     Entry,
-    /// The directory, the table or the frame is not in the card's memory.
+    /// The directory, the table or the frame is outside the card's local memory.
     Memory,
 }
 
 impl fmt::Display for LmttFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            LmttFault::Function => "the function is no VF",
+            LmttFault::Function => "the function is not a VF",
             LmttFault::Quota => "the address is beyond the VF's local memory",
             LmttFault::Disabled => "the LMTT is not enabled",
-            LmttFault::Directory => "the VF has no LMTT",
-            LmttFault::Entry => "the LMTT has no page there",
+            LmttFault::Directory => "the VF's LMTT directory entry is not valid",
+            LmttFault::Entry => "the LMTT table entry is not valid",
             LmttFault::Memory => "the LMTT points beyond the card's local memory",
         })
     }
@@ -62,27 +63,28 @@ impl fmt::Display for LmttFault {
 
 impl std::error::Error for LmttFault {}
 
-/// The LMTT as the PF has it now, and the memory that it speaks of.
+/// The card's LMTT: its register and the size of the local memory that it addresses.
 pub type Lmtt = Walk<PAGE_SHIFT, UNIT_SHIFT, TABLE_ENTRIES, DIRECTORY_ENTRIES>;
 
-/// The walk with its sizes: bytes of a page and of the unit in which tables are placed, as shifts; entries of a VF's
-/// table and of the directory.
+/// The table walk, generic over its sizes: page size and table alignment as shifts; number of entries in a VF's table
+/// and in the directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIONS: u8> {
     /// LMEM_CFG, 0xcf58.
     pub register: u32,
-    /// Bytes of the card's local memory.
+    /// Size of the card's local memory in bytes.
     pub local_bytes: u64,
 }
 
 impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIONS: u8>
     Walk<PAGE_BITS, UNIT_BITS, PAGES, FUNCTIONS>
 {
-    /// The address in the card's local memory of `guest` in the local memory of `vf`, whose LMEM_SIZE is `quota`.
+    /// Translates address `guest` in the local memory of `vf` to an address in the card's local memory. `quota` is the
+    /// VF's LMEM_SIZE.
     ///
-    /// `read_u32` reads the card's local memory at an address below `local_bytes` (a multiple of 4); it is called at
-    /// most twice, and its `None` is a fault. What is returned is good to the end of its 2 MiB page, or to the quota's
-    /// if that is not made of whole pages. Order of the checks: contract D.5.
+    /// `read_u32` reads the card's local memory at an address below `local_bytes` (a multiple of 4). It is called at
+    /// most twice; if it returns `None`, the walk faults. The result is valid up to the end of its 2 MiB page, or up to
+    /// the quota if that is not a multiple of the page size. The order of the checks follows contract D.5.
     pub fn walk(
         &self,
         vf: u8,
@@ -98,7 +100,8 @@ impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIO
         Ok(frame + guest % (1 << PAGE_BITS))
     }
 
-    /// Where the table of `vf` is: the first half of a walk, for a caller that looks at many of its entries.
+    /// Returns the address of the table of `vf`: the first half of a walk, for callers that read many entries of one
+    /// table.
     pub fn table(&self, vf: u8, read_u32: impl FnMut(u64) -> Option<u32>) -> Result<u64, LmttFault> {
         if !(1..FUNCTIONS).contains(&vf) {
             return Err(LmttFault::Function);
@@ -110,7 +113,7 @@ impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIO
         if entry & VALID == 0 { Err(LmttFault::Directory) } else { Ok(Self::table_address(entry)) }
     }
 
-    /// The frame of page `page` (below [`TABLE_ENTRIES`]) in the table at `table`: the second half of a walk.
+    /// Returns the frame of page `page` (below [`TABLE_ENTRIES`]) in the table at `table`: the second half of a walk.
     pub fn frame(&self, table: u64, page: u64, read_u32: impl FnMut(u64) -> Option<u32>) -> Result<u64, LmttFault> {
         if page >= PAGES {
             return Err(LmttFault::Quota);
@@ -123,13 +126,13 @@ impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIO
         if frame + (1 << PAGE_BITS) > self.local_bytes { Err(LmttFault::Memory) } else { Ok(frame) }
     }
 
-    /// Entry `index` of the directory or table at `table`, which has to be in the card's memory.
+    /// Reads entry `index` of the directory or table at `table`. Faults if it is outside the card's local memory.
     fn entry(&self, table: u64, index: u64, read_u32: impl FnMut(u64) -> Option<u32>) -> Result<u32, LmttFault> {
         let at = table.checked_add(4 * index).filter(|at| at.checked_add(4).is_some_and(|end| end <= self.local_bytes));
         at.and_then(read_u32).ok_or(LmttFault::Memory)
     }
 
-    /// Whether the LMTT is in use.
+    /// Returns whether the LMTT is enabled.
     pub fn enabled(&self) -> bool {
         self.register & ENABLE != 0
     }
@@ -139,38 +142,38 @@ impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIO
         u64::from(self.register & !ENABLE) << UNIT_BITS
     }
 
-    /// Where a directory entry says the table is.
+    /// Returns the table address of a directory entry.
     const fn table_address(entry: u32) -> u64 {
         (((entry & TABLE) >> TABLE_SHIFT) as u64) << UNIT_BITS
     }
 
-    /// Which frame a table entry names.
+    /// Returns the frame address of a table entry.
     const fn frame_address(entry: u32) -> u64 {
         (((entry & FRAME) >> FRAME_SHIFT) as u64) << PAGE_BITS
     }
 }
 
-/// LMEM_CFG for a directory at `address`, of which a multiple of 64 KiB counts.
+/// Returns LMEM_CFG for a directory at `address`, rounded down to 64 KiB.
 pub const fn register(address: u64) -> u32 {
     (address >> UNIT_SHIFT) as u32 & !ENABLE | ENABLE
 }
 
-/// The directory entry for a table at `address`, of which a multiple of 64 KiB counts.
+/// Returns the directory entry for a table at `address`, rounded down to 64 KiB.
 pub const fn directory_entry(address: u64) -> u32 {
     ((address >> UNIT_SHIFT) as u32) << TABLE_SHIFT & TABLE | VALID
 }
 
-/// The table entry for a frame at `address`, of which a multiple of 2 MiB counts.
+/// Returns the table entry for a frame at `address`, rounded down to 2 MiB.
 pub const fn table_entry(address: u64) -> u32 {
     ((address / PAGE) as u32) << FRAME_SHIFT & FRAME | VALID
 }
 
-/// Where a directory entry says the table is.
+/// Returns the table address of a directory entry.
 pub const fn table_address(entry: u32) -> u64 {
     Lmtt::table_address(entry)
 }
 
-/// Which frame a table entry names.
+/// Returns the frame address of a table entry.
 pub const fn frame_address(entry: u32) -> u64 {
     Lmtt::frame_address(entry)
 }

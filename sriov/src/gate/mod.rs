@@ -1,8 +1,8 @@
-//! The gate's rules: what a function may see and touch, as functions over what the caller hands in.
+//! Isolation rules: what each function may read and write. Pure functions over the caller's inputs.
 //!
-//! The card calls them on its register, translation and memory paths: they neither allocate nor lock, and do a bounded
-//! amount of work. A function is given by its number, 0 for the PF and 1 to 63 for the VFs, which the caller has from
-//! its own bookkeeping (the BAR that was hit, the GuC's record of a context), never from a guest.
+//! The card calls them on its register, translation and memory paths. They do not allocate or lock, and do a bounded
+//! amount of work. A function is identified by its number, 0 for the PF and 1 to 63 for the VFs. The caller takes the
+//! number from its own state (the BAR that was accessed, the GuC's context record), never from a guest.
 
 pub mod ggtt;
 pub mod lmtt;

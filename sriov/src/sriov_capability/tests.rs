@@ -1,4 +1,4 @@
-//! What the PCI core and xe do to the SR-IOV capability, what a hostile guest may do to it, and what events tell of it.
+//! SR-IOV capability accesses as made by the PCI core and xe, accesses by a hostile guest, and the resulting events.
 
 use proptest::prelude::*;
 
@@ -51,8 +51,8 @@ fn extended_capabilities(read: impl Fn(u64) -> u32) -> Vec<(u64, u16)> {
     found
 }
 
-/// V13-001, V13-110, V13-112, contract A.3: SR-IOV at 0x320, ARI and VF Resizable BAR in the list behind the serial
-/// number, and nothing else: neither translation services nor process address spaces.
+/// V13-001, V13-110, V13-112, contract A.3: SR-IOV is at 0x320; ARI and VF Resizable BAR are in the list after the
+/// serial number. No other capability is present, in particular no ATS and no PASID.
 #[test]
 fn extended_capability_list() {
     let function = card();
@@ -63,7 +63,7 @@ fn extended_capability_list() {
     assert_eq!((without.total_vfs(), without.vfs_enabled(), without.vf_bars().count()), (0, 0, 0));
 }
 
-/// V13-001, V13-002, V13-004, contract A.3, A.4: every register out of reset, all of the capability's 64 bytes.
+/// V13-001, V13-002, V13-004, contract A.3, A.4: reset values of all 64 bytes of the capability.
 #[test]
 fn registers_out_of_reset() {
     let function = card();
@@ -78,7 +78,7 @@ fn registers_out_of_reset() {
     assert_eq!(routing, [None, Some(1), Some(63), None]);
 }
 
-/// V13-004, V13-013: the PCI core sizes VF BARs as it does any BAR; windows of VFs lie one behind the other.
+/// V13-004, V13-013: the PCI core sizes VF BARs like any other BAR; the BARs of the VFs are contiguous.
 #[test]
 fn vf_bars_are_sized_and_placed() {
     let mut function = card();
@@ -97,16 +97,16 @@ fn vf_bars_are_sized_and_placed() {
         assert_eq!(function.vf_bar_address(vf, bar), None);
     }
     function.write_config(LMEM, &[0xff; 8]);
-    assert_eq!(function.vf_bar_address(2, 2), None, "past the end of the address space");
+    assert_eq!(function.vf_bar_address(2, 2), None, "beyond the end of the address space");
 }
 
-/// V13-002, V13-016, contract D.4: all 63, on and off, as the PCI core does it.
+/// V13-002, V13-016, contract D.4: enables and disables all 63 VFs as the PCI core does.
 #[test]
 fn vfs_come_and_go() {
     let mut function = card();
     assert_eq!(write_word(&mut function, NUMBER, 63), []);
     assert_eq!((function.vfs_enabled(), function.vf_memory_space()), (0, false));
-    assert_eq!(write_word(&mut function, CONTROL, VF_MEMORY_SPACE_ENABLE), [], "VF MSE alone is nothing");
+    assert_eq!(write_word(&mut function, CONTROL, VF_MEMORY_SPACE_ENABLE), [], "VF MSE alone has no effect");
     assert_eq!(
         write_word(&mut function, CONTROL, VF_ENABLE | VF_MEMORY_SPACE_ENABLE),
         [Event::VfEnable { count: 63 }, Event::VfMemorySpace(true)]
@@ -118,7 +118,7 @@ fn vfs_come_and_go() {
     assert_eq!(write_word(&mut function, CONTROL, 0), [Event::VfMemorySpace(false), Event::VfDisable]);
 }
 
-/// V13-016: while VF Enable is set, NumVFs, page size, ARI hierarchy and VF BAR size stand still.
+/// V13-016: while VF Enable is set, NumVFs, page size, ARI hierarchy and VF BAR size cannot be changed.
 #[test]
 fn enabled_vfs_lock_their_registers() {
     let mut function = card();
@@ -136,7 +136,7 @@ fn enabled_vfs_lock_their_registers() {
     assert_eq!(word(&function, CONTROL), ARI_CAPABLE_HIERARCHY);
 }
 
-/// V13-002: NumVFs of 0 or above TotalVFs enables nothing, and no later write of it does.
+/// V13-002: NumVFs of 0 or above TotalVFs enables no VF, and a later write of NumVFs does not either.
 #[test]
 fn senseless_numbers_enable_nothing() {
     for number in [0, 64, 256, 0xffff] {
@@ -149,7 +149,7 @@ fn senseless_numbers_enable_nothing() {
     }
 }
 
-/// VF migration cannot be switched on; page sizes are one supported bit.
+/// VF migration cannot be enabled; a page size is exactly one supported bit.
 #[test]
 fn absent_features_stay_absent() {
     let mut function = card();
@@ -161,7 +161,7 @@ fn absent_features_stay_absent() {
     }
 }
 
-/// V13-013, contract D.4: xe resizes VF BAR 2 before it enables VFs; sizes that are not offered change nothing.
+/// V13-013, contract D.4: xe resizes VF BAR 2 before it enables VFs. Writes of unsupported sizes are ignored.
 #[test]
 fn vf_bar_is_resized() {
     let mut function = card();
@@ -183,7 +183,7 @@ fn vf_bar_is_resized() {
     assert_eq!([dword(&function, LMEM), dword(&function, LMEM + 4)], [0xe000_000c, !0]);
 }
 
-/// V13-114, V13-115: either reset of the PF takes the VFs and all of the capability's settings away.
+/// V13-114, V13-115: both resets of the PF disable the VFs and reset every register of the capability.
 #[test]
 fn resets_clear_vf_enable() {
     let fresh = card();
@@ -205,7 +205,7 @@ fn resets_clear_vf_enable() {
     }
 }
 
-/// Contract A.3, A.4: VFs have no power state of their own; in the PF's D3hot they exist and answer nothing.
+/// Contract A.3, A.4: VFs have no separate power state. In the PF's D3hot they stay enabled but do not decode accesses.
 #[test]
 fn vfs_sleep_with_their_pf() {
     let mut function = card();
@@ -215,7 +215,7 @@ fn vfs_sleep_with_their_pf() {
     assert!(write_word(&mut function, 0xd4, 0).contains(&Event::VfMemorySpace(true)));
 }
 
-/// V13-001 under QEMU: a bulk read names SR-IOV and ARI vendor-specific, wherever it begins, and nothing else differs.
+/// V13-001 under QEMU: bulk reads at any offset report SR-IOV and ARI as vendor-specific. No other byte differs.
 #[test]
 fn bulk_reads_are_disguised() {
     let function = card();
@@ -228,13 +228,13 @@ fn bulk_reads_are_disguised() {
     for (at, id) in [(0x200, ID_ARI), (SRIOV, ID_SRIOV)] {
         let mut short = [0; 4];
         function.read_config_disguised(at, &mut short);
-        assert_eq!(short[..2], id.to_le_bytes(), "4 bytes are a guest's read");
+        assert_eq!(short[..2], id.to_le_bytes(), "reads of up to 4 bytes are guest reads");
     }
     let differing: Vec<usize> = (0..CONFIG_BYTES).filter(|at| bulk[*at] != real[*at]).collect();
     assert_eq!(differing, [0x200, 0x320]);
 }
 
-/// A card file's mistakes are errors, not panics.
+/// Errors in the card file are reported, not panics.
 #[test]
 fn impossible_layouts_are_refused() {
     let built = |layout: SriovLayout| PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout)).err();
@@ -248,7 +248,7 @@ fn impossible_layouts_are_refused() {
     assert_eq!(built(with(&[1 << 20, 1 << 47], 1 << 47)), None);
 }
 
-/// Accesses that often hit the capability's registers with values that often mean something.
+/// Accesses biased towards the capability's registers and meaningful values.
 fn access() -> impl Strategy<Value = (u64, Vec<u8>)> {
     let value = prop_oneof![any::<u32>(), 0..70_u32, (0..16_u32).prop_map(|n| n << 8), Just(9), Just(0x19)];
     let register =
@@ -259,14 +259,15 @@ fn access() -> impl Strategy<Value = (u64, Vec<u8>)> {
     prop_oneof![4 => aimed, 1 => wild]
 }
 
-/// Anywhere, and near the disguised IDs.
+/// Any offset, and offsets near the disguised IDs.
 fn place() -> impl Strategy<Value = u64> {
     prop_oneof![0..CONFIG_BYTES as u64, 0x1fc..0x204_u64, 0x31c..0x324_u64]
 }
 
 proptest! {
-    /// V13-002, V13-016: events alone tell a listener the state after any writes; VFs never outnumber TotalVFs, exist
-    /// only under VF Enable, do not change in number while they exist; read-only registers stay.
+    /// V13-002, V13-016: the state after any writes can be derived from events alone. VFs never exceed TotalVFs, exist
+    /// only while VF Enable is set, and their number does not change while they exist. Read-only registers do not
+    /// change.
     #[test]
     fn events_and_invariants(total in 1..=63_u16, writes in prop::collection::vec(access(), 1..64)) {
         let mut function = PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
@@ -281,7 +282,7 @@ proptest! {
                         vfs = count;
                     }
                     Event::VfDisable => {
-                        prop_assert!(vfs != 0 && !memory, "disabled without need, or while answering");
+                        prop_assert!(vfs != 0 && !memory, "disabled while not enabled, or while decoding");
                         vfs = 0;
                     }
                     Event::VfMemorySpace(on) => {
@@ -309,7 +310,7 @@ proptest! {
         }
     }
 
-    /// Reads of every width and place agree, but for the two IDs that a bulk read disguises.
+    /// Reads of every width and offset are consistent, except for the two IDs that a bulk read disguises.
     #[test]
     fn widths_agree(writes in prop::collection::vec(access(), 0..16), at in place(), width in 1..80_usize) {
         let mut function = card();
@@ -329,9 +330,9 @@ proptest! {
     }
 }
 
-/// Every base of a space of 256 bytes, at the bottom, in the middle (across 4 GiB) and at the top of the address space,
-/// for windows of every power of two up to 128 bytes, and every number of a VF up to 300: 3 * 256 * 8 * 301 = 1 849 344
-/// windows. One that would begin beyond the last address is none; the others lie one behind the other.
+/// Every base in a 256-byte range at the bottom, in the middle (across 4 GiB) and at the top of the address space,
+/// every power-of-two size up to 128 bytes, and every VF number up to 300: 3 * 256 * 8 * 301 = 1 849 344 cases. A BAR
+/// that would start beyond the last address is `None`; the others are contiguous.
 #[test]
 fn every_window_of_a_small_space() {
     let mut windows = 0;
@@ -355,9 +356,9 @@ fn every_window_of_a_small_space() {
     }
 }
 
-/// Through the registers: every size that VF Resizable BAR can name (28), every address of one bit, all but one, none and
-/// all (130), with 1, 2, 62 and 63 VFs offered, for every VF number up to 65: 28 * 130 * 4 * 66 = 960 960 windows of VF
-/// BAR 2. They are made of the address bits that the size leaves, and never overlap.
+/// Through the registers: every size that VF Resizable BAR can encode (28), every address with one bit set, with all
+/// but one set, zero and all ones (130), with TotalVFs 1, 2, 62 and 63, for every VF number up to 65: 28 * 130 * 4 * 66
+/// = 960 960 addresses of VF BAR 2. They consist of the address bits above the size and never overlap.
 #[test]
 fn every_vf_bar() {
     let sizes: Vec<u64> = (20..48).map(|shift| 1 << shift).collect();
@@ -383,8 +384,8 @@ fn every_vf_bar() {
     assert_eq!(windows, 28 * 130 * 4 * 66);
 }
 
-/// Every NumVFs (65 536) with every TotalVFs that tells a difference (1, 2, 31, 62, 63): 327 680 pairs. VFs exist just
-/// where 1 <= NumVFs <= TotalVFs, and never more than TotalVFs (CVE-2024-26327).
+/// Every NumVFs (65 536) with every relevant TotalVFs (1, 2, 31, 62, 63): 327 680 pairs. VFs exist if and only if 1 <=
+/// NumVFs <= TotalVFs, and never more than TotalVFs (CVE-2024-26327).
 #[test]
 fn every_number_of_vfs() {
     for total in [1, 2, 31, 62, 63] {

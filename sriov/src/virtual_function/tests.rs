@@ -1,4 +1,4 @@
-//! A virtual function in a guest of its own, and as QEMU and a guest's PCI core meet it beside its physical function.
+//! A virtual function assigned to a guest, and as seen by QEMU and a guest's PCI core next to its physical function.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn events(events: Events) -> Vec<Event> {
     events.into_iter().collect()
 }
 
-/// What the card writes through ECAM to place a VF's BARs.
+/// The card's writes through ECAM that program a VF's BARs.
 fn place(face: &mut VfFace) {
     for (register, value) in [(0x10, 0x9000_0000_u32), (0x14, 1), (0x18, 0), (0x1c, 2)] {
         face.write_config(register, &value.to_le_bytes());
@@ -41,7 +41,7 @@ fn place(face: &mut VfFace) {
     face.write_config(COMMAND.into(), &COMMAND_MEMORY_SPACE.to_le_bytes());
 }
 
-/// Contract A.3, A.4, V13-034: the PF's identity, Express and MSI; no power management, no SR-IOV, no GGC.
+/// Contract A.3, A.4, V13-034: identity, Express and MSI as on the PF; no power management, no SR-IOV, no GGC.
 #[test]
 fn identity_and_capabilities() {
     let function = plain();
@@ -54,8 +54,8 @@ fn identity_and_capabilities() {
     assert_eq!((function.total_vfs(), function.bars().len()), (0, 2));
 }
 
-/// PCIe 9.3.4.1: on a bus that knows VFs nobody finds one by its IDs, and it has neither BARs nor a memory space bit;
-/// the rest is that of a VF anywhere.
+/// PCIe 9.3.4.1: on an SR-IOV aware bus a scan does not find a VF by its IDs, and it has neither BARs nor a memory
+/// space bit. All other registers equal those of an assigned VF.
 #[test]
 fn a_vf_on_its_bus_is_a_shadow_of_its_pf() {
     let mut function = PciFunction::virtual_function_on_bus(&Identity::FLEX_170).unwrap();
@@ -83,7 +83,7 @@ fn a_vf_on_its_bus_is_a_shadow_of_its_pf() {
     assert!(!function.bus_master());
 }
 
-/// Contract A.4: BARs of a VF in a guest of its own are sized and decoded as any function's.
+/// Contract A.4: BARs of a VF assigned to a guest are sized and decoded like those of any function.
 #[test]
 fn bars_in_a_guest_of_its_own() {
     let mut function = plain();
@@ -96,7 +96,7 @@ fn bars_in_a_guest_of_its_own() {
     assert!(function.bus_master());
 }
 
-/// V13-113, V13-116: a VF's FLR leaves BARs and memory space, and takes bus mastering and MSI.
+/// V13-113, V13-116: a VF's FLR preserves BARs and memory space, and clears bus mastering and MSI.
 #[test]
 fn flr_keeps_the_windows() {
     let mut function = plain();
@@ -109,11 +109,12 @@ fn flr_keeps_the_windows() {
         [Event::FunctionLevelReset, Event::BusMaster(false), Event::Msi(None)]
     );
     assert_eq!((function.decoded(0), function.decoded(2)), (Some(0x1_9000_0000), Some(0x2_0000_0000)));
-    assert!(events(function.reset()).contains(&Event::MemorySpace(false)), "a conventional reset takes them");
+    assert!(events(function.reset()).contains(&Event::MemorySpace(false)), "a conventional reset clears memory space");
     assert_eq!(dword(&function, 0x10), 0xc);
 }
 
-/// V13-016: before VF Enable a scan finds nothing at any width, writes do nothing; QEMU's own reads are answered.
+/// V13-016: before VF Enable a scan finds no function at any width and writes are dropped; QEMU's own reads are
+/// answered.
 #[test]
 fn a_disabled_face_is_silent() {
     let mut face = face();
@@ -133,7 +134,7 @@ fn a_disabled_face_is_silent() {
     assert!((0..CONFIG_BYTES as u16).step_by(4).all(same));
 }
 
-/// The bulk read, which QEMU makes its function of, has the real IDs; short reads never have.
+/// QEMU's bulk read returns the real IDs; short reads never do.
 #[test]
 fn ids_depend_on_the_width() {
     let mut face = face();
@@ -145,11 +146,12 @@ fn ids_depend_on_the_width() {
         assert_eq!(seen(&face, 0, 4), 0xffff_ffff);
         assert_eq!([seen(&face, 0, 2), seen(&face, 2, 2), seen(&face, 3, 1)], [0xffff, 0xffff, 0xff]);
     }
-    assert_eq!(seen(&face, 2, 4), 0xffff, "two of the bytes are not the IDs'");
+    assert_eq!(seen(&face, 2, 4), 0xffff, "bytes 4 and 5 are not part of the IDs");
     assert_eq!(seen(&face, 8, 4), 0x0380_0008);
 }
 
-/// V13-016: BARs placed ahead of VF Enable are there when it comes and after it has gone, and answer in between only.
+/// V13-016: BARs programmed before VF Enable are preserved while it is set and after it is cleared, and are decoded
+/// only while it is set.
 #[test]
 fn placed_early() {
     let mut face = face();
@@ -173,10 +175,10 @@ fn placed_early() {
         assert_eq!(face.function().decoded(2), Some(0x2_0000_0000));
     }
     face.reset();
-    assert_eq!(seen(&face, 0x10, 4), 0xc, "QEMU's copy is empty after its reset, so is this");
+    assert_eq!(seen(&face, 0x10, 4), 0xc, "cleared like QEMU's copy after its reset");
 }
 
-/// V13-116: a guest's FLR of an enabled VF keeps what the card has placed.
+/// V13-116: a guest's FLR of an enabled VF preserves the BARs that the card has programmed.
 #[test]
 fn flr_under_the_pf() {
     let mut face = face();
@@ -207,8 +209,8 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    /// V13-016: whatever guest and VMM do, no panic; a disabled VF neither answers nor sends; events tell of bus
-    /// mastering; short reads are all ones, the IDs', or what the bulk read has.
+    /// V13-016: for any guest and VMM accesses: no panic; a disabled VF neither decodes nor sends; events report bus
+    /// mastering; short reads return all ones for the IDs, otherwise the same bytes as the bulk read.
     #[test]
     fn random_lives(acts in prop::collection::vec(act(), 1..64), at in 0..CONFIG_BYTES as u64, width in 1..=4_usize) {
         let mut face = face();

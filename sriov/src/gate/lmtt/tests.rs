@@ -1,4 +1,4 @@
-//! The walk over tables as xe writes them, and over anything else.
+//! The walk over tables as xe writes them, and over arbitrary memory contents.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ const QUOTA: u64 = 4 << 30;
 struct Memory(HashMap<u64, u32>);
 
 impl Memory {
-    /// VF 7 has a table, with its second page at 6 MiB.
+    /// VF 7 has a table; its second page is at 6 MiB.
     fn of_vf_7() -> Self {
         Memory(HashMap::from([(DIRECTORY + 7 * 4, directory_entry(TABLE_AT)), (TABLE_AT + 4, table_entry(6 << 20))]))
     }
@@ -32,18 +32,18 @@ fn lmtt() -> Lmtt {
     Lmtt { register: register(DIRECTORY), local_bytes: LOCAL }
 }
 
-/// V13-102..107, contract D.5: entries and register as xe makes them for 35 bits, and the wide fields of 37 bits.
+/// V13-102..107, contract D.5: register and entries as xe encodes them (35 bits), and the wider fields (37 bits).
 #[test]
 fn formats() {
     assert_eq!(register(DIRECTORY), 0x8003_fff0);
     assert_eq!(directory_entry(0x7_ffff_0000), 0x7_ffff << 4 | 1);
     assert_eq!(table_entry((32 << 30) - PAGE), 0x3fff << 5 | 1);
     assert_eq!((table_address(!0), frame_address(!0)), ((128 << 30) - 0x1_0000, (128 << 30) - PAGE));
-    assert_eq!((table_address(0xf), frame_address(0x1f)), (0, 0), "reserved bits are no address");
+    assert_eq!((table_address(0xf), frame_address(0x1f)), (0, 0), "reserved bits are not part of the address");
     assert_eq!((lmtt().directory(), lmtt().enabled()), (DIRECTORY, true));
 }
 
-/// V13-101..106: the second 2 MiB of VF 7, its first and last byte.
+/// V13-101..106: first and last byte of the second 2 MiB page of VF 7.
 #[test]
 fn a_page() {
     let memory = Memory::of_vf_7();
@@ -56,14 +56,14 @@ fn a_page() {
     assert_eq!(lmtt().frame(u64::MAX - 3, 1, |at| panic!("{at:#x} was read")), Err(LmttFault::Memory));
 }
 
-/// V13-101..103, V13-107, contract D.5: each way to have no memory, and its fault.
+/// V13-101..103, V13-107, contract D.5: each fault and its cause.
 #[test]
 fn faults() {
     let memory = Memory::of_vf_7();
     let walk = |vf, guest| memory.walk(lmtt(), vf, guest, QUOTA);
     assert_eq!(walk(7, 0), Err(LmttFault::Entry));
     assert_eq!(walk(7, 2 * PAGE), Err(LmttFault::Entry));
-    assert_eq!(walk(6, PAGE), Err(LmttFault::Directory), "a neighbour");
+    assert_eq!(walk(6, PAGE), Err(LmttFault::Directory), "a VF without a table");
     assert_eq!(walk(0, PAGE), Err(LmttFault::Function), "the PF has no LMTT");
     assert_eq!(walk(64, PAGE), Err(LmttFault::Function), "no entry 64");
     assert_eq!(walk(7, QUOTA), Err(LmttFault::Quota));
@@ -72,7 +72,7 @@ fn faults() {
     assert_eq!(lmtt().walk(7, PAGE, QUOTA, |_| None), Err(LmttFault::Memory));
 }
 
-/// Contract D.5: quota and 32 GiB are checked before any table is read, at any address.
+/// Contract D.5: quota and the 32 GiB limit are checked before any table is read, for any address.
 #[test]
 fn beyond_the_quota_nothing_is_read() {
     for (guest, quota) in [(0, 0), (PAGE, PAGE), (GUEST_BYTES, u64::MAX), (u64::MAX, u64::MAX)] {
@@ -81,7 +81,7 @@ fn beyond_the_quota_nothing_is_read() {
     }
 }
 
-/// Contract D.5: directory, table and frame have to be in the card's memory, to the last byte.
+/// Contract D.5: directory, table and frame must lie entirely within the card's memory.
 #[test]
 fn beyond_the_card() {
     let memory = Memory::of_vf_7();
@@ -100,9 +100,9 @@ fn beyond_the_card() {
 }
 
 proptest! {
-    /// V13-101..106, contract D.5: in a memory where any dword may be anything, the walk reads two dwords inside the
-    /// card at most, an address is inside quota and card, and the frame is one that a valid entry names in the table
-    /// that the function's own valid directory entry names.
+    /// V13-101..106, contract D.5: with arbitrary memory contents, the walk reads at most two dwords, both within the
+    /// card's memory. A resulting address is within quota and card. Its frame is named by a valid entry in the table
+    /// that the function's own valid directory entry points to.
     #[test]
     fn no_address_without_an_entry(
         seed in any::<u64>(), directory in 0..0x1_0000_u32, enabled in prop::bool::weighted(0.9),
@@ -113,7 +113,7 @@ proptest! {
     ) {
         let register = directory | if enabled { ENABLE } else { 0 };
         let lmtt = Lmtt { register, local_bytes: local_pages * PAGE };
-        // A memory full of noise: odd values are valid entries; most are small enough to point into the card.
+        // Pseudo-random memory: odd values are valid entries, most of them small enough to point into the card.
         let dword = |at: u64| {
             let noise = (at ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
             noise as u32 & if noise >> 40 & 7 == 0 { !0 } else { 0x1_ffff } | u32::from(noise >> 44 & 3 != 0)
@@ -131,7 +131,7 @@ proptest! {
         }
     }
 
-    /// V13-010, V13-101: two VFs with frames of their own never meet.
+    /// V13-010, V13-101: two VFs with separate frames never reach the same address.
     #[test]
     fn vfs_do_not_meet(
         frames in prop::collection::hash_set(0..8192_u64, 64), one in 0..32_u64, other in 0..32_u64, offset in 0..PAGE,

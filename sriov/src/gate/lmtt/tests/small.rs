@@ -1,14 +1,15 @@
-//! The walk scaled down until every case can be tried: pages of 16 bytes, tables placed by 8, four pages a VF, three VFs.
+//! The walk at a scale that permits exhaustive tests: 16-byte pages, 8-byte table alignment, four pages per VF, three
+//! VFs.
 
 use super::*;
 
 type Small = Walk<4, 3, 4, 4>;
 
-/// The directory is at 8: entries of the VFs at 12, 16 and 20.
+/// The directory is at address 8; the VFs' entries are at 12, 16 and 20.
 const DIRECTORY_AT: u64 = 8;
 const ON: u32 = ENABLE | 1;
 
-/// The walk as the manual tells it, in wide numbers and by division, with the reads that it may do.
+/// Reference model of the walk, following the manual: 128-bit arithmetic and division, and only permitted reads.
 fn plain(
     local: u64,
     register: u32,
@@ -52,10 +53,10 @@ fn compare(local: u64, register: u32, vf: u8, guest: u64, quota: u64, dword: imp
     assert!(reads.len() <= 2 && reads.iter().all(|at| at % 4 == 0 && at + 4 <= local), "{reads:?}");
 }
 
-/// V13-101..106: every entry of a directory with every entry of a table. Of either: valid or not, reserved bits none,
-/// each alone or all, a place in the card (17 of a table, 9 of a frame), at the field's end or beyond all memory. 2 * 5 *
-/// 19 = 190 directory entries, 2 * 6 * 11 = 132 table entries, in a card of 128 bytes, for the first, last and no page of
-/// each of three VFs: 190 * 132 * 3 * 4 = 300 960 walks.
+/// V13-101..106: every directory entry pattern with every table entry pattern. Each is valid or not, has no reserved
+/// bit set, one of them or all, and an address in the card (17 for a table, 9 for a frame), at the field's limit or
+/// beyond local memory. 2 * 5 * 19 = 190 directory entries, 2 * 6 * 11 = 132 table entries, in a card of 128 bytes, for
+/// the first page, the last page and beyond the last page of each of three VFs: 190 * 132 * 3 * 4 = 300 960 walks.
 #[test]
 fn every_pattern_of_entries() {
     let reserved = |bits: u32, top: u32| [0, 1 << 1, ((1 << bits) - 1) << 1, top, ((1 << bits) - 1) << 1 | top];
@@ -70,7 +71,7 @@ fn every_pattern_of_entries() {
         });
         for second in table_entries {
             for vf in 1..=3_u8 {
-                // What stands at the directory's place is a directory entry, everything else is a table's.
+                // The dword at the VF's directory slot is a directory entry; all others are table entries.
                 let at = u128::from(DIRECTORY_AT + 4 * u64::from(vf));
                 for guest in [0, 15, 63, 64] {
                     compare(128, ON, vf, guest, 64, |address| if address == at { first } else { second });
@@ -82,12 +83,12 @@ fn every_pattern_of_entries() {
     assert_eq!(walks, 190 * 132 * 3 * 4);
 }
 
-/// V13-101..103, V13-107: every guest address up to beyond the last, every quota, every number of a function, on and off,
-/// in a card of every size up to 72 bytes. 70 * 70 * 6 * 2 * 73 = 4 292 400 walks through a memory that names a different frame
-/// for each page of each VF.
+/// V13-101..103, V13-107: every guest address up to beyond the last, every quota, VF numbers inside and outside the
+/// valid range, enabled and disabled, in a card of every size up to 72 bytes. 70 * 70 * 6 * 2 * 73 = 4 292 400 walks
+/// through a memory that names a different frame for each page of each VF.
 #[test]
 fn every_address_quota_function_and_size() {
-    // The VFs' tables at 24, 32 and 40 (which overlap: four dwords each); pages at 0, 16, 32, 48.
+    // The VFs' tables are at 24, 32 and 40 (overlapping, four dwords each); the pages are at 0, 16, 32 and 48.
     let dword = |at: u128| match at {
         12 | 16 | 20 => (at as u32 / 4) << 4 | 1,
         at => (at as u32 / 4 % 4) << 5 | 1,
@@ -108,8 +109,8 @@ fn every_address_quota_function_and_size() {
     assert_eq!(walks, 70 * 70 * 6 * 2 * 73);
 }
 
-/// Every place of a directory in and beyond a card of 64 bytes, and at the end of the register (35 registers), with every
-/// size of a card up to that and every VF: 35 * 65 * 5 = 11 375 walks. No read is outside, and none wraps.
+/// Every directory address inside and beyond a card of 64 bytes, and at the register's limit (35 registers), with every
+/// card size up to 64 and every VF: 35 * 65 * 5 = 11 375 walks. No read is outside the card, and no address wraps.
 #[test]
 fn every_place_of_a_directory() {
     for place in (0..32).chain([0x4000_0000, 0x7fff_fffe, 0x7fff_ffff]) {
@@ -121,9 +122,9 @@ fn every_place_of_a_directory() {
     }
 }
 
-/// V13-104, V13-106: the card's own fields. Every place of a table (2^21) and of a frame (2^16), and every combination of
-/// reserved low bits (16 and 32) with the first and the last place, all with the bits above clear and set: 2 * (2^21 +
-/// 2^16 + 2 * 16 + 2 * 32) = 4 325 568 entries.
+/// V13-104, V13-106: fields of the real format. Every table address (2^21) and frame address (2^16), and every
+/// combination of reserved low bits (16 and 32) with the first and the last address, all with the upper bits clear and
+/// set: 2 * (2^21 + 2^16 + 2 * 16 + 2 * 32) = 4 325 568 entries.
 #[test]
 fn every_field_of_the_real_entries() {
     for above in [0, !0_u32] {
