@@ -1,29 +1,29 @@
-//! Which engines have something to do, and when a waiting one is looked at again. Flags that workers read without a lock;
-//! an engine's are changed with its lock held, but for the news that memory has changed.
+//! Which engines are runnable, and when waiting engines are stepped again. Workers read these flags without a lock. The
+//! flags of an engine are changed with its lock held, except for the notification that memory has changed.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// First and longest pause between two looks at a semaphore that is not satisfied, in nanoseconds.
+/// First and longest delay between two checks of an unsatisfied wait, in nanoseconds.
 const LOOK_AGAIN: (u64, u64) = (20_000, 1_000_000);
 
-/// Counts the steps by which memory may have changed.
+/// Counts events after which memory may have changed.
 pub struct Changes(AtomicU64);
 
 impl Changes {
-    /// None so far.
+    /// Starts at 0.
     pub fn new() -> Self {
         Changes(AtomicU64::new(0))
     }
 
-    /// How many there were: to be read before a look at memory.
+    /// Returns the count. Must be read before the memory that a wait checks.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Memory has changed: all of `waiting` are to be looked at at once.
+    /// Memory has changed: cancels the deferral of all engines in `waiting`.
     pub fn tell<'a>(&self, waiting: impl Iterator<Item = &'a Attention>) {
         self.0.fetch_add(1, Ordering::AcqRel);
-        // Who is being put off at this moment sees the change, or his pause is ended here.
+        // Pairs with the fence in `put_off`: either the waiter sees the new count or its deadline is cleared here.
         fence(Ordering::SeqCst);
         for attention in waiting {
             attention.look_at.store(0, Ordering::Release);
@@ -31,34 +31,34 @@ impl Changes {
     }
 }
 
-/// What the workers have to know of one engine.
+/// Scheduling state of one engine for the workers.
 pub struct Attention {
     runnable: AtomicBool,
-    /// When a waiting engine is looked at again (ns), and how long it waited for that.
+    /// Time at which a waiting engine is stepped again (ns), and the delay that led to it.
     look_at: AtomicU64,
     pause: AtomicU64,
 }
 
 impl Attention {
-    /// An engine that has nothing to do.
+    /// An engine without work.
     pub fn new() -> Self {
         Attention { runnable: AtomicBool::new(false), look_at: AtomicU64::new(0), pause: AtomicU64::new(0) }
     }
 
-    /// It has something to do at once, or nothing.
+    /// Sets whether the engine has work to do. Cancels any deferral.
     pub fn set_runnable(&self, runnable: bool) {
         self.pause.store(0, Ordering::Relaxed);
         self.look_at.store(0, Ordering::Release);
         self.runnable.store(runnable, Ordering::Release);
     }
 
-    /// Whether it has something to do.
+    /// Returns whether the engine has work to do.
     pub fn runnable(&self) -> bool {
         self.runnable.load(Ordering::Acquire)
     }
 
-    /// Puts the next look off, longer each time, unless memory has changed since `changes` counted `seen`, which was
-    /// before the last look; true for the first time in a row.
+    /// Defers the next step, with an increasing delay, unless memory has changed since `changes` had the count `seen`,
+    /// read before the last step. Returns true for the first deferral of a wait.
     pub fn put_off(&self, now: u64, changes: &Changes, seen: u64) -> bool {
         let last = self.pause.load(Ordering::Relaxed);
         let pause = if last == 0 { LOOK_AGAIN.0 } else { (last * 2).min(LOOK_AGAIN.1) };
@@ -71,17 +71,17 @@ impl Attention {
         last == 0
     }
 
-    /// The next look is at `at` (ns) at the latest.
+    /// Limits the deferral: the next step is at `at` (ns) at the latest.
     pub fn look_by(&self, at: u64) {
         self.look_at.fetch_min(at, Ordering::AcqRel);
     }
 
-    /// When it is to be stepped next if it is runnable, in ns of the card's clock.
+    /// Time of the next step if the engine is runnable, in ns of the card's clock.
     pub fn look_at(&self) -> u64 {
         self.look_at.load(Ordering::Acquire)
     }
 
-    /// Whether its last look found that it has to wait for memory to change.
+    /// Returns whether the last step ended in a wait.
     pub fn waiting(&self) -> bool {
         self.pause.load(Ordering::Relaxed) != 0
     }

@@ -1,45 +1,46 @@
-//! What an engine was asked for and did not do, or did only in part: for the report, never silent (rule 10).
+//! Counters of operations that an engine did not execute, or executed only in part. All of them appear in the report.
 
 use std::collections::BTreeMap;
 
 use crate::blitter::BlitError;
 
-/// Names that a report keeps apart.
+/// Maximum number of distinct command names in a report.
 const MOST_NAMES: usize = 256;
 
-/// Counters of one engine since the card came up.
+/// Counters of one engine since the card was created.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
-    /// Commands of pipelines that the card does not have, by name: skipped by their length.
+    /// Commands of pipelines that are not modelled, by name; skipped by their length.
     pub state_only: BTreeMap<&'static str, u64>,
-    /// Copy engine commands that were refused, by name, with the last reason.
+    /// Copy engine commands that were rejected, by name, with the last reason.
     pub refused_blits: BTreeMap<&'static str, (u64, Option<BlitError>)>,
-    /// Commands that no engine of this class has.
+    /// Commands that engines of this class do not implement.
     pub illegal: u64,
-    /// Commands turned into MI_NOOP because their batch has no privilege (V8-170).
+    /// Commands turned into MI_NOOP because their batch is not privileged (V8-170).
     pub privilege_violations: u64,
-    /// Commands of a virtual function's ring that only the physical function gets (V13-048..076).
+    /// Commands in a virtual function's ring that are reserved for the physical function (V13-048..076).
     pub virtual_refusals: u64,
-    /// Watchdogs that expired in a wait of a virtual function: the engine was reset under it (contract C.6).
+    /// Watchdog expirations in a wait of a virtual function, each with an engine reset (contract C.6).
     pub watchdog_resets: u64,
-    /// Register accesses refused to a batch or a virtual function, or outside the register space.
+    /// Register accesses denied to a batch or a virtual function, or outside the register space.
     pub register_refusals: u64,
-    /// Register writes whose order to another unit (ring the GuC, reset ...) a batch may not give.
+    /// Register writes that would trigger an action in another unit (ring the GuC, reset ...), which commands may not
+    /// do.
     pub dropped_requests: u64,
-    /// MI_REPORT_PERF_COUNT with a report of which only the header is modelled.
+    /// MI_REPORT_PERF_COUNT commands; only the header of the report is modelled.
     pub perf_reports: u64,
-    /// Depth counts asked of PIPE_CONTROL: written as 0.
+    /// Depth counts requested by PIPE_CONTROL; written as 0.
     pub depth_counts: u64,
-    /// Loads of a submission queue that the engine's mode register does not enable (V8-008).
+    /// Loads of a submission queue while execlists are disabled in the engine's mode register (V8-008).
     pub refused_loads: u64,
-    /// Context switches that no status page could be told (V8-057).
+    /// Context switches that could not be written to the status page (V8-057).
     pub lost_reports: u64,
-    /// 16-byte atomics done as two accesses of eight bytes.
+    /// 16-byte atomics executed as two accesses of eight bytes.
     pub split_atomics: u64,
 }
 
 impl Counters {
-    /// What is not zero, by a name for people: the commands that were skipped or refused, then the rest.
+    /// The nonzero counters by readable name: skipped and rejected commands first, then the rest.
     pub fn told(&self) -> BTreeMap<String, u64> {
         let skipped = self.state_only.iter().map(|(name, count)| (format!("{name}: state only"), *count));
         let refused = self.refused_blits.iter().map(|(name, (count, error))| {
@@ -63,14 +64,14 @@ impl Counters {
         skipped.chain(refused).chain(rest).filter(|(_, count)| *count != 0).collect()
     }
 
-    /// Counts a command that is skipped.
+    /// Counts a skipped command.
     pub(super) fn state_only(&mut self, name: &'static str) {
         if self.state_only.len() < MOST_NAMES || self.state_only.contains_key(name) {
             *self.state_only.entry(name).or_default() += 1;
         }
     }
 
-    /// Counts a command of the copy engine that is refused.
+    /// Counts a rejected copy engine command.
     pub(super) fn refuse_blit(&mut self, name: &'static str, error: BlitError) {
         let refused = self.refused_blits.entry(name).or_default();
         *refused = (refused.0 + 1, Some(error));

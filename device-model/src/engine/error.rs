@@ -1,5 +1,5 @@
-//! What an engine detects and reports: the error registers ESR, EMR and EIR, the status that it writes to its global status
-//! page, page faults (V8-085..090).
+//! Error detection and reporting of an engine: the error registers ESR, EMR and EIR, the status that it writes to its
+//! global status page, and page faults (V8-085..090).
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -12,19 +12,19 @@ use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE, PAGE_FAULT, USER_INTERRUPT};
 use crate::memory::{Fault, Gam, Space, Tlb};
 use crate::world::Function;
 
-/// The parser met a command that the engine does not have (i915: I915_ERROR_INSTRUCTION).
+/// The parser read a command that the engine does not implement (i915: I915_ERROR_INSTRUCTION).
 pub const INSTRUCTION: u32 = 1 << 0;
-/// A command, or a part of one, was withheld from a batch without privilege; parsing goes on (i915: "CP_PRIV (bit 2)" in
+/// A command, or a part of one, was denied to a non-privileged batch. Parsing continues (i915: "CP_PRIV (bit 2)" in
 /// intel_execlists_submission.c; Kaby Lake's Volume 2c: Command Privilege Violation Error).
 pub const PRIVILEGE: u32 = 1 << 2;
 
-/// One condition, by its bit in ESR, EMR and EIR.
+/// One error condition, identified by its bit in ESR, EMR and EIR.
 struct Condition {
     bits: u32,
-    /// Engines that detect it. The volume names a structure a class (V8-090) and prints none; the two conditions here are
-    /// those of all that are public.
+    /// Engine classes that detect it. The document names a structure per class (V8-090) without printing one; the two
+    /// conditions here exist in all public structures.
     classes: Classes,
-    /// Whether software can clear it; if not, the reset of the engine does.
+    /// Whether software can clear the condition. If not, only an engine reset clears it.
     recoverable: bool,
 }
 
@@ -33,18 +33,18 @@ const CONDITIONS: &[Condition] = &[
     Condition { bits: PRIVILEGE, classes: Classes::ALL, recoverable: true },
 ];
 
-/// The conditions of an engine; of the recoverable ones alone if `recoverable`.
+/// Returns the conditions of an engine; only the recoverable ones if `recoverable`.
 fn conditions(engine: EngineId, recoverable: bool) -> u32 {
     let has =
         |condition: &&Condition| condition.classes.has(engine.info().class) && (condition.recoverable || !recoverable);
     CONDITIONS.iter().filter(has).fold(0, |bits, condition| bits | condition.bits)
 }
 
-/// Bits of EMR that are there; the others read 1 (IVB-093).
+/// Implemented bits of EMR; the others read 1 (IVB-093).
 pub const MASKABLE: u32 = 0xff;
 
-/// Events whose change in the interrupt status may be written to the status page, if HWSTAM lets it: nothing else is
-/// supported there (V8-087, trap T25).
+/// Events with interrupt status changes that may be written to the status page, if unmasked in HWSTAM. No other events
+/// are supported there (V8-087, trap T25).
 const STATUS_EVENTS: u16 = USER_INTERRUPT | CS_ERROR | FLUSH_COMPLETE;
 
 impl Gt {
@@ -52,21 +52,23 @@ impl Gt {
         self.registers.value(engine.info().mmio_base + offset)
     }
 
-    /// Brings what EMR lets through of ESR into EIR; tells whether the error bit of the interrupt status rose (V8-089).
+    /// Copies the bits of ESR that EMR does not mask to EIR. Returns whether the error bit of the interrupt status rose
+    /// (V8-089).
     fn identify_errors(&self, engine: EngineId) -> bool {
-        // Either who detects an error sees what has just been unmasked here, or who unmasks sees the error.
+        // Either the thread that detects an error sees the new mask, or the thread that changes the mask sees the
+        // error.
         fence(Ordering::SeqCst);
         let through = self.error_register(engine, reg::ESR) & !self.error_register(engine, reg::EMR);
         through != 0 && self.registers.set_bits(engine.info().mmio_base + reg::EIR, through) == 0
     }
 
-    /// An engine has detected errors; tells whether the error bit of its interrupt status rose.
+    /// Records errors detected by an engine. Returns whether the error bit of its interrupt status rose.
     pub(super) fn detect_errors(&self, engine: EngineId, errors: u32) -> bool {
         self.registers.set_bits(engine.info().mmio_base + reg::ESR, errors & conditions(engine, false));
         self.identify_errors(engine)
     }
 
-    /// EIR is written: a 1 clears the condition, and its status, where software can; tells whether the error bit of the
+    /// Handles a write to EIR: a 1 clears a recoverable condition and its status. Returns whether the error bit of the
     /// interrupt status fell.
     pub fn clear_errors(&self, engine: EngineId, value: u32) -> bool {
         let cleared = value & conditions(engine, true);
@@ -76,14 +78,14 @@ impl Gt {
         before != 0 && before & !cleared == 0
     }
 
-    /// EMR is written; tells whether the error bit of the interrupt status rose.
+    /// Handles a write to EMR. Returns whether the error bit of the interrupt status rose.
     pub fn mask_errors(&self, engine: EngineId, value: u32) -> bool {
         self.registers.set(engine.info().mmio_base + reg::EMR, value | !MASKABLE);
         self.identify_errors(engine)
     }
 
-    /// The error bit of an engine's interrupt status has changed otherwise than by its own commands: the physical
-    /// function's driver has it in the status page and, if it rose, as an interrupt.
+    /// Reports a change of an engine's error bit that was not caused by its own commands: in the status page of the
+    /// physical function's driver and, if the bit rose, as an interrupt.
     pub fn tell_error_bit(&self, engine: EngineId) {
         let (views, mut tlb) = (self.memory.views(), Tlb::default());
         self.write_status(&mut self.memory.gam(Function::PF, &views, &mut tlb), engine, CS_ERROR);
@@ -92,10 +94,10 @@ impl Gt {
         }
     }
 
-    /// Writes an engine's interrupt status to the first dword of its global status page, because of `events`, as far as
-    /// HWSTAM lets them cause it. Of the status the error bit alone is a level, told where HWSTAM lets it through as well;
-    /// the user interrupt and the flush's are written as 0 (V8-087: what is reported "when unmasked via HWSTAM"). `gam` is
-    /// the physical function's, whose page it is.
+    /// Writes an engine's interrupt status to the first dword of its global status page if at least one of `events` is
+    /// unmasked in HWSTAM. Only the error bit is a level, and it is reported only if unmasked in HWSTAM; the bits of
+    /// the user interrupt and of the flush are written as 0 (V8-087: what is reported "when unmasked via HWSTAM").
+    /// `gam` must be the physical function's, which owns the page.
     pub(super) fn write_status(&self, gam: &mut Gam<'_>, engine: EngineId, events: u16) {
         let unmasked = STATUS_EVENTS & !self.error_register(engine, reg::HWSTAM) as u16;
         if events & unmasked == 0 {
@@ -104,24 +106,24 @@ impl Gt {
         let page = u64::from(self.error_register(engine, reg::HWS_PGA) & !0xfff);
         let error = self.error_register(engine, reg::EIR) != 0;
         let status = if error { unmasked & CS_ERROR } else { 0 };
-        // Where the page is not mapped there is nobody to tell.
+        // A fault is ignored: without a mapped page there is no receiver.
         let _ = gam.write_u32(Space::Ggtt, page, status.into());
     }
 }
 
 impl Streamer<'_> {
-    /// The context's commands caused an error. A virtual function's are told by the GuC, if at all: the error registers are
-    /// the physical function's.
+    /// Reports errors caused by the context's commands. The error registers belong to the physical function; errors of
+    /// a virtual function are reported, if at all, by the GuC.
     #[cold]
     pub(super) fn error(&mut self, errors: u32) {
         if !self.running.load.function.is_vf() && self.gt.detect_errors(self.id, errors) {
-            // A report that cannot be written changes nothing for the context.
+            // A report that cannot be written does not affect the context.
             let _ = self.signal(CS_ERROR);
         }
     }
 
-    /// The context halts at a fault of its own address space. Where its descriptor asks for faults to be repaired rather
-    /// than to hang, the mask does not hold the event back (V8-088).
+    /// Reports a fault in the context's own address space, at which the context halts. If the descriptor selects fault
+    /// repair instead of a hang, the interrupt mask does not apply (V8-088).
     pub(super) fn page_fault(&mut self, fault: &Fault) {
         if !matches!(fault.space, Space::Ppgtt(_)) {
             return;
@@ -136,13 +138,13 @@ impl Streamer<'_> {
                 }
             }
             None if repaired => interrupts.raise_engine_past_mask(self.id, PAGE_FAULT),
-            // As above.
+            // A report that cannot be written does not affect the context.
             _ => drop(self.signal(PAGE_FAULT)),
         }
     }
 }
 
-/// Context descriptor, bits 7:6: what becomes of a fault; 0 hangs the context, 1 to 3 wait for it to be repaired
-/// (i915: intel_lrc.h FAULT_AND_HANG).
+/// Context descriptor, bits 7:6: fault handling. 0 hangs the context, 1 to 3 wait until the fault is repaired (i915:
+/// intel_lrc.h FAULT_AND_HANG).
 const FAULT_HANDLING: u32 = 6;
 const FAULT_AND_HANG: u64 = 0;

@@ -1,4 +1,4 @@
-//! The engines: what they are, their logical contexts, and the command streamer that runs them.
+//! The engines: their identities, their logical contexts, and the command streamer that executes them.
 
 mod access;
 mod alu;
@@ -52,27 +52,28 @@ use streamer::{Running, Streamer};
 pub use turnstile::Held;
 use turnstile::Turnstile;
 
-/// Who has put a context on an engine, and hears how it ends.
+/// Submitter of a context. Determines how the end of the context is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitter {
-    /// The GuC, by reports.
+    /// The GuC; reported with [`EngineReport`].
     Guc,
-    /// The host, through the engine's own queue: by the context status buffer (V8-057).
+    /// The host, through the engine's execlist queue; reported in the context status buffer (V8-057).
     Execlist,
 }
 
 /// A logical context to restore and run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// The function that the work is done for, from the GuC's own records (rule 1 of the design); the registers of a
-    /// queue are the PF's alone, and so are its contexts.
+    /// The function that owns the context. For GuC submissions it comes from the GuC's own records, never from the
+    /// guest. Submission queue registers are accessible only to the PF, so contexts from a queue always belong to the
+    /// PF.
     pub function: Function,
-    /// Who submitted it.
+    /// The submitter.
     pub submitter: Submitter,
-    /// The submitter's name of the context: the GuC's ticket, which comes back in reports, or the element of the queue.
+    /// The submitter's identifier of the context: the GuC's ticket, which is returned in reports, or the queue element.
     pub context: u32,
-    /// Context descriptor: GGTT address of the PPHWSP, bit 0 valid, bit 8 PPGTT; names in the high dword (contract F.1,
-    /// V8-030, V8-031).
+    /// Context descriptor: GGTT address of the PPHWSP, bit 0 valid, bit 8 PPGTT; identifiers in the high dword
+    /// (contract F.1, V8-030, V8-031).
     pub descriptor: u64,
 }
 
@@ -83,39 +84,41 @@ impl Load {
     }
 }
 
-/// How a step ended.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing is loaded.
+    /// No context is loaded.
     Idle,
-    /// The budget is used up; there is more to do at once.
+    /// The budget is used up. The engine has more commands to execute.
     More,
-    /// A semaphore or event is not satisfied; the context stays loaded, look again later.
+    /// The condition of a semaphore or event wait is not met. The context stays loaded; the caller must step it again
+    /// later.
     Waiting,
-    /// A batch goes round a loop that only the world outside can end: as before, but the time is the context's.
+    /// A batch is in a loop that only an external write can end. Handled like `Waiting`, but the time is charged to the
+    /// context.
     Spinning,
-    /// The ring ran empty: the context is saved and unloaded.
+    /// The ring is empty. The context is saved and unloaded.
     Complete,
-    /// The context left before its end, for a preemption request that was honoured at an arbitration point or by an
-    /// unsuccessful wait (V8-081): it is saved and unloaded.
+    /// The context was preempted before its end, at an arbitration point or at an unsatisfied wait (V8-081). It is
+    /// saved and unloaded.
     Preempted,
-    /// The context cannot go on (fault or illegal command); it stays loaded until the engine is reset.
+    /// The context cannot continue (fault or illegal command). It stays loaded until the engine is reset.
     Halted(Halt),
 }
 
-/// Why a context cannot go on.
+/// Reason why a context cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// A memory access without translation: reported as CAT error.
+    /// A memory access without a valid translation; reported as a CAT error.
     Fault(Fault),
-    /// A command that the engine does not have, at this GGTT or PPGTT address.
+    /// A command that the engine does not implement.
     IllegalCommand {
         /// Header dword.
         header: u32,
-        /// Where it stood.
+        /// GGTT or PPGTT address of the command.
         address: u64,
     },
-    /// The step itself failed: a bug of the card, not of the context. Nothing is loaded any more.
+    /// The step panicked because of a bug in the device model. The context is unloaded.
     Bug,
 }
 
@@ -126,13 +129,13 @@ pub struct Engine {
     window: Window,
     running: Option<Running>,
     execlist: Execlist,
-    /// The PF's values of [`GLOBALS`] while a virtual function's context is loaded.
+    /// The PF's values of [`GLOBALS`] while a context of a virtual function is loaded.
     globals: [u32; GLOBALS.len()],
     counters: Counters,
 }
 
 impl Engine {
-    /// An engine with nothing loaded.
+    /// Creates an engine with no context loaded.
     pub fn new(id: EngineId) -> Self {
         Engine {
             id,
@@ -145,24 +148,24 @@ impl Engine {
         }
     }
 
-    /// Which engine it is.
+    /// Returns the engine's ID.
     pub fn id(&self) -> EngineId {
         self.id
     }
 
-    /// What is loaded.
+    /// Returns the loaded context.
     pub fn loaded(&self) -> Option<Load> {
         self.running.as_ref().map(|running| running.load)
     }
 
-    /// What was asked of the engine and not done, or done in part, since the card came up.
+    /// Returns the counts of unsupported and partially executed operations since the card was created.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Restores a context for the GuC; the engine must have nothing loaded. It runs in the steps that follow.
+    /// Loads a context for the GuC. The engine must have no context loaded. Following steps execute the context.
     pub fn load(&mut self, gt: &Gt, load: Load) {
-        debug_assert!(self.running.is_none(), "{} is loaded twice", self.id.info().name);
+        debug_assert!(self.running.is_none(), "{} already has a context loaded", self.id.info().name);
         let queue = Queue::of(Descriptor(load.descriptor | 1));
         if let Loaded::Start(status, ..) = self.execlist.load(queue, None, false) {
             self.tell(gt, &gt.memory.views(), status, load.submitter);
@@ -172,10 +175,10 @@ impl Engine {
     }
 
     fn start(&mut self, gt: &Gt, load: Load) {
-        // A context that comes back sees its page tables as they are now: xe changes those of a preempted context
-        // without another invalidation (xe: xe_pt.c, bind_op_prepare).
+        // Page tables may have changed since the context last ran: xe changes those of a preempted context without a
+        // TLB invalidation (xe: xe_pt.c, bind_op_prepare).
         self.tlb.flush();
-        // Until the image is read, at the next step, its clock stands.
+        // The context clock is stopped until the next step reads the image.
         let now = gt.clock.now();
         gt.context_clocks[self.id.index()].stop(ticks(now));
         gt.engine_clocks[self.id.index()].load(now);
@@ -185,14 +188,14 @@ impl Engine {
         gt.trace.tell(function, Some(self.id), || What::Load { context, descriptor });
     }
 
-    /// The loaded context's RING_TAIL in memory has moved (lite restore): look again.
+    /// RING_TAIL of the loaded context has changed in memory (lite restore). The next step reads it again.
     pub fn tail_moved(&mut self) {
         if let Some(running) = &mut self.running {
             running.tail_moved = true;
         }
     }
 
-    /// Asks the loaded context to leave at its next arbitration point: the GuC preempts to idle.
+    /// Requests that the loaded context leaves at its next arbitration point: preemption to idle by the GuC.
     pub fn request_preemption(&mut self) {
         if let Some(running) = &mut self.running
             && !running.preempt
@@ -207,8 +210,8 @@ impl Engine {
         self.execlist.port.push(&gt.registers, self.id.info().mmio_base, value);
     }
 
-    /// The host loads the submission queue (V8-013..020). Nothing happens where the engine's mode register does not
-    /// enable it (V8-008).
+    /// Loads the submission queue for the host (V8-013..020). Ignored if execlists are not enabled in the engine's mode
+    /// register (V8-008).
     pub fn load_queue(&mut self, gt: &Gt) {
         let base = self.id.info().mmio_base;
         if gt.registers.value(base + execlist::GFX_MODE) & execlist::DISABLE_LEGACY_MODE == 0 {
@@ -243,8 +246,8 @@ impl Engine {
         self.show_status(gt);
     }
 
-    /// Reports a switch to whoever schedules: to the host in the status buffer, then by interrupt (V8-055), in either
-    /// case to the FIFO of the GuC (V8-060). A masked reason is not reported at all (V8-056).
+    /// Reports a context switch: to the host, if it is the submitter, in the status buffer and then by interrupt
+    /// (V8-055); always to the GuC's FIFO (V8-060). Switches with a masked reason are not reported (V8-056).
     fn tell(&mut self, gt: &Gt, views: &Views<'_>, status: ContextStatus, submitter: Submitter) {
         let base = self.id.info().mmio_base;
         if gt.registers.value(base + execlist::CSB_INTERRUPT_MASK) & status.reason() as u32 != 0 {
@@ -262,10 +265,11 @@ impl Engine {
         }
     }
 
-    /// `load` has left for the reason `detail`: what follows it in the queue starts (V8-016).
+    /// Reports that the context `load` has left for the reason `detail`, and starts the next element of the queue
+    /// (V8-016).
     fn switch(&mut self, gt: &Gt, views: &Views<'_>, load: Load, detail: Detail) {
         let (status, next) = self.execlist.switch(load.descriptor(), detail);
-        // What the GuC's context leaves for is the host's new queue, if anything.
+        // If a context of the GuC leaves and another element follows, the host has loaded a new queue.
         let submitter = if next.is_some() { Submitter::Execlist } else { load.submitter };
         self.tell(gt, views, status, submitter);
         if let Some((element, descriptor)) = next {
@@ -273,7 +277,7 @@ impl Engine {
         }
     }
 
-    /// Shows in EXECLIST_STATUS how the queue stands (V8-022).
+    /// Updates EXECLIST_STATUS with the state of the queue (V8-022).
     fn show_status(&self, gt: &Gt) {
         let running = self.running.as_ref();
         let arbitration = running.is_some_and(|running| running.arbitration);
@@ -283,7 +287,7 @@ impl Engine {
         gt.registers.set(at + 4, (status >> 32) as u32);
     }
 
-    /// Resets the engine: whatever is loaded is stopped where it is, its HEAD and CTX_TIMESTAMP saved, and unloaded.
+    /// Resets the engine: stops the loaded context, saves its HEAD and CTX_TIMESTAMP, and unloads it.
     pub fn reset(&mut self, gt: &Gt) -> Option<Load> {
         self.execlist.reset();
         let running = self.running.take();
@@ -294,7 +298,7 @@ impl Engine {
         if running.restored() {
             let views = gt.memory.views();
             let mut gam = gt.memory.gam(running.load.function, &views, &mut self.tlb);
-            // A context whose image is out of reach has nobody to tell.
+            // A failure is ignored: if the image is not accessible, there is nowhere to save the state.
             let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
         }
         self.tlb.flush();
@@ -302,7 +306,7 @@ impl Engine {
         Some(running.load)
     }
 
-    /// Runs for at most about `budget` commands or 1 ms of host time, whichever comes first.
+    /// Executes at most about `budget` commands or 1 ms of host time, whichever comes first.
     pub fn step(&mut self, gt: &Gt, budget: u32) -> Outcome {
         let Some(running) = &mut self.running else { return Outcome::Idle };
         if let Some(halt) = running.halted {
@@ -341,8 +345,9 @@ impl Engine {
         outcome
     }
 
-    /// A context of `function` has left the engine: of a virtual function's nothing stays in the registers, some of which
-    /// belong to more than the engine. What the physical function leaves there is seen by its own driver alone.
+    /// Clears the register state of a virtual function's context after it has left the engine: other contexts must not
+    /// read it, and some registers are shared beyond the engine. State of the physical function's contexts stays: only
+    /// its own driver can read it.
     fn forget(&mut self, gt: &Gt, function: Function) {
         if function.is_vf() {
             layout::clear_context(self.id, &gt.registers);
@@ -351,7 +356,8 @@ impl Engine {
         }
     }
 
-    /// What a virtual function's contexts share is in the registers while one of them is loaded, and the PF's otherwise.
+    /// Exchanges the registers in [`GLOBALS`]: the virtual function's values while one of its contexts is loaded,
+    /// otherwise the PF's.
     fn exchange_globals(&mut self, gt: &Gt, function: Function, way: Exchange) {
         let Some(vf) = gt.vf(function) else { return };
         let theirs = vf.globals(self.id);
@@ -367,14 +373,14 @@ impl Engine {
         }
     }
 
-    /// When an engine that waits has to be looked at again at the latest, in ns of the card's clock: its watchdog ends the
-    /// wait.
+    /// Latest time at which a waiting engine must be stepped again, in ns of the card's clock: when its watchdog ends
+    /// the wait.
     pub fn wake_at(&self) -> Option<u64> {
         self.running.as_ref()?.wait_ends
     }
 }
 
-/// An element of the host's queue.
+/// Builds the load for an element of the host's queue.
 fn of_queue(element: u8, descriptor: Descriptor) -> Load {
     Load {
         function: Function::PF,
@@ -384,25 +390,25 @@ fn of_queue(element: u8, descriptor: Descriptor) -> Load {
     }
 }
 
-/// Whether a virtual function's values come or go.
+/// Direction of [`Engine::exchange_globals`]: to or from a virtual function's values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exchange {
     Enter,
     Leave,
 }
 
-/// What an engine has to tell the GuC after a step of a context that the GuC has loaded.
+/// Report to the GuC after a step of a context that the GuC has loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineReport {
     /// The engine.
     pub engine: EngineId,
-    /// The context that ran ([`Load::context`]) and its function.
+    /// The context that ran, with its function.
     pub load: Load,
     /// `Waiting`, `Spinning`, `Complete`, `Preempted` or `Halted`.
     pub outcome: Outcome,
 }
 
-/// All engines of the card, each behind its own lock. Lock order: GuC before engine.
+/// All engines of the card, each with a separate lock. Lock order: GuC before engine.
 pub struct Engines {
     slots: Vec<Slot>,
     changes: Changes,
@@ -416,30 +422,30 @@ struct Slot {
 }
 
 impl Engines {
-    /// All engines of the die; those that `present` denies are fused off and never run.
+    /// Creates all engines of the die. Engines for which `present` returns false are fused off and never run.
     pub fn new(present: impl Fn(EngineId) -> bool) -> Self {
         let slot =
             |id| Slot { engine: Turnstile::new(Engine::new(id)), present: present(id), attention: Attention::new() };
         Engines { slots: EngineId::all().map(slot).collect(), changes: Changes::new(), reports: Mutex::default() }
     }
 
-    /// Engines that the fuses leave.
+    /// The engines that are not fused off.
     pub fn present(&self) -> impl Iterator<Item = EngineId> {
         EngineId::all().filter(|id| self.slots[id.index()].present)
     }
 
-    /// Whether the fuses leave the engine.
+    /// Returns whether the engine is not fused off.
     pub fn has(&self, id: EngineId) -> bool {
         self.slots[id.index()].present
     }
 
-    /// Takes an engine's lock; waits at most for one step. A worker that steps the engine again and again lets the
-    /// caller in between two steps, because [`Engines::try_lock`] gives way.
+    /// Locks an engine. Waits at most for one step: a worker that steps the engine repeatedly uses
+    /// [`Engines::try_lock`], which fails while another thread waits in this function.
     pub fn lock(&self, id: EngineId) -> MutexGuard<'_, Engine> {
         self.slots[id.index()].engine.lock()
     }
 
-    /// Unloads, without a look at it, what an engine had loaded whose step panicked.
+    /// Unloads the context of an engine after a panic in its step, without saving it.
     pub fn abandon(&self, id: EngineId, gt: &Gt) -> Option<Load> {
         let lock = &self.slots[id.index()].engine;
         if !lock.mutex().is_poisoned() {
@@ -458,87 +464,90 @@ impl Engines {
         Some(load)
     }
 
-    /// Whether somebody waits in [`Engines::lock`].
+    /// Returns whether a thread waits in [`Engines::lock`] or [`Engines::hold`], or holds the engine with the latter.
     pub fn wanted(&self, id: EngineId) -> bool {
         self.slots[id.index()].engine.wanted()
     }
 
-    /// Takes an engine's lock if nobody has it and nobody waits for it.
+    /// Locks an engine if no thread holds its lock or waits for it.
     pub fn try_lock(&self, id: EngineId) -> Option<MutexGuard<'_, Engine>> {
         self.slots[id.index()].engine.try_lock()
     }
 
-    /// Marks an engine as having something to do at once, or nothing; with its lock held.
+    /// Sets whether the engine has work to do. The caller must hold its lock.
     pub fn set_runnable(&self, id: EngineId, runnable: bool) {
         self.slots[id.index()].attention.set_runnable(runnable);
     }
 
-    /// How often memory may have changed: to be read before a step that [`Engines::put_off`] may follow.
+    /// Returns the number of possible memory changes. Must be read before a step that may be followed by
+    /// [`Engines::put_off`].
     pub fn changes(&self) -> u64 {
         self.changes.count()
     }
 
-    /// Puts the next look at a waiting engine off, longer each time, but for what has changed since `seen`; true for the
-    /// first time in a row.
+    /// Defers the next step of a waiting engine, with an increasing delay. If memory may have changed since `seen` was
+    /// read, the engine is stepped immediately. Returns true for the first deferral of a wait.
     pub fn put_off(&self, id: EngineId, now: u64, seen: u64) -> bool {
         self.slots[id.index()].attention.put_off(now, &self.changes, seen)
     }
 
-    /// The next look at a waiting engine is at `at` (ns) at the latest.
+    /// Limits the deferral of a waiting engine: the next step is at `at` (ns) at the latest.
     pub fn look_by(&self, id: EngineId, at: u64) {
         self.slots[id.index()].attention.look_by(at);
     }
 
-    /// Whether the engine's last look found that it has to wait for memory to change.
+    /// Returns whether the last step ended in a wait.
     pub fn waiting(&self, id: EngineId) -> bool {
         self.slots[id.index()].attention.waiting()
     }
 
-    /// When a runnable engine is to be stepped next, in ns of the card's clock.
+    /// Returns the time of the next step of a runnable engine, in ns of the card's clock.
     pub fn look_at(&self, id: EngineId) -> u64 {
         self.slots[id.index()].attention.look_at()
     }
 
-    /// Memory has changed: what any engine waits for may be there.
+    /// Memory has changed: cancels the deferral of all engines, because their wait conditions may be met now.
     pub fn look_at_all(&self) {
         self.changes.tell(self.slots.iter().map(|slot| &slot.attention));
     }
 
-    /// Whether the engine has something to do.
+    /// Returns whether the engine has work to do.
     pub fn runnable(&self, id: EngineId) -> bool {
         self.slots[id.index()].attention.runnable()
     }
 
-    /// Hands a report to the scheduler.
+    /// Queues a report for the scheduler.
     pub fn report(&self, report: EngineReport) {
         self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(report);
     }
 
-    /// Takes all reports, oldest first, into `into` (emptied first).
+    /// Moves all reports, oldest first, into `into`, which is cleared first.
     pub fn take_reports(&self, into: &mut Vec<EngineReport>) {
         into.clear();
         into.append(&mut self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
     }
 
-    /// What the engines were asked for and did not do, or did in part, by engine and name: for the report.
+    /// Unsupported and partially executed operations of all engines, by engine and name, for the report.
     pub fn undone(&self) -> BTreeMap<String, u64> {
         let of = |id: EngineId| self.lock(id).counters().told().into_iter().map(move |(what, n)| (id, what, n));
         self.present().flat_map(of).map(|(id, what, n)| (format!("{} {what}", id.info().name), n)).collect()
     }
 
-    /// Takes the locks of all engines: none is in a step until they are dropped. Workers that come by do not go to sleep
-    /// over it. Nobody else holds two engines at a time, and the caller must hold none.
+    /// Locks all engines: no engine is in a step until the guards are dropped. Workers do not sleep because an engine
+    /// is held this way. The caller must not hold an engine's lock. No other code path holds the locks of two engines
+    /// at a time.
     pub fn hold(&self) -> Vec<Held<'_, Engine>> {
         self.slots.iter().filter(|slot| slot.present).map(|slot| slot.engine.hold()).collect()
     }
 
-    /// Runs `work` while no engine is in a step: for what no step may see half done.
+    /// Runs `work` while no engine is in a step, for changes that must be atomic with respect to steps.
     pub fn stand_still<T>(&self, work: impl FnOnce() -> T) -> T {
         let _held = self.hold();
         work()
     }
 
-    /// Returns when every engine has passed a step boundary since the call (rule 8 of the design).
+    /// Returns when every engine has passed a step boundary since the call. State that a step used before the call is
+    /// no longer in use.
     pub fn pass_step_boundary(&self) {
         for id in self.present() {
             drop(self.lock(id));

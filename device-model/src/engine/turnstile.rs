@@ -1,37 +1,38 @@
-//! A lock whose holders come back for it at once, time and again, and let others in between.
+//! A mutex on which control paths have priority over engine workers.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// A mutex is not fair: a worker that steps an engine again and again would keep everybody else out. So workers only try,
-/// and not while anybody waits.
+/// A mutex without priorities is unfair: a worker that steps an engine in a loop would starve other threads. Workers
+/// therefore use `try_lock` only, which fails while another thread waits.
 pub struct Turnstile<T> {
     inside: Mutex<T>,
-    /// Who waits, or keeps workers out until he leaves.
+    /// Number of threads that wait for the lock or hold it with [`Turnstile::hold`].
     wanted: AtomicU32,
 }
 
 impl<T> Turnstile<T> {
-    /// Free, around `value`.
+    /// Creates an unlocked mutex for `value`.
     pub fn new(value: T) -> Self {
         Turnstile { inside: Mutex::new(value), wanted: AtomicU32::new(0) }
     }
 
-    /// Takes the lock, poisoned or not, before any worker.
+    /// Takes the lock, poisoned or not, with priority over workers.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.hold().guard
     }
 
-    /// The same; workers that come by are told that it is wanted until it is given back, not only until it is had.
+    /// Takes the lock as [`Turnstile::lock`] does. [`Turnstile::wanted`] returns true until the lock is released, not
+    /// only until it is acquired.
     pub fn hold(&self) -> Held<'_, T> {
         self.wanted.fetch_add(1, Ordering::AcqRel);
         let waits = Waits(&self.wanted);
         Held { guard: self.inside.lock().unwrap_or_else(PoisonError::into_inner), _waits: waits }
     }
 
-    /// Takes the lock if nobody has it and nobody waits for it.
+    /// Takes the lock if no thread holds it or waits for it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         if self.wanted() {
             return None;
@@ -43,18 +44,18 @@ impl<T> Turnstile<T> {
         }
     }
 
-    /// Whether somebody waits for it, or holds it against workers.
+    /// Returns whether a thread waits for the lock or holds it with [`Turnstile::hold`].
     pub fn wanted(&self) -> bool {
         self.wanted.load(Ordering::Acquire) != 0
     }
 
-    /// The mutex itself, for a look at its poison.
+    /// The underlying mutex, for access to its poison flag.
     pub fn mutex(&self) -> &Mutex<T> {
         &self.inside
     }
 }
 
-/// One who waits.
+/// Counts a thread in [`Turnstile::wanted`] until dropped.
 struct Waits<'a>(&'a AtomicU32);
 
 impl Drop for Waits<'_> {
@@ -63,9 +64,9 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// The lock, held against workers.
+/// The lock, held with priority over workers.
 pub struct Held<'a, T> {
-    // In this order: the count goes down after the lock has been given back.
+    // Drop order: the lock is released before the count is decremented.
     guard: MutexGuard<'a, T>,
     _waits: Waits<'a>,
 }

@@ -1,7 +1,7 @@
-//! PR_CTR, the watchdog of an engine (V8-165..167), and what its expiry means to a virtual function (contract C.6).
+//! PR_CTR, the watchdog of an engine (V8-165..167), and its expiration in a virtual function (contract C.6).
 //!
-//! It counts engine time ([`super::EngineClock`]), at either rate: on a host that does not run the card's workers it
-//! stands, as the context under it does.
+//! It counts engine time ([`super::EngineClock`]), at either rate. While the host does not run the card's workers, the
+//! watchdog stops together with the context.
 
 use super::layout;
 use super::reg;
@@ -12,30 +12,30 @@ use crate::interrupts::WATCHDOG;
 use crate::registers::GT_PERF_STATUS;
 use crate::world::{ticks, ticks_to_ns};
 
-/// PR_CTR_CTRL bits 30:0: 0 lets the counter run, trap T4 ...
+/// PR_CTR_CTRL bits 30:0: 0 enables the counter (trap T4) ...
 const CONTROL: u32 = 0x7fff_ffff;
-/// ... and 1 stops and clears it. What the other values do is not said: the counter stands.
+/// ... and 1 stops and clears it. Other values are not documented; they stop the counter.
 const STOPPED: u32 = 1;
-/// PR_CTR_CTRL bit 31: the counter counts clocks of the GPU, else of the timestamp.
+/// PR_CTR_CTRL bit 31: the counter counts GPU clocks; if clear, timestamp ticks.
 const GPU_CLOCK: u32 = 1 << 31;
-/// Values of the counter.
+/// Number of counter values.
 const MODULUS: u64 = 1 << 32;
 
-/// A counter that runs.
+/// A running counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Watchdog {
-    /// Its value when it was looked at last.
+    /// Value at the last check.
     count: u32,
-    /// When that was, in ns of engine time.
+    /// Time of the last check, in ns of engine time.
     seen: u64,
-    /// Part of a GPU clock that had passed then, in 1/1000.
+    /// Fraction of a GPU clock at the last check, in 1/1000.
     part: u64,
 }
 
 impl Watchdog {
-    /// Counts on to the threshold and beyond; true if it was reached, whereupon the counter started from 0. The counter is
-    /// compared when it has counted, so that 0 reaches no threshold, and one that is below the counter is reached after all
-    /// other values.
+    /// Advances the counter by `clocks`. Returns true if it reached the threshold, at which it restarts from 0. The
+    /// counter is compared after each increment: threshold 0 is reached only after a wrap of the counter, as is a
+    /// threshold at or below the current value.
     fn count(&mut self, clocks: u64, threshold: u32) -> bool {
         let distance = self.distance(threshold);
         let reached = clocks >= distance;
@@ -47,7 +47,7 @@ impl Watchdog {
         reached
     }
 
-    /// Clocks up to the threshold.
+    /// Number of clocks until the threshold is reached.
     fn distance(&self, threshold: u32) -> u64 {
         match threshold.wrapping_sub(self.count) {
             0 => MODULUS,
@@ -57,22 +57,23 @@ impl Watchdog {
 }
 
 impl Streamer<'_> {
-    /// The GPU's clock in MHz: GT_PERF_STATUS bits 19:11, in units of 16.67 MHz.
+    /// GPU clock in MHz: GT_PERF_STATUS bits 19:11, in units of 16.67 MHz.
     fn gpu_clock(&self) -> u64 {
         u64::from(self.gt.registers.value(GT_PERF_STATUS) >> 11 & 0x1ff) * 50 / 3
     }
 
-    /// Engine time, within a step.
+    /// Current engine time, within a step.
     fn engine_time(&self) -> u64 {
         self.gt.engine_clocks[self.id.index()].at(self.gt.clock.now())
     }
 
-    /// Whether the engine takes execlists; a virtual function's contexts have no other way to it (V8-167).
+    /// Returns whether execlists are enabled on the engine; always true for contexts of virtual functions, which cannot
+    /// run otherwise (V8-167).
     fn takes_execlists(&self) -> bool {
         self.running.load.function.is_vf() || self.own(reg::GFX_MODE) & execlist::DISABLE_LEGACY_MODE != 0
     }
 
-    /// The running counter as it is now, and whether it reached the threshold since it was looked at last.
+    /// Returns the current state of the running counter, and whether it reached the threshold since the last check.
     fn watchdog_now(&self) -> Option<(Watchdog, bool)> {
         let mut watchdog = self.running.watchdog?;
         let (seen, now) = (watchdog.seen, self.engine_time());
@@ -91,8 +92,8 @@ impl Streamer<'_> {
         Some((watchdog, reached))
     }
 
-    /// PR_CTR_CTRL has a new value, by a command or from the image. The counter is the engine's and no state of a context:
-    /// it goes on from where it stood, or is cleared (V8-165, V8-167).
+    /// Handles a new value of PR_CTR_CTRL, from a command or from the image. The counter belongs to the engine, not to
+    /// a context: it continues from its last value, or is cleared (V8-165, V8-167).
     pub(super) fn control_watchdog(&mut self) {
         self.running.watchdog = match self.own(reg::PR_CTR_CTRL) & CONTROL {
             0 => self.running.watchdog.or(Some(Watchdog {
@@ -109,16 +110,17 @@ impl Streamer<'_> {
         };
     }
 
-    /// Shows the counter in its register.
+    /// Updates PR_CTR with the current value.
     pub(super) fn show_watchdog(&self) {
         if let Some((watchdog, _)) = self.watchdog_now() {
             self.gt.registers.set(self.base + reg::PR_CTR, watchdog.count);
         }
     }
 
-    /// A wait of a virtual function's ring outlasted the watchdog that was started for it: the GuC resets the engine to
-    /// the state of a context that nobody has run yet and lets the ring go on behind the wait. The VF's driver begins
-    /// with this the context that it takes as the pattern of all others, and is told nothing about it.
+    /// Handles an expired watchdog in a wait of a virtual function's ring: the GuC resets the engine's context
+    /// registers to their reset values and the ring continues after the wait. The VF driver uses this to create the
+    /// default context that it copies for all others. It gets no notification. Returns whether the watchdog had
+    /// expired.
     pub(super) fn recovered_by_watchdog(&mut self) -> bool {
         if self.requester() != Requester::VirtualKernel {
             return false;
@@ -133,9 +135,9 @@ impl Streamer<'_> {
                 let parts = (distance * 1000).saturating_sub(watchdog.part);
                 parts.checked_div(self.gpu_clock()).map(|ns| ns.saturating_add(1))
             };
-            // Engine time is not faster than the card's clock: before that a look is for nothing.
+            // Engine time does not advance faster than the card's clock, so an earlier check is useless.
             let expires = left.map(|left| self.gt.clock.now().saturating_add(left));
-            // A threshold that only a whole round of the counter comes to is no reason to look.
+            // No check is scheduled for a threshold that is a full wrap of the counter away.
             self.running.wait_ends = expires.filter(|_| distance < MODULUS);
             return false;
         }
@@ -149,18 +151,18 @@ impl Streamer<'_> {
         true
     }
 
-    /// On the physical function the expiry is an event, and the counter starts again (V8-166). It is looked at between
-    /// steps and where its registers are written, so there is at most one event a look.
+    /// Advances the counter. On the physical function its expiration is an event, and the counter restarts (V8-166). It
+    /// is checked between steps and when its registers are written, so each check reports at most one event.
     pub(super) fn count_watchdog(&mut self) {
         let Some((watchdog, reached)) = self.watchdog_now() else { return };
         self.gt.registers.set(self.base + reg::PR_CTR, watchdog.count);
         let is_vf = self.running.load.function.is_vf();
-        // That a virtual function's was reached is seen when its ring waits.
+        // For a virtual function the expiration is handled when its ring waits.
         if !(is_vf && reached) {
             self.running.watchdog = Some(watchdog);
         }
         if reached && !is_vf {
-            // A report that cannot be written is not worth the context.
+            // A report that cannot be written does not affect the context.
             let _ = self.signal(WATCHDOG);
         }
     }
