@@ -1,4 +1,4 @@
-//! How commands reach registers and memory: by who gives them, and noted where a loop looks for it.
+//! Register and memory accesses by commands: checked against the requester's rights, and recorded for loop detection.
 
 use vm_memory::VolatileSlice;
 
@@ -12,18 +12,18 @@ use crate::gt::{Agent, Request};
 use crate::memory::{Access, Fault, Space, Span};
 use crate::registers::REGISTER_BYTES;
 
-/// Bytes that the registers of one streamer take.
+/// Size in bytes of one streamer's register block.
 const ENGINE_BLOCK: u32 = 0x1000;
-/// Bits 22:2: what a command says of a register's place.
+/// Bits 22:2: the register offset in a command.
 const REGISTER: u32 = 0x7f_fffc;
 
-/// The address of two dwords of a command.
+/// The address in two dwords of a command.
 #[inline]
 pub(super) fn address(low: u32, high: u32) -> u64 {
     (u64::from(high) << 32 | u64::from(low)) & ADDRESS
 }
 
-/// The bits of a register that an LRI with this header keeps: its bits 11:8 disable the writes of bytes.
+/// Mask of the register bits that an LRI with this header preserves: header bits 11:8 are byte write disables.
 pub(super) const fn bytes_kept(header: u32) -> u32 {
     let (mut kept, mut byte) = (0, 0);
     while byte < 4 {
@@ -36,9 +36,9 @@ pub(super) const fn bytes_kept(header: u32) -> u32 {
 }
 
 impl Streamer<'_> {
-    /// The register that a command names: absolute, or, if `relative`, behind the base of the engine, all of the offset
-    /// (only a context's restore takes bits 12:2 of it; i915: intel_gpu_commands.h, MI_LRI_LRM_CS_MMIO); and, if
-    /// `remapped`, that of the executing instance.
+    /// Returns the register that a command names: an absolute offset, or, if `relative`, an offset from the engine's
+    /// base, using all of its bits (only a context restore is limited to bits 12:2; i915: intel_gpu_commands.h,
+    /// MI_LRI_LRM_CS_MMIO). If `remapped`, it is mapped to the executing instance.
     #[inline]
     pub fn mmio(&self, raw: u32, relative: bool, remapped: bool) -> u32 {
         let offset = raw & REGISTER;
@@ -46,8 +46,9 @@ impl Streamer<'_> {
         if remapped { remap(self.id, offset) } else { offset }
     }
 
-    /// The register that an LRI or LRM of a context image names: in the engine's own block, of the executing instance, or
-    /// absolute (V8-046, trap T19). Where the engine has none, an offset that nobody may touch.
+    /// Returns the register that an LRI or LRM of a context image names: in the engine's own block, remapped to the
+    /// executing instance, or absolute (V8-046, trap T19). If the engine has no such register, returns an inaccessible
+    /// offset.
     pub fn image_register(&self, header: u32, raw: u32) -> u32 {
         match header & (image::RELATIVE | image::REMAP) {
             0 => raw & REGISTER,
@@ -56,8 +57,8 @@ impl Streamer<'_> {
         }
     }
 
-    /// An address to which a command wants its workload partition's offset added: WPARID times CS_MI_ADDRESS_OFFSET
-    /// (Intel media-driver mhw_mi_hwcmd_xe_xpm.h, WORKLOAD_PARTITION_ID_OFFSET_ENABLE).
+    /// Adds the workload partition's offset to an address: WPARID times CS_MI_ADDRESS_OFFSET (Intel media-driver
+    /// mhw_mi_hwcmd_xe_xpm.h, WORKLOAD_PARTITION_ID_OFFSET_ENABLE).
     #[cold]
     pub fn partitioned(&mut self, address: u64) -> u64 {
         let offset = u64::from(self.own(reg::WPARID)) * u64::from(self.own(reg::MI_ADDRESS_OFFSET));
@@ -75,8 +76,7 @@ impl Streamer<'_> {
         permitted
     }
 
-    /// Counts an access of a register that its requester may not touch; from a batch without privilege it is an error
-    /// (V8-170).
+    /// Counts a denied register access. In a non-privileged batch it is an error (V8-170).
     #[cold]
     fn refuse_register(&mut self, requester: Requester) {
         self.counters.register_refusals += 1;
@@ -85,12 +85,12 @@ impl Streamer<'_> {
         }
     }
 
-    /// Whether a write of the register would be carried out.
+    /// Returns whether a write of the register is permitted. A denied write is counted.
     pub fn may_write(&mut self, offset: u32) -> bool {
         self.permits(offset, Wanted::Write)
     }
 
-    /// Reads a register for a command; 0 where its requester may not.
+    /// Reads a register for a command. Returns 0 if the access is denied.
     pub fn read_register(&mut self, offset: u32) -> u32 {
         if !self.permits(offset, Wanted::Read) {
             return 0;
@@ -104,7 +104,8 @@ impl Streamer<'_> {
         self.gt.read_by(Agent::Streamer(self.base), offset)
     }
 
-    /// Writes a register for a command; dropped where its requester may not, or where it would command another unit.
+    /// Writes a register for a command. Dropped if the access is denied, or if it would trigger an action in another
+    /// unit.
     pub fn write_register(&mut self, offset: u32, value: u32) {
         if !self.permits(offset, Wanted::Write) {
             return;
@@ -114,7 +115,7 @@ impl Streamer<'_> {
         if offset == self.base + reg::CTX_TIMESTAMP {
             self.gt.context_clocks[self.id.index()].set(now, value);
         }
-        // What the counter has come to is by the old values.
+        // The counter must be advanced with the old register values.
         let watchdog = matches!(offset.wrapping_sub(self.base), reg::PR_CTR_CTRL | reg::PR_CTR_THRSH);
         if watchdog {
             self.count_watchdog();
@@ -129,31 +130,31 @@ impl Streamer<'_> {
         }
     }
 
-    /// A register of the engine's own, by offset from its base.
+    /// Reads a register of this engine, by offset from its base.
     pub fn own(&self, offset: u32) -> u32 {
         self.gt.registers.value(self.base + offset)
     }
 
-    /// Sets a register of the engine's own.
+    /// Writes a register of this engine.
     pub fn set_own(&mut self, offset: u32, value: u32) {
         self.running.loops.effect();
         self.gt.registers.set(self.base + offset, value);
     }
 
-    /// A 64-bit register of the engine's own.
+    /// Reads a 64-bit register of this engine.
     #[inline]
     pub fn own64(&self, offset: u32) -> u64 {
         u64::from(self.own(offset + 4)) << 32 | u64::from(self.own(offset))
     }
 
-    /// Sets a 64-bit register of the engine's own.
+    /// Writes a 64-bit register of this engine.
     #[inline]
     pub fn set_own64(&mut self, offset: u32, value: u64) {
         self.set_own(offset, value as u32);
         self.set_own(offset + 4, (value >> 32) as u32);
     }
 
-    /// The space of a memory operand: global if the command says so, else the context's.
+    /// Returns the address space of a memory operand: GGTT if the command selects it, otherwise the context's.
     #[inline]
     pub fn space(&self, global: bool) -> Space {
         if global { Space::Ggtt } else { self.running.lrc.space }
@@ -173,7 +174,7 @@ impl Streamer<'_> {
         self.gam.write_u64(space, address, value)
     }
 
-    /// Memory of `len` bytes at `address` that can be changed atomically; `None` where it is not mapped in one piece.
+    /// Returns memory of `len` bytes at `address` for atomic access, or `None` if it is not mapped contiguously.
     pub fn cell(&mut self, space: Space, address: u64, len: usize) -> Result<Option<VolatileSlice<'_>>, Fault> {
         match self.gam.span(space, address, len, Access::Write)? {
             Span::Mapped(slice) if slice.len() == len => Ok(Some(slice)),

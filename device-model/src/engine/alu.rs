@@ -37,7 +37,7 @@ mod opcode {
     pub const STOREIND: u32 = 0x181;
 }
 
-/// Inputs, accumulator and flags during one MI_MATH.
+/// Inputs, accumulator and flags while a MI_MATH executes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Alu {
     a: u64,
@@ -47,7 +47,7 @@ struct Alu {
     carry: bool,
 }
 
-/// The supported shift amount at or below `amount` (V8-153).
+/// Rounds a shift amount down to a supported one (V8-153).
 fn shift(amount: u64) -> u32 {
     match amount {
         0 => 0,
@@ -56,7 +56,7 @@ fn shift(amount: u64) -> u32 {
 }
 
 impl Alu {
-    /// Loads an input; the flags stay (trap T37). `None` where the operand is no input.
+    /// Loads an input. Flags are unchanged (trap T37). Returns `None` if the operand is not an input.
     fn load(&mut self, operand: u32, value: u64) -> Option<()> {
         match operand {
             operand::SRCA => self.a = value,
@@ -66,7 +66,7 @@ impl Alu {
         Some(())
     }
 
-    /// The accumulator, or a flag in every bit; `None` where the operand is neither.
+    /// Returns the accumulator, or a flag replicated to all bits; `None` for any other operand.
     fn result(&self, operand: u32) -> Option<u64> {
         let all = |flag| if flag { u64::MAX } else { 0 };
         match operand {
@@ -77,7 +77,7 @@ impl Alu {
         }
     }
 
-    /// Carries an arithmetic or logical operation out; `None` where the code is none.
+    /// Executes an arithmetic or logical operation. Returns `None` for an invalid opcode.
     fn operate(&mut self, opcode: u32) -> Option<()> {
         let (a, b) = (self.a, self.b);
         let (value, carry) = match opcode {
@@ -96,19 +96,19 @@ impl Alu {
     }
 }
 
-/// The register of a GPR's number; `None` where the operand is none (V8-149).
+/// Returns the register offset of a GPR, or `None` if the operand is not a GPR (V8-149).
 fn gpr(operand: u32) -> Option<u32> {
     (operand < 0x10).then_some(reg::GPR + 8 * operand)
 }
 
-/// An address in the accumulator: its low three bits do not count (V8-154).
+/// An address in the accumulator. The low three bits are ignored (V8-154).
 fn indirect(accumulator: u64) -> u64 {
     accumulator & ADDRESS & !7
 }
 
 impl Streamer<'_> {
-    /// MI_MATH: one ALU instruction a dword: opcode 31:20, first operand 19:10, second 9:0 (V8-147). A dword that is no
-    /// instruction, or whose operands are none of its own, is an invalid command (V8-148).
+    /// MI_MATH: one ALU instruction per dword: opcode 31:20, first operand 19:10, second 9:0 (V8-147). An invalid
+    /// instruction or operand is an illegal command (V8-148).
     pub(super) fn math(&mut self, instructions: &[u32]) -> Result<Flow, Fault> {
         let mut alu = Alu::default();
         for instruction in instructions {
@@ -119,11 +119,11 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// Carries one instruction out; `None` where it is none.
+    /// Executes one instruction. Returns `None` if it is invalid.
     fn instruct(&mut self, alu: &mut Alu, instruction: u32) -> Result<Option<()>, Fault> {
         let (opcode, first, second) = (instruction >> 20, instruction >> 10 & 0x3ff, instruction & 0x3ff);
         Ok(match opcode {
-            // NOOP; fences: every access of the ALU is complete when its instruction is (V8-155).
+            // NOOP. Fences need no action: the accesses of an instruction are complete when it ends (V8-155).
             opcode::NOOP | opcode::FENCE_RD | opcode::FENCE_WR => Some(()),
             opcode::LOAD => gpr(second).and_then(|from| alu.load(first, self.own64(from))),
             opcode::LOADINV => gpr(second).and_then(|from| alu.load(first, !self.own64(from))),
@@ -151,7 +151,7 @@ impl Streamer<'_> {
 mod tests {
     use super::*;
 
-    /// V8-153, trap T10: only powers of two up to 32; others round down.
+    /// V8-153, trap T10: only powers of two up to 32 are supported; other amounts round down.
     #[test]
     fn shifts_round_down() {
         let pairs = [(0, 0), (1, 1), (3, 2), (15, 8), (31, 16), (32, 32), (63, 32), (64, 32), (70, 32), (u64::MAX, 32)];
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// V8-148, V8-152: one vector an opcode, with flags.
+    /// V8-148, V8-152: one test vector per opcode, including flags.
     #[test]
     fn operations() {
         let vectors = [

@@ -12,14 +12,14 @@ use crate::memory::{Access, Fault, Space};
 
 /// Header bit 22: the address is global.
 const GGTT: u32 = fields::GLOBAL.mask();
-/// Header bit 21: the operation comes behind a flush, as its post-sync operation.
+/// Header bit 21: the operation is the post-sync operation of a flush.
 const POST_SYNC: u32 = fields::POST_SYNC.mask();
 /// Header bit 18: the operands are in the command.
 const INLINE: u32 = fields::INLINE_DATA.mask();
-/// Header bit 16: the old value goes to GPR4 (and GPR5).
+/// Header bit 16: the old value is returned in GPR4 (and GPR5).
 const RETURN: u32 = fields::RETURN_DATA.mask();
 
-/// Operations, bits 4:0 of the opcode; bits 7:5 tell the size.
+/// Operations, bits 4:0 of the opcode. Bits 7:5 select the size.
 mod operation {
     pub const AND: u32 = 0x01;
     pub const OR: u32 = 0x02;
@@ -35,11 +35,11 @@ mod operation {
     pub const UNSIGNED_MAX: u32 = 0x0c;
     pub const UNSIGNED_MIN: u32 = 0x0d;
     pub const COMPARE_WRITE: u32 = 0x0e;
-    /// As [`DECREMENT`], but it is the new value that goes to GPR4 (Mesa: BRW_AOP_PREDEC).
+    /// Like [`DECREMENT`], but the new value is returned in GPR4 (Mesa: BRW_AOP_PREDEC).
     pub const PREDECREMENT: u32 = 0x0f;
 }
 
-/// How much of memory an operation works on: bits 7:5 of the opcode.
+/// Operand size in memory: bits 7:5 of the opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Size {
     Dword,
@@ -58,14 +58,14 @@ impl Size {
     }
 }
 
-/// The operands: two qwords each, low first; the second one's are for a comparison.
+/// The operands: two qwords each, low first. The second operand is used by comparisons.
 #[derive(Clone, Copy, Debug, Default)]
 struct Operands {
     first: [u64; 2],
     second: [u64; 2],
 }
 
-/// What memory holds after an operation of a dword or a qword; `None` where the code is none.
+/// Returns the new memory value of a dword or qword operation; `None` for an invalid operation.
 fn operate(operation: u32, size: Size, old: u64, first: u64, second: u64) -> Option<u64> {
     let signed = |value: u64| if size == Size::Dword { i64::from(value as i32) } else { value as i64 };
     Some(match operation {
@@ -90,14 +90,15 @@ fn operate(operation: u32, size: Size, old: u64, first: u64, second: u64) -> Opt
 }
 
 impl Streamer<'_> {
-    /// MI_ATOMIC. "CS stall" and the flush of a post-sync operation ask for an order that the parser keeps anyway.
+    /// MI_ATOMIC. "CS stall" and the flush of a post-sync operation request an order that the in-order parser already
+    /// provides.
     pub(super) fn atomic(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = words[0];
         let opcode = fields::ATOMIC_OPCODE.get(words);
         let operation = opcode & 0x1f;
         let Some(size) = Size::new(opcode) else { return Ok(Flow::Illegal) };
         let compares = operation == operation::COMPARE_WRITE;
-        // What a post-sync operation cannot do, and what only a comparison can.
+        // Post-sync operations cannot compare qwords and have no octwords; octwords support only comparison.
         let refused = match size {
             Size::Dword => false,
             Size::Qword => compares && header & POST_SYNC != 0,
@@ -134,8 +135,8 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// The operands: GPR0 and 1, and GPR2 and 3; or the command's dwords from the fourth on, by turns. Those of a post-sync
-    /// operation are in the command in any case: two of a dword for a comparison, else one of a qword.
+    /// Returns the operands: GPR0 and 1, and GPR2 and 3; or the command's dwords from the fourth on, alternating. Those
+    /// of a post-sync operation are always in the command: two dwords for a comparison, otherwise one qword.
     fn operands(&self, words: &[u32], compares: bool) -> Operands {
         let dword = |n: usize| u64::from(words.get(n).copied().unwrap_or(0));
         if words[0] & POST_SYNC != 0 {
@@ -152,7 +153,7 @@ impl Streamer<'_> {
         Operands { first: gprs(0), second: gprs(2) }
     }
 
-    /// The old dword, or `None` for a reserved operation.
+    /// Returns the old dword, or `None` for a reserved operation.
     fn atomic32(&mut self, space: Space, at: u64, operation: u32, a: u64, b: u64) -> Result<Option<u64>, Fault> {
         let (a, b) = (a & 0xffff_ffff, b & 0xffff_ffff);
         let new = |old: u32| operate(operation, Size::Dword, u64::from(old), a, b).map(|value| value as u32);
@@ -167,7 +168,7 @@ impl Streamer<'_> {
         Ok(Some(u64::from(old)))
     }
 
-    /// The old qword, or `None` for a reserved operation.
+    /// Returns the old qword, or `None` for a reserved operation.
     fn atomic64(&mut self, space: Space, at: u64, operation: u32, a: u64, b: u64) -> Result<Option<u64>, Fault> {
         let new = |old: u64| operate(operation, Size::Qword, old, a, b);
         if let Some(cell) = self.cell(space, at, 8)?
@@ -181,10 +182,10 @@ impl Streamer<'_> {
         Ok(Some(old))
     }
 
-    /// Compare and write of 16 bytes: the old ones. The host has no such operation on memory that it shares: each half
-    /// is read and written at once, but not both together.
+    /// 16-byte compare and write; returns the old value. Shared host memory has no 16-byte atomic operation: each half
+    /// is accessed atomically, but not both together.
     fn compare_write(&mut self, space: Space, at: u64, operands: Operands) -> Result<[u64; 2], Fault> {
-        // The page must be open to writes whatever the comparison says, as for the other sizes.
+        // The page must be writable regardless of the result of the comparison, as for the other sizes.
         self.gam.span(space, at, 16, Access::Write)?;
         let old = [self.gam.read_u64(space, at)?, self.gam.read_u64(space, at + 8)?];
         if old == operands.first {

@@ -1,4 +1,4 @@
-//! MI commands that steer the parser: batches, semaphores, predicates, interrupts (V8-105..121, 134..141).
+//! MI commands that control the parser: batches, semaphores, predicates, interrupts (V8-105..121, 134..141).
 
 use super::access::address;
 use super::head::REPORTED_HEAD;
@@ -9,21 +9,21 @@ use crate::engine::id::EngineClass;
 use crate::interrupts::{SEMAPHORE_WAIT, USER_INTERRUPT};
 use crate::memory::{Fault, Space};
 
-/// MI_NOOP bit 22: bits 21:0 go to NOPID.
+/// MI_NOOP bit 22: bits 21:0 are written to NOPID.
 const NOOP_WRITE_ID: u32 = fields::WRITE_NOPID.mask();
-/// MI_BATCH_BUFFER_START bit 8: the batch is in the process's space.
+/// MI_BATCH_BUFFER_START bit 8: the batch is in the PPGTT.
 const START_PPGTT: u32 = fields::BATCH_SPACE.mask();
 /// MI_BATCH_BUFFER_START bit 16: BB_OFFSET is added to the address.
 const START_ADD_OFFSET: u32 = fields::BATCH_OFFSET.mask();
-/// MI_BATCH_BUFFER_START bit 22: one level deeper.
+/// MI_BATCH_BUFFER_START bit 22: the batch is nested one level deeper.
 const START_NESTED: u32 = fields::SECOND_LEVEL.mask();
 /// Bit 22 of most commands: the address is global.
 const GGTT: u32 = fields::GLOBAL.mask();
-/// MI_CONDITIONAL_BATCH_BUFFER_END bit 21: there is something to compare.
+/// MI_CONDITIONAL_BATCH_BUFFER_END bit 21: compare enable.
 const END_COMPARE: u32 = fields::END_COMPARE.mask();
-/// MI_CONDITIONAL_BATCH_BUFFER_END bit 19: memory holds a mask and then the data.
+/// MI_CONDITIONAL_BATCH_BUFFER_END bit 19: memory holds a mask, followed by the data.
 const END_MASKED: u32 = fields::END_MASKED.mask();
-/// MI_CONDITIONAL_BATCH_BUFFER_END bit 18: only the present level ends.
+/// MI_CONDITIONAL_BATCH_BUFFER_END bit 18: only the current level ends.
 const END_LEVEL: u32 = fields::END_LEVEL.mask();
 /// MI_SEMAPHORE_WAIT bit 18: the workload partition's offset is added to the address.
 const WAIT_PARTITION: u32 = fields::WAIT_PARTITION.mask();
@@ -31,12 +31,13 @@ const WAIT_PARTITION: u32 = fields::WAIT_PARTITION.mask();
 const WAIT_INDIRECT: u32 = fields::WAIT_INDIRECT.mask();
 /// MI_SEMAPHORE_WAIT bit 16: the address is a register's offset.
 const WAIT_REGISTER: u32 = fields::WAIT_REGISTER.mask();
-/// MI_SEMAPHORE_WAIT bit 15: memory is looked at again and again, not only at a signal.
+/// MI_SEMAPHORE_WAIT bit 15: memory is polled, instead of being checked only on a signal.
 const WAIT_POLL: u32 = fields::WAIT_MODE.mask();
-/// Where i915's CCS contexts hold their switch-out until the GuC lets them go (i915: Wa_14014475959).
+/// Dword of the PPHWSP with which i915's CCS contexts hold their switch-out until the GuC clears it (i915:
+/// Wa_14014475959).
 const HOLD_SWITCHOUT: u64 = 0x540;
 
-/// The comparison of bits 14:12: memory against immediate (xe: COMPARE_OP_SAD_*; IGT: MAD_*_IDD).
+/// Comparison in bits 14:12: memory against immediate (xe: COMPARE_OP_SAD_*; IGT: MAD_*_IDD).
 fn compare(header: u32, memory: u32, immediate: u32) -> bool {
     match header >> 12 & 7 {
         0 => memory > immediate,
@@ -45,7 +46,7 @@ fn compare(header: u32, memory: u32, immediate: u32) -> bool {
         3 => memory <= immediate,
         4 => memory == immediate,
         5 => memory != immediate,
-        // Reserved: never holds.
+        // Reserved: never true.
         _ => false,
     }
 }
@@ -58,7 +59,7 @@ impl Streamer<'_> {
         Flow::Next
     }
 
-    /// The stores before it are visible: every store of the parser is complete when its command is (V8-091).
+    /// Earlier stores are visible: every store is complete when its command is (V8-091).
     pub(super) fn user_interrupt(&mut self) -> Result<Flow, Fault> {
         self.loops().effect();
         self.signal(USER_INTERRUPT)?;
@@ -83,7 +84,7 @@ impl Streamer<'_> {
         Ok(if from_batch && self.loops().jump(target) { Flow::Idle } else { Flow::Jump })
     }
 
-    /// In the ring there is no batch to end.
+    /// Ignored in the ring, where no batch is active.
     pub(super) fn batch_buffer_end(&mut self, all: bool) -> Flow {
         let position = &mut self.running.position;
         if position.workaround.is_some() {
@@ -100,7 +101,7 @@ impl Streamer<'_> {
         Flow::Jump
     }
 
-    /// Goes on while the comparison holds, else ends the batch: the whole of it, or its present level.
+    /// Continues if the comparison is true, otherwise ends the batch: all levels, or only the current level.
     pub(super) fn conditional_batch_buffer_end(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = words[0];
         if header & END_COMPARE == 0 {
@@ -118,11 +119,11 @@ impl Streamer<'_> {
     }
 
     /// MI_SEMAPHORE_WAIT (V8-120): on memory or a register, in poll or signal mode (Intel media-driver
-    /// mhw_mi_hwcmd_xe_xpm.h). A register is polled in any case.
+    /// mhw_mi_hwcmd_xe_xpm.h). A register is always polled.
     pub(super) fn semaphore_wait(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = words[0];
         let (global, register) = (header & GGTT != 0, header & WAIT_REGISTER != 0);
-        // Before the look at memory: a signal that comes in between is not lost.
+        // The signal count must be read before memory, so that a signal in between is not lost.
         let look = Look { at: self.running.position.address(), signals: self.gt.semaphore_signals() };
         if header & (WAIT_POLL | WAIT_REGISTER) == 0 && self.running.semaphore == Some(look) {
             return Ok(if self.recovered_by_watchdog() { Flow::Recovered } else { Flow::Wait });
@@ -146,14 +147,14 @@ impl Streamer<'_> {
         if self.recovered_by_watchdog() {
             return Ok(Flow::Recovered);
         }
-        // The driver never clears this dword: the GuC does, once it sees no walker running on the other engines; the
-        // card has none (i915: gen8_engine_cs.c hold_switchout_emit_wa_busywait).
+        // The driver never clears this dword; the GuC clears it once no walker runs on the other engines. The card has
+        // no walkers (i915: gen8_engine_cs.c hold_switchout_emit_wa_busywait).
         if global && self.class == EngineClass::Compute && at == self.running.lrc.pphwsp + HOLD_SWITCHOUT {
             self.store(Space::Ggtt, at, 0)?;
             self.running.semaphore = None;
             return Ok(Flow::Next);
         }
-        // The scheduler hears of a wait on memory once, if the wait does not switch by itself.
+        // A wait on memory is reported to the scheduler once, if synchronous context switches are inhibited.
         let told = self.running.semaphore.replace(look).is_some_and(|last| last.at == look.at);
         if !told && !register && self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH != 0 {
             self.signal(SEMAPHORE_WAIT)?;
@@ -161,18 +162,18 @@ impl Streamer<'_> {
         Ok(Flow::Wait)
     }
 
-    /// MI_SEMAPHORE_SIGNAL: tells the scheduler, the GuC, the number in SEMAPHORE_TOKEN, and that signals the engines
-    /// that may wait for it (V8-119). This card's GuC signals all of them: a signal is no more than a reason to look.
+    /// MI_SEMAPHORE_SIGNAL: passes the number in SEMAPHORE_TOKEN to the scheduler, the GuC, which signals the engines
+    /// that may wait for it (V8-119). This model's GuC signals all engines: a signal only makes them check again.
     pub(super) fn semaphore_signal(&mut self) -> Flow {
         self.loops().effect();
         self.gt.signal_semaphores();
         Flow::Next
     }
 
-    /// MI_SET_PREDICATE: sets MI_SET_PREDICATE_RESULT if one of its two conditions holds: bits 3:0, a result register
-    /// that is clear or set (V8-106; Intel media-driver mhw_mi_hwcmd_g8_X.h has RESULT, mhw_mi_hwcmd_xe_xpm.h has
-    /// RESULT_2; the numbers of RESULT_1 are the model's own), and bits 5:4, the workload partition's number under
-    /// PREDICATION_MASK. Reserved values ask for nothing.
+    /// MI_SET_PREDICATE: sets MI_SET_PREDICATE_RESULT if one of two conditions is true: bits 3:0, a result register is
+    /// clear or set (V8-106; Intel media-driver mhw_mi_hwcmd_g8_X.h has RESULT, mhw_mi_hwcmd_xe_xpm.h has RESULT_2; the
+    /// encodings of RESULT_1 are specific to this model), and bits 5:4, the workload partition's number masked by
+    /// PREDICATION_MASK. Reserved values are never true.
     pub(super) fn set_predicate(&mut self, header: u32) -> Flow {
         let result = |offset| self.own(offset) & 1 != 0;
         let by_result = match header & 0xf {
@@ -195,7 +196,7 @@ impl Streamer<'_> {
         Flow::Next
     }
 
-    /// MI_PREDICATE: compare (1:0), combine with the present result (4:3), load (7:6) (IVB-150).
+    /// MI_PREDICATE: compare (1:0), combine with the current result (4:3), load (7:6) (IVB-150).
     pub(super) fn predicate(&mut self, header: u32) -> Flow {
         let (first, second) = (self.own64(reg::PREDICATE_SRC0), self.own64(reg::PREDICATE_SRC1));
         let delta = first.wrapping_sub(second);
@@ -223,7 +224,7 @@ impl Streamer<'_> {
         Flow::Next
     }
 
-    /// MI_REPORT_HEAD: into the PPHWSP's fifth dword (V8-069, V8-110).
+    /// MI_REPORT_HEAD: writes the head to the fifth dword of the PPHWSP (V8-069, V8-110).
     pub(super) fn report_head(&mut self) -> Result<Flow, Fault> {
         let (at, head) = (self.running.lrc.pphwsp + REPORTED_HEAD, self.running.position.ring.head);
         self.store(Space::Ggtt, at, head)?;

@@ -1,4 +1,4 @@
-//! Command fetch: the dwords that the parser has read ahead of itself (V8-205).
+//! Command fetch: the dwords that the parser has prefetched (V8-205).
 
 use vm_memory::Bytes;
 
@@ -6,29 +6,29 @@ use super::stream::Source;
 use crate::memory::{Access, Fault, FaultReason, Gam, Span};
 use crate::world::DmaFault;
 
-/// Dwords read ahead: eight cachelines (V8-205). Commands that far ahead of a store may be stale, as in hardware.
+/// Prefetched dwords: eight cachelines (V8-205). Commands within that distance of a store may be stale, as in hardware.
 const AHEAD: usize = 128;
-/// Dwords of the longest command that the parser looks into: MI_STORE_DATA_IMM with a length field of ten bits.
+/// Dwords of the longest command that the parser decodes: MI_STORE_DATA_IMM with a length field of ten bits.
 pub const LONGEST: usize = 0x3ff + 2;
 
-/// How a fetch ended.
+/// Result of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetched {
-    /// The dwords asked for are in the window.
+    /// The requested dwords are in the window.
     Ready,
-    /// The ring's tail is before them.
+    /// The ring's tail is before the requested dwords.
     Empty,
-    /// The stream runs through so many bytes of a NULL page: MI_NOOPs without end (contract E.10).
+    /// Number of bytes on a NULL page at this point of the stream, which read as MI_NOOPs (contract E.10).
     Null(u64),
 }
 
-/// The dwords from the parser's position on.
+/// Prefetched dwords, starting at the parser's position.
 pub struct Window {
     words: Box<[u32; LONGEST]>,
     raw: Box<[u8; AHEAD * 4]>,
     at: usize,
     len: usize,
-    /// Where the parser's position was brought up to date last.
+    /// Index at which the parser's position was last updated.
     synced: usize,
 }
 
@@ -39,41 +39,41 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Forgets what was read ahead: at a jump, and at the start of a step.
+    /// Discards the prefetched dwords: at a jump, and at the start of a step.
     pub fn flush(&mut self) {
         (self.at, self.len, self.synced) = (0, 0, 0);
     }
 
-    /// The next dword, if it has been read.
+    /// The next dword, if prefetched.
     pub fn header(&self) -> Option<u32> {
         self.ahead().first().copied()
     }
 
-    /// Dwords read and not yet consumed.
+    /// Number of prefetched dwords not yet consumed.
     pub fn available(&self) -> usize {
         self.len - self.at
     }
 
-    /// What has been read and not yet consumed.
+    /// The prefetched dwords not yet consumed.
     #[inline]
     pub fn ahead(&self) -> &[u32] {
         self.words.get(self.at..self.len).unwrap_or_default()
     }
 
-    /// Consumes dwords of [`Window::ahead`]; the parser's position lags behind until [`Window::lag`].
+    /// Consumes dwords of [`Window::ahead`]. The parser's position must be updated with [`Window::lag`].
     #[inline]
     pub fn consume(&mut self, dwords: usize) {
         self.at = (self.at + dwords).min(self.len);
     }
 
-    /// Dwords consumed since the last call: what the parser's position lags behind.
+    /// Dwords consumed since the last call, by which the parser's position must advance.
     pub fn lag(&mut self) -> u32 {
         let lag = self.at - self.synced;
         self.synced = self.at;
         lag as u32
     }
 
-    /// Consumes a command of `dwords`, as far as it has been read; the parser's position is told by other means.
+    /// Consumes a command of `dwords`, as far as prefetched. The caller updates the parser's position itself.
     pub fn take(&mut self, dwords: usize) -> &[u32] {
         let from = self.at;
         self.at = (from + dwords).min(self.len);
@@ -81,7 +81,7 @@ impl Window {
         self.words.get(from..self.at).unwrap_or_default()
     }
 
-    /// Reads ahead from `source`, `need` dwords at the least (1 to [`LONGEST`]).
+    /// Prefetches from `source`, at least `need` dwords (1 to [`LONGEST`]).
     pub fn fill(&mut self, gam: &mut Gam<'_>, source: &Source, need: usize) -> Result<Fetched, Fault> {
         self.flush();
         let reach = source.dwords.min(need.max(AHEAD));
@@ -96,7 +96,7 @@ impl Window {
                 return Ok(Fetched::Null(null_run(gam, source, address)));
             }
             let fault = Fault { space: source.space, address, access: Access::Read, reason: FaultReason::NotMapped };
-            // Memory that a VMM maps in pieces of less than a dword holds no command.
+            // Memory that a VMM maps in fragments of less than a dword cannot hold a command.
             let n = span.len() / 4;
             let into = self.words.get_mut(self.len..self.len + n).filter(|into| !into.is_empty()).ok_or(fault)?;
             read(&span, &mut self.raw, into).map_err(|_| fault)?;
@@ -106,7 +106,7 @@ impl Window {
     }
 }
 
-/// Bytes from `address` on that one NULL page covers.
+/// Number of bytes from `address` to the end of the NULL page.
 fn null_run(gam: &mut Gam<'_>, source: &Source, address: u64) -> u64 {
     match gam.span(source.space, address, usize::MAX, Access::Read) {
         Ok(Span::Null(bytes)) => (bytes as u64).max(4) & !3,
@@ -114,7 +114,7 @@ fn null_run(gam: &mut Gam<'_>, source: &Source, address: u64) -> u64 {
     }
 }
 
-/// Fills `into` from the start of `span`, which has the bytes; `raw` is room on the way.
+/// Fills `into` from the start of `span`, which must be large enough. `raw` is a temporary buffer.
 fn read(span: &Span<'_>, raw: &mut [u8; AHEAD * 4], into: &mut [u32]) -> Result<(), DmaFault> {
     for (n, words) in into.chunks_mut(AHEAD).enumerate() {
         let raw = &mut raw[..words.len() * 4];

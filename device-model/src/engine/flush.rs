@@ -1,5 +1,5 @@
-//! MI_FLUSH_DW and PIPE_CONTROL: in an in-order model their flushes are done, what is left is the post-sync operation,
-//! the TLB and the notification (V8-127, V8-137).
+//! MI_FLUSH_DW and PIPE_CONTROL. In an in-order model the flushes themselves need no work; implemented are the
+//! post-sync operation, the TLB invalidation and the notification (V8-127, V8-137).
 
 use super::reg;
 use super::streamer::{Flow, Streamer};
@@ -9,21 +9,21 @@ use crate::command::mi::fields;
 use crate::interrupts::FLUSH_COMPLETE;
 use crate::memory::{Fault, Space};
 
-/// Where a post-sync operation writes.
+/// Target of a post-sync operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
-    /// To a global address.
+    /// A global address.
     Global(u64),
-    /// To an address of the context's space.
+    /// An address in the context's address space.
     Process(u64),
-    /// To the context's status page, the PPHWSP, at an offset.
+    /// An offset in the context's status page, the PPHWSP.
     OwnPage(u64),
-    /// To the engine's global status page (HWS_PGA), at an offset.
+    /// An offset in the engine's global status page (HWS_PGA).
     GlobalPage(u64),
 }
 
 impl Target {
-    /// The target of an address with its bits "global" and "index".
+    /// Returns the target for an address and its "global" and "index" bits.
     fn new(at: u64, global: bool, index: bool) -> Target {
         match (index, global) {
             (false, false) => Target::Process(at),
@@ -33,7 +33,7 @@ impl Target {
         }
     }
 
-    /// Who may have a post-sync operation write there (V13-060, V13-062, V13-076).
+    /// Returns whether `requester` may use this target in a post-sync operation (V13-060, V13-062, V13-076).
     fn permitted(self, requester: Requester) -> bool {
         match self {
             Target::Process(_) => true,
@@ -43,10 +43,10 @@ impl Target {
     }
 }
 
-/// Bits of an offset in a status page.
+/// Valid bits of an offset in a status page.
 const INDEX: u64 = 0xff8;
 
-/// Bits 15:14 of both commands.
+/// Post-sync operation, bits 15:14 of both commands.
 fn post_sync(flags: u32) -> u32 {
     flags >> 14 & 3
 }
@@ -54,26 +54,26 @@ fn post_sync(flags: u32) -> u32 {
 const WRITE_IMMEDIATE: u32 = 1;
 const WRITE_DEPTH_COUNT: u32 = 2;
 const WRITE_TIMESTAMP: u32 = 3;
-/// Bit 18 of both: the engine's translations are forgotten.
+/// Bit 18 of both: invalidate the engine's TLB.
 const TLB_INVALIDATE: u32 = fields::FLUSH_TLB.mask();
 /// Bit 21 of both: the address is an offset in a status page.
 const STORE_INDEX: u32 = fields::FLUSH_INDEX.mask();
-/// Bit 8 of both: an interrupt tells the completion.
+/// Bit 8 of both: raise an interrupt on completion.
 const NOTIFY: u32 = fields::FLUSH_NOTIFY.mask();
-/// MI_FLUSH_DW, address bit 2: it is global.
+/// MI_FLUSH_DW, address bit 2: the address is global.
 const FLUSH_GGTT: u32 = fields::FLUSH_GLOBAL.mask();
 /// PIPE_CONTROL, flags bit 24: the address is global.
 const CONTROL_GGTT: u32 = control::CONTROL_GLOBAL.mask();
-/// PIPE_CONTROL, flags bit 23: the immediate goes to a register.
+/// PIPE_CONTROL, flags bit 23: the immediate is written to a register.
 const CONTROL_MMIO: u32 = control::CONTROL_MMIO.mask();
 /// PIPE_CONTROL, header bit 14: the workload partition's offset is added to the address.
 const CONTROL_PARTITION: u32 = control::CONTROL_PARTITION.mask();
-/// Bits of a timestamp that a post-sync operation writes (contract E.7: 36 bits wide).
+/// Valid bits of a timestamp written by a post-sync operation (contract E.7: 36 bits wide).
 const TIMESTAMP_BITS: u64 = 0xf_ffff_ffff;
 
 impl Streamer<'_> {
-    /// The address of a post-sync write; `None` where the requester may not have it: the flush itself is done all the
-    /// same (T6; trap 9 of V13).
+    /// Returns the address of a post-sync write, or `None` if it is denied to the requester. The flush is executed in
+    /// both cases (T6; trap 9 of V13).
     fn target(&mut self, target: Target) -> Option<(Space, u64)> {
         let requester = self.requester();
         if !target.permitted(requester) {
@@ -88,7 +88,7 @@ impl Streamer<'_> {
         })
     }
 
-    /// The engine's global status page.
+    /// Address of the engine's global status page.
     pub(super) fn global_page(&self) -> u64 {
         u64::from(self.own(reg::HWS_PGA) & !0xfff)
     }
@@ -100,7 +100,7 @@ impl Streamer<'_> {
         if flags & NOTIFY != 0 { self.signal(FLUSH_COMPLETE) } else { Ok(()) }
     }
 
-    /// MI_FLUSH_DW: of four dwords it writes a dword, of five a qword.
+    /// MI_FLUSH_DW: a command of four dwords writes a dword, one of five a qword.
     pub(super) fn flush_dw(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let (header, low) = (words[0], words[1]);
         let at = (u64::from(words[2]) << 32 | u64::from(low)) & 0xffff_ffff_fff8;
@@ -132,7 +132,7 @@ impl Streamer<'_> {
         self.store64(space, at, now)
     }
 
-    /// PIPE_CONTROL: its writes are of eight bytes always.
+    /// PIPE_CONTROL: post-sync writes always have eight bytes.
     pub(super) fn pipe_control(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let flags = words[1];
         let mut at = (u64::from(words[3]) << 32 | u64::from(words[2])) & 0xffff_ffff_fff8;

@@ -1,13 +1,13 @@
-//! The automatic report of the ring's head into the PPHWSP (V8-069).
+//! Automatic report of the ring's head in the PPHWSP (V8-069).
 
 use super::reg;
 use super::streamer::Streamer;
 use crate::memory::{Fault, Space};
 
-/// Byte of the PPHWSP that holds the head, as MI_REPORT_HEAD writes it too (V8-110).
+/// Offset of the head report in the PPHWSP, also used by MI_REPORT_HEAD (V8-110).
 pub(super) const REPORTED_HEAD: u64 = 16;
 
-/// How many bytes of ring lie between two reports: RING_CTL bits 2:1 (IVB: RING_BUFFER_CTL, 4 KiB only with execlists).
+/// Bytes of ring between two reports: RING_CTL bits 2:1 (IVB: RING_BUFFER_CTL, 4 KiB only with execlists).
 fn interval(ctl: u32) -> Option<u32> {
     match ctl >> 1 & 3 {
         0 => None,
@@ -18,8 +18,8 @@ fn interval(ctl: u32) -> Option<u32> {
 }
 
 impl Streamer<'_> {
-    /// Reports the head if it has come into another page (or 16, or 32) since the last look. The parser looks when it
-    /// reads ahead: before the first command that it has not seen yet is carried out.
+    /// Reports the head if it has crossed a boundary of 1, 16 or 32 pages since the last check. Called when the parser
+    /// prefetches: before the first command that was not prefetched yet is executed.
     pub(super) fn auto_report_head(&mut self) -> Result<(), Fault> {
         let head = self.running.position.ring.head;
         let Some(last) = self.running.head_seen.replace(head).filter(|last| *last != head) else { return Ok(()) };

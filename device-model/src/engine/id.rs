@@ -1,6 +1,6 @@
-//! The engines of the card and what the interrupt, GuC and register worlds call each of them (contract K.3).
+//! The engines of the card, and their identifiers in the interrupt, GuC and register interfaces (contract K.3).
 
-/// Hardware engine class, as ENGINE_ID and the interrupt identity carry it (V13-267).
+/// Hardware engine class, as encoded in ENGINE_ID and in interrupt identities (V13-267).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum EngineClass {
@@ -17,7 +17,7 @@ pub enum EngineClass {
 }
 
 impl EngineClass {
-    /// All classes, in the order of the GuC's numbers.
+    /// All classes, ordered by GuC class number.
     pub const BY_GUC: [EngineClass; 5] = [
         EngineClass::Render,
         EngineClass::VideoDecode,
@@ -26,7 +26,7 @@ impl EngineClass {
         EngineClass::Compute,
     ];
 
-    /// The GuC's number of the class, which differs from the hardware's (contract B.7).
+    /// The GuC's class number, which differs from the hardware's (contract B.7).
     pub const fn guc(self) -> u8 {
         match self {
             EngineClass::Render => 0,
@@ -37,8 +37,8 @@ impl EngineClass {
         }
     }
 
-    /// Bits of an offset that a command with "add the engine's base" looks at; the drivers write the base into the
-    /// others all the same (i915: selftest_lrc.c get_lri_mask).
+    /// Offset bits that a command with "add the engine's base" uses. Drivers nevertheless write the base into the other
+    /// bits (i915: selftest_lrc.c get_lri_mask).
     pub const fn relative_mask(self) -> u32 {
         match self {
             EngineClass::Render | EngineClass::Compute => 0x7ff,
@@ -47,13 +47,13 @@ impl EngineClass {
         }
     }
 
-    /// The class that has this GuC number.
+    /// Returns the class with this GuC class number.
     pub fn from_guc(number: u32) -> Option<EngineClass> {
         Self::BY_GUC.get(usize::try_from(number).ok()?).copied()
     }
 }
 
-/// A set of engine classes, one bit each.
+/// A set of engine classes, one bit per class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classes(u8);
 
@@ -62,7 +62,7 @@ impl Classes {
     pub const ALL: Classes = Classes(0x3f);
     /// Render and compute.
     pub const RENDER_COMPUTE: Classes = Self::of(&[EngineClass::Render, EngineClass::Compute]);
-    /// Render alone.
+    /// Render only.
     pub const RENDER: Classes = Self::of(&[EngineClass::Render]);
     /// Compute.
     pub const COMPUTE: Classes = Self::of(&[EngineClass::Compute]);
@@ -70,7 +70,7 @@ impl Classes {
     pub const COPY: Classes = Self::of(&[EngineClass::Copy]);
     /// Render and copy.
     pub const RENDER_COPY: Classes = Self::of(&[EngineClass::Render, EngineClass::Copy]);
-    /// All but render.
+    /// All except render.
     pub const NOT_RENDER: Classes = Classes(Self::ALL.0 & !Self::RENDER.0);
 
     const fn of(classes: &[EngineClass]) -> Classes {
@@ -83,16 +83,16 @@ impl Classes {
         Classes(bits)
     }
 
-    /// Whether `class` is one of them.
+    /// Returns whether `class` is in the set.
     pub const fn has(self, class: EngineClass) -> bool {
         self.0 >> class as u8 & 1 != 0
     }
 }
 
-/// Forcewake domain that keeps a register awake (V13-135).
+/// Forcewake domain that keeps a register accessible (V13-135).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WakeDomain {
-    /// Never sleeps.
+    /// Always powered.
     AlwaysOn,
     /// GT.
     Gt,
@@ -104,7 +104,7 @@ pub enum WakeDomain {
     Vebox(u8),
 }
 
-/// One engine of the DG2-G10 die: fixed facts.
+/// Fixed properties of one engine of the DG2-G10 die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineInfo {
     /// Name as the drivers print it, e.g. `vcs2`.
@@ -113,7 +113,7 @@ pub struct EngineInfo {
     pub class: EngineClass,
     /// Physical instance within the class.
     pub instance: u8,
-    /// First byte of the engine's register block in GTTMMADR.
+    /// Offset of the engine's register block in GTTMMADR.
     pub mmio_base: u32,
     /// Interrupt bank (0 or 1) and bit within it (V13-263).
     pub interrupt: (u8, u8),
@@ -121,7 +121,7 @@ pub struct EngineInfo {
     pub wake: WakeDomain,
 }
 
-/// Where a video decoder's HEVC and AV1 blocks lie behind its base (V8-003).
+/// Offsets of a video decoder's HEVC and AV1 blocks from its base (V8-003).
 const HEVC_BLOCK: u32 = 0x2800;
 const AV1_BLOCK: u32 = 0x2b00;
 
@@ -135,17 +135,17 @@ impl EngineInfo {
         self.media_block(HEVC_BLOCK)
     }
 
-    /// Base of the AV1 block of a video decoder (V8-003); no list gives a register of it.
+    /// Base of the AV1 block of a video decoder (V8-003). No whitelist contains a register of this block.
     pub const fn av1_base(&self) -> Option<u32> {
         self.media_block(AV1_BLOCK)
     }
 }
 
-/// Registers of an engine's tiled resource table (TRTT).
+/// Number of registers in an engine's tiled resource table (TRTT).
 pub const TRTT_REGISTERS: u32 = 6;
 
-/// The first register of an engine's tiled resource table; each engine has its own, but for the media engines beyond those
-/// that the documents give one (V8-181..183, V8-185).
+/// First register of an engine's tiled resource table. Each engine has a separate one, except for the media engines for
+/// which the documents list none (V8-181..183, V8-185).
 pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
     Some(match (class, instance) {
         (EngineClass::Render, 0) => 0x4400,
@@ -161,7 +161,7 @@ pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
 
 macro_rules! engines {
     ($($name:literal $class:ident $instance:literal $base:literal $bank:literal.$bit:literal $wake:expr;)*) => {
-        /// Every engine the die can have, before fusing; an [`EngineId`] is an index here.
+        /// All engines that the die can have, before fusing. An [`EngineId`] is an index into this table.
         pub const ENGINES: &[EngineInfo] = &[$(EngineInfo {
             name: $name, class: EngineClass::$class, instance: $instance, mmio_base: $base,
             interrupt: ($bank, $bit), wake: $wake,
@@ -195,7 +195,7 @@ engines! {
 pub struct EngineId(u8);
 
 impl EngineId {
-    /// How many engines the die has before fusing.
+    /// Number of engines of the die before fusing.
     pub const COUNT: usize = ENGINES.len();
 
     /// All engines of the die.
@@ -203,42 +203,42 @@ impl EngineId {
         (0..Self::COUNT as u8).map(EngineId)
     }
 
-    /// The engine of this class and physical instance.
+    /// Returns the engine with this class and physical instance.
     pub fn find(class: EngineClass, instance: u8) -> Option<EngineId> {
         Self::all().find(|e| e.info().class == class && e.info().instance == instance)
     }
 
-    /// The engine whose 2 KiB register block holds `offset`.
+    /// Returns the engine with `offset` in its 2 KiB register block.
     pub fn at_offset(offset: u32) -> Option<EngineId> {
         Self::all().find(|e| offset & !0x7ff == e.info().mmio_base)
     }
 
-    /// Whether the register at `offset` is in the engine's own block.
+    /// Returns whether the register at `offset` is in the engine's own block.
     pub fn holds(self, offset: u32) -> bool {
         offset.wrapping_sub(self.info().mmio_base) < 0x800
     }
 
-    /// The register that `raw` names in a command that adds the engine's base (V8-004; contract F.4).
+    /// Returns the register that `raw` names in a command that adds the engine's base (V8-004; contract F.4).
     #[inline]
     pub fn relative(self, raw: u32) -> u32 {
         let info = self.info();
         info.mmio_base + (raw & info.class.relative_mask() & !3)
     }
 
-    /// Whether `raw` is a relative offset, or one that an image of this engine's class has: with the base of any of its
-    /// instances written into it.
+    /// Returns whether `raw` is a relative offset, or one in the form used by images of this engine's class: with the
+    /// base of any instance of the class.
     pub fn takes_relative(self, raw: u32) -> bool {
         let (info, above) = (self.info(), raw & !self.info().class.relative_mask());
         let of_class = || ENGINES.iter().any(|other| other.class == info.class && other.mmio_base == above);
         raw < 0x1000 || above == info.mmio_base || of_class()
     }
 
-    /// Index in tables of [`EngineId::COUNT`] entries.
+    /// Index for tables of [`EngineId::COUNT`] entries.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The engine's fixed facts.
+    /// The engine's fixed properties.
     pub fn info(self) -> &'static EngineInfo {
         &ENGINES[self.index()]
     }

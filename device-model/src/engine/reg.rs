@@ -1,5 +1,5 @@
-//! Offsets, from an engine's base, of the registers that its command streamer itself keeps or reads (V8-009;
-//! xe: xe_engine_regs.h).
+//! Register offsets, relative to an engine's base, that the command streamer itself maintains or reads (V8-009; xe:
+//! xe_engine_regs.h).
 
 pub const RING_TAIL: u32 = 0x30;
 pub const RING_HEAD: u32 = 0x34;

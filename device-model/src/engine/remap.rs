@@ -1,13 +1,13 @@
-//! MMIO remapping: a command names a register of one engine, and reaches that of the engine that executes it, so that a
-//! buffer runs on whatever instance it is scheduled to (V8-046, trap T19; Intel media-driver
-//! mhw_mi_hwcmd_xe_xpm.h, MMIO_REMAP_ENABLE).
+//! MMIO remapping: a command names a register of one engine and accesses the same register of the executing engine, so
+//! that a buffer can run on any instance (V8-046, trap T19; Intel media-driver mhw_mi_hwcmd_xe_xpm.h,
+//! MMIO_REMAP_ENABLE).
 
 use super::id::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 
-/// First register and bytes of what each instance of an engine class has for itself.
+/// First register offset and size in bytes of a block that each instance of an engine class has.
 type Block = (u32, u32);
 
-/// Tables of engines that share one: render and compute have a common one, decode and enhancement one each, copy none.
+/// Remap table of an engine class: shared by render and compute, one each for decode and enhancement, none for copy.
 fn table(class: EngineClass) -> Option<u8> {
     match class {
         EngineClass::Render | EngineClass::Compute => Some(0),
@@ -17,7 +17,7 @@ fn table(class: EngineClass) -> Option<u8> {
     }
 }
 
-/// The blocks of an engine: that of its streamer, with its pipeline's where the two are one, and its TRTT registers.
+/// Blocks of an engine: its streamer's, including the pipeline's if they are contiguous, and its TRTT registers.
 fn blocks(engine: EngineId) -> [Option<Block>; 2] {
     let info = engine.info();
     let own = match info.class {
@@ -27,8 +27,8 @@ fn blocks(engine: EngineId) -> [Option<Block>; 2] {
     [Some((info.mmio_base, own)), trtt(info.class, info.instance).map(|first| (first, 4 * TRTT_REGISTERS))]
 }
 
-/// Where `register`, if it belongs to an engine of the same table, is on `engine`; an offset that nobody may touch where
-/// the engine has none of its kind.
+/// Returns the register on `engine` that corresponds to `register`, if that belongs to an engine of the same table.
+/// Returns an inaccessible offset if `engine` has no such register.
 #[cold]
 pub fn remap(engine: EngineId, register: u32) -> u32 {
     let Some(number) = table(engine.info().class) else { return register };
@@ -49,13 +49,13 @@ mod tests {
         remap(EngineId::find(class, instance).unwrap(), register)
     }
 
-    /// V8-124, trap T19: registers of instance 0 move to the executing instance, within the table of the class.
+    /// V8-124, trap T19: registers of instance 0 map to the executing instance, within the table of the class.
     #[test]
     fn registers_move_to_the_executing_instance() {
         use EngineClass::*;
         assert_eq!(on(VideoDecode, 2, 0x1c_0600), 0x1d_0600);
-        assert_eq!(on(VideoDecode, 2, 0x1c_2834), 0x1d_2834, "HEVC goes along");
-        assert_eq!(on(VideoDecode, 2, 0x1d_0600), 0x1d_0600, "its own stays");
+        assert_eq!(on(VideoDecode, 2, 0x1c_2834), 0x1d_2834, "the HEVC block is remapped too");
+        assert_eq!(on(VideoDecode, 2, 0x1d_0600), 0x1d_0600, "own registers are unchanged");
         assert_eq!(on(VideoDecode, 1, 0x4424), 0x4444, "TRTT of VDBOX0");
         assert_eq!(on(VideoEnhance, 1, 0x4460), 0x4560);
         assert_eq!(on(Compute, 1, 0x2600), 0x1_c600, "render and compute share a table");
@@ -63,7 +63,8 @@ mod tests {
         assert_eq!(on(Compute, 3, 0x4404), 0x45e4);
     }
 
-    /// V8-124: what belongs to no engine of the table stays; what the executing instance does not have is nowhere.
+    /// V8-124: registers outside the table are unchanged; registers that the executing instance lacks map to no
+    /// register.
     #[test]
     fn other_registers_stay() {
         use EngineClass::*;

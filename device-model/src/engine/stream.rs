@@ -1,22 +1,22 @@
-//! Where the parser stands: ring, nested batches, workaround batches, and whether a loop gets anywhere.
+//! Parser position: ring, nested batches, workaround batches, and detection of loops without progress.
 
 use crate::memory::Space;
 
-/// Batch levels that one ring command can nest: the stack that the context image holds has three entries (V8-163).
+/// Maximum batch nesting: the batch stack in the context image has three entries (V8-163).
 pub const LEVELS: usize = 3;
-/// Bits of a graphics address that the hardware looks at.
+/// Implemented bits of a graphics address.
 pub const ADDRESS: u64 = 0xffff_ffff_fffc;
-/// BBADDR, PRT_BB_STATE and an entry of the batch stack, bit 0: there is a batch.
+/// BBADDR, PRT_BB_STATE and batch stack entries, bit 0: valid.
 pub const BATCH_VALID: u64 = 1 << 0;
-/// PRT_BB_STATE and an entry of the batch stack, bit 1: it is in the process's space.
+/// PRT_BB_STATE and batch stack entries, bit 1: the batch is in the PPGTT.
 const BATCH_PPGTT: u64 = 1 << 1;
 
-/// The ring of a context, in the global space (V8-065, V8-066).
+/// The ring of a context, in the GGTT (V8-065, V8-066).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ring {
-    /// First byte.
+    /// Address of the first byte.
     pub start: u32,
-    /// Bytes; 0 where RING_CTL does not enable it.
+    /// Size in bytes; 0 if RING_CTL does not enable the ring.
     pub size: u32,
     /// Offset of the next command.
     pub head: u32,
@@ -25,7 +25,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The ring that RING_START, RING_CTL, RING_HEAD and RING_TAIL describe.
+    /// Creates the ring that RING_START, RING_CTL, RING_HEAD and RING_TAIL describe.
     pub fn new(start: u32, ctl: u32, head: u32, tail: u32) -> Self {
         let size = if ctl & 1 != 0 { (ctl & 0x1f_f000) + 0x1000 } else { 0 };
         let mut ring = Ring { start: start & !0xfff, size, head: 0, tail: 0 };
@@ -34,7 +34,7 @@ impl Ring {
         ring
     }
 
-    /// Takes a new RING_TAIL.
+    /// Sets a new RING_TAIL.
     pub fn set_tail(&mut self, tail: u32) {
         self.tail = self.offset(tail & 0x1f_fff8);
     }
@@ -43,7 +43,7 @@ impl Ring {
         if self.size == 0 { 0 } else { offset % self.size }
     }
 
-    /// Dwords from head to tail.
+    /// Number of dwords from head to tail.
     pub fn dwords(&self) -> u32 {
         if self.tail >= self.head { (self.tail - self.head) / 4 } else { (self.size - self.head + self.tail) / 4 }
     }
@@ -57,55 +57,55 @@ impl Ring {
     }
 }
 
-/// A batch that is being executed.
+/// An active batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// Started in the process's space, and so without privilege (V8-159).
+    /// Whether the batch was started in the PPGTT and is therefore not privileged (V8-159).
     pub ppgtt: bool,
     /// Address of the next command.
     pub address: u64,
 }
 
 impl Batch {
-    /// The batch as an entry of the stack, or PRT_BB_STATE, tells it.
+    /// Encodes the batch as a stack entry or PRT_BB_STATE.
     pub fn entry(self) -> u64 {
         self.address & ADDRESS | BATCH_VALID | if self.ppgtt { BATCH_PPGTT } else { 0 }
     }
 
-    /// The batch of an entry, if it has one.
+    /// Decodes a stack entry or PRT_BB_STATE; `None` if it is not valid.
     pub fn from_entry(entry: u64) -> Option<Self> {
         let batch = Batch { ppgtt: entry & BATCH_PPGTT != 0, address: entry & ADDRESS };
         (entry & BATCH_VALID != 0).then_some(batch)
     }
 }
 
-/// A batch that runs while the context is restored.
+/// A batch that runs during a context restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workaround {
-    /// INDIRECT_CTX: so many dwords, without an end command (V8-161).
+    /// INDIRECT_CTX: a given number of dwords, without an end command (V8-161).
     Indirect {
-        /// Dwords left.
+        /// Remaining dwords.
         left: u32,
     },
     /// BB_PER_CTX_PTR: up to MI_BATCH_BUFFER_END (V8-162).
     PerContext,
 }
 
-/// Where commands come from next.
+/// Source of the next commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// Address space.
     pub space: Space,
     /// Address of the next dword.
     address: u64,
-    /// Dwords there; the ring and the indirect batch have an end.
+    /// Number of available dwords. Only the ring and the indirect batch are limited.
     pub dwords: usize,
-    /// Where a ring wraps: first byte and dwords up to its end.
+    /// Wrap of a ring: address of its first byte, and dwords up to its end.
     wrap: Option<(u64, usize)>,
 }
 
 impl Source {
-    /// Address of the dword `index` ahead.
+    /// Address of the dword at index `index`.
     pub fn address_of(&self, index: usize) -> u64 {
         match self.wrap {
             Some((start, before)) if index >= before => start + (index - before) as u64 * 4,
@@ -113,7 +113,7 @@ impl Source {
         }
     }
 
-    /// Dwords from `index` ahead on that lie in one piece.
+    /// Number of contiguous dwords from index `index`.
     pub fn run(&self, index: usize) -> usize {
         match self.wrap {
             Some((_, before)) if index < before => before - index,
@@ -122,30 +122,30 @@ impl Source {
     }
 }
 
-/// Ring, batches and workaround of a loaded context.
+/// Ring, batches and workaround batch of a loaded context.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Position {
     /// The ring.
     pub ring: Ring,
-    /// The batches started from it, outermost first, and those of the persistent batch behind.
+    /// Batches started from the ring, outermost first, followed by those of the persistent batch.
     batches: [Batch; 2 * LEVELS],
     depth: usize,
-    /// Batches that the persistent batch interrupts, while it runs as a part of the restore (V8-160).
+    /// Number of batches that the persistent batch interrupts while it runs as part of the restore (V8-160).
     interrupted: Option<usize>,
-    /// Where the batch began that was started last, for BB_START_ADDR (V8-163).
+    /// Start address of the batch started last, for BB_START_ADDR (V8-163).
     pub started: u64,
-    /// The workaround batch that runs before all of these.
+    /// The active workaround batch, which runs before the ring and all batches.
     pub workaround: Option<(Workaround, Batch)>,
 }
 
 impl Position {
-    /// A position in the ring.
+    /// Creates a position in the ring.
     pub fn in_ring(ring: Ring) -> Self {
         Position { ring, ..Position::default() }
     }
 
-    /// The position that an image tells: outer batches from BB_STACK_WRITE_PORT, and the present one (V8-163). Whatever
-    /// their space, the ring's own step put them there, so none clamps another.
+    /// Creates the position described by an image: outer batches from BB_STACK_WRITE_PORT, and the current batch
+    /// (V8-163). The address spaces are not clamped again: they were determined when the batches were started.
     pub fn in_batch(ring: Ring, stack: &[u64; LEVELS], present: Batch, started: u64) -> Self {
         let mut position = Position { ring, started, ..Position::default() };
         let outer = stack[..LEVELS - 1].iter().filter_map(|entry| Batch::from_entry(*entry));
@@ -156,12 +156,12 @@ impl Position {
         position
     }
 
-    /// Batches entered from the ring, outermost first; a persistent batch on top of them is not one.
+    /// Batches entered from the ring, outermost first, without the persistent batch.
     pub fn batches(&self) -> &[Batch] {
         self.batches.get(..self.interrupted.unwrap_or(self.depth)).unwrap_or_default()
     }
 
-    /// What BB_STACK_WRITE_PORT has to be given to come back here: the batches around the present one.
+    /// Values of BB_STACK_WRITE_PORT that restore this position: the batches outside the current one.
     pub fn stack(&self) -> [u64; LEVELS] {
         let mut stack = [0; LEVELS];
         if let [outer @ .., _] = self.batches() {
@@ -170,14 +170,14 @@ impl Position {
         stack
     }
 
-    /// Runs the persistent batch before anything else (V8-160, trap T26).
+    /// Enters the persistent batch, which runs before everything else (V8-160, trap T26).
     pub fn interrupt(&mut self, batch: Batch) {
         self.interrupted = Some(self.depth);
         self.batches[self.depth] = batch;
         self.depth += 1;
     }
 
-    /// The batch whose commands are executed, a workaround batch included.
+    /// The batch being executed, including a workaround batch.
     #[inline]
     pub fn batch(&self) -> Option<&Batch> {
         match &self.workaround {
@@ -194,13 +194,13 @@ impl Position {
         }
     }
 
-    /// Whether commands here may do what a user's may not.
+    /// Returns whether commands at this position are privileged.
     #[inline]
     pub fn privileged(&self) -> bool {
         self.batch().is_none_or(|batch| !batch.ppgtt)
     }
 
-    /// Where commands come from; `process` is the context's own space.
+    /// Returns the source of the next commands. `process` is the context's own address space.
     pub fn source(&self, process: Space) -> Source {
         let ring = &self.ring;
         match self.batch() {
@@ -222,12 +222,12 @@ impl Position {
         }
     }
 
-    /// Address of the next command, for ACTHD and reports.
+    /// Address of the next command, for ACTHD and for reports.
     pub fn address(&self) -> u64 {
         self.batch().map_or(u64::from(self.ring.start) + u64::from(self.ring.head), |batch| batch.address)
     }
 
-    /// Goes on by a command of `dwords`.
+    /// Advances past a command of `dwords`.
     #[inline]
     pub fn advance(&mut self, dwords: u32) {
         if let Some((Workaround::Indirect { left }, _)) = &mut self.workaround {
@@ -239,14 +239,14 @@ impl Position {
         }
     }
 
-    /// Goes on by `bytes` of a batch.
+    /// Advances by `bytes` in a batch.
     pub fn skip(&mut self, bytes: u64) {
         if let Some(batch) = self.batch_mut() {
             batch.address = batch.address.wrapping_add(bytes) & ADDRESS;
         }
     }
 
-    /// Takes [`Position::advance`] back: the command is not done yet.
+    /// Reverts [`Position::advance`] for a command that did not complete.
     pub fn rewind(&mut self, dwords: u32) {
         if let Some((Workaround::Indirect { left }, _)) = &mut self.workaround {
             *left = left.saturating_add(dwords);
@@ -257,13 +257,13 @@ impl Position {
         }
     }
 
-    /// Enters a batch: one level deeper from the ring or if `nested`, else in place of the present one (V8-134).
-    /// A batch without privilege starts only batches without privilege, in its own space (trap T5).
+    /// Enters a batch: one level deeper if started from the ring or if `nested`, otherwise replacing the current batch
+    /// (V8-134). A non-privileged batch can start only non-privileged batches, in the PPGTT (trap T5).
     pub fn enter(&mut self, address: u64, ppgtt: bool, nested: bool) {
         self.enter_unchecked(address, ppgtt || !self.privileged(), nested);
     }
 
-    /// [`Position::enter`] where privilege is not checked (V8-170).
+    /// [`Position::enter`] with privilege checks disabled (V8-170).
     pub fn enter_unchecked(&mut self, address: u64, ppgtt: bool, nested: bool) {
         let batch = Batch { ppgtt, address: address & ADDRESS };
         if let Some((_, present)) = &mut self.workaround {
@@ -280,8 +280,8 @@ impl Position {
         }
     }
 
-    /// Leaves the present batch, or all of them; the ring has nothing to leave. At its end the persistent batch gives way
-    /// to what it interrupted.
+    /// Leaves the current batch, or all batches. No effect in the ring. After the persistent batch the interrupted
+    /// batches continue.
     pub fn leave(&mut self, all: bool) {
         if self.workaround.take().is_some() {
             return;
@@ -294,8 +294,8 @@ impl Position {
     }
 }
 
-/// Loops that the parser runs through, to tell which get nowhere: nothing but the world outside can end them, so that
-/// looking again later is as good as going round.
+/// Detects loops without progress in the command stream. Only an external write can end such a loop, so the engine may
+/// check again later instead of executing it continuously.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loops {
     seen: [(u64, u64); 8],
@@ -305,24 +305,24 @@ pub struct Loops {
 }
 
 impl Loops {
-    /// Something was written that the loop itself or others can see.
+    /// Records a write that is visible to the loop or to others.
     #[inline]
     pub fn effect(&mut self) {
         self.effects = self.effects.wrapping_add(1);
     }
 
-    /// A clock was read: the loop may wait for time to pass.
+    /// Records that a clock was read: the loop may wait for time to pass.
     pub fn clock_read(&mut self) {
         self.clock_read = true;
     }
 
-    /// The ring goes on: whatever was seen belongs to an older batch.
+    /// Forgets all jumps: the ring continues, and recorded jumps belong to an older batch.
     pub fn forget(&mut self) {
         *self = Loops { effects: self.effects, ..Loops::default() };
     }
 
-    /// Notes a jump from one batch to `target`; true if it has been there before with nothing done since, or only time
-    /// read.
+    /// Records a jump from a batch to `target`. Returns true if the same jump was made before and since then nothing
+    /// was written, or if a clock was read since the last jump.
     pub fn jump(&mut self, target: u64) -> bool {
         let stamp = self.effects.wrapping_add(1);
         let clock_read = std::mem::take(&mut self.clock_read);

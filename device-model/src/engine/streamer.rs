@@ -1,4 +1,4 @@
-//! The command streamer: fetches, decodes and executes the commands of one loaded context.
+//! The command streamer: fetches, decodes and executes the commands of the loaded context.
 
 use super::counters::Counters;
 use super::fetch::{Fetched, LONGEST, Window};
@@ -17,15 +17,15 @@ use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
 use crate::trace::{KEPT_DWORDS, What};
 
-/// Bytes of blits in one step: at memory speed well under a millisecond.
+/// Maximum number of bytes that blits process in one step: well under a millisecond at memory speed.
 const BLIT_BYTES: usize = 2 << 20;
-/// Host time after which a step ends at the next look at the clock, in nanoseconds.
+/// Host time in nanoseconds after which a step ends at the next check of the clock.
 const STEP_TIME: u64 = 500_000;
 
 /// GFX_MODE bit 0 (Intel, Kaby Lake, Volume 2c: GFX_MODE, Privilege Check Disable).
 const PRIVILEGE_CHECK_DISABLE: u32 = 1 << 0;
 
-/// How far a loaded context is.
+/// Phase of a loaded context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The image has not been read yet.
@@ -34,45 +34,45 @@ pub(super) enum Phase {
     Run,
 }
 
-/// A look at a semaphore: where the parser stood, and how many signals there had been.
+/// A check of a semaphore: address of the wait command, and the number of signals before the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     pub at: u64,
     pub signals: u64,
 }
 
-/// What an engine keeps of its loaded context between steps.
+/// State of a loaded context between steps.
 pub(super) struct Running {
     pub load: Load,
     pub lrc: Lrc,
     pub position: Position,
     pub halted: Option<Halt>,
     pub preempt: bool,
-    /// Where the ring's head was when its automatic report was last thought of.
+    /// Ring head at the last check for an automatic head report.
     pub head_seen: Option<u32>,
-    /// Header of the unsuccessful wait at which the last step ended.
+    /// Header of the unsatisfied wait at which the last step ended.
     pub waits_at: Option<u32>,
     pub tail_moved: bool,
     pub phase: Phase,
-    /// The restore that an indirect batch has interrupted.
+    /// State of the restore while an indirect context batch runs.
     pub restoring: Option<Box<Restoring>>,
-    /// TIMESTAMP when the restore was complete.
+    /// TIMESTAMP at the end of the restore.
     pub restored_at: u32,
-    /// Where the image loads the interrupt mask from, to be saved again.
+    /// Address from which the image loads the interrupt mask; it is saved with the image.
     pub mask_address: u64,
     pub arbitration: bool,
     pub loops: Loops,
     pub blit: Option<Blit>,
-    /// The watchdog's counter, if it runs (V8-165, V8-167).
+    /// The watchdog counter while it runs (V8-165, V8-167).
     pub watchdog: Option<Watchdog>,
-    /// When the watchdog ends the wait that the last step came to at the earliest, in ns of the card's clock.
+    /// Earliest time at which the watchdog can end the wait of the last step, in ns of the card's clock.
     pub wait_ends: Option<u64>,
-    /// The last look at a semaphore that was not satisfied.
+    /// The last check of a semaphore that was not satisfied.
     pub semaphore: Option<Look>,
-    /// Where the image asked for interrupts in memory.
+    /// Target of memory-based interrupts, if the image enables them.
     pub report: Option<Report>,
-    /// The waiting command that whoever follows the card has been told of: its address, and
-    /// [`crate::trace::Recorder::followers`].
+    /// The waiting command that was already reported to trace subscribers: its address, and
+    /// [`crate::trace::Recorder::followers`] at that time.
     pub told: Option<(u64, u32)>,
 }
 
@@ -102,35 +102,35 @@ impl Running {
         }
     }
 
-    /// Whether the image has been read: before that there is nothing to save.
+    /// Returns whether the image has been read. Before that there is no state to save.
     pub fn restored(&self) -> bool {
         self.phase == Phase::Run
     }
 }
 
-/// What the parser does after a command.
+/// Action of the parser after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// Goes on with the next command.
+    /// Continue with the next command.
     Next,
-    /// Goes on elsewhere: what was read ahead is void.
+    /// Continue at another address. Prefetched commands are invalid.
     Jump,
-    /// Went round a loop that gets nowhere.
+    /// Completed an iteration of a loop without progress.
     Idle,
-    /// The command's condition does not hold: it is tried again later.
+    /// The command's condition is not met. It is retried later.
     Wait,
-    /// The engine was reset under the context, which goes on: the step ends.
+    /// The engine was reset and the context continues. The step ends.
     Recovered,
-    /// An arbitration point with a preemption request.
+    /// An arbitration point with a pending preemption request.
     Preempt,
-    /// The command cannot be carried out.
+    /// The command cannot be executed.
     Illegal,
 }
 
 /// One step of one engine.
 pub(super) struct Streamer<'s> {
     pub gt: &'s Gt,
-    /// When the step began, in ns of the card's clock.
+    /// Start of the step, in ns of the card's clock.
     pub started: u64,
     pub gam: Gam<'s>,
     pub id: EngineId,
@@ -141,7 +141,7 @@ pub(super) struct Streamer<'s> {
 }
 
 impl Streamer<'_> {
-    /// Runs the context for about `budget` commands.
+    /// Executes about `budget` commands of the context.
     pub fn run(&mut self, window: &mut Window, budget: u32) -> Outcome {
         self.running.wait_ends = None;
         self.running.waits_at = None;
@@ -170,10 +170,10 @@ impl Streamer<'_> {
         outcome
     }
 
-    /// Executes commands up to something that ends the step.
+    /// Executes commands until the step ends.
     fn parse(&mut self, window: &mut Window, budget: i64) -> Result<Outcome, Halt> {
         let mut budget = budget;
-        // Whoever follows the card gets the commands one by one, the long way.
+        // With tracing enabled, commands are executed one by one on the slow path.
         let followed = self.gt.trace.on();
         loop {
             if self.running.blit.is_none() && !followed {
@@ -190,14 +190,15 @@ impl Streamer<'_> {
         }
     }
 
-    /// Executes the commands that the parser goes straight on behind, as long as they have been read ahead; the
-    /// position follows afterwards, all at once.
+    /// Fast path: executes prefetched commands that always continue with the next command. The position is updated
+    /// once, at the end.
     #[inline]
     fn parse_straight(&mut self, window: &mut Window, budget: &mut i64) -> Result<(), Halt> {
         let ahead = window.ahead();
         let mut at = 0;
         let mut left = *budget;
-        // Only commands that write registers change it; the host's writes are seen at the next fetch.
+        // Only register writes by commands change this value. Register writes by the host take effect at the next
+        // fetch.
         let mut predicated = self.predicated();
         let result = loop {
             let rest = ahead.get(at..).unwrap_or_default();
@@ -206,7 +207,7 @@ impl Streamer<'_> {
             let len = command.length.dwords(header) as usize;
             let Some(words) = rest.get(..len) else { break Ok(()) };
             if !self.withheld(command, header, predicated) {
-                // Page tables and fences are written by this one: it goes without the call.
+                // Fast path for page table and fence writes: avoids the call of `execute_mi`.
                 let flow = match command.action {
                     Mi::StoreDataImm => self.store_data_imm(words),
                     _ if len < usize::from(command.least) => break Ok(()),
@@ -230,7 +231,7 @@ impl Streamer<'_> {
         result
     }
 
-    /// Executes one command of any kind, or reads ahead; an outcome means that the step ends here.
+    /// Executes one command of any kind, or prefetches. A returned outcome ends the step.
     fn parse_one(&mut self, window: &mut Window, budget: &mut i64) -> Result<Option<Outcome>, Halt> {
         if self.running.blit.is_some() {
             let progress = self.step_blit()?;
@@ -254,7 +255,7 @@ impl Streamer<'_> {
             } else if let Some(outcome) = self.refill(window, len)? {
                 return Ok(Some(outcome));
             } else if window.header() != Some(header) {
-                // Changed meanwhile, or the end of an indirect batch: decoded anew.
+                // The command was changed in memory, or the indirect batch ended: decode again.
                 return Ok(None);
             }
         }
@@ -295,13 +296,13 @@ impl Streamer<'_> {
         })
     }
 
-    /// Tells what the context comes to, if anybody follows the card.
+    /// Records a trace event if tracing is enabled.
     #[inline]
     pub fn tell(&self, what: impl FnOnce(&Position) -> What) {
         self.gt.trace.tell(self.running.load.function, Some(self.id), || what(&self.running.position));
     }
 
-    /// Tells the command at the parser's position; one that waits, and is tried again and again, once.
+    /// Traces the command at the parser's position. A waiting command that is retried is traced once.
     #[cold]
     fn tell_command(&mut self, ahead: &[u32], dwords: u32) {
         let address = self.running.position.address();
@@ -326,7 +327,7 @@ impl Streamer<'_> {
         }
     }
 
-    /// Reads ahead; an outcome means that the step ends here.
+    /// Prefetches commands. A returned outcome ends the step.
     fn refill(&mut self, window: &mut Window, need: usize) -> Result<Option<Outcome>, Halt> {
         self.auto_report_head().map_err(Halt::Fault)?;
         let source = self.running.position.source(self.running.lrc.space);
@@ -346,7 +347,7 @@ impl Streamer<'_> {
         }
     }
 
-    /// The instruction error (V8-095).
+    /// Reports an instruction error (V8-095).
     pub(super) fn illegal(&mut self, header: u32) -> Halt {
         self.counters.illegal += 1;
         self.gt.registers.set(self.base + reg::IPEHR, header);
@@ -373,7 +374,7 @@ impl Streamer<'_> {
                 self.execute_mi(command.action, words)
             }
             Command::Gfx(command) => {
-                // Both levels: the global one first, then the command's own (V8-143).
+                // Both predication levels: the global predicate first, then the command's own (V8-143).
                 if self.predicated() || command.predicated(words[0]) && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
                     return Ok(Flow::Next);
                 }
@@ -435,7 +436,7 @@ impl Streamer<'_> {
             Mi::SetPredicate => Ok(self.set_predicate(words[0])),
             Mi::Predicate => Ok(self.predicate(words[0])),
             Mi::SemaphoreSignal => Ok(self.semaphore_signal()),
-            // Without a display no event is ever pending: the condition is inactive, and the wait is over at once
+            // Without a display no event is ever pending: the condition is inactive, so the wait completes immediately
             // (V8-108, IVB-143).
             Mi::WaitForEvent | Mi::NoEffect => Ok(Flow::Next),
             Mi::StateOnly => {
@@ -445,7 +446,7 @@ impl Streamer<'_> {
         }
     }
 
-    /// Whether predication or the lack of privilege makes the command a MI_NOOP (V8-140, V8-171).
+    /// Returns whether predication or missing privilege turns the command into a MI_NOOP (V8-140, V8-171).
     #[inline(always)]
     fn withheld(&mut self, command: &MiCommand, header: u32, predicated: bool) -> bool {
         if predicated {
@@ -470,8 +471,8 @@ impl Streamer<'_> {
         forbidden
     }
 
-    /// Counts a command, or the part of one, that its requester does not get; from a batch without privilege it is an
-    /// error (V8-170).
+    /// Counts a command, or a part of one, that is denied to its requester. In a non-privileged batch this is an error
+    /// (V8-170).
     #[cold]
     pub fn refuse(&mut self, requester: Requester) {
         match requester {
@@ -483,35 +484,35 @@ impl Streamer<'_> {
         }
     }
 
-    /// Whose commands are executed.
+    /// The requester of the commands being executed.
     #[inline]
     pub fn requester(&self) -> Requester {
         let privileged = self.running.position.privileged() || self.unchecked();
         Requester::new(privileged, self.running.load.function.is_vf())
     }
 
-    /// GFX_MODE, Privilege Check Disable: batches without privilege get what the ring gets (V8-170). A virtual function's
-    /// get what its own ring gets.
+    /// GFX_MODE, Privilege Check Disable: non-privileged batches get the rights of the ring (V8-170). Those of a
+    /// virtual function get the rights of the virtual function's ring.
     #[inline]
     pub fn unchecked(&self) -> bool {
         self.own(reg::GFX_MODE) & PRIVILEGE_CHECK_DISABLE != 0
     }
 
-    /// MI_SET_PREDICATE_RESULT; a context's restore is not a part of its command stream.
+    /// MI_SET_PREDICATE_RESULT. Workaround batches of a restore are not predicated.
     #[inline]
     pub fn predicated(&self) -> bool {
         self.gt.registers.value(self.base + reg::SET_PREDICATE_RESULT) & 1 != 0
             && self.running.position.workaround.is_none()
     }
 
-    /// Whether a preemption request is to be honoured at an arbitration point (V8-076, V8-078).
+    /// Returns whether a preemption request is honoured at an arbitration point (V8-076, V8-078).
     #[inline]
     fn may_leave(&self) -> bool {
         self.running.preempt && self.running.arbitration && self.running.position.workaround.is_none()
     }
 
-    /// Whether an unsuccessful wait gives the engine up to the next element of the queue (V8-081): in a context that does
-    /// not inhibit synchronous switches, where arbitration is enabled. The GuC's contexts wait in place.
+    /// Returns whether an unsatisfied wait switches to the next element of the queue (V8-081): only in contexts that do
+    /// not inhibit synchronous switches, with arbitration enabled. Contexts of the GuC wait in place.
     fn may_yield(&self) -> bool {
         self.running.load.submitter == Submitter::Execlist
             && self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH == 0
@@ -531,7 +532,7 @@ impl Streamer<'_> {
     }
 }
 
-/// Whether the command is passed over without a look at its dwords.
+/// Returns whether the command is skipped without reading its dwords.
 fn skipped(command: &Command) -> bool {
     matches!(command, Command::Gfx(gfx) if gfx.action == Gfx::StateOnly)
 }

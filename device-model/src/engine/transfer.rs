@@ -10,29 +10,29 @@ use crate::memory::{Fault, Space};
 
 /// Bit 22 of most commands: the address is global.
 const GGTT: u32 = fields::GLOBAL.mask();
-/// LRI, LRM, SRM bit 19, LRR's destination: the register's place is from the engine's base on.
+/// LRI, LRM, SRM bit 19, LRR's destination: the register offset is relative to the engine's base.
 const CS_MMIO: u32 = fields::CS_MMIO.mask();
-/// LRR bit 18: so is the source's.
+/// LRR bit 18: the same for the source.
 const SOURCE_CS_MMIO: u32 = fields::SOURCE_CS_MMIO.mask();
-/// LRI, LRM, SRM bit 17, LRR's destination: the register is the executing instance's.
+/// LRI, LRM, SRM bit 17, LRR's destination: the register is remapped to the executing instance.
 const REMAP: u32 = fields::MMIO_REMAP.mask();
-/// LRR bit 16: so is the source.
+/// LRR bit 16: the same for the source.
 const SOURCE_REMAP: u32 = fields::SOURCE_MMIO_REMAP.mask();
 /// COPY_MEM_MEM bit 21: the destination is global.
 const DESTINATION_GGTT: u32 = fields::DESTINATION_GLOBAL.mask();
 /// SRM bit 21: predicated by MI_PREDICATE_RESULT.
 const SRM_PREDICATE: u32 = fields::RESULT_PREDICATE.mask();
-/// MI_STORE_DATA_INDEX bit 21: into the context's own status page.
+/// MI_STORE_DATA_INDEX bit 21: the target is the context's own status page.
 const OWN_PAGE: u32 = fields::OWN_PAGE.mask();
 /// LRM and SRM bit 16: the workload partition's offset is added to the address.
 const PARTITION: u32 = fields::PARTITION.mask();
-/// MI_STORE_DATA_IMM bit 11: so it is.
+/// MI_STORE_DATA_IMM bit 11: the same.
 const STORE_PARTITION: u32 = fields::STORE_PARTITION.mask();
 /// Dwords of a performance report (Intel OA formats of 256 bytes).
 const REPORT_DWORDS: usize = 64;
 
 impl Streamer<'_> {
-    /// MI_STORE_DATA_IMM: a dword, a qword, or as many as the length says.
+    /// MI_STORE_DATA_IMM: a dword, a qword, or the number of dwords given by the length.
     #[inline(always)]
     pub(super) fn store_data_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let [header, low, high, data @ ..] = words else { return Ok(Flow::Illegal) };
@@ -62,7 +62,8 @@ impl Streamer<'_> {
         Ok(())
     }
 
-    /// MI_STORE_DATA_INDEX: into the PPHWSP or the global status page, at bits 11:2 of the second dword (V13-055).
+    /// MI_STORE_DATA_INDEX: writes to the PPHWSP or the global status page, offset in bits 11:2 of the second dword
+    /// (V13-055).
     pub(super) fn store_data_index(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let page = if words[0] & OWN_PAGE != 0 { self.running.lrc.pphwsp } else { self.global_page() };
         let at = page + u64::from(words[1] & 0xffc);
@@ -73,9 +74,9 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// MI_LOAD_REGISTER_IMM: pairs of offset and value; a register that a batch without privilege may not write makes the
-    /// whole command a MI_NOOP (trap T35), one that a virtual function's ring may not write is left out. Bits 11:8 keep
-    /// bytes of each register from being written.
+    /// MI_LOAD_REGISTER_IMM: pairs of offset and value. A register that a non-privileged batch may not write makes the
+    /// whole command a MI_NOOP (trap T35); a register that a virtual function's ring may not write is skipped. Bits
+    /// 11:8 are byte write disables for all registers.
     pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = words[0];
         let (relative, remapped) = (header & CS_MMIO != 0, header & REMAP != 0);
@@ -94,7 +95,7 @@ impl Streamer<'_> {
             match kept {
                 0 => self.write_register(offset, value),
                 u32::MAX => {}
-                // Even to read a register can do something: not before it is known that it may be written.
+                // Reads can have side effects: read only if the write is permitted.
                 _ if self.may_write(offset) => {
                     let present = self.gt.read_by(Agent::Streamer(self.base), offset);
                     self.write_register(offset, present & kept | value & !kept);
@@ -114,12 +115,12 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// The register of a LRM or SRM.
+    /// The register of an LRM or SRM.
     fn named_register(&self, words: &[u32]) -> u32 {
         self.mmio(words[1], words[0] & CS_MMIO != 0, words[0] & REMAP != 0)
     }
 
-    /// The address of a LRM or SRM.
+    /// The address of an LRM or SRM.
     fn offset_address(&mut self, words: &[u32]) -> u64 {
         let at = address(words[2], words[3]);
         if words[0] & PARTITION != 0 { self.partitioned(at) } else { at }
@@ -136,7 +137,7 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// MI_STORE_REGISTER_MEM: the register is read in any case; without privilege a global store is dropped (T6).
+    /// MI_STORE_REGISTER_MEM: the register is always read. A global store without privilege is dropped (T6).
     pub(super) fn store_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let global = words[0] & GGTT != 0;
         if words[0] & SRM_PREDICATE != 0 && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
@@ -162,7 +163,7 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// MI_UPDATE_GTT: entries from the global address in the second dword on.
+    /// MI_UPDATE_GTT: writes entries, starting at the global address in the second dword.
     pub(super) fn update_gtt(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         self.loops().effect();
         let first = u64::from(words[1] >> 12);
@@ -173,8 +174,8 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// MI_REPORT_PERF_COUNT: a report of 256 bytes, its header (ID, time, context, clock) and counters that never counted:
-    /// they are not modelled.
+    /// MI_REPORT_PERF_COUNT: writes a report of 256 bytes, with a header (ID, time, context, clock) and zero counters.
+    /// Performance counters are not modelled.
     pub(super) fn report_perf_count(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         self.counters.perf_reports += 1;
         let (space, at) = (self.space(words[1] & 1 != 0), address(words[1], words[2]) & !0x3f);

@@ -1,5 +1,5 @@
-//! Registers that commands may touch, by who gives them (V13-080): the public lists of what batches without privilege may
-//! (V8-175..185), the slots that the driver adds (V8-186), and what is a virtual function's.
+//! Registers that commands may access, by requester (V13-080): the public whitelists for non-privileged batches
+//! (V8-175..185), the slots that the driver programs (V8-186), and the registers of virtual functions.
 
 use std::sync::LazyLock;
 
@@ -7,29 +7,29 @@ use super::id::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 use crate::command::Requester;
 use crate::registers::{RegisterFile, Scope};
 
-/// First offset and dwords.
+/// First offset and number of dwords.
 type Range = (u32, u32);
 
-/// What a public list gives to one kind of engines.
+/// Registers on a whitelist.
 struct Given {
     /// Offsets from the engine's base.
     own: &'static [Range],
-    /// Offsets that are the same whichever of them asks.
+    /// Absolute offsets, the same for every engine of the kind.
     absolute: &'static [Range],
 }
 
-/// What batches may write, and so read, on every engine (V8-181..184).
+/// Registers that batches on every engine may write, and therefore read (V8-181..184).
 const WRITE: Given = Given {
     own: &[(0x094, 1), (0x0c0, 1), (0x178, 2), (0x1fc, 1), (0x21c, 1), (0x3b4, 2), (0x3bc, 1), (0x41c, 1), (0x600, 32)],
     absolute: &[],
 };
 
-/// Command buffer, BB_OFFSET, threads dispatched, observation, predicates and dispatch dimensions: the registers that both
+/// Command buffer, BB_OFFSET, threads dispatched, observation, predicates and dispatch dimensions: registers that
 /// render and compute engines have at the same offset from their base.
 const PIPELINE: &[Range] = &[(0x084, 1), (0x158, 1), (0x290, 2), (0x360, 2), (0x400, 7), (0x500, 3)];
 
-/// What batches may write besides, by class. The document prints the rows of the render and copy engines as absolute
-/// offsets, those of the others from the engine's base (trap T20).
+/// Registers that batches may write in addition, by class. The document prints the rows of the render and copy engines
+/// as absolute offsets, and those of the other engines relative to the engine's base (trap T20).
 const fn write(class: EngineClass) -> Given {
     match class {
         // V8-181.
@@ -69,16 +69,17 @@ const fn write(class: EngineClass) -> Given {
         EngineClass::Compute => Given { own: PIPELINE, absolute: &[(0x1_5114, 1), (0x1_511c, 1), (0x1_51e0, 1)] },
         // V8-183.
         EngineClass::Copy => Given { own: &[(0x200, 2)], absolute: &[] },
-        // V8-184: MFC; the HEVC block is a block of its own.
+        // V8-184: MFC. The HEVC block is separate.
         EngineClass::VideoDecode => Given { own: &[(0x800, 512)], absolute: &[] },
         EngineClass::VideoEnhance => Given { own: &[], absolute: &[] },
     }
 }
 
-/// Dwords of the HEVC block of a video decoder that are on its list (V8-184).
+/// Number of whitelisted dwords in the HEVC block of a video decoder (V8-184).
 const HEVC_DWORDS: u32 = 64;
 
-/// What batches may read besides, on every engine: V8-176, and what the lists of all classes repeat (V8-177..180).
+/// Registers that batches on every engine may read but not write: V8-176, and rows repeated in the lists of all classes
+/// (V8-177..180).
 const READ: Given = Given {
     own: &[(0x08c, 1), (0x358, 2), (0x3a8, 1)],
     absolute: &[
@@ -98,17 +99,17 @@ const READ: Given = Given {
     ],
 };
 
-/// What batches may read besides, by class (V8-177..180).
+/// Registers that batches may read but not write, by class (V8-177..180).
 const fn read(class: EngineClass) -> &'static [Range] {
     match class {
-        // The second window of the render streamer among them (V8-006).
+        // Includes the second register range of the render streamer (V8-006).
         EngineClass::Render => &[(0x2800, 192), (0x1_808c, 1), (0x1_8358, 2)],
         EngineClass::Compute => &[(0x1_5000, 160)],
         EngineClass::Copy | EngineClass::VideoDecode | EngineClass::VideoEnhance => &[(0x91b8, 4)],
     }
 }
 
-/// The public lists of one engine, in absolute offsets and sorted: what may be written, and what may be read besides.
+/// Whitelists of one engine, sorted, with absolute offsets: writable registers, and registers that are only readable.
 struct Lists {
     write: Vec<Range>,
     read: Vec<Range>,
@@ -138,29 +139,29 @@ impl Lists {
 
 static LISTS: LazyLock<Vec<Lists>> = LazyLock::new(|| EngineId::all().map(Lists::of).collect());
 
-/// Whether one of the sorted ranges holds the dword at `offset`. Ranges do not overlap.
+/// Returns whether one of the sorted, non-overlapping ranges contains the dword at `offset`.
 fn within(ranges: &[Range], offset: u32) -> bool {
     let after = ranges.partition_point(|(first, _)| *first <= offset);
     ranges[..after].last().is_some_and(|(first, dwords)| offset - first < dwords * 4)
 }
 
-/// What a command wants of a register.
+/// Kind of register access by a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Its value.
+    /// Read the register.
     Read,
-    /// To change it.
+    /// Write the register.
     Write,
 }
 
-/// Registers that only the physical function's driver may write, whatever a list or slot says (V13-052, trap 7 of V13):
-/// OACONTROL.
+/// Registers that only the physical function's driver may write, regardless of whitelists and slots (V13-052, trap 7 of
+/// V13): OACONTROL.
 const KERNEL_ONLY: [u32; 1] = [0x2b00];
 
-/// Whether the register at `offset` may be touched by commands of `requester` on `engine` (V13-052, V13-080). Users have
-/// the public lists and the slots that the driver opens to them. A virtual function has, of whatever else permits it, no
-/// more than what is its context's own or the same for everybody; its kernel driver has all of that, and the slots that
-/// are opened to it. The physical function's driver has everything.
+/// Returns whether commands of `requester` on `engine` may access the register at `offset` (V13-052, V13-080). Users
+/// have the public whitelists and the slots programmed for them. For a virtual function, access is further limited to
+/// its context's own registers and registers common to all functions; its kernel driver has access to all of these, and
+/// to the slots programmed for it. The physical function's driver has full access.
 pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester, offset: u32, wanted: Wanted) -> bool {
     if wanted == Wanted::Write && requester != Requester::Kernel && KERNEL_ONLY.contains(&offset) {
         return false;
@@ -179,7 +180,7 @@ pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester,
     }
 }
 
-/// Whether a virtual function's context on `engine` has the register as its own, or may read it as anybody may.
+/// Returns whether the register is state of a virtual function's context on `engine`, or is readable by all functions.
 fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Wanted) -> bool {
     let Some(decoded) = registers.decode(offset) else { return false };
     let own = decoded.engine.is_none_or(|at| at == engine);
@@ -192,8 +193,8 @@ fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Want
     }
 }
 
-/// Whether the public lists let batches without privilege on `engine` touch the register: what may be written may be read
-/// (V8-175).
+/// Returns whether the public whitelists let non-privileged batches on `engine` access the register. Writable registers
+/// are readable (V8-175).
 pub(super) fn listed(engine: EngineId, offset: u32, wanted: Wanted) -> bool {
     let Some(lists) = LISTS.get(engine.index()) else { return false };
     within(&lists.write, offset) || wanted == Wanted::Read && within(&lists.read, offset)
@@ -202,19 +203,19 @@ pub(super) fn listed(engine: EngineId, offset: u32, wanted: Wanted) -> bool {
 /// FORCE_TO_NONPRIV slots: 0-11 at 0x4d0, 12-15 at 0x010, 16-19 at 0x1d0 (V8-186, trap T22).
 const SLOTS: [Range; 3] = [(0x4d0, 12), (0x010, 4), (0x1d0, 4)];
 
-/// Whom a slot is for (V13-079).
+/// Requester kind that a slot applies to (V13-079).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
-    /// Batches without privilege.
+    /// Non-privileged batches.
     User = 0,
     /// Rings and privileged batches of virtual functions.
     VirtualKernel = 1,
 }
 
-/// What the driver's slots say: address 25:2, registers 1:0 (1, 4, 16, 64), access 29:28 (both, read, write, none), bit 30
-/// forbids that access whatever the lists and other slots say (xe: xe_reg_whitelist.c, whose slots for observation forbid
-/// reads of what the lists open). Bit 31 tells whom the slot is for; the place is the model's own, drivers of today leave
-/// it clear.
+/// Evaluates the driver's slots: address 25:2, number of registers 1:0 (1, 4, 16, 64), access 29:28 (both, read, write,
+/// none). Bit 30 denies that access regardless of whitelists and other slots (xe: xe_reg_whitelist.c: the observation
+/// slots deny reads that the whitelists permit). Bit 31 selects the target; its position is specific to this model, and
+/// current drivers leave it clear.
 fn nonprivileged_slot(
     registers: &RegisterFile,
     base: u32,
