@@ -1,5 +1,5 @@
-//! A logical ring context's register image as the list of commands that it is: MI_NOOP, MI_LOAD_REGISTER_IMM, one
-//! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and the end (V8-046). The parser is bounded by the image's own length.
+//! A logical ring context's register image. The image is a command list: MI_NOOP, MI_LOAD_REGISTER_IMM, one
+//! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and the end (V8-046). Parsing is bounded by the image's length.
 
 use super::id::EngineId;
 use super::layout::{ENGINE_CONTEXT, IMAGE_DWORDS};
@@ -11,13 +11,13 @@ pub const LRI: u32 = 0x22 << 23;
 pub const LRM: u32 = 0x29 << 23;
 /// MI_FORCE_WAKEUP.
 pub const FORCE_WAKEUP: u32 = 0x1d << 23;
-/// MI_BATCH_BUFFER_END with bit 0, the end of a context (xe, i915: set_offsets).
+/// MI_BATCH_BUFFER_END with bit 0 set, the end of a context (xe, i915: set_offsets).
 pub const END: u32 = 0x0a << 23 | 1;
-/// LRI, LRM bit 19: the offset is in the engine's own block.
+/// LRI, LRM bit 19: the offset is relative to the engine's register block.
 pub const RELATIVE: u32 = 1 << 19;
-/// LRI bit 17: offsets of a class's first instance mean the executing one's (trap T19).
+/// LRI bit 17: offsets of a class's first instance are remapped to the executing instance (trap T19).
 pub const REMAP: u32 = 1 << 17;
-/// LRI bit 12: the writes may be posted.
+/// LRI bit 12: writes may be posted.
 pub const POSTED: u32 = 1 << 12;
 /// LRM bit 22: the address is global.
 pub const GLOBAL: u32 = 1 << 22;
@@ -25,35 +25,35 @@ pub const GLOBAL: u32 = 1 << 22;
 /// Type and opcode of a command.
 const OPCODE: u32 = 0xff80_0000;
 
-/// Header of an LRI of `registers` registers.
+/// Header of an LRI with `registers` registers.
 pub const fn lri(flags: u32, registers: usize) -> u32 {
     LRI | flags | (2 * registers as u32 - 1)
 }
 
-/// Dwords of a command with a length field.
+/// Length in dwords of a command with a length field.
 const fn length(header: u32) -> usize {
     (header & 0xff) as usize + 2
 }
 
-/// The register image as it was read.
+/// A register image read from memory.
 pub struct Image {
     words: [u32; IMAGE_DWORDS],
-    /// Dwords that the engine's images have.
+    /// Length in dwords of the engine's images.
     len: usize,
 }
 
-/// A register that the image loads.
+/// A register load in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// The command's header.
     pub header: u32,
-    /// Register offset as the command has it.
+    /// Register offset as encoded in the command.
     pub register: u32,
-    /// What is loaded.
+    /// Value to load.
     pub value: Value,
 }
 
-/// Where a loaded value is.
+/// Location of a value to load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// In the command.
@@ -62,16 +62,16 @@ pub enum Value {
     At(u64),
 }
 
-/// How far an image has been executed.
+/// Position of the execution in an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     at: usize,
-    /// The LRI that has pairs left, and how many.
+    /// Header of the current LRI and its number of remaining pairs.
     open: (u32, usize),
 }
 
 impl Image {
-    /// Reads the `len` dwords that an engine's images have at global address `at`.
+    /// Reads the `len` dwords of an engine's image at global address `at`.
     pub fn read(gam: &mut Gam<'_>, at: u64, len: usize) -> Result<Self, Fault> {
         let mut image = Image { words: [0; IMAGE_DWORDS], len: len.min(IMAGE_DWORDS) };
         let mut bytes = [0; IMAGE_DWORDS * 4];
@@ -88,8 +88,8 @@ impl Image {
         self.words[..self.len].get(index).copied().unwrap_or(0)
     }
 
-    /// Whether `engine` can execute the image up to dword `until`; if not, where the command is that it cannot: one that
-    /// no image has, or one that names registers of another class's engines (V8-007).
+    /// Checks whether `engine` can execute the image up to dword `until`. Otherwise returns the dword index of the
+    /// first command that is not valid in an image or names registers of another engine class (V8-007).
     pub fn check(&self, engine: EngineId, until: usize) -> Result<(), usize> {
         let until = until.min(self.len);
         let mut at = 0;
@@ -112,14 +112,14 @@ impl Image {
         Ok(())
     }
 
-    /// Whether no relative offset of the LRI at dword `at` is written as one of another class's engines.
+    /// Returns whether every relative offset of the LRI at dword `at` is valid for the engine's class.
     fn are_of(&self, engine: EngineId, header: u32, at: usize) -> bool {
         let pairs = self.words.get(at + 1..at + length(header)).unwrap_or_default();
         header & RELATIVE == 0 || pairs.chunks_exact(2).all(|pair| engine.takes_relative(pair[0]))
     }
 
-    /// The next register that is loaded by a dword before `until`; none at the end, or where the image says something
-    /// that [`Image::check`] refuses.
+    /// Returns the next register load that starts before dword `until`; `None` at the end or at a command that
+    /// [`Image::check`] rejects.
     pub fn next(&self, cursor: &mut Cursor, until: usize) -> Option<Load> {
         let until = until.min(self.len);
         while cursor.at < until {
@@ -132,8 +132,8 @@ impl Image {
             let header = self.dword(at);
             cursor.at += match header & OPCODE {
                 0 => 1,
-                // The ring context is executed whole: the drivers end the part that they write first there, and put the
-                // memory-based interrupts behind (xe: empty_lrc_data).
+                // The end command is ignored in the ring context: drivers end the part that they write first with it,
+                // and append the memory-based interrupts (xe: empty_lrc_data).
                 END_OPCODE if at < ENGINE_CONTEXT => 1,
                 LRI => {
                     cursor.open = (header, (length(header) - 1) / 2);
@@ -155,7 +155,7 @@ impl Image {
     }
 }
 
-/// [`END`] without its bit 0.
+/// [`END`] without bit 0.
 const END_OPCODE: u32 = END & OPCODE;
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
         std::iter::from_fn(|| image.next(&mut cursor, until)).map(|load| (load.register, load.value)).collect()
     }
 
-    /// V8-046: headers have 2n-1 in their low byte, and bits 19, 17 and 12; MI_NOOPs are passed over, an LRM is taken.
+    /// V8-046: headers have 2n-1 in their low byte, and bits 19, 17 and 12. MI_NOOPs are skipped, an LRM is executed.
     #[test]
     fn images_are_lists_of_loads() {
         let headers = [13, 15, 9, 55].map(|n| lri(RELATIVE | POSTED, n));
@@ -182,21 +182,22 @@ mod tests {
         let image = image(&[0, lri(RELATIVE, 2), 0x34, 1, 0x30, 2, 0, LRM | 2, 0xa8, 0x1000, 1, 0, END]);
         let all = [(0x34, Value::Immediate(1)), (0x30, Value::Immediate(2)), (0xa8, Value::At(1 << 32 | 0x1000))];
         assert_eq!(loads(&image, Cursor::default(), 99), all);
-        assert_eq!(loads(&image, Cursor::default(), 4), all[..1], "up to a dword within a command");
+        assert_eq!(loads(&image, Cursor::default(), 4), all[..1], "limit within a command");
         let mut cursor = Cursor::default();
         assert!(image.next(&mut cursor, 4).is_some() && image.next(&mut cursor, 4).is_none());
-        assert_eq!(loads(&image, cursor, 99), all[1..], "and on from there");
+        assert_eq!(loads(&image, cursor, 99), all[1..], "continues from there");
     }
 
-    /// V8-007: what is no image of the engine's class is told, not executed; nothing runs over the image's end.
+    /// V8-007: an image that is not valid for the engine's class is reported and not executed. Parsing stays within the
+    /// image.
     #[test]
     fn what_is_no_image_is_told() {
         let engine = EngineId::find(EngineClass::VideoDecode, 1).unwrap();
         let check = |words: &[u32]| image(words).check(engine, words.len());
         assert_eq!(check(&[0, lri(RELATIVE, 1), 0x34, 0]), Ok(()));
-        assert_eq!(check(&[0, lri(RELATIVE, 1), 0x1c_0034, 0]), Ok(()), "an instance of the class");
+        assert_eq!(check(&[0, lri(RELATIVE, 1), 0x1c_0034, 0]), Ok(()), "another instance of the class");
         assert_eq!(check(&[0, lri(RELATIVE, 1), 0x2_2034, 0]), Err(1), "another class");
-        assert_eq!(check(&[0, lri(RELATIVE, 2), 0x34, 0]), Err(1), "cut off");
+        assert_eq!(check(&[0, lri(RELATIVE, 2), 0x34, 0]), Err(1), "truncated");
         assert_eq!(check(&[LRI, 0x34]), Err(0), "not pairs");
         assert_eq!(check(&[0, 0x1000_0002, 0, 0, 0]), Err(1), "MI_STORE_DATA_IMM");
         assert_eq!(check(&[0x7815_0009]), Err(0));

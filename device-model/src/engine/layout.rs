@@ -1,6 +1,6 @@
-//! What a logical ring context's register image looks like on each engine, and what of the registers it holds (V8-042,
-//! V8-046..051): the engine writes it so, and the drivers know places in it. Behind what the document gives comes the
-//! model's own: the other registers of the context, as further LRIs.
+//! Layout of a logical ring context's register image on each engine, and the registers that it contains (V8-042,
+//! V8-046..051). The engine writes images in this layout, and drivers rely on positions in it. After the documented
+//! part follows a part specific to this model: the remaining registers of the context, as further LRIs.
 
 use std::sync::LazyLock;
 
@@ -9,29 +9,29 @@ use super::image::{END, FORCE_WAKEUP, GLOBAL, LRM, POSTED, RELATIVE, REMAP, lri}
 use super::reg;
 use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, TABLES};
 
-/// First dword of the engine context: behind six cachelines of ring context (V8-042, trap T16; xe: xe_lrc_reg_size).
+/// First dword of the engine context, after six cachelines of ring context (V8-042, trap T16; xe: xe_lrc_reg_size).
 pub const ENGINE_CONTEXT: usize = 0x60;
-/// Dwords of the longest image: what the drivers give a copy or media context (xe: xe_gt_lrc_size).
+/// Dwords of the longest image: the size that drivers allocate for a copy or media context (xe: xe_gt_lrc_size).
 pub const IMAGE_DWORDS: usize = 0x400;
-/// Cacheline of the image at which INDIRECT_CTX runs if INDIRECT_CTX_OFFSET does not say one of the engine context
+/// Cacheline of the image at which INDIRECT_CTX runs if INDIRECT_CTX_OFFSET does not specify one in the engine context
 /// (i915: GEN12_CTX_RCS_INDIRECT_CTX_OFFSET_DEFAULT; xe leaves the register 0 and relies on the default).
 pub const INDIRECT_CTX_OFFSET: usize = 0xd;
 
-/// A piece of an image.
+/// A section of an image.
 enum Part {
-    /// So many MI_NOOPs.
+    /// The given number of MI_NOOPs.
     Noop(usize),
-    /// MI_LOAD_REGISTER_IMM with these header bits, of these registers by offset from the engine's base.
+    /// MI_LOAD_REGISTER_IMM with these header bits and registers, given by offset from the engine's base.
     Load(u32, &'static [Span]),
     /// MI_LOAD_REGISTER_MEM of the interrupt mask.
     LoadMask,
     /// MI_FORCE_WAKEUP.
     Wakeup,
-    /// The first TRTT register's number of the class's first instance, six of them, remapped (V8-051).
+    /// LRI of the six TRTT registers, with the offsets of the class's first instance, remapped (V8-051).
     Trtt,
 }
 
-/// Registers with their dwords in a row: first offset, and how many.
+/// Consecutive register dwords: first offset and count.
 struct Span(u32, u32);
 
 use Part::{Load, LoadMask, Noop, Trtt, Wakeup};
@@ -41,8 +41,8 @@ const fn one(offset: u32) -> Span {
     Span(offset, 1)
 }
 
-/// Dwords 0x00 to 0x33, which are the same on all engines (V8-047; i915: dg2_xcs_offsets, dg2_rcs_offsets). The header
-/// with 13 registers, which the document gives too, is that of a context without PRT_BB_STATE (trap T17).
+/// Dwords 0x00 to 0x33, identical on all engines (V8-047; i915: dg2_xcs_offsets, dg2_rcs_offsets). The documented
+/// header with 13 registers is the variant without PRT_BB_STATE (trap T17).
 const RING: &[Part] = &[
     Noop(1),
     Load(
@@ -80,15 +80,15 @@ const RING: &[Part] = &[
         ],
     ),
 ];
-/// Dwords 0x34 to 0x4f (V8-048), and on the render engine what the drivers have there (i915, xe: dg2_rcs_offsets).
+/// Dwords 0x34 to 0x4f (V8-048), on the render engine as the drivers define them (i915, xe: dg2_rcs_offsets).
 const RING_RENDER: &[Part] =
     &[Load(RELATIVE | POSTED, &[one(0x1b0), Span(0x5a8, 2)]), Noop(6), Load(RELATIVE, &[one(0x0c8)]), Noop(12)];
-/// The same of the copy engine: its header has no bit 19, its offsets are absolute.
+/// The same on the copy engine: the header has no bit 19, the offsets are absolute.
 const RING_COPY: &[Part] = &[Noop(13), Load(POSTED, &[Span(0x2_2200, 2)]), Noop(10)];
-/// The same of the other engines.
+/// The same on the other engines.
 const RING_PLAIN: &[Part] = &[Noop(28)];
-/// Dwords 0x50 to 0x5f: interrupts in memory (V8-049; xe: set_memory_based_intr). The document's LRI header says one
-/// register, its list and xe two; its last MI_NOOPs start at 0x5a (trap T18).
+/// Dwords 0x50 to 0x5f: memory-based interrupts (V8-049; xe: set_memory_based_intr). The document's LRI header
+/// specifies one register, its list and xe two; the last MI_NOOPs start at 0x5a (trap T18).
 const RING_INTERRUPTS: &[Part] =
     &[LoadMask, Noop(1), Load(RELATIVE | POSTED, &[one(reg::INT_STATUS_RPT_PTR), one(reg::INT_SRC_RPT_PTR)]), Noop(6)];
 /// Dwords 0x60 to 0xcf (V8-050).
@@ -124,13 +124,13 @@ const ENGINE: &[Part] = &[
         ],
     ),
 ];
-/// Dwords 0xd0 to 0xef of a media engine, TRTT among them (V8-050, V8-051). The document's own dword numbers of the TRTT
-/// section cannot be right: the running total says 0xd8.
+/// Dwords 0xd0 to 0xef of a media engine, including TRTT (V8-050, V8-051). The document's dword numbers of the TRTT
+/// section are wrong: by its own dword counts the section starts at 0xd8.
 const TRTT_MEDIA: &[Part] = &[Wakeup, Noop(6), Trtt, Noop(6)];
-/// The same of the other engines.
+/// The same on the other engines.
 const TRTT_OTHER: &[Part] = &[Noop(8), Trtt, Noop(6)];
 
-/// The parts of the images of a class.
+/// Sections of the images of a class.
 fn parts(class: EngineClass) -> [&'static [Part]; 5] {
     let (cacheline, trtt) = match class {
         EngineClass::Render => (RING_RENDER, TRTT_OTHER),
@@ -141,8 +141,9 @@ fn parts(class: EngineClass) -> [&'static [Part]; 5] {
     [RING, cacheline, RING_INTERRUPTS, ENGINE, trtt]
 }
 
-/// Whether the register at `own`, from the engine's base, belongs to the ring context, or to what of the engine context
-/// tells where a batch stands: a context's own, though no command of it may write it.
+/// Returns whether the register at `own`, relative to the engine's base, is part of the ring context, or is a batch
+/// position register of the engine context. These are context state, although commands of the context may not write
+/// them.
 pub const fn in_ring_context(own: u32) -> bool {
     matches!(
         own,
@@ -162,40 +163,40 @@ pub const fn in_ring_context(own: u32) -> bool {
     )
 }
 
-/// A register whose value the image holds.
+/// A register that is stored in the image.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
-    /// Dword of its value in the image.
+    /// Dword of the value in the image.
     pub dword: usize,
-    /// Its offset.
+    /// Register offset.
     pub register: u32,
     masked: bool,
 }
 
 impl Kept {
-    /// What the image gets of the register's value: a masked register is saved with its mask.
+    /// Returns the image value for a register value: a masked register is saved with its mask.
     pub fn saved(&self, value: u32) -> u32 {
         if self.masked { value | 0xffff_0000 } else { value }
     }
 }
 
-/// The images of one engine.
+/// Image layout of one engine.
 pub struct Layout {
-    /// The image with nothing but headers and offsets.
+    /// The image with all headers and offsets, values 0.
     pub template: Vec<u32>,
-    /// What is in it, the stack of batches and the clocks apart.
+    /// Registers in the image, except the batch stack and the clocks.
     pub kept: Vec<Kept>,
 }
 
 static LAYOUTS: LazyLock<Vec<Layout>> = LazyLock::new(|| EngineId::all().map(lay_out).collect());
 
-/// The images of `engine`.
+/// Returns the image layout of `engine`.
 pub fn layout(engine: EngineId) -> &'static Layout {
     &LAYOUTS[engine.index()]
 }
 
-/// What software writes into a context that has never run, for any engine: headers and offsets of the ring context from
-/// the start of the image on, and the end behind them (xe, i915: set_offsets). The values are 0 and its to fill in.
+/// Image that software writes for a context that has never run, valid for any engine: headers and offsets of the ring
+/// context from the start of the image, followed by the end command (xe, i915: set_offsets). All values are 0.
 pub fn blank_image() -> Vec<u32> {
     let base = EngineId::find(EngineClass::Compute, 0).map_or(0, |engine| engine.info().mmio_base);
     let relative = |word: &u32| if *word & !0x7ff == base { word - base } else { *word };
@@ -204,7 +205,7 @@ pub fn blank_image() -> Vec<u32> {
     ring.iter().map(relative).chain([END]).collect()
 }
 
-/// Every modelled register that contexts of `engine` have, with its offset.
+/// All modelled registers that are context state on `engine`, with their offsets.
 fn context_registers(engine: EngineId) -> impl Iterator<Item = (u32, &'static Register)> {
     let base = engine.info().mmio_base;
     let own = ENGINE_TABLE.iter().map(move |register| (base, register));
@@ -214,13 +215,13 @@ fn context_registers(engine: EngineId) -> impl Iterator<Item = (u32, &'static Re
     })
 }
 
-/// What an access of the engine's own register does.
+/// Returns the access kind of an engine's own register.
 fn own_kind(own: u32) -> Option<Kind> {
     let holds = |register: &&Register| own.wrapping_sub(register.offset) / 4 < u32::from(register.count);
     ENGINE_TABLE.iter().find(holds).map(|register| register.kind)
 }
 
-/// Registers of one LRI of the model's own part.
+/// Registers per LRI in the model-specific part.
 const GROUP: usize = 64;
 
 fn lay_out(engine: EngineId) -> Layout {
@@ -252,7 +253,7 @@ fn lay_out(engine: EngineId) -> Layout {
             }
         }
     }
-    // CTX_TIMESTAMP, the live one, has its place in the ring context.
+    // CTX_TIMESTAMP, the live register, has a position in the ring context.
     let rest: Vec<_> = context_registers(engine)
         .filter(|(at, register)| {
             !matches!(register.kind, Kind::Live(_)) && !image.kept.iter().any(|kept| kept.register == *at)
@@ -271,7 +272,8 @@ fn lay_out(engine: EngineId) -> Layout {
 }
 
 impl Layout {
-    /// Adds an LRI: offsets as they are written, and the registers that are kept with whether they are masked.
+    /// Appends an LRI with the encoded offsets. Registers that are stored have their offset and whether they are
+    /// masked.
     fn load(&mut self, flags: u32, registers: impl Iterator<Item = (u32, Option<(u32, bool)>)>) {
         let header = self.template.len();
         self.template.push(0);
@@ -286,7 +288,7 @@ impl Layout {
     }
 }
 
-/// Gives the registers of the engine context their reset values.
+/// Resets the registers of the engine context.
 pub fn clear(engine: EngineId, registers: &RegisterFile) {
     let base = engine.info().mmio_base;
     for kept in layout(engine).kept.iter().filter(|kept| !in_ring_context(kept.register.wrapping_sub(base))) {
@@ -294,18 +296,18 @@ pub fn clear(engine: EngineId, registers: &RegisterFile) {
     }
 }
 
-/// Gives all registers of a context their reset values.
+/// Resets all registers of a context.
 pub fn clear_context(engine: EngineId, registers: &RegisterFile) {
     for kept in &layout(engine).kept {
         registers.set(kept.register, reset_value(registers, kept.register));
     }
 }
 
-/// The registers of [`crate::registers::Scope::Power`], by offset from the engine's base: all contexts of a function
-/// share them on an engine (V8-142, V8-190), and each function has its own (V13-052).
+/// Registers of [`crate::registers::Scope::Power`], by offset from the engine's base. On an engine, all contexts of a
+/// function share them (V8-142, V8-190); each function has a separate copy (V13-052).
 pub const GLOBALS: [u32; 2] = [reg::NOPID, reg::PREDICATE_RESULT_2];
 
-/// A register's value after reset.
+/// Returns a register's reset value.
 pub fn reset_value(registers: &RegisterFile, register: u32) -> u32 {
     registers.decode(register).map_or(0, |decoded| decoded.reset)
 }

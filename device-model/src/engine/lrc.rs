@@ -1,4 +1,4 @@
-//! The logical ring context in memory: PPHWSP, then the register image that an engine restores and saves
+//! The logical ring context in memory: the PPHWSP, followed by the register image that an engine restores and saves
 //! (V8-040, V8-041, V8-045; contract F.3, F.4, K.1).
 
 use super::image::Image;
@@ -7,10 +7,10 @@ use super::stream::{LEVELS, Position};
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::RegisterFile;
 
-/// Bytes from the PPHWSP to the image (V8-040).
+/// Offset in bytes from the PPHWSP to the image (V8-040).
 const IMAGE: u64 = 0x1000;
 
-/// Dword positions of values in the image that are not kept as a register is (contract K.1).
+/// Dword positions of values in the image that need special handling (contract K.1).
 pub mod dword {
     /// RING_HEAD.
     pub const RING_HEAD: usize = 0x05;
@@ -20,13 +20,13 @@ pub mod dword {
     pub const BBADDR_UDW: usize = 0x0d;
     /// BBADDR: bit 0 valid.
     pub const BBADDR: usize = 0x0f;
-    /// BB_STATE: bit 5 the batch is in the process's space.
+    /// BB_STATE: bit 5 set if the batch is in the PPGTT.
     pub const BB_STATE: usize = 0x11;
     /// CTX_TIMESTAMP.
     pub const CTX_TIMESTAMP: usize = 0x23;
-    /// Address of the word that the interrupt mask is loaded from, low and high.
+    /// Address of the interrupt mask in memory, low and high dword.
     pub const MASK_ADDRESS: usize = 0x52;
-    /// MI_NOOP in front of the engine context, whose identification tells at which RING_HEAD the image was saved.
+    /// MI_NOOP before the engine context; its identification field records the RING_HEAD at which the image was saved.
     pub const SAVED_HEAD: usize = 0x60;
     /// First of the six values of BB_STACK_WRITE_PORT.
     pub const BB_STACK: usize = 0x63;
@@ -37,40 +37,40 @@ pub mod dword {
 /// [`dword::SAVED_HEAD`], bit 0: the engine has saved the image.
 const SAVED: u32 = 1 << 0;
 
-/// A context's place in memory and its address spaces.
+/// Location of a context in memory and its address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lrc {
     /// Global address of the PPHWSP.
     pub pphwsp: u64,
-    /// The space of addresses that a command does not ask to be global: the process's own, or, where the descriptor's
-    /// bit 8 gives it none, the global one too.
+    /// Address space of non-global operands: the PPGTT, or the GGTT if bit 8 of the descriptor does not enable the
+    /// PPGTT.
     pub space: Space,
 }
 
-/// What of a context is not in the registers when it is saved.
+/// Values that are saved with a context but are not in the register file.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
     /// CTX_TIMESTAMP.
     pub context: u32,
-    /// TIMESTAMP, which a restore leaves alone (V8-215).
+    /// TIMESTAMP; not restored (V8-215).
     pub card: u32,
-    /// TIMESTAMP when the restore was complete.
+    /// TIMESTAMP at the end of the restore.
     pub restored: u32,
 }
 
-/// Byte of the PPHWSP where a save reports TIMESTAMP at the restore and at the save, and CTX_TIMESTAMP: in the first
-/// cachelines, behind the ring head's report. The document has the layout elsewhere: the places are the model's own
-/// (V8-041, V8-214).
+/// Offset in the PPHWSP at which a save reports TIMESTAMP at the restore, TIMESTAMP at the save, and CTX_TIMESTAMP: in
+/// the first cachelines, after the ring head report. The document defines the layout elsewhere; the offset is specific
+/// to this model (V8-041, V8-214).
 const REPORT: u64 = 64;
 
 impl Lrc {
-    /// The context of a descriptor (contract F.1).
+    /// Creates the context of a descriptor (contract F.1).
     pub fn new(descriptor: u64) -> Self {
         let space = if descriptor & 1 << 8 != 0 { Space::Ppgtt(0) } else { Space::Ggtt };
         Lrc { pphwsp: descriptor & 0xffff_f000, space }
     }
 
-    /// Global address of a dword of the image.
+    /// Global address of dword `index` of the image.
     pub fn address(&self, index: usize) -> u64 {
         self.pphwsp + IMAGE + index as u64 * 4
     }
@@ -80,27 +80,27 @@ impl Lrc {
         Image::read(gam, self.address(0), layout.template.len())
     }
 
-    /// Takes the page directory from PDP0 (V8-213).
+    /// Sets the page directory from PDP0 (V8-213).
     pub fn set_page_directory(&mut self, pdp0: u64) {
         if let Space::Ppgtt(root) = &mut self.space {
             *root = pdp0;
         }
     }
 
-    /// Reads RING_TAIL alone, for a lite restore (V8-079).
+    /// Reads only RING_TAIL, for a lite restore (V8-079).
     pub fn tail(&self, gam: &mut Gam<'_>) -> Result<u32, Fault> {
         gam.read_u32(Space::Ggtt, self.address(dword::RING_TAIL))
     }
 
-    /// Whether the driver has moved RING_HEAD since the image was saved: it wants the ring executed from there, and the
-    /// batch that was saved in the middle of belongs to what it leaves (i915: guc_reset_state; xe: guc_exec_queue_start).
+    /// Returns whether the driver has changed RING_HEAD since the image was saved. The ring must then be executed from
+    /// the new head, and the saved batch position must be ignored (i915: guc_reset_state; xe: guc_exec_queue_start).
     pub fn head_moved(image: &Image) -> bool {
         let saved = image.dword(dword::SAVED_HEAD);
         saved & SAVED != 0 && saved & !SAVED != image.dword(dword::RING_HEAD)
     }
 
-    /// Writes the whole image as the context stands (V8-044, V8-045). RING_TAIL is the driver's: it may have moved on by
-    /// now.
+    /// Writes the whole image with the current state (V8-044, V8-045), except RING_TAIL: the driver may have advanced
+    /// it meanwhile.
     pub fn save(
         &self,
         gam: &mut Gam<'_>,
@@ -135,7 +135,7 @@ impl Lrc {
         Ok(())
     }
 
-    /// Writes back only what tells where the context stopped: an engine reset leaves the rest as it was saved last.
+    /// Writes only the position at which the context stopped, for an engine reset. The rest keeps the last saved state.
     pub fn save_stopped(&self, gam: &mut Gam<'_>, position: &Position, timestamp: u32) -> Result<(), Fault> {
         let mut put = |at, value| gam.write_u32(Space::Ggtt, self.address(at), value);
         put(dword::BBADDR_UDW, 0)?;

@@ -1,18 +1,19 @@
-//! The power context: what an engine keeps over RC6 whatever context runs, as the image that the power controller saves
-//! and restores (V8-190..194). Global state has one copy an engine and changes only when it is programmed.
+//! The power context: register state that an engine preserves over RC6 independently of contexts, as the image that the
+//! power controller saves and restores (V8-190..194). Each engine has one copy of this global state, which changes only
+//! by register writes.
 
 use super::id::{EngineClass, EngineId};
 use super::{image, layout, reg};
 use crate::registers::{Kind, RegisterFile, masked};
 
-/// What a pair of the image holds.
+/// Content of a pair in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pair {
-    /// So many registers from this offset on, by the engine's base; dwords in a row.
+    /// Consecutive registers: first offset from the engine's base, and count in dwords.
     Registers(u32, u32),
-    /// RING_CTL with the ring disabled, whatever its value is (trap T27).
+    /// RING_CTL with the ring disabled, regardless of its value (trap T27).
     Disabled,
-    /// A pair that the document counts and does not name: it loads nothing.
+    /// A pair that the document counts without naming it. It loads nothing.
     Hole,
 }
 
@@ -23,12 +24,12 @@ const fn one(offset: u32) -> Pair {
     Registers(offset, 1)
 }
 
-/// A power image: its pairs in order. Their number, not the printed header, is the contract (trap T18).
+/// A power image: its pairs in order. The number of pairs is authoritative, not the printed header (trap T18).
 #[derive(Clone, Copy, Debug)]
 pub struct PowerImage(&'static [Pair]);
 
-/// "CSFE power context without display" (V8-191). What CXT_OFFSET and STOP_PARSER_* have is kept by the back end (CSBE),
-/// all else by the front end (V8-194); nothing else tells them apart.
+/// "CSFE power context without display" (V8-191). CXT_OFFSET and STOP_PARSER_* belong to the back end (CSBE), all other
+/// registers to the front end (V8-194); nothing else distinguishes them.
 pub const WITHOUT_DISPLAY: PowerImage = PowerImage(&[
     one(0x29c),
     one(reg::HWS_PGA),
@@ -57,7 +58,7 @@ pub const WITHOUT_DISPLAY: PowerImage = PowerImage(&[
     Registers(0x4d0, 12),
     Registers(0x010, 4),
     Registers(0x1d0, 4),
-    // 64 bits: the table prints one pair and leaves room for two (trap T28).
+    // 64 bits: the table prints one pair and reserves space for two (trap T28).
     Registers(0x234, 2),
     one(0x1ac),
     one(0x424),
@@ -67,7 +68,7 @@ pub const WITHOUT_DISPLAY: PowerImage = PowerImage(&[
     one(0x56c),
 ]);
 
-/// "CSFE power context with display" (V8-192). The printed header says 99 registers, the list has 100.
+/// "CSFE power context with display" (V8-192). The printed header specifies 99 registers, the list has 100.
 pub const WITH_DISPLAY: PowerImage = PowerImage(&[
     one(0x29c),
     one(reg::HWS_PGA),
@@ -112,7 +113,8 @@ pub const WITH_DISPLAY: PowerImage = PowerImage(&[
     one(0x56c),
 ]);
 
-/// "CSFE power context" (V8-193): with ring and batch. The printed header says 110 registers, the list has 109.
+/// "CSFE power context" (V8-193): with ring and batch state. The printed header specifies 110 registers, the list has
+/// 109.
 pub const WITH_RING: PowerImage = PowerImage(&[
     one(0x29c),
     one(reg::HWS_PGA),
@@ -172,12 +174,12 @@ pub const WITH_RING: PowerImage = PowerImage(&[
     one(0x56c),
 ]);
 
-/// Dwords of the longest power image, MI_NOOPs at its end included.
+/// Dwords of the longest power image, including the MI_NOOPs at its end.
 pub const POWER_DWORDS: usize = 0xe0;
 
 impl PowerImage {
-    /// The image of an engine. The document does not say which engine has which: those that can flip planes have
-    /// [`WITH_DISPLAY`]; [`WITH_RING`] lacks whitelist slots that this card's engines have, and is of another generation.
+    /// Returns the image of an engine. The document does not assign images to engines. Engines that can flip planes use
+    /// [`WITH_DISPLAY`]. [`WITH_RING`] lacks whitelist slots of this card's engines and belongs to another generation.
     pub fn of(engine: EngineId) -> Self {
         match engine.info().class {
             EngineClass::Render | EngineClass::Copy => WITH_DISPLAY,
@@ -185,7 +187,8 @@ impl PowerImage {
         }
     }
 
-    /// The offsets of the image's pairs on `engine`, in order: 0 for a hole; true where RING_CTL is disabled.
+    /// Register offsets of the image's pairs on `engine`, in order; 0 for a hole. The flag is set for the disabled
+    /// RING_CTL.
     fn pairs(self, engine: EngineId) -> impl Iterator<Item = (u32, bool)> {
         let base = engine.info().mmio_base;
         self.0.iter().flat_map(move |pair| {
@@ -198,8 +201,8 @@ impl PowerImage {
         })
     }
 
-    /// Writes the image dword by dword: MI_NOOP, the header of one LRI, its pairs, and MI_NOOPs up to a cacheline. A
-    /// masked register is saved with its mask. Returns the dwords that it has.
+    /// Writes the image: MI_NOOP, the header of one LRI, its pairs, and MI_NOOPs up to a cacheline. Masked registers
+    /// are saved with their mask. Returns the length in dwords.
     pub fn emit(self, engine: EngineId, registers: &RegisterFile, image: &mut [u32; POWER_DWORDS]) -> usize {
         *image = [0; POWER_DWORDS];
         let mut at = 2;
@@ -218,8 +221,8 @@ impl PowerImage {
         at.next_multiple_of(16).min(POWER_DWORDS)
     }
 
-    /// Carries the image out in its order; `set` is told each register with its value. What commands cannot write, such
-    /// as EIR and EXECLIST_STATUS, comes back too.
+    /// Executes the image in order and calls `set` with each register and value. This also restores registers that
+    /// commands cannot write, such as EIR and EXECLIST_STATUS.
     pub fn restore(image: &[u32], registers: &RegisterFile, mut set: impl FnMut(u32, u32)) {
         let Some((header, pairs)) = image.split_first().and_then(|(_, rest)| rest.split_first()) else { return };
         let pairs = pairs.chunks_exact(2).take((*header as usize & 0xff).div_ceil(2));
@@ -234,9 +237,9 @@ impl PowerImage {
     }
 }
 
-/// RC6 as the engines' registers see it: the power images are saved, power goes, and they are restored. A real GT takes
-/// its time to fall asleep, and drivers may rely on it, so that the image is written as late as the difference can be
-/// seen: when the GT wakes. What no image has is kept by others (V8-190).
+/// Effect of RC6 on the engines' registers: power images are saved, power is removed, and the images are restored. A
+/// real GT enters RC6 after a delay, which drivers may rely on. The model therefore performs all steps when the GT
+/// wakes, the latest time at which they are observable. State outside the images is preserved by other units (V8-190).
 pub fn sleep_and_wake(registers: &RegisterFile) {
     let mut image = [0; POWER_DWORDS];
     for engine in EngineId::all() {
@@ -253,7 +256,7 @@ pub fn sleep_and_wake(registers: &RegisterFile) {
                 *restored = value;
             }
         });
-        // What is as it was is left alone: a processor may be writing it.
+        // Unchanged registers are not written: a vCPU may write them concurrently.
         for (register, value) in woken.into_iter().filter(|(register, _)| *register != 0) {
             if registers.value(register) != value {
                 registers.set(register, value);

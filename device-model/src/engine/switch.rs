@@ -1,5 +1,5 @@
-//! Context switches: restore by executing the image, with the batches that run meanwhile and before the ring, lite restore,
-//! save, and what the registers show.
+//! Context switches: restore by executing the image, workaround batches during and after the restore, lite restore,
+//! save, and register updates.
 
 use super::image::{Cursor, GLOBAL, Image, Load, Value};
 use super::layout::{self, ENGINE_CONTEXT, IMAGE_DWORDS, INDIRECT_CTX_OFFSET};
@@ -16,19 +16,19 @@ use crate::trace::What;
 
 /// RING_CONTEXT_CONTROL bit 0 (xe: CTX_CTRL_ENGINE_CTX_RESTORE_INHIBIT).
 const RESTORE_INHIBIT: u32 = 1 << 0;
-/// BB_STATE bit 5: the batch is in the process's space.
+/// BB_STATE bit 5: the batch is in the PPGTT.
 const BB_STATE_PPGTT: u32 = 1 << 5;
-/// Dwords of a cacheline.
+/// Dwords per cacheline.
 const CACHELINE: usize = 16;
 
-/// A restore under way.
+/// A restore in progress.
 pub(super) struct Restoring {
     image: Image,
     next: Cursor,
-    /// What BB_STACK_WRITE_PORT was given: low and high dwords in turn.
+    /// Values written to BB_STACK_WRITE_PORT: low and high dwords alternating.
     stack: [u32; 2 * LEVELS],
     pushed: usize,
-    /// The interrupt mask, where the image loaded one.
+    /// The interrupt mask, if the image loaded one.
     mask: Option<u32>,
     inhibited: bool,
 }
@@ -42,9 +42,9 @@ impl Streamer<'_> {
         Ok(())
     }
 
-    /// Executes the image: ring context, then, unless the ring context inhibits it, the engine context, with what runs in
-    /// its midst and behind it (V8-043, V8-044, V8-161, V8-162). What an image leaves out has its reset value, so that no
-    /// context sees another's.
+    /// Executes the image: the ring context, then, unless inhibited by the ring context, the engine context, with the
+    /// workaround batches during and after it (V8-043, V8-044, V8-161, V8-162). Registers that the image does not load
+    /// get their reset values, so that no context sees another's state.
     pub(super) fn restore(&mut self) -> Result<(), Halt> {
         let layout = layout::layout(self.id);
         let image = self.running.lrc.read(&mut self.gam, layout).map_err(Halt::Fault)?;
@@ -88,12 +88,12 @@ impl Streamer<'_> {
             tail: position.ring.tail,
             batch: position.batches().last().map(|batch| batch.address),
         });
-        // Commands of this context may read the registers that the last step of another has left.
+        // Commands of this context may read registers that still show the last step of another context.
         self.publish();
         Ok(())
     }
 
-    /// An image that the engine cannot execute is an instruction error at the command in it (V8-007).
+    /// Reports an instruction error for an image that the engine cannot execute, at the command in it (V8-007).
     fn check(&mut self, image: &Image, until: usize) -> Result<(), Halt> {
         image.check(self.id, until).map_err(|at| {
             self.illegal(image.dword(at));
@@ -101,7 +101,7 @@ impl Streamer<'_> {
         })
     }
 
-    /// The dword of the image at which INDIRECT_CTX runs: a cacheline of the engine context (V8-161, trap T16).
+    /// Returns the dword of the image at which INDIRECT_CTX runs: a cacheline of the engine context (V8-161, trap T16).
     fn indirect_offset(&self) -> usize {
         let cacheline = (self.own(reg::INDIRECT_CTX_OFFSET) >> 6 & 0x3ff) as usize;
         let within = ENGINE_CONTEXT / CACHELINE..IMAGE_DWORDS / CACHELINE;
@@ -112,11 +112,11 @@ impl Streamer<'_> {
         if restoring.inhibited {
             return;
         }
-        // An LRM there that reaches nothing loads nothing; the ring context's halts.
+        // A faulting LRM in the engine context loads nothing; in the ring context it halts.
         let _ = self.execute_image(restoring, until);
     }
 
-    /// The part of the restore behind the indirect batch, if there is one; what runs before the ring follows.
+    /// Executes the rest of the restore, after the indirect batch if there is one. The per-context batch follows.
     fn finish_restore(&mut self, restoring: &mut Restoring) {
         self.execute_engine_context(restoring, IMAGE_DWORDS);
         self.running.position = self.position(restoring);
@@ -135,7 +135,7 @@ impl Streamer<'_> {
             let register = self.image_register(load.header, load.register);
             let value = match load.value {
                 Value::Immediate(value) => value,
-                // What software has not set up is not loaded.
+                // Address 0: not set up by software.
                 Value::At(0) => continue,
                 Value::At(address) => self.load_from_memory(&load, address)?,
             };
@@ -150,15 +150,15 @@ impl Streamer<'_> {
         self.gam.read_u32(space, address & ADDRESS)
     }
 
-    /// A register that the image loads: of the context's own state whoever it is, and of other registers what a ring of
-    /// the requester may write (V8-043, V13-052).
+    /// Writes a register that the image loads. The context's own state is writable for every requester; other registers
+    /// only with the rights of the requester's ring (V8-043, V13-052).
     fn restore_register(&mut self, restoring: &mut Restoring, register: u32, header: u32, value: u32) {
         let own = register.wrapping_sub(self.base);
         match own {
             reg::CTX_TIMESTAMP => {
                 return self.gt.context_clocks[self.id.index()].set(self.gt.timestamp(), value);
             }
-            // A clock that runs free cannot go back (V8-215).
+            // A free-running clock cannot be set back (V8-215).
             reg::TIMESTAMP | reg::TIMESTAMP_UDW => return,
             reg::IMR => {
                 restoring.mask = Some(value);
@@ -178,7 +178,7 @@ impl Streamer<'_> {
                 && (decoded.register.scope.kept_by(self.id) || decoded.engine.is_some() && layout::in_ring_context(own))
         });
         match kept.map(|decoded| decoded.register.kind) {
-            // Read-only to commands; the card's own value comes back.
+            // Read-only for commands; the image restores the saved value.
             Some(Kind::ReadOnly) => registers.set(register, value),
             Some(kind) => {
                 let bytes = access::bytes_kept(header);
@@ -193,7 +193,8 @@ impl Streamer<'_> {
         }
     }
 
-    /// Memory-based interrupts: where the image loaded the mask from memory, and has both pages (V8-049; contract C.3).
+    /// Enables memory-based interrupts if the image loaded the mask from memory and specifies both pages (V8-049;
+    /// contract C.3).
     fn take_report(&mut self, mask: Option<u32>) {
         let (status, source) = (self.own(reg::INT_STATUS_RPT_PTR), self.own(reg::INT_SRC_RPT_PTR));
         let report = mask.map(|enable| Report { status, source, enable });
@@ -210,7 +211,8 @@ impl Streamer<'_> {
         Ring::new(start, ctl, head, tail)
     }
 
-    /// Where the context goes on: in its ring, or in the batch that it was preempted in (V8-163).
+    /// Returns the position at which the context resumes: in its ring, or in the batch in which it was preempted
+    /// (V8-163).
     fn position(&self, restoring: &Restoring) -> Position {
         let ring = self.running.position.ring;
         let address = u64::from(self.own(reg::BBADDR_UDW)) << 32 | u64::from(self.own(reg::BBADDR));
@@ -226,7 +228,8 @@ impl Streamer<'_> {
         Position::in_batch(ring, &stack, present, started & ADDRESS)
     }
 
-    /// Tells events: in memory where the image asked for it, else in its function's interrupt tree (V13-262, V13-273).
+    /// Reports events: in memory if the image enabled it, otherwise in the function's interrupt registers (V13-262,
+    /// V13-273).
     pub(super) fn signal(&mut self, bits: u16) -> Result<(), Fault> {
         if !self.running.load.function.is_vf() {
             self.gt.write_status(&mut self.gam, self.id, bits);
@@ -244,7 +247,7 @@ impl Streamer<'_> {
         Ok(())
     }
 
-    /// A workaround batch has ended: the rest of the restore, the next batch, or the ring follows.
+    /// Ends a workaround batch. The rest of the restore, the next batch, or the ring follows.
     pub(super) fn end_workaround(&mut self) {
         self.running.position.workaround = None;
         match self.running.restoring.take() {
@@ -253,10 +256,11 @@ impl Streamer<'_> {
         }
     }
 
-    /// MI_PRT_BATCH_BUFFER_START: starts a batch, one level deeper, that every later restore of the context starts again
-    /// before anything else if the command asks for it; only the latest one is remembered (V8-160). The layout is that of
-    /// MI_BATCH_BUFFER_START, with [`fields::PERSISTENT`]; PRT_BB_STATE has the address, bit 1 for the process's space and bit 0.
-    /// Without Persistence Enable the command runs its batch, and nothing is remembered from then on.
+    /// MI_PRT_BATCH_BUFFER_START: starts a batch one level deeper. With Persistence Enable, every later restore of the
+    /// context starts the batch again before anything else; only the latest such batch is remembered (V8-160). The
+    /// layout is that of MI_BATCH_BUFFER_START, with [`fields::PERSISTENT`]. PRT_BB_STATE contains the address, bit 1
+    /// for the PPGTT and bit 0 valid. Without Persistence Enable the command runs its batch and clears the remembered
+    /// one.
     pub(super) fn persistent_batch(&mut self, words: &[u32]) -> Flow {
         let [_, low, high, ..] = *words else { return Flow::Illegal };
         let target = access::address(low, high);
@@ -268,7 +272,7 @@ impl Streamer<'_> {
         if from_batch && self.loops().jump(target) { Flow::Idle } else { Flow::Jump }
     }
 
-    /// Saves the context; its clock stops.
+    /// Saves the context and stops its clock.
     pub(super) fn save(&mut self) -> Result<(), Halt> {
         let now = self.gt.timestamp();
         let context = self.gt.context_clocks[self.id.index()].stop(now);
@@ -282,13 +286,13 @@ impl Streamer<'_> {
             set(reg::BB_START_ADDR_UDW, (position.started >> 32) as u32);
             set(reg::BB_ADD_DIFF, batch.address.wrapping_sub(position.started) as u32);
         }
-        // The next restore has an engine context to restore (V8-044).
+        // The next restore must restore an engine context (V8-044).
         set(reg::CONTEXT_CONTROL, self.own(reg::CONTEXT_CONTROL) & !RESTORE_INHIBIT);
         let state = (position, clocks, self.running.mask_address);
         self.running.lrc.save(&mut self.gam, layout::layout(self.id), registers, state).map_err(Halt::Fault)
     }
 
-    /// Shows in the registers where the context stands: at the end of each step, not at each command.
+    /// Updates the position registers. Called at the end of each step, not at each command.
     pub(super) fn publish(&self) {
         let position = &self.running.position;
         let set = |offset, value| self.gt.registers.set(self.base + offset, value);
@@ -297,7 +301,7 @@ impl Streamer<'_> {
         let address = position.address();
         set(reg::ACTHD, address as u32);
         set(reg::ACTHD_UDW, (address >> 32) as u32);
-        // What the image has of a batch is the position's only at the end of the restore.
+        // During a restore the registers hold the image's batch state; the position replaces it when the restore ends.
         if self.running.restoring.is_some() {
             return;
         }
