@@ -28,21 +28,21 @@ fn store(gpr: u32, result: u32) -> u32 {
     alu(0x180, gpr, result)
 }
 
-/// MI_MATH of these instructions.
+/// MI_MATH with these instructions.
 fn math(instructions: &[u32]) -> Vec<u32> {
     let mut command = vec![0x0d00_0000 | (instructions.len() as u32 - 1)];
     command.extend(instructions);
     command
 }
 
-/// Runs instructions on a card of `class` whose GPR0 and GPR1 are loaded.
+/// Runs ALU instructions on an engine of `class` with GPR0 and GPR1 preset.
 fn run(class: EngineClass, a: u64, b: u64, instructions: &[u32]) -> (Bench, Outcome) {
     let mut bench = Bench::new(class);
     let outcome = bench.batch(&[&gpr(0, a)[..], &gpr(1, b), &math(instructions)].concat());
     (bench, outcome)
 }
 
-/// V8-118, V8-145..149, V8-152, V8-153: every engine has the operations on all its sixteen registers, with their flags.
+/// V8-118, V8-145..149, V8-152, V8-153: every engine implements the operations on all sixteen registers, with flags.
 #[test]
 fn operations_and_flags() {
     let vectors = [
@@ -76,7 +76,7 @@ fn operations_and_flags() {
     }
 }
 
-/// V8-150, trap T9: LOAD0 and LOADINV, and LOAD1, which is all ones. V8-151: the inverse of accumulator and flags.
+/// V8-150, trap T9: LOAD0, LOADINV, and LOAD1, which loads all ones. V8-151: inverted stores of accumulator and flags.
 #[test]
 fn loads_and_stores_with_inversion() {
     let program = [
@@ -98,7 +98,7 @@ fn loads_and_stores_with_inversion() {
     assert_eq!(seen, [u64::MAX, 0, u64::MAX, u64::MAX, u64::MAX - 3, u64::MAX]);
 }
 
-/// V8-146, trap T37: only an operation changes accumulator and flags; loads, stores, accesses of memory and fences do not.
+/// V8-146, trap T37: only operations change accumulator and flags; loads, stores, memory accesses and fences do not.
 #[test]
 fn flags_belong_to_the_operations() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -109,7 +109,7 @@ fn flags_belong_to_the_operations() {
         load(SRCA, 0),
         load(SRCB, 1),
         SUB,
-        // Zero; now everything that is no operation.
+        // The zero flag is set; the following instructions are not operations.
         load(SRCA, 0),
         alu(0x081, SRCB, 0),
         alu(0x481, SRCB, 0),
@@ -134,8 +134,8 @@ fn flags_belong_to_the_operations() {
     assert_eq!(bench.get64(DATA), u64::MAX);
 }
 
-/// V8-154: the low three bits of an address do not count; a register that memory was loaded into can be used at once.
-/// V8-155: what STOREIND wrote is there behind the fence, for the ALU, the next command and the CPU.
+/// V8-154: the low three address bits are ignored; a register loaded from memory can be used immediately. V8-155: a
+/// STOREIND is visible after the fence to the ALU, the next command and the CPU.
 #[test]
 fn indirect_accesses() {
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -163,7 +163,7 @@ fn indirect_accesses() {
     assert_eq!((bench.get64(DATA), bench.get(DATA + 8)), (0x9999_aaaa_bbbb_cccc, 0xbbbb_cccc));
 }
 
-/// V8-154: the addresses are the process's, in a user's batch as in the ring; one that is not mapped is a fault.
+/// V8-154: addresses are in the PPGTT, in non-privileged batches and in the ring; an unmapped address faults.
 #[test]
 fn indirect_addresses_are_the_processes() {
     let program = math(&[load(SRCA, 0), alu(0x081, SRCB, 0), ADD, alu(0x181, ACCU, 1)]);
@@ -177,8 +177,8 @@ fn indirect_addresses_are_the_processes() {
     }
 }
 
-/// V8-147, V8-148, V8-149: a dword is no instruction if its opcode, its prefix or an operand that it uses is none: the
-/// command is invalid. Operands that an instruction does not use are not looked at.
+/// V8-147, V8-148, V8-149: a dword with an invalid opcode, prefix or used operand is an illegal command. Unused
+/// operands are ignored.
 #[test]
 fn what_is_no_instruction_is_invalid() {
     let invalid = [
@@ -206,7 +206,7 @@ fn what_is_no_instruction_is_invalid() {
     for instruction in invalid {
         let (bench, outcome) = run(EngineClass::Copy, 1, 1, &[0, instruction, alu(0x580, 2, ACCU)]);
         assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { .. })), "{instruction:#x}: {outcome:?}");
-        assert_eq!(gpr_of(&bench, 2), 0, "nothing behind it is done");
+        assert_eq!(gpr_of(&bench, 2), 0, "following instructions are not executed");
         assert_eq!((bench.own(reg::ESR) & 1, bench.own(reg::IPEHR)), (1, 0x0d00_0002));
     }
     let (bench, outcome) =
@@ -214,7 +214,7 @@ fn what_is_no_instruction_is_invalid() {
     assert_eq!((outcome, gpr_of(&bench, 2)), (Outcome::Complete, 2));
 }
 
-/// V8-145: the registers are reached by LRI, LRM, LRR, SRM and the host, at base + 0x600 + 8n, on any engine.
+/// V8-145: the GPRs are accessible by LRI, LRM, LRR, SRM and the host, at base + 0x600 + 8n, on every engine.
 #[test]
 fn registers_are_in_the_register_space() {
     for class in EngineClass::BY_GUC {
@@ -235,7 +235,7 @@ fn registers_are_in_the_register_space() {
     }
 }
 
-/// V8-145, V8-149: each of the sixteen registers is read and written by its own number, and no other with it.
+/// V8-145, V8-149: each of the sixteen registers is read and written by its number, without affecting any other.
 #[test]
 fn every_register_has_its_number() {
     for n in 0..16u32 {
@@ -251,8 +251,8 @@ fn every_register_has_its_number() {
     }
 }
 
-/// V8-156: MI_MATH has no predicate of its own and heeds the global one: the registers stay as they are. Its MOCS field
-/// (header 14:8) chooses a cache, and this card has none.
+/// V8-156: MI_MATH has no predicate enable and depends on the global predicate: if set, registers are unchanged. Its
+/// MOCS field (header 14:8) selects a cache policy, which has no effect in this model.
 #[test]
 fn math_is_predicated() {
     for predicated in [false, true] {

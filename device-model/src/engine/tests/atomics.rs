@@ -1,4 +1,4 @@
-//! MI_ATOMIC: operations, sizes, operands and what comes back (V8-133).
+//! MI_ATOMIC: operations, sizes, operands and return values (V8-133).
 
 use super::commands::{gpr, gpr_of};
 use super::*;
@@ -14,7 +14,7 @@ fn atomic(opcode: u32, flags: u32) -> [u32; 3] {
     [0x1780_0001 | opcode << 8 | flags, AT, 0]
 }
 
-/// MI_ATOMIC with operands in the command: their dwords by turns.
+/// MI_ATOMIC with operands in the command, their dwords alternating.
 fn inline(opcode: u32, flags: u32, first: [u64; 2], second: [u64; 2]) -> [u32; 11] {
     let dword = |value: u64, n: u32| (value >> (32 * n)) as u32;
     let mut command = [0; 11];
@@ -27,7 +27,7 @@ fn inline(opcode: u32, flags: u32, first: [u64; 2], second: [u64; 2]) -> [u32; 1
     command
 }
 
-/// Operation, old value, operands, new value; of a dword.
+/// Dword test vectors: operation, old value, operands, new value.
 const DWORDS: &[(u32, u32, u32, u32, u32)] = &[
     (0x01, 0xf0, 0x3c, 0, 0x30),
     (0x02, 0xf0, 0x0f, 0, 0xff),
@@ -48,13 +48,13 @@ const DWORDS: &[(u32, u32, u32, u32, u32)] = &[
     (0x0e, 7, 8, 9, 7),
 ];
 
-/// V8-133: all operations of a dword and a qword, with operands in the command and in GPR0 and GPR2; the old value goes
-/// to GPR4 if it is asked for, a dword to its low half alone. Memory beside the operand stays.
+/// V8-133: all operations on dwords and qwords, with operands in the command and in GPR0 and GPR2. The old value is
+/// returned in GPR4 on request; for a dword, only in the low half. Adjacent memory is unchanged.
 #[test]
 fn operations() {
     let widen = |value: u32| if value == u32::MAX { u64::MAX } else { u64::from(value) << 36 | u64::from(value) };
     let qwords = DWORDS.iter().map(|&(operation, old, first, second, new)| match operation {
-        // What differs by one stays as it is; the rest is the same in every half.
+        // Increment and decrement vectors are not widened; most others repeat the value in both halves.
         0x05 | 0x06 => (
             operation | 0x20,
             u64::from(old),
@@ -107,7 +107,7 @@ fn predecrement() {
     }
 }
 
-/// V8-133: 16 bytes can be compared and written; the old ones go to GPR4 and GPR5.
+/// V8-133: 16-byte compare and write; the old value is returned in GPR4 and GPR5.
 #[test]
 fn sixteen_bytes() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -129,8 +129,8 @@ fn sixteen_bytes() {
     }
 }
 
-/// V8-133: behind a flush the operands are in the command, a qword in two dwords that follow each other, and nothing is
-/// returned; what such an operation cannot do is an invalid command, as a reserved operation is.
+/// V8-133: operands of a post-sync operation are in the command, a qword in two consecutive dwords, and no value is
+/// returned. Unsupported post-sync operations and reserved operations are illegal commands.
 #[test]
 fn post_sync_operations() {
     let command = |opcode: u32, first: u32, second: u32| {
@@ -153,7 +153,7 @@ fn post_sync_operations() {
     }
 }
 
-/// V8-133, V8-202: an atomic sees what the engine has just stored, and the next command what it has left.
+/// V8-133, V8-202: an atomic sees earlier stores of the engine, and the next command sees its result.
 #[test]
 fn atomics_are_in_order() {
     let mut bench = Bench::new(EngineClass::Copy);

@@ -1,9 +1,9 @@
-//! Rings, batches and the batches that run while a context is restored.
+//! Rings, batches, and batches that run during a context restore.
 
 use super::*;
 
-/// V8-065, V8-066: RING_START is 4 KiB aligned whatever its low bits say, a ring is 2 MiB at the most, and it wraps
-/// there; at idle head and tail agree.
+/// V8-065, V8-066: RING_START is 4 KiB aligned, its low bits are ignored. A ring has at most 2 MiB and wraps at its
+/// end. Head equals tail when idle.
 #[test]
 fn a_ring_is_two_mebibytes_at_the_most() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -21,7 +21,7 @@ fn a_ring_is_two_mebibytes_at_the_most() {
     assert_eq!([0x05, 0x07].map(|dword| bench.get(context.image(dword))), [0x10, 0x10]);
 }
 
-/// V8-065: a ring that RING_CTL does not enable is empty, whatever head and tail say.
+/// V8-065: a ring that RING_CTL does not enable is empty, regardless of head and tail.
 #[test]
 fn a_ring_that_is_not_enabled_is_empty() {
     for (ctl, stored) in [(0x3001, 1), (0x3000, 0)] {
@@ -34,7 +34,8 @@ fn a_ring_that_is_not_enabled_is_empty() {
     }
 }
 
-/// V8-067: the tail counts qwords: what lies in the half behind it is not executed; an odd sequence is padded.
+/// V8-067: the tail has qword granularity: a dword after the last complete qword is not executed. Odd sequences are
+/// padded.
 #[test]
 fn the_tail_counts_qwords() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -46,7 +47,7 @@ fn the_tail_counts_qwords() {
     assert_eq!((bench.own(0x600), bench.own(0x30)), (7, 16));
 }
 
-/// V8-068: each context has a ring of its own: two that take turns at MI_ARB_CHECK each go on at their own head.
+/// V8-068: each context has a separate ring: two contexts that alternate at MI_ARB_CHECK continue at their own head.
 #[test]
 fn contexts_have_rings_of_their_own() {
     let mut bench = Bench::new(EngineClass::VideoEnhance);
@@ -68,7 +69,7 @@ fn contexts_have_rings_of_their_own() {
     }
 }
 
-/// V8-158: a batch of 64 MiB runs from its first qword to its last, and its end is where the ring goes on.
+/// V8-158: a batch of 64 MiB is executed from the first to the last qword, then the ring continues.
 #[test]
 fn a_batch_of_64_mebibytes() {
     const LONG: u64 = 3 << 30;
@@ -79,7 +80,7 @@ fn a_batch_of_64_mebibytes() {
     for frame in 0..32 {
         bench.put64(tables + 8 * frame, if frame == 31 { last } else { fill } | 0x883);
     }
-    // An atomic increment, then stores of 4 KiB each, the length of the command included.
+    // An atomic increment, followed by stores of 4 KiB each, including the length of the command.
     for page in [fill, last] {
         bench.write(page, &[0x1780_0501, (VA + DATA) as u32, 0]);
         for at in (4096..PAGE).step_by(4096) {
@@ -98,8 +99,8 @@ fn a_batch_of_64_mebibytes() {
     assert_eq!([0, 8].map(|n| bench.get(DATA + n)), [32, 1]);
 }
 
-/// V8-159: a batch in the global space has privilege, one in the process space has none, and the ring has: the same
-/// commands, started each way, write a register that is not for users, or do not.
+/// V8-159: batches in the GGTT and the ring are privileged, batches in the PPGTT are not: the same commands, started
+/// each way, write a privileged register or not.
 #[test]
 fn privilege_is_the_address_space() {
     let commands = [0x1108_0001, 0x24c, 0x77, END];
@@ -115,18 +116,18 @@ fn privilege_is_the_address_space() {
     }
 }
 
-/// MI_PRT_BATCH_BUFFER_START, with Persistence Enable.
+/// MI_PRT_BATCH_BUFFER_START with Persistence Enable.
 fn persistent(at: u64, ppgtt: bool) -> [u32; 3] {
     [0x1c80_0201 | u32::from(ppgtt) << 8, at as u32, (at >> 32) as u32]
 }
 
-/// MI_ATOMIC_INC of a dword in the process space.
+/// MI_ATOMIC increment of a dword in the PPGTT.
 fn increment(at: u64) -> [u32; 3] {
     [0x1780_0501, at as u32, (at >> 32) as u32]
 }
 
-/// V8-136, V8-160, trap T26: a persistent batch runs where it is started and at each restore from then on, before the stream
-/// goes on; of several only the latest does. PRT_BB_STATE is in the image.
+/// V8-136, V8-160, trap T26: a persistent batch runs when it is started and at each later restore, before the
+/// interrupted stream continues. Only the latest persistent batch is active. PRT_BB_STATE is saved in the image.
 #[test]
 fn a_persistent_batch_runs_at_each_restore() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -136,7 +137,7 @@ fn a_persistent_batch_runs_at_each_restore() {
         bench.write(batch, &increment(VA + DATA + 4 * n));
         bench.put(batch + 12, END);
     }
-    // Each look at the counter comes right behind a point where the context leaves.
+    // Each copy of the counter directly follows a point at which the context is preempted.
     let look = |n: u64| [0x1700_0003, (VA + DATA + 0x40 + 4 * n) as u32, 0, (VA + DATA) as u32, 0, ARB_CHECK];
     bench.emit(context, &persistent(VA + first, true));
     for n in 0..4 {
@@ -154,8 +155,8 @@ fn a_persistent_batch_runs_at_each_restore() {
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [5, 1]);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!(bench.submit(context), Outcome::Complete);
-    assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [5, 3], "the latest alone");
-    // Without Persistence Enable the batch runs once, and nothing is remembered.
+    assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [5, 3], "only the latest");
+    // Without Persistence Enable the batch runs once and the remembered batch is cleared.
     bench.emit(context, &[0x1c80_0101, (VA + first) as u32, 0]);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [6, 4]);
@@ -163,9 +164,9 @@ fn a_persistent_batch_runs_at_each_restore() {
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [6, 4]);
 }
 
-/// V8-160: started from a batch it comes back into it, at a restore into the middle of what was interrupted, nested
-/// batches of its own included; a batch without privilege starts it without (trap T5), at restores too; and it may be
-/// left at MI_ARB_CHECK like any other.
+/// V8-160: a persistent batch started from a batch returns to it; at a restore it runs first and the interrupted
+/// batches continue, including nested ones. Started from a non-privileged batch it is not privileged (trap T5), also at
+/// restores. It can be preempted at MI_ARB_CHECK.
 #[test]
 fn a_persistent_batch_interrupts_batches() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -174,7 +175,7 @@ fn a_persistent_batch_interrupts_batches() {
     bench.write(BATCH, &[0x18c0_0101, (VA + inner) as u32, 0]);
     bench.write(BATCH + 12, &store(VA + DATA + 12, 3));
     bench.put(BATCH + 28, END);
-    // A global address that a user may not write, from a batch that asks for the global space.
+    // A GGTT address that is denied to the batch, in a command that requests the GGTT.
     bench.write(inner, &persistent(prt, false));
     bench.write(inner + 12, &[ARB_CHECK]);
     bench.write(inner + 16, &store(VA + DATA + 8, 2));
@@ -190,18 +191,18 @@ fn a_persistent_batch_interrupts_batches() {
         bench.engine.load(&bench.gt, context.load());
         bench.engine.request_preemption();
         assert_eq!(bench.run(), Outcome::Preempted);
-        // First within the batch as it is started, then within it as it is restored.
+        // In the first round preempted within the started batch, then within the restored batch.
         assert_eq!([0, 4, 8].map(|n| bench.get(DATA + n)), [round, round, 0]);
     }
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [4, 4, 2, 3]);
-    assert_eq!(bench.own(0x24c), 0, "no privilege by way of a restore");
+    assert_eq!(bench.own(0x24c), 0, "a restore does not grant privilege");
     assert_eq!(bench.get(context.image(0x1d)), at_prt as u32 | 3);
 }
 
-/// V8-161, V8-162, trap T16: INDIRECT_CTX runs at the cacheline of the image that INDIRECT_CTX_OFFSET says: what is
-/// restored behind it overrides what it does, what was restored before is there; BB_PER_CTX_PTR runs behind all of it,
-/// both before the ring. Where the offset says none of the engine context, the default is 0xd, behind the GPRs.
+/// V8-161, V8-162, trap T16: INDIRECT_CTX runs at the image cacheline given by INDIRECT_CTX_OFFSET: registers restored
+/// after it override its writes, and it sees registers restored before it. BB_PER_CTX_PTR runs after the complete
+/// restore. Both run before the ring. If the offset is outside the engine context, the default is 0xd, after the GPRs.
 #[test]
 fn the_indirect_batch_runs_within_the_restore() {
     for (offset, seen_indirect, seen_ring) in [
@@ -232,7 +233,8 @@ fn the_indirect_batch_runs_within_the_restore() {
     }
 }
 
-/// V8-161, V8-162: both run at each restore, are the context's own, and are not there where their registers say so.
+/// V8-161, V8-162: both batches run at each restore, belong to the context, and do not run if their registers disable
+/// them.
 #[test]
 fn workaround_batches_are_the_contexts() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -253,8 +255,8 @@ fn workaround_batches_are_the_contexts() {
     }
 }
 
-/// V8-163: preempted in the innermost of three batches, global ones among them, a context resumes there and goes on
-/// through all three; the image tells the batches around it and where the present one began.
+/// V8-163: a context preempted in the innermost of three batches, including GGTT batches, resumes there and completes
+/// all three. The image contains the outer batches and the start of the current one.
 #[test]
 fn three_levels_of_batches_are_resumed() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -284,6 +286,6 @@ fn three_levels_of_batches_are_resumed() {
     assert_eq!(bench.submit(other), Outcome::Complete);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!([0, 4, 8].map(|n| bench.get(DATA + n)), [1, 2, 3]);
-    assert_eq!(bench.own(0x24c), 0x77, "the outermost batch has its privilege still");
+    assert_eq!(bench.own(0x24c), 0x77, "the outermost batch is still privileged");
     assert_eq!(bench.get(context.image(0x0f)), 0);
 }

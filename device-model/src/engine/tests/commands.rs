@@ -1,8 +1,8 @@
-//! Each MI command, from rings and from users' batches.
+//! Each MI command, from rings and from non-privileged batches.
 
 use super::*;
 
-/// Low dwords of GPRs loaded by LRI.
+/// LRI of both dwords of a GPR.
 pub(super) fn gpr(n: u32, value: u64) -> [u32; 5] {
     [0x1108_0003, 0x600 + 8 * n, value as u32, 0x604 + 8 * n, (value >> 32) as u32]
 }
@@ -11,7 +11,7 @@ pub(super) fn gpr_of(bench: &Bench, n: u32) -> u64 {
     u64::from(bench.own(0x604 + 8 * n)) << 32 | u64::from(bench.own(0x600 + 8 * n))
 }
 
-/// V8-122: a dword, a qword, and a run of them across a page.
+/// V8-122: stores of a dword, a qword, and multiple dwords across a page boundary.
 #[test]
 fn store_data_imm() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -25,7 +25,7 @@ fn store_data_imm() {
     assert!((0..64).all(|n| bench.get(DATA + 0xf80 + 4 * n) == 100 + n as u32));
 }
 
-/// Contract B.9: xe's page-table updates, 0x1fe qwords in one command, in the ring and in a batch.
+/// Contract B.9: page table updates as xe makes them, 0x1fe qwords in one command, in the ring and in a batch.
 #[test]
 fn store_data_imm_of_the_greatest_length() {
     let command = |at: u64| {
@@ -42,7 +42,7 @@ fn store_data_imm_of_the_greatest_length() {
     assert!(stored(&bench));
 }
 
-/// V8-105: NOPID. V8-124: several registers, kept bytes, engine-relative offsets.
+/// V8-105: NOPID. V8-124: multiple registers, byte write disables, engine-relative offsets.
 #[test]
 fn register_immediates() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -53,7 +53,7 @@ fn register_immediates() {
     assert_eq!((bench.own(0x600), bench.own(0x604)), (0x11bb_33dd, 1));
 }
 
-/// V8-126, V8-130, V8-131, V8-132: registers and memory.
+/// V8-126, V8-130, V8-131, V8-132: transfers between registers and memory.
 #[test]
 fn registers_and_memory() {
     let mut bench = Bench::new(EngineClass::VideoEnhance);
@@ -81,7 +81,7 @@ fn registers_and_memory() {
     assert_eq!([4, 8].map(|n| bench.get(DATA + n)), [0x5555, 0x5555]);
 }
 
-/// V8-202: what the engine has just stored it reads back, without a flush.
+/// V8-202: the engine reads back its own stores without a flush.
 #[test]
 fn loads_see_stores() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -92,7 +92,7 @@ fn loads_see_stores() {
     assert_eq!(bench.own(0x600), 9);
 }
 
-/// V8-127: post-sync writes of MI_FLUSH_DW: dword, qword, timestamp, into the PPHWSP.
+/// V8-127: post-sync writes of MI_FLUSH_DW: dword, qword, timestamp, to the PPHWSP.
 #[test]
 fn flush_dw() {
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -129,7 +129,7 @@ fn flush_dw() {
     assert_eq!(bench.get(bench.context(0).pphwsp() + 0xd0), 0x44);
 }
 
-/// V8-137: post-sync operations of PIPE_CONTROL are of eight bytes.
+/// V8-137: post-sync operations of PIPE_CONTROL write eight bytes.
 #[test]
 fn pipe_control() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -182,7 +182,7 @@ fn pipe_control() {
     assert_eq!(bench.engine.counters().depth_counts, 1);
 }
 
-/// V8-110, V8-123, V8-125: status page and global table, from the ring.
+/// V8-110, V8-123, V8-125: status page and GGTT writes from the ring.
 #[test]
 fn privileged_commands_work_in_the_ring() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -205,11 +205,11 @@ fn privileged_commands_work_in_the_ring() {
     ];
     assert_eq!(bench.ring(&ring), Outcome::Complete);
     assert_eq!(bench.get(pphwsp + 0x100), 0x77);
-    assert_eq!(bench.get(pphwsp + 16), 16, "the head behind MI_REPORT_HEAD");
-    assert_eq!(bench.get(DATA), 8, "the store goes through the new entry");
+    assert_eq!(bench.get(pphwsp + 16), 16, "the head after MI_REPORT_HEAD");
+    assert_eq!(bench.get(DATA), 8, "the store uses the new entry");
 }
 
-/// V8-159, V8-170, V8-171: what a user's batch does not get, and what of it is left.
+/// V8-159, V8-170, V8-171: commands or parts of commands that are denied to a non-privileged batch.
 #[test]
 fn a_users_batch_has_no_privilege() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -228,7 +228,7 @@ fn a_users_batch_has_no_privilege() {
         &[0x1b60_0002, 0, global, 0],
         &[0x0400_0000],
         &[0x0380_0000],
-        // The whole command is dropped for one register that is the kernel's (trap T35).
+        // One privileged register turns the whole command into a MI_NOOP (trap T35).
         &[0x1100_0003, base + 0x618, 1, base + 0x30, 1],
         &[0x150c_0001, 0x600, 0x38],
     ];
@@ -248,7 +248,7 @@ fn a_users_batch_has_no_privilege() {
     assert_eq!(bench.gt.memory.ggtt().entry(0x300), GgttEntry(0x30_0003));
 }
 
-/// V8-134, trap T5: a user's batch starts no batch with more privilege than its own; IGT starts its loops "globally".
+/// V8-134, trap T5: a non-privileged batch cannot start a privileged batch; IGT starts its loops as "global" batches.
 #[test]
 fn privilege_does_not_rise() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -260,7 +260,7 @@ fn privilege_does_not_rise() {
     assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (0, 2));
 }
 
-/// V8-186: the driver's slots open a register, and a denying one closes it.
+/// V8-186: a slot permits access to a register, and a deny slot forbids it.
 #[test]
 fn slots_extend_the_whitelist() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -279,7 +279,7 @@ fn slots_extend_the_whitelist() {
     assert_eq!(bench.own(0x600), 0, "denied");
 }
 
-/// V8-135: goes on while the comparison holds; masked data; the whole batch or one level.
+/// V8-135: continues while the comparison is true; masked data; ends the whole batch or one level.
 #[test]
 fn conditional_end() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -301,15 +301,15 @@ fn conditional_end() {
         [0, 4, 8].map(|n| bench.get(DATA + n))
     };
     let compare = 0x1b20_0002;
-    assert_eq!(marks(compare, 1, 0), [1, 1, 1], "greater goes on");
-    assert_eq!(marks(compare, 0, 0), [0, 0, 1], "else the batch ends, all of it");
-    assert_eq!(marks(compare | 1 << 18, 0, 0), [0, 1, 1], "or its level");
+    assert_eq!(marks(compare, 1, 0), [1, 1, 1], "greater: continues");
+    assert_eq!(marks(compare, 0, 0), [0, 0, 1], "not greater: all levels end");
+    assert_eq!(marks(compare | 1 << 18, 0, 0), [0, 1, 1], "not greater: one level ends");
     assert_eq!(marks(compare | 5 << 12, 7, 7), [0, 0, 1], "IGT: until equal");
     assert_eq!(marks(compare | 4 << 12 | 1 << 19, 0xff34_0000_00ff, 0x34), [1, 1, 1], "masked");
     assert_eq!(marks(compare & !(1 << 21), 0, 0), [1, 1, 1], "nothing to compare");
 }
 
-/// V8-158, V8-134: chained batches replace, nested ones return.
+/// V8-158, V8-134: a chained batch replaces its parent, a nested batch returns to it.
 #[test]
 fn chaining_and_nesting() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -325,8 +325,8 @@ fn chaining_and_nesting() {
     }
 }
 
-/// V8-108, V8-115, V8-116: on a card without display a wait for an event is over at once, and preempts nothing; scan lines
-/// and flips are messages that nobody receives, which the report tells. A user's flip is dropped.
+/// V8-108, V8-115, V8-116: without a display, a wait for an event completes immediately and does not preempt. Scan line
+/// and flip commands have no effect and are counted in the report. A flip in a non-privileged batch is dropped.
 #[test]
 fn display_commands_of_a_card_without_display() {
     let commands = [0x0180_0008, 0x0200_0008, 0x0900_0000, 0x1234, 0x0980_0000, 0x1234, 0x0a00_0001, 0, DATA as u32];
@@ -344,7 +344,7 @@ fn display_commands_of_a_card_without_display() {
     }
 }
 
-/// Copy engine commands run in the streamer: xe's fill of VRAM, then a store behind it.
+/// Copy engine commands are executed by the streamer: xe's VRAM fill, followed by a store.
 #[test]
 fn blits_run() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -355,7 +355,7 @@ fn blits_run() {
     assert_eq!([0, 4, 0x1ffc, 0x2000].map(|n| bench.get(DATA + n)), [1, 0xabcd, 0xabcd, 0]);
 }
 
-/// V8-206: what is written far enough ahead, or reached by a jump, is executed as written.
+/// V8-206: commands that are modified beyond the prefetch distance or reached by a jump are executed as modified.
 #[test]
 fn self_modifying_batches() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -374,7 +374,7 @@ fn self_modifying_batches() {
     assert_eq!(bench.get(DATA + 4), 6);
 }
 
-/// Every source of the first bank enabled and unmasked, the master on.
+/// Enables and unmasks every source of the first bank and sets the master enable.
 fn open_interrupts(bench: &Bench) {
     bench.gt.write(0x19_0030, u32::MAX);
     for mask in [0x19_0090, 0x19_00a0] {
@@ -383,7 +383,7 @@ fn open_interrupts(bench: &Bench) {
     bench.gt.write(0x19_0008, 1 << 31);
 }
 
-/// V8-086, V8-091, V8-107, V8-127: the user interrupt and the notification of a flush leave the engine, and the parser goes on.
+/// V8-086, V8-091, V8-107, V8-127: the user interrupt and the flush notification are raised, and the parser continues.
 #[test]
 fn interrupts_leave_the_engine() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -392,7 +392,7 @@ fn interrupts_leave_the_engine() {
     ring.extend(store(VA + DATA, 1));
     assert_eq!(bench.ring(&ring), Outcome::Complete);
     assert_eq!((bench.get(DATA), bench.msis.0.load(Ordering::SeqCst)), (1, 1));
-    // What the driver reads: bank 0, the copy engine's bit, and the identity behind its selector.
+    // The driver's accesses: bank 0, the copy engine's bit, and the identity after selection.
     assert_eq!(bench.gt.read(0x19_0018), 1 << 15);
     bench.gt.write(0x19_0070, 1 << 15);
     assert_eq!(bench.gt.read(0x19_0060), 0x8003_0001, "valid, class 3, instance 0, user interrupt");
@@ -403,7 +403,7 @@ fn interrupts_leave_the_engine() {
     assert_eq!(bench.msis.0.load(Ordering::SeqCst), 2, "flush notify");
 }
 
-/// V8-089, V8-095, V8-099: a command that no engine has is an instruction error and stops the context.
+/// V8-089, V8-095, V8-099: an opcode that no engine implements is an instruction error and halts the context.
 #[test]
 fn illegal_commands_halt() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -418,7 +418,7 @@ fn illegal_commands_halt() {
     assert_eq!(bench.engine.counters().told(), [("illegal commands".to_owned(), 2)].into());
 }
 
-/// Rule 10: what an engine skipped is told by engine and command.
+/// Skipped commands are reported by engine and command.
 #[test]
 fn engines_tell_what_they_skipped() {
     let bench = Bench::new(EngineClass::Render);
@@ -432,7 +432,7 @@ fn engines_tell_what_they_skipped() {
     assert_eq!(engines.undone(), expected.map(|(what, n)| (what.to_owned(), n)).into());
 }
 
-/// Rule 10: a blit that the copy engine does not do halts its context and says so.
+/// A blit that the copy engine does not implement halts its context and is counted.
 #[test]
 fn refused_blits_halt() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -441,8 +441,8 @@ fn refused_blits_halt() {
     assert_eq!(bench.engine.counters().refused_blits.len(), 1);
 }
 
-/// V8-117: MI_SET_CONTEXT is decoded and switches nothing. IGT's compute batch runs into one on the compute engines too,
-/// behind a CFE_STATE whose length it leaves out (IGT: intel_compute.c, xehp_compute_exec_compute).
+/// V8-117: MI_SET_CONTEXT is decoded and has no effect. IGT's compute batch also executes one on the compute engines,
+/// because it omits the length of a CFE_STATE (IGT: intel_compute.c, xehp_compute_exec_compute).
 #[test]
 fn a_ring_mode_context_switch_has_no_effect() {
     for class in [EngineClass::Render, EngineClass::Compute] {

@@ -1,15 +1,15 @@
-//! Restore, save, preemption, workaround batches, and loops that wait.
+//! Restore, save, preemption, workaround batches, and waiting loops.
 
 use super::*;
 
-/// Contract B.8, B.9: what xe's WA and NOP jobs do on every class.
+/// Contract B.8, B.9: the commands of xe's WA and NOP jobs, on every class.
 #[test]
 fn the_probe_jobs_run() {
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::new(class);
         let context = bench.context(0);
         let base = bench.base();
-        // The batch after xe's emit_wa_job: a register's bits changed through the ALU, and 3DSTATE commands on render.
+        // The batch as built by xe's emit_wa_job: register bits changed with the ALU, and 3DSTATE commands on render.
         bench.gt.registers.set(base + 0x24c, 0xf0f);
         let mut batch = vec![
             0x1508_0001,
@@ -57,7 +57,7 @@ fn the_probe_jobs_run() {
             bench.emit(context, &[0x1300_4002, seqno | 4, 0, 1]);
         }
         bench.emit(context, &[0x0100_0000, 0x0400_0001, ARB_CHECK]);
-        // The job of a context without a process space: all its addresses are global.
+        // The job of a context without PPGTT: all its addresses are in the GGTT.
         let load = Load { descriptor: context.pphwsp() | 0x19, ..context.load() };
         bench.engine.load(&bench.gt, load);
         bench.clock.advance(6250);
@@ -67,8 +67,8 @@ fn the_probe_jobs_run() {
         assert_eq!(bench.gt.registers.value(base + 0x24c), 0xfa0);
         assert_eq!(bench.get(context.pphwsp() + 0x400), class as u32, "ENGINE_ID of instance 0");
         assert_ne!(bench.get(context.image(0x23)), 1, "the marker of the post-restore batch is overwritten");
-        assert_eq!(bench.get(context.image(0x05)), bench.get(context.image(0x07)), "head is at the tail");
-        assert_eq!(bench.get(context.image(0x03)) & 1, 0, "restore is not inhibited any more");
+        assert_eq!(bench.get(context.image(0x05)), bench.get(context.image(0x07)), "head equals tail");
+        assert_eq!(bench.get(context.image(0x03)) & 1, 0, "restore is no longer inhibited");
         assert_eq!(bench.engine.loaded(), None);
         let skipped = if class == EngineClass::Render { 2 } else { 0 };
         assert_eq!(bench.engine.counters().state_only.values().sum::<u64>(), skipped);
@@ -76,7 +76,7 @@ fn the_probe_jobs_run() {
     }
 }
 
-/// V8-045, V8-050, V8-145: GPRs and predicates travel with the context and are not seen by another.
+/// V8-045, V8-050, V8-145: GPRs and predicates are saved with the context and not visible to other contexts.
 #[test]
 fn registers_belong_to_the_context() {
     let mut bench = Bench::new(EngineClass::Compute);
@@ -88,7 +88,7 @@ fn registers_belong_to_the_context() {
     bench.emit(b, &store_register(0x41c, VA + DATA + 4));
     bench.put(DATA, 7);
     assert_eq!(bench.submit(b), Outcome::Complete);
-    assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (0, 0), "a fresh context sees nothing of another's");
+    assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (0, 0), "no state of another context is visible");
     for (n, offset) in [0x600, 0x67c, 0x41c, 0x400].into_iter().enumerate() {
         bench.emit(a, &store_register(offset, VA + DATA + 4 * n as u64));
     }
@@ -96,7 +96,7 @@ fn registers_belong_to_the_context() {
     assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [0xaaaa, 0xbbbb, 1, 0x1234]);
 }
 
-/// V8-048: BCS_SWCTRL is the copy engine's context state.
+/// V8-048: BCS_SWCTRL is context state of the copy engine.
 #[test]
 fn copy_engine_state_is_saved() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -110,8 +110,8 @@ fn copy_engine_state_is_saved() {
     assert_eq!(bench.get(DATA), 3);
 }
 
-/// V8-046, V8-047: a saved image can be read as a list of commands, through to the registers that the drivers program by
-/// context, although the driver had ended its own image before (xe: xe_lrc.c, xe_lrc_lookup_default_reg_value).
+/// V8-046, V8-047: a saved image is a complete command list that includes the registers that drivers program per
+/// context, even if the driver's image ended earlier (xe: xe_lrc.c, xe_lrc_lookup_default_reg_value).
 #[test]
 fn a_saved_image_is_a_list_of_commands() {
     for (class, end, register) in [(EngineClass::Render, 0x44, 0x7004), (EngineClass::Copy, 0x34, 0x2_2204)] {
@@ -121,7 +121,7 @@ fn a_saved_image_is_a_list_of_commands() {
         bench.emit(context, &[0x1100_0001, register, 0x0800_0800]);
         assert_eq!(bench.submit(context), Outcome::Complete);
         assert_eq!(bench.submit(other), Outcome::Complete);
-        assert_eq!(bench.gt.registers.value(register) & 0xffff, 0, "a fresh context sees nothing of another's");
+        assert_eq!(bench.gt.registers.value(register) & 0xffff, 0, "no state of another context is visible");
         let (mut at, mut found) = (end, None);
         while found.is_none() && at < 0x400 {
             let header = bench.get(context.image(at));
@@ -136,12 +136,12 @@ fn a_saved_image_is_a_list_of_commands() {
                 _ => break,
             }
         }
-        let at = found.unwrap_or_else(|| panic!("{class:?}: {register:#x} is not there"));
+        let at = found.unwrap_or_else(|| panic!("{class:?}: register {register:#x} is missing in the image"));
         assert_eq!(bench.get(context.image(at + 1)) & 0xffff, 0x0800);
     }
 }
 
-/// V8-075, V8-076, V8-163: a nested batch is preempted at MI_ARB_CHECK and resumes where it stood, with its GPRs.
+/// V8-075, V8-076, V8-163: a nested batch is preempted at MI_ARB_CHECK and resumes at the same position, with its GPRs.
 #[test]
 fn preemption_resumes_in_the_batch() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -165,10 +165,10 @@ fn preemption_resumes_in_the_batch() {
     assert_eq!(bench.submit(b), Outcome::Complete);
     bench.put(DATA, 0);
     assert_eq!(bench.submit(a), Outcome::Complete);
-    assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [0, 2, 5, 4], "only the rest was done");
+    assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [0, 2, 5, 4], "only the remaining commands are executed");
 }
 
-/// A driver that moves RING_HEAD of a preempted context leaves the batch that was saved with it.
+/// If the driver changes RING_HEAD of a preempted context, the saved batch position is ignored.
 #[test]
 fn a_moved_head_leaves_the_saved_batch() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -186,7 +186,7 @@ fn a_moved_head_leaves_the_saved_batch() {
     assert_eq!(bench.get(DATA), 0);
 }
 
-/// V8-078: with arbitration off neither MI_ARB_CHECK nor a wait lets the context go; V8-109, V8-111.
+/// V8-078: with arbitration disabled, neither MI_ARB_CHECK nor a wait allows preemption; V8-109, V8-111.
 #[test]
 fn arbitration_gates_preemption() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -207,7 +207,7 @@ fn arbitration_gates_preemption() {
     assert_eq!(bench.get(DATA + 4), 2);
 }
 
-/// V8-119, V8-120: one engine waits for another's store, and can be preempted meanwhile.
+/// V8-119, V8-120: an engine waits for another engine's store, and can be preempted during the wait.
 #[test]
 fn a_semaphore_waits_for_another_engine() {
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -229,10 +229,10 @@ fn a_semaphore_waits_for_another_engine() {
     assert_eq!(bench.submit(waiter), Outcome::Waiting);
     bench.engine.request_preemption();
     assert_eq!(bench.run(), Outcome::Preempted);
-    assert_eq!(bench.submit(waiter), Outcome::Waiting, "the wait is done again");
+    assert_eq!(bench.submit(waiter), Outcome::Waiting, "the wait is executed again");
 }
 
-/// V8-214, contract F.4, E.8: the context's ticks go on from the image, stop at the save, and are its own.
+/// V8-214, contract F.4, E.8: context ticks continue from the image, stop at the save, and are separate per context.
 #[test]
 fn context_time_is_the_time_on_the_engine() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -247,10 +247,10 @@ fn context_time_is_the_time_on_the_engine() {
     assert_eq!(bench.get(DATA + 4), 1000 + 1200);
     bench.clock.advance(625 * 100);
     assert_eq!(bench.get(context.image(0x23)), 2200);
-    assert_eq!(bench.gt.read(bench.base() + 0x3a8), 2200, "MMIO agrees");
+    assert_eq!(bench.gt.read(bench.base() + 0x3a8), 2200, "the value by MMIO");
 }
 
-/// V8-079: a lite restore picks up the new tail of a loaded context.
+/// V8-079: a lite restore uses the new tail of a loaded context.
 #[test]
 fn the_tail_moves_under_a_loaded_context() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -264,7 +264,7 @@ fn the_tail_moves_under_a_loaded_context() {
     assert_eq!(bench.get(DATA + 4), 5);
 }
 
-/// V8-065, contract F.8: the ring wraps, and a command may lie across its end.
+/// V8-065, contract F.8: the ring wraps, and a command may cross its end.
 #[test]
 fn the_ring_wraps() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -279,7 +279,8 @@ fn the_ring_wraps() {
     assert_eq!(bench.get(context.image(0x05)), 0x18);
 }
 
-/// V8-161, contract G.5: i915's indirect context batch runs at each restore, for its length, before the other one.
+/// V8-161, contract G.5: i915's indirect context batch runs at each restore, for its length, before the per-context
+/// batch.
 #[test]
 fn the_indirect_batch_has_a_length_and_no_end() {
     let mut bench = Bench::new(EngineClass::Compute);
@@ -297,7 +298,7 @@ fn the_indirect_batch_has_a_length_and_no_end() {
     assert_eq!([0, 4, 8].map(|n| bench.get(DATA + n)), [3, 0, 4]);
 }
 
-/// Contract F.2: an engine reset stops the context where it is and frees the engine; its image tells where.
+/// Contract F.2: an engine reset stops the context, unloads it and saves its position to the image.
 #[test]
 fn reset_unloads_a_spinning_context() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -307,7 +308,7 @@ fn reset_unloads_a_spinning_context() {
     bench.emit(context, &store(VA + DATA, 1));
     bench.engine.load(&bench.gt, context.load());
     bench.engine.request_preemption();
-    assert_eq!(bench.run(), Outcome::Spinning, "without MI_ARB_CHECK it does not leave");
+    assert_eq!(bench.run(), Outcome::Spinning, "not preempted without MI_ARB_CHECK");
     bench.clock.advance(625 * 8);
     assert_eq!(bench.engine.reset(&bench.gt), Some(context.load()));
     assert_eq!(bench.get(context.image(0x05)), 12);
@@ -317,7 +318,7 @@ fn reset_unloads_a_spinning_context() {
     assert_eq!(bench.get(DATA), 0);
 }
 
-/// Contract H.3: a spinner (IGT's xe_spin) costs one round a look, ends when told, and leaves when asked.
+/// Contract H.3: a spinner (IGT's xe_spin) executes one iteration per step, ends when signalled, and can be preempted.
 #[test]
 fn a_spinner_waits() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -339,11 +340,11 @@ fn a_spinner_waits() {
     assert_eq!(bench.run(), Outcome::Complete);
 }
 
-/// A loop that counts is no spinner: it runs on; one that watches a clock is looked at again later.
+/// A counting loop makes progress and is executed continuously; a loop that reads a clock is deferred.
 #[test]
 fn loops_that_work_are_not_put_off() {
     let mut bench = Bench::new(EngineClass::Copy);
-    // Subtract one from GPR0 until it is zero: ZF to MI_SET_PREDICATE_RESULT, predicated jump.
+    // Subtracts one from GPR0 until it is zero: ZF to MI_SET_PREDICATE_RESULT, predicated jump.
     bench.write(BATCH, &[0x1108_0007, 0x600, 500, 0x604, 0, 0x608, 1, 0x60c, 0]);
     let top = BATCH + 36;
     let body = [
@@ -373,7 +374,7 @@ fn loops_that_work_are_not_put_off() {
     assert_eq!(bench.submit(context), Outcome::Spinning);
 }
 
-/// Contract E.10: a batch in NULL pages runs, and gets nowhere, without costing anything.
+/// Contract E.10: a batch in NULL pages is executed in constant time and reported as spinning.
 #[test]
 fn null_pages_are_endless_noops() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -382,11 +383,11 @@ fn null_pages_are_endless_noops() {
     assert_eq!(bench.submit(context), Outcome::Spinning);
     bench.clock.advance(625);
     assert_eq!(bench.gt.read(bench.base() + 0x3a8), 12);
-    // Behind the gigabyte nothing is mapped in this test's tables.
+    // After 1 GiB nothing is mapped in these page tables.
     assert!(matches!(bench.run(), Outcome::Halted(Halt::Fault(fault)) if fault.address == 3 << 30));
 }
 
-/// A fault stays until the engine is reset, and tells its address.
+/// A fault persists until the engine is reset, and ACTHD contains the address of the command.
 #[test]
 fn a_fault_halts() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -398,7 +399,7 @@ fn a_fault_halts() {
     assert_eq!(bench.batch(&store(VA + DATA, 1)), Outcome::Complete);
 }
 
-/// Contract G.5: i915's hold of the switch-out on compute engines is let go.
+/// Contract G.5: i915's switch-out hold on compute engines is released.
 #[test]
 fn the_switchout_hold_is_let_go() {
     let mut bench = Bench::new(EngineClass::Compute);

@@ -1,11 +1,11 @@
-//! The engines side by side: their bases, their registers, each in its own place, and all at work at once.
+//! All engines: register bases, separate registers, concurrent execution.
 
 use super::whitelists::BASES;
 use super::*;
 use crate::interrupts::USER_INTERRUPT;
 
-/// V8-001: an engine that waits keeps no other from its work: of every pair one waits for ever, the other stores and tells
-/// its interrupt meanwhile, then the first goes on.
+/// V8-001: a waiting engine does not block others. For every pair, one engine waits, the other stores and raises its
+/// interrupt, then the first one continues.
 #[test]
 fn engines_run_side_by_side() {
     for first in EngineId::all() {
@@ -36,7 +36,7 @@ fn engines_run_side_by_side() {
     }
 }
 
-/// V8-002: eighteen streamers with their bases; a register of one is a register of no other.
+/// V8-002: eighteen streamers with their bases; registers are not shared between streamers.
 #[test]
 fn eighteen_streamers_have_their_bases() {
     assert_eq!(EngineId::all().count(), BASES.len());
@@ -52,7 +52,7 @@ fn eighteen_streamers_have_their_bases() {
     }
 }
 
-/// V8-005: ENGINE_ID says who it is, to a user's batch and to the driver: instance in bits 9:4, class in bits 2:0.
+/// V8-005: ENGINE_ID identifies the engine to non-privileged batches and to the driver: instance 9:4, class 2:0.
 #[test]
 fn engines_know_who_they_are() {
     for (class, instance, base) in BASES {
@@ -66,16 +66,16 @@ fn engines_know_who_they_are() {
     }
 }
 
-/// What a register of the catalogue keeps of a written value.
+/// Bits of a written value that a register of the catalogue stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     /// These bits.
     Bits(u32),
-    /// Bits 15:0, those whose bit of 31:16 is set.
+    /// Masked register: bits 15:0, selected by bits 31:16.
     Masked,
-    /// Nothing: it is the engine's to set.
+    /// None: read-only.
     Nothing,
-    /// Another unit acts on it, or it has rules of its own; that it is there is all that is asked here.
+    /// The register has side effects or special rules; only its presence is tested.
     There,
 }
 
@@ -86,8 +86,8 @@ const EVERY: &[EngineClass] = &EngineClass::BY_GUC;
 const PIPELINES: &[EngineClass] = &[EngineClass::Render, EngineClass::Compute];
 const COPY: &[EngineClass] = &[EngineClass::Copy];
 
-/// The registers that the volume names by their offset from an engine's base: first offset, dwords, what they keep, whose
-/// they are (V8-009).
+/// Registers that the volume names by offset from an engine's base: first offset, dwords, stored bits, engine classes
+/// (V8-009).
 #[rustfmt::skip]
 const CATALOGUE: &[(u32, u32, Kept, &[EngineClass])] = &[
     (0x010, 4, ALL, EVERY), (0x028, 1, Masked, EVERY), (0x030, 1, Bits(0x001f_fff8), EVERY),
@@ -116,8 +116,8 @@ const CATALOGUE: &[(u32, u32, Kept, &[EngineClass])] = &[
     (0x588, 1, There, EVERY), (0x600, 32, ALL, EVERY),
 ];
 
-/// V8-009, V8-004: every register of the catalogue is there on each engine that has it, at its offset from the engine's
-/// base, and keeps what is written of it apart from every other register; nothing of it is told as unmodelled.
+/// V8-009, V8-004: every register of the catalogue is present on each engine that has it, at its offset from the
+/// engine's base, and stores values separately from every other register. None is reported as unmodelled.
 #[test]
 fn the_catalogue_is_there_on_every_engine() {
     let mut written: Vec<(u32, u32)> = Vec::new();
@@ -129,7 +129,7 @@ fn the_catalogue_is_there_on_every_engine() {
             let decoded = bench.gt.registers.decode(at).unwrap_or_else(|| panic!("{class:?} {offset:#x}"));
             assert_eq!(decoded.engine, EngineId::find(class, instance), "{offset:#x}");
             let before = bench.gt.read(at);
-            // A value of this register alone, both ways round, so that each bit has been 0 and 1.
+            // A value specific to this register and its complement, so that each bit is tested as 0 and 1.
             let value = at.wrapping_mul(0x9e37_79b9) & 0xffff | 0x5a5a_0000;
             let mut last = before;
             for value in [value, !value] {
@@ -155,17 +155,17 @@ fn the_catalogue_is_there_on_every_engine() {
         }
     }
     for (at, value) in &written {
-        assert_eq!(bench.gt.read(*at), *value, "{at:#x}: another register's write has changed it");
+        assert_eq!(bench.gt.read(*at), *value, "{at:#x}: changed by a write of another register");
     }
     assert_eq!(bench.gt.registers.unmodelled(), Default::default());
-    // The volume's own examples.
+    // Examples given in the volume.
     for (at, name) in [(0x1c_8244, "vecs0 RING_CONTEXT_CONTROL"), (0x2_2244, "bcs0 RING_CONTEXT_CONTROL")] {
         assert_eq!(bench.gt.registers.decode(at).unwrap().name(), name);
     }
 }
 
-/// V8-004: with the header's bit a command's offset is from the base of the engine that executes it, without it absolute:
-/// the same command finds each engine's own register, or one engine's.
+/// V8-004: with the header's bit set, an offset is relative to the base of the executing engine; otherwise it is
+/// absolute. The same command accesses each engine's own register, or always one engine's.
 #[test]
 fn commands_name_registers_either_way() {
     for (class, instance, base) in BASES {

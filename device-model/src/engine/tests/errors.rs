@@ -1,4 +1,5 @@
-//! Errors, interrupts and status pages: ESR, EMR and EIR, HWSTAM, HWS_PGA, page faults, the vectors of all engines.
+//! Errors, interrupts and status pages: ESR, EMR and EIR, HWSTAM, HWS_PGA, page faults, interrupt vectors of all
+//! engines.
 
 use super::*;
 use crate::engine::error;
@@ -9,22 +10,22 @@ use crate::interrupts::{
 use crate::world::ticks_to_ns;
 
 const VF: Function = Function(3);
-/// MI_ARB_ON_OFF, which no batch without privilege has.
+/// MI_ARB_ON_OFF, which is not permitted in non-privileged batches.
 const PRIVILEGED: u32 = 0x0400_0001;
-/// A command that no engine has.
+/// A command that no engine implements.
 const ILLEGAL: u32 = 0x0f80_0000;
-/// A global status page, and another.
+/// Two global status pages.
 const PAGE: u64 = 0x38_0000;
 const OTHER_PAGE: u64 = 0x39_0000;
 const CANARY: u32 = 0xdead_beef;
 
-/// Runs commands of a user's batch and unloads their context, however they end.
+/// Runs commands in a non-privileged batch and unloads their context, whatever the outcome.
 fn batch(bench: &mut Bench, commands: &[u32]) {
     bench.batch(commands);
     bench.engine.reset(&bench.gt);
 }
 
-/// A write of one of the engine's registers by MMIO, with what follows from it.
+/// Writes an engine register by MMIO, including side effects.
 fn write(bench: &Bench, register: u32, value: u32) {
     match bench.gt.write(bench.base() + register, value) {
         Some(Request::EngineStatus(engine)) => bench.gt.tell_error_bit(engine),
@@ -32,7 +33,7 @@ fn write(bench: &Bench, register: u32, value: u32) {
     }
 }
 
-/// MI_FLUSH_DW or PIPE_CONTROL that notifies.
+/// MI_FLUSH_DW or PIPE_CONTROL with notification.
 fn flush(class: EngineClass) -> Vec<u32> {
     match class {
         EngineClass::Render => vec![0x7a00_0004, 0x100, 0, 0, 0, 0],
@@ -40,14 +41,14 @@ fn flush(class: EngineClass) -> Vec<u32> {
     }
 }
 
-/// V8-089, contract G.7: an error that EMR masks is in ESR alone; EMR lets it through when it is unmasked, EIR is the error
-/// bit, and a written 1 clears both.
+/// V8-089, contract G.7: an error masked by EMR appears only in ESR. Unmasking it in EMR sets EIR and the error bit of
+/// the interrupt status. Writing 1 to EIR clears both.
 #[test]
 fn masked_errors_set_the_status_alone() {
     let mut bench = Bench::new(EngineClass::Copy);
     let engine = bench.engine.id();
     bench.listen(Function::PF);
-    assert_eq!((bench.own(reg::EMR), bench.own(reg::EIR), bench.own(reg::ESR)), (u32::MAX, 0, 0), "as drivers find it");
+    assert_eq!((bench.own(reg::EMR), bench.own(reg::EIR), bench.own(reg::ESR)), (u32::MAX, 0, 0), "initial values");
     batch(&mut bench, &[PRIVILEGED]);
     assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.msis.take()), (error::PRIVILEGE, 0, vec![]));
     write(&bench, reg::EMR, !error::INSTRUCTION);
@@ -55,24 +56,24 @@ fn masked_errors_set_the_status_alone() {
     write(&bench, reg::EMR, !error::PRIVILEGE);
     assert_eq!((bench.own(reg::EIR), bench.msis.take()), (error::PRIVILEGE, vec![Function::PF]));
     assert_eq!(bench.told(Function::PF, engine), Some((3, 0, CS_ERROR)));
-    // While EIR holds an error the bit does not rise again.
+    // While EIR contains an error, the error bit does not rise again.
     batch(&mut bench, &[PRIVILEGED]);
     assert_eq!((bench.msis.take(), bench.told(Function::PF, engine)), (vec![], None));
     write(&bench, reg::EIR, error::INSTRUCTION);
-    assert_eq!(bench.own(reg::EIR), error::PRIVILEGE, "another bit");
+    assert_eq!(bench.own(reg::EIR), error::PRIVILEGE, "writing another bit has no effect");
     write(&bench, reg::EIR, error::PRIVILEGE);
     assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR)), (0, 0));
     batch(&mut bench, &[PRIVILEGED]);
     assert_eq!(bench.told(Function::PF, engine), Some((3, 0, CS_ERROR)));
-    // i915's enable_error_interrupt: nothing is left of an error that can be cleared.
+    // i915's enable_error_interrupt: clears every recoverable error.
     write(&bench, reg::EMR, u32::MAX);
     write(&bench, reg::EIR, u32::MAX);
     assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR)), (0, 0));
     write(&bench, reg::EMR, 0);
-    assert_eq!(bench.own(reg::EMR), !error::MASKABLE, "bits that are not there read 1 (IVB-093)");
+    assert_eq!(bench.own(reg::EMR), !error::MASKABLE, "unimplemented bits read 1 (IVB-093)");
 }
 
-/// V8-089: an instruction error is cleared by the engine's reset and by nothing else; ESR takes no writes.
+/// V8-089: only an engine reset clears an instruction error. ESR is read-only.
 #[test]
 fn unrecoverable_errors_stay_until_reset() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -88,8 +89,8 @@ fn unrecoverable_errors_stay_until_reset() {
     assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.own(reg::EMR)), (0, 0, u32::MAX));
 }
 
-/// V8-090, V8-170: on every engine a privilege violation is bit 2 and goes on, an instruction error bit 0 and halts, on the
-/// engine that met it and no other; a ring's commands are neither.
+/// V8-090, V8-170: on every engine a privilege violation sets bit 2 and execution continues; an instruction error sets
+/// bit 0 and halts. Only the engine concerned reports it. Commands in a ring cause no privilege violation.
 #[test]
 fn every_engine_has_its_errors() {
     for engine in EngineId::all() {
@@ -114,8 +115,8 @@ fn every_engine_has_its_errors() {
     }
 }
 
-/// V8-089, V13-075, V13-080: error registers and HWSTAM are the physical function's: what a virtual function's batches do
-/// wrong is not in them and tells nobody, and none of its events is written to a status page.
+/// V8-089, V13-075, V13-080: error registers and HWSTAM belong to the physical function. Errors in a virtual function's
+/// batches are not recorded or reported there, and none of its events is written to a status page.
 #[test]
 fn a_virtual_functions_errors_are_its_own() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -130,8 +131,8 @@ fn a_virtual_functions_errors_are_its_own() {
     assert_eq!(bench.told(VF, bench.engine.id()), Some((3, 0, USER_INTERRUPT)));
 }
 
-/// V8-086, V8-091, V8-166: each cause on each engine is a bit of its vector, under its class and instance; L3 parity is the
-/// render engine's alone, and injected.
+/// V8-086, V8-091, V8-166: each cause on each engine sets its bit in the engine's interrupt vector, with class and
+/// instance. L3 parity exists only on the render engine and is injected.
 #[test]
 fn each_cause_is_a_bit_of_the_engines_vector() {
     for engine in EngineId::all() {
@@ -156,7 +157,7 @@ fn each_cause_is_a_bit_of_the_engines_vector() {
             bench.engine.step(&bench.gt, 10);
             let name = format!("{} bit {bit}", info.name);
             let (class, instance, events) = bench.told(Function::PF, engine).unwrap();
-            // The watchdog bites in a wait, which is told as well.
+            // The watchdog expires in a wait, which is reported too.
             let events = if event == WATCHDOG { events & !SEMAPHORE_WAIT } else { events };
             assert_eq!((class, instance, events), (info.class as u8, info.instance, event), "{name}");
             assert!(EngineId::all().all(|other| bench.told(Function::PF, other).is_none()), "{name}");
@@ -171,8 +172,8 @@ fn each_cause_is_a_bit_of_the_engines_vector() {
     }
 }
 
-/// V8-087, trap T25: with one bit of HWSTAM clear at a time, only events 0, 3 and 4 write the status page, and only the
-/// error is a 1 there, until it is cleared.
+/// V8-087, trap T25: with one bit of HWSTAM clear at a time, only events 0, 3 and 4 write the status page. Only the
+/// error bit is written as 1, until the error is cleared.
 #[test]
 fn hardware_status_writes() {
     for open in 0..16 {
@@ -201,7 +202,7 @@ fn hardware_status_writes() {
         let mut bench = unmasked(event);
         bench.batch(&commands);
         assert_eq!(bench.get(PAGE), 0);
-        // With the error's level at 1, its bit is written with theirs, unless it is masked.
+        // If the error is active, its bit is written with the other events, unless masked.
         for (events, status) in [(event, 0), (event | CS_ERROR, u32::from(CS_ERROR))] {
             let mut bench = unmasked(events);
             bench.batch(&[&[PRIVILEGED][..], &commands].concat());
@@ -214,10 +215,10 @@ fn hardware_status_writes() {
     write(&bench, reg::EIR, error::INSTRUCTION);
     assert_eq!(bench.get(PAGE), u32::from(CS_ERROR), "not cleared yet");
     write(&bench, reg::EIR, error::PRIVILEGE);
-    assert_eq!(bench.get(PAGE), 0, "cleared when the error is");
+    assert_eq!(bench.get(PAGE), 0, "cleared together with the error");
 }
 
-/// V8-085: what the engine reports lands in the page that HWS_PGA names at the time, by each way to report.
+/// V8-085: all reports are written to the page that HWS_PGA currently specifies.
 #[test]
 fn reports_move_with_the_status_page() {
     for class in EngineClass::BY_GUC {
@@ -233,7 +234,7 @@ fn reports_move_with_the_status_page() {
             bench.gt.registers.set(bench.base() + reg::HWSTAM, !u32::from(USER_INTERRUPT));
             let expected = if offset == 0 { 0 } else { 7 };
             for (page, before) in [(PAGE, OTHER_PAGE), (OTHER_PAGE, PAGE)] {
-                // The page is aligned naturally: low bits are not there.
+                // The page is naturally aligned: low bits are not implemented.
                 bench.gt.write(bench.base() + reg::HWS_PGA, page as u32 | 0xabc);
                 assert_eq!(bench.own(reg::HWS_PGA), page as u32);
                 [page, before].into_iter().for_each(|page| bench.put(page + offset, CANARY));
@@ -244,8 +245,8 @@ fn reports_move_with_the_status_page() {
     }
 }
 
-/// V8-088, trap T24: the mask holds a page fault back, unless the context's faults are to be repaired; a global address is
-/// no page of a context's.
+/// V8-088, trap T24: page faults are subject to the interrupt mask, except in contexts with fault repair. A fault at a
+/// GGTT address is not a page fault of a context.
 #[test]
 fn page_faults_pass_the_mask_in_repair_mode() {
     let unmapped = store(VA - 4096, 1);
@@ -264,7 +265,7 @@ fn page_faults_pass_the_mask_in_repair_mode() {
         assert_eq!((bench.told(Function::PF, engine), bench.told(Function::PF, engine)), (event, None), "{handling}");
         bench.gt.write(0x19_00a0, 0);
         let held = USER_INTERRUPT | if seen { 0 } else { PAGE_FAULT };
-        assert_eq!(bench.told(Function::PF, engine), Some((3, 0, held)), "the mask holds the others back");
+        assert_eq!(bench.told(Function::PF, engine), Some((3, 0, held)), "other events stay masked");
     }
     let mut bench = Bench::new(EngineClass::Copy);
     bench.listen(Function::PF);

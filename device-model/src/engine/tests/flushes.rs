@@ -5,7 +5,7 @@ use crate::registers::Live;
 
 const STATUS_PAGE: u64 = 0x38_0000;
 const INDEX: u32 = 0x240;
-/// Kernel's interrupts open, a status page, and the clock at 12000 ticks.
+/// A bench with the PF's interrupts enabled, a status page, and the clock at 12000 ticks.
 fn bench(class: EngineClass) -> Bench {
     let bench = Bench::new(class);
     bench.gt.registers.set(bench.base() + reg::HWS_PGA, STATUS_PAGE as u32);
@@ -21,7 +21,7 @@ fn bench(class: EngineClass) -> Bench {
     bench
 }
 
-/// Where a post-sync operation writes: bits of the address, and the place.
+/// Target of a post-sync operation: address bits and location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Process,
@@ -49,7 +49,7 @@ impl Place {
         matches!(self, Place::OwnPage | Place::GlobalPage)
     }
 
-    /// Where it is in local memory.
+    /// Location in local memory.
     fn local(self, bench: &Bench) -> u64 {
         match self {
             Place::Process | Place::Global => DATA,
@@ -59,9 +59,9 @@ impl Place {
     }
 }
 
-/// V8-137: stall by post-sync operation by place by privilege. The store is of eight bytes; stores before it are seen with
-/// it, whether it stalls or not; without privilege a global address and an index are dropped, the flush with its
-/// notification is not.
+/// V8-137: all combinations of stall, post-sync operation, target and privilege. The store has eight bytes, and earlier
+/// stores are visible with it, with or without stall. Without privilege, writes to a GGTT address or an index are
+/// dropped; flush and notification are executed.
 #[test]
 fn pipe_control_matrix() {
     const STALL: u32 = 1 << 20;
@@ -89,7 +89,7 @@ fn pipe_control_matrix() {
                         let expected = written.filter(|_| !refused).unwrap_or(u64::MAX);
                         assert_eq!(bench.get64(at), expected, "{what}");
                         assert_eq!((bench.get(DATA + 0x20), bench.get(DATA + 0x24)), (1, 1), "{what}");
-                        assert_eq!(bench.msis.take().len(), 1, "{what}: the flush tells its completion");
+                        assert_eq!(bench.msis.take().len(), 1, "{what}: the flush reports its completion");
                         assert_eq!(bench.engine.counters().privilege_violations, u64::from(refused), "{what}");
                     }
                 }
@@ -98,7 +98,7 @@ fn pipe_control_matrix() {
     }
 }
 
-/// V8-137: the post-sync write of a register: the user's own, and not one of the kernel's; the flush is done all the same.
+/// V8-137: post-sync register write: permitted for user registers, denied for privileged ones; the flush is executed.
 #[test]
 fn pipe_control_writes_a_register() {
     const MMIO: u32 = 1 << 23;
@@ -119,8 +119,9 @@ fn pipe_control_writes_a_register() {
     }
 }
 
-/// V8-127: MI_FLUSH_DW on each engine that has it: a dword, a qword or the time, to each place; without privilege a global
-/// address and an index are dropped, the flush is not. What was stored before it is seen with it (V8-201).
+/// V8-127: MI_FLUSH_DW on each engine that has it: a dword, a qword or a timestamp, to each target. Without privilege,
+/// writes to a GGTT address or an index are dropped; the flush is executed. Earlier stores are visible with it
+/// (V8-201).
 #[test]
 fn flush_dw_matrix() {
     for class in &EngineClass::BY_GUC[1..] {
@@ -146,7 +147,7 @@ fn flush_dw_matrix() {
                     let refused = user && place != Place::Process && operation != 0;
                     assert_eq!(bench.get64(at), written.filter(|_| !refused).unwrap_or(u64::MAX), "{what}");
                     assert_eq!((bench.get(DATA + 0x20), bench.get(DATA + 0x24)), (1, 1), "{what}");
-                    assert_eq!(bench.msis.take().len(), 1, "{what}: the flush tells its completion");
+                    assert_eq!(bench.msis.take().len(), 1, "{what}: the flush reports its completion");
                     assert_eq!(bench.engine.counters().privilege_violations, u64::from(refused), "{what}");
                 }
             }
@@ -154,7 +155,7 @@ fn flush_dw_matrix() {
     }
 }
 
-/// V8-127, V8-137: translations that a flush is told to forget are looked up anew.
+/// V8-127, V8-137: translations invalidated by a flush are fetched again.
 #[test]
 fn flushes_forget_translations() {
     for (class, flush) in [
@@ -162,7 +163,7 @@ fn flushes_forget_translations() {
         (EngineClass::Render, &[0x7a00_0004, 1 << 18 | 1 << 20, 0, 0, 0, 0]),
     ] {
         let mut bench = Bench::new(class);
-        // The engine's own store moves 2 MiB of the process space elsewhere, as page tables in local memory can be.
+        // The engine's store remaps 2 MiB of the PPGTT, since page tables can be in local memory.
         let entry = ROOT + 0x2000 + 8 * (DATA >> 21);
         let elsewhere = (DATA & !0x1f_ffff) + 0x40_0000;
         let redirect = [0x1060_0003, entry as u32, 0, elsewhere as u32 | 0x883, 0];

@@ -1,10 +1,10 @@
-//! Whatever a guest puts into its memory, the streamer ends its step and stays in one piece.
+//! For any memory contents that a guest provides, steps are bounded and the streamer does not panic.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Dwords that look like commands often enough to get deep.
+/// Dwords that are frequently valid commands.
 fn dword() -> impl Strategy<Value = u32> {
     prop_oneof![
         any::<u32>(),
@@ -23,7 +23,7 @@ fn class() -> impl Strategy<Value = EngineClass> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 96 } else { 1000 }))]
 
-    /// Rule 6: random batches neither panic nor run on.
+    /// Random batches do not panic, and steps are bounded.
     #[test]
     fn random_batches(
         class in class(),
@@ -53,7 +53,7 @@ proptest! {
         prop_assert_eq!(bench.engine.step(&bench.gt, 200), Outcome::Idle);
     }
 
-    /// Rule 6: nor do random images.
+    /// Random context images do not panic, and steps are bounded.
     #[test]
     fn random_images(
         class in class(),

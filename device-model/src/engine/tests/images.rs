@@ -1,4 +1,4 @@
-//! The context image: what is where in it, how it is executed, what of it is saved, and whose it is.
+//! The context image: layout, execution, save, and isolation of its contents.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::engine::id::trtt;
 use crate::engine::layout::{ENGINE_CONTEXT, IMAGE_DWORDS, in_ring_context, layout};
 use crate::registers::Kind;
 
-/// The offsets that an LRI's pairs have in an image of the bench's memory, from the dword of the first one on.
+/// Register offsets of an LRI in an image, starting at the dword of the first one.
 fn offsets(bench: &Bench, context: Context, first: usize, registers: usize) -> Vec<u32> {
     (0..registers).map(|n| bench.get(context.image(first + 2 * n))).collect()
 }
@@ -16,7 +16,7 @@ fn dwords(bench: &Bench, context: Context, range: std::ops::Range<usize>) -> Vec
     range.map(|dword| bench.get(context.image(dword))).collect()
 }
 
-/// What `engine` saves of a context that did nothing.
+/// The image that `engine` saves for a context without commands.
 fn saved(engine: EngineId) -> (Bench, Context) {
     let mut bench = Bench::new(engine.info().class);
     bench.engine = Engine::new(engine);
@@ -25,8 +25,8 @@ fn saved(engine: EngineId) -> (Bench, Context) {
     (bench, context)
 }
 
-/// V8-040, V8-042, V8-046, V8-047: PPHWSP, then the ring context with the headers and offsets of dg2_xcs_offsets (xe, i915)
-/// on every engine, up to dword 0x33; traps T16, T17.
+/// V8-040, V8-042, V8-046, V8-047: PPHWSP, then the ring context with the headers and offsets of dg2_xcs_offsets (xe,
+/// i915) on every engine, up to dword 0x33; traps T16, T17.
 #[test]
 fn every_engine_saves_the_common_ring_context() {
     const FIRST: [u32; 15] =
@@ -36,16 +36,16 @@ fn every_engine_saves_the_common_ring_context() {
         let (bench, context) = saved(engine);
         let based = |list: &[u32]| list.iter().map(|offset| offset + engine.info().mmio_base).collect::<Vec<_>>();
         assert_eq!(dwords(&bench, context, 0..2), [0, 0x1108_101d]);
-        // RING_TAIL's value is the driver's alone, its offset is written like the others.
+        // RING_TAIL's value belongs to the driver; its offset is written like all others.
         assert_eq!(offsets(&bench, context, 2, 15), based(&FIRST), "{}", engine.info().name);
         assert_eq!(dwords(&bench, context, 0x20..0x22), [0, 0x1108_1011]);
         assert_eq!(offsets(&bench, context, 0x22, 9), based(&SECOND));
-        assert_eq!(bench.get(context.pphwsp() + 0x1000 + 4), 0x1108_101d, "behind the 4 KiB of the PPHWSP");
+        assert_eq!(bench.get(context.pphwsp() + 0x1000 + 4), 0x1108_101d, "after the 4 KiB of the PPHWSP");
     }
 }
 
-/// V8-048: BCS_SWCTRL and BLIT_CCTL behind a header without bit 19 on the copy engine, sixteen MI_NOOPs on media engines;
-/// the render engine's own registers where dg2_rcs_offsets has them (xe, i915).
+/// V8-048: BCS_SWCTRL and BLIT_CCTL with a header without bit 19 on the copy engine; sixteen MI_NOOPs on media engines;
+/// the render engine's registers as in dg2_rcs_offsets (xe, i915).
 #[test]
 fn the_cacheline_0x40_is_the_class_own() {
     let (bench, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
@@ -64,8 +64,8 @@ fn the_cacheline_0x40_is_the_class_own() {
     assert_eq!(dwords(&bench, context, 0x34..0x50), render);
 }
 
-/// V8-042, V8-049, trap T18: dwords 0x50 to 0x5f load the interrupt mask from memory and both report pointers; what
-/// software put there comes back with the save.
+/// V8-042, V8-049, trap T18: dwords 0x50 to 0x5f load the interrupt mask from memory and both report pointers. Values
+/// written by software are preserved by the save.
 #[test]
 fn interrupt_reports_have_a_cacheline() {
     for class in EngineClass::BY_GUC {
@@ -77,7 +77,7 @@ fn interrupt_reports_have_a_cacheline() {
         assert_eq!(dwords(&bench, context, 0x50..0x5a), block(0, 0, 0));
         assert_eq!(dwords(&bench, context, 0x5a..0x60), [0; 6]);
         assert_eq!(bench.get(context.image(0x60)) >> 23, 0, "{class:?}: the engine context begins with MI_NOOP");
-        assert_eq!(bench.submit(context), Outcome::Complete, "nothing is loaded from address 0");
+        assert_eq!(bench.submit(context), Outcome::Complete, "no load from address 0");
         let (mask, status, source) = (DATA as u32 + 0x440, DATA as u32, DATA as u32 + 0x400);
         for (dword, value) in [(0x52, mask), (0x57, status), (0x59, source)] {
             bench.put(context.image(dword), value);
@@ -90,7 +90,7 @@ fn interrupt_reports_have_a_cacheline() {
     }
 }
 
-/// V8-046, V8-050: 55 registers from dword 0x62 on in the order of the document, MI_FORCE_WAKEUP on media engines alone.
+/// V8-046, V8-050: 55 registers from dword 0x62 in the document's order; MI_FORCE_WAKEUP only on media engines.
 #[test]
 fn the_engine_context_is_the_documents() {
     let mut list = vec![0x588; 6];
@@ -111,8 +111,8 @@ fn the_engine_context_is_the_documents() {
     }
 }
 
-/// V8-051, traps T18 and T19: at dword 0xd8 TRTT by the numbers of the class's first instance, remapped to the executing
-/// one: by the image, and by a command.
+/// V8-051, traps T18 and T19: at dword 0xd8 TRTT with the offsets of the class's first instance, remapped to the
+/// executing instance, both in the image and in commands.
 #[test]
 fn trtt_registers_are_remapped_to_the_instance() {
     let first = [
@@ -147,7 +147,7 @@ fn trtt_registers_are_remapped_to_the_instance() {
     assert_eq!([0, 1].map(|n| trtt(EngineClass::VideoEnhance, n)), [Some(0x4460), Some(0x4560)]);
 }
 
-/// V8-004, V8-046: bit 19 adds the engine's base, whichever instance's base is written into the offset already (i915:
+/// V8-004, V8-046: bit 19 adds the engine's base, even if the offset contains the base of any instance (i915:
 /// get_lri_mask), so that an image can move between the instances of a class.
 #[test]
 fn relative_offsets_may_have_a_base_in_them() {
@@ -162,12 +162,12 @@ fn relative_offsets_may_have_a_base_in_them() {
         bench.gt.registers.set(first + 0x600, 0);
         assert_eq!(bench.submit(context), Outcome::Complete);
         assert_eq!((bench.own(0x600), bench.gt.registers.value(first + 0x600)), (0x77, 0));
-        assert_eq!(bench.get(context.image(0x02)), bench.base() + 0x244, "it is saved as this instance's");
+        assert_eq!(bench.get(context.image(0x02)), bench.base() + 0x244, "saved with the base of this instance");
     }
 }
 
-/// V8-007: an image of another class is an instruction error at the command that names the other's registers: nothing
-/// is written, to memory or registers, and the engine can be reset and goes on.
+/// V8-007: an image of another class is an instruction error at the command that names registers of that class. Memory
+/// and registers are not changed, and the engine works after a reset.
 #[test]
 fn an_image_of_another_class_is_an_error() {
     let (copy, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
@@ -195,7 +195,7 @@ fn an_image_of_another_class_is_an_error() {
     }
 }
 
-/// V8-046: an engine context that is no list of loads is told by the command that is none.
+/// V8-046: an engine context with other commands than loads is an error at the invalid command.
 #[test]
 fn garbage_in_the_engine_context_is_an_error() {
     let (mut bench, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
@@ -207,8 +207,8 @@ fn garbage_in_the_engine_context_is_an_error() {
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [0, 0]);
 }
 
-/// V8-043, V8-044: with the restore inhibited, garbage in the engine context is not looked at; the save behind it writes
-/// all of it. The image that comes out is a pattern for new contexts, registers included.
+/// V8-043, V8-044: with restore inhibited, an invalid engine context is not read; the following save writes all of it.
+/// The saved image can be used as a template for new contexts, including register values.
 #[test]
 fn an_inhibited_restore_makes_a_golden_image() {
     for class in EngineClass::BY_GUC {
@@ -222,7 +222,7 @@ fn an_inhibited_restore_makes_a_golden_image() {
         assert_eq!(bench.submit(first), Outcome::Complete, "{class:?}");
         let image = dwords(&bench, first, 0..layout(engine).template.len());
         assert!(image.iter().all(|word| *word >> 16 != 0xdead), "{class:?}: the whole engine context is written");
-        assert_eq!(image[0x03] & 1, 0, "and the next restore has it");
+        assert_eq!(image[0x03] & 1, 0, "the next restore is not inhibited");
         let (start, pdp0) = (bench.get(copied.image(0x09)), bench.get(copied.image(0x33)));
         bench.write(copied.image(0), &image);
         for (dword, value) in [(0x05, 0), (0x07, 0), (0x09, start), (0x33, pdp0)] {
@@ -236,8 +236,8 @@ fn an_inhibited_restore_makes_a_golden_image() {
     }
 }
 
-/// V8-045: whenever a context leaves, its head, registers and ticks are in the image: complete, preempted at a
-/// command, preempted in a wait.
+/// V8-045: whenever a context leaves, head, registers and ticks are saved to the image: on completion, on preemption at
+/// a command and on preemption in a wait.
 #[test]
 fn every_way_out_saves() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -252,23 +252,23 @@ fn every_way_out_saves() {
     bench.engine.request_preemption();
     assert_eq!(bench.run(), Outcome::Preempted);
     assert_eq!(saved(&bench), [32, 2, 0]);
-    assert_eq!(bench.get(context.image(0x07)), 40, "the tail is the driver's");
+    assert_eq!(bench.get(context.image(0x07)), 40, "the tail belongs to the driver");
     bench.emit(context, &[0x1108_0001, 0x600, 3]);
     bench.emit(context, &wait(4, VA + DATA, 1));
     assert_eq!(bench.submit(context), Outcome::Waiting);
     bench.clock.advance(625);
     bench.engine.request_preemption();
     assert_eq!(bench.run(), Outcome::Preempted);
-    assert_eq!(saved(&bench), [56, 3, 12], "the wait is not done");
+    assert_eq!(saved(&bench), [56, 3, 12], "the head is before the wait");
 }
 
-/// V8-212, V8-213: the page directory is the image's: the same address is another page in another context, and where an
-/// image has none, what the context does is a fault.
+/// V8-212, V8-213: the page directory comes from the image: the same address maps to different pages in two contexts,
+/// and accesses of a context without a page directory fault.
 #[test]
 fn page_directories_come_from_the_image() {
     let mut bench = Bench::new(EngineClass::Copy);
     let (mine, other, none) = (bench.context(0), bench.context(1), bench.context(2));
-    // A second set of tables, 2 MiB further on.
+    // A second set of page tables, which maps 2 MiB higher.
     let tables = 0xe0_0000;
     bench.put64(tables, tables + 0x1003);
     bench.put64(tables + 0x1000 + 8, tables + 0x2003);
@@ -285,8 +285,8 @@ fn page_directories_come_from_the_image() {
     assert!(matches!(bench.submit(none), Outcome::Halted(Halt::Fault(fault)) if fault.address == there));
 }
 
-/// V8-041, V8-214: the first cachelines of the PPHWSP have the times of the context's last stay on the engine and the
-/// ring head that it reported, seen by a CPU at once; the rest is software's and left alone.
+/// V8-041, V8-214: the first cachelines of the PPHWSP contain the timestamps of the context's last run and the reported
+/// ring head, immediately visible to a CPU. The rest is unchanged.
 #[test]
 fn the_status_page_has_the_times() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -309,7 +309,7 @@ fn the_status_page_has_the_times() {
     assert!((0..0x400).filter(|n| ![4, 16, 17, 18, 0x80].contains(n)).all(left));
 }
 
-/// V8-214, V8-215: CTX_TIMESTAMP goes on from the image and is saved; TIMESTAMP is saved and never restored.
+/// V8-214, V8-215: CTX_TIMESTAMP continues from the image and is saved; TIMESTAMP is saved and never restored.
 #[test]
 fn the_free_running_clock_is_not_restored() {
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -330,8 +330,8 @@ fn the_free_running_clock_is_not_restored() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 100 }))]
 
-    /// V8-046, V8-050: executing an image gives the registers what its table says that they have there: each of them from
-    /// its own dword, by its own kind; and saving it gives the same image again.
+    /// V8-046, V8-050: executing an image sets each register from its dword, according to the register's kind; saving
+    /// it reproduces the same image.
     #[test]
     fn executing_an_image_restores_what_its_table_says(
         class in prop::sample::select(EngineClass::BY_GUC.to_vec()),
@@ -341,7 +341,7 @@ proptest! {
         let (engine, base) = (bench.engine.id(), bench.base());
         let context = bench.context(0);
         prop_assert_eq!(bench.submit(context), Outcome::Complete);
-        // The watchdog would count; predicates and offsets do nothing to an empty ring.
+        // The watchdog would start. Predicates and offsets have no effect on an empty ring.
         let fixed = |at: u32| in_ring_context(at) || matches!(at, 0x150 | 0x170 | 0x178);
         let kept: Vec<_> = layout(engine).kept.iter().filter(|kept| !fixed(kept.register.wrapping_sub(base))).collect();
         let mut expected = Vec::new();
@@ -365,7 +365,7 @@ proptest! {
     }
 }
 
-/// V8-042, V8-050, V13-052: every register of a context has one place in its image, and the image has room for all.
+/// V8-042, V8-050, V13-052: every context register has exactly one position in the image, within the image's size.
 #[test]
 fn registers_have_places() {
     for engine in EngineId::all() {

@@ -1,4 +1,4 @@
-//! What one function leaves in registers, no other sees or feels.
+//! Register isolation: no function reads or is affected by register state of another function.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::registers::{Kind, Scope};
 
 const VF: Function = Function(3);
 
-/// Every modelled register with its value, but for what an engine shows of the context that it runs.
+/// All modelled registers with their values, except those that show the running context.
 fn values(bench: &Bench) -> Vec<(u32, u32)> {
     let shown = |found: &crate::registers::Decoded| {
         found.register.scope == Scope::Position || matches!(found.register.name, "PDP" | "RING_IPEHR")
@@ -18,13 +18,13 @@ fn values(bench: &Bench) -> Vec<(u32, u32)> {
     all.chain([(0xcf58, bench.gt.memory.lmem_cfg())]).collect()
 }
 
-/// MI_LOAD_REGISTER_IMM of all modelled registers, a few at a time, with a value for each.
+/// MI_LOAD_REGISTER_IMM of all modelled registers, one per command, with a value for each.
 fn write_all(bench: &Bench, value: impl Fn(u32) -> u32) -> Vec<u32> {
     let offsets: Vec<u32> = bench.gt.registers.listing().map(|(offset, _)| offset).collect();
     offsets.iter().flat_map(|offset| [0x1100_0001, *offset, value(*offset)]).collect()
 }
 
-/// The commands as a batch of `bench`'s function, in its own space or the global one.
+/// Runs the commands in a batch of `bench`'s function, in the PPGTT or, if `privileged`, the GGTT.
 fn submit_long(bench: &mut Bench, commands: &[u32], privileged: bool) -> Outcome {
     const LONG: u64 = 0x80_0000;
     bench.write(LONG, commands);
@@ -35,8 +35,8 @@ fn submit_long(bench: &mut Bench, commands: &[u32], privileged: bool) -> Outcome
     bench.submit(context)
 }
 
-/// V13-006, V13-052, V13-080, V13-128: a virtual function writes to every register there is; when its context has left,
-/// all are as they were before.
+/// V13-006, V13-052, V13-080, V13-128: a virtual function writes to every register. After its context has left, all
+/// registers have their previous values.
 #[test]
 fn a_virtual_function_leaves_nothing_in_registers() {
     for class in EngineClass::BY_GUC {
@@ -54,8 +54,8 @@ fn a_virtual_function_leaves_nothing_in_registers() {
     }
 }
 
-/// V13-080: what others have in registers, by MMIO or by a context that ran before, a virtual function does not read, but
-/// for what is the same for everybody.
+/// V13-080: a virtual function cannot read register values of other functions, set by MMIO or by earlier contexts,
+/// except values common to all functions.
 #[test]
 fn a_virtual_function_reads_nothing_of_others() {
     const SECRET: u32 = 0x5ec2_e700;
@@ -85,8 +85,8 @@ fn a_virtual_function_reads_nothing_of_others() {
     }
 }
 
-/// V13-040, V13-043, V8-145: a context sees its own registers when it comes back, and another function's context sees
-/// none of them: GPRs, predicates, the parser's position, times, report pointers.
+/// V13-040, V13-043, V8-145: a context sees its own register values when it resumes, and contexts of other functions
+/// see none of them: GPRs, predicates, parser position, timestamps, report pointers.
 #[test]
 fn contexts_of_functions_do_not_meet() {
     for class in EngineClass::BY_GUC {
@@ -98,7 +98,7 @@ fn contexts_of_functions_do_not_meet() {
             .iter()
             .map(|kept| kept.register)
             .filter(|register| !in_ring_context(register.wrapping_sub(base)))
-            // The watchdog would count, the predicates skip what follows; IPEHR is written by nobody.
+            // The watchdog would start, and predicates would skip later commands; IPEHR is not writable by software.
             .filter(|register| ![0x178, 0x3b4, 0x3b8, 0x21c, 0x68].contains(&register.wrapping_sub(base)))
             .collect();
         let write: Vec<u32> = kept.iter().flat_map(|register| [0x1100_0001, *register, 0x0077_0077]).collect();
@@ -125,12 +125,12 @@ fn contexts_of_functions_do_not_meet() {
     }
 }
 
-/// Where two functions see different memory, as the process space shows it to both: frames 2 and 3 change places.
+/// Two locations that the PPGTT maps differently for two functions: frames 2 and 3 are exchanged.
 const SEEN: u64 = 0x40_0000;
 const ELSEWHERE: u64 = 0x60_0000;
 
-/// V13-041, V13-043: contexts of two functions take turns on an engine; the same address of the same tables is each one's
-/// own memory every time, by its own second level, without any invalidation.
+/// V13-041, V13-043: contexts of two functions alternate on an engine. The same address in the same page tables always
+/// reaches each function's own memory through its own second level, without an explicit invalidation.
 #[test]
 fn no_translation_outlives_a_switch_of_functions() {
     let other = Function(4);
@@ -158,8 +158,8 @@ fn no_translation_outlives_a_switch_of_functions() {
     }
 }
 
-/// V13-041, V13-122: neither a switch of contexts nor an engine reset leaves a translation behind: a page that has been
-/// given another place while the context was off the engine is found there.
+/// V13-041, V13-122: neither a context switch nor an engine reset leaves a stale translation: a page that was remapped
+/// while the context was not loaded is accessed at its new location.
 #[test]
 fn no_translation_outlives_a_context_or_a_reset() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -180,7 +180,7 @@ fn no_translation_outlives_a_context_or_a_reset() {
             if reset {
                 assert_eq!(bench.submit(context), Outcome::Waiting);
                 bench.engine.reset(&bench.gt);
-                // It goes on at its next submission.
+                // Resumes at its next submission.
                 bench.put(context.image(0x05), bench.get(context.image(0x07)));
             } else {
                 assert_eq!(bench.submit(context), Outcome::Complete);
@@ -190,8 +190,8 @@ fn no_translation_outlives_a_context_or_a_reset() {
     }
 }
 
-/// V8-043, V8-046, V13-052: an image of a virtual function that loads every register of the card, by absolute, relative
-/// and remapped offsets, changes its own context's registers and no other; its kernel finds nothing of them elsewhere.
+/// V8-043, V8-046, V13-052: a virtual function's image that loads every register of the card by absolute, relative and
+/// remapped offsets changes only registers of its own context.
 #[test]
 fn an_image_reaches_its_own_context_alone() {
     for class in EngineClass::BY_GUC {
@@ -204,7 +204,7 @@ fn an_image_reaches_its_own_context_alone() {
         for flags in [0, 1 << 17, 1 << 19] {
             let most = ((layout(bench.engine.id()).template.len() - 0x63) / 2).min(120);
             for registers in all.chunks(most) {
-                // Nothing that it starts is valid: no batch, no length.
+                // This value sets no valid bit of a batch and no length of the indirect batch.
                 let load = registers.iter().flat_map(|at| [*at, 0x0f70_0f40]);
                 let of_class = registers.iter().all(|at| bench.engine.id().takes_relative(*at));
                 if flags == 1 << 19 && !of_class {
@@ -227,7 +227,7 @@ fn an_image_reaches_its_own_context_alone() {
     }
 }
 
-/// V8-065: the registers that show where a context stands show the present one's from its first command on.
+/// V8-065: position registers show the current context from its first command.
 #[test]
 fn positions_are_the_running_contexts() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -250,7 +250,7 @@ fn positions_are_the_running_contexts() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 100 }))]
 
-    /// V8-043, V13-052: an image is the virtual function's own to write, and whatever it holds stays with its context.
+    /// V8-043, V13-052: a virtual function can write any contents to its image; their effect is limited to its context.
     #[test]
     fn hostile_images_stay_with_their_context(
         class in prop::sample::select(EngineClass::BY_GUC.to_vec()),
@@ -263,7 +263,7 @@ proptest! {
         let kept: Vec<u32> = (0..0x60).map(|dword| bench.get(context.image(dword))).collect();
         bench.write(context.image(0), &image);
         if valid {
-            // The ring context stays as it was: the context runs.
+            // The ring context is unchanged, so that the context runs.
             bench.write(context.image(0), &kept);
             bench.put(context.image(0x03), 0);
             bench.emit(context, &store(VA + DATA, 1));
@@ -277,8 +277,8 @@ proptest! {
     }
 }
 
-/// V8-142, V8-190, V13-052, trap T21: MI_PREDICATE_RESULT_2 and NOPID are one for all contexts of a function on an
-/// engine; each function has its own, which a reset of the function clears and another function's contexts leave alone.
+/// V8-142, V8-190, V13-052, trap T21: all contexts of a function share MI_PREDICATE_RESULT_2 and NOPID on an engine.
+/// Each function has a separate copy, which is cleared by a reset of the function and not affected by other functions.
 #[test]
 fn global_registers_are_one_a_function() {
     const WRITTEN: [(Function, u32); 3] = [(Function::PF, 0x11), (VF, 0x33), (Function(4), 0x44)];
@@ -303,10 +303,10 @@ fn global_registers_are_one_a_function() {
             [bench.get(DATA), bench.get(DATA + 4)]
         };
         for (function, value) in WRITTEN {
-            assert_eq!(seen(&mut bench, function), [0, 0], "{class:?} {function:?} finds nothing of the others'");
+            assert_eq!(seen(&mut bench, function), [0, 0], "{class:?} {function:?} sees no value of another function");
             run(&mut bench, function, 0, &absolute(write(value)));
         }
-        assert_eq!(bench.own(0x3bc), 0x11, "between contexts the registers are the PF's");
+        assert_eq!(bench.own(0x3bc), 0x11, "the PF's values while no context is loaded");
         for (function, value) in WRITTEN {
             assert_eq!(seen(&mut bench, function), [value; 2], "{class:?} {function:?}");
         }
@@ -316,7 +316,7 @@ fn global_registers_are_one_a_function() {
     }
 }
 
-/// The registers that functions exchange are those that the table says are the power context's.
+/// The exchanged registers are exactly those with power context scope in the register table.
 #[test]
 fn the_exchanged_registers_are_the_tables() {
     let table = crate::registers::ENGINE_TABLE.iter().filter(|register| register.scope == Scope::Power);

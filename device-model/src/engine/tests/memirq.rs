@@ -1,4 +1,4 @@
-//! Interrupts in memory, and each function's own copy of the interrupt tree.
+//! Memory-based interrupts, and the separate interrupt registers of each function.
 
 use super::*;
 use crate::interrupts::event::{self, EVENTS};
@@ -7,10 +7,10 @@ use crate::memory::Tlb;
 use crate::registers::Live;
 
 const VF: Function = Function(12);
-/// xe's page: status at its start, sources at +0x400, the mask at +0x440 (contract C.3).
+/// xe's page layout: status at the start, sources at +0x400, mask at +0x440 (contract C.3).
 const PAGE: u64 = 0x3a_0000;
 
-/// Puts xe's report pointers into a context's image (xe: set_memory_based_intr).
+/// Writes xe's report pointers to a context's image (xe: set_memory_based_intr).
 fn report(bench: &Bench, context: Context, page: u64, enable: u32) {
     for (dword, value) in [
         (0x50, 0x14c8_0002),
@@ -32,15 +32,15 @@ fn byte(bench: &Bench, at: u64) -> u8 {
     (bench.get(at & !3) >> (8 * (at & 3))) as u8
 }
 
-/// The bytes of the page that are set: offsets.
+/// Offsets of the nonzero bytes of the page.
 fn set_bytes(bench: &Bench) -> Vec<u64> {
     let set: Vec<u64> = (0..0x440).filter(|at| byte(bench, PAGE + at) != 0).collect();
     assert!(set.iter().all(|at| byte(bench, PAGE + at) == 0xff), "contract C.3: the value is 0xff");
     set
 }
 
-/// V13-273, V13-275, contract C.3, K.1: the user interrupt of every engine is a byte of its status and its byte of the
-/// sources, and the MSI of its function; no register tells it.
+/// V13-273, V13-275, contract C.3, K.1: the user interrupt of every engine writes its status byte and its source byte
+/// and sends an MSI to its function. No interrupt register reports it.
 #[test]
 fn user_interrupts_are_bytes() {
     let engines = [
@@ -51,7 +51,7 @@ fn user_interrupts_are_bytes() {
         (EngineClass::VideoEnhance, 1, 62),
     ];
     for (class, instance, source) in engines {
-        // Interrupts that the driver has switched off for a moment are told all the same.
+        // User interrupts are reported even while the driver has disabled them in the mask.
         for enable in [1, 0] {
             let mut bench = Bench::of_vf(class, VF.0);
             bench.engine = Engine::new(EngineId::find(class, instance).unwrap());
@@ -68,10 +68,10 @@ fn user_interrupts_are_bytes() {
     }
 }
 
-/// V13-274: what the MSI is about is in memory when it is sent, the status before the source.
+/// V13-274: the report is in memory before the MSI is sent, status before source.
 #[test]
 fn bytes_are_written_before_the_msi() {
-    // The source's page is not there: the status is written, the context faults, and no MSI is sent.
+    // The source page is not mapped: the status is written, the context faults, and no MSI is sent.
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
     report(&bench, context, PAGE, 1);
@@ -82,7 +82,8 @@ fn bytes_are_written_before_the_msi() {
     assert_eq!(bench.msis.take(), []);
 }
 
-/// V13-275, V13-276, contract C.3: each event has its byte; all but the user interrupt are told where the mask has them.
+/// V13-275, V13-276, contract C.3: each event has its byte. All except the user interrupt are reported only if
+/// unmasked.
 #[test]
 fn events_are_told_by_byte() {
     for (enable, told) in [(0u32, false), (1 << 4, true), (1, false), (u32::MAX, true)] {
@@ -99,13 +100,13 @@ fn events_are_told_by_byte() {
     assert_eq!(bits, [0, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15]);
     assert_eq!(event::of_class(EngineClass::Copy), 0x89d9);
     assert_eq!(event::of_class(EngineClass::Render), 0xfbf9);
-    assert_eq!(event::of_class(EngineClass::Compute), 0xfbd9, "L3 parity is the render engine's (V8-086)");
+    assert_eq!(event::of_class(EngineClass::Compute), 0xfbd9, "only the render engine has L3 parity (V8-086)");
     for bit in [USER_INTERRUPT, CS_ERROR, FLUSH_COMPLETE] {
         assert!(EngineClass::BY_GUC.iter().all(|class| event::of_class(*class) & bit != 0));
     }
 }
 
-/// Contract C.3: what the GuC tells: its byte of the sources, and the byte of its status.
+/// Contract C.3: a report by the GuC writes its source byte and its status byte.
 #[test]
 fn the_guc_tells_in_memory_too() {
     let bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -116,8 +117,8 @@ fn the_guc_tells_in_memory_too() {
     assert!(memirq::write(&mut gam, u64::from(u32::MAX), PAGE, 15).is_err());
 }
 
-/// V13-273: pointers are the image's: the next context, without any, tells the tree of its function; pointers that reach
-/// nothing cost the context alone.
+/// V13-273: the pointers belong to the context image. The next context, without pointers, uses the interrupt registers
+/// of its function. Invalid pointers halt only the context.
 #[test]
 fn report_pointers_belong_to_the_context() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -147,8 +148,8 @@ fn report_pointers_belong_to_the_context() {
     assert_eq!(bench.msis.take(), []);
 }
 
-/// V13-262, V13-068: a context's events reach the tree of its function and no other's; each has its own enables, masks,
-/// snapshots and MSI.
+/// V13-262, V13-068: a context's events reach only the interrupt registers of its function. Each function has separate
+/// enables, masks, snapshots and MSIs.
 #[test]
 fn each_function_has_its_tree() {
     let functions = [Function::PF, Function(1), Function(63)];

@@ -1,4 +1,4 @@
-//! Proofs of the command streamer, on a card of memory, a hand-wound clock and one engine.
+//! Tests of the command streamer, with a card that consists of memory, a manually advanced clock and one engine.
 
 mod alu;
 mod atomics;
@@ -40,7 +40,7 @@ use crate::profile::CardProfile;
 use crate::registers::Live;
 use crate::world::{Dma, HandWoundClock, InterruptSink, Unconnected};
 
-/// Counts MSIs, and notes whose they were.
+/// Counts MSIs and records their functions.
 #[derive(Default)]
 struct Msis(AtomicU64, Mutex<Vec<Function>>);
 
@@ -53,41 +53,41 @@ impl InterruptSink for Msis {
 }
 
 impl Msis {
-    /// Whose MSIs were sent since the last call.
+    /// Functions of the MSIs sent since the last call.
     fn take(&self) -> Vec<Function> {
         std::mem::take(&mut *self.1.lock().unwrap())
     }
 }
 
 const LOCAL: usize = 16 << 20;
-/// Tables of the process space: the root, and a directory whose 2 MiB pages show local memory from [`VA`] on.
+/// PPGTT page tables: the root, and a directory with 2 MiB pages that map local memory at [`VA`].
 const ROOT: u64 = 0xc0_0000;
-/// The LMTT's directory, and behind it the table of the one virtual function.
+/// The LMTT directory, followed by the table of one virtual function.
 const LMTT: u64 = 0xd0_0000;
-/// Where the process space shows local memory.
+/// Address of local memory in the PPGTT.
 const VA: u64 = 1 << 30;
-/// 1 GiB of NULL pages in the process space.
+/// 1 GiB of NULL pages in the PPGTT.
 const NULL_VA: u64 = 2 << 30;
 /// Contexts: ring at +0, PPHWSP at +0x4000, image at +0x5000, workaround batch at +0x6000.
 const CONTEXTS: u64 = 0x10_0000;
-/// Where batches and data of the tests are, in local memory; the global space shows it at the same addresses.
+/// Location of test batches and data in local memory. The GGTT maps local memory at the same addresses.
 const BATCH: u64 = 0x20_0000;
 const DATA: u64 = 0x30_0000;
 
 const END: u32 = 0x0500_0000;
 const ARB_CHECK: u32 = 0x0280_0000;
 
-/// A card of one engine.
+/// A card with one engine.
 struct Bench {
     gt: Gt,
     clock: Arc<HandWoundClock>,
     msis: Arc<Msis>,
     engine: Engine,
-    /// Whose contexts [`Bench::submit`] loads.
+    /// Function of the contexts that [`Bench::submit`] loads.
     function: Function,
 }
 
-/// A context that lives in the bench's memory.
+/// A context in the bench's memory.
 #[derive(Clone, Copy)]
 struct Context {
     at: u64,
@@ -113,7 +113,7 @@ impl Bench {
         Bench::beside(class, Arc::new(Unconnected))
     }
 
-    /// A card beside a guest's memory.
+    /// A card with guest memory.
     fn beside(class: EngineClass, guest: Arc<dyn Dma>) -> Self {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         for page in 0..LOCAL as u64 >> 12 {
@@ -135,7 +135,7 @@ impl Bench {
         bench
     }
 
-    /// A card whose engine this one is.
+    /// A card with the given engine.
     fn on(engine: EngineId) -> Self {
         Bench { engine: Engine::new(engine), ..Bench::new(engine.info().class) }
     }
@@ -149,7 +149,7 @@ impl Bench {
         tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
     }
 
-    /// Class, instance and events of the identity that `engine` shows `function`, which serves it; none if it has none.
+    /// Reads and clears an engine's interrupt identity in `function`'s registers: class, instance and events, if valid.
     fn told(&self, function: Function, engine: EngineId) -> Option<(u8, u8, u16)> {
         let tree = self.gt.interrupts_of(function);
         let (bank, bit) = engine.info().interrupt;
@@ -161,14 +161,15 @@ impl Bench {
         (identity >> 31 != 0).then_some(((identity >> 16 & 7) as u8, (identity >> 20 & 0x3f) as u8, identity as u16))
     }
 
-    /// A card whose global pages all are a virtual function's, which sees local memory as the PF does; its contexts run.
+    /// A card with all GGTT pages assigned to a virtual function, and local memory mapped as for the PF. The function's
+    /// contexts run.
     fn of_vf(class: EngineClass, vf: u8) -> Self {
         let mut bench = Bench::new(class);
         bench.give(Function(vf));
         bench
     }
 
-    /// Gives all global pages to `function`, and local memory at its own addresses (contract D.5); its contexts run.
+    /// Assigns all GGTT pages to `function`, and local memory at identical addresses (contract D.5). Its contexts run.
     fn give(&mut self, function: Function) {
         self.function = function;
         for page in 0..LOCAL as u64 >> 12 {
@@ -210,17 +211,17 @@ impl Bench {
         }
     }
 
-    /// A register of the engine.
+    /// Reads a register of the engine.
     fn own(&self, offset: u32) -> u32 {
         self.gt.registers.value(self.base() + offset)
     }
 
-    /// Where context `number` is.
+    /// Location of context `number`.
     fn context_at(&self, number: u64) -> Context {
         Context { at: CONTEXTS + number * 0x1_0000 }
     }
 
-    /// A fresh context, numbered, as xe makes it: ring empty, restore inhibited.
+    /// Creates context `number` as xe initialises it: empty ring, restore inhibited.
     fn context(&self, number: u64) -> Context {
         let context = self.context_at(number);
         for dword in 0..0x400 {
@@ -241,7 +242,7 @@ impl Bench {
         context
     }
 
-    /// Adds commands to the context's ring, padded to a qword, and moves RING_TAIL.
+    /// Appends commands to the context's ring, padded to a qword, and advances RING_TAIL.
     fn emit(&self, context: Context, dwords: &[u32]) {
         let mut tail = self.get(context.image(0x07));
         for dword in dwords.iter().copied().chain((!dwords.len().is_multiple_of(2)).then_some(0)) {
@@ -251,7 +252,7 @@ impl Bench {
         self.put(context.image(0x07), tail);
     }
 
-    /// Steps until something other than `More` comes, at most a hundred times.
+    /// Steps the engine while the outcome is `More`, at most a hundred times.
     fn run(&mut self) -> Outcome {
         for _ in 0..100 {
             let outcome = self.engine.step(&self.gt, 1000);
@@ -259,23 +260,23 @@ impl Bench {
                 return outcome;
             }
         }
-        panic!("no end");
+        panic!("the engine still runs after 100 steps");
     }
 
-    /// Loads the context and runs it.
+    /// Loads and runs the context.
     fn submit(&mut self, context: Context) -> Outcome {
         self.engine.load(&self.gt, Load { function: self.function, ..context.load() });
         self.run()
     }
 
-    /// Runs commands from a context's ring.
+    /// Runs commands from the ring of a new context.
     fn ring(&mut self, dwords: &[u32]) -> Outcome {
         let context = self.context(0);
         self.emit(context, dwords);
         self.submit(context)
     }
 
-    /// Runs commands from a user's batch.
+    /// Runs commands from a non-privileged batch.
     fn batch(&mut self, dwords: &[u32]) -> Outcome {
         self.write(BATCH, dwords);
         self.put(BATCH + 4 * dwords.len() as u64, END);
@@ -283,22 +284,22 @@ impl Bench {
     }
 }
 
-/// MI_BATCH_BUFFER_START of a batch in the process space.
+/// MI_BATCH_BUFFER_START of a batch in the PPGTT.
 fn start(at: u64) -> [u32; 3] {
     [0x1880_0101, at as u32, (at >> 32) as u32]
 }
 
-/// MI_STORE_DATA_IMM of a dword, in the process space.
+/// MI_STORE_DATA_IMM of a dword to the PPGTT.
 fn store(at: u64, value: u32) -> [u32; 4] {
     [0x1000_0002, at as u32, (at >> 32) as u32, value]
 }
 
-/// MI_STORE_REGISTER_MEM of an own register, in the process space.
+/// MI_STORE_REGISTER_MEM of an engine register to the PPGTT.
 fn store_register(offset: u32, at: u64) -> [u32; 4] {
     [0x1208_0002, offset, at as u32, (at >> 32) as u32]
 }
 
-/// MI_SEMAPHORE_WAIT in the process space, polling, with a comparison.
+/// MI_SEMAPHORE_WAIT in poll mode on the PPGTT, with the given comparison.
 fn wait(compare: u32, at: u64, value: u32) -> [u32; 5] {
     [0x0e00_8003 | compare << 12, value, at as u32, (at >> 32) as u32, 0]
 }

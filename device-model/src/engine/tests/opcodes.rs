@@ -1,5 +1,4 @@
-//! The command table against Volume 8: which opcodes there are, on which engines, how long they are, and what becomes of
-//! those that there are not (V8-095..100).
+//! The command table compared with Volume 8: opcodes, engines, lengths, and handling of unlisted opcodes (V8-095..100).
 
 use super::*;
 use crate::command::mi::COMMANDS;
@@ -12,9 +11,10 @@ const RENDER: &[EngineClass] = &[EngineClass::Render];
 const NOT_RENDER: &[EngineClass] =
     &[EngineClass::VideoDecode, EngineClass::VideoEnhance, EngineClass::Copy, EngineClass::Compute];
 
-/// Opcodes of the document with their engines, as drivers use them where they differ (traps T7, T8): the blitter has
-/// MI_ARB_ON_OFF, every engine MI_BATCH_BUFFER_START, compute MI_PREDICATE (its result register is there) and
-/// MI_SET_CONTEXT (IGT: intel_compute.c runs into one); MI_REPORT_PERF_COUNT is in two tables, not in this one.
+/// Opcodes and engines as documented, or as used by drivers if they differ (traps T7, T8): the copy engine has
+/// MI_ARB_ON_OFF, every engine MI_BATCH_BUFFER_START, compute MI_PREDICATE (its result register exists) and
+/// MI_SET_CONTEXT (IGT: intel_compute.c executes one); MI_REPORT_PERF_COUNT is missing in this table and listed in two
+/// others.
 const DOCUMENT: &[(u32, &str, &[EngineClass])] = &[
     (0x00, "MI_NOOP", ALL),
     (0x01, "MI_SET_PREDICATE", ALL),
@@ -52,17 +52,17 @@ const DOCUMENT: &[(u32, &str, &[EngineClass])] = &[
     (0x39, "MI_PRT_BATCH_BUFFER_START", ALL),
 ];
 
-/// Opcodes that the document does not mention and drivers use (xe: xe_mi_commands.h, in its context images and its
-/// protected sessions).
+/// Opcodes used by drivers that the document does not mention (xe: xe_mi_commands.h, in context images and protected
+/// sessions).
 const DRIVERS: &[(u32, &str, &[EngineClass])] = &[(0x0d, "MI_TOPOLOGY_FILTER", RENDER), (0x0e, "MI_SET_APPID", ALL)];
 
-/// The command that an opcode is on engines of `class`, by the lists above.
+/// Returns the name of the command with this opcode on engines of `class`, according to the lists above.
 fn listed(opcode: u32, class: EngineClass) -> Option<&'static str> {
     let mut rows = DOCUMENT.iter().chain(DRIVERS);
     rows.find(|(of, _, classes)| *of == opcode && classes.contains(&class)).map(|(_, name, _)| *name)
 }
 
-/// V8-097, V8-098, V8-099, V8-100: these commands and no others, each on its engines.
+/// V8-097, V8-098, V8-099, V8-100: exactly these commands, each on its engines.
 #[test]
 fn the_table_is_the_documents() {
     assert_eq!(COMMANDS.len(), DOCUMENT.len() + DRIVERS.len());
@@ -74,7 +74,7 @@ fn the_table_is_the_documents() {
     }
 }
 
-/// V8-096: opcodes below 10h are of one dword whatever their other bits are; the others say their length less two.
+/// V8-096: opcodes below 10h always have one dword; the others encode their length minus two.
 #[test]
 fn lengths() {
     for command in COMMANDS {
@@ -99,8 +99,8 @@ fn lengths() {
     }
 }
 
-/// V8-099, V8-095: an opcode that an engine does not have, and a reserved client, is an invalid instruction: the context
-/// halts at it, ESR and, unmasked, EIR have the instruction error, IPEHR the header, and it is counted once.
+/// V8-099, V8-095: an unimplemented opcode or a reserved client is an illegal command: the context halts at it, ESR
+/// and, if unmasked, EIR report the instruction error, IPEHR contains the header, and it is counted once.
 #[test]
 fn other_opcodes_are_invalid() {
     for class in EngineClass::BY_GUC {
@@ -122,8 +122,7 @@ fn other_opcodes_are_invalid() {
     }
 }
 
-/// V8-096: a command that is too short for its operands is an invalid instruction, on the parser's short way as on its
-/// long one.
+/// V8-096: a command that is too short for its operands is illegal, on the parser's fast path and on its slow path.
 #[test]
 fn commands_that_are_too_short_are_invalid() {
     for command in COMMANDS.iter().filter(|command| command.least > 2) {

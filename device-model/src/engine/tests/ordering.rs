@@ -1,5 +1,4 @@
-//! Order: what is written before what is seen, by the processor and by the commands that follow; and what the parser reads
-//! ahead.
+//! Memory and register ordering, as seen by CPUs and by later commands, and command prefetch.
 
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{VolatileMemory, VolatileSlice};
@@ -9,26 +8,26 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::world::{DmaFault, DmaView};
 
-/// Where a completion leaves its number.
+/// Address of the sequence number of a completion.
 const SEQNO: u64 = DATA + 0xf00;
-/// Entry of the global table that is rewritten, and its address.
+/// Index of the GGTT entry that is rewritten, and its address.
 const ENTRY: u64 = 0x3f0;
 const ENTRY_ADDRESS: u32 = 0x3f_0000;
-/// Index in the status page of the context.
+/// Offset in the context's status page.
 const INDEX: u32 = 0x240;
 const ROUNDS: u32 = 60;
 
-/// Loads a dword of local memory as the processor does.
+/// Loads a dword of local memory as a CPU does.
 fn seen(gt: &Gt, at: u64) -> u32 {
     gt.memory.local().slice(at, 4).unwrap().load(0, Ordering::Acquire).unwrap()
 }
 
-/// One MI_STORE_DATA_IMM in the global space.
+/// MI_STORE_DATA_IMM of one dword to the GGTT.
 fn global(at: u64, value: u32) -> [u32; 4] {
     [0x1040_0002, at as u32, 0, value]
 }
 
-/// MI_LOAD_REGISTER_IMM of an own register.
+/// MI_LOAD_REGISTER_IMM of an engine register.
 fn load(register: u32, value: u32) -> [u32; 3] {
     [0x1108_0001, register, value]
 }
@@ -43,12 +42,12 @@ fn add(sum: u32, a: u32, b: u32) -> Vec<u32> {
     math(&[0x080 << 20 | 0x20 << 10 | a, 0x080 << 20 | 0x21 << 10 | b, 0x100 << 20, 0x180 << 20 | sum << 10 | 0x31])
 }
 
-/// Where the nth producer stores.
+/// Target address of the nth store.
 fn target(n: u64) -> u64 {
     DATA + 0x100 * n
 }
 
-/// Every command whose store is posted, each storing `round` in a place of its own (V8-200).
+/// All commands with posted stores, each storing `round` at a separate address (V8-200).
 fn producers(round: u32) -> Vec<u32> {
     let at = |n| target(n) as u32;
     let mut commands = global(target(0), round).to_vec();
@@ -58,7 +57,7 @@ fn producers(round: u32) -> Vec<u32> {
     commands.extend([0x10a0_0001, INDEX, round]);
     commands.extend([0x1180_0002, ENTRY_ADDRESS, round << 12 | 3, 0]);
     commands.extend([0x1400_0002, at(3) | 1, 0, round]);
-    // MI_MATH: R0 to where R1 points in the process space.
+    // MI_MATH: stores R0 at the PPGTT address in R1.
     commands.extend(load(0x608, (VA + target(4)) as u32));
     commands.extend(math(&[
         0x080 << 20 | 0x20 << 10 | 1,
@@ -72,7 +71,7 @@ fn producers(round: u32) -> Vec<u32> {
     commands
 }
 
-/// What makes earlier stores observable, and then says so (V8-201).
+/// Commands that make earlier stores observable and then write a sequence number (V8-201).
 fn completions(round: u32) -> [(&'static str, Vec<u32>); 6] {
     let seqno = SEQNO as u32;
     let then_store = |commands: &[u32]| [commands, &global(SEQNO, round)].concat();
@@ -86,8 +85,8 @@ fn completions(round: u32) -> [(&'static str, Vec<u32>); 6] {
     ]
 }
 
-/// V8-200, V8-201: a processor that sees the number of a completion sees every posted store before it, whichever command
-/// stored and whichever completed.
+/// V8-200, V8-201: a CPU that reads the sequence number of a completion sees every earlier posted store, for all
+/// storing and completing commands.
 #[test]
 fn who_sees_the_completion_sees_the_stores() {
     for kind in 0..completions(0).len() {
@@ -99,7 +98,7 @@ fn who_sees_the_completion_sees_the_stores() {
             commands.extend(completions(round)[kind].1.iter());
         }
         commands.push(END);
-        // The rounds are more than the ring holds.
+        // In a batch, because the commands exceed the size of the ring.
         bench.write(BATCH, &commands);
         (0..16).for_each(|n| bench.put(target(n), 0));
         bench.put(context.pphwsp() + u64::from(INDEX), 0);
@@ -125,7 +124,7 @@ fn who_sees_the_completion_sees_the_stores() {
                     }
                 }
             });
-            // Small steps, so that the processor sees many a round.
+            // Small steps, so that the CPU observes many rounds.
             let outcome = loop {
                 match engine.step(gt, 3) {
                     Outcome::More => {}
@@ -139,8 +138,8 @@ fn who_sees_the_completion_sees_the_stores() {
     }
 }
 
-/// V8-202: commands that read memory see what commands before them stored, with no flush between: of those that the hardware
-/// orders, and of those that it leaves to software.
+/// V8-202: commands that read memory see the stores of earlier commands without a flush. This includes commands that
+/// software must order explicitly on hardware.
 #[test]
 fn readers_see_earlier_stores() {
     let data = VA + DATA;
@@ -160,12 +159,12 @@ fn readers_see_earlier_stores() {
         // MI_COPY_MEM_MEM.
         &store(data + 24, 8),
         &[0x1700_0003, at + 0x108, 0, at + 24, 0],
-        // MI_MATH, LOADIND: R3 from where R2 points.
+        // MI_MATH, LOADIND: loads R3 from the address in R2.
         &store(data + 32, 9),
         &load(0x610, at + 32),
         &math(&[0x080 << 20 | 0x20 << 10 | 2, 0x081 << 20 | 0x21 << 10, 0x100 << 20, 0x082 << 20 | 3 << 10 | 0x31]),
         &store_register(0x618, data + 0x110),
-        // MI_CONDITIONAL_BATCH_BUFFER_END: goes on while memory is greater than 3.
+        // MI_CONDITIONAL_BATCH_BUFFER_END: continues while memory is greater than 3.
         &store(data + 40, 4),
         &[0x1b20_0002, 3, at + 40, 0],
         &store(data + 0x118, 1),
@@ -180,8 +179,8 @@ fn readers_see_earlier_stores() {
     assert_eq!(found, [5, 7, 8, 9, 1]);
 }
 
-/// V8-203: who reads a register has what the commands before left there, by each command that writes one and each that
-/// reads one, with nothing between.
+/// V8-203: a command that reads a register sees the values written by earlier commands, for every command that writes
+/// registers and every command that reads them, without intermediate commands.
 #[test]
 fn registers_are_written_when_the_command_is_done() {
     let data = VA + DATA;
@@ -209,7 +208,7 @@ fn registers_are_written_when_the_command_is_done() {
         &load(0x418, 0),
         &[0x0600_0082],
         &store_register(0x418, data + 8),
-        // MI_SET_PREDICATE by MI_PREDICATE_RESULT_2: what follows is skipped, until it is lifted.
+        // MI_SET_PREDICATE by MI_PREDICATE_RESULT_2: following commands are skipped until it is cleared.
         &load(0x3bc, 1),
         &[0x0080_0002],
         &store(data + 12, 1),
@@ -221,11 +220,11 @@ fn registers_are_written_when_the_command_is_done() {
     assert_eq!([0, 4, 8, 12, 16].map(|offset| bench.get(DATA + offset)), [12, 21, 1, 0, 1]);
 }
 
-/// V8-205, trap T31: the parser has eight cachelines of the batch ahead of itself, and no more: what a command changes of them
-/// is too late for them. It follows no jump, and what it would find beyond the end of a batch is nobody's fault.
+/// V8-205, trap T31: the parser prefetches exactly eight cachelines of a batch; modifications by commands within that
+/// distance have no effect. Prefetch does not follow jumps, and prefetch beyond the end of a batch does not fault.
 #[test]
 fn the_parser_reads_ahead_without_side_effects() {
-    // The distance from the start of the batch to the changed dword, and whether the change was in time.
+    // Distance of the modified dword from the start of the batch, and whether the modification is executed.
     for (dword, in_time) in [(8, false), (127, false), (128, true), (400, true)] {
         let mut bench = Bench::new(EngineClass::Copy);
         let mut commands = vec![0; 500];
@@ -234,7 +233,7 @@ fn the_parser_reads_ahead_without_side_effects() {
         assert_eq!(bench.batch(&commands), Outcome::Complete);
         assert_eq!(bench.get(DATA), if in_time { 2 } else { 1 }, "dword {dword}");
     }
-    // The batch ends with the last page that there is, or before a jump into nothing.
+    // The batch ends at the end of mapped memory, or before a jump to an unmapped address.
     let end = LOCAL as u64 - 24;
     let nowhere = start(VA + LOCAL as u64 + 0x1000);
     for (at, behind) in [(end, &[][..]), (BATCH, &nowhere)] {
@@ -250,13 +249,13 @@ fn the_parser_reads_ahead_without_side_effects() {
     }
 }
 
-/// MI_ARB_CHECK with its mask bit: the pre-parser off, and on.
+/// MI_ARB_CHECK with its mask bit: pre-parser disabled and enabled.
 const PRE_PARSER_OFF: u32 = 0x0280_0101;
 const PRE_PARSER_ON: u32 = 0x0280_0100;
 
-/// V8-205, V8-206: advanced pre-fetch is on or off by GFX_MODE and by MI_ARB_CHECK, and a batch that was changed is executed
-/// as it is now: reached by a start, chained or nested, with the pre-parser bracketed as prescribed or, which the model does
-/// not need, without; also one that changes itself and starts again.
+/// V8-205, V8-206: advanced prefetch is controlled by GFX_MODE and MI_ARB_CHECK. A modified batch is executed as
+/// modified when it is started, chained or nested, with the pre-parser disabled around the modification as prescribed
+/// or, which the model does not require, without. The same applies to a batch that modifies and restarts itself.
 #[test]
 fn changed_batches_are_executed_as_they_are() {
     let child = BATCH + 0x1000;
@@ -278,7 +277,7 @@ fn changed_batches_are_executed_as_they_are() {
             }
         }
     }
-    // Stores 1, changes that into 2, ends behind its second round: the jump becomes the end.
+    // Stores 1, modifies that to 2, and ends after its second iteration: the jump is replaced by the end.
     let mut bench = Bench::new(EngineClass::VideoDecode);
     let at = VA + BATCH;
     let commands = [
@@ -295,7 +294,7 @@ fn changed_batches_are_executed_as_they_are() {
     assert_eq!((bench.get(DATA), bench.get(DATA + 8)), (2, 2));
 }
 
-/// Guest memory of 2 MiB at I/O virtual address 0.
+/// Guest memory of 2 MiB at IOVA 0.
 struct Guest(MmapRegion);
 
 impl DmaView for Guest {
@@ -321,14 +320,14 @@ impl Dma for OneGuest {
     }
 }
 
-/// V8-216: a batch that the processor has written with plain stores, to guest memory or through the mapping of local memory,
-/// is executed as written, time and again, with nothing flushed.
+/// V8-216: a batch that a CPU has written with plain stores, to guest memory or to mapped local memory, is executed as
+/// written, repeatedly and without a flush.
 #[test]
 fn batches_are_fetched_as_the_processor_wrote_them() {
     const GUEST_VA: u64 = VA + (200 << 20);
     let guest = Arc::new(Guest(MmapRegion::new(2 << 20).unwrap()));
     let mut bench = Bench::beside(EngineClass::Copy, Arc::new(OneGuest(guest.clone())));
-    // A page of the guest's memory, 2 MiB large.
+    // A 2 MiB page of guest memory.
     bench.put64(ROOT + 0x2000 + 8 * 100, 0x83);
     let context = bench.context(0);
     for round in 1..=50u32 {

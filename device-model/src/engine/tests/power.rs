@@ -1,15 +1,15 @@
-//! The power context: what engines keep over RC6.
+//! The power context: register state that engines preserve over RC6.
 
 use super::*;
 use crate::engine::power::{POWER_DWORDS, PowerImage, WITH_DISPLAY, WITH_RING, WITHOUT_DISPLAY};
 use crate::registers::Kind;
 
-/// Dword of the value behind the `nth` pair with this offset.
+/// Index of the value dword of the `nth` pair with this offset.
 fn value_of(image: &[u32], register: u32, nth: usize) -> Option<usize> {
     (2..image.len() - 1).step_by(2).filter(|at| image[*at] == register).nth(nth).map(|at| at + 1)
 }
 
-/// V8-191..193, traps T18 and T28: pairs, header and dword numbers of the three images.
+/// V8-191..193, traps T18 and T28: pairs, header and dword positions of the three images.
 #[test]
 fn power_images_have_the_documents_places() {
     let bench = Bench::new(EngineClass::Copy);
@@ -104,7 +104,7 @@ fn power_images_have_the_documents_places() {
     for (kind, header, end, len, places) in images {
         let image = emit(kind);
         assert_eq!((image[0], image[1], image.len()), (0, header, len));
-        assert_eq!((header as usize & 0xff).div_ceil(2), (end - 2) / 2, "the list is the contract");
+        assert_eq!((header as usize & 0xff).div_ceil(2), (end - 2) / 2, "the number of pairs is authoritative");
         for (offset, at) in places {
             assert_eq!(value_of(&image, base + offset, 0), Some(at + 1), "{offset:#x}");
         }
@@ -114,7 +114,8 @@ fn power_images_have_the_documents_places() {
     }
 }
 
-/// V8-193, trap T27: the ring is disabled first and enabled last: until head, tail and start are there it stays off.
+/// V8-193, trap T27: the ring is disabled first and enabled last: it stays disabled until head, tail and start are
+/// restored.
 #[test]
 fn the_ring_is_enabled_last() {
     let bench = Bench::new(EngineClass::VideoDecode);
@@ -127,7 +128,7 @@ fn the_ring_is_enabled_last() {
     let len = WITH_RING.emit(engine, &bench.gt.registers, &mut image);
     let (first, last) = (value_of(&image, base + 0x3c, 0).unwrap(), value_of(&image, base + 0x3c, 1).unwrap());
     assert_eq!((first, image[first], last, image[last]), (0x07, 0, 0x0f, 0x3001));
-    // The registers come up as they may: enabled, with nothing else.
+    // Arbitrary values after power-up: the ring enabled, everything else wrong.
     for (offset, value) in saved {
         bench.gt.registers.set(base + offset, if offset == 0x3c { 1 } else { value ^ u32::MAX });
     }
@@ -142,8 +143,8 @@ fn the_ring_is_enabled_last() {
     }
 }
 
-/// V8-015, V8-023, V8-082, V8-190..194: over RC6, entered and left the ways there are, every register of an engine's power
-/// image has the value that it had, the SQ, the back end's and MI_PREDICATE_RESULT_2 among them; traps T12, T21.
+/// V8-015, V8-023, V8-082, V8-190..194: every register of an engine's power image keeps its value over RC6, for each
+/// way of entering and leaving it, including the SQ, the back end registers and MI_PREDICATE_RESULT_2; traps T12, T21.
 #[test]
 fn global_state_survives_rc6() {
     for class in EngineClass::BY_GUC {
@@ -166,14 +167,14 @@ fn global_state_survives_rc6() {
         bench.gt.permit_rc6(true);
         assert!(bench.gt.residency.asleep());
         bench.gt.write(0xa188, 0x0001_0001);
-        assert!(values(&bench) == before, "{class:?}: a forcewake");
+        assert!(values(&bench) == before, "{class:?}: after a forcewake");
         bench.gt.write(0xa188, 0x0001_0000);
         assert!(bench.gt.residency.asleep());
         let context = bench.context(0);
         bench.emit(context, &[0, 0]);
         assert_eq!(bench.submit(context), Outcome::Complete);
         assert!(bench.gt.residency.asleep());
-        // CCID is restored with a context too, EXECLIST_STATUS tells of it.
+        // CCID is also restored with a context, and EXECLIST_STATUS reflects the context.
         let but_the_contexts = |values: Vec<u32>| -> Vec<(u32, u32)> {
             registers
                 .iter()
@@ -182,15 +183,15 @@ fn global_state_survives_rc6() {
                 .filter(|(at, _)| ![0x180, 0x234, 0x238].contains(&(at - base)))
                 .collect()
         };
-        assert!(but_the_contexts(values(&bench)) == but_the_contexts(before.clone()), "{class:?}: an engine's work");
+        assert!(but_the_contexts(values(&bench)) == but_the_contexts(before.clone()), "{class:?}: after a submission");
         bench.gt.permit_rc6(false);
         assert!(!bench.gt.residency.asleep());
-        assert!(but_the_contexts(values(&bench)) == but_the_contexts(before), "{class:?}: no RC6 any more");
+        assert!(but_the_contexts(values(&bench)) == but_the_contexts(before), "{class:?}: after RC6 was disabled");
     }
 }
 
-/// V8-190, trap T21: NOPID and MI_PREDICATE_RESULT_2 are the engine's, not a context's: the next context sees them (IGT:
-/// gem_ctx_isolation, NOCTX), MI_PREDICATE_RESULT_1 it does not; another function sees none.
+/// V8-190, trap T21: NOPID and MI_PREDICATE_RESULT_2 belong to the engine, not to a context: the next context sees them
+/// (IGT: gem_ctx_isolation, NOCTX), unlike MI_PREDICATE_RESULT_1. Other functions do not see them.
 #[test]
 fn result_2_is_global() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -207,16 +208,16 @@ fn result_2_is_global() {
     assert_eq!(bench.submit(first), Outcome::Complete);
     assert_eq!(read(&mut bench), [1, 0x1234, 0]);
     bench.give(Function(2));
-    assert_eq!(read(&mut bench), [0, 0, 0], "not a virtual function's to see");
+    assert_eq!(read(&mut bench), [0, 0, 0], "not visible to a virtual function");
     bench.emit(first, &write);
     assert_eq!(bench.submit(first), Outcome::Complete);
     bench.give(Function(3));
     assert_eq!(read(&mut bench), [0, 0, 0]);
     bench.give(Function::PF);
-    assert_eq!(read(&mut bench), [1, 0x1234, 0], "the PF finds its own again");
+    assert_eq!(read(&mut bench), [1, 0x1234, 0], "the PF's values are restored");
 }
 
-/// V8-190: a register that is the engine's keeps its value over contexts and RC6 until it is programmed (SEMA_WAIT_POLL).
+/// V8-190: an engine-global register keeps its value over contexts and RC6 until it is written (SEMA_WAIT_POLL).
 #[test]
 fn what_is_programmed_once_stays() {
     let mut bench = Bench::new(EngineClass::Copy);

@@ -1,16 +1,17 @@
-//! Predication: which command heeds which result.
+//! Predication: which commands depend on which predicate.
 
 use super::*;
 
 const EXPLICIT: u32 = 1 << 15;
 const BY_RESULT: u32 = 1 << 8;
 
-/// MI_LOAD_REGISTER_IMM of an own register.
+/// MI_LOAD_REGISTER_IMM of an engine register.
 fn lri(register: u32, value: u32) -> [u32; 3] {
     [0x1108_0001, register, value]
 }
 
-/// Runs `command` between the two results and a MI_SET_PREDICATE that ends the global one; what `seen` says of it.
+/// Runs `command` with both predicates set as given, then clears the global one with MI_SET_PREDICATE. Returns the
+/// result of `seen`.
 fn executed(command: &[u32], result: u32, set: u32, seen: fn(&Bench) -> bool) -> bool {
     let mut bench = Bench::new(EngineClass::Render);
     let other = BATCH + 0x1000;
@@ -20,17 +21,18 @@ fn executed(command: &[u32], result: u32, set: u32, seen: fn(&Bench) -> bool) ->
     seen(&bench)
 }
 
-/// V8-140, V8-143, trap T2: the truth table. Commands that ask for it are skipped if MI_PREDICATE_RESULT is clear; batch
-/// start, end and conditional end, if they ask for it, if MI_SET_PREDICATE_RESULT is set; all others, and those of the
-/// first kind too whatever they ask, if that is set: of the two levels the global one wins. V8-112, V8-126, V8-134,
-/// V8-135, V8-137: which of them the commands heed.
+/// V8-140, V8-143, trap T2: the truth table. Commands with predicate enable are skipped if MI_PREDICATE_RESULT is
+/// clear. Batch start, end and conditional end are skipped if MI_SET_PREDICATE_RESULT is set and their predicate enable
+/// is set. All other commands, including the first kind with or without predicate enable, are skipped if
+/// MI_SET_PREDICATE_RESULT is set: the global level takes precedence. V8-112, V8-126, V8-134, V8-135, V8-137: the
+/// predicates that these commands use.
 #[test]
 fn both_predicates() {
     let at = (VA + DATA) as u32;
     let other = (VA + BATCH + 0x1000) as u32;
     let stored = |bench: &Bench| bench.get(DATA) != 0;
     let counted = |bench: &Bench| bench.engine.counters().state_only.len() == 1;
-    // A batch that has ended, or gone on elsewhere, does not come to the store behind.
+    // The store after the command is not reached if the batch has ended or jumped.
     let ended = |bench: &Bench| bench.get(DATA + 0x20) == 0;
     let pipeline = |header: u32| [&[header][..], &vec![0; (header & 0xff) as usize + 1]].concat();
     type Seen = fn(&Bench) -> bool;
@@ -58,14 +60,14 @@ fn both_predicates() {
             asking[0] |= enable;
             let what = format!("{:#x} result {result} set {set}", command[0]);
             assert_eq!(executed(command, result, set, *seen), set == 0, "{what}");
-            assert_eq!(executed(&asking, result, set, *seen), set == 0 && result == 1, "{what}, asking");
+            assert_eq!(executed(&asking, result, set, *seen), set == 0 && result == 1, "{what}, enabled");
         }
         for (command, seen) in &explicit {
             let mut asking = command.clone();
             asking[0] |= EXPLICIT;
             let what = format!("{:#x} result {result} set {set}", command[0]);
             assert!(executed(command, result, set, *seen), "{what}");
-            assert_eq!(executed(&asking, result, set, *seen), set == 0, "{what}, asking");
+            assert_eq!(executed(&asking, result, set, *seen), set == 0, "{what}, enabled");
         }
         for (command, seen) in &always {
             assert_eq!(executed(command, result, set, *seen), set == 0, "{:#x} result {result} set {set}", command[0]);
@@ -73,7 +75,7 @@ fn both_predicates() {
     }
 }
 
-/// V8-140: a blit heeds the global predicate, too.
+/// V8-140: blits depend on the global predicate, too.
 #[test]
 fn blits_are_predicated() {
     for set in [0, 1] {
@@ -85,8 +87,8 @@ fn blits_are_predicated() {
     }
 }
 
-/// V8-141, trap T3: a predicate that a batch leaves behind holds in the ring, and over a preemption, in the image and
-/// out of it, until MI_SET_PREDICATE, which is always executed, or a write of the register ends it.
+/// V8-141, trap T3: a predicate set in a batch also applies in the ring and over preemption, because it is saved in the
+/// image, until MI_SET_PREDICATE, which is always executed, or a register write clears it.
 #[test]
 fn the_global_predicate_is_sticky() {
     for by_command in [true, false] {
@@ -96,13 +98,13 @@ fn the_global_predicate_is_sticky() {
         bench.write(BATCH, &[&lri(0x3b8, 1)[..], &store(VA + DATA, 1), &[END]].concat());
         bench.emit(context, &start(VA + BATCH));
         bench.emit(context, &store(VA + DATA + 4, 1));
-        // A wait that is skipped, too.
+        // A wait is skipped, too.
         bench.emit(context, &wait(4, VA + DATA + 0x40, 7));
         assert_eq!((bench.submit(context), marks(&bench)), (Outcome::Complete, [0, 0, 0]));
-        assert_eq!(bench.get(context.image(0xcb)), 1, "it is the context's");
+        assert_eq!(bench.get(context.image(0xcb)), 1, "saved with the context");
         let other = bench.context(1);
         bench.emit(other, &store(VA + DATA + 8, 1));
-        assert_eq!((bench.submit(other), marks(&bench)), (Outcome::Complete, [0, 0, 1]), "and no other's");
+        assert_eq!((bench.submit(other), marks(&bench)), (Outcome::Complete, [0, 0, 1]), "other contexts unaffected");
         bench.emit(context, &store(VA + DATA, 1));
         if by_command {
             bench.emit(context, &[0x0080_0000]);
@@ -116,7 +118,7 @@ fn the_global_predicate_is_sticky() {
     }
 }
 
-/// V8-141: predication is for rings and batches; what runs while a context is restored is no part of its stream.
+/// V8-141: predication applies to rings and batches, not to workaround batches of a restore.
 #[test]
 fn workaround_batches_are_not_predicated() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -131,7 +133,7 @@ fn workaround_batches_are_not_predicated() {
     assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (7, 0));
 }
 
-/// V8-141, contract G.5: i915's repair of a stray predicate: the ring would be skipped, so a batch ends or clears it.
+/// V8-141, contract G.5: i915's repair of a stray predicate, which would skip the ring: a batch clears it.
 #[test]
 fn i915_recovers_from_a_stray_predicate() {
     for stray in [false, true] {
@@ -148,12 +150,12 @@ fn i915_recovers_from_a_stray_predicate() {
         bench.emit(context, &[0x1880_0101, (VA + BATCH) as u32, 0, 0x1880_0001, repair as u32, 0, 0x0400_0000]);
         bench.emit(context, &store(VA + DATA, 1));
         assert_eq!(bench.submit(context), Outcome::Complete);
-        assert_eq!(bench.get(DATA), 1, "the ring goes on");
+        assert_eq!(bench.get(DATA), 1, "the ring continues");
         assert_eq!(bench.get(u64::from(page) + 0xff8), u32::from(stray));
     }
 }
 
-/// V8-106, V8-142: sources of MI_SET_PREDICATE, each apart from the others.
+/// V8-106, V8-142: sources of MI_SET_PREDICATE, each tested separately.
 #[test]
 fn set_predicate_sources() {
     let cases: [(u32, u32, bool); 14] = [
@@ -174,7 +176,7 @@ fn set_predicate_sources() {
     ];
     for (enable, result, executed) in cases {
         let mut bench = Bench::new(EngineClass::Compute);
-        // The sources that are not asked for say the opposite.
+        // All other sources have the opposite value.
         let source = |first: u32| if matches!(enable.wrapping_sub(first), 0 | 1) { result } else { result ^ 1 };
         let mut batch = vec![0x1108_0005, 0x3bc, source(1), 0x418, source(3), 0x41c, source(5), 0x0080_0000 | enable];
         batch.extend(store(VA + DATA, 1));
@@ -184,7 +186,7 @@ fn set_predicate_sources() {
     }
 }
 
-/// V8-114 (IVB-150): load, combine and compare of MI_PREDICATE.
+/// V8-114 (IVB-150): load, combine and compare operations of MI_PREDICATE.
 #[test]
 fn predicate_operations() {
     for (sources, data) in [((5u32, 5u32), 0u32), ((7, 5), 2), ((7, 5), 3)] {
@@ -226,8 +228,8 @@ fn predicate_operations() {
     }
 }
 
-/// V8-106: the other condition of MI_SET_PREDICATE, the workload partition's number under PREDICATION_MASK; either
-/// condition is enough. V8-142: the results are written by MMIO and by command.
+/// V8-106: the other condition of MI_SET_PREDICATE, the workload partition's number masked by PREDICATION_MASK; either
+/// condition is sufficient. V8-142: the results are writable by MMIO and by commands.
 #[test]
 fn set_predicate_by_partition() {
     for (partition, mask, zero) in [(5, 2, true), (5, 4, false), (0, u32::MAX, true), (0x10, 0xfff0, false)] {
@@ -242,8 +244,9 @@ fn set_predicate_by_partition() {
     }
 }
 
-/// V8-142, trap T21: MI_PREDICATE_RESULT_2 is the engine's, its three siblings are the context's. Every engine has
-/// RESULT_1, RESULT_2 and MI_SET_PREDICATE_RESULT, render and compute have MI_PREDICATE_RESULT and V8-144's registers.
+/// V8-142, trap T21: MI_PREDICATE_RESULT_2 belongs to the engine, the three other results to the context. Every engine
+/// has RESULT_1, RESULT_2 and MI_SET_PREDICATE_RESULT; render and compute also have MI_PREDICATE_RESULT and the
+/// registers of V8-144.
 #[test]
 fn results_and_who_has_them() {
     for class in EngineClass::BY_GUC {
@@ -274,8 +277,8 @@ fn results_and_who_has_them() {
     }
 }
 
-/// V8-144: MI_LOAD_REGISTER_MEM loads the sources from memory, all 64 bits of them count, and SRCS_EQUAL leaves the
-/// difference in the data register.
+/// V8-144: MI_LOAD_REGISTER_MEM loads the sources from memory. All 64 bits are compared, and SRCS_EQUAL writes the
+/// difference to the data register.
 #[test]
 fn predicates_of_memory() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -284,11 +287,11 @@ fn predicates_of_memory() {
     bench.put64(DATA + 8, 6 << 32 | 5);
     let sources: Vec<u32> = (0..4).flat_map(|n| [0x1488_0002, 0x400 + 4 * n, at + 4 * n, 0]).collect();
     assert_eq!(bench.batch(&[&sources[..], &[0x0600_0082]].concat()), Outcome::Complete);
-    assert_eq!((bench.own(0x418), bench.own(0x410), bench.own(0x414)), (0, 0, 1), "equal in the low dword alone");
+    assert_eq!((bench.own(0x418), bench.own(0x410), bench.own(0x414)), (0, 0, 1), "only the low dwords are equal");
     bench.put64(DATA, 8 << 32 | 5);
     bench.put64(DATA + 8, 7 << 32 | 5);
     assert_eq!(bench.batch(&[&sources[..], &[0x0600_0083]].concat()), Outcome::Complete);
-    assert_eq!(bench.own(0x418), 0, "a batch of its own has its own data");
+    assert_eq!(bench.own(0x418), 0, "a new context has a cleared data register");
     let same = [&sources[..], &lri(0x410, 0), &lri(0x414, 1), &[0x0600_0083]].concat();
     assert_eq!(bench.batch(&same), Outcome::Complete);
     assert_eq!(bench.own(0x418), 1, "the same difference");
@@ -296,8 +299,8 @@ fn predicates_of_memory() {
     assert_eq!(bench.own(0x418), 1, "load operation 1 keeps the result");
 }
 
-/// V8-126, V8-130, V8-122, V8-137, V8-120, V8-133: a command that asks for it has WPARID times CS_MI_ADDRESS_OFFSET added
-/// to its address (IGT: i915_crc.c reads a table so).
+/// V8-126, V8-130, V8-122, V8-137, V8-120, V8-133: commands add WPARID times CS_MI_ADDRESS_OFFSET to their address if
+/// they request it (IGT: i915_crc.c reads a table this way).
 #[test]
 fn partitions_have_their_places() {
     let at = (VA + DATA) as u32;

@@ -1,22 +1,22 @@
-//! The command table of V13's group D: each command from the rings, privileged batches and users' batches of the
-//! physical function and of a virtual one.
+//! The command table of V13's group D: each command in rings, privileged batches and non-privileged batches of the
+//! physical function and of a virtual function.
 
 use super::*;
 use crate::command::Requester;
 use crate::command::mi::{self, COMMANDS};
 use crate::registers::Live;
 
-/// Where commands are put.
+/// Location of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Ring,
-    /// A batch in the global space.
+    /// A batch in the GGTT.
     Privileged,
-    /// A batch in the process's space.
+    /// A batch in the PPGTT.
     User,
 }
 
-/// What a run left behind.
+/// State after a run.
 struct Run {
     bench: Bench,
     outcome: Outcome,
@@ -33,8 +33,9 @@ impl Run {
     }
 }
 
-/// A row of the table: class, commands, what is seen if they have their effect, and by whom it is seen: the physical
-/// function's ring and privileged batches, users' batches of either, a virtual function's ring and privileged batches.
+/// A row of the table: class, commands, check for their effect, and the requesters for which the effect is expected:
+/// the physical function's ring and privileged batches, non-privileged batches of both, a virtual function's ring and
+/// privileged batches.
 struct Row {
     name: &'static str,
     class: EngineClass,
@@ -49,19 +50,19 @@ fn row(name: &'static str, class: EngineClass, commands: &[u32], effect: fn(&Run
 
 const GLOBAL: u32 = DATA as u32;
 const PROCESS: u32 = (VA + DATA) as u32;
-/// A value that is in memory, and a copy source.
+/// A location in memory with a known value; source of copies.
 const SOURCE: u64 = DATA + 0x100;
-/// The engine's global status page, and where indices point to.
+/// The engine's global status page, and the offset used by index writes.
 const STATUS_PAGE: u64 = 0x38_0000;
 const INDEX: u32 = 0x240;
-/// Where every run stores when it has got behind the commands.
+/// Target of a store after the commands.
 const BEHIND: u64 = DATA + 0x800;
 
 const KERNELS: [bool; 3] = [true, false, true];
 const PF_ONLY: [bool; 3] = [true, false, false];
 const ALL: [bool; 3] = [true; 3];
 
-/// MI_BATCH_BUFFER_START of the batch in its space.
+/// MI_BATCH_BUFFER_START of the batch in its address space.
 fn start_at(place: Place) -> [u32; 3] {
     if place == Place::User { start(VA + BATCH) } else { [0x1880_0001, BATCH as u32, 0] }
 }
@@ -109,28 +110,28 @@ fn check(rows: &[Row], preempt: bool) {
                 let who = format!("{}: {function:?} {place:?}: {:?}", row.name, run.outcome);
                 assert_eq!((row.effect)(&run), row.seen[column], "{who}");
                 if matches!(run.outcome, Outcome::Complete) {
-                    assert!(run.wrote(BEHIND), "{who}: the commands behind it are executed (V13-046)");
+                    assert!(run.wrote(BEHIND), "{who}: following commands are executed (V13-046)");
                 }
                 if !row.seen[column] {
-                    assert_eq!(run.outcome, Outcome::Complete, "{who}: what is not permitted is a MI_NOOP (V13-046)");
+                    assert_eq!(run.outcome, Outcome::Complete, "{who}: a denied command is a MI_NOOP (V13-046)");
                 }
             }
         }
     }
 }
 
-/// MI_FLUSH_DW with a dword written after it.
+/// MI_FLUSH_DW with a post-sync write of a dword.
 fn flush(flags: u32, low: u32) -> [u32; 4] {
     [0x1300_4002 | flags, low, 0, 0x77]
 }
 
-/// PIPE_CONTROL with a qword written after it.
+/// PIPE_CONTROL with a post-sync write of a qword.
 fn pipe(flags: u32, low: u32) -> [u32; 6] {
     [0x7a00_0004, 0x4000 | flags, low, 0, 0x77, 0]
 }
 
 /// V13-044, V13-046, V13-047, V13-048, V13-055..057, V13-059, V13-062, V13-065, V13-066, V13-069, V13-070, V13-076:
-/// commands of every engine that write memory, registers or the global table.
+/// commands of all engines that write memory, registers or the GGTT.
 #[test]
 fn commands_that_write() {
     use EngineClass::{Copy, VideoDecode};
@@ -181,8 +182,8 @@ fn commands_that_write() {
     );
 }
 
-/// V13-060, V13-072; traps 6 and 9: PIPE_CONTROL is done in part, and a virtual function has its performance reports in
-/// its processes' memory alone.
+/// V13-060, V13-072; traps 6 and 9: a denied PIPE_CONTROL is executed in part; performance reports of a virtual
+/// function can only be written to its PPGTT.
 #[test]
 fn commands_of_render_and_compute() {
     use EngineClass::{Compute, Render};
@@ -200,14 +201,14 @@ fn commands_of_render_and_compute() {
             row("MI_REPORT_PERF_COUNT", class, &[0x1400_0002, PROCESS, 0, 0x77], data, ALL),
         ]);
     }
-    // The register of the post-sync write is judged as MI_LOAD_REGISTER_IMM's is: HWSTAM is the PF's.
+    // The register of the post-sync write is checked like that of MI_LOAD_REGISTER_IMM: HWSTAM belongs to the PF.
     let hwstam = |run: &Run| run.bench.own(0x98) == 0x77;
     rows.push(row("PIPE_CONTROL, register", Render, &pipe(1 << 23, 0x2098), hwstam, PF_ONLY));
     check(&rows, false);
 }
 
-/// V13-049..051, V13-061, V13-073, trap 6: commands for a display that the card does not have, and such as do nothing on
-/// it; who is not permitted one has it counted.
+/// V13-049..051, V13-061, V13-073, trap 6: commands for a display, which this card lacks, and commands without effect.
+/// Denied commands are counted.
 #[test]
 fn commands_without_effect() {
     use EngineClass::{Copy, Render};
@@ -229,8 +230,8 @@ fn commands_without_effect() {
     check(&rows, false);
 }
 
-/// V13-058, V13-059, V13-071: commands of older and of other streamers are nobody's, and the media pipelines' are skipped
-/// by their length from everybody: no status is written.
+/// V13-058, V13-059, V13-071: commands of older or other streamers are illegal for all requesters. Commands of media
+/// pipelines are skipped by their length and write no status.
 #[test]
 fn commands_that_the_streamer_does_not_have() {
     use EngineClass::{Copy, VideoDecode};
@@ -246,7 +247,7 @@ fn commands_that_the_streamer_does_not_have() {
     );
 }
 
-/// V13-059: a global semaphore holds whoever may wait for it; V13-068, V13-060: interrupts of all go to their function.
+/// V13-059: a GGTT semaphore wait is executed if permitted; V13-068, V13-060: interrupts go to the context's function.
 #[test]
 fn semaphores_and_interrupts() {
     use EngineClass::{Copy, Render};
@@ -262,7 +263,7 @@ fn semaphores_and_interrupts() {
             row("MI_USER_INTERRUPT", Copy, &[0x0100_0000], own_msi, ALL),
             row("MI_FLUSH_DW, notify", Copy, &[0x1300_0102, 0, 0, 0], own_msi, ALL),
             row("PIPE_CONTROL, notify", Render, &[0x7a00_0004, 0x100, 0, 0, 0, 0], own_msi, ALL),
-            // What is dropped is the post-sync write, not the flush with its notification (trap 9).
+            // The post-sync write is dropped, the flush and its notification are executed (trap 9).
             row(
                 "PIPE_CONTROL, notify and a write that is not permitted",
                 Render,
@@ -275,7 +276,7 @@ fn semaphores_and_interrupts() {
     );
 }
 
-/// V13-067: a comparison with global memory ends no user's batch, and everybody else's.
+/// V13-067: a comparison with GGTT memory ends privileged batches but not non-privileged ones.
 #[test]
 fn conditional_ends() {
     let ends = |commands: &[u32], function, place| {
@@ -292,8 +293,8 @@ fn conditional_ends() {
     }
 }
 
-/// V13-063, V13-064: everybody can be preempted at MI_ARB_CHECK; only the PF's driver can put it off, so that no virtual
-/// function keeps an engine.
+/// V13-063, V13-064: all requesters can be preempted at MI_ARB_CHECK; only the PF's driver can disable preemption, so
+/// that a virtual function cannot block an engine.
 #[test]
 fn arbitration() {
     let stays = |run: &Run| run.outcome == Outcome::Complete;
@@ -310,8 +311,8 @@ fn arbitration() {
     }
 }
 
-/// V13-045, V13-066: a child has its parent's privilege at most, whoever's it is; and a virtual function's privilege is
-/// that of a virtual function in every batch.
+/// V13-045, V13-066: a child batch has at most its parent's privilege, for both functions. A virtual function's batch
+/// never exceeds the virtual function's rights.
 #[test]
 fn batches_hand_on_no_more_privilege_than_they_have() {
     let child = BATCH + 0x1000;
@@ -338,8 +339,8 @@ fn batches_hand_on_no_more_privilege_than_they_have() {
     }
 }
 
-/// V13-074, trap 10: a virtual function's context switches leave the global status page alone; so do the PF's, whose
-/// switches the GuC sees.
+/// V13-074, trap 10: context switches of a virtual function do not write the global status page, nor do context
+/// switches of the PF that are submitted by the GuC.
 #[test]
 fn context_switches_write_no_status_page() {
     for function in [Function::PF, Function(2)] {
@@ -356,7 +357,7 @@ fn context_switches_write_no_status_page() {
     }
 }
 
-/// V13-075: nobody but the PF's driver unmasks HWSTAM.
+/// V13-075: only the PF's driver can unmask HWSTAM.
 #[test]
 fn hwstam_is_the_pfs() {
     let commands = [0x1108_0001, 0x98, 0, 0x0100_0000];
@@ -364,8 +365,8 @@ fn hwstam_is_the_pfs() {
     check(&[row("MI_LOAD_REGISTER_IMM of HWSTAM", EngineClass::Copy, &commands, unmasked, PF_ONLY)], false);
 }
 
-/// V13-044: what the parser's quick look passes no rule forbids; and no rule asks more of a virtual function's ring than
-/// of the PF's.
+/// V13-044: no rule forbids a command that the parser's fast check passes. A virtual function's ring has no rights that
+/// the PF's ring lacks.
 #[test]
 fn the_quick_look_misses_nothing() {
     for command in COMMANDS {
@@ -374,8 +375,8 @@ fn the_quick_look_misses_nothing() {
             assert!(matches!(mi::lookup(header), Some(found) if found.opcode == command.opcode));
             let forbidden = Requester::ALL.map(|requester| command.rule(requester).forbids(header));
             assert!(command.looked_at(header) || forbidden == [false; 4], "{} {header:#x}", command.name);
-            assert_eq!(forbidden[0], forbidden[1], "users of any function get the same");
-            assert!(!forbidden[3], "{}: the PF's driver gets all", command.name);
+            assert_eq!(forbidden[0], forbidden[1], "user rules are the same for all functions");
+            assert!(!forbidden[3], "{}: every command is permitted for the PF's driver", command.name);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Registers as commands reach them: four levels of requesters, by the commands that write and read them.
+//! Register accesses by commands: four requester levels, and all commands that write and read registers.
 
 use super::*;
 use crate::engine::id::Classes;
 use crate::engine::whitelist::{Wanted, listed};
 use crate::registers::{Kind, Scope};
 
-/// Where the commands of a requester are.
+/// Requester: function and location of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     PfRing,
@@ -16,11 +16,11 @@ enum Who {
 
 const EVERYBODY: [Who; 4] = [Who::PfRing, Who::PfBatch, Who::VfRing, Who::VfBatch];
 const VF: Function = Function(7);
-/// A dword that a load takes the value from, and one that is never what a wait wants.
+/// A dword that loads read, and one that never has the value that the wait expects.
 const VALUE: u64 = DATA + 0x40;
 const NEVER: u64 = DATA + 0x80;
 
-/// Runs commands and leaves their context on the engine, at a wait.
+/// Runs commands. Leaves the context loaded, in a wait.
 fn run(bench: &mut Bench, who: Who, commands: &[u32]) {
     let vf = matches!(who, Who::VfRing | Who::VfBatch);
     bench.give(if vf { VF } else { Function::PF });
@@ -38,13 +38,13 @@ fn run(bench: &mut Bench, who: Who, commands: &[u32]) {
     assert_eq!(bench.submit(context), Outcome::Waiting, "{who:?}");
 }
 
-/// The ways to write `value` to a register by command.
+/// All commands that write `value` to a register.
 fn writers(bench: &Bench, register: u32, value: u32) -> Vec<(&'static str, Vec<u32>)> {
     bench.put(VALUE, value);
     let address = (VA + VALUE) as u32;
     vec![
         ("MI_LOAD_REGISTER_IMM", vec![0x1100_0001, register, value]),
-        // One byte is kept, which needs a read.
+        // One byte write disabled, which requires a read.
         ("MI_LOAD_REGISTER_IMM, bytes", vec![0x1100_0801, register, value]),
         ("MI_LOAD_REGISTER_MEM", vec![0x1480_0002, register, address, 0]),
         ("MI_LOAD_REGISTER_REG", vec![0x1108_0001, 0x608, value, 0x1504_0001, 0x608, register]),
@@ -52,8 +52,8 @@ fn writers(bench: &Bench, register: u32, value: u32) -> Vec<(&'static str, Vec<u
     ]
 }
 
-/// V13-006, V13-052, V13-053, V13-054, V13-060, V13-077..080, trap 7: who writes which register, by each command that can.
-/// Columns: the PF's ring, its batch, a virtual function's ring, its batch.
+/// V13-006, V13-052, V13-053, V13-054, V13-060, V13-077..080, trap 7: write permission per register and requester, for
+/// each command that can write registers. Columns: PF ring, PF batch, VF ring, VF batch.
 #[test]
 fn four_levels_of_requesters() {
     let slots = [
@@ -63,12 +63,12 @@ fn four_levels_of_requesters() {
         (0x24dc, 0x2b00 | 1 << 31),
     ];
     let targets: [(u32, &str, [bool; 4]); 19] = [
-        (0x2600, "CS_GPR: on the public list, state of the context", [true, true, true, true]),
-        (0x2304, "STATISTICS: the same, beside the engine's block", [true, true, true, true]),
-        (0x2150, "BB_START_ADDR: state of the context, on no list", [true, false, true, false]),
-        (0x6604, "FF_MODE2: the same", [true, false, true, false]),
-        (0x224c, "a slot opens it to users; of no context", [true, true, false, false]),
-        (0x223c, "a slot opens it to virtual functions' drivers", [true, false, true, false]),
+        (0x2600, "CS_GPR: whitelisted, context state", [true, true, true, true]),
+        (0x2304, "STATISTICS: whitelisted, context state, outside the engine's block", [true, true, true, true]),
+        (0x2150, "BB_START_ADDR: context state, not whitelisted", [true, false, true, false]),
+        (0x6604, "FF_MODE2: context state, not whitelisted", [true, false, true, false]),
+        (0x224c, "slot for users, not context state", [true, true, false, false]),
+        (0x223c, "slot for VF drivers", [true, false, true, false]),
         (0x2b00, "OACONTROL", [true, false, false, false]),
         (0x2080, "RING_HWS_PGA", [true, false, false, false]),
         (0x2098, "RING_HWSTAM", [true, false, false, false]),
@@ -78,7 +78,7 @@ fn four_levels_of_requesters() {
         (0x2510, "RING_EXECLIST_SQ_CONTENTS", [true, false, false, false]),
         (0x24f0, "RING_FORCE_TO_NONPRIV", [true, false, false, false]),
         (0x2_2608, "CS_GPR of another engine", [true, false, false, false]),
-        (0xcf28, "of the memory interface", [true, false, false, false]),
+        (0xcf28, "memory interface", [true, false, false, false]),
         (0xcf58, "LMEM_CFG", [true, false, false, false]),
         (0xa210, "POWERGATE_ENABLE", [true, false, false, false]),
         (0x4580, "TRTT of a compute engine", [true, false, false, false]),
@@ -92,7 +92,7 @@ fn four_levels_of_requesters() {
                 }
                 let value = 0x0011_0011;
                 let (command, words) = writers(&bench, register, value).swap_remove(way);
-                // The value that the register has with the function that runs.
+                // The register's value while the function's context is loaded.
                 run(&mut bench, who, &[]);
                 let before = bench.gt.read(register);
                 bench.engine.reset(&bench.gt);
@@ -106,7 +106,7 @@ fn four_levels_of_requesters() {
     }
 }
 
-/// V13-054: a user's load from the global space is dropped, a driver's is not.
+/// V13-054: a load from the GGTT is dropped in a non-privileged batch and executed for a driver.
 #[test]
 fn loads_from_the_global_space() {
     for (who, loaded) in EVERYBODY.into_iter().zip([true, false, true, false]) {
@@ -117,8 +117,8 @@ fn loads_from_the_global_space() {
     }
 }
 
-/// V13-052, trap T35: one register that a user may not write makes the whole command a MI_NOOP; a virtual function's ring
-/// loses that register alone.
+/// V13-052, trap T35: one register denied to a user turns the whole command into a MI_NOOP; for a virtual function's
+/// ring only that register is skipped.
 #[test]
 fn commands_with_several_registers() {
     for (who, first) in EVERYBODY.into_iter().zip([5, 0, 5, 0]) {
@@ -130,7 +130,7 @@ fn commands_with_several_registers() {
     }
 }
 
-/// V13-078, trap 8: slots are the engine's: no context switch changes them, and no virtual function does.
+/// V13-078, trap 8: slots belong to the engine: neither context switches nor virtual functions change them.
 #[test]
 fn slots_are_power_context() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -148,7 +148,7 @@ fn slots_are_power_context() {
         }
     }
     assert!(slots.iter().all(|slot| bench.gt.registers.value(*slot) == 0x1_0000 | 1 << 30));
-    // Each of the twenty opens its register to users, up to the range that it names.
+    // Each of the twenty slots opens its register range to users.
     for slot in &slots {
         bench.gt.registers.set(*slot, (base + 0x2c0) | 2);
         run(&mut bench, Who::PfBatch, &[0x1100_0003, base + 0x2c0, 3, base + 0x2e8, 4]);
@@ -159,10 +159,10 @@ fn slots_are_power_context() {
     }
 }
 
-/// V13-052, V13-077: what the public lists let a user write is a part of his context, so that it is his alone (IGT:
-/// gem_ctx_isolation), OACTXCONTROL too, which the drivers look for in his image (i915: i915_perf.c), but for the rest of
-/// observation, which is the PF's, and for what all compute engines share: that a virtual function does not get; and for
-/// MI_PREDICATE_RESULT_2 and NOPID, which are the engine's (V8-142, V8-190).
+/// V13-052, V13-077: whitelisted writable registers are context state and therefore private to the context (IGT:
+/// gem_ctx_isolation), including OACTXCONTROL, which the drivers expect in the image (i915: i915_perf.c). Excepted are
+/// the other observation registers, which belong to the PF, and registers shared by all compute engines, both of which
+/// are denied to virtual functions; and MI_PREDICATE_RESULT_2 and NOPID, which belong to the engine (V8-142, V8-190).
 #[test]
 fn writable_registers_are_state_of_the_context() {
     let shared = ["OAR_OACONTROL", "OAR_OASTATUS", "OAC_OACONTROL", "OAC_OASTATUS"];
@@ -183,8 +183,8 @@ fn writable_registers_are_state_of_the_context() {
     assert!(Scope::Context(Classes::COPY).kept_by(EngineId::find(EngineClass::Copy, 0).unwrap()));
 }
 
-/// V13-128, V13-006: a virtual function resets no engine, and orders nothing else of the card: not by MMIO, which it does
-/// not have, nor by command.
+/// V13-128, V13-006: a virtual function cannot reset an engine or trigger other card actions: not by MMIO, where these
+/// registers are not accessible, and not by commands.
 #[test]
 fn a_virtual_function_gives_no_orders() {
     let orders = [0x20d0, 0x941c, 0x19_01f0, 0xc314, 0xced8, 0x10_1010, 0x13_8124, 0x19_0008, 0x19_0018, 0xa188];
@@ -204,8 +204,8 @@ fn a_virtual_function_gives_no_orders() {
     }
 }
 
-/// V13-142: commands go by the steering of their streamer, base + 0xcc, for reads, whatever the host's selects, and their
-/// writes reach all instances; the host's accesses go on by its own (xe: xe_gt.c, emit_wa_job).
+/// V13-142: register reads by commands use the steering register of their streamer, base + 0xcc, independently of the
+/// host's selector; writes reach all instances. Host accesses use the host's selector (xe: xe_gt.c, emit_wa_job).
 #[test]
 fn commands_have_steering_of_their_own() {
     const SAMPLER_MODE: u32 = 0xe18c;
@@ -224,7 +224,7 @@ fn commands_have_steering_of_their_own() {
             let commands = [&steer[..], &[0x1200_0002, SAMPLER_MODE, at, 0]].concat();
             assert_eq!(bench.ring(&commands), Outcome::Complete);
             assert_eq!(bench.get(DATA), seen, "{class:?} {select:#x}");
-            assert_eq!(bench.gt.read(SAMPLER_MODE), 0, "the host's");
+            assert_eq!(bench.gt.read(SAMPLER_MODE), 0, "host read");
         }
         let write = [0x1108_0001, 0xcc, SELECTIVE | 4 << 16, 0x1100_0001, SAMPLER_MODE, 0x0002_0002];
         assert_eq!(bench.ring(&write), Outcome::Complete);

@@ -7,15 +7,15 @@ use super::*;
 const SIGNAL: [u32; 2] = [0x0d80_0000, 0];
 const REGISTER_POLL: u32 = 1 << 16;
 const INDIRECT: u32 = 1 << 17;
-/// The comparisons of 5 with 4, 5 and 6 in memory: greater, not less, less, not greater, equal, different.
+/// Comparisons of 5 with 4, 5 and 6 in memory: greater, not less, less, not greater, equal, not equal, reserved.
 const HOLD: [(u32, [bool; 8]); 3] = [
     (4, [false, false, true, true, false, true, false, false]),
     (5, [false, true, false, true, true, false, false, false]),
     (6, [true, true, false, false, false, true, false, false]),
 ];
 
-/// V8-120: the six comparisons, without sign, from memory of either space and from a register, in poll and in signal
-/// mode; the two codes that are none never hold.
+/// V8-120: the six unsigned comparisons, with memory in the GGTT and the PPGTT and with a register, in poll and signal
+/// mode. The two reserved codes are never true.
 #[test]
 fn comparisons() {
     let global = |compare: u32| [0x0e40_8003 | compare << 12, 5, DATA as u32, 0, 0];
@@ -40,10 +40,10 @@ fn comparisons() {
     }
     let mut bench = Bench::new(EngineClass::Copy);
     bench.put(DATA, 0x8000_0000);
-    assert_eq!(bench.batch(&wait(0, VA + DATA, 1)), Outcome::Complete, "without sign");
+    assert_eq!(bench.batch(&wait(0, VA + DATA, 1)), Outcome::Complete, "unsigned");
 }
 
-/// V8-120: in poll mode the engine sees by itself that memory or the register has changed.
+/// V8-120: in poll mode the engine detects changes of memory or the register without a signal.
 #[test]
 fn polling_looks_again() {
     for in_register in [false, true] {
@@ -58,8 +58,8 @@ fn polling_looks_again() {
     }
 }
 
-/// V8-119, V8-120: in signal mode the engine looks at memory again when it is signalled, by whatever engine, and not
-/// before; a signal without a reason changes nothing, and one before the wait is no loss.
+/// V8-119, V8-120: in signal mode the engine checks memory again only after a signal from any engine. A signal without
+/// a change of memory has no effect. A signal sent before the wait is not lost, because the wait checks memory first.
 #[test]
 fn a_signal_wakes_a_waiting_engine() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -76,17 +76,17 @@ fn a_signal_wakes_a_waiting_engine() {
     signal(&bench, &mut producer, &SIGNAL);
     assert_eq!(bench.run(), Outcome::Waiting);
     bench.put(DATA, 7);
-    assert_eq!(bench.run(), Outcome::Waiting, "nobody has told it");
+    assert_eq!(bench.run(), Outcome::Waiting, "no signal was sent");
     signal(&bench, &mut producer, &SIGNAL);
     assert_eq!((bench.run(), bench.get(DATA + 8)), (Outcome::Complete, 1));
-    // As its users have it: an atomic on the semaphore, then the signal.
+    // Typical use: an atomic on the semaphore, followed by the signal.
     bench.put(DATA, 6);
     assert_eq!(bench.batch(&waits), Outcome::Waiting);
     signal(&bench, &mut producer, &[&[0x1780_0501, (VA + DATA) as u32, 0][..], &SIGNAL].concat());
     assert_eq!(bench.run(), Outcome::Complete);
 }
 
-/// V8-120: a context that was preempted in its wait looks at memory when it comes back, signalled or not.
+/// V8-120: a context preempted in a wait checks memory when it resumes, with or without a signal.
 #[test]
 fn a_wait_is_preempted_and_resumed() {
     for mode in [0u32, 1 << 15] {
@@ -97,14 +97,14 @@ fn a_wait_is_preempted_and_resumed() {
         assert_eq!(bench.submit(context), Outcome::Waiting);
         bench.engine.request_preemption();
         assert_eq!(bench.run(), Outcome::Preempted);
-        assert_eq!(bench.get(context.image(0x05)), 0, "in front of the wait");
+        assert_eq!(bench.get(context.image(0x05)), 0, "before the wait");
         bench.put(DATA, 7);
         assert_eq!((bench.submit(context), bench.get(DATA + 8)), (Outcome::Complete, 1));
     }
 }
 
-/// V8-120 (V13-276): the scheduler is told once of a wait on memory that does not switch by itself; not of one that is
-/// satisfied at once, and not of one on a register.
+/// V8-120 (V13-276): in a context that inhibits synchronous switches, a wait on memory is reported to the scheduler
+/// once. A wait that is satisfied immediately and a wait on a register are not reported.
 #[test]
 fn an_unsuccessful_wait_is_an_interrupt() {
     let told = |value: u32, control: u32, commands: &[u32]| {
@@ -127,6 +127,6 @@ fn an_unsuccessful_wait_is_an_interrupt() {
     let inhibited = 0x0009_0009;
     assert_eq!(told(1, inhibited, &wait(4, VA + DATA, 7)), (1, 1 << 11));
     assert_eq!(told(7, inhibited, &wait(4, VA + DATA, 7)), (0, 0));
-    assert_eq!(told(1, 0x0009_0001, &wait(4, VA + DATA, 7)), (0, 0), "this one switches by itself");
+    assert_eq!(told(1, 0x0009_0001, &wait(4, VA + DATA, 7)), (0, 0), "synchronous switch is not inhibited");
     assert_eq!(told(1, inhibited, &[0x0e01_c003, 7, 0x2_2600, 0, 0]), (0, 0));
 }

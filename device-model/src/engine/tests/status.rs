@@ -1,12 +1,12 @@
-//! Whose context switches the status page is told.
+//! Context switches that are reported in the status page.
 
 use super::*;
 use crate::execlist;
 
 const PAGE: u64 = DATA + 0x1000;
 
-/// V13-074: the status page that HWS_PGA names, through the PF's global space, is written at a switch of the physical
-/// function's contexts from its queue, and at none of a virtual function's.
+/// V13-074: the status page at HWS_PGA, in the PF's GGTT, is written for switches of the physical function's contexts
+/// from its queue, and never for switches of a virtual function's contexts.
 #[test]
 fn only_the_physical_functions_switches_are_told() {
     let page = |bench: &Bench| (0..512).map(|n| bench.get64(PAGE + 8 * n)).collect::<Vec<_>>();
@@ -15,7 +15,7 @@ fn only_the_physical_functions_switches_are_told() {
     assert_eq!(bench.ring(&store(VA + DATA, 1)), Outcome::Complete);
     assert_eq!((bench.get(DATA), page(&bench)), (1, vec![0; 512]));
     let port = &bench.gt.csb_ports[bench.engine.id().index()];
-    assert_eq!(port.waiting(), 2, "the GuC hears of them");
+    assert_eq!(port.waiting(), 2, "the GuC receives them");
     bench.give(Function::PF);
     let base = bench.base();
     bench.gt.registers.set(base + execlist::GFX_MODE, execlist::DISABLE_LEGACY_MODE);

@@ -1,4 +1,4 @@
-//! Following an engine: each command once, in order, with the same effect as unseen.
+//! Engine tracing: each command is traced once, in order, and tracing does not change execution.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ fn whats(subscription: &crate::trace::Subscription) -> Vec<What> {
     subscription.take(Duration::ZERO).into_iter().map(|event| event.what).collect()
 }
 
-/// Loads, commands with their places, interrupts and the end, in order; the commands are done as if nobody looked.
+/// Load, commands with their addresses, interrupts and end are traced in order. The results are the same as without
+/// tracing.
 #[test]
 fn a_submission_is_followed_command_by_command() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -57,7 +58,7 @@ fn a_submission_is_followed_command_by_command() {
     assert_eq!((stop.1, switch.1), (0xfd, 0xfc));
 }
 
-/// A semaphore that waits is told once to each who follows, however often it is looked at; whoever comes late hears of it.
+/// A waiting semaphore is traced once per subscriber, regardless of retries. A later subscriber receives it too.
 #[test]
 fn a_wait_is_told_once() {
     let mut bench = Bench::new(EngineClass::Copy);

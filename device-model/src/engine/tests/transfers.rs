@@ -1,4 +1,4 @@
-//! Commands that move data between commands, registers and memory: the cases that batches of drivers do not show
+//! Commands that move data between commands, registers and memory: cases that driver batches do not cover
 //! (V8-122..132).
 
 use super::commands::{gpr, gpr_of};
@@ -6,8 +6,8 @@ use super::*;
 
 const AT: u32 = (VA + DATA) as u32;
 
-/// V8-105, V8-107: the identification goes to NOPID only if the header says so, with its 22 bits, from a user's batch;
-/// MI_USER_INTERRUPT is of one dword, and the parser goes on behind both.
+/// V8-105, V8-107: the identification is written to NOPID only if the header enables it, with its 22 bits, also from a
+/// non-privileged batch. MI_USER_INTERRUPT has one dword, and the parser continues after both.
 #[test]
 fn identifications() {
     for class in EngineClass::BY_GUC {
@@ -19,8 +19,8 @@ fn identifications() {
     }
 }
 
-/// V8-122: MI_STORE_DATA_IMM's flags for caches and completion change nothing of what it stores; the dword at its
-/// address and no other is written.
+/// V8-122: MI_STORE_DATA_IMM's cache and completion flags do not change what is stored. Only the addressed dwords are
+/// written.
 #[test]
 fn stores_write_what_they_say() {
     let flags = [0, 1 << 10, 1 << 20 | 0x3f << 14];
@@ -34,8 +34,8 @@ fn stores_write_what_they_say() {
     }
 }
 
-/// V8-123: MI_STORE_DATA_INDEX writes a dword or a qword at bits 11:2 of its offset, into the context's status page or
-/// the engine's; in a user's batch it is always a MI_NOOP.
+/// V8-123: MI_STORE_DATA_INDEX writes a dword or a qword at bits 11:2 of its offset, to the context's or the engine's
+/// status page. In a non-privileged batch it is always a MI_NOOP.
 #[test]
 fn indexed_stores() {
     const PAGE: u64 = 0x38_0000;
@@ -55,8 +55,9 @@ fn indexed_stores() {
     }
 }
 
-/// V8-124, trap T35: many pairs in one command; one register that is not a user's makes all of it a MI_NOOP, and the
-/// kernel's ring gets all of it. Bytes are kept by bits 11:8; all four make it a MI_NOOP.
+/// V8-124, trap T35: one command with many pairs: one privileged register turns the whole command into a MI_NOOP in a
+/// non-privileged batch; in the PF's ring all registers are written. Bits 11:8 are byte write disables; all four set
+/// make the command a MI_NOOP.
 #[test]
 fn register_pairs() {
     let mut pairs = vec![0x1108_0000 | (2 * 32 - 1)];
@@ -65,7 +66,7 @@ fn register_pairs() {
         let mut bench = Bench::new(class);
         assert_eq!(bench.batch(&pairs), Outcome::Complete);
         assert!((0..32).all(|n| bench.own(0x600 + 4 * n) == 100 + n), "{class:?}");
-        // The mask of the status buffer is the kernel's; in the middle of the command.
+        // CSB_INTERRUPT_MASK is privileged; here it is in the middle of the command.
         let mixed = [0x1108_0005, 0x600, 1, 0x218, 2, 0x604, 3];
         assert_eq!(bench.batch(&mixed), Outcome::Complete);
         assert_eq!([0x600, 0x604, 0x218].map(|at| bench.own(at)), [0, 0, 0], "{class:?}");
@@ -81,12 +82,13 @@ fn register_pairs() {
     }
 }
 
-/// V8-124, V8-126, V8-130, V8-131: an offset from the engine's base is added to it, all 21 bits of it, and an absolute one
-/// is not; the header's remap bit moves a register of instance 0 to the executing one. LRR has both bits for each side.
+/// V8-124, V8-126, V8-130, V8-131: a relative offset is added to the engine's base with all 21 bits, an absolute one is
+/// not. The remap bit maps a register of instance 0 to the executing instance. LRR has both bits for source and
+/// destination.
 #[test]
 fn registers_of_other_instances() {
     let mut bench = Bench::new(EngineClass::Render);
-    // The document's example: 0x18600 behind the render streamer's base is the compute engine's first GPR.
+    // The document's example: 0x18600 relative to the render streamer's base is the compute engine's first GPR.
     assert_eq!(bench.ring(&[0x1108_0001, 0x1_8600, 7, 0x1100_0001, 0x1_a608, 8]), Outcome::Complete);
     assert_eq!((bench.gt.read(0x1_a600), bench.gt.read(0x1_a608)), (7, 8));
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -96,7 +98,7 @@ fn registers_of_other_instances() {
         &[0x1102_0001, 0x1c_0600, 3][..],
         &[0x1482_0002, 0x1c_0608, AT, 0],
         &[0x1202_0002, 0x1c_0608, AT + 4, 0],
-        // Source and destination of instance 0; the source alone; offsets from the base, alone and with the remap bit.
+        // Source and destination remapped; only the source remapped; relative offsets, without and with the remap bit.
         &[0x1503_0001, 0x1c_0600, 0x1c_0610],
         &[0x1501_0001, 0x1c_0608, 0x1d_0618],
         &[0x150c_0001, 0x600, 0x620],
@@ -105,12 +107,12 @@ fn registers_of_other_instances() {
     assert_eq!(bench.batch(&batch.concat()), Outcome::Complete);
     assert_eq!([0, 1, 2, 3, 4, 5].map(|n| gpr_of(&bench, n)), [3, 5, 3, 5, 3, 5]);
     assert_eq!((bench.get(DATA + 4), bench.gt.read(0x1c_0600), bench.gt.read(0x1c_0608)), (5, 0, 0));
-    // Without the bit a batch has no business with another instance.
+    // Without the remap bit a batch cannot access another instance.
     assert_eq!(bench.batch(&[0x1100_0001, 0x1c_0600, 3]), Outcome::Complete);
     assert_eq!((bench.gt.read(0x1c_0600), bench.engine.counters().register_refusals), (0, 1));
 }
 
-/// V8-125: MI_UPDATE_GTT writes entries from one address on, and what follows goes through them.
+/// V8-125: MI_UPDATE_GTT writes consecutive entries, which are used by following commands.
 #[test]
 fn global_entries() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -122,15 +124,15 @@ fn global_entries() {
     assert_eq!([0, 1, 2].map(|n| bench.get(DATA + n * 0x1000)), [1, 2, 3]);
     let table = |bench: &Bench| [0, 1, 2].map(|n| bench.gt.memory.ggtt().entry(0x1000 + n));
     let before = table(&bench);
-    assert_eq!(bench.batch(&[0x1180_0002, page << 12, 0, 0]), Outcome::Complete, "a user's is a MI_NOOP");
+    assert_eq!(bench.batch(&[0x1180_0002, page << 12, 0, 0]), Outcome::Complete, "MI_NOOP in a non-privileged batch");
     assert_eq!(table(&bench), before);
 }
 
-/// V8-126, trap T6: without privilege a store to a global address is dropped, and the register is read all the same.
+/// V8-126, trap T6: without privilege a store to a GGTT address is dropped, but the register is read.
 #[test]
 fn a_dropped_store_reads_its_register() {
     let mut bench = Bench::new(EngineClass::Render);
-    // In the list of what everybody may read, and not modelled: such a read is noted.
+    // Readable by all engines and not modelled, so that reads are counted.
     let register = (0xd900..0xdc00).step_by(4).find(|at| bench.gt.registers.decode(*at).is_none()).unwrap();
     bench.put(DATA, 0x55);
     assert_eq!(bench.batch(&[0x1240_0002, register, DATA as u32, 0]), Outcome::Complete);
@@ -139,8 +141,8 @@ fn a_dropped_store_reads_its_register() {
     assert_eq!(bench.engine.counters().privilege_violations, 1);
 }
 
-/// V8-129: a report of 256 bytes with the ID, the time and the context that it is of, and counters that stand; at an
-/// address of either space, but for a user, whose process has no more than its own.
+/// V8-129: a report of 256 bytes with ID, time and context, and zero counters, at an address in the GGTT or the PPGTT;
+/// non-privileged batches can use only the PPGTT.
 #[test]
 fn performance_reports() {
     for class in [EngineClass::Render, EngineClass::Compute] {
@@ -164,7 +166,7 @@ fn performance_reports() {
     }
 }
 
-/// V8-130: a posted register write ("Async Mode") is as complete as any other when the next command reads.
+/// V8-130: a posted register write ("Async Mode") is complete when the next command reads the register.
 #[test]
 fn posted_loads() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -174,10 +176,10 @@ fn posted_loads() {
     assert_eq!((bench.own(0x600), bench.get(DATA + 4)), (7, 7));
     let refused = [0x1488_0002, 0x30, AT, 0];
     assert_eq!(bench.batch(&refused), Outcome::Complete);
-    assert_eq!(bench.engine.counters().register_refusals, 1, "a register that is not a user's");
+    assert_eq!(bench.engine.counters().register_refusals, 1, "a privileged register");
 }
 
-/// V8-131: LRR reads its source whatever becomes of it, and only the write to a register that is not the user's is lost.
+/// V8-131: LRR always reads its source; only the write of a privileged register is dropped.
 #[test]
 fn register_to_register() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -187,7 +189,7 @@ fn register_to_register() {
     assert_eq!(bench.engine.counters().register_refusals, 1);
 }
 
-/// V8-132: a dword from either space to either space; a user's batch has neither side global.
+/// V8-132: copies a dword between GGTT and PPGTT in all combinations; non-privileged batches can use only the PPGTT.
 #[test]
 fn memory_to_memory() {
     for (source_global, destination_global) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -205,7 +207,7 @@ fn memory_to_memory() {
     }
 }
 
-/// V8-134: BB_OFFSET is added to the address of a batch that asks for it.
+/// V8-134: BB_OFFSET is added to the address of a batch if the command requests it.
 #[test]
 fn batches_with_an_offset() {
     for asks in [false, true] {
@@ -221,8 +223,8 @@ fn batches_with_an_offset() {
     }
 }
 
-/// V8-113, V8-117, V8-121, V8-128: in a card whose memory is coherent and whose engines are awake these are executed and
-/// change nothing: no register, no memory, nothing for the report.
+/// V8-113, V8-117, V8-121, V8-128: on a card with coherent memory and powered engines these commands have no effect on
+/// registers and memory and are not reported.
 #[test]
 fn commands_with_nothing_to_do() {
     let values = |bench: &Bench| -> Vec<(u32, u32)> {
@@ -253,9 +255,9 @@ fn commands_with_nothing_to_do() {
     }
 }
 
-/// V8-109: MI_ARB_CHECK's pre-fetch bits are accepted and change nothing: without a request it is a MI_NOOP, and with one
-/// the context leaves behind it. V8-111: a user's MI_ARB_ON_OFF is a MI_NOOP, so that he cannot keep an engine; a ring's
-/// holds over its batches, on every engine, the blitter among them (trap T7).
+/// V8-109: MI_ARB_CHECK's prefetch bits are accepted and ignored: without a preemption request it is a MI_NOOP, with
+/// one the context leaves after it. V8-111: MI_ARB_ON_OFF in a non-privileged batch is a MI_NOOP, so it cannot block
+/// preemption; in the ring it also applies to batches, on every engine including the copy engine (trap T7).
 #[test]
 fn arbitration() {
     for class in EngineClass::BY_GUC {
@@ -282,8 +284,8 @@ fn arbitration() {
     }
 }
 
-/// V8-112: an end leaves one level, the last of them to the ring; in the ring there is nothing to end, and one that is
-/// predicated away is none.
+/// V8-112: the end command leaves one level, finally returning to the ring. It is ignored in the ring and if it is
+/// predicated.
 #[test]
 fn ends() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -300,7 +302,7 @@ fn ends() {
     assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [1, 2, 3, 4]);
 }
 
-/// V8-135: the six comparisons of memory, less a mask, with the command's dword; a user's global address is refused.
+/// V8-135: the six comparisons of masked memory with the command's dword; GGTT addresses are denied without privilege.
 #[test]
 fn conditional_ends_compare() {
     let holds = [
@@ -312,7 +314,7 @@ fn conditional_ends_compare() {
         for (compare, holds) in (0..).zip(holds) {
             for masked in [false, true] {
                 let mut bench = Bench::new(EngineClass::VideoEnhance);
-                // Mask first, then data.
+                // Mask first, data second.
                 bench.put64(DATA, if masked { (0xf0 | u64::from(value)) << 32 | 0xf } else { value.into() });
                 let end = [0x1b20_0002 | compare << 12 | u32::from(masked) << 19, 5, AT, 0];
                 assert_eq!(bench.batch(&[&end[..], &store(VA + DATA + 8, 1)].concat()), Outcome::Complete);
@@ -325,5 +327,5 @@ fn conditional_ends_compare() {
         bench.batch(&[&[0x1b60_0002, 5, DATA as u32, 0][..], &store(VA + DATA + 8, 1)].concat()),
         Outcome::Complete
     );
-    assert_eq!((bench.get(DATA + 8), bench.engine.counters().privilege_violations), (1, 1), "no end, no comparison");
+    assert_eq!((bench.get(DATA + 8), bench.engine.counters().privilege_violations), (1, 1), "the batch is not ended");
 }

@@ -1,38 +1,38 @@
-//! The table "User Mode Privileged Commands", row by row, on every engine: what a batch without privilege gets of each
-//! command, the error that it raises, and what becomes of both when the checks are disabled.
+//! The table "User Mode Privileged Commands", row by row, on every engine: effect of each command in a non-privileged
+//! batch, the error that it raises, and both with privilege checks disabled.
 
 use super::*;
 use crate::engine::error;
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE};
 
-/// GFX_MODE, written masked: Privilege Check Disable.
+/// GFX_MODE, masked write: Privilege Check Disable.
 const UNCHECKED: u32 = 0x0001_0001;
 const GLOBAL: u32 = DATA as u32;
 const PROCESS: u32 = (VA + DATA) as u32;
-/// Holds 0x77, in the bench's memory.
+/// A location in local memory that contains 0x77.
 const SOURCE: u64 = DATA + 0x100;
 const STATUS_PAGE: u64 = 0x38_0000;
 const INDEX: u32 = 0x240;
-/// Where each batch stores when it has got behind the command.
+/// Target of a store after the tested command.
 const BEHIND: u64 = DATA + 0x800;
-/// On the list of every engine, and modelled by none: a read of it leaves a trace.
+/// Readable by every engine and not modelled, so that reads are counted.
 const TRACED: u32 = 0x2700;
 
-/// Whose batch it is.
+/// Kind of batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Batch {
-    /// Without privilege.
+    /// Not privileged.
     User,
-    /// The same, with the checks disabled.
+    /// Not privileged, with privilege checks disabled.
     Unchecked,
-    /// In the global space.
+    /// In the GGTT.
     Privileged,
 }
 
 struct Run {
     bench: Bench,
     outcome: Outcome,
-    /// The events that the engine has told.
+    /// Events raised by the engine.
     told: u16,
 }
 
@@ -79,7 +79,7 @@ impl Run {
     }
 }
 
-/// A command, what it does, and what of it is done even where that is withheld.
+/// A command, its effect, and the part of the effect that remains without privilege.
 struct Row {
     name: &'static str,
     classes: &'static [EngineClass],
@@ -116,7 +116,7 @@ fn pipe(flags: u32, low: u32) -> [u32; 6] {
     [0x7a00_0004, 0x4100 | flags, low, 0, 0x77, 0]
 }
 
-/// The rows, in the document's order; MI_BATCH_BUFFER_START and MI_ARB_ON_OFF, whose effect is on what follows, apart.
+/// The rows in the document's order, without MI_BATCH_BUFFER_START and MI_ARB_ON_OFF, which affect later commands.
 fn rows() -> Vec<Row> {
     let data = |run: &Run| run.wrote(DATA);
     let notified = |run: &Run| run.told & FLUSH_COMPLETE != 0;
@@ -131,10 +131,10 @@ fn rows() -> Vec<Row> {
         row("MI_STORE_DATA_INDEX, global page", &[0x1080_0001, INDEX, 0x77], |run| {
             run.wrote(STATUS_PAGE + u64::from(INDEX))
         }),
-        // The register is read always (trap T6).
+        // The register is always read (trap T6).
         row("MI_STORE_REGISTER_MEM, global", &[0x1240_0002, TRACED, GLOBAL + 0x100, 0], |run| !run.wrote(SOURCE))
             .doing(|run| run.traced() == 1),
-        // One register that is not on the list and the whole command is a MI_NOOP (trap T35).
+        // One register outside the whitelist turns the whole command into a MI_NOOP (trap T35).
         row("MI_LOAD_REGISTER_IMM", &[0x1108_0005, 0x600, 0x77, 0x98, 0x77, 0x608, 0x77], |run| {
             [0x600, 0x98, 0x608].map(|register| run.bench.own(register)) != [0, u32::MAX, 0]
         }),
@@ -148,7 +148,7 @@ fn rows() -> Vec<Row> {
         row("MI_LOAD_REGISTER_REG", &[0x1508_0001, TRACED, 0x98], |run| run.bench.own(0x98) != u32::MAX)
             .doing(|run| run.traced() == 1),
         row("MI_REPORT_PERF_COUNT, global", &[0x1400_0002, GLOBAL | 1, 0, 0x77], data).on(PIPELINES),
-        // The flush and its notification are done always, what follows them is not (trap T6).
+        // Flush and notification are always executed, the post-sync operation is not (trap T6).
         row("PIPE_CONTROL, global", &pipe(1 << 24, GLOBAL), data).on(PIPELINES).doing(notified),
         row("PIPE_CONTROL, own page", &pipe(1 << 21, INDEX), |run| run.wrote(run.own_page() + u64::from(INDEX)))
             .on(PIPELINES)
@@ -169,7 +169,7 @@ fn rows() -> Vec<Row> {
         row("MI_COPY_MEM_MEM, both global", &[0x1760_0003, GLOBAL, 0, GLOBAL + 0x100, 0], data),
         row("MI_SEMAPHORE_WAIT, global", &[0x0e40_c003, 1, GLOBAL, 0, 0], |run| run.outcome == Outcome::Waiting),
         row("MI_DISPLAY_FLIP", &[0x0a00_0001, 0, 0], |run| {
-            // There is no display: it is illegal, or skipped and told.
+            // Without a display it is illegal, or skipped and counted.
             run.outcome != Outcome::Complete || !run.bench.engine.counters().state_only.is_empty()
         })
         .on(WITH_FLIP),
@@ -185,7 +185,7 @@ fn rows() -> Vec<Row> {
 }
 
 fn check(row: &Row, engine: EngineId, batch: Batch) {
-    // In the global space a batch's own operands are where the process space shows them.
+    // In a GGTT batch, PPGTT operands are converted to the corresponding GGTT addresses.
     let move_home = |word: &u32| if (PROCESS..PROCESS + 0x200).contains(word) { word - VA as u32 } else { *word };
     let commands: Vec<u32> = match batch {
         Batch::Privileged if row.name.contains("_MEM") && row.classes.len() == EVERY.len() => {
@@ -202,17 +202,18 @@ fn check(row: &Row, engine: EngineId, batch: Batch) {
     let errors = [reg::ESR, reg::EIR].map(|register| run.bench.own(register) & error::PRIVILEGE != 0);
     assert_eq!((errors, run.told & CS_ERROR != 0), ([violates; 2], violates), "{who}");
     if violates {
-        assert_eq!((run.outcome, run.bench.get(BEHIND)), (Outcome::Complete, 1), "{who}: parsing goes on");
+        assert_eq!((run.outcome, run.bench.get(BEHIND)), (Outcome::Complete, 1), "{who}: parsing continues");
     }
     if run.outcome == Outcome::Complete {
-        assert!((row.partial)(&run), "{who}: what is done in any case");
+        assert!((row.partial)(&run), "{who}: part that does not need privilege");
     }
 }
 
-/// V8-170, V8-171, traps T6, T35: each row on each engine: its effect is withheld from a batch without privilege, which goes
-/// on with an error in EIR and the error event, but for what the row leaves it; a privileged batch has the effect and no
-/// error, and so has any batch while the checks are disabled. It is what V8-116, V8-120, V8-122, V8-123, V8-124, V8-125,
-/// V8-126, V8-127, V8-129, V8-130, V8-131, V8-132, V8-133, V8-135 and V8-137 say of a batch without privilege.
+/// V8-170, V8-171, traps T6, T35: each row on each engine. In a non-privileged batch the command has no effect except
+/// the row's partial effect, EIR and the error event are set, and parsing continues. In a privileged batch, and in any
+/// batch with privilege checks disabled, the command has its effect and raises no error. Covers the statements of
+/// V8-116, V8-120, V8-122, V8-123, V8-124, V8-125, V8-126, V8-127, V8-129, V8-130, V8-131, V8-132, V8-133, V8-135 and
+/// V8-137 on non-privileged batches.
 #[test]
 fn each_command_on_each_engine() {
     for row in rows() {
@@ -224,7 +225,7 @@ fn each_command_on_each_engine() {
     }
 }
 
-/// V8-111, V8-170, V8-171: MI_ARB_ON_OFF, the same: what it withholds is preemption.
+/// V8-111, V8-170, V8-171: the same for MI_ARB_ON_OFF, which disables preemption.
 #[test]
 fn arbitration_stays_on() {
     for engine in EngineId::all() {
@@ -239,8 +240,8 @@ fn arbitration_stays_on() {
     }
 }
 
-/// V8-134, V8-171, trap T5: a batch's child has its parent's privilege or less, whatever it asks for: a batch without privilege that
-/// starts a global one has it in its own space and without privilege; chained or nested.
+/// V8-134, V8-171, trap T5: a child batch has at most its parent's privilege: a GGTT batch started from a
+/// non-privileged batch, chained or nested, runs in the PPGTT and is not privileged.
 #[test]
 fn children_are_clamped() {
     let child = BATCH + 0x1000;
@@ -253,7 +254,7 @@ fn children_are_clamped() {
                 if batch == Batch::Unchecked {
                     bench.gt.write(bench.base() + reg::GFX_MODE, UNCHECKED);
                 }
-                // What is clamped is found in the process space.
+                // A clamped batch is fetched from the PPGTT.
                 let at = child + if batch == Batch::User { VA } else { 0 };
                 bench.write(BATCH, &[0x1880_0001 | nested, at as u32, (at >> 32) as u32, END]);
                 let start = if batch == Batch::Privileged { [0x1880_0001, BATCH as u32, 0] } else { start(VA + BATCH) };
@@ -266,7 +267,7 @@ fn children_are_clamped() {
     }
 }
 
-/// V8-170, V13-080: with the checks disabled a virtual function's batch has what its own ring has, and no more.
+/// V8-170, V13-080: with privilege checks disabled a virtual function's batch has the rights of its ring, and no more.
 #[test]
 fn without_checks_a_virtual_function_is_one_still() {
     let mut bench = Bench::of_vf(EngineClass::Copy, 4);

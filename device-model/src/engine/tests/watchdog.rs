@@ -1,4 +1,4 @@
-//! The watchdog: an event to the physical function, a reset of the engine under a virtual function's ring.
+//! The watchdog: an event for the physical function, an engine reset for a virtual function's ring.
 
 use super::*;
 use crate::interrupts::WATCHDOG;
@@ -8,18 +8,18 @@ use crate::world::{Clock, ticks_to_ns};
 const VF: Function = Function(2);
 const STOP: [u32; 3] = [0x1108_0001, 0x178, 1];
 
-/// The start of a watchdog with a threshold in ticks, in xe's order.
+/// Starts the watchdog with a threshold in ticks, with register writes in xe's order.
 fn watch(threshold: u32) -> [u32; 5] {
     [0x1108_0003, 0x17c, threshold, 0x178, 0]
 }
 
-/// xe's wait for what never comes, at the PPHWSP.
+/// xe's wait for a value that is never written, at the PPHWSP.
 fn endless(context: Context) -> [u32; 5] {
     [0x0e40_c003, 0xdead, context.pphwsp() as u32, 0, 0]
 }
 
-/// Contract C.6: xe's job on a VF, on every class: the wait ends when the threshold is reached and not before, the engine
-/// is as new, the watchdog stands, and the ring goes on behind the wait.
+/// Contract C.6: xe's job on a VF, on every class: the wait ends exactly when the threshold is reached. The engine has
+/// reset values, the watchdog is stopped, and the ring continues after the wait.
 #[test]
 fn the_watchdog_resets_the_engine_under_a_ring() {
     for class in EngineClass::BY_GUC {
@@ -36,18 +36,18 @@ fn the_watchdog_resets_the_engine_under_a_ring() {
         bench.put(DATA, 0xffff);
         let started = bench.clock.now();
         assert_eq!(bench.submit(context), Outcome::Waiting);
-        assert_eq!(bench.engine.wake_at(), Some(started + ticks_to_ns(100)), "no look is needed before");
+        assert_eq!(bench.engine.wake_at(), Some(started + ticks_to_ns(100)), "no earlier check is needed");
         bench.clock.advance(ticks_to_ns(99));
         assert_eq!(bench.run(), Outcome::Waiting);
         bench.clock.advance(ticks_to_ns(2));
         assert_eq!(bench.run(), Outcome::Complete);
         assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [0, 1, 0x15_0000, 1], "{class:?}");
         assert_eq!(bench.engine.counters().watchdog_resets, 1);
-        assert_eq!(bench.msis.take(), [], "nobody is told");
+        assert_eq!(bench.msis.take(), [], "no interrupt is sent");
     }
 }
 
-/// Contract C.6: a ring that does not start it, or stops it, waits for ever; so does a threshold that is not reached.
+/// Contract C.6: a ring that does not start the watchdog, or stops it, waits forever, as does one below the threshold.
 #[test]
 fn a_watchdog_that_stands_ends_no_wait() {
     let preludes: [&[u32]; 4] = [&[0, 0], &watch(0), &watch(u32::MAX), &[&watch(2)[..], &STOP[..]].concat()];
@@ -64,7 +64,8 @@ fn a_watchdog_that_stands_ends_no_wait() {
     }
 }
 
-/// Issue point 7 (c): time in which the host does not look at the engine does not end the wait: a look counts a millisecond.
+/// Issue point 7 (c): time in which the host does not step the engine does not expire the watchdog: each step is
+/// charged at most one millisecond.
 #[test]
 fn a_late_look_does_not_expire_the_watchdog() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -74,16 +75,16 @@ fn a_late_look_does_not_expire_the_watchdog() {
     assert_eq!(bench.submit(context), Outcome::Waiting);
     for looks in 0..3 {
         let left = (3 - looks) * 1_000_000;
-        assert_eq!(bench.engine.wake_at(), Some(bench.clock.now() + left), "after {looks} looks");
+        assert_eq!(bench.engine.wake_at(), Some(bench.clock.now() + left), "after {looks} checks");
         bench.clock.advance(500_000_000);
         let expected = if looks < 2 { Outcome::Waiting } else { Outcome::Complete };
-        assert_eq!(bench.run(), expected, "after {looks} looks");
+        assert_eq!(bench.run(), expected, "after {looks} checks");
     }
     assert_eq!(bench.engine.counters().watchdog_resets, 1);
 }
 
-/// Issue point 7 (b), V8-214: what a guest reads as a timestamp keeps the rate of the card's clock while the host does not run
-/// the engine's steps.
+/// Issue point 7 (b), V8-214: timestamps that a guest reads keep the rate of the card's clock while the host does not
+/// run the engine's steps.
 #[test]
 fn timestamps_do_not_stand_on_a_loaded_host() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -103,7 +104,8 @@ fn timestamps_do_not_stand_on_a_loaded_host() {
     assert_eq!(after.2 - before.2, 1_000_000, "engine time");
 }
 
-/// V8-165, V8-167: control and threshold are the context's, the count is not: a context that comes back is watched anew.
+/// V8-165, V8-167: control and threshold belong to the context, the count does not: the watchdog runs again after the
+/// context has resumed.
 #[test]
 fn a_preempted_wait_is_watched_again() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -117,7 +119,7 @@ fn a_preempted_wait_is_watched_again() {
     bench.emit(other, &endless(other));
     assert_eq!(bench.submit(other), Outcome::Waiting);
     bench.clock.advance(ticks_to_ns(200));
-    assert_eq!((bench.run(), bench.engine.wake_at()), (Outcome::Waiting, None), "another's is its own");
+    assert_eq!((bench.run(), bench.engine.wake_at()), (Outcome::Waiting, None), "no watchdog in the other context");
     bench.engine.reset(&bench.gt);
     assert_eq!(bench.submit(context), Outcome::Waiting);
     bench.clock.advance(ticks_to_ns(101));
@@ -125,8 +127,8 @@ fn a_preempted_wait_is_watched_again() {
     assert_eq!(bench.get(DATA), 1);
 }
 
-/// V8-166: on the physical function, and in any user's batch, the wait goes on; the PF's driver is told by event 6 if it
-/// has enabled it, and the counter starts again.
+/// V8-166: on the physical function and in any non-privileged batch the wait continues. The PF's driver gets event 6 if
+/// enabled, and the counter restarts.
 #[test]
 fn elsewhere_the_watchdog_is_an_event() {
     for (function, user) in [(Function::PF, false), (Function::PF, true), (VF, true)] {
@@ -152,7 +154,7 @@ fn elsewhere_the_watchdog_is_an_event() {
             assert_eq!((bench.run(), bench.run()), (Outcome::Waiting, Outcome::Waiting));
             let told = if function.is_vf() { vec![] } else { vec![function] };
             assert_eq!(bench.msis.take(), told, "{function:?} user {user}");
-            assert_eq!(bench.engine.wake_at(), None, "a look would be for nothing");
+            assert_eq!(bench.engine.wake_at(), None, "no check is needed");
             if !function.is_vf() {
                 let tree = bench.gt.interrupts_of(function);
                 tree.write(Live::InterruptSelector, 0x19_0070, 0, 1 << 15);
@@ -165,7 +167,7 @@ fn elsewhere_the_watchdog_is_an_event() {
     }
 }
 
-/// Rule 6: a ring that lets its watchdog bite for ever gets one reset a step, and leaves when it is asked to.
+/// A ring in which the watchdog expires repeatedly gets one reset per step, and can be preempted.
 #[test]
 fn a_ring_of_watchdogs_is_bounded() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -178,7 +180,7 @@ fn a_ring_of_watchdogs_is_bounded() {
     bench.engine.load(&bench.gt, Load { function: VF, ..context.load() });
     for step in 1..=50 {
         bench.clock.advance(ticks_to_ns(2));
-        // Waiting once the watchdog is started, then the reset.
+        // The first step starts the watchdog and waits, the second one resets.
         assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::Waiting);
         bench.clock.advance(ticks_to_ns(2));
         assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
@@ -188,7 +190,7 @@ fn a_ring_of_watchdogs_is_bounded() {
     assert_eq!(bench.run(), Outcome::Preempted);
 }
 
-/// A look at a waiting engine is put off no further than its watchdog's expiry.
+/// The next step of a waiting engine is not deferred beyond the expiration of its watchdog.
 #[test]
 fn a_waiting_engine_is_looked_at_in_time() {
     let engines = Engines::new(|_| true);
@@ -201,12 +203,12 @@ fn a_waiting_engine_is_looked_at_in_time() {
     assert_eq!(engines.look_at(id), 1104);
 }
 
-/// Loads a context of the physical function that watches and waits for ever; the engine takes execlists.
+/// Loads a context of the physical function that starts the watchdog and waits forever, with execlists enabled.
 fn watching(bench: &mut Bench, commands: &[u32]) -> Context {
     bench.listen(Function::PF);
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
     bench.gt.write(bench.base() + reg::PR_CTR, 77);
-    assert_eq!(bench.own(reg::PR_CTR), 0, "the counter cannot be written");
+    assert_eq!(bench.own(reg::PR_CTR), 0, "the counter is read-only");
     let context = bench.context(0);
     bench.emit(context, commands);
     bench.emit(context, &endless(context));
@@ -214,7 +216,7 @@ fn watching(bench: &mut Bench, commands: &[u32]) -> Context {
     context
 }
 
-/// Lets time pass in which the engine is looked at, and looks; tells how often the watchdog's event was told.
+/// Advances the clock, with regular steps of the engine. Returns the number of reported watchdog events (0 or 1).
 fn later(bench: &mut Bench, ticks: u64) -> usize {
     const LOOK: u64 = 19_200;
     for _ in 0..(ticks - 1) / LOOK {
@@ -223,12 +225,12 @@ fn later(bench: &mut Bench, ticks: u64) -> usize {
     }
     bench.clock.advance(ticks_to_ns((ticks - 1) % LOOK + 1));
     bench.run();
-    // The wait is told as well.
+    // The wait is reported too.
     let told = bench.told(Function::PF, bench.engine.id());
     usize::from(told.is_some_and(|(.., events)| events & WATCHDOG != 0))
 }
 
-/// V8-165, trap T4: bits 30:0 of 0 let the counter run, 1 stops and clears it; as the engine comes up it is stopped.
+/// V8-165, trap T4: 0 in bits 30:0 enables the counter, 1 stops and clears it. After reset it is stopped.
 #[test]
 fn zero_enables_and_one_clears() {
     let bench = Bench::new(EngineClass::Copy);
@@ -242,7 +244,7 @@ fn zero_enables_and_one_clears() {
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
-    // Counts, is read, is stopped and read again, all in one batch of a user, with a wait between.
+    // The counter runs, is read, stopped and read again, in one non-privileged batch with a wait in between.
     let data = VA + DATA;
     let read = |at: u64| [0x1208_0002, 0x190, at as u32, 0];
     let commands = [&watch(1000)[..], &wait(4, data + 16, 1), &read(data), &STOP, &read(data + 4)].concat();
@@ -258,7 +260,7 @@ fn zero_enables_and_one_clears() {
     assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (30, 0));
 }
 
-/// V8-165: bit 31 has it count clocks of the GPU, at the frequency that it runs at, instead of the timestamp's.
+/// V8-165: with bit 31 set, the counter counts GPU clocks at the current frequency instead of timestamp ticks.
 #[test]
 fn the_counter_has_two_clocks() {
     for (control, mhz, counts) in [(0, 300, 192), (1 << 31, 300, 3000), (1 << 31, 2050, 20_500), (1 << 31, 0, 0)] {
@@ -285,8 +287,8 @@ fn the_counter_has_two_clocks() {
     assert_eq!(bench.run(), Outcome::Complete);
 }
 
-/// V8-166: event 6 when the counter equals the threshold, not before, whereupon it counts from 0 again; a threshold that the
-/// counter has passed is met after all other values.
+/// V8-166: event 6 is raised exactly when the counter reaches the threshold, and the counter restarts at 0. A threshold
+/// below the counter is reached after a wrap.
 #[test]
 fn the_threshold_is_met_again_and_again() {
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -295,15 +297,15 @@ fn the_threshold_is_met_again_and_again() {
     assert_eq!((later(&mut bench, 1), bench.own(reg::PR_CTR)), (1, 0));
     assert_eq!((later(&mut bench, 99), bench.own(reg::PR_CTR)), (0, 99));
     assert_eq!((later(&mut bench, 3), bench.own(reg::PR_CTR)), (1, 2));
-    assert_eq!((later(&mut bench, 1000), bench.own(reg::PR_CTR)), (1, 2), "told once a look");
+    assert_eq!((later(&mut bench, 1000), bench.own(reg::PR_CTR)), (1, 2), "one event per check");
     bench.gt.write(bench.base() + reg::PR_CTR_THRSH, 1);
-    assert_eq!((later(&mut bench, 50), bench.own(reg::PR_CTR)), (0, 52), "passed");
+    assert_eq!((later(&mut bench, 50), bench.own(reg::PR_CTR)), (0, 52), "the threshold is below the counter");
     assert_eq!((later(&mut bench, (1 << 32) - 52), bench.own(reg::PR_CTR)), (0, 0));
     assert_eq!(later(&mut bench, 1), 1);
 }
 
-/// V8-167: the counter stands while nothing is loaded and while the engine takes no execlists; it is nothing of a context's:
-/// a switch restores no old count, and the next context that watches goes on from where it stood.
+/// V8-167: the counter stops while no context is loaded and while execlists are disabled. It is not context state: a
+/// switch does not restore an old count, and the next context that uses it continues the count.
 #[test]
 fn the_counter_counts_with_a_context_alone() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -319,20 +321,20 @@ fn the_counter_counts_with_a_context_alone() {
     assert_eq!(bench.run(), Outcome::Preempted);
     bench.clock.advance(ticks_to_ns(300));
     assert_eq!(bench.submit(other), Outcome::Waiting);
-    assert_eq!(bench.own(reg::PR_CTR), 50, "idle");
+    assert_eq!(bench.own(reg::PR_CTR), 50, "stopped while idle");
     later(&mut bench, 20);
     bench.engine.request_preemption();
     assert_eq!(bench.run(), Outcome::Preempted);
     assert_eq!(bench.submit(context), Outcome::Waiting);
     assert_eq!(later(&mut bench, 5), 0);
-    assert_eq!((bench.own(reg::PR_CTR), bench.own(reg::PR_CTR_THRSH)), (75, 1000), "not the 50 that the context left");
+    assert_eq!((bench.own(reg::PR_CTR), bench.own(reg::PR_CTR_THRSH)), (75, 1000), "not 50, the context's own count");
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0000);
     later(&mut bench, 40);
-    assert_eq!(bench.own(reg::PR_CTR), 75, "no execlists");
+    assert_eq!(bench.own(reg::PR_CTR), 75, "execlists disabled");
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
     later(&mut bench, 1);
     assert_eq!(bench.own(reg::PR_CTR), 76);
-    // A context that does not watch clears it.
+    // A context that does not use the watchdog clears it.
     bench.engine.request_preemption();
     assert_eq!(bench.run(), Outcome::Preempted);
     let third = bench.context(2);
@@ -341,7 +343,7 @@ fn the_counter_counts_with_a_context_alone() {
     assert_eq!(bench.own(reg::PR_CTR), 0);
 }
 
-/// V8-165: control and threshold are two contexts' own.
+/// V8-165: two contexts have separate control and threshold settings.
 #[test]
 fn two_contexts_keep_their_settings() {
     let mut bench = Bench::new(EngineClass::Compute);

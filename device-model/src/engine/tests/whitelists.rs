@@ -1,5 +1,5 @@
-//! The public lists of registers, transcribed a second time, row by row in the document's order (Volume 8, "Read Only User
-//! Mode Privilege MMIO Access" and "User Mode Privileged Commands"), and compared with the verdict on every dword.
+//! The public whitelists, transcribed independently, row by row in the document's order (Volume 8, "Read Only User Mode
+//! Privilege MMIO Access" and "User Mode Privileged Commands"), and compared with the implementation for every dword.
 
 use super::*;
 use crate::command::Requester;
@@ -9,7 +9,7 @@ use crate::world::ticks_to_ns;
 /// Offset and size in dwords, as printed.
 type Row = (u32, u32);
 
-/// Register Access and User Mode Privileges, "Base address": engines.
+/// Register Access and User Mode Privileges, "Base address": engine bases.
 #[rustfmt::skip]
 pub(super) const BASES: [(EngineClass, u8, u32); 18] = [
     (EngineClass::Render, 0, 0x2000), (EngineClass::Copy, 0, 0x22000),
@@ -22,7 +22,7 @@ pub(super) const BASES: [(EngineClass, u8, u32); 18] = [
     (EngineClass::VideoEnhance, 0, 0x1c8000), (EngineClass::VideoEnhance, 1, 0x1d8000),
     (EngineClass::VideoEnhance, 2, 0x1e8000), (EngineClass::VideoEnhance, 3, 0x1f8000),
 ];
-/// The same: AV1/VDBOX0..7 and HEVC0..7.
+/// The same table: AV1/VDBOX0..7 and HEVC0..7.
 const AV1: [u32; 8] = [0x1c2b00, 0x1c6b00, 0x1d2b00, 0x1d6b00, 0x1e2b00, 0x1e6b00, 0x1f2b00, 0x1f6b00];
 const HEVC: [u32; 8] = [0x1c2800, 0x1c6800, 0x1d2800, 0x1d6800, 0x1e2800, 0x1e6800, 0x1f2800, 0x1f6800];
 
@@ -38,22 +38,22 @@ const READ_RCS: &[Row] = &[
     (0x2358, 2), (0x18358, 2), (0x208c, 1), (0x1808c, 1), (0x2800, 192), (0xa288, 1), (0xa28c, 1), (0xa538, 1),
     (0xa53c, 1), (0xa058, 1), (0xa064, 1), (0xa068, 1), (0xa06c, 1), (0x138108, 1), (0x13810c, 1), (0x23a8, 1),
 ];
-/// Reads, compute: from the base, and absolute (V8-178).
+/// Reads, compute: relative to the base, and absolute (V8-178).
 const READ_CCS_OWN: &[Row] = &[(0x358, 2), (0x8c, 1), (0x3a8, 1)];
 #[rustfmt::skip]
 const READ_CCS: &[Row] = &[
     (0xa288, 1), (0xa28c, 1), (0xa538, 1), (0xa53c, 1), (0xa058, 1), (0xa064, 1), (0xa068, 1), (0xa06c, 1),
     (0x138108, 1), (0x13810c, 1), (0x15000, 160),
 ];
-/// Reads, copy: absolute, the row CS_CTX_TIMESTAMP (BCS + 3A8) among them (V8-179).
+/// Reads, copy: absolute, including the row CS_CTX_TIMESTAMP (BCS + 3A8) (V8-179).
 #[rustfmt::skip]
 const READ_BCS: &[Row] = &[
     (0x22358, 2), (0x2208c, 1), (0x223a8, 1), (0xa01c, 1), (0x91b8, 1), (0x91bc, 1), (0x91c0, 1), (0x91c4, 1),
     (0x145040, 7), (0x145828, 13), (0x145928, 24), (0xa288, 1), (0xa28c, 1), (0xa538, 1), (0xa53c, 1), (0xa058, 1),
     (0xa064, 1), (0xa068, 1), (0xa06c, 1),
 ];
-/// Reads, video decode and video enhancement: from the base, and absolute; the latter have 138108 and 13810C besides,
-/// which all have (V8-180).
+/// Reads, video decode and video enhancement: relative to the base, and absolute. The latter list repeats 138108 and
+/// 13810C, which are in the list of all engines (V8-180).
 const READ_MEDIA_OWN: &[Row] = &[(0x358, 2), (0x3a8, 1), (0x8c, 1)];
 #[rustfmt::skip]
 const READ_MEDIA: &[Row] = &[
@@ -77,7 +77,7 @@ const WRITE_RCS: &[Row] = &[
     (0xb118, 1), (0xb158, 1), (0xb15c, 1), (0xb134, 1), (0xb138, 1), (0x23b4, 1), (0x23b8, 1), (0x221c, 1),
     (0x21fc, 1), (0x26e8, 2), (0x26e0, 2), (0x26f0, 1), (0x26f4, 1), (0x26d8, 2),
 ];
-/// Writes, compute: from the base, and the same for all (V8-182).
+/// Writes, compute: relative to the base, and absolute for all instances (V8-182).
 #[rustfmt::skip]
 const WRITE_CCS_OWN: &[Row] = &[
     (0x94, 1), (0xc0, 1), (0x500, 1), (0x504, 1), (0x508, 1), (0x400, 1), (0x404, 1), (0x408, 1), (0x40c, 1),
@@ -94,13 +94,13 @@ const WRITE_BCS: &[Row] = &[
     (0x448c, 1), (0x4490, 1), (0x4494, 1), (0x22094, 1), (0x2241c, 1), (0x223bc, 1), (0x220c0, 1), (0x223b4, 1),
     (0x223b8, 1), (0x2221c, 1), (0x221fc, 1),
 ];
-/// Writes, video enhancement: from the base (V8-184).
+/// Writes, video enhancement: relative to the base (V8-184).
 #[rustfmt::skip]
 const WRITE_VECS_OWN: &[Row] = &[
     (0x600, 32), (0x178, 1), (0x17c, 1), (0x94, 1), (0x41c, 1), (0x3bc, 1), (0xc0, 1), (0x3b4, 1), (0x3b8, 1),
     (0x21c, 1), (0x1fc, 1),
 ];
-/// Writes, video decode: from the base; HEVC + 0 x 64 is from the HEVC block's (V8-184).
+/// Writes, video decode: relative to the base; HEVC + 0 x 64 is relative to the HEVC block (V8-184).
 #[rustfmt::skip]
 const WRITE_VCS_OWN: &[Row] = &[
     (0x600, 32), (0x178, 1), (0x17c, 1), (0x800, 512), (0x94, 1), (0x41c, 1), (0x3bc, 1), (0xc0, 1), (0x3b4, 1),
@@ -111,7 +111,7 @@ const WRITE_HEVC: Row = (0, 64);
 const TRTT_VCS: [u32; 4] = [0x4420, 0x4440, 0x4520, 0x4540];
 const TRTT_VECS: [u32; 2] = [0x4460, 0x4560];
 
-/// The dwords that the document lets batches on an engine read and write, without privilege.
+/// Dwords that the document permits non-privileged batches on an engine to read and write.
 struct Expected {
     read: Vec<bool>,
     write: Vec<bool>,
@@ -170,8 +170,8 @@ impl Expected {
 
 const SPACE: usize = 0x20_0000;
 
-/// V8-003, V8-004, V8-006, V8-175..185, traps T20, T33, T34: the verdict on every dword of 2 MiB, read and written, by
-/// batches of every engine. What is beyond is nobody's.
+/// V8-003, V8-004, V8-006, V8-175..185, traps T20, T33, T34: read and write permission of every dword of 2 MiB, for
+/// non-privileged batches of every engine. No register beyond 2 MiB is permitted.
 #[test]
 fn every_dword_on_every_engine() {
     let bench = Bench::new(EngineClass::Copy);
@@ -188,7 +188,7 @@ fn every_dword_on_every_engine() {
             let offset = n as u32 * 4;
             let due = (expected.read[n], expected.write[n]);
             assert_eq!(listed(offset), due, "{} {offset:#x}", engine.info().name);
-            // The slots, which are empty, are asked where the lists begin and end.
+            // The slots are empty; the check that includes them is tested at the boundaries of the lists.
             if due != last {
                 assert_eq!(verdict(offset), due, "{} {offset:#x}", engine.info().name);
                 last = due;
@@ -197,7 +197,8 @@ fn every_dword_on_every_engine() {
         let beyond = (SPACE as u32..crate::registers::REGISTER_BYTES).step_by(4);
         assert!(beyond.into_iter().all(|offset| listed(offset) == (false, false)));
         let written = expected.write.iter().filter(|written| **written).count();
-        // The document's own sums: 173 dwords of render, 58 + 3 + 6 of compute, 50 of copy, 618 and 42 of media, and 6.
+        // The document's sums: 173 dwords for render, 58 + 3 + 6 for compute, 50 for copy, 618 and 42 for media, plus 6
+        // for TRTT.
         let with_table =
             matches!((class, instance), (EngineClass::VideoDecode, 0..=3) | (EngineClass::VideoEnhance, 0..=1));
         let sum = match class {
@@ -211,7 +212,7 @@ fn every_dword_on_every_engine() {
     }
 }
 
-/// V8-003: the media blocks' bases; of AV1's no register is on a list.
+/// V8-003: bases of the media blocks. No register of the AV1 blocks is whitelisted.
 #[test]
 fn media_blocks_have_their_bases() {
     for n in 0..8 {
@@ -225,7 +226,7 @@ fn media_blocks_have_their_bases() {
     }
 }
 
-/// V8-184, V8-003: a batch of a video decoder writes the HEVC block's 64 dwords and not the one behind.
+/// V8-184, V8-003: a non-privileged batch of a video decoder can write exactly the 64 dwords of its HEVC block.
 #[test]
 fn a_decoder_reaches_its_hevc_block() {
     for (offset, refused) in [(0x1c2800, 0), (0x1c28fc, 0), (0x1c2900, 1), (0x1c27fc, 1), (0x1c6800, 1)] {
@@ -235,8 +236,8 @@ fn a_decoder_reaches_its_hevc_block() {
     }
 }
 
-/// V8-006: the second window of the render streamer: its clock and its number can be read from a batch, without a privilege
-/// error, and by no other engine's.
+/// V8-006: the second register range of the render streamer: timestamp and engine ID are readable in a non-privileged
+/// batch of the render engine without an error, and denied on other engines.
 #[test]
 fn the_second_window_of_the_render_streamer() {
     for class in [EngineClass::Render, EngineClass::Copy] {
@@ -258,8 +259,8 @@ fn the_second_window_of_the_render_streamer() {
     }
 }
 
-/// V8-186, trap T22, contract K.3: each of the twenty slots opens or forbids the registers of its range to reads, writes or
-/// both, from the register's own place on and no dword before or behind; a slot that forbids wins over lists and slots.
+/// V8-186, trap T22, contract K.3: each of the twenty slots permits or denies reads, writes or both for exactly the
+/// registers of its range. A deny slot overrides whitelists and other slots.
 #[test]
 fn slots_open_and_forbid() {
     const READ: u32 = 1 << 28;
@@ -287,7 +288,7 @@ fn slots_open_and_forbid() {
                 assert_eq!([0xc3fc, 0xc400 + 4 * dwords].map(verdict), [[false; 2]; 2], "{slot:#x} {range}");
             }
         }
-        // On the list of all, until a slot forbids it.
+        // Whitelisted on all engines, until a slot denies it.
         for (access, expected) in [(0, [false; 2]), (READ, [false, true]), (WRITE, [true, false]), (NONE, [true; 2])] {
             bench.gt.registers.set(*slot, (base + 0x600) | access | DENY);
             assert_eq!(verdict(base + 0x600), expected, "{slot:#x}");
@@ -300,7 +301,7 @@ fn slots_open_and_forbid() {
         bench.gt.registers.set(slots[19], second);
         assert_eq!(verdict(0xc400), [false; 2]);
     }
-    // Slots are the engine's own.
+    // Slots apply only to their engine.
     let other = EngineId::find(EngineClass::Render, 0).unwrap();
     bench.gt.registers.set(slots[0], 0xc400);
     bench.gt.registers.set(slots[19], 0);
