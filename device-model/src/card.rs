@@ -1,4 +1,4 @@
-//! The whole card: what a function's GTTMMADR reaches, what its register writes set in motion, and the work to do.
+//! The card: access to each function's GTTMMADR, the effects of register writes, and the execution of pending work.
 
 mod bell;
 mod calls;
@@ -33,12 +33,12 @@ use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
 use crate::world::{Clock, Dma, Function, InterruptSink, MAX_VFS, functions};
 
-/// First byte of the GGTT's window in GTTMMADR (V13-004).
+/// Offset of the GGTT window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;
-/// Bytes of GTTMMADR.
+/// Size of GTTMMADR in bytes.
 pub const GTTMMADR_BYTES: u64 = GGTT_WINDOW + GGTT_BYTES as u64;
 
-/// Commands an engine may execute in one step.
+/// Maximum number of commands that an engine executes in one step.
 const STEP_BUDGET: u32 = 1024;
 
 /// Bits of GDRST (xe: XEHP GRDOM; i915: intel_engine_cs.c get_reset_domain).
@@ -55,12 +55,12 @@ fn reset_domain(engine: EngineId) -> u32 {
     }
 }
 
-/// What [`Card::work`] found to do.
+/// Result of [`Card::work`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Something was done; there may be more.
+    /// Work was done; there may be more.
     Busy,
-    /// Nothing to do before the time (ns of the card's clock), or before the bell rings.
+    /// No work is due before the given time (ns of the card's clock), or before the next [`Card::call_workers`].
     Idle(Option<u64>),
 }
 
@@ -72,9 +72,9 @@ pub struct Card {
     calls: Calls,
     deferred: Deferred,
     contention: Contention,
-    /// The thread that gives memory back to the host; without one, that is part of [`Card::work`].
+    /// The thread that returns memory to the host; if not set, [`Card::work`] does this.
     scrubber: OnceLock<Thread>,
-    /// How many VFs are enabled: 1 to this number.
+    /// Number of enabled VFs: VFs 1 to this number exist.
     vfs: AtomicU8,
     bell: Bell,
     stopping: AtomicBool,
@@ -82,8 +82,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// The card that `profile` describes, powered on between its memories, which have the
-    /// sizes that [`Memories`] names.
+    /// Creates the card that `profile` describes, powered on, with `memories` in the sizes that [`Memories`] requires.
     pub fn power_on(
         profile: &CardProfile,
         memories: Memories,
@@ -97,7 +96,7 @@ impl Card {
         Card::assemble(Gt::new(profile, memory, sink, clock), Engines::new(|engine| profile.has(engine)))
     }
 
-    /// A card out of reset, made of its shared parts and the engines that the fuses leave.
+    /// Creates a card in the state after reset from its shared parts and the engines that are not fused off.
     pub fn assemble(gt: Gt, engines: Engines) -> Arc<Self> {
         Arc::new(Card {
             gt,
@@ -114,7 +113,7 @@ impl Card {
         })
     }
 
-    /// The shared parts.
+    /// The parts shared by the GuC and all engines.
     pub fn gt(&self) -> &Gt {
         &self.gt
     }
@@ -124,12 +123,12 @@ impl Card {
         &self.engines
     }
 
-    /// Steps that have panicked, each a bug of the card.
+    /// Number of steps that have panicked. Each one is a bug in the device model.
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// Reads GTTMMADR of `function` at `offset`, any width; what is not there reads 0 (V13-018).
+    /// Reads GTTMMADR of `function` at `offset`, in any width. Unimplemented registers read as 0 (V13-018).
     pub fn read(&self, function: Function, offset: u64, data: &mut [u8]) {
         if !self.enabled(function) {
             data.fill(0xff);
@@ -159,7 +158,8 @@ impl Card {
         }
     }
 
-    /// Writes GTTMMADR of `function` at `offset`, any width; complete, with all it sets in motion, before it returns.
+    /// Writes GTTMMADR of `function` at `offset`, in any width. All effects of the write are complete on return, except
+    /// for requests deferred to a worker.
     pub fn write(&self, function: Function, offset: u64, data: &[u8]) {
         if !self.enabled(function) {
             return;
@@ -169,7 +169,7 @@ impl Card {
             return;
         }
         if let Some(page) = Page::at(offset) {
-            // Here are no registers, and the value is nothing to a doorbell (V13-007, V13-091).
+            // The doorbell window contains no registers, and doorbells ignore the written value (V13-007, V13-091).
             self.ring_doorbell(function, page);
             return;
         }
@@ -186,7 +186,7 @@ impl Card {
             let request = match (function.is_vf(), pf_view(register & !3)) {
                 (true, _) => self.gt.write_vf_lanes(function, register & !3, value, lanes),
                 (false, Some((vf, register))) => {
-                    // The window shows a VF's registers; nobody rings for the VF through it.
+                    // The PF accesses a VF's registers here; this does not notify the GuC on behalf of the VF.
                     self.gt.write_vf_lanes(vf, register, value, lanes);
                     None
                 }
@@ -207,8 +207,8 @@ impl Card {
         }
     }
 
-    /// Carries out what a register write of `function` asks for, or leaves it to a worker where it may ask the function's
-    /// client for guest memory.
+    /// Executes what a register write of `function` requests, or defers it to a worker if it may have to request guest
+    /// memory from the function's client.
     fn carry_out(&self, function: Function, request: Request) {
         use Request::{EngineStatus, LoadQueue, StartGucDma, Submit};
         let reaches_memory = matches!(request, StartGucDma | Submit(..) | LoadQueue(_) | EngineStatus(_));
@@ -225,7 +225,7 @@ impl Card {
             Request::LookAtDoorbells => self.call_guc(function.bit()),
             Request::StartGucDma => self.guc_for(function).start_dma(&self.gt),
             Request::Reset(domains) => {
-                // What was written before the reset is not done after it.
+                // Requests written before the reset are executed before it.
                 while self.carry_out_deferred() {}
                 self.reset_domains(domains);
             }
@@ -237,21 +237,21 @@ impl Card {
             Request::Submit(engine, value) => self.engines.lock(engine).push(&self.gt, value),
             Request::LoadQueue(engine) => self.load_queue(engine),
             Request::EngineStatus(engine) => {
-                // As in a step: the engine writes the same page, and nothing is taken away meanwhile.
+                // Locked as for a step: the engine writes the same page, and its memory must not be unmapped meanwhile.
                 let _step = self.engines.lock(engine);
                 self.gt.tell_error_bit(engine);
             }
-            // The engine stops at a step boundary; once its lock was free it has passed one.
+            // The engine stops at a step boundary; it has passed one once its lock could be taken.
             Request::EngineReset(engine, _) => drop(self.engines.lock(engine)),
         }
     }
 
-    /// Carries out the next request that a register write has left to a worker. Such are the PF's alone.
+    /// Executes the next deferred register-write request. Only requests of the PF are deferred.
     fn carry_out_deferred(&self) -> bool {
         self.deferred.next(|request| self.carry_out_now(Function::PF, request))
     }
 
-    /// RING_EXECLIST_CONTROL: a new queue for an engine, from the host.
+    /// RING_EXECLIST_CONTROL: loads a new execution queue that the host has written for the engine.
     fn load_queue(&self, id: EngineId) {
         if !self.engines.has(id) {
             return;
@@ -264,7 +264,7 @@ impl Card {
         self.call_workers();
     }
 
-    /// Tells the GuC how a context of its own stands; nobody else's.
+    /// Reports `outcome` to the GuC if the GuC submitted the context; contexts from other submitters are ignored.
     fn report(&self, engine: EngineId, load: Load, outcome: Outcome) {
         if load.submitter == Submitter::Guc {
             self.engines.report(EngineReport { engine, load, outcome });
@@ -272,7 +272,7 @@ impl Card {
         }
     }
 
-    /// GDRST: the GuC and the engines named by the domains lose their work and state.
+    /// GDRST: resets the GuC and the engines selected by `domains`; they lose their work and state.
     fn reset_domains(&self, domains: u32) {
         let mut guc = self.guc_for(Function::PF);
         if domains & (GRDOM_GUC | GRDOM_FULL) != 0 {
@@ -289,11 +289,11 @@ impl Card {
         self.gt.memory.invalidate();
     }
 
-    /// Resets the physical function: registers, GuC and engines as after power-on; memory keeps its contents, and what a
-    /// VF had of it is the PF's.
+    /// Resets the physical function: registers, GuC and engines return to their power-on state. Memory keeps its
+    /// contents; local memory and GGTT pages that were assigned to VFs return to the PF.
     pub fn reset(&self) {
         self.recover();
-        // All of it is one thing to whoever comes by from another thread: what he loads is lost or comes afterwards.
+        // Atomic to other threads: a concurrent load is dropped or happens after the reset.
         let mut guc = self.guc_for(Function::PF);
         guc.reset(&self.gt);
         self.deferred.clear();
@@ -306,38 +306,40 @@ impl Card {
         self.gt.reset();
         drop(held);
         drop(guc);
-        // The next user of a VF must not find what the last one had; without a lock, in pieces.
+        // Data remanence: the next user of a VF must not see the previous user's data. Done in pieces, without a lock
+        // held.
         for vf in (1..=MAX_VFS as u8).map(Function) {
             self.gt.memory.free_unused(vf);
         }
         self.call_workers();
     }
 
-    /// Returns when every step that ran at the call has ended: what it had a view of, nobody holds any more (rule 8).
+    /// Returns once every step that was running at the call has ended, so that no memory view taken by such a step is
+    /// still in use.
     pub fn quiesce(&self) {
         drop(self.guc());
         self.engines.pass_step_boundary();
     }
 
-    /// There is something for the GuC to look at that concerns `functions` (a bit each).
+    /// Requests a GuC step for something that concerns `functions` (one bit each).
     fn call_guc(&self, functions: u64) {
         self.calls.call(functions);
         self.call_workers();
     }
 
-    /// There is work that somebody has put where workers look for it: those that sleep wake up.
+    /// Wakes sleeping workers. The work must be visible to them before the call.
     pub fn call_workers(&self) {
         self.bell.ring();
     }
 
-    /// The GuC's step, if it has been called and nobody has taken the call: for a thread that is awake anyway and serves
-    /// events. It spares the workers being woken for a ring that gives engines nothing to do.
+    /// Runs the GuC's step if one is due and no other thread has taken it. For a thread that already serves events:
+    /// this avoids waking the workers for a notification that gives the engines no work.
     pub fn attend_guc(&self) {
         self.guarded(|| self.step_guc(self.gt.clock.now()));
     }
 
-    /// Does one bounded piece of work, if there is any: a GuC step if one is due, and a step of each runnable engine. The
-    /// engines have their steps however often functions call the GuC.
+    /// Does one bounded piece of work, if there is any: a GuC step if one is due, and one step of each runnable engine.
+    /// Engines are stepped regardless of how often functions notify the GuC, so that they cannot be starved.
     pub fn work(&self) -> Turn {
         let now = self.gt.clock.now();
         let deferred = self.carry_out_deferred();
@@ -363,7 +365,7 @@ impl Card {
         if busy { Turn::Busy } else { Turn::Idle((next != u64::MAX).then_some(next)) }
     }
 
-    /// Has the GuC do a step if one is due; tells whether it did.
+    /// Runs a GuC step if one is due. Returns whether it did.
     fn step_guc(&self, now: u64) -> bool {
         if !self.calls.due(now) {
             return false;
@@ -380,19 +382,20 @@ impl Card {
         for function in functions(step.messages) {
             self.gt.interrupts_of(function).send();
         }
-        // Others may have gone to sleep until a later time than the GuC now wants, or past an engine it loaded.
+        // Other workers may sleep until a later time than the GuC now requires, or without having seen an engine that
+        // it loaded.
         if sooner || self.engines.present().any(|id| self.engines.runnable(id)) {
             self.call_workers();
         }
         true
     }
 
-    /// Steps one engine unless another worker is at it; tells whether it did.
+    /// Steps one engine unless another worker is stepping it. Returns whether the worker should look for more work.
     fn step_engine(&self, id: EngineId, now: u64) -> bool {
         let Some(mut engine) = self.engines.try_lock(id) else {
             let wanted = self.engines.wanted(id);
             if wanted {
-                // Whoever wants it takes it for a moment; this worker must not sleep over it.
+                // Another thread waits for the engine and will hold it only briefly; this worker must not go to sleep.
                 std::thread::yield_now();
             }
             return wanted;
@@ -420,7 +423,7 @@ impl Card {
                 drop(engine);
             }
             Outcome::Idle | Outcome::Complete | Outcome::Preempted => {
-                // The next element of a queue may be there already.
+                // The next element of the queue may already be loaded.
                 self.engines.set_runnable(id, engine.loaded().is_some());
                 drop(engine);
                 self.report(id, load, outcome);
@@ -435,8 +438,8 @@ impl Card {
         true
     }
 
-    /// Works until [`Card::stop`]: the body of a worker thread. A step that panics costs the engine or the GuC whose
-    /// step it was its work, and nobody else (rule 6 of the design).
+    /// Works until [`Card::stop`]: the body of a worker thread. If a step panics, only the engine or the GuC that was
+    /// stepped loses its work; the other engines and functions continue.
     pub fn run(&self) {
         while !self.stopping.load(Ordering::Acquire) {
             let seen = self.bell.rings();
@@ -446,8 +449,9 @@ impl Card {
         }
     }
 
-    /// Gives back to the host what functions have left behind, until [`Card::stop`]: the body of a thread of its own. A VF's
-    /// client holds the file of its local memory, too, and can make such a call on it last as long as its own.
+    /// Returns memory that functions no longer use to the host until [`Card::stop`]: the body of the scrubber thread.
+    /// This has a separate thread because the client of a VF also holds the file of the VF's local memory and can delay
+    /// a system call on that file for as long as one of its own takes.
     fn run_scrubber(&self) {
         while !self.stopping.load(Ordering::Acquire) {
             if self.guarded(|| self.gt.memory.scrub()) != Some(true) {
@@ -456,20 +460,20 @@ impl Card {
         }
     }
 
-    /// What `step` tells; `None` if it panicked.
+    /// Runs `step` and returns its result. If it panicked, recovers the card and returns `None`.
     fn guarded<T>(&self, step: impl FnOnce() -> T) -> Option<T> {
         let told = catch_unwind(AssertUnwindSafe(step)).ok();
         if told.is_none() {
             if self.panics.fetch_add(1, Ordering::Relaxed) == 0 {
-                log::error!("a step of the card panicked, which is a bug: what it was about is reset");
+                log::error!("a step of the device model panicked (bug): the affected engine or the GuC is reset");
             }
             self.recover();
         }
         told
     }
 
-    /// Empties what panics have left half done: a poisoned lock tells whose step it was. The scheduler hears of an
-    /// engine that has lost its context, the driver of a GuC that is in reset.
+    /// Resets what a panic left in an inconsistent state; a poisoned lock shows which engine panicked, or that the GuC
+    /// did. A lost context is reported to the scheduler; the driver finds the GuC in reset.
     fn recover(&self) {
         if self.guc.is_poisoned() {
             self.guc().reset(&self.gt);
@@ -481,7 +485,7 @@ impl Card {
             }
         }
         if let Err(error) = self.guc().revive(&self.gt, &self.engines) {
-            log::error!("the GuC does not come up again: {error:?}");
+            log::error!("the GuC failed to restart after a reset: {error:?}");
         }
         self.call_guc(u64::MAX);
     }
@@ -504,19 +508,19 @@ impl Card {
     }
 }
 
-/// The threads that drive the card; they end when this is dropped.
+/// The threads that drive the card. Dropping this stops and joins them.
 pub struct Workers {
     card: Arc<Card>,
     threads: Vec<std::thread::JoinHandle<()>>,
 }
 
 impl Workers {
-    /// Starts `count` threads, and one that gives memory back to the host.
+    /// Starts `count` worker threads, and one thread that returns memory to the host.
     pub fn start(card: Arc<Card>, count: usize) -> std::io::Result<Self> {
         let mut workers = Workers { card, threads: Vec::new() };
         let card = Arc::clone(&workers.card);
         let scrubber = std::thread::Builder::new().name("scrub".into()).spawn(move || card.run_scrubber())?;
-        // Set once: a card has its workers once.
+        // Fails only if already set; workers are started once per card.
         let _ = workers.card.scrubber.set(scrubber.thread().clone());
         workers.threads.push(scrubber);
         for n in 0..count {

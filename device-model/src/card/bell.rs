@@ -1,23 +1,23 @@
-//! Lets workers sleep until there is work, without losing a call.
+//! The event count that worker threads sleep on while there is no work.
 
 use std::time::Duration;
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use crate::sync::{Condvar, LockResult, Mutex, PoisonError};
 
-/// Counts calls. Who finds no work sleeps unless there has been a call since before he looked for it; so nobody need hold
-/// a lock to call, and a call that wakes nobody costs no system call.
+/// An event count: a worker sleeps only if no wakeup was posted since it last polled for work. Posting a wakeup takes
+/// no lock, and makes no system call if no worker sleeps.
 pub struct Bell {
     rings: AtomicU64,
-    /// Who sleeps, or is about to.
+    /// Number of workers that sleep or are about to.
     sleepers: AtomicUsize,
-    /// Held between the last look at `rings` and sleep.
+    /// Held from the last check of `rings` until the worker sleeps.
     falling_asleep: Mutex<()>,
     rung: Condvar,
 }
 
 impl Bell {
-    /// A bell that has not rung.
+    /// A new event count with no wakeups posted.
     pub fn new() -> Self {
         Bell {
             rings: AtomicU64::new(0),
@@ -27,24 +27,25 @@ impl Bell {
         }
     }
 
-    /// How often it has rung: to be read before work is looked for.
+    /// Number of wakeups posted. Must be read before polling for work.
     pub fn rings(&self) -> u64 {
         self.rings.load(Ordering::Acquire)
     }
 
-    /// There is work, which has been put where workers look for it: wakes all that sleep.
+    /// Wakes all sleeping workers. The work must be visible to them before the call.
     pub fn ring(&self) {
         self.rings.fetch_add(1, Ordering::AcqRel);
-        // Either a sleeper is seen here, or he sees the ring: his fence is between the same two places.
+        // Pairs with the fence in `sleep`: either the sleeper is seen here, or it sees the new count.
         fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::Relaxed) != 0 {
-            // Who has not seen the ring is asleep once the lock is free.
+            // Once the lock is free, every worker that has not seen the new count is asleep.
             drop(kept(self.falling_asleep.lock()));
             self.rung.notify_all();
         }
     }
 
-    /// Sleeps for `pause` (for ever without one), unless it has rung since [`Bell::rings`] told `seen`. It may end early.
+    /// Sleeps for `pause` (indefinitely if `None`), unless a wakeup was posted since [`Bell::rings`] returned `seen`.
+    /// May return early.
     pub fn sleep(&self, seen: u64, pause: Option<Duration>) {
         let guard = kept(self.falling_asleep.lock());
         self.sleepers.fetch_add(1, Ordering::AcqRel);
@@ -59,7 +60,7 @@ impl Bell {
     }
 }
 
-/// The lock guards nothing that a panic could leave half done.
+/// Ignores poisoning: the mutex protects no data that a panic could leave inconsistent.
 fn kept<T>(result: LockResult<T>) -> T {
     result.unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,20 +1,20 @@
-//! What calls the GuC: rings of the hosts, reports of engines, time. Calls are made without a lock, by any thread.
+//! Requests for GuC steps, from host notifications, engine reports and time. Any thread may post one, without a lock.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Calls that no step of the GuC has heard yet.
+/// Requests that no GuC step has taken yet.
 pub struct Calls {
     called: AtomicBool,
-    /// Functions that rang, a bit each.
+    /// Functions that have notified the GuC, one bit each.
     rang: AtomicU64,
-    /// Functions (a bit each) on whose behalf something else has called.
+    /// Functions (one bit each) for which a step was requested for another reason.
     behalf: AtomicU64,
-    /// When it wants to be called at the latest, in ns of the card's clock.
+    /// Latest time of the next step, in ns of the card's clock.
     deadline: AtomicU64,
 }
 
 impl Calls {
-    /// Nobody has called.
+    /// No requests, no deadline.
     pub fn new() -> Self {
         Calls {
             called: AtomicBool::new(false),
@@ -24,41 +24,42 @@ impl Calls {
         }
     }
 
-    /// There is something to look at that concerns `functions` (a bit each). It must be in place before the call; the
-    /// workers' bell must be rung afterwards.
+    /// Requests a step for something that concerns `functions` (one bit each). The data that the step reads must be
+    /// visible before the call; the workers must be woken afterwards.
     pub fn call(&self, functions: u64) {
         self.behalf.fetch_or(functions, Ordering::AcqRel);
         self.called.swap(true, Ordering::AcqRel);
     }
 
-    /// The functions of these bits rang.
+    /// Records a notification from `functions` (one bit each) and requests a step.
     pub fn ring(&self, functions: u64) {
         self.rang.fetch_or(functions, Ordering::AcqRel);
         self.called.swap(true, Ordering::AcqRel);
     }
 
-    /// Whether a step is due at `now`. Who is told so owes it: the call is taken.
+    /// Returns whether a step is due at `now`. Takes the request: if true, the caller must run the step.
     pub fn due(&self, now: u64) -> bool {
         self.called.swap(false, Ordering::AcqRel) || now >= self.deadline()
     }
 
-    /// Whether a call concerns one of `functions` (a bit each) and no step has begun since.
+    /// Whether a request concerns one of `functions` (one bit each) and no step has begun since.
     pub fn waiting(&self, functions: u64) -> bool {
         (self.rang.load(Ordering::Acquire) | self.behalf.load(Ordering::Acquire)) & functions != 0
     }
 
-    /// Functions that rang since the last step, for the step that begins, which holds the GuC's lock.
+    /// Takes the functions that have notified the GuC since the last step. Called at the start of a step, with the
+    /// GuC's lock held.
     pub fn take_rang(&self) -> u64 {
         self.behalf.swap(0, Ordering::AcqRel);
         self.rang.swap(0, Ordering::AcqRel)
     }
 
-    /// The latest time for the next step; `u64::MAX` for none.
+    /// Latest time of the next step; `u64::MAX` for none.
     pub fn deadline(&self) -> u64 {
         self.deadline.load(Ordering::Acquire)
     }
 
-    /// Sets that time, under the GuC's lock; tells whether it is sooner than the one before.
+    /// Sets the deadline; the GuC's lock must be held. Returns whether it is earlier than the previous one.
     pub fn set_deadline(&self, at: Option<u64>) -> bool {
         let at = at.unwrap_or(u64::MAX);
         at < self.deadline.swap(at, Ordering::AcqRel)

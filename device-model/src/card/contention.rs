@@ -1,4 +1,4 @@
-//! Whether a step that waits for something outside of the card keeps other functions waiting.
+//! Detects whether a step that waits for something outside the card delays other functions.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
@@ -7,18 +7,18 @@ use super::Card;
 use crate::guc::Guc;
 use crate::world::{FUNCTIONS, Function, functions};
 
-/// What threads publish of their waiting.
+/// Published state of the threads and functions that wait.
 pub struct Contention {
-    /// Threads that wait for the GuC's lock, by the function they work for ([`Function::index`]).
+    /// Number of threads that wait for the GuC's lock, by the function they work for ([`Function::index`]).
     guc: [AtomicU32; FUNCTIONS],
-    /// Threads that wait for it and work for no function.
+    /// Number of threads that wait for it on behalf of no function.
     guc_outside: AtomicU32,
-    /// Functions (a bit each) whose contexts wait for an engine, as of the GuC's last step.
+    /// Functions (one bit each) with contexts that wait for an engine, as of the GuC's last step.
     queued: AtomicU64,
 }
 
 impl Contention {
-    /// Nothing waits.
+    /// No thread and no context waits.
     pub fn new() -> Self {
         Contention {
             guc: std::array::from_fn(|_| AtomicU32::new(0)),
@@ -30,24 +30,25 @@ impl Contention {
 
 #[cfg(test)]
 impl Contention {
-    /// As a step of the GuC does.
+    /// Sets `queued` as a GuC step does.
     pub fn set_queued(&self, functions: u64) {
         self.queued.store(functions, Ordering::Release);
     }
 }
 
 impl Card {
-    /// The GuC's lock, poisoned or not, for work of no function.
+    /// Takes the GuC's lock, poisoned or not, for work on behalf of no function.
     pub(super) fn guc(&self) -> MutexGuard<'_, Guc> {
         self.guc_counted(&self.contention.guc_outside)
     }
 
-    /// The same for work of `function`, which its own steps may keep waiting.
+    /// Takes the GuC's lock for work on behalf of `function`; a step of the same function may delay it.
     pub(super) fn guc_for(&self, function: Function) -> MutexGuard<'_, Guc> {
         self.guc_counted(&self.contention.guc[function.index()])
     }
 
-    /// The same for a step of the GuC: what it is for is in [`Card::calls`](super::Calls) until it has the lock.
+    /// Takes the GuC's lock for a GuC step. Until it has the lock, the functions it serves are recorded in
+    /// [`Card::calls`](super::Calls).
     pub(super) fn guc_for_calls(&self) -> MutexGuard<'_, Guc> {
         self.guc.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,15 +63,15 @@ impl Card {
         guc
     }
 
-    /// The GuC has scheduled.
+    /// Publishes the functions with waiting contexts, after the GuC has scheduled.
     pub(super) fn publish_queued(&self, guc: &Guc) {
         let queued = guc.scheduler().map_or(0, |scheduler| scheduler.waiting());
         self.contention.queued.store(queued, Ordering::Release);
     }
 
-    /// Whether another function than `function`, or a reset of one, waits for the GuC or an engine at this moment. For a
-    /// step of `function` that waits for an answer of its client: it may go on waiting only while this is false, or for a
-    /// bounded time. Takes no lock that it would have to wait for.
+    /// Returns whether a function other than `function`, or a reset of one, currently waits for the GuC or an engine.
+    /// For a step of `function` that waits for a response from its client: it may wait without a time limit only while
+    /// this is false. Does not block on a lock.
     pub fn holds_up_others(&self, function: Function) -> bool {
         let others = !function.bit();
         let Contention { guc, guc_outside, queued } = &self.contention;
@@ -84,7 +85,7 @@ impl Card {
         let now = self.gt.clock.now();
         self.engines.present().any(|id| {
             let due = || self.engines.runnable(id) && self.engines.look_at(id) <= now;
-            // An engine that is due and free: every worker is busy with something else.
+            // If an engine is due and not locked, every worker is busy with something else.
             self.engines.wanted(id) || due() && self.engines.try_lock(id).is_some()
         })
     }

@@ -1,7 +1,8 @@
-//! Work of register writes that a worker does, because it may ask the function's client for guest memory.
+//! Register-write requests deferred to a worker, because they may have to request guest memory from the function's
+//! client.
 //!
-//! A register access must not wait for a message of its own client ([`crate::world::DmaView::asks_client`]): the thread
-//! that serves the access is the one that receives such messages.
+//! A register access must not wait for a message from its own client ([`crate::world::DmaView::asks_client`]): the
+//! thread that serves the access also receives those messages (deadlock).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,20 +10,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::gt::Request;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// Requests that may wait; further ones are carried out at once, and their accesses fail.
+/// Maximum number of deferred requests. Further ones are executed at once, and their guest memory accesses fail.
 const MOST: usize = 256;
 
-/// Requests in the order in which they came. One thread at a time carries them out, without a lock.
+/// Deferred requests in order of arrival. One thread at a time executes them, without holding the queue's lock.
 pub struct Deferred {
     queue: Mutex<VecDeque<Request>>,
-    /// The queue has something.
+    /// The queue is not empty.
     waiting: AtomicBool,
-    /// A thread carries out a request.
+    /// A thread is executing a request.
     taken: AtomicBool,
 }
 
 impl Deferred {
-    /// Nothing to do.
+    /// An empty queue.
     pub fn new() -> Self {
         Deferred { queue: Mutex::default(), waiting: AtomicBool::new(false), taken: AtomicBool::new(false) }
     }
@@ -31,7 +32,7 @@ impl Deferred {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves `request` to a worker; gives it back where too many wait.
+    /// Defers `request` to a worker; returns it as the error if the queue is full.
     pub fn push(&self, request: Request) -> Result<(), Request> {
         let mut queue = self.queue();
         if queue.len() >= MOST {
@@ -42,7 +43,7 @@ impl Deferred {
         Ok(())
     }
 
-    /// Carries out the next request, unless another thread is at one. Tells whether it did.
+    /// Executes the next request, unless another thread is executing one. Returns whether it did.
     pub fn next(&self, carry_out: impl FnOnce(Request)) -> bool {
         if !self.waiting.load(Ordering::Acquire) || self.taken.swap(true, Ordering::AcqRel) {
             return false;
@@ -57,14 +58,14 @@ impl Deferred {
         next.map(carry_out).is_some()
     }
 
-    /// Drops everything: the card is reset.
+    /// Drops all requests when the card is reset.
     pub fn clear(&self) {
         self.queue().clear();
         self.waiting.store(false, Ordering::Release);
     }
 }
 
-/// The turn of one thread; also given back by one that panics.
+/// Marks that one thread executes a request; cleared on drop, also if that thread panics.
 struct Taken<'d>(&'d Deferred);
 
 impl Drop for Taken<'_> {

@@ -1,4 +1,4 @@
-//! The card's functions as PCI Express sees them: which virtual functions exist, their resets, their windows.
+//! The card's PCI Express functions: which VFs exist, their resets, doorbell windows and LMEM BARs.
 
 use std::sync::atomic::Ordering;
 
@@ -11,32 +11,32 @@ use crate::interrupts::DOORBELL_RANG;
 use crate::profile::provision::Quota;
 use crate::world::{Function, MAX_VFS};
 
-/// What nobody answers reads.
+/// Value of each byte read in response to an unsupported request.
 const UNSUPPORTED: u8 = 0xff;
 
 impl Card {
-    /// How many VFs are enabled: 1 to this number.
+    /// Number of enabled VFs: VFs 1 to this number exist.
     pub fn vfs(&self) -> u8 {
         self.vfs.load(Ordering::Acquire)
     }
 
-    /// Whether `function` exists: the PF always, a VF while VF Enable is set (V13-016).
+    /// Whether `function` exists: the PF always, a VF only while VF Enable is set (V13-016).
     pub fn enabled(&self, function: Function) -> bool {
         function.0 <= self.vfs()
     }
 
-    /// VF Enable has been set with NumVFs `count` (at most [`MAX_VFS`]): VFs 1 to `count` exist, without state.
+    /// VF Enable was set with NumVFs `count` (at most [`MAX_VFS`]): VFs 1 to `count` now exist, in their reset state.
     pub fn enable_vfs(&self, count: u8) {
-        // An access that was under way when they ceased to exist may have left something in their registers.
+        // An access that was in progress when the VFs were disabled may have changed their registers.
         let count = count.min(MAX_VFS as u8);
         (self.vfs() + 1..=count).filter_map(|n| self.gt.vf(Function(n))).for_each(VirtualFunction::reset);
         self.vfs.store(count, Ordering::Release);
     }
 
-    /// The card plays the PF: VFs 1, 2, ... get their quotas (contract D.4), are enabled, and can be used without any PF
-    /// driver. Tells the GuC's reason where it refuses a quota.
+    /// The card acts as the PF: VFs 1, 2, ... get their quotas (contract D.4), are enabled, and can be used without a
+    /// PF driver. Returns the GuC's error if it refuses a quota.
     ///
-    /// VFs that there are lose all that they have, as when they are disabled.
+    /// VFs that already exist lose their state, as when they are disabled.
     pub fn provision(&self, quotas: &[Quota]) -> Result<(), Error> {
         self.disable_vfs();
         let shared = self.guc().play_pf(&self.gt, &self.engines, quotas);
@@ -44,7 +44,7 @@ impl Card {
         shared
     }
 
-    /// VF Enable has been cleared: every VF ceases to exist and keeps no state, each through the FLR flow (V13-127).
+    /// VF Enable was cleared: every VF ceases to exist and loses its state, each through the FLR flow (V13-127).
     pub fn disable_vfs(&self) {
         let count = self.vfs.swap(0, Ordering::AcqRel);
         for n in 1..=count {
@@ -52,7 +52,7 @@ impl Card {
         }
     }
 
-    /// FLR of a VF: it goes on existing, its work and state do not (V13-116..125).
+    /// FLR of a VF: it continues to exist, but loses its work and state (V13-116..125).
     pub fn reset_function(&self, function: Function) {
         if function.is_vf() && self.enabled(function) {
             self.reset_existing(function);
@@ -62,7 +62,7 @@ impl Card {
     fn reset_existing(&self, function: Function) {
         let reset = self.guc_for(function).function_reset(&self.gt, &self.engines, function);
         self.call_guc(function.bit());
-        // Without a lock: the other functions go on, however much there is to clear.
+        // No lock is held: the other functions continue, however much memory there is to clear.
         if reset == FunctionReset::Unled {
             self.gt.memory.clear_vf(function);
         }
@@ -75,23 +75,23 @@ impl Card {
         }
     }
 
-    /// A write of `function` to its GUC_HOST_INTERRUPT, for a worker to attend to (contract B.6).
+    /// Handles a write of `function` to its GUC_HOST_INTERRUPT and wakes a worker (contract B.6).
     pub fn ring_guc(&self, function: Function) {
         self.hear_ring(function);
         self.call_workers();
     }
 
-    /// A write of `function` to its GUC_HOST_INTERRUPT that came as an event (contract B.6): a mailbox request is
-    /// answered, unless that may ask the function's client for memory (then the GuC's step answers it), and the GuC is
-    /// called. Its step is for whoever comes first: this thread, if it has time ([`Card::attend_guc`]), or else a worker,
-    /// to be called ([`Card::call_workers`]).
+    /// Handles a write of `function` to its GUC_HOST_INTERRUPT that arrived as an event (contract B.6). A mailbox
+    /// request is answered here, unless the answer may have to request memory from the function's client (then the
+    /// GuC's step answers it), and a GuC step is requested. The caller either runs the step itself if it has time
+    /// ([`Card::attend_guc`]) or wakes a worker ([`Card::call_workers`]).
     pub fn hear_ring(&self, function: Function) {
         if !self.enabled(function) {
             return;
         }
         if Guc::mailbox_holds_request(&self.gt, function) && !self.gt.memory.asks_client(function) {
             let mut guc = self.guc_for(function);
-            // A function that has ceased to exist since it rang asks for nothing any more.
+            // The function may have ceased to exist since the write; its request is then dropped.
             if self.enabled(function) {
                 guc.mailbox(&self.gt, &self.engines, function);
             }
@@ -99,8 +99,9 @@ impl Card {
         self.calls.ring(function.bit());
     }
 
-    /// Something happened in a page of the doorbell window of `function`, at BAR offset [`Page::offset`]: what an access
-    /// that the VMM turned into an event stands for. Tells whether a doorbell is armed there. Takes no lock of the GuC.
+    /// Handles an access to a page of the doorbell window of `function`, at BAR offset [`Page::offset`], including
+    /// accesses that the VMM delivers as events. Returns whether a doorbell is armed there. Does not take the GuC's
+    /// lock.
     pub fn ring_doorbell(&self, function: Function, page: Page) -> bool {
         let ring = self.gt.doorbells.ring(function, page);
         match ring {
@@ -111,7 +112,7 @@ impl Card {
         ring != Ring::Missed
     }
 
-    /// A read of `page` at `offset` of GTTMMADR: it rings, and tells by every dword whether anything heard it.
+    /// A read of `page` at `offset` of GTTMMADR: it rings the doorbell, and each dword returns whether one is armed.
     pub(super) fn read_doorbell(&self, function: Function, page: Page, offset: u64, data: &mut [u8]) {
         let dword = if self.ring_doorbell(function, page) { ACK } else { NACK }.to_le_bytes();
         for (at, byte) in (offset % 4..).zip(data) {
@@ -119,7 +120,7 @@ impl Card {
         }
     }
 
-    /// Reads the LMEM BAR of `function` at `offset`: an access that its VMM could not do by itself.
+    /// Reads the LMEM BAR of `function` at `offset`, for accesses that its VMM does not handle by mapping the BAR.
     pub fn read_local(&self, function: Function, offset: u64, data: &mut [u8]) {
         if self.enabled(function) { self.gt.memory.read_bar(function, offset, data) } else { data.fill(UNSUPPORTED) }
     }

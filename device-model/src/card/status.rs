@@ -1,4 +1,4 @@
-//! What the card is doing now, by function and by engine: for the edges, which show it.
+//! Current activity of the card, by function and by engine, for display by user interfaces.
 
 use std::collections::BTreeMap;
 
@@ -10,47 +10,47 @@ use crate::guc::client::State;
 use crate::guc::provisioning::VfConfig;
 use crate::world::{FUNCTIONS, Function, ticks, ticks_to_ns};
 
-/// The card at one moment. Times and counts are those since the GuC's firmware was started.
+/// A snapshot of the card. Times and counts start when the GuC firmware starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// The functions that exist: the PF, then VFs by number.
+    /// The functions that exist: the PF, then the VFs in order.
     pub functions: Vec<FunctionStatus>,
-    /// The engines that the fuses leave.
+    /// The engines that are not fused off.
     pub engines: Vec<EngineStatus>,
 }
 
-/// A function at one moment.
+/// A snapshot of one function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FunctionStatus {
-    /// 0 for the PF.
+    /// Function number; 0 is the PF.
     pub function: u8,
-    /// What the GuC does for it; absent where the function was never heard of.
+    /// State of the function in the GuC; absent if the GuC has no state for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
-    /// What the PF has given it; absent as above.
+    /// Quota that the PF has assigned; absent if the GuC has no state for the function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<VfConfig>,
-    /// Contexts that it has registered.
+    /// Number of registered contexts.
     pub contexts: u32,
-    /// Engines that its contexts are on.
+    /// Names of the engines that run its contexts.
     pub on: Vec<String>,
-    /// How long its contexts were on the engines of each class, in nanoseconds; classes that it has used.
+    /// Time that its contexts ran on the engines of each class, in nanoseconds. Only classes that it has used.
     pub engine_time_ns: BTreeMap<String, u64>,
-    /// Engine resets because of its contexts.
+    /// Number of engine resets caused by its contexts.
     pub engine_resets: u64,
-    /// Accesses of its contexts without translation.
+    /// Number of CAT errors: accesses of its contexts without a valid translation.
     pub cat_errors: u64,
 }
 
-/// An engine at one moment.
+/// A snapshot of one engine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineStatus {
-    /// Its name.
+    /// Engine name.
     pub engine: String,
-    /// Whose context is on it; absent while it is idle.
+    /// Function that owns the running context; absent while the engine is idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<u8>,
-    /// The context, by the id that the function knows.
+    /// The running context, by the function's own id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u16>,
 }
@@ -66,7 +66,7 @@ fn name(class: EngineClass) -> &'static str {
 }
 
 impl Card {
-    /// What the card is doing now. It waits for a GuC step that is under way, not for engines.
+    /// Takes a snapshot. Waits for a GuC step in progress, but not for engines.
     pub fn status(&self) -> Status {
         let now = ticks(self.gt.clock.now());
         let functions = (0..FUNCTIONS as u8).map(Function).filter(|function| self.enabled(*function));

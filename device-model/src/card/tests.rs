@@ -1,4 +1,4 @@
-//! GTTMMADR as functions reach it: the doorbell windows beside the registers.
+//! Tests of GTTMMADR accesses by functions: registers, doorbell windows and VF resets.
 
 use vm_memory::Bytes;
 
@@ -25,7 +25,7 @@ impl InterruptSink for Msis {
     }
 }
 
-/// The card of a file in `configs`, with the memories of its VFs, on a clock that stands still.
+/// Powers on the card described by a file in `configs`, with the VF memories given and a clock that does not advance.
 fn power_on(file: &str, vfs: Vec<VfMemory>, guests: Arc<dyn Dma>, msis: Arc<Msis>) -> Arc<Card> {
     let profile: CardProfile = toml::from_str(file).unwrap();
     let region = |len| SharedRegion::anonymous(len).unwrap();
@@ -39,7 +39,7 @@ fn card() -> (Arc<Card>, Arc<Msis>) {
     (power_on(file, Vec::new(), Arc::new(Unconnected), msis.clone()), msis)
 }
 
-/// Guest memory that each function's client is asked for, and that nothing answers for.
+/// Guest memory that must be requested from each function's client; every request fails.
 struct Asked;
 
 impl DmaView for Asked {
@@ -66,7 +66,7 @@ impl Dma for Asked {
     }
 }
 
-/// A small card with a VF that has 2 MiB of local memory and whose client is asked for its memory.
+/// A small card with one VF that has 2 MiB of local memory. Guest memory must be requested from the client.
 fn asked() -> Arc<Card> {
     let vfs = vec![VfMemory { local: sparse(64 << 20), ggtt: None }];
     power_on(include_str!("../../../configs/small.toml"), vfs, Arc::new(Asked), Arc::new(Msis::default()))
@@ -81,8 +81,8 @@ const QUOTA: Quota = Quota {
     preempt_timeout_us: 0,
 };
 
-/// What may ask the client is not done on the thread of the register write; a reset of engines finds it done, and a reset
-/// of the card drops it.
+/// Requests that may need guest memory from the client do not run on the thread of the register write. A reset of
+/// engines executes them first; a reset of the card drops them.
 #[test]
 fn work_that_asks_the_client_is_left_to_a_worker() {
     const DMA_CTRL: u64 = 0xc314;
@@ -95,13 +95,13 @@ fn work_that_asks_the_client_is_left_to_a_worker() {
     assert!(!goes_on());
     write(DMA_CTRL, 0x0011_0011);
     write(0x941c, 1 << 2);
-    assert!(!goes_on(), "done before the reset");
+    assert!(!goes_on(), "executed before the reset");
     write(DMA_CTRL, 0x0011_0011);
     card.reset();
-    assert!(!card.deferred.next(|request| panic!("{request:?} comes after the reset")));
+    assert!(!card.deferred.next(|request| panic!("{request:?} executed after the reset")));
 }
 
-/// The same of a mailbox request: it is answered in the GuC's step.
+/// A mailbox request that may need guest memory from the client is answered in the GuC's step.
 #[test]
 fn a_mailbox_request_is_left_to_a_worker() {
     const MAILBOX: u64 = 0x19_0240;
@@ -116,8 +116,8 @@ fn a_mailbox_request_is_left_to_a_worker() {
     assert_eq!(read(&card, VF1, MAILBOX), 0xf000_0000);
 }
 
-/// What others wait for: the GuC's lock, a call of the GuC, an engine's lock, an engine for their contexts. A function does
-/// not hold up itself.
+/// A step holds up others that wait for the GuC's lock, a GuC step, an engine's lock, or an engine for their contexts.
+/// A function does not hold up itself.
 #[test]
 fn a_step_holds_up_others_that_wait() {
     let (card, _) = card();
@@ -129,7 +129,7 @@ fn a_step_holds_up_others_that_wait() {
     card.calls.take_rang();
     assert_eq!(held_up(), [false; 2], "a step has begun");
     card.calls.call(VF1.bit());
-    assert_eq!(held_up(), [true, false], "an engine reports of VF 1");
+    assert_eq!(held_up(), [true, false], "an engine has reported for VF 1");
     card.calls.call(u64::MAX);
     assert_eq!(held_up(), [true; 2]);
     card.calls.due(0);
@@ -137,7 +137,7 @@ fn a_step_holds_up_others_that_wait() {
     card.contention.set_queued(VF1.bit());
     assert_eq!(held_up(), [true, false]);
     card.work();
-    assert_eq!(held_up(), [true, false], "until a step of the GuC");
+    assert_eq!(held_up(), [true, false], "unchanged until a GuC step");
     card.call_guc(Function::PF.bit());
     card.work();
     assert_eq!(held_up(), [false; 2]);
@@ -166,12 +166,12 @@ fn a_step_holds_up_others_that_wait() {
         assert_eq!(held_up(), [false; 2]);
     });
     card.engines.set_runnable(engine, true);
-    assert_eq!(held_up(), [true; 2], "no worker has time for it");
+    assert_eq!(held_up(), [true; 2], "no worker is available for it");
     let _step = card.engines.lock(engine);
-    assert_eq!(held_up(), [false; 2], "its own step");
+    assert_eq!(held_up(), [false; 2], "the engine is in its own step");
 }
 
-/// While the memory of a VF is cleared, whose FLR no PF driver leads, the GuC and the engines are free.
+/// While the memory of a VF is cleared in an FLR without a PF driver, no lock of the GuC or an engine is held.
 #[test]
 fn memory_is_cleared_without_a_lock() {
     let card = asked();
@@ -182,7 +182,7 @@ fn memory_is_cleared_without_a_lock() {
     std::thread::scope(|scope| {
         let alone = card.gt().memory.storage().alone();
         let reset = scope.spawn(|| card.reset_function(VF1));
-        // The reset calls the GuC before it clears.
+        // The reset requests a GuC step before it clears the memory.
         while !card.calls.due(0) {
             std::thread::yield_now();
         }
@@ -199,7 +199,7 @@ fn memory_is_cleared_without_a_lock() {
     assert_eq!(card.gt().memory.stored_by(VF1), 0);
 }
 
-/// With threads of its own, a card gives memory back on one that does nothing else.
+/// A card with worker threads returns memory to the host only on the scrubber thread.
 #[test]
 fn workers_leave_memory_to_a_thread_of_its_own() {
     let card = asked();
@@ -228,7 +228,7 @@ fn rings(card: &Card, function: Function) -> (u64, u64) {
     (rings.rung, rings.missed)
 }
 
-/// V13-007, V13-018: a write in 0x400000..0x800000 reaches no register, whatever register its offset would name.
+/// V13-007, V13-018: a write in 0x400000..0x800000 reaches no register, whichever register its offset would alias.
 #[test]
 fn the_window_never_aliases_registers() {
     let (card, _) = card();
@@ -243,12 +243,12 @@ fn the_window_never_aliases_registers() {
     }
     assert!(snapshot() == before);
     assert!(registers.unmodelled().is_empty());
-    assert_eq!(card.work(), super::Turn::Idle(None), "nothing was asked of the GuC");
+    assert_eq!(card.work(), super::Turn::Idle(None), "no GuC step was requested");
     assert_eq!(rings(&card, Function::PF).0, 0);
 }
 
-/// V13-091: an access of any byte of an armed page, in any width and of any value, rings; a read tells that it did. The
-/// pages beside it, and the barrier that xe gives to user space, stay as they are.
+/// V13-091: an access to any byte of an armed page, of any width and value, rings its doorbell; a read returns whether
+/// one is armed. Accesses to the neighbouring pages, and to the barrier page that xe maps to user space, ring nothing.
 #[test]
 fn any_access_of_a_page_rings_it() {
     let (card, _) = card();
@@ -270,8 +270,8 @@ fn any_access_of_a_page_rings_it() {
     assert_eq!(odd, [0xbe, 0xad, 0xde]);
 }
 
-/// V13-092, V13-094, V13-119: page 0 of VF 1 and page 0 of VF 2 are two doorbells; a VF that is not there rings none, and
-/// its FLR disarms its own.
+/// V13-092, V13-094, V13-119: page 0 of VF 1 and page 0 of VF 2 are different doorbells. A disabled VF cannot ring one,
+/// and the FLR of a VF disarms only its own.
 #[test]
 fn windows_of_functions_are_apart() {
     let (card, _) = card();
@@ -290,8 +290,8 @@ fn windows_of_functions_are_apart() {
     assert_eq!(card.gt().doorbells.watched(2), None);
 }
 
-/// V13-099; trap 13: rings interrupt the host until software routes them to the GuC, which is then woken by the first of
-/// a group alone, and by an event that stands for an access as well.
+/// V13-099; trap 13: doorbells interrupt the host until software routes them to the GuC. The GuC is then woken only by
+/// the first ring of a group, also if the ring arrives as an event.
 #[test]
 fn rings_go_where_they_are_routed() {
     let (card, msis) = card();
@@ -304,16 +304,16 @@ fn rings_go_where_they_are_routed() {
     assert_eq!((msis.0.load(Ordering::SeqCst), card.work()), (1, super::Turn::Idle(None)));
     assert_eq!(read(&card, Function::PF, DOORBELL_CTRL), 1);
     write(DOORBELL_CTRL, SEND_TO_CORE);
-    assert_eq!((card.work(), card.work()), (super::Turn::Busy, super::Turn::Idle(None)), "what rang before");
+    assert_eq!((card.work(), card.work()), (super::Turn::Busy, super::Turn::Idle(None)), "doorbells rung before");
     card.gt().doorbells.take_rung();
     assert!(card.ring_doorbell(Function::PF, page(1)));
     assert_eq!((card.work(), card.work()), (super::Turn::Busy, super::Turn::Idle(None)));
     assert!(card.ring_doorbell(Function::PF, page(1)));
-    assert_eq!(card.work(), super::Turn::Idle(None), "it has not been taken yet");
+    assert_eq!(card.work(), super::Turn::Idle(None), "the ring has not been taken yet");
     assert_eq!(msis.0.load(Ordering::SeqCst), 1);
 }
 
-/// What the edges show: the functions that exist, what they were given, and every engine.
+/// The status lists the functions that exist, their quotas, and every engine.
 #[test]
 fn status() {
     let (card, _) = card();
@@ -324,7 +324,7 @@ fn status() {
     assert!(status.engines.is_empty(), "no firmware, no work");
 }
 
-/// The same of a card that has shared itself out.
+/// The status of a card that provisions its VFs without a PF driver.
 #[test]
 fn status_of_a_provisioned_card() {
     let (card, _) = card();
@@ -347,7 +347,7 @@ fn status_of_a_provisioned_card() {
     assert_eq!(toml::from_str::<status::Status>(&text).unwrap(), status);
 }
 
-/// V13-017: the page that virtualisation software uses as its own has no register, for any function.
+/// V13-017: the page reserved for virtualisation software contains no register, for any function.
 #[test]
 fn the_page_of_the_vmm_is_empty() {
     let (card, _) = card();
@@ -360,7 +360,8 @@ fn the_page_of_the_vmm_is_empty() {
     }
 }
 
-/// V13-113, V13-127: VF Enable cleared, the VFs are gone; enabled again, they have nothing of their former life.
+/// V13-113, V13-127: VFs cease to exist when VF Enable is cleared. When it is set again, they start without any
+/// previous state.
 #[test]
 fn vfs_that_come_back_start_anew() {
     const MAILBOX: u64 = 0x19_0240;
@@ -383,7 +384,7 @@ fn vfs_that_come_back_start_anew() {
     assert_eq!(read(&card, VF1, OWN_INTERRUPT_MASK), mask);
 }
 
-/// V13-116 while the GuC is in reset, so that nobody leads the FLR: what the VF has mapped is gone all the same.
+/// V13-116 while the GuC is in reset and no PF driver handles the FLR: the VF's GGTT mappings are cleared all the same.
 #[test]
 fn a_reset_that_nobody_leads() {
     let profile: CardProfile = toml::from_str(include_str!("../../../configs/small.toml")).unwrap();
@@ -396,7 +397,7 @@ fn a_reset_that_nobody_leads() {
     let (clock, msis) = (Arc::new(HandWoundClock::default()), Arc::new(Msis::default()));
     let card = Card::power_on(&profile, memories, Arc::new(Unconnected), msis, clock);
     card.enable_vfs(1);
-    let own = card.gt().memory.ggtt().table_of(VF1).expect("a table of its own");
+    let own = card.gt().memory.ggtt().table_of(VF1).expect("a separate table");
     own.slice(8 * 5, 8).unwrap().write_slice(&[0x55; 8], 0).unwrap();
     card.reset_function(VF1);
     assert!(card.enabled(VF1));
@@ -405,8 +406,8 @@ fn a_reset_that_nobody_leads() {
     assert_eq!(left, [0; 8]);
 }
 
-/// V8-087, V8-089: the driver unmasks an error by MMIO, and clears it: the status page has the error bit while it lasts, and
-/// its interrupt is sent once.
+/// V8-087, V8-089: the driver unmasks and clears an error by MMIO. The status page shows the error bit while the error
+/// is set, and one interrupt is sent.
 #[test]
 fn errors_are_unmasked_and_cleared_by_mmio() {
     const PAGE: u64 = 0x5000;
@@ -420,7 +421,7 @@ fn errors_are_unmasked_and_cleared_by_mmio() {
     write(0x2_2098, !(1 << 3));
     write(0x19_0030, u32::MAX);
     write(0x19_0008, 1 << 31);
-    // The command privilege violation, as an engine's batch leaves it with EMR's reset value.
+    // The command privilege violation, as an engine reports it for a batch while EMR has its reset value.
     gt.registers.set(0x2_20b8, 4);
     write(0x2_20b4, !1);
     assert_eq!((status(), msis.0.load(Ordering::SeqCst), read(&card, Function::PF, 0x2_20b0)), (0x5a, 0, 0));
@@ -430,8 +431,8 @@ fn errors_are_unmasked_and_cleared_by_mmio() {
     assert_eq!((status(), msis.0.load(Ordering::SeqCst), read(&card, Function::PF, 0x2_20b8)), (0, 1, 0));
 }
 
-/// SRIOV storage: what functions leave behind in memory goes back to the host in the steps of the workers, after what is
-/// asked of the GuC and beside what engines do.
+/// SRIOV storage: workers return the memory that functions have released to the host, after the GuC's work and
+/// interleaved with the engines' work.
 #[test]
 fn workers_scrub_memory() {
     let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
@@ -445,11 +446,11 @@ fn workers_scrub_memory() {
     card.provision(&[Quota { local_memory: 64 << 20, ..QUOTA }]).unwrap();
     let bytes =
         || local.first_data(&(0..64 << 20)).map(|_| local.data(0..64 << 20).map(|run| run.end - run.start).sum());
-    assert_eq!(bytes(), Some(64 << 20), "provisioning does not wait for it");
+    assert_eq!(bytes(), Some(64 << 20), "provisioning does not wait for scrubbing");
     let steps = (0..).take_while(|_| card.work() == super::Turn::Busy).count();
     assert!((32..40).contains(&steps), "{steps} steps for 64 MiB");
     assert_eq!(bytes(), None::<u64>);
-    // A reset of the card does not leave it to them: the next user of the VF may come before.
+    // A reset of the card does not defer this to the workers, because the VF may be reused before they run.
     card.gt().memory.write_bar(VF1, 5 << 20, &[1]);
     card.reset();
     assert_eq!(card.gt().memory.stored_by(VF1), 0);
