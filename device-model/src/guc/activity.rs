@@ -1,5 +1,5 @@
-//! Engine activity: how long each engine was busy, in all and for each function, in the buffers that the drivers
-//! register (contract K.6, G.4).
+//! Engine activity: busy time of each engine, in total and per function, in the buffers that the drivers register
+//! (contract K.6, G.4).
 
 use crate::engine::id::{EngineClass, EngineId};
 use crate::memory::{Fault, Gam, Space};
@@ -12,19 +12,19 @@ use super::share::Share;
 const ACTIVITY_BYTES: u64 = 16 * 32 * 16;
 /// Bytes of one function's metadata.
 const METADATA_BYTES: u64 = 16;
-/// Part of an engine that a function owns when it shares with nobody.
+/// Full share of an engine, in the units of the records: the function is not limited.
 const WHOLE: u16 = 0x8000;
-/// Most functions that a buffer can be for.
+/// Maximum number of functions in a buffer.
 pub const MAX_FUNCTIONS: u32 = 64;
 
-/// How long one engine was busy.
+/// Busy time of one engine.
 #[derive(Clone, Copy, Debug, Default)]
 struct Meter {
-    /// Tick at which the running context came on; `None` while idle.
+    /// Tick at which the running context was loaded; `None` while idle.
     since: Option<u64>,
-    /// Ticks of all contexts that have left.
+    /// Ticks of all contexts that have left the engine.
     total: u64,
-    /// Below 0xffff: the record carries one more, never 0.
+    /// Change counter, below 0xffff: the record contains this plus one, which is never 0.
     changes: u16,
 }
 
@@ -42,28 +42,28 @@ impl Meter {
 
 type Meters = [Meter; EngineId::COUNT];
 
-/// Registered buffers (GGTT addresses; 0 = none) and the meters behind them.
+/// Registered buffers (GGTT addresses; 0 = none) and the busy times that are written to them.
 #[derive(Debug)]
 pub struct Activity {
     map: EngineMap,
-    /// All functions together.
+    /// Total of all functions.
     whole: Meters,
-    /// Each function.
+    /// Per function.
     of: Vec<Meters>,
-    /// Whose context runs on each engine, and its id.
+    /// Function and id of the context that runs on each engine.
     running: [Option<(Function, u32)>; EngineId::COUNT],
-    /// Part of the engines' time that is each function's, of [`WHOLE`].
+    /// Share of the engines' time of each function, in units of 1/[`WHOLE`].
     parts: [u16; FUNCTIONS],
-    /// Metadata and records of xe's whole-device buffer.
+    /// Metadata and records of xe's device-wide buffer.
     device: Option<(u64, u64)>,
-    /// How many functions xe's per-function buffers are for, metadata and records; the PF is the first.
+    /// xe's per-function buffers: number of functions (the PF is the first), metadata and records.
     functions: Option<(u32, u64, u64)>,
     /// i915's usage records.
     usage: Option<u64>,
     changes: u32,
 }
 
-/// An engine and where the drivers' arrays have it.
+/// An engine and its position in the drivers' arrays.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     class: EngineClass,
@@ -72,19 +72,20 @@ struct Place {
 }
 
 impl Place {
-    /// Address of its record in an array of `bytes` each: 32 logical instances a class, in the GuC's order.
+    /// Address of its record in an array with `bytes` per record: 32 logical instances per class, classes in the GuC's
+    /// order.
     fn record(self, records: u64, bytes: u64) -> u64 {
         records + (u64::from(self.class.guc()) * 32 + self.logical as u64) * bytes
     }
 }
 
-/// Low 32 bits of a tick, never 0: the drivers take 0 for "idle".
+/// Low 32 bits of a tick, never 0: the drivers interpret 0 as "idle".
 fn stamp(tick: u64) -> u32 {
     (tick as u32).max(1)
 }
 
 impl Activity {
-    /// Meters for the engines of `map`.
+    /// Creates idle meters for the engines of `map`.
     pub fn new(map: EngineMap) -> Self {
         Activity {
             map,
@@ -99,7 +100,7 @@ impl Activity {
         }
     }
 
-    /// SET_DEVICE_ENGINE_ACTIVITY_BUFFER: from now on `records` tells about all functions together; zeros end it.
+    /// SET_DEVICE_ENGINE_ACTIVITY_BUFFER: sets the buffer for the total of all functions; zeros disable it.
     pub fn set_device(&mut self, gam: &mut Gam<'_>, metadata: u64, records: u64) -> Result<(), Fault> {
         self.device = None;
         if metadata != 0 {
@@ -109,7 +110,7 @@ impl Activity {
         Ok(())
     }
 
-    /// SET_FUNCTION_ENGINE_ACTIVITY_BUFFER: as above with an array element a function; none ends it.
+    /// SET_FUNCTION_ENGINE_ACTIVITY_BUFFER: as above with one array element per function; a count of 0 disables it.
     pub fn set_functions(&mut self, gam: &mut Gam<'_>, count: u32, metadata: u64, records: u64) -> Result<(), Fault> {
         self.functions = None;
         if count != 0 {
@@ -132,7 +133,7 @@ impl Activity {
         Ok(())
     }
 
-    /// The functions have other shares. A function without a quantum is not limited to a part of the time.
+    /// Updates the shares of the functions. A function without a quantum gets the full share.
     pub fn set_shares(&mut self, gam: &mut Gam<'_>, shares: &[Share; FUNCTIONS]) {
         let sum = shares.iter().fold(0u64, |sum, share| sum.saturating_add(share.quantum));
         self.parts = shares.map(|share| match share.quantum {
@@ -140,12 +141,12 @@ impl Activity {
             quantum => (u128::from(quantum) * u128::from(WHOLE) / u128::from(sum)) as u16,
         });
         if let Some(buffers) = self.functions {
-            // A driver that took its buffer away without saying so loses the news, nothing else.
+            // If the driver has unmapped its buffer, only this update is lost.
             let _ = self.prepare_functions(gam, buffers);
         }
     }
 
-    /// SET_ENG_UTIL_BUFF: i915's records, one of 32 bytes a class and logical instance.
+    /// SET_ENG_UTIL_BUFF: sets i915's buffer, with a record of 32 bytes per class and logical instance.
     pub fn set_usage(&mut self, gam: &mut Gam<'_>, records: u64) -> Result<(), Fault> {
         self.usage = Some(records);
         for place in self.places() {
@@ -181,7 +182,7 @@ impl Activity {
         gam.write_u32(Space::Ggtt, metadata + 8, self.changes)
     }
 
-    /// The record of `function`, or of all together.
+    /// Writes the record of `function`, or of the total.
     fn write_record(
         &self,
         gam: &mut Gam<'_>,
@@ -209,7 +210,8 @@ impl Activity {
         gam.write_u32(Space::Ggtt, record, self.running[at].map_or(u32::MAX, |(_, context)| context))
     }
 
-    /// A context came on (`Some`: its function and id) or the engine fell idle, at `tick` of the 19.2 MHz counter.
+    /// Records that a context was loaded (`Some`: its function and id) or the engine became idle, at `tick` of the 19.2
+    /// MHz counter.
     pub fn switch(&mut self, gam: &mut Gam<'_>, engine: EngineId, context: Option<(Function, u32)>, tick: u64) {
         let at = engine.index();
         let before = std::mem::replace(&mut self.running[at], context);
@@ -221,11 +223,11 @@ impl Activity {
             }
         }
         self.whole[at].switch(context.is_some(), tick);
-        // As above: the news may be lost.
+        // As above: only this update is lost.
         let _ = self.publish(gam, engine, changed);
     }
 
-    /// Ticks for which `function` was on `engine`, up to `tick`.
+    /// Ticks that contexts of `function` ran on `engine`, up to `tick`.
     pub fn busy(&self, function: Function, engine: EngineId, tick: u64) -> u64 {
         self.of[function.index()][engine.index()].until(tick)
     }
@@ -251,7 +253,7 @@ impl Activity {
     }
 }
 
-/// Where a function's metadata and records are in the arrays.
+/// Addresses of a function's metadata and records in the arrays.
 fn element(function: Function, metadata: u64, records: u64) -> (u64, u64) {
     let n = u64::from(function.0);
     (metadata + n * METADATA_BYTES, records + n * ACTIVITY_BYTES)

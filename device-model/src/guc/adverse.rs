@@ -1,9 +1,9 @@
-//! Adverse events: what VFs do that costs the others, counted in sample periods against thresholds that the PF sets
-//! (contract D.10; xe: abi/guc_klvs_abi.h, xe_guc_klv_thresholds_set_types.h).
+//! Adverse events: VF activity that affects other functions, counted per sample period against thresholds that the PF
+//! sets (contract D.10; xe: abi/guc_klvs_abi.h, xe_guc_klv_thresholds_set_types.h).
 //!
-//! A count that exceeds its threshold is told to the PF once in the period. Some thresholds are events, some are the
-//! microseconds that the GuC spends on them: this GuC takes no time that would mean anything to the card's guests, so each
-//! of those events costs one microsecond by definition.
+//! A count that exceeds its threshold is reported to the PF once per period. Some thresholds count events, others the
+//! microseconds that the GuC spends on handling them. Time spent in this model has no meaning for the guest, so each of
+//! the latter events counts as one microsecond.
 
 use crate::world::{FUNCTIONS, Function};
 
@@ -12,26 +12,26 @@ use super::hxg::Outgoing;
 /// G2H: a VF has exceeded a threshold.
 const ADVERSE_EVENT: u16 = 0x5104;
 
-/// What is counted.
+/// Kind of adverse event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An access without translation.
+    /// CAT error: an access without a valid translation.
     CatError,
-    /// An engine was reset because of it.
+    /// An engine was reset because of a context of the VF.
     EngineReset,
     /// A page fault.
     PageFault,
-    /// A ring of the GuC's own doorbell, for mailbox or CT buffer; in microseconds.
+    /// A notification of the GuC (GUC_HOST_INTERRUPT), for mailbox or CT buffer; in microseconds.
     HostToGuc,
-    /// An interrupt that its work raised; in microseconds.
+    /// An interrupt raised by the VF's work; in microseconds.
     Interrupt,
-    /// A ring of a doorbell that the GuC had to serve; in microseconds.
+    /// A doorbell ring that the GuC had to handle; in microseconds.
     Doorbell,
-    /// A registration of a context that runs on several engines at once.
+    /// Registration of a parallel context, which runs on several engines at once.
     MultiLrc,
 }
 
-/// Kinds with the keys of their thresholds.
+/// Kinds with their threshold keys.
 const KEYS: [(Kind, u16); 7] = [
     (Kind::CatError, 0x8a03),
     (Kind::EngineReset, 0x8a04),
@@ -42,11 +42,11 @@ const KEYS: [(Kind, u16); 7] = [
     (Kind::MultiLrc, 0x8a0d),
 ];
 
-/// How many kinds there are.
+/// Number of kinds.
 pub const KINDS: usize = KEYS.len();
 
 impl Kind {
-    /// All kinds, in their order.
+    /// All kinds, in declaration order.
     pub const ALL: [Kind; KINDS] = {
         let mut all = [Kind::CatError; KINDS];
         let mut n = 0;
@@ -57,7 +57,7 @@ impl Kind {
         all
     };
 
-    /// The kind whose threshold a key of a VF's configuration sets.
+    /// The kind with the threshold that `key` of a VF's configuration sets.
     pub fn of_key(key: u16) -> Option<Kind> {
         KEYS.iter().find(|(_, known)| *known == key).map(|(kind, _)| *kind)
     }
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// One VF: thresholds (0: never told) and what it has done in the period with this number.
+/// State of one VF: thresholds (0: never reported), and the event counts of sample period `period`.
 #[derive(Clone, Copy, Default)]
 struct Watch {
     thresholds: [u32; KEYS.len()],
@@ -79,7 +79,7 @@ struct Watch {
 /// The counters of all VFs.
 pub struct Adverse {
     watches: Box<[Watch; FUNCTIONS]>,
-    /// Length of a sample period in nanoseconds; 0: nothing is counted.
+    /// Length of a sample period in nanoseconds; 0 disables counting.
     period: u64,
 }
 
@@ -90,7 +90,7 @@ impl Default for Adverse {
 }
 
 impl Adverse {
-    /// Policy ADVERSE_SAMPLE_PERIOD (0x8002), in milliseconds; 0 ends the counting.
+    /// Policy ADVERSE_SAMPLE_PERIOD (0x8002), in milliseconds; 0 disables counting.
     pub fn set_period(&mut self, milliseconds: u32) {
         self.period = u64::from(milliseconds) * 1_000_000;
         for watch in self.watches.iter_mut() {
@@ -98,22 +98,23 @@ impl Adverse {
         }
     }
 
-    /// A threshold of a VF's configuration; 0 for none.
+    /// Sets a threshold of a VF's configuration; 0 for none.
     pub fn set_threshold(&mut self, function: Function, kind: Kind, threshold: u32) {
         self.watches[function.index()].thresholds[kind as usize] = threshold;
     }
 
-    /// A threshold as it was set.
+    /// Returns a threshold as last set.
     pub fn threshold(&self, function: Function, kind: Kind) -> u32 {
         self.watches[function.index()].thresholds[kind as usize]
     }
 
-    /// A VF starts over: what it did is forgotten, what the PF has set stays.
+    /// Clears the counts of a VF that is reset; its thresholds are kept.
     pub fn forget(&mut self, function: Function) {
         self.watches[function.index()].counts = Default::default();
     }
 
-    /// Something happened at `now` (ns) that `function` is the cause of. What comes back is for the PF.
+    /// Counts an event caused by `function` at `now` (ns). Returns the message for the PF if the event exceeds a
+    /// threshold.
     pub fn note(&mut self, function: Function, kind: Kind, now: u64) -> Option<Outgoing> {
         if !function.is_vf() || self.period == 0 {
             return None;
@@ -128,7 +129,7 @@ impl Adverse {
         let count = &mut watch.counts[kind as usize];
         let before = *count;
         *count = count.saturating_add(1);
-        // It is crossed by one event of the period; a counter at its end crosses nothing any more.
+        // Exactly one event per period crosses the threshold; a saturated counter crosses none.
         let exceeded = threshold != 0 && before == threshold && *count > threshold;
         exceeded.then(|| Outgoing::event(ADVERSE_EVENT, &[u32::from(function.0), u32::from(kind.key())]))
     }
@@ -154,8 +155,8 @@ mod tests {
         assert_eq!([0x8a02, 0x8a09, 0x8a0a, 0x8a0e].map(Kind::of_key), [None; 4]);
     }
 
-    /// Contract D.10: one message {vfid, key} for the event that exceeds the threshold, however many follow in the
-    /// period; the next period counts anew.
+    /// Contract D.10: one message {vfid, key} for the event that exceeds the threshold, regardless of further events in
+    /// the period; the next period starts from 0.
     #[test]
     fn a_threshold_is_told_once_a_period() {
         let mut adverse = Adverse::default();
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!([note(20 * MS), note(39 * MS), note(40 * MS)], [None, None, None], "too slow for one period");
     }
 
-    /// Contract D.10: without threshold or period nothing is told, nor of the PF.
+    /// Contract D.10: nothing is reported without a threshold or a period, or for the PF.
     #[test]
     fn silent_by_default() {
         let mut adverse = Adverse::default();
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(many(&mut adverse, VF1), None);
     }
 
-    /// Contract D.10: kinds and functions have counters of their own; FLR forgets counts and keeps thresholds.
+    /// Contract D.10: each kind and function has a separate counter; FLR clears counts and keeps thresholds.
     #[test]
     fn counters_are_apart() {
         let mut adverse = Adverse::default();

@@ -1,51 +1,51 @@
-//! Error capture: what the GuC writes down of an engine's registers before it resets the engine (contract B.13).
+//! Error capture: the engine registers that the GuC logs before it resets an engine (contract B.13).
 
 use crate::engine::id::{EngineClass, EngineId};
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
 
-/// ADS: pointers to the lists of an engine's registers, 16 classes for the physical function, then 16 for virtual ones.
+/// ADS: pointers to the register lists of one engine instance; 16 classes for the physical function, then 16 for VFs.
 const INSTANCE_LISTS: u64 = 0x109c;
-/// ADS: as above, registers that the engines of a class share.
+/// ADS: as above, for registers shared by the engines of a class.
 const CLASS_LISTS: u64 = 0x111c;
-/// ADS: as above without classes, registers of the whole GT.
+/// ADS: as above without classes, for registers of the whole GT.
 const GLOBAL_LIST: u64 = 0x119c;
-/// Classes that have lists of their own (xe: guc_capture_list_class_type).
+/// Number of classes with separate lists (xe: guc_capture_list_class_type).
 const CLASSES: usize = 4;
-/// Most registers of a list: a capture's header has ten bits for their number.
+/// Maximum number of registers of a list: the count in a capture's header has ten bits.
 const MOST_REGISTERS: u32 = 0x3ff;
-/// Dwords of a list's entry and of a captured register: offset, value, flags, mask.
+/// Dwords of a list entry and of a captured register: offset, value, flags, mask.
 const ENTRY_DWORDS: usize = 4;
 
-/// Bytes of the log before its first section: the sections' states.
+/// Bytes of the log before its first section; they hold the states of the sections.
 const STATES: u64 = 0x1000;
-/// State of the capture section, the third of 36 bytes.
+/// Offset of the state of the capture section: the third, 36 bytes each.
 const CAPTURE_STATE: u64 = 2 * 36;
 const READ_POINTER: u64 = CAPTURE_STATE + 0x08;
 const WRITE_POINTER: u64 = CAPTURE_STATE + 0x0c;
 const SECTION_BYTES: u64 = CAPTURE_STATE + 0x10;
 const SAMPLED_WRITE_POINTER: u64 = CAPTURE_STATE + 0x14;
 const FLAGS: u64 = CAPTURE_STATE + 0x1c;
-/// Flags of a state: the host is to read the section.
+/// Flag of a section's state: the host should read the section.
 const FLUSH_TO_FILE: u32 = 1 << 0;
 
-/// Kinds of captures (xe: guc_state_capture_type).
+/// Types of captures (xe: guc_state_capture_type).
 const TYPE_GLOBAL: u32 = 0;
 const TYPE_CLASS: u32 = 1;
 const TYPE_INSTANCE: u32 = 2;
-/// LRCA and context of a capture that belongs to none.
+/// LRCA and context id of a capture that is not for a context.
 const NOBODY: u32 = u32::MAX;
 
-/// How a capture went, as STATE_CAPTURE_NOTIFICATION tells it.
+/// Status of STATE_CAPTURE_NOTIFICATION.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It is in the log.
+    /// The capture is in the log.
     Written = 0,
-    /// The host has not read enough of what was there before.
+    /// The section has no space, because the host has not read earlier captures.
     NoSpace = 1,
 }
 
-/// Where the physical function's register lists are (GGTT addresses, 0 for none).
+/// GGTT addresses of the physical function's register lists; 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lists {
     global: u32,
@@ -54,7 +54,7 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Reads the pointers from the ADS at GGTT address `ads`.
+    /// Reads the addresses from the ADS at GGTT address `ads`.
     pub fn read(gam: &mut Gam<'_>, ads: u64) -> Result<Lists, Fault> {
         let mut pointer = |at: u64| gam.read_u32(Space::Ggtt, ads.wrapping_add(at));
         let mut lists = Lists { global: pointer(GLOBAL_LIST)?, ..Lists::default() };
@@ -66,7 +66,7 @@ impl Lists {
     }
 }
 
-/// An engine that is about to be reset, and whose fault it is.
+/// An engine about to be reset, and the context that caused the reset.
 #[derive(Clone, Copy, Debug)]
 pub struct Hung {
     /// The engine.
@@ -77,18 +77,18 @@ pub struct Hung {
     pub context: u32,
 }
 
-/// The capture section of the log, and what to write there.
+/// The capture section of the log and the register lists.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture {
-    /// GGTT address of the log; none where the host has given none.
+    /// GGTT address of the log; `None` if the host has not set one.
     log: Option<u64>,
-    /// Offset and bytes of the section.
+    /// Offset and size in bytes of the section.
     section: (u64, u32),
     lists: Lists,
 }
 
 impl Capture {
-    /// The log's place and sizes are the GuC's first parameter (xe: GUC_CTL_LOG_PARAMS).
+    /// Location and section sizes of the log come from the GuC's first parameter (xe: GUC_CTL_LOG_PARAMS).
     pub fn new(log_params: u32, lists: Lists) -> Self {
         let unit = |bit: u32| if log_params >> bit & 1 != 0 { 1 << 20 } else { 4 << 10 };
         let count = |shift: u32, mask: u32| (log_params >> shift & mask) + 1;
@@ -97,10 +97,11 @@ impl Capture {
         Capture { log, section: (before, unit(2) * count(10, 0x3)), lists }
     }
 
-    /// Writes the registers of the `hung` engines down, as one group; nothing where the host wants none.
+    /// Captures the registers of the `hung` engines as one group. Returns `None` if the host has not configured
+    /// captures, or its lists or log cannot be accessed.
     pub fn write(&self, gt: &Gt, gam: &mut Gam<'_>, hung: &[Hung]) -> Option<Status> {
         let log = self.log.filter(|_| self.lists.global != 0 && !hung.is_empty())?;
-        // A host that has taken its lists or its log away gets nothing.
+        // Lists or log may have been unmapped by the host; nothing is captured then.
         let group = self.group(gt, gam, hung).ok()?;
         self.append(gam, log, &group).ok()
     }
@@ -133,7 +134,7 @@ impl Capture {
         let flags = state(FLAGS)?;
         let used = if write >= read { write - read } else { size - read + write };
         let bytes: Vec<u8> = group.iter().flat_map(|dword| dword.to_le_bytes()).collect();
-        // A section that is full to the brim would look empty.
+        // One dword stays free: a full section would look empty.
         if bytes.len() + 4 > (size - used) as usize {
             return Ok(Status::NoSpace);
         }
@@ -153,7 +154,7 @@ impl Capture {
     }
 }
 
-/// Adds one capture to `group`: the registers of `list`, whose offsets count from `base`.
+/// Adds one capture to `group`: the registers of `list`, with offsets relative to `base`.
 fn captured(
     gt: &Gt,
     gam: &mut Gam<'_>,

@@ -1,4 +1,4 @@
-//! Registered contexts: what the host has told about each, and where each stands (contract F.1, F.2).
+//! Registered contexts: their registration, policies and scheduling state (contract F.1, F.2).
 
 use crate::engine::id::EngineClass;
 use crate::memory::{Fault, Gam, Space};
@@ -12,37 +12,37 @@ use super::queue::PRIORITIES;
 
 /// Context ids are 0..=65534 (xe: GUC_ID_MAX).
 pub const MAX_ID: u32 = 65534;
-/// GGTT bytes of the register page in a context image, after the PPHWSP (contract F.3).
+/// Offset of the register page in a context image, after the PPHWSP (contract F.3).
 const REGISTER_PAGE: u64 = 0x1000;
 /// Offset of RING_HEAD's value in the register page (contract K.1).
 const RING_HEAD: u64 = 0x05 * 4;
 /// Offset of RING_TAIL's value in the register page.
 const RING_TAIL: u64 = 0x07 * 4;
-/// Offset in the PPHWSP of the dword by which a compute context asks to switch out (contract G.5).
+/// Offset in the PPHWSP of the dword with which a compute context requests to switch out (contract G.5).
 const SWITCH_OUT_SEMAPHORE: u64 = 0x540;
 
-/// How a context is to be scheduled; times in nanoseconds of engine time ([`crate::engine::EngineClock`]).
+/// Scheduling policies of a context; times in nanoseconds of engine time ([`crate::engine::EngineClock`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policies {
-    /// 0 the most important, below [`PRIORITIES`].
+    /// Priority, 0 = highest; less than [`PRIORITIES`].
     pub priority: u8,
     /// Time slice; 0 = unlimited.
     pub quantum: u64,
-    /// How long it may take to leave an engine before that is reset; 0 = for ever.
+    /// Preemption timeout: time it may take to leave an engine before the engine is reset; 0 = unlimited.
     pub preemption_timeout: u64,
-    /// Frequency hint in MHz for SLPC; no effect on speed here.
+    /// Frequency hint in MHz for SLPC; has no effect on the emulated engines.
     pub frequency: u32,
 }
 
 impl Default for Policies {
-    /// What the drivers set when nobody asks for anything else (contract F.2).
+    /// The drivers' default policies (contract F.2).
     fn default() -> Self {
         Policies { priority: 2, quantum: 1_000_000, preemption_timeout: 640_000_000, frequency: 0 }
     }
 }
 
 impl Policies {
-    /// Applies key-length-values (UPDATE_CONTEXT_POLICIES); keys that we have no use for are accepted.
+    /// Applies key-length-values (UPDATE_CONTEXT_POLICIES); unused keys are accepted and ignored.
     pub fn update(&mut self, list: &[u32]) -> Result<(), Error> {
         for item in klv::walk(list) {
             let (key, value) = item?;
@@ -67,14 +67,14 @@ impl Policies {
 pub struct Member {
     /// Context descriptor: GGTT address of the PPHWSP and flags.
     pub descriptor: u64,
-    /// It is on its engine.
+    /// It is loaded on its engine.
     pub loaded: bool,
-    /// It has something to run, as far as we know.
+    /// It is known to have work.
     pub ready: bool,
 }
 
 impl Member {
-    /// A member at rest.
+    /// A member that is not loaded and has no known work.
     pub fn new(descriptor: u64) -> Self {
         Member { descriptor, loaded: false, ready: false }
     }
@@ -87,19 +87,19 @@ impl Member {
         self.page() + REGISTER_PAGE
     }
 
-    /// Whether the ring holds something beyond its head, as the image in memory says.
+    /// Whether the ring has unexecuted commands, according to head and tail in the context image.
     pub fn ring_has_work(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
         let head = gam.read_u32(Space::Ggtt, self.registers() + RING_HEAD)?;
         let tail = gam.read_u32(Space::Ggtt, self.registers() + RING_TAIL)?;
         Ok(head != tail)
     }
 
-    /// Moves the ring's tail in the image.
+    /// Sets the ring's tail in the context image.
     pub fn set_tail(&self, gam: &mut Gam<'_>, tail: u32) -> Result<(), Fault> {
         gam.write_u32(Space::Ggtt, self.registers() + RING_TAIL, tail)
     }
 
-    /// Lets a compute context that asks for it switch out; true where it asked.
+    /// Allows a compute context to switch out if it has requested that. Returns whether it had.
     pub fn release_switch_out(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
         let asks = gam.read_u32(Space::Ggtt, self.page() + SWITCH_OUT_SEMAPHORE)? == 1;
         if asks {
@@ -109,14 +109,14 @@ impl Member {
     }
 }
 
-/// Where a context is.
+/// Scheduling state of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// Nowhere: nothing to run, or not enabled.
+    /// Neither queued nor on an engine: it has no work or is not enabled.
     Rest,
-    /// In its class's queue.
+    /// In the queue of its class.
     Queued,
-    /// On engines, the first member on this logical instance.
+    /// Holds engines; the value is the logical instance of the first member.
     Placed(u8),
 }
 
@@ -129,41 +129,41 @@ pub struct Context {
     pub local: u16,
     /// Engine class.
     pub class: EngineClass,
-    /// Logical instances that the first member may run on.
+    /// Logical instances on which the first member may run, one bit each.
     pub mask: u8,
     /// Its logical ring contexts.
     pub members: Vec<Member>,
-    /// Of a parallel context: where its tails come from.
+    /// For parallel contexts: the queue that supplies the ring tails.
     pub work_queue: Option<WorkQueue>,
-    /// How it is to be scheduled.
+    /// Scheduling policies.
     pub policies: Policies,
-    /// The host wants it to be scheduled.
+    /// The host has enabled scheduling.
     pub enabled: bool,
-    /// The host waits to hear that it is off.
+    /// The host waits for the notification that scheduling is disabled.
     pub disabling: bool,
-    /// The host waits to hear that it is forgotten.
+    /// The host waits for the notification that the context is deregistered.
     pub deregistering: bool,
-    /// Where it is.
+    /// Scheduling state.
     pub home: Home,
 }
 
-/// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC, as they come (contract B.6).
+/// Parameters of REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC (contract B.6).
 #[derive(Clone, Copy, Debug)]
 pub struct Registration<'m> {
-    /// Context id as the function knows it.
+    /// The function's own context id.
     pub id: u32,
-    /// The GuC's number of the engine class.
+    /// Engine class in the GuC's numbering.
     pub class: u32,
-    /// Logical instances.
+    /// Logical instances, one bit each.
     pub mask: u32,
-    /// Work queue: addresses of descriptor and ring, bytes in the ring; zeros for a single context.
+    /// Work queue: addresses of descriptor and ring, size of the ring in bytes; zeros for a single context.
     pub work_queue: (u64, u64, u32),
     /// Descriptors: low and high dword of each.
     pub descriptors: &'m [u32],
 }
 
 impl Registration<'_> {
-    /// Checks everything that can be checked without the other contexts, and makes the context.
+    /// Checks all parameters that do not depend on other contexts, and creates the context.
     pub fn check(&self, gam: &mut Gam<'_>, map: &EngineMap, function: Function) -> Result<Context, Error> {
         let id = u16::try_from(self.id).ok().filter(|id| u32::from(*id) <= MAX_ID).ok_or(Error::InvalidContextIndex)?;
         let class = EngineClass::from_guc(self.class).ok_or(Error::InvalidEngineId)?;
@@ -211,7 +211,7 @@ impl Registration<'_> {
 mod tests {
     use super::*;
 
-    /// Contract K.5: policy keys, microseconds; unknown keys are accepted, short ones are not.
+    /// Contract K.5: policy keys, in microseconds; unknown keys are accepted, values that are too short are not.
     #[test]
     fn policies() {
         let mut policies = Policies::default();

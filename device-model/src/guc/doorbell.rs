@@ -1,10 +1,11 @@
-//! Which context each physical doorbell stands for, who may arm which, and the actions that drivers arm them by
+//! Assignment of physical doorbells to contexts, ownership checks, and the actions by which drivers arm doorbells
 //! (V13-035, V13-036, V13-095, V13-096).
 //!
-//! ALLOCATE_DOORBELL (0x10) has five dwords: context id, doorbell id, MMIO offset of the page of the window (low, high),
-//! and a global address that only doorbells in memory have. DEALLOCATE_DOORBELL (0x20) has one: the context id. Sources:
-//! i915: selftest_guc_doorbells.c of Intel's out-of-tree i915; "drm/xe: Allocate doorbells for UMD exec queues", a patch
-//! that was proposed for xe. The drivers of today send neither. The ids are the sender's own: a VF counts both from 0.
+//! ALLOCATE_DOORBELL (0x10) has five dwords: context id, doorbell id, MMIO offset of the page of the window (low,
+//! high), and a GGTT address that is only used for doorbells in memory. DEALLOCATE_DOORBELL (0x20) has one: the context
+//! id. Sources: i915: selftest_guc_doorbells.c of Intel's out-of-tree i915; "drm/xe: Allocate doorbells for UMD exec
+//! queues", a patch that was proposed for xe. Current drivers send neither. All ids are local to the sender: a VF
+//! numbers both from 0.
 
 use crate::doorbell::{DOORBELLS, Doorbells, Page, SEND_TO_CORE};
 use crate::registers::DoorbellRegister;
@@ -15,17 +16,18 @@ use super::hxg::{Error, Reply};
 use super::kernel::Kernel;
 use super::scheduler::Turn;
 
-/// Physical doorbells that a VF's configuration gives it: BEGIN_DOORBELL_ID (0x8a0a) and NUM_DOORBELLS (0x0006).
+/// Range of physical doorbells that a VF's configuration assigns: BEGIN_DOORBELL_ID (0x8a0a) and NUM_DOORBELLS
+/// (0x0006).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// The first.
+    /// First doorbell.
     pub begin: u16,
-    /// How many.
+    /// Number of doorbells.
     pub count: u16,
 }
 
 impl Quota {
-    /// Checks that there are such doorbells.
+    /// Checks that the doorbells exist.
     pub fn new(begin: u32, count: u32) -> Result<Quota, Error> {
         let total = DOORBELLS as u32;
         if begin > total || count > total - begin {
@@ -39,7 +41,7 @@ impl Quota {
     }
 }
 
-/// What a physical doorbell stands for.
+/// Assignment of a physical doorbell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bound {
     function: Function,
@@ -59,14 +61,15 @@ impl Default for DoorbellTable {
 }
 
 impl DoorbellTable {
-    /// The table of a GuC that has just come up: no doorbell is armed, and rings come to the GuC from now on (V13-099).
+    /// Table for a newly started GuC: no doorbell is armed, and doorbell rings are routed to the GuC (V13-099).
     pub fn boot(doorbells: &Doorbells) -> Self {
         doorbells.reset();
         doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE);
         Self::default()
     }
 
-    /// Gives a VF its doorbells; those it had armed and loses are disarmed. What no VF has is the PF's.
+    /// Assigns a range of doorbells to a VF. Armed doorbells that it loses are disarmed. Doorbells that are assigned to
+    /// no VF belong to the PF.
     pub fn set_quota(&mut self, doorbells: &Doorbells, function: Function, quota: Quota) {
         if !function.is_vf() {
             return;
@@ -75,7 +78,8 @@ impl DoorbellTable {
         self.release(doorbells, |index, bound| bound.function == function && !quota.contains(index));
     }
 
-    /// The physical doorbell that `function` means by `id`; none that it was not given (V13-035, V13-096).
+    /// Returns the physical doorbell for `id` of `function`; fails if it is not assigned to the function (V13-035,
+    /// V13-096).
     fn physical(&self, function: Function, id: u32) -> Result<u8, Error> {
         let own = self.quotas[function.index()];
         let known = u16::try_from(id).map_err(|_| Error::InvalidDoorbellId)?;
@@ -88,7 +92,7 @@ impl DoorbellTable {
         if given_away { Err(Error::InvalidDoorbellId) } else { Ok(index) }
     }
 
-    /// Arms the doorbell `id` of `function` for a page of its window; a ring is to schedule `context` (its global id).
+    /// Arms doorbell `id` of `function` for a page of its window. A ring schedules `context` (its global id).
     pub fn allocate(
         &mut self,
         doorbells: &Doorbells,
@@ -102,7 +106,7 @@ impl DoorbellTable {
             bound.is_some_and(|bound| bound.context == context || is_page)
         };
         if self.bound.iter().enumerate().any(used) {
-            // One doorbell a context, one context a page: KMD takes a free one (V13-095).
+            // At most one doorbell per context, and one context per page: the KMD must choose a free one (V13-095).
             return Err(Error::InvalidParams);
         }
         doorbells.arm(index, function, page).map_err(|_| Error::InvalidDoorbellId)?;
@@ -118,12 +122,12 @@ impl DoorbellTable {
         }
     }
 
-    /// A context is forgotten, and with it its doorbell; tells whether it had one.
+    /// Releases the doorbell of a context that is deregistered. Returns whether it had one.
     pub fn release_context(&mut self, doorbells: &Doorbells, context: u16) -> bool {
         self.release(doorbells, |_, bound| bound.context == context)
     }
 
-    /// A function starts over (FLR, CLIENT_SOFT_RESET): none of its doorbells stays armed (V13-119).
+    /// Disarms all doorbells of a function that is reset (FLR, CLIENT_SOFT_RESET) (V13-119).
     pub fn release_function(&mut self, doorbells: &Doorbells, function: Function) {
         self.release(doorbells, |_, bound| bound.function == function);
     }
@@ -139,17 +143,17 @@ impl DoorbellTable {
         any
     }
 
-    /// The function and the context that a physical doorbell stands for.
+    /// The function and context assigned to a physical doorbell.
     pub fn bound(&self, index: u8) -> Option<(Function, u16)> {
         self.bound[usize::from(index)].map(|bound| (bound.function, bound.context))
     }
 }
 
-/// ALLOCATE_DOORBELL of the function whose turn it is.
+/// ALLOCATE_DOORBELL from `turn.function`.
 pub fn allocate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let &[context, id, low, high, global] = m else { return Err(Error::InvalidSize) };
     if global != 0 {
-        // A doorbell in memory: this card has none (V13-090).
+        // Doorbells in memory are not supported (V13-090).
         return Err(Error::NotSupported);
     }
     let offset = u64::from(low) | u64::from(high) << 32;
@@ -158,19 +162,19 @@ pub fn allocate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     kernel.doorbells.allocate(&turn.gt.doorbells, turn.function, context, (id, page))
 }
 
-/// DEALLOCATE_DOORBELL of the function whose turn it is.
+/// DEALLOCATE_DOORBELL from `turn.function`.
 pub fn deallocate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let &[context] = m else { return Err(Error::InvalidSize) };
     let context = kernel.scheduler.owned(turn.function, kernel.global_id(turn.function, context)?)?;
     kernel.doorbells.deallocate(&turn.gt.doorbells, context)
 }
 
-/// Schedules the contexts whose doorbells have rung, as SCHED_CONTEXT would without a message.
+/// Schedules the contexts of the doorbells that have rung, as SCHED_CONTEXT does.
 pub fn serve(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     for index in turn.gt.doorbells.take_rung().iter() {
         let Some((function, context)) = kernel.doorbells.bound(index) else { continue };
         kernel.note(turn, function, Kind::Doorbell);
-        // A context that is gone has nothing to run, and one that is another's is not this doorbell's.
+        // The context may have been dropped, or its id reused by another function; such rings are ignored.
         if kernel.scheduler.owned(function, context.into()).is_ok() {
             let _ = kernel.scheduler.submit(turn, u32::from(context));
         }
@@ -202,7 +206,7 @@ mod tests {
         doorbells.take_rung().iter().filter_map(|index| table.bound(index)).collect()
     }
 
-    /// V13-035, V13-096: a VF names its doorbells from 0; what is beyond its provision is refused and arms nothing.
+    /// V13-035, V13-096: a VF numbers its doorbells from 0. Ids beyond its range are refused and arm nothing.
     #[test]
     fn a_vf_cannot_arm_outside_its_provision() {
         let (doorbells, mut table) = provisioned();
@@ -215,7 +219,7 @@ mod tests {
         assert!((0..=255).filter(|index| *index != 65).all(|index| doorbells.watched(index).is_none()));
     }
 
-    /// V13-035: the PF has what it gave to nobody.
+    /// V13-035: the PF owns the doorbells that are assigned to no VF.
     #[test]
     fn the_pf_has_the_rest() {
         let (doorbells, mut table) = provisioned();
@@ -229,7 +233,7 @@ mod tests {
         }
     }
 
-    /// V13-036: a ring gives the context together with the VF that its doorbell was armed for.
+    /// V13-036: a ring identifies the context and the VF for which the doorbell was armed.
     #[test]
     fn a_ring_names_context_and_function() {
         let (doorbells, mut table) = provisioned();
@@ -242,7 +246,8 @@ mod tests {
         assert_eq!(rung(&table, &doorbells), [(VF1, 1001), (VF2, 2001)]);
     }
 
-    /// V13-095: a page, a doorbell and a context have one another; a second use is refused until the first ends.
+    /// V13-095: page, doorbell and context are assigned one to one; a second use is refused until the first is
+    /// released.
     #[test]
     fn what_is_in_use_is_not_given_again() {
         let (doorbells, mut table) = provisioned();
@@ -256,7 +261,7 @@ mod tests {
         assert_eq!(table.allocate(&doorbells, VF1, 11, (0, page(0))), Ok(0));
     }
 
-    /// V13-119: FLR disarms the VF's doorbells; a narrower provision those that it loses.
+    /// V13-119: FLR disarms the VF's doorbells; a smaller range disarms those that the VF loses.
     #[test]
     fn reset_and_provisioning_disarm() {
         let (doorbells, mut table) = provisioned();

@@ -1,4 +1,4 @@
-//! Work queues of parallel contexts: items that move the ring tails of all members at once (contract F.5).
+//! Work queues of parallel contexts: their items update the ring tails of all members at once (contract F.5).
 
 use crate::memory::{Fault, Gam, Space};
 
@@ -9,23 +9,23 @@ use super::hxg::Error;
 const HEAD: u64 = 0;
 /// Descriptor: byte offset up to which items have been written.
 const TAIL: u64 = 4;
-/// Descriptor: where the item stands that could not be understood.
+/// Descriptor: offset of an invalid item.
 const ERROR_OFFSET: u64 = 8;
 /// Descriptor: state of the queue.
 const STATUS: u64 = 12;
-/// State: an item could not be understood (xe: WQ_STATUS_CMD_ERROR).
+/// State: an item was invalid (xe: WQ_STATUS_CMD_ERROR).
 const STATUS_COMMAND_ERROR: u32 = 3;
 
-/// Item type: nothing, fills the ring up to its end.
+/// Item type: no operation, used to fill the ring up to its end.
 const NOOP: u32 = 4;
 /// Item type: new tails for all members.
 const MULTI_LRC: u32 = 5;
 
-/// Longest ring that is accepted, in bytes; the drivers use 1 and 2 KiB. All items of a ring are taken at once, and a host
-/// can see to it that there are always as many as fit.
+/// Maximum size of a ring, in bytes; the drivers use 1 and 2 KiB. All items are consumed in one call, and a host can
+/// refill the ring at any time, so this bounds the time of a call.
 const LONGEST: u32 = 4 << 10;
 
-/// Where a parallel context's work queue lies.
+/// Location of a parallel context's work queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkQueue {
     descriptor: u64,
@@ -33,7 +33,7 @@ pub struct WorkQueue {
     bytes: u32,
 }
 
-/// Why the items could not all be consumed.
+/// Reason why not all items could be consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     Memory,
@@ -47,7 +47,7 @@ impl From<Fault> for Trouble {
 }
 
 impl WorkQueue {
-    /// Checks addresses and size of a registration.
+    /// Checks the addresses and the size given at registration.
     pub fn check(gam: &mut Gam<'_>, (descriptor, ring, bytes): (u64, u64, u32)) -> Result<Self, Error> {
         if bytes == 0 || bytes % 4 != 0 || bytes > LONGEST {
             return Err(Error::InvalidContextRegistration);
@@ -58,16 +58,16 @@ impl WorkQueue {
         Ok(WorkQueue { descriptor, ring, bytes })
     }
 
-    /// Consumes all items that have been written: the tails go into the members' images. A queue that makes no sense
-    /// is marked as such in its descriptor and left alone.
+    /// Consumes all items and writes the new tails to the members' images. An invalid item is recorded in the
+    /// descriptor; after that, the queue is ignored.
     pub fn consume(&self, gam: &mut Gam<'_>, context: u16, members: &[Member]) {
         let Ok(head) = gam.read_u32(Space::Ggtt, self.descriptor + HEAD) else { return };
         let mut at = head;
         if self.consume_from(gam, &mut at, context, members) == Err(Trouble::Item) {
             let _ = gam.write_u32(Space::Ggtt, self.descriptor + ERROR_OFFSET, at);
             let _ = gam.write_u32(Space::Ggtt, self.descriptor + STATUS, STATUS_COMMAND_ERROR);
-            // A host can write such items faster than anybody reads them.
-            log::debug!("context {context}: work queue item at {at:#x} is not understood");
+            // Debug level, because a host can produce such items at a high rate.
+            log::debug!("context {context}: invalid work queue item at offset {at:#x}");
         }
         if at != head {
             let _ = gam.write_u32(Space::Ggtt, self.descriptor + HEAD, at);
@@ -78,12 +78,12 @@ impl WorkQueue {
         if gam.read_u32(Space::Ggtt, self.descriptor + STATUS)? == STATUS_COMMAND_ERROR {
             return Ok(());
         }
-        // The tail may stand at the very end, which is the same place as the start.
+        // A tail at the end of the ring is equivalent to one at its start.
         let tail = gam.read_u32(Space::Ggtt, self.descriptor + TAIL)?;
         if tail > self.bytes || !tail.is_multiple_of(4) || *at > self.bytes || !at.is_multiple_of(4) {
             return Err(Trouble::Item);
         }
-        // No more items than the ring has dwords.
+        // The ring has at most one item per dword.
         for _ in 0..self.bytes / 4 {
             if *at % self.bytes == tail % self.bytes {
                 return Ok(());

@@ -1,4 +1,4 @@
-//! The runnable queue of an engine class: who gets which instance next, and who has to leave (contract F.2).
+//! Runnable queue of an engine class: dispatches contexts to instances and selects contexts to preempt (contract F.2).
 
 use std::collections::VecDeque;
 
@@ -6,42 +6,43 @@ use crate::world::{FUNCTIONS, Function, functions};
 
 use super::ads::MAX_LOGICAL;
 
-/// Priorities, 0 the most important (xe: GUC_CLIENT_PRIORITY_NUM).
+/// Number of priorities, 0 = highest (xe: GUC_CLIENT_PRIORITY_NUM).
 pub const PRIORITIES: usize = 4;
 
-/// Least pause before engine time is looked at again, in nanoseconds: it advances when a step ends.
+/// Minimum time until engine time is checked again, in nanoseconds: engine time only advances at the end of a step.
 const LOOK_AGAIN: u64 = 100_000;
 
-/// A context that wants to run.
+/// A context that is ready to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The context.
     pub context: u16,
-    /// Logical instances that it (its first member) may run on.
+    /// Logical instances on which it (its first member) may run, one bit each.
     pub mask: u8,
-    /// Members, which need neighbouring instances at the same time.
+    /// Number of members. They need adjacent instances at the same time.
     pub width: u8,
-    /// Before this time (ns of the card's clock) it was waiting for memory to change: it takes free instances only.
+    /// Until this time (ns of the card's clock) it may only use free instances, because it was waiting for a memory
+    /// change.
     pub eligible_at: u64,
 }
 
-/// What an instance is doing.
+/// State of an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// There is no such instance.
+    /// The instance does not exist.
     #[default]
     Absent,
-    /// Nothing runs here.
+    /// No context runs on it.
     Free,
-    /// Whoever is here has been asked to leave.
+    /// Preemption of the context on it has been requested.
     Leaving,
-    /// A context runs here.
+    /// A context runs on it.
     Busy {
-        /// Its priority.
+        /// Priority of the context.
         priority: u8,
-        /// What is left of its time slice, in ns of engine time; `None` for an unlimited one.
+        /// Remaining time slice, in ns of engine time; `None` if unlimited.
         slice_left: Option<u64>,
-        /// It waits for memory to change.
+        /// The context waits for memory to change.
         waiting: bool,
     },
 }
@@ -49,18 +50,18 @@ pub enum Place {
 /// All instances of a class.
 pub type Places = [Place; MAX_LOGICAL];
 
-/// What to do now.
+/// Scheduling decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     loads: [Option<(Entry, u8)>; MAX_LOGICAL],
-    /// Instances whose context is to leave.
+    /// Instances to vacate, one bit each.
     pub leave: u8,
-    /// When to plan again at the latest, in ns of the card's clock.
+    /// Latest time of the next planning, in ns of the card's clock.
     pub deadline: Option<u64>,
 }
 
 impl Plan {
-    /// Contexts to load, with their first instance.
+    /// Contexts to load, with the first instance of each.
     pub fn loads(&self) -> impl Iterator<Item = (Entry, usize)> {
         self.loads.iter().flatten().map(|(entry, base)| (*entry, usize::from(*base)))
     }
@@ -70,20 +71,21 @@ impl Plan {
     }
 }
 
-/// The queue of one class and function.
+/// Queue of one class and function.
 #[derive(Debug, Default)]
 pub struct Queue {
     ready: [VecDeque<Entry>; PRIORITIES],
-    /// Contexts, with their priority, that were waiting for memory to change; who may push first comes first.
+    /// Contexts, with their priority, that were waiting for a memory change; ordered by the time at which they may
+    /// preempt.
     resting: VecDeque<(u8, Entry)>,
-    /// How many of those that are ready could use each instance.
+    /// For each instance, the number of ready contexts that could use it.
     reach: [u32; MAX_LOGICAL],
-    /// Contexts of more than one member.
+    /// Number of parallel contexts (with more than one member).
     wide: u32,
 }
 
 impl Queue {
-    /// Puts a context behind its equals.
+    /// Adds a context after those of the same priority that become eligible at the same time or earlier.
     pub fn push(&mut self, priority: u8, entry: Entry) {
         let priority = priority.min(PRIORITIES as u8 - 1);
         self.wide += u32::from(entry.width > 1);
@@ -91,7 +93,7 @@ impl Queue {
         self.resting.insert(behind, (priority, entry));
     }
 
-    /// Takes a context out.
+    /// Removes a context and returns its entry.
     pub fn remove(&mut self, context: u16) -> Option<Entry> {
         let is = |entry: &Entry| entry.context == context;
         let ready = self.ready.iter_mut().find_map(|queue| queue.remove(queue.iter().position(is)?));
@@ -109,23 +111,23 @@ impl Queue {
         Some(entry)
     }
 
-    /// Whether nobody waits.
+    /// Whether no context is queued.
     pub fn is_empty(&self) -> bool {
         self.resting.is_empty() && self.ready.iter().all(VecDeque::is_empty)
     }
 
-    /// Whether a context of more than one member waits.
+    /// Whether a parallel context is queued.
     pub fn has_wide(&self) -> bool {
         self.wide != 0
     }
 
-    /// Instances (a bit each) that somebody waits for who may push others out at time `now`.
+    /// Instances (one bit each) that are usable by a queued context which may preempt others at time `now`.
     pub fn reach(&mut self, now: u64) -> u8 {
         self.wake(now);
         (0..MAX_LOGICAL).filter(|at| self.reach[*at] != 0).fold(0, |mask, at| mask | 1 << at)
     }
 
-    /// When the next one may push others out, as far as that was not so at the last look.
+    /// Time at which the next context may preempt others; contexts already found eligible are not considered.
     pub fn wakes_at(&self) -> Option<u64> {
         self.resting.front().map(|(_, entry)| entry.eligible_at)
     }
@@ -151,7 +153,8 @@ impl Queue {
         (0u8..).zip(&self.ready).flat_map(|(priority, queue)| queue.iter().map(move |entry| (priority, entry)))
     }
 
-    /// Plans for the instances as they are at time `now` of the card's clock; takes the contexts to load out of the queue.
+    /// Plans for the instances in their state at time `now` of the card's clock. Removes the contexts to load from the
+    /// queue.
     pub fn plan(&mut self, places: &[Place; MAX_LOGICAL], now: u64) -> Plan {
         self.wake(now);
         let mut plan = Plan::default();
@@ -213,12 +216,12 @@ impl Default for Queues {
 }
 
 impl Queues {
-    /// Functions (a bit each) that have somebody waiting.
+    /// Functions (one bit each) with queued contexts.
     pub fn waiting(&self) -> u64 {
         self.waiting
     }
 
-    /// The queue of `function`, to look at or to plan with.
+    /// Calls `look` with the queue of `function`, and updates [`Queues::waiting`] afterwards.
     pub fn look<T>(&mut self, function: Function, look: impl FnOnce(&mut Queue) -> T) -> T {
         let queue = &mut self.of[function.index()];
         let answer = look(queue);
@@ -226,7 +229,7 @@ impl Queues {
         answer
     }
 
-    /// Whether anybody has a context of more than one member waiting.
+    /// Whether any function has a parallel context queued.
     pub fn has_wide(&self) -> bool {
         functions(self.waiting).any(|function| self.of[function.index()].has_wide())
     }
@@ -236,8 +239,8 @@ fn absent(places: &[Place; MAX_LOGICAL]) -> u8 {
     (0..MAX_LOGICAL).filter(|at| places[*at] == Place::Absent).fold(0, |mask, at| mask | 1 << at)
 }
 
-/// When `left` ns of engine time, which is not faster than the card's clock, have passed at the earliest. What may be over
-/// at any moment, because the engine is in a step, is looked at again a little later.
+/// Earliest time by which `left` ns of engine time can have passed; engine time is not faster than the card's clock. If
+/// it may already have passed because the engine is in a step, returns a time slightly later than `now`.
 pub fn not_before(now: u64, left: u64) -> u64 {
     now.saturating_add(left.max(LOOK_AGAIN))
 }
@@ -248,7 +251,7 @@ struct Claims<'p> {
 }
 
 impl Claims<'_> {
-    /// Sets of instances that the entry could use, as (first instance, mask), none of them claimed by one before it.
+    /// Sets of unclaimed instances that the entry could use, as (first instance, mask).
     fn candidates(&self, entry: &Entry) -> impl Iterator<Item = (u8, u8)> + use<> {
         let claimed = self.claimed;
         let (mask, width) = (entry.mask, usize::from(entry.width));
@@ -268,7 +271,7 @@ impl Claims<'_> {
         Some(base)
     }
 
-    /// Whether a context of `priority` may push out what is here; `Err` where it may not, ever.
+    /// Whether a context of `priority` may preempt `place` now; `Err` if it never may.
     fn may_push(&self, place: Place, priority: u8) -> Result<bool, ()> {
         match place {
             Place::Absent => Err(()),
@@ -282,8 +285,9 @@ impl Claims<'_> {
         }
     }
 
-    /// Claims instances for an entry that finds none free; returns those whose context must leave for it. Instances of
-    /// which some cannot be had yet stay claimed, so that a wide context is not starved by narrow ones.
+    /// Claims instances for an entry for which no free ones are available. Returns the instances to vacate. For a
+    /// parallel context, instances stay claimed even if some of them are not available yet, so that narrow contexts do
+    /// not starve it.
     fn vacate(&mut self, priority: u8, entry: &Entry) -> u8 {
         let least = |set: u8| {
             self.members(set)
@@ -340,7 +344,7 @@ mod tests {
         plan.loads().map(|(entry, base)| (entry.context, base)).collect()
     }
 
-    /// Contract F.2: the most important first, by mask, and nobody twice.
+    /// Contract F.2: contexts are placed in order of priority, according to their masks, and each only once.
     #[test]
     fn free_instances_go_to_the_most_important() {
         let mut queue = Queue::default();
@@ -353,7 +357,8 @@ mod tests {
         assert!(queue.is_empty());
     }
 
-    /// Contract F.2: a more important context pushes out the least important one, an equal one waits for the slice.
+    /// Contract F.2: a context preempts the one with the lowest priority; one of equal priority waits for the end of
+    /// the time slice.
     #[test]
     fn preemption_and_slices() {
         let mut queue = Queue::default();
@@ -362,7 +367,7 @@ mod tests {
         let plan = queue.plan(&places(&[busy(2, 50), busy(3, 50)]), now);
         assert_eq!((loads(&plan), plan.leave), (vec![], 0b10));
         let plan = queue.plan(&places(&[busy(2, 50), Place::Leaving]), now);
-        assert_eq!(plan.leave, 0, "one that leaves already is enough");
+        assert_eq!(plan.leave, 0, "one leaving context is enough");
         let plan = queue.plan(&places(&[busy(1, 500_000), busy(0, 0)]), now);
         assert_eq!((plan.leave, plan.deadline), (0, Some(500_010)));
         let plan = queue.plan(&places(&[busy(1, 1), busy(0, 0)]), now);
@@ -371,7 +376,7 @@ mod tests {
         assert_eq!(plan.leave, 0b01);
     }
 
-    /// A context that waits for a semaphore makes room for any other, and does not push others out at once.
+    /// A context that waits for a semaphore yields to any other, and afterwards does not preempt others immediately.
     #[test]
     fn waiting_contexts_yield() {
         let mut queue = Queue::default();
@@ -385,7 +390,7 @@ mod tests {
         assert_eq!(loads(&queue.plan(&places(&[Place::Free]), 10)), [(1, 0)]);
     }
 
-    /// Contract F.5: members get neighbouring instances at once; a wide context is not starved.
+    /// Contract F.5: members get adjacent instances at the same time; a parallel context is not starved.
     #[test]
     fn wide_contexts() {
         let mut queue = Queue::default();
@@ -411,8 +416,8 @@ mod tests {
     }
 
     proptest! {
-        /// Only free instances are given away, each once and to a mask that permits it; nobody who is not there, or is
-        /// more important and busy, is asked to leave; nobody is lost.
+        /// Only free instances are assigned, each once and only if the mask permits it. Preemption is never requested
+        /// on an absent instance, or of a running context with a higher priority. No context is lost.
         #[test]
         fn plans_are_sound(
             places in prop::array::uniform8(any_place()),
@@ -439,9 +444,9 @@ mod tests {
             let most = entries.iter().map(|entry| entry.0).min();
             for at in (0..MAX_LOGICAL).filter(|at| plan.leave >> at & 1 != 0) {
                 let Place::Busy { priority, slice_left, waiting } = places[at] else {
-                    return Err(TestCaseError::fail("asked one to leave who is not there"));
+                    return Err(TestCaseError::fail("preemption requested on an instance without a context"));
                 };
-                let most = most.expect("somebody wants the place");
+                let most = most.expect("a queued context needs the instance");
                 prop_assert!(waiting || priority > most || priority == most && slice_left == Some(0));
             }
             prop_assert!(plan.deadline.is_none_or(|deadline| deadline > now));

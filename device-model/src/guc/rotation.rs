@@ -1,11 +1,13 @@
-//! Turns of the functions at one engine: whose turn it is, and what each has used of its quantum (contract D.4, K.5).
+//! Turns of the functions at one engine: the owner of the current turn, and the quantum used by each function (contract
+//! D.4, K.5).
 //!
-//! It is deficit round robin. A turn gives a function its quantum. What the function uses while another claims the
-//! engine is taken from that, also the time that its contexts need to leave; what it overruns is missing from its
-//! next turns. Time that nobody else claims costs nothing, and time that is not used in a turn is not saved.
+//! The algorithm is deficit round robin. A turn adds a quantum to a function's credit. Time that the function uses
+//! while another one claims the engine is deducted, including the time that its contexts need to leave; overruns are
+//! charged to its later turns. Time that no other function claims is not deducted, and unused time of a turn is not
+//! carried over.
 //!
-//! A function with a context on the engine pays in engine time ([`crate::engine::EngineClock`]); a place that stands empty
-//! passes by the card's clock.
+//! A function with a context on the engine is charged in engine time ([`crate::engine::EngineClock`]); a turn kept by a
+//! function without work is charged by the card's clock.
 
 use crate::world::{FUNCTIONS, Function, functions};
 
@@ -14,34 +16,34 @@ use super::share::{Priority, Share};
 /// The shares of all functions.
 pub type Shares = [Share; FUNCTIONS];
 
-/// The time by both clocks, in nanoseconds.
+/// The current time of both clocks, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
     /// The card's clock.
     pub card: u64,
-    /// Engine time of the engine that the payer is on ([`Rotation::on`]).
+    /// Engine time of the engine that determines the charge ([`Rotation::on`]).
     pub engine: u64,
 }
 
-/// The turns at one engine.
+/// State of the turns at one engine.
 #[derive(Debug)]
 pub struct Rotation {
     turn: Option<Function>,
-    /// Who is on the engine.
+    /// Function that is on the engine and is charged.
     payer: Option<Function>,
-    /// Index of the engine by whose time the payer is charged.
+    /// Index of the engine that determines the charge by its engine time.
     on: usize,
-    /// Up to when time has been taken into account.
+    /// Time up to which the credits are up to date.
     since: Moment,
-    /// What each function may still use (ns); negative: it has overrun its turn.
+    /// Remaining credit of each function (ns); negative after an overrun.
     credit: [i64; FUNCTIONS],
-    /// Somebody else claims the engine too.
+    /// Another function claims the engine too.
     contended: bool,
-    /// Nobody has used or claimed the engine since then.
+    /// The engine has been idle and unclaimed since `since`.
     idle: bool,
-    /// The last function that had a turn, and the last of high priority.
+    /// The last function that had a turn, and the last one of high priority.
     last: (u8, u8),
-    /// High functions that had a turn since the last of another priority.
+    /// Functions of high priority that had a turn since the last turn of another priority.
     served: u64,
 }
 
@@ -62,8 +64,8 @@ impl Default for Rotation {
 }
 
 impl Rotation {
-    /// What is on the engine belongs to `function` from now on, or nothing is there. The function pays in the time of the
-    /// engine with index `on`, which is `time` now.
+    /// Records that `function` is on the engine, or that the engine is idle. The function is charged by the engine time
+    /// of the engine with index `on`; `time` is its current value.
     pub fn occupy(&mut self, now: Moment, function: Option<Function>, on: usize, time: u64) {
         self.charge(now);
         self.payer = function;
@@ -71,12 +73,12 @@ impl Rotation {
         self.since.engine = time;
     }
 
-    /// Index of the engine whose time [`Moment::engine`] must be.
+    /// Index of the engine that supplies [`Moment::engine`].
     pub fn on(&self) -> usize {
         self.on
     }
 
-    /// A function takes an engine that nobody else claims.
+    /// Starts a turn for a function on an engine that no other function claims.
     pub fn enter(&mut self, now: Moment, function: Function, shares: &Shares) {
         self.charge(now);
         self.begin_turn(function, shares);
@@ -87,20 +89,20 @@ impl Rotation {
         }
     }
 
-    /// Nobody else claims the engine any more.
+    /// Records that no other function claims the engine.
     pub fn relax(&mut self, now: Moment) {
         self.charge(now);
         self.contended = false;
         self.idle = self.payer.is_none();
     }
 
-    /// What a function has overrun is forgotten: its share is another one now.
+    /// Clears the deficit of a function, because its share has changed.
     pub fn forgive(&mut self, function: Function) {
         self.credit[function.index()] = 0;
     }
 
-    /// Whose turn it is among the functions that want the engine and those (`standing`) that keep their place without;
-    /// `None` where nobody does.
+    /// Selects the owner of the current turn among the functions that have work (`wants`) and those that keep their
+    /// turns without work (`standing`); `None` if there are none.
     pub fn turn(&mut self, now: Moment, wants: u64, standing: u64, shares: &Shares) -> Option<Function> {
         if wants == 0 && self.payer.is_none() {
             self.relax(now);
@@ -125,7 +127,7 @@ impl Rotation {
         self.turn
     }
 
-    /// The turn is that of another engine, `lead`, because this one goes together with it.
+    /// Adopts the turn of another engine, owned by `lead`, because both engines share their turns.
     pub fn follow(&mut self, now: Moment, lead: Option<Function>, contended: bool, shares: &Shares) {
         self.charge(now);
         (self.contended, self.idle) = (contended, false);
@@ -137,12 +139,13 @@ impl Rotation {
         }
     }
 
-    /// Whether anybody but the one that is on the engine, or is to be there, claims it.
+    /// Whether the engine is claimed by a function other than the one that is on it or is about to be.
     pub fn contended(&self) -> bool {
         self.contended
     }
 
-    /// What is left of the turn, in ns since the last call with the time; `None` if no function waits for its end.
+    /// Remaining time of the turn, in ns from the time of the last call with a `now` argument; `None` if no function
+    /// waits for its end.
     pub fn left(&self, shares: &Shares) -> Option<u64> {
         let function = self.turn.filter(|turn| self.contended && self.payer.is_none_or(|payer| payer == *turn))?;
         let left = u64::try_from(self.credit[function.index()]).unwrap_or(0);
@@ -158,7 +161,7 @@ impl Rotation {
         let Some(function) = self.payer.or(self.turn) else { return };
         let credit = &mut self.credit[function.index()];
         let left = credit.saturating_sub(spent);
-        // Nobody owes what nobody else wanted, or what the engine stood idle for it.
+        // A deficit arises only from time that another function claimed and during which the engine was occupied.
         let owes = self.contended && self.payer.is_some();
         *credit = if owes { left } else { left.max((*credit).min(0)) };
     }
@@ -170,7 +173,7 @@ impl Rotation {
         }
     }
 
-    /// Gives a function its quantum; false where it still owes time.
+    /// Adds a quantum to the function's credit and starts its turn; returns false if it is still in deficit.
     fn grant(&mut self, function: Function, shares: &Shares) -> bool {
         let quantum = signed(shares[function.index()].quantum);
         let credit = &mut self.credit[function.index()];
@@ -191,14 +194,15 @@ impl Rotation {
         self.turn = Some(function);
     }
 
-    /// The next function of `claims` has its turn: the high ones that had none since the last other, then one other.
+    /// Starts the turn of the next function of `claims`: first those of high priority that had none since the last turn
+    /// of another priority, then one other.
     fn pass(&mut self, claims: u64, shares: &Shares) {
         self.end_turn();
         self.skip_rounds(claims, shares);
         let high = functions(claims)
             .filter(|function| shares[function.index()].priority == Priority::High)
             .fold(0, |set, function| set | function.bit());
-        // Some function is within one quantum of its turn, and each is asked once in two rounds.
+        // At least one function is within one quantum of its next turn, and each is tried once in two rounds.
         for _ in 0..2 * FUNCTIONS {
             let next = next(high & !self.served, self.last.1)
                 .or_else(|| next(claims & !high, self.last.0))
@@ -210,7 +214,7 @@ impl Rotation {
         }
     }
 
-    /// Lets the rounds pass in which all of `claims` still owe time.
+    /// Skips the rounds in which all functions of `claims` are in deficit.
     fn skip_rounds(&mut self, claims: u64, shares: &Shares) {
         let rounds = functions(claims).map(|function| {
             let (credit, quantum) = (self.credit[function.index()], shares[function.index()].quantum);
@@ -223,7 +227,7 @@ impl Rotation {
         }
     }
 
-    /// The engine stood idle: the places that are kept have passed by.
+    /// Accounts for the turns that were kept while the engine was idle.
     fn drift(&mut self, now: Moment, standing: u64, shares: &Shares) {
         let round = functions(standing).fold(0u64, |sum, function| sum + shares[function.index()].quantum);
         let elapsed = now.card.saturating_sub(self.since.card);
@@ -247,7 +251,7 @@ impl Rotation {
     }
 }
 
-/// The first function of `set` behind `last`, round and round.
+/// The first function of `set` after `last`, wrapping around.
 fn next(set: u64, last: u8) -> Option<Function> {
     let from = u32::from(last) + 1;
     let ahead = set.rotate_right(from).trailing_zeros();
@@ -265,13 +269,13 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A moment of an engine whose steps have taken all of the time.
+    /// Time of both clocks if engine steps have used all of the time.
     fn at(ns: u64) -> Moment {
         Moment { card: ns, engine: ns }
     }
 
-    /// One engine whose functions always want it, except where `idle` says so; `slow` gives the time that each needs
-    /// to leave. Returns what each has used in `until` ns.
+    /// Simulates one engine. The functions in `wants` always have work; `slow` is the time that each needs to be
+    /// preempted. Returns the time used by each function in `until` ns.
     fn run(shares: &Shares, wants: u64, slow: &[u64; FUNCTIONS], until: u64) -> [u64; FUNCTIONS] {
         let standing = functions(u64::MAX)
             .filter(|f| shares[f.index()].priority == Priority::Normal && shares[f.index()].quantum > 0)
@@ -280,7 +284,7 @@ mod tests {
         let mut used = [0; FUNCTIONS];
         let mut now = 0;
         while now < until {
-            let turn = rotation.turn(at(now), wants, standing, shares).expect("a function wants it");
+            let turn = rotation.turn(at(now), wants, standing, shares).expect("a function has work");
             let working = wants & turn.bit() != 0;
             rotation.occupy(at(now), working.then_some(turn), 0, now);
             let end = rotation.left(shares).map_or(until, |left| now + left).max(now + 1);
@@ -304,7 +308,7 @@ mod tests {
 
     const AT_ONCE: [u64; FUNCTIONS] = [0; FUNCTIONS];
 
-    /// Contract D.4: time goes by quanta, an idle function's place is skipped.
+    /// Contract D.4: time is shared in proportion to the quanta; idle functions are skipped.
     #[test]
     fn by_quanta() {
         let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 20 * MS, Priority::Low), (3, 10 * MS, Priority::Low)]);
@@ -312,7 +316,7 @@ mod tests {
         assert_eq!((used[1], used[2], used[3]), (100 * MS, 200 * MS, 0));
     }
 
-    /// Who leaves late pays for it with its next turns, to the nanosecond.
+    /// A function that leaves late is charged for it in its later turns, exactly.
     #[test]
     fn overrun_is_paid_back() {
         let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
@@ -322,7 +326,7 @@ mod tests {
         assert!(used[1].abs_diff(used[2]) <= 46 * MS, "{} {}", used[1], used[2]);
     }
 
-    /// Policy SCHED_IF_IDLE: an idle function's place is kept, so that the share of the others does not change.
+    /// Policy SCHED_IF_IDLE: an idle function keeps its turn, so that the share of the others does not change.
     #[test]
     fn idle_places_are_kept() {
         let list: Vec<_> = (1..=4).map(|f| (f, 10 * MS, Priority::Normal)).collect();
@@ -330,7 +334,7 @@ mod tests {
         assert_eq!(used[1], 100 * MS);
     }
 
-    /// Policy SCHED_IF_IDLE: the places go by also while nobody wants the engine.
+    /// Policy SCHED_IF_IDLE: turns also elapse while no function has work.
     #[test]
     fn kept_places_pass_by_an_idle_engine() {
         let list: Vec<_> = (0..4).map(|f| (f, 10 * MS, Priority::Normal)).collect();
@@ -343,10 +347,11 @@ mod tests {
         assert_eq!(rotation.left(&shares), Some(3 * MS));
         rotation.relax(at(48 * MS));
         assert_eq!(turn(&mut rotation, 75), Some(Function(3)));
-        assert_eq!(rotation.left(&shares), Some(5 * MS), "75 is five into the fourth place");
+        assert_eq!(rotation.left(&shares), Some(5 * MS), "75 ms is 5 ms into the fourth turn");
     }
 
-    /// K.5 SCHED_PRIORITY: a high function has the next turn after each other, and those are not starved.
+    /// K.5 SCHED_PRIORITY: a function of high priority gets a turn after each turn of another; the others are not
+    /// starved.
     #[test]
     fn high_functions_come_next() {
         let list = [(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low), (3, 10 * MS, Priority::High)];
@@ -354,7 +359,7 @@ mod tests {
         assert_eq!((used[1], used[2], used[3]), (100 * MS, 100 * MS, 200 * MS));
     }
 
-    /// Who has had the engine for itself longer than its quantum makes room at once, and owes nothing.
+    /// A function that was alone on the engine for longer than its quantum makes room immediately and has no deficit.
     #[test]
     fn alone_costs_nothing() {
         let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
@@ -370,7 +375,7 @@ mod tests {
         assert_eq!(rotation.left(&shares), Some(10 * MS));
     }
 
-    /// K.5 EXEC_QUANTUM 0: a function without a quantum is not made to leave.
+    /// K.5 EXEC_QUANTUM 0: a function without a quantum is not preempted.
     #[test]
     fn unlimited_quantum() {
         let shares = shares(&[(1, 10 * MS, Priority::Low)]);
@@ -381,8 +386,8 @@ mod tests {
         assert_eq!(rotation.turn(at(100_001 * MS), 0b10, 0, &shares), Some(Function(1)));
     }
 
-    /// Issue point 7 (c): a context on the engine is charged in engine time; while the host does not run its steps, its
-    /// function owes nothing and keeps its turn. A place that stands empty passes by the card's clock.
+    /// Issue point 7 (c): a function with a context on the engine is charged in engine time. While the host does not
+    /// run the engine's steps, it is not charged and keeps its turn. An idle turn is charged by the card's clock.
     #[test]
     fn a_turn_counts_engine_time() {
         let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Normal)]);
@@ -404,8 +409,8 @@ mod tests {
     }
 
     proptest! {
-        /// Over many rounds nobody gets more than its part, however long its contexts take to leave, and whatever its
-        /// quantum is; the sum is all there is.
+        /// Over many rounds no function gets more than its share, however long its contexts take to leave and whatever
+        /// its quantum is; all of the time is used.
         #[test]
         fn nobody_gets_more_than_its_part(
             list in prop::collection::vec((1u64..30, 0u64..200), 2..12),
@@ -425,7 +430,7 @@ mod tests {
             prop_assert!(used.iter().sum::<u64>() >= until);
             for (n, (quantum, late)) in list.iter().enumerate() {
                 let part = until * quantum / sum;
-                // The last round is not over, and neither is the last turn paid for.
+                // The last round is not complete, and its overruns have not been charged yet.
                 let open = (3 * quantum + late) * MS;
                 prop_assert!(used[n + 1] <= part + open, "{n}: {} of {part}", used[n + 1]);
             }

@@ -1,4 +1,5 @@
-//! The scheduler: registered contexts, the queues of each engine class, what is on each engine, and who is told what.
+//! The scheduler: registered contexts, the queues of each engine class, the state of each engine, and notifications to
+//! the functions.
 
 mod ending;
 mod placing;
@@ -28,45 +29,45 @@ use super::share::{Adverse, Priority, Share};
 
 const CLASSES: usize = EngineClass::BY_GUC.len();
 
-/// G2H: scheduling of a context is on or off.
+/// G2H: scheduling of a context was enabled or disabled.
 const SCHED_CONTEXT_MODE_DONE: u16 = 0x1002;
 /// G2H: an engine was reset because of a context.
 const CONTEXT_RESET_NOTIFICATION: u16 = 0x1008;
-/// G2H: a context is forgotten.
+/// G2H: a context was deregistered.
 const DEREGISTER_CONTEXT_DONE: u16 = 0x4600;
-/// G2H: a context made an access without translation.
+/// G2H: a context made an access without a valid translation (CAT error).
 const NOTIFY_MEMORY_CAT_ERROR: u16 = 0x6000;
-/// G2H: the registers of an engine that is reset are in the log.
+/// G2H: registers of an engine about to be reset have been captured in the log.
 const STATE_CAPTURE_NOTIFICATION: u16 = 0x8002;
-/// CAT error type where the hardware does not tell one (xe: XE_GUC_CAT_ERR_TYPE_INVALID).
+/// CAT error type if the hardware reports none (xe: XE_GUC_CAT_ERR_TYPE_INVALID).
 const CAT_ERROR_TYPE_UNKNOWN: u32 = 0xdead_beef;
 
-/// How long a context that waited for memory to change does not push others out, in nanoseconds.
+/// Time for which a context that waited for a memory change may not preempt others, in nanoseconds.
 const WAIT_PAUSE: u64 = 1_000_000;
-/// Least time that a context gets to leave, in nanoseconds of engine time: what silicon does in microseconds before the
-/// next arbitration point takes the engines milliseconds, and a context must not be reset for that.
+/// Minimum preemption timeout, in nanoseconds of engine time. Hardware reaches the next arbitration point within
+/// microseconds, an emulated engine within milliseconds; a context must not be reset for that difference.
 const LEAST_PREEMPTION_TIMEOUT: u64 = 20_000_000;
 
-/// What one call of the GuC has at hand.
+/// State that the GuC uses during one step or request.
 pub struct Turn<'t> {
-    /// Shared parts.
+    /// The shared parts of the card.
     pub gt: &'t Gt,
-    /// Engines; their locks come after the GuC's.
+    /// Engines; their locks are taken after the GuC's lock.
     pub engines: &'t Engines,
     /// Guest memory of the functions.
     pub views: &'t Views<'t>,
-    /// What the GuC remembers of translations.
+    /// The GuC's TLB.
     pub tlb: &'t mut Tlb,
-    /// Whose request is carried out.
+    /// Function that made the request being executed.
     pub function: Function,
-    /// Time in nanoseconds of the card's clock.
+    /// Current time of the card's clock, in nanoseconds.
     pub now: u64,
     /// Messages to the hosts: PF and VFs.
     pub out: &'t mut Vec<(Function, Outgoing)>,
 }
 
 impl<'t> Turn<'t> {
-    /// The turn in which a request of `function` is carried out, now.
+    /// Creates the state for executing a request of `function` at the current time.
     pub fn new(
         gt: &'t Gt,
         engines: &'t Engines,
@@ -78,33 +79,33 @@ impl<'t> Turn<'t> {
         Turn { gt, engines, views, tlb, function, now: gt.clock.now(), out }
     }
 
-    /// Engine time in nanoseconds.
+    /// Engine time of `engine`, in nanoseconds.
     pub fn time(&self, engine: EngineId) -> u64 {
         self.gt.engine_clocks[engine.index()].time()
     }
 
-    /// The time as `rotation` counts it.
+    /// The current time as used by `rotation`.
     fn moment(&self, rotation: &Rotation) -> Moment {
         Moment { card: self.now, engine: self.gt.engine_clocks[rotation.on()].time() }
     }
 
-    /// What is on the engine of `rotation` belongs to `function` from now on, which pays in the time of engine `on`; or
-    /// nothing is there.
+    /// Records that the engine of `rotation` now runs `function`, which is charged by the engine time of `on`; `None`
+    /// if the engine is idle.
     fn occupy(&self, rotation: &mut Rotation, function: Option<Function>, on: EngineId) {
         rotation.occupy(self.moment(rotation), function, on.index(), self.time(on));
     }
 
-    /// Memory as `function` reaches it.
+    /// Memory access with the address spaces of `function`.
     pub fn gam(&mut self, function: Function) -> Gam<'_> {
         self.gt.memory.gam(function, self.views, self.tlb)
     }
 
-    /// Memory as the function reaches it whose request is carried out.
+    /// Memory access with the address spaces of `self.function`.
     pub fn own(&mut self) -> Gam<'_> {
         self.gam(self.function)
     }
 
-    /// Puts a message to `function` on its way.
+    /// Queues a message to `function`.
     pub fn tell(&mut self, function: Function, message: Outgoing) {
         self.gt.trace.tell(function, None, || What::Guc {
             mailbox: false,
@@ -115,51 +116,51 @@ impl<'t> Turn<'t> {
     }
 }
 
-/// What there was and is of a function's work, for observation.
+/// Counters of a function's work, for observation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Contexts that are registered.
+    /// Number of registered contexts.
     pub contexts: u32,
-    /// Engine resets because of its contexts.
+    /// Number of engine resets caused by its contexts.
     pub engine_resets: u64,
-    /// Accesses of its contexts without translation.
+    /// Number of accesses of its contexts without a valid translation.
     pub cat_errors: u64,
 }
 
 /// Scheduler state of one GuC boot.
 pub struct Scheduler {
     ads: Ads,
-    /// Registered contexts by global id: the PF's ids as they are, a VF's behind the start of its range.
+    /// Registered contexts by global id: the PF's ids are used unchanged, a VF's are offset by the start of its range.
     contexts: HashMap<u16, Context>,
     queues: [Queues; CLASSES],
     seats: [Seat; EngineId::COUNT],
-    /// The functions' turns at each engine.
+    /// Turns of the functions at each engine.
     rotations: [Rotation; EngineId::COUNT],
-    /// Classes that more than one function wants.
+    /// Classes for which more than one function competes.
     rotating: [bool; CLASSES],
-    /// Loads so far, over all boots: what a report of an earlier boot names is not loaded now.
+    /// Number of loads so far, over all boots, so that a report from an earlier boot never matches a current load.
     pub loads: u16,
     shares: [Share; FUNCTIONS],
     tallies: [Tally; FUNCTIONS],
-    /// The drivers' activity records have them.
+    /// Whether the drivers' activity records contain the current shares.
     shares_told: bool,
-    /// Functions (a bit each) that keep their turn without work.
+    /// Functions (one bit each) that keep their turn without work.
     standing: u64,
-    /// Functions (a bit each) whose contexts stay off the engines.
+    /// Functions (one bit each) with contexts that must stay off the engines.
     paused: u64,
-    /// Functions (a bit each) that want CAT errors with their type (opt-in).
+    /// Functions (one bit each) that have opted in to the type of CAT errors.
     cat_error_type: u64,
-    /// What has happened since it was last taken that thresholds may be set for.
+    /// Adverse events since they were last taken.
     pub adverse: Vec<(Function, Adverse)>,
-    /// A compute context that waits to switch out is let go.
+    /// Release compute contexts that wait to switch out.
     hold_compute: bool,
     capture: Capture,
-    /// How busy the engines are.
+    /// Busy time of the engines.
     pub activity: Activity,
 }
 
 impl Scheduler {
-    /// A scheduler without contexts; `loads` goes on where the last boot ended.
+    /// A scheduler without contexts; `loads` is continued from the last boot.
     pub fn new(ads: Ads, firmware: &Firmware, loads: u16) -> Self {
         Scheduler {
             ads,
@@ -182,55 +183,55 @@ impl Scheduler {
         }
     }
 
-    /// What is on an engine.
+    /// State of an engine.
     #[cfg(test)]
     pub fn seat(&self, engine: EngineId) -> &Seat {
         &self.seats[engine.index()]
     }
 
-    /// Contexts that are registered.
+    /// Number of registered contexts.
     pub fn contexts(&self) -> usize {
         self.contexts.len()
     }
 
-    /// What there was and is of `function`.
+    /// Counters of `function`.
     pub fn tally(&self, function: Function) -> Tally {
         self.tallies[function.index()]
     }
 
-    /// Whose context is on an engine, and its id as that function knows it.
+    /// Function and its own id of the context that is loaded on an engine.
     pub fn running(&self, engine: EngineId) -> Option<(Function, u16)> {
         let seat = &self.seats[engine.index()];
         let function = seat.occupant()?;
         Some((function, self.contexts.get(&seat.context)?.local))
     }
 
-    /// Functions (a bit each) that have contexts with work on no engine.
+    /// Functions (one bit each) with contexts that have work but no engine.
     pub fn waiting(&self) -> u64 {
         self.queues.iter().fold(0, |set, queues| set | queues.waiting())
     }
 
-    /// Whether any engine has a context.
+    /// Whether any engine has a context loaded.
     pub fn busy(&self) -> bool {
         self.seats.iter().any(|seat| seat.loaded)
     }
 
-    /// Whether nothing of `function` is on an engine.
+    /// Whether no context of `function` is on an engine.
     pub fn quiet(&self, function: Function) -> bool {
         !self.seats.iter().any(|seat| seat.loaded && seat.function == Some(function))
     }
 
-    /// Whether `function` is told the type of its CAT errors.
+    /// Sets whether CAT errors of `function` are reported with their type.
     pub fn set_cat_error_type(&mut self, function: Function, told: bool) {
         set_bit(&mut self.cat_error_type, function, told);
     }
 
-    /// What `function` gets of the engines.
+    /// The share of `function`.
     pub fn share(&self, function: Function) -> Share {
         self.shares[function.index()]
     }
 
-    /// Sets what `function` gets of the engines. With another quantum it begins anew, without debts.
+    /// Sets the share of `function`. If the quantum changes, its time deficit is cleared.
     pub fn set_share(&mut self, function: Function, share: Share) {
         let before = std::mem::replace(&mut self.shares[function.index()], share);
         if before.quantum != share.quantum {
@@ -246,15 +247,15 @@ impl Scheduler {
         self.standing = shares.filter(|(_, share)| stands(share)).fold(0, |set, (function, _)| set | function.bit());
     }
 
-    /// Policy SCHED_IF_IDLE: every function keeps its place in the rotation, work or not. It sets the priority of all
-    /// functions at once (xe: abi/guc_klvs_abi.h).
+    /// Policy SCHED_IF_IDLE: every function keeps its turn in the rotation, even without work. Sets the priority of all
+    /// functions (xe: abi/guc_klvs_abi.h).
     pub fn set_strict(&mut self, strict: bool) {
         let priority = if strict { Priority::Normal } else { Priority::Low };
         self.shares.iter_mut().for_each(|share| share.priority = priority);
         self.shares_changed();
     }
 
-    /// Whether an engine is reset when its context does not leave in time.
+    /// Sets whether engines are not reset when their context exceeds its preemption timeout.
     pub fn set_engine_reset_disabled(&mut self, disabled: bool) {
         self.ads.engine_reset_disabled = disabled;
     }
@@ -264,15 +265,16 @@ impl Scheduler {
         self.contexts.get_mut(&id).map(|context| (id, context)).ok_or(Error::ContextNotRegistered)
     }
 
-    /// The global id of a context that `function` has registered as `id`; no other's (V13-036).
+    /// Returns the global id `id` if `function` has registered that context; fails for contexts of other functions
+    /// (V13-036).
     pub fn owned(&self, function: Function, id: u32) -> Result<u16, Error> {
         let id = u16::try_from(id).map_err(|_| Error::InvalidContextIndex)?;
         let own = self.contexts.get(&id).filter(|context| context.function == function && !context.deregistering);
         own.map(|_| id).ok_or(Error::ContextNotRegistered)
     }
 
-    /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC of the function whose request is carried out: `id` is the
-    /// context's global id, the registration has the function's own.
+    /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC for `turn.function`. `id` is the context's global id;
+    /// `registration` contains the function's own id.
     pub fn register(&mut self, turn: &mut Turn<'_>, id: u16, registration: &Registration<'_>) -> Reply {
         let function = turn.function;
         let context = registration.check(&mut turn.own(), &self.ads.map, function)?;
@@ -305,7 +307,7 @@ impl Scheduler {
         Ok(0)
     }
 
-    /// SCHED_CONTEXT_MODE_SET: the host hears of it when it is done.
+    /// SCHED_CONTEXT_MODE_SET: the host is notified on completion.
     pub fn set_mode(&mut self, turn: &mut Turn<'_>, id: u32, enable: bool) -> Reply {
         let (id, context) = self.context(id)?;
         if context.disabling || context.deregistering {
@@ -322,14 +324,14 @@ impl Scheduler {
         Ok(0)
     }
 
-    /// SCHED_CONTEXT: there may be work.
+    /// SCHED_CONTEXT: the context may have new work.
     pub fn submit(&mut self, turn: &mut Turn<'_>, id: u32) -> Reply {
         let (id, _) = self.context(id)?;
         self.look(turn, id);
         Ok(0)
     }
 
-    /// DEREGISTER_CONTEXT: the host hears of it when it is done.
+    /// DEREGISTER_CONTEXT: the host is notified on completion.
     pub fn deregister(&mut self, turn: &mut Turn<'_>, id: u32) -> Reply {
         let (id, context) = self.context(id)?;
         if context.deregistering {
@@ -341,13 +343,13 @@ impl Scheduler {
         Ok(0)
     }
 
-    /// Who has registered the context with global id `id`.
+    /// The function that has registered the context with global id `id`.
     pub fn owner(&self, id: u32) -> Option<Function> {
         self.contexts.get(&u16::try_from(id).ok()?).map(|context| context.function)
     }
 
-    /// Stops what runs of `function` where it is, and forgets its contexts: its driver or its host has given them up,
-    /// and hears of none of them any more (V13-121).
+    /// Stops the running contexts of `function` immediately and drops all its contexts. No messages are sent for them,
+    /// because the driver or the PF has discarded them (V13-121).
     pub fn drop_function(&mut self, turn: &mut Turn<'_>, function: Function) {
         for engine in EngineId::all() {
             let seat = self.seats[engine.index()];
@@ -372,8 +374,8 @@ impl Scheduler {
         set_bit(&mut self.cat_error_type, function, false);
     }
 
-    /// Asks the contexts of `function` to leave the engines, and keeps them off; [`Scheduler::quiet`] tells when it is
-    /// done.
+    /// Requests preemption of the contexts of `function`, and keeps them off the engines. [`Scheduler::quiet`] returns
+    /// true once they have left.
     pub fn pause(&mut self, turn: &mut Turn<'_>, function: Function) {
         set_bit(&mut self.paused, function, true);
         for (id, context) in self.contexts.iter_mut().filter(|(_, context)| context.function == function) {
@@ -395,7 +397,7 @@ impl Scheduler {
         }
     }
 
-    /// The contexts of `function` may run again.
+    /// Allows the contexts of `function` to run again.
     pub fn resume(&mut self, turn: &mut Turn<'_>, function: Function) {
         set_bit(&mut self.paused, function, false);
         let of = |(id, context): (&u16, &Context)| (context.function == function).then_some(*id);

@@ -1,44 +1,44 @@
-//! One engine as the scheduler sees it: the context on it, of which load, and until when. Times are engine time
+//! Scheduler state of one engine: its context, the current load and its deadlines. Times are engine time
 //! ([`crate::engine::EngineClock`]) of that engine.
 
 use crate::world::Function;
 
 use super::queue::Place;
 
-/// What is on an engine, or was loaded last.
+/// The context that holds an engine, or was loaded last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seat {
-    /// Who has it.
+    /// Global id of the context.
     pub context: u16,
-    /// Whose context it is.
+    /// Function that owns the context.
     pub function: Option<Function>,
-    /// Which of its members.
+    /// Index of the member.
     pub member: u8,
-    /// Name of this one load: a report with another name is of the past.
+    /// Identifies this load; a report with a different value is stale.
     pub ticket: u32,
-    /// The context holds the engine, also while this member has nothing to run.
+    /// The context holds the engine, even while this member has nothing to run.
     pub held: bool,
-    /// The member is on the engine.
+    /// The member is loaded on the engine.
     pub loaded: bool,
-    /// When its time slice ends, in ns of engine time; `None` for an unlimited one.
+    /// End of the time slice, in ns of engine time; `None` if unlimited.
     pub slice_end: Option<u64>,
-    /// It has been asked to leave.
+    /// Preemption has been requested.
     pub leaving: bool,
-    /// When it has to have left, in ns of engine time.
+    /// Preemption deadline, in ns of engine time.
     pub leave_by: Option<u64>,
-    /// It has been asked to because its function's turn is over.
+    /// Preemption has been requested because the function's turn is over.
     pub ousted: bool,
-    /// It was reported to wait for memory to change.
+    /// The context was reported to wait for a memory change.
     pub waiting: bool,
-    /// In a loop of its own, which is work as far as other functions are concerned.
+    /// The context polls in a loop; this counts as work with respect to other functions.
     pub spins: bool,
-    /// It cannot go on, and nobody may reset the engine.
+    /// The context is halted, and engine resets are disabled.
     pub stuck: bool,
 }
 
 impl Seat {
-    /// For the queue's plan; `priority` is the context's, `waits` what the engine found at its last look, `time` engine
-    /// time.
+    /// Returns the state for planning by the queue. `priority` is the context's priority, `waits` the result of the
+    /// engine's last step, `time` is in engine time.
     pub fn place(&self, priority: u8, waits: bool, time: u64) -> Place {
         match (self.held, self.leaving) {
             (false, _) => Place::Free,
@@ -49,22 +49,22 @@ impl Seat {
         }
     }
 
-    /// What is left of the time slice at engine time `time`, in ns; `None` for an unlimited one.
+    /// Remaining time slice at engine time `time`, in ns; `None` if unlimited.
     pub fn slice_left(&self, time: u64) -> Option<u64> {
         self.slice_end.map(|end| end.saturating_sub(time))
     }
 
-    /// Whose context is on the engine.
+    /// Function that owns the context loaded on the engine.
     pub fn occupant(&self) -> Option<Function> {
         self.function.filter(|_| self.loaded)
     }
 
-    /// Whether the context has use for its function's turn; `waits` is what the engine found at its last look.
+    /// Whether the context can use its function's turn; `waits` is the result of the engine's last step.
     pub fn works(&self, waits: bool) -> bool {
         self.held && !self.leaving && !(self.waiting && !self.spins && waits)
     }
 
-    /// Notes that the context is asked to leave, until `leave_by` at the latest; of two requests the shorter counts.
+    /// Records a preemption request with the deadline `leave_by`. If one is pending, the earlier deadline applies.
     pub fn leave(&mut self, leave_by: Option<u64>) {
         self.leave_by = match (self.leave_by, leave_by) {
             (Some(before), now) if self.leaving => Some(now.map_or(before, |now| before.min(now))),

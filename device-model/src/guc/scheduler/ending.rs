@@ -1,9 +1,9 @@
-//! How contexts end on the engines: what their engines report, and the resets of those that cannot go on or do not leave.
+//! Handling of engine reports, and resets of contexts that are halted or exceed their preemption timeout.
 
 use super::*;
 
-/// Reads what the engine has put into its FIFO of context switches (V8-060): whether the context of the report has left
-/// before its end. One that was taken off without a switch has no entry, and the report itself tells.
+/// Reads the engine's context-status FIFO (V8-060). Returns whether the reported context left before it was complete. A
+/// context removed without a switch has no entry; then the outcome of the report decides.
 fn left_unfinished(turn: &Turn<'_>, report: &EngineReport) -> bool {
     let port = &turn.gt.csb_ports[report.engine.index()];
     let away = report.load.descriptor().id();
@@ -13,7 +13,7 @@ fn left_unfinished(turn: &Turn<'_>, report: &EngineReport) -> bool {
 }
 
 impl Scheduler {
-    /// An engine has something to tell.
+    /// Handles the report of an engine.
     pub fn report(&mut self, turn: &mut Turn<'_>, report: &EngineReport) {
         let unfinished = left_unfinished(turn, report);
         let seat = &mut self.seats[report.engine.index()];
@@ -29,7 +29,7 @@ impl Scheduler {
                 self.release_switch_out(turn, report.engine);
             }
             Outcome::Idle | Outcome::Complete | Outcome::Preempted => self.off(turn, report.engine, unfinished),
-            // Known already; the engine was looked at again because the host sent it more work.
+            // Already handled; the engine was stepped again because the host submitted more work.
             Outcome::Halted(_) if seat.stuck => {}
             Outcome::Halted(halt) => {
                 if let Halt::Fault(fault) = halt {
@@ -42,7 +42,7 @@ impl Scheduler {
                         turn.tell(context.function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
                     }
                 }
-                // A bug of the card has emptied the engine, so that there is nothing to leave as it is.
+                // After a bug of the device model, the engine is empty: no context is left on it to preserve.
                 if self.ads.engine_reset_disabled && halt != Halt::Bug {
                     self.seats[report.engine.index()].stuck = true;
                 } else {
@@ -52,7 +52,7 @@ impl Scheduler {
         }
     }
 
-    /// Contract G.5: i915's compute contexts end with a semaphore that the GuC has to clear.
+    /// Contract G.5: compute contexts of i915 end with a semaphore that the GuC has to clear.
     pub(super) fn release_switch_out(&mut self, turn: &mut Turn<'_>, engine: EngineId) {
         let seat = self.seats[engine.index()];
         if !self.hold_compute || engine.info().class != EngineClass::Compute {
@@ -68,7 +68,7 @@ impl Scheduler {
         }
     }
 
-    /// A member has left its engine.
+    /// Handles a member that has left its engine.
     pub(super) fn off(&mut self, turn: &mut Turn<'_>, engine: EngineId, unfinished: bool) {
         let seat = &mut self.seats[engine.index()];
         let pauses = seat.waiting && !(seat.spins && seat.ousted);
@@ -83,7 +83,7 @@ impl Scheduler {
             member.ready |= unfinished;
         }
         if context.members.iter().any(|member| member.loaded) {
-            // The others still run: a member with new work goes back beside them.
+            // Other members still run: a member with new work is loaded again beside them.
             self.go_on(turn, id, turn.now);
         } else {
             self.settle(turn, id, eligible_at);
@@ -108,9 +108,9 @@ impl Scheduler {
         self.emptied(turn, engine);
     }
 
-    /// Writes down how the engines stand that a context is on.
+    /// Captures the state of the engines that a context is on.
     pub(super) fn note_state(&self, turn: &mut Turn<'_>, id: u16) {
-        // The log and its lists are the PF's, and so are the contexts that it looks for there.
+        // The log and its lists belong to the PF, and the PF driver only searches them for its own contexts.
         let Some(context) = self.contexts.get(&id).filter(|context| !context.function.is_vf()) else { return };
         let on = |engine: &EngineId| {
             let seat = &self.seats[engine.index()];
@@ -126,8 +126,8 @@ impl Scheduler {
         }
     }
 
-    /// Resets the engines that a context is on; it is not scheduled again before the host enables it anew
-    /// (i915: guc_context_replay).
+    /// Resets the engines that a context is on. It is not scheduled again until the host enables it (i915:
+    /// guc_context_replay).
     pub(super) fn reset_context(&mut self, turn: &mut Turn<'_>, id: u16) {
         self.note_state(turn, id);
         let Some(context) = self.contexts.get_mut(&id) else { return };
@@ -153,7 +153,7 @@ impl Scheduler {
         self.settle(turn, id, turn.now);
     }
 
-    /// Resets engines whose contexts did not leave in time.
+    /// Resets each engine with a context that has exceeded its preemption timeout.
     pub(super) fn expire(&mut self, turn: &mut Turn<'_>) {
         for engine in EngineId::all() {
             if self.time_to_leave(turn, engine) != Some(0) {
@@ -164,14 +164,14 @@ impl Scheduler {
             if there {
                 self.reset_context(turn, seat.context);
             } else {
-                // It has left, and its report is on the way.
+                // The context has left, and its report is pending.
                 self.seats[engine.index()].leave_by = None;
             }
         }
     }
 
-    /// How long the context on an engine may take to leave, in ns of engine time. One that cannot go on reaches no
-    /// arbitration point, and no step of it counts.
+    /// Remaining time until the preemption deadline of the context on an engine, in ns of engine time. 0 for a halted
+    /// context: it reaches no arbitration point, and its steps do not advance engine time.
     pub(super) fn time_to_leave(&self, turn: &Turn<'_>, engine: EngineId) -> Option<u64> {
         let seat = &self.seats[engine.index()];
         let leave_by = seat.leave_by.filter(|_| seat.loaded && !self.ads.engine_reset_disabled)?;

@@ -1,9 +1,9 @@
-//! Contexts on their way to the engines and off again.
+//! Loading contexts onto engines, and taking them off.
 
 use super::*;
 
 impl Scheduler {
-    /// Sees whether a context has work, and tells whoever is to do it.
+    /// Checks whether a context has new work, and updates its engines or queues it.
     pub(super) fn look(&mut self, turn: &mut Turn<'_>, id: u16) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         if !context.enabled {
@@ -15,7 +15,7 @@ impl Scheduler {
         for at in 0..context.members.len() {
             let member = &mut context.members[at];
             if !member.loaded {
-                // An image that is gone has nothing to run.
+                // A context image that cannot be read has nothing to run.
                 member.ready |= member.ring_has_work(&mut turn.gam(context.function)).unwrap_or(false);
                 continue;
             }
@@ -27,14 +27,14 @@ impl Scheduler {
                 streamer.tail_moved();
                 turn.engines.set_runnable(engine, true);
             } else {
-                // It has ended, and its report is on the way.
+                // The context has ended, and its report is pending.
                 member.ready = true;
             }
         }
         self.go_on(turn, id, turn.now);
     }
 
-    /// Brings a context that has work nearer to its engines.
+    /// Queues a context that has work, or loads it if it already holds its engines.
     pub(super) fn go_on(&mut self, turn: &mut Turn<'_>, id: u16, eligible_at: u64) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         let paused = self.paused & context.function.bit() != 0;
@@ -53,7 +53,7 @@ impl Scheduler {
         }
     }
 
-    /// Puts the members that have work on the engines that the context holds.
+    /// Loads the members that have work onto the engines that the context holds.
     pub(super) fn load(&mut self, turn: &mut Turn<'_>, id: u16, base: u8) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         let leaving = (0..context.members.len()).any(|at| {
@@ -84,13 +84,13 @@ impl Scheduler {
             seat.loaded = true;
             member.loaded = true;
             member.ready = false;
-            // The engine's status words call the context by the id that its function knows (V8-031, V8-060).
+            // The engine's status words contain the function's own id of the context (V8-031, V8-060).
             let (low, count) = (member.descriptor as u32, self.loads as u8);
             let descriptor = Descriptor::named(low, context.local, count, context.function.0).0;
             let load = Load { function: context.function, submitter: Submitter::Guc, context: ticket, descriptor };
             let mut streamer = turn.engines.lock(engine);
             if streamer.loaded().is_some() {
-                // Someone else than this scheduler has put something there.
+                // A submitter other than the scheduler has loaded a context here.
                 streamer.reset(turn.gt);
             }
             streamer.load(turn.gt, load);
@@ -102,7 +102,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes a context out of the queue or asks it to leave its engines; settles at once where it is on none.
+    /// Removes a context from the queue or requests its preemption. If it is on no engine, this completes immediately.
     pub(super) fn take_off(&mut self, turn: &mut Turn<'_>, id: u16) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         match context.home {
@@ -119,7 +119,7 @@ impl Scheduler {
         self.settle(turn, id, turn.now);
     }
 
-    /// Asks a context to leave its engines within `timeout` ns of engine time (0: whenever it likes).
+    /// Requests preemption of a context on all of its engines within `timeout` ns of engine time (0: no limit).
     pub(super) fn ask_to_leave(&mut self, turn: &mut Turn<'_>, id: u16, timeout: u64) {
         let Some(context) = self.contexts.get(&id) else { return };
         let Home::Placed(base) = context.home else { return };
@@ -143,7 +143,8 @@ impl Scheduler {
         }
     }
 
-    /// A context that is on no engine any more gives them back, and the host hears what it waits for.
+    /// Releases the engines of a context that is loaded on none any more, and sends the notifications that the host
+    /// waits for.
     pub(super) fn settle(&mut self, turn: &mut Turn<'_>, id: u16, eligible_at: u64) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         if context.members.iter().any(|member| member.loaded) {

@@ -1,16 +1,17 @@
-//! The engines shared out: whose turn each one is, and which of that function's contexts get on it.
+//! Time sharing of the engines: selects the function that owns each engine's current turn, and which of its contexts
+//! run.
 //!
-//! While one function alone has contexts for a class, nothing of this matters. Else each engine has turns of its own,
-//! so that engines run different functions at the same time (V13-039). Members of a parallel context need several
-//! engines at once: where there is such a context, the class has its turns as a whole, after its first engine.
+//! If only one function has contexts for a class, no turns are needed. Otherwise each engine has separate turns, so
+//! that engines can run different functions at the same time (V13-039). The members of a parallel context need several
+//! engines at once: if such a context exists, all engines of the class follow the turns of the first one.
 
 use super::*;
 
-/// Whose turn each logical instance of a class is.
+/// Function that owns the current turn of each logical instance of a class.
 type Turns = [Option<Function>; MAX_LOGICAL];
 
 impl Scheduler {
-    /// Fills the engines from the queues; returns when it wants to be called again at the latest.
+    /// Dispatches queued contexts to the engines. Returns the latest time of the next call.
     pub fn schedule(&mut self, turn: &mut Turn<'_>) -> Option<u64> {
         self.expire(turn);
         if !std::mem::replace(&mut self.shares_told, true) {
@@ -28,7 +29,7 @@ impl Scheduler {
         let at = usize::from(class.guc());
         let queued = self.queues[at].waiting();
         if queued == 0 && self.standing == 0 {
-            // Nobody waits for whoever is there.
+            // No other function waits for the engines of this class.
             self.relax(turn, class);
             return None;
         }
@@ -49,7 +50,7 @@ impl Scheduler {
         (0..MAX_LOGICAL).filter_map(move |logical| Some((logical, map.engine(class, logical)?)))
     }
 
-    /// There is no more than one function for a class.
+    /// Ends the rotation of a class that at most one function uses.
     fn relax(&mut self, turn: &Turn<'_>, class: EngineClass) {
         if !std::mem::take(&mut self.rotating[usize::from(class.guc())]) {
             return;
@@ -61,7 +62,7 @@ impl Scheduler {
         }
     }
 
-    /// Several functions want engines of a class, or keep their place there without.
+    /// Schedules a class that several functions compete for, or in which they keep their turns without work.
     fn take_turns(&mut self, turn: &mut Turn<'_>, class: EngineClass) -> Option<u64> {
         let at = usize::from(class.guc());
         self.rotating[at] = true;
@@ -86,13 +87,13 @@ impl Scheduler {
         next
     }
 
-    /// Whether a parallel context is on an engine.
+    /// Whether a parallel context holds the engine.
     fn has_wide(&self, engine: EngineId) -> bool {
         let seat = &self.seats[engine.index()];
         seat.held && self.contexts.get(&seat.context).is_some_and(|context| context.members.len() > 1)
     }
 
-    /// Passes the turns on that are over; also when the next one will be.
+    /// Ends turns that are over and starts the next. Also returns the latest time at which the next turn ends.
     fn turns(&mut self, turn: &mut Turn<'_>, class: EngineClass, together: bool) -> (Turns, Option<u64>) {
         let mut wants = [0u64; MAX_LOGICAL];
         let queues = &mut self.queues[usize::from(class.guc())];
@@ -127,7 +128,7 @@ impl Scheduler {
         (turns, next)
     }
 
-    /// Asks whoever is on an engine to leave whose turn it is not.
+    /// Requests preemption on engines where another function owns the turn.
     fn oust(&mut self, turn: &mut Turn<'_>, class: EngineClass, turns: &Turns) {
         for (logical, engine) in self.engines_of(class) {
             let seat = self.seats[engine.index()];
@@ -142,7 +143,7 @@ impl Scheduler {
         }
     }
 
-    /// The instances of a class as `function` may have them.
+    /// The instances of a class that `function` may use.
     fn places_of(&self, turn: &Turn<'_>, class: EngineClass, turns: &Turns, function: Function) -> Places {
         std::array::from_fn(|logical| {
             let Some(engine) = self.ads.map.engine(class, logical) else { return Place::Absent };
@@ -162,8 +163,8 @@ impl Scheduler {
         })
     }
 
-    /// Puts contexts of `function` on instances of a class; `fresh` where nobody else claims those. Returns when to
-    /// look again at the latest.
+    /// Loads contexts of `function` onto instances of a class. `fresh` is set if no other function claims these.
+    /// Returns the latest time of the next call.
     fn fill(
         &mut self,
         turn: &mut Turn<'_>,
@@ -194,7 +195,7 @@ impl Scheduler {
         if self.queues[at].waiting() & function.bit() == 0 {
             return plan.deadline;
         }
-        // Who has just got an engine has a slice too, and somebody waits for its end.
+        // A context that was just loaded has a time slice too, and queued contexts wait for its end.
         let got = plan.loads().filter_map(|(_, base)| self.ads.map.engine(class, base));
         got.fold(plan.deadline, |next, engine| {
             let left = self.seats[engine.index()].slice_left(turn.time(engine));
@@ -202,7 +203,8 @@ impl Scheduler {
         })
     }
 
-    /// Where nobody claims an engine, a context may look whether what it waits for has come.
+    /// Loads contexts onto engines that no function claims, so that they can check whether what they wait for has
+    /// happened.
     fn fill_unclaimed(&mut self, turn: &mut Turn<'_>, class: EngineClass, turns: &Turns) {
         let at = usize::from(class.guc());
         for function in functions(self.queues[at].waiting()) {
@@ -216,7 +218,8 @@ impl Scheduler {
         }
     }
 
-    /// A class that has its turns as a whole waits for each of its engines: who is late on any of them pays.
+    /// If all engines of a class share their turns, each turn waits for all of them: a function that is late on any of
+    /// them is charged.
     fn charge_late_leavers(&mut self, turn: &Turn<'_>, class: EngineClass) {
         let seat = |engine: EngineId| &self.seats[engine.index()];
         let late = self.engines_of(class).find(|(_, engine)| seat(*engine).ousted && seat(*engine).loaded);
