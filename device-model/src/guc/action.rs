@@ -1,5 +1,5 @@
-//! The actions that a host can ask for over the CT buffers: code, length, who may send it, and what is done
-//! (contract B.6, G.4).
+//! Actions that a host can request over the CT buffers: code, payload length, permitted senders and handler (contract
+//! B.6, G.4).
 
 use crate::memory::Fault;
 use crate::world::{Function, functions};
@@ -15,21 +15,21 @@ use super::relay;
 use super::scheduler::Turn;
 use super::slpc;
 
-/// Payload dwords that an action takes, after the HXG header.
+/// Number of payload dwords that an action accepts, after the HXG header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// Just as many.
+    /// Exactly this number.
     Exact(usize),
-    /// One of two.
+    /// One of two numbers.
     Either(usize, usize),
-    /// At least as many; the handler looks closer.
+    /// At least this number; the handler checks further.
     AtLeast(usize),
-    /// A fixed part and then an even number.
+    /// A fixed part of this length, followed by an even number.
     Pairs(usize),
 }
 
 impl Length {
-    /// Whether `dwords` is right.
+    /// Whether a payload of `dwords` dwords is accepted.
     pub fn permits(self, dwords: usize) -> bool {
         match self {
             Length::Exact(n) => dwords == n,
@@ -40,7 +40,7 @@ impl Length {
     }
 }
 
-/// Who may ask for an action.
+/// Functions that may request an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// Every function.
@@ -49,12 +49,12 @@ pub enum Sender {
     Physical,
     /// Virtual functions.
     Virtual,
-    /// Nobody: the card has no such feature, and says so.
+    /// None: the card does not have this feature; the request fails with [`Error::NotSupported`].
     NotSupported,
 }
 
 impl Sender {
-    /// Whether `function` may ask.
+    /// Checks whether `function` may send the request.
     pub fn check(self, function: Function) -> Result<(), Error> {
         match self {
             Sender::NotSupported => Err(Error::NotSupported),
@@ -69,13 +69,13 @@ impl Sender {
 pub struct Action {
     /// Code in the HXG header.
     pub code: u16,
-    /// Name as the drivers write it.
+    /// Name in the drivers' sources.
     pub name: &'static str,
     /// Payload length.
     pub length: Length,
-    /// Who may send it.
+    /// Permitted senders.
     pub sender: Sender,
-    /// What is done.
+    /// Executes the action.
     handler: Handler,
 }
 
@@ -92,7 +92,7 @@ const fn absent(code: u16, name: &'static str) -> Action {
 use Length::{AtLeast, Either, Exact, Pairs};
 use Sender::{Any, Physical, Virtual};
 
-/// Every action of the CT buffers that this GuC knows of, the frequent ones first.
+/// All CT buffer actions that the GuC recognises, the most frequent ones first.
 pub const ACTIONS: &[Action] = &[
     action(0x1000, "SCHED_CONTEXT", Exact(1), Any, submit),
     action(0x7000, "TLB_INVALIDATION", Either(2, 6), Any, invalidate),
@@ -119,18 +119,18 @@ pub const ACTIONS: &[Action] = &[
     action(0x5506, "PF2GUC_VF_CONTROL", Exact(2), Physical, control::control),
     action(0x0030, "LOG_BUFFER_FILE_FLUSH_COMPLETE", Exact(1), Any, |_, _, _| Ok(0)),
     action(0x0040, "UK_LOG_ENABLE_LOGGING", Exact(1), Physical, |k, _, m| k.set_log_control(m[0])),
-    // Nothing is held back in a log buffer, so nothing has to be flushed.
+    // Log messages are not buffered, so there is nothing to flush.
     action(0x0302, "FORCE_LOG_BUFFER_FLUSH", Exact(1), Physical, |_, _, _| Ok(0)),
     absent(0x4000, "AUTHENTICATE_HUC"),
     absent(0x4602, "REGISTER_CONTEXT_MULTI_QUEUE"),
     absent(0x4603, "MULTI_QUEUE_CONTEXT_CGP_SYNC"),
     absent(0x7003, "PAGE_RECLAMATION"),
     absent(0x6003, "PAGE_FAULT_RES_DESC"),
-    // Firmware of this version does not have it; the driver does not ask (contract D.8).
+    // This firmware version does not have it, and the driver does not use it (contract D.8).
     absent(0x550b, "PF2GUC_SAVE_RESTORE_VF"),
 ];
 
-/// Carries out a request: header, then payload. `None` where there is no such action.
+/// Executes a request with the given payload (without the header). Returns `None` for an unknown action.
 pub fn carry_out(kernel: &mut Kernel, turn: &mut Turn<'_>, code: u16, payload: &[u32]) -> Option<Reply> {
     let action = ACTIONS.iter().find(|action| action.code == code)?;
     if let Err(error) = action.sender.check(turn.function) {
@@ -165,7 +165,7 @@ fn set_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     kernel.scheduler.set_policies(id, &m[1..])
 }
 
-/// The doorbell of a context ends with it.
+/// DEREGISTER_CONTEXT: also releases the context's doorbell.
 fn deregister(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let id = kernel.global_id(turn.function, m[0])?;
     let reply = kernel.scheduler.deregister(turn, id)?;
@@ -195,20 +195,20 @@ fn register_as(kernel: &mut Kernel, turn: &mut Turn<'_>, registration: &Registra
     kernel.scheduler.register(turn, id, registration)
 }
 
-/// The answer follows when every engine has passed a step boundary.
+/// The response is sent once every engine has passed a step boundary.
 fn invalidate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     kernel.clients.of(turn.function).invalidations.push(m[0]);
     kernel.invalidating |= turn.function.bit();
     Ok(0)
 }
 
-/// The second level may have changed: the LMTT is looked at again (contract D.5).
+/// The second-level translation may have changed: also re-reads the LMTT (contract D.5).
 fn invalidate_all(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     control::second_level::adopt(turn);
     invalidate(kernel, turn, m)
 }
 
-/// Opt-ins that exist, with the number of value dwords.
+/// OPT_IN_FEATURE_KLV: checks key and value length of each opt-in. Returns the number of applied keys.
 fn opt_in(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     const MOST: u32 = 64;
     let list = klv::read(&mut turn.own(), (m[0], m[1]), m[2], MOST)?;
@@ -224,13 +224,13 @@ fn opt_in(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     Ok(applied)
 }
 
-/// Render and compute run side by side here, so their yield policy has nothing to change: it is checked and kept.
+/// Render and compute engines run concurrently here, so the yield policy has no effect: it is checked and stored.
 fn scheduling_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let mut applied = 0;
     for item in klv::walk(m) {
         match item? {
             (klv::RENDER_COMPUTE_YIELD, [quantum, ratio]) if *ratio <= 100 => {
-                // A VF may say how it would like it; what holds is what the PF says.
+                // A VF's value is accepted but not stored: the PF's policy applies.
                 if !turn.function.is_vf() {
                     kernel.render_compute_yield = Some((*quantum, *ratio));
                 }
@@ -271,10 +271,10 @@ fn function_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
     Ok(0)
 }
 
-/// G2H that answers TLB_INVALIDATION and TLB_INVALIDATION_ALL.
+/// G2H: response to TLB_INVALIDATION and TLB_INVALIDATION_ALL.
 const TLB_INVALIDATION_DONE: u16 = 0x7001;
 
-/// Carries out all invalidations that have been asked for, and answers each to who asked.
+/// Executes all pending invalidations and sends each response to the function that requested it.
 pub fn finish_invalidations(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     let asked = std::mem::take(&mut kernel.invalidating);
     if asked == 0 {
@@ -293,7 +293,7 @@ pub fn finish_invalidations(kernel: &mut Kernel, turn: &mut Turn<'_>) {
 mod tests {
     use super::*;
 
-    /// Contract B.6: one row a code.
+    /// Contract B.6: each code occurs once.
     #[test]
     fn codes_are_unique() {
         for (at, action) in ACTIONS.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! The additional data (ADS) that the driver leaves in memory for the GuC: engine map and policies, lists of registers (contract B.7, K.2).
+//! Additional data structure (ADS) that the driver prepares in memory for the GuC: engine map, scheduler policies and
+//! capture register lists (contract B.7, K.2).
 
 use crate::engine::id::{EngineClass, EngineId};
 use crate::memory::{Fault, Gam, Space};
@@ -11,19 +12,19 @@ const SCHEDULER_POLICIES: u64 = 0x1004;
 const GT_SYSTEM_INFO: u64 = 0x1008;
 /// Policies: global flags.
 const POLICIES_GLOBAL_FLAGS: u64 = 0x4c;
-/// Policies: must be 1 for the values to be taken.
+/// Policies: must be 1 for the values to be used.
 const POLICIES_IS_VALID: u64 = 0x44;
-/// Global flag: do not reset an engine whose context does not leave in time.
+/// Global flag: do not reset an engine if its context exceeds the preemption timeout.
 const DISABLE_ENGINE_RESET: u32 = 1 << 0;
-/// System info: rows of the mapping table are this long.
+/// System info: bytes per row of the mapping table.
 const MAPPING_ROW: u64 = 32;
 /// System info: the enabled masks follow the mapping table of 16 rows.
 const ENABLED_MASKS: u64 = 16 * MAPPING_ROW;
 
-/// Logical instances of a class that the card can have.
+/// Maximum number of logical instances per class on this card.
 pub const MAX_LOGICAL: usize = 8;
 
-/// Which physical engine stands behind each logical instance of each class.
+/// Physical engine of each logical instance of each class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineMap([[Option<EngineId>; MAX_LOGICAL]; EngineClass::BY_GUC.len()]);
 
@@ -33,7 +34,7 @@ impl EngineMap {
         self.0[usize::from(class.guc())].get(logical).copied().flatten()
     }
 
-    /// The map that drivers make: a class's engines in the order of their instances.
+    /// The default map of the drivers: the engines of each class in instance order.
     pub fn of(engines: impl Iterator<Item = EngineId>) -> Self {
         let mut map = EngineMap::default();
         for engine in engines {
@@ -51,19 +52,19 @@ impl EngineMap {
     }
 }
 
-/// What the GuC takes from the ADS.
+/// The parts of the ADS that the GuC uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ads {
     /// Logical to physical instances.
     pub map: EngineMap,
-    /// A context that does not leave an engine in time is left alone.
+    /// Do not reset an engine if its context exceeds the preemption timeout.
     pub engine_reset_disabled: bool,
-    /// Registers to write down before an engine is reset.
+    /// Registers to capture before an engine is reset.
     pub lists: Lists,
 }
 
 impl Ads {
-    /// Reads the blob at GGTT address `at`.
+    /// Reads the ADS at GGTT address `at`.
     pub fn read(gam: &mut Gam<'_>, at: u64) -> Result<Ads, Fault> {
         let policies = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(SCHEDULER_POLICIES))?);
         let info = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(GT_SYSTEM_INFO))?);
@@ -88,8 +89,8 @@ impl Ads {
     }
 }
 
-/// The engine reset flag of the policies at GGTT address `at`, if the policies are marked valid
-/// (xe: xe_guc_fwif.h guc_policies).
+/// Reads the engine reset flag of the policies at GGTT address `at`; `None` if the policies are not marked valid (xe:
+/// xe_guc_fwif.h guc_policies).
 pub fn engine_reset_disabled(gam: &mut Gam<'_>, at: u64) -> Result<Option<bool>, Fault> {
     let valid = gam.read_u32(Space::Ggtt, at.wrapping_add(POLICIES_IS_VALID))? == 1;
     let flags = gam.read_u32(Space::Ggtt, at.wrapping_add(POLICIES_GLOBAL_FLAGS))?;

@@ -1,4 +1,4 @@
-//! What the GuC keeps for each function that talks to it: rings, interrupt, opt-ins, quotas, and how its requests went.
+//! Per-function state of the GuC: CT buffers, interrupt, opt-ins, quotas and request counters.
 
 use std::array;
 
@@ -11,26 +11,27 @@ use crate::interrupts::memirq;
 use crate::memory::Gam;
 use crate::world::{FUNCTIONS, Function};
 
-/// Messages that may wait for a function that does not empty its ring before others' messages to it are refused.
+/// Maximum number of messages queued for a function that does not empty its CT buffer. Beyond this, relay messages to
+/// it are refused.
 pub const MOST_WAITING: usize = 64;
 
 /// Bit of GUC2HOST in the GuC's vector (V13-276, contract C.3).
 const GUC2HOST_BIT: u8 = 15;
 
-/// Requests that did not go as the host may have wished, for observation.
+/// Counters of requests by result, for observation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Requests carried out.
+    /// Requests executed.
     pub done: u64,
-    /// Requests that were answered with an error.
+    /// Requests answered with an error.
     pub failed: u64,
-    /// Requests for actions that do not exist.
+    /// Requests for unknown actions.
     pub unknown: u64,
-    /// Messages that were no requests.
+    /// Messages that are not requests.
     pub malformed: u64,
 }
 
-/// Where the GuC's memory-based interrupt goes (SELF_CFG keys 0x0900 and 0x0901); GGTT addresses, 0 = not configured.
+/// Addresses of the GuC's memory-based interrupt (SELF_CFG keys 0x0900 and 0x0901); GGTT addresses, 0 = not configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryInterrupt {
     /// The GuC's byte in the source page.
@@ -40,63 +41,63 @@ pub struct MemoryInterrupt {
 }
 
 impl MemoryInterrupt {
-    /// Whether both addresses are known.
+    /// Whether both addresses are set.
     pub fn configured(self) -> bool {
         self.source != 0 && self.status != 0
     }
 
-    /// Writes GUC2HOST: the status before the source, so that who sees the source finds the status (contract C.3). True
-    /// where the function can see it.
+    /// Writes GUC2HOST: first the status, then the source, so that the status is visible when the source is (contract
+    /// C.3). Returns whether both writes succeeded.
     pub fn write(self, gam: &mut Gam<'_>) -> bool {
         memirq::write(gam, self.status, self.source, GUC2HOST_BIT).is_ok()
     }
 }
 
-/// What the GuC does for a function (contract D.7).
+/// State of a function in the GuC (contract D.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Its requests are carried out.
+    /// Its requests are executed.
     #[default]
     Running,
-    /// The PF has paused it: nothing of it is on an engine, its requests wait.
+    /// Paused by the PF: its contexts leave the engines, and its requests wait.
     Paused {
-        /// The PF has been told that it is so.
+        /// Whether PAUSE_DONE has been sent to the PF.
         told: bool,
     },
-    /// The PF has stopped it: only a reset brings it back.
+    /// Stopped by the PF: only a reset makes it run again.
     Stopped,
-    /// It was reset; the PF has been told and has not begun its part yet.
+    /// It was reset; the PF has been notified and has not sent FLR_START yet.
     ResetPending,
-    /// The PF resets what is its own: until FLR_FINISH.
+    /// The PF resets its own part, until FLR_FINISH.
     Resetting,
-    /// It was reset without a PF driver to lead: the card clears its memory.
+    /// It was reset without a PF driver: the card clears its memory.
     Clearing,
 }
 
-/// One function as the GuC knows it.
+/// GuC state of one function.
 #[derive(Default)]
 pub struct Client {
-    /// Where the rings are to be: host to GuC, GuC to host.
+    /// Configured locations of the CT buffers: host to GuC, GuC to host.
     pub rings: (Location, Location),
-    /// The rings in use.
+    /// The CT buffers in use.
     pub channel: Option<Channel>,
     /// Its memory-based interrupt.
     pub interrupt: MemoryInterrupt,
-    /// TLB invalidations (their sequence numbers) that are to be answered.
+    /// Sequence numbers of the TLB invalidations that have not been answered yet.
     pub invalidations: Vec<u32>,
-    /// Version of the interface that it was told (VFs).
+    /// Version of the interface that was reported to it (VFs).
     pub version: Option<Version>,
-    /// How its requests went since the last boot.
+    /// Request counters since the last boot.
     pub counters: Counters,
-    /// What the PF has given it; stays over a reset of the client.
+    /// Configuration assigned by the PF; kept over a reset of the client.
     pub config: VfConfig,
-    /// What is done for it.
+    /// Current state.
     pub state: State,
 }
 
 impl Client {
-    /// Forgets everything that the function itself has asked for (VF_RESET, FLR); its quotas stay.
+    /// Drops all state that the function itself has set up (VF_RESET, FLR); its quotas are kept.
     pub fn reset(&mut self) {
         self.rings = Default::default();
         self.channel = None;
@@ -106,7 +107,7 @@ impl Client {
     }
 }
 
-/// All clients by function; a VF's comes into being when there is something to keep for it.
+/// All clients by function. A VF's client is created on first use.
 pub struct Clients([Option<Box<Client>>; FUNCTIONS]);
 
 impl Default for Clients {
@@ -116,22 +117,22 @@ impl Default for Clients {
 }
 
 impl Clients {
-    /// The client of `function`.
+    /// The client of `function`, created if necessary.
     pub fn of(&mut self, function: Function) -> &mut Client {
         self.0[function.index()].get_or_insert_default()
     }
 
-    /// The client of `function`, where there is one.
+    /// The client of `function`, if it exists.
     pub fn get(&self, function: Function) -> Option<&Client> {
         self.0[function.index()].as_deref()
     }
 
-    /// The same, to change it.
+    /// The client of `function`, mutable, if it exists.
     pub fn get_mut(&mut self, function: Function) -> Option<&mut Client> {
         self.0[function.index()].as_deref_mut()
     }
 
-    /// Those that there are.
+    /// All existing clients.
     pub fn iter(&self) -> impl Iterator<Item = (Function, &Client)> {
         (0..).map(Function).zip(&self.0).filter_map(|(function, client)| Some((function, client.as_deref()?)))
     }

@@ -1,5 +1,5 @@
-//! What the PF tells the GuC about its VFs: their quotas, the policies, and their life: pause, stop, reset (contract
-//! D.4, D.6, D.7).
+//! Requests of the PF to manage its VFs: configuration (quotas), policies, pause, stop and reset (contract D.4, D.6,
+//! D.7).
 
 use super::client::State;
 use super::doorbell;
@@ -12,10 +12,10 @@ use super::provisioning::VfConfig;
 use super::scheduler::Turn;
 use crate::world::{Function, functions};
 
-/// G2H to the PF: something has happened to a VF.
+/// G2H to the PF: the state of a VF has changed.
 const VF_STATE_NOTIFY: u16 = 0x5106;
 
-/// What VF_STATE_NOTIFY tells (xe: abi/guc_actions_sriov_abi.h).
+/// Events of VF_STATE_NOTIFY (xe: abi/guc_actions_sriov_abi.h).
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Notice {
@@ -28,10 +28,11 @@ fn notify(turn: &mut Turn<'_>, vf: Function, notice: Notice) {
     turn.tell(Function::PF, Outgoing::event(VF_STATE_NOTIFY, &[u32::from(vf.0), notice as u32]));
 }
 
-/// Most dwords of a configuration or policy.
+/// Maximum number of dwords of a configuration or policy list.
 const MOST: u32 = 512;
 
-/// PF2GUC_UPDATE_VF_CFG: number of the function, address of the list, dwords. Zeros take everything from it.
+/// PF2GUC_UPDATE_VF_CFG: function number, list address, number of dwords. An address and length of 0 clear the
+/// configuration.
 pub fn update_config(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let function = match m[0] {
         0 => Function::PF,
@@ -46,7 +47,8 @@ pub fn update_config(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
         (low, high, dwords) => {
             let list = klv::read(&mut turn.own(), (low, high), dwords, MOST)?;
             if function.is_vf() {
-                // The frames stay the VF's when the GuC is reset: a list without this key must not take them away.
+                // Local memory stays assigned to the VF over a reset of the GuC: a list without this key must not
+                // change it.
                 config.local_memory = turn.gt.memory.quota(function);
             }
             config.update(&list)?
@@ -56,7 +58,8 @@ pub fn update_config(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
     Ok(applied)
 }
 
-/// Gives `function` what `config` says, and takes away the rest, with what it did there.
+/// Applies `config` to `function`. Resources that it no longer contains are revoked, and work that uses them is
+/// stopped.
 pub fn provision(kernel: &mut Kernel, turn: &mut Turn<'_>, function: Function, config: VfConfig) -> Result<(), Error> {
     let before = kernel.clients.of(function).config;
     if function.is_vf() {
@@ -67,7 +70,7 @@ pub fn provision(kernel: &mut Kernel, turn: &mut Turn<'_>, function: Function, c
         }
         if config.contexts != before.contexts {
             kernel.scheduler.drop_function(turn, function);
-            // The ids that its doorbells stand for may be another's soon.
+            // The context ids that its doorbells refer to may be assigned to another function.
             kernel.doorbells.release_function(&turn.gt.doorbells, function);
         }
         if config.doorbells != before.doorbells {
@@ -91,7 +94,7 @@ pub fn provision(kernel: &mut Kernel, turn: &mut Turn<'_>, function: Function, c
     Ok(())
 }
 
-/// PF2GUC_UPDATE_VGT_POLICY: address of the list, dwords.
+/// PF2GUC_UPDATE_VGT_POLICY: list address, number of dwords.
 pub fn update_policy(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let list = klv::read(&mut turn.own(), (m[0], m[1]), m[2], MOST)?;
     let before = kernel.policy;
@@ -100,7 +103,7 @@ pub fn update_policy(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
         kernel.adverse.set_period(kernel.policy.adverse_sample_period_ms);
     }
     if kernel.policy.sched_if_idle != before.sched_if_idle {
-        // The policy sets everybody's priority: normal, or low (xe: abi/guc_klvs_abi.h).
+        // The policy sets the priority of all functions: normal or low (xe: abi/guc_klvs_abi.h).
         let priority = u32::from(kernel.policy.sched_if_idle);
         kernel.scheduler.set_strict(kernel.policy.sched_if_idle);
         for function in functions(!0) {
@@ -113,7 +116,7 @@ pub fn update_policy(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
     Ok(applied)
 }
 
-/// PF2GUC_VF_CONTROL: number of the VF, what is to become of it.
+/// PF2GUC_VF_CONTROL: VF number, command.
 pub fn control(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     const PAUSE: u32 = 1;
     const RESUME: u32 = 2;
@@ -154,7 +157,7 @@ pub fn control(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     Ok(0)
 }
 
-/// A VF that can be served again may have asked for something meanwhile.
+/// Handles requests that a VF may have made while it was not served.
 fn listen(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
     kernel.pending |= vf.bit();
     if mailbox::holds_request(turn.gt, vf) {
@@ -164,7 +167,7 @@ fn listen(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
     }
 }
 
-/// Tells the PF of the VFs whose pause is complete: nothing of them is on an engine any more.
+/// Notifies the PF of each VF with a completed pause: none of its contexts is on an engine.
 pub fn finish_pauses(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     for vf in functions(kernel.pausing()) {
         if kernel.scheduler.quiet(vf) {
@@ -175,7 +178,8 @@ pub fn finish_pauses(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     }
 }
 
-/// All that a VF has asked for is gone: contexts, whether queued or on an engine, rings, opt-ins (V13-120, V13-121).
+/// Drops all state that a VF has created: contexts, whether queued or on an engine, CT buffers, opt-ins (V13-120,
+/// V13-121).
 fn forget(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
     kernel.scheduler.drop_function(turn, vf);
     kernel.doorbells.release_function(&turn.gt.doorbells, vf);
@@ -185,24 +189,25 @@ fn forget(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
     turn.out.retain(|(to, _)| *to != vf);
 }
 
-/// What is left to do of a VF's FLR.
+/// Remaining work for the FLR of a VF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum FunctionReset {
-    /// Nothing for the card: the PF leads.
+    /// None for the card: the PF driver handles the FLR.
     Led,
-    /// There is no PF driver to lead: the card clears the VF's memory, which takes time in proportion to what it holds
-    /// and must be done without the GuC's lock, then calls `finish_reset`. The VF is not served until then.
+    /// There is no PF driver to handle the FLR: the card clears the VF's memory, then calls `finish_reset`. Clearing
+    /// takes time proportional to the memory in use and must be done without the GuC's lock. The VF is not served until
+    /// then.
     Unled,
 }
 
-/// A VF is in FLR (V13-117): its work ends at once, and the PF is told, which then leads (V13-118, contract D.7). Where
-/// there is no PF driver to lead, the card finishes what can be finished.
+/// FLR of a VF (V13-117): its work ends immediately, and the PF is notified, which then handles the reset (V13-118,
+/// contract D.7). Without a PF driver, the card completes the reset as far as possible.
 pub fn function_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) -> FunctionReset {
     let state = kernel.clients.of(vf).state;
     let leads = !kernel.plays_pf && kernel.clients.get(Function::PF).is_some_and(|pf| pf.channel.is_some());
     if leads && state == State::Resetting {
-        // The PF is at it already, and has more to clear of what came since only if the VF could do something.
+        // The PF driver is already handling a reset, and the VF cannot have created new state since.
         return FunctionReset::Led;
     }
     forget(kernel, turn, vf);
@@ -219,7 +224,7 @@ pub fn function_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) ->
     FunctionReset::Unled
 }
 
-/// The memory of `vf`, whose FLR no PF driver leads, has been cleared: it is served again.
+/// The memory of `vf` has been cleared for an FLR without a PF driver: it is served again.
 pub fn finish_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
     let state = &mut kernel.clients.of(vf).state;
     if *state == State::Clearing {
@@ -228,27 +233,28 @@ pub fn finish_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
     }
 }
 
-/// What the second level of translation has to hear: the global table that the VF wrote, and its local memory.
+/// Updates of the second-level translation: the GGTT entries that the VF wrote, and its local memory.
 pub mod second_level {
     use super::*;
 
-    /// The LMTT may have changed: frames of local memory are stored with the functions that it names (contract D.5).
+    /// The LMTT may have changed: local memory frames are moved to the storage of the functions it assigns them to
+    /// (contract D.5).
     pub fn adopt(turn: &mut Turn<'_>) {
         turn.gt.memory.prepare_adoption();
         turn.engines.stand_still(|| turn.gt.memory.adopt_lmtt());
     }
 
-    /// What the VF has written into its global table is gone.
+    /// Discards the GGTT entries that the VF has written.
     pub fn forget_global(turn: &mut Turn<'_>, vf: Function) {
         turn.gt.memory.ggtt().empty_vf(vf);
     }
 
-    /// What the VF has written into its global table is put where the PF reads it.
+    /// Copies the GGTT entries that the VF has written to the table that the PF reads.
     pub fn copy_global(turn: &mut Turn<'_>, vf: Function) {
         turn.gt.memory.ggtt().settle_vf(vf);
     }
 
-    /// The VF's local memory has `bytes` bytes from now on.
+    /// Sets the size of the VF's local memory to `bytes`.
     pub fn set_quota(turn: &mut Turn<'_>, vf: Function, bytes: u64) {
         turn.gt.memory.set_quota(vf, bytes);
         adopt(turn);

@@ -1,4 +1,4 @@
-//! CT buffers: the two rings of messages between host and GuC, with their descriptors (contract B.6, K.7).
+//! CT buffers: the two message rings between host and GuC, with their descriptors (contract B.6, K.7).
 
 use std::collections::VecDeque;
 
@@ -9,21 +9,21 @@ use crate::memory::{Fault, Gam, Space};
 const HEAD: u64 = 0;
 /// Descriptor field: dword offset up to which the sender has written.
 const TAIL: u64 = 4;
-/// Descriptor field: 0 while all is well.
+/// Descriptor field: status; 0 = no error.
 const STATUS: u64 = 8;
 
 /// Status bit: head or tail is beyond the buffer.
 const STATUS_OVERFLOW: u32 = 1 << 0;
-/// Status bit: a message is longer than what has been written.
+/// Status bit: a message extends beyond the tail.
 const STATUS_UNDERFLOW: u32 = 1 << 1;
-/// Status bit: the receiver's offset was changed by somebody else.
+/// Status bit: the receiver's offset was modified by the other side.
 const STATUS_MISMATCH: u32 = 1 << 2;
 
-/// Accesses of a ring that may fail one after the other: guest memory that its client is asked for may be out of reach for
-/// a moment, as while the client waits for an access of its own.
+/// Maximum number of consecutive failed accesses to a ring. Guest memory that is requested from the client may be
+/// temporarily inaccessible, for example while the client waits for one of its own accesses.
 const MOST_FAILURES: u32 = 256;
 
-/// Where one ring lies, as SELF_CFG gave it.
+/// Location of one ring, as configured by SELF_CFG.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Location {
     /// GGTT address of the descriptor.
@@ -35,24 +35,24 @@ pub struct Location {
 }
 
 impl Location {
-    /// Whether all three parts have been given.
+    /// Whether all three parts are configured.
     pub fn complete(&self) -> bool {
         self.descriptor != 0 && self.buffer != 0 && self.bytes != 0
     }
 }
 
-/// Positions in a ring of this many dwords (1 to 2^30). A position is below it, and a ring whose head is its tail is empty.
+/// A ring of this many dwords (1 to 2^30). Positions are less than its size; the ring is empty if head equals tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ring(u32);
 
-/// What lies between a ring's head and its tail.
+/// Contents of a ring between head and tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// Nothing, or padding only.
+    /// No message; at most padding.
     Nothing,
-    /// A message: its header, and how many dwords follow at the head, all of them written.
+    /// A message: its header, and the number of dwords that follow at the head; all of them have been written.
     Message { header: u32, len: u32 },
-    /// No ring of messages: the status bit that says so.
+    /// Invalid contents: the status bit to set.
     Corrupt(u32),
 }
 
@@ -61,28 +61,28 @@ impl Ring {
         position < self.0
     }
 
-    /// The position `by` dwords (at most a whole ring) behind `from`.
+    /// The position `by` dwords (at most the size of the ring) after `from`.
     fn advance(self, from: u32, by: u32) -> u32 {
         (from + by) % self.0
     }
 
-    /// Dwords that have been written and not yet been read.
+    /// Number of dwords that have been written and not yet read.
     fn used(self, head: u32, tail: u32) -> u32 {
         (tail + self.0 - head) % self.0
     }
 
-    /// Dwords for which there is room: one always stays free, or a full ring would be an empty one.
+    /// Number of dwords that can be written. One always stays free: a full ring would look empty.
     fn room(self, head: u32, tail: u32) -> u32 {
         self.0 - 1 - self.used(head, tail)
     }
 
-    /// How many of `len` dwords from `from` on come before the ring's end.
+    /// Number of dwords, of `len` from position `from`, that precede the end of the ring.
     fn before_end(self, from: u32, len: u32) -> u32 {
         (self.0 - from).min(len)
     }
 
-    /// Moves `head` to behind the next message's header. The sender fills what is left before the end with zeros when a
-    /// message does not fit there: as many as `padding` are passed over, each dword is `read` once.
+    /// Advances `head` past the header of the next message. The sender fills the rest of the ring with zeros if a
+    /// message does not fit before its end: up to `padding` zeros are skipped. Each dword is passed to `read` once.
     fn next<E>(
         self,
         head: &mut u32,
@@ -112,25 +112,25 @@ impl Ring {
     }
 }
 
-/// One ring, seen from the GuC.
+/// One ring, from the GuC's side.
 #[derive(Debug)]
 pub struct CtBuffer {
     at: Location,
     ring: Ring,
-    /// Our own offset: head of the ring that we read, tail of the ring that we write.
+    /// The GuC's offset: head of the ring that it reads, tail of the ring that it writes.
     own: u32,
-    /// Our own offset as the host sees it.
+    /// The GuC's offset as last written to the descriptor.
     published: u32,
-    /// Accesses that have failed since the last that did not.
+    /// Number of consecutive failed accesses.
     failures: u32,
-    /// Found corrupt; not used again until the host registers it anew.
+    /// The ring was found corrupt; not used until the host registers it again.
     broken: bool,
 }
 
-/// One request out of the ring.
+/// A request received from the ring.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'b> {
-    /// Fence to put into the reply.
+    /// Fence for the reply.
     pub fence: u16,
     /// Message format; only 0 (HXG) exists.
     pub format: u8,
@@ -139,19 +139,20 @@ pub struct Incoming<'b> {
 }
 
 impl CtBuffer {
-    /// Opens a ring whose own offset is descriptor field `own`; `None` where the descriptor cannot be read or is wrong.
+    /// Opens a ring, with the own offset in descriptor field `own`; `None` if the descriptor cannot be read or is
+    /// invalid.
     fn open(gam: &mut Gam<'_>, at: Location, own: u64) -> Option<Self> {
         let ring = Ring(at.bytes / 4);
         let own = gam.read_u32(Space::Ggtt, at.descriptor.wrapping_add(own)).ok()?;
         ring.contains(own).then_some(CtBuffer { at, ring, own, published: own, failures: 0, broken: false })
     }
 
-    /// Opens the host's ring for reading.
+    /// Opens the H2G ring for reading.
     pub fn open_h2g(gam: &mut Gam<'_>, at: Location) -> Option<Self> {
         Self::open(gam, at, HEAD)
     }
 
-    /// Opens the ring to the host for writing.
+    /// Opens the G2H ring for writing.
     pub fn open_g2h(gam: &mut Gam<'_>, at: Location) -> Option<Self> {
         Self::open(gam, at, TAIL)
     }
@@ -170,18 +171,18 @@ impl CtBuffer {
         let _ = self.set_field(gam, STATUS, old | status);
     }
 
-    /// An access of the ring has failed, or not: one that fails again and again is given up.
+    /// Records the result of an access. After too many consecutive failures the ring is marked broken.
     fn note(&mut self, failed: bool) {
         self.failures = if failed { self.failures + 1 } else { 0 };
         self.broken |= self.failures >= MOST_FAILURES;
     }
 
-    /// The ring will not come into reach by itself.
+    /// Marks the ring as broken, because its memory cannot become accessible again.
     pub fn give_up(&mut self) {
         self.broken = true;
     }
 
-    /// Whether the last access has failed, and may be tried again.
+    /// Whether the last access failed and may be retried.
     pub fn out_of_reach(&self) -> bool {
         self.failures != 0 && !self.broken
     }
@@ -190,7 +191,7 @@ impl CtBuffer {
         self.at.buffer.wrapping_add(u64::from(dword) * 4)
     }
 
-    /// Copies `into.len()` dwords from dword offset `from` on, round the end.
+    /// Copies `into.len()` dwords from dword offset `from`, wrapping at the end of the ring.
     fn copy_out(&self, gam: &mut Gam<'_>, from: u32, into: &mut [u32]) -> Result<(), Fault> {
         let mut bytes = [0u8; MAX_DWORDS * 4];
         let bytes = &mut bytes[..into.len() * 4];
@@ -203,7 +204,7 @@ impl CtBuffer {
         Ok(())
     }
 
-    /// Copies dwords to dword offset `to`, round the end.
+    /// Copies dwords to dword offset `to`, wrapping at the end of the ring.
     fn copy_in(&self, gam: &mut Gam<'_>, to: u32, dwords: impl Iterator<Item = u32>) -> Result<(), Fault> {
         let mut at = to;
         for dword in dwords {
@@ -213,8 +214,8 @@ impl CtBuffer {
         Ok(())
     }
 
-    /// Takes the next request out of the ring into `room`; `None` when the ring is empty, broken or out of reach. The head is
-    /// published by [`CtBuffer::publish_head`].
+    /// Takes the next request from the ring into `room`; `None` if the ring is empty, broken or inaccessible. The new
+    /// head must be published with [`CtBuffer::publish_head`].
     pub fn receive<'b>(&mut self, gam: &mut Gam<'_>, room: &'b mut [u32; MAX_DWORDS]) -> Option<Incoming<'b>> {
         if self.broken {
             return None;
@@ -231,7 +232,7 @@ impl CtBuffer {
         Some(Incoming { fence: (header >> 16) as u16, format: (header >> 12 & 0xf) as u8, hxg: &room[..len] })
     }
 
-    /// The next request's header and number of dwords, which are in `room`.
+    /// Reads the next request into `room`; returns its header and number of dwords.
     fn read_next(&mut self, gam: &mut Gam<'_>, room: &mut [u32; MAX_DWORDS]) -> Result<Option<(u32, usize)>, Fault> {
         let tail = self.field(gam, TAIL)?;
         if tail == self.own || self.field(gam, STATUS)? != 0 {
@@ -255,7 +256,7 @@ impl CtBuffer {
         Ok(Some((header, len as usize)))
     }
 
-    /// Tells the host how far its ring has been read, unless it has been told.
+    /// Writes the head to the descriptor if it has changed since it was last published.
     pub fn publish_head(&mut self, gam: &mut Gam<'_>) {
         if self.broken || self.own == self.published {
             return;
@@ -273,12 +274,12 @@ impl CtBuffer {
         }
     }
 
-    /// The ring's own offset in dwords.
+    /// The GuC's own offset in dwords.
     pub fn offset(&self) -> u32 {
         self.own
     }
 
-    /// Appends a message; `false` where there is no room now.
+    /// Appends a message; returns `false` if there is no room.
     fn send(&mut self, gam: &mut Gam<'_>, message: &Outgoing) -> bool {
         let Ok(head) = self.field(gam, HEAD) else { return false };
         if !self.ring.contains(head) {
@@ -298,10 +299,10 @@ impl CtBuffer {
     }
 }
 
-/// Both rings and the messages that wait for room in the ring to the host.
+/// Both rings, and the messages that wait for room in the G2H ring.
 #[derive(Debug)]
 pub struct Channel {
-    /// Requests of the host.
+    /// Requests from the host.
     pub h2g: CtBuffer,
     g2h: CtBuffer,
     waiting: VecDeque<Outgoing>,
@@ -317,28 +318,28 @@ impl Channel {
         })
     }
 
-    /// Whether one of the rings was found corrupt: the host has to register them anew.
+    /// Whether one of the rings was found corrupt; the host must register them again.
     pub fn broken(&self) -> bool {
         self.h2g.broken || self.g2h.broken
     }
 
-    /// Queues a message to the host.
+    /// Queues a message for the host.
     pub fn post(&mut self, message: Outgoing) {
         self.waiting.push_back(message);
     }
 
-    /// Whether messages, or the tail behind them, are still to be written.
+    /// Whether messages, or the tail after them, have not been written yet.
     pub fn unsent(&self) -> bool {
         !self.waiting.is_empty() || !self.g2h.broken && self.g2h.published != self.g2h.own
     }
 
-    /// Messages that found no room yet. While there are any no further request is taken, so that this stays bounded.
+    /// Number of messages that wait for room. No request is taken while there are any, so that the queue stays bounded.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Moves queued messages into the ring as far as there is room, and publishes the tail after them; true where the
-    /// host has something new to read.
+    /// Writes queued messages to the ring while there is room, then publishes the tail. Returns whether the host has
+    /// new messages to read.
     pub fn flush(&mut self, gam: &mut Gam<'_>) -> bool {
         while let Some(message) = self.waiting.front() {
             if self.g2h.broken || !self.g2h.send(gam, message) {

@@ -1,4 +1,4 @@
-//! Firmware upload: the DMA into WOPCM, the boot ROM's checks of the CSS header, and the status that the driver reads.
+//! Firmware upload: DMA into WOPCM, the boot ROM's checks of the CSS header, and the status read by the driver.
 
 use crate::gt::Gt;
 use crate::memory::{Gam, Space};
@@ -15,20 +15,20 @@ const DMA_COPY_SIZE: u32 = 0xc310;
 const DMA_CTRL: u32 = 0xc314;
 const DMA_GUC_WOPCM_OFFSET: u32 = 0xc340;
 
-/// DMA_CTRL: the transfer runs.
+/// DMA_CTRL: the transfer is in progress.
 const START_DMA: u32 = 1 << 0;
 /// DMA_CTRL: address 1 is the source (V13-188).
 const REVERSE: u32 = 1 << 1;
-/// DMA_CTRL: what is moved is the GuC's kernel.
+/// DMA_CTRL: the transfer loads the GuC's kernel.
 const UOS_MOVE: u32 = 1 << 4;
 /// Address space of a DMA address: bits 20:16 of its high dword (V13-187).
 const SPACE_WOPCM: u32 = 7;
 const SPACE_GGTT: u32 = 8;
-/// The GGTT too: i915 leaves the field of the source alone (i915: intel_uc_fw.c uc_fw_xfer).
+/// The GGTT too: i915 does not set the field of the source (i915: intel_uc_fw.c uc_fw_xfer).
 const SPACE_DEFAULT: u32 = 0;
-/// Locked WOPCM size and valid WOPCM base.
+/// Size of WOPCM is locked, base of WOPCM is valid.
 const LOCKED: u32 = 1;
-/// Bytes of WOPCM on the die (contract B.2): what the size register says beyond that is not there.
+/// Size of WOPCM on the die in bytes (contract B.2); larger values of the size register have no effect.
 const WOPCM_BYTES: u64 = 4 << 20;
 /// Bytes of WOPCM that the GuC reserves at its start for its stack and data (xe: xe_wopcm.c GUC_WOPCM_RESERVED).
 const WOPCM_RESERVED: u32 = 16 << 10;
@@ -37,12 +37,13 @@ const STATUS_IN_RESET: u32 = 1 << 0;
 const STATUS_AUTH_BAD: u32 = 1 << 30;
 const STATUS_AUTH_GOOD: u32 = 2 << 30;
 const STATUS_MIA_CORE: u32 = 1 << 16;
-/// GUC_STATUS of a running GuC: authenticated, core running, kernel ready, boot ROM has jumped (contract B.4 step 20g).
+/// GUC_STATUS of a running GuC: authenticated, core running, kernel ready, boot ROM jump passed (contract B.4 step
+/// 20g).
 pub const STATUS_READY: u32 = STATUS_AUTH_GOOD | STATUS_MIA_CORE | 0xf0 << 8 | (BootRom::JumpPassed as u32) << 1;
 /// GUC_STATUS of a GuC in reset.
 pub const STATUS_RESET: u32 = STATUS_IN_RESET;
 
-/// What the boot ROM says in GUC_STATUS [7:1] (xe: abi/guc_errors_abi.h).
+/// Boot ROM status in GUC_STATUS [7:1] (xe: abi/guc_errors_abi.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum BootRom {
@@ -53,36 +54,36 @@ enum BootRom {
     JumpPassed = 0x76,
 }
 
-/// What the kernel says in GUC_STATUS [15:8] when its initialisation fails.
+/// Kernel status in GUC_STATUS [15:8] if its initialisation fails.
 const UKERNEL_INIT_DATA_INVALID: u32 = 0x71;
 
-/// Why a load failed: the value of GUC_STATUS that tells it.
+/// A failed load: the resulting value of GUC_STATUS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadFailure(u32);
 
 impl LoadFailure {
-    /// The image or where it lies or goes was refused by the boot ROM.
+    /// The boot ROM refused the image, its source or its destination.
     fn rom(code: BootRom) -> Self {
         LoadFailure(STATUS_AUTH_BAD | STATUS_MIA_CORE | (code as u32) << 1)
     }
 
-    /// The kernel ran but could not use the parameters or the data that they point to.
+    /// The kernel started, but its parameters or the data that they point to are invalid.
     pub fn init_data() -> Self {
         LoadFailure(STATUS_READY & !0xff00 | UKERNEL_INIT_DATA_INVALID << 8)
     }
 
-    /// GUC_STATUS.
+    /// The resulting value of GUC_STATUS.
     pub fn status(self) -> u32 {
         self.0
     }
 }
 
-/// Bytes of a CSS header.
+/// Size of a CSS header in bytes.
 const CSS_BYTES: usize = 128;
 /// Module type of a micro-controller image.
 const CSS_MODULE_UC: u32 = 6;
 
-/// The fields of a CSS header that the boot ROM looks at (xe: abi/uc_fw_abi.h).
+/// Fields of the CSS header that the boot ROM checks (xe: abi/uc_fw_abi.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CssHeader {
     module_type: u32,
@@ -110,7 +111,7 @@ impl CssHeader {
         }
     }
 
-    /// Whether the parts add up to the image that was moved: header and kernel, `moved` bytes.
+    /// Whether the sizes in the header match the transferred image: header and kernel, `moved` bytes.
     fn consistent_with(&self, moved: u32) -> bool {
         let extra = u64::from(self.key_dwords) + u64::from(self.modulus_dwords) + u64::from(self.exponent_dwords);
         let fixed = CSS_BYTES as u64;
@@ -123,7 +124,7 @@ impl CssHeader {
     }
 }
 
-/// Three numbers of a version.
+/// A version of three numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// Major.
@@ -140,14 +141,14 @@ impl From<u32> for Version {
     }
 }
 
-/// What has been loaded and with which parameters.
+/// The loaded firmware and its parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Firmware {
     /// Release.
     pub release: Version,
-    /// Version of the submission interface, told to virtual functions.
+    /// Version of the submission interface that is reported to virtual functions.
     pub submission: Version,
-    /// SOFT_SCRATCH 1..=14 as they stood when the kernel started (xe: GUC_CTL_*).
+    /// SOFT_SCRATCH 1..=14 at the start of the kernel (xe: GUC_CTL_*).
     pub params: [u32; 14],
 }
 
@@ -155,14 +156,14 @@ pub struct Firmware {
 const WA_HOLD_CCS_SWITCHOUT: u32 = 1 << 17;
 
 impl Firmware {
-    /// What the card runs where it has no PF driver to load something: the interface that VF drivers are told
+    /// The firmware used if there is no PF driver to load one, with the interface version reported to VF drivers
     /// (contract C.1).
     pub fn built_in() -> Self {
         let release = Version { major: 70, minor: 53, patch: 0 };
         Firmware { release, submission: Version { major: 1, minor: 26, patch: 0 }, params: [0; 14] }
     }
 
-    /// Place and sizes of the log: parameter 0.
+    /// Location and section sizes of the log: parameter 0.
     pub fn log(&self) -> u32 {
         self.params[0]
     }
@@ -178,23 +179,23 @@ impl Firmware {
     }
 }
 
-/// End of the part of global addresses that the GuC sees as its own WOPCM; buffers lie above it (V13-182).
+/// End of the GGTT range that the GuC sees as its own WOPCM; buffers must be above it (V13-182).
 pub fn wopcm_top(gt: &Gt) -> u64 {
     u64::from(gt.registers.value(GUC_WOPCM_SIZE) & !0xfff)
 }
 
-/// Says that the DMA engine is done.
+/// Marks the DMA transfer as complete.
 pub fn finish_dma(gt: &Gt) {
     gt.registers.clear_bits(DMA_CTRL, START_DMA);
 }
 
-/// Whether DMA_CTRL asks for a transfer.
+/// Whether DMA_CTRL requests a transfer.
 pub fn dma_started(gt: &Gt) -> bool {
     gt.registers.value(DMA_CTRL) & START_DMA != 0
 }
 
-/// Moves the image that the DMA registers describe and checks it as the boot ROM does. `None` where what was asked for
-/// is not the load of a kernel: the DMA is over, the GuC stays as it was.
+/// Loads the image described by the DMA registers and checks it as the boot ROM does. Returns `None` if the transfer is
+/// not the load of a kernel: the DMA completes, and the GuC is unchanged.
 pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>> {
     let value = |offset| gt.registers.value(offset);
     let control = value(DMA_CTRL);
@@ -230,7 +231,7 @@ fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, Bo
     if !css.consistent_with(size) {
         return Err(BootRom::RsaFailed);
     }
-    // The kernel's code has no meaning here, but all of it must be there to be moved.
+    // The kernel's code is not executed, but all of it must be readable.
     let mut block = [0; 4096];
     let mut done = CSS_BYTES as u32;
     while done < size {
@@ -247,8 +248,8 @@ fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, Bo
     Ok(Firmware { release: css.software_version.into(), submission: css.submission_version.into(), params })
 }
 
-/// The signature is in the scratch registers if it fits there, else they hold its address (contract B.4 step 20e).
-/// Nobody but the silicon knows the key; all that can be asked is that a signature is there.
+/// Checks that a signature is present: in the scratch registers if it fits there, otherwise at the address they contain
+/// (contract B.4 step 20e). It cannot be verified, because the key is only in the hardware.
 fn check_signature(gt: &Gt, gam: &mut Gam<'_>, dwords: u32) -> Result<(), BootRom> {
     let mut any = 0;
     if dwords <= UOS_RSA_SCRATCH_DWORDS {
@@ -257,7 +258,7 @@ fn check_signature(gt: &Gt, gam: &mut Gam<'_>, dwords: u32) -> Result<(), BootRo
         }
     } else {
         let address = u64::from(gt.registers.value(UOS_RSA_SCRATCH));
-        // No key is longer than a page; a longer one is looked at as far as that.
+        // Keys are not longer than a page; at most a page is read.
         for at in 0..dwords.min(1024) {
             any |= gam.read_u32(Space::Ggtt, address + u64::from(at) * 4).map_err(|_| BootRom::NoKeyFound)?;
         }
@@ -269,7 +270,7 @@ fn check_signature(gt: &Gt, gam: &mut Gam<'_>, dwords: u32) -> Result<(), BootRo
 mod tests {
     use super::*;
 
-    /// Contract B.4 step 20g: the value that the drivers take for "ready".
+    /// Contract B.4 step 20g: the value that the drivers interpret as "ready".
     #[test]
     fn ready_status() {
         assert_eq!(STATUS_READY, 0x8001_f0ec);

@@ -1,12 +1,12 @@
-//! The hardware configuration table that GET_HWCONFIG hands out: key, length in dwords, values (contract B.4 step 21).
+//! Hardware configuration table returned by GET_HWCONFIG: key, length in dwords, values (contract B.4 step 21).
 //!
-//! It holds what is publicly known of DG2-G10. Not public, and so left out: pixel pipes (4), cache ways (8, 9, 61),
+//! It contains what is publicly known of DG2-G10. Omitted because not public: pixel pipes (4), cache ways (8, 9, 61),
 //! memory channels as the firmware counts them (10), local memory page sizes as it encodes them (13), pixel and
-//! position-only shader threads (20, 21), fewest URB entries of hull and geometry shaders (33, 35), URB sizes,
-//! alignments and reservations (31, 32, 39 to 45, 47 to 49, 68, 69), L3 partitioning (50 to 59), bindless offset
-//! bits (60), context save size (62), geometry pipes (63), fill rates (66, 67), task and mesh URB entries (77 to 80),
-//! synchronous ray tracing stacks (82). The keys called deprecated (5 to 7, 14, 22, 28), and those for other
-//! memories and engines (72, 74 to 76, 81, 83), do not apply.
+//! position-only shader threads (20, 21), minimum URB entries of hull and geometry shaders (33, 35), URB sizes,
+//! alignments and reservations (31, 32, 39 to 45, 47 to 49, 68, 69), L3 partitioning (50 to 59), bindless offset bits
+//! (60), context save size (62), geometry pipes (63), fill rates (66, 67), task and mesh URB entries (77 to 80),
+//! synchronous ray tracing stacks (82). The keys marked deprecated (5 to 7, 14, 22, 28), and those for other memories
+//! and engines (72, 74 to 76, 81, 83), do not apply.
 
 use Key::*;
 
@@ -47,7 +47,7 @@ const GDDR6: u32 = 4;
 /// CACHE_TYPES: a level 3 cache; neither LLC nor EDRAM.
 const L3: u32 = 1 << 0;
 
-/// Every attribute of this table is one dword.
+/// All attributes in this table have one dword.
 const ATTRIBUTES: [(Key, u32); 26] = [
     // Eight slices of four dual subslices of sixteen EUs of eight threads: 512 EUs, 4096 threads.
     (MaxSlicesSupported, 8),
@@ -61,7 +61,7 @@ const ATTRIBUTES: [(Key, u32); 26] = [
     (TotalGsThreads, 336),
     (TotalHsThreads, 336),
     (TotalDsThreads, 546),
-    // The engines that this die has (contract K.3).
+    // Engines present on this die (contract K.3).
     (MaxRcs, 1),
     (MaxCcs, 4),
     (MaxVcs, 2),
@@ -78,9 +78,9 @@ const ATTRIBUTES: [(Key, u32); 26] = [
     (NumRtStacksPerDss, 2048),
     // 16 MiB in 32 banks (contract B.4 step 23: four groups of eight).
     (L3BankSizeInKb, 512),
-    // Largest share of a dual subslice's 192 KiB that can be shared local memory.
+    // Maximum part of a dual subslice's 192 KiB that can be shared local memory.
     (SlmSizePerDss, 128),
-    // A dual subslice is the subslice of newer keys; xe derives steering from it (xe: xe_gt_mcr.c).
+    // Newer keys call a dual subslice a subslice; xe derives steering from it (xe: xe_gt_mcr.c).
     (MaxSubslice, 32),
     (MaxEuPerSubslice, 16),
 ];
@@ -110,7 +110,7 @@ mod tests {
     /// Keys known to IGT: `__INTEL_HWCONFIG_KEY_LIMIT`.
     const KEY_LIMIT: u32 = 84;
 
-    /// The walk of IGT's i915_query and of `xe_guc_hwconfig_dump`: key, length, values, and nothing left over.
+    /// Parses the table as IGT's i915_query and `xe_guc_hwconfig_dump` do: key, length, values, and no trailing data.
     fn attributes() -> Vec<(u32, Vec<u32>)> {
         let (mut rest, mut found) = (table(), Vec::new());
         while let [key, length, tail @ ..] = rest {
@@ -127,7 +127,7 @@ mod tests {
         attributes().iter().find(|(found, _)| *found == key).unwrap().1[0]
     }
 
-    /// Contract E.7: well formed to the end, known keys, each once and in order.
+    /// Contract E.7: well formed to the end; all keys are known, unique and in order.
     #[test]
     fn well_formed() {
         let keys: Vec<u32> = attributes().iter().map(|(key, _)| *key).collect();
@@ -135,7 +135,7 @@ mod tests {
         assert!(keys.iter().all(|key| (1..KEY_LIMIT).contains(key)));
     }
 
-    /// Contract B.4 step 23, K.3: the table says what the fuses say.
+    /// Contract B.4 step 23, K.3: the table agrees with the fuses.
     #[test]
     fn agrees_with_the_fuses() {
         assert_eq!((lookup(2), lookup(70).div_ceil(lookup(1))), (32, 4));
@@ -144,7 +144,7 @@ mod tests {
         let present = |class| crate::engine::id::ENGINES.iter().filter(|engine| engine.class == class).count() as u32;
         use crate::engine::id::EngineClass::*;
         assert_eq!((lookup(23), lookup(24), lookup(27)), (present(Render), present(Compute), present(Copy)));
-        // 0x9140 leaves video engines 0 and 2 and enhancement engines 0 and 1.
+        // 0x9140 enables video engines 0 and 2 and enhancement engines 0 and 1.
         assert_eq!((lookup(25), lookup(26)), (0x05_u32.count_ones(), 0x3_u32.count_ones()));
     }
 }

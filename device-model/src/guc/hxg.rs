@@ -1,33 +1,33 @@
-//! HXG messages: the header dword and the shapes that requests and replies take on the wire (contract K.7).
+//! HXG messages: the header dword and the layout of requests and replies (contract K.7).
 
-/// Origin bit of a message header: set in what the GuC sends.
+/// Origin bit of a message header: set in messages from the GuC.
 pub const ORIGIN_GUC: u32 = 1 << 31;
 
-/// Longest HXG message that a CT buffer carries, in dwords (8-bit length field).
+/// Maximum length of an HXG message in a CT buffer, in dwords (8-bit length field).
 pub const MAX_DWORDS: usize = 255;
 
-/// Kind of a message: header bits 30:28 (xe: abi/guc_messages_abi.h).
+/// Type of a message: header bits 30:28 (xe: abi/guc_messages_abi.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Type {
-    /// Wants exactly one reply.
+    /// A request that gets exactly one reply.
     Request = 0,
-    /// Tells something; no reply.
+    /// A notification without a reply.
     Event = 1,
-    /// A request whose sender only wants to hear of failure.
+    /// A request that only gets a reply if it fails.
     FastRequest = 2,
-    /// A reply will follow later.
+    /// The reply will be sent later.
     NoResponseBusy = 3,
     /// The request must be sent again.
     NoResponseRetry = 5,
     /// The request failed.
     ResponseFailure = 6,
-    /// The request was carried out.
+    /// The request succeeded.
     ResponseSuccess = 7,
 }
 
 impl Type {
-    /// The kind in a header dword; `None` for the reserved code 4.
+    /// The type in a header dword; `None` for the reserved code 4.
     pub fn of(header: u32) -> Option<Type> {
         Some(match header >> 28 & 7 {
             0 => Type::Request,
@@ -47,66 +47,66 @@ pub fn action(header: u32) -> u16 {
     header as u16
 }
 
-/// Why a request failed: the reply's error field (xe: abi/guc_errors_abi.h).
+/// Error codes of failed requests (xe: abi/guc_errors_abi.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Error {
     /// The message is not a well-formed request.
     ProtocolError = 0x04,
-    /// The object is in a state in which this cannot be asked for.
+    /// The request is not permitted in the current state of the object.
     InvalidState = 0x0a,
-    /// There is no such version of the interface.
+    /// The requested version of the interface is not supported.
     UnsupportedVersion = 0x0b,
     /// No such virtual function.
     InvalidVf = 0x0c,
-    /// The virtual function has been given nothing.
+    /// No resources have been assigned to the virtual function.
     UnprovisionedVf = 0x0d,
     /// The feature is not available.
     NotSupported = 0x20,
     /// No such action.
     UnknownAction = 0x30,
-    /// A key-length-value has a value that is not allowed.
+    /// A key-length-value contains an invalid value.
     InvalidKlvData = 0x50,
-    /// A parameter has a value that is not allowed.
+    /// A parameter has an invalid value.
     InvalidParams = 0x60,
     /// The context id is out of range.
     InvalidContextIndex = 0x61,
-    /// The registration's parameters do not fit together.
+    /// The registration's parameters are inconsistent.
     InvalidContextRegistration = 0x62,
-    /// The doorbell does not exist, is another's, or is in use.
+    /// The doorbell does not exist, belongs to another function, or is in use.
     InvalidDoorbellId = 0x63,
     /// The engine class or instance does not exist.
     InvalidEngineId = 0x64,
-    /// An address is not mapped, or outside the range that the GuC may reach.
+    /// An address is not mapped, or outside the range that is accessible to the GuC.
     InvalidGgttAddress = 0x80,
-    /// An earlier request on the same object is not finished.
+    /// An earlier request on the same object is still pending.
     PendingAction = 0x90,
     /// The context is not registered.
     ContextNotRegistered = 0x100,
-    /// The context is registered already.
+    /// The context is already registered.
     ContextAlreadyRegistered = 0x101,
     /// The message or buffer has the wrong length.
     InvalidSize = 0x102,
     /// A key-length-value does not fit its buffer, or its length does not fit its key.
     MalformedKlv = 0x103,
-    /// The key is not known here.
+    /// The key is not known.
     InvalidKlvKey = 0x105,
     /// No hardware configuration table.
     NoAttributeTable = 0x201,
-    /// There is no room for the message in the receiver's ring.
+    /// The receiver's CT buffer has no room for the message.
     CtbFull = 0x301,
-    /// The function may not ask for this.
+    /// The function is not permitted to make this request.
     Unauthorized = 0x302,
-    /// The CT buffers are not fit for use.
+    /// The CT buffers are not usable.
     CtbInvalid = 0x303,
     /// The CT buffers are not configured.
     CtbNotRegistered = 0x304,
-    /// The CT descriptors hold values that cannot be.
+    /// The CT descriptors contain invalid values.
     CtbInvalidDesc = 0x306,
 }
 
 impl Error {
-    /// All of them.
+    /// All error codes.
     pub const ALL: &[Error] = &[
         Error::ProtocolError,
         Error::InvalidState,
@@ -137,16 +137,16 @@ impl Error {
     ];
 }
 
-/// What a handler answers: data0 of the success reply (28 bits), or the error.
+/// Result of a handler: data0 of the success reply (28 bits), or the error.
 pub type Reply = Result<u32, Error>;
 
-/// A global address in two dwords of a message. It has 32 bits: what is beyond is refused here, so that no sum of an
-/// accepted address and the offset of a field can overflow.
+/// A GGTT address in two dwords of a message. It has 32 bits: larger values are refused here, so that adding a field
+/// offset to an accepted address cannot overflow.
 pub fn global_address(low: u32, high: u32) -> Result<u64, Error> {
     if high == 0 { Ok(u64::from(low)) } else { Err(Error::InvalidGgttAddress) }
 }
 
-/// The header dword that carries a reply.
+/// The header dword of a reply.
 pub fn reply_header(reply: Reply) -> u32 {
     match reply {
         Ok(data0) => ORIGIN_GUC | (Type::ResponseSuccess as u32) << 28 | data0 & 0xfff_ffff,
@@ -154,12 +154,12 @@ pub fn reply_header(reply: Reply) -> u32 {
     }
 }
 
-/// The header dword of an event of the GuC.
+/// The header dword of an event from the GuC.
 pub fn event_header(action: u16) -> u32 {
     ORIGIN_GUC | (Type::Event as u32) << 28 | u32::from(action)
 }
 
-/// Dwords of a message that needs no memory of its own; all but relayed ones are as short.
+/// Maximum number of dwords stored without an allocation; only relayed messages are longer.
 const SHORT: usize = 7;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ enum Dwords {
     Long(Box<[u32]>),
 }
 
-/// A message to the host, ready for the CT buffer.
+/// A message to a host, ready for the CT buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     /// Fence of the request that is answered; 0 for events.
@@ -177,7 +177,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// `header`, `head` and `tail` in one message; what is beyond [`MAX_DWORDS`] is a bug of the caller and left out.
+    /// Concatenates `header`, `head` and `tail`. The total must not exceed [`MAX_DWORDS`]; excess dwords are dropped.
     fn new(fence: u16, header: u32, head: &[u32], tail: &[u32]) -> Self {
         let len = 1 + head.len() + tail.len();
         debug_assert!(len <= MAX_DWORDS);
@@ -197,7 +197,7 @@ impl Outgoing {
         Outgoing::new(0, event_header(action), payload, &[])
     }
 
-    /// An event that carries a message of somebody else behind its own payload.
+    /// An event that carries a message of another function after its own payload.
     pub fn relay(action: u16, payload: &[u32], message: &[u32]) -> Self {
         Outgoing::new(0, event_header(action), payload, message)
     }

@@ -1,4 +1,4 @@
-//! The GuC's kernel while it runs: what it has been told, and its steps.
+//! The running GuC kernel: its state and its steps.
 
 use std::ops::Range;
 
@@ -22,34 +22,35 @@ use super::scheduler::{Scheduler, Turn};
 use super::share::{self, Priority, Share};
 use super::slpc::Slpc;
 
-/// Requests taken from one CT buffer before the next function has its turn.
+/// Maximum number of requests taken from one CT buffer before the next function is served.
 const REQUESTS_A_TURN: usize = 32;
-/// Functions that have their turn in one step, at most.
+/// Maximum number of functions served in one step.
 const TURNS_A_STEP: usize = 8;
-/// When to try again while a host's ring is full, in nanoseconds.
+/// Retry interval while a host's CT buffer is full, in nanoseconds.
 const RING_FULL_PAUSE: u64 = 200_000;
-/// When to try again while a host's ring is out of reach, in nanoseconds.
+/// Retry interval while a host's CT buffer is inaccessible, in nanoseconds.
 const OUT_OF_REACH_PAUSE: u64 = 2_000_000;
-/// Complaints about requests of the PF that are written to the log in one boot.
+/// Maximum number of log messages about requests of the PF per boot.
 const COMPLAINTS: u8 = 32;
-/// The same of a VF: what one does must not hide what another does.
+/// Maximum number of log messages about requests of each VF per boot; counted separately, so that one VF cannot
+/// suppress the messages about others.
 const VF_COMPLAINTS: u8 = 8;
 
-/// How a client's turn ended.
+/// Result of serving a function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Served {
-    /// Its ring is empty, or it has none that can be used.
+    /// Its CT buffer is empty, or it has no usable one.
     Empty,
-    /// There may be more.
+    /// There may be more requests.
     More,
-    /// It has to take messages first.
+    /// Must be retried later: it must read its messages first, or its CT buffer is inaccessible.
     Blocked,
 }
 
-/// Global addresses of each function.
+/// GGTT range of each function.
 pub type Granted = [Range<u64>; FUNCTIONS];
 
-/// What outlives a boot.
+/// State kept over a reset of the GuC.
 pub struct Heritage {
     /// [`Scheduler::loads`].
     pub loads: u16,
@@ -63,39 +64,39 @@ impl Default for Heritage {
     }
 }
 
-/// State of one boot.
+/// State of one boot of the GuC.
 pub struct Kernel {
-    /// What was loaded.
+    /// The loaded firmware.
     pub firmware: Firmware,
     /// Contexts and engines.
     pub scheduler: Scheduler,
-    /// The functions that talk to it.
+    /// State of each function that uses the GuC.
     pub clients: Clients,
-    /// What is so for all functions.
+    /// Policies that apply to all functions.
     pub policy: VgtPolicy,
-    /// Doorbells and their contexts.
+    /// Doorbells and the contexts assigned to them.
     pub doorbells: DoorbellTable,
-    /// What VFs do that costs the others.
+    /// Counters of adverse events caused by VFs.
     pub adverse: Adverse,
-    /// Share of compute beside render: quantum in ms and percent.
+    /// Share of the compute engines while a render engine is busy: quantum in ms and percent.
     pub render_compute_yield: Option<(u32, u32)>,
-    /// How requests of all functions went.
+    /// Request counters of all functions.
     pub counters: Counters,
-    /// Global addresses that each VF was given last, over all boots: its table lives through a reset of the GuC.
+    /// GGTT range last assigned to each VF, over all boots: the VF's GGTT entries survive a reset of the GuC.
     pub granted: Box<Granted>,
-    /// There is no PF driver: the card does its part.
+    /// There is no PF driver: the card acts as the PF.
     pub plays_pf: bool,
-    /// Functions whose ring may hold requests, a bit each.
+    /// Functions that may have requests in their CT buffer, one bit each.
     pub pending: u64,
-    /// Functions that wait for a TLB invalidation.
+    /// Functions with pending TLB invalidations.
     pub invalidating: u64,
-    /// Functions for which messages wait.
+    /// Functions with unsent messages.
     unsent: u64,
-    /// Functions that have new messages, but could not be told by their interrupt page.
+    /// Functions with new messages for which the memory-based interrupt could not be written.
     untold: u64,
-    /// Functions whose ring was out of reach.
+    /// Functions with a CT buffer that was inaccessible.
     unread: u64,
-    /// Whose turn it is next.
+    /// Function to be served next.
     next: u8,
     complaints: Box<[u8; FUNCTIONS]>,
     slpc: Slpc,
@@ -103,7 +104,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel that has just come up with the data of `ads`, after boots that left `heritage`.
+    /// A newly started kernel with the data of `ads`; `heritage` is the state kept from earlier boots.
     pub fn new(gt: &Gt, firmware: Firmware, ads: Ads, heritage: Heritage) -> Self {
         Kernel {
             firmware,
@@ -128,12 +129,13 @@ impl Kernel {
         }
     }
 
-    /// What the next boot is to know of this one.
+    /// The state to keep for the next boot.
     pub fn heritage(self) -> Heritage {
         Heritage { loads: self.scheduler.loads, granted: self.granted }
     }
 
-    /// Drops contexts and rings of the function that asks; what it was given stays (CLIENT_SOFT_RESET, VF_RESET).
+    /// Drops contexts and CT buffers of the function that requests it; its configuration is kept (CLIENT_SOFT_RESET,
+    /// VF_RESET).
     pub fn soft_reset(&mut self, turn: &mut Turn<'_>) {
         self.scheduler.drop_function(turn, turn.function);
         self.doorbells.release_function(&turn.gt.doorbells, turn.function);
@@ -144,7 +146,7 @@ impl Kernel {
         turn.out.retain(|(to, _)| *to != turn.function);
     }
 
-    /// Brings the scheduler in line with the share that `function` was given.
+    /// Passes the configured share of `function` to the scheduler.
     pub fn share(&mut self, function: Function) {
         let Scheduling { exec_quantum_ms, preempt_timeout_us, priority } = self.clients.of(function).config.scheduling;
         let share = Share {
@@ -155,14 +157,15 @@ impl Kernel {
         self.scheduler.set_share(function, share);
     }
 
-    /// `function` is the cause of something adverse: the PF may have to hear of it (contract D.10).
+    /// Counts an adverse event caused by `function`, and reports it to the PF if it exceeds the threshold (contract
+    /// D.10).
     pub fn note(&mut self, turn: &mut Turn<'_>, function: Function, kind: Kind) {
         if let Some(message) = self.adverse.note(function, kind, turn.now) {
             turn.tell(Function::PF, message);
         }
     }
 
-    /// Counts what the scheduler has seen of functions.
+    /// Counts the adverse events that the scheduler has recorded.
     fn note_adverse(&mut self, turn: &mut Turn<'_>) {
         for (function, kind) in std::mem::take(&mut self.scheduler.adverse) {
             let kind = match kind {
@@ -174,21 +177,21 @@ impl Kernel {
         }
     }
 
-    /// An SLPC request.
+    /// Executes an SLPC request.
     pub fn slpc_request(&mut self, turn: &mut Turn<'_>, data: &[u32]) -> Reply {
         let reply = self.slpc.request(turn.gt, &mut turn.own(), data);
         self.slpc.show(turn.gt, self.scheduler.busy());
         reply
     }
 
-    /// UK_LOG_ENABLE_LOGGING: kept; there is no firmware log.
+    /// UK_LOG_ENABLE_LOGGING: stored; there is no firmware log.
     pub fn set_log_control(&mut self, control: u32) -> Reply {
         self.log_control = control;
         Ok(0)
     }
 
-    /// The id by which the scheduler knows context `local` of the function that asks: a VF's ids lie in a range of
-    /// their own, so it can name no other's (contract C.5, F.1).
+    /// Returns the global id of context `local` of `function`. A VF's ids are mapped to its own range, so it cannot
+    /// address contexts of others (contract C.5, F.1).
     pub fn global_id(&self, function: Function, local: u32) -> Result<u32, Error> {
         if !function.is_vf() {
             return Ok(local);
@@ -201,15 +204,15 @@ impl Kernel {
         }
     }
 
-    /// VFs whose pause the PF waits to hear of.
+    /// VFs being paused for which PAUSE_DONE has not been sent.
     pub fn pausing(&self) -> u64 {
         let pausing = self.clients.iter().filter(|(_, client)| client.state == State::Paused { told: false });
         pausing.fold(0, |set, (vf, _)| set | vf.bit())
     }
 
-    /// One step: reports of engines, requests of the hosts, schedules.
+    /// One step: handles engine reports and host requests, and schedules.
     pub fn step(&mut self, turn: &mut Turn<'_>, reports: &[EngineReport], rang: u64) -> Step {
-        // The PF's ring is looked at in every step.
+        // The PF's CT buffer is checked in every step.
         self.pending |= rang | Function::PF.bit();
         for function in functions(rang) {
             self.note(turn, function, Kind::HostToGuc);
@@ -239,7 +242,7 @@ impl Kernel {
         step
     }
 
-    /// Moves messages to the hosts' rings; tells which hosts have new ones.
+    /// Writes queued messages to the CT buffers. Returns the hosts with new messages.
     pub fn send(&mut self, turn: &mut Turn<'_>) -> Step {
         for (function, message) in turn.out.drain(..) {
             if let Some(client) = self.clients.get_mut(function)
@@ -279,8 +282,8 @@ impl Kernel {
         step
     }
 
-    /// Serves the functions that rang, one after the other, each for a while: who sends much does not keep the others
-    /// waiting. True where there may be more.
+    /// Serves the pending functions in turn, each for a limited number of requests, so that a function that sends many
+    /// does not delay the others. Returns whether there may be more requests.
     fn take_turns(&mut self, turn: &mut Turn<'_>) -> bool {
         let mut blocked = 0;
         let mut turns = 0;
@@ -308,7 +311,7 @@ impl Kernel {
         more
     }
 
-    /// Takes requests out of a host's ring.
+    /// Executes requests from the CT buffer of `function`.
     fn take_requests(&mut self, turn: &mut Turn<'_>, function: Function) -> Served {
         let Some(client) = self.clients.get_mut(function) else { return Served::Empty };
         if client.state != State::Running {
@@ -342,7 +345,7 @@ impl Kernel {
             }
         }
         if channel.broken() && served == Served::Empty && before != channel.h2g.offset() {
-            self.complain(function, format_args!("CT buffers are broken"));
+            self.complain(function, format_args!("CT buffers are corrupt"));
         }
         self.clients.of(function).channel = Some(channel);
         served
@@ -365,7 +368,7 @@ impl Kernel {
             None => {
                 self.count(function, |counters| counters.unknown += 1);
                 self.complain(function, format_args!("action {code:#06x} failed: {:?}", Error::UnknownAction));
-                // A sender that wants no answer could make nothing of this one.
+                // A sender that expects no reply could not associate this error with its request.
                 if kind == Type::Request {
                     turn.tell(function, Outgoing::reply(fence, Err(Error::UnknownAction)));
                 }
@@ -386,13 +389,13 @@ impl Kernel {
         }
     }
 
-    /// Notes how a request of `function` went.
+    /// Updates the request counters of `function`.
     pub fn count(&mut self, function: Function, note: impl Fn(&mut Counters)) {
         note(&mut self.counters);
         note(&mut self.clients.of(function).counters);
     }
 
-    /// Says what is wrong with what `function` sends, as long as that does not fill the log.
+    /// Logs a problem with a request of `function`; the number of messages is limited.
     pub fn complain(&mut self, function: Function, what: std::fmt::Arguments<'_>) {
         let complaints = &mut self.complaints[function.index()];
         if *complaints < if function.is_vf() { VF_COMPLAINTS } else { COMPLAINTS } {

@@ -1,4 +1,4 @@
-//! Key-length-value lists: how policies and opt-ins are packed (xe: abi/guc_klvs_abi.h, contract K.5).
+//! Key-length-value (KLV) lists, which carry policies and opt-ins (xe: abi/guc_klvs_abi.h, contract K.5).
 
 use super::hxg::{Error, global_address};
 use crate::memory::{Gam, Space};
@@ -7,18 +7,18 @@ use crate::memory::{Gam, Space};
 pub const EXECUTION_QUANTUM: u16 = 0x2001;
 /// Per context: preemption timeout in microseconds, 0 = none.
 pub const PREEMPTION_TIMEOUT: u16 = 0x2002;
-/// Per context: scheduling priority, 0 the most important.
+/// Per context: scheduling priority, 0 = highest.
 pub const SCHEDULING_PRIORITY: u16 = 0x2003;
 /// Per context: go idle between quanta (i915).
 pub const PREEMPT_TO_IDLE: u16 = 0x2004;
 /// Per context: frequency hint for SLPC.
 pub const SLPM_GT_FREQUENCY: u16 = 0x2005;
-/// Scheduling policy: share of the compute engines beside a busy render engine (milliseconds, percent).
+/// Scheduling policy: share of the compute engines while a render engine is busy (milliseconds, percent).
 pub const RENDER_COMPUTE_YIELD: u16 = 0x1001;
 /// Opt-in: CAT error notifications carry a second dword.
 pub const EXT_CAT_ERR_TYPE: u16 = 0x4001;
 
-/// Reads the list of `dwords` dwords at GGTT address `low`, `high`, at most `most` of them.
+/// Reads a list of `dwords` dwords at GGTT address (`low`, `high`). Returns an error if it is longer than `most`.
 pub fn read(gam: &mut Gam<'_>, (low, high): (u32, u32), dwords: u32, most: u32) -> Result<Vec<u32>, Error> {
     if dwords > most {
         return Err(Error::InvalidSize);
@@ -29,7 +29,7 @@ pub fn read(gam: &mut Gam<'_>, (low, high): (u32, u32), dwords: u32, most: u32) 
         .collect()
 }
 
-/// Walks a list: each item is a key with its value dwords, or the error that ends the walk.
+/// Iterates over a list: each item is a key with its value dwords, or the error that ends the iteration.
 pub fn walk(dwords: &[u32]) -> impl Iterator<Item = Result<(u16, &[u32]), Error>> {
     let mut rest = dwords;
     std::iter::from_fn(move || {

@@ -1,4 +1,5 @@
-//! The mailbox: requests through VF_SW_FLAG registers, answered before the doorbell's access completes (contract B.6).
+//! The mailbox: requests through the VF_SW_FLAG registers, answered before the notifying register access completes
+//! (contract B.6).
 
 use std::ops::Range;
 
@@ -16,10 +17,10 @@ use super::hxg::{Error, Type, action, global_address, reply_header};
 use super::kernel::Kernel;
 use super::scheduler::Turn;
 
-/// End of the global addresses that may be used for buffers: the APIC's window (xe: GUC_GGTT_TOP).
+/// End of the GGTT range usable for buffers: start of the APIC window (xe: GUC_GGTT_TOP).
 pub const GGTT_TOP: u64 = 0xfee0_0000;
 
-/// What a success reply carries: data0, and the dwords after the header.
+/// Contents of a success reply: data0, and the dwords after the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Answer(u32, [u32; 3]);
 
@@ -31,37 +32,37 @@ impl From<u32> for Answer {
 
 type Handler = fn(&mut Kernel, &mut Turn<'_>, [u32; 3]) -> Result<Answer, Error>;
 
-/// Actions of the mailbox: code, name, who may send it, what is done with the three dwords after the header. The
-/// registers keep what an earlier message left in them, so a length cannot be told.
+/// Mailbox actions: code, name, permitted senders, and handler for the three dwords after the header. The registers
+/// keep the contents of earlier messages, so the length of a message cannot be checked.
 const ACTIONS: &[(u16, &str, Sender, Handler)] = &[
     (0x0508, "SELF_CFG", Sender::Any, self_config),
     (0x4509, "CONTROL_CTB", Sender::Any, control_ctb),
     (0x4100, "GET_HWCONFIG", Sender::Any, hardware_config),
-    // Of a VF it is called VF_RESET.
+    // Called VF_RESET when sent by a VF.
     (0x5507, "CLIENT_SOFT_RESET", Sender::Any, |kernel, turn, _| {
         kernel.soft_reset(turn);
         Ok(0.into())
     }),
     (0x5500, "VF2GUC_MATCH_VERSION", Sender::Virtual, match_version),
     (0x5509, "VF2GUC_QUERY_SINGLE_KLV", Sender::Virtual, query),
-    // Only after a migration, which this interface version does not offer.
+    // Used only after a migration, which this interface version does not support.
     (0x5508, "VF2GUC_RESFIX_DONE", Sender::NotSupported, |_, _, _| Err(Error::NotSupported)),
     (0x550f, "VF2GUC_RESFIX_START", Sender::NotSupported, |_, _, _| Err(Error::NotSupported)),
 ];
 
-/// The name of an action of the mailbox.
+/// Returns the name of a mailbox action.
 pub fn name(code: u16) -> Option<&'static str> {
     ACTIONS.iter().find(|(known, ..)| *known == code).map(|(_, name, ..)| *name)
 }
 
-/// Whether a request of the host waits for its answer: bit 31 is the origin, set in answers.
+/// Whether the mailbox holds an unanswered request: bit 31 is the origin, set in replies.
 pub fn holds_request(gt: &Gt, function: Function) -> bool {
     let header = gt.mailbox(function, 0);
     header != 0 && header >> 31 == 0
 }
 
-/// Answers the request in the mailbox of the function whose turn it is. While a VF is paused, stopped or in reset, it
-/// is left there.
+/// Answers the mailbox request of `turn.function`. While a VF is paused, stopped or in reset, the request stays
+/// pending.
 pub fn answer(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     let gt = turn.gt;
     let function = turn.function;
@@ -95,13 +96,14 @@ pub fn answer(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     tell();
 }
 
-/// What is in the mailbox of `function`.
+/// Contents of the mailbox of `function`.
 fn held(gt: &Gt, function: Function) -> Vec<u32> {
     (0..4).map(|n| gt.mailbox(function, n)).collect()
 }
 
-/// VF2GUC_MATCH_VERSION: branch, major, minor in bits 31:8, 0 = any. The answer is what there is, which is compatible
-/// with all older versions of its major; a newer one, or another branch, there is not (contract C.1 step 1b).
+/// VF2GUC_MATCH_VERSION: branch, major, minor in bits 31:8, 0 = any. Replies with the version of this interface, which
+/// is compatible with all older minor versions of its major. A newer version or another branch is refused (contract C.1
+/// step 1b).
 fn match_version(kernel: &mut Kernel, turn: &mut Turn<'_>, [wanted, ..]: [u32; 3]) -> Result<Answer, Error> {
     let Version { major, minor, patch } = kernel.firmware.submission;
     let [zero, wanted_minor, wanted_major, branch] = wanted.to_le_bytes();
@@ -120,7 +122,7 @@ fn match_version(kernel: &mut Kernel, turn: &mut Turn<'_>, [wanted, ..]: [u32; 3
     Ok(Answer(0, [u32::from_le_bytes([patch, minor, major, 0]), 0, 0]))
 }
 
-/// VF2GUC_QUERY_SINGLE_KLV: what the VF has been given; data0 is the length of the value.
+/// VF2GUC_QUERY_SINGLE_KLV: returns a value of the VF's configuration; data0 is the length of the value in dwords.
 fn query(kernel: &mut Kernel, turn: &mut Turn<'_>, [key, ..]: [u32; 3]) -> Result<Answer, Error> {
     let config = kernel.clients.of(turn.function).config;
     if !config.provisioned() {
@@ -130,7 +132,7 @@ fn query(kernel: &mut Kernel, turn: &mut Turn<'_>, [key, ..]: [u32; 3]) -> Resul
     Ok(Answer(len, [low, high, 0]))
 }
 
-/// Part of a ring's location that a SELF_CFG key sets.
+/// Part of a CT buffer's location that a SELF_CFG key sets.
 #[derive(Clone, Copy)]
 enum Part {
     Descriptor,
@@ -138,7 +140,7 @@ enum Part {
     Bytes,
 }
 
-/// Keys of SELF_CFG: key, value dwords, whether it is the host's ring, part (xe: abi/guc_klvs_abi.h).
+/// Keys of SELF_CFG: key, number of value dwords, whether it is for the H2G buffer, part (xe: abi/guc_klvs_abi.h).
 const SELF_CONFIG: &[(u32, u32, bool, Part)] = &[
     (0x0902, 2, true, Part::Buffer),
     (0x0903, 2, true, Part::Descriptor),
@@ -148,7 +150,7 @@ const SELF_CONFIG: &[(u32, u32, bool, Part)] = &[
     (0x0907, 1, false, Part::Bytes),
 ];
 
-/// Global addresses at which buffers of `function` may lie.
+/// GGTT range in which buffers of `function` may be placed.
 fn reach(kernel: &mut Kernel, turn: &Turn<'_>) -> Range<u64> {
     let all = firmware::wopcm_top(turn.gt)..GGTT_TOP;
     if !turn.function.is_vf() {
@@ -158,7 +160,7 @@ fn reach(kernel: &mut Kernel, turn: &Turn<'_>) -> Range<u64> {
     own.start.max(all.start)..own.end.min(all.end)
 }
 
-/// Answers the number of values taken: 0 tells that the key is not known.
+/// SELF_CFG: replies with the number of values applied; 0 means that the key is unknown.
 fn self_config(kernel: &mut Kernel, turn: &mut Turn<'_>, [head, low, high]: [u32; 3]) -> Result<Answer, Error> {
     const MEMIRQ_STATUS: u32 = 0x0900;
     const MEMIRQ_SOURCE: u32 = 0x0901;
@@ -219,7 +221,7 @@ fn control_ctb(kernel: &mut Kernel, turn: &mut Turn<'_>, [control, ..]: [u32; 3]
     Ok(0.into())
 }
 
-/// With size 0 the answer is how large the table is; else it is copied as well.
+/// GET_HWCONFIG: replies with the size of the table in bytes; also copies the table if the given size is not 0.
 fn hardware_config(_: &mut Kernel, turn: &mut Turn<'_>, [low, high, size]: [u32; 3]) -> Result<Answer, Error> {
     let table = hwconfig::table();
     let bytes = (table.len() * 4) as u32;

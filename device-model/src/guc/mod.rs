@@ -1,4 +1,4 @@
-//! The GuC's interface: firmware upload, mailbox, CT buffers, its actions, and the scheduler behind them.
+//! The GuC: firmware upload, mailbox, CT buffers, actions, and the scheduler.
 
 pub mod action;
 pub mod activity;
@@ -46,19 +46,19 @@ use hxg::{Error, Outgoing};
 use kernel::{Counters, Heritage, Kernel};
 use scheduler::{Scheduler, Turn};
 
-/// How a step of the GuC ended.
+/// Result of a GuC step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// When it wants to be called again at the latest (clock time in ns); `None` if only a ring or a report can give it
-    /// work.
+    /// Latest time of the next step (clock time in ns); `None` if only a notification or a report can create work.
     pub next: Option<u64>,
-    /// Functions (a bit each) whose host has new messages: GUC2HOST is to be raised, once no lock is held.
+    /// Functions (one bit each) with new messages. The caller must raise GUC2HOST for them once no lock is held.
     pub interrupts: u64,
-    /// Functions whose interrupt is in memory already (memory-based): only the MSI is left to be sent.
+    /// Functions (one bit each) with a memory-based interrupt that has already been written; the caller must still send
+    /// the MSI.
     pub messages: u64,
 }
 
-/// The micro-controller's state.
+/// State of the micro-controller.
 #[derive(Default)]
 pub struct Guc {
     kernel: Option<Box<Kernel>>,
@@ -66,7 +66,7 @@ pub struct Guc {
     reports: Vec<EngineReport>,
     out: Vec<(Function, Outgoing)>,
     heritage: Heritage,
-    /// What each VF has been given by the card itself; empty where a PF driver does that.
+    /// Quotas that the card itself assigns to the VFs; empty if a PF driver assigns them.
     quotas: Vec<Quota>,
 }
 
@@ -76,8 +76,8 @@ impl Guc {
         Self::default()
     }
 
-    /// DMA_CTRL was started: moves and checks the firmware, and starts it (contract B.4 step 20). Once a kernel runs the
-    /// DMA engine is its own, and the host's order is ignored (V13-180).
+    /// DMA_CTRL was started: loads, checks and starts the firmware (contract B.4 step 20). While a kernel runs, it owns
+    /// the DMA engine, and DMA requests of the host are ignored (V13-180).
     pub fn start_dma(&mut self, gt: &Gt) {
         if !firmware::dma_started(gt) {
             return;
@@ -93,7 +93,7 @@ impl Guc {
             };
             let status = match loaded.and_then(boot) {
                 Ok((firmware, ads)) => {
-                    // The FIFOs of context switches outlive a reset of engines and GuC (V13-204).
+                    // The context-status FIFOs survive a reset of engines and GuC (V13-204).
                     gt.csb_ports.iter().for_each(CsbPort::clear);
                     log::info!("GuC firmware {:?}, interface {:?}", firmware.release, firmware.submission);
                     self.kernel = Some(Box::new(Kernel::new(gt, firmware, ads, std::mem::take(&mut self.heritage))));
@@ -109,7 +109,7 @@ impl Guc {
         firmware::finish_dma(gt);
     }
 
-    /// The GuC is reset (GDRST bit 3): firmware, CT buffers, contexts and configurations are gone.
+    /// Resets the GuC (GDRST bit 3). Firmware, CT buffers, contexts and configurations are lost.
     pub fn reset(&mut self, gt: &Gt) {
         if let Some(kernel) = self.kernel.take() {
             self.heritage = kernel.heritage();
@@ -120,18 +120,18 @@ impl Guc {
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET);
     }
 
-    /// Comes up without a PF driver, and gives VFs 1, 2, ... their `quotas`: from now on the card plays the PF. What is
-    /// wrong with the quotas is told.
+    /// Restarts the GuC without a PF driver and assigns `quotas` to VFs 1, 2, ...; from now on the card acts as the PF.
+    /// Returns an error if the quotas are invalid.
     pub fn play_pf(&mut self, gt: &Gt, engines: &Engines, quotas: &[Quota]) -> Result<(), Error> {
         self.reset(gt);
         self.quotas = quotas.to_vec();
         let shared = self.revive(gt, engines);
-        // Whose the memory was before is nothing to those who have it now.
+        // Scrub: a VF must not see the previous owner's data.
         engines.stand_still(|| (1..).map_while(Function::vf).zip(quotas).for_each(|(vf, _)| gt.memory.clear_vf(vf)));
         shared
     }
 
-    /// Comes up again after a reset, if the card plays the PF; else its driver does that.
+    /// Restarts the GuC after a reset if the card acts as the PF. Otherwise the PF driver does this.
     pub fn revive(&mut self, gt: &Gt, engines: &Engines) -> Result<(), Error> {
         if self.quotas.is_empty() || self.kernel.is_some() {
             return Ok(());
@@ -147,12 +147,13 @@ impl Guc {
         shared
     }
 
-    /// Whether VF_SW_FLAG(0) of `function` holds a request that is not answered yet.
+    /// Whether VF_SW_FLAG(0) of `function` holds an unanswered request.
     pub fn mailbox_holds_request(gt: &Gt, function: Function) -> bool {
         mailbox::holds_request(gt, function)
     }
 
-    /// The driver of `function` rang: answers a request in its mailbox, before the access completes.
+    /// Answers the mailbox request of `function`, if any. Called on a notification, before the register access
+    /// completes.
     pub fn mailbox(&mut self, gt: &Gt, engines: &Engines, function: Function) {
         let Some(kernel) = &mut self.kernel else { return };
         if !mailbox::holds_request(gt, function) {
@@ -163,11 +164,11 @@ impl Guc {
         mailbox::answer(kernel, &mut turn);
     }
 
-    /// A VF is in FLR, by itself or because VF Enable was cleared (V13-117, V13-127).
+    /// FLR of a VF, either its own or because VF Enable was cleared (V13-117, V13-127).
     pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) -> FunctionReset {
         gt.doorbells.reset_function(function);
         let Some(kernel) = &mut self.kernel else {
-            // Nobody leads the reset, and there is no work; what the VF has mapped goes all the same.
+            // No PF driver handles the reset, and no contexts exist; the VF's GGTT entries are still cleared.
             gt.memory.ggtt().empty_vf(function);
             return FunctionReset::Led;
         };
@@ -176,7 +177,7 @@ impl Guc {
         control::function_reset(kernel, &mut turn, function)
     }
 
-    /// The memory of a VF has been cleared whose reset was [`FunctionReset::Unled`].
+    /// Completes a reset that returned [`FunctionReset::Unled`], after the memory of the VF has been cleared.
     pub fn finish_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
         let Some(kernel) = &mut self.kernel else { return };
         let views = gt.memory.views();
@@ -184,10 +185,11 @@ impl Guc {
         control::finish_reset(kernel, &mut turn, function);
     }
 
-    /// One bounded piece of work: CT buffers of the functions that rang (a bit each), engine reports, time slices.
+    /// Does one bounded piece of work: CT buffers of the functions in `rang` (one bit each), engine reports, time
+    /// slices.
     pub fn step(&mut self, gt: &Gt, engines: &Engines, rang: u64) -> Step {
         engines.take_reports(&mut self.reports);
-        // Requests that were not answered when they came.
+        // Mailbox requests that were not answered when the notification arrived.
         for function in functions(rang).filter(|function| mailbox::holds_request(gt, *function)) {
             if gt.memory.asks_client(function) {
                 self.mailbox(gt, engines, function);
@@ -199,7 +201,7 @@ impl Guc {
         kernel.step(&mut turn, &self.reports, rang)
     }
 
-    /// What is loaded, while it runs.
+    /// The firmware, while it runs.
     pub fn firmware(&self) -> Option<Firmware> {
         self.kernel.as_ref().map(|kernel| kernel.firmware)
     }
@@ -209,12 +211,12 @@ impl Guc {
         self.kernel.as_ref().map(|kernel| &kernel.scheduler)
     }
 
-    /// What is kept for `function`, if there is anything.
+    /// The state kept for `function`, if any.
     pub fn client(&self, function: Function) -> Option<&Client> {
         self.kernel.as_ref()?.clients.get(function)
     }
 
-    /// How requests went since the last boot.
+    /// Request counters since the last boot.
     pub fn counters(&self) -> Counters {
         self.kernel.as_ref().map_or_else(Counters::default, |kernel| kernel.counters)
     }

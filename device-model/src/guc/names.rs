@@ -1,10 +1,10 @@
-//! Names of what messages carry, for people: actions, parameters, keys, errors (xe: abi/guc_actions_abi.h,
+//! Human-readable names of message contents: actions, parameters, keys, errors (xe: abi/guc_actions_abi.h,
 //! guc_actions_sriov_abi.h, guc_klvs_abi.h, guc_errors_abi.h).
 
 use super::hxg::Error;
 use super::{action, mailbox};
 
-/// What the GuC tells of its own accord, and the names of the dwords behind the header.
+/// Events that the GuC sends, and the names of the dwords after the header.
 const EVENTS: &[(u16, &str, &[&str])] = &[
     (0x1002, "SCHED_CONTEXT_MODE_DONE", &["context", "enabled"]),
     (0x1008, "CONTEXT_RESET_NOTIFICATION", &["context"]),
@@ -18,7 +18,7 @@ const EVENTS: &[(u16, &str, &[&str])] = &[
     (0x8002, "STATE_CAPTURE_NOTIFICATION", &["status"]),
 ];
 
-/// Names of the dwords behind a request's header.
+/// Names of the dwords after a request's header.
 const PARAMETERS: &[(u16, &[&str])] = &[
     (0x0010, &["context", "doorbell"]),
     (0x0020, &["context"]),
@@ -121,34 +121,34 @@ const KEYS: &[(u16, &str)] = &[
     (0x8d00, "VGT_POLICY_RESET_AFTER_VF_SWITCH"),
 ];
 
-/// Requests that carry a list of key-length-values behind so many dwords.
+/// Requests that contain a list of key-length-values, and the number of dwords before it.
 const LISTS: &[(u16, usize)] = &[(0x0508, 0), (0x0509, 0), (0x100b, 1)];
 
-/// The name of an action, of the CT buffers, the mailbox or the GuC's own.
+/// Name of a CT buffer action, mailbox action or event.
 pub fn of_action(code: u16) -> Option<&'static str> {
     let request = action::ACTIONS.iter().find(|action| action.code == code).map(|action| action.name);
     let event = || EVENTS.iter().find(|(known, ..)| *known == code).map(|(_, name, _)| *name);
     request.or_else(|| mailbox::name(code)).or_else(event)
 }
 
-/// Names of the dwords behind the header; the ones beyond have none.
+/// Names of the dwords after the header; further dwords have no names.
 pub fn of_parameters(code: u16) -> &'static [&'static str] {
     let request = PARAMETERS.iter().find(|(known, _)| *known == code).map(|(_, names)| *names);
     let event = || EVENTS.iter().find(|(known, ..)| *known == code).map(|(.., names)| *names);
     request.or_else(event).unwrap_or(&[])
 }
 
-/// How many dwords stand before the list of key-length-values that an action carries, if it does.
+/// Number of dwords before the list of key-length-values in an action; `None` if it has no list.
 pub fn list_in(code: u16) -> Option<usize> {
     LISTS.iter().find(|(known, _)| *known == code).map(|(_, at)| *at)
 }
 
-/// The name of a key.
+/// Name of a key.
 pub fn of_key(key: u16) -> Option<&'static str> {
     KEYS.iter().find(|(known, _)| *known == key).map(|(_, name)| *name)
 }
 
-/// The name of an error code.
+/// Name of an error code.
 pub fn of_error(code: u16) -> Option<String> {
     Error::ALL.iter().find(|error| **error as u16 == code).map(|error| format!("{error:?}"))
 }
@@ -157,7 +157,7 @@ pub fn of_error(code: u16) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Every action that the card knows has a name here, and events are none of them.
+    /// Every action known to the GuC has a name here, and no event has the code of an action.
     #[test]
     fn names_are_unique() {
         for (at, (code, name, _)) in EVENTS.iter().enumerate() {
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(of_error(0x30).as_deref(), Some("UnknownAction"));
     }
 
-    /// A request of fixed length has no more named dwords than it takes.
+    /// A request of fixed length has no more named dwords than its length.
     #[test]
     fn parameters_fit_their_actions() {
         for action in action::ACTIONS {

@@ -1,5 +1,5 @@
-//! The card in the PF driver's place: where no guest has the PF, the card shares itself out among its VFs (contract C.4,
-//! D.4), by the same records, tables and rules as a PF driver's.
+//! Provisioning of the VFs by the card if no guest has the PF (contract C.4, D.4). Uses the same structures, tables and
+//! checks as for requests of a PF driver.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -17,8 +17,8 @@ use crate::profile::provision::{GGTT_BOTTOM, LMTT_RESERVE, Quota};
 use crate::registers::memory::LMEM_CFG;
 use crate::world::Function;
 
-/// Gives VFs 1, 2, ... their quotas: global addresses from the bottom up, local memory from address 0 up, contexts and
-/// doorbells from number 0 up.
+/// Assigns `quotas` to VFs 1, 2, ...: GGTT addresses from [`GGTT_BOTTOM`] upwards, local memory from address 0,
+/// contexts and doorbells from id 0.
 pub fn share_out(kernel: &mut Kernel, turn: &mut Turn<'_>, quotas: &[Quota]) -> Result<(), Error> {
     let mut next = VfConfig { ggtt_start: GGTT_BOTTOM, ..VfConfig::default() };
     let mut frame = 0;
@@ -51,7 +51,7 @@ pub fn share_out(kernel: &mut Kernel, turn: &mut Turn<'_>, quotas: &[Quota]) -> 
     Ok(())
 }
 
-/// Where the LMTT lies: at the top of what functions can be given.
+/// Address of the LMTT: the top of the memory that can be assigned to functions.
 fn directory(turn: &Turn<'_>) -> u64 {
     MemoryLayout::of(turn.gt.memory.local().len()).usable - LMTT_RESERVE
 }
@@ -61,7 +61,7 @@ fn write(turn: &Turn<'_>, at: u64, entry: u32) -> Result<(), Error> {
     cell.store(entry, 0, Ordering::Release).map_err(|_| Error::InvalidKlvData)
 }
 
-/// Empties the directory and shows it to the card.
+/// Clears the directory and sets its address in LMEM_CFG.
 fn write_directory(turn: &mut Turn<'_>) -> Result<(), Error> {
     let at = directory(turn);
     turn.gt.memory.local().clear(at..at + LMTT_RESERVE);
@@ -69,7 +69,7 @@ fn write_directory(turn: &mut Turn<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the table of `vf`, which gives it these frames, into the directory's neighbourhood.
+/// Writes the table of `vf`, which maps `frames`, after the directory, and the VF's directory entry.
 fn write_table(turn: &mut Turn<'_>, vf: Function, frames: Range<u32>) -> Result<(), Error> {
     let directory = directory(turn);
     let table = directory + lmtt::TABLE_ENTRIES * 4 * u64::from(vf.0);

@@ -1,4 +1,5 @@
-//! What the PF gives to each function, as key-length-values (contract D.4, D.6, K.5; xe: abi/guc_klvs_abi.h).
+//! Configuration that the PF assigns to each function, as key-length-values (contract D.4, D.6, K.5; xe:
+//! abi/guc_klvs_abi.h).
 
 use std::ops::Range;
 
@@ -8,30 +9,31 @@ use super::adverse::{KINDS, Kind};
 use super::hxg::Error;
 use super::klv;
 
-/// Contexts that all functions share (xe: GUC_ID_MAX).
+/// Total number of contexts of all functions (xe: GUC_ID_MAX).
 const CONTEXTS: u32 = 65535;
-/// Doorbells that all functions share (V13-035).
+/// Total number of doorbells of all functions (V13-035).
 const DOORBELLS: u32 = 256;
-/// Bytes of one global page.
+/// Bytes of one GGTT page.
 const GGTT_PAGE: u64 = 4096;
-/// Local memory is given in pieces of this many bytes (contract D.5).
+/// Allocation granularity of local memory in bytes (contract D.5).
 const FRAME: u64 = 2 << 20;
-/// Longest execution quantum in ms and preemption timeout in us: 100 s, more is cut (xe: abi/guc_klvs_abi.h).
+/// Maximum execution quantum in ms and preemption timeout in us (100 s each); larger values are clamped (xe:
+/// abi/guc_klvs_abi.h).
 const LONGEST: (u32, u32) = (100_000, 100_000_000);
-/// Scheduling groups that a list of values is for; there is one group on this card, the first.
+/// Maximum number of scheduling groups in a list of values; this card only has the first.
 const GROUPS: usize = 8;
 
-/// Numbers in sequence that a function owns.
+/// A contiguous range of ids assigned to a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
-    /// The first.
+    /// First id.
     pub begin: u32,
-    /// How many.
+    /// Number of ids.
     pub count: u32,
 }
 
 impl Quota {
-    /// The number of all that the function's own number `local` stands for.
+    /// Returns the global id for the function's own id `local`.
     pub fn global(self, local: u32) -> Option<u32> {
         (local < self.count).then(|| self.begin + local)
     }
@@ -46,7 +48,7 @@ impl Quota {
     }
 }
 
-/// How a function shares the engines.
+/// A function's share of the engines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scheduling {
     /// Execution quantum in milliseconds; 0 = unlimited.
@@ -57,14 +59,14 @@ pub struct Scheduling {
     pub priority: u32,
 }
 
-/// What a function has been given. For the PF zeros mean "no limit" (contract D.2).
+/// Configuration of a function. For the PF zeros mean "no limit" (contract D.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfConfig {
-    /// First global address.
+    /// First GGTT address.
     pub ggtt_start: u64,
-    /// Bytes of global addresses.
+    /// Size of the GGTT range in bytes.
     pub ggtt_size: u64,
-    /// Bytes of local memory.
+    /// Local memory in bytes.
     pub local_memory: u64,
     /// Context ids.
     pub contexts: Quota,
@@ -77,17 +79,17 @@ pub struct VfConfig {
 }
 
 impl VfConfig {
-    /// Global addresses of the function.
+    /// GGTT range of the function.
     pub fn ggtt(&self) -> Range<u64> {
         self.ggtt_start..self.ggtt_start.saturating_add(self.ggtt_size)
     }
 
-    /// Whether the function has been given what it cannot do without.
+    /// Whether the function has the minimum resources that its driver needs.
     pub fn provisioned(&self) -> bool {
         self.ggtt_size != 0 && self.contexts.count != 0
     }
 
-    /// Applies a list; tells how many values it had. Nothing has changed where it fails.
+    /// Applies a list and returns the number of values in it. On error nothing is changed.
     pub fn update(&mut self, list: &[u32]) -> Result<u32, Error> {
         let mut config = *self;
         let mut applied = 0;
@@ -119,7 +121,7 @@ impl VfConfig {
             0x0002 => self.ggtt_size = qword()?,
             0x0003 => self.local_memory = qword()?,
             0x0004 => self.contexts.count = dword()?,
-            // One tile: there is nothing to choose.
+            // TILE_MASK: ignored, because the card has only one tile.
             0x0005 => drop(dword()?),
             0x0006 => self.doorbells.count = dword()?,
             0x8a01 => *exec_quantum_ms = dword()?.min(LONGEST.0),
@@ -139,12 +141,13 @@ impl VfConfig {
         Ok(())
     }
 
-    /// Thresholds of adverse events; 0 = never told (contract D.10).
+    /// Thresholds of adverse events; 0 = never reported (contract D.10).
     pub fn thresholds(&self) -> impl Iterator<Item = (Kind, u32)> {
         Kind::ALL.into_iter().zip(self.thresholds)
     }
 
-    /// Whether a VF can be given this: global addresses within `ggtt`, at most `local` bytes of local memory.
+    /// Checks whether the configuration can be assigned to a VF: GGTT addresses within `ggtt`, at most `local` bytes of
+    /// local memory.
     pub fn check(&self, ggtt: Range<u64>, local: u64) -> Result<(), Error> {
         let end = self.ggtt_start.checked_add(self.ggtt_size).ok_or(Error::InvalidKlvData)?;
         let aligned =
@@ -155,12 +158,12 @@ impl VfConfig {
         if aligned && inside && few && self.local_memory <= local { Ok(()) } else { Err(Error::InvalidKlvData) }
     }
 
-    /// Whether two VFs would own the same context id or doorbell.
+    /// Whether two VFs would share a context id or doorbell.
     pub fn collides(&self, other: &VfConfig) -> bool {
         self.contexts.overlaps(other.contexts) || self.doorbells.overlaps(other.doorbells)
     }
 
-    /// The value of a key that a VF may ask for (VF2GUC_QUERY_SINGLE_KLV): its dwords, and how many they are.
+    /// Returns the value of a key that a VF may query (VF2GUC_QUERY_SINGLE_KLV): number of dwords, dwords.
     pub fn query(&self, key: u32) -> Result<(u32, [u32; 2]), Error> {
         let qword = |value: u64| Ok((2, [value as u32, (value >> 32) as u32]));
         let dword = |value: u32| Ok((1, [value, 0]));
@@ -171,26 +174,26 @@ impl VfConfig {
             0x0004 => dword(self.contexts.count),
             0x0005 => dword(1),
             0x0006 => dword(self.doorbells.count),
-            // GROUP_SCHEDULING_AVAILABLE: engines are not split into groups here.
+            // GROUP_SCHEDULING_AVAILABLE: engine groups are not supported.
             0x3001 => dword(0),
             _ => Err(Error::InvalidKlvKey),
         }
     }
 }
 
-/// What is so for all functions (PF2GUC_UPDATE_VGT_POLICY, contract D.6).
+/// Policies that apply to all functions (PF2GUC_UPDATE_VGT_POLICY, contract D.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VgtPolicy {
-    /// A function that has no work keeps its turn.
+    /// Functions keep their turn even without work.
     pub sched_if_idle: bool,
-    /// Adverse events are counted over this many milliseconds; 0 = not at all.
+    /// Sample period of adverse events in milliseconds; 0 = not counted.
     pub adverse_sample_period_ms: u32,
-    /// An engine is reset between two functions.
+    /// Reset an engine when it switches between functions.
     pub reset_after_switch: bool,
 }
 
 impl VgtPolicy {
-    /// Applies a list; tells how many values it had. Nothing has changed where it fails.
+    /// Applies a list and returns the number of values in it. On error nothing is changed.
     pub fn update(&mut self, list: &[u32]) -> Result<u32, Error> {
         let mut policy = *self;
         let mut applied = 0;
@@ -201,7 +204,7 @@ impl VgtPolicy {
                 (0x8d00, [value @ (0 | 1)]) => policy.reset_after_switch = *value == 1,
                 (0x8001 | 0x8d00, [_]) => return Err(Error::InvalidKlvData),
                 (0x8001 | 0x8002 | 0x8d00, _) => return Err(Error::MalformedKlv),
-                // ENGINE_GROUP_CONFIG without groups is what there is.
+                // ENGINE_GROUP_CONFIG without groups is the only supported configuration.
                 (0x8004, []) => {}
                 (0x8004, _) => return Err(Error::NotSupported),
                 _ => return Err(Error::InvalidKlvKey),
@@ -232,7 +235,7 @@ mod tests {
         assert_eq!(config.ggtt(), GGTT);
     }
 
-    /// Contract K.5: lengths are checked, unknown keys refused, and a list that fails changes nothing.
+    /// Contract K.5: lengths are checked, unknown keys are refused, and an invalid list changes nothing.
     #[test]
     fn a_list_is_applied_whole_or_not_at_all() {
         let mut config = VfConfig::default();
@@ -245,7 +248,7 @@ mod tests {
         assert_eq!(config.scheduling, Scheduling { exec_quantum_ms: 100_000, preempt_timeout_us: 5, priority: 0 });
     }
 
-    /// V13-035, contract F.1: no VF gets what is not there, and no two the same.
+    /// V13-035, contract F.1: a VF gets no resources that do not exist, and no two VFs share any.
     #[test]
     fn quotas_are_checked() {
         let give = |ggtt: (u64, u64), local_memory, contexts: (u32, u32), doorbells: (u32, u32)| VfConfig {
@@ -278,7 +281,7 @@ mod tests {
         assert_eq!((good.contexts.global(1023), good.contexts.global(1024)), (Some(65534), None));
     }
 
-    /// Contract C.1 step 2: lengths and values of what a VF asks for.
+    /// Contract C.1 step 2: lengths and values of the keys that a VF may query.
     #[test]
     fn a_vf_asks_for_its_share() {
         let config = VfConfig { ggtt_start: 0x1_8000_0000, local_memory: 1 << 32, ..VfConfig::default() };
@@ -289,7 +292,7 @@ mod tests {
         assert_eq!(config.query(0x3000), Err(Error::InvalidKlvKey));
     }
 
-    /// Contract D.6: the three policies; groups of engines do not exist.
+    /// Contract D.6: the three policies; engine groups are not supported.
     #[test]
     fn policies() {
         let mut policy = VgtPolicy::default();

@@ -1,4 +1,4 @@
-//! Messages between PF and VFs that the GuC only carries (contract C.4; xe: abi/guc_relay_communication_abi.h).
+//! Messages between PF and VFs that the GuC forwards unchanged (contract C.4; xe: abi/guc_relay_communication_abi.h).
 
 use super::client::MOST_WAITING;
 use super::hxg::{Error, MAX_DWORDS, Outgoing, Reply};
@@ -7,14 +7,14 @@ use super::scheduler::Turn;
 use super::service;
 use crate::world::Function;
 
-/// G2H to the PF: a VF's message.
+/// G2H to the PF: message from a VF.
 const RELAY_FROM_VF: u16 = 0x5100;
-/// G2H to a VF: the PF's message.
+/// G2H to a VF: message from the PF.
 const RELAY_FROM_PF: u16 = 0x5102;
-/// Longest message that is carried: the PF's event has three dwords of its own.
+/// Maximum length of a forwarded message: the event to the PF has three dwords in front of it.
 const LONGEST: usize = MAX_DWORDS - 3;
 
-/// VF2GUC_RELAY_TO_PF: id of the message, message. Where the card itself plays the PF it answers at once.
+/// VF2GUC_RELAY_TO_PF: message id, message. If the card acts as the PF, it answers directly.
 pub fn to_pf(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let [id, message @ ..] = m else { return Err(Error::InvalidSize) };
     let vf = turn.function;
@@ -32,7 +32,7 @@ pub fn to_pf(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     Ok(0)
 }
 
-/// PF2GUC_RELAY_TO_VF: number of the VF, id of the message, message.
+/// PF2GUC_RELAY_TO_VF: VF number, message id, message.
 pub fn to_vf(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let [vf, id, message @ ..] = m else { return Err(Error::InvalidSize) };
     if message.is_empty() || message.len() > LONGEST {
@@ -44,7 +44,7 @@ pub fn to_vf(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     Ok(0)
 }
 
-/// Whether `function` has a ring, and takes messages out of it: nobody's messages may pile up.
+/// Checks that `function` has a CT buffer and reads from it; the queue of messages to it must stay bounded.
 fn receives(kernel: &Kernel, function: Function) -> Result<(), Error> {
     let channel = kernel.clients.get(function).and_then(|client| client.channel.as_ref());
     match channel {

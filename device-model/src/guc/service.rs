@@ -1,15 +1,15 @@
-//! What VF drivers ask the PF driver, answered by the card where it plays the PF itself: handshake and the values of
+//! Requests of VF drivers to the PF driver, answered by the card if it acts as the PF: handshake and the values of
 //! registers that a VF cannot read (contract C.4; xe: xe_gt_sriov_pf_service.c, abi/guc_relay_actions_abi.h).
 
 use super::hxg::{MAX_DWORDS, Type, action};
 use crate::gt::Gt;
 
-/// Fuses and clock of the card, in the order that VF drivers search (xe: ats_m_runtime_regs).
+/// Fuse and clock registers, in ascending order as required by the search of VF drivers (xe: ats_m_runtime_regs).
 const RUNTIME_REGISTERS: [u32; 8] = [0x0d00, 0x9118, 0x911c, 0x9134, 0x913c, 0x9140, 0x9144, 0xc1dc];
-/// The interface between VF and PF drivers that is spoken here: major and minor.
+/// Supported version of the interface between VF and PF drivers: major and minor.
 const VERSION: (u32, u32) = (1, 0);
 
-/// Failures in the words of this interface (xe: abi/guc_relay_communication_abi.h).
+/// Error codes of this interface (xe: abi/guc_relay_communication_abi.h).
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Failure {
@@ -20,10 +20,10 @@ enum Failure {
     MessageSize = 90,
 }
 
-/// Pairs of offset and value that one answer may carry.
+/// Maximum number of (offset, value) pairs in one reply.
 const MOST_PAIRS: usize = (MAX_DWORDS - 3 - 2) / 2;
 
-/// Answers a VF's message; `None` for one that wants no answer. Answers have the origin "host", as the PF's do.
+/// Answers a VF's message; `None` if the message expects no reply. Replies have the origin "host", as the PF's do.
 pub fn answer(gt: &Gt, message: &[u32]) -> Option<Vec<u32>> {
     let [header, payload @ ..] = message else { return None };
     let kind = Type::of(*header).filter(|_| header >> 31 == 0);
@@ -43,7 +43,7 @@ fn success(data0: u32) -> u32 {
     (Type::ResponseSuccess as u32) << 28 | data0
 }
 
-/// HANDSHAKE: zeros ask for whatever there is.
+/// HANDSHAKE: zeros request any version.
 fn handshake(data0: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
     let [wanted] = payload else { return Err(Failure::MessageSize) };
     if data0 != 0 {
@@ -57,7 +57,8 @@ fn handshake(data0: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
     Ok(vec![success(0), VERSION.0 << 16 | VERSION.1])
 }
 
-/// QUERY_RUNTIME: pairs from `start` on, at most `limit` (0 = as many as fit), and how many follow.
+/// QUERY_RUNTIME: returns pairs from index `start`, at most `limit` (0 = as many as fit), and the number of remaining
+/// pairs.
 fn runtime(gt: &Gt, limit: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
     let [start] = payload else { return Err(Failure::MessageSize) };
     let from = usize::try_from(*start).ok().filter(|start| *start <= RUNTIME_REGISTERS.len());

@@ -1,4 +1,4 @@
-//! Frequency management (SLPC) and render-C states: the shared data in memory and the registers that show the effect
+//! Frequency management (SLPC) and render-C states: the shared data in memory and the registers that reflect them
 //! (contract B.11, K.6).
 
 use crate::gt::Gt;
@@ -11,17 +11,17 @@ use super::hxg::{Error, Reply, global_address};
 const GLOBAL_STATE: u64 = 0x04;
 /// Shared data: status and frequencies of the tasks.
 const TASK_STATE: u64 = 0x80;
-/// Shared data: bit set of the parameters that the host overrides, then their values.
+/// Shared data: bit set of the parameters that the host overrides, followed by their values.
 const OVERRIDES: u64 = 0xc0;
 const OVERRIDE_VALUES: u64 = OVERRIDES + 32;
 
 const STATE_RUNNING: u32 = 3;
 const STATE_SHUTTING_DOWN: u32 = 4;
 const STATE_NOT_RUNNING: u32 = 0;
-/// Task status: the frequency task runs.
+/// Task status: the frequency task is enabled.
 const GTPERF_TASK_ENABLED: u32 = 1 << 0;
 
-/// Parameters that exist (xe: abi/guc_actions_slpc_abi.h SLPC_MAX_PARAM).
+/// Number of parameters (xe: abi/guc_actions_slpc_abi.h SLPC_MAX_PARAM).
 const PARAMS: usize = 32;
 const PARAM_DISABLE_GTPERF: usize = 1;
 const PARAM_MIN_UNSLICE: usize = 6;
@@ -34,20 +34,20 @@ const EVENT_QUERY_TASK_STATE: u32 = 5;
 const EVENT_PARAMETER_SET: u32 = 6;
 const EVENT_PARAMETER_UNSET: u32 = 7;
 
-/// The parameters as the host has set them.
+/// Parameters set by the host.
 #[derive(Debug, Default)]
 pub struct Slpc {
     shared: Option<u64>,
     params: [Option<u32>; PARAMS],
 }
 
-/// MHz in units of 16.67 MHz, rounded (xe: encode_freq).
+/// Converts MHz to units of 16.67 MHz, rounded (xe: encode_freq).
 fn ratio(mhz: u32) -> u32 {
     mhz.saturating_mul(3).saturating_add(25) / 50
 }
 
 impl Slpc {
-    /// A request of the host: event and argument count, then the arguments.
+    /// Executes a request of the host: event and argument count, then the arguments.
     pub fn request(&mut self, gt: &Gt, gam: &mut Gam<'_>, data: &[u32]) -> Reply {
         let [head, args @ ..] = data else { return Err(Error::InvalidSize) };
         if (head & 0xff) as usize != args.len() {
@@ -95,8 +95,8 @@ impl Slpc {
         Ok(())
     }
 
-    /// Lowest and highest frequency in 16.67 MHz: what the host asked for, within what the die can do. A minimum above
-    /// the maximum wins and is a fixed request (IGT: xe_gt_freq.c, test_freq_low_max).
+    /// Minimum and maximum frequency in 16.67 MHz: the host's values, limited to the range of the die. A minimum above
+    /// the maximum takes precedence, which gives a fixed frequency (IGT: xe_gt_freq.c, test_freq_low_max).
     fn limits(&self, gt: &Gt) -> (u32, u32) {
         let caps = gt.registers.value(RP_STATE_CAP);
         let (lowest, highest) = ((caps >> 16 & 0xff) * 3, (caps & 0xff) * 3);
@@ -115,8 +115,8 @@ impl Slpc {
         gam.write_u32(Space::Ggtt, at + TASK_STATE + 4, max | min << 8 | max << 16 | min << 24)
     }
 
-    /// Shows the frequency that follows from the limits in the registers: the highest while an engine is busy, the
-    /// lowest while none is. That a sleeping GT is not clocked at all is the register's own matter.
+    /// Updates the registers that report the current frequency: the maximum while an engine is busy, the minimum
+    /// otherwise. The clock being off while the GT sleeps is handled when the register is read.
     pub fn show(&self, gt: &Gt, busy: bool) {
         if self.shared.is_none() {
             return;
@@ -128,7 +128,7 @@ impl Slpc {
     }
 }
 
-/// SETUP_PC_GUCRC: who manages render-C states. The GuC (1) lets the GT sleep, the host (0) keeps it awake.
+/// SETUP_PC_GUCRC: selects the owner of render-C states. The GuC (1) lets the GT sleep, the host (0) keeps it awake.
 pub fn set_guc_rc(gt: &Gt, mode: u32) -> Reply {
     if mode > 1 {
         return Err(Error::InvalidParams);

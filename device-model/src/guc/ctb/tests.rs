@@ -1,11 +1,11 @@
-//! A ring's positions scaled down to a few dwords, every case against a list.
+//! Exhaustive tests of ring positions on rings of a few dwords, compared with a list as the model.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
 use super::*;
 
-/// Positions from `head` until `tail`, as one who walks finds them.
+/// Positions from `head` to `tail`, found by iterating.
 fn written(size: u32, head: u32, tail: u32) -> Vec<u32> {
     let mut positions = Vec::new();
     let mut at = head;
@@ -16,8 +16,8 @@ fn written(size: u32, head: u32, tail: u32) -> Vec<u32> {
     positions
 }
 
-/// Contract B.6: every head and tail of every ring up to 12 dwords, with every length up to the ring's: 6 734 cases of
-/// what is used, what is free, where a copy has to turn and where it ends.
+/// Contract B.6: every head and tail of every ring up to 12 dwords, with every length up to the ring's size: 6 734
+/// cases of the used and free space, and the wrap and the end of a copy.
 #[test]
 fn every_head_and_tail() {
     let mut cases = 0;
@@ -44,7 +44,7 @@ fn every_head_and_tail() {
     assert_eq!(cases, 6734);
 }
 
-/// What a reader makes of a list of dwords: zeros up to `padding` passed over, then a header and what it promises.
+/// Expected result for a list of dwords: skips up to `padding` zeros, then takes a header and the dwords it announces.
 fn plain(mut dwords: VecDeque<u32>, padding: usize) -> (Next, usize) {
     let all = dwords.len();
     let mut zeros = 0;
@@ -62,11 +62,11 @@ fn plain(mut dwords: VecDeque<u32>, padding: usize) -> (Next, usize) {
     (next, all - dwords.len())
 }
 
-/// Contract B.6: every ring up to 7 dwords, with every head (also the one that we keep ourselves, whatever the tail), every
-/// tail up to two beyond the end and the largest, every number of zeros in front, every padding that is passed over up
-/// to 8, and every length that a header can say (256, with and without other bits set): 28 rings and heads, 6 580 224
-/// messages. A tail in the ring gives what the list gives, each dword is read once, in order and inside, and none that has
-/// not been written.
+/// Contract B.6: every ring up to 7 dwords, with every head (including one owned by the GuC, for any tail), every tail
+/// up to two beyond the end and the largest, every number of leading zeros, every permitted padding up to 8, and every
+/// length in a header (256, with and without other bits set): 28 rings and heads, 6 580 224 messages. For a tail inside
+/// the ring, the result equals the model's; each dword is read once, in order and inside the ring, and no unwritten
+/// dword is read.
 #[test]
 fn every_message() {
     let mut cases = 0_u64;
@@ -103,8 +103,8 @@ fn every_message() {
     assert_eq!(cases, (1..=7).map(rings).sum::<u64>() * 9 * 512);
 }
 
-/// Padding by the real number: every run of zeros up to 300 in a ring of 400 dwords, from the start and across the end.
-/// As many as a message could have needed are padding, more are no ring of messages.
+/// Padding with the real limit: every run of zeros up to 300 in a ring of 400 dwords, from the start and across the
+/// end. Up to the length of the longest message, zeros are padding; more are an error.
 #[test]
 fn padding_has_an_end() {
     for head in [0, 200] {
@@ -124,17 +124,17 @@ fn padding_has_an_end() {
     }
 }
 
-/// Sending to a host of which every head is possible: a message goes where there is room for it, and the reader's dwords
-/// are never overwritten. Every ring up to 9 dwords, every head and tail in it, every need up to 10: 2850 cases.
+/// Sending to a host with any possible head: a message is written if there is room for it, and unread dwords are never
+/// overwritten. Every ring up to 9 dwords, every head and tail in it, every length up to 10: 2850 cases.
 #[test]
 fn no_message_overwrites_what_is_unread() {
     for size in 1..=9 {
         for (head, tail) in (0..size).flat_map(|head| (0..size).map(move |tail| (head, tail))) {
             let unread = written(size, head, tail);
             for need in 1..=10_u32 {
-                // As `send` decides.
+                // The condition used by `send`.
                 if need > Ring(size).room(head, tail) {
-                    assert!(unread.len() as u32 + need >= size, "{size} {head} {tail} {need}: refused for nothing");
+                    assert!(unread.len() as u32 + need >= size, "{size} {head} {tail} {need}: refused needlessly");
                     continue;
                 }
                 let new: Vec<u32> = (0..need).map(|n| Ring(size).advance(tail, n)).collect();
