@@ -1,4 +1,4 @@
-//! Error capture: what the host finds in the log when an engine was reset.
+//! Error capture: contents of the log after an engine reset.
 
 use super::*;
 
@@ -36,7 +36,8 @@ fn hang(host: &mut Host, id: u32) -> Vec<Vec<u32>> {
     host.stepped()
 }
 
-/// Contract B.13: global, class and instance registers as one group, told before the reset is (xe: xe_guc_capture.c).
+/// Contract B.13: global, class and instance registers are captured as one group, which is reported before the reset
+/// (xe: xe_guc_capture.c).
 #[test]
 fn a_reset_leaves_the_engines_registers() {
     let mut host = host();
@@ -56,8 +57,8 @@ fn a_reset_leaves_the_engines_registers() {
     assert_eq!(state, [0, 116, 0x1000, 116, 1], "read, written, size, sampled, to be flushed");
 }
 
-/// Contract B.13: the section is a ring; a host that does not read is told of no space; nonsense in the state is not
-/// followed.
+/// Contract B.13: the section is a ring. A host that does not read it gets the status "no space". Invalid pointers in
+/// the state are not used.
 #[test]
 fn the_section_is_a_ring() {
     let mut host = host();

@@ -1,8 +1,8 @@
-//! The life of contexts and who gets which engine when.
+//! Registration of contexts, and dispatch to the engines.
 
 use super::*;
 
-/// Contract F.2, K.11: register, enable, submit, disable, deregister, with exact lengths and one answer each.
+/// Contract F.2, K.11: register, enable, submit, disable, deregister, with exact lengths and one response each.
 #[test]
 fn context_life() {
     let mut host = Host::up();
@@ -12,7 +12,7 @@ fn context_life() {
     host.end("rcs0", Outcome::Complete);
     assert!(host.stepped().is_empty());
     assert_eq!(host.runs("rcs0"), None);
-    // Tail equals head: nothing to do.
+    // Tail equals head: no work.
     host.fast(0x1000, &[5]);
     assert!(host.stepped().is_empty());
     assert_eq!(host.runs("rcs0"), None);
@@ -20,13 +20,13 @@ fn context_life() {
     host.fast(0x1000, &[5]);
     assert!(host.stepped().is_empty());
     assert_eq!(host.runs("rcs0"), Some(5));
-    // Disable while it runs: answered when it is off, not before.
+    // Disabled while it runs: the response is sent when it has left the engine.
     host.fast(0x1001, &[5, 0]);
     assert!(host.stepped().is_empty());
     host.end("rcs0", Outcome::Preempted);
     assert_eq!(host.stepped(), [[3, 0x9000_1002, 5, 0]]);
     assert_eq!(host.runs("rcs0"), None);
-    // Enabled again it goes on where it was.
+    // After it is enabled again, it continues where it was.
     host.fast(0x1001, &[5, 1]);
     assert_eq!(host.stepped(), [[3, 0x9000_1002, 5, 1]]);
     assert_eq!(host.runs("rcs0"), Some(5));
@@ -36,11 +36,11 @@ fn context_life() {
     host.fast(0x4503, &[5]);
     assert_eq!(host.stepped(), [[2, 0x9000_4600, 5]]);
     host.fast(0x1000, &[5]);
-    assert_eq!(host.stepped(), [[0x8001_0001, 0xe000_0100]], "it is forgotten");
+    assert_eq!(host.stepped(), [[0x8001_0001, 0xe000_0100]], "it is deregistered");
     assert_eq!(host.guc.counters().failed, 1);
 }
 
-/// A submission that crosses the end of the context's last run is not lost.
+/// A submission concurrent with the end of the context's last run is not lost.
 #[test]
 fn submission_while_the_report_is_on_the_way() {
     let mut host = Host::up();
@@ -53,7 +53,7 @@ fn submission_while_the_report_is_on_the_way() {
     assert_eq!(host.runs("bcs0"), Some(1));
 }
 
-/// Contract F.2: a more important context pushes a less important one out; that one comes back later.
+/// Contract F.2: a context preempts one of lower priority, which is resumed later.
 #[test]
 fn priorities() {
     let mut host = Host::up();
@@ -72,7 +72,7 @@ fn priorities() {
     assert_eq!(host.runs("bcs0"), Some(2));
 }
 
-/// Contract F.2: equals take turns of one quantum; who is alone keeps the engine.
+/// Contract F.2: contexts of equal priority take turns of one quantum; a single context keeps the engine.
 #[test]
 fn time_slices() {
     let mut host = Host::up();
@@ -84,7 +84,7 @@ fn time_slices() {
     assert_eq!(due - host.clock.now(), 300_000);
     host.pass(300_000);
     host.step();
-    // Nothing but the ends of slices calls the GuC, again and again.
+    // From here on, GuC steps are only caused by the ends of time slices.
     for turn in 0..4 {
         host.end("bcs0", Outcome::Preempted);
         host.step();
@@ -95,7 +95,8 @@ fn time_slices() {
     }
 }
 
-/// Contract F.2, F.6: who does not leave in time is reset, the host hears of it, and hears that it is off.
+/// Contract F.2, F.6: a context that exceeds its preemption timeout is reset; the host is notified of the reset, then
+/// of the disabled scheduling.
 #[test]
 fn preemption_timeout() {
     let mut host = Host::up();
@@ -110,7 +111,7 @@ fn preemption_timeout() {
     assert_eq!(host.stepped(), [[2, 0x9000_4600, 1]]);
 }
 
-/// Contract F.6: with engine resets disabled by policy nobody is reset.
+/// Contract F.6: if engine resets are disabled by policy, no context is reset.
 #[test]
 fn engine_reset_disabled() {
     let mut host = Host::up();
@@ -124,8 +125,8 @@ fn engine_reset_disabled() {
     assert_eq!(host.runs("rcs0"), Some(1));
 }
 
-/// Issue point 7 (c): while the host does not run the engine's steps, no time slice ends and no preemption timeout expires;
-/// the GuC looks again when they may at the earliest, and not at every moment.
+/// Issue point 7 (c): while the host does not run the engine's steps, no time slice ends and no preemption timeout
+/// expires. The GuC does not check continuously, but at the earliest possible end.
 #[test]
 fn a_held_up_engine_loses_no_time() {
     let mut host = Host::up();
@@ -145,7 +146,7 @@ fn a_held_up_engine_loses_no_time() {
     host.pass(1);
     host.step();
     assert!(host.seat("bcs0").leaving);
-    // It is asked to leave, and cannot hear of it.
+    // Preemption has been requested, but the engine is not stepped.
     for _ in 0..20 {
         host.clock.advance(100_000_000);
         assert!(host.stepped().is_empty());
@@ -158,8 +159,9 @@ fn a_held_up_engine_loses_no_time() {
     assert_eq!(host.runs("bcs0"), Some(2));
 }
 
-/// Contract F.6, G.4: a context that cannot go on stays on its engine too, for the host to find it there (IGT: gem_eio); what
-/// its host sends it later does not tell of the fault again. Once resets are allowed and it is asked to leave, it is reset.
+/// Contract F.6, G.4: if resets are disabled, a halted context stays on its engine, so that the host can find it there
+/// (IGT: gem_eio); later submissions do not report the fault again. Once resets are enabled and preemption is
+/// requested, it is reset.
 #[test]
 fn what_halts_stays_where_resets_are_disabled() {
     let mut host = Host::up();
@@ -179,13 +181,14 @@ fn what_halts_stays_where_resets_are_disabled() {
     assert_eq!((host.runs("rcs0"), host.runs("bcs0")), (Some(1), Some(2)));
     host.poke(ADS + 0x1228, 0);
     host.fast(0x0506, &[(ADS + 0x11dc) as u32]);
-    // No step of it would count for its preemption timeout.
+    // Its steps would not count towards the preemption timeout.
     host.fast(0x1001, &[1, 0]);
     assert_eq!(host.stepped(), [vec![2, 0x9000_1008, 1], vec![3, 0x9000_1002, 1, 0]]);
     assert_eq!(host.runs("rcs0"), None);
 }
 
-/// Contract F.6: a fault resets the engine; one dword before the opt-in, two after; a banned context is still answered.
+/// Contract F.6: a fault resets the engine; the message has one dword before the opt-in and two after; a banned context
+/// still gets responses.
 #[test]
 fn faults() {
     let mut host = Host::up();
@@ -207,7 +210,7 @@ fn faults() {
     assert_eq!(host.stepped(), [[2, 0x9000_1008, 3]]);
 }
 
-/// Issue item 6: instances take from their class's queue by the context's mask, and classes do not hinder each other.
+/// Issue item 6: instances take contexts from their class's queue according to the mask; classes are independent.
 #[test]
 fn instances_by_mask() {
     let mut host = Host::up();
@@ -219,15 +222,15 @@ fn instances_by_mask() {
     assert_eq!(runs, [Some(1), Some(2), Some(3), Some(4), None]);
 }
 
-/// A context that waits for a semaphore yields to another, and gets its engine back.
+/// A context that waits for a semaphore yields to another, and gets its engine back afterwards.
 #[test]
 fn waiting_context_yields() {
     let mut host = Host::up();
     host.start(1, EngineClass::Copy, 1, 0);
     host.end("bcs0", Outcome::Waiting);
     assert!(host.stepped().is_empty());
-    assert_eq!(host.runs("bcs0"), Some(1), "nobody else wants it");
-    // It went on by itself: who is less important has no claim.
+    assert_eq!(host.runs("bcs0"), Some(1), "no other context needs it");
+    // It no longer waits: a context of lower priority does not preempt it.
     host.engines.set_runnable(engine_named("bcs0"), true);
     host.start(3, EngineClass::Copy, 1, 3);
     host.fast(0x1001, &[3, 0]);
@@ -244,7 +247,7 @@ fn waiting_context_yields() {
     assert_eq!(host.runs("bcs0"), Some(1));
 }
 
-/// Contract G.5: the semaphore at the end of i915's compute contexts is cleared by the GuC.
+/// Contract G.5: the GuC clears the semaphore at the end of i915's compute contexts.
 #[test]
 fn compute_switch_out() {
     let mut host = Host::up();
@@ -275,7 +278,8 @@ pub(super) fn append_item(host: &mut Host, scratch: u64, id: u32, tails: [u32; 2
     host.poke(scratch + 4, at + 20);
 }
 
-/// Contract F.5: the members of a parallel context start together on neighbours, their tails come from the work queue.
+/// Contract F.5: the members of a parallel context start together on adjacent instances, with tails from the work
+/// queue.
 #[test]
 fn parallel_contexts() {
     let mut host = Host::up();
@@ -288,11 +292,11 @@ fn parallel_contexts() {
     assert_eq!(host.peek(scratch), 20, "the item is consumed");
     assert_eq!(host.peek(Host::image(2, 0) + 0x101c), 0x40);
     assert_eq!(host.peek(Host::image(2, 1) + 0x101c), 0x80);
-    assert_eq!((host.runs("vcs0"), host.runs("vcs2")), (None, Some(1)), "not one without the other");
+    assert_eq!((host.runs("vcs0"), host.runs("vcs2")), (None, Some(1)), "no member runs alone");
     host.end("vcs2", Outcome::Complete);
     host.step();
     assert_eq!((host.runs("vcs0"), host.runs("vcs2")), (Some(2), Some(2)));
-    // One member is done, new work comes for both.
+    // One member is complete; there is new work for both.
     host.end("vcs0", Outcome::Complete);
     host.step();
     append_item(&mut host, scratch, 2, [0x100, 0x100]);
@@ -306,7 +310,7 @@ fn parallel_contexts() {
     assert_eq!(host.stepped(), [[3, 0x9000_1002, 2, 0]]);
 }
 
-/// Contract F.5: an item for another context stops the queue and is flagged.
+/// Contract F.5: an item for another context stops the queue and sets its error status.
 #[test]
 fn parallel_work_queue_with_a_bad_item() {
     let mut host = Host::up();
@@ -318,7 +322,7 @@ fn parallel_work_queue_with_a_bad_item() {
     assert_eq!(host.runs("vcs0"), None);
 }
 
-/// Registrations that make no sense are refused (contract F.8, V13-036).
+/// Invalid registrations are refused (contract F.8, V13-036).
 #[test]
 fn bad_registrations() {
     let mut host = Host::up();

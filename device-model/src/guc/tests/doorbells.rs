@@ -1,4 +1,4 @@
-//! Doorbells from the driver's request to the context that runs, with no message in between.
+//! Doorbells, from allocation by the driver to the running context, without a submission message.
 
 use super::*;
 use crate::doorbell::{PAGE_BYTES, Page, Ring, Route, WINDOW};
@@ -12,7 +12,7 @@ fn page(number: u64) -> Page {
 }
 
 impl Host {
-    /// A context that is registered and enabled and has no work yet.
+    /// Registers and enables a context that has no work yet.
     fn idle(&mut self, id: u32) {
         self.register(id, EngineClass::Copy, 1);
         self.policies(id, 2, 0, 0);
@@ -32,8 +32,8 @@ impl Host {
     }
 }
 
-/// V13-035, V13-096, V13-099: the whole way: allocate, move the tail, ring, and the context runs; deallocated, the
-/// doorbell is silent.
+/// V13-035, V13-096, V13-099: end to end: after allocation and a new tail, a ring runs the context; after deallocation,
+/// rings have no effect.
 #[test]
 fn a_ring_schedules_the_context() {
     let mut host = Host::up();
@@ -42,11 +42,11 @@ fn a_ring_schedules_the_context() {
     assert_eq!(host.gt.read(0x3f_f000 + 8 * 17), 0x40_3001);
     assert_eq!(host.gt.read(0x3f_f004 + 8 * 17), 0);
     host.set_tail(5, 64);
-    assert_eq!(host.ring_doorbell(Function(1), 3), Ring::Missed, "the page is the PF's");
+    assert_eq!(host.ring_doorbell(Function(1), 3), Ring::Missed, "the page belongs to the PF");
     assert!(host.stepped().is_empty());
     assert_eq!(host.runs("bcs0"), None);
     assert_eq!(host.ring_doorbell(Function::PF, 3), Ring::Message { groups: 1, to: Route::Guc });
-    assert!(host.stepped().is_empty(), "no message is needed, and none comes");
+    assert!(host.stepped().is_empty(), "no message is needed or sent");
     assert_eq!(host.runs("bcs0"), Some(5));
     host.end("bcs0", Outcome::Complete);
     assert!(host.stepped().is_empty());
@@ -56,7 +56,7 @@ fn a_ring_schedules_the_context() {
     assert_eq!(host.request(0x0020, &[5]), FAILURE | Error::InvalidDoorbellId as u32);
 }
 
-/// V13-089: a storm of rings is looked at once.
+/// V13-089: many rings are handled once.
 #[test]
 fn a_storm_is_served_once() {
     let mut host = Host::up();
@@ -71,8 +71,8 @@ fn a_storm_is_served_once() {
     assert!(host.gt.doorbells.take_rung().iter().next().is_none());
 }
 
-/// V13-036, V13-090, V13-095, V13-096: contexts that are not the sender's, doorbells in memory, and offsets that name no
-/// page of the window are refused.
+/// V13-036, V13-090, V13-095, V13-096: contexts of other senders, doorbells in memory, and offsets that are not a page
+/// of the window are refused.
 #[test]
 fn what_cannot_be_is_refused() {
     let mut host = Host::up();
@@ -105,7 +105,8 @@ fn another_functions_context_is_refused() {
     assert_eq!(kernel.scheduler.owned(Function(1), 5), Err(Error::ContextNotRegistered));
 }
 
-/// V13-119, contract B.6: a doorbell ends with its context, with CLIENT_SOFT_RESET, with FLR, and with the GuC.
+/// V13-119, contract B.6: a doorbell is disarmed by deregistering its context, CLIENT_SOFT_RESET, FLR, and a reset of
+/// the GuC.
 #[test]
 fn doorbells_end_with_what_they_stand_for() {
     let mut host = Host::up();
@@ -129,10 +130,10 @@ fn doorbells_end_with_what_they_stand_for() {
     assert!(host.gt.doorbells.watched(1).is_some(), "another function's FLR");
     host.guc.reset(&host.gt);
     assert_eq!(host.gt.doorbells.watched(1), None);
-    assert_eq!(host.gt.read(0xc5c0), 0, "rings go to the host again");
+    assert_eq!(host.gt.read(0xc5c0), 0, "rings are routed to the host again");
 }
 
-/// V13-119: FLR of a VF disarms what it had, also where no firmware runs.
+/// V13-119: FLR of a VF disarms its doorbells, even if no firmware runs.
 #[test]
 fn flr_disarms() {
     let mut host = Host::new();
@@ -143,7 +144,7 @@ fn flr_disarms() {
     assert!(host.gt.doorbells.watched(10).is_some());
 }
 
-/// Contract D.10: doorbells that the GuC serves for a VF count against its threshold.
+/// Contract D.10: doorbell rings that the GuC handles for a VF count against its threshold.
 #[test]
 fn rings_of_a_vf_are_counted() {
     use crate::guc::adverse::Kind;

@@ -1,4 +1,4 @@
-//! Virtual functions as their drivers and the PF's meet them: quotas, mailbox, rings, contexts, relay.
+//! Virtual functions as seen by the VF and PF drivers: quotas, mailbox, CT buffers, contexts, relay.
 
 mod life;
 mod reach;
@@ -12,11 +12,11 @@ const VF1: Vf = Vf(1);
 const VF2: Vf = Vf(2);
 const SUCCESS: u32 = 0xf000_0000;
 const FAILURE: u32 = 0xe000_0000;
-/// Context ids of each VF in these tests.
+/// Number of context ids of each VF in these tests.
 const CONTEXTS: u32 = 16;
 const RING: u64 = 0x1000;
 
-/// A VF's driver: where it has its things in its part of the global space.
+/// A VF's driver: the layout of its part of the GGTT.
 #[derive(Clone, Copy)]
 struct Vf(u8);
 
@@ -29,7 +29,7 @@ impl Vf {
         GLOBAL + u64::from(self.0) * RAM as u64
     }
 
-    /// Memory-based interrupt: the GuC's source byte, its status bytes (contract C.3).
+    /// Memory-based interrupt: addresses of the GuC's source byte and status bytes (contract C.3).
     fn memirq(self) -> (u64, u64) {
         (self.base() + 0x3000 + 0x400 + 25, self.base() + 0x3000 + 25 * 16)
     }
@@ -39,7 +39,7 @@ impl Vf {
     }
 }
 
-/// Host and VFs on one GuC.
+/// PF and VF drivers on one GuC.
 struct Rig {
     host: Host,
     tails: [u32; 3],
@@ -59,7 +59,7 @@ impl Rig {
         Rig { host, tails: [0; 3], heads: [0; 3], messages: 0 }
     }
 
-    /// The PF's driver is up; the VFs have nothing yet.
+    /// The PF's driver is running; the VFs are not configured.
     fn up() -> Self {
         Rig::new(Host::up())
     }
@@ -73,7 +73,7 @@ impl Rig {
         rig
     }
 
-    /// Both VFs have their rings.
+    /// Both VFs have their CT buffers enabled.
     fn talking() -> Self {
         let mut rig = Rig::provisioned();
         for vf in [VF1, VF2] {
@@ -82,7 +82,7 @@ impl Rig {
         rig
     }
 
-    /// PF2GUC_UPDATE_VF_CFG with this list.
+    /// Sends PF2GUC_UPDATE_VF_CFG with this list.
     fn configure(&mut self, vfid: u32, list: &[u32]) -> u32 {
         for (n, value) in (0u64..).zip(list) {
             self.host.poke(SCRATCH + n * 4, *value);
@@ -120,7 +120,7 @@ impl Rig {
         byte[0]
     }
 
-    /// Puts a request into the VF's mailbox and rings.
+    /// Puts a request into the VF's mailbox and notifies the GuC; returns the mailbox's contents.
     fn mail(&mut self, vf: Vf, message: &[u32]) -> [u32; 4] {
         for n in 0..4 {
             self.host.gt.set_mailbox(vf.function(), n, message.get(n).copied().unwrap_or(0));
@@ -129,7 +129,7 @@ impl Rig {
         std::array::from_fn(|n| self.host.gt.mailbox(vf.function(), n))
     }
 
-    /// Contract C.1 steps 1 and 6b.
+    /// Connects the VF as its driver does: contract C.1 steps 1 and 6b.
     fn connect(&mut self, vf: Vf) {
         assert_eq!(self.mail(vf, &[0x5507])[0], SUCCESS);
         assert_eq!(self.mail(vf, &[0x5500, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
@@ -155,7 +155,7 @@ impl Rig {
         assert_eq!(self.mail(vf, &[0x4509, 1])[0], SUCCESS);
     }
 
-    /// Writes a message into the VF's ring.
+    /// Writes a message into the VF's H2G ring.
     fn send(&mut self, vf: Vf, message: &[u32]) {
         let mut tail = self.tails[usize::from(vf.0)];
         for dword in message {
@@ -173,7 +173,7 @@ impl Rig {
         self.send(vf, &message);
     }
 
-    /// A step of the GuC after everybody rang; interrupts of functions with rings only.
+    /// Runs a GuC step after notifications from all functions; VFs must not get register-based interrupts.
     fn step(&mut self) {
         let step = self.host.guc.step(&self.host.gt, &self.host.engines, 0b111);
         assert_eq!(step.interrupts & !1, 0, "VFs have memory-based interrupts");
@@ -181,7 +181,7 @@ impl Rig {
         self.messages = step.messages;
     }
 
-    /// What a VF finds in its ring.
+    /// Reads the messages in the VF's G2H ring.
     fn received(&mut self, vf: Vf) -> Vec<Vec<u32>> {
         let tail = self.peek(vf, vf.base() + 0x804);
         let mut head = self.heads[usize::from(vf.0)];
@@ -206,7 +206,7 @@ impl Rig {
         messages
     }
 
-    /// Sends a tracked request; its only reply.
+    /// Sends a tracked request and returns its only reply.
     fn request(&mut self, vf: Vf, code: u32, payload: &[u32]) -> u32 {
         self.send_typed(vf, 0, code, payload);
         self.step();
@@ -220,7 +220,7 @@ impl Rig {
         self.host.request(0x5506, &[vf.0.into(), command])
     }
 
-    /// Registers a context by HXG EVENT, as a VF does, gives it work and enables it.
+    /// Registers a context by an HXG EVENT, as VF drivers do, gives it work and enables it.
     fn start(&mut self, vf: Vf, id: u32, class: EngineClass) {
         let image = vf.image(id) as u32 | 0x119;
         self.send_typed(vf, 1, 0x4502, &[1, id, u32::from(class.guc()), 1, 0, 0, 0, 0, 0, image, 0]);
@@ -230,7 +230,7 @@ impl Rig {
         assert_eq!(self.received(vf), [[3, 0x9000_1002, id, 1]]);
     }
 
-    /// As the card does it.
+    /// Resets the function as the card does.
     fn reset_function(&mut self, vf: Vf) {
         let Host { gt, engines, guc, .. } = &mut self.host;
         if guc.function_reset(gt, engines, vf.function()) == FunctionReset::Unled {
@@ -240,7 +240,7 @@ impl Rig {
     }
 }
 
-/// Contract C.1 steps 1 and 2: version, then what the VF has been given, as dwords with their number; V13-036.
+/// Contract C.1 steps 1 and 2: version, then the VF's configuration, as values with their number of dwords; V13-036.
 #[test]
 fn bootstrap() {
     let mut rig = Rig::provisioned();
@@ -265,12 +265,12 @@ fn bootstrap() {
         assert_eq!(rig.mail(VF1, &[0x5500, wanted])[..2], [FAILURE | 0xb, 0], "{wanted:#x}");
     }
     assert_ne!(rig.mail(VF1, &[0x4100])[0] & 0xfff_ffff, 0, "size of the hardware configuration");
-    assert_eq!(rig.host.mail(&[0x5500, 0x0001_0100])[0], FAILURE | 0x302, "the PF does not ask");
+    assert_eq!(rig.host.mail(&[0x5500, 0x0001_0100])[0], FAILURE | 0x302, "not permitted to the PF");
     assert_eq!(rig.host.mail(&[0x5509, 1])[0], FAILURE | 0x302);
 }
 
-/// Contract D.4, K.5: what has been given to nobody cannot be asked for, and a VF's buffers lie in its own part of the
-/// global space.
+/// Contract D.4, K.5: a VF without a configuration cannot query it, and its buffers must be in its own part of the
+/// GGTT.
 #[test]
 fn a_vf_has_what_it_was_given() {
     let mut rig = Rig::up();
@@ -284,17 +284,17 @@ fn a_vf_has_what_it_was_given() {
         assert_eq!(rig.mail(VF1, &[0x4100, address as u32, 0, 0x1000])[0], FAILURE | 0x80, "{address:#x}");
     }
     rig.connect(VF1);
-    // A ring that ends beyond.
+    // The ring extends beyond the VF's part.
     let last = VF1.base() + RAM as u64 - 0x1000;
     assert_eq!(rig.mail(VF1, &[0x0508, 0x0902_0002, last as u32, 0])[0], SUCCESS | 1);
     assert_eq!(rig.mail(VF1, &[0x0508, 0x0904_0001, 0x2000, 0])[0], SUCCESS | 1);
     assert_eq!(rig.mail(VF1, &[0x4509, 1])[0], FAILURE | 0x303);
-    // Everything is taken back.
+    // The configuration is cleared.
     assert_eq!(rig.host.request(0x5503, &[1, 0, 0, 0]), SUCCESS);
     assert_eq!(rig.mail(VF1, &[0x5509, 1])[0], FAILURE | 0xd);
 }
 
-/// Contract D.4: no such VF, no list, unknown keys, quotas that another has.
+/// Contract D.4: refuses unknown VFs, invalid lists, unknown keys, and resources assigned to another VF.
 #[test]
 fn configurations_are_checked() {
     let mut rig = Rig::provisioned();
@@ -303,15 +303,16 @@ fn configurations_are_checked() {
     assert_eq!(rig.configure(1, &[0x8a01_0002, 16]), FAILURE | 0x103);
     assert_eq!(rig.configure(1, &[0x1234_0001, 16]), FAILURE | 0x105);
     assert_eq!(rig.configure(1, &[0x8a0b_0001, 100 + 2 * CONTEXTS]), FAILURE | 0x50, "VF 2 has these contexts");
-    assert_eq!(rig.configure(1, &[0x0003_0002, 1 << 20, 0]), FAILURE | 0x50, "no whole frame");
-    assert_eq!(rig.configure(1, &[0x0003_0002, 0, 1]), FAILURE | 0x50, "more than there is");
+    assert_eq!(rig.configure(1, &[0x0003_0002, 1 << 20, 0]), FAILURE | 0x50, "not a multiple of the frame size");
+    assert_eq!(rig.configure(1, &[0x0003_0002, 0, 1]), FAILURE | 0x50, "more than the card has");
     assert_eq!(rig.host.request(0x5503, &[1, SCRATCH as u32, 0, 513]), FAILURE | 0x102);
     assert_eq!(rig.host.request(0x5503, &[1, SCRATCH as u32, 1, 2]), FAILURE | 0x80);
-    assert_eq!(rig.configure(0, &[0x8a01_0001, 16, 0x8a02_0001, 16_000]), SUCCESS | 2, "the PF's own share");
+    assert_eq!(rig.configure(0, &[0x8a01_0001, 16, 0x8a02_0001, 16_000]), SUCCESS | 2, "the PF's own configuration");
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[1], CONTEXTS, "a refused list has changed nothing");
 }
 
-/// Contract C.3, V13-273..276: replies go to the VF's own ring; then its status byte 15, its source byte, its MSI.
+/// Contract C.3, V13-273..276: replies go to the VF's own ring; then status byte 15 and the source byte are written and
+/// the MSI is sent.
 #[test]
 fn memory_interrupt_of_a_vf() {
     let mut rig = Rig::talking();
@@ -324,10 +325,10 @@ fn memory_interrupt_of_a_vf() {
     assert!(rig.received(VF2).is_empty());
     assert_eq!(rig.byte(VF2, VF2.memirq().0), 0);
     rig.step();
-    assert_eq!(rig.messages, 0, "nothing new, no interrupt");
+    assert_eq!(rig.messages, 0, "no new message, no interrupt");
 }
 
-/// Contract B.6, D.4: what is the PF's is refused to a VF, and the other way round; so is what does not exist.
+/// Contract B.6, D.4: PF-only actions are refused to VFs and VF-only actions to the PF; unknown actions are refused.
 #[test]
 fn a_vf_may_not_do_what_is_the_pfs() {
     let mut rig = Rig::talking();
@@ -351,8 +352,8 @@ fn a_vf_may_not_do_what_is_the_pfs() {
     assert_eq!(rig.host.guc.client(Function(2)).unwrap().counters.failed, 0);
 }
 
-/// Contract C.5, F.1, V13-036, V13-037: a VF counts its contexts from 0 and cannot name another's; what is told to it has
-/// its own ids; the engine gets the VF's number from the GuC.
+/// Contract C.5, F.1, V13-036, V13-037: a VF numbers its contexts from 0 and cannot address those of others. Messages
+/// to it contain its own ids. The engine gets the VF's number from the GuC.
 #[test]
 fn contexts_of_vfs_are_their_own() {
     let mut rig = Rig::talking();
@@ -370,7 +371,7 @@ fn contexts_of_vfs_are_their_own() {
     let image = VF1.image(0) as u32 | 0x119;
     let beyond = [1, CONTEXTS, 3, 1, 0, 0, 0, 0, 0, image, 0];
     assert_eq!(rig.request(VF1, 0x4502, &beyond), FAILURE | 0x61);
-    assert_eq!(rig.request(VF1, 0x1000, &[1]), FAILURE | 0x100, "its own id, but no context");
+    assert_eq!(rig.request(VF1, 0x1000, &[1]), FAILURE | 0x100, "a valid id, but not registered");
     rig.send_typed(VF1, 2, 0x1001, &[0, 0]);
     rig.step();
     rig.host.end("bcs0", Outcome::Preempted);
@@ -380,10 +381,10 @@ fn contexts_of_vfs_are_their_own() {
     rig.step();
     assert_eq!(rig.received(VF1), [[2, 0x9000_4600, 0]]);
     assert!(rig.received(VF2).is_empty());
-    assert!(rig.host.received().is_empty(), "nothing of it is the PF's business");
+    assert!(rig.host.received().is_empty(), "the PF gets no messages about a VF's contexts");
 }
 
-/// Contract C.5: a VF's TLB invalidation is answered to the VF.
+/// Contract C.5: the response to a VF's TLB invalidation is sent to that VF.
 #[test]
 fn invalidations_are_answered_to_who_asked() {
     let mut rig = Rig::talking();
@@ -396,7 +397,8 @@ fn invalidations_are_answered_to_who_asked() {
     assert_eq!(rig.host.received(), [[2, 0x9000_7001, 0x99]]);
 }
 
-/// Contract C.4: messages between the drivers, any length that fits the PF's event, with ids; no further.
+/// Contract C.4: messages between the drivers are relayed with their ids, up to the length that fits into the PF's
+/// event.
 #[test]
 fn relay() {
     let mut rig = Rig::talking();
@@ -417,8 +419,7 @@ fn relay() {
     assert_eq!(rig.host.request(0x5101, &[64, 9, 0]), FAILURE | 0xc);
 }
 
-/// Design rule 3: a VF that does not empty its ring gets no more than a bounded number of messages to wait for it, and is
-/// not served meanwhile.
+/// Messages for a VF that does not empty its ring are bounded in number, and its requests are not served meanwhile.
 #[test]
 fn messages_to_a_deaf_vf_do_not_pile_up() {
     let mut rig = Rig::talking();
@@ -433,10 +434,10 @@ fn messages_to_a_deaf_vf_do_not_pile_up() {
     rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
     rig.step();
     assert_eq!(rig.host.guc.client(Function(1)).unwrap().counters.done, 11, "the mailbox only");
-    assert!(rig.host.deadline.is_some(), "it is looked at again");
+    assert!(rig.host.deadline.is_some(), "the GuC retries");
 }
 
-/// Contract D.10 and the goal of SR-IOV: a VF that sends much does not keep the others waiting.
+/// Contract D.10 and the goal of SR-IOV: a VF that sends many requests does not delay the others.
 #[test]
 fn a_storm_does_not_starve_others() {
     let mut rig = Rig::talking();
@@ -446,14 +447,14 @@ fn a_storm_does_not_starve_others() {
     assert_eq!(rig.request(VF2, 0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1, "in the first step");
     assert_eq!(rig.host.request(0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1);
     assert!(rig.host.guc.client(Function(1)).unwrap().counters.done < 100);
-    assert_eq!(rig.host.deadline, Some(rig.host.clock.now()), "the rest at once");
+    assert_eq!(rig.host.deadline, Some(rig.host.clock.now()), "the next step is due at once");
     for _ in 0..20 {
         rig.step();
     }
     assert_eq!(rig.host.guc.client(Function(1)).unwrap().counters.done, 311);
 }
 
-/// Contract C.1 step 1a: VF_RESET drops what the VF has asked for, not what it was given.
+/// Contract C.1 step 1a: VF_RESET drops the state that the VF has set up, but keeps its configuration.
 #[test]
 fn vf_reset_keeps_the_quotas() {
     let mut rig = Rig::talking();
@@ -463,7 +464,7 @@ fn vf_reset_keeps_the_quotas() {
     assert_eq!((rig.host.runs("bcs0"), rig.host.runs("vcs0")), (None, Some(100 + 2 * CONTEXTS)));
     rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
     rig.step();
-    assert_eq!(rig.peek(VF1, VF1.base() + 0x804), rig.heads[1], "it has no rings any more");
+    assert_eq!(rig.peek(VF1, VF1.base() + 0x804), rig.heads[1], "its rings are disabled");
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[1], CONTEXTS);
     rig.connect(VF1);
     rig.start(VF1, 3, EngineClass::Copy);

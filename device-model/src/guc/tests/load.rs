@@ -1,9 +1,9 @@
-//! Upload, mailbox, and coming back after a reset.
+//! Firmware upload, mailbox, and restart after a reset.
 
 use super::*;
 use crate::memory::Memories;
 
-/// Contract B.4 step 20, V13-178, V13-180: a good image starts, versions and parameters are taken from it.
+/// Contract B.4 step 20, V13-178, V13-180: a valid image starts; versions and parameters are read from it.
 #[test]
 fn upload_good_image() {
     let mut host = Host::new();
@@ -11,7 +11,7 @@ fn upload_good_image() {
     let firmware = host.guc.firmware().unwrap();
     assert_eq!((firmware.release.major, firmware.release.minor, firmware.submission.minor), (70, 53, 26));
     assert_eq!((firmware.params[2], firmware.ads()), (0x14, ADS));
-    // While it runs, the host's DMA orders are ignored.
+    // While it runs, DMA requests of the host are ignored.
     host.gt.registers.set(0xc310, 0);
     host.gt.registers.set(0xc314, 0x11);
     assert_eq!(host.start_dma(), 0x8001_f0ec);
@@ -20,7 +20,7 @@ fn upload_good_image() {
     assert!(host.guc.firmware().is_none());
 }
 
-/// Contract G.4: i915 writes no space for the source, which then is global memory as well.
+/// Contract G.4: i915 does not set the address space of the source; the default is the GGTT.
 #[test]
 fn upload_from_the_default_space() {
     let mut host = Host::new();
@@ -31,7 +31,8 @@ fn upload_from_the_default_space() {
     assert_eq!(host.start_dma(), 0x8001_f0ec);
 }
 
-/// Contract B.4 step 20g, V13-178, V13-195: every bad image ends in a status that the driver takes for a failure.
+/// Contract B.4 step 20g, V13-178, V13-195: every invalid image leads to a status that the driver interprets as a
+/// failure.
 #[test]
 fn upload_bad_images() {
     type Spoil = fn(&Host);
@@ -52,7 +53,7 @@ fn upload_bad_images() {
     ];
     for (name, code, spoil) in cases {
         let mut host = Host::new();
-        // Registers as the driver leaves them, but the order to start comes after the damage.
+        // Registers as the driver sets them; the transfer is started after the corruption.
         host.upload();
         host.guc.reset(&host.gt);
         spoil(&host);
@@ -92,11 +93,11 @@ fn mailbox_examples() {
     assert_eq!(host.mail(&[0x0508, 0x0904_0001, 100, 0])[0], 0xe000_0060, "not a multiple of 4 KiB");
     assert_eq!(host.mail(&[0x0508, 0x0999_0001, 1, 0])[0], 0xf000_0000, "unknown key: none applied");
     assert_eq!(host.mail(&[0x1234])[0], 0xe000_0030);
-    assert_eq!(host.mail(&[0x1000_4100])[0], 0xe000_0004, "an event is no request");
+    assert_eq!(host.mail(&[0x1000_4100])[0], 0xe000_0004, "an event is not a request");
     assert_eq!(host.mail(&[0x5500, 0x0001_0100])[0], 0xe000_0302, "for virtual functions");
 }
 
-/// V13-126: a GuC in reset answers nothing; the driver, which polls it, finds out by that and starts it anew.
+/// V13-126: a GuC in reset answers nothing; the driver detects this by polling and loads the firmware again.
 #[test]
 fn silent_in_reset() {
     let mut host = Host::new();
@@ -106,7 +107,8 @@ fn silent_in_reset() {
     assert_eq!(host.mail(&[0x4100, 0, 0, 0])[0] >> 28, 0xf);
 }
 
-/// Contract F.7: after a reset and a new upload everything is registered anew; what the old boot loaded is not mistaken.
+/// Contract F.7: after a reset and a new upload all contexts must be registered again; reports about loads of the
+/// previous boot are ignored.
 #[test]
 fn reset_and_reload() {
     let mut host = Host::up();
@@ -116,7 +118,7 @@ fn reset_and_reload() {
     assert_eq!(host.upload(), 0x8001_f0ec);
     host.enable_rings();
     host.start(5, EngineClass::Copy, 1, 2);
-    assert_eq!(host.runs("bcs0"), Some(5), "the report of the old boot is of the past");
+    assert_eq!(host.runs("bcs0"), Some(5), "the report of the previous boot is ignored");
     assert_eq!(host.mail(&[0x5507])[0], 0xf000_0000);
     assert_eq!(host.runs("bcs0"), None);
     host.enable_rings();
@@ -124,7 +126,7 @@ fn reset_and_reload() {
     assert_eq!(host.stepped(), [[0x8001_0001, 0xe000_0100]]);
 }
 
-/// Contract B.4 steps 19 to 22, B.6: the driver's own writes, through the register window of the whole card.
+/// Contract B.4 steps 19 to 22, B.6: the driver's register writes through the register window of the complete card.
 #[test]
 fn handshake_through_the_register_window() {
     use crate::card::Card;
@@ -177,5 +179,5 @@ fn handshake_through_the_register_window() {
     assert_eq!(read(0xc000) & 1, 1);
     write(0x19_0240, 0x4100);
     write(0x19_01f0, 0);
-    assert_eq!(read(0x19_0240), 0x4100, "nobody answers in reset");
+    assert_eq!(read(0x19_0240), 0x4100, "no answer in reset");
 }

@@ -1,4 +1,4 @@
-//! The GuC as a driver meets it: upload, handshake, messages byte by byte, and the life of contexts.
+//! Tests of the GuC through the driver's interface: upload, handshake, messages byte by byte, contexts.
 
 mod capture;
 mod contexts;
@@ -32,7 +32,7 @@ impl InterruptSink for Recorder {
     }
 }
 
-/// Global addresses that are mapped, one to one, to local memory.
+/// GGTT addresses that are mapped one to one to local memory.
 const MAPPED: std::ops::Range<u64> = 0x40_0000..0x140_0000;
 const FIRMWARE: u64 = 0x40_0000;
 const ADS: u64 = 0x60_0000;
@@ -44,12 +44,12 @@ const IMAGES: u64 = 0x90_0000;
 const KERNEL_DWORDS: u32 = 0x100;
 const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
 
-/// Present engines as a Flex 170's fuses leave them (contract K.3).
+/// Whether an engine is present with the fuses of a Flex 170 (contract K.3).
 fn present(id: EngineId) -> bool {
     !matches!(ENGINES[id.index()].name, "vcs1" | "vcs3" | "vcs4" | "vcs5" | "vcs6" | "vcs7" | "vecs2" | "vecs3")
 }
 
-/// A host with a card's GT, driven by hand.
+/// A host driver with a card's GT and a manual clock.
 struct Host {
     gt: Gt,
     engines: Engines,
@@ -84,7 +84,7 @@ impl Host {
         host
     }
 
-    /// Time passes in which the engines work.
+    /// Advances the clock and the engine time.
     fn pass(&self, ns: u64) {
         pass(&self.gt, &self.clock, ns);
     }
@@ -128,7 +128,7 @@ impl Host {
         }
     }
 
-    /// Contract B.4 steps 19 and 20; returns GUC_STATUS.
+    /// Loads the firmware (contract B.4 steps 19 and 20); returns GUC_STATUS.
     fn upload(&mut self) -> u32 {
         let set = |offset, value| self.gt.registers.set(offset, value);
         set(0xc050, 0x3f_3001);
@@ -148,7 +148,7 @@ impl Host {
 
     fn start_dma(&mut self) -> u32 {
         self.guc.start_dma(&self.gt);
-        assert_eq!(self.gt.registers.value(0xc314) & 1, 0, "DMA is over");
+        assert_eq!(self.gt.registers.value(0xc314) & 1, 0, "DMA is complete");
         self.gt.registers.value(0xc000)
     }
 
@@ -161,7 +161,7 @@ impl Host {
         std::array::from_fn(|n| self.gt.registers.value(0x19_0240 + n as u32 * 4))
     }
 
-    /// Contract B.6: ring locations in the driver's order, then enable.
+    /// Enables the CT buffers (contract B.6), with the locations in the driver's order.
     fn enable_rings(&mut self) {
         let keys = [
             (0x0903, 2, CTB),
@@ -188,7 +188,7 @@ impl Host {
         host
     }
 
-    /// Writes a CT message as xe does: zeros up to the end where it does not fit.
+    /// Writes a CT message as xe does, with zeros up to the end of the ring if it does not fit.
     fn send_raw(&mut self, message: &[u32]) {
         if self.h2g_tail + message.len() as u32 > H2G_DWORDS {
             while self.h2g_tail < H2G_DWORDS {
@@ -211,7 +211,7 @@ impl Host {
         assert_eq!(
             step.interrupts != 0,
             self.peek(CTB + 0x804) != tail,
-            "the host is told of new messages, and only then"
+            "the host is notified of new messages, and only then"
         );
         self.deadline = step.next;
     }
@@ -234,7 +234,7 @@ impl Host {
         replies[0][1]
     }
 
-    /// Messages that came, CT header first; the space is given back.
+    /// Reads the received messages, CT header first, and advances the head.
     fn received(&mut self) -> Vec<Vec<u32>> {
         let tail = self.peek(CTB + 0x800 + 4);
         let mut messages = Vec::new();
@@ -271,7 +271,7 @@ impl Host {
         self.fast(0x100b, &[id, 0x2003_0001, priority, 0x2001_0001, quantum, 0x2002_0001, timeout]);
     }
 
-    /// Registers, gives work, enables; everything is answered.
+    /// Registers a context, gives it work and enables it; checks the response.
     fn start(&mut self, id: u32, class: EngineClass, mask: u32, priority: u32) {
         self.register(id, class, mask);
         self.policies(id, priority, 1000, 640_000);
@@ -290,7 +290,7 @@ impl Host {
         self.engines.lock(id).loaded().map(|load| load.context & 0xffff)
     }
 
-    /// The engine ends its context with `outcome`, as a worker would report it.
+    /// Ends the engine's context with `outcome`, and reports it as a worker does.
     fn end(&mut self, engine: &str, outcome: Outcome) {
         let id = engine_named(engine);
         let load = {
@@ -312,7 +312,7 @@ impl Host {
     }
 }
 
-/// Time passes in which the steps of all engines run.
+/// Advances the clock and the engine time of all engines.
 fn pass(gt: &Gt, clock: &HandWoundClock, ns: u64) {
     clock.advance(ns);
     gt.engine_clocks.iter().for_each(|engine| engine.run(ns));

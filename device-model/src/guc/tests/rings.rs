@@ -1,4 +1,4 @@
-//! The CT buffers and what stands in them.
+//! CT buffers: replies, wrapping, flow control, and invalid contents.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn replies() {
     assert_eq!(host.request(0x0509, &[0x1001_0002, 80, 20]), 0xf000_0001);
     assert_eq!(host.request(0x0509, &[0x1001_0001, 80]), 0xe000_0103);
     assert_eq!(host.request(0x550e, &[SCRATCH as u32, 0]), 0xe000_0102);
-    assert_eq!(host.request(0x5503, &[0, SCRATCH as u32, 0, 2]), 0xe000_0105, "not a list");
+    assert_eq!(host.request(0x5503, &[0, SCRATCH as u32, 0, 2]), 0xe000_0105, "not a valid list");
     assert_eq!(host.request(0x9999, &[]), 0xe000_0030);
     assert_eq!(host.request(0x1001, &[70000, 1]), 0xe000_0061);
     assert_eq!(host.request(0x550a, &[SCRATCH as u32, 0]), 0xf000_0000);
@@ -30,8 +30,8 @@ fn tlb_invalidations() {
     assert_eq!(host.stepped(), [[2, 0x9000_7001, 7], [2, 0x9000_7001, 8], [2, 0x9000_7001, 9]]);
 }
 
-/// Design rule 6: zeros are padding up to the length of a message, and a broken ring beyond; addresses beyond the
-/// global space are refused before anything is added to them.
+/// Robustness: zeros are padding up to the length of a message; more of them mark the ring as broken. Addresses beyond
+/// the GGTT are refused before an offset is added to them.
 #[test]
 fn zeros_and_addresses_have_bounds() {
     let mut host = Host::up();
@@ -45,7 +45,7 @@ fn zeros_and_addresses_have_bounds() {
     assert_eq!(host.peek(CTB + 8), 2, "underflow");
 }
 
-/// Contract B.6: the host's padding at the end of its ring is skipped, messages to the host go round the end.
+/// Contract B.6: the host's padding at the end of its ring is skipped; messages to the host wrap at the end.
 #[test]
 fn rings_wrap() {
     let mut host = Host::up();
@@ -57,7 +57,7 @@ fn rings_wrap() {
     assert_eq!((host.peek(CTB + 8), host.peek(CTB + 0x808)), (0, 0));
 }
 
-/// Contract B.6: the ring to the host is never overrun; what finds no room waits, and so do further requests.
+/// Contract B.6: the G2H ring is never overrun; messages wait until there is room, and no further requests are taken.
 #[test]
 fn full_ring() {
     let mut host = Host::up();
@@ -69,7 +69,7 @@ fn full_ring() {
         }
         host.step();
     }
-    assert!(host.deadline.is_some(), "it comes back by itself");
+    assert!(host.deadline.is_some(), "the GuC retries");
     let mut seen = Vec::new();
     for _ in 0..40 {
         seen.extend(host.received().into_iter().map(|message| message[2]));
@@ -78,7 +78,7 @@ fn full_ring() {
     assert_eq!(seen, (1..=sent).collect::<Vec<_>>());
 }
 
-/// Contract B.6: descriptors and lengths that cannot be are flagged, and the ring is left alone.
+/// Contract B.6: invalid descriptors and lengths are reported in the status, and the ring is not used any more.
 #[test]
 fn broken_rings() {
     for (spoil, status) in [
@@ -107,7 +107,7 @@ fn broken_rings() {
     assert_eq!(host.peek(CTB + 0x808), 1);
 }
 
-/// Design rule 6: whatever stands in the rings and in what they point to, the GuC goes on.
+/// Robustness: the GuC continues to work with arbitrary contents of the rings and the memory they refer to.
 #[test]
 fn random_messages() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;

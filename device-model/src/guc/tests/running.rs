@@ -1,4 +1,4 @@
-//! The GuC with the real command streamers: contexts with rings of commands, from submission to the answer.
+//! The GuC with real command streamers: contexts with commands in their rings, from submission to completion.
 
 use super::contexts::{append_item, wide};
 use super::*;
@@ -27,7 +27,7 @@ fn jump(to: u64) -> [u32; 3] {
 }
 
 impl Host {
-    /// Writes an image with a ring that holds `commands`; returns the tail.
+    /// Writes a context image and a ring with `commands`; returns the tail.
     fn ring(&self, id: u32, member: u32, commands: &[u32]) -> u32 {
         let image = Host::image(id, member) + 0x1000;
         let ring = RINGS + u64::from(id * 4 + member) * 0x1000;
@@ -43,7 +43,7 @@ impl Host {
         (commands.len() as u32 * 4).next_multiple_of(8)
     }
 
-    /// A batch that goes round until its first dword becomes an end.
+    /// Writes a batch that loops until its first dword is overwritten with MI_BATCH_BUFFER_END; returns its address.
     fn spinner(&self, id: u32) -> u64 {
         let batch = BATCHES + u64::from(id) * 0x1000;
         for (n, dword) in (0u64..).zip([ARB_CHECK].into_iter().chain(jump(batch))) {
@@ -52,7 +52,7 @@ impl Host {
         batch
     }
 
-    /// Registers and enables a context with these commands; the G2H for it is left in the ring.
+    /// Registers and enables a context with these commands. The G2H messages stay in the ring.
     fn submit(&mut self, id: u32, class: EngineClass, priority: u32, commands: &[u32]) {
         let tail = self.ring(id, 0, commands);
         self.register(id, class, 1);
@@ -61,7 +61,7 @@ impl Host {
         self.fast(0x1001, &[id, 1]);
     }
 
-    /// What the card's workers do, for `rounds` rounds of `ns` each.
+    /// Works as the card's workers do, for `rounds` rounds of `ns` each.
     fn work(&mut self, rounds: u32, ns: u64) {
         for _ in 0..rounds {
             self.step();
@@ -92,13 +92,13 @@ impl Host {
         self.step();
     }
 
-    /// Ticks that a context has run, as its image says.
+    /// Ticks that a context has run, from its image.
     fn ran(&self, id: u32) -> u32 {
         self.peek(Host::image(id, 0) + 0x1000 + 0x23 * 4)
     }
 }
 
-/// Contract F.2, F.4: what is in the ring is carried out, HEAD follows in the image, a second submission goes on.
+/// Contract F.2, F.4: commands in the ring are executed, HEAD is updated in the image, a second submission continues.
 #[test]
 fn submission() {
     let mut host = Host::up();
@@ -118,7 +118,7 @@ fn submission() {
     assert!(host.received().is_empty());
 }
 
-/// Contract F.2: two endless batches share an engine by slices; disabling one takes it off, the other one goes on.
+/// Contract F.2: two endless batches share an engine by time slices; after one is disabled, the other continues.
 #[test]
 fn spinners_share() {
     let mut host = Host::up();
@@ -137,7 +137,7 @@ fn spinners_share() {
     host.poke(BATCHES + 2 * 0x1000, BATCH_END);
     host.work(4, 1000);
     assert_eq!(host.runs("rcs0"), None);
-    // Enabled again, the first goes on in its batch, and ends.
+    // After it is enabled again, the first one continues in its batch and ends.
     host.fast(0x1001, &[1, 1]);
     host.work(4, 100_000);
     assert_eq!(host.runs("rcs0"), Some(1));
@@ -146,7 +146,7 @@ fn spinners_share() {
     assert_eq!(host.runs("rcs0"), None);
 }
 
-/// Contract F.2, F.6: a batch that forbids arbitration is reset after its preemption timeout, and only then.
+/// Contract F.2, F.6: a batch that disables arbitration is reset after its preemption timeout, and not before.
 #[test]
 fn no_arbitration() {
     let mut host = Host::up();
@@ -164,7 +164,7 @@ fn no_arbitration() {
     assert_eq!(host.runs("rcs0"), None);
 }
 
-/// Contract F.2: a context that waits lets the one run that it waits for, even a less important one.
+/// Contract F.2: a context that waits yields to the one that it waits for, even if that has a lower priority.
 #[test]
 fn semaphore_between_contexts_of_one_engine() {
     let mut host = Host::up();
@@ -178,7 +178,7 @@ fn semaphore_between_contexts_of_one_engine() {
     assert_eq!(host.runs("bcs0"), None);
 }
 
-/// Two contexts that wait for ever take turns without haste.
+/// Two contexts that wait indefinitely take turns at a limited rate.
 #[test]
 fn two_waiting_contexts() {
     let mut host = Host::up();
@@ -199,7 +199,7 @@ fn two_waiting_contexts() {
     assert_eq!(host.runs("bcs0"), None);
 }
 
-/// Contract F.5: members wait for each other, which ends only where they run at the same time.
+/// Contract F.5: two members wait for each other, which only ends if they run at the same time.
 #[test]
 fn parallel_members_meet() {
     let mut host = Host::up();
@@ -214,10 +214,11 @@ fn parallel_members_meet() {
     host.work(20, 100_000);
     assert_eq!((host.peek(SCRATCH), host.peek(SCRATCH + 8)), (1, 1));
     assert_eq!((host.runs("vcs0"), host.runs("vcs2")), (None, None));
-    assert_eq!(host.peek(Host::image(2, 1) + 0x1014), tails[1], "all of the second ring is done");
+    assert_eq!(host.peek(Host::image(2, 1) + 0x1014), tails[1], "all of the second ring is executed");
 }
 
-/// Contract F.6: an access without translation is told as CAT error and reset, and the engine serves the next context.
+/// Contract F.6: an access without a valid translation is reported as CAT error and the context is reset; then the
+/// engine runs the next context.
 #[test]
 fn fault_of_a_batch() {
     let mut host = Host::up();
@@ -229,15 +230,15 @@ fn fault_of_a_batch() {
     assert_eq!(host.peek(SCRATCH), 5);
 }
 
-/// Names of a context in status words: its id, and the low bits of the number of its load.
+/// The context's id in status words: its local id, and the low bits of the number of its load.
 fn named(id: u32, load: u32) -> ContextId {
     ContextId::new(load << 16 | id)
 }
 
-/// V8-031, V8-033, V8-060: what the GuC has loaded goes by the id that its driver gave it, with a count of loads and the
-/// function's number. The switches come to the GuC's FIFO and nowhere else: it reads them, the status page, its copies and
-/// the host's interrupt stay as they were. A context that is blocked on one engine leaves the others to the
-/// application's other contexts.
+/// V8-031, V8-033, V8-060: contexts loaded by the GuC are identified by the id that their driver uses, a load count and
+/// the function number. Context switches are only written to the GuC's FIFO, which the GuC reads: status page, its
+/// copies and host interrupt stay unchanged. A context that is blocked on one engine does not affect the application's
+/// contexts on others.
 #[test]
 fn switches_come_to_the_guc() {
     let mut host = Host::up();
@@ -252,8 +253,8 @@ fn switches_come_to_the_guc() {
     host.submit(7, EngineClass::Render, 2, &wait_for(SCRATCH, 1));
     host.step();
     let ports = |host: &Host| [render, copy].map(|engine| host.gt.csb_ports[engine.index()].waiting());
-    assert_eq!(ports(&host), [1, 0], "idle to active");
-    assert_eq!(host.gt.read(render.info().mmio_base + 0x238), 1 << 26 | 7 << 7, "EXECLIST_STATUS has the names");
+    assert_eq!(ports(&host), [1, 0], "the entry for idle to active");
+    assert_eq!(host.gt.read(render.info().mmio_base + 0x238), 1 << 26 | 7 << 7, "EXECLIST_STATUS contains the ids");
     assert_eq!(host.engines.lock(render).step(&host.gt, 256), Outcome::Waiting);
     host.submit(8, EngineClass::Copy, 2, &store(SCRATCH + 8, 1));
     host.step();
@@ -263,7 +264,7 @@ fn switches_come_to_the_guc() {
     host.engines.report(EngineReport { engine: copy, load, outcome: Outcome::Complete });
     host.step();
     assert_eq!((ports(&host), host.runs("rcs0"), host.runs("bcs0")), ([1, 0], Some(7), None));
-    // The blocked one is asked to leave: a preemption to idle, at a wait that polls.
+    // Preemption of the blocked context is requested: a preemption to idle at a polling wait.
     host.fast(0x1001, &[7, 0]);
     host.step();
     let load = host.engines.lock(render).loaded().unwrap();
@@ -276,15 +277,15 @@ fn switches_come_to_the_guc() {
     host.engines.report(EngineReport { engine: render, load, outcome: Outcome::Preempted });
     host.step();
     assert_eq!((ports(&host), host.runs("rcs0")), ([0, 0], None));
-    assert!((0..0x1000).step_by(4).all(|at| host.peek(page + at) == 0), "the status page is the host's");
+    assert!((0..0x1000).step_by(4).all(|at| host.peek(page + at) == 0), "the status page is unchanged");
     for engine in [render, copy] {
         let base = engine.info().mmio_base;
         assert_eq!((host.gt.read(base + 0x3a0), host.gt.read(base + 0x370)), (0x0b0b, 0));
     }
-    assert_eq!(host.gt.read(0x19_0018), 0, "no engine has anything to tell the host");
+    assert_eq!(host.gt.read(0x19_0018), 0, "no engine interrupts the host");
 }
 
-/// V8-060: what the word says decides: detail 0 ends the context's work, anything else brings it back.
+/// V8-060: the status word decides: detail 0 ends the context's work; otherwise it is scheduled again.
 #[test]
 fn the_guc_goes_by_the_word() {
     for (detail, back) in [(Detail::Complete, None), (Detail::Preempted, Some(3))] {
@@ -301,14 +302,14 @@ fn the_guc_goes_by_the_word() {
     }
 }
 
-/// V8-060, V13-204: entries of an earlier life are gone when the firmware starts.
+/// V8-060, V13-204: the start of the firmware discards entries from before.
 #[test]
 fn the_fifo_is_drained_at_start() {
     let mut host = Host::up();
     let stale = ContextStatus::new(named(3, 1), ContextId::IDLE, Detail::Complete, false, 0);
     host.gt.csb_ports.iter().for_each(|port| port.push(stale));
     host.guc.reset(&host.gt);
-    assert!(host.gt.csb_ports.iter().all(|port| port.waiting() == 1), "no reset of the GuC reaches it");
+    assert!(host.gt.csb_ports.iter().all(|port| port.waiting() == 1), "a GuC reset does not clear it");
     host.upload();
     assert!(host.gt.csb_ports.iter().all(|port| port.waiting() == 0));
 }

@@ -1,8 +1,8 @@
-//! Frequencies, activity, and what else the drivers ask for.
+//! Frequency management, engine activity, and engine locks.
 
 use super::*;
 
-/// Contract B.11, K.6: running at once; limits in 16.67 MHz; wishes are kept within RPn and RP0.
+/// Contract B.11, K.6: SLPC runs immediately; limits are in 16.67 MHz; requested limits are clamped to RPn and RP0.
 #[test]
 fn slpc() {
     let mut host = Host::up();
@@ -26,9 +26,9 @@ fn slpc() {
     assert_eq!(host.gt.registers.value(0xa008) >> 23, 18);
     assert_eq!(host.request(0x3004, &[1]), 0xf000_0000);
     assert_eq!(host.gt.read(0x13_8060), 3, "in C6");
-    assert_eq!(host.gt.read(0x13_81b4), 0, "nothing is clocked");
+    assert_eq!(host.gt.read(0x13_81b4), 0, "the clock is off");
     host.start(1, EngineClass::Copy, 1, 2);
-    // As the command streamer does when it has read the image.
+    // As the command streamer does after reading the context image.
     host.gt.start_context_clock(engine_named("bcs0"));
     assert_eq!(host.gt.read(0x13_8060), 0, "awake");
     assert_eq!(host.gt.read(0x13_81b4) >> 11 & 0x1ff, 60);
@@ -37,7 +37,7 @@ fn slpc() {
     assert_eq!(host.request(0x3003, &[0x603, 6, 1]), 0xe000_0102);
 }
 
-/// Contract B.11: a reset GuC does not let the GT sleep, whatever it was told before.
+/// Contract B.11: a GuC in reset does not let the GT sleep, even if that was enabled before.
 #[test]
 fn a_reset_guc_keeps_the_gt_awake() {
     let mut host = Host::up();
@@ -47,7 +47,7 @@ fn a_reset_guc_keeps_the_gt_awake() {
     assert_eq!(host.gt.read(0x13_8060), 0, "awake");
 }
 
-/// Contract K.6: busy ticks accumulate, the change numbers move, an idle engine has stamp 0.
+/// Contract K.6: busy ticks accumulate, change counters are incremented, an idle engine has stamp 0.
 #[test]
 fn engine_activity() {
     let mut host = Host::up();
@@ -68,13 +68,14 @@ fn engine_activity() {
     assert_eq!((host.peek(bcs + 4), host.peek(bcs + 8)), (0, 19_200));
 }
 
-/// Contract G.4: i915's usage records are live: the context on the engine and the time at which it came, and when it has
-/// left no context and the sum (i915: intel_guc_submission.c guc_update_engine_gt_clks, guc_engine_usage_record).
+/// Contract G.4: i915's usage records are live. While a context runs, they contain its id and the time at which it was
+/// loaded; afterwards, no context and the total (i915: intel_guc_submission.c guc_update_engine_gt_clks,
+/// guc_engine_usage_record).
 #[test]
 fn engine_usage() {
     let mut host = Host::up();
     assert_eq!(host.request(0x550a, &[SCRATCH as u32, 0]), 0xf000_0000);
-    // 32 instances of 32 bytes a class; the blitter is the GuC's class 3.
+    // 32 instances of 32 bytes per class; the blitter is the GuC's class 3.
     let bcs = SCRATCH + 3 * 32 * 32;
     let record = |host: &Host| [0, 4, 12].map(|at| host.peek(bcs + at));
     assert_eq!(record(&host), [u32::MAX, 0, 0]);
@@ -89,11 +90,11 @@ fn engine_usage() {
     host.clock.advance(1_000_000);
     host.end("bcs0", Outcome::Complete);
     host.step();
-    assert_eq!(record(&host), [u32::MAX, 0, 57_600], "the sum of both");
+    assert_eq!(record(&host), [u32::MAX, 0, 57_600], "the total of both");
 }
 
-/// Design rule 8: who waits for an engine gets it at the next step boundary; a worker that steps it again and again
-/// gives way.
+/// A thread that waits for an engine gets it at the next step boundary; a worker that steps the engine repeatedly
+/// yields to it.
 #[test]
 fn busy_engines_let_others_in() {
     let host = Host::new();

@@ -1,4 +1,4 @@
-//! Time of the engines among functions, with the real command streamers and a clock wound by hand.
+//! Time sharing of the engines among functions, with real command streamers and a manual clock.
 
 use super::turns::{Bench, MS, global, image};
 use super::*;
@@ -7,17 +7,17 @@ use crate::guc::share::Priority;
 
 const ARB_CHECK: u32 = 0x05 << 23;
 const STORE: [u32; 4] = [0x20 << 23 | 1 << 22 | 2, 0, 0, 1];
-/// What is polled or written by a context's commands.
+/// Offset of the dword that a context's commands poll or write.
 const CELL: u64 = 0x3800;
 
-/// What an endless batch does.
+/// Behaviour of an endless batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Loop {
-    /// Lets itself be preempted.
+    /// Only loops; can be preempted.
     Yields,
-    /// Works, and lets itself be preempted.
+    /// Writes memory; can be preempted.
     Works,
-    /// Works without an arbitration point.
+    /// Writes memory without an arbitration point.
     Never,
 }
 
@@ -60,8 +60,9 @@ impl Bench {
         self.enable(function, local, 1);
     }
 
-    /// What the card's workers do, until `end`, in steps of `step` ns. Returns how long each function was on each of
-    /// `engines`. A driver whose context was reset writes it anew and enables it at once.
+    /// Works as the card's workers do, until the clock reaches `until`, in steps of `step` ns. Returns the time that
+    /// each function was on each engine. If a context is reset, the driver rewrites its image and enables it
+    /// immediately.
     fn work(&mut self, until: u64, step: u64, kinds: &[Loop]) -> Vec<[u64; 64]> {
         let engines: Vec<EngineId> = self.engines.present().collect();
         let mut used = vec![[0; 64]; EngineId::COUNT];
@@ -131,8 +132,8 @@ fn equal_quanta_equal_time() {
     }
 }
 
-/// Issue point 6: a VF that never lets go of an engine is reset each time, pays for what it overran, and takes no more
-/// than its part from the others, however many contexts it has.
+/// Issue point 6: a VF with contexts that never yield is reset each time and charged for its overruns; it gets no more
+/// than its share, regardless of its number of contexts.
 #[test]
 fn who_never_yields_gets_no_more() {
     let mut bench = Bench::new();
@@ -147,13 +148,13 @@ fn who_never_yields_gets_no_more() {
     }
     let time = 100 * 4 * 8 * MS;
     let used = on(&bench.work(bench.clock.now() + time, 100_000, &kinds), "bcs0");
-    assert_near(used[3], time / 4, 5, "who never yields");
+    assert_near(used[3], time / 4, 5, "a function that never yields");
     for function in [1, 2, 4] {
-        assert_near(used[function], time / 4, 5, "who does");
+        assert_near(used[function], time / 4, 5, "a function that yields");
     }
 }
 
-/// K.5 EXEC_QUANTUM: twice the quantum is twice the time.
+/// K.5 EXEC_QUANTUM: twice the quantum gives twice the time.
 #[test]
 fn a_double_quantum_is_double_time() {
     let mut bench = Bench::new();
@@ -167,8 +168,8 @@ fn a_double_quantum_is_double_time() {
     }
 }
 
-/// K.5 SCHED_IF_IDLE: idle VFs keep their place, so that the part of the busy ones stays the same; without it, who is
-/// busy gets what is there.
+/// K.5 SCHED_IF_IDLE: idle VFs keep their turns, so that the share of the busy ones does not change; without it, the
+/// busy ones get all of the time.
 #[test]
 fn idle_functions_keep_their_place_or_not() {
     for (strict, part) in [(true, 4), (false, 1)] {
@@ -188,7 +189,7 @@ fn idle_functions_keep_their_place_or_not() {
     }
 }
 
-/// K.5 SCHED_PRIORITY high: the next turn after each of another's; nobody starves.
+/// K.5 SCHED_PRIORITY high: gets the next turn after each turn of another function; no function is starved.
 #[test]
 fn a_high_function_is_next() {
     let mut bench = Bench::new();
@@ -202,7 +203,7 @@ fn a_high_function_is_next() {
     }
 }
 
-/// A function that waits for memory to change lets the others have its turn.
+/// A function does not keep its turn if all of its contexts wait for a memory change.
 #[test]
 fn who_waits_passes_its_turn_on() {
     let mut bench = Bench::new();
@@ -222,11 +223,11 @@ fn who_waits_passes_its_turn_on() {
     bench.work(start + 440 * MS, 100_000, &[Loop::Works; 64]);
     bench.with(2, |scheduler, turn| scheduler.set_mode(turn, u32::from(global(2, 0)), false)).unwrap();
     let head = bench.with(2, |_, turn| turn.own().read_u32(Space::Ggtt, image(2, 0, 0) + 0x1014)).unwrap();
-    assert_eq!(head, 64, "it went on in time");
+    assert_eq!(head, 64, "it continued after the wait");
 }
 
-/// Contract F.5 among functions: parallel contexts of two functions and narrow ones of two others all get their turns;
-/// nobody waits for ever for a neighbour.
+/// Contract F.5 with several functions: parallel contexts of two functions and narrow contexts of two others all get
+/// their turns; none waits indefinitely for an adjacent instance.
 #[test]
 fn parallel_contexts_take_turns_too() {
     let mut bench = Bench::new();
@@ -252,8 +253,8 @@ fn parallel_contexts_take_turns_too() {
     assert_near(first[1], second[1], 1, "both members");
 }
 
-/// Issue point 7 (c): on a host that holds the workers up for 60 ms before every step of the GuC or an engine, contexts that
-/// can be preempted have their turns and slices and are not reset; those that never leave are.
+/// Issue point 7 (c): on a host that delays the workers by 60 ms before every step of the GuC or an engine, preemptible
+/// contexts get their turns and time slices and are not reset; those that never yield are.
 #[test]
 fn a_loaded_host_costs_only_time() {
     const HELD_UP: u64 = 60 * MS;
@@ -280,7 +281,8 @@ fn a_loaded_host_costs_only_time() {
     }
 }
 
-/// Who has an engine for itself gives it up at once when another comes; a turn is not begun anew for that.
+/// A context that is alone on an engine is preempted immediately when another function has work; no new turn starts
+/// first.
 #[test]
 fn newcomers_do_not_wait_for_nothing() {
     let mut bench = Bench::new();
@@ -295,7 +297,7 @@ fn newcomers_do_not_wait_for_nothing() {
     assert_eq!(bench.runs("bcs0"), Some((2, 0)));
 }
 
-/// With no VF at work the PF's contexts are on their own: whatever the quanta are, nobody is asked to leave for them.
+/// Without work of any VF, the PF's contexts are not preempted, whatever the quanta are.
 #[test]
 fn the_pf_alone_is_not_disturbed() {
     let mut bench = Bench::new();
@@ -308,8 +310,8 @@ fn the_pf_alone_is_not_disturbed() {
     assert_eq!((used[0], bench.deadline), (200 * MS, None));
 }
 
-/// Contract K.6, 0x550D: an array element a function, the PF first: ticks on each engine, a stamp while it is there, its
-/// part of the time by its quantum (IGT: xe_pmu, fn-engine-activity-load).
+/// Contract K.6, 0x550D: one array element per function, the PF first: ticks on each engine, a stamp while it runs, its
+/// share of the time by its quantum (IGT: xe_pmu, fn-engine-activity-load).
 #[test]
 fn engine_activity_of_functions() {
     let mut bench = Bench::new();
@@ -341,19 +343,19 @@ fn engine_activity_of_functions() {
     bench.end("bcs0", Outcome::Preempted);
     bench.step();
     assert_eq!([4, 8].map(|at| peek(&mut bench, record(1) + at)), [0, 32 * 19_200]);
-    assert_ne!(peek(&mut bench, record(2) + 4), 0, "the next one is on");
+    assert_ne!(peek(&mut bench, record(2) + 4), 0, "the next one runs");
     bench.pass(5 * MS);
     bench.end("bcs0", Outcome::Complete);
     bench.step();
     assert_eq!([4, 8].map(|at| peek(&mut bench, record(2) + at)), [0, 5 * 19_200]);
     assert_eq!(peek(&mut bench, record(0) + 8), 0);
-    // Not more functions than the driver has room for.
+    // Functions beyond the size of the driver's buffer are not recorded.
     bench.start(3, 0, EngineClass::Copy, 1);
     bench.step();
     assert_eq!(peek(&mut bench, record(3)), 0);
 }
 
-/// What the edges show of a function: contexts, where they are, time, resets, faults.
+/// Statistics of a function: contexts, their engines, time, resets, faults.
 #[test]
 fn tallies() {
     let mut bench = Bench::new();
@@ -362,7 +364,7 @@ fn tallies() {
     bench.step();
     let (bcs, rcs) = (engine_named("bcs0"), engine_named("rcs0"));
     assert_eq!(bench.scheduler.running(bcs), Some((Function(1), 4)));
-    // By the card's clock, also while the host does not run the engines' steps.
+    // By the card's clock, even while the host does not run the engines' steps.
     bench.clock.advance(2 * MS);
     let now = bench.gt.timestamp();
     assert_eq!(bench.scheduler.activity.busy(Function(1), rcs, now), 2 * 19_200, "also while it runs");
@@ -379,8 +381,8 @@ fn tallies() {
     assert_eq!(bench.scheduler.tally(Function(2)), Default::default());
 }
 
-/// A VF's own policies do not stretch its turn: neither "leave when you like", nor a disable that was asked for before,
-/// nor one that comes after its turn is over.
+/// A VF's own policies do not extend its turn: neither an unlimited preemption timeout, nor a disable requested before
+/// or after the end of its turn.
 #[test]
 fn own_policies_do_not_stretch_a_turn() {
     for when in 0..3 {

@@ -1,4 +1,4 @@
-//! The scheduler among functions: whose contexts are on which engine when, and who hears of it.
+//! The scheduler with several functions: dispatch of their contexts, and the messages to them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,24 +12,24 @@ use crate::memory::Tlb;
 use crate::world::{Dma, DmaFault, DmaView, FUNCTIONS};
 
 pub(super) const MS: u64 = 1_000_000;
-/// Bytes of guest memory of each function, and of its part of the global space.
+/// Bytes of guest memory of each function, and of its part of the GGTT.
 pub(super) const RAM: usize = 1 << 20;
-/// Where the functions' parts of the global space begin.
+/// Start of the functions' parts of the GGTT.
 pub(super) const GLOBAL: u64 = 0x1000_0000;
-/// Bytes of a context: images of its members 16 KiB apart, its work queue behind them.
+/// Bytes per context: images of its members 16 KiB apart, followed by its work queue.
 const CONTEXT_BYTES: u64 = 0x1_0000;
-/// Contexts that a function can have.
+/// Maximum number of contexts per function.
 const CONTEXTS: u16 = 16;
 
-/// Guest memory of all functions, each its own.
+/// Guest memory of all functions, separate for each.
 pub(super) struct GuestRam(pub Vec<Arc<Ram>>);
 
-/// One function's guest memory.
+/// Guest memory of one function.
 pub(super) struct Ram {
     bytes: SharedRegion,
-    /// Its client is asked for each access.
+    /// Every access is requested from the client.
     pub asked: AtomicBool,
-    /// Addresses out of reach: for writes (true) or for reads.
+    /// Inaccessible addresses: for writes (true) or for reads (false).
     pub lost: Mutex<Option<(bool, std::ops::Range<u64>)>>,
 }
 
@@ -76,7 +76,7 @@ impl DmaView for Ram {
     }
 }
 
-/// A scheduler with the functions' contexts, without the messages by which drivers reach it.
+/// A scheduler with contexts of several functions, called directly instead of by driver messages.
 pub(super) struct Bench {
     pub gt: Gt,
     pub engines: Engines,
@@ -91,7 +91,7 @@ pub(super) fn global(function: u8, local: u16) -> u16 {
     u16::from(function) * CONTEXTS + local
 }
 
-/// Global address of the context's `member`.
+/// GGTT address of the image of the context's `member`.
 pub(super) fn image(function: u8, local: u16, member: u64) -> u64 {
     GLOBAL + u64::from(function) * RAM as u64 + u64::from(local) * CONTEXT_BYTES + member * 0x4000
 }
@@ -118,7 +118,7 @@ impl Bench {
         act(&mut self.scheduler, &mut turn)
     }
 
-    /// Time passes in which the engines work.
+    /// Advances the clock and the engine time.
     pub fn pass(&self, ns: u64) {
         pass(&self.gt, &self.clock, ns);
     }
@@ -128,7 +128,7 @@ impl Bench {
         self.with(function, |_, turn| turn.own().write_u32(Space::Ggtt, at, value)).unwrap();
     }
 
-    /// Registers a context of one or more members.
+    /// Registers a context with `width` members.
     pub fn register(&mut self, function: u8, local: u16, class: EngineClass, mask: u32, width: u64) {
         let descriptors: Vec<u32> =
             (0..width).flat_map(|member| [image(function, local, member) as u32 | 0x19, 0]).collect();
@@ -142,7 +142,7 @@ impl Bench {
         });
     }
 
-    /// Gives every member of a context something to do, and lets it be scheduled.
+    /// Gives every member of a context work, and enables the context.
     pub fn enable(&mut self, function: u8, local: u16, width: u64) {
         for member in 0..width {
             self.poke(image(function, local, member) + 0x1000 + 7 * 4, 64);
@@ -151,7 +151,7 @@ impl Bench {
         self.with(function, |scheduler, turn| scheduler.set_mode(turn, id, true)).unwrap();
     }
 
-    /// A context with endless work.
+    /// Registers and enables a context with endless work.
     pub fn start(&mut self, function: u8, local: u16, class: EngineClass, mask: u32) {
         self.register(function, local, class, mask, 1);
         self.enable(function, local, 1);
@@ -161,7 +161,7 @@ impl Bench {
         self.scheduler.set_share(Function(function), Share { quantum, preemption_timeout, priority });
     }
 
-    /// One step of the GuC; what the hosts were told since the last one.
+    /// Runs one GuC step; returns the messages sent since the last one.
     pub fn step(&mut self) -> Vec<(u8, Vec<u32>)> {
         let mut reports = Vec::new();
         self.engines.take_reports(&mut reports);
@@ -174,13 +174,13 @@ impl Bench {
         self.out.drain(..).map(|(function, message)| (function.0, message.hxg().to_vec())).collect()
     }
 
-    /// Function and local id of what is on an engine.
+    /// Function and local id of the context on an engine.
     pub fn runs(&self, engine: &str) -> Option<(u8, u16)> {
         let load = self.engines.lock(engine_named(engine)).loaded()?;
         Some((load.function.0, load.context as u16 % CONTEXTS))
     }
 
-    /// The engine ends its context with `outcome`, as a worker would report it.
+    /// Ends the engine's context with `outcome`, and reports it as a worker does.
     pub fn end(&mut self, engine: &str, outcome: Outcome) {
         let id = engine_named(engine);
         let mut streamer = self.engines.lock(id);
@@ -197,7 +197,7 @@ impl Bench {
     }
 }
 
-/// V13-036, contract B.8: contexts are known by global ids, hosts are told the ids that they use.
+/// V13-036, contract B.8: the scheduler uses global context ids; messages to the hosts contain their own ids.
 #[test]
 fn messages_carry_local_ids() {
     let mut bench = Bench::new();
@@ -205,7 +205,7 @@ fn messages_carry_local_ids() {
     assert_eq!(bench.step(), [(1, vec![0x9000_1002, 3, 1])]);
     assert_eq!(bench.runs("bcs0"), Some((1, 3)));
     let load = bench.engines.lock(engine_named("bcs0")).loaded().unwrap();
-    assert_eq!(load.function, Function(1), "V13-037: the function travels with the load");
+    assert_eq!(load.function, Function(1), "V13-037: the load contains the function");
     bench.scheduler.set_cat_error_type(Function(1), true);
     bench.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
     assert_eq!(bench.step(), [(1, vec![0x9000_6000, 3, 0xdead_beef]), (1, vec![0x9000_1008, 3])]);
@@ -214,12 +214,12 @@ fn messages_carry_local_ids() {
     bench.start(2, 3, EngineClass::Copy, 1);
     bench.step();
     bench.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
-    assert_eq!(bench.step(), [(2, vec![0x9000_6000, 3]), (2, vec![0x9000_1008, 3])], "its host did not opt in");
+    assert_eq!(bench.step(), [(2, vec![0x9000_6000, 3]), (2, vec![0x9000_1008, 3])], "this function did not opt in");
     bench.with(1, |scheduler, turn| scheduler.deregister(turn, u32::from(global(1, 3)))).unwrap();
     assert_eq!(bench.step(), [(1, vec![0x9000_4600, 3])]);
 }
 
-/// V13-039, V13-043: engines run different functions at the same time, without effect on each other.
+/// V13-039, V13-043: engines run different functions at the same time, without affecting each other.
 #[test]
 fn engines_run_different_functions() {
     let mut bench = Bench::new();
@@ -234,7 +234,7 @@ fn engines_run_different_functions() {
     assert_eq!((bench.runs("rcs0"), bench.runs("bcs0")), (None, Some((2, 0))));
 }
 
-/// V13-121: what a function has on the engines is gone at once, what others have there goes on; nobody is told.
+/// V13-121: contexts of a dropped function leave the engines immediately, without a message; those of others continue.
 #[test]
 fn a_dropped_function_leaves_nothing() {
     let mut bench = Bench::new();
@@ -250,14 +250,14 @@ fn a_dropped_function_leaves_nothing() {
     assert!(bench.scheduler.quiet(Function(1)) && !bench.scheduler.quiet(Function(2)));
     assert_eq!((bench.runs("bcs0"), bench.engines.lock(engine_named("ccs0")).loaded()), (None, before));
     assert_eq!(bench.step(), []);
-    assert_eq!(bench.runs("rcs0"), Some((2, 9)), "who waited gets the engine");
+    assert_eq!(bench.runs("rcs0"), Some((2, 9)), "the waiting context gets the engine");
     assert_eq!(bench.scheduler.contexts(), 2);
     bench.start(1, 9, EngineClass::Copy, 1);
     bench.step();
     assert_eq!(bench.runs("bcs0"), Some((1, 9)), "its ids are free again");
 }
 
-/// Contract D.7 (VF_CONTROL PAUSE, RESUME): the contexts leave, also one that does not want to; they come back.
+/// Contract D.7 (VF_CONTROL PAUSE, RESUME): the contexts leave, by a reset if necessary, and are resumed later.
 #[test]
 fn pause_and_resume() {
     let mut bench = Bench::new();
@@ -278,7 +278,7 @@ fn pause_and_resume() {
     bench.enable(1, 0, 1);
     bench.start(2, 0, EngineClass::Copy, 1);
     bench.step();
-    assert_eq!(bench.runs("bcs0"), Some((2, 0)), "work that comes meanwhile waits");
+    assert_eq!(bench.runs("bcs0"), Some((2, 0)), "work submitted meanwhile waits");
     bench.end("bcs0", Outcome::Complete);
     bench.step();
     assert_eq!(bench.runs("bcs0"), None);
@@ -289,7 +289,7 @@ fn pause_and_resume() {
 
 use proptest::prelude::*;
 
-/// Something that hosts, drivers or engines do.
+/// An action of a host, driver or engine.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Start { function: u8, local: u16, class: usize, wide: bool },
@@ -340,7 +340,7 @@ impl Bench {
                     self.enable(function, local, width);
                 }
             }
-            // Requests that come at the wrong time are refused, which is as good.
+            // Requests in an unsuitable state are refused; the result does not matter.
             Act::SetMode { function, local, on } => {
                 let _ = self.with(function, |scheduler, turn| scheduler.set_mode(turn, id(function, local), on));
             }
@@ -382,8 +382,8 @@ impl Bench {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever hosts, drivers and engines do: the scheduler knows what is on the engines, and once all may run and end,
-    /// all do. Parallel contexts, turns, strict places and pauses do not block each other.
+    /// For any actions of hosts, drivers and engines, the scheduler's state matches the engines. Once all contexts may
+    /// run and end, all of them do: parallel contexts, turns, strict rotation and pauses do not block each other.
     #[test]
     fn nobody_is_left_behind(acts in prop::collection::vec(act(), 1..80)) {
         let mut bench = Bench::new();
@@ -403,7 +403,7 @@ proptest! {
             }
             bench.step();
             bench.check();
-            // Somebody who waits is looked at again in time.
+            // Waiting contexts are checked again by the deadline.
             bench.pass(bench.deadline.map_or(MS, |at| at.saturating_sub(bench.clock.now())));
         }
         prop_assert!(SHARED.iter().all(|engine| bench.runs(engine).is_none()));

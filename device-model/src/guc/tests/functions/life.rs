@@ -1,9 +1,9 @@
-//! The life of a virtual function as the PF leads it: resets, pauses, policies, thresholds, and a card that is its own PF.
+//! Management of virtual functions by the PF: resets, pauses, policies, thresholds; and a card that acts as its own PF.
 
 use super::*;
 
-/// Contract D.7, V13-117..121, V13-123, V13-125: FLR is told to the PF once; its work ends at once, the neighbour's does
-/// not; FLR_DONE only answers FLR_START; until FLR_FINISH the VF is not heard.
+/// Contract D.7, V13-117..121, V13-123, V13-125: an FLR is reported to the PF once. The VF's work ends immediately,
+/// other VFs are not affected. FLR_DONE is only sent in response to FLR_START. Until FLR_FINISH the VF is not served.
 #[test]
 fn function_level_reset() {
     let mut rig = Rig::talking();
@@ -14,23 +14,23 @@ fn function_level_reset() {
     rig.reset_function(VF1);
     rig.step();
     assert_eq!(rig.host.received(), [[3, 0x9000_5106, 1, 1]]);
-    assert_eq!(rig.mail(VF1, &[0x5507])[0], 0x5507, "not heard");
-    assert_eq!(rig.control(VF1, 5), FAILURE | 0xa, "not begun");
+    assert_eq!(rig.mail(VF1, &[0x5507])[0], 0x5507, "not served");
+    assert_eq!(rig.control(VF1, 5), FAILURE | 0xa, "not started");
     rig.host.fast(0x5506, &[1, 4]);
     rig.step();
     assert_eq!(rig.host.received(), [[3, 0x9000_5106, 1, 2]]);
     rig.reset_function(VF1);
     rig.step();
-    assert!(rig.host.received().is_empty(), "the PF is at it");
+    assert!(rig.host.received().is_empty(), "the PF is already handling it");
     assert_eq!(rig.mail(VF1, &[0x5507])[0], 0x5507, "not yet");
     assert_eq!(rig.control(VF1, 5), SUCCESS);
-    assert_eq!(rig.host.gt.mailbox(Function(1), 0), SUCCESS, "what it has asked for meanwhile is answered");
+    assert_eq!(rig.host.gt.mailbox(Function(1), 0), SUCCESS, "requests made meanwhile are answered");
     rig.connect(VF1);
     rig.start(VF1, 0, EngineClass::Copy);
     assert_eq!(rig.control(VF1, 5), FAILURE | 0xa);
 }
 
-/// Contract D.7: the PF may reset a VF by itself (VFs disabled, debugfs), from any state, and again.
+/// Contract D.7: the PF may reset a VF without an FLR (VFs disabled, debugfs), from any state, and repeatedly.
 #[test]
 fn reset_by_the_pf() {
     let mut rig = Rig::talking();
@@ -58,8 +58,8 @@ impl Rig {
     }
 }
 
-/// Contract D.7: PAUSE_DONE when nothing of the VF is on an engine; its requests wait for RESUME; STOP ends with FLR
-/// only.
+/// Contract D.7: PAUSE_DONE is sent once no context of the VF is on an engine; its requests wait for RESUME. Only an
+/// FLR ends STOP.
 #[test]
 fn pause_resume_stop() {
     let mut rig = Rig::talking();
@@ -87,7 +87,7 @@ fn pause_resume_stop() {
     rig.connect(VF1);
 }
 
-/// Contract D.6: the number of values taken; SCHED_IF_IDLE sets everybody's priority.
+/// Contract D.6: the reply contains the number of values; SCHED_IF_IDLE sets the priority of all functions.
 #[test]
 fn policies_of_all() {
     let mut rig = Rig::provisioned();
@@ -101,7 +101,7 @@ fn policies_of_all() {
     assert_eq!((share(&rig).quantum, share(&rig).preemption_timeout), (16_000_000, 16_000_000));
 }
 
-/// Contract D.10: a threshold that the PF has set is told when it is crossed.
+/// Contract D.10: an exceeded threshold is reported to the PF.
 #[test]
 fn adverse_events() {
     let mut rig = Rig::talking();
@@ -117,12 +117,12 @@ fn adverse_events() {
     assert_eq!(rig.host.received(), [[3, 0x9000_5104, 1, 0x8a06]]);
 }
 
-/// Contract D.9: a reset of the GuC takes the quotas; the PF's driver gives them again.
+/// Contract D.9: a reset of the GuC clears the configurations; the PF's driver assigns them again.
 #[test]
 fn quotas_go_with_the_guc() {
     let mut rig = Rig::talking();
     rig.host.guc.reset(&rig.host.gt);
-    assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], 0x5509, "nobody there");
+    assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], 0x5509, "the GuC is in reset");
     rig.host.upload();
     rig.host.enable_rings();
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], FAILURE | 0xd);
@@ -130,8 +130,8 @@ fn quotas_go_with_the_guc() {
     rig.connect(VF1);
 }
 
-/// Contract D.5, D.9: local memory stays with its VF over a reset of the GuC, whatever the PF's driver sends first, until a
-/// list or the end of the configuration takes it away: with it would go what the VF has stored there.
+/// Contract D.5, D.9: local memory stays assigned to its VF over a reset of the GuC, whatever the PF's driver
+/// configures first, until a list changes it or the configuration is cleared. Otherwise the VF's data would be lost.
 #[test]
 fn local_memory_outlives_the_guc() {
     const QUOTA: u64 = 2 << 20;
@@ -154,20 +154,20 @@ fn local_memory_outlives_the_guc() {
     }
 }
 
-/// V13-117 without anybody to tell: with no PF driver the card ends the FLR by itself.
+/// V13-117 without a PF driver: the card completes the FLR.
 #[test]
 fn reset_without_pf_driver() {
     let mut rig = Rig::talking();
     assert_eq!(rig.host.mail(&[0x4509, 0])[0], SUCCESS);
     rig.reset_function(VF1);
     rig.connect(VF1);
-    // While its memory is cleared, which takes time and no lock, the VF is not served; the others are. What it asked for
-    // meanwhile is answered at the end.
+    // While its memory is cleared, which takes time and holds no lock, the VF is not served; the others are. Its
+    // requests are answered afterwards.
     let Host { gt, engines, guc, .. } = &mut rig.host;
     assert_eq!(guc.function_reset(gt, engines, VF1.function()), FunctionReset::Unled);
     assert_eq!((rig.mail(VF2, &[0x5507])[0], rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507));
     let Host { gt, engines, guc, .. } = &mut rig.host;
-    // VF Enable is cleared at the same moment: that reset clears, too.
+    // VF Enable is cleared at the same time: that reset clears the memory, too.
     assert_eq!(guc.function_reset(gt, engines, VF1.function()), FunctionReset::Unled);
     guc.finish_reset(gt, engines, VF1.function());
     assert_eq!(gt.mailbox(VF1.function(), 0), SUCCESS);
@@ -175,7 +175,7 @@ fn reset_without_pf_driver() {
     rig.connect(VF1);
 }
 
-/// The PF's driver goes in the middle of an FLR that it leads: the next FLR is finished by the card.
+/// The PF's driver is unloaded during an FLR that it handles: the card completes the next FLR.
 #[test]
 fn the_pf_driver_goes_during_a_reset() {
     let mut rig = Rig::talking();
@@ -187,8 +187,8 @@ fn the_pf_driver_goes_during_a_reset() {
     rig.connect(VF1);
 }
 
-/// Contract C.4, D.4: the card plays the PF for two VFs: quotas, bootstrap, rings, handshake, runtime registers; FLR
-/// clears what is the VF's.
+/// Contract C.4, D.4: the card acts as the PF for two VFs: quotas, bootstrap, CT buffers, handshake, runtime registers.
+/// FLR clears the VF's memory and GGTT entries.
 #[test]
 fn the_card_plays_the_pf() {
     let Host { clock, engines, ram, .. } = Host::new();
@@ -208,7 +208,7 @@ fn the_card_plays_the_pf() {
         preempt_timeout_us: 16_000,
     };
     host.guc.play_pf(&host.gt, &host.engines, &[quota; 2]).unwrap();
-    // The tests' VFs have their parts of the global space elsewhere; what they were given is checked by itself.
+    // The tests' VFs use other parts of the GGTT; the assigned ranges are checked separately.
     let owner = |rig: &Rig, at: u64| rig.host.gt.memory.ggtt().entry(at >> 12);
     let mut rig = Rig::new(host);
     assert_eq!(owner(&rig, GGTT_BOTTOM), GgttEntry(1 << 2 | 1));
@@ -238,13 +238,13 @@ fn the_card_plays_the_pf() {
         assert_eq!(rig.received(vf), [vec![4, 0x9000_5102, 5, 0x7000_0000, 0x0001_0000], vec![0x0012_0001, SUCCESS]]);
         rig.send_typed(vf, 0, 0x5103, &[6, 0x0101, 2]);
         rig.step();
-        let [answer, _] = &rig.received(vf)[..] else { panic!("an answer and a reply") };
+        let [answer, _] = &rig.received(vf)[..] else { panic!("expected a relayed response and a reply") };
         assert_eq!(answer[..5], [16, 0x9000_5102, 6, 0x7000_0006, 0]);
         assert_eq!(answer[5..7], [0x911c, rig.host.gt.registers.value(0x911c)]);
         assert_eq!(answer[15], 0xc1dc);
         rig.send_typed(vf, 0, 0x5103, &[7, 0x0003_0101, 0]);
         rig.step();
-        assert_eq!(rig.received(vf)[0][..5], [10, 0x9000_5102, 7, 0x7000_0003, 5], "three, and five are left");
+        assert_eq!(rig.received(vf)[0][..5], [10, 0x9000_5102, 7, 0x7000_0003, 5], "three pairs; five remain");
         rig.send_typed(vf, 0, 0x5103, &[8, 0x0101, 9]);
         rig.send_typed(vf, 0, 0x5103, &[9, 0x0777, 0]);
         rig.step();
@@ -258,13 +258,13 @@ fn the_card_plays_the_pf() {
     assert_eq!(data, [0; 4]);
     rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
     assert_eq!(data, [2; 4]);
-    assert_eq!(owner(&rig, VF1.base()), GgttEntry(1 << 2 | 1), "its entries are empty");
-    assert_eq!(rig.mail(VF1, &[0x5507])[0], SUCCESS, "and it can begin anew");
-    // A reset of the GuC brings everything back.
+    assert_eq!(owner(&rig, VF1.base()), GgttEntry(1 << 2 | 1), "its entries are cleared");
+    assert_eq!(rig.mail(VF1, &[0x5507])[0], SUCCESS, "and it can be used again");
+    // After a reset, the GuC restores the configuration.
     rig.host.guc.reset(&rig.host.gt);
     rig.host.guc.revive(&rig.host.gt, &rig.host.engines).unwrap();
     assert_eq!(rig.mail(VF2, &[0x5509, 3])[..2], [SUCCESS | 2, 64 << 20]);
     rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
     assert_eq!(data, [2; 4]);
-    assert!(rig.host.guc.play_pf(&rig.host.gt, &rig.host.engines, &[quota; 63]).is_err(), "more than there is");
+    assert!(rig.host.guc.play_pf(&rig.host.gt, &rig.host.engines, &[quota; 63]).is_err(), "more than the card has");
 }

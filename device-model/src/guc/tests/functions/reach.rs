@@ -1,13 +1,13 @@
-//! Rings in guest memory that a VF's client is asked for, and that is out of reach for a moment.
+//! CT buffers in guest memory that is requested from the VF's client and temporarily inaccessible.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use super::*;
 
-/// When the GuC looks again at what was out of reach, in nanoseconds.
+/// Retry interval of the GuC for inaccessible memory, in nanoseconds.
 const PAUSE: u64 = 2_000_000;
-/// Guest addresses of VF 1: its ring's descriptor, the rings, and the page of its interrupts.
+/// Guest addresses of VF 1: descriptors, rings, and interrupt page.
 const DESCRIPTOR: Range<u64> = 0..0x1000;
 const HEAD: Range<u64> = 0..4;
 const PAYLOAD: Range<u64> = RING + 4..2 * RING;
@@ -16,14 +16,15 @@ const INTERRUPTS: Range<u64> = 0x3000..0x4000;
 const ANSWER: [[u32; 2]; 1] = [[0x0012_0001, SUCCESS | 1]];
 
 impl Rig {
-    /// Both VFs talk; the client of VF 1 is asked for its memory.
+    /// Both VFs have CT buffers; the memory of VF 1 is requested from its client.
     fn asked() -> Self {
         let rig = Rig::talking();
         rig.host.ram.0[1].asked.store(true, Ordering::SeqCst);
         rig
     }
 
-    /// A step of the GuC that no function rang for, or one, with these guest addresses of VF 1 out of reach.
+    /// Runs a GuC step with notifications from the functions in `rang`, while the guest addresses `lost` of VF 1 are
+    /// inaccessible (for writes if true, else for reads).
     fn step_without(&mut self, rang: u64, lost: Option<(bool, Range<u64>)>) {
         *self.host.ram.0[1].lost.lock().unwrap() = lost;
         let step = self.host.guc.step(&self.host.gt, &self.host.engines, rang);
@@ -37,7 +38,7 @@ impl Rig {
     }
 }
 
-/// Whatever part of the ring is out of reach, the GuC looks again in time without being called, and answers once.
+/// If any part of the ring is inaccessible, the GuC retries without a further notification, and replies once.
 #[test]
 fn a_ring_is_tried_again() {
     for (writes, lost) in [(false, DESCRIPTOR), (false, PAYLOAD), (true, HEAD), (true, TAIL_TO_HOST)] {
@@ -58,7 +59,7 @@ fn a_ring_is_tried_again() {
     }
 }
 
-/// A message has been written, and its interrupt has not: it is written later.
+/// If a message was written but its interrupt was not, the interrupt is written later.
 #[test]
 fn an_interrupt_is_tried_again() {
     let mut rig = Rig::asked();
@@ -70,7 +71,8 @@ fn an_interrupt_is_tried_again() {
     assert_eq!(rig.received(VF1), ANSWER);
 }
 
-/// A ring that stays out of reach is given up after some time; one in memory that no client is asked for, at once.
+/// A ring that stays inaccessible is disabled after some time; one in memory that is not requested from a client,
+/// immediately.
 #[test]
 fn a_ring_is_given_up() {
     for (asked, tries) in [(true, 300), (false, 1)] {
