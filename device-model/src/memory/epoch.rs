@@ -1,24 +1,24 @@
-//! Invalidation of what others remember of page tables.
+//! Invalidation of cached page table entries.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts the invalidations that the card has been told of. A TLB that has seen an older count forgets all before its next
-/// use, and looks at the count once a step, with its engine's lock held: so who has invalidated, and has had that lock
-/// since, knows that nothing old is used any more.
+/// Counts TLB invalidations. A TLB that has last seen an older count flushes before its next use. It reads the count
+/// once per step, with its engine's lock held: after an invalidation, a thread that has since acquired the engine's
+/// lock knows that the engine no longer uses old translations.
 pub struct Epoch(AtomicU64);
 
 impl Epoch {
-    /// The first; a TLB that has seen none starts with 0.
+    /// Returns the initial count, 1; a new TLB starts with 0.
     pub fn new() -> Self {
         Epoch(AtomicU64::new(1))
     }
 
-    /// All that is remembered is old.
+    /// Invalidates all cached translations.
     pub fn invalidate(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The present count.
+    /// The current count.
     pub fn now(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }

@@ -1,4 +1,5 @@
-//! The door to memory: every access of an engine or of the GuC, translated for the function it is made for.
+//! Graphics address translation and memory access for one step, on behalf of one function. All accesses of engines and
+//! GuC use it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -10,19 +11,19 @@ use super::tlb::{Backing, Page, Tlb};
 use super::{Access, Fault, FaultReason, Memory, Space, Span, Views, ggtt};
 use crate::world::Function;
 
-/// Fewest bytes for which it is worth asking the host whether they are zeros already.
+/// Minimum length in bytes for which [`Gam::zero`] queries the host for holes.
 const WORTH_A_LOOK: u64 = 64 << 10;
 
-/// What [`Gam::zero`] did.
+/// Result of [`Gam::zero`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zeroed {
-    /// Bytes that are zeros now.
+    /// Number of bytes that now read as zeros.
     pub len: u64,
-    /// How many of them had memory behind them before.
+    /// Number of these bytes that were backed by host memory before.
     pub held: u64,
 }
 
-/// The graphics access manager: translates and reaches memory for one function during one step.
+/// The graphics access manager: translates addresses and accesses memory for one function during one step.
 pub struct Gam<'m> {
     pub(super) memory: &'m Memory,
     views: &'m Views<'m>,
@@ -31,23 +32,23 @@ pub struct Gam<'m> {
 }
 
 impl<'m> Gam<'m> {
-    /// The door for one step; `tlb` has caught up.
+    /// Creates the manager for one step; `tlb` must have caught up with the invalidation epoch.
     pub(super) fn new(memory: &'m Memory, views: &'m Views<'m>, function: Function, tlb: &'m mut Tlb) -> Self {
         Gam { memory, views, function, tlb }
     }
 
-    /// The function that the accesses are made for.
+    /// The function on whose behalf accesses are made.
     pub fn function(&self) -> Function {
         self.function
     }
 
-    /// Forgets cached translations (MI_FLUSH_DW and PIPE_CONTROL with TLB invalidate).
+    /// Flushes cached translations (MI_FLUSH_DW and PIPE_CONTROL with TLB invalidate).
     pub fn flush_tlb(&mut self) {
         self.tlb.flush();
     }
 
-    /// A function reaches its own global pages only, the PF everybody's: then with the owner's second level (V13-020,
-    /// V13-030, V13-031).
+    /// Translates a GGTT address. A VF can access only its own pages; the PF can access those of all functions, through
+    /// the owner's second level of translation (V13-020, V13-030, V13-031).
     fn ggtt_page(&self, address: u64) -> Result<Page, FaultReason> {
         let entry = self.memory.ggtt.effective(address >> 12);
         if address >> 32 != 0 || !entry.valid() {
@@ -68,7 +69,7 @@ impl<'m> Gam<'m> {
         if entry.local() { self.stored(owner, page) } else { Ok(page) }
     }
 
-    /// A page of `owner`'s local memory, within a frame, as it lies in the card's.
+    /// Translates a page of `owner`'s local memory, limited to one frame, to the card's local memory.
     fn stored(&self, owner: Function, mut page: Page) -> Result<Page, FaultReason> {
         page.target = self.memory.host_address(owner, page.target)?;
         if self.memory.storage.place(page.target) != Place::HOME {
@@ -105,7 +106,7 @@ impl<'m> Gam<'m> {
         Ok(page)
     }
 
-    /// The page that translates `address` for `access`.
+    /// Returns the page that translates `address` for `access`.
     #[inline]
     pub(super) fn page(&mut self, space: Space, address: u64, access: Access) -> Result<Page, Fault> {
         let fault = |reason| Fault { space, address, access, reason };
@@ -120,7 +121,7 @@ impl<'m> Gam<'m> {
         Ok(page)
     }
 
-    /// Opens bytes `[address, address + n)` of `space`, 1 <= n <= `len`: as far as the page (or its mapping) goes.
+    /// Opens bytes `[address, address + n)` of `space`, 1 <= n <= `len`, up to the end of the page (or its mapping).
     #[inline]
     pub fn span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
         let page = self.page(space, address, access)?;
@@ -145,11 +146,11 @@ impl<'m> Gam<'m> {
         }
     }
 
-    /// Makes the local memory from `address` on read as zeros, up to `len` bytes and as far as the page goes, without
-    /// writing what is zero anyway. What the PF clears of a VF's memory goes back to the host, however much it is: that is
-    /// the end of an FLR (contract H.3.4). Other memory is most often cleared to be used, and each page that the host has
-    /// to find again costs a fault. `None`: nothing was done (few bytes, no local memory), and they are to be written by
-    /// [`Gam::span`].
+    /// Makes local memory from `address` on read as zeros, up to `len` bytes and up to the end of the page, without
+    /// writing to memory that is already zero. VF memory cleared by the PF is released to the host, whatever its size,
+    /// because this is the end of an FLR (contract H.3.4). Other memory is usually cleared for use, and releasing it
+    /// would cost a host page fault per page. Returns `None` if nothing was done (too few bytes, not local memory); the
+    /// caller must then write zeros through [`Gam::span`].
     pub fn zero(&mut self, space: Space, address: u64, len: u64) -> Result<Option<Zeroed>, Fault> {
         let page = self.page(space, address, Access::Write)?;
         let offset = address - page.base;
@@ -162,7 +163,7 @@ impl<'m> Gam<'m> {
         Ok(held.map(|held| Zeroed { len, held }))
     }
 
-    /// Fills `data` from `address` on, across pages.
+    /// Reads into `data` from `address` on, across page boundaries.
     pub fn read(&mut self, space: Space, address: u64, data: &mut [u8]) -> Result<(), Fault> {
         let mut done = 0;
         while done < data.len() {
@@ -175,7 +176,7 @@ impl<'m> Gam<'m> {
         Ok(())
     }
 
-    /// Writes `data` from `address` on, across pages.
+    /// Writes `data` from `address` on, across page boundaries.
     pub fn write(&mut self, space: Space, address: u64, data: &[u8]) -> Result<(), Fault> {
         let mut done = 0;
         while done < data.len() {
@@ -188,8 +189,8 @@ impl<'m> Gam<'m> {
         Ok(())
     }
 
-    /// The card's address behind a process address of local memory, where all `len` bytes are on a page in the TLB that
-    /// permits `access` and is stored as `backing` says.
+    /// TLB lookup for a PPGTT address of local memory: returns the card's address if all `len` bytes are in one cached
+    /// page that permits `access` and has this `backing`.
     #[inline(always)]
     fn hit(&self, space: Space, address: u64, len: usize, access: Access, backing: Backing) -> Option<u64> {
         let Space::Ppgtt(root) = space else { return None };
@@ -202,19 +203,19 @@ impl<'m> Gam<'m> {
         Some(page.target.wrapping_add(offset))
     }
 
-    /// The short way of single loads and stores in local memory; `None` sends them the long one.
+    /// Fast path of single loads and stores in local memory; `None` selects the slow path.
     #[inline(always)]
     fn local_hit(&self, space: Space, address: u64, len: usize, access: Access) -> Option<VolatileSlice<'m>> {
         self.memory.storage.home().slice(self.hit(space, address, len, access, Backing::Local)?, len)
     }
 
-    /// The same for a frame that is stored with a VF.
+    /// Like [`Gam::local_hit`], for a frame that is stored in a VF's region.
     #[inline(never)]
     fn moved_hit(&self, space: Space, address: u64, len: usize, access: Access) -> Option<VolatileSlice<'m>> {
         self.memory.storage.slice(self.hit(space, address, len, access, Backing::Moved)?, len)
     }
 
-    /// Reads a dword; in one piece where it is aligned.
+    /// Reads a dword; atomic if aligned.
     #[inline]
     pub fn read_u32(&mut self, space: Space, address: u64) -> Result<u32, Fault> {
         if let Some(slice) = self.local_hit(space, address, 4, Access::Read)
@@ -232,7 +233,7 @@ impl<'m> Gam<'m> {
         Ok(u32::from_le_bytes(data))
     }
 
-    /// Writes a dword; in one piece where it is aligned.
+    /// Writes a dword; atomic if aligned.
     #[inline(always)]
     pub fn write_u32(&mut self, space: Space, address: u64, value: u32) -> Result<(), Fault> {
         if let Some(slice) = self.local_hit(space, address, 4, Access::Write)
@@ -260,7 +261,7 @@ impl<'m> Gam<'m> {
         self.write(space, address, &value.to_le_bytes())
     }
 
-    /// Reads a qword; in one piece where it is aligned.
+    /// Reads a qword; atomic if aligned.
     pub fn read_u64(&mut self, space: Space, address: u64) -> Result<u64, Fault> {
         if let Some(slice) = self.local_hit(space, address, 8, Access::Read)
             && let Ok(value) = slice.load::<u64>(0, Ordering::Acquire)
@@ -277,7 +278,7 @@ impl<'m> Gam<'m> {
         Ok(u64::from_le_bytes(data))
     }
 
-    /// Writes a qword; in one piece where it is aligned.
+    /// Writes a qword; atomic if aligned.
     pub fn write_u64(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
         if let Some(slice) = self.local_hit(space, address, 8, Access::Write)
             && let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0)

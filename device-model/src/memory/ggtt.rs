@@ -1,8 +1,8 @@
-//! The global graphics translation table: 4 GiB of global addresses, a million 64-bit entries (V13-019, V13-027).
+//! The global graphics translation table (GGTT): 4 GiB of address space, 2^20 64-bit entries (V13-019, V13-027).
 //!
-//! The PF's table is the truth for who owns a page and whether it is valid. A virtual function changes the rest of its
-//! own entries (V13-021..026): each access by itself where its window is trapped; where its VMM maps the window, the VF
-//! writes a table of its own, and an entry is put together from both when it is used.
+//! The PF's table defines the owner and the valid bit of each page. A virtual function can change the other bits of its
+//! own entries (V13-021..026). If its window is trapped, each access is checked. If its VMM maps the window, the VF
+//! writes a separate table, and the effective entry is combined from both tables on use.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,22 +12,22 @@ use vm_memory::{Bytes, VolatileMemory};
 use super::local::SharedRegion;
 use crate::world::Function;
 
-/// Bytes of the table: the upper half of GTTMMADR (V13-004).
+/// Size of the table in bytes: the upper half of GTTMMADR (V13-004).
 pub const GGTT_BYTES: usize = 8 << 20;
-/// Bytes of one global page (V13-028).
+/// Page size of the GGTT in bytes (V13-028).
 pub const GGTT_PAGE: u64 = gate::PAGE;
 
-/// One global entry (V13-027; xe: xelp_ggtt_pte_flags, XE_GGTT_PTE_DM, GGTT_PTE_VFID).
+/// One GGTT entry (V13-027; xe: xelp_ggtt_pte_flags, XE_GGTT_PTE_DM, GGTT_PTE_VFID).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GgttEntry(pub u64);
 
 impl GgttEntry {
-    /// Bit 0: the entry may be used.
+    /// Bit 0: the entry is valid.
     pub fn valid(self) -> bool {
         gate::valid(self.0)
     }
 
-    /// Bit 1: the address is in local memory; else it is the owner's guest-physical memory.
+    /// Bit 1: the address is in local memory; otherwise in the owner's guest-physical memory.
     pub fn local(self) -> bool {
         gate::local(self.0)
     }
@@ -37,7 +37,7 @@ impl GgttEntry {
         gate::owner(self.0)
     }
 
-    /// The owning function, if there is one of that number.
+    /// The owning function, if a function with that number exists.
     pub fn function(self) -> Option<Function> {
         match self.owner() {
             0 => Some(Function::PF),
@@ -45,26 +45,26 @@ impl GgttEntry {
         }
     }
 
-    /// Bits 45:12: address of the page.
+    /// Bits 45:12: page address.
     pub fn address(self) -> u64 {
         gate::address(self.0)
     }
 }
 
-/// The table itself, in memory that the PF's VMM maps too: an entry is one load, read at each use.
+/// The table, in memory that the PF's VMM also maps: entries are read with one load at each use.
 pub struct Ggtt {
     table: SharedRegion,
-    /// What each VF writes where its VMM maps its window, VF 1 first.
+    /// The tables of VFs whose window is mapped by their VMM, VF 1 first.
     vfs: Vec<Option<SharedRegion>>,
 }
 
 impl Ggtt {
-    /// Stands on `table`, which has [`GGTT_BYTES`] bytes.
+    /// Creates the GGTT from `table`, which has [`GGTT_BYTES`] bytes.
     pub fn new(table: SharedRegion) -> Self {
         Ggtt { table, vfs: Vec::new() }
     }
 
-    /// Gives virtual functions tables of their own, VF 1 first, [`GGTT_BYTES`] each; `None`: each access is trapped.
+    /// Sets the separate tables of the VFs, VF 1 first, [`GGTT_BYTES`] each; `None` if accesses are trapped.
     pub fn set_vfs(&mut self, vfs: Vec<Option<SharedRegion>>) {
         self.vfs = vfs;
     }
@@ -74,14 +74,14 @@ impl Ggtt {
         self.table.len() / 8
     }
 
-    /// Entry `index` of the PF's table; an invalid one where there is none.
+    /// Entry `index` of the PF's table; an invalid entry if out of range.
     #[inline]
     pub fn entry(&self, index: u64) -> GgttEntry {
         load(&self.table, index)
     }
 
-    /// Entry `index` as the hardware uses it: owner and valid bit from the PF's table, the rest from the owner's own table
-    /// if the owner has written there.
+    /// Entry `index` as the hardware uses it: owner and valid bit from the PF's table, the other bits from the owner's
+    /// separate table if the owner has written there.
     #[inline]
     pub fn effective(&self, index: u64) -> GgttEntry {
         let entry = self.entry(index);
@@ -94,23 +94,23 @@ impl Ggtt {
         GgttEntry(gate::combine(entry.0, own, owner.0))
     }
 
-    /// The table of `vf`'s own, if its window is mapped.
+    /// The separate table of `vf`, if its window is mapped.
     pub(crate) fn table_of(&self, vf: Function) -> Option<&SharedRegion> {
         self.vfs.get(vf.index().checked_sub(1)?)?.as_ref()
     }
 
-    /// Stores entry `index` of the PF's table; dropped where there is none.
+    /// Stores entry `index` of the PF's table; dropped if out of range.
     pub fn set_entry(&self, index: u64, entry: GgttEntry) {
         store(&self.table, index, entry.0);
     }
 
-    /// An access of `function` to its window that came as a message: reads `data.len()` bytes from `offset` on, zeros
-    /// where there is nothing for it.
+    /// Handles a trapped read of `function`'s window: reads `data.len()` bytes from `offset` on, zeros outside the
+    /// function's entries.
     pub fn read(&self, function: Function, offset: u64, data: &mut [u8]) {
         data.fill(0);
         if !function.is_vf() {
             if let Some(bytes) = self.table.slice(offset, data.len()) {
-                // The slice has just the length.
+                // Cannot fail: the slice has exactly this length.
                 let _ = bytes.read_slice(data, 0);
             }
             return;
@@ -121,7 +121,8 @@ impl Ggtt {
         }
     }
 
-    /// Writes `data` from `offset` on for `function`. A part of an entry is put into what the function reads there.
+    /// Handles a trapped write of `function`'s window at `offset`. A partial write of an entry is merged with the value
+    /// that the function reads there.
     pub fn write(&self, function: Function, offset: u64, data: &[u8]) {
         if !function.is_vf() {
             if let Some(bytes) = self.table.slice(offset, data.len()) {
@@ -138,9 +139,11 @@ impl Ggtt {
         }
     }
 
-    /// Writes what `new` makes of the entry as its owner `vf` sees it; dropped where `vf` is not the owner (V13-025).
+    /// Replaces an entry with the result of `new` for the value that `vf` reads; dropped if `vf` is not the owner
+    /// (V13-025).
     fn change(&self, index: u64, vf: Function, new: impl Fn(u64) -> u64) {
-        /// The PF may write the entry at the same time: the owner is looked at again. Whoever keeps changing it loses.
+        /// The PF may write the entry concurrently; then the owner is checked again. After this many attempts the write
+        /// is dropped.
         const ATTEMPTS: usize = 8;
         let own = self.table_of(vf);
         let Some(slice) = index.checked_mul(8).and_then(|at| own.unwrap_or(&self.table).slice(at, 8)) else { return };
@@ -161,16 +164,15 @@ impl Ggtt {
         }
     }
 
-    /// Forgets what `vf` has written into its own table: its range has changed, its configuration is gone, or its FLR
-    /// ends.
+    /// Clears the separate table of `vf`: its range has changed, its configuration was removed, or its FLR ends.
     pub fn empty_vf(&self, vf: Function) {
         if let Some(own) = self.table_of(vf) {
             own.clear(0..own.len());
         }
     }
 
-    /// Puts what `vf` has written into its own table into the PF's, where the PF reads it to save the function
-    /// (PAUSE_DONE). Owner and valid bit stay.
+    /// Copies the entries that `vf` has written to its separate table into the PF's table, from which the PF saves the
+    /// function (PAUSE_DONE). Owner and valid bit are unchanged.
     pub fn settle_vf(&self, vf: Function) {
         let Some(own) = self.table_of(vf) else { return };
         for run in own.data(0..own.len()) {
@@ -180,14 +182,15 @@ impl Ggtt {
                 let entry = cell.load(Ordering::Acquire);
                 let settled = gate::combine(entry, load(own, index).0, vf.0);
                 if settled != entry {
-                    // The PF may give the page to another at this moment: then it is not the VF's to settle.
+                    // Fails if the PF concurrently assigns the page to another function; the entry must not be changed
+                    // then.
                     let _ = cell.compare_exchange(entry, settled, Ordering::AcqRel, Ordering::Acquire);
                 }
             }
         }
     }
 
-    /// Gives the pages of `range` (global addresses) to `function`: valid, and without an address yet (xe:
+    /// Assigns the pages of `range` (GGTT addresses) to `function`: valid, but without a page address (xe:
     /// xe_ggtt_assign).
     pub fn assign(&self, function: Function, range: std::ops::Range<u64>) {
         let entry = GgttEntry(gate::assigned(function.0));
@@ -212,8 +215,8 @@ fn store(table: &SharedRegion, index: u64, value: u64) {
     }
 }
 
-/// The entries that an access of `len` bytes at `offset` touches: index, first byte within the entry, bytes of the
-/// access.
+/// Splits an access of `len` bytes at `offset` into entries: index, first byte within the entry, and the range of bytes
+/// within the access.
 fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

@@ -1,27 +1,27 @@
-//! How a card divides its local memory: usable, compression metadata, the global table, stolen memory (contract B.2).
+//! Layout of the card's local memory: usable memory, compression metadata, GGTT, stolen memory (contract B.2).
 
 /// A mebibyte.
 const MIB: u64 = 1 << 20;
-/// The driver's migration map wants the end of usable memory on this boundary (xe: xe_migrate.c).
+/// Alignment of the end of usable memory, required by the driver's migration map (xe: xe_migrate.c).
 const USABLE_ALIGNMENT: u64 = 2 * MIB;
-/// Stolen memory at the top, the WOPCM at its end included.
+/// Size of stolen memory at the top, including the WOPCM at its end.
 const STOLEN: u64 = 64 * MIB;
-/// Room of the global table.
+/// Size reserved for the GGTT.
 const GSM: u64 = 8 * MIB;
 
-/// First bytes of the parts, from the bottom of local memory up.
+/// Start addresses of the parts, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLayout {
-    /// End of what a driver may use, and start of the flat compression metadata (1/256 of everything).
+    /// End of the memory that a driver may use, and start of the flat compression metadata (1/256 of local memory).
     pub usable: u64,
-    /// The global table's room.
+    /// Start of the GGTT.
     pub gsm_base: u64,
-    /// Stolen memory, up to the end.
+    /// Start of stolen memory, which extends to the end of local memory.
     pub stolen_base: u64,
 }
 
 impl MemoryLayout {
-    /// Divides `local` bytes, 1 GiB or more.
+    /// Computes the layout for `local` bytes of local memory, 1 GiB or more.
     pub const fn of(local: u64) -> Self {
         let stolen_base = local - STOLEN;
         let gsm_base = stolen_base - GSM;

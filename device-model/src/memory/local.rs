@@ -1,4 +1,4 @@
-//! Regions of shared memory: local memory (VRAM), the GGTT's half of GTTMMADR, what virtual functions map.
+//! Regions of shared memory: local memory (VRAM), the GGTT half of GTTMMADR, the VFs' regions.
 
 use std::fs::File;
 use std::io;
@@ -10,18 +10,18 @@ use vm_memory::{Bytes, FileOffset, VolatileMemory, VolatileSlice};
 use vmm_sys_util::fallocate::{FallocateMode, fallocate};
 use vmm_sys_util::seek_hole::SeekHole;
 
-/// A region of shared memory that the card and a VMM both map: local memory, or the GGTT's half of GTTMMADR.
+/// A region of shared memory that both the card and a VMM map: local memory, or the GGTT half of GTTMMADR.
 pub struct SharedRegion {
     map: MmapRegion,
     file: Option<Backing>,
 }
 
-/// The file behind a region.
+/// The file that backs a region.
 struct Backing {
     file: File,
-    /// Where the region starts in it.
+    /// Offset of the region in the file.
     start: u64,
-    /// The same file once more, for the search for holes, which moves the descriptor's position.
+    /// Duplicate descriptor for hole searches, which move the file position.
     search: Mutex<File>,
 }
 
@@ -31,55 +31,55 @@ impl Backing {
     }
 }
 
-/// A fill with zeros looks for the next byte that may not be zero after this many bytes.
+/// Granularity of overwriting with zeros: after this many bytes the next data is searched for again.
 const ZEROED: u64 = 64 << 10;
 
 impl SharedRegion {
-    /// Maps the first `len` bytes of `file` (sparse; pages come into being when touched).
+    /// Maps the first `len` bytes of `file` (sparse; pages are allocated on first access).
     pub fn from_file(file: File, len: usize) -> io::Result<Self> {
         Self::from_file_at(file, 0, len)
     }
 
-    /// Maps `len` bytes of `file` from byte `offset` on, a multiple of the page size.
+    /// Maps `len` bytes of `file` from `offset` on, a multiple of the page size.
     pub fn from_file_at(file: File, offset: u64, len: usize) -> io::Result<Self> {
         let backing = Backing { file: file.try_clone()?, start: offset, search: Mutex::new(file.try_clone()?) };
         let map = MmapRegion::from_file(FileOffset::new(file, offset), len).map_err(io::Error::other)?;
         Ok(SharedRegion { map, file: Some(backing) })
     }
 
-    /// Anonymous memory of `len` bytes, for tests and for a card that nobody maps.
+    /// Anonymous memory of `len` bytes, for tests and for a card that is not mapped by a VMM.
     pub fn anonymous(len: usize) -> io::Result<Self> {
         Ok(SharedRegion { map: MmapRegion::new(len).map_err(io::Error::other)?, file: None })
     }
 
-    /// Bytes in the region.
+    /// Size of the region in bytes.
     pub fn len(&self) -> u64 {
         self.map.size() as u64
     }
 
-    /// True for a region of no bytes.
+    /// Returns whether the size is 0.
     pub fn is_empty(&self) -> bool {
         self.map.size() == 0
     }
 
-    /// Bytes `[offset, offset + len)`, or `None` where they are not all inside.
+    /// Bytes `[offset, offset + len)`, or `None` if they are not completely inside the region.
     pub fn slice(&self, offset: u64, len: usize) -> Option<VolatileSlice<'_>> {
         self.map.get_slice(usize::try_from(offset).ok()?, len).ok()
     }
 
-    /// Bytes from `offset` on, at most `len`, or `None` where not even one is inside.
+    /// Bytes from `offset` on, at most `len`, or `None` if `offset` is not inside the region.
     pub fn slice_up_to(&self, offset: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let rest = self.len().checked_sub(offset).filter(|rest| *rest > 0)?;
         self.slice(offset, len.min(usize::try_from(rest).unwrap_or(usize::MAX)))
     }
 
-    /// Whether a file is behind the region: it may have holes, and memory can go back to the host.
+    /// Returns whether a file backs the region: then it may have holes, and memory can be released to the host.
     pub fn is_file(&self) -> bool {
         self.file.is_some()
     }
 
-    /// The first byte in `range` that may hold something; everything before it is a hole, which reads as zeros and takes
-    /// no memory. Without a file, or where it cannot tell, the first of the range.
+    /// The first byte in `range` that may contain data; everything before it is a hole, which reads as zeros and uses
+    /// no memory. Returns the start of the range if there is no file or the file does not support the search.
     pub fn first_data(&self, range: &Range<u64>) -> Option<u64> {
         let range = range.start..range.end.min(self.len());
         if range.is_empty() {
@@ -92,7 +92,7 @@ impl SharedRegion {
         }
     }
 
-    /// The next run of bytes in `range` that may hold something.
+    /// The next run of bytes in `range` that may contain data.
     pub fn next_data(&self, range: Range<u64>) -> Option<Range<u64>> {
         let first = self.first_data(&range)?;
         let end = range.end.min(self.len());
@@ -103,7 +103,7 @@ impl SharedRegion {
         })
     }
 
-    /// Runs of bytes in `range` that may hold something, in order.
+    /// Runs of bytes in `range` that may contain data, in order.
     pub fn data(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let mut rest = range;
         std::iter::from_fn(move || {
@@ -113,7 +113,7 @@ impl SharedRegion {
         })
     }
 
-    /// Makes `range` read as zeros; what is behind whole pages of it goes back to the host.
+    /// Makes `range` read as zeros; releases the memory of whole pages to the host.
     pub fn clear(&self, range: Range<u64>) {
         let range = range.start..range.end.min(self.len());
         if range.is_empty() {
@@ -128,9 +128,9 @@ impl SharedRegion {
         }
     }
 
-    /// Makes `range` read as zeros in the way that is cheapest: holes stay holes, the rest is overwritten, or given back to
-    /// the host if the bytes are not expected to be used soon (`release`). Returns about how many bytes that was; `None`
-    /// where there is no file, and nothing was done.
+    /// Makes `range` read as zeros at the lowest cost: holes are left alone, data is overwritten, or released to the
+    /// host if the bytes are not expected to be used soon (`release`). Returns the approximate number of bytes that
+    /// were not holes, or `None` if there is no file and nothing was done.
     pub fn zero(&self, range: Range<u64>, release: bool) -> Option<u64> {
         self.file.as_ref()?;
         if release {
@@ -138,7 +138,7 @@ impl SharedRegion {
             self.clear(first..range.end);
             return Some(range.end - first);
         }
-        // Not by runs of data: to find the end of one, the host looks at every page up to the next hole of the file.
+        // Does not search for runs of data: to find the end of a run, the host examines every page up to the next hole.
         let (mut rest, mut held) = (range, 0);
         while let Some(first) = self.first_data(&rest) {
             rest.start = (first / ZEROED * ZEROED + ZEROED).min(rest.end);
@@ -154,7 +154,7 @@ impl SharedRegion {
         while at < range.end {
             let n = (range.end - at).min(ZEROS.len() as u64) as usize;
             if let Some(slice) = self.slice(at, n) {
-                // The slice has just the length.
+                // Cannot fail: the slice has exactly this length.
                 let _ = slice.write_slice(&ZEROS[..n], 0);
             }
             at += n as u64;
@@ -168,9 +168,9 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A sparse region behind a file.
+    /// A sparse region backed by a file.
     pub fn sparse(len: usize) -> SharedRegion {
-        // In memory, as the card's own files are; a host without it has a file.
+        // In shared memory like the card's own files; in a regular temporary file if the host does not have it.
         let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
         file.set_len(len as u64).unwrap();
         SharedRegion::from_file(file, len).unwrap()
@@ -182,7 +182,7 @@ pub(crate) mod tests {
         data
     }
 
-    /// Holes are found, and come back where a range is cleared; with a file and without.
+    /// Holes are detected, and clearing a range creates them; with and without a file.
     #[test]
     fn holes() {
         const MIB: u64 = 1 << 20;
@@ -201,18 +201,18 @@ pub(crate) mod tests {
             region.clear(MIB + 6..3 * MIB);
             assert_eq!(bytes(&region, MIB + 5, 3), [1, 0, 0]);
             region.clear(MIB..3 * MIB);
-            // Before the bytes are looked at: that makes pages of them.
+            // Before the contents are checked: reads allocate pages.
             if region.is_file() {
                 assert_eq!(region.next_data(0..3 * MIB), None);
             }
             assert_eq!((bytes(&region, MIB + 5, 3), bytes(&region, 3 * MIB, 1)), (vec![0; 3], vec![4]));
-            // Outside: nothing happens.
+            // Out of range: no effect.
             region.clear(5 * MIB..6 * MIB);
             assert_eq!(region.next_data(4 * MIB..5 * MIB), None);
         }
     }
 
-    /// A region is overwritten with zeros where it holds something, and takes hardly more memory of the host than before.
+    /// Filling a region with zeros overwrites only data, and allocates hardly any additional host memory.
     #[test]
     fn zeros_take_no_memory() {
         const MIB: u64 = 1 << 20;
@@ -225,7 +225,7 @@ pub(crate) mod tests {
         assert_eq!(
             runs,
             [0..ZEROED, MIB..MIB + ZEROED, 2 * MIB - 4096..2 * MIB, 3 * MIB..3 * MIB + 4096],
-            "what was a hole between them is one still"
+            "a hole between data must stay a hole"
         );
         assert_eq!([0, MIB, 2 * MIB - 4096, 3 * MIB].map(|at| bytes(&region, at, 1)[0]), [0, 0, 0, 1]);
         assert_eq!(region.zero(0..4 * MIB, true), Some(4 * MIB));

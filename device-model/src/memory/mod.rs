@@ -1,4 +1,5 @@
-//! The card's one door to memory: global and per-process translation, local memory, guest memory.
+//! The card's memory system: GGTT and PPGTT translation, local memory, guest memory. All memory accesses of the card go
+//! through it.
 
 pub mod ccs;
 mod epoch;
@@ -33,13 +34,13 @@ pub use tlb::Tlb;
 /// An address space of the GT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
-    /// The global space, through the GGTT.
+    /// The global space, translated by the GGTT.
     Ggtt,
     /// A process's space: address of the root table in local memory (PDP0 of the context image).
     Ppgtt(u64),
 }
 
-/// What an access wants.
+/// Type of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Data or instruction read.
@@ -48,72 +49,72 @@ pub enum Access {
     Write,
 }
 
-/// An access that no translation permits.
+/// A failed access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Space of the access.
     pub space: Space,
     /// Address in that space.
     pub address: u64,
-    /// What was wanted.
+    /// Type of the access.
     pub access: Access,
-    /// Why it failed.
+    /// Reason of the failure.
     pub reason: FaultReason,
 }
 
-/// Why a translation failed.
+/// Reason of a failed translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultReason {
-    /// No valid entry; for the per-process tables, of this level (3 is the root). The GGTT has level 0 only.
+    /// No valid entry; for the PPGTT, at this level (3 is the root). The GGTT has level 0 only.
     NotPresent {
         /// Level of the missing entry.
         level: u8,
     },
     /// A write to a page whose entry forbids it.
     ReadOnly,
-    /// The entry points outside local memory.
+    /// The entry's address is outside local memory.
     OutsideLocal,
     /// The guest's VMM does not map the address for the device.
     NotMapped,
-    /// A global page of another function (V13-020).
+    /// The GGTT page belongs to another function (V13-020).
     NotOwned,
-    /// The function has not been given local memory there (V13-101).
+    /// No local memory is provisioned to the function at this address (V13-101).
     NotGiven,
 }
 
-/// What the VMM of one virtual function maps.
+/// Memory regions that the VMM of one virtual function maps.
 pub struct VfMemory {
-    /// The function's LMEM BAR, by the guest's offset; sparse.
+    /// The function's LMEM BAR, by offset in the BAR; sparse.
     pub local: SharedRegion,
-    /// What the function writes into its GGTT window, [`ggtt::GGTT_BYTES`]; `None` where each access is trapped.
+    /// The function's GGTT window, [`ggtt::GGTT_BYTES`]; `None` if accesses are trapped.
     pub ggtt: Option<SharedRegion>,
 }
 
-/// The memories that a card stands on.
+/// Memory regions of a card.
 pub struct Memories {
-    /// Local memory, which is the PF's LMEM BAR; has the profile's size.
+    /// Local memory, exposed as the PF's LMEM BAR; has the profile's size.
     pub local: SharedRegion,
-    /// The global table, [`ggtt::GGTT_BYTES`].
+    /// The GGTT, [`ggtt::GGTT_BYTES`].
     pub ggtt: SharedRegion,
-    /// The virtual functions' own, VF 1 first; a card without VFs has none.
+    /// Regions of the VFs, VF 1 first; empty for a card without VFs.
     pub vfs: Vec<VfMemory>,
 }
 
-/// Local memory, the GGTT and the way to guest memory.
+/// Local memory, the GGTT and access to guest memory.
 pub struct Memory {
     storage: Storage,
     ggtt: Ggtt,
     dma: Arc<dyn Dma>,
     epoch: Epoch,
     flat_ccs: Option<u64>,
-    /// LMEM_CFG (0xcf58): the directory of the LMTT.
+    /// LMEM_CFG (0xcf58): address of the LMTT's directory.
     lmem_cfg: AtomicU32,
-    /// Bytes of local memory that each VF has been given, whole frames; by [`Function::index`].
+    /// Local memory provisioned to each VF in bytes, whole frames; by [`Function::index`].
     quotas: [AtomicU64; FUNCTIONS],
 }
 
 impl Memory {
-    /// Puts the card's memories together.
+    /// Creates the memory system without flat CCS and VFs.
     pub fn new(local: SharedRegion, ggtt: Ggtt, dma: Arc<dyn Dma>) -> Self {
         Memory {
             storage: Storage::new(local),
@@ -126,13 +127,13 @@ impl Memory {
         }
     }
 
-    /// The same memory with compression control from `base` of local memory on (XEHP_FLAT_CCS_BASE_ADDR).
+    /// Enables flat CCS with the control data at `base` in local memory (XEHP_FLAT_CCS_BASE_ADDR).
     pub fn with_flat_ccs(mut self, base: u64) -> Self {
         self.flat_ccs = Some(base);
         self
     }
 
-    /// The same memory with what the VFs' VMMs map.
+    /// Adds the regions that the VFs' VMMs map.
     pub fn with_vfs(mut self, vfs: Vec<VfMemory>) -> Self {
         let (local, ggtt) = vfs.into_iter().map(|vf| (vf.local, vf.ggtt)).unzip();
         self.storage.set_vfs(local);
@@ -140,39 +141,40 @@ impl Memory {
         self
     }
 
-    /// Local memory as the PF's BAR shows it: frames that a VF has been given are not stored here.
+    /// Local memory as the PF's BAR exposes it: frames provisioned to a VF are not stored here.
     pub fn local(&self) -> &SharedRegion {
         self.storage.home()
     }
 
-    /// The global table.
+    /// The GGTT.
     pub fn ggtt(&self) -> &Ggtt {
         &self.ggtt
     }
 
-    /// The guest mappings that one step touches; hold them for that step only.
+    /// Cache of guest mappings for one step; must not be kept longer than that step.
     pub fn views(&self) -> Views<'_> {
         Views { dma: &*self.dma, taken: [const { OnceCell::new() }; FUNCTIONS] }
     }
 
-    /// Whether accesses of `function`'s guest memory may ask its client ([`DmaView::asks_client`]).
+    /// Returns whether accesses to `function`'s guest memory may send a request to its client
+    /// ([`DmaView::asks_client`]).
     pub fn asks_client(&self, function: Function) -> bool {
         self.dma.view(function).asks_client()
     }
 
-    /// Tells every TLB to forget, from its next step on. Whoever reports the invalidation as done must first see each
-    /// engine pass a step boundary.
+    /// Invalidates all TLBs; each takes effect at its next step. The invalidation must not be reported as complete
+    /// before each engine has passed a step boundary.
     pub fn invalidate(&self) {
         self.epoch.invalidate();
     }
 
-    /// Opens the door for one step of work done for `function`. `views` is what [`Memory::views`] gave.
+    /// Creates the memory access for one step on behalf of `function`. `views` comes from [`Memory::views`].
     pub fn gam<'m>(&'m self, function: Function, views: &'m Views<'m>, tlb: &'m mut Tlb) -> Gam<'m> {
         tlb.catch_up(self.epoch.now(), function);
         Gam::new(self, views, function, tlb)
     }
 
-    /// LMEM_CFG has been written.
+    /// Handles a write of LMEM_CFG.
     pub fn set_lmem_cfg(&self, value: u32) {
         self.lmem_cfg.store(value, Ordering::Release);
         self.invalidate();
@@ -183,8 +185,8 @@ impl Memory {
         self.lmem_cfg.load(Ordering::Acquire)
     }
 
-    /// Gives `vf` the first `bytes` of its local memory (UPDATE_VF_CFG); only whole frames count. The frames themselves
-    /// follow by [`Memory::adopt_lmtt`].
+    /// Sets the local memory quota of `vf` (UPDATE_VF_CFG), rounded down to whole frames. The frames are assigned by
+    /// [`Memory::adopt_lmtt`].
     pub fn set_quota(&self, vf: Function, bytes: u64) {
         if vf.is_vf() {
             self.quotas[vf.index()].store(bytes / FRAME * FRAME, Ordering::Release);
@@ -192,12 +194,12 @@ impl Memory {
         }
     }
 
-    /// Local memory that `vf` has been given, in bytes.
+    /// Local memory quota of `vf` in bytes.
     pub fn quota(&self, vf: Function) -> u64 {
         self.quotas[vf.index()].load(Ordering::Acquire)
     }
 
-    /// Local memory that functions can be given; above it lies the card's own (V13-012, V13-034).
+    /// End of the local memory that can be provisioned; above it is the card's own (V13-012, V13-034).
     fn usable(&self) -> u64 {
         self.flat_ccs.unwrap_or(self.local().len())
     }
@@ -206,8 +208,8 @@ impl Memory {
         self.storage.slice(at, 4)?.load(0, Ordering::Acquire).ok()
     }
 
-    /// The card's local memory address behind `function`'s own: the PF's are the card's (V13-011), a VF's go through the
-    /// LMTT (V13-108, V13-109).
+    /// Translates an address of `function` to a local memory address of the card: the PF's addresses are the card's
+    /// (V13-011), a VF's are translated by the LMTT (V13-108, V13-109).
     fn host_address(&self, function: Function, address: u64) -> Result<u64, FaultReason> {
         if !function.is_vf() {
             return Ok(address);
@@ -219,13 +221,14 @@ impl Memory {
         })
     }
 
-    /// The LMTT as the PF has it now.
+    /// The LMTT as the PF has currently programmed it.
     fn lmtt(&self) -> Lmtt {
         Lmtt { register: self.lmem_cfg(), local_bytes: self.usable() }
     }
 
-    /// Where the LMTT, as it is now, wants each frame to be stored. A frame that is given twice goes to the first, by
-    /// function and page; one that holds tables of the LMTT stays at home, where the PF's guest writes them.
+    /// Computes the place of each frame from the current LMTT. A frame that is assigned twice goes to the first
+    /// function and page; a frame that contains tables of the LMTT stays in the PF's region, where the PF's guest
+    /// writes them.
     fn places(&self) -> Vec<Place> {
         let mut places = vec![Place::HOME; self.storage.frames()];
         let lmtt = self.lmtt();
@@ -254,15 +257,15 @@ impl Memory {
         places
     }
 
-    /// Stores each frame with the VF that the LMTT, as it is now, gives it to: its VMM's mapping of the LMEM BAR shows it
-    /// from now on. A frame that changes place loses its contents ([`storage`]); the time that takes does not depend on
-    /// what it held. To be called while all engines stand still ([`crate::engine::Engines::stand_still`]) and with the
-    /// GuC's lock held, when the PF reports a change of the LMTT or of a quota. What is left behind is for
-    /// [`Memory::scrub`].
+    /// Moves each frame to the region of the VF to which the current LMTT assigns it, so that the VMM's mapping of that
+    /// VF's LMEM BAR exposes it. A frame that moves loses its contents ([`storage`]); the duration does not depend on
+    /// the contents. Must be called while all engines are stopped ([`crate::engine::Engines::stand_still`]) and with
+    /// the GuC's lock held, when the PF reports a change of the LMTT or of a quota. [`Memory::scrub`] releases the
+    /// memory left behind.
     pub fn adopt_lmtt(&self) {
         let moved = self.storage.settle(&self.places());
         for run in &moved {
-            // What was compressed is not there any more.
+            // The compressed contents were dropped.
             if let Some(control) = self.control_of(run.start, run.end - run.start) {
                 self.local().clear(control);
             }
@@ -272,30 +275,30 @@ impl Memory {
         }
     }
 
-    /// Does beforehand what [`Memory::adopt_lmtt`] can do while the engines run. With the GuC's lock held.
+    /// Does the part of [`Memory::adopt_lmtt`] that is possible while the engines run. The GuC's lock must be held.
     pub fn prepare_adoption(&self) {
         self.storage.make_room(&self.places());
     }
 
-    /// Where frames are stored.
+    /// The storage of the frames.
     #[cfg(test)]
     pub fn storage(&self) -> &storage::Storage {
         &self.storage
     }
 
-    /// Whether functions have left behind what [`Memory::scrub`] gives back.
+    /// Returns whether [`Memory::scrub`] has work to do.
     pub fn untidy(&self) -> bool {
         self.storage.untidy()
     }
 
-    /// Gives a piece of what functions have left behind where no frame is stored any more back to the host: a bounded step.
-    /// False where nothing is left to do, or another thread is at it.
+    /// Releases a bounded piece of memory that no longer stores a frame to the host. Returns false if no such memory is
+    /// left, or if another thread is scrubbing.
     pub fn scrub(&self) -> bool {
         self.storage.scrub()
     }
 
-    /// Empties the local memory that `vf` has been given, and its compression control, as its PF does at the end of an
-    /// FLR. No engine may work for `vf` meanwhile, and its quota must not change; all else goes on.
+    /// Clears the local memory of `vf` and its compression control data, as its PF does at the end of an FLR. No engine
+    /// may run for `vf`, and its quota must not change, during the call; there are no other restrictions.
     pub fn clear_vf(&self, vf: Function) {
         for page in 0..self.quota(vf) / FRAME {
             let _still = self.storage.still();
@@ -308,20 +311,20 @@ impl Memory {
         }
     }
 
-    /// Empties what `vf` has of its LMEM BAR beyond its local memory: part of every FLR, whatever leads it.
+    /// Clears the part of `vf`'s LMEM BAR beyond its local memory. Part of every FLR, whatever triggers it.
     pub fn free_unused(&self, vf: Function) {
         self.storage.free_unused(vf);
     }
 
-    /// Bytes of the VF's region that hold something.
+    /// Number of bytes of the VF's region that contain data.
     #[cfg(test)]
     pub(crate) fn stored_by(&self, vf: Function) -> u64 {
         let region = self.storage.region(vf).unwrap();
         region.data(0..region.len()).map(|run| run.end - run.start).sum()
     }
 
-    /// Every VF loses its local memory and its global table: PF FLR or conventional reset (V13-114, V13-115). The engines
-    /// stand still.
+    /// Removes the local memory and the GGTT tables of all VFs: PF FLR or conventional reset (V13-114, V13-115). All
+    /// engines must be stopped.
     pub fn forget_vfs(&self) {
         self.set_lmem_cfg(0);
         for vf in (1..=MAX_VFS as u8).map(Function) {
@@ -331,8 +334,8 @@ impl Memory {
         self.adopt_lmtt();
     }
 
-    /// An access of `function`'s LMEM BAR that came as a message: calls `each(local memory if it is there, its part of
-    /// the access)`.
+    /// Splits a trapped access to `function`'s LMEM BAR: calls `each` with the local memory, if present, and the part
+    /// of the access that it serves.
     fn each_of_bar(
         &self,
         function: Function,
@@ -351,18 +354,18 @@ impl Memory {
         }
     }
 
-    /// Reads the LMEM BAR of `function`; all ones where it has no memory (V13-010, V13-011).
+    /// Reads the LMEM BAR of `function`; all ones where no local memory is assigned (V13-010, V13-011).
     pub fn read_bar(&self, function: Function, offset: u64, data: &mut [u8]) {
         data.fill(0xff);
         self.each_of_bar(function, offset, data.len(), |memory, part| {
             if let Some(memory) = memory {
-                // The slice has just the length.
+                // Cannot fail: the slice has exactly this length.
                 let _ = memory.read_slice(&mut data[part], 0);
             }
         });
     }
 
-    /// Writes the LMEM BAR of `function`; dropped where it has no memory.
+    /// Writes the LMEM BAR of `function`; dropped where no local memory is assigned.
     pub fn write_bar(&self, function: Function, offset: u64, data: &[u8]) {
         self.each_of_bar(function, offset, data.len(), |memory, part| {
             if let Some(memory) = memory {
@@ -372,7 +375,7 @@ impl Memory {
     }
 }
 
-/// Guest mappings by function, each taken when a step first needs it and kept alive until the step ends.
+/// Guest mappings by function; each is acquired on first use in a step and kept alive until the step ends.
 pub struct Views<'m> {
     dma: &'m dyn Dma,
     taken: [OnceCell<Arc<dyn DmaView>>; FUNCTIONS],

@@ -1,4 +1,4 @@
-//! The per-process page tables: four levels of 512 entries, with 1 GiB, 2 MiB, 64 KiB and 4 KiB pages.
+//! The per-process page tables (PPGTT): four levels of 512 entries, with 1 GiB, 2 MiB, 64 KiB and 4 KiB pages.
 //!
 //! Layout after xe (xe_pt.c, xe_gtt_defs.h; contract E.1, E.2). All tables are in local memory.
 
@@ -14,23 +14,23 @@ const NULL: u64 = 1 << 9;
 const LOCAL: u64 = 1 << 11;
 const ADDRESS: u64 = 0x3fff_ffff_f000;
 
-/// Bits of a virtual address that the four levels translate.
+/// Width of a virtual address that the four levels translate.
 pub const VA_BITS: u32 = 48;
 
-/// Why a walk found no page.
+/// Reason of a failed walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkFault {
-    /// The entry of this level (3 is the root) is not present, or the address is beyond the levels.
+    /// The entry at this level (3 is the root) is not present, or the address is wider than [`VA_BITS`].
     NotPresent {
         /// Level of the entry, 3 to 0.
         level: u8,
     },
-    /// A table lies outside local memory.
+    /// A table is outside local memory.
     BadTable,
 }
 
-/// Walks the tables of `function` at `root` for `address`; `load` reads a table entry from the function's local memory
-/// (`None`: outside it). A page's target is an address of the function's, too.
+/// Translates `address` by the tables of `function` at `root`. `load` reads a table entry from the function's local
+/// memory and returns `None` outside of it. The target of the returned page is an address of the function, too.
 pub fn walk(
     tlb: &mut Tlb,
     function: Function,

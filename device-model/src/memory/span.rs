@@ -1,14 +1,14 @@
-//! A bounded run of bytes that a translation has opened, wherever it lives.
+//! A contiguous, bounded range of translated memory, wherever it is stored.
 
 use vm_memory::{Bytes, VolatileSlice};
 
 use crate::world::{DmaFault, DmaView};
 
-/// Bytes that one translation reaches; lives inside one step (rule 2 of the design).
+/// Memory reached by one translation. Must not be used beyond the step that created it.
 pub enum Span<'m> {
-    /// Memory mapped into this process: local memory, or guest memory that came with a file descriptor.
+    /// Memory mapped into this process: local memory, or guest memory with a file descriptor.
     Mapped(VolatileSlice<'m>),
-    /// A NULL page (PTE bit 9): reads give zeros, writes are dropped.
+    /// A NULL page (PTE bit 9): reads return zeros, writes are dropped.
     Null(usize),
     /// Guest memory without a file descriptor: every access is a message to the VMM.
     Remote {
@@ -16,20 +16,20 @@ pub enum Span<'m> {
         view: &'m dyn DmaView,
         /// Address of the first byte.
         iova: u64,
-        /// Bytes.
+        /// Length in bytes.
         len: usize,
     },
 }
 
-/// Bytes of the bounce buffer for copies that cannot go from mapping to mapping.
+/// Size of the bounce buffer for copies between memories that are not both mapped.
 const BOUNCE: usize = 4096;
-/// Bytes of the block that a fill repeats: few writes, and the block stays in the nearest cache.
+/// Block size of a fill: large enough for few writes, small enough for the L1 cache.
 const FILL_BLOCK: usize = 16 << 10;
-/// The same for fills no longer than this, for which a large block would cost more than the fill.
+/// Block size for fills up to this length, for which preparing a large block would cost more than the fill.
 const SHORT_FILL: usize = 256;
 
 impl<'m> Span<'m> {
-    /// Bytes in the span.
+    /// Length of the span in bytes.
     pub fn len(&self) -> usize {
         match self {
             Span::Mapped(slice) => slice.len(),
@@ -37,12 +37,12 @@ impl<'m> Span<'m> {
         }
     }
 
-    /// True where nothing can be reached.
+    /// Returns whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The part of the span from `offset` on, at most `len` bytes.
+    /// The sub-span from `offset` on, at most `len` bytes.
     pub fn part(&self, offset: usize, len: usize) -> Span<'m> {
         let offset = offset.min(self.len());
         let len = len.min(self.len() - offset);
@@ -58,7 +58,7 @@ impl<'m> Span<'m> {
         }
     }
 
-    /// Fills `data` from the start of the span; `data` must not be longer than the span.
+    /// Reads into `data` from the start of the span; `data` must not be longer than the span.
     pub fn read(&self, data: &mut [u8]) -> Result<(), DmaFault> {
         match self {
             Span::Mapped(slice) => slice.read_slice(data, 0).map_err(|_| DmaFault { iova: 0 }),
@@ -79,7 +79,7 @@ impl<'m> Span<'m> {
         }
     }
 
-    /// Copies the first `len` bytes of this span to `to`; both must have them. The spans may overlap.
+    /// Copies the first `len` bytes of this span to `to`; both spans must be that long. They may overlap.
     pub fn copy_to(&self, to: &Span<'_>, len: usize) -> Result<(), DmaFault> {
         match (self, to) {
             (Span::Mapped(from), Span::Mapped(into)) if from.len() >= len && into.len() >= len => {
@@ -113,13 +113,13 @@ impl<'m> Span<'m> {
         }
     }
 
-    /// Fills with writes of up to `N` bytes, or of the pattern where that is longer.
+    /// Fills with writes of up to `N` bytes, or of one pattern if that is longer.
     fn fill_by<const N: usize>(&self, pattern: &[u8]) -> Result<(), DmaFault> {
         let mut made = [0u8; N];
         let block = if pattern.len() > N {
             pattern
         } else {
-            // As often as it fits, by doubling what is there.
+            // Repeat the pattern as often as it fits, doubling the filled part.
             let unit = N / pattern.len() * pattern.len();
             let wanted = unit.min(self.len().next_multiple_of(pattern.len()));
             made[..pattern.len()].copy_from_slice(pattern);
@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// Contract B.9 (fills): every length and pattern repeats to the last byte, and stops there.
+    /// Contract B.9 (fills): a pattern of any length is repeated up to the last byte and not beyond.
     #[test]
     fn fill() {
         let region: MmapRegion = MmapRegion::new(3 * FILL_BLOCK).unwrap();
@@ -167,7 +167,8 @@ mod tests {
         }
     }
 
-    /// Contract E.2: a copy from a NULL page stores zeros, a copy to one is dropped; both go beyond one bounce.
+    /// Contract E.2: a copy from a NULL page stores zeros, a copy to one is dropped; both are longer than the bounce
+    /// buffer.
     #[test]
     fn copies_with_null_pages() {
         const LEN: usize = 3 * BOUNCE + 1;

@@ -1,18 +1,18 @@
-//! Where the bytes of local memory are stored: at home in the PF's region, or in the region of the virtual function that
-//! has been given the frame.
+//! Storage of local memory: a frame is stored in the PF's region (its home), or in the region of the virtual function
+//! to which it is assigned.
 //!
-//! A VMM maps a BAR's file once, linearly. So a frame that a function has been given lies in that function's own file, at
-//! the function's own offset; the frame table is the map for all other accesses. Frames change place only while every
-//! engine stands still and no access of a BAR by message is in progress, so one load finds a frame and needs no lock.
+//! A VMM maps a BAR's file once, linearly. Therefore a frame assigned to a VF is stored in that function's file, at the
+//! function's offset; the frame table is the map for all other accesses. Frames move only while all engines are stopped
+//! and no trapped BAR access is in progress, so a lookup is one load without a lock.
 //!
-//! **Contents.** A frame keeps its contents as long as it keeps its place. With a change of place its contents are dropped,
-//! so that the change costs the same whatever the frame holds: a virtual function finds zeros, never what the PF or another
-//! function left there; back at home the frame holds zeros or what the PF itself had there before, never what a virtual
-//! function left. Hardware keeps the bytes. The difference is not visible to the drivers: xe gives a VF a new buffer that
-//! it has not written, clears it by its copy engine at the VF's FLR, and reads it only to save or restore the VF, which
-//! changes no place.
+//! **Contents.** A frame keeps its contents as long as it stays in its place. A move drops the contents, so its cost
+//! does not depend on them. There is no data remanence: a virtual function reads zeros, never data of the PF or of
+//! another function. A frame that returns home holds zeros or what the PF itself had stored there before, never data of
+//! a virtual function. Hardware keeps the bytes instead. The difference is not visible to the drivers: xe assigns a VF
+//! a new buffer that it has not written, clears it with its copy engine at the VF's FLR, and reads it only to save or
+//! restore the VF, which does not move frames.
 //!
-//! What a change of place leaves behind goes back to the host afterwards, in pieces ([`Storage::scrub`]).
+//! The memory that a move leaves behind is released to the host later, in pieces ([`Storage::scrub`]).
 
 use std::ops::Range;
 
@@ -23,10 +23,10 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use crate::world::Function;
 
-/// Bytes of a frame: what one entry of the LMTT gives (V13-105).
+/// Frame size in bytes: the memory that one entry of the LMTT maps (V13-105).
 pub const FRAME: u64 = arctic_sriov::gate::lmtt::PAGE;
 
-/// A place in the frame table: 0 for a frame at home, else function << 16 | page of its region.
+/// Entry of the frame table: 0 for a frame at home, otherwise function << 16 | page of its region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place(u32);
 
@@ -48,35 +48,35 @@ impl Place {
     }
 }
 
-/// Most bytes that go back to the host in one call: each page of them costs the host about half a microsecond.
+/// Maximum number of bytes released to the host in one call: a page costs the host about half a microsecond.
 const PIECE: u64 = FRAME;
-/// Most looks for bytes to give back in one call.
+/// Maximum number of searches for data in one call.
 const LOOKS: usize = 64;
 
-/// A part of a region that holds no frame.
+/// A part of a region that stores no frame.
 struct Unused {
     /// 0 is the PF's region, n that of VF n.
     region: usize,
     range: Range<u64>,
 }
 
-/// The regions behind local memory, and which of them has a frame.
+/// The regions that store local memory, and the place of each frame.
 pub struct Storage {
-    /// The PF's, by local memory address.
+    /// The PF's region, by local memory address.
     home: SharedRegion,
-    /// The VFs', VF 1 first, by the VF's own offset.
+    /// The VFs' regions, VF 1 first, by the VF's own offset.
     vfs: Vec<SharedRegion>,
     frames: Box<[AtomicU32]>,
-    /// Held (shared) by accesses that are not made in an engine's or the GuC's step, and (alone) while frames move.
+    /// Held shared by accesses outside a step of an engine or the GuC, and exclusively while frames move.
     moving: RwLock<()>,
-    /// What may still hold memory of the host without holding a frame. Locked after `moving`.
+    /// Ranges without frames that may still use host memory. Lock order: after `moving`.
     unused: Mutex<Vec<Unused>>,
-    /// Whether there is any, for a look without a lock.
+    /// Whether `unused` has entries, for a check without the lock.
     untidy: AtomicBool,
 }
 
 impl Storage {
-    /// Everything at home in `home`.
+    /// Creates the storage with all frames at home in `home`.
     pub fn new(home: SharedRegion) -> Self {
         let frames = (0..home.len().div_ceil(FRAME)).map(|_| AtomicU32::new(0)).collect();
         Storage {
@@ -89,7 +89,7 @@ impl Storage {
         }
     }
 
-    /// Gives each virtual function its region, VF 1 first.
+    /// Sets the regions of the VFs, VF 1 first.
     pub fn set_vfs(&mut self, vfs: Vec<SharedRegion>) {
         self.vfs = vfs;
     }
@@ -105,12 +105,12 @@ impl Storage {
         self.vfs.get(vf.index().checked_sub(1)?)
     }
 
-    /// Number of frames, the last perhaps incomplete.
+    /// Number of frames; the last may be incomplete.
     pub fn frames(&self) -> usize {
         self.frames.len()
     }
 
-    /// Where the frame that holds a local memory address is stored.
+    /// The place of the frame that contains a local memory address.
     #[inline]
     pub fn place(&self, address: u64) -> Place {
         let frame = usize::try_from(address / FRAME).ok().and_then(|frame| self.frames.get(frame));
@@ -127,21 +127,21 @@ impl Storage {
         Some((self.vfs.get(place.function() - 1)?, place.offset() + address % FRAME))
     }
 
-    /// Bytes `[address, address + len)` of local memory, wherever they are stored: in one frame, or all at home.
+    /// Bytes `[address, address + len)` of local memory; they must be in one frame, or all at home.
     #[inline]
     pub fn slice(&self, address: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let (region, at) = self.locate(address)?;
         region.slice(at, len)
     }
 
-    /// The same, as far as the region goes.
+    /// Like [`Storage::slice`], but truncated at the end of the region.
     #[inline]
     pub fn slice_up_to(&self, address: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let (region, at) = self.locate(address)?;
         region.slice_up_to(at, len)
     }
 
-    /// Makes `[address, address + len)` of local memory, in one frame, read as zeros.
+    /// Makes `[address, address + len)` of local memory read as zeros; the range must be in one frame.
     pub fn clear(&self, address: u64, len: u64) {
         if let Some((region, at)) = self.locate(address)
             && let Some(first) = region.first_data(&(at..at.saturating_add(len)))
@@ -150,18 +150,18 @@ impl Storage {
         }
     }
 
-    /// [`SharedRegion::zero`] for `[address, address + len)` of local memory, in one frame.
+    /// [`SharedRegion::zero`] for `[address, address + len)` of local memory, which must be in one frame.
     pub fn zero(&self, address: u64, len: u64, release: bool) -> Option<u64> {
         let (region, at) = self.locate(address)?;
         region.zero(at..at.checked_add(len).filter(|end| *end <= region.len())?, release)
     }
 
-    /// Keeps frames where they are for an access from outside of a step.
+    /// Prevents frames from moving during an access outside a step.
     pub fn still(&self) -> RwLockReadGuard<'_, ()> {
         self.moving.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Pages of the VFs' regions that `wanted` has a frame in and that hold none yet or another one: by VF, in runs.
+    /// Pages of the VFs' regions that store a frame in `wanted` and currently store none or another: by VF, in runs.
     fn arriving(&self, wanted: &[Place]) -> Vec<Vec<Range<u64>>> {
         let mut pages: Vec<Vec<u64>> = vec![Vec::new(); self.vfs.len()];
         for (frame, wanted) in wanted.iter().enumerate() {
@@ -174,8 +174,8 @@ impl Storage {
         pages.into_iter().map(runs).collect()
     }
 
-    /// Empties what [`Storage::settle`] would otherwise have to empty while the engines stand still: pages that have been
-    /// written by their function's client before they hold a frame. No frame may change place meanwhile.
+    /// Clears pages that [`Storage::settle`] would otherwise have to clear while the engines are stopped: the
+    /// function's client may have written to them before they store a frame. No frame may move during the call.
     pub fn make_room(&self, wanted: &[Place]) {
         let in_use = self.given();
         for ((region, arriving), in_use) in self.vfs.iter().zip(self.arriving(wanted)).zip(in_use) {
@@ -187,8 +187,8 @@ impl Storage {
         }
     }
 
-    /// Moves every frame to where `wanted` has it (an entry for each frame, no place twice), without what it holds. Returns
-    /// the addresses of the frames that have moved, in runs. The engines stand still.
+    /// Moves every frame to its place in `wanted` (one entry per frame, no place twice), without its contents. Returns
+    /// the addresses of the frames that have moved, in runs. All engines must be stopped.
     pub fn settle(&self, wanted: &[Place]) -> Vec<Range<u64>> {
         let _alone = self.moving.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         for (region, arriving) in self.vfs.iter().zip(self.arriving(wanted)) {
@@ -207,7 +207,7 @@ impl Storage {
         runs(moved)
     }
 
-    /// Offsets of the frames that are stored with each VF, sorted; VF 1 first.
+    /// Offsets of the frames in each VF's region, sorted; VF 1 first.
     fn given(&self) -> Vec<Vec<u64>> {
         let mut given: Vec<Vec<u64>> = vec![Vec::new(); self.vfs.len()];
         for frame in &self.frames {
@@ -220,8 +220,8 @@ impl Storage {
         given
     }
 
-    /// All parts of the regions that hold no frame, whatever is written there. Memory without a file cannot go back to the
-    /// host.
+    /// All parts of the regions that store no frame, whether or not they contain data. Regions without a file are
+    /// omitted because their memory cannot be released to the host.
     fn find_unused(&self) -> Vec<Unused> {
         let away = self.frames.iter().enumerate().filter(|(_, frame)| frame.load(Ordering::Acquire) != Place::HOME.0);
         let home = runs(away.map(|(frame, _)| frame as u64 * FRAME).collect());
@@ -239,19 +239,19 @@ impl Storage {
         }
     }
 
-    /// No frame is accessed or changes place meanwhile.
+    /// Blocks accesses outside a step and moves of frames.
     #[cfg(test)]
     pub fn alone(&self) -> impl Sized + '_ {
         self.moving.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Whether [`Storage::scrub`] has something to do.
+    /// Returns whether [`Storage::scrub`] has work to do.
     pub fn untidy(&self) -> bool {
         self.untidy.load(Ordering::Acquire)
     }
 
-    /// Gives a piece of what holds no frame back to the host: well under 1 ms. False where nothing is left to do, or
-    /// another thread is at it.
+    /// Releases a piece of memory that stores no frame to the host; takes well under 1 ms. Returns false if no such
+    /// memory is left, or if another thread is scrubbing.
     pub fn scrub(&self) -> bool {
         if !self.untidy() {
             return false;
@@ -276,8 +276,9 @@ impl Storage {
         true
     }
 
-    /// Frees all pages of a VF's region that hold no frame: what the last user of the function has written there must not be
-    /// seen by the next. In pieces, between which frames may change place; pages written meanwhile may stay.
+    /// Releases all pages of a VF's region that store no frame, so that the next user of the function cannot read data
+    /// of the previous one. Works in pieces between which frames may move; pages that are written concurrently may
+    /// remain.
     pub fn free_unused(&self, vf: Function) {
         let Some(region) = self.region(vf) else { return };
         let mut from = 0;
@@ -302,7 +303,7 @@ fn empty(region: &SharedRegion, range: Range<u64>) {
     }
 }
 
-/// Frames at these offsets, in runs of neighbours.
+/// Merges frames at these offsets into runs.
 fn runs(mut pages: Vec<u64>) -> Vec<Range<u64>> {
     pages.sort_unstable();
     let mut runs: Vec<Range<u64>> = Vec::new();
@@ -315,7 +316,7 @@ fn runs(mut pages: Vec<u64>) -> Vec<Range<u64>> {
     runs
 }
 
-/// What is left of `range` without the frames at the offsets `given`, which are sorted and inside.
+/// The parts of `range` between the frames at the offsets `given`, which are sorted and within the range.
 fn gaps(range: Range<u64>, given: Vec<u64>) -> impl Iterator<Item = Range<u64>> {
     let mut from = range.start;
     given.into_iter().chain([range.end]).filter_map(move |page| {

@@ -1,4 +1,4 @@
-//! Proofs of translation: every page size and kind, faults, caching and its invalidation.
+//! Tests of address translation: all page sizes and types, faults, TLB caching and invalidation.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ mod functions;
 mod walks;
 mod window;
 
-/// Guest memory of one megabyte at I/O virtual address 0x10_0000; the next megabyte is there without a mapping.
+/// Guest memory of 1 MiB at I/O virtual address 0x10_0000; the next 1 MiB exists but is not directly mapped.
 struct Guest(vm_memory::mmap::MmapRegion);
 
 const GUEST: u64 = 0x10_0000;
@@ -70,7 +70,7 @@ const DM: u64 = 1 << 11;
 const NULL: u64 = 1 << 9;
 const PS: u64 = 1 << 7;
 
-/// Writes through `address`, and tells where in local memory the bytes arrived.
+/// Writes to `address`, and returns the local memory address of the written bytes.
 fn lands(memory: &Memory, space: Space, address: u64) -> Option<u64> {
     let views = memory.views();
     let mut tlb = Tlb::default();
@@ -82,7 +82,7 @@ fn lands(memory: &Memory, space: Space, address: u64) -> Option<u64> {
         .find(|at| memory.local().slice(*at, 4).unwrap().load::<u32>(0, Ordering::Acquire).unwrap() == 0xfeed_c0de)
 }
 
-/// Contract E.2: 4 KiB, 64 KiB (hint and compact), 2 MiB and 1 GiB pages reach the byte that their entry names.
+/// Contract E.2: 4 KiB, 64 KiB (hint and compact), 2 MiB and 1 GiB pages translate to the address in their entry.
 #[test]
 fn pages_of_every_size() {
     let space = Space::Ppgtt(ROOT);
@@ -107,7 +107,7 @@ fn pages_of_every_size() {
     assert_eq!(lands(&huge, space, (3 << 30) + 0x50_0000), Some(0x50_0000));
 }
 
-/// Contract E.1: NULL leaves of any level read zero and drop writes.
+/// Contract E.1: NULL leaves at any level read zero and drop writes.
 #[test]
 fn null_pages() {
     let memory = memory();
@@ -125,7 +125,7 @@ fn null_pages() {
     }
 }
 
-/// Contract E.2: a missing entry, a read-only page, a table or page outside local memory: each its fault.
+/// Contract E.2: a missing entry, a read-only page, a table or page outside local memory each cause their fault.
 #[test]
 fn faults_tell_what_was_wrong() {
     let memory = memory();
@@ -149,14 +149,14 @@ fn faults_tell_what_was_wrong() {
     assert_eq!(reason(gam.write_u32(Space::Ggtt, 1 << 32, 1)), FaultReason::NotPresent { level: 0 });
 }
 
-/// V13-027, V13-029: bit 1 of a global entry decides between local and guest memory, not the address.
+/// V13-027, V13-029: bit 1 of a GGTT entry selects local or guest memory, independently of the address.
 #[test]
 fn global_entries_choose_the_memory() {
     let memory = memory();
     memory.ggtt().set_entry(3, GgttEntry(GUEST | 3));
     memory.ggtt().set_entry(4, GgttEntry(GUEST | 1));
     assert_eq!(lands(&memory, Space::Ggtt, 0x3010), Some(GUEST + 0x10));
-    assert_eq!(lands(&memory, Space::Ggtt, 0x4010), Some(GUEST + 0x10), "found in local memory from the first write");
+    assert_eq!(lands(&memory, Space::Ggtt, 0x4010), Some(GUEST + 0x10), "local memory still has the first write");
     let views = memory.views();
     assert_eq!(
         views.of(Function::PF).slice(GUEST + 0x10, 4).unwrap().load::<u32>(0, Ordering::Acquire).unwrap(),
@@ -164,7 +164,7 @@ fn global_entries_choose_the_memory() {
     );
 }
 
-/// Guest memory without file descriptor is reached by messages, and their failure is a fault.
+/// Guest memory without a file descriptor is accessed by messages; a failed message is a fault.
 #[test]
 fn remote_memory() {
     let memory = memory();
@@ -178,7 +178,7 @@ fn remote_memory() {
     assert_eq!(gam.read_u32(Space::Ggtt, 0x1020).unwrap_err().reason, FaultReason::NotMapped);
 }
 
-/// An access across pages that lie apart arrives in both.
+/// An access across two pages with different targets reaches both.
 #[test]
 fn access_across_pages() {
     let memory = memory();
@@ -195,7 +195,7 @@ fn access_across_pages() {
     assert_eq!(memory.local().slice(0x50_0000, 2).unwrap().load::<u16>(0, Ordering::Acquire).unwrap(), 0x0403);
 }
 
-/// Contract E.3: a cached translation lasts until the invalidation, and not longer.
+/// Contract E.3: a cached translation is used until the invalidation, and not after it.
 #[test]
 fn invalidation_drops_cached_pages() {
     let memory = memory();
@@ -215,12 +215,12 @@ fn invalidation_drops_cached_pages() {
 }
 
 proptest::proptest! {
-    /// Random tables and addresses: no panic, and never a byte outside what the region holds.
+    /// Random tables and addresses cause no panic and no access outside the region.
     #[test]
     fn random_tables(words in proptest::collection::vec(proptest::prelude::any::<u64>(), 64), address in proptest::prelude::any::<u64>(), len in 0usize..5000) {
         let memory = memory();
         for (n, word) in words.iter().enumerate() {
-            // Half of the entries point back into the tables, so that walks go deep.
+            // Half of the entries point back to the tables, so that walks reach the lower levels.
             let value = if word & 1 << 62 != 0 { word & 0x7003 | 3 } else { *word };
             entry(&memory, ROOT + (n as u64 % 4) * 0x1000, word >> 40 & 0x1ff, value);
             entry(&memory, ROOT, n as u64 % 512, value);
