@@ -1,4 +1,4 @@
-//! A card file's contents: which of the die's parts a card has, and how large its memory is.
+//! Contents of a card file: the enabled units of the die and the size of local memory.
 
 pub mod limits;
 pub mod provision;
@@ -12,43 +12,43 @@ use crate::engine::id::{EngineClass, EngineId, EngineInfo};
 /// A gibibyte.
 const GIB: u64 = 1 << 30;
 
-/// What makes one card differ from another on the same die. Read from a card file; every value is checked there, and
-/// an error names what would be right.
+/// The properties in which cards with the same die differ. Parsed from a card file; every value is validated while
+/// parsing, and an error states the expected values.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardProfile {
-    /// Name for people.
+    /// Display name.
     #[serde(deserialize_with = "name")]
     pub name: String,
-    /// Bytes of local memory: a power of two between 1 and 16 GiB, because one BAR shows it all (V13-004).
+    /// Size of local memory in bytes: a power of two between 1 and 16 GiB, because one BAR exposes all of it (V13-004).
     #[serde(deserialize_with = "local_memory")]
     pub local_memory: u64,
-    /// PCI revision, the die's stepping (xe: xe_step.c, dg2_g10_revid_step_tbl).
+    /// PCI revision, which encodes the die's stepping (xe: xe_step.c, dg2_g10_revid_step_tbl).
     #[serde(deserialize_with = "revision")]
     pub revision: u8,
-    /// Virtual functions that the card offers; 0 is a card without SR-IOV.
+    /// Number of virtual functions; 0 is a card without SR-IOV.
     #[serde(default = "most_vfs", deserialize_with = "total_vfs")]
     pub total_vfs: u8,
-    /// How VFs reach the global GTT.
+    /// How VFs access the GGTT.
     #[serde(default)]
     pub ggtt: GgttAccess,
-    /// What each VF gets where no PF driver shares out the card.
+    /// Resources of each VF if no PF driver provisions the card.
     #[serde(default)]
     pub provision: Provision,
-    /// What the clients of a served card may take of the process.
+    /// Limits on the process resources that clients of a served card may consume.
     #[serde(default)]
     pub limits: Limits,
-    /// What the fuses leave of the die.
+    /// Units that the fuses leave enabled.
     pub fuses: Fuses,
     /// Frequency limits of the GT.
     pub frequency: Frequency,
 }
 
-/// The fuse registers' contents: a set bit is a part that works.
+/// Contents of the fuse registers: a set bit is an enabled unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fuses {
-    /// Dual subslices, 0x913c and 0x9144. A compute engine exists where its byte of the mask is not zero.
+    /// Dual subslices, 0x913c and 0x9144. A compute engine exists if its byte of the mask is not zero.
     #[serde(deserialize_with = "dss_mask")]
     pub dss_mask: u32,
     /// Pairs of EUs in a dual subslice, 0x9134.
@@ -65,15 +65,15 @@ pub struct Fuses {
     pub vebox_mask: u8,
 }
 
-/// Frequency limits in MHz, multiples of the 50 MHz that RP_STATE_CAP (0x145998) counts in.
+/// Frequency limits in MHz, multiples of 50 MHz, the unit of RP_STATE_CAP (0x145998).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields, try_from = "FrequencyFile")]
 pub struct Frequency {
-    /// Highest (RP0).
+    /// Maximum (RP0).
     pub rp0: u32,
     /// Sustained (RP1).
     pub rp1: u32,
-    /// Lowest (RPn).
+    /// Minimum (RPn).
     pub rpn: u32,
 }
 
@@ -101,7 +101,7 @@ impl TryFrom<FrequencyFile> for Frequency {
 }
 
 impl CardProfile {
-    /// Whether the fuses leave `engine`; render and copy are on every card.
+    /// Returns whether the card has `engine`; render and copy are on every card.
     pub fn has(&self, engine: EngineId) -> bool {
         let EngineInfo { class, instance, .. } = *engine.info();
         match class {
@@ -112,17 +112,17 @@ impl CardProfile {
         }
     }
 
-    /// Whether compute engine `instance` has a dual subslice to run on (xe: xe_hw_engine.c, eight of them each).
+    /// Returns whether compute engine `instance` has an enabled dual subslice (xe: xe_hw_engine.c, eight of them each).
     pub fn has_compute(&self, instance: u8) -> bool {
         instance < 4 && self.fuses.dss_mask >> (8 * instance) & 0xff != 0
     }
 
-    /// Whether video decode engine `instance` is there.
+    /// Returns whether the card has video decode engine `instance`.
     pub fn has_video_decode(&self, instance: u8) -> bool {
         instance < 8 && self.fuses.vdbox_mask >> instance & 1 != 0
     }
 
-    /// Whether video enhancement engine `instance` is there.
+    /// Returns whether the card has video enhancement engine `instance`.
     pub fn has_video_enhance(&self, instance: u8) -> bool {
         instance < 4 && self.fuses.vebox_mask >> instance & 1 != 0
     }
@@ -157,7 +157,7 @@ fn revision<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
     }
 }
 
-/// VFs of a card whose file does not say: as many as a Flex 170 has.
+/// Default number of VFs: that of a Flex 170.
 fn most_vfs() -> u8 {
     31
 }

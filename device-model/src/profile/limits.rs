@@ -1,29 +1,30 @@
-//! What the clients of a served card may take of the process that serves it (`[limits]` of a card file).
+//! Limits on the resources that clients consume in the process that serves the card (`[limits]` of a card file).
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
-/// Limits on guest memory that clients map for the card: for one function, and for all functions together.
+/// Limits on guest memory that clients map for the card: per function, and for all functions together.
 ///
-/// A function never gets more than its part of what is there for all, so that no client can use up what another needs.
+/// The limit of a function is at most its equal part of the total, so that one client cannot exhaust the resources of
+/// another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Bytes of address space for the files that one function's client maps, 1 GiB to 64 TiB.
+    /// Bytes of address space for the files that the client of one function maps, 1 GiB to 64 TiB.
     #[serde(deserialize_with = "bytes")]
     pub mapped: u64,
-    /// The same for all functions together.
+    /// `mapped` for all functions together.
     #[serde(deserialize_with = "bytes")]
     pub mapped_in_all: u64,
-    /// Sections of one function's guest memory, 16 to 65535.
+    /// Sections of guest memory of one function, 16 to 65535.
     #[serde(deserialize_with = "count")]
     pub sections: u32,
-    /// The same for all functions together; the kernel's `vm.max_map_count` is 65530 by default.
+    /// `sections` for all functions together; the default of the kernel's `vm.max_map_count` is 65530.
     #[serde(deserialize_with = "count")]
     pub sections_in_all: u32,
-    /// Files that are kept open for one function's client, 16 to 65535. Sections of the same file share one.
+    /// Files kept open for the client of one function, 16 to 65535. Sections of the same file share one.
     #[serde(deserialize_with = "count")]
     pub descriptors: u32,
-    /// The same for all functions together.
+    /// `descriptors` for all functions together.
     #[serde(deserialize_with = "count")]
     pub descriptors_in_all: u32,
 }
@@ -42,7 +43,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limits of each of `functions` functions: no more than its part of what there is for all.
+    /// The limits of each of `functions` functions: at most an equal part of the total.
     pub fn each(&self, functions: usize) -> Limits {
         let parts = functions.max(1) as u64;
         let part = |one: u32, all: u32| one.min((u64::from(all) / parts) as u32);

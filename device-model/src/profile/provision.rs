@@ -1,5 +1,5 @@
-//! What each virtual function gets of the card where no PF driver shares it out: a card file's `[provision]` section,
-//! and the fair shares of what it leaves open.
+//! Resources of each virtual function if no PF driver provisions the card: a card file's `[provision]` section, and
+//! fair shares for the values that it omits.
 
 use std::fmt;
 
@@ -10,59 +10,59 @@ use crate::memory::layout::MemoryLayout;
 
 /// A mebibyte.
 const MIB: u64 = 1 << 20;
-/// The LMTT shares out local memory in pages of this size (V13-101).
+/// Page size of the LMTT, in which local memory is provisioned (V13-101).
 const LOCAL_PAGE: u64 = 2 * MIB;
-/// Quotas of global space come in parts of this size: the entries of each fill whole pages of the VF's window.
+/// Unit of GGTT quotas: the entries of one unit fill one whole page of the VF's GGTT window.
 const GGTT_PART: u64 = 2 * MIB;
-/// First address of the global space that a function may own: WOPCM lies below (xe: xe_ggtt.c, xe_ggtt_init_early).
+/// First GGTT address that a function may own; WOPCM is below it (xe: xe_ggtt.c, xe_ggtt_init_early).
 pub const GGTT_BOTTOM: u64 = 4 * MIB;
-/// First address of the global space that the GuC keeps for itself (xe: GUC_GGTT_TOP).
+/// First GGTT address that is reserved for the GuC (xe: GUC_GGTT_TOP).
 pub const GGTT_TOP: u64 = 0xfee0_0000;
-/// Context numbers that functions share (xe: GUC_ID_MAX).
+/// Number of context IDs, shared by all functions (xe: GUC_ID_MAX).
 pub const CONTEXTS: u32 = 65535;
-/// Doorbells that functions share (V13-091).
+/// Number of doorbells, shared by all functions (V13-091).
 pub const DOORBELLS: u32 = 256;
-/// Local memory that no VF gets where the program plays the PF: the LMTT's directory and its 63 tables.
+/// Local memory reserved if the program acts as the PF driver: the LMTT's directory and its 63 tables.
 pub const LMTT_RESERVE: u64 = 8 * MIB;
-/// Longest time slice in ms (xe: GUC_KLV_VF_CFG_EXEC_QUANTUM_MAX_VALUE).
+/// Maximum execution quantum in ms (xe: GUC_KLV_VF_CFG_EXEC_QUANTUM_MAX_VALUE).
 const MAX_QUANTUM_MS: u32 = 100_000;
-/// Longest time to leave an engine in us (xe: GUC_KLV_VF_CFG_PREEMPT_TIMEOUT_MAX_VALUE).
+/// Maximum preemption timeout in us (xe: GUC_KLV_VF_CFG_PREEMPT_TIMEOUT_MAX_VALUE).
 const MAX_PREEMPT_US: u32 = 100_000_000;
-/// Time slice and time to leave an engine that the PF driver gives (contract D.4).
+/// Execution quantum and preemption timeout that the PF driver sets (contract D.4).
 const FAIR_QUANTUM_MS: u32 = 16;
 const FAIR_PREEMPT_US: u32 = 16_000;
 
-/// How a VF reaches its part of the global GTT.
+/// How a VF accesses its part of the GGTT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GgttAccess {
-    /// The VMM maps a table of the VF's own: entries cost nothing; what a VF may do with them is judged when they are
-    /// used.
+    /// The VMM maps a separate table for the VF: updates of entries cause no exit; the ownership rules are applied when
+    /// an entry is used.
     #[default]
     Mapped,
-    /// Each access comes to the card, which judges it then: to the letter of V13-019..034, and slow.
+    /// Each access is trapped and checked immediately: conforms exactly to V13-019..034, but is slow.
     Trapped,
 }
 
-/// The shares of one VF, or of each: what is absent is shared fairly.
+/// Resources of one VF, or of each VF: an absent value selects the fair share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// Bytes of global address space.
+    /// Bytes of GGTT address space.
     pub ggtt: Option<u64>,
     /// Bytes of local memory.
     pub local_memory: Option<u64>,
-    /// Contexts that may be registered at a time.
+    /// Maximum number of registered contexts.
     pub contexts: Option<u32>,
-    /// Doorbells.
+    /// Number of doorbells.
     pub doorbells: Option<u32>,
-    /// Time slice in ms; 0 is without end.
+    /// Execution quantum in ms; 0 is unlimited.
     pub exec_quantum_ms: Option<u32>,
-    /// Time in us to leave an engine before it is reset; 0 is without end.
+    /// Preemption timeout in us, after which the engine is reset; 0 is unlimited.
     pub preempt_timeout_us: Option<u32>,
 }
 
 impl Shares {
-    /// These shares, and `others` where they are silent.
+    /// Returns these shares, with absent values taken from `others`.
     fn or(self, others: Shares) -> Shares {
         Shares {
             ggtt: self.ggtt.or(others.ggtt),
@@ -79,13 +79,13 @@ impl Shares {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "Section")]
 pub struct Provision {
-    /// What each VF gets.
+    /// Shares of each VF.
     pub each: Shares,
-    /// What single VFs get instead, by number.
+    /// Overrides for single VFs, by number.
     pub vf: Vec<(u8, Shares)>,
 }
 
-/// `[provision]` or one `[[provision.vf]]` as written.
+/// A `[provision]` or `[[provision.vf]]` section as written in the file.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
@@ -119,15 +119,15 @@ impl TryFrom<Section> for Provision {
 
     fn try_from(section: Section) -> Result<Self, String> {
         if section.number.is_some() {
-            return Err("number is for one VF: expected it in [[provision.vf]]".into());
+            return Err("number is only valid in [[provision.vf]]".into());
         }
         let mut provision = Provision { each: section.shares(), vf: Vec::new() };
         for single in &section.vf {
             let Some(number) = single.number.filter(|_| single.vf.is_empty()) else {
-                return Err("each [[provision.vf]] is one VF: expected number = 1 to 63 and no further vf".into());
+                return Err("each [[provision.vf]] is one VF: expected number = 1 to 63 and no nested vf".into());
             };
             if provision.vf.iter().any(|(other, _)| *other == number) {
-                return Err(format!("VF {number} is there twice: expected one [[provision.vf]] for each number"));
+                return Err(format!("duplicate VF {number}: expected one [[provision.vf]] for each number"));
             }
             provision.vf.push((number, single.shares()));
         }
@@ -135,24 +135,24 @@ impl TryFrom<Section> for Provision {
     }
 }
 
-/// What one VF gets.
+/// Resources of one VF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Quota {
-    /// Bytes of global address space.
+    /// Bytes of GGTT address space.
     pub ggtt: u64,
     /// Bytes of local memory.
     pub local_memory: u64,
-    /// Contexts that may be registered at a time.
+    /// Maximum number of registered contexts.
     pub contexts: u32,
-    /// Doorbells.
+    /// Number of doorbells.
     pub doorbells: u32,
-    /// Time slice in ms; 0 is without end.
+    /// Execution quantum in ms; 0 is unlimited.
     pub exec_quantum_ms: u32,
-    /// Time in us to leave an engine before it is reset; 0 is without end.
+    /// Preemption timeout in us, after which the engine is reset; 0 is unlimited.
     pub preempt_timeout_us: u32,
 }
 
-/// Shares that are more than the card has.
+/// The requested shares exceed the card's resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooMuch {
     what: &'static str,
@@ -165,24 +165,25 @@ impl fmt::Display for TooMuch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TooMuch { what, vfs, asked, there } = self;
         let s = if *vfs == 1 { "" } else { "s" };
-        write!(f, "{vfs} VF{s} would get {asked} {what} of the card's {there}: give less in [provision], or fewer VFs")
+        write!(f, "{vfs} VF{s} would get {asked} {what} (card: {there}): reduce [provision] or the number of VFs")
     }
 }
 
 impl std::error::Error for TooMuch {}
 
-/// The largest power of two up to `number`, or 0.
+/// The largest power of two not greater than `number`, or 0.
 fn power_of_two_within(number: u64) -> u64 {
     number.checked_ilog2().map_or(0, |log| 1 << log)
 }
 
 impl CardProfile {
-    /// The quotas of VFs 1 to `vfs`, in order: those of the card file, and fair shares as the PF driver would choose
-    /// them (contract D.4; xe: pf_profile_fair_*) where it is silent.
+    /// The quotas of VFs 1 to `vfs`, in order: the values of the card file, and for absent values the fair shares that
+    /// the PF driver would choose (contract D.4; xe: pf_profile_fair_*).
     pub fn quotas(&self, vfs: u8) -> Result<Vec<Quota>, TooMuch> {
         let count = u64::from(vfs.max(1));
         let usable = MemoryLayout::of(self.local_memory).usable - LMTT_RESERVE;
-        // A gibibyte's remainder is the PF driver's own; on the smallest card there is nothing else to share.
+        // The remainder below a whole GiB is left to the PF driver; on the smallest card there is nothing else to
+        // share.
         let shareable = (usable / GIB * GIB).max(usable / 2);
         let fair = Shares {
             ggtt: Some(if vfs > 56 { 56 * MIB } else { power_of_two_within((GGTT_TOP & !(512 * MIB - 1)) / count) }),
@@ -210,15 +211,15 @@ impl CardProfile {
             let asked = quotas.iter().map(share).sum::<u64>();
             if asked <= there { Ok(()) } else { Err(TooMuch { what, vfs, asked: asked / unit, there: there / unit }) }
         };
-        check("MiB of global space", GGTT_TOP - GGTT_BOTTOM, |quota| quota.ggtt, MIB)?;
+        check("MiB of GGTT space", GGTT_TOP - GGTT_BOTTOM, |quota| quota.ggtt, MIB)?;
         check("MiB of local memory", usable, |quota| quota.local_memory, MIB)?;
         check("contexts", CONTEXTS.into(), |quota| quota.contexts.into(), 1)?;
         check("doorbells", DOORBELLS.into(), |quota| quota.doorbells.into(), 1)?;
         Ok(quotas)
     }
 
-    /// Bytes of each VF's LMEM BAR: a power of two with room for the share of a VF that is alone, as the PF driver
-    /// gives it (contract D.4), and for the largest that `[provision]` names. Addresses are all that it costs.
+    /// Size of each VF's LMEM BAR in bytes: a power of two that covers the share of a single VF as the PF driver
+    /// assigns it (contract D.4), and the largest share in `[provision]`. A large BAR only costs address space.
     pub fn vf_local_memory_bar(&self) -> u64 {
         let named = self.provision.vf.iter().map(|(_, shares)| shares).chain([&self.provision.each]);
         let largest = named.filter_map(|shares| shares.local_memory).max().unwrap_or(0);
@@ -226,7 +227,7 @@ impl CardProfile {
     }
 }
 
-/// Reads "64MiB" or "1GiB": a multiple of `unit` of at most `most` bytes.
+/// Parses "64MiB" or "1GiB": a multiple of `unit`, at most `most` bytes.
 fn bytes<'de, D: Deserializer<'de>>(from: D, unit: u64, most: u64, expected: &str) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(from)?;
     let number = |suffix: &str, scale: u64| {
@@ -240,7 +241,7 @@ fn bytes<'de, D: Deserializer<'de>>(from: D, unit: u64, most: u64, expected: &st
 }
 
 fn ggtt<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    bytes(from, GGTT_PART, 4 * GIB, "global space like \"64MiB\" or \"1GiB\", a multiple of 2 MiB below 4 GiB")
+    bytes(from, GGTT_PART, 4 * GIB, "GGTT address space like \"64MiB\" or \"1GiB\", a multiple of 2 MiB below 4 GiB")
 }
 
 fn local_memory<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
@@ -284,7 +285,7 @@ mod tests {
         toml::from_str(&format!("{FLEX}\n{more}")).unwrap()
     }
 
-    /// Contract D.4: the shares that the PF driver would give to 1, 7, 31 and 63 VFs of a 16 GiB card.
+    /// Contract D.4: the shares equal those that the PF driver assigns to 1, 7, 31 and 63 VFs of a 16 GiB card.
     #[test]
     fn fair_shares_are_the_pf_drivers() {
         for (vfs, ggtt, local, contexts, doorbells) in
@@ -301,7 +302,7 @@ mod tests {
         }
     }
 
-    /// Every card and number of VFs has fair shares, none of them empty, and the BAR of a VF shows its own (A.4).
+    /// For every card size and number of VFs the fair shares are not empty and fit into the VF's BAR (A.4).
     #[test]
     fn fair_shares_fit_every_card() {
         for gib in [1, 2, 4, 8, 16u64] {
@@ -332,7 +333,7 @@ mod tests {
     fn a_single_vf_is_named_once() {
         let refused = |more: &str| toml::from_str::<CardProfile>(&format!("{FLEX}\n{more}")).unwrap_err().to_string();
         let one = "[[provision.vf]]\nnumber = 3\n";
-        assert!(refused(&[one, one].concat()).contains("VF 3 is there twice"));
+        assert!(refused(&[one, one].concat()).contains("duplicate VF 3"));
         assert!(refused("[[provision.vf]]\ncontexts = 3").contains("number = 1 to 63"));
         assert!(refused("[provision]\nnumber = 3").contains("[[provision.vf]]"));
     }
@@ -343,9 +344,9 @@ mod tests {
         let local = refused("[provision]\nlocal_memory = \"1GiB\"", 16);
         assert_eq!(
             local,
-            "16 VFs would get 16384 MiB of local memory of the card's 16240: give less in [provision], or fewer VFs"
+            "16 VFs would get 16384 MiB of local memory (card: 16240): reduce [provision] or the number of VFs"
         );
-        assert!(refused("[provision]\nggtt = \"2GiB\"", 2).contains("4096 MiB of global space of the card's 4074"));
+        assert!(refused("[provision]\nggtt = \"2GiB\"", 2).contains("4096 MiB of GGTT space (card: 4074)"));
         assert!(refused("[provision]\ncontexts = 40000", 2).contains("80000 contexts"));
         assert!(refused("[provision]\ndoorbells = 200", 2).contains("400 doorbells"));
         let single = "[[provision.vf]]\nnumber = 1\nlocal_memory = \"16GiB\"";
