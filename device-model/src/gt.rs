@@ -1,4 +1,4 @@
-//! What engines and GuC share: memory, registers, interrupts, time.
+//! State shared by engines and GuC: memory, registers, interrupts, time.
 
 #[cfg(test)]
 mod tests;
@@ -24,10 +24,10 @@ use crate::trace::{Recorder, Told};
 use crate::world::{Clock, Function, InterruptSink, MAX_VFS, ticks, ticks_to_ns};
 use virtual_function::VirtualFunction;
 
-/// Context timestamp of one engine as MMIO sees it: ticks of the 19.2 MHz counter that the context has run. An engine
-/// whose clock runs keeps the GT out of RC6. The engine alone sets it, and anybody reads it.
+/// Context timestamp of one engine as read by MMIO: ticks of the 19.2 MHz counter that the context has run. An engine
+/// whose clock runs keeps the GT out of RC6. Only the engine modifies it; any thread may read it.
 pub struct ContextClock {
-    /// Bit 32: it runs. Bits 31:0 while running: global ticks minus context ticks; while stopped: the context ticks.
+    /// Bit 32: running. Bits 31:0 while running: global ticks minus context ticks; while stopped: the context ticks.
     state: AtomicU64,
     engine: EngineId,
     residency: Arc<Residency>,
@@ -38,7 +38,7 @@ impl ContextClock {
         ContextClock { state: AtomicU64::new(0), engine, residency }
     }
 
-    /// Counts on from `context_ticks` at global tick `now`.
+    /// Continues from `context_ticks` at global tick `now`.
     pub fn set(&self, now: u64, context_ticks: u32) {
         let since = (now as u32).wrapping_sub(context_ticks);
         self.state.store(self.running() | u64::from(since), Ordering::Release);
@@ -48,7 +48,7 @@ impl ContextClock {
         self.state.load(Ordering::Relaxed) & RUNNING
     }
 
-    /// Starts counting from 0 at global tick `now`; `wake` is called where the GT leaves RC6 by it.
+    /// Starts counting from 0 at global tick `now`; calls `wake` if the GT leaves RC6.
     fn start(&self, now: u64, wake: impl FnOnce()) {
         let before = self.state.swap(RUNNING | u64::from(now as u32), Ordering::AcqRel);
         if before & RUNNING == 0 {
@@ -56,7 +56,7 @@ impl ContextClock {
         }
     }
 
-    /// Stops at global tick `now` and tells the context's ticks.
+    /// Stops at global tick `now` and returns the context's ticks.
     pub fn stop(&self, now: u64) -> u32 {
         let ticks = self.read(now);
         let before = self.state.swap(u64::from(ticks), Ordering::AcqRel);
@@ -76,47 +76,47 @@ impl ContextClock {
 /// See [`ContextClock`].
 const RUNNING: u64 = 1 << 32;
 
-/// Something that a register write asks of a unit above the GT's shared parts; the card carries it out.
+/// An action that a register write requests from a unit above the GT's shared parts; the card carries it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Host rang the GuC (GUC_HOST_INTERRUPT).
+    /// The host rang the GuC (GUC_HOST_INTERRUPT).
     RingGuc,
     /// GuC DMA was started (DMA_CTRL bit 0).
     StartGucDma,
-    /// The GuC has doorbells to look at.
+    /// The GuC must scan its doorbells.
     LookAtDoorbells,
-    /// Resets, as written to GDRST.
+    /// Resets the domains in this value of GDRST.
     Reset(u32),
-    /// The driver asks for a function reset (GU_CNTL bit 31).
+    /// The driver requested a function level reset (GU_CNTL bit 31).
     DriverFlr,
-    /// A dword for an engine's submission queue (ELSP).
+    /// A dword was written to an engine's submission queue (ELSP).
     Submit(EngineId, u32),
-    /// An engine's submission queue is loaded (RING_EXECLIST_CONTROL bit 0).
+    /// An engine must load its submission queue (RING_EXECLIST_CONTROL bit 0).
     LoadQueue(EngineId),
-    /// An engine's reset handshake: value written to RESET_CTL. The register says "ready" already.
+    /// Reset handshake of an engine: the value written to RESET_CTL. The register already reads "ready".
     EngineReset(EngineId, u32),
-    /// The error bit of an engine's interrupt status has changed: the driver is told in the status page and by interrupt.
+    /// The error bit of an engine's interrupt status has changed: report it in the status page and by interrupt.
     EngineStatus(EngineId),
-    /// TLBs were told to forget; done when every engine has passed a step boundary.
+    /// TLBs were invalidated; complete once every engine has passed a step boundary.
     TlbInvalidate,
 }
 
-/// RESET_CTL: the driver asks for a reset.
+/// RESET_CTL: reset requested by the driver.
 const REQUEST_RESET: u32 = 1 << 0;
-/// RESET_CTL: the engine may be reset.
+/// RESET_CTL: engine ready for reset.
 const READY_TO_RESET: u32 = 1 << 1;
-/// RESET_CTL: a catastrophic error, cleared by a masked write of 1.
+/// RESET_CTL: catastrophic error, cleared by a masked write of 1.
 const CAT_ERROR: u32 = 1 << 2;
-/// POWERGATE_ENABLE: which domains may sleep while the GT is awake (xe: regs/xe_gt_regs.h).
+/// POWERGATE_ENABLE: domains that may be power gated while the GT is awake (xe: regs/xe_gt_regs.h).
 const POWERGATE_ENABLE: u32 = 0xa210;
 const RENDER_POWERGATE: u32 = 1 << 0;
 const MEDIA_POWERGATE: u32 = 1 << 1;
-/// GU_CNTL: reset the function.
+/// GU_CNTL: function level reset.
 const DRIVER_FLR: u32 = 1 << 31;
-/// GT_CORE_STATUS: RC6, and RC0.
+/// GT_CORE_STATUS: values for RC6 and RC0.
 const RC6: u32 = 3;
 const RC0: u32 = 0;
-/// A step of the RC6 residency counter in ns.
+/// Unit of the RC6 residency counter in ns.
 const RC6_UNIT: u64 = 1280;
 /// GT_PERF_STATUS bits 19:11: actual frequency.
 const CAGF_MASK: u32 = 0x000f_f800;
@@ -124,13 +124,13 @@ const CAGF_MASK: u32 = 0x000f_f800;
 /// Registers of the interrupt tree.
 const TREE: std::ops::Range<u32> = 0x19_0000..0x19_0200;
 
-/// CS_MMIO_GROUP_INSTANCE_SELECT, from the engine's base: the steering of a streamer's commands (V13-142).
+/// CS_MMIO_GROUP_INSTANCE_SELECT, relative to the engine's base: the steering of a streamer's commands (V13-142).
 const CS_STEERING: u32 = 0xcc;
-/// CS_MMIO_GROUP_INSTANCE_SELECT: reads go to the group in bits 29:23 and the instance in bits 22:16 (xe:
+/// CS_MMIO_GROUP_INSTANCE_SELECT: reads are steered to the group in bits 29:23 and the instance in bits 22:16 (xe:
 /// xe_engine_regs.h).
 const SELECTIVE_READ: u32 = 1 << 30;
 
-/// Who reaches for a register: each has steering of its own (V13-140..142).
+/// Initiator of a register access; each has separate steering (V13-140..142).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agent {
     /// Software, by MMIO.
@@ -139,33 +139,33 @@ pub enum Agent {
     Streamer(u32),
 }
 
-/// The shared parts of the GT.
+/// The shared state of the GT.
 pub struct Gt {
-    /// Translation and memories.
+    /// Memory and address translation.
     pub memory: Memory,
     /// The register file.
     pub registers: RegisterFile,
     /// The interrupt tree.
     pub interrupts: Interrupts,
-    /// Doorbells.
+    /// The doorbells.
     pub doorbells: Doorbells,
-    /// Time.
+    /// The card's clock.
     pub clock: Arc<dyn Clock>,
     /// Context timestamp of each engine, by [`EngineId::index`].
     pub context_clocks: Box<[ContextClock]>,
-    /// Time of each engine's steps, by [`EngineId::index`].
+    /// Step clock of each engine, by [`EngineId::index`].
     pub engine_clocks: Box<[EngineClock]>,
-    /// Where the GuC reads each engine's context switches, by [`EngineId::index`].
+    /// Context status events of each engine for the GuC, by [`EngineId::index`].
     pub csb_ports: Box<[CsbPort]>,
-    /// RC6.
+    /// RC6 state.
     pub residency: Arc<Residency>,
-    /// Semaphore signals so far.
+    /// Number of semaphore signals.
     semaphore_signals: AtomicU64,
-    /// Where units tell what they do.
+    /// Recorder of the trace events.
     pub trace: Arc<Recorder>,
-    /// What each VF has of its own, VF 1 first.
+    /// Per-VF state, VF 1 first.
     vfs: Box<[VirtualFunction]>,
-    /// Held while a forcewake request is brought to its acknowledgement and to `residency`.
+    /// Makes updates of a forcewake request, its acknowledgement and `residency` atomic.
     forcewake: Mutex<()>,
     /// The power controller's mailbox.
     pcode: Mutex<Pcode>,
@@ -177,7 +177,7 @@ pub struct Gt {
 const HECI_INTERRUPTS: [u16; 2] = [1 << 15, 1 << 14];
 
 impl Gt {
-    /// The shared parts of the card that `profile` describes, as after power-on.
+    /// The shared state of the card that `profile` describes, as after power-on.
     pub fn new(profile: &CardProfile, memory: Memory, sink: Arc<dyn InterruptSink>, clock: Arc<dyn Clock>) -> Self {
         let residency = Arc::new(Residency::default());
         residency.set(Awake::Forbidden, true, clock.now(), || ());
@@ -202,17 +202,17 @@ impl Gt {
         }
     }
 
-    /// Ticks of the 19.2 MHz counter.
+    /// Current value of the 19.2 MHz counter.
     pub fn timestamp(&self) -> u64 {
         ticks(self.clock.now())
     }
 
-    /// Signals every engine that waits for a semaphore in signal mode to look at it again (V8-119).
+    /// Signals every engine that waits for a semaphore in signal mode to poll it again (V8-119).
     pub fn signal_semaphores(&self) {
         self.semaphore_signals.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How many signals there have been.
+    /// Number of semaphore signals so far.
     pub fn semaphore_signals(&self) -> u64 {
         self.semaphore_signals.load(Ordering::Acquire)
     }
@@ -231,28 +231,29 @@ impl Gt {
         self.heci[usize::from(window & 1)].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Whether the GuC may put the GT to sleep (SETUP_PC_GUCRC, contract B.11). It may not after any reset of it.
+    /// Sets whether the GuC may put the GT into RC6 (SETUP_PC_GUCRC, contract B.11). Any reset of the GT forbids it
+    /// again.
     pub fn permit_rc6(&self, permitted: bool) {
         self.keep_awake(Awake::Forbidden, !permitted);
     }
 
-    /// Notes that `reason` does or does not keep the GT awake; one that wakes finds its engines as they were (V8-190).
+    /// Sets or clears `reason` to keep the GT awake. On wake-up the engines' registers are restored (V8-190).
     fn keep_awake(&self, reason: Awake, awake: bool) {
         self.residency.set(reason, awake, self.clock.now(), || power::sleep_and_wake(&self.registers));
     }
 
-    /// An engine begins with a context: its clock starts at 0, and the GT is awake.
+    /// Called when an engine starts a context: starts its clock at 0 and wakes the GT.
     pub fn start_context_clock(&self, engine: EngineId) {
         self.context_clocks[engine.index()].start(self.timestamp(), || power::sleep_and_wake(&self.registers));
     }
 
-    /// Registers and interrupt tree as after power-on.
+    /// Resets registers and interrupt tree to their power-on state.
     pub fn reset(&self) {
         let forcewake = self.forcewake();
         self.registers.reset();
         self.residency.drop_forcewakes(self.clock.now());
         drop(forcewake);
-        // Once more with the tree: a write that comes meanwhile is in both or in neither.
+        // Reset again together with the tree: a concurrent write is either in both or in neither.
         self.interrupts.reset_with(|| self.registers.reset_range(TREE));
         self.vfs.iter().for_each(VirtualFunction::reset);
         self.doorbells.reset();
@@ -264,25 +265,24 @@ impl Gt {
         }
     }
 
-    /// An L3 parity error, which nothing in the model causes: a hook to inject one. It is the render engine's to tell
-    /// (V8-086).
+    /// Injects an L3 parity error, which the model never causes by itself. The render engine reports it (V8-086).
     pub fn inject_l3_parity_error(&self) {
         if let Some(engine) = EngineId::find(EngineClass::Render, 0) {
             self.interrupts.raise_engine(engine, L3_PARITY);
         }
     }
 
-    /// Tells the driver that the reset it asked for in GU_CNTL is done (GU_DEBUG bit 31).
+    /// Reports completion of the reset requested in GU_CNTL to the driver (GU_DEBUG bit 31).
     pub fn finish_driver_flr(&self) {
         self.registers.set(crate::registers::GU_DEBUG, DRIVER_FLR);
     }
 
-    /// Reads the register at `offset` (a dword) by MMIO; 0 where none is modelled, and noted.
+    /// Reads the register at `offset` (a dword) by MMIO. An unmodelled register reads 0, and the access is counted.
     pub fn read(&self, offset: u32) -> u32 {
         self.read_by(Agent::Host, offset)
     }
 
-    /// Reads the register at `offset` for `agent`, by its own steering.
+    /// Reads the register at `offset` on behalf of `agent`, with the agent's steering.
     pub fn read_by(&self, agent: Agent, offset: u32) -> u32 {
         let Some(decoded) = self.registers.decode(offset) else {
             self.registers.note_unmodelled(offset, false);
@@ -299,13 +299,14 @@ impl Gt {
         }
     }
 
-    /// Writes the register at `offset` by MMIO; what it asks of a unit above comes back as a request.
+    /// Writes the register at `offset` by MMIO. Returns the request to a unit above, if the write causes one.
     pub fn write(&self, offset: u32, value: u32) -> Option<Request> {
         self.write_by(Agent::Host, offset, value)
     }
 
-    /// The same, of the register's bits in `lanes` alone: of an access that is narrower than a register. The others keep
-    /// their value where that is what a register holds, and are zeros (no effect) where a written bit is an order.
+    /// Like [`Gt::write`], but writes only the bits in `lanes`, for accesses narrower than a register. The other bits
+    /// keep their value in a storage register; in a register where written bits trigger actions they are zeros (no
+    /// effect).
     pub fn write_lanes(&self, offset: u32, value: u32, lanes: u32) -> Option<Request> {
         if lanes == !0 {
             return self.write(offset, value);
@@ -320,7 +321,7 @@ impl Gt {
         None
     }
 
-    /// Writes the register at `offset` for `agent`, by its own steering.
+    /// Writes the register at `offset` on behalf of `agent`, with the agent's steering.
     pub fn write_by(&self, agent: Agent, offset: u32, value: u32) -> Option<Request> {
         let Some(decoded) = self.registers.decode(offset) else {
             self.registers.note_unmodelled(offset, true);
@@ -340,8 +341,8 @@ impl Gt {
         }
     }
 
-    /// Whether an access of a GT register arrives: at an instance that the fuses left. One that finds its domain
-    /// asleep is noted and let through: drivers may rely on the time that a real GT takes to fall asleep.
+    /// Returns whether an access of a GT register reaches an instance that is not fused off. An access to a sleeping
+    /// domain is counted, and carried out: drivers may rely on the time that a real GT takes to fall asleep.
     fn reaches(&self, agent: Agent, offset: u32, range: &Range, write: bool) -> bool {
         if self.asleep(range.wake)
             && ranges::second_domain(offset).is_none_or(|domain| self.asleep(domain))
@@ -352,7 +353,7 @@ impl Gt {
         let steering = match (range.replication, agent) {
             (Replication::Single | Replication::Sqidi | Replication::Gam, _) => return true,
             (_, Agent::Host) => self.registers.value(MCR_SELECTOR),
-            // A streamer's steering is for reads alone, and without "selective" any instance answers.
+            // A streamer's steering applies only to reads; without "selective" any instance may respond.
             (_, Agent::Streamer(base)) => {
                 let own = self.registers.value(base + CS_STEERING);
                 if write || own & SELECTIVE_READ == 0 {
@@ -365,7 +366,7 @@ impl Gt {
                 group << 27 | instance << 24
             }
         };
-        // A multicast write goes to all instances; any read is answered by the selected one (V13-144..146).
+        // A multicast write goes to all instances; a read always goes to the selected one (V13-144..146).
         if write && steering >> 31 != 0 {
             return true;
         }
@@ -376,8 +377,8 @@ impl Gt {
         range.replication.present(steering, fuses)
     }
 
-    /// Whether a wake domain sleeps: with the whole GT, or by itself if it may and neither a forcewake nor one of its
-    /// engines keeps it up (V13-138).
+    /// Returns whether a forcewake domain is asleep: because the whole GT is, or because its power gating is enabled
+    /// and neither a forcewake request nor one of its engines keeps it awake (V13-138).
     fn asleep(&self, domain: WakeDomain) -> bool {
         let gated = |enable: u32, forcewake: u8| {
             self.registers.value(POWERGATE_ENABLE) & enable != 0
@@ -461,7 +462,7 @@ impl Gt {
             Live::GucHostInterrupt => Some(Request::RingGuc),
             Live::Gdrst => Some(Request::Reset(value)),
             Live::WopcmLock { mask } => {
-                // Of two processors one is first.
+                // Of two concurrent writes only the first takes effect.
                 self.registers.update(offset, |old| if old & 1 == 0 { value & mask | 1 } else { old });
                 None
             }
@@ -528,7 +529,7 @@ impl Gt {
     }
 }
 
-/// Number of the domain whose request register is at `offset`: 0 GT, 1 render, 2..=9 VDBOX, 10..=13 VEBOX.
+/// Forcewake domain whose request register is at `offset`: 0 GT, 1 render, 2..=9 VDBOX, 10..=13 VEBOX.
 fn forcewake_domain(offset: u32) -> u8 {
     match offset {
         0xa188 => 0,

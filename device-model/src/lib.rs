@@ -1,6 +1,6 @@
-//! The card as hardware: registers, memory, command streamers, copy engine, GuC, interrupts.
+//! Device model of the card: registers, memory, command streamers, copy engine, GuC, interrupts.
 //!
-//! It knows no socket, no PCI transport and no file; it meets the world through [`world::Dma`],
+//! It does not depend on sockets, a PCI transport or files. Its interfaces to the VMM are [`world::Dma`],
 //! [`world::InterruptSink`] and [`world::Clock`].
 #![forbid(unsafe_code)]
 

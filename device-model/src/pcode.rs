@@ -1,37 +1,38 @@
-//! PCODE: the power controller's mailbox, and the card's power, energy and temperature readings.
+//! PCODE: the power controller's mailbox, and the card's power, energy and temperature sensors.
 
-/// Mailbox: run bit, parameters and command; reads back the error of the last command.
+/// Mailbox: run bit, parameters and command; reads back the error code of the last command.
 pub const MAILBOX: u32 = 0x13_8124;
 /// First data register of the mailbox.
 pub const DATA0: u32 = 0x13_8128;
 /// Second data register of the mailbox.
 pub const DATA1: u32 = 0x13_812c;
 
-/// Mailbox: run the command; reads 1 for as long as it runs.
+/// Mailbox: runs the command; reads 1 while it runs.
 const RUN: u32 = 1 << 31;
 
-/// Errors that the mailbox reports in its lowest byte (xe: xe_pcode_api.h).
+/// Error codes in the mailbox's lowest byte (xe: xe_pcode_api.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PcodeError {
-    /// There is no such command.
+    /// Unknown command.
     IllegalCommand = 1,
-    /// The command has no such subcommand.
+    /// Unknown subcommand of a known command.
     IllegalSubcommand = 4,
 }
 
-/// A command of the mailbox.
+/// A mailbox command.
 struct Command {
     /// Bits 7:0.
     command: u8,
     /// Parameter 1, bits 15:8.
     subcommand: u8,
-    /// Gives the new contents of the data registers.
+    /// Executes the command; returns the new contents of the data registers.
     run: fn(&mut Pcode) -> [u32; 2],
 }
 
-/// What drivers of this card ask for. POWER_SETUP's I1 limit (subcommands 4 and 5) is an illegal subcommand on DG2, as
-/// xe and i915 say where they avoid it; FREQUENCY_CONFIG (0x6e) is left out, the media frequency fuses are not public.
+/// The commands that drivers of this card use. POWER_SETUP's I1 limit (subcommands 4 and 5) is an illegal subcommand on
+/// DG2; xe and i915 document this where they avoid it. FREQUENCY_CONFIG (0x6e) is not implemented because the media
+/// frequency fuses are not public.
 const COMMANDS: [Command; 2] = [
     // DGFX_PCODE_STATUS, GET_INIT_STATUS: initialisation complete, link not downgraded (xe: xe_pcode_ready).
     Command { command: 0x7e, subcommand: 0, run: |_| [1, 0] },
@@ -46,7 +47,7 @@ const COMMANDS: [Command; 2] = [
     },
 ];
 
-/// The power controller's mailbox; a command is complete when the write that starts it returns.
+/// The power controller's mailbox; a command completes within the write that starts it.
 #[derive(Debug, Default)]
 pub struct Pcode {
     mailbox: u32,
@@ -56,17 +57,17 @@ pub struct Pcode {
 }
 
 impl Pcode {
-    /// A power controller that has initialised the card.
+    /// A power controller after initialisation of the card.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads the mailbox: never running, error of the last command in bits 7:0.
+    /// Reads the mailbox: the run bit is always clear, bits 7:0 are the error code of the last command.
     pub fn read_mailbox(&self) -> u32 {
         self.mailbox
     }
 
-    /// Writes the mailbox; with bit 31 set it runs the command.
+    /// Writes the mailbox; runs the command if bit 31 is set.
     pub fn write_mailbox(&mut self, value: u32) {
         self.mailbox = value;
         if value & RUN == 0 {
@@ -92,7 +93,7 @@ impl Pcode {
         Ok((entry.run)(self))
     }
 
-    /// Reads data register 0 or 1; 0 for any other.
+    /// Reads data register 0 or 1; any other reads 0.
     pub fn read_data(&self, index: usize) -> u32 {
         self.data.get(index).copied().unwrap_or(0)
     }
@@ -104,18 +105,18 @@ impl Pcode {
         }
     }
 
-    /// Whether a driver has asked for the G8 power state.
+    /// Returns whether a driver has enabled the G8 power state.
     pub fn g8_enabled(&self) -> bool {
         self.g8_enabled
     }
 
-    /// Commands refused since power-on.
+    /// Number of commands refused since power-on.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 }
 
-/// Fractional bits of a power in PCU registers: eighths of a watt.
+/// Fractional bits of a power in PCU registers: 1/8 watt.
 const POWER_SHIFT: u32 = 3;
 /// Fractional bits of an energy: 1/16384 joule.
 const ENERGY_SHIFT: u32 = 14;
@@ -124,26 +125,26 @@ const TIME_SHIFT: u32 = 10;
 
 /// Board power of a Flex 170 in watts.
 const BOARD_WATTS: u32 = 150;
-/// Watts that the idle card draws. Nothing public states it; an assumption of this model.
+/// Power of the idle card in watts: an assumption of this model, as no public source states it.
 const IDLE_WATTS: u32 = 40;
 
-/// PCU_CR_PACKAGE_RAPL_LIMIT, a register that keeps what is written into [`RAPL_LIMIT_MASK`].
+/// PCU_CR_PACKAGE_RAPL_LIMIT, a read/write register; [`RAPL_LIMIT_MASK`] are its writable bits.
 pub const RAPL_LIMIT: u32 = 0x14_59a0;
 /// Reset value of the power limit: the board's power, enabled, averaged over 28 s (1.75 * 2^14 time units).
 pub const RAPL_LIMIT_RESET: u32 = BOARD_WATTS << POWER_SHIFT | 1 << 15 | 14 << 17 | 3 << 22;
-/// Limit, enable, clamp and time window.
+/// Writable bits: limit, enable, clamp and time window.
 pub const RAPL_LIMIT_MASK: u32 = 0x00ff_ffff;
 
-/// What the card has done so far, from which readings follow.
+/// Activity of the card, from which the sensor readings are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// Nanoseconds since power-on.
+    /// Time since power-on in ns.
     pub now: u64,
-    /// Nanoseconds of them in which an engine was busy; more than `now` counts as `now`.
+    /// Time in which an engine was busy, in ns; limited to `now`.
     pub busy: u64,
 }
 
-/// Joules (in units of 1/16384) that the package has used: idle power all the time, board power while busy.
+/// Energy that the package has used, in units of 1/16384 joule: idle power all the time, board power while busy.
 fn package_energy(activity: Activity) -> u32 {
     let busy = activity.busy.min(activity.now);
     let nanojoules =
@@ -152,18 +153,18 @@ fn package_energy(activity: Activity) -> u32 {
     ((nanojoules << ENERGY_SHIFT) / 1_000_000_000) as u32
 }
 
-/// A read-only register with a reading.
+/// A read-only sensor register.
 struct Reading {
     offset: u32,
     value: fn(Activity) -> u32,
 }
 
-/// The readings (xe: regs/xe_mchbar_regs.h, regs/xe_pcode_regs.h, xe_hwmon.c). Temperatures are those of an idle
-/// card in a cooled room, an assumption of this model.
+/// The sensor registers (xe: regs/xe_mchbar_regs.h, regs/xe_pcode_regs.h, xe_hwmon.c). Temperatures are an assumption
+/// of this model: those of an idle card in a cooled room.
 const READINGS: [Reading; 7] = [
     // PCU_CR_PACKAGE_POWER_SKU: thermal design power; no minimum.
     Reading { offset: 0x14_5930, value: |_| BOARD_WATTS << POWER_SHIFT },
-    // Its upper half: maximum power, longest time window 2^18 time units (256 s).
+    // Upper half: maximum power, longest time window 2^18 time units (256 s).
     Reading { offset: 0x14_5934, value: |_| BOARD_WATTS << POWER_SHIFT | 0x12 << 16 },
     // PCU_CR_PACKAGE_POWER_SKU_UNIT
     Reading { offset: 0x14_5938, value: |_| TIME_SHIFT << 16 | ENERGY_SHIFT << 8 | POWER_SHIFT },
@@ -173,11 +174,11 @@ const READINGS: [Reading; 7] = [
     Reading { offset: 0x14_5978, value: |_| 45 },
     // VRAM temperature, degrees Celsius
     Reading { offset: 0x13_82c0, value: |_| 46 },
-    // PCU_PWM_FAN_SPEED (i915): the card has no fan, the pulse counter stands still.
+    // PCU_PWM_FAN_SPEED (i915): the card has no fan, so the pulse counter does not change.
     Reading { offset: 0x13_8140, value: |_| 0 },
 ];
 
-/// The reading at `offset` of GTTMMADR, `None` if there is no such register.
+/// The sensor value at `offset` of GTTMMADR, `None` if there is no such register.
 pub fn reading(offset: u32, activity: Activity) -> Option<u32> {
     READINGS.iter().find(|reading| reading.offset == offset).map(|reading| (reading.value)(activity))
 }
@@ -186,7 +187,7 @@ pub fn reading(offset: u32, activity: Activity) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// `pcode_mailbox_rw` of the xe driver: the result, or the mailbox's error.
+    /// Equivalent of the driver's `pcode_mailbox_rw`: returns the result, or the mailbox's error code.
     fn request(pcode: &mut Pcode, command: u32) -> Result<u32, u32> {
         assert_eq!(pcode.read_mailbox() & RUN, 0, "-EAGAIN");
         pcode.write_data(0, 0);
@@ -207,7 +208,8 @@ mod tests {
         assert_eq!(pcode.refused(), 0);
     }
 
-    /// Contract B.1 step 3, G.1 step 6: G8 is remembered; what DG2 lacks is refused with the right error, and counted.
+    /// Contract B.1 step 3, G.1 step 6: G8 is stored; commands that DG2 lacks are refused with the correct error, and
+    /// counted.
     #[test]
     fn power_setup_and_errors() {
         let mut pcode = Pcode::new();
@@ -220,7 +222,7 @@ mod tests {
         assert_eq!(request(&mut pcode, 0x7e), Ok(1));
     }
 
-    /// A write without the run bit runs nothing and reads back.
+    /// A write without the run bit executes nothing and reads back.
     #[test]
     fn without_run_nothing_runs() {
         let mut pcode = Pcode::new();
@@ -235,7 +237,7 @@ mod tests {
         value >> low & ((1 << (high - low + 1)) - 1)
     }
 
-    /// Contract B.5b: xe_hwmon.c's arithmetic on these registers gives watts, seconds and joules that make sense.
+    /// Contract B.5b: the arithmetic of xe_hwmon.c on these registers gives plausible watts, seconds and joules.
     #[test]
     fn hwmon_reads_sane_values() {
         let second = 1_000_000_000;
@@ -253,7 +255,7 @@ mod tests {
         assert_eq!(joules(10 * second, u64::MAX), 1500);
     }
 
-    /// The counter wraps at 32 bits and never jumps: differences stay right over the wrap, at any age of the card.
+    /// The counter wraps at 32 bits: differences across the wrap are correct, at any age of the card.
     #[test]
     fn energy_wraps() {
         let at = |now| reading(0x14_593c, Activity { now, busy: 0 }).unwrap();

@@ -1,4 +1,5 @@
-//! What the drivers did that the card does not model, as a document for people and programs (design rule 10).
+//! Report of driver accesses that the card does not model, for display and for JSON: accesses to unimplemented
+//! registers and commands are counted and reported.
 
 use std::collections::BTreeMap;
 
@@ -8,41 +9,43 @@ use crate::card::Card;
 use crate::gt::Gt;
 use crate::registers::{Decoded, Touches, known};
 
-/// A register that was touched, with what there is to say about it.
+/// A register that was accessed, with its name and the reason why it is not modelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TouchedRegister {
-    /// Offset in GTTMMADR; all ones stand for the touches beyond the list's limit.
+    /// Offset in GTTMMADR; all ones is the sum of accesses beyond the list's limit.
     pub offset: u32,
-    /// Its name, with the element in brackets for an array and the engine in front for an engine's.
+    /// Name of the register; an array element has its index in brackets, an engine register is prefixed with the
+    /// engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Why it is not modelled; missing where nobody has thought of it.
+    /// Why it is not modelled; absent if no reason is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
 }
 
-/// The report.
+/// Accesses and commands that the card does not model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Registers that are not modelled, by offset.
+    /// Registers that are not modelled, sorted by offset.
     pub unmodelled: Vec<TouchedRegister>,
-    /// Registers touched while their wake domain slept (V13-130); the access went through.
+    /// Registers accessed while their forcewake domain was asleep (V13-130); the access was carried out.
     pub asleep: Vec<TouchedRegister>,
-    /// What engines were asked for and did not do, or did in part, by engine and name: 3D and media commands most of all.
+    /// Commands that engines did not carry out, or only in part, counted by engine and name: mostly 3D and media
+    /// commands.
     pub undone: BTreeMap<String, u64>,
 }
 
 impl Report {
-    /// What has happened on `card` so far.
+    /// The report for `card` since power-on.
     pub fn of(card: &Card) -> Self {
         Report { undone: card.engines().undone(), ..Report::of_registers(card.gt()) }
     }
 
-    /// The registers' part.
+    /// The part of the report that covers registers.
     pub fn of_registers(gt: &Gt) -> Self {
         let describe = |(offset, touches): (u32, Touches)| TouchedRegister {
             offset,
@@ -60,7 +63,7 @@ impl Report {
         }
     }
 
-    /// Unmodelled registers that nobody has given a reason for: what a developer has to look at.
+    /// Unmodelled registers without a known reason: candidates for implementation.
     pub fn unexplained(&self) -> impl Iterator<Item = &TouchedRegister> {
         self.unmodelled.iter().filter(|register| register.reason.is_none())
     }

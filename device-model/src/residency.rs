@@ -1,16 +1,16 @@
-//! RC6: whether anything keeps the GT awake, and how long it has slept (contract E.8).
+//! RC6: the reasons that keep the GT awake, and its accumulated sleep time (contract E.8).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::engine::id::EngineId;
 
-/// Something that keeps the GT out of RC6.
+/// A reason that keeps the GT out of RC6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awake {
-    /// An engine that runs a context.
+    /// The engine runs a context.
     Engine(EngineId),
-    /// A forcewake request of the driver, by the number of its domain (0..=13).
+    /// A forcewake request of the driver, by domain number (0..=13).
     Forcewake(u8),
     /// RC6 is not permitted (GuCRC is under the host's control, contract B.11).
     Forbidden,
@@ -28,16 +28,16 @@ impl Awake {
 
 #[derive(Default)]
 struct Sleep {
-    /// When the present sleep began, in ns; meaningless while awake.
+    /// Start of the current sleep, in ns; meaningless while awake.
     since: u64,
-    /// Sleep before the present one, in ns.
+    /// Sleep time before the current sleep, in ns.
     slept: u64,
 }
 
-/// The GT's sleep, in nanoseconds of the card's clock.
+/// RC6 state and residency of the GT. Times are nanoseconds of the card's clock.
 #[derive(Default)]
 pub struct Residency {
-    /// Reasons to be awake; changes with `sleep` locked.
+    /// Set of reasons to be awake; modified only with `sleep` locked.
     awake: AtomicU64,
     sleep: Mutex<Sleep>,
 }
@@ -47,8 +47,8 @@ impl Residency {
         self.sleep.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// From `now` on `reason` does or does not keep the GT awake. If it leaves RC6 by it, `wake` brings its registers back
-    /// from the power images, before anybody is told that it is awake: who has another reason waits for that.
+    /// Sets or clears `reason` at time `now`. If the GT leaves RC6, calls `wake`, which restores its registers from the
+    /// power images, before the GT is reported as awake. A concurrent call with another reason blocks until then.
     pub fn set(&self, reason: Awake, awake: bool, now: u64, wake: impl FnOnce()) {
         let mut sleep = self.sleep();
         let before = self.awake.load(Ordering::Relaxed);
@@ -62,25 +62,25 @@ impl Residency {
         self.awake.store(after, Ordering::Release);
     }
 
-    /// Whether the GT is in RC6.
+    /// Returns whether the GT is in RC6.
     #[inline]
     pub fn asleep(&self) -> bool {
         self.awake.load(Ordering::Acquire) == 0
     }
 
-    /// Whether `reason` keeps the GT awake.
+    /// Returns whether `reason` keeps the GT awake.
     #[inline]
     pub fn holds(&self, reason: Awake) -> bool {
         self.awake.load(Ordering::Acquire) & reason.bit() != 0
     }
 
-    /// How long the GT has slept until `now`.
+    /// Time that the GT has been asleep until `now`, in ns.
     pub fn slept(&self, now: u64) -> u64 {
         let sleep = self.sleep();
         sleep.slept + if self.asleep() { now.saturating_sub(sleep.since) } else { 0 }
     }
 
-    /// Nobody holds a forcewake any more (the registers were reset).
+    /// Clears all forcewake requests (the registers were reset).
     pub fn drop_forcewakes(&self, now: u64) {
         for domain in 0..16 {
             self.set(Awake::Forcewake(domain), false, now, || ());
@@ -92,14 +92,14 @@ impl Residency {
 mod tests {
     use super::*;
 
-    /// Contract E.8: time counts while nothing keeps the GT awake, and only then.
+    /// Contract E.8: time is counted only while no reason keeps the GT awake.
     #[test]
     fn only_sleep_counts() {
         let residency = Residency::default();
         let set = |reason, awake, now| {
             let woken = std::cell::Cell::new(false);
             residency.set(reason, awake, now, || {
-                assert!(residency.asleep(), "nobody is told before the registers are back");
+                assert!(residency.asleep(), "the GT must not be reported awake before its registers are restored");
                 woken.set(true);
             });
             woken.get()
@@ -107,7 +107,7 @@ mod tests {
         let engine = Awake::Engine(EngineId::all().next().unwrap());
         assert!(residency.asleep());
         assert!(set(engine, true, 100));
-        assert!(!set(Awake::Forcewake(0), true, 150), "awake already");
+        assert!(!set(Awake::Forcewake(0), true, 150), "already awake");
         assert!(!set(engine, false, 200));
         assert_eq!((residency.asleep(), residency.slept(500)), (false, 100));
         assert!(!set(Awake::Forcewake(0), false, 1000));

@@ -1,5 +1,5 @@
-//! What threads meet in, for the parts that do without a lock: the tests build those parts a second time with the types of
-//! a model checker in this place (`tests/loom`).
+//! Synchronisation primitives used by the lock-free parts. The loom tests (`tests/loom`) compile those parts a second
+//! time and substitute loom's types for this module.
 
 pub use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 

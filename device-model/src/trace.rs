@@ -1,6 +1,6 @@
-//! Following a running card: what engines, GuC and interrupts do, one event after the other, for whoever subscribes.
-//! While nobody does it costs a look at a flag a step; a subscriber that does not keep up loses events and is told how
-//! many, so that nothing here grows and nobody waits.
+//! Event tracing of a running card: subscribers receive the events of engines, GuC and interrupts in order. Without
+//! subscribers the cost is one flag check per step. Queues are bounded: a subscriber that does not keep up loses events
+//! and receives their number; the card never waits for it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,40 +12,40 @@ use serde::{Deserialize, Serialize};
 use crate::engine::id::{ENGINES, EngineId};
 use crate::world::{Clock, Function, InterruptSink};
 
-/// Events that wait for a subscriber at the most.
+/// Maximum number of queued events per subscriber.
 const MOST_EVENTS: usize = 1 << 16;
-/// Dwords of commands and messages that wait for him at the most.
+/// Maximum number of queued dwords of commands and messages per subscriber.
 const MOST_DWORDS: usize = 1 << 20;
-/// Dwords of a command that are kept.
+/// Number of dwords of a command that an event contains.
 pub const KEPT_DWORDS: usize = 64;
 
-/// Something that happened on the card.
+/// One trace event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, in ns of the card's clock.
+    /// Timestamp in ns of the card's clock.
     pub ns: u64,
-    /// For which function: 0 for the PF.
+    /// Function that the event belongs to: 0 for the PF.
     pub function: u8,
-    /// On which engine.
+    /// Engine that the event belongs to, if any.
     #[serde(default, with = "by_name", skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineId>,
-    /// What.
+    /// The event's type and data.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What happened.
+/// Type and data of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
-    /// An engine was given a context.
+    /// A context was submitted to an engine.
     Load {
-        /// The scheduler's name of it.
+        /// The scheduler's identifier of the context.
         context: u32,
-        /// Its descriptor.
+        /// The context descriptor.
         descriptor: u64,
     },
-    /// The engine has read the context's image.
+    /// The engine has restored the context image.
     Restore {
         /// RING_START.
         ring: u32,
@@ -53,33 +53,33 @@ pub enum What {
         head: u32,
         /// Offset in RING_TAIL.
         tail: u32,
-        /// The batch that it goes on in.
+        /// Address of the batch in which execution resumes, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<u64>,
     },
-    /// The running context was given more: its RING_TAIL was read again.
+    /// The running context was resubmitted: its RING_TAIL was read again.
     LiteRestore {
         /// Offset in RING_TAIL.
         tail: u32,
     },
     /// A command is executed.
     Command {
-        /// Where it stands.
+        /// Address of the command.
         address: u64,
-        /// In the process's space, not the global one.
+        /// The address is in the PPGTT, not in the GGTT.
         ppgtt: bool,
-        /// Batches it is in: 0 for the ring.
+        /// Batch nesting level: 0 for the ring.
         level: u8,
-        /// Dwords that it has.
+        /// Length of the command in dwords.
         length: u32,
-        /// The first of them.
+        /// The command's first dwords.
         dwords: Vec<u32>,
     },
-    /// The command before waits: for memory, a register or an event.
+    /// The previous command waits for memory, a register or an event.
     Wait,
-    /// The context has left the engine, or stays there and cannot go on.
+    /// The context has left the engine, or stays on it and cannot make progress.
     Stop {
-        /// Why.
+        /// Reason of the stop.
         outcome: String,
         /// Offset in RING_HEAD.
         head: u32,
@@ -91,7 +91,7 @@ pub enum What {
     },
     /// The engine was reset.
     Reset,
-    /// The engine interrupts.
+    /// The engine raised an interrupt.
     Interrupt {
         /// Bits as in the engine's interrupt registers.
         bits: u16,
@@ -103,16 +103,16 @@ pub enum What {
     },
     /// A message between host and GuC.
     Guc {
-        /// Through the mailbox registers; else through the CT buffers.
+        /// Sent through the mailbox registers; otherwise through the CT buffers.
         mailbox: bool,
         /// Fence of the CT header.
         fence: u16,
         /// Its HXG dwords.
         dwords: Vec<u32>,
     },
-    /// The subscriber did not keep up.
+    /// Events were dropped because the subscriber did not keep up.
     Lost {
-        /// So many events are missing here.
+        /// Number of dropped events.
         events: u64,
     },
 }
@@ -126,7 +126,7 @@ impl What {
     }
 }
 
-/// An engine as the drivers call it.
+/// Serialises an engine as its driver name.
 mod by_name {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -143,22 +143,22 @@ mod by_name {
     pub fn deserialize<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<EngineId>, D::Error> {
         let Some(name) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
         let found = EngineId::all().find(|engine| ENGINES[engine.index()].name == name);
-        found.map(Some).ok_or_else(|| D::Error::custom(format_args!("no engine is called {name}")))
+        found.map(Some).ok_or_else(|| D::Error::custom(format_args!("unknown engine {name}")))
     }
 }
 
-/// What a subscriber wants to hear of; the default is everything.
+/// Events that a subscriber receives; the default is all events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Filter {
-    /// Names of engines; what belongs to no engine passes. Empty for all.
+    /// Names of engines; empty for all. Events without an engine always pass.
     pub engines: Vec<String>,
-    /// Functions. Empty for all.
+    /// Function numbers; empty for all.
     pub functions: Vec<u8>,
 }
 
 impl Filter {
-    /// Whether he wants to hear of it.
+    /// Returns whether the subscriber receives `event`.
     pub fn passes(&self, event: &Event) -> bool {
         let engine = event
             .engine
@@ -204,14 +204,14 @@ impl Mailbox {
     }
 }
 
-/// One that follows the card; dropping it ends that.
+/// A subscription to the card's events; unsubscribes on drop.
 pub struct Subscription {
     recorder: Arc<Recorder>,
     mailbox: Arc<Mailbox>,
 }
 
 impl Subscription {
-    /// The events since the last call, oldest first; waits so long for the first.
+    /// Returns the events since the last call, oldest first; waits up to `patience` for the first.
     pub fn take(&self, patience: Duration) -> Vec<Event> {
         let queue = self.mailbox.queue();
         let waited = self.mailbox.filled.wait_timeout_while(queue, patience, |queue| queue.events.is_empty());
@@ -229,7 +229,7 @@ impl Drop for Subscription {
     }
 }
 
-/// Where the card's units tell what they do.
+/// Distributes the events of the card's units to the subscribers.
 pub struct Recorder {
     on: AtomicBool,
     followers: AtomicU32,
@@ -238,7 +238,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// One that nobody follows.
+    /// Returns a recorder without subscribers.
     pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Recorder {
             on: AtomicBool::new(false),
@@ -252,7 +252,7 @@ impl Recorder {
         self.mailboxes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Follows the card from now on.
+    /// Subscribes to the card's events from now on.
     pub fn subscribe(self: &Arc<Self>, filter: Filter) -> Subscription {
         let mailbox = Arc::new(Mailbox { filter, queue: Mutex::default(), filled: Condvar::new() });
         self.mailboxes().push(mailbox.clone());
@@ -261,18 +261,18 @@ impl Recorder {
         Subscription { recorder: self.clone(), mailbox }
     }
 
-    /// Whether anybody follows.
+    /// Returns whether there is a subscriber.
     #[inline]
     pub fn on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// How many have begun to follow so far: who comes later has not heard what was told before.
+    /// Number of subscriptions ever made. A change means that a new subscriber has not received earlier events.
     pub fn followers(&self) -> u32 {
         self.followers.load(Ordering::Relaxed)
     }
 
-    /// Tells what happened, if anybody follows.
+    /// Records an event if there is a subscriber; `what` is not called otherwise.
     #[inline]
     pub fn tell(&self, function: Function, engine: Option<EngineId>, what: impl FnOnce() -> What) {
         if self.on() {
@@ -289,11 +289,11 @@ impl Recorder {
     }
 }
 
-/// A sink whose interrupts are told.
+/// An interrupt sink that also records each interrupt as an event.
 pub(crate) struct Told {
-    /// Where they go.
+    /// Receiver of the interrupts.
     pub sink: Arc<dyn InterruptSink>,
-    /// Where they are told.
+    /// Recorder of the events.
     pub trace: Arc<Recorder>,
 }
 

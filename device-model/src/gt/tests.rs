@@ -1,4 +1,4 @@
-//! Live registers, as drivers use them.
+//! Tests of the live registers with driver access sequences.
 
 use super::*;
 use crate::engine::id::EngineClass;
@@ -32,7 +32,7 @@ fn bench() -> Bench {
     Bench { gt: Gt::new(&profile, memory, msis.clone(), clock.clone()), clock, msis }
 }
 
-/// V13-135; contract B.2 step 7: the acknowledge follows the masked request, in every domain, for every bit.
+/// V13-135; contract B.2 step 7: the acknowledgement follows the masked request, in every domain, for every bit.
 #[test]
 fn forcewake_is_acknowledged() {
     let Bench { gt, .. } = bench();
@@ -51,13 +51,14 @@ fn forcewake_is_acknowledged() {
     }
 }
 
-/// Contract E.8, B.11: RC6 while neither engine nor forcewake is busy; the counter has units of 1.28 us.
+/// Contract E.8, B.11: RC6 is reported while neither an engine nor a forcewake request is active; the counter's unit is
+/// 1.28 us.
 #[test]
 fn rc6_is_told_and_counted() {
     let Bench { gt, clock, .. } = bench();
     let copy = &gt.context_clocks[EngineId::find(EngineClass::Copy, 0).unwrap().index()];
     let status = || gt.read(0x13_8060) & 7;
-    assert_eq!(status(), 0, "not before the GuC may");
+    assert_eq!(status(), 0, "RC6 before the GuC permits it");
     gt.permit_rc6(true);
     clock.advance(1_280_000);
     assert_eq!((status(), gt.read(0x13_8108)), (3, 1000));
@@ -73,10 +74,10 @@ fn rc6_is_told_and_counted() {
     clock.advance(1_280);
     assert_eq!((status(), gt.read(0x13_8108)), (3, 1001));
     gt.permit_rc6(false);
-    assert_eq!(status(), 0, "the GuC may no more");
+    assert_eq!(status(), 0, "RC6 after the GuC forbids it");
 }
 
-/// Contract B.4 step 19, G.4: the first write locks; what is locked reads back, and a power-on opens it again.
+/// Contract B.4 step 19, G.4: the first write locks the register; later writes are ignored; a power-on unlocks it.
 #[test]
 fn wopcm_registers_lock() {
     let Bench { gt, .. } = bench();
@@ -91,7 +92,8 @@ fn wopcm_registers_lock() {
     assert_eq!((gt.read(0xc050), gt.read(0xc340)), (0, 0));
 }
 
-/// Contract B.4, B.6, G.1, B.12: writes that ask a unit above for something say so, and read back as the driver polls.
+/// Contract B.4, B.6, G.1, B.12: writes that trigger an action return a request, and read back the value that the
+/// driver polls for.
 #[test]
 fn requests_reach_the_card() {
     let Bench { gt, .. } = bench();
@@ -129,7 +131,7 @@ fn an_engine_says_when_it_may_be_reset() {
     assert_eq!(gt.read(0x20d0), 3);
 }
 
-/// Contract E.7, E.8, K.4: timestamps run at 19.2 MHz; an engine's has 36 bits.
+/// Contract E.7, E.8, K.4: timestamps count at 19.2 MHz; an engine's has 36 bits.
 #[test]
 fn timestamps_advance() {
     let Bench { gt, clock, .. } = bench();
@@ -148,7 +150,7 @@ fn timestamps_advance() {
     assert_eq!(gt.read(0x23a8), 12_100);
 }
 
-/// Contract B.1 step 3, B.5b: the mailbox through its registers, and a reading.
+/// Contract B.1 step 3, B.5b: the mailbox through its registers, and a sensor reading.
 #[test]
 fn pcode_answers() {
     let Bench { gt, clock, .. } = bench();
@@ -161,7 +163,7 @@ fn pcode_answers() {
     assert!(gt.read(0x14_593c) > energy);
 }
 
-/// Contract B.10, G.9: a HECI window's interrupt is the GSC's, bit 15 for HECI1 and 14 for HECI2.
+/// Contract B.10, G.9: a HECI window raises the GSC's interrupt, bit 15 for HECI1 and 14 for HECI2.
 #[test]
 fn heci_interrupts() {
     for (window, bit) in [(0x37_3000, 15), (0x37_4000, 14)] {
@@ -178,7 +180,8 @@ fn heci_interrupts() {
     }
 }
 
-/// Contract B.3 step 15 to 17, B.4 step 26: after xe's reset and installation an engine's event reaches the host.
+/// Contract B.3 step 15 to 17, B.4 step 26: after the driver's reset and install sequence an engine's interrupt reaches
+/// the host.
 #[test]
 fn the_interrupt_registers_work_through_mmio() {
     let Bench { gt, msis, .. } = bench();
@@ -196,7 +199,7 @@ fn the_interrupt_registers_work_through_mmio() {
     assert_eq!((gt.read(0x19_0008), gt.read(0x19_0030)), (0, 0));
 }
 
-/// V13-161, design rule 10: nothing where nothing is modelled, and it is counted. VF_CAP ignores writes.
+/// V13-161: an unmodelled register reads 0, and the access is counted. VF_CAP ignores writes.
 #[test]
 fn unmodelled_reads_zero() {
     let Bench { gt, .. } = bench();
@@ -208,8 +211,8 @@ fn unmodelled_reads_zero() {
     assert_eq!(gt.registers.unmodelled().len(), 1);
 }
 
-/// V13-130, V13-131, V13-138: a touch of a sleeping domain is noted by name, and goes through; none of an awake one, of
-/// a register without domain, or of a shadowed write.
+/// V13-130, V13-131, V13-138: an access to a sleeping domain is counted by name and carried out. An access to an awake
+/// domain, to a register without domain, or a write to a shadowed register is not counted.
 #[test]
 fn touches_of_a_sleeping_domain_are_noted() {
     let Bench { gt, .. } = bench();
@@ -222,7 +225,7 @@ fn touches_of_a_sleeping_domain_are_noted() {
     gt.write(0xa024, 0x400);
     gt.write(0x1d_0080, 0x1000);
     assert!(gt.registers.asleep().is_empty());
-    // Media may sleep by itself.
+    // Media power gating is enabled.
     gt.write(0xa210, 2);
     assert_eq!(gt.read(0x1d_0080), 0x1000);
     gt.write(0xa548, 0x0001_0001);
@@ -235,7 +238,8 @@ fn touches_of_a_sleeping_domain_are_noted() {
     assert_eq!(told, [("RP_CONTROL", 1, 0), ("vcs2 RING_HWS_PGA", 1, 0)]);
 }
 
-/// V13-144, V13-145, V13-146, V13-161: steering to an instance that is not there reads 0 and sinks a unicast write.
+/// V13-144, V13-145, V13-146, V13-161: with steering to a missing instance reads return 0 and unicast writes are
+/// dropped.
 #[test]
 fn steering_to_a_missing_instance() {
     let Bench { gt, .. } = bench();
@@ -254,7 +258,7 @@ fn steering_to_a_missing_instance() {
     assert_eq!((gt.read(sampler_mode), gt.read(0xfdc)), (3, 1 << 31));
 }
 
-/// Design rule 10: the report gives the reason where there is one, and shows what nobody thought of.
+/// The report of unimplemented registers states the known reasons, and lists registers without one.
 #[test]
 fn the_report_explains_what_is_left_out() {
     let Bench { gt, .. } = bench();
@@ -266,8 +270,8 @@ fn the_report_explains_what_is_left_out() {
     assert_eq!(unexplained, [(0x3_0000, 1)]);
 }
 
-/// V13-083, V13-085, V13-087, V13-093, V13-100; trap 38: the doorbell block's registers are there, 256 of 8 bytes from
-/// 0x3ff000 on, and a host's write arms nothing.
+/// V13-083, V13-085, V13-087, V13-093, V13-100; trap 38: the doorbell block has 256 registers of 8 bytes from 0x3ff000
+/// on, and a write by the host does not arm a doorbell.
 #[test]
 fn the_hosts_writes_do_not_arm_doorbells() {
     let Bench { gt, .. } = bench();
@@ -289,8 +293,8 @@ fn the_hosts_writes_do_not_arm_doorbells() {
     assert_eq!((gt.read(0x3f_f010), gt.read(0x3f_f014)), (0, 0));
 }
 
-/// V13-005, V13-015, V13-124, V13-262, V13-279, V13-280: each virtual function has the registers of the tree for itself,
-/// with the enable in its primary register; the tile's register and the display's bits are not there.
+/// V13-005, V13-015, V13-124, V13-262, V13-279, V13-280: each virtual function has a separate copy of the interrupt
+/// registers, with the enable bit in its primary register, but neither the tile's register nor the display bits.
 #[test]
 fn each_vf_has_the_trees_registers() {
     let Bench { gt, msis, .. } = bench();
@@ -302,7 +306,7 @@ fn each_vf_has_the_trees_registers() {
     assert_eq!((gt.read_vf(one, 0x19_0030), gt.read_vf(one, 0x19_00a0)), (0x0001_0001, 0xffff_0000));
     assert_eq!((gt.read_vf(two, 0x19_0030), gt.read(0x19_0030), gt.read(0x19_00a0)), (0, 0, 0));
     gt.interrupts_of(one).raise_engine(copy, USER_INTERRUPT);
-    assert_eq!(msis.0.load(Ordering::SeqCst), 0, "the tile's register is not a VF's");
+    assert_eq!(msis.0.load(Ordering::SeqCst), 0, "a VF has no access to the tile's register");
     gt.write_vf(one, 0x19_00a0, 0);
     gt.write_vf(one, 0x19_0010, 1 << 31);
     assert_eq!(msis.0.load(Ordering::SeqCst), 1);
@@ -318,7 +322,7 @@ fn each_vf_has_the_trees_registers() {
     assert!((0x19_0008..0x19_0108).step_by(4).all(|offset| gt.read_vf(one, offset) == 0));
 }
 
-/// V13-107, contract D.5: the directory's register is the PF's; a VF's BAR has nothing there.
+/// V13-107, contract D.5: LMEM_CFG exists only in the PF's BAR, not in a VF's.
 #[test]
 fn lmem_cfg() {
     let gt = bench().gt;

@@ -1,4 +1,4 @@
-//! The few registers of which every virtual function has a copy of its own (V13-005, contract C.2), and its interrupts.
+//! The registers that exist once per virtual function (V13-005, contract C.2), and its interrupts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,31 +10,32 @@ use crate::interrupts::Interrupts;
 use crate::registers::{Kind, Live};
 use crate::world::{Function, InterruptSink};
 
-/// VF_SW_FLAG(0): first dword of the GuC's mailbox.
+/// VF_SW_FLAG(0): first dword of the GuC mailbox.
 const SW_FLAG: u32 = 0x19_0240;
-/// Dwords of the mailbox.
+/// Number of dwords of the mailbox.
 const SW_FLAGS: usize = 4;
-/// VF_CAP_REG: bit 0 tells a driver that it drives a VF.
+/// VF_CAP_REG: bit 0 indicates to the driver that the function is a VF.
 const VF_CAP: u32 = 0x19_01f8;
-/// GUC_HOST_INTERRUPT: the driver rings the GuC.
+/// GUC_HOST_INTERRUPT: doorbell of the GuC.
 const GUC_HOST_INTERRUPT: u32 = 0x19_01f0;
-/// The PF's window onto VF n's registers starts n times this behind its own (xe: xe_mmio_init_vf_view).
+/// Distance between the PF's views of the VFs' registers: the view of VF n is n times this above the PF's own registers
+/// (xe: xe_mmio_init_vf_view).
 const VIEW_STRIDE: u32 = 0x400;
-/// First of the registers that the windows repeat.
+/// Start of the register range that the views repeat.
 const VIEW_BASE: u32 = 0x19_0000;
-/// Their end: 63 windows behind the PF's own.
+/// End of the views: 63 after the PF's own range.
 const VIEW_END: u32 = VIEW_BASE + 64 * VIEW_STRIDE;
 
-/// What the GT keeps for one VF.
+/// State of the GT for one VF.
 pub struct VirtualFunction {
     scratch: [AtomicU32; SW_FLAGS],
-    /// Its own copy of the interrupt tree (V13-262).
+    /// The VF's copy of the interrupt tree (V13-262).
     pub interrupts: Interrupts,
     globals: Box<[[AtomicU32; GLOBALS.len()]]>,
 }
 
 impl VirtualFunction {
-    /// A VF out of reset.
+    /// Returns the state of a VF after reset.
     pub fn new(function: Function, sink: Arc<dyn InterruptSink>) -> Self {
         VirtualFunction {
             scratch: Default::default(),
@@ -43,12 +44,12 @@ impl VirtualFunction {
         }
     }
 
-    /// What the function's contexts share on an engine: `GLOBALS`, while none of them is loaded there.
+    /// Registers that the function's contexts share on an engine (`GLOBALS`), saved here while none of them is loaded.
     pub fn globals(&self, engine: EngineId) -> &[AtomicU32; GLOBALS.len()] {
         &self.globals[engine.index()]
     }
 
-    /// Registers and interrupts as after a reset of the function (V13-124, V13-125).
+    /// Resets registers and interrupts as a reset of the function does (V13-124, V13-125).
     pub fn reset(&self) {
         self.scratch.iter().for_each(|dword| dword.store(0, Ordering::Release));
         self.interrupts.reset();
@@ -61,7 +62,7 @@ fn mailbox_dword(offset: u32) -> Option<usize> {
     usize::try_from(at).ok().filter(|at| *at < SW_FLAGS)
 }
 
-/// The VF, and the register within its copy, that the PF reaches at `offset` of its own space.
+/// Decodes `offset` in the PF's registers into the VF and the offset within the VF's copy, if it lies in a view.
 pub fn pf_view(offset: u32) -> Option<(Function, u32)> {
     if !(VIEW_BASE + VIEW_STRIDE..VIEW_END).contains(&offset) {
         return None;
@@ -71,7 +72,7 @@ pub fn pf_view(offset: u32) -> Option<(Function, u32)> {
 }
 
 impl Gt {
-    /// What the GT keeps for `function`, a VF.
+    /// State of `function` if it is a VF.
     pub fn vf(&self, function: Function) -> Option<&VirtualFunction> {
         self.vfs.get(function.index().checked_sub(1)?)
     }
@@ -81,7 +82,7 @@ impl Gt {
         self.vf(function).map_or(&self.interrupts, |vf| &vf.interrupts)
     }
 
-    /// Dword `n` of the GuC's mailbox of `function`.
+    /// Reads dword `n` of the GuC mailbox of `function`.
     pub fn mailbox(&self, function: Function, n: usize) -> u32 {
         match self.vf(function) {
             None => self.registers.value(SW_FLAG + n as u32 * 4),
@@ -89,7 +90,7 @@ impl Gt {
         }
     }
 
-    /// Sets the bits in `lanes` of dword `n` of the GuC's mailbox of `function`, as its driver does.
+    /// Writes the bits in `lanes` of dword `n` of the GuC mailbox of `function`, as the VF driver does.
     fn write_mailbox(&self, function: Function, n: usize, value: u32, lanes: u32) {
         if let Some(dword) = self.vf(function).and_then(|vf| vf.scratch.get(n)) {
             let merged = |old| Some(old & !lanes | value & lanes);
@@ -97,7 +98,7 @@ impl Gt {
         }
     }
 
-    /// Sets dword `n` of the GuC's mailbox of `function`.
+    /// Sets dword `n` of the GuC mailbox of `function`.
     pub fn set_mailbox(&self, function: Function, n: usize, value: u32) {
         match self.vf(function) {
             None => self.registers.set(SW_FLAG + n as u32 * 4, value),
@@ -109,7 +110,7 @@ impl Gt {
         }
     }
 
-    /// Reads the register at `offset` as a VF does: 0 for all that it has no copy of (V13-005).
+    /// Reads the register at `offset` on behalf of a VF; registers without a VF copy read 0 (V13-005).
     pub fn read_vf(&self, function: Function, offset: u32) -> u32 {
         match (offset, mailbox_dword(offset)) {
             (VF_CAP, _) => 1,
@@ -122,7 +123,7 @@ impl Gt {
         }
     }
 
-    /// The register at `offset`, if it is one of the tree that each VF has a copy of; the tile's is the PF's.
+    /// Decodes `offset` if it is an interrupt register with a per-VF copy; the tile's register belongs to the PF.
     fn interrupt_register(&self, offset: u32) -> Option<(Live, u16)> {
         let decoded = self.registers.decode(offset)?;
         match decoded.register.kind {
@@ -138,12 +139,12 @@ impl Gt {
         }
     }
 
-    /// Writes the register at `offset` as a VF does; what it has no copy of drops it.
+    /// Writes the register at `offset` on behalf of a VF; writes to registers without a VF copy are dropped.
     pub fn write_vf(&self, function: Function, offset: u32, value: u32) -> Option<Request> {
         self.write_vf_lanes(function, offset, value, !0)
     }
 
-    /// The same, of the register's bits in `lanes` alone ([`Gt::write_lanes`]).
+    /// Like [`Gt::write_vf`], but writes only the bits in `lanes` ([`Gt::write_lanes`]).
     pub fn write_vf_lanes(&self, function: Function, offset: u32, value: u32, lanes: u32) -> Option<Request> {
         let value = value & lanes;
         match (offset, mailbox_dword(offset)) {
@@ -163,7 +164,7 @@ impl Gt {
 mod tests {
     use super::*;
 
-    /// Contract A.4: the PF's windows onto the VFs' registers.
+    /// Contract A.4: the PF's views of the VFs' registers.
     #[test]
     fn the_pf_sees_vf_registers_behind_its_own() {
         assert_eq!(pf_view(0x19_0240), None);
