@@ -1,4 +1,4 @@
-//! The tree as threads share it: changes one at a time, and the MSI that follows from one.
+//! Thread-safe interrupt tree: serialised changes, and the MSI that results from a change.
 
 use std::sync::Arc;
 
@@ -9,62 +9,62 @@ use crate::registers::Live;
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::world::{Function, InterruptSink};
 
-/// The tree, from the sources' bits to the MSI.
+/// The interrupt tree of one function, from the sources' event bits to the MSI.
 pub struct Interrupts {
     function: Function,
     sink: Arc<dyn InterruptSink>,
     state: Mutex<State>,
-    /// The last MSI that was on its way has been sent.
+    /// Notified when the last MSI in flight has been sent.
     drained: Condvar,
 }
 
 struct State {
     tree: Tree,
-    /// MSIs that follow from the tree and are on their way to the sink.
+    /// Number of MSIs in flight to the sink.
     sending: u32,
-    /// Who waits until there are none.
+    /// Number of threads that wait until no MSI is in flight.
     draining: u32,
 }
 
 impl Interrupts {
-    /// A quiet tree that sends the MSI of `function` to `sink`; every function has a tree of its own (V13-262).
+    /// Creates an idle tree that sends the MSI of `function` to `sink`; every function has a separate tree (V13-262).
     pub fn new(function: Function, sink: Arc<dyn InterruptSink>) -> Self {
         let state = State { tree: Tree::new(function), sending: 0, draining: 0 };
         Interrupts { function, sink, state: Mutex::new(state), drained: Condvar::new() }
     }
 
-    /// Sends the function's MSI past the tree: what it is about is in memory (V13-274).
+    /// Sends the function's MSI without involving the tree, for events reported in memory (V13-274).
     pub fn send(&self) {
         self.sink.raise(self.function, 0);
     }
 
-    /// An engine has `bits` to tell (USER_INTERRUPT ...); what its enable register forbids is dropped, what its mask
-    /// register holds back is kept (V13-265, V13-266).
+    /// Raises `bits` of an engine (USER_INTERRUPT ...). Events disabled in the enable register are dropped, events
+    /// masked in the mask register stay pending (V13-265, V13-266).
     pub fn raise_engine(&self, engine: EngineId, bits: u16) {
         self.change(|tree| tree.raise(engine.index(), bits));
     }
 
-    /// The same for events that the mask register does not hold back (V8-088).
+    /// Like [`Interrupts::raise_engine`], for events that ignore the mask register (V8-088).
     pub fn raise_engine_past_mask(&self, engine: EngineId, bits: u16) {
         self.change(|tree| tree.raise_past_mask(engine.index(), bits));
     }
 
-    /// The GuC has `bits` to tell (GUC2HOST).
+    /// Raises `bits` of the GuC (GUC2HOST).
     pub fn raise_guc(&self, bits: u16) {
         self.change(|tree| tree.raise(GUC, bits));
     }
 
-    /// The GSC has `bits` to tell (bit 15 HECI1, bit 14 HECI2).
+    /// Raises `bits` of the GSC (bit 15 HECI1, bit 14 HECI2).
     pub fn raise_gsc(&self, bits: u16) {
         self.change(|tree| tree.raise(GSC, bits));
     }
 
-    /// Everything quiet and disabled, as after power-on.
+    /// Resets the tree to its power-on state: no events, all disabled.
     pub fn reset(&self) {
         self.reset_with(|| ());
     }
 
-    /// The same; `keep` brings what others keep of the tree's registers in line, and nobody sees one without the other.
+    /// Like [`Interrupts::reset`]; `keep` updates copies of the tree's registers, atomically with the tree.
     pub fn reset_with(&self, keep: impl FnOnce()) {
         self.change(|tree| {
             *tree = Tree::new(self.function);
@@ -77,12 +77,13 @@ impl Interrupts {
         self.state().tree.read(live, ordinal)
     }
 
-    /// Writes the live register of the tree at `offset`. Once the tree is disabled, no MSI of it comes any more.
+    /// Writes the live register of the tree at `offset`. After a write that disables the tree has returned, the tree
+    /// sends no MSI.
     pub fn write(&self, live: Live, offset: u32, ordinal: u16, value: u32) {
         self.write_with(live, offset, ordinal, value, || ());
     }
 
-    /// The same, with `keep` as [`Interrupts::reset_with`] has it.
+    /// Like [`Interrupts::write`], with `keep` as for [`Interrupts::reset_with`].
     pub fn write_with(&self, live: Live, offset: u32, ordinal: u16, value: u32, keep: impl FnOnce()) {
         self.change(|tree| {
             tree.write(live, offset, ordinal, value);
@@ -90,7 +91,7 @@ impl Interrupts {
         });
     }
 
-    /// What the enable or mask register at `offset` holds.
+    /// Value of the enable or mask register at `offset`.
     pub fn held(&self, offset: u32) -> u32 {
         self.state().tree.held(offset)
     }
@@ -99,8 +100,8 @@ impl Interrupts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the tree and, with its lock given back, sends the MSI that follows from the change. A change that disables
-    /// the tree waits for those that are on their way, as a read of the device would on a bus.
+    /// Changes the tree, releases its lock, and sends the MSI that results from the change. A change that disables the
+    /// tree waits for MSIs in flight, like a read from the device on a bus.
     pub(super) fn change(&self, change: impl FnOnce(&mut Tree)) {
         let mut state = self.state();
         let was_enabled = state.tree.enabled();
@@ -120,7 +121,7 @@ impl Interrupts {
     }
 }
 
-/// An MSI on its way; a sink that panics has had it, too.
+/// An MSI in flight; completes on drop, also if the sink panics.
 struct Sending<'a>(&'a Interrupts);
 
 impl Drop for Sending<'_> {

@@ -1,5 +1,5 @@
-//! What an engine can have to tell, as data: the bits of its interrupt vector, and so the bytes of its status in memory
-//! (V13-259, V13-275, V13-276).
+//! Events of an engine, as data: the bits of its interrupt vector, which are also the byte offsets of its status in
+//! memory (V13-259, V13-275, V13-276).
 
 use crate::engine::id::{Classes, EngineClass};
 
@@ -13,11 +13,11 @@ pub const FLUSH_COMPLETE: u16 = 1 << 4;
 pub const L3_PARITY: u16 = 1 << 5;
 /// The watchdog's threshold was reached.
 pub const WATCHDOG: u16 = 1 << 6;
-/// Page fault of a context with an address space of its own.
+/// Page fault of a context with a private address space.
 pub const PAGE_FAULT: u16 = 1 << 7;
 /// Context switch.
 pub const CONTEXT_SWITCH: u16 = 1 << 8;
-/// The GuC: a doorbell rang that the host is to hear of (xe: GUC_INTR_DOORBELL_RANG).
+/// The GuC: a doorbell rang for which the host requested a notification (xe: GUC_INTR_DOORBELL_RANG).
 pub const DOORBELL_RANG: u16 = 1 << 10;
 /// Waiting on a semaphore.
 pub const SEMAPHORE_WAIT: u16 = 1 << 11;
@@ -27,11 +27,11 @@ pub const GUC2HOST: u16 = 1 << 15;
 /// One event of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// Bit of the vector, byte of the status.
+    /// Bit in the vector, byte in the status.
     pub bit: u8,
-    /// What it tells.
+    /// Display name.
     pub name: &'static str,
-    /// Engines that have it.
+    /// Classes of engines that can raise the event.
     pub classes: Classes,
 }
 
@@ -56,7 +56,7 @@ pub const EVENTS: &[Event] = &[
     event(15, "catastrophic error", Classes::ALL),
 ];
 
-/// The bits that engines of a class can raise.
+/// The bits that engines of `class` can raise.
 pub const fn of_class(class: EngineClass) -> u16 {
     let mut bits = 0;
     let mut n = 0;

@@ -1,5 +1,5 @@
-//! Memory-based interrupts: a byte an event in the function's own memory, then its MSI (V13-273..277, contract C.3). They
-//! serve functions beyond the few that the interrupt message has room for.
+//! Memory-based interrupts: one byte per event in the function's memory, followed by its MSI (V13-273..277, contract
+//! C.3). They serve functions for which the interrupt message has no room.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -7,28 +7,28 @@ use super::event::{self, USER_INTERRUPT};
 use crate::engine::id::EngineId;
 use crate::memory::{Fault, Gam, Space};
 
-/// What a byte holds that tells an event; the driver clears it.
+/// Value of the byte of a pending event; the driver clears it.
 const SET: u8 = 0xff;
-/// Bytes of the status of one source: one an event (V13-275).
+/// Size of the status of one source: one byte per event (V13-275).
 const STATUS_BYTES: u64 = 16;
-/// Sources of one GT_INTR_DW.
+/// Number of sources of one GT_INTR_DW.
 const BANK: u64 = 32;
 
-/// Where a context's image asked for its events, and which.
+/// Report addresses and enable mask from a context image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// RING_INT_STATUS_RPT_PTR: global address of the status of source 0.
+    /// RING_INT_STATUS_RPT_PTR: GGTT address of the status of source 0.
     pub status: u32,
-    /// RING_INT_SRC_RPT_PTR: global address of the byte of source 0.
+    /// RING_INT_SRC_RPT_PTR: GGTT address of the byte of source 0.
     pub source: u32,
-    /// RING_IMR as the image's load fetched it. To xe it is a mask of what is enabled, and it is written while interrupts
-    /// are off as well; the user interrupt is told always (contract C.3).
+    /// RING_IMR as loaded from the image. xe uses it as an enable mask, and writes it even while interrupts are off;
+    /// the user interrupt is always reported (contract C.3).
     pub enable: u32,
 }
 
 impl Report {
-    /// Writes the events of `bits` that the engine has and the driver wants; tells whether there was any, and so an MSI
-    /// is due.
+    /// Reports the events of `bits` that the engine supports and the driver has enabled. Returns whether there was one,
+    /// in which case the caller must send an MSI.
     pub fn write(&self, gam: &mut Gam<'_>, engine: EngineId, bits: u16) -> Result<bool, Fault> {
         let source = source(engine);
         let status = u64::from(self.status) + source * STATUS_BYTES;
@@ -40,16 +40,17 @@ impl Report {
     }
 }
 
-/// Place of an engine in the source page: its bit in the two GT_INTR_DW, one behind the other.
+/// Index of an engine in the source page: its bit in the concatenation of the two GT_INTR_DW.
 pub fn source(engine: EngineId) -> u64 {
     let (bank, bit) = engine.info().interrupt;
     u64::from(bank) * BANK + u64::from(bit)
 }
 
-/// Tells event `bit` (0..=15) of one source: first its byte of the status, then the source's, so that who sees the second
-/// finds the first. Both addresses are global and the function's own. The MSI is the caller's to send, afterwards.
+/// Reports event `bit` (0..=15) of one source: writes its status byte first, then the source's byte, so that a reader
+/// that sees the source byte also sees the status byte. Both are GGTT addresses owned by the function. The caller must
+/// send the MSI afterwards.
 pub fn write(gam: &mut Gam<'_>, status: u64, source: u64, bit: u8) -> Result<(), Fault> {
-    // Bytes are not stored in order by themselves: not after what the event is about, nor after one another.
+    // Byte writes are unordered: order them after the data that the event signals, and one after the other.
     fence(Ordering::Release);
     gam.write(Space::Ggtt, status + u64::from(bit & 0xf), &[SET])?;
     fence(Ordering::Release);
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
     use crate::engine::id::EngineClass;
 
-    /// Contract C.3, K.3: the sources' numbers.
+    /// Contract C.3, K.3: the sources have their documented numbers.
     #[test]
     fn sources_have_their_numbers() {
         let of = |class, instance| source(EngineId::find(class, instance).unwrap());

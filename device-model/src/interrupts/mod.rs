@@ -1,9 +1,9 @@
 //! The interrupt tree: GT banks with selector and identity, GFX_MSTR_IRQ, DG1_MSTR_TILE_INTR, one MSI (V13-257..288).
 //!
-//! From the leaf to the root every level is a level, not an edge: a source is ready while it holds an unmasked event, a
-//! bank while it shows a source, the tile while a bank shows anything. An MSI is sent when "tile pending and master
-//! enabled" becomes true, and again when a bank that has been cleared shows the events that came meanwhile. So nothing
-//! is lost whatever the driver acknowledges when, and nothing repeats while the driver has the master disabled.
+//! All levels from the leaf to the root are level-triggered: a source is ready while it has an unmasked event, a bank
+//! while it shows a source, the tile while a bank shows a source. An MSI is sent when "tile pending and master enabled"
+//! becomes true, and again when a bank is cleared and shows the events that arrived in the meantime. Therefore no event
+//! is lost, in whatever order the driver acknowledges, and no MSI repeats while the driver has the master disabled.
 
 mod delivery;
 pub mod event;

@@ -1,8 +1,8 @@
-//! Who can raise an interrupt, as data: bank and bit, class and instance, and the halves of enable and mask registers.
+//! Interrupt sources, as data: bank and bit, class and instance, and the halves of enable and mask registers.
 
 use crate::engine::id::{ENGINES, EngineClass, EngineId, EngineInfo};
 
-/// Sixteen bits of a register.
+/// One 16-bit half of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Half {
     /// Offset of the register.
@@ -12,12 +12,12 @@ pub struct Half {
 }
 
 impl Half {
-    /// The half of a register's value.
+    /// Extracts the half from a register's value.
     pub const fn of(self, value: u32) -> u16 {
         (value >> self.shift) as u16
     }
 
-    /// The register's value with these bits in its half.
+    /// A register value with these bits in its half.
     pub const fn placed(self, bits: u16) -> u32 {
         (bits as u32) << self.shift
     }
@@ -34,22 +34,22 @@ const fn lower(register: u32) -> Half {
 /// A source of interrupts.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// Which GT_INTR_DW (V13-280).
+    /// Index of the GT_INTR_DW (V13-280).
     pub bank: u8,
-    /// Bit in it (xe: regs/xe_irq_regs.h).
+    /// Bit in the GT_INTR_DW (xe: regs/xe_irq_regs.h).
     pub bit: u8,
     /// Class in the identity (V13-258).
     pub class: u8,
     /// Instance in the identity.
     pub instance: u8,
-    /// Enables, shared by the instances of a class (V13-265).
+    /// Enable bits, shared by the instances of a class (V13-265).
     pub enable: Half,
-    /// Mask, one an instance (V13-266).
+    /// Mask bits, one half per instance (V13-266).
     pub mask: Half,
 }
 
 impl Source {
-    /// Class and instance as the identity register carries them (V13-260).
+    /// Class and instance as encoded in the identity register (V13-260).
     pub const fn name(self) -> u32 {
         (self.instance as u32) << 20 | (self.class as u32) << 16
     }
@@ -77,8 +77,8 @@ pub const SOURCES: [Source; EngineId::COUNT + 2] = {
     sources
 };
 
-/// Enable and mask registers of an engine (contract B.10). Of two instances that share a mask register the even one
-/// has the upper half.
+/// Enable and mask registers of an engine (contract B.10). If two instances share a mask register, the even one has the
+/// upper half.
 const fn engine(info: &EngineInfo) -> Source {
     let (enable, masks) = match info.class {
         EngineClass::Render => (upper(0x19_0030), 0x19_0090),

@@ -1,4 +1,5 @@
-//! The tree under a driver's handler: step by step, with events at every step, and with threads that raise at random.
+//! Tests of the tree with a driver's interrupt handler: step by step, with events at every step, and with threads that
+//! raise random events.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,7 +13,7 @@ use crate::engine::id::{EngineClass, EngineId};
 use crate::registers::Live;
 use crate::world::{Function, InterruptSink};
 
-/// Counts MSIs.
+/// An interrupt sink that counts MSIs.
 #[derive(Default)]
 struct Msis {
     sent: Mutex<usize>,
@@ -33,7 +34,7 @@ impl Msis {
     }
 }
 
-/// A register of the tree as a driver names it.
+/// A register of the tree, by name.
 #[derive(Clone, Copy)]
 enum Reg {
     Master,
@@ -99,7 +100,8 @@ fn raise(tree: &Interrupts, source: usize, bits: u16) {
     tree.change(|tree| tree.raise(source, bits));
 }
 
-/// xe's dg1_irq_handler, one register access a call of `step`; collects identities into `seen`.
+/// Equivalent of the driver's dg1_irq_handler (xe), one call of `step` per register access; passes identities to
+/// `seen`.
 fn handle(tree: &Interrupts, seen: &mut dyn FnMut(u32), step: &mut dyn FnMut()) -> bool {
     let mut access = |reg, value: Option<u32>| {
         step();
@@ -117,7 +119,7 @@ fn handle(tree: &Interrupts, seen: &mut dyn FnMut(u32), step: &mut dyn FnMut()) 
         access(Reg::Master, Some(MASTER_ENABLE));
         return false;
     }
-    assert_eq!(tile, 1, "disabled: only the tile's bit");
+    assert_eq!(tile, 1, "with the master disabled only the tile's bit is set");
     access(Reg::Master, Some(tile));
     let gt = access(Reg::Gt, None);
     assert_eq!(gt & !3, 0);
@@ -140,7 +142,7 @@ fn handle(tree: &Interrupts, seen: &mut dyn FnMut(u32), step: &mut dyn FnMut()) 
     true
 }
 
-/// Which source an identity names.
+/// Index of the source that an identity names.
 fn named(identity: u32) -> usize {
     SOURCES.iter().position(|source| source.name() == identity & 0x03f7_0000).expect("a known class and instance")
 }
@@ -171,7 +173,7 @@ fn each_source_has_its_place_and_name() {
     assert_eq!(identity(&SOURCES[GSC]), 0x0064_0001);
 }
 
-/// V13-265, V13-266: a disabled event is dropped, a masked one waits until it is unmasked.
+/// V13-265, V13-266: a disabled event is dropped, a masked event stays pending until it is unmasked.
 #[test]
 fn disabled_events_are_dropped_and_masked_ones_wait() {
     let (tree, msis) = open_tree();
@@ -188,8 +190,8 @@ fn disabled_events_are_dropped_and_masked_ones_wait() {
     assert_eq!((msis.take(), read(&tree, Reg::Gt)), (1, 1));
 }
 
-/// V13-257, V13-272: a host that leaves scheduling to the GuC enables what is not of scheduling; of the sixteen events each
-/// is told by who has it enabled, and the complement is not (V13-259).
+/// V13-257, V13-272: a host that leaves scheduling to the GuC enables only events not related to scheduling; of the
+/// sixteen events exactly the enabled ones are reported to it, the others are not (V13-259).
 #[test]
 fn a_host_takes_the_events_that_it_enables() {
     for enabled in [0xffff, USER_INTERRUPT, !(CONTEXT_SWITCH | SEMAPHORE_WAIT), CONTEXT_SWITCH, 0x5555, 0] {
@@ -203,7 +205,7 @@ fn a_host_takes_the_events_that_it_enables() {
     }
 }
 
-/// V13-261, V13-267: two vectors of 32 have room for all engines, one bit each, and none for a firmware unit.
+/// V13-261, V13-267: each engine has one bit in two 32-bit vectors; no engine shares a bit with a firmware unit.
 #[test]
 fn engines_have_a_bit_in_two_vectors() {
     let mut vectors = [0u32; 2];
@@ -217,8 +219,8 @@ fn engines_have_a_bit_in_two_vectors() {
     assert!(firmware.iter().all(|(bank, bit)| vectors[*bank] >> bit & 1 == 0));
 }
 
-/// V13-271: a bank's bits are cleared after their engines were served, one at a time or all at once; cleared before, the
-/// engine's events are still there and are shown again.
+/// V13-271: a bank's bits are cleared after their engines were serviced, one at a time or all at once; if they are
+/// cleared before, the engine's events are still pending and shown again.
 #[test]
 fn banks_are_cleared_after_the_service() {
     for at_once in [true, false] {
@@ -258,7 +260,7 @@ fn a_pair_of_instances_shares_a_mask_register() {
     assert_eq!((msis.take(), read(&tree, Reg::Dw(1))), (1, 1 << 3));
 }
 
-/// V13-268: events between the read and the complete clear stay out of sight, then count as a new event.
+/// V13-268: events between the read and the complete clear are not visible, then count as a new event.
 #[test]
 fn a_bank_is_double_buffered() {
     let (tree, msis) = open_tree();
@@ -278,7 +280,7 @@ fn a_bank_is_double_buffered() {
     assert_eq!((read(&tree, Reg::Dw(0)), msis.take()), (1 << 25, 1));
 }
 
-/// V13-269, V13-270: only a one-hot choice of a shown source is valid; DATA_VALID clears identity and selector.
+/// V13-269, V13-270: only a one-hot selection of a shown source is valid; DATA_VALID clears identity and selector.
 #[test]
 fn the_selector_takes_one_shown_source() {
     let (tree, _) = open_tree();
@@ -296,7 +298,7 @@ fn the_selector_takes_one_shown_source() {
     assert_eq!((read(&tree, Reg::Selector(0)), read(&tree, Reg::Identity(0))), (0, 0));
 }
 
-/// V13-270: events that an abandoned identity held are shown again.
+/// V13-270: events of an identity that was not acknowledged are shown again.
 #[test]
 fn an_identity_that_is_not_acknowledged_keeps_its_events() {
     let (tree, _) = open_tree();
@@ -307,8 +309,8 @@ fn an_identity_that_is_not_acknowledged_keeps_its_events() {
     assert_eq!(read(&tree, Reg::Identity(0)), DATA_VALID | u32::from(USER_INTERRUPT | FLUSH_COMPLETE));
 }
 
-/// V13-264, V13-278, V13-283: no MSI while the master is disabled, one when it is enabled with something pending, none
-/// for events that an MSI is already out for.
+/// V13-264, V13-278, V13-283: no MSI while the master is disabled, one when it is enabled with an event pending, none
+/// for further events until that MSI is serviced.
 #[test]
 fn one_msi_until_it_is_served() {
     let (tree, msis) = open_tree();
@@ -326,7 +328,8 @@ fn one_msi_until_it_is_served() {
     assert_eq!((msis.take(), read(&tree, Reg::Master)), (0, MASTER_ENABLE));
 }
 
-/// V13-281, V13-283: an event at any step of the host's flow is seen, in this pass or in one that an MSI asks for.
+/// V13-281, V13-283: an event at any step of the host's handler is seen, in this pass or in one triggered by another
+/// MSI.
 #[test]
 fn an_event_at_any_step_of_the_handler_is_seen() {
     for late in 0..SOURCES.len() {
@@ -339,7 +342,7 @@ fn an_event_at_any_step_of_the_handler_is_seen() {
             let mut passes = 0;
             while msis.take() > 0 {
                 passes += 1;
-                assert!(passes <= 3, "a storm");
+                assert!(passes <= 3, "interrupt storm");
                 handle(
                     &tree,
                     &mut |identity| {
@@ -364,7 +367,7 @@ fn an_event_at_any_step_of_the_handler_is_seen() {
     }
 }
 
-/// V13-281: threads raise at random while a handler thread serves each MSI; afterwards every event has been seen.
+/// V13-281: threads raise random events while a handler thread services each MSI; afterwards every event has been seen.
 #[test]
 fn nothing_is_lost_between_threads() {
     const THREADS: usize = 4;
@@ -418,7 +421,7 @@ fn nothing_is_lost_between_threads() {
     for thread in threads {
         thread.join().unwrap();
     }
-    // The last raise happened before `running` fell to 0, its MSI was sent before that: one look at the flags decides.
+    // The last raise and its MSI happen before `running` becomes 0, so checking the flags once is sufficient.
     for (source, flags) in raised.iter().enumerate() {
         assert!(flags.iter().all(|flag| !flag.load(Ordering::SeqCst)), "an event of source {source} was lost");
     }

@@ -1,4 +1,4 @@
-//! The levels of the tree as data: what shows where, and when that is worth an MSI. No locks, no threads.
+//! State of the levels of the tree: visible events, and when they trigger an MSI. Without locks and threads.
 
 use super::sources::{Half, SOURCES, Source};
 use crate::registers::Live;
@@ -18,12 +18,12 @@ struct Collapsed {
     mask: u16,
     /// Enabled events that no identity has shown yet (the collapsing register, V13-266).
     pending: u16,
-    /// Those of them that the mask does not hold back.
+    /// Pending events that ignore the mask.
     past_mask: u16,
 }
 
 impl Collapsed {
-    /// The events that can be shown.
+    /// The events that are not masked.
     const fn unmasked(&self) -> u16 {
         self.pending & (!self.mask | self.past_mask)
     }
@@ -34,13 +34,13 @@ impl Collapsed {
 struct Bank {
     /// Sources with unmasked events.
     ready: u32,
-    /// The snapshot that a read of GT_INTR_DW took, less what was cleared; 0 when none is open (V13-268).
+    /// The snapshot taken by a read of GT_INTR_DW, without the bits cleared since; 0 if there is none (V13-268).
     open: u32,
     /// IIR_REG_SELECTOR.
     selector: u32,
     /// INTR_IDENTITY_REG.
     identity: u32,
-    /// Source whose events the identity holds.
+    /// Source whose events the identity contains.
     shown: usize,
 }
 
@@ -62,12 +62,12 @@ pub struct Tree {
     banks: [Bank; 2],
     /// Bit 31 of DG1_MSTR_TILE_INTR.
     enabled: bool,
-    /// Enabled and pending when last looked at: an MSI was sent for it.
+    /// Whether an MSI was sent for the current "enabled and pending" state.
     signalled: bool,
 }
 
 impl Tree {
-    /// Everything quiet and disabled, as after power-on.
+    /// The power-on state: no events, all disabled.
     pub fn new(function: Function) -> Self {
         Tree {
             function,
@@ -83,7 +83,7 @@ impl Tree {
         let bank = usize::from(ordinal);
         match live {
             Live::MasterTile => self.master(),
-            // A virtual function has no tile's register: its primary register has the enable (xe: MASTER_IRQ).
+            // A VF has no tile register: its primary register has the enable bit (xe: MASTER_IRQ).
             Live::MasterGt if self.function.is_vf() => self.gt() | u32::from(self.enabled) << 31,
             Live::MasterGt => self.gt(),
             Live::GtInterrupt => self.banks.get_mut(bank).map_or(0, Bank::snapshot),
@@ -104,12 +104,12 @@ impl Tree {
             Live::InterruptIdentity => self.served(bank, value),
             Live::InterruptEnable => self.set_enables(offset, value),
             Live::InterruptMask => self.set_masks(offset, value),
-            // GFX_MSTR_IRQ: a written 1 clears a bit that its bank asserts again at once (V13-263, V13-279).
+            // GFX_MSTR_IRQ: writing 1 clears a bit that its bank asserts again immediately (V13-263, V13-279).
             _ => {}
         }
     }
 
-    /// What the enable or mask register at `offset` holds.
+    /// Value of the enable or mask register at `offset`.
     pub fn held(&self, offset: u32) -> u32 {
         SOURCES.iter().zip(&self.sources).fold(0, |value, (source, state)| {
             let half = |at: Half, bits| if at.register == offset { at.placed(bits) } else { 0 };
@@ -117,25 +117,25 @@ impl Tree {
         })
     }
 
-    /// Whether the master is enabled.
+    /// Returns whether the master is enabled.
     pub fn enabled(&self) -> bool {
         self.enabled
     }
 
-    /// A source has `bits` to tell.
+    /// Raises `bits` of a source.
     pub fn raise(&mut self, source: usize, bits: u16) {
         let state = &mut self.sources[source];
         state.pending |= bits & state.enable;
         self.refresh(source);
     }
 
-    /// The same for events that the mask does not hold back.
+    /// Like [`Tree::raise`], for events that ignore the mask.
     pub fn raise_past_mask(&mut self, source: usize, bits: u16) {
         self.sources[source].past_mask |= bits;
         self.raise(source, bits);
     }
 
-    /// Brings the bank's bit of a source in line with its unmasked events.
+    /// Updates the bank's bit of a source from its unmasked events.
     fn refresh(&mut self, source: usize) {
         let Source { bank, bit, .. } = SOURCES[source];
         let unmasked = self.sources[source].unmasked();
@@ -143,7 +143,7 @@ impl Tree {
         if unmasked != 0 { *ready |= 1 << bit } else { *ready &= !(1 << bit) }
     }
 
-    /// Whether an MSI has to be sent now.
+    /// Returns whether an MSI must be sent now.
     pub fn settle(&mut self) -> bool {
         let signal = self.enabled && self.gt() != 0;
         let fire = signal && !self.signalled;
@@ -151,17 +151,17 @@ impl Tree {
         fire
     }
 
-    /// GFX_MSTR_IRQ: bit n shows that bank n has something.
+    /// GFX_MSTR_IRQ: bit n is set if bank n shows a source.
     fn gt(&self) -> u32 {
         u32::from(self.banks[0].visible() != 0) | u32::from(self.banks[1].visible() != 0) << 1
     }
 
-    /// DG1_MSTR_TILE_INTR: the enable, and bit 0 for the tile.
+    /// DG1_MSTR_TILE_INTR: the enable bit, and bit 0 for the tile.
     fn master(&self) -> u32 {
         u32::from(self.enabled) << 31 | u32::from(self.gt() != 0)
     }
 
-    /// Write-1-clear of GT_INTR_DW. When all of a snapshot is cleared, what came meanwhile is a new event (V13-268).
+    /// Write-1-clear of GT_INTR_DW. Once all of a snapshot is cleared, later events count as a new event (V13-268).
     fn clear(&mut self, bank: usize, value: u32) {
         let Some(bank) = self.banks.get_mut(bank) else { return };
         let open = bank.open;
@@ -171,15 +171,15 @@ impl Tree {
         }
     }
 
-    /// A one-hot write of a shown source moves its unmasked events into the identity; any other leaves it invalid
-    /// (V13-269, V13-270).
+    /// A one-hot write of a shown source moves its unmasked events into the identity; any other value makes the
+    /// identity invalid (V13-269, V13-270).
     fn select(&mut self, number: usize, value: u32) {
         let Some(bank) = self.banks.get_mut(number) else { return };
         let source = SOURCES
             .iter()
             .position(|source| usize::from(source.bank) == number && value == 1 << source.bit)
             .filter(|_| value & bank.visible() != 0);
-        // Events that were shown and not acknowledged go back to their source.
+        // Events that were shown but not acknowledged return to their source.
         let unserved = (bank.identity & DATA_VALID != 0).then_some((bank.shown, bank.identity as u16));
         (bank.selector, bank.identity) = (value, 0);
         if let Some((shown, bits)) = unserved {
@@ -196,7 +196,7 @@ impl Tree {
         self.refresh(source);
     }
 
-    /// Writing DATA_VALID to the identity clears it and the selector (V13-270).
+    /// Acknowledges: writing DATA_VALID to the identity clears it and the selector (V13-270).
     fn served(&mut self, bank: usize, value: u32) {
         if let Some(bank) = self.banks.get_mut(bank)
             && value & DATA_VALID != 0

@@ -25,7 +25,7 @@ pub const TABLE: &[Register] = &[
     register(0x060, "RING_DMA_FADD_UDW", ReadOnly, 0, "xe: regs/xe_engine_regs.h"),
     register(0x064, "RING_IPEIR", STORED, 0, "i915: intel_engine_regs.h"),
     register(0x068, "RING_IPEHR", ReadOnly, 0, "xe: regs/xe_engine_regs.h").of(EVERY),
-    // A set bit says that the unit is done; nothing in the model is ever half done when a register is read.
+    // A set bit means that the unit is done; in the model no unit is busy when a register is read.
     register(0x06c, "RING_INSTDONE", ReadOnly, 0xffff_ffff, "xe: regs/xe_engine_regs.h").of(Scope::Common),
     register(0x070, "RING_INSTPS", ReadOnly, 0, "i915: intel_engine_regs.h"),
     register(0x074, "RING_ACTHD", ReadOnly, 0, "xe: regs/xe_engine_regs.h").of(Scope::Position),
@@ -95,7 +95,7 @@ pub const TABLE: &[Register] = &[
     register(0x218, "CSB_INTERRUPT_MASK", STORED, 0, "V8-056"),
     register(0x21c, "WPARID", STORED, 0, "V8-009").of(EVERY),
     register(0x230, "RING_ELSP", L(SubmitPort), 0, "V8-011"),
-    // Out of reset the execution queue is not valid.
+    // After reset the execution queue is not valid.
     register(0x234, "RING_EXECLIST_STATUS_LO", ReadOnly, 1, "V8-022; xe: regs/xe_engine_regs.h"),
     register(0x238, "RING_EXECLIST_STATUS_HI", ReadOnly, 0, "V8-022; xe: regs/xe_engine_regs.h"),
     register(0x23c, "RING_IDLEDLY", STORED, 0, "xe: regs/xe_engine_regs.h"),
@@ -118,7 +118,7 @@ pub const TABLE: &[Register] = &[
     register(0x360, "OACTXCONTROL", STORED, 0, "V13-214; xe: regs/xe_oa_regs.h").of(RENDER_COMPUTE),
     register(0x364, "OACTXID", STORED, 0, "V8-009; IGT: gem_ctx_isolation").of(RENDER_COMPUTE),
     array(0x370, "CTXT_ST_BUF", ReadOnly, 0, (12, 4), "V8-059"),
-    // The entry written last is the last of the buffer, so that the first goes to entry 0 (i915: reset_csb_pointers).
+    // The write pointer is at the last entry, so that the first status goes to entry 0 (i915: reset_csb_pointers).
     register(0x3a0, "CTXT_ST_PTR", Masked, 0x0b0b, "V8-058, V8-059; i915: reset_csb_pointers"),
     register(0x3a8, "RING_CTX_TIMESTAMP", L(ContextTimestamp), 0, "contract E.8; xe: regs/xe_engine_regs.h").of(EVERY),
     register(0x3ac, "RING_CTX_TIMESTAMP_UDW", ReadOnly, 0, "xe: regs/xe_engine_regs.h; 32 bits on this card")

@@ -1,4 +1,4 @@
-//! The register file: every modelled register with its present value, and what was touched that is not modelled.
+//! The register file: current values of all modelled registers, and counts of accesses to unmodelled ones.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,23 +11,23 @@ use super::{ENGINE_TABLE, Kind, REGISTER_BYTES, Register, TABLES};
 use crate::engine::id::EngineId;
 use crate::profile::CardProfile;
 
-/// A register that an offset decodes to.
+/// Result of decoding an offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoded {
     /// Its definition.
     pub register: &'static Register,
     /// Element of the array.
     pub ordinal: u16,
-    /// The engine whose block it is in, for engine registers.
+    /// The engine that owns the register, for engine registers.
     pub engine: Option<EngineId>,
-    /// Value after reset: the table's, or what the card's profile makes of it.
+    /// Value after reset: from the table, or computed from the card's profile.
     pub reset: u32,
-    /// Its wake domain and replication, for a register of the GT (V13-129).
+    /// Forcewake domain and replication, for a register of the GT (V13-129).
     pub range: Option<&'static Range>,
 }
 
 impl Decoded {
-    /// Name for people: `vcs2 RING_TAIL`, `SOFT_SCRATCH[3]`, `GDRST`.
+    /// Display name: `vcs2 RING_TAIL`, `SOFT_SCRATCH[3]`, `GDRST`.
     pub fn name(&self) -> String {
         let engine = self.engine.map_or(String::new(), |engine| format!("{} ", engine.info().name));
         let element = if self.register.count > 1 { format!("[{}]", self.ordinal) } else { String::new() };
@@ -35,19 +35,19 @@ impl Decoded {
     }
 }
 
-/// How often a register was touched.
+/// Access counts of a register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Touches {
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
 }
 
-/// Offsets that a list of touches keeps apart; more are counted together.
+/// Maximum number of offsets that are counted separately; accesses to further offsets are summed up.
 const MOST_TOUCHED: usize = 4096;
 
-/// Touched offsets with how often; of bounded size whatever a guest does.
+/// Access counts by offset; of bounded size, whatever a guest does.
 #[derive(Default)]
 struct Touched(Mutex<BTreeMap<u32, Touches>>);
 
@@ -64,12 +64,12 @@ impl Touched {
     }
 }
 
-/// All registers with their present values.
+/// All registers with their current values.
 pub struct RegisterFile {
     values: Box<[Cell]>,
     index: Box<[u16]>,
     decoded: Vec<Decoded>,
-    /// Dwords that have a register, rising.
+    /// Indices of dwords that have a register, ascending.
     places: Vec<u32>,
     unmodelled: Touched,
     asleep: Touched,
@@ -86,7 +86,8 @@ impl RegisterFile {
         file
     }
 
-    /// Builds the file from the card-wide tables and the table of engine registers, the latter once an engine.
+    /// Builds the register file from the card-wide tables and from the engine table, which is instantiated once per
+    /// engine.
     pub fn new(
         tables: &[&'static [Register]],
         engine_table: &'static [Register],
@@ -128,23 +129,23 @@ impl RegisterFile {
 
     fn set_reset(&mut self, offset: u32, value: u32) {
         let slot = usize::from(self.index[(offset / 4) as usize]);
-        self.decoded[slot.checked_sub(1).expect("a register to personalise is in a table")].reset = value;
+        self.decoded[slot.checked_sub(1).expect("a register with a profile value must be in a table")].reset = value;
     }
 
-    /// Gives every register its reset value.
+    /// Sets every register to its reset value.
     pub fn reset(&self) {
         for (offset, decoded) in self.listing() {
             self.values[(offset / 4) as usize].set(decoded.reset);
         }
     }
 
-    /// Gives the registers of one engine's block their reset values.
+    /// Sets the registers of one engine's block to their reset values.
     pub fn reset_engine(&self, engine: EngineId) {
         let base = engine.info().mmio_base;
         self.reset_range(base..base + 0x800);
     }
 
-    /// Gives the registers of a range of offsets their reset values.
+    /// Sets the registers in a range of offsets to their reset values.
     pub fn reset_range(&self, range: std::ops::Range<u32>) {
         for at in (range.start / 4) as usize..(range.end / 4) as usize {
             if let Some(decoded) = self.decoded_slot(self.index[at]) {
@@ -157,7 +158,7 @@ impl RegisterFile {
         self.decoded.get(usize::from(slot).checked_sub(1)?)
     }
 
-    /// The register at byte `offset` (its dword), if one is modelled there.
+    /// The register of the dword at byte `offset`, if one is modelled there.
     #[inline]
     pub fn decode(&self, offset: u32) -> Option<&Decoded> {
         self.decoded_slot(*self.index.get((offset / 4) as usize)?)
@@ -168,13 +169,13 @@ impl RegisterFile {
         self.values.get((offset / 4) as usize)
     }
 
-    /// The stored value, without side effect; 0 outside.
+    /// The stored value, without side effects; 0 if no register exists.
     #[inline]
     pub fn value(&self, offset: u32) -> u32 {
         self.cell(offset).map_or(0, Cell::value)
     }
 
-    /// Stores a value, without side effect or mask: for the unit that owns the register.
+    /// Stores a value, without side effects or write mask: for the unit that owns the register.
     #[inline]
     pub fn set(&self, offset: u32, value: u32) {
         if let Some(cell) = self.cell(offset) {
@@ -182,56 +183,56 @@ impl RegisterFile {
         }
     }
 
-    /// Sets bits, as [`RegisterFile::set`], and tells what was there: none of what another thread sets is lost.
+    /// Atomically sets bits, without side effects; returns the value before.
     pub fn set_bits(&self, offset: u32, bits: u32) -> u32 {
         self.cell(offset).map_or(0, |cell| cell.set_bits(bits))
     }
 
-    /// Clears bits, as [`RegisterFile::set_bits`] sets them.
+    /// Atomically clears bits, without side effects; returns the value before.
     pub fn clear_bits(&self, offset: u32, bits: u32) -> u32 {
         self.cell(offset).map_or(0, |cell| cell.clear_bits(bits))
     }
 
-    /// Replaces the value by what `new` makes of it, in one piece to other threads; tells the value before and after.
+    /// Atomically replaces the value with the result of `new`; returns the values before and after.
     pub fn update(&self, offset: u32, new: impl Fn(u32) -> u32) -> (u32, u32) {
         self.cell(offset).map_or((0, 0), |cell| cell.update(new))
     }
 
-    /// Applies a guest's write to a register without behaviour of its own. Two processors may write it at once, each its
-    /// own bits: neither undoes the other.
+    /// Applies a guest's write to a register without side effects. Atomic: concurrent writes of different bits by two
+    /// processors are not lost.
     pub fn write_plain(&self, offset: u32, kind: Kind, value: u32) {
         if let Some(cell) = self.cell(offset) {
             cell.write(kind, value);
         }
     }
 
-    /// Notes that something touched an offset where no register is modelled.
+    /// Counts an access to an offset without a modelled register.
     pub fn note_unmodelled(&self, offset: u32, write: bool) {
         self.unmodelled.note(offset, write);
     }
 
-    /// Unmodelled offsets touched so far (`u32::MAX` stands for all beyond the list's limit).
+    /// Accesses to unmodelled offsets so far (`u32::MAX` is the sum beyond the limit of the list).
     pub fn unmodelled(&self) -> BTreeMap<u32, Touches> {
         self.unmodelled.list()
     }
 
-    /// Notes that a register was touched while its wake domain slept.
+    /// Counts an access to a register whose forcewake domain was asleep.
     pub fn note_asleep(&self, offset: u32, write: bool) {
         self.asleep.note(offset, write);
     }
 
-    /// Registers touched while their wake domain slept (`u32::MAX` stands for all beyond the list's limit).
+    /// Accesses to registers whose forcewake domain was asleep (`u32::MAX` is the sum beyond the limit of the list).
     pub fn asleep(&self) -> BTreeMap<u32, Touches> {
         self.asleep.list()
     }
 
-    /// Every register that the card models, by offset.
+    /// All registers of the card, by offset.
     pub fn listing(&self) -> impl Iterator<Item = (u32, &Decoded)> {
         self.places.iter().filter_map(|at| Some((at * 4, self.decoded_slot(self.index[*at as usize])?)))
     }
 }
 
-/// What a register without behaviour of its own takes of a value that it is given as a whole.
+/// The part of `value` that a register without side effects stores if it is written as a whole.
 pub fn admitted(kind: Kind, value: u32) -> u32 {
     match kind {
         Kind::Storage(mask) => value & mask,

@@ -1,9 +1,9 @@
-//! Fuse mirrors: which slices, subslices, engines and banks the die has (V13-160, contract B.4).
+//! Fuse mirrors: slices, subslices, engines and banks of the die (V13-160, contract B.4).
 
 use super::Kind::ReadOnly;
 use super::{Register, array, register};
 
-/// The table; the zeros come from the card's profile.
+/// The table; values of 0 are set from the card's profile.
 pub const TABLE: &[Register] = &[
     register(0xd08, "DIST_DBS_POPULATED", ReadOnly, 0x001f_00ff, "xe: regs/xe_guc_regs.h; 8 SQIDI of 32 doorbells"),
     register(0x9114, "XEHP_FUSE4", ReadOnly, 0, "contract K.4"),
@@ -18,6 +18,6 @@ pub const TABLE: &[Register] = &[
     register(0x9144, "XEHP_GT_COMPUTE_DSS_ENABLE", ReadOnly, 0, "V13-160"),
     register(0x9148, "XEHPC_GT_COMPUTE_DSS_ENABLE_EXT", ReadOnly, 0, "xe: regs/xe_gt_regs.h; Ponte Vecchio"),
     register(0x9170, "SERVICE_COPY_ENABLE", ReadOnly, 0, "xe: regs/xe_gt_regs.h; Xe3p on"),
-    // The card has no scaler and format converter: none is in use (i915 asks before it resets a VEBOX).
+    // The card has no SFC (scaler and format converter), so none is in use (i915 checks before it resets a VEBOX).
     array(0x1c_a014, "VECS_SFC_USAGE", ReadOnly, 0, (4, 0x1_0000), "i915: gt/intel_engine_regs.h, gt/intel_reset.c"),
 ];

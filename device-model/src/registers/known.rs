@@ -1,13 +1,14 @@
-//! Registers that exist on the card and are left out on purpose, each range with its reason: read 0, writes dropped.
+//! Registers that exist on the card and are intentionally not modelled, as ranges with a reason: they read 0, writes
+//! are dropped.
 
-/// A range that is left out.
+/// A range of registers that is not modelled.
 #[derive(Clone, Copy, Debug)]
 pub struct LeftOut {
     /// First byte.
     pub start: u32,
     /// Last byte.
     pub end: u32,
-    /// What it is and why it is not modelled.
+    /// What the range is and why it is not modelled.
     pub reason: &'static str,
 }
 
@@ -15,17 +16,17 @@ const fn left_out(start: u32, end: u32, reason: &'static str) -> LeftOut {
     LeftOut { start, end, reason }
 }
 
-const COUNTERS: &str = "observability (OA): counters do not run and no report is made";
-const RENDER: &str = "3D and media pipelines: there are no execution units, their commands are skipped";
+const COUNTERS: &str = "observability (OA): counters do not run and no report is written";
+const RENDER: &str = "3D and media pipelines: no execution units are modelled, their commands are skipped";
 const MEDIA: &str = "media engine internals: media commands are skipped";
-const DISPLAY: &str = "display: the card has none";
-const MCHBAR: &str = "mirror of the host bridge: only the power readings are modelled";
-const DOORBELLS: &str = "doorbells in memory: they need a snooping bus, the card has the windows alone (V13-090)";
+const DISPLAY: &str = "display: not present";
+const MCHBAR: &str = "mirror of the host bridge: only the sensor registers are modelled";
+const DOORBELLS: &str = "doorbells in memory: they need a snooping bus, the card has only the windows (V13-090)";
 const SOC: &str = "error registers of the SoC: no hardware error ever occurs";
 
-/// The ranges, by offset.
+/// The ranges, sorted by offset.
 pub const LEFT_OUT: &[LeftOut] = &[
-    left_out(0x0_0d98, 0x0_0fcf, "fabric of the memory access points: not modelled"),
+    left_out(0x0_0d98, 0x0_0fcf, "memory access fabric: not modelled"),
     left_out(0x0_1000, 0x0_18ff, DOORBELLS),
     left_out(0x0_1920, 0x0_1fff, DOORBELLS),
     left_out(0x0_2700, 0x0_29ff, COUNTERS),
@@ -40,26 +41,26 @@ pub const LEFT_OUT: &[LeftOut] = &[
     left_out(0x1_5000, 0x1_5fff, COUNTERS),
     left_out(0x1_7000, 0x1_7fff, RENDER),
     left_out(0x1_8000, 0x1_9fff, RENDER),
-    left_out(0x3_2000, 0x3_2fff, "content protection (PXP): not on this card"),
+    left_out(0x3_2000, 0x3_2fff, "content protection (PXP): not present"),
     left_out(0x4_0000, 0x7_7fff, DISPLAY),
-    left_out(0x7_8000, 0x7_8fff, "GVT-g's page for its virtual machines: the card is not one"),
+    left_out(0x7_8000, 0x7_8fff, "GVT-g page: the card is not a GVT-g virtual GPU"),
     left_out(0x7_9000, 0x7_ffff, DISPLAY),
     left_out(0xc_0000, 0xf_ffff, DISPLAY),
-    left_out(0x10_0000, 0x10_00ff, "fences: the card has no aperture that detiles"),
+    left_out(0x10_0000, 0x10_00ff, "fences: the card has no detiling aperture"),
     left_out(0x10_0180, 0x10_0fff, SOC),
-    left_out(0x10_2040, 0x10_20bf, "flash memory (SPI): there is none behind the card"),
-    left_out(0x11_c000, 0x11_cfff, "timer of the graphics system controller: its firmware is not run"),
+    left_out(0x10_2040, 0x10_20bf, "flash memory (SPI): not present"),
+    left_out(0x11_c000, 0x11_cfff, "timer of the GSC: its firmware is not executed"),
     left_out(0x14_0000, 0x14_ffff, MCHBAR),
-    left_out(0x17_8000, 0x17_8fff, "kept empty on purpose (V13, trap 37)"),
+    left_out(0x17_8000, 0x17_8fff, "intentionally empty (V13, trap 37)"),
     left_out(0x1c_0000, 0x1c_bfff, MEDIA),
     left_out(0x1d_0000, 0x1d_bfff, MEDIA),
     left_out(0x1e_0000, 0x1e_bfff, MEDIA),
     left_out(0x1f_0000, 0x1f_bfff, MEDIA),
     left_out(0x28_0000, 0x28_ffff, SOC),
-    left_out(0x3f_f800, 0x3f_ffff, "rest of the page of doorbell registers (V13, trap 38)"),
+    left_out(0x3f_f800, 0x3f_ffff, "remainder of the doorbell register page (V13, trap 38)"),
 ];
 
-/// Why nothing is modelled at `offset`; none if nobody has thought of it.
+/// Reason why `offset` is not modelled; `None` if no reason is known.
 pub fn reason(offset: u32) -> Option<&'static str> {
     let after = LEFT_OUT.partition_point(|range| range.start <= offset);
     LEFT_OUT[..after].last().filter(|range| offset <= range.end).map(|range| range.reason)
@@ -69,7 +70,7 @@ pub fn reason(offset: u32) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// Design rule 10: sorted, without overlap, each with a reason, and found.
+    /// The ranges are sorted and do not overlap; each has a reason and is found by offset.
     #[test]
     fn the_ranges_are_sorted_and_explained() {
         for pair in LEFT_OUT.windows(2) {

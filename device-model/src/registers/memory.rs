@@ -5,14 +5,14 @@ use super::Live::{LmemCfg, TlbInvalidate};
 use super::{COPY, RENDER, Register, STORED, Scope, array, register};
 use crate::engine::id::EngineClass::{Compute, VideoDecode, VideoEnhance};
 
-/// LMEM_CFG: LMTT enable and directory.
+/// LMEM_CFG: enable bit and directory address of the LMTT.
 pub const LMEM_CFG: u32 = 0xcf58;
 
 /// The table.
 pub const TABLE: &[Register] = &[
     array(0x4000, "XEHP_GLOBAL_MOCS", STORED, 0, (64, 4), "xe: regs/xe_gt_regs.h"),
     register(0x4148, "STATELESS_COMPRESSION_CTRL", STORED, 0, "xe: regs/xe_gt_regs.h"),
-    // Requests that clear themselves; there is no auxiliary table on a card with flat CCS.
+    // Self-clearing requests; a card with flat CCS has no auxiliary table.
     register(0x4208, "CCS_AUX_INV", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
     register(0x4218, "VD0_AUX_INV", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
     register(0x4238, "VE0_AUX_INV", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),

@@ -1,4 +1,5 @@
-//! Registers as data: one table a unit; decode, reset, access rules and the report of unmodelled accesses come from it.
+//! Registers as data: one table per unit, from which decoding, reset, access rules and the report of unmodelled
+//! accesses are derived.
 
 mod cell;
 mod doorbell;
@@ -30,51 +31,51 @@ pub use tile::GU_DEBUG;
 
 use crate::engine::id::{Classes, EngineClass, EngineId};
 
-/// Bytes of register space that the card decodes; GTTMMADR has nothing between here and the doorbells (V13-003).
+/// Size of the decoded register space in bytes; GTTMMADR is empty between its end and the doorbells (V13-003).
 pub const REGISTER_BYTES: u32 = 4 << 20;
 
-/// What an access of a register does.
+/// Access behaviour of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Keeps the written bits of the mask.
+    /// The bits in the mask are stored; the others do not change.
     Storage(u32),
-    /// Constant or set by the card alone; writes are ignored.
+    /// Constant, or set only by the card; writes are ignored.
     ReadOnly,
     /// Bits 31:16 select which of bits 15:0 are written; bits 31:16 read 0.
     Masked,
-    /// A written 1 clears the bit, within the mask.
+    /// Writing 1 clears a bit, within the mask.
     Write1Clear(u32),
-    /// Belongs to a unit that acts on reads or writes.
+    /// Reads or writes have side effects in the unit that owns the register.
     Live(Live),
 }
 
-/// Registers with behaviour; the unit that acts is named by the variant. With an array the register's ordinal tells
-/// which one was hit.
+/// Registers with side effects; the variant names the unit. For arrays, the register's ordinal selects the element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Live {
-    /// Forcewake request of the driver, a masked register: its low half appears in the acknowledge register (V13-135).
+    /// Forcewake request of the driver, a masked register: its low half is copied to the acknowledge register
+    /// (V13-135).
     Forcewake {
-        /// Offset of the acknowledge register of element 0; arrays go on by 4.
+        /// Offset of the acknowledge register of element 0; the stride is 4.
         ack: u32,
     },
-    /// GDRST: engine, GuC and full resets; the bits read 0 again at once (contract B.4, G.1).
+    /// GDRST: engine, GuC and full resets; the bits read 0 again immediately (contract B.4, G.1).
     Gdrst,
     /// WOPCM base and size: the first write sets bit 0 (locked, valid), later ones are ignored (contract B.4).
     WopcmLock {
-        /// Bits that a write can set.
+        /// Writable bits.
         mask: u32,
     },
-    /// GuC DMA control: masked; bit 0 starts a transfer and reads 0 when it is done.
+    /// GuC DMA control: masked; bit 0 starts a transfer and reads 0 once it is complete.
     GucDma,
     /// GUC_HOST_INTERRUPT: the doorbell of mailbox and CT buffers.
     GucHostInterrupt,
-    /// TLB invalidation request: done when the write is, reads 0.
+    /// TLB invalidation request: complete when the write returns; reads 0.
     TlbInvalidate,
     /// LMEM_CFG: enable bit and directory of the local memory translation table (V13-107; contract D.5).
     LmemCfg,
     /// PCODE mailbox, data 0, data 1 by ordinal.
     Pcode,
-    /// Power, energy and temperature readings of the PCU.
+    /// Power, energy and temperature sensors of the PCU.
     Reading,
     /// A dword of a HECI window: 0 for GSC, 1 for GSCFI.
     Heci(u8),
@@ -110,37 +111,38 @@ pub enum Live {
     SubmitPort,
     /// An engine's RING_EXECLIST_CONTROL: bit 0 loads the submission queue (V8-013) and reads 0.
     ExeclistControl,
-    /// The doorbell block's.
+    /// A register of the doorbell block.
     Doorbell(DoorbellRegister),
-    /// An engine's EIR: a written 1 clears an error that software can clear (V8-089).
+    /// An engine's EIR: writing 1 clears an error that software can clear (V8-089).
     ErrorIdentity,
-    /// An engine's EMR: what it lets through of ESR is in EIR (V8-089).
+    /// An engine's EMR: errors in ESR that it does not mask are set in EIR (V8-089).
     ErrorMask,
     /// An engine's RESET_CTL: request in bit 0, ready in bit 1, catastrophic error in bit 2 (contract G.1).
     ResetControl,
 }
 
-/// Whose state a register is, and so what the command streams of a virtual function reach of it (V13-052, V13-080):
-/// nothing that one function leaves in a register may be seen by another, or act on it. The PF's driver reaches all.
+/// Owner of a register's state, which determines the access rights of a VF's command streams (V13-052, V13-080): a
+/// value that one function leaves in a register must be neither readable nor effective for another. The PF's driver can
+/// access all registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The card's, or the engine's whoever runs on it: it reads 0, and what is written is dropped.
+    /// State of the card, or of the engine independent of its context: reads 0, writes are dropped.
     Card,
-    /// The same for everybody, a constant or a clock: it may be read.
+    /// Identical for all functions, a constant or a clock: readable.
     Common,
-    /// Tells where the context stands that is running: it may be read.
+    /// Execution position of the running context: readable.
     Position,
-    /// The engine's, of its power context: no context switch changes it, and every context may read and write it. Each
-    /// function starts with its reset value, so that none sees another's.
+    /// State of the engine's power context: a context switch does not change it, and every context may read and write
+    /// it. Each function starts with the reset value, so that no function sees a value of another.
     Power,
-    /// State of the context on engines of these classes, saved and restored with it: it may be read and written.
+    /// State of the context on engines of these classes, saved and restored with it: readable and writable.
     Context(Classes),
-    /// State of the context on this one engine.
+    /// State of the context on this engine only.
     ContextOf(EngineClass, u8),
 }
 
 impl Scope {
-    /// Whether the register is a part of the contexts that run on `engine`.
+    /// Returns whether the register is part of the context images of `engine`.
     pub fn kept_by(self, engine: EngineId) -> bool {
         let info = engine.info();
         match self {
@@ -151,40 +153,40 @@ impl Scope {
     }
 }
 
-/// One register, or an array of them.
+/// A register, or an array of registers.
 #[derive(Clone, Copy, Debug)]
 pub struct Register {
-    /// Offset in GTTMMADR, or from the engine's base in the engine table.
+    /// Offset in GTTMMADR, or relative to the engine's base in the engine table.
     pub offset: u32,
-    /// Name as the field writes it.
+    /// Name as in documents and drivers.
     pub name: &'static str,
-    /// What an access does.
+    /// Access behaviour.
     pub kind: Kind,
     /// Value after reset.
     pub reset: u32,
-    /// Elements of an array (1 for a single register).
+    /// Number of elements of an array (1 for a single register).
     pub count: u16,
-    /// Bytes from element to element.
+    /// Distance between elements in bytes.
     pub stride: u32,
-    /// Document, item or driver source that defines it.
+    /// Defining document, item or driver source.
     pub source: &'static str,
-    /// Whose state it is.
+    /// Owner of the state.
     pub scope: Scope,
 }
 
 impl Register {
-    /// The same register as state of `scope`.
+    /// The same register with `scope`.
     const fn of(self, scope: Scope) -> Register {
         Register { scope, ..self }
     }
 }
 
-/// A single register, the card's.
+/// A single register with [`Scope::Card`].
 pub const fn register(offset: u32, name: &'static str, kind: Kind, reset: u32, source: &'static str) -> Register {
     Register { offset, name, kind, reset, count: 1, stride: 4, source, scope: Scope::Card }
 }
 
-/// An array of `count` registers, `stride` bytes apart, the card's.
+/// An array of `count` registers, `stride` bytes apart, with [`Scope::Card`].
 pub const fn array(
     offset: u32,
     name: &'static str,
@@ -196,7 +198,7 @@ pub const fn array(
     Register { offset, name, kind, reset, count, stride, source, scope: Scope::Card }
 }
 
-/// The card-wide tables, one a unit.
+/// The card-wide tables, one per unit.
 pub const TABLES: &[&[Register]] = &[
     tile::TABLE,
     fuses::TABLE,
@@ -215,7 +217,7 @@ pub const TABLES: &[&[Register]] = &[
 /// The registers of every engine, by offset from its base.
 pub const ENGINE_TABLE: &[Register] = engine::TABLE;
 
-/// State of every context.
+/// State of contexts of all engines.
 const EVERY: Scope = Scope::Context(Classes::ALL);
 /// State of contexts of the render engine.
 const RENDER: Scope = Scope::Context(Classes::RENDER);
@@ -224,5 +226,5 @@ const RENDER_COMPUTE: Scope = Scope::Context(Classes::RENDER_COMPUTE);
 /// State of contexts of the copy engine.
 const COPY: Scope = Scope::Context(Classes::COPY);
 
-/// All bits stored, nothing else happens.
+/// All bits are stored; no side effects.
 const STORED: Kind = Kind::Storage(!0);

@@ -1,4 +1,4 @@
-//! Observation (OA): the control registers that the drivers write at probe; counters do not run (contract E.9).
+//! Observation (OA): the control registers that drivers write during probe; the counters do not run (contract E.9).
 
 use super::Kind::{self, Masked};
 use super::{Register, STORED, array, register};

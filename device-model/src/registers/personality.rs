@@ -1,16 +1,17 @@
-//! Reset values that come from the card's profile: memory layout, fuses, frequencies, and each engine's own number.
+//! Reset values that depend on the card's profile or on the engine: memory layout, fuses, frequencies, instance
+//! numbers.
 
 use super::power::{FREQ_INFO_REC, GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
 use crate::engine::id::EngineId;
 use crate::memory::layout::MemoryLayout;
 use crate::profile::CardProfile;
 
-/// STOLEN_RESERVED: bits 63:20 are the address of the WOPCM at the end of stolen memory, bits 9:7 = 2 say that it has
-/// 4 MiB, bit 0 that it is there (contract B.2; i915: icl_get_stolen_reserved).
+/// STOLEN_RESERVED: bits 63:20 are the address of the WOPCM at the end of stolen memory, bits 9:7 = 2 encode its size
+/// of 4 MiB, bit 0 is set if it exists (contract B.2; i915: icl_get_stolen_reserved).
 const WOPCM_4M: u64 = 2 << 7 | 1;
 const WOPCM_BYTES: u64 = 4 << 20;
 
-/// Offsets with the values that this card has there after reset.
+/// Offsets and reset values that depend on the profile.
 pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
     let layout = MemoryLayout::of(profile.local_memory);
     let fuses = &profile.fuses;
@@ -34,7 +35,7 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
     let frequency = &profile.frequency;
     values.push((RP_STATE_CAP, step(frequency.rp0) | step(frequency.rp1) << 8 | step(frequency.rpn) << 16));
     values.push((FREQ_INFO_REC, step(frequency.rpn) << 8 | step(frequency.rp0) << 16));
-    // The efficient frequency (RPe) is taken to be the lowest, the attainable (RPa) the highest.
+    // Assumption: the efficient frequency (RPe) is the minimum, the attainable frequency (RPa) the maximum.
     values.push((RPNSWREQ, (step(frequency.rpn) * 3) << 23));
     values.push((GT_PERF_STATUS, (step(frequency.rpn) * 3) << 11));
     for engine in EngineId::all() {
@@ -44,7 +45,7 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
     values
 }
 
-/// Slices that have a subslice, four subslices each (V13-155).
+/// Mask of slices that have at least one subslice, four subslices per slice (V13-155).
 fn slices(dss_mask: u32) -> u32 {
     (0..8).filter(|slice| dss_mask >> (slice * 4) & 0xf != 0).map(|slice| 1 << slice).sum()
 }

@@ -1,4 +1,4 @@
-//! Power: forcewake, RC6, frequency, PCODE and what the PCU measures (contract B.1, B.2, B.5b, B.11).
+//! Power: forcewake, RC6, frequency, PCODE and the sensors of the PCU (contract B.1, B.2, B.5b, B.11).
 
 use super::Kind::{self, Live as L, ReadOnly};
 use super::Live::{CoreStatus, Forcewake, Pcode, PerfStatus, Rc6Residency, Reading, Timestamp};
@@ -24,7 +24,7 @@ pub const TABLE: &[Register] = &[
     register(0xa278, "FORCEWAKE_RENDER", L(Forcewake { ack: 0xd84 }), 0, "V13-135"),
     array(0xa540, "FORCEWAKE_MEDIA_VDBOX", L(Forcewake { ack: 0xd50 }), 0, (8, 4), "V13-135"),
     array(0xa560, "FORCEWAKE_MEDIA_VEBOX", L(Forcewake { ack: 0xd70 }), 0, (4, 4), "V13-135"),
-    // No forcewake of a command streamer is ever half done.
+    // Reads 0: no forcewake of a command streamer is ever pending.
     array(0x8000, "MSG_IDLE", ReadOnly, 0, (5, 4), "i915: intel_gt_regs.h; CS, VCS0, VCS1, BCS, VECS0"),
     array(0x80c0, "MSG_IDLE_MEDIA", ReadOnly, 0, (9, 4), "i915: intel_gt_regs.h; VCS2 .. VCS7, VECS1 .. VECS3"),
     register(0xa274, "FORCEWAKE_GUC_MEDIA", Kind::Masked, 0, "V13-136"),
@@ -53,7 +53,7 @@ pub const TABLE: &[Register] = &[
     register(0xa248, "GEN9_MISC_CTRL0", STORED, 0, "i915: intel_gt_regs.h"),
     register(0xa26c, "CTC_MODE", ReadOnly, 0, "contract G.1; bit 0: the crystal is the clock's source"),
     array(0xa288, "UNSLICE_FLC_THRESHOLDS", STORED, 0, (2, 4), "V8-177"),
-    // A set bit: the domain is awake. The model never gates one.
+    // A set bit means that the domain is awake. The model never gates a domain.
     register(0xa2a0, "POWERGATE_DOMAIN_STATUS", ReadOnly, 0x1f, "V13-137; xe: xe_gt_idle.c"),
     array(0xa500, "MISC_STATUS", L(Timestamp), 0, (2, 4), "contract K.4, K.6; GPM timestamp"),
     array(0xa538, "UNSLICE_FLC_COUNTERS", ReadOnly, 0, (2, 4), "V8-177"),
@@ -61,7 +61,7 @@ pub const TABLE: &[Register] = &[
     register(0x13_8104, "GT_GFX_RC6_LOCKED", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
     register(0x13_8108, "GT_GFX_RC6", L(Rc6Residency), 0, "contract E.8; xe: regs/xe_gt_regs.h"),
     array(0x13_810c, "GEN6_GT_GFX_RC6P", ReadOnly, 0, (2, 4), "V8-176; deeper states do not exist"),
-    // Ordinals follow the order mailbox, data 0, data 1.
+    // Ordinals: mailbox, data 0, data 1.
     array(0x13_8124, "PCODE_MAILBOX", L(Pcode), 0, (3, 4), "contract B.1; xe: xe_pcode_api.h"),
     register(0x13_8140, "PCU_PWM_FAN_SPEED", L(Reading), 0, "i915: intel_gt_regs.h; the card has no fan"),
     register(0x13_816c, "GT_PM_CONFIG", STORED, 0, "contract B.4; xe: regs/xe_guc_regs.h"),

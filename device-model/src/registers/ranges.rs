@@ -1,10 +1,10 @@
-//! Ranges of GT registers: which wake domain powers them and how they are replicated (V13-129..134, V13-140..164).
+//! Ranges of GT registers: their forcewake domain and replication (V13-129..134, V13-140..164).
 
 use crate::engine::id::EngineId;
 use crate::engine::id::WakeDomain::{self, AlwaysOn, Gt, Render, Vdbox, Vebox};
 use Replication::{Dss, Gam, Gslice, L3Bank, Lncf, Mslice, Single, Sqidi};
 
-/// What a range has one of each of.
+/// Unit by which the registers of a range are replicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replication {
     /// One register.
@@ -19,23 +19,23 @@ pub enum Replication {
     L3Bank,
     /// Memory slice: 4, by slice id (V13-157).
     Mslice,
-    /// Replicas of the graphics access manager in the memory slices; the primary one answers (V13-158).
+    /// Replicas of the graphics access manager in the memory slices; the primary one responds (V13-158).
     Gam,
-    /// L3 node: two a memory slice, by slice id (V13-159).
+    /// L3 node: two per memory slice, by slice id (V13-159).
     Lncf,
 }
 
-/// What the fuses leave of the replicated units.
+/// Replicated units that the fuses leave enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fuses {
-    /// Dual subslices that can do geometry or compute.
+    /// Dual subslices that support geometry or compute.
     pub dss: u32,
     /// Memory slices with L3 (MEML3).
     pub meml3: u32,
 }
 
 impl Replication {
-    /// Whether the instance that a steering value selects is there; a fused-off one reads 0 and sinks writes
+    /// Returns whether the instance selected by a steering value exists; a fused-off instance reads 0 and drops writes
     /// (V13-161). Steering has the slice in bits 30:27 and the subslice in bits 26:24 (V13-143).
     pub fn present(self, steering: u32, fuses: Fuses) -> bool {
         let (slice, subslice) = (steering >> 27 & 0xf, steering >> 24 & 0x7);
@@ -52,16 +52,16 @@ impl Replication {
     }
 }
 
-/// A range of registers with one wake domain and one replication.
+/// A range of registers with one forcewake domain and one replication.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     /// First byte.
     pub start: u32,
     /// Last byte.
     pub end: u32,
-    /// The domain that powers it.
+    /// Forcewake domain of the range.
     pub wake: WakeDomain,
-    /// How often it is there.
+    /// Replication of the range.
     pub replication: Replication,
 }
 
@@ -69,14 +69,14 @@ const fn range(start: u32, end: u32, wake: WakeDomain, replication: Replication)
     Range { start, end, wake, replication }
 }
 
-/// The range that holds `offset`; none where the document reserves or does not describe it.
+/// The range that contains `offset`; `None` if the document reserves or does not describe it.
 pub fn find(offset: u32) -> Option<&'static Range> {
     let after = RANGES.partition_point(|range| range.start <= offset);
     RANGES[..after].last().filter(|range| offset <= range.end)
 }
 
-/// Whether a write at `offset` is accepted while its domain sleeps, because an access point keeps it (V13-130; i915:
-/// intel_uncore.c dg2_shadowed_regs).
+/// Returns whether a write at `offset` is accepted while its domain is asleep, because a shadow register holds it
+/// (V13-130; i915: intel_uncore.c dg2_shadowed_regs).
 pub fn shadowed(offset: u32) -> bool {
     match offset {
         0xa008 | 0xa00c | 0xa188 | 0xa278 | 0xa540..=0xa56c | 0xc4c8 | 0xc4e0 | 0xc600 | 0xc658 => true,
@@ -85,7 +85,7 @@ pub fn shadowed(offset: u32) -> bool {
     }
 }
 
-/// Where document and drivers name different domains (V13-134): readable while either is awake.
+/// Second domain of a register for which document and drivers disagree (V13-134): accessible while either is awake.
 pub fn second_domain(offset: u32) -> Option<WakeDomain> {
     match offset {
         0x1_4000..=0x1_41ff | 0x1_4400..=0x1_47ff => Some(Vdbox(2)),
@@ -94,7 +94,7 @@ pub fn second_domain(offset: u32) -> Option<WakeDomain> {
     }
 }
 
-/// The document's table (V13-129) by offset, rows of equal attributes joined, reserved rows left out.
+/// The document's table (V13-129) by offset, adjacent rows with equal attributes merged, reserved rows omitted.
 pub const RANGES: &[Range] = &[
     range(0x0b00, 0x0bff, AlwaysOn, Sqidi),
     range(0x0c00, 0x0fff, AlwaysOn, Single),
@@ -195,11 +195,11 @@ pub const RANGES: &[Range] = &[
 mod tests {
     use super::*;
 
-    /// A row: first and last byte, and what it says.
+    /// A row of the document's table: first and last byte, and its attributes.
     type Printed = (u32, u32, Option<(WakeDomain, Replication)>);
 
-    /// Rows of the document's table as its text has them: first and last byte, domain, replication; none where it has
-    /// no row, or one without attributes.
+    /// Rows of the document's table: first and last byte, domain, replication; `None` for a gap or a row without
+    /// attributes.
     fn printed() -> Vec<Printed> {
         let row = |line: &str| {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
@@ -221,7 +221,7 @@ mod tests {
                 ("DSS", _) => Dss,
                 ("L3BANK", _) => L3Bank,
                 ("LNCF", _) => Lncf,
-                // The registers of the replicated GAM: its primary instance answers (V13-158).
+                // The registers of the replicated GAM: its primary instance responds (V13-158).
                 ("MSLICE", 0x4000 | 0xc800 | 0xf000) => Gam,
                 ("MSLICE", _) => Mslice,
                 _ => Single,
@@ -233,8 +233,8 @@ mod tests {
         section.split_once("### I. ").unwrap().0.lines().filter_map(row).collect()
     }
 
-    /// V13-129, V13-133: every dword of the document's rows has the domain and the replication that are printed for it;
-    /// reserved rows, and what has no row, have neither.
+    /// V13-129, V13-133: every dword of the document's rows has the domain and the replication of its row; reserved
+    /// rows and gaps have neither.
     #[test]
     fn the_table_is_the_documents() {
         for pair in RANGES.windows(2) {
@@ -243,7 +243,7 @@ mod tests {
         let rows = printed();
         assert_eq!((rows[0].0, rows.last().unwrap().1), (0, 0x23_ffff));
         for pair in rows.windows(2) {
-            assert_eq!(pair[0].1 + 1, pair[1].0, "the text's rows lie one behind the other");
+            assert_eq!(pair[0].1 + 1, pair[1].0, "the rows of the document must be contiguous");
         }
         for (start, end, attributes) in rows {
             for offset in (start..=end).step_by(4) {
@@ -253,8 +253,8 @@ mod tests {
         }
     }
 
-    /// V13-154, V13-155, V13-156, V13-157, V13-158, V13-159, V13-161, V13-162: which instances a half-fused die has; the
-    /// one that steering selects out of reset need not be among them.
+    /// V13-154, V13-155, V13-156, V13-157, V13-158, V13-159, V13-161, V13-162: instances of a half-fused die; the
+    /// instance selected by the reset value of steering may be missing.
     #[test]
     fn fused_off_instances_are_absent() {
         let fuses = Fuses { dss: 0xffff_00f0, meml3: 0b1101 };

@@ -35,7 +35,7 @@ pub const TABLE: &[Register] = &[
     register(0xe160, "SAMPLER_INSTDONE", ReadOnly, 0xffff_ffff, "xe: xe_guc_capture.c").of(Scope::Common),
     register(0xe164, "ROW_INSTDONE", ReadOnly, 0xffff_ffff, "xe: xe_guc_capture.c").of(Scope::Common),
     array(0x1c_c000, "SFC_DONE", ReadOnly, 0xffff_ffff, (4, 0x1000), "xe: regs/xe_gt_regs.h"),
-    // The render streamer's second window: of it the document names these two. Class and instance 0 are the streamer's own.
+    // Second window of the render streamer: the document defines only these two registers. Class and instance are 0.
     array(0x1_8358, "RING_TIMESTAMP_ALTERNATE", L(RingTimestamp), 0, (2, 4), "V8-006").of(Scope::Common),
     register(0x1_808c, "ENGINE_ID_ALTERNATE", ReadOnly, 0, "V8-006").of(Scope::Common),
 ];

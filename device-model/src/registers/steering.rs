@@ -2,8 +2,8 @@
 
 use super::{Register, STORED, register};
 
-/// MCR_SELECTOR: the driver's steering of everything but SQIDI and GAM; bit 31 multicast, bits 30:27 slice,
-/// bits 26:24 subslice.
+/// MCR_SELECTOR: the driver's steering for all units except SQIDI and GAM; bit 31 multicast, bits 30:27 slice, bits
+/// 26:24 subslice.
 pub const MCR_SELECTOR: u32 = 0xfdc;
 
 /// The table.

@@ -1,15 +1,15 @@
-//! The tables are sound, and their registers do what they say.
+//! Tests of the register tables and of the access rules.
 
 use super::*;
 use crate::engine::id::{EngineClass, EngineId};
 use crate::profile::CardProfile;
 
-/// The card of the tests: a whole die with 16 GiB.
+/// The profile used by the tests: a full die with 16 GiB.
 pub fn profile() -> CardProfile {
     toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap()
 }
 
-/// Design rule 3, rule 9: every row has a name and a source, lies on a dword inside the registers, overlaps no other.
+/// Every row has a name and a source, is dword-aligned within the register space, and does not overlap another row.
 #[test]
 fn every_row_is_sound() {
     let mut taken = std::collections::BTreeMap::new();
@@ -31,7 +31,7 @@ fn every_row_is_sound() {
     }
 }
 
-/// Contract B.2, B.4, G.2, K.4: what the drivers learn about a Flex 170 from its registers.
+/// Contract B.2, B.4, G.2, K.4: the register values by which drivers identify a Flex 170.
 #[test]
 fn the_flex_170_describes_itself() {
     let file = RegisterFile::of_card(&profile());
@@ -64,7 +64,7 @@ fn the_flex_170_describes_itself() {
     }
 }
 
-/// Contract B.2, G.2: the WOPCM is the last 4 MiB of stolen memory, where i915 looks for it, and says its size to xe.
+/// Contract B.2, G.2: the WOPCM is the last 4 MiB of stolen memory, where i915 expects it, and reports its size to xe.
 #[test]
 fn the_wopcm_lies_at_the_end_of_stolen_memory() {
     let profile = profile();
@@ -121,7 +121,7 @@ fn the_reference_tables_are_covered() {
     }
 }
 
-/// Contract B.4, notation: bits 31:16 of a masked write select, and read 0.
+/// Contract B.4, notation: bits 31:16 of a masked write are the write mask, and read 0.
 #[test]
 fn a_masked_register_takes_the_selected_bits() {
     let file = RegisterFile::of_card(&profile());
@@ -131,7 +131,7 @@ fn a_masked_register_takes_the_selected_bits() {
     assert_eq!(file.value(rcu_mode), 2);
 }
 
-/// V13-176: a written 1 clears; bits outside the mask of a stored register keep.
+/// V13-176: writing 1 clears a bit; bits outside the mask of a stored register do not change.
 #[test]
 fn write_one_to_clear_and_partly_writable() {
     let file = RegisterFile::of_card(&profile());
@@ -142,7 +142,7 @@ fn write_one_to_clear_and_partly_writable() {
     assert_eq!(file.value(0xc068), 0x4000_0001);
 }
 
-/// V13-113, contract G.1: an engine's reset gives its own block the reset values and no other.
+/// V13-113, contract G.1: an engine reset restores the reset values of its own block only.
 #[test]
 fn an_engine_reset_stays_in_its_block() {
     let file = RegisterFile::of_card(&profile());
@@ -153,7 +153,7 @@ fn an_engine_reset_stays_in_its_block() {
     assert_eq!((file.value(0x2080), file.value(0x2_2080), file.value(0x2_208c)), (0x1234_5000, 0, 3));
 }
 
-/// Design rule 10: what is not modelled is counted by offset.
+/// Accesses to unmodelled registers are counted by offset.
 #[test]
 fn unmodelled_registers_are_counted() {
     let file = RegisterFile::of_card(&profile());
@@ -164,8 +164,8 @@ fn unmodelled_registers_are_counted() {
     assert_eq!(file.unmodelled()[&0x6_0000], Touches { reads: 2, writes: 1 });
 }
 
-/// V13-003: the registers of GT, media and display are in the low 3 MiB; above them are the GSC's, and the doorbells' own
-/// below their window (V13-007).
+/// V13-003: the registers of GT, media and display are in the low 3 MiB; above them are those of the GSC, and the
+/// doorbell registers below the doorbell window (V13-007).
 #[test]
 fn registers_are_in_the_low_three_megabytes() {
     let file = RegisterFile::of_card(&profile());

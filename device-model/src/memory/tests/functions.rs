@@ -1,4 +1,4 @@
-//! Proofs of what functions share and what they do not: global pages, local memory, and where it is stored.
+//! Tests of memory isolation between functions: GGTT pages, local memory, and its storage.
 
 mod random;
 
@@ -13,19 +13,19 @@ use crate::memory::local::tests::sparse;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-/// Sixteen frames, of which functions can be given the first twelve.
+/// Sixteen frames, of which the first twelve can be assigned to functions.
 const LOCAL: u64 = 16 * FRAME;
 const USABLE: u64 = 12 * FRAME;
 /// Pages of a VF's LMEM BAR.
 const PAGES: u64 = 4;
-/// The directory of the LMTT; the table of VF n lies n * 64 KiB further on.
+/// The directory of the LMTT; the table of VF n is n * 64 KiB above it.
 const DIRECTORY: u64 = 64 * KIB;
-/// Guest memory of each function, by its own addresses.
+/// Guest memory of each function, by guest address.
 const GUEST: Range<u64> = MIB..MIB + 64 * KIB;
 
 const VF1: Function = Function(1);
 const VF2: Function = Function(2);
-/// The only one whose GGTT window is trapped.
+/// The only VF whose GGTT window is trapped.
 const VF3: Function = Function(3);
 
 struct GuestMemory(MmapRegion);
@@ -88,13 +88,13 @@ impl Bench {
         bench
     }
 
-    /// Entry `page` of the VF's table: a frame, or not valid.
+    /// Sets entry `page` of the VF's LMTT table: a frame, or not valid.
     fn grant(&self, vf: Function, page: u64, frame: Option<u64>) {
         let entry = frame.map_or(0, |frame| (frame as u32) << 5 | 1);
         self.put32(DIRECTORY + u64::from(vf.0) * 64 * KIB + page * 4, entry);
     }
 
-    /// Gives `vf` these frames, in the order of its pages, and stores them with it.
+    /// Assigns these frames to `vf`, in the order of its pages, and moves them to its region.
     fn provision(&self, vf: Function, frames: &[u64]) {
         for page in 0..PAGES {
             self.grant(vf, page, frames.get(page as usize).copied());
@@ -131,7 +131,7 @@ impl Bench {
         self.guests.of(function).0.get_slice(at as usize, 8).unwrap().load(0, Ordering::Acquire).unwrap()
     }
 
-    /// What the VMM of `vf` sees in the LMEM BAR.
+    /// Reads the LMEM BAR as the VMM of `vf` maps it.
     fn window(&self, vf: Function, at: u64) -> u64 {
         self.memory.storage.region(vf).unwrap().slice(at, 8).unwrap().load(0, Ordering::Acquire).unwrap()
     }
@@ -160,8 +160,9 @@ fn owned(vf: Function, entry: u64) -> GgttEntry {
     GgttEntry(entry | u64::from(vf.0) << 2)
 }
 
-/// V13-019, V13-022..026, V13-033: a VF reads and writes its own entries without the number and the valid bit, one by one,
-/// whether its window is trapped or its VMM maps it; foreign entries read zero and drop writes. Parts of entries too.
+/// V13-019, V13-022..026, V13-033: a VF reads and writes its own entries without the function number and the valid bit,
+/// one by one, whether its window is trapped or mapped by its VMM; entries of other functions read zero and drop
+/// writes. Includes partial accesses of entries.
 #[test]
 fn a_vf_and_entries() {
     for vf in [VF1, VF3] {
@@ -178,7 +179,7 @@ fn a_vf_and_entries() {
         }
         let all = !(0x3ff << 2);
         assert_eq!((bench.ggtt(vf, 10), bench.ggtt(vf, 11)), (all, 0));
-        assert_eq!((bench.ggtt(vf, 12), bench.ggtt(vf, 13)), (all & !VALID, 0), "the VF cannot make it valid");
+        assert_eq!((bench.ggtt(vf, 12), bench.ggtt(vf, 13)), (all & !VALID, 0), "the VF cannot set the valid bit");
         assert_eq!(ggtt.effective(10), owned(vf, all));
         assert_eq!((ggtt.effective(11), ggtt.effective(13)), (owned(VF2, 0x7001), GgttEntry(0xa001)));
         // A dword in the middle, an access across three entries, the end of the table.
@@ -187,7 +188,7 @@ fn a_vf_and_entries() {
         assert_eq!(ggtt.effective(10), owned(vf, 0x1234_0000_5001));
         ggtt.write(vf, 87, &[0xff; 10]);
         assert_eq!(bench.ggtt(vf, 10), 0xff00_1234_0000_5001);
-        assert_eq!((bench.ggtt(VF2, 11), bench.ggtt(vf, 12)), (0x7001, all & !VALID), "its byte was ones already");
+        assert_eq!((bench.ggtt(VF2, 11), bench.ggtt(vf, 12)), (0x7001, all & !VALID), "the byte was already all ones");
         let mut bytes = [1; 3];
         ggtt.read(vf, 86, &mut bytes);
         assert_eq!(bytes, [0, 0xff, 0]);
@@ -198,16 +199,16 @@ fn a_vf_and_entries() {
             assert_eq!(bytes, [0; 8]);
         }
         assert_eq!(ggtt.entry(ggtt.entries() - 1), GgttEntry(0));
-        // The PF sees the number, and takes the page away.
+        // The PF reads the function number, and reassigns the page.
         assert_eq!(bench.ggtt(Function::PF, 11), owned(VF2, 0x7001).0);
         bench.set_ggtt(Function::PF, 10, owned(VF2, VALID).0);
         assert_eq!((bench.ggtt(vf, 10), bench.ggtt(VF2, 10)), (0, 1));
     }
 }
 
-/// V13-020, V13-021, V13-028, V13-030, V13-031, V13-042, V13-108: a function uses its own pages only; the PF uses all, with the
-/// owner's guest memory and the owner's LMTT behind them. What a VF writes into a table of its own decides where its own
-/// pages are, and nothing else.
+/// V13-020, V13-021, V13-028, V13-030, V13-031, V13-042, V13-108: a VF can use only its own pages; the PF can use all
+/// pages, translated to the owner's guest memory and by the owner's LMTT. The separate table of a VF determines the
+/// addresses of its own pages, and nothing else.
 #[test]
 fn global_pages_by_owner() {
     let bench = Bench::new();
@@ -235,21 +236,22 @@ fn global_pages_by_owner() {
     assert_eq!(write(VF1, 4, 0x44), Ok(()));
     assert_eq!((bench.guest(VF1, 0x10), bench.guest(VF2, 0x10), bench.guest(Function::PF, 0x10)), (0x11, 0x22, 0));
     assert_eq!((bench.get(6 * FRAME + 0x3010), bench.get(5 * FRAME + 0x3010)), (0x33, 0x44));
-    // Foreign pages, pages without local memory behind them, entries that are not valid.
+    // Pages of other functions, pages without local memory, entries that are not valid.
     for (function, page) in [(VF1, 0), (VF1, 2), (VF1, 3), (VF2, 1), (VF2, 4), (VF3, 1), (VF1, 7), (VF1, 8)] {
         assert_eq!(write(function, page, 1), Err(FaultReason::NotOwned), "{function:?} {page}");
         assert_eq!(bench.read(function, Space::Ggtt, page * 4096), Err(FaultReason::NotOwned));
     }
     assert_eq!(write(VF1, 5, 1), Err(FaultReason::NotGiven));
     assert_eq!(write(VF1, 6, 1), Err(FaultReason::NotPresent { level: 0 }));
-    // The PF, and the GuC for it: the owner's second level.
+    // The PF, and the GuC on its behalf: the owner's second level of translation.
     assert_eq!(bench.read(Function::PF, Space::Ggtt, 0x1010), Ok(0x11));
     assert_eq!(bench.read(Function::PF, Space::Ggtt, 0x3010), Ok(0x33));
     assert_eq!(write(Function::PF, 2, 0x99), Ok(()));
     assert_eq!((bench.guest(VF2, 0x10), bench.guest(Function::PF, 0x10)), (0x99, 0));
-    assert_eq!(write(Function::PF, 5, 1), Err(FaultReason::NotGiven), "not the PF's own frame 1");
+    assert_eq!(write(Function::PF, 5, 1), Err(FaultReason::NotGiven), "must not be the PF's own frame 1");
     assert_eq!(write(Function::PF, 8, 1), Err(FaultReason::NotOwned), "no such function");
-    // VF 1's own table: its pages go elsewhere, others' do not, whatever number it writes there.
+    // VF 1's separate table: its own pages have new addresses; pages of other functions do not, whatever number it
+    // writes.
     let table = ggtt_table(&bench, VF1);
     for (page, entry) in [(1, 0x4000 | LMEM | 2 << 2), (2, 0x4000 | LMEM | 1 << 2 | VALID), (6, GUEST.start | VALID)] {
         table.slice(page * 8, 8).unwrap().store::<u64>(entry, 0, Ordering::Release).unwrap();
@@ -257,7 +259,7 @@ fn global_pages_by_owner() {
     assert_eq!(write(VF1, 1, 0x55), Ok(()));
     assert_eq!((bench.get(5 * FRAME + 0x4010), bench.guest(VF1, 0x10)), (0x55, 0x11));
     assert_eq!(write(VF1, 2, 1), Err(FaultReason::NotOwned));
-    assert_eq!(write(VF1, 6, 1), Err(FaultReason::NotPresent { level: 0 }), "valid is the PF's");
+    assert_eq!(write(VF1, 6, 1), Err(FaultReason::NotPresent { level: 0 }), "only the PF sets the valid bit");
     assert_eq!(
         (bench.read(VF2, Space::Ggtt, 0x2010), bench.read(Function::PF, Space::Ggtt, 0x1010)),
         (Ok(0x99), Ok(0x55))
@@ -268,8 +270,8 @@ fn ggtt_table(bench: &Bench, vf: Function) -> &SharedRegion {
     bench.memory.ggtt().table_of(vf).unwrap()
 }
 
-/// V13-020, V13-021: PAUSE_DONE puts what the VF wrote where the PF reads it; a new configuration and FLR_FINISH empty
-/// the VF's table, and the PF's entry counts again.
+/// V13-020, V13-021: PAUSE_DONE copies the VF's entries to the PF's table; a new configuration and FLR_FINISH clear the
+/// VF's table, after which the PF's entry is effective again.
 #[test]
 fn settled_and_emptied() {
     for (vf, mapped) in [(VF1, true), (VF3, false)] {
@@ -287,18 +289,18 @@ fn settled_and_emptied() {
         ggtt.settle_vf(vf);
         let read = |index| bench.ggtt(Function::PF, index);
         assert_eq!((read(0x100), read(0x101), read(0x103)), (owned(vf, VALID).0, owned(vf, 0x8003).0, 0));
-        // The PF's sanitizing after an FLR.
+        // The PF sanitizes the entries after an FLR.
         ggtt.empty_vf(vf);
         ggtt.assign(vf, 0x10_0000..0x10_3000);
         if mapped {
-            assert_eq!(ggtt_table(&bench, vf).first_data(&(0..GGTT_BYTES as u64)), None, "given back to the host");
+            assert_eq!(ggtt_table(&bench, vf).first_data(&(0..GGTT_BYTES as u64)), None, "must be released");
         }
         assert_eq!(ggtt.effective(0x101), owned(vf, VALID));
     }
 }
 
-/// V13-011, V13-012, V13-034: the PF's BAR is local memory as it is, and nothing of it is the GGTT; a VF is not given what
-/// lies above usable memory, whatever the LMTT says.
+/// V13-011, V13-012, V13-034: the PF's BAR exposes local memory without translation and does not include the GGTT;
+/// memory above the usable part is not assigned to a VF, whatever the LMTT contains.
 #[test]
 fn ranges_of_the_cards_own() {
     let bench = Bench::new();
@@ -322,11 +324,11 @@ fn ranges_of_the_cards_own() {
     );
     assert_eq!((bench.bar(VF1, FRAME), bench.bar(VF1, 0x7f0)), (u64::MAX, u64::from_le_bytes([0xee; 8])));
     assert_eq!((bench.bar(Function::PF, LOCAL), bench.bar(Function::PF, u64::MAX)), (u64::MAX, u64::MAX));
-    assert_eq!(bench.bar(Function::PF, LOCAL - 4), u64::MAX << 32, "half of it is there");
+    assert_eq!(bench.bar(Function::PF, LOCAL - 4), u64::MAX << 32, "only the lower half exists");
 }
 
-/// V13-010, V13-101, V13-102, V13-105, V13-109: accesses of a VF's LMEM BAR that come as messages go through the LMTT,
-/// bound by the quota; the engines see the same bytes.
+/// V13-010, V13-101, V13-102, V13-105, V13-109: trapped accesses of a VF's LMEM BAR are translated by the LMTT, limited
+/// by the quota; the engines see the same bytes.
 #[test]
 fn a_vfs_bar_by_message() {
     let bench = Bench::new();
@@ -337,7 +339,7 @@ fn a_vfs_bar_by_message() {
     assert_eq!(bench.bar(VF1, 0), u64::MAX, "no quota yet");
     bench.memory.set_quota(VF1, 2 * FRAME - 1);
     bench.memory.set_quota(VF2, 4 * FRAME);
-    // Before the frames have moved, and after.
+    // Before and after the frames have moved.
     for round in 1..3 {
         bench.memory.write_bar(VF1, FRAME - 4, &[round; 8]);
         assert_eq!(bench.bar(VF1, FRAME - 4), u64::from_le_bytes([round, round, round, round, 255, 255, 255, 255]));
@@ -352,13 +354,13 @@ fn a_vfs_bar_by_message() {
         bench.memory.adopt_lmtt();
     }
     assert_eq!(bench.window(VF1, FRAME - 8) >> 32, 0x0202_0202);
-    // Quota and table, page by page.
+    // Quota and table, per page.
     bench.memory.set_quota(VF1, 2 * FRAME);
     bench.memory.write_bar(VF1, FRAME - 4, &[5; 8]);
     assert_eq!((bench.bar(VF1, FRAME - 4), bench.get(3 * FRAME)), (u64::from_le_bytes([5; 8]), 0x0505_0505));
     bench.memory.set_lmem_cfg((DIRECTORY >> 16) as u32);
     assert_eq!(bench.bar(VF1, 0), u64::MAX, "the LMTT is off");
-    // What the PF's LMEM_CFG cannot point to.
+    // Values of the PF's LMEM_CFG that are not a valid address.
     bench.memory.set_lmem_cfg(!0);
     assert_eq!(bench.bar(VF1, 0), u64::MAX);
 }
@@ -366,14 +368,14 @@ fn a_vfs_bar_by_message() {
 const DM: u64 = 1 << 11;
 const PS: u64 = 1 << 7;
 
-/// V13-038, V13-102, V13-105, V13-108, contract C.5: what is not local is the guest memory of the function that the work is
-/// done for; all local addresses of a VF's own tables, tables and pages, are guest addresses.
-/// A page of 1 GiB lies in as many places as the LMTT says.
+/// V13-038, V13-102, V13-105, V13-108, contract C.5: system memory is the guest memory of the function for which the
+/// engine runs; all local addresses in a VF's own tables, of tables and of pages, are guest addresses. A page of 1 GiB
+/// is split into the frames that the LMTT maps.
 #[test]
 fn a_vfs_own_page_tables() {
     let bench = Bench::new();
     for step in 0..2 {
-        // Guest page 1 holds the tables; before and after the frames are stored with the VF.
+        // Guest page 1 contains the tables; tested before and after the frames have moved to the VF.
         bench.grant(VF1, 0, Some(8));
         bench.grant(VF1, 1, Some(2));
         bench.grant(VF1, 2, Some(1));
@@ -411,20 +413,21 @@ fn a_vfs_own_page_tables() {
         for address in [0x2000, 2 * FRAME, 3 * FRAME, 1 << 30 | 3 * FRAME, 1 << 30 | 100 * FRAME] {
             assert_eq!(bench.write(VF1, space, address, 1), Err(FaultReason::NotGiven), "{address:#x}");
         }
-        // A root that is the card's address of the tables, not the guest's.
+        // The root is the card's address of the tables instead of the guest's.
         assert_eq!(bench.read(VF1, Space::Ppgtt(2 * FRAME), 0), Err(FaultReason::NotPresent { level: 3 }));
         assert_eq!(bench.read(VF1, Space::Ppgtt(3 * FRAME), 0), Err(FaultReason::NotGiven));
         assert_eq!(bench.read(VF2, space, 0), Err(FaultReason::NotGiven));
     }
 }
 
-/// V13-111: a cached translation of a VF lasts until the invalidation, a change of quota, or another function's turn.
+/// V13-111: a cached translation of a VF is used until the invalidation, a change of quota, or a switch to another
+/// function.
 #[test]
 fn cached_by_function() {
     let bench = Bench::new();
     bench.provision(VF1, &[1, 2]);
     bench.provision(VF2, &[3, 4]);
-    // Both have a table at the same address of theirs, which maps page 1 of theirs at 0.
+    // Both have a table at the same guest address, which maps guest page 1 at address 0.
     for (frame, mark) in [(1, 0x100), (3, 0x300)] {
         bench.put(frame * FRAME, 0x1003);
         bench.put(frame * FRAME + 0x1000, 0x2003);
@@ -437,7 +440,7 @@ fn cached_by_function() {
         bench.memory.gam(vf, &views, &mut tlb).read_u64(Space::Ppgtt(0), 0).map_err(|fault| fault.reason)
     };
     assert_eq!((read(VF1), read(VF2), read(VF1)), (Ok(0x100), Ok(0x300), Ok(0x100)));
-    // The LMTT changes: seen after the invalidation.
+    // A change of the LMTT takes effect after the invalidation.
     bench.grant(VF1, 1, Some(5));
     bench.put(5 * FRAME, 0x500);
     assert_eq!(read(VF1), Ok(0x100));
@@ -447,8 +450,9 @@ fn cached_by_function() {
     assert_eq!(read(VF1), Err(FaultReason::NotGiven));
 }
 
-/// SRIOV storage: a frame goes to the function's file and comes back without what it held; its VMM sees it at the guest's
-/// offset, all others where it was; what is left behind goes back to the host piece by piece. Also on memory without files.
+/// SRIOV storage: a frame moves to the function's file and back without its contents; its VMM sees it at the guest's
+/// offset, all other accesses at the unchanged address; the memory left behind is released to the host in pieces. Also
+/// tested on memory without files.
 #[test]
 fn frames_move_without_their_contents() {
     for bench in [Bench::new(), Bench::on(&|len| SharedRegion::anonymous(len as usize).unwrap())] {
@@ -464,25 +468,25 @@ fn frames_move_without_their_contents() {
             file.slice(page * FRAME + 8, 8).unwrap().store(0xbad_u64, 0, Ordering::Release).unwrap();
         }
         bench.provision(VF1, &[5, 6]);
-        // Before the bytes are looked at, which makes pages of them.
+        // Before the contents are checked: reads allocate pages.
         if sparse {
-            assert_eq!((held(file, 0), held(bench.memory.local(), FRAME)), (4096, 3 * 4096), "later is soon enough");
+            assert_eq!((held(file, 0), held(bench.memory.local(), FRAME)), (4096, 3 * 4096), "released by scrub only");
             scrub();
-            assert_eq!((held(file, 0), held(bench.memory.local(), FRAME)), (0, 4096), "nothing is stored twice");
+            assert_eq!((held(file, 0), held(bench.memory.local(), FRAME)), (0, 4096), "no frame may be stored twice");
             assert!(!bench.memory.scrub());
         }
         assert_eq!((bench.window(VF1, 8), bench.window(VF1, 0x1_0000), bench.window(VF1, FRAME + 8)), (0, 0, 0));
         assert_eq!((bench.get(5 * FRAME + 0x1_0000), bench.get(6 * FRAME + 8), bench.get(9 * FRAME)), (0, 0, 0x99));
-        // Written by each, read by each.
+        // All accesses see each other's writes.
         file.slice(FRAME + 16, 8).unwrap().store(0x111_u64, 0, Ordering::Release).unwrap();
         assert_eq!((bench.get(6 * FRAME + 16), bench.bar(Function::PF, 6 * FRAME + 16)), (0x111, 0x111));
         bench.memory.write_bar(Function::PF, 5 * FRAME, &[1; 8]);
         assert_eq!((bench.window(VF1, 0), bench.bar(VF1, 0)), (u64::from_le_bytes([1; 8]), u64::from_le_bytes([1; 8])));
-        // One keeps its page and its contents, one changes its page, one is new.
+        // One frame keeps its page and its contents, one changes its page, one is new.
         bench.put(7 * FRAME, 0x77);
         bench.provision(VF1, &[7, 6, 5]);
         assert_eq!((bench.window(VF1, 0), bench.window(VF1, FRAME + 16), bench.window(VF1, 2 * FRAME)), (0, 0x111, 0));
-        // Another function gets them: nothing of the first one's is there.
+        // The frames are reassigned to another function: no data of the first one remains.
         for page in 0..PAGES {
             bench.grant(VF1, page, None);
         }
@@ -502,8 +506,8 @@ fn frames_move_without_their_contents() {
     }
 }
 
-/// SRIOV storage: a page is emptied before it becomes a frame of its function, whether beforehand, while the engines run,
-/// or at the change itself; pages in use are left alone beforehand.
+/// SRIOV storage: a page is cleared before it stores a frame of its function, either in advance while the engines run,
+/// or during the move; pages in use are not cleared in advance.
 #[test]
 fn pages_are_empty_before_they_are_given() {
     for prepared in [false, true] {
@@ -513,14 +517,14 @@ fn pages_are_empty_before_they_are_given() {
         for page in 0..PAGES {
             file.slice(page * FRAME, 8).unwrap().store(page + 1, 0, Ordering::Release).unwrap();
         }
-        // Page 0 is to hold another frame, pages 1 and 2 are new.
+        // Page 0 will store another frame, pages 1 and 2 are new.
         (0..3).for_each(|page| bench.grant(VF1, page, Some(6 + page)));
         bench.memory.set_quota(VF1, 3 * FRAME);
         if prepared {
             bench.memory.prepare_adoption();
             let pages = [0, 1, 2, 3].map(|page| file.first_data(&(page * FRAME..(page + 1) * FRAME)).is_some());
             assert_eq!(pages, [true, false, false, true]);
-            assert_eq!((bench.get(5 * FRAME), bench.window(VF1, 0)), (1, 1), "the frame is still there");
+            assert_eq!((bench.get(5 * FRAME), bench.window(VF1, 0)), (1, 1), "the frame must still be stored there");
         }
         bench.memory.adopt_lmtt();
         assert_eq!([0, 1, 2].map(|page| bench.window(VF1, page * FRAME)), [0; 3]);
@@ -529,8 +533,8 @@ fn pages_are_empty_before_they_are_given() {
     }
 }
 
-/// SRIOV storage: an FLR frees what a function has written beyond its memory, however it is scattered, and leaves its frames
-/// alone; so does the scrubbing, also when frames move before it is done.
+/// SRIOV storage: an FLR releases what a function has written outside its frames, even if scattered, and does not touch
+/// its frames. The same holds for scrubbing, even if frames move before it has finished.
 #[test]
 fn what_holds_no_frame_is_freed() {
     for flr in [true, false] {
@@ -546,7 +550,7 @@ fn what_holds_no_frame_is_freed() {
             bench.memory.free_unused(VF1);
         } else {
             assert!(bench.memory.scrub());
-            // What has been given meanwhile is not scrubbed any more.
+            // Pages that were assigned in the meantime are not scrubbed.
             bench.grant(VF1, 1, Some(7));
             bench.memory.adopt_lmtt();
             fill().unwrap();
@@ -558,8 +562,8 @@ fn what_holds_no_frame_is_freed() {
     }
 }
 
-/// SRIOV storage: the PF's LMTT may name a frame twice, its own tables, or nothing that exists: the first one is shown in
-/// its BAR, the tables stay where the PF writes them, and engines follow the walk in any case.
+/// SRIOV storage: the PF's LMTT may map a frame twice, map its own tables, or map missing memory: only the first
+/// mapping is visible in a BAR, the tables stay in the PF's region, and engines always follow the walk.
 #[test]
 fn odd_tables() {
     let bench = Bench::new();
@@ -575,10 +579,10 @@ fn odd_tables() {
     let read = |vf: Function, page: u64| bench.read(vf, Space::Ggtt, (u64::from(vf.0) * 4 + page) << 12);
     assert_eq!((read(VF1, 1), read(VF1, 2), read(VF1, 3)), (Ok(0x55), Ok(0x55), Err(FaultReason::OutsideLocal)));
     assert_eq!((read(VF2, 0), read(VF2, 1), read(VF2, 2)), (Ok(0x55), Ok(0), Ok(0x55)));
-    // VF 2 has been given the tables: what it does to them is the PF's doing, and ends at the next walk.
+    // The LMTT tables are assigned to VF 2, which is the PF's mistake: its writes to them take effect at the next walk.
     assert_eq!(bench.write(VF2, Space::Ggtt, (9 << 12) + 0x40, 7), Ok(()));
     assert_eq!(bench.get(0x40), 7);
-    // A larger quota than the BAR, and tables beyond the memory.
+    // A quota larger than the BAR, and tables outside the memory.
     bench.memory.set_quota(VF1, u64::MAX);
     bench.memory.adopt_lmtt();
     bench.put32(DIRECTORY + 4, !0);
@@ -587,8 +591,8 @@ fn odd_tables() {
     assert_eq!(read(VF2, 0), Ok(0));
 }
 
-/// Contract B.9, H.3.4: compression control goes with the frame's address on the card, wherever it is stored, for the VF and
-/// the PF alike.
+/// Contract B.9, H.3.4: compression control data follows the frame's address on the card, wherever the frame is stored,
+/// for the VF and the PF alike.
 #[test]
 fn control_follows_the_frame() {
     let bench = Bench::new();
@@ -603,22 +607,22 @@ fn control_follows_the_frame() {
     let at = USABLE + (5 * FRAME + 0x3000) / 256;
     bench.memory.local().slice(at, 2).unwrap().read_slice(&mut control, 0).unwrap();
     assert_eq!(control, [0, 0x5c]);
-    // It belongs to the contents, and goes with them when the frame changes its function.
+    // Control data belongs to the contents, and is cleared with them when the frame is assigned to another function.
     bench.grant(VF1, 0, None);
     bench.provision(VF2, &[5]);
     bench.memory.local().slice(at, 2).unwrap().read_slice(&mut control, 0).unwrap();
     assert_eq!(control, [0, 0]);
 }
 
-/// Contract H.3.4, D.7: what the PF clears of a VF's memory becomes a hole in the VF's file; the VF's own clears leave
-/// holes as they are. `clear_vf` empties all of it.
+/// Contract H.3.4, D.7: VF memory that the PF clears becomes a hole in the VF's file; clears by the VF itself leave
+/// holes as they are. `clear_vf` releases all of it.
 #[test]
 fn zeros_are_holes() {
     let bench = Bench::new();
     bench.provision(VF1, &[5, 6]);
     let file = bench.memory.storage.region(VF1).unwrap();
     let held = || file.data(0..PAGES * FRAME).map(|run| run.end - run.start).sum::<u64>();
-    // The PF's identity map: 2 MiB pages of its own table in frame 0.
+    // The PF's identity map: 2 MiB pages of a table in frame 0.
     bench.put(0x1000, 0x2003);
     bench.put(0x2000, 0x3003);
     (0..16).for_each(|frame| bench.put(0x3000 + frame * 8, frame * FRAME | 3 | DM | PS));
@@ -634,12 +638,12 @@ fn zeros_are_holes() {
     assert_eq!(held(), 4096);
     assert_eq!(zero(Function::PF, pf, 5 * FRAME, 64 * MIB), Ok(Some(Zeroed { len: FRAME, held: 0 })));
     assert_eq!((bench.window(VF1, MIB), bench.window(VF1, FRAME)), (0, 3));
-    assert_eq!(zero(Function::PF, pf, 6 * FRAME, 4096), Ok(None), "too few to ask");
-    // Its own memory the PF overwrites, but only what is there.
+    assert_eq!(zero(Function::PF, pf, 6 * FRAME, 4096), Ok(None), "too short for a hole search");
+    // The PF's own memory is overwritten, but only where it contains data.
     bench.put(8 * FRAME + MIB, 8);
     assert_eq!(zero(Function::PF, pf, 8 * FRAME, 3 * MIB / 2), Ok(Some(Zeroed { len: 3 * MIB / 2, held: 64 * KIB })));
     assert_eq!(bench.get(8 * FRAME + MIB), 0);
-    // Guest memory and the end of local memory are for others.
+    // Guest memory and the end of local memory are not handled.
     bench.put(0x3000, 3 | PS);
     assert_eq!(zero(Function::PF, pf, 0, MIB), Ok(None));
     bench.put(0x3008, LOCAL | 3 | DM | PS);

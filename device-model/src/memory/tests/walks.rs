@@ -1,4 +1,4 @@
-//! Tables that change under the walk: each entry is read once, and what has been read is what is used.
+//! Page tables that change during a walk (TOCTOU): each entry is read once, and the value read is the value used.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,13 @@ use super::ppgtt::{self, WalkFault};
 use super::tlb::{Backing, Tlb};
 use super::*;
 
-/// What an entry may be: nothing, a table's address, a page of either memory, a large one, one of 64 KiB, none, read-only.
+/// Values of an entry: zero, table addresses, pages of both memories, a large page, a 64 KiB page, a NULL page,
+/// read-only.
 const ENTRIES: [u64; 9] = [0, 0x5003, 0x5043, 0x7803, 0x9003, 0x20_0883, 0x203, 0x1_0903, 0xb801];
 
-/// All combinations of what four levels say at first (9^4 = 6561): every later read says something else each time. The
-/// walk reads no entry twice, four at most, each in the table that the entry before named, and its page is the one that the
-/// first words give. The last level of the second walk is read anew, the levels above it are remembered.
+/// All combinations of the first value of the entries at four levels (9^4 = 6561); a second read of an entry fails the
+/// test. The walk reads each entry at most once, at most four in all, each in the table to which the previous entry
+/// points; the resulting page follows from the first values.
 #[test]
 fn every_entry_is_read_once() {
     const ADDRESS: u64 = 0x1234_5678_9000;
@@ -22,7 +23,7 @@ fn every_entry_is_read_once() {
         let mut reads: HashMap<u64, u32> = HashMap::new();
         let mut order = Vec::new();
         let mut tlb = Tlb::default();
-        // Tables that name each other: the n-th entry that is read is the n-th of the case, wherever it lies.
+        // Tables may point to each other: the n-th read returns the n-th value of the case, whatever its address.
         let found = ppgtt::walk(&mut tlb, Function(1), 0x1000, ADDRESS, |at| {
             let times = reads.entry(at).or_default();
             *times += 1;

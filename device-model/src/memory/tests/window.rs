@@ -1,12 +1,12 @@
-//! Accesses of the window onto the global table, byte by byte, at both of its ends and beyond.
+//! Accesses to the GGTT window, byte by byte, at both ends of the table and beyond.
 
 use arctic_sriov::gate::PF;
 
 use super::*;
 
 const END: u64 = GGTT_BYTES as u64;
-/// The entries at either end of the table: what the PF has written there. Owners 0 to 2, one invalid, one of a function
-/// that there is not.
+/// Entries at both ends of the table, as written by the PF. Owners 0 to 2, one invalid entry, one with the number of a
+/// missing function.
 const ENTRIES: [u64; 6] = [
     0x0011_1111_1111_1000 | 1 << 2 | 1,
     0x0022_2222_2222_2000 | 2 << 2 | 3,
@@ -15,7 +15,7 @@ const ENTRIES: [u64; 6] = [
     0x0055_5555_5555_5000 | 3,
     0x0066_6666_6666_6000 | 1 << 2 | 3,
 ];
-/// Bytes of an entry that stay as the PF has written them: Valid and the owner (V13-024).
+/// Bits of an entry that a VF cannot change: Valid and the owner (V13-024).
 const KEPT: [u8; 8] = [0xfd, 0x0f, 0, 0, 0, 0, 0, 0];
 
 fn index(n: usize) -> u64 {
@@ -30,7 +30,7 @@ fn owner(n: usize) -> u64 {
     ENTRIES[n] >> 2 & 0x3ff
 }
 
-/// Byte `at` of the window as `function` reads it, while the table is `now`.
+/// Byte `at` of the window as `function` reads it, while the table contains `now`.
 fn seen(now: &[[u8; 8]; 6], function: u8, at: u128) -> u8 {
     let Some((n, byte)) = place(at) else { return 0 };
     match function {
@@ -40,10 +40,10 @@ fn seen(now: &[[u8; 8]; 6], function: u8, at: u128) -> u8 {
     }
 }
 
-/// V13-019..026: every function (PF, two VFs), its window trapped and mapped, every offset from three entries before
-/// either end of the table to two beyond it, and the last ones of all, every length up to 17: 2 * 3 * 112 * 18 = 12 096
-/// reads and as many writes. A read gives what each byte is to that function; a write changes each byte as far as it is
-/// the function's, and no other entry.
+/// V13-019..026: every function (PF, two VFs), with trapped and mapped window, every offset from three entries before
+/// either end of the table to two beyond it, and the highest offsets, every length up to 17: 2 * 3 * 112 * 18 = 12 096
+/// reads and as many writes. A read returns each byte as the function may see it; a write changes each byte as far as
+/// the function owns it, and no other entry.
 #[test]
 fn every_access_of_the_window() {
     let mut cases = 0;
@@ -73,7 +73,7 @@ fn every_access_of_the_window() {
                     let mut data = vec![0xee; len];
                     ggtt.read(Function(function), offset, &mut data);
                     for (at, byte) in (u128::from(offset)..).zip(&data) {
-                        // The PF's accesses are of the table as a whole: one that leaves it is none.
+                        // The PF accesses the table as a whole: an access that exceeds it is dropped.
                         let expected = if function == PF && !inside { 0 } else { seen(&before, function, at) };
                         assert_eq!(*byte, expected, "{mapped} {function} {offset:#x} {len}: {at:#x}");
                     }
@@ -94,7 +94,7 @@ fn every_access_of_the_window() {
                     assert_eq!(state(), expected, "{mapped} {function} {offset:#x} {len}");
                     cases += 1;
                     if function == PF && inside && offset < 64 {
-                        // The access may have gone on behind the three.
+                        // The access may have modified the entries after the first three.
                         (3..8).for_each(|n| ggtt.set_entry(n, GgttEntry(0)));
                     }
                     assert!(
@@ -108,7 +108,7 @@ fn every_access_of_the_window() {
     assert_eq!(cases, 2 * 3 * 112 * 18);
 }
 
-/// Entries beyond the table are invalid, and writing them does nothing, up to the last number.
+/// Entries beyond the table are invalid, and writes to them are dropped, up to the highest index.
 #[test]
 fn there_are_no_entries_beyond_the_last() {
     let mut ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());

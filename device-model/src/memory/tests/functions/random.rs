@@ -1,15 +1,15 @@
-//! Random tables of all kinds: a VF reaches what it has been given and its own guest's memory, and no other byte.
+//! Random tables of all types: a VF reaches its assigned memory and its own guest's memory, and no other byte.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A frame that the LMTT may name: all but the first, which holds its tables; some do not exist.
+/// A frame in the LMTT: all but the first, which contains its tables; some do not exist.
 fn frame() -> impl Strategy<Value = Option<u64>> {
     prop::option::weighted(0.8, 1..18_u64)
 }
 
-/// Entries that often lead somewhere: small local addresses, guest addresses, any flags.
+/// Entries that often point to valid memory: small local addresses, guest addresses, any flags.
 fn entry() -> impl Strategy<Value = u64> {
     let near = (0..PAGES * 512, any::<u16>()).prop_map(|(page, flags)| page << 12 | u64::from(flags & 0xfff) | 3);
     let tables = (0..8_u64, any::<bool>()).prop_map(|(page, leaf)| page << 12 | 3 | u64::from(leaf) << 11);
@@ -66,21 +66,21 @@ impl Bench {
         }
     }
 
-    /// The process tables, in the first pages of the VF's own memory.
+    /// Writes the process tables, in the first pages of the VF's own memory.
     fn set_process(&self, vf: Function, tables: &Tables) {
         for (index, entry) in &tables.process {
             self.memory.write_bar(vf, index * 8, &entry.to_le_bytes());
         }
     }
 
-    /// Frames that VF has, by the tables alone.
+    /// Frames that are assigned to `vf`, computed from the tables only.
     fn given(&self, tables: &Tables, vf: Function) -> Vec<u64> {
         let n = usize::from(vf.0 - 1);
         let own = &tables.grants[n * PAGES as usize..][..PAGES as usize];
         own.iter().take(tables.quotas[n] as usize).flatten().copied().filter(|frame| *frame < 12).collect()
     }
 
-    /// All bytes of a frame that are not zero, wherever it is stored.
+    /// All nonzero bytes of a frame, wherever it is stored.
     fn contents(&self, frame: u64) -> Vec<u8> {
         let slice = self.memory.storage.slice(frame * FRAME, FRAME as usize).unwrap();
         let mut data = vec![0; FRAME as usize];
@@ -92,7 +92,7 @@ impl Bench {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// V13-020..031, V13-101..109: whatever VF 1's tables say, its writes change only frames that it has been given and its
+    /// V13-020..031, V13-101..109: whatever VF 1's tables contain, its writes change only its assigned frames and its
     /// own guest's memory, before and after the frames have moved to it; nothing panics.
     #[test]
     fn a_vf_reaches_its_own_bytes_only(
@@ -129,24 +129,25 @@ proptest! {
         }
         let _ = reached;
         for (frame, before) in foreign.iter().zip(&before) {
-            prop_assert!(bench.contents(*frame) == *before, "frame {frame} is not VF 1's: {given:?}");
+            prop_assert!(bench.contents(*frame) == *before, "VF 1 changed frame {frame}, assigned: {given:?}");
         }
         for function in [Function::PF, VF2, VF3, Function(4)] {
             let guest = bench.guests.of(function);
             let mut bytes = vec![0; guest.0.size()];
             guest.0.get_slice(0, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
-            prop_assert!(bytes.iter().all(|byte| *byte == 0), "{function:?}'s guest memory");
+            prop_assert!(bytes.iter().all(|byte| *byte == 0), "VF 1 changed {function:?}'s guest memory");
         }
-        // Its file holds no more than its pages, whatever it wrote.
+        // Without assigned frames its file contains no data, whatever it wrote.
         if adopt && given.is_empty() {
             prop_assert_eq!(bench.memory.storage.region(VF1).unwrap().first_data(&(0..PAGES * FRAME)), None);
         }
     }
 
-    /// V13-010, V13-011, V13-109: what the PF writes at a frame's address is what the VF reads at its own, and the other way
-    /// round, from one distribution of frames to the next. Against a plain model: a frame that keeps its place keeps its
-    /// bytes, one that comes to a VF holds zeros, one that comes home holds zeros or what was at home before; what is at
-    /// home and in other functions' frames stays. Whether and how far the card has scrubbed in between changes nothing.
+    /// V13-010, V13-011, V13-109: the VF reads at its own address what the PF writes at the frame's address, and vice
+    /// versa, across several assignments of frames. Compared with a simple model: a frame that keeps its place keeps
+    /// its bytes, one that moves to a VF holds zeros, one that moves home holds zeros or its previous contents at home;
+    /// frames at home and frames of other functions are unchanged. Scrubbing in between, complete or partial, has no
+    /// effect on this.
     #[test]
     fn all_see_the_same_bytes(
         all in prop::collection::vec((tables(), 0..4_usize), 1..5),
@@ -172,7 +173,7 @@ proptest! {
                 match place(frame) {
                     same if same == *was => prop_assert_eq!(now, *value, "frame {} has not moved", frame),
                     Place::HOME => prop_assert!(now == 0 || now == at_home[frame as usize], "frame {frame}: {now:#x}"),
-                    _ => prop_assert_eq!(now, 0, "frame {} has come to a VF", frame),
+                    _ => prop_assert_eq!(now, 0, "frame {} has moved to a VF", frame),
                 }
                 *was = place(frame);
             }
@@ -203,7 +204,7 @@ proptest! {
                     }
                 }
             }
-            // What a VF's client writes into its BAR where it has nothing.
+            // The VF's client writes to pages of its BAR without a frame.
             for vf in [VF1, VF2] {
                 for page in 0..PAGES {
                     let given = (0..12).any(|frame| place(frame) == Place::of(vf, page as u16));
