@@ -1,4 +1,4 @@
-//! The doorbell block by itself: stages, arming, collapse, windows, and that no function rings another's.
+//! Unit tests of the doorbell block: stages, arming, coalescing, windows, and isolation between functions.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn page(number: u64) -> Page {
     Page::at(WINDOW + number * PAGE_BYTES).expect("a page of the window")
 }
 
-/// A block whose rings go to the GuC, as its firmware sets it up.
+/// A block whose rings are routed to the GuC, as its firmware configures it.
 fn block() -> Doorbells {
     let doorbells = Doorbells::new();
     assert!(!doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE));
@@ -30,7 +30,7 @@ fn message(groups: u8) -> Ring {
     Ring::Message { groups, to: Route::Guc }
 }
 
-/// V13-081: each of the 256 doorbells has a status bit of its own.
+/// V13-081: each of the 256 doorbells has a separate status bit.
 #[test]
 fn each_of_256_rings_its_own_bit() {
     let doorbells = block();
@@ -46,7 +46,7 @@ fn each_of_256_rings_its_own_bit() {
     }
 }
 
-/// V13-082, V13-089: a ring is seen in each of the three stages; reading the third takes it out of the second.
+/// V13-082, V13-089: a ring is visible in each of the three stages; a read of the third clears the second.
 #[test]
 fn a_ring_passes_three_stages() {
     let doorbells = block();
@@ -58,12 +58,12 @@ fn a_ring_passes_three_stages() {
     assert_eq!((read(DoorbellRegister::Status), doorbells.read(DoorbellRegister::Control, 0) & 0xff), (2, 2));
     assert_eq!(read(DoorbellRegister::InterruptStatus), 2);
     assert_eq!((read(DoorbellRegister::Status), doorbells.read(DoorbellRegister::Control, 0) & 0xff), (0, 0));
-    assert_eq!(read(DoorbellRegister::InterruptStatus), 2, "it stays until it is cleared");
+    assert_eq!(read(DoorbellRegister::InterruptStatus), 2, "must stay set until it is cleared");
     assert_eq!(rung(&doorbells), [33]);
-    assert_eq!(read(DoorbellRegister::InterruptStatus), 0, "the GuC has it");
+    assert_eq!(read(DoorbellRegister::InterruptStatus), 0, "taken by the GuC");
 }
 
-/// V13-084: what changes before the arming is not seen, what changes after it is.
+/// V13-084: an access before the arming is not detected, an access after it is.
 #[test]
 fn monitoring_begins_with_the_arming() {
     let doorbells = block();
@@ -74,8 +74,8 @@ fn monitoring_begins_with_the_arming() {
     assert_eq!(rung(&doorbells), [0]);
 }
 
-/// V13-083, V13-085, V13-093; trap 11: address and Valid are the GuC's; the host's writes do nothing, whatever the
-/// doorbell's state, and a read of the line never sets Valid.
+/// V13-083, V13-085, V13-093; trap 11: only the GuC writes address and Valid; writes of the host have no effect in any
+/// state of the doorbell, and a read of the line never sets Valid.
 #[test]
 fn the_host_cannot_arm() {
     let doorbells = block();
@@ -93,18 +93,18 @@ fn the_host_cannot_arm() {
     }
 }
 
-/// V13-086; trap 11: Valid falls by the block's own read of a cleared cookie alone: when asked to, or at a ring, which
-/// is none then. Arming an armed doorbell is no way to it.
+/// V13-086; trap 11: Valid is cleared only by the block's read of a cleared cookie: on request, or at a ring, which
+/// then does not count. Arming an armed doorbell does not clear it.
 #[test]
 fn a_cleared_cookie_takes_valid_away() {
     let doorbells = block();
     doorbells.arm(8, VF1, page(3)).unwrap();
     doorbells.read_cookie(8);
-    assert!(valid(&doorbells, 8), "the cookie is live");
+    assert!(valid(&doorbells, 8), "the cookie is not cleared");
     assert_eq!(doorbells.arm(8, VF2, page(4)), Err(Refused::IsArmed));
     assert_eq!(doorbells.watched(8), Some((VF1, page(3))));
     doorbells.clear_cookie(8);
-    assert!(valid(&doorbells, 8), "the block has not looked yet");
+    assert!(valid(&doorbells, 8), "the block has not read the cookie yet");
     assert_eq!(doorbells.ring(VF1, page(3)), Ring::Missed);
     assert!(!valid(&doorbells, 8));
     doorbells.arm(8, VF2, page(4)).unwrap();
@@ -113,7 +113,7 @@ fn a_cleared_cookie_takes_valid_away() {
     assert!(!valid(&doorbells, 8));
 }
 
-/// V13-086: the cookie counts rings and is never 0 of itself.
+/// V13-086: the cookie counts rings and skips 0.
 #[test]
 fn rings_do_not_clear_the_cookie() {
     let word = Armed(Armed::new(VF1, page(3)).0 | Armed::COOKIE);
@@ -121,7 +121,7 @@ fn rings_do_not_clear_the_cookie() {
     assert!(word.rung().watches(VF1, page(3)) && word.rung().0 & Armed::RUNG != 0);
 }
 
-/// V13-087, V13-088: the status is the hardware's; a 1 written to the interrupt status clears the bit.
+/// V13-087, V13-088: the status is read-only; writing 1 to the interrupt status clears the bit.
 #[test]
 fn status_is_read_only_and_interrupt_status_is_cleared() {
     let doorbells = block();
@@ -139,11 +139,11 @@ fn status_is_read_only_and_interrupt_status_is_cleared() {
     assert_eq!(rung(&doorbells), [1]);
     for register in [DoorbellRegister::Status, DoorbellRegister::InterruptStatus] {
         doorbells.write(register, 8, !0);
-        assert_eq!(doorbells.read(register, 8), 0, "there are eight groups");
+        assert_eq!(doorbells.read(register, 8), 0, "only eight groups exist");
     }
 }
 
-/// V13-089: five rings before the GuC looks are one message and one bit.
+/// V13-089: five rings before the GuC serves them cause one message and one bit.
 #[test]
 fn rings_collapse() {
     let doorbells = block();
@@ -156,7 +156,7 @@ fn rings_collapse() {
     assert_eq!(doorbells.rings(VF1), Rings { rung: 5, missed: 0 });
 }
 
-/// V13-089: a storm from many threads stays one bit a doorbell, and the last ring before a look is never lost.
+/// V13-089: many rings from many threads set one bit per doorbell, and the last ring before it is served is never lost.
 #[test]
 fn a_storm_is_bounded() {
     let doorbells = block();
@@ -177,7 +177,7 @@ fn a_storm_is_bounded() {
     assert_eq!((doorbells.rings(VF1).rung, doorbells.rings(VF2).rung), (20_001, 10_001));
 }
 
-/// V13-007, V13-091: the window is 4 MB from 0x400000 on, in 1,024 pages; every byte of a page is the same doorbell.
+/// V13-007, V13-091: the window is 4 MB from 0x400000 on, in 1,024 pages; every byte of a page rings the same doorbell.
 #[test]
 fn the_window_has_1024_pages() {
     assert_eq!((Page::at(0x3f_ffff), Page::at(0x80_0000), Page::at(u64::MAX)), (None, None, None));
@@ -187,7 +187,7 @@ fn the_window_has_1024_pages() {
     assert_eq!((page(1023).0, Page::at(WINDOW + u64::from(PAGES) * PAGE_BYTES)), (1023, None));
 }
 
-/// V13-092, V13-094: the doorbell is function and page: the same page of another function is another doorbell.
+/// V13-092, V13-094: a doorbell watches a page of one function: the same page of another function is a different one.
 #[test]
 fn functions_have_windows_of_their_own() {
     let doorbells = block();
@@ -205,7 +205,8 @@ fn functions_have_windows_of_their_own() {
     assert_eq!(rung(&doorbells), [6, 7]);
 }
 
-/// V13-097; trap 12: the group's bit goes up when its status leaves zero; further rings send nothing until it is taken.
+/// V13-097; trap 12: the group's bit is set when its status becomes nonzero; further rings send no message until it is
+/// taken.
 #[test]
 fn only_the_first_ring_of_a_group_sends() {
     let doorbells = block();
@@ -218,7 +219,8 @@ fn only_the_first_ring_of_a_group_sends() {
     assert_eq!(doorbells.ring(VF1, page(66)), message(4));
 }
 
-/// V13-098: a page that doorbells of two groups watch gives one message with two bits, which stay until each is taken.
+/// V13-098: a page watched by doorbells of two groups causes one message with two bits, which stay set until each is
+/// taken.
 #[test]
 fn one_message_sets_bits_of_two_groups() {
     let doorbells = block();
@@ -227,28 +229,29 @@ fn one_message_sets_bits_of_two_groups() {
     assert_eq!(doorbells.ring(VF1, page(0)), message(3));
     doorbells.read(DoorbellRegister::InterruptStatus, 0);
     assert_eq!(doorbells.read(DoorbellRegister::Control, 0), SEND_TO_CORE | 2);
-    assert_eq!(doorbells.ring(VF1, page(0)), message(1), "the group that was not taken is not updated");
+    assert_eq!(doorbells.ring(VF1, page(0)), message(1), "no message for the group that was not taken");
     assert_eq!(rung(&doorbells), [31, 32]);
     assert_eq!(doorbells.read(DoorbellRegister::Control, 0), SEND_TO_CORE);
 }
 
-/// V13-099; trap 13: after reset the host hears of rings; software routes them to the GuC, which then has what rang
-/// before.
+/// V13-099; trap 13: after reset rings notify the host; software routes them to the GuC, which then also gets earlier
+/// rings.
 #[test]
 fn rings_go_to_the_host_by_default() {
     let doorbells = Doorbells::new();
     doorbells.arm(0, VF1, page(0)).unwrap();
     assert_eq!(doorbells.ring(VF1, page(0)), Ring::Message { groups: 1, to: Route::Host });
     assert_eq!(rung(&doorbells), []);
-    assert!(doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE | 0x7f), "there is something to look at");
-    assert_eq!(doorbells.read(DoorbellRegister::Control, 0), SEND_TO_CORE | 1, "group bits are the hardware's");
+    assert!(doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE | 0x7f), "a ring is pending");
+    assert_eq!(doorbells.read(DoorbellRegister::Control, 0), SEND_TO_CORE | 1, "only hardware writes the group bits");
     assert_eq!(rung(&doorbells), [0]);
     assert_eq!(doorbells.ring(VF1, page(0)), message(1));
     doorbells.write(DoorbellRegister::Control, 0, 0);
     assert_eq!(doorbells.read(DoorbellRegister::Control, 0), 1);
 }
 
-/// V13-119: FLR of a VF leaves none of its doorbells valid, its rings forgotten, and the neighbour's alone.
+/// V13-119: after FLR of a VF none of its doorbells is valid, its rings are dropped, and those of other VFs are
+/// unaffected.
 #[test]
 fn a_function_reset_disarms_its_doorbells() {
     let doorbells = block();
@@ -262,12 +265,12 @@ fn a_function_reset_disarms_its_doorbells() {
     assert!([0, 100, 255].iter().all(|index| doorbells.watched(*index).is_none()));
     assert_eq!(doorbells.watched(101), Some((VF2, page(100))));
     assert_eq!(doorbells.ring(VF1, page(100)), Ring::Missed);
-    // A doorbell that another function gets does not inherit the ring.
+    // A doorbell that is reassigned to another function does not inherit the ring.
     doorbells.arm(100, VF2, page(7)).unwrap();
     assert_eq!(rung(&doorbells), [101]);
 }
 
-/// V13-099, V13-114: a reset of all leaves the state after power-on.
+/// V13-099, V13-114: a reset restores the state after power-on.
 #[test]
 fn a_reset_leaves_nothing() {
     let doorbells = block();
@@ -295,7 +298,7 @@ enum Act {
 }
 
 fn act() -> impl Strategy<Value = Act> {
-    // Few functions and pages, so that they meet.
+    // Few functions and pages, so that they collide.
     let (function, page) = (0u8..5, 0u16..4);
     prop_oneof![
         4 => (any::<u8>(), function.clone(), page.clone()).prop_map(|(i, f, p)| Act::Arm(i % 40, f, p)),
@@ -309,8 +312,8 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    /// V13-086, V13-092, V13-094, V13-119: whatever happens in which order, the GuC is told of exactly those doorbells
-    /// that are armed for the function and page that was rung, since they were armed.
+    /// V13-086, V13-092, V13-094, V13-119: for any sequence of operations, the GuC is notified of exactly those
+    /// doorbells that were armed for the function and page at the time of the ring.
     #[test]
     fn nobody_rings_anothers_doorbell(acts in proptest::collection::vec(act(), 0..200)) {
         #[derive(Clone, Copy)]
