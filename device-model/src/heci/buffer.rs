@@ -1,6 +1,6 @@
-//! One direction of a HECI window: a circular buffer of dwords whose pointers both sides see.
+//! One direction of a HECI window: a circular buffer of dwords with pointers visible to both sides.
 
-/// Slots of a buffer. Pointers are 8 bits and run freely, so the depth has to divide 256.
+/// Number of slots of a buffer. Pointers are free-running 8-bit counters, so the depth must divide 256.
 pub const DEPTH: u8 = 128;
 
 /// A circular buffer of 32-bit slots (xe: mei, hw-me-regs.h: H_CBD, H_CBWP, H_CBRP).
@@ -21,17 +21,17 @@ impl CircularBuffer {
         usize::from(pointer % DEPTH)
     }
 
-    /// Slots that hold data.
+    /// Number of filled slots.
     pub fn filled(&self) -> u8 {
         self.write.wrapping_sub(self.read)
     }
 
-    /// Slots that are free.
+    /// Number of free slots.
     pub fn free(&self) -> u8 {
         DEPTH - self.filled()
     }
 
-    /// Adds a dword; `false` if the buffer is full.
+    /// Appends a dword; returns `false` if the buffer is full.
     pub fn push(&mut self, value: u32) -> bool {
         let fits = self.free() > 0;
         if fits {
@@ -41,24 +41,24 @@ impl CircularBuffer {
         fits
     }
 
-    /// Takes the oldest dword.
+    /// Removes and returns the oldest dword.
     pub fn pop(&mut self) -> Option<u32> {
         let value = self.first()?;
         self.read = self.read.wrapping_add(1);
         Some(value)
     }
 
-    /// The oldest dword.
+    /// Returns the oldest dword without removing it.
     pub fn first(&self) -> Option<u32> {
         (self.filled() > 0).then(|| self.slots[Self::slot(self.read)])
     }
 
-    /// Forgets everything and puts both pointers to 0.
+    /// Removes all dwords and sets both pointers to 0.
     pub fn clear(&mut self) {
         (self.write, self.read) = (0, 0);
     }
 
-    /// Depth and pointers as they stand in bits 31:8 of a control and status register.
+    /// Depth and pointers as encoded in bits 31:8 of a control and status register.
     pub fn status(&self) -> u32 {
         u32::from(DEPTH) << 24 | u32::from(self.write) << 16 | u32::from(self.read) << 8
     }

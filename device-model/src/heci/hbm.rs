@@ -1,55 +1,55 @@
-//! Host bus messages: what the graphics system controller's firmware answers when a driver sets up the link.
+//! Host bus messages (HBM): responses of the graphics system controller's firmware while a driver sets up the link.
 //!
-//! No client sits behind this firmware, so enumeration finds none and a connection has nowhere to go.
+//! This firmware has no clients, so enumeration returns an empty list and connection requests are refused.
 
-/// The newest version of the protocol that is spoken: major, minor (xe: mei, hw.h).
+/// Newest supported version of the protocol: major, minor (xe: mei, hw.h).
 const VERSION: (u8, u8) = (2, 2);
 
-/// Status: there is no such client.
+/// Status: client not found.
 const CLIENT_NOT_FOUND: u8 = 1;
-/// Status: the operation is not allowed here.
+/// Status: operation not allowed.
 const NOT_ALLOWED: u8 = 5;
 
-/// Bytes of a request that any reply looks at; a shorter request is padded with zeros.
+/// Maximum number of request bytes that a reply depends on; a shorter request is padded with zeros.
 pub const REQUEST_BYTES: usize = 8;
-/// Bytes of the longest reply (enumeration).
+/// Length of the longest reply in bytes (enumeration).
 pub const LONGEST_REPLY: usize = 36;
 
-/// Command HOST_START_REQ, the only one before the link is up.
+/// Command HOST_START_REQ, the only one that is valid before the link is established.
 pub const HOST_START: u8 = 0x01;
 
-/// The bytes of a reply.
+/// A reply message.
 pub struct Reply {
     bytes: [u8; LONGEST_REPLY],
     len: usize,
 }
 
 impl Reply {
-    /// A reply of `len` bytes that begins with `head` and goes on with zeros.
+    /// A reply of `len` bytes that starts with `head` and is filled with zeros.
     fn new<const N: usize>(len: usize, head: [u8; N]) -> Self {
         let mut bytes = [0; LONGEST_REPLY];
         bytes[..N].copy_from_slice(&head);
         Reply { bytes, len }
     }
 
-    /// The bytes.
+    /// The bytes of the message.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
-/// A request of the host.
+/// A request type of the host.
 pub struct Command {
-    /// First byte of the request.
+    /// Command code, the first byte of the request.
     pub code: u8,
-    /// Bytes that the request has at least.
+    /// Minimum length of the request in bytes.
     pub bytes: usize,
-    /// What is answered, `None` where the protocol has no answer.
+    /// Builds the reply; `None` if the protocol defines no reply.
     pub reply: fn(&[u8; REQUEST_BYTES]) -> Option<Reply>,
 }
 
-/// Every request that a host may send (xe: mei, hw.h, MEI Bus Message Command IDs). Power gating is missing: the
-/// window does not offer it.
+/// All requests that a host may send (xe: mei, hw.h, MEI Bus Message Command IDs), except power gating, which the
+/// window does not support.
 pub const COMMANDS: [Command; 12] = [
     Command {
         code: HOST_START,
@@ -69,13 +69,13 @@ pub const COMMANDS: [Command; 12] = [
     Command { code: 0x06, bytes: 4, reply: |r| Some(Reply::new(4, [0x86, r[1], r[2], CLIENT_NOT_FOUND])) },
     // CLIENT_DISCONNECT
     Command { code: 0x07, bytes: 4, reply: |r| Some(Reply::new(4, [0x87, r[1], r[2], CLIENT_NOT_FOUND])) },
-    // MEI_FLOW_CONTROL: a credit for nobody
+    // MEI_FLOW_CONTROL: ignored, as no client exists
     Command { code: 0x08, bytes: 8, reply: |_| None },
     // NOTIFY
     Command { code: 0x10, bytes: 4, reply: |r| Some(Reply::new(8, [0x90, r[1], r[2], CLIENT_NOT_FOUND, r[3]])) },
-    // DMA_SETUP: messages go through the window alone
+    // DMA_SETUP: refused, as messages are only exchanged through the window
     Command { code: 0x12, bytes: 40, reply: |_| Some(Reply::new(4, [0x92, NOT_ALLOWED])) },
-    // CAPABILITIES: none of those asked for
+    // CAPABILITIES: none of the requested ones is supported
     Command { code: 0x13, bytes: 4, reply: |_| Some(Reply::new(4, [0x93])) },
     // CLIENT_DMA_MAP
     Command { code: 0x14, bytes: 16, reply: |_| Some(Reply::new(2, [0x94, NOT_ALLOWED])) },

@@ -1,6 +1,7 @@
-//! HECI: the windows through which the host talks to the graphics system controller (GSC), and the firmware behind.
+//! HECI: the register windows for communication with the graphics system controller (GSC), and the behaviour of its
+//! firmware.
 //!
-//! The Linux driver is `mei_gsc`: it resets the link, waits for the firmware to be ready, and exchanges host bus
+//! The Linux driver is `mei_gsc`: it resets the link, waits until the firmware is ready, and exchanges host bus
 //! messages through two circular buffers (contract G.9).
 
 mod buffer;
@@ -9,22 +10,22 @@ mod hbm;
 use buffer::{CircularBuffer, DEPTH};
 use hbm::{COMMANDS, HOST_START, LONGEST_REPLY, REQUEST_BYTES, Reply};
 
-/// Bytes of a window: GSC at GTTMMADR + 0x373000, GSCFI at + 0x374000 (xe: regs/xe_gsc_regs.h).
+/// Size of a window in bytes: GSC at GTTMMADR + 0x373000, GSCFI at + 0x374000 (xe: regs/xe_gsc_regs.h).
 pub const WINDOW_BYTES: u32 = 0x1000;
 
 /// H_CB_WW: host buffer, write window.
 const H_CB_WW: u32 = 0x00;
-/// H_CSR: the host's control and status.
+/// H_CSR: control and status of the host.
 const H_CSR: u32 = 0x04;
 /// ME_CB_RW: firmware buffer, read window.
 const ME_CB_RW: u32 = 0x08;
-/// ME_CSR_HA: the firmware's control and status, as the host may see it.
+/// ME_CSR_HA: control and status of the firmware, host access.
 const ME_CSR_HA: u32 = 0x0c;
-/// Where the host lends the firmware memory: base, upper base, limit.
+/// Registers for extended operation memory, which the host provides to the firmware: base, upper base, limit.
 const EXT_OP_MEM: [u32; 3] = [0x100, 0x104, 0x108];
 
-/// Firmware status registers 1 to 6, by offset. 1: working normally, initialised, no D0i3 (bit 31 would offer it);
-/// 2: flash access not overridden by jumper (contract B.5b), D3 not blocked.
+/// Firmware status registers 1 to 6, by offset. 1: normal operation, initialised, no D0i3 (bit 31 would indicate
+/// support); 2: flash access not overridden by jumper (contract B.5b), D3 not blocked.
 const FIRMWARE_STATUS: [(u32, u32); 6] =
     [(0xc40, 0x0245), (0xc48, 1 << 3), (0xc60, 0), (0xc64, 0), (0xc68, 0), (0xc6c, 0)];
 
@@ -34,68 +35,68 @@ const INTERRUPT_GENERATE: u32 = 1 << 2;
 const READY: u32 = 1 << 3;
 const RESET: u32 = 1 << 4;
 const D0I3_INTERRUPT_ENABLE: u32 = 1 << 5;
-/// Bits of H_CSR that keep what the host writes, outside of a reset.
+/// Bits of H_CSR that are writable by the host, outside of a reset.
 const KEPT: u32 = INTERRUPT_ENABLE | READY | RESET | D0I3_INTERRUPT_ENABLE;
 
 /// Message header, last packet of its message.
 const COMPLETE: u32 = 1 << 31;
-/// Message header: extended header, DMA ring, internal; none of them is offered to the host.
+/// Message header: extended header, DMA ring, internal; none of them is supported.
 const UNOFFERED: u32 = 1 << 28 | 1 << 29 | 1 << 30;
-/// Slots that a reply with its header takes at most.
+/// Maximum number of slots of a reply, including its header.
 const REPLY_SLOTS: u8 = 1 + LONGEST_REPLY.div_ceil(4) as u8;
 
-/// What a register access sets in motion.
+/// Side effect of a register access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// The window's interrupt is to be sent now (GT interrupt bank 0 bit 31, identity bit 15 for GSC, 14 for GSCFI).
+    /// The window's interrupt must be raised (GT interrupt bank 0 bit 31, identity bit 15 for GSC, 14 for GSCFI).
     pub interrupt: bool,
 }
 
-/// What hosts have sent that the firmware could make nothing of.
+/// Counters of invalid input from hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// Breaches of protocol, each answered by a reset of the link.
+    /// Protocol violations; each takes the link down until the host resets it.
     pub malformed: u64,
-    /// Bus messages whose command is not known, ignored.
+    /// Bus messages with an unknown command; ignored.
     pub unknown: u64,
-    /// Messages to clients that are not there, ignored.
+    /// Messages to clients that do not exist; ignored.
     pub clientless: u64,
-    /// Dwords written into a full buffer or to a link that is down, lost.
+    /// Dwords dropped because the buffer was full or the link was down.
     pub lost: u64,
 }
 
-/// One HECI window with the firmware behind it.
+/// One HECI window with its firmware.
 #[derive(Default)]
 pub struct Heci {
     host: CircularBuffer,
     firmware: CircularBuffer,
     /// Bits [`KEPT`] and INTERRUPT_STATUS of H_CSR.
     control: u32,
-    /// The firmware is ready (ME_RDY): from a reset by the host until a breach of protocol.
+    /// The firmware is ready (ME_RDY): set by a reset by the host, cleared by a protocol violation.
     ready: bool,
-    /// HOST_START has been answered.
+    /// HOST_START has been received.
     started: bool,
     ext_op_mem: [u32; EXT_OP_MEM.len()],
     refused: Refused,
 }
 
 impl Heci {
-    /// A window out of reset: the firmware runs, the link waits for the host to reset it.
+    /// A window after power-on: the firmware runs, and the link waits for a reset by the host.
     pub fn new() -> Self {
         Heci { ready: true, ..Self::default() }
     }
 
-    /// Whether the interrupt is asserted: status set and enabled.
+    /// Returns whether the interrupt is asserted: status set and enabled.
     pub fn pending_interrupt(&self) -> bool {
         self.control & INTERRUPT_STATUS != 0 && self.control & INTERRUPT_ENABLE != 0
     }
 
-    /// What could not be dealt with since power-on.
+    /// Counters of invalid input since power-on.
     pub fn refused(&self) -> Refused {
         self.refused
     }
 
-    /// Reads the dword at `offset` of the window; reading ME_CB_RW takes a dword out of the firmware's buffer.
+    /// Reads the dword at `offset` of the window; a read of ME_CB_RW removes a dword from the firmware's buffer.
     pub fn read(&mut self, offset: u32) -> u32 {
         match offset {
             H_CSR => self.host.status() | self.control,
@@ -109,7 +110,7 @@ impl Heci {
         }
     }
 
-    /// Writes the dword at `offset` of the window; what it sets in motion is done when this returns.
+    /// Writes the dword at `offset` of the window; its side effects are complete when this returns.
     pub fn write(&mut self, offset: u32, value: u32) -> Effect {
         match offset {
             H_CB_WW => {
@@ -139,7 +140,7 @@ impl Heci {
         let mut raised = false;
         if self.control & RESET != 0 {
             self.control &= !READY;
-            // Setting the bit again while it is set starts nothing.
+            // Setting the bit while it is already set has no effect.
             if !was_in_reset {
                 self.reset_by_host();
                 raised = true;
@@ -160,7 +161,7 @@ impl Heci {
         self.ready = true;
     }
 
-    /// The firmware gives the link up; the host has to reset it.
+    /// Takes the link down after a protocol violation; the host must reset it.
     fn breach(&mut self) {
         self.refused.malformed += 1;
         self.host.clear();
@@ -168,8 +169,8 @@ impl Heci {
         self.ready = false;
     }
 
-    /// Takes the complete messages out of the host's buffer, as far as there is room for replies; tells whether
-    /// there was anything to do.
+    /// Processes the complete messages in the host's buffer, as long as there is room for replies. Returns whether a
+    /// message was processed or the link was taken down.
     fn serve(&mut self) -> bool {
         let mut served = false;
         while let Some(header) = self.host.first() {
@@ -183,7 +184,7 @@ impl Heci {
                 break;
             }
             self.host.pop();
-            // Only the head of a bus message matters; the rest is taken out of the buffer with it.
+            // Only the start of a bus message is used; the rest is removed from the buffer.
             let mut head = [0; REQUEST_BYTES];
             for n in 0..slots - 1 {
                 let dword = self.host.pop().unwrap_or(0).to_le_bytes();
@@ -200,9 +201,9 @@ impl Heci {
         served
     }
 
-    /// Deals with one message of `length` bytes; `false` for a breach of protocol.
+    /// Processes one message of `length` bytes; returns `false` on a protocol violation.
     fn message(&mut self, header: u32, length: usize, head: &[u8; REQUEST_BYTES]) -> bool {
-        // Addresses 0 of firmware and host: the bus itself.
+        // Addresses 0 of firmware and host: a bus message.
         if header & 0xffff != 0 {
             self.refused.clientless += 1;
             return true;
@@ -224,7 +225,7 @@ impl Heci {
         true
     }
 
-    /// Puts a bus message into the firmware's buffer; [`Self::serve`] has seen to the room.
+    /// Appends a bus message to the firmware's buffer; [`Self::serve`] has checked that it fits.
     fn send(&mut self, reply: &Reply) {
         self.firmware.push(COMPLETE | (reply.bytes().len() as u32) << 16);
         for chunk in reply.bytes().chunks(4) {

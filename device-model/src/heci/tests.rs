@@ -1,10 +1,10 @@
-//! The link as `mei_gsc` sets it up, and hosts that do not keep to the protocol.
+//! Tests of the link setup as `mei_gsc` does it, and of hosts that violate the protocol.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The parts of the Linux driver that touch the window (hw-me.c), written down in its order of accesses.
+/// The parts of the Linux driver that access the window (hw-me.c), with the same order of accesses.
 struct Driver {
     window: Heci,
     interrupts: usize,
@@ -23,7 +23,7 @@ impl Driver {
         self.interrupts += usize::from(self.window.write(H_CSR, value).interrupt);
     }
 
-    /// `mei_hcsr_set`: never clears a status by accident.
+    /// `mei_hcsr_set`: does not clear the interrupt status.
     fn set_csr(&mut self, value: u32) {
         self.write_csr(value & !INTERRUPT_STATUS);
     }
@@ -39,7 +39,7 @@ impl Driver {
         assert_eq!(csr & (RESET | READY), RESET, "H_RST is not set, or H_RDY is not cleared");
     }
 
-    /// The quick and the threaded handler; returns whether the interrupt was the device's.
+    /// The quick and the threaded handler; returns whether the interrupt was raised by the device.
     fn interrupt(&mut self) -> bool {
         let csr = self.csr();
         if csr & INTERRUPT_STATUS == 0 {
@@ -57,7 +57,7 @@ impl Driver {
         self.set_csr(csr | INTERRUPT_ENABLE | D0I3_INTERRUPT_ENABLE);
     }
 
-    /// Reset, the wait for the firmware, `mei_me_hw_reset_release`, `mei_me_host_set_ready`.
+    /// Reset, waiting for the firmware, `mei_me_hw_reset_release`, `mei_me_host_set_ready`.
     fn link(&mut self) {
         self.reset();
         assert_eq!(std::mem::take(&mut self.interrupts), 1);
@@ -74,7 +74,7 @@ impl Driver {
     /// `mei_me_hbuf_write` of a complete bus message.
     fn send(&mut self, message: &[u8]) {
         let csr = self.csr();
-        assert_eq!(csr >> 16 & 0xff, csr >> 8 & 0xff, "the host's buffer is empty before each message");
+        assert_eq!(csr >> 16 & 0xff, csr >> 8 & 0xff, "the host's buffer must be empty before each message");
         self.window.write(H_CB_WW, COMPLETE | (message.len() as u32) << 16);
         for chunk in message.chunks(4) {
             let mut dword = [0; 4];
@@ -91,7 +91,7 @@ impl Driver {
         ((csr >> 16) as u8).wrapping_sub((csr >> 8) as u8)
     }
 
-    /// One message out of the firmware's buffer, after its interrupt.
+    /// Reads one message from the firmware's buffer, after its interrupt.
     fn receive(&mut self) -> Vec<u8> {
         assert_eq!(std::mem::take(&mut self.interrupts), 1);
         assert!(self.interrupt());
@@ -129,7 +129,8 @@ fn mei_gsc_probes() {
     assert_eq!(driver.window.refused(), Refused::default());
 }
 
-/// Contract G.9: a driver that speaks a newer protocol is told ours; unload and load again give a fresh link.
+/// Contract G.9: a driver with a newer protocol version receives the device's version; unload and load establish a new
+/// link.
 #[test]
 fn versions_and_a_second_link() {
     let mut driver = Driver::new();
@@ -138,7 +139,7 @@ fn versions_and_a_second_link() {
     assert_eq!(driver.ask(&[0x02, 0, 0, 0]), [0x82, 0, 0, 0]);
     let csr = driver.csr();
     driver.write_csr((csr | RESET | INTERRUPT_GENERATE | INTERRUPT_STATUS) & !INTERRUPT_ENABLE);
-    assert_eq!(driver.interrupts, 0, "interrupts are off");
+    assert_eq!(driver.interrupts, 0, "interrupts are disabled");
     let csr = driver.csr();
     driver.set_csr((csr | INTERRUPT_GENERATE) & !RESET);
     // mei_clear_interrupts at the next start.
@@ -147,7 +148,7 @@ fn versions_and_a_second_link() {
     assert_eq!(driver.ask(&[0x01, 0, 1, 1]), [0x81, 1, 2, 2]);
 }
 
-/// Contract G.9: whatever asks for a client or for DMA is told that there is none, in the reply's own form.
+/// Contract G.9: requests for a client or for DMA are refused, with the reply message of the request.
 #[test]
 fn requests_for_what_is_not_there_are_refused() {
     let mut driver = Driver::new();
@@ -163,7 +164,7 @@ fn requests_for_what_is_not_there_are_refused() {
     assert_eq!(driver.ask(&[0x15, 0, 0, 0]), [0x95, 5]);
 }
 
-/// A breach of protocol takes the link down with an interrupt; a reset by the host brings it back.
+/// A protocol violation takes the link down with an interrupt; a reset by the host establishes it again.
 #[test]
 fn a_breach_resets_the_link() {
     let breaches: [&[u32]; 5] = [
@@ -189,7 +190,7 @@ fn a_breach_resets_the_link() {
     }
 }
 
-/// A message that is not all there waits for its rest; one that finds no room for its reply waits for the host to read.
+/// An incomplete message waits for its remainder; a message without room for its reply waits until the host has read.
 #[test]
 fn messages_wait_for_their_rest_and_for_room() {
     let mut driver = Driver::new();
@@ -206,7 +207,7 @@ fn messages_wait_for_their_rest_and_for_room() {
     }
     let csr = driver.csr();
     driver.set_csr(csr | INTERRUPT_GENERATE);
-    assert_eq!(driver.filled(), 120, "twelve replies of ten slots");
+    assert_eq!(driver.filled(), 120, "twelve replies of ten slots each");
     let mut replies = 0;
     while driver.filled() > 0 {
         assert_eq!(driver.window.read(ME_CB_RW), COMPLETE | 36 << 16);
@@ -222,7 +223,7 @@ fn messages_wait_for_their_rest_and_for_room() {
 }
 
 proptest! {
-    /// Whatever is written, the window keeps its form: no panic, sound pointers, and a link that can be set up again.
+    /// Arbitrary accesses cause no panic and keep the pointers valid, and the link can be established afterwards.
     #[test]
     fn hostile_hosts(accesses in prop::collection::vec(
         (prop_oneof![3 => Just(H_CB_WW), 2 => Just(H_CSR), 1 => 0..WINDOW_BYTES], prop_oneof![
