@@ -1,4 +1,4 @@
-//! Batches and rings as commands.
+//! Disassembly of batches and rings.
 
 use std::fmt;
 
@@ -9,63 +9,63 @@ use crate::command::mi::{self, fields};
 use crate::command::{Command as Known, Mi, Requester};
 use crate::engine::id::EngineId;
 
-/// Bits of a graphics address.
+/// Valid bits of a graphics address.
 const ADDRESS: u64 = 0xffff_ffff_fffc;
-/// Most dwords of a command that a line shows.
+/// Maximum number of dwords of a command that a line contains.
 const MOST_DWORDS: usize = 1 << 12;
 
-/// What there is to disassemble.
+/// Input of the disassembler.
 #[derive(Clone, Debug)]
 pub struct Batch<'b> {
-    /// Its dwords.
+    /// The dwords.
     pub words: &'b [u32],
-    /// Address of the first.
+    /// Address of the first dword.
     pub base: u64,
-    /// The engine that reads it.
+    /// The engine that executes them.
     pub engine: EngineId,
-    /// Who gives the commands: a batch that a user sent, or a ring that his driver fills.
+    /// Privilege of the commands: a user's batch, or a ring filled by the driver.
     pub requester: Requester,
-    /// Places to be marked: HEAD, TAIL, ACTHD.
+    /// Addresses to mark: HEAD, TAIL, ACTHD.
     pub marks: Vec<(u64, &'static str)>,
-    /// Whether it ends where MI_BATCH_BUFFER_END says, or goes on to its last dword.
+    /// Whether to stop at MI_BATCH_BUFFER_END, or to continue to the last dword.
     pub ends: bool,
 }
 
-/// A command in a batch.
+/// A disassembled command.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Command {
-    /// Where it stands.
+    /// Address of the command.
     pub address: u64,
-    /// Name as the PRM writes it; absent where the engine has no such command.
+    /// Name as in the PRM; absent if the engine does not have the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<&'static str>,
-    /// Its dwords, as far as there are any.
+    /// Its dwords, as far as the input contains them.
     pub dwords: Vec<u32>,
-    /// Its fields.
+    /// Its decoded fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Shown>,
-    /// What is to be said of it.
+    /// Remarks on the command.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Marks that lie in it.
+    /// Marks inside the command.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<&'static str>,
-    /// So many commands alike, one behind the other: MI_NOOPs.
+    /// Number of identical consecutive commands: MI_NOOPs.
     #[serde(skip_serializing_if = "is_one")]
     pub times: usize,
-    /// Where it goes on, for a batch start.
+    /// Target of a batch start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
 }
 
-/// Where a batch start leads.
+/// Target of a batch start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Target {
     /// Address of the batch.
     pub address: u64,
-    /// In the process's space, not the global one.
+    /// The address is in the PPGTT, not in the GGTT.
     pub ppgtt: bool,
-    /// Comes back behind the batch start; else the batch takes the place of this one.
+    /// Execution returns to the command after the batch start; otherwise the batch is chained.
     pub returns: bool,
 }
 
@@ -73,7 +73,7 @@ fn is_one(times: &usize) -> bool {
     *times == 1
 }
 
-/// Whether the disassembly goes on behind a command.
+/// Whether the disassembly ends after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     No,
@@ -82,12 +82,12 @@ enum End {
 }
 
 impl<'b> Batch<'b> {
-    /// Commands of a user's batch at `base`.
+    /// Input for a user's batch at `base`.
     pub fn new(words: &'b [u32], base: u64, engine: EngineId) -> Self {
         Batch { words, base, engine, requester: Requester::User, marks: Vec::new(), ends: true }
     }
 
-    /// The commands, in order. Runs of MI_NOOP are one line, unless a mark lies in them.
+    /// The commands, in order. A run of MI_NOOPs is one command, unless a mark is inside it.
     pub fn commands(&self) -> impl Iterator<Item = Command> + use<'_, 'b> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -107,7 +107,7 @@ impl<'b> Batch<'b> {
         })
     }
 
-    /// MI_NOOPs from here on, up to the next mark.
+    /// Number of MI_NOOPs at `address`, up to the next mark.
     fn noops(&self, rest: &[u32], address: u64) -> usize {
         let run = rest.iter().take_while(|word| **word == 0).count();
         let until = self.marks.iter().filter(|(mark, _)| *mark > address).map(|(mark, _)| (mark - address).div_ceil(4));
@@ -120,13 +120,13 @@ impl<'b> Batch<'b> {
         let wanted = known.as_ref().map_or(1, |command| command.dwords(header) as usize).max(1);
         let mut len = wanted.min(rest.len()).min(MOST_DWORDS);
         let mut notes = Vec::new();
-        // The parser was there: a command begins at a mark, whatever the dwords before it were.
+        // A mark is a position of the parser, so a command starts there, whatever the dwords before it are.
         let inside = |mark: u64| mark > address && mark < address + len as u64 * 4;
         if let Some((mark, name)) = self.marks.iter().filter(|(mark, _)| inside(*mark)).min() {
             len = ((mark - address) / 4).max(1) as usize;
-            notes.push(format!("{name} lies within it: a command of {wanted} dwords cannot be here"));
+            notes.push(format!("{name} is inside it: a command of {wanted} dwords cannot start here"));
         } else if len < wanted {
-            notes.push(format!("cut short: {wanted} dwords, of which {len} are there"));
+            notes.push(format!("truncated: {len} of {wanted} dwords"));
         }
         let words = &rest[..len];
         let end_of = address + len as u64 * 4;
@@ -150,14 +150,14 @@ impl<'b> Batch<'b> {
             Some(Known::Gfx(gfx)) => {
                 command.fields = show::fields(words, gfx.fields(), None, self.engine);
                 if let Some(usual) = gfx.usual().filter(|usual| *usual as usize != wanted) {
-                    command.notes.push(format!("{wanted} dwords, where it has {usual}"));
+                    command.notes.push(format!("{wanted} dwords, expected {usual}"));
                 }
                 End::No
             }
             Some(Known::Blit(blit)) => {
                 command.fields = show::fields(words, blit.fields, None, self.engine);
                 if !blit.lengths.contains(&wanted) {
-                    command.notes.push(format!("{wanted} dwords are no length of it"));
+                    command.notes.push(format!("invalid length of {wanted} dwords"));
                 }
                 End::No
             }
@@ -174,11 +174,11 @@ impl<'b> Batch<'b> {
             notes.push(format!("header bits {:#x} are reserved", header & !known));
         }
         if words.len() < usize::from(mi.least) {
-            notes.push(format!("illegal: it has at least {} dwords", mi.least));
+            notes.push(format!("illegal: expected at least {} dwords", mi.least));
         }
         let rule = mi.rule(self.requester);
         if rule.forbids(header) || rule.forbids_operand(words) {
-            notes.push("without privilege a MI_NOOP".into());
+            notes.push("executed as MI_NOOP without privilege".into());
         }
         match mi.action {
             Mi::BatchBufferStart if words.len() > 2 => {
@@ -191,7 +191,7 @@ impl<'b> Batch<'b> {
                 if target.returns {
                     return End::No;
                 }
-                notes.push("chained: the batch goes on there".into());
+                notes.push("chained: execution continues there".into());
                 if fields::PREDICATE.is_set(words) { End::No } else { End::Chain }
             }
             Mi::BatchBufferEnd if fields::PREDICATE.is_set(words) => {
@@ -205,7 +205,7 @@ impl<'b> Batch<'b> {
 }
 
 impl Command {
-    /// Its fields as they read, those that say nothing left out.
+    /// Text of its fields, without the empty ones.
     pub fn text(&self) -> String {
         let fields = self.fields.iter().filter(|field| !field.text.is_empty());
         fields.map(|field| field.text.as_str()).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! Context images: what a logical ring context in memory says (V8-040..051).
+//! Disassembly of context images: logical ring contexts in memory (V8-040..051).
 
 use super::batch::Batch;
 use super::{Dword, Line, register};
@@ -7,23 +7,23 @@ use crate::command::{Command, Mi, Requester};
 use crate::engine::id::EngineId;
 use crate::world::ticks_to_ns;
 
-/// Dwords of the per-process status page before the image.
+/// Size in dwords of the per-process status page that precedes the image.
 pub const PAGE_DWORDS: usize = 0x400;
 
-/// Where an image says that its context stands.
+/// Execution state of a context according to its image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// RING_START.
     pub start: u32,
-    /// Bytes of the ring; 0 where it is not enabled.
+    /// Size of the ring in bytes; 0 if it is not enabled.
     pub size: u32,
     /// Offset in RING_HEAD.
     pub head: u32,
     /// Offset in RING_TAIL.
     pub tail: u32,
-    /// Address of the batch that the context was left in.
+    /// Address of the batch in which the context was switched out.
     pub batch: Option<u64>,
-    /// Root of the process's page tables.
+    /// Address of the root of the process's page tables.
     pub root: u64,
 }
 
@@ -33,7 +33,7 @@ fn registers(image: &[u32], engine: EngineId) -> impl Iterator<Item = (usize, u3
     loads(image, engine).filter_map(move |(index, offset, value)| Some((index, offset.checked_sub(base)?, value)))
 }
 
-/// What the image's LRIs load: index of the value, register, value.
+/// Register loads by the image's LRIs: index of the value, register, value.
 fn loads(image: &[u32], engine: EngineId) -> impl Iterator<Item = (usize, u32, u32)> + use<'_> {
     let mut at = 0;
     let mut pairs = 0..0;
@@ -61,11 +61,11 @@ fn loads(image: &[u32], engine: EngineId) -> impl Iterator<Item = (usize, u32, u
     })
 }
 
-/// Where the image says that its context stands.
+/// Extracts the execution state from an image.
 pub fn position(image: &[u32], engine: EngineId) -> Position {
     let mut position = Position::default();
     let mut batch = (0u64, false);
-    // The engine context has some of them again, for other uses.
+    // The engine context contains some of these registers again, with another meaning.
     for (_, offset, value) in registers(image, engine).take_while(|(index, ..)| *index < 0x60) {
         match offset {
             0x030 => position.tail = value & 0x1f_fff8,
@@ -83,7 +83,7 @@ pub fn position(image: &[u32], engine: EngineId) -> Position {
     position
 }
 
-/// The image of a context of `engine`, from its first dword (the one behind the status page) on.
+/// Disassembles the image of a context of `engine`, from its first dword (after the status page) on.
 pub fn image(image: &[u32], engine: EngineId) -> Vec<Line> {
     let mut lines: Vec<_> = loads(image, engine)
         .map(|(index, offset, value)| {
@@ -93,7 +93,7 @@ pub fn image(image: &[u32], engine: EngineId) -> Vec<Line> {
         .collect();
     let place = position(image, engine);
     if lines.is_empty() {
-        lines.push(Line::note("no load of a register is in it: this is no image, or was never filled"));
+        lines.push(Line::note("contains no register load: not a context image, or not initialised"));
         return lines;
     }
     lines.push(Line::note(match place {
@@ -101,11 +101,11 @@ pub fn image(image: &[u32], engine: EngineId) -> Vec<Line> {
         Position { head, tail, .. } if head == tail => format!("the ring is empty: HEAD and TAIL are {head:#x}"),
         Position { head, tail, size, .. } => {
             let left = if tail > head { tail - head } else { size - head + tail };
-            format!("{left:#x} bytes of the ring are to be executed: HEAD {head:#x}, TAIL {tail:#x} of {size:#x}")
+            format!("{left:#x} bytes of the ring are pending: HEAD {head:#x}, TAIL {tail:#x} of {size:#x}")
         }
     }));
     if let Some(batch) = place.batch {
-        lines.push(Line::note(format!("it was left in the batch at {batch:#x}")));
+        lines.push(Line::note(format!("switched out in the batch at {batch:#x}")));
     }
     for (at, command) in others(image, engine) {
         lines.push(Line::note(format!("at [{at:#05x}]: {command}")));
@@ -113,7 +113,7 @@ pub fn image(image: &[u32], engine: EngineId) -> Vec<Line> {
     lines
 }
 
-/// Commands of the image that are neither loads of immediates nor MI_NOOPs.
+/// Commands of the image other than loads of immediates and MI_NOOPs.
 fn others(image: &[u32], engine: EngineId) -> Vec<(usize, String)> {
     let batch = Batch { requester: Requester::Kernel, ..Batch::new(image, 0, engine) };
     let commands = batch.commands().filter(|command| !matches!(command.name, Some("MI_NOOP" | "MI_LOAD_REGISTER_IMM")));
@@ -127,7 +127,7 @@ fn others(image: &[u32], engine: EngineId) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// What a register's value in an image says, by its offset from the engine's base.
+/// Meaning of a register's value in an image, by its offset from the engine's base.
 fn meaning(offset: u32, value: u32, engine: EngineId) -> String {
     let state = |set: bool, yes: &str, no: &str| if set { yes.to_string() } else { no.to_string() };
     match offset {
@@ -153,11 +153,11 @@ fn meaning(offset: u32, value: u32, engine: EngineId) -> String {
     }
 }
 
-/// The per-process status page: what is not zero of it.
+/// Decodes the nonzero dwords of a per-process status page.
 pub fn page(page: &[u32]) -> Vec<Line> {
     let name = |index: usize| match index {
         0x04 => "ring head, reported".into(),
-        // Where each driver has its own: xe_lrc.c, LRC_SEQNO_PPHWSP_OFFSET and behind.
+        // Driver-defined offsets: xe_lrc.c, LRC_SEQNO_PPHWSP_OFFSET and following.
         0x80 => "seqno (xe)".into(),
         0x82 => "start seqno (xe)".into(),
         0x84 => "job timestamp (xe)".into(),

@@ -1,4 +1,4 @@
-//! Messages between host and GuC: HXG, and the CT buffers that carry it.
+//! Disassembly of messages between host and GuC: HXG, and the CT buffers that transport it.
 
 use std::fmt;
 
@@ -8,34 +8,34 @@ use super::{Dword, Line};
 use crate::guc::hxg::{ORIGIN_GUC, Type, action};
 use crate::guc::{klv, names};
 
-/// A message.
+/// A decoded message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Message {
-    /// Where it stands: dword offset in the CT buffer; absent for one that stands alone.
+    /// Dword offset in the CT buffer; absent for a message outside a buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<usize>,
-    /// From the GuC to the host; else from the host.
+    /// Direction: from the GuC to the host; otherwise from the host.
     pub from_guc: bool,
     /// Fence of the CT header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fence: Option<u16>,
-    /// Its kind: request, event, success...
+    /// Message type: request, event, success...
     pub what: String,
     /// Name of the action, or of the error; empty for a success.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Its HXG dwords.
     pub dwords: Vec<u32>,
-    /// The dwords behind the header, with their names.
+    /// The dwords after the header, with their names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<(String, u32)>,
-    /// Read or not by the receiver, where head and tail tell.
+    /// Set if the receiver has not read the message; only if head and tail are known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub mark: String,
 }
 
 impl Message {
-    /// The message of these HXG dwords.
+    /// Decodes a message from its HXG dwords.
     pub fn new(hxg: &[u32], fence: Option<u16>) -> Message {
         let header = hxg.first().copied().unwrap_or(0);
         let rest = hxg.get(1..).unwrap_or_default();
@@ -118,7 +118,7 @@ fn requested(code: u16, rest: &[u32], into: &mut Vec<(String, u32)>) {
     }
 }
 
-/// A list of key-length-values that stands alone.
+/// Decodes a list of key-length-values.
 pub fn keys(dwords: &[u32]) -> Vec<Line> {
     let mut at = 0;
     klv::walk(dwords)
@@ -137,15 +137,15 @@ pub fn keys(dwords: &[u32]) -> Vec<Line> {
         .collect()
 }
 
-/// The messages of a CT buffer's ring, as they lie there; `head` and `tail` are dword offsets, where they are known.
-/// What lies behind the tail is older, or never was a message: what cannot be one is passed over.
+/// Decodes the messages in a CT buffer's ring, in buffer order; `head` and `tail` are dword offsets, if known. Data
+/// after the tail is older, or was never a message: dwords that cannot be a message are skipped.
 pub fn ring(dwords: &[u32], head: Option<usize>, tail: Option<usize>) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut at = 0;
     let mut passed = 0;
     let tell = |passed: &mut usize, lines: &mut Vec<Line>| {
         if *passed != 0 {
-            lines.push(Line::note(format!("{passed} dwords that are no message")));
+            lines.push(Line::note(format!("{passed} dwords are not a message")));
         }
         *passed = 0;
     };

@@ -1,6 +1,6 @@
-//! What a card's memory and messages say, for people: batches, rings, context images, status quadwords and messages of
-//! the GuC, disassembled from the tables that execute them. Nothing here runs on a card; whatever the bytes are, the work
-//! is bounded by their number.
+//! Disassembler for a card's memory and messages: batches, rings, context images, status quadwords and GuC messages,
+//! decoded with the same tables that execute them. It does not need a card; the work is bounded by the length of the
+//! input.
 
 pub mod batch;
 pub mod context;
@@ -19,49 +19,49 @@ pub use batch::{Batch, Command};
 pub use guc::Message;
 pub use show::Shown;
 
-/// A line of a decoding.
+/// One line of disassembly.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Line {
-    /// What follows.
+    /// Title of the following lines.
     Section {
         /// Its name.
         title: String,
     },
-    /// Something that is told of what surrounds it.
+    /// A remark on the surrounding lines.
     Note {
-        /// The sentence.
+        /// Text of the remark.
         text: String,
     },
     /// A command.
     Command(Command),
-    /// A dword of a context's image or status page, or a register.
+    /// A dword of a context image or status page, or a register.
     Dword(Dword),
-    /// A message of host or GuC.
+    /// A message between host and GuC.
     Message(Message),
 }
 
-/// A named dword with what it means.
+/// A named dword with its meaning.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Dword {
-    /// Its index in what is decoded.
+    /// Index in the input.
     pub index: usize,
     /// Name of the register or field.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: u32,
-    /// What the value says.
+    /// Meaning of the value.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub meaning: String,
 }
 
 impl Line {
-    /// A section's title.
+    /// Creates a section line.
     pub fn section(title: impl Into<String>) -> Line {
         Line::Section { title: title.into() }
     }
 
-    /// A note.
+    /// Creates a note line.
     pub fn note(text: impl Into<String>) -> Line {
         Line::Note { text: text.into() }
     }

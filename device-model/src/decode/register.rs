@@ -28,7 +28,7 @@ pub fn of_engine(offset: u32) -> Option<String> {
     ENGINE.get(&(offset & !3)).map(|(register, n)| element(register, *n))
 }
 
-/// Name of the register at `offset`: `rcs0.CS_GPR[3]`, `GDRST`; a bare offset where none is modelled.
+/// Name of the register at `offset`: `rcs0.CS_GPR[3]`, `GDRST`; the offset itself if no register is modelled there.
 pub fn name(offset: u32) -> String {
     let offset = offset & !3;
     if let Some((register, n)) = CARD.get(&offset) {
@@ -45,12 +45,12 @@ pub fn name(offset: u32) -> String {
     }
 }
 
-/// The register that a command means: absolute, or in the block of `engine` where the command is relative to it.
+/// The register offset that a command addresses: absolute, or relative to the block of `engine`.
 pub fn meant(raw: u32, relative: bool, engine: EngineId) -> u32 {
     if relative { engine.relative(raw) } else { raw & (REGISTER_BYTES * 2 - 4) }
 }
 
-/// The engine called `rcs0`, or the first of the class called `render`, `copy`, `compute`, `vcs`...
+/// The engine named `rcs0`, or the first of the class named `render`, `copy`, `compute`, `vcs`...
 pub fn engine(name: &str) -> Option<EngineId> {
     let class = match name {
         "render" | "rcs" => "rcs0",

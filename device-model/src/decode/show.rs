@@ -1,4 +1,4 @@
-//! How the fields of a command read.
+//! Display of a command's fields.
 
 use serde::Serialize;
 
@@ -9,19 +9,19 @@ use crate::engine::id::EngineId;
 /// A field with its value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shown {
-    /// Name as the PRM writes it; with its index where a command repeats it.
+    /// Name as in the PRM; with its index if the field is repeated.
     pub name: String,
-    /// The value: addresses and offsets in place.
+    /// The value: addresses and offsets unshifted.
     pub value: u64,
-    /// What the value says, where it has a name: register, operation.
+    /// Name of the value, if it has one: register, operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meaning: Option<String>,
-    /// How it reads in a line of text; empty where nobody wants to read it.
+    /// Text for display; empty if the field is not displayed.
     #[serde(skip)]
     pub text: String,
 }
 
-/// The fields of a command that it has dwords for.
+/// The fields of a command, as far as its dwords exist.
 pub fn fields(words: &[u32], fields: &[Field], group: Option<Group>, engine: EngineId) -> Vec<Shown> {
     let header = words.first().copied().unwrap_or(0);
     let mut shown: Vec<_> = fields.iter().filter_map(|field| show(field, words, words, engine, header)).collect();
@@ -40,7 +40,7 @@ pub fn fields(words: &[u32], fields: &[Field], group: Option<Group>, engine: Eng
     shown
 }
 
-/// How the fields of a repeated group read together.
+/// Display of the fields of one element of a repeated group.
 fn together(one: &[Shown], words: &[u32]) -> String {
     match one {
         [opcode, first, second] if opcode.name == "ALU Opcode" => {
@@ -61,7 +61,7 @@ fn together(one: &[Shown], words: &[u32]) -> String {
     }
 }
 
-/// A field, its dword being among `words`; `all` are the command's.
+/// Decodes a field whose dword is in `words`; `all` are the dwords of the command.
 fn show(field: &Field, words: &[u32], all: &[u32], engine: EngineId, header: u32) -> Option<Shown> {
     words.get(usize::from(field.dword))?;
     let value = field.wide(words);

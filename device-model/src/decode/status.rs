@@ -2,14 +2,14 @@
 
 use super::{Dword, Line};
 
-/// ID that stands for no context (V8-053).
+/// Context ID that means "no context" (V8-053).
 const IDLE: u64 = 0xffff;
 
 fn dword(index: usize, name: &str, value: u32, meaning: String) -> Line {
     Line::Dword(Dword { index, name: name.into(), value, meaning })
 }
 
-/// What a context descriptor says (V8-030, V8-031; contract F.1).
+/// Decodes a context descriptor (V8-030, V8-031; contract F.1).
 pub fn descriptor(descriptor: u64) -> Vec<Line> {
     let bits = |high: u32, low: u32| descriptor >> low & (u64::MAX >> (63 - (high - low)));
     let valid = if bits(0, 0) == 1 { "valid" } else { "not valid" };
@@ -30,7 +30,7 @@ fn context(id: u64) -> String {
     if id == IDLE { "idle".into() } else { format!("context {id:#x}") }
 }
 
-/// What a context status quadword says (V8-052, V8-053; i915: xehp_csb_parse).
+/// Decodes a context status quadword (V8-052, V8-053; i915: xehp_csb_parse).
 pub fn quadword(status: u64) -> String {
     let (to, away) = (status >> 10 & 0x3f_ffff, status >> 42);
     let detail = status & 0xf;
@@ -53,8 +53,8 @@ pub fn quadword(status: u64) -> String {
     format!("{what}: {} -> {}, {why}", context(away), context(to))
 }
 
-/// A context status buffer: twelve quadwords from dword 10h of the global status page on, the write pointer in dword 2Fh
-/// (V8-057, T1; i915: I915_HWS_CSB_BUF0_INDEX, ICL_HWS_CSB_WRITE_INDEX), where `page` has it.
+/// Decodes the context status buffer in a global status page, if `page` contains it: twelve quadwords from dword 10h
+/// on, the write pointer in dword 2Fh (V8-057, T1; i915: I915_HWS_CSB_BUF0_INDEX, ICL_HWS_CSB_WRITE_INDEX).
 pub fn buffer(page: &[u32]) -> Vec<Line> {
     const FIRST: usize = 0x10;
     const ENTRIES: usize = 12;

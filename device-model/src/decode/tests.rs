@@ -1,4 +1,4 @@
-//! Proofs of the disassembler, on batches, images and messages made by hand.
+//! Tests of the disassembler with synthetic batches, images and messages.
 
 use super::batch::Target;
 use super::*;
@@ -17,7 +17,7 @@ fn on(engine: &str) -> EngineId {
     register::engine(engine).unwrap()
 }
 
-/// A batch as a driver writes it, each command with what it says.
+/// A batch as a driver writes it, each command with its decoded fields.
 #[test]
 fn a_batch_reads_as_it_is_executed() {
     let words = [
@@ -79,19 +79,19 @@ fn a_batch_reads_as_it_is_executed() {
     );
 }
 
-/// What no engine has is told, and so is what is cut short; the disassembly goes on.
+/// Unknown and truncated commands are reported; the disassembly continues.
 #[test]
 fn what_is_wrong_is_told() {
     let words = [0x8000_0000, 0x0780_0000, 0x1000_0001, 0, 0, 0x7a00_0002, 0, 0, 0, 0x1080_0000];
     let all = commands(&Batch::new(&words, 0, on("rcs0")));
     assert_eq!(all[0], "0x000000000000: 80000000 unknown # rcs0 has no such command");
     assert_eq!(all[1], "0x000000000004: 07800000 unknown # rcs0 has no such command");
-    assert!(all[2].ends_with("# illegal: it has at least 4 dwords"), "{all:#?}");
-    assert!(all[3].ends_with("# 4 dwords, where it has 6"), "{all:#?}");
-    assert!(all[4].contains("# cut short: 2 dwords, of which 1 are there"), "{all:#?}");
+    assert!(all[2].ends_with("# illegal: expected at least 4 dwords"), "{all:#?}");
+    assert!(all[3].ends_with("# 4 dwords, expected 6"), "{all:#?}");
+    assert!(all[4].contains("# truncated: 1 of 2 dwords"), "{all:#?}");
 }
 
-/// A mark is shown where it lies, and the disassembly is in step there whatever was before it.
+/// A mark is shown at its address, and the disassembly is synchronised there, whatever precedes it.
 #[test]
 fn marks_bring_the_disassembly_into_step() {
     let words = [0x1040_0002, 0x0200_0000, 0x0500_0000, 0, 0, 0];
@@ -104,8 +104,8 @@ fn marks_bring_the_disassembly_into_step() {
     assert_eq!(
         commands(&batch),
         [
-            "0x000000001000: 10400002 MI_STORE_DATA_IMM: Use Global GTT # HEAD lies within it: a command of 4 dwords \
-             cannot be here # illegal: it has at least 4 dwords",
+            "0x000000001000: 10400002 MI_STORE_DATA_IMM: Use Global GTT # HEAD is inside it: a command of 4 dwords \
+             cannot start here # illegal: expected at least 4 dwords",
             "0x000000001004: 02000000 MI_WAIT_FOR_EVENT_2 <== HEAD",
             "0x000000001008: 05000000 MI_BATCH_BUFFER_END",
             "0x00000000100c: 00000000 MI_NOOP",
@@ -114,20 +114,20 @@ fn marks_bring_the_disassembly_into_step() {
     );
 }
 
-/// Where a batch start leads, and whether it comes back.
+/// Target of a batch start, and whether execution returns.
 #[test]
 fn batch_starts_tell_where_they_lead() {
     let words = [0x18c0_0101, 0x5000, 0, 0x1880_0101, 0x6000, 1, 0x0500_0000];
     let user: Vec<_> = Batch::new(&words, 0, on("ccs1")).commands().collect();
     assert_eq!(user[0].target, Some(Target { address: 0x5000, ppgtt: true, returns: true }));
     assert_eq!(user[1].target, Some(Target { address: 0x1_0000_6000, ppgtt: true, returns: false }));
-    assert_eq!(user.len(), 2, "nothing is read behind a chained batch start");
+    assert_eq!(user.len(), 2, "the disassembly must stop after a chained batch start");
     let ring = Batch { requester: Requester::Kernel, ends: false, ..Batch::new(&words, 0, on("ccs1")) };
     let ring: Vec<_> = ring.commands().collect();
     assert!(ring[1].target.unwrap().returns && ring.len() == 3);
 }
 
-/// An image reads as the loads that it consists of.
+/// An image is decoded into its register loads.
 #[test]
 fn an_image_reads() {
     let mut image = vec![0u32; 0x180];
@@ -157,13 +157,13 @@ fn an_image_reads() {
         "{lines:#?}"
     );
     assert!(lines.contains(&"[0x005] vcs0.RING_HEAD 0x00200040 offset 0x40, wrapped 1 times".into()));
-    assert!(lines.contains(&"# 0x40 bytes of the ring are to be executed: HEAD 0x40, TAIL 0x80 of 0x4000".into()));
-    assert!(lines.contains(&"# it was left in the batch at 0x100002000".into()));
+    assert!(lines.contains(&"# 0x40 bytes of the ring are pending: HEAD 0x40, TAIL 0x80 of 0x4000".into()));
+    assert!(lines.contains(&"# switched out in the batch at 0x100002000".into()));
     let place = context::position(&image, on("vcs0"));
     assert_eq!((place.start, place.size, place.head, place.tail), (0x10_0000, 0x4000, 0x40, 0x80));
 }
 
-/// Descriptors and status quadwords.
+/// Descriptors and status quadwords are decoded.
 #[test]
 fn descriptors_and_status_read() {
     let lines = text(&status::descriptor(0x0400_0080_0012_3119));
@@ -181,7 +181,7 @@ fn descriptors_and_status_read() {
     assert_eq!(row(3, 0xffff, 0, 0), "active to idle: context 0x3 -> idle, complete");
 }
 
-/// Messages with the names of what they carry; what is no message is passed over.
+/// Messages are decoded with the names of their parameters; dwords that are not a message are skipped.
 #[test]
 fn messages_read() {
     let ring = [
@@ -205,7 +205,7 @@ fn messages_read() {
         text(&guc::ring(&ring, Some(4), Some(8))),
         [
             "[0x0000] host > GuC fast request SCHED_CONTEXT_MODE_SET (fence 0x12): context 0x5",
-            "# 1 dwords that are no message",
+            "# 1 dwords are not a message",
             "[0x0004] GuC > host event SCHED_CONTEXT_MODE_DONE (fence 0x0): context 0x5, enabled 0x1 <== not read yet",
             "[0x0008] GuC > host failure UnknownAction (fence 0x12)",
             "[0x000a] host > GuC request UPDATE_CONTEXT_POLICIES (fence 0x13): context 0x5, \
@@ -215,7 +215,7 @@ fn messages_read() {
 }
 
 proptest::proptest! {
-    /// Whatever the bytes are: no panic, and every dword of a ring is in one line.
+    /// Arbitrary input causes no panic, and every dword of a ring is in exactly one line.
     #[test]
     fn any_bytes_read(words in proptest::collection::vec(proptest::prelude::any::<u32>(), 0..600), base: u64, mark: u64) {
         for engine in EngineId::all() {
