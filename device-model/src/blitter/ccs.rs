@@ -1,28 +1,29 @@
-//! Flat CCS: the byte of compression control that stands for each 256 bytes of local memory.
+//! Flat CCS: one byte of compression control data for each 256 bytes of local memory.
 //!
-//! Approximate: Intel does not publish how a compressed block looks. Here a block whose control byte is zero holds
-//! its pixels as they are, and any other block holds them combined (exclusive or) with that byte. So the properties
-//! that software can see hold: compressed memory read raw is not the pixels, the control travels by
-//! XY_CTRL_SURF_COPY_BLT, a block with a changed control byte decompresses to something else, the right byte brings
-//! the pixels back, and zero (what the drivers clear to) means uncompressed.
+//! Approximate: Intel does not publish the format of a compressed block. In this model a block whose control byte is
+//! zero stores its pixels unchanged; any other block stores them XORed with that byte. This preserves the properties
+//! that software can observe: a raw read of compressed memory does not return the pixels, XY_CTRL_SURF_COPY_BLT copies
+//! the control data, a block with a modified control byte decompresses to other data, restoring the byte restores the
+//! pixels, and zero (the value to which drivers clear it) means uncompressed.
 
 use crate::memory::Span;
 use crate::memory::ccs::BLOCK;
 use crate::world::DmaFault;
 
-/// The control byte of a block that the copy engine has compressed.
+/// Control byte of a block compressed by the copy engine.
 const COMPRESSED: u8 = 0x5c;
 
-/// Main memory from `offset` of `span` on, with its control.
+/// Main memory at `offset` of `span`, with its control data.
 #[derive(Clone, Copy)]
 pub struct Controlled<'a, 'm> {
-    /// Open memory.
+    /// The opened main memory.
     pub span: &'a Span<'m>,
-    /// Its control bytes, the first for the block that holds `start`. A NULL span: memory without control.
+    /// Its control bytes, starting with that of the block that contains `start`. A NULL span for memory without control
+    /// data.
     pub control: &'a Span<'m>,
     /// Address of the span's first byte.
     pub start: u64,
-    /// Where the access begins.
+    /// Offset of the access in the span.
     pub offset: usize,
 }
 
@@ -31,7 +32,8 @@ impl Controlled<'_, '_> {
         matches!(self.control, Span::Null(_))
     }
 
-    /// Calls `each(offset of the part in the span, range of the access, control byte's index)` block by block.
+    /// Splits an access into blocks: calls `each(offset of the part in the span, range of the access, index of the
+    /// control byte)`.
     fn each(
         &self,
         len: usize,
@@ -54,7 +56,7 @@ impl Controlled<'_, '_> {
         Ok(byte[0])
     }
 
-    /// Reads pixels.
+    /// Reads pixels, decompressed.
     pub fn read(&self, data: &mut [u8]) -> Result<(), DmaFault> {
         self.span.part(self.offset, data.len()).read(data)?;
         if self.plain() {
@@ -66,7 +68,7 @@ impl Controlled<'_, '_> {
         })
     }
 
-    /// Writes pixels; the blocks they are in become compressed.
+    /// Writes pixels; the blocks that contain them become compressed.
     pub fn write(&self, data: &[u8]) -> Result<(), DmaFault> {
         if self.plain() {
             return self.span.part(self.offset, data.len()).write(data);
@@ -102,7 +104,7 @@ impl Controlled<'_, '_> {
         })
     }
 
-    /// Combines the whole block that holds offset `at` with `key`: from plain to compressed, and back.
+    /// XORs the whole block that contains offset `at` with `key`: compresses a plain block, or decompresses it.
     fn rewrite(&self, at: usize, key: u8) -> Result<(), DmaFault> {
         let phase = (self.start % BLOCK as u64) as usize;
         let first = at.saturating_sub((phase + at) % BLOCK);

@@ -1,4 +1,5 @@
-//! The table of the copy engine's commands, and their fields (Mesa genxml gen125; IGT lib/intel_blt.c; xe_migrate.c).
+//! Command table of the copy engine, and decoding of the fields (Mesa genxml gen125; IGT lib/intel_blt.c;
+//! xe_migrate.c).
 
 use super::control::{Control, ControlCopy};
 use super::raster::{PAT_COPY, Raster, SRC_COPY};
@@ -11,17 +12,17 @@ use crate::command::Field;
 pub struct BlitCommand {
     /// Header bits 28:22.
     pub opcode: u8,
-    /// The field's name.
+    /// Name as in the documents.
     pub name: &'static str,
-    /// Lengths in dwords that the command can have.
+    /// Valid lengths in dwords.
     pub lengths: &'static [usize],
-    /// Its fields, opcode and length apart.
+    /// Its fields, except opcode and length.
     pub fields: &'static [Field],
     decode: fn(&Fields<'_>) -> Result<Work, BlitError>,
 }
 
 impl BlitCommand {
-    /// Dwords of the command that `header` begins: its bits 7:0 and two.
+    /// Length in dwords of a command with this header: bits 7:0 plus two.
     pub fn dwords(&self, header: u32) -> usize {
         (header & 0xff) as usize + 2
     }
@@ -33,8 +34,8 @@ impl std::fmt::Debug for BlitCommand {
     }
 }
 
-/// The commands. XY_SETUP_CLIP_BLT's rectangle is read by the text, scanline and pixel commands alone, which the card
-/// does not have; IGT sends it after a copy within one surface.
+/// The commands. The rectangle of XY_SETUP_CLIP_BLT is only used by the text, scanline and pixel commands, which the
+/// card does not have; IGT sends the command after a copy within one surface.
 #[rustfmt::skip]
 pub static COMMANDS: [BlitCommand; 7] = [
     BlitCommand { opcode: 0x03, name: "XY_SETUP_CLIP_BLT",     lengths: &[3],      fields: fields::SETUP_CLIP,     decode: |_| Ok(Work::Nothing) },
@@ -49,24 +50,24 @@ pub static COMMANDS: [BlitCommand; 7] = [
 /// Header bits 31:29 of the 2D client.
 const CLIENT_2D: u32 = 2;
 
-/// The command that `header` begins.
+/// Finds the command of a header.
 pub fn lookup(header: u32) -> Option<&'static BlitCommand> {
     let opcode = (header >> 22 & 0x7f) as u8;
     (header >> 29 == CLIENT_2D).then(|| COMMANDS.iter().find(|command| command.opcode == opcode)).flatten()
 }
 
-/// Why a command cannot be done.
+/// Reason why a command cannot be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlitError {
-    /// The copy engine has no such command.
-    #[error("header {0:#010x} begins no command of the copy engine")]
+    /// The copy engine does not have this command.
+    #[error("header {0:#010x} is not a command of the copy engine")]
     Unknown(u32),
-    /// The command does not have that many dwords.
-    #[error("{command} of {dwords} dwords")]
+    /// The command does not have this length.
+    #[error("{command}: invalid length of {dwords} dwords")]
     Length {
         /// Name of the command.
         command: &'static str,
-        /// Dwords given.
+        /// Length in dwords.
         dwords: usize,
     },
     /// A field has a value that the hardware reserves.
@@ -79,7 +80,8 @@ pub enum BlitError {
         /// Its value.
         value: u32,
     },
-    /// A field asks for something real that this model does not do: the blit is not done, and must be reported.
+    /// A field selects a feature that the hardware has but the model does not implement. The blit is not executed, and
+    /// the caller must report it.
     #[error("{command}: {field} = {value} is not modelled")]
     Unmodelled {
         /// Name of the command.
@@ -101,14 +103,14 @@ pub(super) fn decode(dwords: &[u32], swctrl: u32) -> Result<(&'static BlitComman
     Ok((command, work))
 }
 
-/// The dwords of a command whose length has been checked. Dwords beyond the end of a short form are zero.
+/// The dwords of a command with a valid length. Dwords beyond the end of a short form read as zero.
 struct Fields<'a> {
     dwords: &'a [u32],
     swctrl: u32,
     command: &'static str,
 }
 
-/// A corner, in pixels.
+/// Coordinates of a corner, in pixels.
 #[derive(Clone, Copy)]
 struct Point {
     x: i64,
@@ -129,20 +131,20 @@ impl Fields<'_> {
         (u64::from(self.dword(index + 1)) << 32 | u64::from(self.dword(index))) & ADDRESS_MASK
     }
 
-    /// A corner in one dword: two signed words.
+    /// A corner encoded in one dword as two signed words.
     fn point(&self, index: usize) -> Point {
         let dword = self.dword(index);
         Point { x: i64::from(dword as i16), y: i64::from((dword >> 16) as i16) }
     }
 
-    /// A corner with the offset (bits 13:0 and 29:16 of another dword) that the surface is entered at.
+    /// A corner plus the surface offset in another dword (bits 13:0 and 29:16).
     fn point_with_offset(&self, index: usize, offset: usize) -> Point {
         let point = self.point(index);
         Point { x: point.x + i64::from(self.bits(offset, 13, 0)), y: point.y + i64::from(self.bits(offset, 29, 16)) }
     }
 
-    /// The destination's rectangle in bytes, from corner `first` (offset already in it) and the size that the two
-    /// coordinate dwords at `index` span; empty where the second corner is not right of and below the first.
+    /// The destination's rectangle in bytes: its corner is `first` (including the offset), its size the difference of
+    /// the two coordinate dwords at `index`; empty if the second corner is not right of and below the first.
     fn area(&self, first: Point, index: usize, cpp: u32) -> Area {
         let (from, to) = (self.point(index), self.point(index + 1));
         let size = |from: i64, to: i64| u32::try_from(to - from).unwrap_or(0);
@@ -154,7 +156,7 @@ impl Fields<'_> {
         BlitError::Reserved { command: self.command, field, value }
     }
 
-    /// An error if a field that stands for something not modelled is not zero.
+    /// Returns an error if a field that selects an unmodelled feature is not zero.
     fn must_be_zero(&self, field: &'static str, value: u32) -> Result<(), BlitError> {
         match value {
             0 => Ok(()),
@@ -162,14 +164,14 @@ impl Fields<'_> {
         }
     }
 
-    /// Bytes a pixel by the XY_BPP code of XY_BLOCK_COPY_BLT and XY_FAST_COLOR_BLT.
+    /// Bytes per pixel by the XY_BPP code of XY_BLOCK_COPY_BLT and XY_FAST_COLOR_BLT.
     fn color_depth(&self) -> Result<u32, BlitError> {
         let code = self.bits(0, 21, 19);
         let depths = [1, 2, 4, 8, 12, 16];
         depths.get(code as usize).copied().ok_or_else(|| self.reserved("Color Depth", code))
     }
 
-    /// Bytes a pixel by the code of the older commands (bits 25:24, or 26:24 of XY_FAST_COPY_BLT).
+    /// Bytes per pixel by the code of the older commands (bits 25:24, or 26:24 of XY_FAST_COPY_BLT).
     fn br13_depth(&self, code: u32) -> Result<u32, BlitError> {
         let depths = [1, 2, 2, 4, 8, 16];
         depths.get(code as usize).copied().ok_or_else(|| self.reserved("Color Depth", code))
@@ -179,7 +181,7 @@ impl Fields<'_> {
         Layout::tile64(cpp).ok_or_else(|| self.reserved("Tile64 with Color Depth", cpp * 8))
     }
 
-    /// A surface of XY_BLOCK_COPY_BLT or XY_FAST_COLOR_BLT: dword `control` has pitch, auxiliary mode and tiling.
+    /// A surface of XY_BLOCK_COPY_BLT or XY_FAST_COLOR_BLT: pitch, auxiliary mode and tiling are in dword `control`.
     fn surface(&self, control: usize, address: usize, cpp: u32) -> Result<Surface, BlitError> {
         let tiling = match self.bits(control, 31, 30) {
             0 => Tiling::Linear,
@@ -192,7 +194,7 @@ impl Fields<'_> {
         Ok(Surface { base: self.address(address), pitch: pitch_bytes(pitch, tiling), tiling, compressed })
     }
 
-    /// What the three surface description dwords of the extended forms may not ask for.
+    /// Checks the three surface description dwords of the extended forms for unmodelled features.
     fn plain_2d(&self, index: usize, surface: &Surface) -> Result<(), BlitError> {
         self.must_be_zero("LOD", self.bits(index + 1, 3, 0))?;
         self.must_be_zero("Array Index", self.bits(index + 2, 31, 21))?;
@@ -204,7 +206,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A surface of the two commands from before Gen12: pitch signed, in bytes or (tiled) dwords.
+    /// A surface of the two commands that precede Gen12: pitch signed, in bytes or (tiled) dwords.
     fn legacy_surface(&self, pitch: u32, address: usize, tiled: bool, y: bool) -> Surface {
         let tiling = match (tiled, y) {
             (false, _) => Tiling::Linear,
@@ -227,12 +229,12 @@ impl Fields<'_> {
 const AUX_CCS_E: u32 = 5;
 /// Surface Type of volumes.
 const SURFTYPE_3D: u32 = 2;
-/// Special Mode of Operation: the destination is to become uncompressed where it is.
+/// Special Mode of Operation: decompress the destination in place.
 const FULL_RESOLVE: u32 = 1;
-/// Special Mode of Operation: fast-cleared blocks are to be filled in; the model has none.
+/// Special Mode of Operation: fill fast-cleared blocks; the model has none.
 const PARTIAL_RESOLVE: u32 = 2;
 
-/// Pitches are in bytes for linear surfaces, in dwords for tiled ones.
+/// Converts a pitch to bytes: fields are in bytes for linear surfaces, in dwords for tiled ones.
 fn pitch_bytes(pitch: i64, tiling: Tiling) -> i64 {
     if tiling == Tiling::Linear { pitch } else { pitch * 4 }
 }
@@ -322,7 +324,7 @@ fn src_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
 
 fn ctrl_surf_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
     let control = |direct: u32, address: usize| {
-        // Above the address are MOCS and protection, in bits 31:25 of the upper dword.
+        // The upper dword contains MOCS and protection in bits 31:25, above the address.
         let address = fields.address(address);
         if direct == 1 { Control::Memory(address) } else { Control::Surface(address) }
     };
@@ -332,7 +334,7 @@ fn ctrl_surf_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
     Ok(Work::Control(ControlCopy { from, to, len, done: 0 }))
 }
 
-/// Control bytes that XY_CTRL_SURF_COPY_BLT counts in (xe: NUM_CCS_BYTES_PER_BLOCK).
+/// Unit of the size field of XY_CTRL_SURF_COPY_BLT in control bytes (xe: NUM_CCS_BYTES_PER_BLOCK).
 const CONTROL_BLOCK: u64 = 256;
 
 #[cfg(test)]
@@ -340,7 +342,7 @@ mod tests {
     use super::*;
     use crate::command::field::well_laid;
 
-    /// Every command's fields lie in its longest form, behind opcode and length, and none over another.
+    /// The fields of each command are within its longest form, outside opcode and length, and do not overlap.
     #[test]
     fn fields_lie_in_their_commands() {
         for command in &COMMANDS {

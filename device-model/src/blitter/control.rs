@@ -1,16 +1,16 @@
-//! XY_CTRL_SURF_COPY_BLT: compression control in and out of the flat CCS.
+//! XY_CTRL_SURF_COPY_BLT: copies of compression control data from and to the flat CCS.
 
 use super::Progress;
 use super::tiling::ADDRESS_MASK;
 use crate::memory::ccs::BLOCK;
 use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
 
-/// Where control bytes are.
+/// Location of control bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// They lie in memory at this address (direct access).
+    /// In memory at this address (direct access).
     Memory(u64),
-    /// They are those of the main surface at this address (indirect access).
+    /// The control bytes of the main surface at this address (indirect access).
     Surface(u64),
 }
 
@@ -37,21 +37,21 @@ impl Control {
     }
 }
 
-/// A copy of control bytes, with how far it is.
+/// A copy of control bytes, with its progress.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlCopy {
-    /// From here.
+    /// Source.
     pub from: Control,
-    /// To here.
+    /// Destination.
     pub to: Control,
-    /// Control bytes: at most 256 KiB.
+    /// Number of control bytes: at most 256 KiB.
     pub len: u64,
-    /// Control bytes done.
+    /// Number of control bytes copied so far.
     pub done: u64,
 }
 
 impl ControlCopy {
-    /// Works on for about `budget` bytes.
+    /// Continues the copy for about `budget` bytes.
     pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let mut spent = 0;
         while self.done < self.len {

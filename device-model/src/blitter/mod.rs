@@ -1,7 +1,8 @@
-//! The copy engine: the XY commands as data, and each as a state machine over the memory door.
+//! The copy engine: a table of the XY commands, each executed as a resumable state machine that accesses memory through
+//! [`Gam`].
 //!
-//! The command streamer finds a command by its header ([`lookup`]), collects its dwords, decodes them
-//! ([`Blit::decode`]) and steps the blit until it is [`Progress::Done`]. A blit that faults stays where it was and can
+//! The command streamer looks up a command by its header ([`lookup`]), collects its dwords, decodes them
+//! ([`Blit::decode`]) and steps the blit until it is [`Progress::Done`]. A blit that faults keeps its progress and can
 //! be stepped again.
 
 mod ccs;
@@ -22,26 +23,26 @@ pub use command::{BlitCommand, BlitError, COMMANDS, lookup};
 
 use crate::memory::{Fault, Gam, Space};
 
-/// How a step of a blit ended.
+/// Result of a step of a blit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The budget is used up; there is more to do.
+    /// The budget is used up; the blit is not complete.
     More,
     /// The blit is complete.
     Done,
 }
 
-/// A decoded blit, with how far it is.
+/// A decoded blit, with its progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Blit {
     command: &'static BlitCommand,
     work: Work,
 }
 
-/// What a blit does.
+/// The operation of a blit.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// Nothing.
+    /// No operation.
     Nothing,
     Rectangle(Rectangle),
     Resolve(Resolve),
@@ -49,13 +50,13 @@ enum Work {
 }
 
 impl Blit {
-    /// Decodes a whole command, BCS_SWCTRL being zero.
+    /// Decodes a complete command; BCS_SWCTRL is zero.
     pub fn decode(dwords: &[u32]) -> Result<Blit, BlitError> {
         Blit::decode_with(dwords, 0)
     }
 
-    /// Decodes a whole command under the engine's BCS_SWCTRL (0x22200: bit 0, tiled sources of XY_SRC_COPY_BLT are Y;
-    /// bit 1, its and XY_COLOR_BLT's tiled destinations are Y; else X).
+    /// Decodes a complete command with the engine's BCS_SWCTRL (0x22200: bit 0, tiled sources of XY_SRC_COPY_BLT are Y;
+    /// bit 1, tiled destinations of XY_SRC_COPY_BLT and XY_COLOR_BLT are Y; otherwise X).
     pub fn decode_with(dwords: &[u32], swctrl: u32) -> Result<Blit, BlitError> {
         let (command, work) = command::decode(dwords, swctrl)?;
         Ok(Blit { command, work })
@@ -66,8 +67,9 @@ impl Blit {
         self.command
     }
 
-    /// Goes on for about `budget_bytes` bytes of linear copy, or for other work that takes as long (tiles, compression,
-    /// many short rows, guest memory reached by messages). At least one piece is done. 1 MiB a step is far under 1 ms.
+    /// Continues for about `budget_bytes` bytes of linear copy, or for other work of equal duration (tiles,
+    /// compression, many short rows, guest memory accessed by messages). Makes progress by at least one piece. A step
+    /// of 1 MiB takes far less than 1 ms.
     pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget_bytes: usize) -> Result<Progress, Fault> {
         match &mut self.work {
             Work::Nothing => Ok(Progress::Done),

@@ -1,29 +1,29 @@
-//! Raster operations of the XY commands: what becomes of a destination pixel.
+//! Raster operations of the XY commands: computation of destination pixels.
 
-/// The code of a plain copy of the source.
+/// Raster operation code of a plain copy of the source.
 pub const SRC_COPY: u8 = 0xcc;
-/// The code of a plain fill with the pattern.
+/// Raster operation code of a plain fill with the pattern.
 pub const PAT_COPY: u8 = 0xf0;
 
-/// Bytes combined at once; a multiple of a pixel.
+/// Number of bytes that are combined at once; a multiple of the pixel size.
 const PIECE: usize = 256;
 
-/// A raster operation with the channels that it may change.
+/// A raster operation with its channel mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raster {
-    /// Bit `4 * pattern + 2 * source + destination` is the result for those three bits.
+    /// Bit `4 * pattern + 2 * source + destination` is the result for these three bits.
     pub code: u8,
-    /// Bytes of a 32-bit pixel that change, one bit each; all four for other pixel sizes.
+    /// Writable bytes of a 32-bit pixel, one bit each; all four for other pixel sizes.
     pub channels: u8,
 }
 
 impl Raster {
-    /// True where the new pixels (a pattern, or a source) simply replace the old ones.
+    /// Returns whether the new pixels (a pattern, or a source) replace the old ones unchanged.
     pub fn plain(self, pattern: bool) -> bool {
         self.code == if pattern { PAT_COPY } else { SRC_COPY } && self.channels == 0xf
     }
 
-    /// Combines `new` (a pattern, or a source) with what is in `old`, which starts at channel `phase` of a pixel.
+    /// Combines `new` (a pattern, or a source) with the contents of `old`, which starts at channel `phase` of a pixel.
     pub fn merge(self, old: &mut [u8], new: &[u8], pattern: bool, phase: usize) {
         let mut result = [0u8; PIECE];
         for (old, new) in old.chunks_mut(PIECE).zip(new.chunks(PIECE)) {
@@ -32,7 +32,7 @@ impl Raster {
             for term in (0..8u8).filter(|term| self.code >> term & 1 != 0) {
                 let flip = |bit: u8| if term & bit != 0 { 0 } else { 0xff };
                 let (p, s, d) = (flip(4), flip(2), flip(1));
-                // The operand that the command does not have is zero.
+                // The command has only one of pattern and source; the other operand is zero.
                 let (absent, operand) = if pattern { (s, p) } else { (p, s) };
                 for ((result, old), new) in result.iter_mut().zip(old.iter()).zip(new) {
                     *result |= absent & (new ^ operand) & (old ^ d);

@@ -1,4 +1,4 @@
-//! The work of a blit: a rectangle copied or filled, in steps.
+//! Resumable copy, fill and resolve of a rectangle.
 
 use std::ops::Range;
 
@@ -8,19 +8,19 @@ use super::tiling::{Area, BLOCK_BYTES, Surface, Tiling};
 use super::window::Window;
 use crate::memory::{Access, Fault, Gam, Space};
 
-/// How much dearer a byte is that is worked on through a buffer (tiles, compression, raster operations).
+/// Relative cost of a byte that is processed through a buffer (tiles, compression, raster operations).
 const BUFFERED_COST: usize = 4;
-/// Bytes of a block that are worth reading all of it.
+/// Minimum number of bytes of a block for which the whole block is read.
 const WORTH_A_BLOCK: u32 = 512;
-/// Most bytes in one piece of a linear run.
+/// Maximum number of bytes in one piece of a linear run.
 const PIECE: u64 = 1 << 20;
-/// What it costs to see that a page holds nothing, in bytes of linear copy.
+/// Cost of checking that a page contains no data, in bytes of linear copy.
 const LOOK_COST: u64 = 16 << 10;
 
-/// What the rectangle is filled with.
+/// Source of a rectangle's pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Pixels of a surface, from this column (in bytes) and row on.
+    /// Pixels of a surface, starting at this column (in bytes) and row.
     Surface {
         /// The surface.
         surface: Surface,
@@ -29,16 +29,16 @@ pub enum Source {
         /// Row of the corner.
         row: i64,
     },
-    /// One colour.
+    /// A solid colour.
     Colour {
-        /// The pixel's bytes, the rest unused.
+        /// The bytes of a pixel; the rest is unused.
         pixel: [u8; 16],
-        /// Bytes a pixel.
+        /// Bytes per pixel.
         cpp: usize,
     },
 }
 
-/// A rectangle to fill, with how far it is filled.
+/// A rectangle to fill, with its progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Rectangle {
     destination: Surface,
@@ -47,11 +47,11 @@ pub struct Rectangle {
     raster: Raster,
     right_to_left: bool,
     bottom_up: bool,
-    /// Bytes done of a linear rectangle, else cells.
+    /// Number of processed bytes of a linear rectangle, otherwise of processed cells.
     done: u64,
 }
 
-/// A rectangle to make uncompressed where it lies (full resolve).
+/// A rectangle to decompress in place (full resolve).
 #[derive(Clone, Copy, Debug)]
 pub struct Resolve {
     surface: Surface,
@@ -60,11 +60,11 @@ pub struct Resolve {
 }
 
 impl Rectangle {
-    /// `area` of `destination` is to be filled from `source`.
+    /// Creates the operation that fills `area` of `destination` from `source`.
     pub fn new(destination: Surface, area: Area, source: Source, raster: Raster) -> Self {
         let mut this = Rectangle { destination, area, source, raster, right_to_left: false, bottom_up: false, done: 0 };
-        // A surface copied onto itself: the direction that reads each pixel before it is overwritten, as the engine
-        // chooses it (PRM "XY_SRC_COPY_BLT": operands may overlap, same base, X1 and Y1 compared).
+        // A copy within one surface: choose the direction in which each pixel is read before it is overwritten, as the
+        // engine does (PRM "XY_SRC_COPY_BLT": operands may overlap, same base, X1 and Y1 compared).
         if let Source::Surface { surface, column, row } = source
             && surface.base == destination.base
             && (column - area.column).unsigned_abs() < u64::from(area.width)
@@ -80,7 +80,7 @@ impl Rectangle {
         self.raster.plain(matches!(self.source, Source::Colour { .. }))
     }
 
-    /// Works on for about `budget` bytes.
+    /// Continues for about `budget` bytes.
     pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let linear = |surface: &Surface| surface.tiling == Tiling::Linear && !surface.compressed;
         let source = match &self.source {
@@ -94,7 +94,7 @@ impl Rectangle {
         }
     }
 
-    /// Memory to memory: rows that lie one behind the other are one run.
+    /// Copies or fills linear memory; contiguous rows are processed as one run.
     fn step_linear(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let (width, height) = (u64::from(self.area.width), u64::from(self.area.height));
         let close = |surface: &Surface| surface.pitch == width as i64;
@@ -151,7 +151,7 @@ impl Rectangle {
         Ok(Progress::Done)
     }
 
-    /// Cell by cell, each read as a whole before it is written.
+    /// Processes the rectangle by cells; each cell is read completely before it is written.
     fn step_cells(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let mut into = Window::new(space, Access::Write, self.destination.compressed);
         let (mut from, grid, shift) = match &self.source {
@@ -207,12 +207,12 @@ impl Rectangle {
 }
 
 impl Resolve {
-    /// `area` of `surface` is to become uncompressed.
+    /// Creates the operation that decompresses `area` of `surface`.
     pub fn new(surface: Surface, area: Area) -> Self {
         Resolve { surface: Surface { compressed: true, ..surface }, area, done: 0 }
     }
 
-    /// Works on for about `budget` bytes.
+    /// Continues for about `budget` bytes.
     pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let extent = self.surface.block_extent();
         let (across, down) = self.area.cells(extent);
@@ -231,7 +231,7 @@ impl Resolve {
     }
 }
 
-/// Paints a cell's rows, packed, with a colour.
+/// Fills a cell's packed rows with a colour.
 fn paint(cell: Area, pixel: &[u8], rows: &mut [u8; BLOCK_BYTES]) {
     let width = cell.width as usize;
     let phase = cell.column.rem_euclid(pixel.len() as i64) as usize;
@@ -242,7 +242,7 @@ fn paint(cell: Area, pixel: &[u8], rows: &mut [u8; BLOCK_BYTES]) {
     }
 }
 
-/// Calls `each(address, range of the cell's packed rows)` for what lies together in a part of a cell.
+/// Calls `each(address, range of the cell's packed rows)` for each contiguous run in a part of a cell.
 fn runs<E>(
     surface: &Surface,
     cell: Area,
@@ -280,7 +280,7 @@ fn read<'m>(
         let origin = part.origin(extent);
         let address = surface.address(part.column - origin.0, part.row - origin.1);
         let whole = (part.width, part.height) == extent;
-        // A block that is a page is there if a part of it is.
+        // An aligned block lies in one page, so reading all of it cannot cause an additional fault.
         let within_page = address.is_multiple_of(BLOCK_BYTES as u64) && part.width * part.height >= WORTH_A_BLOCK;
         if !whole && !within_page {
             runs(surface, cell, part, |address, range| window.read(gam, address, &mut rows[range]))?;
@@ -305,7 +305,7 @@ fn read<'m>(
     Ok(())
 }
 
-/// Writes packed rows to a cell of the surface's own grid: nothing beside the cell is touched.
+/// Writes packed rows to a cell of the surface's own grid; bytes outside the cell are not modified.
 fn write<'m>(
     window: &mut Window<'m>,
     gam: &mut Gam<'m>,

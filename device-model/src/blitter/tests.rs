@@ -1,4 +1,4 @@
-//! Proofs of the copy engine, against a per-pixel reference that shares nothing with it.
+//! Tests of the copy engine against an independent per-pixel reference.
 
 mod compression;
 mod drivers;
@@ -17,7 +17,8 @@ use crate::memory::local::SharedRegion;
 use crate::memory::{Fault, Memory, Space, Tlb};
 use crate::world::{Dma, DmaFault, DmaView, Function};
 
-/// Guest memory: I/O virtual addresses 0 to 1 MiB are mapped, the next MiB is reached by messages, the rest is not.
+/// Guest memory: I/O virtual addresses 0 to 1 MiB are mapped, the next MiB is accessed by messages, the rest is not
+/// mapped.
 struct Guest {
     mapped: vm_memory::mmap::MmapRegion,
     remote: vm_memory::mmap::MmapRegion,
@@ -55,10 +56,10 @@ impl Dma for OneGuest {
     }
 }
 
-/// What stands behind the mebibytes of the test's address space, in order.
+/// A card with an address space that covers these memories, in units of 1 MiB:
 ///
-/// Two of local memory in 4 KiB pages that lie scattered; one of NULL pages; one of mapped and one of remote guest
-/// memory; one with a hole at its second half; then 2 MiB of local memory in one page.
+/// Two of local memory in scattered 4 KiB pages; one of NULL pages; one of mapped and one of remote guest memory; one
+/// with a hole in its second half; then 2 MiB of local memory in one page.
 struct Bench {
     memory: Memory,
     tlb: Tlb,
@@ -72,7 +73,7 @@ const MAPPED: u64 = 3 * MIB;
 const REMOTE: u64 = 4 * MIB;
 const HOLE: u64 = 5 * MIB + MIB / 2;
 const LARGE: u64 = 6 * MIB;
-/// Local memory of the first two mebibytes, of the one with the hole and of the large page.
+/// Local memory behind the first two MiB, the MiB with the hole, and the large page.
 const FRAMES: [u64; 3] = [4 * MIB, 6 * MIB, 8 * MIB];
 const CCS_BASE: u64 = LOCAL - LOCAL / 256;
 
@@ -90,7 +91,7 @@ impl Bench {
             let (mebibyte, inside) = (page / 256, page % 256);
             let (local, system, null) = (0x803, 0x3, 0x203);
             let entry = match mebibyte {
-                // An odd multiplier visits each of the 512 frames once.
+                // An odd multiplier visits each of the 512 frames exactly once.
                 0 | 1 => local | (FRAMES[0] + page * 77 % 512 * 4096),
                 2 => null,
                 3 | 4 => system | ((page - 3 * 256) * 4096),
@@ -131,18 +132,18 @@ impl Bench {
         blit.step(&mut self.memory.gam(Function::PF, &views, &mut self.tlb), space, budget)
     }
 
-    /// Runs a command to its end in steps of `budget` bytes; gives the number of steps.
+    /// Executes a command in steps of `budget` bytes; returns the number of steps.
     fn run(&mut self, dwords: &[u32], budget: usize) -> usize {
         let mut blit = Blit::decode(dwords).unwrap();
         let mut steps = 1;
         while self.step(&mut blit, SPACE, budget).unwrap() == Progress::More {
             steps += 1;
-            assert!(steps < 4 << 20, "a blit that does not end");
+            assert!(steps < 4 << 20, "the blit does not complete");
         }
         steps
     }
 
-    /// Fills `len` bytes with noise that `seed` gives, and returns them.
+    /// Fills `len` bytes with pseudo-random data derived from `seed`, and returns them.
     fn noise(&mut self, address: u64, len: u64, seed: u64) -> Vec<u8> {
         let mut state = seed | 1;
         let data: Vec<u8> = (0..len.div_ceil(8))

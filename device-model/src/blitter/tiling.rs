@@ -1,46 +1,46 @@
-//! Where a pixel of a surface lies: linear rows and the tiled layouts.
+//! Addresses of pixels: linear and tiled surface layouts.
 
-/// Bits of a graphics address; what a canonical address has above them is dropped.
+/// Valid bits of a graphics address; the upper bits of a canonical address are ignored.
 pub const ADDRESS_MASK: u64 = (1 << 48) - 1;
 
-/// Bytes of a block: the piece of a surface that is worked on at once.
+/// Size in bytes of a block, the unit in which a surface is processed.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// How a surface lies in memory.
+/// Memory layout of a surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tiling {
-    /// Row after row.
+    /// Rows in sequence.
     Linear,
-    /// Tiles of a fixed layout, row after row of tiles.
+    /// Tiles of a fixed layout; rows of tiles in sequence.
     Tiled(&'static Layout),
 }
 
-/// A tile: which bits of a byte's offset in it come from the byte's column, and which from its row. The columns' bits
-/// and the rows' bits each stand in ascending order, so the two masks say everything.
+/// A tile layout: the masks define which bits of a byte's offset in the tile come from its column and which from its
+/// row. Both keep the bit order, so the two masks define the layout completely.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The field's name.
+    /// Name as in the documents.
     pub name: &'static str,
-    /// Offset bits that are the column's (in bytes).
+    /// Offset bits from the column (in bytes).
     pub columns: u32,
-    /// Offset bits that are the row's.
+    /// Offset bits from the row.
     pub rows: u32,
 }
 
-/// 4 KiB of 512 bytes by 8 rows, row after row.
+/// 4 KiB of 512 bytes by 8 rows, rows in sequence.
 pub static TILE_X: Layout = Layout { name: "X", columns: 0x1ff, rows: 0xe00 };
 /// 4 KiB of 128 bytes by 32 rows, in columns of 16 bytes (before Xe-HP).
 pub static TILE_Y: Layout = Layout { name: "Y", columns: 0xe0f, rows: 0x1f0 };
 /// 4 KiB of 128 bytes by 32 rows, in blocks of 16 bytes by 4 rows: bits `YYXY XXYY XXXX`.
 pub static TILE_4: Layout = Layout { name: "Tile4", columns: 0x2cf, rows: 0xd30 };
-/// 64 KiB for 8 bits a pixel: 256 bytes by 256 rows, each 4 KiB a Tile4: `YYYX` and Tile4's bits.
+/// 64 KiB for 8 bits per pixel: 256 bytes by 256 rows, each 4 KiB a Tile4: `YYYX` and the bits of Tile4.
 pub static TILE_64_8: Layout = Layout { name: "Tile64", columns: 0x12cf, rows: 0xed30 };
-/// 64 KiB for 16 and 32 bits a pixel: 512 bytes by 128 rows: `YYXX` and Tile4's bits.
+/// 64 KiB for 16 and 32 bits per pixel: 512 bytes by 128 rows: `YYXX` and the bits of Tile4.
 pub static TILE_64_16_32: Layout = Layout { name: "Tile64", columns: 0x32cf, rows: 0xcd30 };
-/// 64 KiB for 64 and 128 bits a pixel: 1024 bytes by 64 rows: `YXXX` and Tile4's bits.
+/// 64 KiB for 64 and 128 bits per pixel: 1024 bytes by 64 rows: `YXXX` and the bits of Tile4.
 pub static TILE_64_64_128: Layout = Layout { name: "Tile64", columns: 0x72cf, rows: 0x8d30 };
 
-/// Spreads the low bits of `value` over the bits of `mask`.
+/// Deposits the low bits of `value` at the bits of `mask`.
 const fn spread(value: u32, mask: u32) -> u32 {
     let (mut value, mut mask, mut out) = (value, mask, 0);
     while mask != 0 {
@@ -55,7 +55,7 @@ const fn spread(value: u32, mask: u32) -> u32 {
 }
 
 impl Layout {
-    /// The two-dimensional Tile64 layout for pixels of `cpp` bytes; none for 96 bits.
+    /// The two-dimensional Tile64 layout for pixels of `cpp` bytes; `None` for 96 bits.
     pub fn tile64(cpp: u32) -> Option<&'static Layout> {
         match cpp {
             1 => Some(&TILE_64_8),
@@ -65,12 +65,12 @@ impl Layout {
         }
     }
 
-    /// Columns (bytes) and rows of a tile.
+    /// Size of a tile: columns (bytes) and rows.
     pub fn extent(&self) -> (u32, u32) {
         (1 << self.columns.count_ones(), 1 << self.rows.count_ones())
     }
 
-    /// Columns (bytes) and rows of the 4 KiB that lie together.
+    /// Size of a contiguous 4 KiB block: columns (bytes) and rows.
     pub fn block_extent(&self) -> (u32, u32) {
         (1 << (self.columns & 0xfff).count_ones(), 1 << (self.rows & 0xfff).count_ones())
     }
@@ -80,12 +80,12 @@ impl Layout {
         spread(column, self.columns) | spread(row, self.rows)
     }
 
-    /// Bytes of one row that lie together.
+    /// Number of contiguous bytes of a row.
     pub fn run(&self) -> u32 {
         1 << self.columns.trailing_ones()
     }
 
-    /// Calls `each(offset in the raw block, offset row by row, run)` for all runs of a block.
+    /// Calls `each(offset in the raw block, offset in row order, run)` for all runs of a block.
     #[inline]
     fn each_run(&self, mut each: impl FnMut(usize, usize, usize)) {
         let (width, height) = self.block_extent();
@@ -97,7 +97,7 @@ impl Layout {
             let mut column_bits = 0u32;
             for _ in 0..width / run {
                 each((row_bits | column_bits) as usize, at, run as usize);
-                // Counts in the mask's bits alone.
+                // Counts only in the bits of the mask.
                 column_bits = column_bits.wrapping_sub(columns) & columns;
                 at += run as usize;
             }
@@ -105,7 +105,7 @@ impl Layout {
         }
     }
 
-    /// Puts a block as it lies in memory into rows.
+    /// Converts a block from memory order to row order.
     pub fn unpack(&self, raw: &[u8; BLOCK_BYTES], rows: &mut [u8; BLOCK_BYTES]) {
         if self.run() == 16 {
             self.each_run(|from, to, _| rows[to..to + 16].copy_from_slice(&raw[from..from + 16]));
@@ -114,7 +114,7 @@ impl Layout {
         }
     }
 
-    /// Puts rows into a block as it lies in memory.
+    /// Converts a block from row order to memory order.
     pub fn pack(&self, rows: &[u8; BLOCK_BYTES], raw: &mut [u8; BLOCK_BYTES]) {
         if self.run() == 16 {
             self.each_run(|to, from, _| raw[to..to + 16].copy_from_slice(&rows[from..from + 16]));
@@ -124,21 +124,21 @@ impl Layout {
     }
 }
 
-/// Pixels in memory. Columns are bytes throughout, so nothing here knows of pixel sizes.
+/// A surface in memory. Columns are in bytes everywhere, so the pixel size is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surface {
     /// Address of column 0 of row 0.
     pub base: u64,
-    /// Bytes from row to row; for tiled surfaces the tiles of one row of tiles hold `pitch` times their height.
+    /// Distance between rows in bytes; a row of tiles has `pitch` times the tile height bytes.
     pub pitch: i64,
-    /// Layout.
+    /// Memory layout.
     pub tiling: Tiling,
-    /// Reads and writes go through the compression control (flat CCS).
+    /// Accesses use the compression control data (flat CCS).
     pub compressed: bool,
 }
 
 impl Surface {
-    /// Columns and rows of the pieces that the surface is best worked in: 4 KiB of memory each, [`BLOCK_BYTES`].
+    /// Columns and rows of the preferred unit of processing: 4 KiB of memory, [`BLOCK_BYTES`].
     pub fn block_extent(&self) -> (u32, u32) {
         match self.tiling {
             Tiling::Linear => (BLOCK_BYTES as u32, 1),
@@ -146,7 +146,7 @@ impl Surface {
         }
     }
 
-    /// Address of a byte. Coordinates may be negative: they lie before the base, as the arithmetic gives it.
+    /// Address of a byte. Negative coordinates give addresses below the base, by plain arithmetic.
     pub fn address(&self, column: i64, row: i64) -> u64 {
         let offset = match self.tiling {
             Tiling::Linear => row.wrapping_mul(self.pitch).wrapping_add(column),
@@ -162,7 +162,7 @@ impl Surface {
         self.base.wrapping_add_signed(offset) & ADDRESS_MASK
     }
 
-    /// Bytes from `column` on that lie together in memory.
+    /// Number of bytes from `column` on that are contiguous in memory.
     pub fn run(&self, column: i64) -> u64 {
         match self.tiling {
             Tiling::Linear => u64::MAX,
@@ -181,14 +181,15 @@ pub struct Area {
     pub column: i64,
     /// First row.
     pub row: i64,
-    /// Bytes in a row.
+    /// Bytes per row.
     pub width: u32,
-    /// Rows.
+    /// Number of rows.
     pub height: u32,
 }
 
 impl Area {
-    /// The part of the rectangle in cell (`across`, `down`) of a grid of `cell`s, counted from the cell of its corner.
+    /// The part of the rectangle in cell (`across`, `down`) of a grid with this `cell` size, counted from the cell of
+    /// its corner.
     pub fn cell(&self, cell: (u32, u32), across: u64, down: u64) -> Area {
         let part = |start: i64, len: u32, cell: u32, index: u64| {
             let (cell, end) = (i64::from(cell), start + i64::from(len));
@@ -201,7 +202,7 @@ impl Area {
         Area { column, row, width, height }
     }
 
-    /// Cells across and down that the rectangle touches.
+    /// Number of cells that the rectangle covers horizontally and vertically.
     pub fn cells(&self, cell: (u32, u32)) -> (u64, u64) {
         let count = |start: i64, len: u32, cell: u32| {
             if len == 0 {
@@ -213,12 +214,12 @@ impl Area {
         (count(self.column, self.width, cell.0), count(self.row, self.height, cell.1))
     }
 
-    /// Column and row of the corner within its cell of a grid.
+    /// Column and row of the corner within its grid cell.
     pub fn origin(&self, cell: (u32, u32)) -> (i64, i64) {
         (self.column.rem_euclid(i64::from(cell.0)), self.row.rem_euclid(i64::from(cell.1)))
     }
 
-    /// The same rectangle moved.
+    /// The rectangle translated by `columns` and `rows`.
     pub fn moved(&self, columns: i64, rows: i64) -> Area {
         Area { column: self.column + columns, row: self.row + rows, ..*self }
     }

@@ -1,26 +1,26 @@
-//! The part of a surface's memory that is open during a step, with the compression control that stands for it.
+//! The part of a surface's memory that is open during a step, with its compression control data.
 
 use super::ccs;
 use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
 use crate::world::DmaFault;
 
-/// Smallest page: what is opened starts at a multiple of it, so that neighbours on both sides are at hand.
+/// Smallest page size: windows start at a multiple of it, so that they contain neighbouring bytes on both sides.
 const PAGE: u64 = 4096;
-/// Bytes asked for at once; a translation gives less where its page ends.
+/// Number of bytes requested at once; a translation opens fewer if its page ends before.
 const OPEN: usize = 2 << 20;
-/// Most bytes of guest memory without a mapping in one piece: each 4 KiB of it is a message.
+/// Maximum length in bytes of one access to guest memory without a mapping: each 4 KiB is a message.
 const REMOTE_PIECE: usize = 16 << 10;
-/// How much dearer such bytes are.
+/// Relative cost of such a byte.
 const REMOTE_COST: usize = 32;
-/// What each access costs besides its bytes.
+/// Cost of an access in addition to its bytes.
 const ACCESS_COST: usize = 256;
 
-/// An open part of an address space; lives inside one step, as its spans do.
+/// An open part of an address space. Must not be used beyond one step, like its spans.
 pub struct Window<'m> {
     space: Space,
     access: Access,
     compressed: bool,
-    /// What the accesses so far have cost of a step's budget: bytes of linear copy that take as long.
+    /// Cost of the accesses so far, in the unit of a step's budget: bytes of linear copy of equal duration.
     pub spent: usize,
     start: u64,
     span: Span<'m>,
@@ -28,12 +28,12 @@ pub struct Window<'m> {
 }
 
 impl<'m> Window<'m> {
-    /// A window on `space` that is not open anywhere yet.
+    /// Creates a window on `space` that is not open anywhere.
     pub fn new(space: Space, access: Access, compressed: bool) -> Self {
         Window { space, access, compressed, spent: 0, start: 0, span: Span::Null(0), control: Span::Null(0) }
     }
 
-    /// Moves the window to `address` where it is not inside; gives the address's offset in it.
+    /// Moves the window to `address` if it is outside; returns the offset of the address in the window.
     fn seek(&mut self, gam: &mut Gam<'m>, address: u64) -> Result<usize, Fault> {
         let offset = address.wrapping_sub(self.start);
         if offset < self.span.len() as u64 {
@@ -55,7 +55,7 @@ impl<'m> Window<'m> {
         Err(self.not_mapped(address))
     }
 
-    /// Opens between 1 and `len` bytes from `address` on, as they lie in memory.
+    /// Opens between 1 and `len` bytes at `address`, without decompression.
     pub fn open(&mut self, gam: &mut Gam<'m>, address: u64, len: usize) -> Result<Span<'m>, Fault> {
         let offset = self.seek(gam, address)?;
         Ok(self.span.part(offset, if self.remote() { len.min(REMOTE_PIECE) } else { len }))
@@ -65,13 +65,13 @@ impl<'m> Window<'m> {
         matches!(self.span, Span::Remote { .. })
     }
 
-    /// Counts an access to `len` of the open bytes.
+    /// Adds the cost of an access to `len` of the open bytes.
     pub fn charge(&mut self, len: usize) {
         let bytes = if self.remote() { len.saturating_mul(REMOTE_COST) } else { len };
         self.spent = self.spent.saturating_add(ACCESS_COST).saturating_add(bytes);
     }
 
-    /// The fault of an access at `address` that the function's VMM does not map.
+    /// The fault of an access to an address that the function's VMM does not map.
     pub fn not_mapped(&self, address: u64) -> Fault {
         Fault { space: self.space, address, access: self.access, reason: FaultReason::NotMapped }
     }
@@ -97,17 +97,17 @@ impl<'m> Window<'m> {
         Ok(())
     }
 
-    /// Reads pixels, decompressed where the window is on a compressed surface.
+    /// Reads pixels, decompressed if the surface is compressed.
     pub fn read(&mut self, gam: &mut Gam<'m>, address: u64, data: &mut [u8]) -> Result<(), Fault> {
         self.each(gam, address, data.len(), |memory, range| memory.read(&mut data[range]))
     }
 
-    /// Writes pixels, compressed where the window is on a compressed surface.
+    /// Writes pixels, compressed if the surface is compressed.
     pub fn write(&mut self, gam: &mut Gam<'m>, address: u64, data: &[u8]) -> Result<(), Fault> {
         self.each(gam, address, data.len(), |memory, range| memory.write(&data[range]))
     }
 
-    /// Puts what is compressed in all 256-byte blocks of the range back into plain pixels.
+    /// Decompresses all 256-byte blocks of the range.
     pub fn resolve(&mut self, gam: &mut Gam<'m>, address: u64, len: usize) -> Result<(), Fault> {
         self.each(gam, address, len, |memory, range| memory.resolve(range.len()))
     }

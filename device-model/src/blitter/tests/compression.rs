@@ -1,4 +1,4 @@
-//! Flat CCS, in the steps of the drivers and of IGT's xe_ccs.
+//! Flat CCS, with the command sequences of the drivers and of IGT's xe_ccs.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn block_copy(from: Side, to: Side, full_resolve: bool) -> [u32; 22] {
     dwords
 }
 
-/// Where the cases have their surfaces: source and result in guest memory, the compressed one in local memory.
+/// Addresses of the surfaces: source and result are in guest memory, the compressed one is in local memory.
 const SOURCE: u64 = MAPPED;
 const RESULT: u64 = MAPPED + SIZE;
 const CONTROL: u64 = REMOTE;
@@ -69,11 +69,11 @@ fn compressed_copies_and_their_control() {
         let pixels = bench.noise(SOURCE, SIZE, 9);
         bench.run(&block_copy(linear(SOURCE), middle, false), 50_000);
         bench.run(&block_copy(Side { compressed: false, ..middle }, linear(RESULT), false), usize::MAX);
-        assert!(bench.read(RESULT, SIZE) != pixels, "compressed memory read raw is not the pixels");
+        assert!(bench.read(RESULT, SIZE) != pixels, "a raw read of compressed memory must not return the pixels");
         bench.run(&block_copy(middle, linear(RESULT), false), 50_000);
         assert!(bench.read(RESULT, SIZE) == pixels);
 
-        // The control comes out with no zero in it; changed, it spoils the pixels; put back, it restores them.
+        // The control data has no zero byte; modifying it corrupts the pixels, restoring it restores them.
         bench.run(&copy_ccs(LARGE, true, CONTROL, false, SIZE as u32), 300);
         let control = bench.read(CONTROL, SIZE / 256);
         assert!(control.iter().all(|byte| *byte != 0));
@@ -89,7 +89,7 @@ fn compressed_copies_and_their_control() {
     }
 }
 
-/// IGT xe_ccs@block-multicopy-inplace: a full resolve leaves plain pixels and control of zero.
+/// IGT xe_ccs@block-multicopy-inplace: a full resolve results in plain pixels and zero control data.
 #[test]
 fn full_resolve() {
     for tiling in 0..4 {
@@ -106,15 +106,15 @@ fn full_resolve() {
     }
 }
 
-/// xe: xe_migrate_clear, xe_evict_ccs: control is cleared from NULL pages; raw bytes and control move together, the
-/// control belonging to the physical memory (scattered pages keep theirs).
+/// xe: xe_migrate_clear, xe_evict_ccs: control data is cleared from NULL pages; raw bytes and control data move
+/// together. Control data belongs to the physical memory (scattered pages keep theirs).
 #[test]
 fn eviction_and_clear() {
     let mut bench = Bench::new();
     let pixels = bench.noise(SOURCE, SIZE, 13);
     let scattered = Side { address: 0, tiling: 2, compressed: true };
     bench.run(&block_copy(linear(SOURCE), scattered, false), usize::MAX);
-    // Out to guest memory, raw, and back to another place.
+    // Raw copy to guest memory, and back to another address.
     let raw = Side { compressed: false, tiling: 0, ..scattered };
     bench.run(&block_copy(raw, linear(RESULT), false), usize::MAX);
     bench.run(&copy_ccs(0, true, CONTROL, false, SIZE as u32), usize::MAX);
@@ -122,7 +122,7 @@ fn eviction_and_clear() {
     bench.run(&copy_ccs(CONTROL, false, LARGE, true, SIZE as u32), usize::MAX);
     bench.run(&block_copy(Side { address: LARGE, ..scattered }, linear(RESULT), false), usize::MAX);
     assert!(bench.read(RESULT, SIZE) == pixels);
-    // Surface to surface; then cleared from the NULL pages: uncompressed.
+    // Surface to surface; then cleared from NULL pages: uncompressed.
     bench.run(&copy_ccs(LARGE, true, LARGE + MIB, true, SIZE as u32), usize::MAX);
     bench.run(&copy_ccs(LARGE + MIB, true, CONTROL, false, SIZE as u32), usize::MAX);
     assert!(bench.read(CONTROL, SIZE / 256).iter().all(|byte| *byte != 0));
@@ -131,7 +131,7 @@ fn eviction_and_clear() {
     assert!(bench.read(CONTROL, SIZE / 256).iter().all(|byte| *byte == 0));
 }
 
-/// Guest memory has no control: a compressed copy to it stores plain pixels, and its control reads as zero.
+/// Guest memory has no control data: a compressed copy to it stores plain pixels, and its control data reads as zero.
 #[test]
 fn guest_memory_is_never_compressed() {
     let mut bench = Bench::new();
@@ -143,7 +143,7 @@ fn guest_memory_is_never_compressed() {
     assert!(bench.read(CONTROL, SIZE / 256).iter().all(|byte| *byte == 0));
 }
 
-/// Pixels beside a small compressed write keep their values: a block is compressed as a whole.
+/// Pixels next to a small compressed write keep their values: a block is compressed as a whole.
 #[test]
 fn partial_blocks() {
     for tiling in 0..4 {
@@ -151,13 +151,13 @@ fn partial_blocks() {
         let pixels = bench.noise(SOURCE, SIZE, 19);
         let middle = Side { address: LARGE, tiling, compressed: true };
         bench.run(&block_copy(linear(SOURCE), Side { compressed: false, ..middle }, false), usize::MAX);
-        // Pixels (3, 5) to (70, 40) are written once more, compressed.
+        // Pixels (3, 5) to (70, 40) are written again, compressed.
         let mut small = block_copy(linear(SOURCE), middle, false);
         (small[2], small[3], small[7]) = (point(3, 5), point(70, 40), point(3, 5));
         bench.run(&small, 5000);
         bench.run(&block_copy(middle, linear(RESULT), false), usize::MAX);
         assert!(bench.read(RESULT, SIZE) == pixels, "tiling {tiling}");
         bench.run(&block_copy(Side { compressed: false, ..middle }, linear(RESULT), false), usize::MAX);
-        assert!(bench.read(RESULT, SIZE) != pixels, "tiling {tiling}: nothing was compressed");
+        assert!(bench.read(RESULT, SIZE) != pixels, "tiling {tiling}: no block was compressed");
     }
 }

@@ -1,4 +1,4 @@
-//! The very commands that xe and i915 send.
+//! Commands exactly as xe and i915 send them.
 
 use super::*;
 use crate::blitter::lookup;
@@ -34,7 +34,7 @@ pub fn emit_clear(to: u64, size: u32, colour: u32) -> [u32; 16] {
     dwords
 }
 
-/// Contract B.9: the three commands of the kernel drivers, and what IGT adds, by header.
+/// Contract B.9: the three commands of the kernel drivers, and those added by IGT, by header.
 #[test]
 fn table() {
     for (header, name, dwords) in [
@@ -50,8 +50,8 @@ fn table() {
         assert_eq!((command.name, command.dwords(header)), (name, dwords));
         assert!(command.lengths.contains(&dwords));
     }
-    assert!(lookup(0x42 << 22 | 8).is_none(), "the client is not 2D");
-    assert!(lookup(2 << 29 | 0x5a << 22).is_none(), "MEM_COPY came after this card");
+    assert!(lookup(0x42 << 22 | 8).is_none(), "not the 2D client");
+    assert!(lookup(2 << 29 | 0x5a << 22).is_none(), "MEM_COPY exists only on later cards");
 }
 
 /// Contract B.9: xe copies between local memory in scattered and large pages, and guest memory of both kinds.
@@ -69,7 +69,7 @@ fn xe_emit_copy() {
     }
 }
 
-/// Contract B.9, E.2: a clear of 2 MiB, a fill, and NULL pages that swallow and give zeros.
+/// Contract B.9, E.2: a clear of 2 MiB, a fill, and NULL pages that drop writes and read zeros.
 #[test]
 fn xe_emit_clear_and_null_pages() {
     let mut bench = Bench::new();
@@ -83,7 +83,7 @@ fn xe_emit_clear_and_null_pages() {
     assert!(bench.read(MAPPED, MIB).iter().all(|byte| *byte == 0));
 }
 
-/// i915: the fill of Wa_16018031267 in the per-context batch: 1 by 4 pixels of 8 bits, through the global space too.
+/// i915: the fill of Wa_16018031267 in the per-context batch: 1 by 4 pixels of 8 bits, also in the GGTT.
 #[test]
 fn i915_workaround_fill() {
     let mut bench = Bench::new();
@@ -115,7 +115,7 @@ fn i915_workaround_fill() {
     assert_eq!(written, [0x20, 0x60, 0xa0, 0xe0]);
 }
 
-/// Design, rule 8: a blit in steps of a row ends as one in a single step, takes as many steps, and no step runs away.
+/// A blit in steps of one row has the same result as in one step and takes one step per row; steps are bounded.
 #[test]
 fn steps() {
     let mut bench = Bench::new();
@@ -124,7 +124,7 @@ fn steps() {
     assert!(bench.read(LARGE, MIB) == data);
     assert!(bench.run(&emit_copy(LARGE, LARGE + MIB, 1 << 20), usize::MAX) == 1);
     assert!(bench.read(LARGE + MIB, MIB) == data);
-    assert!(bench.run(&emit_copy(LARGE, REMOTE, 1 << 20), 1 << 20) >= 32, "messages to the VMM are not free");
+    assert!(bench.run(&emit_copy(LARGE, REMOTE, 1 << 20), 1 << 20) >= 32, "messages to the VMM cost budget");
 }
 
 /// IGT: intel_bb_emit_blt_copy ends a copy within one surface with XY_SETUP_CLIP_BLT.

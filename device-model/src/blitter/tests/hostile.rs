@@ -1,4 +1,4 @@
-//! Commands that no driver sends.
+//! Malformed commands that no driver sends.
 
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ fn copy(corners: [u32; 2], to: u64, from: u64) -> [u32; 10] {
     ]
 }
 
-/// Rule 6 of the design: an empty or inverted rectangle is no work, and reaches no memory.
+/// An empty or inverted rectangle is a no-op and accesses no memory.
 #[test]
 fn empty_rectangles() {
     let mut bench = Bench::new();
@@ -35,7 +35,7 @@ fn empty_rectangles() {
     }
 }
 
-/// Design, data flows: a fault names the address; with the page there, the blit goes on from where it was.
+/// A fault contains the address; after the page was mapped, the blit resumes where it stopped.
 #[test]
 fn faults_and_goes_on() {
     let mut bench = Bench::new();
@@ -48,13 +48,13 @@ fn faults_and_goes_on() {
     for page in 128..256 {
         bench.entry(0x6000, 256 + page, 0x803 | (FRAMES[1] + page * 4096));
     }
-    // What was done stays done: the source of it may be gone.
+    // Completed parts are not repeated: their source may have been overwritten.
     bench.write(0, &[0; 4096]);
     assert_eq!(bench.step(&mut blit, SPACE, usize::MAX), Ok(Progress::Done));
     assert!(bench.read(5 * MIB, MIB) == data);
 }
 
-/// Design rule 5: guest memory that the VMM does not map is a fault of the copy, on the side that it is on.
+/// Guest memory that the VMM does not map causes a fault of the copy, on the side that accesses it.
 #[test]
 fn unmapped_guest_memory() {
     let mut bench = Bench::new();
@@ -66,7 +66,7 @@ fn unmapped_guest_memory() {
     }
 }
 
-/// Design rule 10: what is not modelled says so, what is reserved or too short is refused.
+/// Unmodelled features are reported; reserved values and short commands are refused.
 #[test]
 fn refusals() {
     assert_eq!(Blit::decode(&[]).unwrap_err(), BlitError::Unknown(0));
@@ -89,7 +89,7 @@ fn refusals() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Rule 6 of the design: any dwords decode or are refused, and any blit runs, faults or ends without a panic.
+    /// Arbitrary dwords are decoded or refused, and any blit completes or faults without a panic.
     #[test]
     fn any_dwords(
         command in 0..COMMANDS.len(),
@@ -100,7 +100,7 @@ proptest! {
     ) {
         let command = &COMMANDS[command];
         let length = command.lengths[length % command.lengths.len()];
-        // Numbers that make sense are tried too: high halves of addresses, coordinates.
+        // Also try plausible values: upper halves of addresses, coordinates.
         small.iter().for_each(|index| dwords[*index] &= 0x3f_00ff);
         dwords[0] = 2 << 29 | u32::from(command.opcode) << 22 | dwords[0] & 0x3f_ff00 | (length as u32 - 2);
         let mut bench = Bench::new();

@@ -1,10 +1,10 @@
-//! Copies and fills in all tilings and pixel sizes, pixel by pixel.
+//! Copies and fills in all tilings and pixel sizes, compared per pixel.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Tilings as the PRM draws them: the bits of a byte's offset in its tile, most significant first.
+/// Tilings as in the PRM: the bits of a byte's offset in its tile, most significant first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Tile {
     Linear,
@@ -33,7 +33,7 @@ impl Tile {
     }
 }
 
-/// A surface as the reference sees it.
+/// A surface of the reference model.
 #[derive(Clone, Copy, Debug)]
 struct Picture {
     base: u64,
@@ -61,7 +61,7 @@ impl Picture {
         (base + tile * width * height + offset) as usize
     }
 
-    /// Pitch as the commands have it.
+    /// Pitch as encoded in the commands.
     fn pitch_field(&self) -> u32 {
         (if self.tile == Tile::Linear { self.pitch } else { self.pitch / 4 }) as u32
     }
@@ -69,13 +69,13 @@ impl Picture {
 
 const HALF: u64 = MIB;
 
-/// Dice: the numbers a case is made of.
+/// Random numbers from which a case is derived.
 type Dice = [u32; 12];
 
 fn picture(base: u64, tile: Tile, cpp: i64, dice: u32) -> Picture {
     let (width, height) = tile.size(cpp);
     match tile {
-        // A linear surface may begin at any pixel, and its rows at any.
+        // A linear surface may start at any pixel, and so may its rows.
         Tile::Linear => {
             Picture { base: base + u64::from(dice >> 8 & 63) * 16, tile, cpp, pitch: 2048 + i64::from(dice % 40) * cpp }
         }
@@ -86,7 +86,7 @@ fn picture(base: u64, tile: Tile, cpp: i64, dice: u32) -> Picture {
     }
 }
 
-/// Rectangle size and the corners in two pictures, where the rectangle is inside both.
+/// Size of the rectangle, and its corners in two pictures, such that it is inside both.
 fn place(dice: &Dice, from: &Picture, to: &Picture) -> (i64, i64, (i64, i64), (i64, i64)) {
     let columns = |picture: &Picture| picture.pitch / picture.cpp;
     let rows = |picture: &Picture| (HALF as i64 / 2 / picture.pitch).min(300);
@@ -123,7 +123,7 @@ const LEGACY: &[Tile] = &[Tile::Linear, Tile::X];
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Contract H.3 item 2: XY_FAST_COPY_BLT between all tilings, whole and in steps.
+    /// Contract H.3 item 2: XY_FAST_COPY_BLT between all tilings, in one step and in many.
     #[test]
     fn fast_copy(
         tiles in (tile(FAST_COPY), tile(FAST_COPY)),
@@ -158,14 +158,14 @@ proptest! {
         extended: bool,
         budget in proptest::sample::select(&[1usize, 5000, 1 << 20]),
     ) {
-        // Tiles of 96-bit pixels do not exist.
+        // 96-bit pixels have no tiled layout.
         let tiles = if depth.1 == 12 { (Tile::Linear, Tile::Linear) } else { tiles };
         let mut bench = Bench::new();
         let mut image = bench.noise(0, 2 * MIB, u64::from(dice[9]));
         let (from, to) = (picture(0, tiles.0, depth.1, dice[6]), picture(HALF, tiles.1, depth.1, dice[7]));
         let (width, height, source, corner) = place(&dice, &from, &to);
         let code = |tile| match tile { Tile::Linear => 0u32, Tile::X => 1, Tile::Four => 2, _ => 3 };
-        // Some of a corner is told by the offset; the coordinates may be negative for that.
+        // Part of the corner's position is in the offset; therefore the coordinates may be negative.
         let offset = |at: u32| (i64::from(at % 300), i64::from(at >> 16) % 300);
         let (enter_to, enter_from) = (offset(dice[10]), offset(dice[11]));
         let inside = |at: (i64, i64), offset: (i64, i64)| (at.0 - offset.0, at.1 - offset.1);
@@ -213,7 +213,7 @@ proptest! {
             for x in 0..width {
                 let at = to.pixel(corner.0 + x, corner.1 + y);
                 if depth.1 == 12 && tile != Tile::Linear {
-                    // Such a pixel does not lie together: byte by byte.
+                    // The bytes of such a pixel are not contiguous.
                     let bytes = Picture { cpp: 1, ..to };
                     for byte in 0..12 {
                         image[bytes.pixel((corner.0 + x) * 12 + byte, corner.1 + y)] = pixel[byte as usize];
@@ -277,7 +277,7 @@ proptest! {
         prop_assert!(bench.read(0, 2 * MIB) == image);
     }
 
-    /// PRM "XY_SRC_COPY_BLT": a surface copied onto itself reads each pixel before it is overwritten.
+    /// PRM "XY_SRC_COPY_BLT": a copy within one surface reads each pixel before it is overwritten.
     #[test]
     fn overlapping(
         tile in tile(LEGACY),

@@ -1,4 +1,4 @@
-//! Large clears: what the drivers clear is zero afterwards, and what held nothing still holds nothing.
+//! Large clears: cleared memory reads as zeros, and memory without data stays unallocated.
 
 use super::drivers::emit_clear;
 use super::*;
@@ -6,10 +6,10 @@ use crate::memory::VfMemory;
 use crate::memory::local::tests::sparse;
 
 const GIB: u64 = 1 << 30;
-/// As xe clears a virtual function's memory: its identity map (here from address 0), 8 MiB at a time.
+/// Chunk size with which xe clears a VF's memory in its identity map (here at address 0): 8 MiB.
 const CHUNK: u64 = 8 * MIB;
 
-/// A card with 1 GiB of local memory of which VF 1 has 512 MiB from 256 MiB on, all in the PF's page of 1 GiB.
+/// A card with 1 GiB of local memory of which VF 1 has 512 MiB at 256 MiB, all in the PF's page of 1 GiB.
 fn card() -> Memory {
     let vf = VfMemory { local: sparse(GIB as usize / 2), ggtt: None };
     let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
@@ -41,8 +41,8 @@ fn clear(memory: &Memory, addresses: std::ops::Range<u64>) -> usize {
     steps
 }
 
-/// Contract H.3.4, D.7: after an FLR the PF clears all of a VF's memory in which its guest has written a byte a mebibyte;
-/// none of it takes memory afterwards, the PF's own memory next to it is left alone, and a second time costs next to
+/// Contract H.3.4, D.7: after an FLR the PF clears all of a VF's memory, in which its guest has written one byte per
+/// MiB. Afterwards it uses no host memory, adjacent memory of the PF is unchanged, and a second clear costs almost
 /// nothing.
 #[test]
 fn memory_of_a_virtual_function() {
@@ -67,7 +67,7 @@ fn memory_of_a_virtual_function() {
     assert!((0..512).all(|mebibyte| byte(Function(1), mebibyte * MIB) == 0));
 }
 
-/// Contract B.9: a clear of memory that holds nothing leaves it so, and one that begins and ends anywhere is exact.
+/// Contract B.9: a clear of memory without data allocates nothing, and a clear with any start and end is exact.
 #[test]
 fn memory_of_the_card_itself() {
     let memory = card();
