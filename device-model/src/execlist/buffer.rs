@@ -1,5 +1,5 @@
-//! Where status quadwords go: the context status buffer in the global hardware status page with its copies in registers,
-//! for a host that schedules (V8-057..059), and the FIFO of the GuC (V8-060).
+//! Receivers of status quadwords: for a scheduling host the context status buffer in the global hardware status page,
+//! with copies in registers (V8-057..059); for the GuC its FIFO (V8-060).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -9,25 +9,27 @@ use super::status::ContextStatus;
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::RegisterFile;
 
-/// Entries of the buffer.
+/// Number of entries of the buffer.
 pub const ENTRIES: u32 = 12;
-/// Byte in the status page of the first entry. Volume 8 prints dword 28h, every driver reads dword 10h (trap T1;
-/// i915: I915_HWS_CSB_BUF0_INDEX).
+/// Offset in bytes of the first entry in the status page. Volume 8 prints dword 28h, every driver reads dword 10h (trap
+/// T1; i915: I915_HWS_CSB_BUF0_INDEX).
 pub const PAGE_ENTRIES: u64 = 0x10 * 4;
-/// Byte in the status page that tells the entry written last, at the same distance as Volume 8 has it (i915:
+/// Offset in bytes of the write pointer in the status page, at the same distance as in Volume 8 (i915:
 /// ICL_HWS_CSB_WRITE_INDEX).
 pub const PAGE_POINTER: u64 = 0x2f * 4;
 
-/// CSFE_CHICKEN1, and its bit that turns the report to the status page off (xe: GHWSP_CSB_REPORT_DIS).
+/// CSFE_CHICKEN1, and its bit that disables the report to the status page (xe: GHWSP_CSB_REPORT_DIS).
 const CSFE_CHICKEN1: u32 = 0xd4;
 const NO_PAGE_REPORT: u32 = 1 << 15;
 const HWS_PGA: u32 = 0x80;
-/// CTXT_ST_PTR: bits 3:0 the entry written last, bits 11:8 the host's own (i915: reset_csb_pointers).
+/// CTXT_ST_PTR: write pointer (last written entry) in bits 3:0, the host's read pointer in bits 11:8 (i915:
+/// reset_csb_pointers).
 const STATUS_POINTER: u32 = 0x3a0;
 /// CTXT_ST_BUF: copies of entries 0 to 5, and of 6 to 11 (i915: wa_csb_read).
 const STATUS_BUFFER: [u32; 2] = [0x370, 0x3c0];
 
-/// Tells the host of a switch: entry, then pointer, in memory and in registers; the interrupt is the caller's, afterwards.
+/// Reports a switch to the host: first the entry, then the pointer, in memory and in registers. The caller must raise
+/// the interrupt afterwards.
 pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: ContextStatus) -> Result<(), Fault> {
     let after = |pointer: u32| match pointer & 0xf {
         last if last + 1 < ENTRIES => last + 1,
@@ -38,23 +40,23 @@ pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: Co
     let copy = base + STATUS_BUFFER[usize::from(entry >= half)] + entry % half * 8;
     registers.set(copy, status.0 as u32);
     registers.set(copy + 4, (status.0 >> 32) as u32);
-    // The host's own pointer is in the same register.
+    // The same register contains the host's read pointer.
     registers.update(base + STATUS_POINTER, |pointer| pointer & !0xff | entry);
     if registers.value(base + CSFE_CHICKEN1) & NO_PAGE_REPORT != 0 {
         return Ok(());
     }
     let page = u64::from(registers.value(base + HWS_PGA));
     gam.write_u64(Space::Ggtt, page + PAGE_ENTRIES + u64::from(entry) * 8, status.0)?;
-    // A byte is not stored behind what came before by itself.
+    // Byte writes are unordered: order the pointer after the entry.
     fence(Ordering::Release);
     gam.write(Space::Ggtt, page + PAGE_POINTER, &[entry as u8])
 }
 
-/// Entries that a FIFO of the GuC holds; the depth of the hardware's is not public.
+/// Depth of the GuC's FIFO; the depth of the hardware FIFO is not public.
 const DEPTH: usize = 64;
 
-/// The FIFO in which the GuC finds the switches of one engine, behind a read port that gives an entry in two dwords
-/// (V8-060; V13-202..204).
+/// FIFO of one engine's context switches for the GuC, with a read port that returns an entry as two dwords (V8-060;
+/// V13-202..204).
 #[derive(Default)]
 pub struct CsbPort {
     entries: Mutex<Fifo>,
@@ -64,7 +66,7 @@ pub struct CsbPort {
 #[derive(Default)]
 struct Fifo {
     entries: VecDeque<u64>,
-    /// The high dword that the next read gives.
+    /// High dword that the next read returns, if the low dword was read.
     half: Option<u32>,
 }
 
@@ -73,7 +75,7 @@ impl CsbPort {
         self.entries.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A switch is reported; of more than the FIFO holds the oldest goes, since nobody has read it.
+    /// Appends a switch; if the FIFO is full, the oldest unread entry is dropped.
     pub fn push(&self, status: ContextStatus) {
         let mut fifo = self.fifo();
         if fifo.entries.len() == DEPTH {
@@ -83,12 +85,12 @@ impl CsbPort {
         self.waiting.store(fifo.entries.len(), Ordering::Release);
     }
 
-    /// CSB FIFO Status: entries that have not been begun to read.
+    /// CSB FIFO Status: number of entries of which no dword was read.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// CSB Read Port: low dword of the oldest entry, then its high dword; 0 where there is none.
+    /// CSB Read Port: low dword of the oldest entry, then its high dword; 0 if the FIFO is empty.
     pub fn read(&self) -> u32 {
         let mut fifo = self.fifo();
         if let Some(high) = fifo.half.take() {
@@ -108,7 +110,7 @@ impl CsbPort {
         })
     }
 
-    /// Forgets everything: the device is reset, not only its engines.
+    /// Removes all entries; for a reset of the device (engine resets keep them).
     pub fn clear(&self) {
         *self.fifo() = Fifo::default();
         self.waiting.store(0, Ordering::Release);
@@ -119,7 +121,7 @@ impl CsbPort {
 mod tests {
     use super::*;
 
-    /// V8-060: entries come in order, each in two reads; the status counts them.
+    /// V8-060: entries are in order, each takes two reads; the status register counts them.
     #[test]
     fn an_entry_takes_two_reads() {
         let port = CsbPort::default();

@@ -1,6 +1,6 @@
-//! Context descriptors: which context an element of the queue is, and where it lies (V8-030..032).
+//! Context descriptors: identity and location of the contexts in a queue (V8-030..032).
 
-/// A context as status words name it: SW counter and SW context ID (V8-031), 22 bits.
+/// Context name as in status words: SW counter and SW context ID (V8-031), 22 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextId(u32);
 
@@ -9,7 +9,7 @@ impl ContextId {
     pub const IDLE: ContextId = ContextId(0xffff);
     const MASK: u32 = 0x3f_ffff;
 
-    /// Of the 22 bits that status words have room for.
+    /// Creates an ID from the 22 bits that status words contain.
     pub const fn new(bits: u32) -> Self {
         ContextId(bits & Self::MASK)
     }
@@ -30,39 +30,39 @@ const ID_SHIFT: u32 = 39;
 const COUNTER_SHIFT: u32 = 58;
 
 impl Descriptor {
-    /// `low` with the names that the GuC gives a context: its id, a count of its submissions and the number of the
-    /// function that it belongs to (V8-031).
+    /// Adds the GuC's name of the context to `low`: its id, a count of its submissions and the number of the owning
+    /// function (V8-031).
     pub fn named(low: u32, id: u16, counter: u8, function: u8) -> Self {
         let high = u64::from(counter & 0x3f) << COUNTER_SHIFT | u64::from(id) << ID_SHIFT;
         Descriptor(high | u64::from(function & 0x3f) << 32 | u64::from(low))
     }
 
-    /// Bit 0: the element takes part (V8-012).
+    /// Bit 0: the element is valid (V8-012).
     pub const fn valid(self) -> bool {
         self.0 & 1 << 0 != 0
     }
 
-    /// Bit 2: the context is restored from memory even where it is running (i915: CTX_DESC_FORCE_RESTORE).
+    /// Bit 2: restore the context from memory even if it is running (i915: CTX_DESC_FORCE_RESTORE).
     pub const fn force_restore(self) -> bool {
         self.0 & 1 << 2 != 0
     }
 
-    /// Bits 4:3: 3 is a process's space of four levels (i915: INTEL_LEGACY_64B_CONTEXT).
+    /// Bits 4:3: 3 is a four-level PPGTT (i915: INTEL_LEGACY_64B_CONTEXT).
     pub const fn addressing(self) -> u8 {
         (self.0 >> 3 & 3) as u8
     }
 
-    /// Bit 8: the context has a process's space (i915: GEN8_CTX_PRIVILEGE).
+    /// Bit 8: the context has a PPGTT (i915: GEN8_CTX_PRIVILEGE).
     pub const fn process_space(self) -> bool {
         self.0 & 1 << 8 != 0
     }
 
-    /// Bits 31:12: global address of the context's PPHWSP.
+    /// Bits 31:12: GGTT address of the context's PPHWSP.
     pub const fn lrca(self) -> u32 {
         self.0 as u32 & 0xffff_f000
     }
 
-    /// Bits 37:32: number of the function that the context belongs to.
+    /// Bits 37:32: number of the function that owns the context.
     pub const fn function(self) -> u8 {
         (self.0 >> 32 & 0x3f) as u8
     }
@@ -77,14 +77,14 @@ impl Descriptor {
         (self.0 >> COUNTER_SHIFT) as u8
     }
 
-    /// What status words call the context.
+    /// The context's name in status words.
     pub const fn id(self) -> ContextId {
         ContextId((self.software_counter() as u32) << 16 | self.software_id() as u32)
     }
 
-    /// Whether a context that runs goes on with `new`: it is the same one, under the same name, and its image need not
-    /// be read again (V8-079). The LRCA counts too, since a kernel that submits for others does it under its own ID
-    /// (V8-034).
+    /// Returns whether the running context `self` can continue as `new`: it is the same context with the same name, and
+    /// its image need not be read again (V8-079). The LRCA is compared too, because a kernel that submits on behalf of
+    /// others uses its own ID (V8-034).
     pub fn continues_as(self, new: Descriptor) -> bool {
         self.lrca() == new.lrca() && self.id() == new.id() && !new.force_restore()
     }
@@ -106,11 +106,11 @@ mod tests {
         assert_eq!((id, counter, descriptor.function()), (0xbeef, 0x2a, 0x15));
         assert_eq!(descriptor.id().bits(), 0x2a_beef);
         assert_eq!(Descriptor::named(low as u32, 0xbeef, 0x2a, 0x15), descriptor);
-        assert_eq!(Descriptor(1 << 38 | 7 << 55).id().bits(), 0, "reserved bits are in no name");
+        assert_eq!(Descriptor(1 << 38 | 7 << 55).id().bits(), 0, "reserved bits are not part of the name");
         assert_eq!((Descriptor(!1).valid(), Descriptor(!(1 << 8)).process_space()), (false, false));
     }
 
-    /// V8-034, V8-079: a lite restore needs the same context under the same name, without Force Restore.
+    /// V8-034, V8-079: a lite restore requires the same context with the same name, without Force Restore.
     #[test]
     fn only_the_same_context_goes_on() {
         let running = Descriptor(7 << 39 | 0x4000 | 1);

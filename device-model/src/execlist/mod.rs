@@ -1,8 +1,9 @@
-//! Submission to an engine by a queue of context descriptors, as the hardware does it, and the status of every switch
-//! (V8-008, V8-010..023, V8-052..060).
+//! Execlist submission: queues of context descriptors with the semantics of the hardware, and the status of every
+//! context switch (V8-008, V8-010..023, V8-052..060).
 //!
-//! An engine has one [`Execlist`]. The host fills the submission queue through registers and loads it; the GuC's model
-//! hands over queues of one element. What the unit decides, the engine carries out ([`crate::engine::Engine`]).
+//! An engine has one [`Execlist`]. The host fills the submission queue through registers and loads it; the GuC model
+//! submits queues of one element. The unit makes the decisions, which the engine ([`crate::engine::Engine`]) carries
+//! out.
 
 pub mod buffer;
 pub mod descriptor;
@@ -15,27 +16,27 @@ use descriptor::{ContextId, Descriptor};
 use queue::{ELEMENTS, Queue, SubmitPort};
 use status::{ContextStatus, Detail, QueueStatus};
 
-/// GFX_MODE, and its bit without which there is no submission by queues (V8-008; i915: GEN11_GFX_DISABLE_LEGACY_MODE).
+/// GFX_MODE, and its bit that enables execlist submission (V8-008; i915: GEN11_GFX_DISABLE_LEGACY_MODE).
 pub const GFX_MODE: u32 = 0x29c;
 /// See [`GFX_MODE`].
 pub const DISABLE_LEGACY_MODE: u32 = 1 << 3;
-/// RING_EXECLIST_CONTROL: the submission queue is loaded (i915: EL_CTRL_LOAD).
+/// RING_EXECLIST_CONTROL: loads the submission queue (i915: EL_CTRL_LOAD).
 pub const LOAD: u32 = 1 << 0;
 /// CSB_INTERRUPT_MASK (V8-056).
 pub const CSB_INTERRUPT_MASK: u32 = 0x218;
 /// RING_EXECLIST_STATUS: two dwords.
 pub const STATUS: u32 = 0x234;
 
-/// What a Load means for the engine, now.
+/// Immediate effect of a Load on the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loaded {
-    /// It was idle and is to run this element.
+    /// The engine was idle and starts this element.
     Start(ContextStatus, u8, Descriptor),
-    /// It was idle and stays so: the queue is empty.
+    /// The engine was idle and remains idle: the queue is empty.
     StillIdle(ContextStatus),
-    /// The running context goes on as this element, with its new tail.
+    /// The running context continues as this element, with its new tail.
     Lite(ContextStatus, u8, Descriptor),
-    /// The running context is to leave at its next arbitration point; nothing is told before.
+    /// The running context must leave at its next preemption point; nothing is reported before.
     Preempt,
 }
 
@@ -43,13 +44,13 @@ pub enum Loaded {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Execlist {
     queue: Queue,
-    /// The queue has elements that have not run, or one that runs.
+    /// The queue has elements that have not run, or one that is running.
     valid: bool,
-    /// First element that has not been looked at.
+    /// First element that has not been examined.
     next: usize,
-    /// The element that runs.
+    /// The running element.
     active: u8,
-    /// Loads since the running context was asked to leave: the queue is the last one's (V8-019).
+    /// Number of Loads since the running context was requested to leave; `queue` is that of the last one (V8-019).
     loads: u8,
     instance: u8,
     /// ELSP.
@@ -57,12 +58,12 @@ pub struct Execlist {
 }
 
 impl Execlist {
-    /// The unit of engine instance `instance`, out of reset.
+    /// The unit of engine instance `instance` after reset.
     pub fn new(instance: u8) -> Self {
         Execlist { instance, ..Execlist::default() }
     }
 
-    /// A reset: nothing runs, nothing is queued.
+    /// Resets the unit: no context runs, the queue is empty.
     pub fn reset(&mut self) {
         *self = Execlist::new(self.instance);
     }
@@ -81,8 +82,8 @@ impl Execlist {
         Some(descriptor)
     }
 
-    /// Load: `queue` replaces whatever was in the execution queue, at once (V8-014, V8-018). `running` is on the engine,
-    /// and `goes_on` tells whether it could without being saved.
+    /// Handles a Load: `queue` immediately replaces the execution queue (V8-014, V8-018). `running` is the context on
+    /// the engine; `goes_on` is whether it could continue without being saved.
     pub fn load(&mut self, queue: Queue, running: Option<Descriptor>, goes_on: bool) -> Loaded {
         (self.queue, self.next, self.valid) = (queue, 0, true);
         let Some(running) = running else {
@@ -95,7 +96,7 @@ impl Execlist {
         };
         let first = self.queue.valid_from(0).map(|(_, descriptor)| descriptor);
         if goes_on && let Some(new) = first.filter(|first| running.continues_as(*first)) {
-            // An earlier Load that the context has not left for is forgotten (V8-019).
+            // Cancels an earlier Load for which the context has not left yet (V8-019).
             self.loads = 0;
             self.take_next();
             let status = self.status(running.id(), Some(new), Detail::Complete, true);
@@ -105,8 +106,8 @@ impl Execlist {
         Loaded::Preempt
     }
 
-    /// `away` has left the engine, for the reason `detail`: what is told, and the element that follows. A context that
-    /// has left is not in the queue any more (V8-017).
+    /// Handles that `away` has left the engine for the reason `detail`. Returns the status to report and the next
+    /// element. A context that has left is no longer in the queue (V8-017).
     pub fn switch(&mut self, away: Descriptor, detail: Detail) -> (ContextStatus, Option<(u8, Descriptor)>) {
         let new_queue = std::mem::take(&mut self.loads) != 0;
         let next = self.take_next();
@@ -114,7 +115,7 @@ impl Execlist {
         (status, next.map(|descriptor| (self.active, descriptor)))
     }
 
-    /// What EXECLIST_STATUS shows while `running` is on the engine.
+    /// Contents of EXECLIST_STATUS while `running` is on the engine.
     pub fn shown(&self, running: Option<Descriptor>, arbitration: bool) -> QueueStatus {
         QueueStatus {
             valid: self.valid,
@@ -126,4 +127,4 @@ impl Execlist {
     }
 }
 
-const _: () = assert!(ELEMENTS == 8, "EXECLIST_STATUS and ELSP count to eight");
+const _: () = assert!(ELEMENTS == 8, "EXECLIST_STATUS and ELSP have eight elements");

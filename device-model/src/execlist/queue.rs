@@ -3,9 +3,9 @@
 use super::descriptor::Descriptor;
 use crate::registers::RegisterFile;
 
-/// Elements of a queue.
+/// Number of elements of a queue.
 pub const ELEMENTS: usize = 8;
-/// RING_EXECLIST_SQ_CONTENTS: first of sixteen dwords.
+/// RING_EXECLIST_SQ_CONTENTS: offset of the first of sixteen dwords.
 pub const SQ_CONTENTS: u32 = 0x510;
 
 /// Eight descriptors, E0 to E7.
@@ -20,7 +20,7 @@ impl Queue {
         queue
     }
 
-    /// What stands in the submission queue of the engine at `base`: it stays there (V8-015).
+    /// Reads the submission queue of the engine at `base`; its contents do not change (V8-015).
     pub fn sample(registers: &RegisterFile, base: u32) -> Self {
         let dword = |n: usize| u64::from(registers.value(base + SQ_CONTENTS + 4 * n as u32));
         Queue(std::array::from_fn(|n| Descriptor(dword(2 * n) | dword(2 * n + 1) << 32)))
@@ -32,7 +32,7 @@ impl Queue {
     }
 }
 
-/// Where ELSP puts what is written to it: the high dword of an element, then its low one, E0 to E7 and round again
+/// Write position of ELSP: the high dword of an element, then its low dword, from E0 to E7 and then from E0 again
 /// (V8-011; i915: write_desc).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SubmitPort {
@@ -41,7 +41,8 @@ pub struct SubmitPort {
 }
 
 impl SubmitPort {
-    /// A dword is written; the second of an element completes it in the submission queue of the engine at `base`.
+    /// Handles a written dword; the second dword of an element completes it in the submission queue of the engine at
+    /// `base`.
     pub fn push(&mut self, registers: &RegisterFile, base: u32, value: u32) {
         let Some(high) = self.high.take() else {
             self.high = Some(value);

@@ -1,5 +1,4 @@
-//! What an engine says of a context switch: the status quadword and the reasons for it (V8-052..056), and
-//! EXECLIST_STATUS (V8-022).
+//! Reports of a context switch: the status quadword and the switch reasons (V8-052..056), and EXECLIST_STATUS (V8-022).
 
 use super::descriptor::{ContextId, Descriptor};
 
@@ -8,24 +7,24 @@ const SEMAPHORE_WAIT: u32 = 0x1c;
 /// MI_WAIT_FOR_EVENT and MI_WAIT_FOR_EVENT_2.
 const WAIT_FOR_EVENT: [u32; 2] = [0x03, 0x04];
 
-/// Why a context left its engine (i915: intel_execlists_submission.c, "context switch detail").
+/// Reason for which a context left its engine (i915: intel_execlists_submission.c, "context switch detail").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Its ring is empty.
+    /// The ring is empty.
     Complete,
-    /// It waited for a flip, a vertical blank or a scan line; the card has no display, so none ever does.
+    /// Waited for a flip, a vertical blank or a scan line; never reported, as the card has no display.
     Event,
-    /// It sat on an unsuccessful semaphore wait.
+    /// Stopped at an unsuccessful semaphore wait.
     Semaphore {
-        /// The wait polls, and is not for a signal.
+        /// The wait polls memory instead of waiting for a signal.
         polls: bool,
     },
-    /// It was preempted elsewhere.
+    /// Preempted at another point.
     Preempted,
 }
 
 impl Detail {
-    /// Of a context that left at the unsuccessful wait with this header.
+    /// Reason of a context that left at the unsuccessful wait with this header.
     pub fn of_wait(header: u32) -> Self {
         match header >> 23 {
             SEMAPHORE_WAIT => Detail::Semaphore { polls: header & 1 << 15 != 0 },
@@ -44,32 +43,32 @@ impl Detail {
     }
 }
 
-/// Reasons for a switch that CSB_INTERRUPT_MASK can hold back, by bit. No public document has the register's layout: the
-/// bits are those that the same reasons had in the status dwords of older generations (i915: GEN8_CTX_STATUS_*).
+/// Reasons for a switch that CSB_INTERRUPT_MASK can mask, by bit. No public document defines the register's layout: the
+/// bits are those of the same reasons in the status dwords of older generations (i915: GEN8_CTX_STATUS_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Reason {
     /// The first context of a queue starts on an idle engine.
     IdleToActive = 1 << 0,
-    /// A new queue took the engine from a context, or from none.
+    /// A new queue preempted the running context, or an empty queue was loaded.
     NewQueue = 1 << 1,
-    /// From one element of the queue to the next.
+    /// Switch from one element of the queue to the next.
     ElementSwitch = 1 << 2,
-    /// The queue has come to its end.
+    /// The queue is complete.
     ActiveToIdle = 1 << 3,
-    /// The running context goes on, in a new queue.
+    /// The running context continues as an element of a new queue.
     LiteRestore = 1 << 15,
 }
 
-/// A context status quadword (V8-052), as this generation lays it out (i915: xehp_csb_parse).
+/// A context status quadword (V8-052) in the layout of this generation (i915: xehp_csb_parse).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextStatus(pub u64);
 
-/// First bit of the ID in each of the two dwords.
+/// First bit of the ID in both dwords.
 const ID_SHIFT: u32 = 10;
-/// Bit 33: switched to a new queue.
+/// Bit 33: switch to a new queue.
 const NEW_QUEUE: u64 = 1 << 33;
-/// Bit 32: the semaphore wait polled.
+/// Bit 32: polling semaphore wait.
 const POLLED: u64 = 1 << 32;
 /// First bit of the engine's instance.
 const INSTANCE_SHIFT: u32 = 4;
@@ -83,12 +82,12 @@ impl ContextStatus {
         ContextStatus(u64::from(away.bits()) << (32 + ID_SHIFT) | polled | new_queue | low)
     }
 
-    /// Who left.
+    /// Context that left.
     pub const fn away(self) -> ContextId {
         ContextId::new((self.0 >> (32 + ID_SHIFT)) as u32)
     }
 
-    /// Who came.
+    /// Context that was started.
     pub const fn to(self) -> ContextId {
         ContextId::new(self.0 as u32 >> ID_SHIFT)
     }
@@ -98,12 +97,12 @@ impl ContextStatus {
         (self.0 & 0xf) as u8
     }
 
-    /// Whether a new queue was the occasion.
+    /// Returns whether a new queue caused the switch.
     pub const fn new_queue(self) -> bool {
         self.0 & NEW_QUEUE != 0
     }
 
-    /// What CSB_INTERRUPT_MASK knows the switch as.
+    /// Reason of the switch for CSB_INTERRUPT_MASK.
     pub fn reason(self) -> Reason {
         let idle = |id| id == ContextId::IDLE;
         match (self.new_queue(), self.away(), self.to()) {
@@ -116,15 +115,15 @@ impl ContextStatus {
     }
 }
 
-/// What EXECLIST_STATUS shows (Fuchsia: magma msd-intel-gen, registers.h, ExeclistStatusGen12, from the Tiger Lake
-/// volume 2c; xe: bit 7 is looked at; i915: the high dword is the running context's).
+/// Contents of EXECLIST_STATUS (Fuchsia: magma msd-intel-gen, registers.h, ExeclistStatusGen12, from the Tiger Lake
+/// volume 2c; xe: reads bit 7; i915: the high dword is that of the running context).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueueStatus {
     /// The execution queue is valid.
     pub valid: bool,
-    /// Loads that wait for the running context to leave.
+    /// Number of Loads that wait until the running context leaves.
     pub loads: u8,
-    /// What was loaded last is an empty queue, which waits for that too.
+    /// The last of these Loads has an empty queue.
     pub preempts_to_idle: bool,
     /// The running context and its element.
     pub running: Option<(Descriptor, u8)>,
@@ -154,7 +153,7 @@ impl QueueStatus {
 mod tests {
     use super::*;
 
-    /// V8-052, V8-053: positions of all fields, as i915's parser reads them: to 31:10, detail 3:0, away 63:42, new queue
+    /// V8-052, V8-053: positions of all fields as i915's parser reads them: to 31:10, detail 3:0, away 63:42, new queue
     /// bit 33; idle is 0xFFFF in the whole field.
     #[test]
     fn fields_are_where_the_driver_reads_them() {
@@ -172,7 +171,7 @@ mod tests {
         assert_eq!((status.away(), status.to(), status.detail(), status.new_queue()), (x, y, 5, true));
     }
 
-    /// V8-056: which reason each of the ten cases is.
+    /// V8-056: the reasons of the ten cases of a switch.
     #[test]
     fn cases_have_reasons() {
         let (idle, x, y) = (ContextId::IDLE, ContextId::new(1), ContextId::new(2));
@@ -186,7 +185,7 @@ mod tests {
         assert_eq!(reason(x, idle, false), Reason::ActiveToIdle);
     }
 
-    /// V8-081: what the command says that a context waited at.
+    /// V8-081: the detail of a wait follows from the command's header.
     #[test]
     fn waits_have_details() {
         assert_eq!(Detail::of_wait(0x0e00_8003), Detail::Semaphore { polls: true });

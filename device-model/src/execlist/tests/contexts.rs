@@ -1,14 +1,14 @@
-//! Contexts as the queue's descriptors name them.
+//! Tests of contexts as selected by the descriptors in a queue.
 
 use super::*;
 
-/// V8-030: the descriptor chooses the context by its global address and its own space by bit 8: without it what a
-/// context's commands name is global.
+/// V8-030: the descriptor selects the context by its GGTT address, and its PPGTT by bit 8: without that bit the
+/// addresses in a context's commands are GGTT addresses.
 #[test]
 fn the_descriptor_chooses_the_space() {
     let host = Host::new();
     let data = host.data(0);
-    // The same command, with an address that only one of the two spaces has.
+    // The same command, each with an address that is valid in only one of the two spaces.
     let process = host.with(0, &store(data, 1));
     let global = host.with(1, &[0x1000_0002, data as u32 + 8, 0, 1]);
     host.submit(&[process.descriptor(), global.descriptor() & !(1 << 8)]);
@@ -17,9 +17,9 @@ fn the_descriptor_chooses_the_space() {
     assert_eq!([process, global].map(|context| host.head_of(context) != 0), [true; 2]);
 }
 
-/// V8-031, V8-032: the SW counter and the SW context ID come back in status words as they were submitted, whatever
-/// software means by them (its engine numbers, the proxy flag); the function's number and reserved bits do not. The
-/// status register has the whole dword.
+/// V8-031, V8-032: status words contain the SW counter and the SW context ID as submitted, whatever software encodes in
+/// them (its engine numbers, the proxy flag), but neither the function's number nor reserved bits. The status register
+/// contains the whole dword.
 #[test]
 fn names_are_carried_through() {
     let host = Host::new();
@@ -41,8 +41,8 @@ fn names_are_carried_through() {
     }
 }
 
-/// V8-033: an application has one context ID for all engines: blocked on one of them, it still runs on another, and each
-/// engine's status words tell which it is about.
+/// V8-033: an application has one context ID for all engines: while blocked on one engine, it still runs on another,
+/// and the status words of each engine refer to that engine's context.
 #[test]
 fn a_context_blocked_on_one_engine_runs_on_another() {
     let mut render = Host::of(EngineId::find(EngineClass::Render, 0).unwrap());
@@ -62,9 +62,9 @@ fn a_context_blocked_on_one_engine_runs_on_another() {
     assert_eq!(render.switches(), [switch(0, 0x77, IDLE, 0)]);
 }
 
-/// V8-034: work that a kernel submits for others, under its own ID and with their LRCAs, runs in the order in which it
-/// came: a workload that waits keeps its place and the engine, and can only be preempted to idle; two LRCAs under one ID
-/// are two contexts.
+/// V8-034: work that a kernel submits on behalf of others, with its own ID and their LRCAs, runs in order: a waiting
+/// workload keeps its position and the engine, and can only be preempted to idle; two LRCAs with one ID are two
+/// contexts.
 #[test]
 fn proxy_work_stays_in_order() {
     let mut host = Host::new();
@@ -74,7 +74,7 @@ fn proxy_work_stays_in_order() {
     let [x, y] = [x, y].map(|context| Context { id: 0x55, ..context });
     host.load(&[x, y]);
     host.work();
-    assert_eq!((host.switches(), host.head_of(y)), (vec![switch(1, IDLE, 0x55, 0)], 0), "y waits for x");
+    assert_eq!((host.switches(), host.head_of(y)), (vec![switch(1, IDLE, 0x55, 0)], 0), "y must wait for x");
     host.submit(&[]);
     host.work();
     assert_eq!((host.switches(), host.status()), (vec![switch(1, 0x55, IDLE, 4)], 1));
@@ -97,8 +97,8 @@ fn proxy_work_stays_in_order() {
     assert_eq!(host.switches()[1], switch(1, 0x55, 0x55, 4));
 }
 
-/// V8-069: with RING_CTL bits 2:1 the head is reported to the fifth dword of the PPHWSP each time it comes into another
-/// 4 KiB, 64 KiB or 128 KiB of the ring; without them never.
+/// V8-069: with RING_CTL bits 2:1 set, the head is written to the fifth dword of the PPHWSP whenever it enters another
+/// 4 KiB, 64 KiB or 128 KiB of the ring; otherwise never.
 #[test]
 fn the_head_is_reported() {
     let host = Host::new();
@@ -107,7 +107,7 @@ fn the_head_is_reported() {
         let context = host.context(0);
         host.put(context.image(11), ctl);
         host.put(context.pphwsp() + 16, 0);
-        // What the ring's first page ends with, and a wait far behind it.
+        // The end of the ring's first page, and a wait far behind it.
         host.emit(context, &vec![0; 0x400 - 2]);
         host.emit(context, &vec![0; 0x100]);
         host.emit(context, &wait(data, 1));
@@ -120,7 +120,7 @@ fn the_head_is_reported() {
         host.work();
         host.put(data, 0);
     }
-    // 64 KiB of ring need one of their own, which goes round.
+    // 64 KiB and more need another ring, in which the head wraps.
     for (ctl, every) in [(0x3_f003, 0x1_0000), (0x3_f007, 0x2_0000), (0x3_f005, 0x1000)] {
         let (context, ring) = (host.context(0), 0xa2_0000);
         for at in (ring..ring + 0x4_0000).step_by(4) {

@@ -1,5 +1,5 @@
-//! Proofs of submission by queues: a card without GuC firmware, driven through its registers as i915's execlist code does
-//! it, and looked at from outside: memory, registers, interrupts.
+//! Tests of execlist submission: a card without GuC firmware, driven through its registers like i915's execlist code,
+//! and checked through memory, registers and interrupts.
 
 mod contexts;
 mod port;
@@ -25,22 +25,22 @@ use crate::profile::CardProfile;
 use crate::world::{Function, HandWoundClock, InterruptSink, Unconnected};
 
 const LOCAL: usize = 16 << 20;
-/// Tables of the process space, which shows local memory from [`VA`] on.
+/// Page tables of the process space, which maps local memory at [`VA`].
 const ROOT: u64 = 0xc0_0000;
 const VA: u64 = 1 << 30;
-/// Status pages, one an engine.
+/// Status pages, one per engine.
 const PAGES: u64 = 0x8_0000;
 /// Contexts, 64 KiB apart: ring at +0, PPHWSP at +0x4000, image at +0x5000.
 const CONTEXTS: u64 = 0x10_0000;
-/// Where batches are.
+/// Address of the batches.
 const BATCH: u64 = 0x80_0000;
-/// What the tests' commands read and write, an engine's own 64 KiB.
+/// Data of the tests' commands, 64 KiB per engine.
 const DATA: u64 = 0x90_0000;
 
-/// Ids of contexts in status words, and nobody's.
+/// Context ID in status words that means "no context".
 const IDLE: u32 = 0xffff;
 
-/// i915's names.
+/// Register offsets and bits, with i915's names.
 const SQ: u32 = 0x510;
 const CONTROL: u32 = 0x550;
 const LOAD: u32 = 1;
@@ -55,12 +55,12 @@ const ARB_OFF: u32 = 0x0400_0000;
 const ARB_ON: u32 = 0x0400_0001;
 const BATCH_END: u32 = 0x0500_0000;
 
-/// What an interrupt finds when it comes.
+/// Interrupt sink that records the state of the status page at each interrupt.
 #[derive(Default)]
 struct Witness {
     card: OnceLock<Weak<Card>>,
     msis: AtomicU64,
-    /// Status words and pointers of the copy engine's page, as they were at each MSI.
+    /// Status words and pointers of the copy engine's page at the time of each MSI.
     seen: Mutex<Vec<(u64, u32)>>,
 }
 
@@ -78,12 +78,12 @@ impl InterruptSink for Witness {
     }
 }
 
-/// The engine that most tests use.
+/// The engine used by most tests.
 fn copy() -> EngineId {
     EngineId::find(EngineClass::Copy, 0).unwrap()
 }
 
-/// A status word, taken apart.
+/// A decoded status word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Switch {
     new_queue: bool,
@@ -97,7 +97,7 @@ fn switch(new_queue: u8, away: u32, to: u32, detail: u32) -> Switch {
     Switch { new_queue: new_queue != 0, away, to, detail }
 }
 
-/// A context that lives in the host's memory, under the name that its descriptor gives it.
+/// A context in the host's memory, with the ID in its descriptor.
 #[derive(Clone, Copy)]
 struct Context {
     at: u64,
@@ -113,7 +113,7 @@ impl Context {
         self.at + 0x5000 + dword * 4
     }
 
-    /// As i915 composes it: valid, 64-bit addressing, privilege, SW context ID.
+    /// Descriptor as i915 composes it: valid, 64-bit addressing, privilege, SW context ID.
     fn descriptor(self) -> u64 {
         u64::from(self.id) << 39 | self.pphwsp() | 1 << 8 | 3 << 3 | 1
     }
@@ -125,12 +125,12 @@ struct Host {
     clock: Arc<HandWoundClock>,
     witness: Arc<Witness>,
     engine: EngineId,
-    /// The entry that was read last (i915: csb_head).
+    /// Last entry that was read (i915: csb_head).
     head: u32,
 }
 
 impl Host {
-    /// A driver that has brought the copy engine up.
+    /// A driver that has initialised the copy engine.
     fn new() -> Self {
         Host::of(copy())
     }
@@ -156,7 +156,7 @@ impl Host {
         host
     }
 
-    /// i915's enable_execlists and reset_csb_pointers, and its interrupt enables with the context switch.
+    /// i915's enable_execlists and reset_csb_pointers, and its interrupt enables including the context switch.
     fn enable(&self) {
         self.write(GFX_MODE, 0x0008_0008);
         self.write(HWS_PGA, self.page() as u32);
@@ -170,7 +170,7 @@ impl Host {
         }
     }
 
-    /// A second engine's driver on the same card.
+    /// The driver of a second engine on the same card.
     fn beside(&self, class: EngineClass) -> Host {
         let engine = EngineId::find(class, 0).unwrap();
         let host = Host {
@@ -212,12 +212,12 @@ impl Host {
         self.card.write(Function::PF, u64::from(offset), &value.to_le_bytes());
     }
 
-    /// A register of the engine.
+    /// Writes a register of the engine.
     fn write(&self, offset: u32, value: u32) {
         self.write_card(self.engine.info().mmio_base + offset, value);
     }
 
-    /// A register of the engine.
+    /// Reads a register of the engine.
     fn read(&self, offset: u32) -> u32 {
         let mut data = [0; 4];
         self.card.read(Function::PF, u64::from(self.engine.info().mmio_base + offset), &mut data);
@@ -228,13 +228,13 @@ impl Host {
         u64::from(self.read(STATUS + 4)) << 32 | u64::from(self.read(STATUS))
     }
 
-    /// Where context `number` is.
+    /// Location of context `number`.
     fn context_at(&self, number: u64) -> Context {
         let at = CONTEXTS + (self.engine.index() as u64 % 4 * 8 + number) * 0x1_0000;
         Context { at, id: number as u32 + 1 }
     }
 
-    /// A fresh context with an empty ring, as drivers make it: restore and synchronous switches inhibited.
+    /// A new context with an empty ring, as drivers create it: restore and synchronous switches inhibited.
     fn context(&self, number: u64) -> Context {
         let context = self.context_at(number);
         let at = context.at;
@@ -250,14 +250,14 @@ impl Host {
         context
     }
 
-    /// The same with commands in its ring.
+    /// A new context with these commands in its ring.
     fn with(&self, number: u64, dwords: &[u32]) -> Context {
         let context = self.context(number);
         self.emit(context, dwords);
         context
     }
 
-    /// Adds commands to a ring, padded to a qword, and moves RING_TAIL in the image.
+    /// Appends commands to a ring, padded to a qword, and updates RING_TAIL in the image.
     fn emit(&self, context: Context, dwords: &[u32]) {
         let mut tail = self.get(context.image(7));
         for dword in dwords.iter().copied().chain((!dwords.len().is_multiple_of(2)).then_some(0)) {
@@ -293,7 +293,7 @@ impl Host {
         self.submit(&contexts.iter().map(|context| context.descriptor()).collect::<Vec<_>>());
     }
 
-    /// What the card's workers do until there is nothing to do at this time; waiting engines get a second look.
+    /// Runs the card's workers until they are idle; advances the time once so that waiting engines poll again.
     fn work(&self) {
         for _ in 0..2 {
             for _ in 0..1000 {
@@ -305,7 +305,7 @@ impl Host {
         }
     }
 
-    /// Acknowledges what the engine has raised, as i915's interrupt handler does; its bits.
+    /// Acknowledges the engine's interrupt as i915's handler does; returns its bits.
     fn acknowledge(&self) -> u16 {
         let (bank, bit) = self.engine.info().interrupt;
         let bank = u32::from(bank) * 4;
@@ -324,7 +324,7 @@ impl Host {
         bits
     }
 
-    /// Status words that came, as i915's process_csb takes them out of the status page.
+    /// New status words, read from the status page as i915's process_csb does.
     fn switches(&mut self) -> Vec<Switch> {
         let mut came = Vec::new();
         let tail = self.get(self.page() + 0xbc) & 0xff;
@@ -333,7 +333,7 @@ impl Host {
             self.head = (self.head + 1) % 12;
             let at = self.page() + 0x40 + u64::from(self.head) * 8;
             let status = self.get64(at);
-            assert_ne!(status, !0, "the pointer is ahead of its entry");
+            assert_ne!(status, !0, "the pointer must not be updated before its entry");
             self.put64(at, !0);
             let (low, high) = (status as u32, (status >> 32) as u32);
             came.push(Switch { new_queue: high & 2 != 0, away: high >> 10, to: low >> 10, detail: low & 0xf });
@@ -362,7 +362,7 @@ fn start(at: u64) -> [u32; 3] {
     [0x1880_0101, (VA + at) as u32, 0]
 }
 
-/// All of these commands, one behind the other.
+/// Concatenates command sequences.
 fn commands(parts: &[&[u32]]) -> Vec<u32> {
     parts.concat()
 }

@@ -1,10 +1,10 @@
-//! The GuC's FIFO of context switches.
+//! Tests of the GuC's FIFO of context switches.
 
 use super::*;
 use crate::execlist::status::ContextStatus;
 
-/// V8-060: every switch is put into the engine's own FIFO too, as the same word, and waits there until it is read, in two
-/// reads; a reset of the engine leaves it (V13-204), a reset of the device does not.
+/// V8-060: every switch is also appended to the engine's FIFO, as the same word, and stays there until it is read, with
+/// two reads. An engine reset keeps it (V13-204), a device reset does not.
 #[test]
 fn switches_wait_in_the_fifo() {
     let host = Host::new();
@@ -14,7 +14,7 @@ fn switches_wait_in_the_fifo() {
     host.load(&[context]);
     host.work();
     assert_eq!(port.waiting(), 2);
-    assert!(host.card.gt().csb_ports.iter().map(|port| port.waiting()).sum::<usize>() == 2, "no other engine's");
+    assert!(host.card.gt().csb_ports.iter().map(|port| port.waiting()).sum::<usize>() == 2, "this engine's FIFO only");
     let (low, high) = (port.read(), port.read());
     assert_eq!(u64::from(high) << 32 | u64::from(low), host.get64(host.page() + 0x40));
     host.write_card(0x941c, 1 << 2);
@@ -28,8 +28,8 @@ fn switches_wait_in_the_fifo() {
     assert_eq!(port.waiting(), 0);
 }
 
-/// V8-060: however a context of the host's queue stands, waiting, over or halted, the GuC gets no report of it: the words
-/// are all that it could read.
+/// V8-060: for contexts of the host's queue the GuC receives no report in any state, waiting, complete or halted; only
+/// the FIFO contains their status words.
 #[test]
 fn the_guc_gets_no_reports() {
     let host = Host::new();

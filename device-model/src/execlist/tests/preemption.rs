@@ -1,10 +1,10 @@
-//! Where a context can be preempted, and what several Loads meanwhile come to.
+//! Tests of preemption points, and of several Loads before a preemption.
 
 use super::switches::{end, spinner};
 use super::*;
 
-/// V8-019, V8-020: of several Loads before the running context has left only the last counts; the others leave no trace
-/// (trap T14), not even when the last is for the running context itself, or empty.
+/// V8-019, V8-020: of several Loads before the running context has left only the last takes effect; the others have no
+/// visible effect (trap T14), even if the last is for the running context itself, or empty.
 #[test]
 fn the_last_load_wins() {
     let mut host = Host::new();
@@ -36,7 +36,7 @@ fn the_last_load_wins() {
     host.load(&[second]);
     host.put(data, 1);
     host.work();
-    assert_eq!(host.switches(), [switch(1, IDLE, 2, 0), switch(1, 2, 2, 0)], "it stays");
+    assert_eq!(host.switches(), [switch(1, IDLE, 2, 0), switch(1, 2, 2, 0)], "the context stays on the engine");
     host.put(data, 2);
     host.work();
     assert_eq!((host.switches(), host.get(data + 32)), (vec![switch(0, 2, IDLE, 0)], 0));
@@ -53,13 +53,13 @@ fn the_last_load_wins() {
     assert_eq!(host.get(data + 32), 0);
 }
 
-/// V8-076: MI_ARB_CHECK, the end of an element and unsuccessful waits are preemption points; stores and MI_NOOPs between
-/// them are not, however many steps they take.
+/// V8-076: MI_ARB_CHECK, the end of an element and unsuccessful waits are preemption points; stores and MI_NOOPs
+/// between them are not, even over many steps.
 #[test]
 fn preemption_points() {
     let mut host = Host::new();
     let data = host.data(0);
-    // Far more than one step of the engine executes.
+    // Many more commands than one step of the engine executes.
     let plain: Vec<u32> = (0..2500).flat_map(|n| store(data + 4 * (n % 64), n as u32)).collect();
     for (tail, detail) in [(vec![ARB_CHECK], 5), (wait(data + 0x1000, 1).to_vec(), 4), (vec![], 0)] {
         for (n, dword) in commands(&[&plain, &tail, &store(data + 0x1008, 1), &[BATCH_END]]).into_iter().enumerate() {
@@ -73,12 +73,12 @@ fn preemption_points() {
         host.card.work();
         host.load(&[other]);
         host.work();
-        assert_eq!(host.get(data + 4 * (2499 % 64)), 2499, "all of the stores before the point");
+        assert_eq!(host.get(data + 4 * (2499 % 64)), 2499, "all stores before the preemption point are executed");
         let expected = [switch(1, IDLE, 1, 0), switch(1, 1, 2, detail), switch(0, 2, IDLE, 0)];
         assert_eq!(host.switches(), expected);
-        assert_eq!(host.get(data + 0x1008), u32::from(detail == 0), "none of what is behind it");
+        assert_eq!(host.get(data + 0x1008), u32::from(detail == 0), "no command after the preemption point");
         if detail != 0 {
-            // It goes on exactly there.
+            // It resumes exactly at the preemption point.
             let at = u64::from(host.get(context.image(0x0f)) & !3);
             let point = VA + BATCH + 4 * plain.len() as u64;
             assert_eq!(at, if detail == 5 { point + 4 } else { point });
@@ -91,12 +91,12 @@ fn preemption_points() {
     }
 }
 
-/// V8-077: on the copy engine every blit is one more.
+/// V8-077: on the copy engine every blit is a preemption point, too.
 #[test]
 fn a_blit_is_a_preemption_point() {
     let mut host = Host::new();
     let data = host.data(0);
-    // XY_FAST_COLOR_BLT of one dword; after a step's worth of stores.
+    // XY_FAST_COLOR_BLT of one dword, after more stores than one step executes.
     let fill = [0x5100_000e, 3, 0, 1 << 16 | 1, (VA + data) as u32, 0, 0, 0x55, 0, 0, 0, 0, 0, 0, 0, 0];
     let plain: Vec<u32> = (0..2500).flat_map(|n| store(data + 8, n as u32)).collect();
     for (n, dword) in commands(&[&plain, &fill, &[BATCH_END]]).into_iter().enumerate() {
@@ -112,7 +112,7 @@ fn a_blit_is_a_preemption_point() {
     assert_eq!((host.get(data + 8), host.get(data)), (2499, 0));
 }
 
-/// V8-078: with arbitration off none of the points is one; what was loaded meanwhile starts when it is on again.
+/// V8-078: with arbitration off no point preempts; a queue loaded in the meantime starts when arbitration is on again.
 #[test]
 fn arbitration_gates_preemption() {
     for (held, free, detail) in
@@ -130,13 +130,13 @@ fn arbitration_gates_preemption() {
         assert_eq!((host.switches(), host.get(data + 16)), (vec![switch(1, IDLE, 1, 0)], 0));
         host.put(data, 1);
         host.work();
-        assert_eq!((host.get(data + 8), host.get(data + 16)), (1, 1), "past the held points, not past the free one");
+        assert_eq!((host.get(data + 8), host.get(data + 16)), (1, 1), "preempted only at the point after ARB_ON");
         assert_eq!(host.switches(), [switch(1, 1, 2, detail), switch(0, 2, IDLE, 0)]);
     }
 }
 
-/// V8-075, V8-018: the preempted context's image holds where it was; resubmitted beside others, it goes on exactly there,
-/// with its registers.
+/// V8-075, V8-018: the image of the preempted context contains its position; resubmitted together with others, it
+/// resumes exactly there, with its registers.
 #[test]
 fn a_preempted_context_resumes() {
     let mut host = Host::new();
@@ -144,7 +144,7 @@ fn a_preempted_context_resumes() {
     let a = spinner(&host, 0);
     host.emit(a, &store_register(0x600, data));
     let b = host.with(1, &commands(&[&[0x1108_0001, 0x600, 0xb], &store_register(0x600, data + 8)]));
-    // The spinner sets a register of its own first.
+    // The spinner first sets one of its registers.
     let batch = BATCH + 0x8000;
     for (n, dword) in commands(&[&[0x1108_0001, 0x600, 0xa], &start(BATCH)]).into_iter().enumerate() {
         host.put(batch + 4 * n as u64, dword);
@@ -161,11 +161,11 @@ fn a_preempted_context_resumes() {
     assert_eq!(host.switches(), expected);
 }
 
-/// V8-075, V8-161: with a batch that runs in the midst of the restore (INDIRECT_CTX), however long it is, the context is
-/// still where it was: at the wait in its own batch.
+/// V8-075, V8-161: with a batch that runs during the restore (INDIRECT_CTX), of any length, the context resumes where
+/// it was: at the wait in its own batch.
 #[test]
 fn a_preempted_context_resumes_behind_its_restore_batch() {
-    // As i915 has it, and longer than one step of the engine.
+    // Length used by i915, and one longer than a step of the engine.
     for cachelines in [1, 0x3f] {
         let mut host = Host::new();
         let data = host.data(0);
@@ -191,7 +191,7 @@ fn a_preempted_context_resumes_behind_its_restore_batch() {
                 assert_eq!(host.get(context.image(0x0f)), (VA + BATCH) as u32 | 1);
             }
         }
-        // The driver's own: the image read again while it runs.
+        // The driver's Force Restore: the image is read again while the context runs.
         host.submit(&[context.descriptor() | 1 << 2]);
         host.work();
         assert_eq!((host.get(data + 8), host.get(data + 16)), (0, 0));
@@ -201,8 +201,8 @@ fn a_preempted_context_resumes_behind_its_restore_batch() {
     }
 }
 
-/// V8-018: an engine whose context cannot go on keeps it until it is reset; the reset takes the queue with it, tells no
-/// switch, and leaves the engine as after power-on (V8-211).
+/// V8-018: an engine whose context cannot make progress keeps it until it is reset; the reset clears the queue, reports
+/// no switch, and leaves the engine in its power-on state (V8-211).
 #[test]
 fn a_reset_ends_everything() {
     let mut host = Host::new();

@@ -1,9 +1,9 @@
-//! The submission queue, its port, and Load.
+//! Tests of the submission queue, its port, and Load.
 
 use super::*;
 
-/// V8-010, V8-210: sixteen dwords, written in any order and any number of times, read back as they were written; a
-/// half-written descriptor is nothing yet, and nothing comes of it.
+/// V8-010, V8-210: sixteen dwords, writable in any order and any number of times, read back as written; a partially
+/// written descriptor has no effect.
 #[test]
 fn elements_are_registers() {
     let host = Host::new();
@@ -12,7 +12,7 @@ fn elements_are_registers() {
         host.write(SQ + 4 * n, 0x1000_0000 + n);
     }
     assert!((0..16).all(|n| host.read(SQ + 4 * n) == 0x1000_0000 + n));
-    // High dword first, then the low one without valid bit, then the low one.
+    // High dword first, then the low dword without valid bit, then the low dword.
     host.fill(&[]);
     host.write(SQ + 4, (context.descriptor() >> 32) as u32);
     host.write(SQ, context.descriptor() as u32 & !1);
@@ -26,13 +26,13 @@ fn elements_are_registers() {
     assert_eq!(host.get(host.data(0)), 1);
 }
 
-/// V8-011: ELSP fills E0 to E7 in turn, high dword before low, and begins anew at E0; reading it tells nothing.
+/// V8-011: ELSP fills E0 to E7 in turn, high dword before low, and continues at E0; it reads as 0.
 #[test]
 fn the_port_fills_the_queue_in_turn() {
     let host = Host::new();
     for n in 1..=9 {
         host.write(0x230, 0x100 + n);
-        assert_eq!(host.read(SQ + (n - 1) % 8 * 8), if n == 9 { 0x201 } else { 0 }, "half an element stays out");
+        assert_eq!(host.read(SQ + (n - 1) % 8 * 8), if n == 9 { 0x201 } else { 0 }, "half an element is not stored");
         host.write(0x230, 0x200 + n);
     }
     for element in 0..8 {
@@ -42,7 +42,7 @@ fn the_port_fills_the_queue_in_turn() {
     assert_eq!(host.read(0x230), 0);
 }
 
-/// V8-011, V8-013: what was pushed through ELSP runs once it is loaded.
+/// V8-011, V8-013: contexts written to ELSP run once they are loaded.
 #[test]
 fn the_port_submits() {
     let mut host = Host::new();
@@ -56,13 +56,13 @@ fn the_port_submits() {
     assert_eq!((host.get(host.data(0)), host.switches().len()), (1, 2));
 }
 
-/// V8-012, V8-016: valid elements run from E0 to E7 whatever lies between them, one after the other, and then the engine
-/// is idle.
+/// V8-012, V8-016: valid elements run in order from E0 to E7, invalid ones between them are skipped; then the engine is
+/// idle.
 #[test]
 fn invalid_elements_are_skipped() {
     let mut host = Host::new();
     let at = host.data(0);
-    // Each adds to what the one before it has left: 1, then times 16 plus 2, and so on.
+    // Each element computes on the result of the one before: 1, then times 16 plus 2, and so on.
     let step = |host: &Host, number: u64| {
         let mut ring = vec![0x1480_0002, host.engine.info().mmio_base + 0x600, (VA + at) as u32, 0];
         let own = host.data(0x100 + 8 * number);
@@ -75,18 +75,18 @@ fn invalid_elements_are_skipped() {
     for (element, context) in [1, 4, 7].into_iter().zip(&contexts) {
         queue[element] = context.descriptor();
     }
-    // Descriptors without valid bit, however sensible the rest.
+    // Descriptors that are complete except for the valid bit.
     queue[2] = contexts[0].descriptor() & !1;
     queue[5] = contexts[2].descriptor() & !1;
     host.submit(&queue);
     host.work();
-    assert_eq!([0, 1, 2].map(|n| host.get(host.data(0x100 + 8 * n))), [0, 1, 2], "each found what the last one left");
+    assert_eq!([0, 1, 2].map(|n| host.get(host.data(0x100 + 8 * n))), [0, 1, 2], "elements must run in order");
     let expected = [switch(1, IDLE, 1, 0), switch(0, 1, 2, 0), switch(0, 2, 3, 0), switch(0, 3, IDLE, 0)];
     assert_eq!(host.switches(), expected);
-    assert_eq!(host.status() & 0x99, 1, "the queue is not valid any more, and nothing is active");
+    assert_eq!(host.status() & 0x99, 1, "the queue is no longer valid, and no element is active");
 }
 
-/// V8-013: only bit 0 of EXECLIST_CONTROL starts anything; the register does not keep it.
+/// V8-013: only bit 0 of EXECLIST_CONTROL has an effect; the register does not store it.
 #[test]
 fn filling_starts_nothing() {
     let mut host = Host::new();
@@ -102,7 +102,7 @@ fn filling_starts_nothing() {
     assert_eq!((host.get(host.data(0)), host.head_of(context)), (1, host.tail_of(context)));
 }
 
-/// V8-014: what is written to the submission queue after Load does not reach the loaded queue.
+/// V8-014: writes to the submission queue after Load do not change the loaded queue.
 #[test]
 fn the_loaded_queue_is_a_copy() {
     let mut host = Host::new();
@@ -114,8 +114,8 @@ fn the_loaded_queue_is_a_copy() {
     assert_eq!(host.switches(), [switch(1, IDLE, 1, 0), switch(0, 1, 2, 0), switch(0, 2, IDLE, 0)]);
 }
 
-/// V8-015, V8-023, V8-082: the submission queue, the element mask and the hint registers survive Load and RC6, and a
-/// second Load submits the same elements again (trap T12).
+/// V8-015, V8-023, V8-082: the submission queue, the element mask and the hint registers are preserved across Load and
+/// RC6, and a second Load submits the same elements again (trap T12).
 #[test]
 fn the_queue_survives_load_and_sleep() {
     let mut host = Host::new();
@@ -152,8 +152,8 @@ fn the_queue_survives_load_and_sleep() {
     assert_eq!(host.switches(), [switch(1, IDLE, 1, 0), switch(0, 1, 2, 0), switch(0, 2, IDLE, 0)]);
 }
 
-/// V8-008: without the enable in the mode register nothing starts and nothing is told; with it, the same queue runs. On
-/// every kind of engine.
+/// V8-008: without the enable bit in the mode register nothing starts and nothing is reported; with it, the same queue
+/// runs. On each class of engine.
 #[test]
 fn the_mode_register_gates() {
     for name in ["rcs0", "bcs0", "ccs0", "vcs0", "vecs0"] {
@@ -173,8 +173,7 @@ fn the_mode_register_gates() {
     }
 }
 
-/// V8-211: out of reset there is no context that could be saved: the first Load writes no image anywhere but its own, at
-/// its end.
+/// V8-211: after reset there is no context to save: the first Load writes no image except its own, when it completes.
 #[test]
 fn the_first_load_saves_nothing() {
     let host = Host::new();
@@ -187,20 +186,20 @@ fn the_first_load_saves_nothing() {
     host.load(&[context]);
     host.work();
     assert_eq!(host.status() >> 7 & 1, 1);
-    assert!(canary(&host) == before, "nothing at global address 0");
-    assert!((0..0x180).map(|n| host.get(context.image(n))).eq(image), "it has only been read so far");
+    assert!(canary(&host) == before, "GGTT address 0 must not be written");
+    assert!((0..0x180).map(|n| host.get(context.image(n))).eq(image), "the image must only be read so far");
     host.put(host.data(0), 1);
     host.work();
     assert!(canary(&host) == before);
     assert_eq!(host.head_of(context), host.tail_of(context));
 }
 
-/// V8-022: 64 bits at 0x234: the running context's names in the high dword, which i915 looks for; bit 7 while a context is
-/// active, which xe waits for; bit 0 while the queue is not valid; element, pending Loads and arbitration.
+/// V8-022: 64 bits at 0x234: the running context's names in the high dword, which i915 reads; bit 7 while a context is
+/// active, for which xe polls; bit 0 while the queue is not valid; element, pending Loads and arbitration.
 #[test]
 fn the_status_register_follows() {
     let host = Host::new();
-    assert_eq!(host.status(), 1, "out of reset");
+    assert_eq!(host.status(), 1, "after reset");
     let data = host.data(0);
     let first = host.with(0, &commands(&[&wait(data, 1), &[ARB_OFF], &wait(data, 2), &[ARB_ON, ARB_CHECK]]));
     let second = host.with(1, &wait(data, 3));
@@ -214,7 +213,7 @@ fn the_status_register_follows() {
     host.submit(&[second.descriptor()]);
     assert_eq!(host.status() as u32 & !(3 << 8), 1 << 30 | 1 << 7 | 3 << 3);
     host.submit(&[]);
-    assert_eq!(host.status() as u32 & 0x4000_0007, 1 << 30 | 1 << 2 | 1 << 1, "two, the last of them empty");
+    assert_eq!(host.status() as u32 & 0x4000_0007, 1 << 30 | 1 << 2 | 1 << 1, "two Loads, the last of them empty");
     host.submit(&[0, second.descriptor()]);
     assert_eq!(host.status() as u32 & 0x4000_0007, 1 << 30 | 1 << 1);
     host.put(data, 2);
@@ -225,8 +224,8 @@ fn the_status_register_follows() {
     assert_eq!(host.status(), 1);
 }
 
-/// V8-010, V8-013: the registers of a queue are the physical function's alone: a virtual function reaches neither the
-/// queue nor Load by MMIO, and an engine that the fuses took away starts nothing.
+/// V8-010, V8-013: only the physical function can access the registers of a queue: a virtual function can access
+/// neither the queue nor Load by MMIO, and a fused-off engine starts nothing.
 #[test]
 fn nobody_else_submits() {
     let mut host = Host::new();

@@ -1,10 +1,10 @@
-//! Where switches are reported: status page, its copies in registers, interrupts, and what holds them back.
+//! Tests of switch reports: status page, its copies in registers, interrupts, and their masks.
 
 use super::*;
 
-/// V8-057, V8-058, V8-059: entries go to dwords 10h.. of the status page (trap T1: where the drivers look) one after the
-/// other and round again; only the lowest byte of the pointer's quadword, dword 2Fh, tells the entry written last, with
-/// bits 7:4 clear; twelve register pairs and CTXT_ST_PTR show the same.
+/// V8-057, V8-058, V8-059: entries are written to dwords 10h.. of the status page (trap T1: where the drivers read
+/// them) in sequence, and wrap; only the lowest byte of the pointer in dword 2Fh is written, the last written entry,
+/// with bits 7:4 clear; twelve register pairs and CTXT_ST_PTR have the same contents.
 #[test]
 fn the_buffer_goes_round() {
     let mut host = Host::new();
@@ -18,7 +18,7 @@ fn the_buffer_goes_round() {
         host.submit(&[]);
         let entry = (k - 1) % 12;
         written[entry as usize] = 0xffff_u64 << 42 | 1 << 33 | 0xffff << 10;
-        assert_eq!(host.get64(page + 0xb8), 0x5566_7700_1122_3344 | u64::from(entry) << 32, "one byte");
+        assert_eq!(host.get64(page + 0xb8), 0x5566_7700_1122_3344 | u64::from(entry) << 32, "only one byte is written");
         assert_eq!(host.read(STATUS_PTR) & 0xff, entry);
         for (n, status) in (0..12u32).zip(written) {
             assert_eq!(host.get64(page + 0x40 + u64::from(n) * 8), status);
@@ -28,13 +28,13 @@ fn the_buffer_goes_round() {
         }
     }
     for (at, value) in [(0x38, 0x1111), (0xa0, 0x2222), (0xa8, 0x3333), (0xb0, 0x4444), (0xc0, 0x5555)] {
-        assert_eq!(host.get64(page + at), value, "beside the buffer");
+        assert_eq!(host.get64(page + at), value, "outside the buffer");
     }
-    assert_eq!(host.switches().len(), 6, "the driver sees what came since it last looked, modulo twelve");
+    assert_eq!(host.switches().len(), 6, "the driver sees the number of new entries modulo twelve");
 }
 
-/// V8-058: out of reset the first entry is entry 0 without the driver's help; a pointer that the driver writes is where it
-/// goes on, under the register's mask.
+/// V8-058: after reset the first report goes to entry 0 without action by the driver; reports continue after a pointer
+/// that the driver writes, subject to the register's write mask.
 #[test]
 fn the_pointer_is_the_drivers_to_set() {
     let mut host = Host::new();
@@ -49,12 +49,12 @@ fn the_pointer_is_the_drivers_to_set() {
     assert_eq!(host.read(STATUS_PTR), 0x0505);
     host.write(STATUS_PTR, 0x000f_000f);
     host.submit(&[]);
-    assert_eq!(host.read(STATUS_PTR), 0x0500, "nothing is beyond the buffer");
+    assert_eq!(host.read(STATUS_PTR), 0x0500, "the pointer wraps at the end of the buffer");
     assert!(!host.switches().is_empty());
 }
 
-/// V8-055, V8-086: each switch is followed by the engine's context-switch interrupt, bit 8, and whoever hears the interrupt finds
-/// the entry and then its pointer in memory (trap T30).
+/// V8-055, V8-086: each switch is followed by the engine's context-switch interrupt, bit 8; at that time the entry and
+/// then its pointer are visible in memory (trap T30).
 #[test]
 fn the_interrupt_comes_last() {
     let mut host = Host::new();
@@ -65,7 +65,7 @@ fn the_interrupt_comes_last() {
     for n in 0..4u32 {
         host.work();
         let told = host.witness.seen.lock().unwrap().clone();
-        assert_eq!(told.len() as u32, n + 1, "one interrupt a switch");
+        assert_eq!(told.len() as u32, n + 1, "one interrupt per switch");
         let (status, pointer) = told[n as usize];
         let (away, to) = (if n == 0 { IDLE } else { n }, if n == 3 { IDLE } else { n + 1 });
         assert_eq!((pointer, (status >> 42) as u32, status as u32 >> 10), (n, away, to));
@@ -77,7 +77,8 @@ fn the_interrupt_comes_last() {
     assert_eq!(host.acknowledge(), 0);
 }
 
-/// V8-056: a masked reason is told by neither interrupt nor entry (trap T15); the others are, as if it had not been.
+/// V8-056: a masked reason causes neither interrupt nor entry (trap T15); the others are reported as if it had not
+/// occurred.
 #[test]
 fn masked_reasons_are_not_told() {
     let run = |mask: u32| {
@@ -95,7 +96,7 @@ fn masked_reasons_are_not_told() {
     };
     let rows = [switch(1, IDLE, 1, 0), switch(0, 1, 2, 0), switch(0, 2, 3, 0), switch(0, 3, IDLE, 0)];
     assert_eq!(run(0), (rows.to_vec(), 1, 4));
-    // Element switches masked: only idle to active and active to idle appear.
+    // With element switches masked only idle to active and active to idle are reported.
     assert_eq!(run(1 << 2), (vec![rows[0], rows[3]], 1, 2));
     assert_eq!(run(1 << 0), (rows[1..].to_vec(), 1, 3));
     assert_eq!(run(1 << 3), (rows[..3].to_vec(), 1, 3));
@@ -115,8 +116,8 @@ fn masked_reasons_are_not_told() {
     }
 }
 
-/// V8-057: CSFE_CHICKEN1 bit 15 turns the report to the status page off (xe: GHWSP_CSB_REPORT_DIS); registers and interrupt
-/// stay. The bit beside it is for the context's own page, which gets no status words here.
+/// V8-057: CSFE_CHICKEN1 bit 15 disables the report to the status page (xe: GHWSP_CSB_REPORT_DIS); registers and
+/// interrupt are still updated. The adjacent bit is for the context's own page, to which no status words are written.
 #[test]
 fn the_page_report_can_be_turned_off() {
     let mut host = Host::new();
@@ -134,8 +135,8 @@ fn the_page_report_can_be_turned_off() {
     assert!((0..512).map(|n| host.get64(context.pphwsp() + 8 * n)).eq(own));
 }
 
-/// V8-057: the page is where HWS_PGA says at the time of the switch, in the global space; a page that is not there loses
-/// the report and nothing else.
+/// V8-057: the address of the page is taken from HWS_PGA at the time of the switch, as a GGTT address; with an unmapped
+/// page only the report is lost.
 #[test]
 fn the_page_moves() {
     let host = Host::new();

@@ -1,8 +1,8 @@
-//! The ten cases of a context switch (V8-052), what is told of each, and how often.
+//! Tests of the ten cases of a context switch (V8-052): the contents and number of their reports.
 
 use super::*;
 
-/// A context that spins in a batch with an arbitration point until the dword at its data is 1, and then ends.
+/// A context that loops in a batch with a preemption point until [`end`] replaces its first command.
 pub(super) fn spinner(host: &Host, number: u64) -> Context {
     let batch = BATCH + number * 0x1000;
     let mut at = batch;
@@ -13,13 +13,13 @@ pub(super) fn spinner(host: &Host, number: u64) -> Context {
     host.with(number, &start(batch))
 }
 
-/// Lets a spinner end.
+/// Makes a spinner end.
 pub(super) fn end(host: &Host, number: u64) {
     host.put(BATCH + number * 0x1000, BATCH_END);
 }
 
-/// V8-016, V8-052 (rows 1, 8, 10), V8-053, V8-054: n elements give n + 1 words: idle to active with the idle id away, an
-/// element switch between any two, active to idle; all complete.
+/// V8-016, V8-052 (rows 1, 8, 10), V8-053, V8-054: n elements cause n + 1 words: idle to active with the idle ID as
+/// away, an element switch between elements, active to idle; all complete.
 #[test]
 fn a_queue_that_runs_to_its_end() {
     for n in 1..=8 {
@@ -35,8 +35,8 @@ fn a_queue_that_runs_to_its_end() {
     }
 }
 
-/// V8-020, V8-052 (rows 2, 3), V8-080: an empty queue sends the running context home, saved; on an idle engine it is told
-/// all the same. Row 2 differs from row 10 by the new-queue bit.
+/// V8-020, V8-052 (rows 2, 3), V8-080: an empty queue makes the running context leave, saved; on an idle engine it is
+/// reported, too. Row 2 differs from row 10 by the new-queue bit.
 #[test]
 fn an_empty_queue_preempts_to_idle() {
     let mut host = Host::new();
@@ -47,17 +47,17 @@ fn an_empty_queue_preempts_to_idle() {
     host.load(&[context]);
     host.work();
     host.submit(&[]);
-    assert_eq!(host.switches(), [switch(1, IDLE, 1, 0)], "nothing before it has left");
+    assert_eq!(host.switches(), [switch(1, IDLE, 1, 0)], "no report before the context has left");
     host.work();
     assert_eq!(host.switches(), [switch(1, 1, IDLE, 5)]);
     assert_eq!(host.status(), 1);
-    assert_ne!(host.get(context.image(0x0f)) & 1, 0, "the image says that it was in a batch");
-    // Brought back, it goes on there.
+    assert_ne!(host.get(context.image(0x0f)) & 1, 0, "the image must contain that it was in a batch");
+    // Resubmitted, it resumes there.
     end(&host, 0);
     host.load(&[context]);
     host.work();
     assert_eq!(host.switches(), [switch(1, IDLE, 1, 0), switch(0, 1, IDLE, 0)]);
-    // While it waits, and as it ends anyway.
+    // While the context waits, and while it ends anyway.
     let (waiting, ending) = (host.with(1, &wait(host.data(0), 1)), host.with(2, &[ARB_OFF, 0, 0, 0]));
     host.load(&[waiting]);
     host.work();
@@ -70,9 +70,9 @@ fn an_empty_queue_preempts_to_idle() {
     assert_eq!(host.switches(), expected);
 }
 
-/// V8-018, V8-021, V8-052 (rows 4, 5, 6), V8-075: a Load replaces the queue at once, and its first element starts when the
-/// running context has come to an end, an arbitration point, or sits on an unsuccessful wait; the rest of the old queue
-/// is gone.
+/// V8-018, V8-021, V8-052 (rows 4, 5, 6), V8-075: a Load replaces the queue immediately, and its first element starts
+/// once the running context has ended, has reached a preemption point, or is stopped at an unsuccessful wait; the rest
+/// of the old queue is dropped.
 #[test]
 fn a_new_queue_takes_the_engine() {
     let mut host = Host::new();
@@ -101,8 +101,8 @@ fn a_new_queue_takes_the_engine() {
     }
 }
 
-/// V8-052 (row 7), V8-079: a Load whose first element runs already is a lite restore: one word with away = to and the
-/// new-queue bit, no save, no restore; the new tail is picked up, and the elements behind it follow.
+/// V8-052 (row 7), V8-079: a Load whose first element is already running is a lite restore: one word with away = to and
+/// the new-queue bit, no save, no restore; the new tail is used, and the following elements run afterwards.
 #[test]
 fn a_lite_restore() {
     let mut host = Host::new();
@@ -119,12 +119,12 @@ fn a_lite_restore() {
     assert_eq!((host.get(data + 8), host.status() >> 8 & 0xf), (0, 1));
     host.put(data, 1);
     host.work();
-    assert_eq!((host.get(data + 8), host.get(data + 16)), (1, 1), "both the new commands and the new element");
+    assert_eq!((host.get(data + 8), host.get(data + 16)), (1, 1), "both the new commands and the new element ran");
     assert_eq!(host.switches(), [switch(0, 1, 2, 0), switch(0, 2, IDLE, 0)]);
 }
 
-/// V8-079: with Force Restore (i915: CTX_DESC_FORCE_RESTORE, for a tail that goes back) the same context is saved and
-/// read again; it is told as a lite restore is.
+/// V8-079: with Force Restore (i915: CTX_DESC_FORCE_RESTORE, for a tail that was moved back) the same context is saved
+/// and read again; it is reported like a lite restore.
 #[test]
 fn a_forced_restore() {
     let mut host = Host::new();
@@ -137,22 +137,22 @@ fn a_forced_restore() {
     let told = host.switches();
     assert_eq!((told.len(), told[1].new_queue, told[1].away, told[1].to), (2, true, 1, 1));
     assert_eq!(host.get(context.image(0x85)), 0x77, "saved");
-    assert_eq!(host.status() >> 7 & 1, 1, "and there again");
+    assert_eq!(host.status() >> 7 & 1, 1, "and active again");
     host.put(data, 1);
     host.work();
     assert_eq!(host.switches(), [switch(0, 1, IDLE, 0)]);
 }
 
-/// V8-017, V8-052 (rows 9, 10), V8-081: an unsuccessful wait gives the engine to the next element, and the waiting context
-/// is out of the queue: only a new Load brings it back, where it was. With nothing behind it the engine goes idle (trap
-/// T13).
+/// V8-017, V8-052 (rows 9, 10), V8-081: at an unsuccessful wait the engine switches to the next element, and the
+/// waiting context is removed from the queue: only a new Load resumes it, where it was. Without a next element the
+/// engine becomes idle (trap T13).
 #[test]
 fn a_wait_switches_elements() {
     let mut host = Host::new();
     let data = host.data(0);
     let yields = |host: &Host, number: u64, ring: &[u32]| {
         let context = host.with(number, ring);
-        // Restore inhibited, synchronous switches not.
+        // Restore inhibited, synchronous switches not inhibited.
         host.put(context.image(3), 0x0009_0001);
         context
     };
@@ -164,7 +164,7 @@ fn a_wait_switches_elements() {
     assert_eq!(host.switches(), expected);
     host.put(data, 1);
     host.work();
-    assert_eq!((host.get(data + 8), host.get(data + 16)), (0, 1), "satisfied now, but not there");
+    assert_eq!((host.get(data + 8), host.get(data + 16)), (0, 1), "wait satisfied, but context not queued");
     host.load(&[waiting]);
     host.work();
     assert_eq!((host.get(data + 8), host.head_of(waiting)), (1, host.tail_of(waiting)));
@@ -173,11 +173,11 @@ fn a_wait_switches_elements() {
     host.load(&[alone]);
     host.work();
     assert_eq!(host.switches(), [switch(1, IDLE, 3, 0), switch(0, 3, IDLE, 4)]);
-    assert_eq!(host.head_of(alone), 0, "it stands before its wait");
+    assert_eq!(host.head_of(alone), 0, "the head must point to the wait");
 }
 
-/// V8-081: with the inhibit bit in CTXT_SR_CTL (bit 3), which every driver sets, the same wait holds the engine and the
-/// queue; without arbitration it does so too (V8-078).
+/// V8-081: with the inhibit bit in CTXT_SR_CTL (bit 3), which every driver sets, the same wait blocks the engine and
+/// the queue; with arbitration off it does so, too (V8-078).
 #[test]
 fn a_wait_holds_the_engine_if_it_is_told_to() {
     for (control, ring) in [(0x0009_0009, vec![]), (0x0009_0001, vec![ARB_OFF, 0])] {
@@ -196,9 +196,9 @@ fn a_wait_holds_the_engine_if_it_is_told_to() {
     }
 }
 
-/// V8-052, V8-021: the oracle of the driver: i915's rule for a new queue (away idle, or the new-queue bit) holds for
-/// exactly one word a Load, and what it takes for a completion has detail 0; over queues of all kinds, in whatever order
-/// they come.
+/// V8-052, V8-021: check against the driver's logic: i915's condition for a new queue (away idle, or the new-queue bit)
+/// is true for exactly one word per Load, and words that it takes for a completion have detail 0; with random queues in
+/// random order.
 #[test]
 fn the_driver_promotes_once_a_load() {
     let mut host = Host::new();
@@ -210,7 +210,7 @@ fn the_driver_promotes_once_a_load() {
         seed ^= seed << 17;
         seed % n
     };
-    // Ports as i915 keeps them: what runs, and what was loaded and not yet acknowledged.
+    // Ports as in i915: running contexts, and contexts that are loaded but not yet acknowledged.
     let (mut inflight, mut pending): (Vec<u32>, Option<Vec<u32>>) = (Vec::new(), None);
     for round in 0..400 {
         if pending.is_none() {
@@ -220,7 +220,7 @@ fn the_driver_promotes_once_a_load() {
                     continue;
                 }
                 let context = host.context_at(number);
-                // What runs keeps its ring and gets more; others begin anew.
+                // A running context keeps its ring and gets more commands; others start again.
                 if !inflight.contains(&context.id) {
                     host.context(number);
                 }
