@@ -1,7 +1,7 @@
-//! Fields of commands as data: where in a command's dwords they lie, and how a person reads them. The executors take
-//! their bits from here, the disassembler and the fuzzer's grammar read the same tables.
+//! Fields of commands as data: their location in a command's dwords and their display format. The executors, the
+//! disassembler and the fuzzer's grammar use the same tables.
 
-/// How a field is read.
+/// Type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// One bit: set or clear.
@@ -10,19 +10,19 @@ pub enum FieldKind {
     Value,
     /// A number in two's complement.
     Signed,
-    /// Bits better read in hexadecimal.
+    /// Bits that are displayed in hexadecimal.
     Hex,
-    /// One of these values; others are reserved.
+    /// One of these values; all others are reserved.
     Enum(&'static [(u32, &'static str)]),
-    /// A graphics address: its low bits in place in this dword, bits 47:32 in the next one.
+    /// A graphics address: its low bits unshifted in this dword, bits 47:32 in the next one.
     Address,
-    /// As [`FieldKind::Address`], or a register's offset where that bit (dword, bit) of the command is set.
+    /// As [`FieldKind::Address`], or a register's offset if this bit (dword, bit) of the command is set.
     AddressOrRegister(u8, u8),
-    /// A graphics address of 32 bits or an offset, in place.
+    /// A 32-bit graphics address or an offset, unshifted.
     Base,
-    /// Data of 64 bits: the low dword, and the next one.
+    /// 64 bits of data: the low dword, and the next one.
     Qword,
-    /// A register's offset, in place; relative to the engine's base where that bit of the header is set.
+    /// A register's offset, unshifted; relative to the engine's base if this bit of the header is set.
     Register(Option<u8>),
     /// Must be zero.
     Mbz,
@@ -31,19 +31,19 @@ pub enum FieldKind {
 /// A field of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Name as the PRM writes it.
+    /// Name as in the PRM.
     pub name: &'static str,
-    /// The dword it begins in, 0 for the header; within a [`Group`] from the group's start.
+    /// Index of its first dword, 0 for the header; within a [`Group`] relative to the group's start.
     pub dword: u8,
     /// Its highest bit.
     pub high: u8,
     /// Its lowest bit.
     pub low: u8,
-    /// How it is read.
+    /// Its type.
     pub kind: FieldKind,
 }
 
-/// Bits of the upper dword that belong to an address of 48 bits.
+/// Bits of the upper dword that belong to a 48-bit address.
 const ADDRESS_HIGH: u32 = 0xffff;
 
 impl Field {
@@ -77,7 +77,7 @@ impl Field {
         Field::hex(name, dword, 31, 0)
     }
 
-    /// A qword of data.
+    /// 64 bits of data.
     pub const fn qword(name: &'static str, dword: u8) -> Field {
         Field::new(name, dword, 31, 0, FieldKind::Qword)
     }
@@ -93,48 +93,48 @@ impl Field {
         Field::new(name, dword, high, low, FieldKind::Enum(values))
     }
 
-    /// An address of 48 bits from bit `low` on.
+    /// A 48-bit address whose lowest bit is `low`.
     pub const fn address(name: &'static str, dword: u8, low: u8) -> Field {
         Field::new(name, dword, 31, low, FieldKind::Address)
     }
 
-    /// An address of 48 bits, or a register's offset where bit `bit` of dword `of` is set.
+    /// A 48-bit address, or a register's offset if bit `bit` of dword `of` is set.
     pub const fn address_or_register(name: &'static str, dword: u8, low: u8, (of, bit): (u8, u8)) -> Field {
         Field::new(name, dword, 31, low, FieldKind::AddressOrRegister(of, bit))
     }
 
-    /// An address of 32 bits from bit `low` on.
+    /// A 32-bit address whose lowest bit is `low`.
     pub const fn base(name: &'static str, dword: u8, low: u8) -> Field {
         Field::new(name, dword, 31, low, FieldKind::Base)
     }
 
-    /// An offset in place, in bits `high:low`.
+    /// An unshifted offset in bits `high:low`.
     pub const fn offset(name: &'static str, dword: u8, high: u8, low: u8) -> Field {
         Field::new(name, dword, high, low, FieldKind::Base)
     }
 
-    /// A register's offset (bits 22:2); `relative` is the header's bit that adds the engine's base.
+    /// A register's offset (bits 22:2); if bit `relative` of the header is set, the engine's base is added.
     pub const fn register(name: &'static str, dword: u8, relative: Option<u8>) -> Field {
         Field::new(name, dword, 22, 2, FieldKind::Register(relative))
     }
 
-    /// Its bits, in place in its (first) dword.
+    /// Mask of its bits in its (first) dword.
     pub const fn mask(self) -> u32 {
         u32::MAX >> (31 - (self.high - self.low)) << self.low
     }
 
-    /// Its bits in its (first) dword, moved down; 0 where the command is too short to have it.
+    /// Its bits in its (first) dword, shifted down to bit 0; 0 if the command is too short to contain it.
     pub const fn get(self, words: &[u32]) -> u32 {
         let at = self.dword as usize;
         if at < words.len() { (words[at] & self.mask()) >> self.low } else { 0 }
     }
 
-    /// Whether any of its bits is set.
+    /// Returns whether any of its bits is set.
     pub const fn is_set(self, words: &[u32]) -> bool {
         self.get(words) != 0
     }
 
-    /// Its value as a person means it: addresses and offsets in place, addresses and qwords with their upper dword.
+    /// Its value for display: addresses and offsets unshifted, addresses and qwords with their upper dword.
     pub const fn wide(self, words: &[u32]) -> u64 {
         let at = self.dword as usize;
         let low = self.get(words) as u64;
@@ -149,7 +149,7 @@ impl Field {
         }
     }
 
-    /// Dwords that it reaches over.
+    /// Number of dwords that it spans.
     pub const fn dwords(self) -> u8 {
         match self.kind {
             FieldKind::Qword | FieldKind::Address | FieldKind::AddressOrRegister(..) => 2,
@@ -157,7 +157,7 @@ impl Field {
         }
     }
 
-    /// Its bits of the command's dword `at`, in place.
+    /// Mask of its bits in dword `at` of the command.
     pub const fn bits_of(self, at: u8) -> u32 {
         if at == self.dword {
             self.mask()
@@ -169,18 +169,19 @@ impl Field {
     }
 }
 
-/// What a command repeats up to its end: pairs of an LRI, instructions of the ALU, data.
+/// Elements that a command repeats up to its end: pairs of an LRI, instructions of the ALU, data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The dword that the first one begins in.
+    /// Index of the first dword of the first element.
     pub first: u8,
-    /// Dwords of each.
+    /// Number of dwords per element.
     pub dwords: u8,
-    /// The fields of each, by dword from its start.
+    /// The fields of an element, relative to its start.
     pub fields: &'static [Field],
 }
 
-/// Whether the fields lie in a command of at most `dwords`, and none over another or over the header's bits `taken`.
+/// Checks that the fields are within a command of at most `dwords`, and overlap neither each other nor the header's
+/// bits `taken`.
 #[cfg(test)]
 pub(crate) fn well_laid(name: &str, fields: &[Field], group: Option<Group>, dwords: u32, taken: u32) {
     let mut bits = std::collections::BTreeMap::from([(0u8, taken)]);
@@ -196,7 +197,7 @@ pub(crate) fn well_laid(name: &str, fields: &[Field], group: Option<Group>, dwor
     };
     fields.iter().for_each(|field| lay(field, 0, dwords));
     if let Some(group) = group {
-        assert!(u32::from(group.first + group.dwords) <= dwords, "{name}: not even one of the group fits");
+        assert!(u32::from(group.first + group.dwords) <= dwords, "{name}: no element of the group fits");
         group.fields.iter().for_each(|field| lay(field, group.first, u32::from(group.dwords)));
     }
 }

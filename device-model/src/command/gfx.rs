@@ -1,5 +1,5 @@
-//! Commands of the render, compute and media pipelines (client 3): PIPE_CONTROL is executed, the rest is skipped by
-//! its length and counted as state only (contract K.8; xe: xe_gfxpipe_commands.h).
+//! Commands of the render, compute and media pipelines (client 3): PIPE_CONTROL is executed, the others are skipped by
+//! their length and only counted as state (contract K.8; xe: xe_gfxpipe_commands.h).
 
 pub mod fields;
 mod names;
@@ -8,50 +8,50 @@ use super::Length;
 use super::field::Field;
 use crate::engine::id::EngineClass;
 
-/// What the command streamer does with a command of the pipelines.
+/// Action of the command streamer for a command of the pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gfx {
     /// Flush, invalidate, stall and post-sync operation.
     PipeControl,
-    /// Skipped: the card has no pipeline behind it.
+    /// Skipped: the model has no pipeline.
     StateOnly,
 }
 
 /// One command of the pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GfxCommand {
-    /// Name as the PRM writes it.
+    /// Name as in the PRM.
     pub name: &'static str,
     /// Length rule.
     pub length: Length,
-    /// What happens.
+    /// Action of the command streamer.
     pub action: Gfx,
-    /// Whether header bit 8, [`fields::CONTROL_PREDICATE`], predicates it by MI_PREDICATE_RESULT (V8-140).
+    /// Whether header bit 8, [`fields::CONTROL_PREDICATE`], enables predication by MI_PREDICATE_RESULT (V8-140).
     pub predicable: bool,
     /// Upper word of the header.
     opcode: u16,
-    /// Whether it is of a media engine, where an upper word means another command.
+    /// Whether it is a command of a media engine, for which the upper word has a different meaning.
     media: bool,
 }
 
 impl GfxCommand {
-    /// Its fields, opcode and length apart; none where the table has its name alone.
+    /// Its fields, except opcode and length; empty if only its name is known.
     pub fn fields(&self) -> &'static [Field] {
         fields::of(self.opcode).filter(|_| !self.media).map_or(&[], |command| command.fields)
     }
 
-    /// Dwords that it has where it is well made; `None` where only its name is known.
+    /// Length in dwords of a valid command; `None` if only its name is known.
     pub fn usual(&self) -> Option<u32> {
         fields::of(self.opcode).filter(|_| !self.media).map(|command| command.dwords)
     }
 
-    /// Whether the command asks to be skipped while MI_PREDICATE_RESULT is clear.
+    /// Returns whether the command is skipped while MI_PREDICATE_RESULT is clear.
     pub const fn predicated(&self, header: u32) -> bool {
         self.predicable && header & fields::CONTROL_PREDICATE.mask() != 0
     }
 }
 
-/// Bits of the header that tell commands apart: client, pipeline, opcode, sub-opcode.
+/// Bits of the header that identify a command: client, pipeline, opcode, sub-opcode.
 const MATCH: u32 = 0xffff_0000;
 
 /// PIPE_CONTROL's opcode word.
@@ -60,7 +60,7 @@ const PIPE_CONTROL: u16 = 0x7a00;
 const PREDICABLE: [u16; 4] = [0x7202, 0x7852, PIPE_CONTROL, 0x7b00];
 /// 3DSTATE_SO_DECL_LIST has a length field of nine bits (xe: CMD_3DSTATE_SO_DECL_LIST_DW_LEN).
 const SO_DECL_LIST: u16 = 0x7917;
-/// MFX_WAIT is a single dword on the media engines though its length field is not empty (i915: MFX_WAIT).
+/// MFX_WAIT is a single dword on the media engines although its length field is not 0 (i915: MFX_WAIT).
 const SINGLE_DWORD_PIPELINE: u32 = 1;
 
 /// The command of a header whose bits 31:29 are 3; `None` on an engine without such a pipeline.
@@ -99,12 +99,12 @@ mod tests {
         assert_eq!(dwords(0x6904_0010, EngineClass::Render), Some(1));
         assert_eq!(dwords(0x7809_0043, EngineClass::Render), Some(69));
         assert_eq!(dwords(0x7917_0100, EngineClass::Render), Some(258));
-        assert_eq!(dwords(0x7202_0525, EngineClass::Compute), Some(39), "bits above 7:0 are flags of the walker");
+        assert_eq!(dwords(0x7202_0525, EngineClass::Compute), Some(39), "bits above 7:0 are flags of COMPUTE_WALKER");
         assert_eq!(dwords(0x7580_0110, EngineClass::VideoDecode), Some(274));
         assert_eq!(dwords(0x7a00_0004, EngineClass::Copy), None);
     }
 
-    /// MI_FLUSH_DW and PIPE_CONTROL have the bits that both are executed by in the same places.
+    /// MI_FLUSH_DW and PIPE_CONTROL have the bits that are handled in common at the same positions.
     #[test]
     fn flushes_share_bits() {
         use crate::command::mi::fields as flush;
@@ -117,7 +117,7 @@ mod tests {
         assert!(pairs.iter().all(|(control, flush)| control.mask() == flush.mask()));
     }
 
-    /// Fields of pipeline commands lie in them, behind opcode and length, and none over another.
+    /// The fields of each pipeline command are within it, outside opcode and length, and do not overlap.
     #[test]
     fn fields_lie_in_their_commands() {
         for (opcode, command) in fields::TABLE {

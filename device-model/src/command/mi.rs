@@ -1,14 +1,14 @@
-//! MI commands (client 0): what the command streamer of every engine executes by itself (V8-097, V8-098).
+//! MI commands (client 0), which the command streamer of every engine executes itself (V8-097, V8-098).
 
 pub mod fields;
 
 use super::field::{Field, Group};
 use super::{Classes, Length, Requester, Rule, rule};
 
-/// What an MI command does; the command streamer's handler goes by this name.
+/// Action of an MI command; selects the handler in the command streamer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mi {
-    /// Nothing, or NOPID.
+    /// No operation, or a write of NOPID.
     Noop,
     /// Sets the global predicate from a result register.
     SetPredicate,
@@ -16,19 +16,19 @@ pub enum Mi {
     UserInterrupt,
     /// Waits for a display event.
     WaitForEvent,
-    /// Arbitration point.
+    /// Preemption point.
     ArbCheck,
-    /// Ring head to the PPHWSP.
+    /// Writes the ring head to the PPHWSP.
     ReportHead,
-    /// Permits or forbids preemption.
+    /// Enables or disables preemption.
     ArbOnOff,
     /// Ends a batch.
     BatchBufferEnd,
     /// Computes MI_PREDICATE_RESULT.
     Predicate,
-    /// Runs the ALU.
+    /// Executes ALU instructions.
     Math,
-    /// Tells the scheduler of a semaphore that has changed.
+    /// Signals the scheduler that a semaphore has changed.
     SemaphoreSignal,
     /// Waits for memory or a register.
     SemaphoreWait,
@@ -56,22 +56,22 @@ pub enum Mi {
     Atomic,
     /// Starts a batch.
     BatchBufferStart,
-    /// Starts a batch that every restore of the context runs again.
+    /// Starts a batch that is executed again at every restore of the context.
     PrtBatchBufferStart,
-    /// Ends a batch unless a comparison holds.
+    /// Ends a batch unless a condition is true.
     ConditionalBatchBufferEnd,
-    /// Nothing to do in a card whose memory is coherent and whose engines are awake.
+    /// No operation in the model, as memory is coherent and engines are awake.
     NoEffect,
-    /// State that nothing in the model reads, or a message to a display that the card does not have; counted.
+    /// Sets state that the model does not use, or sends a message to a display; counted.
     StateOnly,
 }
 
-/// How MI_SET_PREDICATE_RESULT bears on a command (V8-140).
+/// Effect of MI_SET_PREDICATE_RESULT on a command (V8-140).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Predication {
     /// Skipped while bit 0 is set.
     Global,
-    /// Skipped while bit 0 is set if the command's own bit 15 asks for it.
+    /// Skipped while bit 0 is set if the command's own bit 15 is set.
     Explicit,
     /// Always executed.
     Never,
@@ -82,44 +82,44 @@ pub enum Predication {
 pub struct MiCommand {
     /// Bits 28:23.
     pub opcode: u8,
-    /// Name as the PRM writes it.
+    /// Name as in the PRM.
     pub name: &'static str,
     /// Length rule.
     pub length: Length,
-    /// Fewest dwords that make sense; a shorter one is illegal.
+    /// Minimum length in dwords; a shorter command is illegal.
     pub least: u8,
-    /// Engines that have it.
+    /// Engine classes that have it.
     pub classes: Classes,
-    /// What each [`Requester`] gets, by its number (V8-171, V13-044..076).
+    /// Rules by [`Requester`] number (V8-171, V13-044..076).
     rules: [Rule; 4],
-    /// Bits of the header, [`rule::ALWAYS`] among them, without any of which no rule forbids anything.
+    /// Header bits, including [`rule::ALWAYS`], such that no rule forbids a command with none of them set.
     watched: u32,
-    /// How the global predicate bears on it.
+    /// Effect of the global predicate.
     pub predication: Predication,
-    /// What it does.
+    /// Its action.
     pub action: Mi,
-    /// Its fields, opcode and length apart.
+    /// Its fields, except opcode and length.
     pub fields: &'static [Field],
-    /// What it repeats behind them.
+    /// Repeated elements after the fields.
     pub group: Option<Group>,
 }
 
 impl MiCommand {
-    /// Whether a rule may forbid a command with this header: the parser's quick look.
+    /// Returns whether a rule may forbid a command with this header: the parser's fast check.
     #[inline(always)]
     pub const fn looked_at(&self, header: u32) -> bool {
         (header | rule::ALWAYS) & self.watched != 0
     }
 
-    /// What `requester` gets of the command.
+    /// The rule of the command for `requester`.
     pub const fn rule(&self, requester: Requester) -> Rule {
         self.rules[requester as usize]
     }
 }
 
 impl Mi {
-    /// Whether the parser goes straight on behind the command, whatever it finds: it neither jumps nor waits, and does
-    /// not look where it stands. Every engine has these.
+    /// Returns whether the parser always continues with the next command: the command neither jumps nor waits, and does
+    /// not depend on its address. Every engine has these commands.
     #[inline]
     pub const fn straight(self) -> bool {
         matches!(
@@ -140,8 +140,9 @@ impl Mi {
 macro_rules! commands {
     ($($opcode:literal $name:ident $length:expr, $least:literal, $classes:ident, $user:expr, $vf:expr, $predication:ident
         => $action:ident;)*) => {
-        /// All MI commands of DG2. The columns behind the engines are what a batch without privilege gets, native or
-        /// virtual, and what the ring or a privileged batch of a virtual function gets; the physical function's get all.
+        /// All MI commands of DG2. The columns after the engines are the rules for a batch without privilege, native or
+        /// virtual, and for the ring or a privileged batch of a virtual function; those of the physical function are
+        /// always allowed.
         pub const COMMANDS: &[MiCommand] = &[$(MiCommand {
             opcode: $opcode, name: stringify!($name), length: $length, least: $least, classes: Classes::$classes,
             rules: [$user, $user, $vf, ALLOWED], watched: $user.watched() | $vf.watched(),
@@ -217,7 +218,7 @@ const fn by_opcode() -> [Option<&'static MiCommand>; 64] {
 
 static BY_OPCODE: [Option<&'static MiCommand>; 64] = by_opcode();
 
-/// The command of an MI header (bits 31:29 are 0).
+/// Finds the command of an MI header (bits 31:29 are 0).
 #[inline]
 pub fn lookup(header: u32) -> Option<&'static MiCommand> {
     BY_OPCODE[(header >> 23 & 0x3f) as usize]
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
     use crate::command::field::well_laid;
 
-    /// Every command's fields lie in it, behind opcode and length, and none over another.
+    /// The fields of each command are within it, outside opcode and length, and do not overlap.
     #[test]
     fn fields_lie_in_their_commands() {
         for command in COMMANDS {
@@ -242,7 +243,7 @@ mod tests {
         }
     }
 
-    /// What predication and privilege look at are bits of the command's fields.
+    /// Predication and rules refer only to bits of the command's fields.
     #[test]
     fn rules_and_predication_look_at_fields() {
         for command in COMMANDS {
@@ -256,7 +257,7 @@ mod tests {
         }
     }
 
-    /// What the parser's short way relies on: it asks neither which engine it is on nor what a second dword forbids.
+    /// Preconditions of the parser's fast path: it checks neither the engine nor a rule on the second dword.
     #[test]
     fn every_engine_has_the_straight_commands() {
         let straight = || COMMANDS.iter().filter(|command| command.action.straight());

@@ -1,5 +1,4 @@
-//! The command set of the engines as data: one table a client, from which the command streamer executes and a person
-//! gets a batch disassembled.
+//! The command set of the engines as data: one table per client, used by the command streamer and by the disassembler.
 
 pub mod field;
 pub mod gfx;
@@ -12,7 +11,7 @@ pub use field::{Field, FieldKind, Group};
 pub use mi::Mi;
 pub use rule::{Requester, Rule};
 
-/// How a command's length in dwords follows from its header (V8-096): masked low bits of it, plus a bias.
+/// Length of a command in dwords as a function of its header (V8-096): masked low bits plus a bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length {
     mask: u32,
@@ -28,19 +27,19 @@ impl Length {
         Length { mask, bias: 2 }
     }
 
-    /// The header's bits that the length is in.
+    /// The header bits that encode the length.
     pub const fn mask(self) -> u32 {
         self.mask
     }
 
-    /// Dwords of a command with this header.
+    /// Length in dwords of a command with this header.
     #[inline]
     pub const fn dwords(self, header: u32) -> u32 {
         (header & self.mask) + self.bias
     }
 }
 
-/// The client that a header's bits 31:29 name, with what its table has for the opcode.
+/// A decoded command: the client in bits 31:29 of its header, with the table entry for the opcode.
 #[derive(Clone, Copy, Debug)]
 pub enum Command {
     /// Memory interface: executed by the command streamer itself.
@@ -52,7 +51,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The command that `header` starts on an engine of `class`; `None` where it has none (V8-095, V8-099).
+    /// Decodes `header` on an engine of `class`; `None` if it is not a command of that engine (V8-095, V8-099).
     pub fn decode(header: u32, class: EngineClass) -> Option<Command> {
         match header >> 29 {
             0 => mi::lookup(header).filter(|command| command.classes.has(class)).map(Command::Mi),
@@ -62,7 +61,7 @@ impl Command {
         }
     }
 
-    /// Dwords of the command, its header included.
+    /// Length in dwords of the command, including its header.
     #[inline]
     pub fn dwords(&self, header: u32) -> u32 {
         match self {
@@ -72,7 +71,7 @@ impl Command {
         }
     }
 
-    /// Name as the PRM writes it.
+    /// Name as in the PRM.
     pub fn name(&self) -> &'static str {
         match self {
             Command::Mi(command) => command.name,
@@ -87,13 +86,13 @@ impl Command {
 pub struct Line<'b> {
     /// Index of the header in the batch.
     pub at: usize,
-    /// Name, or `None` where the engine has no such command.
+    /// Name, or `None` if the engine does not have the command.
     pub name: Option<&'static str>,
-    /// The command's dwords, as far as the batch goes.
+    /// The command's dwords, as far as the batch contains them.
     pub dwords: &'b [u32],
 }
 
-/// Splits a batch into commands, as an engine of `class` reads it; an unknown header is a line of one dword.
+/// Splits a batch into commands as an engine of `class` does; an unknown header is a line of one dword.
 pub fn disassemble(batch: &[u32], class: EngineClass) -> impl Iterator<Item = Line<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -110,7 +109,7 @@ pub fn disassemble(batch: &[u32], class: EngineClass) -> impl Iterator<Item = Li
 mod tests {
     use super::*;
 
-    /// V8-095, V8-099: clients 1 and 4 to 7 are reserved, and so are opcodes that no table has.
+    /// V8-095, V8-099: clients 1 and 4 to 7 are reserved, and so are opcodes that are not in a table.
     #[test]
     fn reserved_headers_are_no_commands() {
         for client in [1u32, 4, 5, 6, 7] {
@@ -121,7 +120,7 @@ mod tests {
         }
     }
 
-    /// V8-096, V8-140: names and lengths of a batch as xe writes it.
+    /// V8-096, V8-140: names and lengths in a batch as xe writes it.
     #[test]
     fn a_batch_disassembles() {
         let batch = [0x1040_0002, 0x1000, 0, 1, 0x7a00_0004, 0, 0, 0, 0, 0, 0x6904_0000, 0x0f80_0000, 0x0500_0000];
@@ -138,7 +137,7 @@ mod tests {
         );
     }
 
-    /// V8-097, V8-098, V8-127: engine legality.
+    /// V8-097, V8-098, V8-127: engines accept only their own commands.
     #[test]
     fn commands_belong_to_engines() {
         let has = |opcode: u32, class| Command::decode(opcode << 23, class).is_some();

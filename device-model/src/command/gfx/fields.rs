@@ -1,4 +1,4 @@
-//! Fields of the pipelines' commands that matter where a context hangs (Mesa: gen125.xml; compute-runtime:
+//! Fields of the pipeline commands that are relevant for debugging a hung context (Mesa: gen125.xml; compute-runtime:
 //! hw_cmds_generated_xe_hpg_core.inl; xe: xe_gpu_commands.h).
 
 use crate::command::field::Field;
@@ -7,7 +7,7 @@ use crate::command::field::Field;
 pub const CONTROL_PREDICATE: Field = Field::flag("Predicate Enable", 0, 8);
 /// PIPE_CONTROL: WPARID times CS_MI_ADDRESS_OFFSET is added to the address.
 pub const CONTROL_PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 0, 14);
-/// PIPE_CONTROL: an interrupt tells the completion.
+/// PIPE_CONTROL: raise an interrupt on completion.
 pub const CONTROL_NOTIFY: Field = Field::flag("Notify Enable", 1, 8);
 /// PIPE_CONTROL: the post-sync operation.
 pub const CONTROL_OPERATION: Field = Field::choice(
@@ -17,22 +17,22 @@ pub const CONTROL_OPERATION: Field = Field::choice(
     14,
     &[(0, "none"), (1, "write immediate"), (2, "write PS depth count"), (3, "write timestamp")],
 );
-/// PIPE_CONTROL: the engine's translations are forgotten.
+/// PIPE_CONTROL: invalidate the engine's TLB.
 pub const CONTROL_TLB: Field = Field::flag("TLB Invalidate", 1, 18);
 /// PIPE_CONTROL: the address is an offset in a status page.
 pub const CONTROL_INDEX: Field = Field::flag("Store Data Index", 1, 21);
-/// PIPE_CONTROL: the immediate goes to a register.
+/// PIPE_CONTROL: the immediate is written to a register.
 pub const CONTROL_MMIO: Field = Field::flag("LRI Post Sync Operation", 1, 23);
-/// PIPE_CONTROL: the address is global.
+/// PIPE_CONTROL: the address is a GGTT address.
 pub const CONTROL_GLOBAL: Field = Field::choice("Destination Address Type", 1, 24, 24, &[(0, "PPGTT"), (1, "GGTT")]);
 
-/// A command's fields, and its dwords.
+/// A command's fields and its length in dwords.
 pub(super) struct Fields {
     pub dwords: u32,
     pub fields: &'static [Field],
 }
 
-/// The command with this upper word; `None` where only its name is known.
+/// The command with this upper word; `None` if only its name is known.
 pub(super) fn of(opcode: u16) -> Option<&'static Fields> {
     TABLE.iter().find(|(word, _)| *word == opcode).map(|(_, command)| command)
 }

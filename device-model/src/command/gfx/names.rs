@@ -1,5 +1,5 @@
-//! Names of the commands that drivers and tests use, by the upper word of the header; a header with another opcode is
-//! skipped all the same.
+//! Names of the commands that drivers and tests use, by the upper word of the header; unknown opcodes are skipped in
+//! the same way.
 
 /// Render and compute (xe: xe_gfxpipe_commands.h).
 pub static PIPELINES: &[(u16, &str)] = &[

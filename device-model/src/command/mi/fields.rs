@@ -1,37 +1,37 @@
 //! Fields of the MI commands (Mesa: gen125.xml; compute-runtime: hw_cmds_generated_xe_hpg_core.inl; i915:
-//! intel_gpu_commands.h; xe: xe_mi_commands.h). The lists have the names of the commands.
+//! intel_gpu_commands.h; xe: xe_mi_commands.h). The field lists are named after the commands.
 
 use crate::command::field::{Field, Group};
 
-/// The address is global (most commands).
+/// The address is a GGTT address (most commands).
 pub const GLOBAL: Field = Field::flag("Use Global GTT", 0, 22);
-/// MI_COPY_MEM_MEM: the source is global.
+/// MI_COPY_MEM_MEM: the source is a GGTT address.
 pub const SOURCE_GLOBAL: Field = Field::flag("Use Global GTT Source", 0, 22);
-/// MI_COPY_MEM_MEM: the destination is global.
+/// MI_COPY_MEM_MEM: the destination is a GGTT address.
 pub const DESTINATION_GLOBAL: Field = Field::flag("Use Global GTT Destination", 0, 21);
-/// MI_STORE_DATA_INDEX: into the context's own status page, not the engine's global one.
+/// MI_STORE_DATA_INDEX: store to the context's own status page instead of the engine's global one.
 pub const OWN_PAGE: Field = Field::flag("Use Per-Process Hardware Status Page", 0, 21);
-/// MI_REPORT_PERF_COUNT: the address is global.
+/// MI_REPORT_PERF_COUNT: the address is a GGTT address.
 pub const REPORT_GLOBAL: Field = Field::flag("Use Global GTT", 1, 0);
 /// Explicit predication by MI_SET_PREDICATE_RESULT (V8-140).
 pub const PREDICATE: Field = Field::flag("Predication Enable", 0, 15);
 /// MI_STORE_REGISTER_MEM: predication by MI_PREDICATE_RESULT (V8-126).
 pub const RESULT_PREDICATE: Field = Field::flag("Predicate Enable", 0, 21);
-/// LRI, LRM, SRM, LRR's destination: the register's place is from the engine's base on.
+/// LRI, LRM, SRM, LRR's destination: the register offset is relative to the engine's base.
 pub const CS_MMIO: Field = Field::flag("Add CS MMIO Start Offset", 0, 19);
-/// LRR: so is the source's.
+/// LRR: the source register offset is relative to the engine's base.
 pub const SOURCE_CS_MMIO: Field = Field::flag("Add CS MMIO Start Offset Source", 0, 18);
-/// LRI, LRM, SRM, LRR's destination: the register is the executing instance's (trap T19).
+/// LRI, LRM, SRM, LRR's destination: the register of the executing engine instance (trap T19).
 pub const MMIO_REMAP: Field = Field::flag("MMIO Remap Enable", 0, 17);
-/// LRR: so is the source.
+/// LRR: the source register of the executing engine instance.
 pub const SOURCE_MMIO_REMAP: Field = Field::flag("MMIO Remap Enable Source", 0, 16);
 /// LRM and SRM: WPARID times CS_MI_ADDRESS_OFFSET is added to the address.
 pub const PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 0, 16);
-/// MI_STORE_DATA_IMM: so it is.
+/// MI_STORE_DATA_IMM: see [`PARTITION`].
 pub const STORE_PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 0, 11);
-/// MI_SEMAPHORE_WAIT: so it is.
+/// MI_SEMAPHORE_WAIT: see [`PARTITION`].
 pub const WAIT_PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 0, 18);
-/// MI_ATOMIC: so it is.
+/// MI_ATOMIC: see [`PARTITION`].
 pub const ATOMIC_PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 1, 0);
 /// MI_LOAD_REGISTER_IMM: bytes of each register that are not written.
 pub const BYTE_DISABLES: Field = Field::hex("Byte Write Disables", 0, 11, 8);
@@ -39,66 +39,66 @@ pub const BYTE_DISABLES: Field = Field::hex("Byte Write Disables", 0, 11, 8);
 pub const ASYNC: Field = Field::flag("Async Mode Enable", 0, 21);
 /// MI_NOOP: bits 21:0 go to NOPID.
 pub const WRITE_NOPID: Field = Field::flag("Identification Number Register Write Enable", 0, 22);
-/// MI_NOOP: what goes to NOPID.
+/// MI_NOOP: the value written to NOPID.
 pub const NOPID: Field = Field::hex("Identification Number", 0, 21, 0);
-/// MI_ARB_ON_OFF: preemption is permitted from here on.
+/// MI_ARB_ON_OFF: enables preemption.
 pub const ARBITRATION: Field = Field::choice("Arbitration Enable", 0, 0, 0, &[(0, "off"), (1, "on")]);
-/// MI_BATCH_BUFFER_START: the batch's space.
+/// MI_BATCH_BUFFER_START: address space of the batch.
 pub const BATCH_SPACE: Field = Field::choice("Address Space Indicator", 0, 8, 8, &[(0, "GGTT"), (1, "PPGTT")]);
 /// MI_BATCH_BUFFER_START: BB_OFFSET is added to the address.
 pub const BATCH_OFFSET: Field = Field::flag("Add Offset Enable", 0, 16);
-/// MI_BATCH_BUFFER_START: one level deeper.
+/// MI_BATCH_BUFFER_START: nested batch.
 pub const SECOND_LEVEL: Field = Field::flag("Second Level Batch Buffer", 0, 22);
-/// MI_BATCH_BUFFER_START: where.
+/// MI_BATCH_BUFFER_START: address of the batch.
 pub const BATCH_ADDRESS: Field = Field::address("Batch Buffer Start Address", 1, 2);
-/// MI_PRT_BATCH_BUFFER_START: every later restore of the context runs the batch too. The document names the field and no
-/// public source has its place: the bit is the model's own choice (V8-160).
+/// MI_PRT_BATCH_BUFFER_START: every later restore of the context executes the batch, too. The document names the field,
+/// but no public source defines its position: the bit is chosen by the model (V8-160).
 pub const PERSISTENT: Field = Field::flag("Persistence Enable", 0, 9);
-/// MI_CONDITIONAL_BATCH_BUFFER_END: there is something to compare.
+/// MI_CONDITIONAL_BATCH_BUFFER_END: a comparison is made.
 pub const END_COMPARE: Field = Field::flag("Compare Semaphore", 0, 21);
-/// MI_CONDITIONAL_BATCH_BUFFER_END: memory holds a mask and then the data.
+/// MI_CONDITIONAL_BATCH_BUFFER_END: memory contains a mask, followed by the data.
 pub const END_MASKED: Field = Field::flag("Compare Mask Mode", 0, 19);
-/// MI_CONDITIONAL_BATCH_BUFFER_END: only the present level ends.
+/// MI_CONDITIONAL_BATCH_BUFFER_END: only the current level ends.
 pub const END_LEVEL: Field = Field::flag("End Current Batch Buffer Level", 0, 18);
-/// The comparison of memory or register (SAD) with the command's data (SDD).
+/// Comparison of memory or register (SAD) with the command's data (SDD).
 pub const COMPARE: Field = Field::choice("Compare Operation", 0, 14, 12, COMPARISONS);
 /// MI_SEMAPHORE_WAIT: the address is a register's offset.
 pub const WAIT_REGISTER: Field = Field::flag("Register Poll Mode", 0, 16);
-/// MI_SEMAPHORE_WAIT: a register is compared with GPR0, not with the command's dword.
+/// MI_SEMAPHORE_WAIT: compare a register with GPR0 instead of the command's dword.
 pub const WAIT_INDIRECT: Field = Field::flag("Indirect Semaphore Data Dword", 0, 17);
-/// MI_SEMAPHORE_WAIT: when memory is looked at again.
+/// MI_SEMAPHORE_WAIT: event on which memory is read again.
 pub const WAIT_MODE: Field = Field::choice("Wait Mode", 0, 15, 15, &[(0, "signal"), (1, "poll")]);
-/// MI_ATOMIC, MI_SEMAPHORE_SIGNAL: behind a flush.
+/// MI_ATOMIC, MI_SEMAPHORE_SIGNAL: executed after a flush.
 pub const POST_SYNC: Field = Field::flag("Post-Sync Operation", 0, 21);
 /// MI_ATOMIC: the operands are in the command.
 pub const INLINE_DATA: Field = Field::flag("Inline Data", 0, 18);
-/// MI_ATOMIC: the old value goes to GPR4 (and GPR5).
+/// MI_ATOMIC: the old value is returned in GPR4 (and GPR5).
 pub const RETURN_DATA: Field = Field::flag("Return Data Control", 0, 16);
-/// MI_ATOMIC: what is done.
+/// MI_ATOMIC: operation.
 pub const ATOMIC_OPCODE: Field = Field::choice("Atomic Opcode", 0, 15, 8, ATOMICS);
-/// MI_SET_PREDICATE: the result register that suppresses the commands that follow, and by which value.
+/// MI_SET_PREDICATE: result register that suppresses the following commands, and its suppressing value.
 pub const SET_PREDICATE: Field = Field::choice("Predicate Enable", 0, 3, 0, SET_PREDICATES);
-/// MI_SET_PREDICATE: the same by WPARID.
+/// MI_SET_PREDICATE: condition on WPARID.
 pub const SET_PREDICATE_WPARID: Field =
     Field::choice("Predicate Enable WPARID", 0, 5, 4, &[(0, "never"), (1, "if zero"), (2, "if not zero")]);
-/// MI_PREDICATE: what is compared.
+/// MI_PREDICATE: comparison.
 pub const PREDICATE_COMPARE: Field =
     Field::choice("Compare Operation", 0, 1, 0, &[(0, "true"), (1, "false"), (2, "SRCS_EQUAL"), (3, "DELTAS_EQUAL")]);
-/// MI_PREDICATE: how the comparison meets the present result.
+/// MI_PREDICATE: combination of the comparison with the current result.
 pub const PREDICATE_COMBINE: Field =
     Field::choice("Combine Operation", 0, 4, 3, &[(0, "SET"), (1, "AND"), (2, "OR"), (3, "XOR")]);
-/// MI_PREDICATE: what the result register gets.
+/// MI_PREDICATE: value loaded into the result register.
 pub const PREDICATE_LOAD: Field = Field::choice("Load Operation", 0, 7, 6, &[(0, "KEEP"), (2, "LOAD"), (3, "LOADINV")]);
 /// MI_FLUSH_DW: the post-sync operation.
 pub const FLUSH_OPERATION: Field =
     Field::choice("Post-Sync Operation", 0, 15, 14, &[(0, "none"), (1, "write immediate"), (3, "write timestamp")]);
-/// MI_FLUSH_DW: the engine's translations are forgotten.
+/// MI_FLUSH_DW: invalidate the engine's TLB.
 pub const FLUSH_TLB: Field = Field::flag("TLB Invalidate", 0, 18);
 /// MI_FLUSH_DW: the address is an offset in a status page.
 pub const FLUSH_INDEX: Field = Field::flag("Store Data Index", 0, 21);
-/// MI_FLUSH_DW: an interrupt tells the completion.
+/// MI_FLUSH_DW: raise an interrupt on completion.
 pub const FLUSH_NOTIFY: Field = Field::flag("Notify Enable", 0, 8);
-/// MI_FLUSH_DW: the address is global.
+/// MI_FLUSH_DW: the address is a GGTT address.
 pub const FLUSH_GLOBAL: Field = Field::choice("Destination Address Type", 1, 2, 2, &[(0, "PPGTT"), (1, "GGTT")]);
 
 const COMPARISONS: &[(u32, &str)] =
@@ -115,7 +115,7 @@ const SET_PREDICATES: &[(u32, &str)] = &[
     (15, "always"),
 ];
 
-/// Four bytes from 00h, eight from 20h, sixteen from 40h.
+/// Operand size: four bytes from 00h, eight from 20h, sixteen from 40h.
 const ATOMICS: &[(u32, &str)] = &[
     (0x01, "4B AND"),
     (0x02, "4B OR"),
@@ -221,7 +221,8 @@ macro_rules! fields {
     };
 }
 
-// A command's fields; behind them, where it repeats something: from which dword on, dwords of each, and their fields.
+// Fields of each command, optionally followed by its repeated group: first dword, dwords per element, fields of an
+// element.
 fields! {
     MI_NOOP: [NOPID, WRITE_NOPID];
     MI_SET_PREDICATE: [SET_PREDICATE, SET_PREDICATE_WPARID];
@@ -267,7 +268,7 @@ fields! {
     MI_MATH: [], 1 + 1: ALU;
     MI_SEMAPHORE_SIGNAL: [
         POST_SYNC,
-        // In the rules of MI_SEMAPHORE_SIGNAL.
+        // Tested by the privilege rules of MI_SEMAPHORE_SIGNAL.
         GLOBAL
     ];
     MI_SEMAPHORE_WAIT: [
