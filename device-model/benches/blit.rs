@@ -1,7 +1,7 @@
-//! Linear 2 MiB copy and fill by the copy engine, against non-temporal `memcpy` and `memset` on the same core.
+//! Linear 2 MiB copy and fill by the copy engine, compared with non-temporal `memcpy` and `memset` on the same core.
 //!
-//! Prints the ratio of the two speeds (1.0: as fast; the target is 0.9), the median of many short rounds that take
-//! turns, so that a noisy machine disturbs both alike. Then what tiled copies reach of a linear copy.
+//! Prints the ratio of the two speeds (1.0: equal; the target is 0.9), as the median of many short alternating rounds,
+//! so that noise on the machine affects both equally. Then prints the speed of tiled copies relative to a linear copy.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ const SIZE: usize = 2 << 20;
 const BUFFERS: usize = 16;
 const ROUNDS: usize = 301;
 const ROOT: u64 = 0x1000;
-/// Local memory of the buffers: tables lie below.
+/// Start of the buffers in local memory: tables are below.
 const FIRST: u64 = 2 << 20;
 
-/// The card's memory, with the buffers in one 2 MiB page each at addresses 0, 2 MiB, 4 MiB …
+/// The card's memory; each buffer is one 2 MiB page, at addresses 0, 2 MiB, 4 MiB …
 struct Bench {
     memory: Memory,
     tlb: Tlb,
@@ -33,7 +33,7 @@ impl Bench {
         Bench::on(SharedRegion::anonymous(FIRST as usize + BUFFERS * SIZE).expect("memory"))
     }
 
-    /// The same with a sparse file in memory, as the program has it.
+    /// Like [`Bench::new`], with a sparse file in memory as `arctic` uses it.
     fn sparse() -> Self {
         let file = TempFile::new_with_prefix("/dev/shm/arctic").expect("a file in memory").into_file();
         let len = FIRST as usize + BUFFERS * SIZE;
@@ -73,7 +73,7 @@ impl Bench {
     }
 }
 
-/// The copy of xe's migration, with tiling codes (0 linear, 1 X, 2 Tile4) instead of linear ones.
+/// The copy command of xe's migration, with tiling codes (0 linear, 1 X, 2 Tile4).
 fn copy(from: u32, to: u32, from_tiling: u32, to_tiling: u32) -> [u32; 10] {
     let pitch = |tiling: u32| if tiling == 0 { 4096 } else { 1024 };
     let header = 2 << 29 | 0x42 << 22 | from_tiling << 20 | to_tiling << 13 | 8;
@@ -95,7 +95,7 @@ fn buffers() -> Vec<[u64; 8]> {
 mod streaming {
     use std::arch::x86_64::{__m128i, _mm_load_si128, _mm_set1_epi32, _mm_sfence, _mm_stream_si128};
 
-    /// Copies `lines` 64-byte lines past the caches.
+    /// Copies `lines` 64-byte lines with non-temporal stores.
     pub fn copy(from: &[[u64; 8]], to: &mut [[u64; 8]]) {
         assert!(
             from.len() == to.len()
@@ -112,7 +112,7 @@ mod streaming {
         }
     }
 
-    /// Fills 64-byte lines past the caches.
+    /// Fills 64-byte lines with non-temporal stores.
     pub fn fill(to: &mut [[u64; 8]], colour: u32) {
         assert!((to.as_ptr() as usize).is_multiple_of(16));
         let (first, units) = (to.as_mut_ptr().cast::<__m128i>(), to.len() * 4);
@@ -129,19 +129,19 @@ mod streaming {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod streaming {
-    /// Copies lines; the standard library's copy stands for a non-temporal one.
+    /// Copies lines with the standard library, as a substitute for non-temporal stores.
     pub fn copy(from: &[[u64; 8]], to: &mut [[u64; 8]]) {
         to.copy_from_slice(from);
     }
 
-    /// Fills lines; the standard library's fill stands for a non-temporal one.
+    /// Fills lines with the standard library, as a substitute for non-temporal stores.
     pub fn fill(to: &mut [[u64; 8]], colour: u32) {
         to.fill([u64::from(colour) << 32 | u64::from(colour); 8]);
     }
 }
 
-/// Median over the rounds of `reference`'s time by `ours`', and the medians of both in GiB/s. Each round uses other
-/// buffers, so that neither finds its data in the nearest cache.
+/// Median over the rounds of `reference`'s time divided by `ours`', and the median speeds of both in GiB/s. Consecutive
+/// rounds use different buffers, so that neither benefits from cached data.
 fn compare(mut ours: impl FnMut(usize), mut reference: impl FnMut(usize)) -> (f64, f64, f64) {
     let time = |work: &mut dyn FnMut(usize), round| {
         let start = Instant::now();
@@ -163,7 +163,7 @@ fn report(name: &str, (ratio, ours, reference): (f64, f64, f64)) {
     println!("{name:<34} {ratio:5.2}   ({ours:.1} GiB/s against {reference:.1} GiB/s)");
 }
 
-/// Fills with zeros where there is nothing in the file, and where there is something.
+/// Fills with zeros over holes of the file, and over data.
 fn zeros() {
     let (mut bench, mut other) = (Bench::sparse(), Bench::sparse());
     let at = |buffer: usize| (buffer % BUFFERS * SIZE) as u32;
@@ -171,7 +171,7 @@ fn zeros() {
     report("zeros on data / other fill", result);
     bench.memory.local().clear(FIRST..bench.memory.local().len());
     let result = compare(|round| bench.run(&fill(at(round), 0)), |round| other.run(&fill(at(round), 0x0101_0101)));
-    report("zeros on nothing / other fill", result);
+    report("zeros on holes / other fill", result);
 }
 
 fn main() {
@@ -179,7 +179,7 @@ fn main() {
     let mut lines = buffers();
     let per_buffer = SIZE / 64;
     let at = |buffer: usize| (buffer % BUFFERS * SIZE) as u32;
-    println!("speed of the copy engine by that of the reference");
+    println!("speed of the copy engine relative to the reference");
     let result = compare(
         |round| bench.run(&copy(at(round * 2), at(round * 2 + 1), 0, 0)),
         |round| {

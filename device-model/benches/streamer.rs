@@ -1,8 +1,8 @@
-//! Instructions that the command streamer needs for one MI_STORE_DATA_IMM through the PPGTT with TLB hits, counted by
-//! callgrind (target: under 150), and the commands a second that this makes here.
+//! Number of host instructions of the command streamer for one MI_STORE_DATA_IMM through the PPGTT with TLB hits,
+//! counted by callgrind (target: under 150), and the resulting rate of commands per second.
 //!
-//! The count is the difference of two runs of this program under `valgrind`, so that what it takes to set the card up
-//! falls out; without valgrind only the rate is told.
+//! The count is the difference of two runs of this program under `valgrind`, which eliminates the setup of the card.
+//! Without valgrind only the rate is printed.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use arctic_device_model::profile::CardProfile;
 use arctic_device_model::world::{Function, HandWoundClock, Unconnected};
 use vm_memory::Bytes;
 
-/// Local memory: page tables, a context (ring, PPHWSP, image), a batch, and what it stores to.
+/// Local memory: page tables, a context (ring, PPHWSP, image), a batch, and the destination of its stores.
 const ROOT: u64 = 0x1000;
 const CONTEXT: u64 = 0x1_0000;
 const BATCH: u64 = 0x2_0000;
 const DATA: u64 = 0x4_0000;
 const LOCAL: usize = 2 << 20;
-/// Behind that, the LMTT: directory and VF 1's table.
+/// Above it, the LMTT: directory and VF 1's table.
 const LMTT: u64 = LOCAL as u64;
-/// Stores of one round of the batch, in as many dwords of four pages.
+/// Number of stores in one round of the batch, each to a different dword in four pages.
 const STORES: u64 = 1024;
 
-/// A card with a context of `function`: all that it needs lies in the first frame, which VF 1 has been given.
+/// A card with a context of `function`: everything it uses is in the first frame, which is assigned to VF 1.
 fn card(function: Function) -> (Gt, Engine) {
     let region = |len| SharedRegion::anonymous(len).expect("memory");
     let ggtt = Ggtt::new(region(GGTT_BYTES));
@@ -78,7 +78,7 @@ fn card(function: Function) -> (Gt, Engine) {
     (gt, engine)
 }
 
-/// Commands of one step, as the card's workers ask for.
+/// Number of commands of one step, as in the card's workers.
 const STEP: u32 = 1024;
 
 fn run(function: Function, steps: u32) {
@@ -88,7 +88,7 @@ fn run(function: Function, steps: u32) {
     }
 }
 
-/// Instructions of a run of so many steps, if valgrind can tell.
+/// Number of host instructions of a run with this number of steps; `None` if valgrind is not available.
 fn instructions(function: Function, steps: u32) -> Option<u64> {
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -110,7 +110,7 @@ fn main() {
         return;
     }
     let (short, long) = (4, 24);
-    let names = ["instructions for one MI_STORE_DATA_IMM", "the same for a VF, in its own file"];
+    let names = ["instructions for one MI_STORE_DATA_IMM", "instructions for a VF, in its own file"];
     for (function, name) in [Function::PF, Function(1)].into_iter().zip(names) {
         match instructions(function, long).zip(instructions(function, short)) {
             Some((many, few)) => {
@@ -122,6 +122,6 @@ fn main() {
         let started = Instant::now();
         run(function, 2000);
         let rate = f64::from(2000 * STEP) / started.elapsed().as_secs_f64() / 1e6;
-        println!("commands a second: {rate:.1} million");
+        println!("commands per second: {rate:.1} million");
     }
 }

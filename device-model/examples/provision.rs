@@ -1,8 +1,9 @@
-//! What it costs to give a virtual function local memory that has all been written, and to clear it again.
+//! Measures the time to provision a virtual function with local memory that is completely written, and to clear it
+//! again.
 //!
-//! `cargo run --release -p arctic-device-model --example provision -- [GiB of the VF, default 1]` needs that much memory
-//! twice. UPDATE_VF_CFG has 1 s for its answer, an FLR of a VF 5 s for the PF's clearing; the engines stand still during
-//! the adoption alone.
+//! `cargo run --release -p arctic-device-model --example provision -- [GiB of the VF, default 1]` needs twice that much
+//! memory. The driver's timeouts are 1 s for the response to UPDATE_VF_CFG, and 5 s for the PF's clearing during an FLR
+//! of a VF; the engines are stopped only during the adoption.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,11 +20,11 @@ use vmm_sys_util::tempfile::TempFile;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const VF: Function = Function(1);
-/// First byte of what the VF is given; tables lie below.
+/// First byte of the VF's memory; tables are below.
 const FIRST: u64 = GIB;
-/// As xe clears a VF's memory: so many bytes a command.
+/// Bytes per command with which xe clears a VF's memory.
 const CHUNK: u64 = 8 * MIB;
-/// What a step of an engine gives a blit.
+/// Budget of a blit per engine step in bytes.
 const STEP: usize = 1 << 20;
 
 fn region(len: u64) -> SharedRegion {
@@ -49,7 +50,7 @@ fn timed(what: &str, work: impl FnOnce()) {
     println!("{what:58} {:9.1} ms", start.elapsed().as_secs_f64() * 1e3);
 }
 
-/// Calls `piece` until it says that nothing is left: all of it, and the longest piece.
+/// Calls `piece` until it returns false; prints the total time and that of the longest piece.
 fn in_pieces(what: &str, mut piece: impl FnMut() -> bool) {
     let (start, mut longest, mut pieces) = (Instant::now(), Duration::ZERO, 0);
     loop {
@@ -89,8 +90,8 @@ fn main() {
     println!("a VF of {gibibytes} GiB");
     memory.set_quota(VF, size);
     timed("UPDATE_VF_CFG: preparation", || memory.prepare_adoption());
-    timed("UPDATE_VF_CFG: adoption (engines stand still)", || memory.adopt_lmtt());
-    in_pieces("afterwards: memory back to the host", || memory.scrub());
+    timed("UPDATE_VF_CFG: adoption (engines stopped)", || memory.adopt_lmtt());
+    in_pieces("afterwards: release of memory to the host", || memory.scrub());
     println!("MiB behind the PF's region: {}", stored(memory.local()));
 
     let fill = || {
@@ -127,19 +128,19 @@ fn main() {
     };
     fill();
     let mut step = clear();
-    in_pieces("FLR: the PF's clearing of a VF that has written all", || step(&memory));
+    in_pieces("FLR: clearing by the PF, VF memory fully written", || step(&memory));
     assert_eq!(vf_region().count(), 0);
     let mut step = clear();
-    in_pieces("FLR: the PF's clearing of a VF that has written nothing", || step(&memory));
+    in_pieces("FLR: clearing by the PF, VF memory not written", || step(&memory));
     fill();
-    timed("FLR without a PF: clearing (all goes on)", || memory.clear_vf(VF));
+    timed("FLR without a PF: clearing (engines running)", || memory.clear_vf(VF));
     assert_eq!(vf_region().count(), 0);
     fill();
     memory.set_quota(VF, 0);
-    timed("taken away without an FLR (engines stand still)", || memory.adopt_lmtt());
-    in_pieces("afterwards: memory back to the host", || memory.scrub());
+    timed("quota removed without an FLR (engines stopped)", || memory.adopt_lmtt());
+    in_pieces("afterwards: release of memory to the host", || memory.scrub());
     fill_home(&memory);
-    timed("the PF's own memory, all written: zeros", || {
+    timed("clearing of the PF's own memory, fully written", || {
         let mut step = clear();
         while step(&memory) {}
     });
