@@ -24,8 +24,8 @@ use crate::trace::{Recorder, Told};
 use crate::world::{Clock, Function, InterruptSink, MAX_VFS, ticks, ticks_to_ns};
 use virtual_function::VirtualFunction;
 
-/// Context timestamp of one engine as read by MMIO: ticks of the 19.2 MHz counter that the context has run. An engine
-/// whose clock runs keeps the GT out of RC6. Only the engine modifies it; any thread may read it.
+/// Context timestamp of one engine as read by MMIO: ticks of the 19.2 MHz counter that the context has run. While the
+/// clock of an engine runs, the GT stays out of RC6. Only the engine modifies it; any thread may read it.
 pub struct ContextClock {
     /// Bit 32: running. Bits 31:0 while running: global ticks minus context ticks; while stopped: the context ticks.
     state: AtomicU64,
@@ -231,7 +231,7 @@ impl Gt {
         self.heci[usize::from(window & 1)].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Sets whether the GuC may put the GT into RC6 (SETUP_PC_GUCRC, contract B.11). Any reset of the GT forbids it
+    /// Sets whether the GuC may put the GT into RC6 (SETUP_PC_GUCRC, contract B.11). Any reset of the GuC forbids it
     /// again.
     pub fn permit_rc6(&self, permitted: bool) {
         self.keep_awake(Awake::Forbidden, !permitted);
@@ -529,7 +529,7 @@ impl Gt {
     }
 }
 
-/// Forcewake domain whose request register is at `offset`: 0 GT, 1 render, 2..=9 VDBOX, 10..=13 VEBOX.
+/// Forcewake domain of the request register at `offset`: 0 GT, 1 render, 2..=9 VDBOX, 10..=13 VEBOX.
 fn forcewake_domain(offset: u32) -> u8 {
     match offset {
         0xa188 => 0,

@@ -9,7 +9,7 @@ use self::limits::Limits;
 use self::provision::{GgttAccess, Provision};
 use crate::engine::id::{EngineClass, EngineId, EngineInfo};
 
-/// A gibibyte.
+/// 1 GiB in bytes.
 const GIB: u64 = 1 << 30;
 
 /// The properties in which cards with the same die differ. Parsed from a card file; every value is validated while

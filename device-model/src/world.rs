@@ -40,7 +40,7 @@ impl Function {
     }
 }
 
-/// Iterates over the functions whose bits are set in `set`.
+/// Iterates over the functions with a set bit in `set`.
 pub fn functions(set: u64) -> impl Iterator<Item = Function> {
     (0..FUNCTIONS as u8).map(Function).filter(move |function| set & function.bit() != 0)
 }

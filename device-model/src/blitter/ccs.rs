@@ -1,6 +1,6 @@
 //! Flat CCS: one byte of compression control data for each 256 bytes of local memory.
 //!
-//! Approximate: Intel does not publish the format of a compressed block. In this model a block whose control byte is
+//! Approximate: Intel does not publish the format of a compressed block. In this model a block with a control byte of
 //! zero stores its pixels unchanged; any other block stores them XORed with that byte. This preserves the properties
 //! that software can observe: a raw read of compressed memory does not return the pixels, XY_CTRL_SURF_COPY_BLT copies
 //! the control data, a block with a modified control byte decompresses to other data, restoring the byte restores the

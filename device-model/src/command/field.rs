@@ -93,7 +93,7 @@ impl Field {
         Field::new(name, dword, high, low, FieldKind::Enum(values))
     }
 
-    /// A 48-bit address whose lowest bit is `low`.
+    /// A 48-bit address from bit `low` up.
     pub const fn address(name: &'static str, dword: u8, low: u8) -> Field {
         Field::new(name, dword, 31, low, FieldKind::Address)
     }
@@ -103,7 +103,7 @@ impl Field {
         Field::new(name, dword, 31, low, FieldKind::AddressOrRegister(of, bit))
     }
 
-    /// A 32-bit address whose lowest bit is `low`.
+    /// A 32-bit address from bit `low` up.
     pub const fn base(name: &'static str, dword: u8, low: u8) -> Field {
         Field::new(name, dword, 31, low, FieldKind::Base)
     }

@@ -63,7 +63,7 @@ const SO_DECL_LIST: u16 = 0x7917;
 /// MFX_WAIT is a single dword on the media engines although its length field is not 0 (i915: MFX_WAIT).
 const SINGLE_DWORD_PIPELINE: u32 = 1;
 
-/// The command of a header whose bits 31:29 are 3; `None` on an engine without such a pipeline.
+/// Finds the command of a header with bits 31:29 = 3; `None` on an engine without such a pipeline.
 pub fn lookup(header: u32, class: EngineClass) -> Option<GfxCommand> {
     let opcode = ((header & MATCH) >> 16) as u16;
     let pipeline = header >> 27 & 3;

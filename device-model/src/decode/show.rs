@@ -61,7 +61,7 @@ fn together(one: &[Shown], words: &[u32]) -> String {
     }
 }
 
-/// Decodes a field whose dword is in `words`; `all` are the dwords of the command.
+/// Decodes a field with its dword in `words`; `all` are the dwords of the command.
 fn show(field: &Field, words: &[u32], all: &[u32], engine: EngineId, header: u32) -> Option<Shown> {
     words.get(usize::from(field.dword))?;
     let value = field.wide(words);

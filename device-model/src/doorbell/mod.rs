@@ -8,8 +8,8 @@
 //! 2. status in the GTI: one register for each group of 32 doorbells, in which rings are coalesced;
 //! 3. interrupt status in the GuC: taking a group moves its status there and clears it.
 //!
-//! A group whose status becomes nonzero sends a message, which sets the group's bit in DOORBELL_CTRL, and sends no
-//! other until it is taken. Therefore the GuC has at most 256 doorbells to serve, however often a guest rings.
+//! When the status of a group becomes nonzero, the group sends a message, which sets its bit in DOORBELL_CTRL, and
+//! sends no other until it is taken. Therefore the GuC has at most 256 doorbells to serve, however often a guest rings.
 //!
 //! Doorbells in memory, which watch a cache line of a guest, need a snooping bus; a card on PCI Express has only the
 //! windows (V13-090). A page of a window has no memory for a cookie: the doorbell keeps it, it counts the rings, and 0

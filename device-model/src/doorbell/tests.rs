@@ -11,7 +11,7 @@ fn page(number: u64) -> Page {
     Page::at(WINDOW + number * PAGE_BYTES).expect("a page of the window")
 }
 
-/// A block whose rings are routed to the GuC, as its firmware configures it.
+/// A block with rings routed to the GuC, as its firmware configures it.
 fn block() -> Doorbells {
     let doorbells = Doorbells::new();
     assert!(!doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE));

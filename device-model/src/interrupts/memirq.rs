@@ -1,5 +1,5 @@
-//! Memory-based interrupts: one byte per event in the function's memory, followed by its MSI (V13-273..277, contract
-//! C.3). They serve functions for which the interrupt message has no room.
+//! Memory-based interrupts: one byte per event in the function's memory, then its MSI (V13-273..277, contract C.3).
+//! They serve functions for which the interrupt message has no room.
 
 use std::sync::atomic::{Ordering, fence};
 

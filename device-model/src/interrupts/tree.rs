@@ -40,7 +40,7 @@ struct Bank {
     selector: u32,
     /// INTR_IDENTITY_REG.
     identity: u32,
-    /// Source whose events the identity contains.
+    /// Source of the events in the identity.
     shown: usize,
 }
 

@@ -37,7 +37,7 @@ impl<'m> Gam<'m> {
         Gam { memory, views, function, tlb }
     }
 
-    /// The function on whose behalf accesses are made.
+    /// The function for which accesses are made.
     pub fn function(&self) -> Function {
         self.function
     }

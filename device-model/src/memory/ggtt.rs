@@ -54,7 +54,7 @@ impl GgttEntry {
 /// The table, in memory that the PF's VMM also maps: entries are read with one load at each use.
 pub struct Ggtt {
     table: SharedRegion,
-    /// The tables of VFs whose window is mapped by their VMM, VF 1 first.
+    /// The tables of VFs that have their window mapped by their VMM, VF 1 first.
     vfs: Vec<Option<SharedRegion>>,
 }
 

@@ -1,6 +1,6 @@
 //! Layout of the card's local memory: usable memory, compression metadata, GGTT, stolen memory (contract B.2).
 
-/// A mebibyte.
+/// 1 MiB in bytes.
 const MIB: u64 = 1 << 20;
 /// Alignment of the end of usable memory, required by the driver's migration map (xe: xe_migrate.c).
 const USABLE_ALIGNMENT: u64 = 2 * MIB;

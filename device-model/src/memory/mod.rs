@@ -70,7 +70,7 @@ pub enum FaultReason {
         /// Level of the missing entry.
         level: u8,
     },
-    /// A write to a page whose entry forbids it.
+    /// A write to a page with a read-only entry.
     ReadOnly,
     /// The entry's address is outside local memory.
     OutsideLocal,

@@ -1,6 +1,6 @@
 //! The per-process page tables (PPGTT): four levels of 512 entries, with 1 GiB, 2 MiB, 64 KiB and 4 KiB pages.
 //!
-//! Layout after xe (xe_pt.c, xe_gtt_defs.h; contract E.1, E.2). All tables are in local memory.
+//! Layout as in xe (xe_pt.c, xe_gtt_defs.h; contract E.1, E.2). All tables are in local memory.
 
 use super::tlb::{Backing, Page, Tlb};
 use crate::world::Function;

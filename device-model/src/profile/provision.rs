@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use super::{CardProfile, GIB};
 use crate::memory::layout::MemoryLayout;
 
-/// A mebibyte.
+/// 1 MiB in bytes.
 const MIB: u64 = 1 << 20;
 /// Page size of the LMTT, in which local memory is provisioned (V13-101).
 const LOCAL_PAGE: u64 = 2 * MIB;

@@ -12,7 +12,7 @@ impl Cell {
         Cell(AtomicU32::new(value))
     }
 
-    /// The value.
+    /// Returns the value.
     #[inline]
     pub fn value(&self) -> u32 {
         self.0.load(Ordering::Acquire)

@@ -9,7 +9,7 @@ use super::{Register, array, register};
 pub enum DoorbellRegister {
     /// MMIO offset of the watched page and, in bit 0, Valid; ordinal = physical doorbell.
     Address,
-    /// Function to whose window the page belongs; ordinal = physical doorbell.
+    /// Function that owns the window of the page; ordinal = physical doorbell.
     Function,
     /// Stage 2: doorbells of group = ordinal that have rung.
     Status,
@@ -19,8 +19,8 @@ pub enum DoorbellRegister {
     Control,
 }
 
-/// The table. No public document or driver defines the fields of the physical doorbells or the offsets of the two GuC
-/// registers: the model chooses them; the offsets are in a gap of the GuC's interrupt block.
+/// The register table. No public document or driver defines the fields of the physical doorbells or the offsets of the
+/// two GuC registers: the model chooses them; the offsets are in a gap of the GuC's interrupt block.
 pub const TABLE: &[Register] = &[
     array(0x1900, "GTI_DOORBELL_STATUS", L(Doorbell(DoorbellRegister::Status)), 0, (8, 4), "V13-087, V13-097"),
     array(

@@ -9,7 +9,7 @@ use super::{COPY, EVERY, RENDER, RENDER_COMPUTE, Register, STORED, Scope, array,
 /// Head offset in bits 20:2, wrap count in bits 31:21 (V8-065).
 const RING_HEAD: Kind = Kind::Storage(0xffff_fffc);
 
-/// The table.
+/// The register table.
 pub const TABLE: &[Register] = &[
     array(0x010, "RING_FORCE_TO_NONPRIV_12_15", STORED, 0, (4, 4), "V8-186"),
     register(0x028, "EXCC", Masked, 0, "V8-009").of(EVERY),

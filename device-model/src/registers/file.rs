@@ -216,12 +216,13 @@ impl RegisterFile {
         self.unmodelled.list()
     }
 
-    /// Counts an access to a register whose forcewake domain was asleep.
+    /// Counts an access to a register in a forcewake domain that was asleep.
     pub fn note_asleep(&self, offset: u32, write: bool) {
         self.asleep.note(offset, write);
     }
 
-    /// Accesses to registers whose forcewake domain was asleep (`u32::MAX` is the sum beyond the limit of the list).
+    /// Accesses to registers in a forcewake domain that was asleep (`u32::MAX` is the sum beyond the limit of the
+    /// list).
     pub fn asleep(&self) -> BTreeMap<u32, Touches> {
         self.asleep.list()
     }

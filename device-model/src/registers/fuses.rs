@@ -3,7 +3,7 @@
 use super::Kind::ReadOnly;
 use super::{Register, array, register};
 
-/// The table; values of 0 are set from the card's profile.
+/// The register table; values of 0 are set from the card's profile.
 pub const TABLE: &[Register] = &[
     register(0xd08, "DIST_DBS_POPULATED", ReadOnly, 0x001f_00ff, "xe: regs/xe_guc_regs.h; 8 SQIDI of 32 doorbells"),
     register(0x9114, "XEHP_FUSE4", ReadOnly, 0, "contract K.4"),

@@ -8,7 +8,7 @@ const GSC: Kind = L(Heci(0));
 const GSCFI: Kind = L(Heci(1));
 const SOURCE: &str = "contract G.9; mei: hw-me-regs.h";
 
-/// The table.
+/// The register table.
 pub const TABLE: &[Register] = &[
     array(0x37_3000, "GSC_HECI_BUFFERS", GSC, 0, (5, 4), SOURCE),
     array(0x37_3100, "GSC_EXT_OP_MEM", GSC, 0, (3, 4), SOURCE),

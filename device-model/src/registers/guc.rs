@@ -13,7 +13,7 @@ const FUNCTIONS: u16 = 64;
 /// Offset between the PF's views of the registers of consecutive VFs.
 const VF_STRIDE: u32 = 0x400;
 
-/// The table.
+/// The register table.
 pub const TABLE: &[Register] = &[
     register(0x941c, "GDRST", L(Gdrst), 0, "contract B.4, G.1"),
     register(GUC_STATUS, "GUC_STATUS", ReadOnly, GS_MIA_IN_RESET, "contract B.4; xe: regs/xe_guc_regs.h"),

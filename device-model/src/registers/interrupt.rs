@@ -9,7 +9,7 @@ use super::{Register, STORED, array, register};
 const ENABLE: Kind = L(InterruptEnable);
 const MASK: Kind = L(InterruptMask);
 
-/// The table. The blocks PCU and GU_MISC are storage only: no unit raises them on a card without display.
+/// The register table. The blocks PCU and GU_MISC are storage only: no unit raises them on a card without display.
 pub const TABLE: &[Register] = &[
     register(0x4_44e0, "PCU_ISR", ReadOnly, 0, "V13-285"),
     register(0x4_44e4, "PCU_IMR", STORED, 0xffff_ffff, "V13-285; contract B.3"),

@@ -8,7 +8,7 @@ use crate::engine::id::EngineClass::{Compute, VideoDecode, VideoEnhance};
 /// LMEM_CFG: enable bit and directory address of the LMTT.
 pub const LMEM_CFG: u32 = 0xcf58;
 
-/// The table.
+/// The register table.
 pub const TABLE: &[Register] = &[
     array(0x4000, "XEHP_GLOBAL_MOCS", STORED, 0, (64, 4), "xe: regs/xe_gt_regs.h"),
     register(0x4148, "STATELESS_COMPRESSION_CTRL", STORED, 0, "xe: regs/xe_gt_regs.h"),

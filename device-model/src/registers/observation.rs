@@ -3,7 +3,7 @@
 use super::Kind::{self, Masked};
 use super::{Register, STORED, array, register};
 
-/// The table.
+/// The register table.
 pub const TABLE: &[Register] = &[
     register(0xd04, "RPM_CONFIG1", STORED, 0, "contract E.9; xe: regs/xe_oa_regs.h"),
     register(0x2b00, "OACONTROL", STORED, 0, "V13-052"),

@@ -14,7 +14,7 @@ pub const RP_STATE_CAP: u32 = 0x14_5998;
 /// FREQ_INFO_REC: RPe in bits 15:8, RPa in bits 31:16, 50 MHz units.
 pub const FREQ_INFO_REC: u32 = 0x14_5ef0;
 
-/// The table.
+/// The register table.
 pub const TABLE: &[Register] = &[
     array(0xd50, "FORCEWAKE_ACK_MEDIA_VDBOX", ReadOnly, 0, (8, 4), "V13-135"),
     array(0xd70, "FORCEWAKE_ACK_MEDIA_VEBOX", ReadOnly, 0, (4, 4), "V13-135"),

@@ -4,7 +4,7 @@ use super::Kind::{Live as L, Masked, ReadOnly};
 use super::Live::RingTimestamp;
 use super::{RENDER, Register, STORED, Scope, array, register};
 
-/// The table.
+/// The register table.
 pub const TABLE: &[Register] = &[
     array(0x2300, "STATISTICS", STORED, 0, (22, 4), "V8-181: HS_INVOCATION_COUNT 0x2300 .. PS_DEPTH_COUNT 0x2350")
         .of(RENDER),

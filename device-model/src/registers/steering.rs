@@ -6,7 +6,7 @@ use super::{Register, STORED, register};
 /// 26:24 subslice.
 pub const MCR_SELECTOR: u32 = 0xfdc;
 
-/// The table.
+/// The register table.
 pub const TABLE: &[Register] = &[
     register(0xfd0, "STEER_SEMAPHORE", STORED, 0x8000_0000, "V13-140; MCFG endpoints"),
     register(0xfd4, "MTL_MCR_SELECTOR", STORED, 0x8000_0000, "V13-140; hardware agents"),

@@ -9,7 +9,7 @@ pub const GU_CNTL: u32 = 0x10_1010;
 /// GU_DEBUG: bit 31 is set once a reset requested in GU_CNTL is complete.
 pub const GU_DEBUG: u32 = 0x10_1018;
 
-/// The table.
+/// The register table.
 pub const TABLE: &[Register] = &[
     array(0x7_8000, "PVINFO", ReadOnly, 0, (2, 4), "contract G.1: 0, the card is not a GVT-g virtual GPU"),
     array(0x10_0160, "ERR_STAT_GT_REG", Write1Clear(!0), 0, (3, 4), "V13-284"),

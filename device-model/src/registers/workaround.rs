@@ -7,7 +7,7 @@ const WA: &str = "xe: xe_wa.c; i915: intel_workarounds.c";
 const TUNING: &str = "xe: xe_tuning.c; i915: intel_workarounds.c";
 const NAMED: &str = "xe: regs/xe_gt_regs.h";
 
-/// The table.
+/// The register table.
 pub const TABLE: &[Register] = &[
     register(0x477c, "GAMSTLB_CTRL", STORED, 0, NAMED),
     register(0x4788, "GAMSTLB_CTRL2", STORED, 0, NAMED),

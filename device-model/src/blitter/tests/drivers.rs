@@ -54,7 +54,7 @@ fn table() {
     assert!(lookup(2 << 29 | 0x5a << 22).is_none(), "MEM_COPY exists only on later cards");
 }
 
-/// Contract B.9: xe copies between local memory in scattered and large pages, and guest memory of both kinds.
+/// Contract B.9: xe copies between local memory in scattered and large pages, and mapped and remote guest memory.
 #[test]
 fn xe_emit_copy() {
     for (from, to) in

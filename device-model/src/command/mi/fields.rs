@@ -37,7 +37,7 @@ pub const ATOMIC_PARTITION: Field = Field::flag("Workload Partition ID Offset En
 pub const BYTE_DISABLES: Field = Field::hex("Byte Write Disables", 0, 11, 8);
 /// MI_LOAD_REGISTER_MEM: the register's write is posted (V8-130).
 pub const ASYNC: Field = Field::flag("Async Mode Enable", 0, 21);
-/// MI_NOOP: bits 21:0 go to NOPID.
+/// MI_NOOP: bits 21:0 are written to NOPID.
 pub const WRITE_NOPID: Field = Field::flag("Identification Number Register Write Enable", 0, 22);
 /// MI_NOOP: the value written to NOPID.
 pub const NOPID: Field = Field::hex("Identification Number", 0, 21, 0);

@@ -201,8 +201,8 @@ fn a_preempted_context_resumes_behind_its_restore_batch() {
     }
 }
 
-/// V8-018: an engine whose context cannot make progress keeps it until it is reset; the reset clears the queue, reports
-/// no switch, and leaves the engine in its power-on state (V8-211).
+/// V8-018: a context that cannot make progress stays on its engine until the engine is reset; the reset clears the
+/// queue, reports no switch, and leaves the engine in its power-on state (V8-211).
 #[test]
 fn a_reset_ends_everything() {
     let mut host = Host::new();

@@ -101,8 +101,8 @@ fn a_new_queue_takes_the_engine() {
     }
 }
 
-/// V8-052 (row 7), V8-079: a Load whose first element is already running is a lite restore: one word with away = to and
-/// the new-queue bit, no save, no restore; the new tail is used, and the following elements run afterwards.
+/// V8-052 (row 7), V8-079: a Load with the running context as its first element is a lite restore: one word with away =
+/// to and the new-queue bit, no save, no restore; the new tail is used, and the following elements run afterwards.
 #[test]
 fn a_lite_restore() {
     let mut host = Host::new();

@@ -25,7 +25,7 @@ const GUEST: Range<u64> = MIB..MIB + 64 * KIB;
 
 const VF1: Function = Function(1);
 const VF2: Function = Function(2);
-/// The only VF whose GGTT window is trapped.
+/// The only VF with a trapped GGTT window.
 const VF3: Function = Function(3);
 
 struct GuestMemory(MmapRegion);
@@ -229,7 +229,7 @@ fn global_pages_by_owner() {
     }
     ggtt.set_entry(8, GgttEntry(64 << 2 | VALID));
     let write = |function, page: u64, value| bench.write(function, Space::Ggtt, page * 4096 + 0x10, value);
-    // The VFs themselves.
+    // Accesses by the VFs.
     assert_eq!(write(VF1, 1, 0x11), Ok(()));
     assert_eq!(write(VF2, 2, 0x22), Ok(()));
     assert_eq!(write(VF2, 3, 0x33), Ok(()));
