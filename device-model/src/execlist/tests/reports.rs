@@ -77,8 +77,8 @@ fn the_interrupt_comes_last() {
     assert_eq!(host.acknowledge(), 0);
 }
 
-/// V8-056: a masked reason causes neither interrupt nor entry (trap T15); the others are reported as if it had not
-/// occurred.
+/// V8-056: a masked reason causes neither interrupt nor entry (trap T15); the others are reported as if the
+/// masked switch had not occurred.
 #[test]
 fn masked_reasons_are_not_told() {
     let run = |mask: u32| {
