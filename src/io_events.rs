@@ -1,4 +1,4 @@
-//! Registers whose writes come as events: who hears them rings for the guest.
+//! Registers whose writes are delivered as eventfds, and the handlers that process them.
 
 use std::io;
 use std::ops::Range;
@@ -14,15 +14,16 @@ use vmm_sys_util::poll::{EpollContext, EpollEvents};
 use crate::card::CardFunction;
 use crate::pci::{IoEvent, PciDevice};
 
-/// GUC_HOST_INTERRUPT (contract B.6): any write rings the GuC.
+/// GUC_HOST_INTERRUPT (contract B.6): any write notifies the GuC.
 const GUC_HOST_INTERRUPT: u64 = 0x19_01f0;
-/// VF_CAP_REG: the drivers write it as a barrier, after each submission, and mean nothing by it (xe: xe_device_wmb).
+/// VF_CAP_REG: the drivers write it as a write barrier after each submission; the write has no effect (xe:
+/// xe_device_wmb).
 const VF_CAP: u64 = 0x19_01f8;
 
-/// VF_SW_FLAG(0..3): the mailbox, whose requests are written dword by dword and then rung for (contract B.6).
+/// VF_SW_FLAG(0..3): the mailbox. A driver writes a request dword by dword, then notifies the GuC (contract B.6).
 pub(crate) const MAILBOX: Range<u64> = 0x19_0240..0x19_0250;
 
-/// The events of a function: the register that rings first, then the one whose writes nobody needs to hear.
+/// The events of a function: first GUC_HOST_INTERRUPT, then the register whose writes need no handling.
 pub(crate) fn new() -> io::Result<[IoEvent; 2]> {
     let event = |offset| {
         let event = EventFd::new(EFD_NONBLOCK)?;
@@ -31,11 +32,11 @@ pub(crate) fn new() -> io::Result<[IoEvent; 2]> {
     Ok([event(GUC_HOST_INTERRUPT)?, event(VF_CAP)?])
 }
 
-/// Serves the events of one function: for VMMs with an event loop of their own. With the feature `event-manager` it is
-/// a subscriber; any other loop polls [`IoEventHandler::as_raw_fd`] and calls [`IoEventHandler::ring`].
+/// Serves the events of one function, for VMMs with their own event loop. With the feature `event-manager` it is a
+/// subscriber; any other loop polls [`IoEventHandler::as_raw_fd`] and calls [`IoEventHandler::ring`].
 pub struct IoEventHandler {
     function: Weak<CardFunction>,
-    /// Its own: a loop may listen to it for longer than there is a card.
+    /// A separate descriptor: an event loop may poll it for longer than the card exists.
     event: EventFd,
 }
 
@@ -45,11 +46,11 @@ impl IoEventHandler {
         Some(event.map(|event| IoEventHandler { function: Arc::downgrade(function), event }))
     }
 
-    /// The descriptor has become readable: the guest has rung, once or many times.
+    /// Must be called when the descriptor is readable: the guest has written the register at least once.
     pub fn ring(&self) {
         match self.function.upgrade() {
             Some(function) => function.serve_doorbell(),
-            // Nobody hears it any more; taken, it does not wake the loop again.
+            // The function was dropped. The read clears the event, so that the loop is not woken again.
             None => drop(self.event.read()),
         }
     }
@@ -70,12 +71,12 @@ impl event_manager::MutEventSubscriber for IoEventHandler {
     fn init(&mut self, ops: &mut event_manager::EventOps) {
         let events = event_manager::Events::new(self, event_manager::EventSet::IN);
         if let Err(error) = ops.add(events) {
-            log::error!("doorbells cannot be listened to: {error}");
+            log::error!("cannot add the doorbell eventfd to the event loop: {error}");
         }
     }
 }
 
-/// A thread that serves the events of all functions; it ends when this is dropped.
+/// A thread that serves the events of all functions; dropping this value stops it.
 pub struct IoEventThread {
     stop: Arc<(AtomicBool, EventFd)>,
     thread: Option<JoinHandle<()>>,
@@ -83,7 +84,7 @@ pub struct IoEventThread {
 
 impl IoEventThread {
     pub(crate) fn start(handlers: Vec<IoEventHandler>) -> io::Result<Self> {
-        /// Handlers have their index for a token.
+        /// The token of a handler is its index.
         const STOP: u64 = u64::MAX;
         let stop = Arc::new((AtomicBool::new(false), EventFd::new(EFD_NONBLOCK)?));
         let epoll = EpollContext::<u64>::new()?;

@@ -1,40 +1,44 @@
-//! A virtual Intel Data Center GPU Flex 170 with SR-IOV, as a library for VMMs in the manner of rust-vmm.
+//! A virtual Intel Data Center GPU Flex 170 with SR-IOV, as a library for VMMs that use the rust-vmm crates.
 //!
 //! ```toml
 //! arctic-gpu = { path = "...", default-features = false }   # the library alone
 //! ```
 //!
-//! A VMM makes a [`VirtualCard`] and gets its PF and VFs as [`PciDevice`]s: configuration space, BARs that are trapped or
-//! mapped, one MSI each, reset. It gives guest memory ([`GuestRam`] around a `vm-memory` address space), an [`MsiSink`]
-//! for each function, and as [`Machine`] hears where BARs are and which VFs exist. `examples/in_process.rs` shows all of
-//! it in one page; the package `arctic-vmm` is a VMM on KVM that uses it.
+//! A VMM creates a [`VirtualCard`] and gets its PF and VFs as [`PciDevice`]s: configuration space, trapped or mapped
+//! BARs, one MSI each, reset. It provides guest memory ([`GuestRam`] around a `vm-memory` address space), an
+//! [`MsiSink`] for each function, and a [`Machine`], which is notified of BAR addresses and of enabled and disabled
+//! VFs. `examples/in_process.rs` shows all of it on one page; the package `arctic-vmm` is a VMM on KVM that uses it.
 //!
 //! # Threads
-//! * The card runs on threads of its own, at most four, from [`VirtualCard::new`] until it is dropped. What an access
-//!   sets in motion beyond itself (the GuC's answers, engines at work, interrupts) happens there.
-//! * Every method may be called from any thread. Several vCPUs may access one function at a time. An access is complete
-//!   when it returns and never waits for a guest; a register read takes well under a microsecond. The longest are
-//!   configuration writes that reset or enable functions, which wait for a step of each engine (under 1 ms each).
-//! * [`Machine`] and [`MsiSink::route`] are called on the thread of the access, after the card has done its part.
-//!   Changes of one function come one after the other and in order. [`MsiSink::trigger`] is called from any thread.
+//! * The card has its own threads, at most four, from [`VirtualCard::new`] until it is dropped. Work that an access
+//!   triggers (GuC responses, engines, interrupts) runs there.
+//! * Every method may be called from any thread. Several vCPUs may access one function concurrently. An access is
+//!   complete when it returns and never waits for a guest; a register read takes well under a microsecond. The slowest
+//!   accesses are configuration writes that reset or enable functions, which wait for a step of each engine (under 1 ms
+//!   each).
+//! * [`Machine`] and [`MsiSink::route`] are called on the thread of the access, after the card has applied the change,
+//!   with the function's configuration lock held: they must not call [`PciDevice::write_config`] or
+//!   [`PciDevice::reset`] (deadlock). Changes of one function are reported one at a time and in order.
+//!   [`MsiSink::trigger`] is called from any thread.
 //! * The card never calls into the VMM with a lock of an engine or of the GuC held, except [`MsiSink::trigger`], which
 //!   therefore must not block.
 //!
 //! # Lifetimes
-//! * The card holds the machine and guest memory until it and all its functions are dropped. A machine that holds the
-//!   card in turn holds it weakly, and lets go of functions as their BARs go.
-//! * A [`BarMapping`] borrows the file; map it, and the mapping may outlive the card.
-//! * Guest memory that is taken away (`GuestMemoryAtomic::replace`) is out of use when [`VirtualCard::memory_changed`]
-//!   returns; until then the card keeps its mapping alive, never dangling.
-//! * [`PciDevice::reset`] is a reset of the machine; [`CardFunction::power_off`] empties the card's memories as well.
+//! * The card holds the machine and guest memory until it and all its functions are dropped. To avoid a reference
+//!   cycle, a machine must hold the card as `Weak` and drop an `Arc<CardFunction>` when [`Machine::bar_moved`] reports
+//!   `None` for its BARs; otherwise machine and card leak.
+//! * A [`BarMapping`] borrows its file. Once mapped, the mapping may outlive the card.
+//! * Guest memory that is replaced (`GuestMemoryAtomic::replace`) is no longer used when
+//!   [`VirtualCard::memory_changed`] returns; until then the card keeps the old mapping alive.
+//! * [`PciDevice::reset`] is for a reset of the machine; [`CardFunction::power_off`] also clears the card's memories.
 //!
 //! # Limits
-//! No migration, no dirty tracking of guest memory, no INTx and no MSI-X. Doorbell pages of user space are trapped.
+//! No migration, no dirty tracking of guest memory, no INTx and no MSI-X. The user-space doorbell pages are trapped.
 //!
 //! # Features
-//! * `event-manager`: [`IoEventHandler`] is a subscriber for that crate's loop.
-//! * `vfio-user`: the server, for VMMs in other processes (`arctic_gpu::vfio_user`).
-//! * `program` (default): the command line `arctic`.
+//! * `event-manager`: [`IoEventHandler`] is a subscriber for that crate's event loop.
+//! * `vfio-user`: the server for VMMs in other processes (`arctic_gpu::vfio_user`).
+//! * `program` (default): the command-line program `arctic`.
 
 pub mod card;
 pub mod card_file;

@@ -1,4 +1,4 @@
-//! A unix socket with a thread of its own behind it, in a served card's folder.
+//! A UNIX socket with a dedicated server thread, in the directory of a served card.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::vfio_user::socket::{self, SocketPath};
 
-/// The listening socket; dropping it ends its thread and removes it.
+/// The listening socket; dropping it stops its thread and removes the socket.
 pub struct Listening {
     path: SocketPath,
     stop: Arc<AtomicBool>,
@@ -17,8 +17,9 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Listens at `path`, for this user alone, and lets a thread of this name `serve` the clients until the flag is set; a
-    /// last client wakes it for that. A socket that a dead program left is replaced.
+    /// Listens at `path`, accessible to this user only, and runs `serve` on a thread with this name. `serve` must
+    /// return once the flag is set; the drop makes one last connection to wake it. A stale socket of a terminated
+    /// program is replaced.
     pub fn start(
         path: &Path,
         name: &str,
@@ -44,7 +45,8 @@ impl Drop for Listening {
     }
 }
 
-/// Whether the client, which has nothing more to say, is still there; the socket does not block.
+/// Returns whether the client, which is not expected to send anything more, is still connected. The socket must be
+/// non-blocking.
 pub fn connected(mut client: &UnixStream) -> bool {
     match client.read(&mut [0; 64]) {
         Ok(bytes) => bytes != 0,

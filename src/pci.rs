@@ -1,7 +1,7 @@
-//! The card as a VMM meets it, whatever stands between the two: what it asks of a function, and what it gives.
+//! The interface between the card and a VMM, independent of the transport.
 //!
-//! A VMM calls [`PciDevice`]; it implements [`MsiSink`] for each function and, if it wants to hear what its guest does to
-//! the card, [`Machine`]. Guest memory reaches the card as a [`Dma`], mostly as a [`crate::GuestRam`].
+//! A VMM calls [`PciDevice`]. It implements [`MsiSink`] for each function and, to be notified of BAR moves, VF changes
+//! and other events, [`Machine`]. The card accesses guest memory through a [`Dma`], usually a [`crate::GuestRam`].
 
 use std::fs::File;
 use std::sync::Arc;
@@ -16,38 +16,39 @@ use crate::card::CardFunction;
 /// Bytes of a PCI Express function's configuration space.
 pub const CONFIG_BYTES: u64 = 4096;
 
-/// A base address register of a function: 64-bit prefetchable memory, all of them.
+/// A base address register of a function. All of them are 64-bit prefetchable memory BARs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
     /// Index of the first of its two registers: [`GTTMMADR_BAR`] or [`LMEM_BAR`].
     pub index: u8,
-    /// Bytes, a power of two.
+    /// Size in bytes, a power of two.
     pub size: u64,
 }
 
-/// A part of a BAR that a guest may have mapped: what it reads and writes there concerns memory and nothing else.
+/// A part of a BAR that a VMM may map into its guest: accesses there only read and write memory, without side effects.
 ///
-/// Offsets and length are multiples of 4 KiB. A VMM that cannot map it sends each access to the function instead.
+/// Offsets and length are multiples of 4 KiB. A VMM that cannot map it forwards each access to the function instead.
 #[derive(Clone, Copy, Debug)]
 pub struct BarMapping<'f> {
-    /// First byte in the BAR.
+    /// Offset in the BAR, in bytes.
     pub offset: u64,
     /// Bytes.
     pub len: u64,
-    /// The file that holds them; to be mapped shared, readable and writable.
+    /// The backing file; must be mapped shared, readable and writable.
     pub file: &'f File,
-    /// First byte in the file.
+    /// Offset in the file, in bytes.
     pub file_offset: u64,
 }
 
-/// A register whose writes may reach the card as an event instead of an access: the value written does not matter,
-/// nor when exactly the card hears of it.
+/// A register whose writes may reach the card as an event instead of an access. The value written is ignored, and the
+/// card may process the event some time after the write.
 ///
-/// For KVM: an ioeventfd of this length without datamatch. What kvm-ioctls calls `NoDatamatch` is one of length 0, and will
-/// not do: KVM answers those on a fast path that takes a read of the register for a write. `guest-tests/vmm` has the few
-/// lines that it takes instead (`src/pci/card.rs`).
+/// For KVM: an ioeventfd of this length without datamatch. `NoDatamatch` of kvm-ioctls must not be used: it registers
+/// an ioeventfd of length 0, which KVM handles on a fast path that takes a read of the register for a write.
+/// `guest-tests/vmm` shows the few lines that are needed instead (`src/pci/card.rs`).
 ///
-/// Who turns writes into events has to see to it that somebody serves them: [`crate::VirtualCard::serve_io_events`].
+/// If you register ioeventfds, also call [`crate::VirtualCard::serve_io_events`]; otherwise no thread processes the
+/// events.
 #[derive(Debug)]
 pub struct IoEvent {
     /// Index of the BAR.
@@ -56,24 +57,25 @@ pub struct IoEvent {
     pub offset: u64,
     /// Width of the writes in bytes.
     pub len: u32,
-    /// What a write signals; not blocking.
+    /// Signalled by a write; non-blocking.
     pub event: EventFd,
 }
 
-/// A PCI Express function as a VMM drives it.
+/// A PCI Express function, as a VMM uses it.
 ///
-/// Every call may come from any thread, several at a time, and returns when all that the access sets in motion is done
-/// or in the hands of the card's own threads; none waits for a guest. Offsets outside of what is there read all ones
-/// (configuration space: zeros) and drop writes.
+/// Methods may be called from any thread, also concurrently. A call returns when everything that the access triggers is
+/// complete or queued for the card's own threads; no call waits for a guest. Reads outside the implemented offsets
+/// return all ones (configuration space: zeros); writes there are dropped.
 pub trait PciDevice: Send + Sync {
-    /// Reads configuration space: 1, 2 or 4 bytes as a guest does, or more.
+    /// Reads configuration space: 1, 2 or 4 bytes like a guest, or more.
     fn read_config(&self, offset: u64, data: &mut [u8]);
 
-    /// Writes configuration space. What the write changes for the machine (BARs, MSI, VFs) is told to [`Machine`] and
+    /// Writes configuration space. Changes that concern the machine (BARs, MSI, VFs) are reported to [`Machine`] and
     /// [`MsiSink`] before this returns.
     fn write_config(&self, offset: u64, data: &[u8]);
 
-    /// The base address registers, by rising index. A VF's are where the PF's capability says.
+    /// The base address registers, in ascending order of index. The addresses of a VF's BARs are defined by the PF's
+    /// SR-IOV capability.
     fn bars(&self) -> &[Bar];
 
     /// Reads BAR `bar` at `offset`, 1 to 8 bytes.
@@ -82,66 +84,70 @@ pub trait PciDevice: Send + Sync {
     /// Writes BAR `bar` at `offset`, 1 to 8 bytes.
     fn write_bar(&self, bar: u8, offset: u64, data: &[u8]);
 
-    /// The parts of a BAR that the guest may have mapped; they never change while the function exists. Accesses there
-    /// that are trapped all the same are answered as well.
+    /// The parts of a BAR that may be mapped into the guest; constant while the function exists. Trapped accesses to
+    /// these parts are answered as well.
     fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>>;
 
-    /// The registers that may be events.
+    /// The registers whose writes may be delivered as events.
     fn io_events(&self) -> &[IoEvent] {
         &[]
     }
 
-    /// Conventional reset, as when the machine is reset.
+    /// Conventional reset, as part of a reset of the machine.
     fn reset(&self);
 }
 
-/// Where the interrupts of a function go: its one MSI vector. The card has neither INTx nor MSI-X.
+/// Delivers the interrupts of one function, which has one MSI vector. The card has neither INTx nor MSI-X.
 pub trait MsiSink: Send + Sync {
-    /// MSI has been enabled with this message, has another message, or is off (`None`). Comes on the thread that wrote
-    /// configuration space, before the write returns. For KVM: the route of the irqfd's GSI.
+    /// MSI was enabled with this message, its message was changed, or MSI was disabled (`None`). Called on the thread
+    /// that wrote configuration space, before the write returns. For KVM: sets the route of the irqfd's GSI.
     fn route(&self, message: Option<MsiMessage>) {
         let _ = message;
     }
 
-    /// Sends the interrupt. Comes from any thread, only while MSI is enabled and not masked and the function may master
-    /// the bus; must not block. For KVM: a write to the irqfd.
+    /// Sends the interrupt. May be called from any thread; called only while MSI is enabled and not masked and the
+    /// function's bus mastering is enabled. Must not block. For KVM: a write to the irqfd.
     fn trigger(&self);
 
-    /// Returns when interrupts triggered before the call have been delivered, for a sink that hands them to a thread of its
-    /// own. Must return within milliseconds in any case. Called before a change of configuration space that may disable
-    /// interrupts, with the function's configuration lock held.
+    /// Returns when all interrupts triggered before the call have been delivered; to be implemented by a sink that
+    /// hands them to its own thread. Must return within milliseconds in any case. Called before a change of
+    /// configuration space that may disable interrupts, with the function's configuration lock held.
     fn settle(&self) {}
 }
 
 /// The machine that a card is plugged into.
 ///
-/// Calls come on the thread whose access caused them, after the card has done its part and before the access returns.
-/// They may call anything of the card but [`PciDevice::write_config`] and [`PciDevice::reset`], whose turn it still is.
+/// Methods are called on the thread of the access that caused the change, after the card has applied the change and
+/// before the access returns. They may call any method of the card except [`PciDevice::write_config`],
+/// [`PciDevice::reset`] and [`CardFunction::power_off`]: the configuration lock of the function
+/// (`CardFunction::placed`) is held, and for a change of a VF caused by the PF that of the PF too (**deadlock**).
 ///
-/// Functions hold their machine. A machine that keeps functions, as to find them by guest address, lets go of them as
-/// their BARs go (a reset of the PF takes all), or keeps itself and the card for ever.
+/// Functions hold an `Arc` of their machine. A machine that keeps functions, for example to find them by guest address,
+/// must drop each `Arc<CardFunction>` when [`Machine::bar_moved`] reports `None` for its BARs (a reset of the PF does
+/// so for all functions); otherwise machine and card leak (reference cycle).
 pub trait Machine: Send + Sync {
-    /// The interrupts of a function; asked once for each, when the card is made.
+    /// Returns the interrupt sink of a function. Called once per function, when the card is created.
     fn msi(&self, function: Function) -> Arc<dyn MsiSink>;
 
-    /// A BAR answers at another guest address now, or nowhere (`None`: decoding is off, the function sleeps or is no
-    /// more). For VFs as well, by the PF's capability. A BAR that moves is told in one call.
+    /// The guest address of a BAR has changed; `None` if it is no longer decoded: decoding is disabled, the function is
+    /// in D3, or the VF was disabled. Also called for VFs, whose addresses follow from the PF's SR-IOV capability. A
+    /// move is one call.
     fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
         let _ = (function, bar, address);
     }
 
-    /// The guest has set VF Enable: these functions exist from now on, VF 1 first. On the bus each is found at the PF's
-    /// routing ID plus [`CardFunction::routing_offset`].
+    /// The guest has set VF Enable: these functions now exist, VF 1 first. The routing ID of each on the bus is the
+    /// PF's plus [`CardFunction::routing_offset`].
     fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
         let _ = vfs;
     }
 
-    /// These functions are no more: VF Enable has been cleared, or the PF reset.
+    /// These functions no longer exist: VF Enable was cleared, or the PF was reset.
     fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
         let _ = vfs;
     }
 
-    /// Everything that a write to configuration space or a reset has changed, one by one.
+    /// Called for each change made by a write to configuration space or by a reset.
     fn event(&self, function: &Arc<CardFunction>, event: Event) {
         let _ = (function, event);
     }
