@@ -1,5 +1,5 @@
-//! The card as PCI functions: `sriov`'s functions in front of the device model, its memories in files, its ports to the
-//! machine around it.
+//! The card as PCI functions: the functions of `sriov` in front of the device model, the memory files, and the ports to
+//! the machine.
 
 mod function;
 mod gate;
@@ -33,21 +33,22 @@ use crate::io_events::{IoEventHandler, IoEventThread};
 use crate::pci::Machine;
 use crate::report::Report;
 
-/// Which machines have which functions, and how a machine is shown its VFs.
+/// How the functions are distributed over machines, and how VFs are presented to a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrangement {
-    /// One machine has the PF and its VFs, and a VMM that knows SR-IOV: configuration space is as on a real bus.
+    /// One machine has the PF and its VFs, and its VMM supports SR-IOV: configuration space is as on a physical bus.
     Native,
-    /// One machine has the PF and its VFs, and a VMM that does not (QEMU over vfio-user): VFs are functions beside the PF.
+    /// One machine has the PF and its VFs, and its VMM does not support SR-IOV (QEMU over vfio-user): VFs are presented
+    /// as ordinary functions next to the PF.
     Together,
-    /// The PF's guest sees the bare configuration space of its VFs; each VF works in a guest of its own.
+    /// The PF's guest sees only the configuration space of its VFs; each VF is used by a separate guest.
     Split,
-    /// No guest has the PF: VFs exist from the start, shared out as the card file says.
+    /// No guest has the PF: VFs exist from the start, with resources partitioned according to the card file.
     Provisioned,
 }
 
 impl Arrangement {
-    /// The arrangement in a word.
+    /// The name of the arrangement, one word.
     pub fn name(self) -> &'static str {
         match self {
             Arrangement::Native => "native",
@@ -58,42 +59,42 @@ impl Arrangement {
     }
 }
 
-/// Why there is no card.
+/// Errors of creating a card.
 #[derive(Debug, thiserror::Error)]
 pub enum CardError {
     /// The profile asks for functions that PCI cannot express.
     #[error(transparent)]
     Pci(#[from] FunctionError),
-    /// The profile gives its VFs more than there is.
+    /// The profile assigns more resources to its VFs than the card has.
     #[error(transparent)]
     TooMuch(#[from] TooMuch),
-    /// The card's GuC does not take what the profile gives its VFs.
-    #[error("the card's GuC refuses to share it out as [provision] says ({0:?})")]
+    /// The GuC rejects the VF resources of the profile.
+    #[error("the GuC rejects the VF resources of [provision] in the card file ({0:?})")]
     Provision(hxg::Error),
-    /// The files behind the BARs.
-    #[error("the host has no room for the card's memories: {0}")]
+    /// The files behind the BARs cannot be created.
+    #[error("cannot create the card's memory files: {0}")]
     Memory(#[source] io::Error),
-    /// The threads that drive the card, or the descriptors of its events.
-    #[error("the card's threads cannot be started: {0}")]
+    /// The card's threads cannot be started, or the descriptors of its events cannot be created.
+    #[error("cannot start the card's threads: {0}")]
     Threads(#[source] io::Error),
 }
 
-/// A card with its threads, plugged into a machine. Dropping it ends the threads; functions that somebody still holds
+/// A card with its threads, plugged into a machine. Dropping it stops the threads; functions that are still referenced
 /// answer accesses and do no more work.
 pub struct VirtualCard {
     profile: CardProfile,
     pub(crate) family: Arc<Family>,
     pub(crate) members: Vec<Arc<CardFunction>>,
-    /// The PF and the VFs, without bare faces.
+    /// The PF and the VFs, without the configuration-only functions (`Face::Bare`).
     functions: Vec<Arc<CardFunction>>,
     started: Instant,
     _workers: Option<Workers>,
 }
 
 impl VirtualCard {
-    /// Plugs a card into `machine`, which has `vfs` VFs to give; the card offers as many VFs, or fewer if its file says
-    /// so, and no SR-IOV with none. It reaches guests' memory by `memory`. Its own memories are sparse and cost nothing
-    /// until they are used.
+    /// Plugs a card into `machine`, which can take `vfs` VFs. The card offers the smaller of `vfs` and the profile's
+    /// `total_vfs`; with none it has no SR-IOV capability. It accesses guest memory through `memory`. The card's own
+    /// memories are sparse files and allocate pages on first use.
     pub fn new(
         profile: CardProfile,
         vfs: u8,
@@ -107,8 +108,8 @@ impl VirtualCard {
         Ok(card)
     }
 
-    /// A card without threads, for tests that are to go the same way every time: accesses do what they do, and the rest
-    /// is done by calls of [`Card::work`], at the times that `clock` tells.
+    /// A card without threads, for deterministic tests: accesses have their immediate effects, and all other work is
+    /// done by calls of [`Card::work`], at the times that `clock` reports.
     #[doc(hidden)]
     pub fn by_hand(
         profile: CardProfile,
@@ -120,7 +121,7 @@ impl VirtualCard {
     ) -> Result<Self, CardError> {
         let vfs = vfs.min(profile.total_vfs);
         let provisioned = arrangement == Arrangement::Provisioned;
-        // Before anything is made: the card file may ask for more than there is.
+        // Checked before anything is allocated: the card file may ask for more than the card has.
         let quotas = if provisioned { profile.quotas(vfs)? } else { Vec::new() };
         let identity = Identity { revision: profile.revision, ..Identity::FLEX_170 };
         let vf_bar = profile.vf_local_memory_bar();
@@ -175,7 +176,7 @@ impl VirtualCard {
                 members.push(CardFunction::bare(&family, number, port));
             }
         }
-        // Set once, here.
+        // Set only here.
         let _ = family.members.set(members.iter().map(Arc::downgrade).collect());
         if provisioned {
             family.card.provision(&quotas).map_err(CardError::Provision)?;
@@ -185,7 +186,7 @@ impl VirtualCard {
         Ok(VirtualCard { profile, family, members, functions, started: Instant::now(), _workers: None })
     }
 
-    /// The card as hardware.
+    /// The hardware model.
     pub fn model(&self) -> &Card {
         &self.family.card
     }
@@ -195,36 +196,37 @@ impl VirtualCard {
         &self.functions[0]
     }
 
-    /// The PF and all VFs that the card offers, by number, whether they exist now or not ([`CardFunction::enabled`]).
+    /// The PF and all VFs that the card offers, by number, whether enabled or not ([`CardFunction::enabled`]).
     pub fn functions(&self) -> &[Arc<CardFunction>] {
         &self.functions
     }
 
-    /// VFs that the card offers.
+    /// Number of VFs that the card offers.
     pub fn total_vfs(&self) -> u8 {
         (self.functions.len() - 1) as u8
     }
 
-    /// The map of guest memory has been replaced: returns when nothing of the card uses the old one any more.
+    /// Must be called after the map of guest memory was replaced. Returns when the card no longer uses the old map.
     pub fn memory_changed(&self) {
-        // The next step takes a view of the new map; those that began before have ended when this returns.
+        // The next step takes a view of the new map; steps that began earlier have ended when this returns.
         for function in &self.functions {
             self.family.memory.view(function.number());
         }
         self.family.card.quiesce();
     }
 
-    /// Serves the [`crate::IoEvent`]s of all functions on a thread of their own, until that is dropped.
+    /// Serves the [`crate::IoEvent`]s of all functions on a separate thread, until the returned value is dropped.
     pub fn serve_io_events(&self) -> io::Result<IoEventThread> {
         IoEventThread::start(self.io_event_handlers()?)
     }
 
-    /// The same for a VMM with an event loop: one handler for each function. Fails where descriptors are lacking.
+    /// Like [`VirtualCard::serve_io_events`], for a VMM with an event loop: one handler for each function. Fails if
+    /// file descriptors run out.
     pub fn io_event_handlers(&self) -> io::Result<Vec<IoEventHandler>> {
         self.functions.iter().filter_map(IoEventHandler::new).collect()
     }
 
-    /// What has been touched so far.
+    /// The report of trapped accesses and unimplemented registers so far.
     pub fn report(&self) -> Report {
         let functions: BTreeMap<_, _> =
             self.members.iter().map(|member| (member.name(), member.trapped.counts())).collect();

@@ -1,4 +1,5 @@
-//! Card files: found by name or path, read, and refused in one sentence that says where and what would be right.
+//! Card files: found by name or path, parsed, and rejected with a one-line message that gives the line and the valid
+//! values.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,49 +8,49 @@ use std::path::Path;
 use arctic_device_model::profile::CardProfile;
 use rustix::fs::{Mode, OFlags, open};
 
-/// Most bytes of a card file.
+/// Maximum size of a card file in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// The card files that the program carries, by name.
+/// The card files built into the program, by name.
 pub const BUILT_IN: [(&str, &str); 3] = [
     ("flex170", include_str!("../configs/flex170.toml")),
     ("flex170-63vf", include_str!("../configs/flex170-63vf.toml")),
     ("small", include_str!("../configs/small.toml")),
 ];
 
-/// Why a card file is no card.
+/// Errors of loading a card file.
 #[derive(Debug, thiserror::Error)]
 pub enum CardFileError {
     /// Neither a file nor the name of a built-in card.
-    #[error("there is no card file {card}, and the built-in cards are {}", BUILT_IN.map(|(name, _)| name).join(", "))]
+    #[error("card file {card} not found; the built-in cards are {}", BUILT_IN.map(|(name, _)| name).join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The name that was requested.
         card: String,
     },
     /// The file cannot be read.
-    #[error("card file {card} cannot be read: {error}")]
+    #[error("cannot read card file {card}: {error}")]
     Unreadable {
         /// The file.
         card: String,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
-    /// The file describes no card.
+    /// The file is not a valid card file.
     #[error("{file}{}: {message}", line.map(|line| format!(" line {line}")).unwrap_or_default())]
     Wrong {
         /// The file.
         file: String,
-        /// The line that is wrong, from 1 on, if it is one.
+        /// The invalid line, counted from 1, if the error is on one line.
         line: Option<usize>,
-        /// What is wrong and what would be right.
+        /// The error and the valid values.
         message: String,
     },
 }
 
-/// Reads the card `card`: the name of a built-in one, or a file.
+/// Loads the card `card`: the name of a built-in one, or a file.
 pub fn load(card: &str) -> Result<CardProfile, CardFileError> {
     let path = Path::new(card);
-    // A name is never mistaken for a file, unless there is one: then the file is what was meant.
+    // A file takes precedence over a built-in card of the same name.
     if !path.exists()
         && let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == card)
     {
@@ -63,21 +64,21 @@ pub fn load(card: &str) -> Result<CardProfile, CardFileError> {
     }
 }
 
-/// Reads a regular file: a FIFO would be waited for, a device may have no end.
+/// Reads a regular file. Other types are rejected: reading a FIFO may block, a device may have no end.
 fn read(path: &Path) -> io::Result<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let mut text = String::new();
     if file.take(LONGEST + 1).read_to_string(&mut text)? as u64 > LONGEST {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {LONGEST} bytes")));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {LONGEST} bytes")));
     }
     Ok(text)
 }
 
-/// Reads a card file's `text`; `file` is its name for messages.
+/// Parses the `text` of a card file; `file` is its name in messages.
 pub fn parse(file: &str, text: &str) -> Result<CardProfile, CardFileError> {
     toml::from_str(text).map_err(|error| {
         let message = one_sentence(error.message());
@@ -87,8 +88,8 @@ pub fn parse(file: &str, text: &str) -> Result<CardProfile, CardFileError> {
     })
 }
 
-/// The parser's message on one line and of a length that people read. It repeats what the file says, which may be
-/// anything: orders to a terminal, or a page of text. What is right stands at the end.
+/// The parser's message as one line of limited length. The message may quote arbitrary text of the file, such as
+/// terminal escape sequences or a page of text. The valid values are at its end.
 fn one_sentence(message: &str) -> String {
     const START: usize = 120;
     const END: usize = 300;
@@ -125,7 +126,8 @@ mod tests {
         assert_eq!(CardProfile { name: flex.name.clone(), total_vfs: 31, ..most }, flex);
     }
 
-    /// Each mistake: what is replaced, by what, the line it is on, and words that the message must have.
+    /// Each mistake: the text replaced, its replacement, and words that the message must contain. The message must name
+    /// the line.
     #[test]
     fn a_bad_card_file_is_refused_with_line_and_remedy() {
         let good = BUILT_IN[0].1;
@@ -154,7 +156,7 @@ mod tests {
         ];
         for (from, to, remedy) in mistakes {
             let message = format!("{}", parse("my.toml", &good.replacen(from, to, 1)).unwrap_err());
-            // A mistake in a section is on the line after its head.
+            // An error in a section is on the line after its heading.
             let at = line(from) + to.matches('\n').count();
             assert!(message.starts_with(&format!("my.toml line {at}: ")), "{to}: {message}");
             assert!(message.contains(remedy) && !message.contains('\n'), "{to}: {message}");
@@ -166,7 +168,7 @@ mod tests {
         assert!(message.contains("missing field `rpn`"), "{message}");
     }
 
-    /// A message repeats what the file says: never as orders to a terminal, and never all of a page.
+    /// A message that quotes the file contains no control characters and is of limited length.
     #[test]
     fn a_message_is_one_line_that_can_be_read() {
         let message = |text: &str| parse("my.toml", text).unwrap_err().to_string();
@@ -185,18 +187,18 @@ mod tests {
         let path = dir.as_path().join("card");
         let message = || load(path.to_str().unwrap()).unwrap_err().to_string();
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
-        assert!(message().ends_with("card cannot be read: it is no regular file"), "{}", message());
+        assert!(message().ends_with("card: not a regular file"), "{}", message());
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
-        assert!(message().ends_with("it is no regular file"), "{}", message());
+        assert!(message().ends_with("not a regular file"), "{}", message());
         std::fs::remove_dir(&path).unwrap();
         std::fs::write(&path, vec![b'#'; 2 << 20]).unwrap();
-        assert!(message().ends_with("it has more than 1048576 bytes"), "{}", message());
+        assert!(message().ends_with("larger than 1048576 bytes"), "{}", message());
     }
 
     #[test]
     fn an_unknown_card_is_told_with_the_known_ones() {
         let message = load("flex9000").unwrap_err().to_string();
-        assert_eq!(message, "there is no card file flex9000, and the built-in cards are flex170, flex170-63vf, small");
+        assert_eq!(message, "card file flex9000 not found; the built-in cards are flex170, flex170-63vf, small");
     }
 }

@@ -1,4 +1,4 @@
-//! Guest memory of a VMM in this process.
+//! Guest memory of a VMM in the same process.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use arc_swap::ArcSwap;
 use arctic_device_model::world::{Dma, DmaFault, DmaView, Function};
 use vm_memory::{Bytes, GuestAddress, GuestAddressSpace, GuestMemory, Permissions, VolatileSlice};
 
-/// The memory of the one guest that has all of the card's functions: anything that `vm-memory` calls an address space,
-/// an `Arc<GuestMemoryMmap>` whose map never changes or a `GuestMemoryAtomic` whose map does.
+/// The memory of the one guest that has all of the card's functions: any `vm-memory` address space, for example an
+/// `Arc<GuestMemoryMmap>` with a constant map or a `GuestMemoryAtomic` with a replaceable map.
 ///
-/// It must hold RAM alone. Where it has no region the card's accesses fault, those to its own BARs among them.
+/// It must contain only RAM. Accesses of the card outside its regions fault, including accesses to the card's own BARs.
 /// Writes of the card are not tracked (the bitmap is `()`).
 ///
-/// After a change of the map the engines may still be within a step that began with the old one, which keeps it mapped;
-/// [`crate::VirtualCard::memory_changed`] returns when the last of them has let go.
+/// After a change of the map, engines may still be in a step that began with the old map, which stays mapped until
+/// then; [`crate::VirtualCard::memory_changed`] returns when no step uses the old map any more.
 pub struct GuestRam<S: GuestAddressSpace> {
     space: S,
-    /// The present map, so that a step need not make a view of its own.
+    /// The view of the current map, cached so that not every step creates one.
     view: ArcSwap<RamView<S::T>>,
 }
 
@@ -27,7 +27,7 @@ impl<S> GuestRam<S>
 where
     S: GuestAddressSpace<M: GuestMemory<Bitmap = ()>, T: Send + Sync + 'static> + Send + Sync,
 {
-    /// The memory of `space`, as it is whenever the card looks.
+    /// Guest memory in `space`. The current map of `space` is used at each new view.
     pub fn new(space: S) -> Arc<Self> {
         let view = ArcSwap::from_pointee(RamView(space.memory()));
         Arc::new(GuestRam { space, view })
@@ -41,7 +41,7 @@ where
     fn view(&self, _: Function) -> Arc<dyn DmaView> {
         let present = self.space.memory();
         let view = self.view.load_full();
-        // A map that is held cannot have given its address to another one.
+        // The cached view holds its map, so equal addresses mean the same map.
         if std::ptr::eq(&*view.0, &*present) {
             return view;
         }
@@ -99,11 +99,11 @@ mod tests {
         let atomic = GuestMemoryAtomic::new(map(&[(0, 0x1000)]));
         let ram = GuestRam::new(atomic.clone());
         let (old, again) = (ram.view(Function::PF), ram.view(Function(1)));
-        assert!(Arc::ptr_eq(&old, &again), "one view a map, not one a step");
+        assert!(Arc::ptr_eq(&old, &again), "one view per map, not per step");
         atomic.lock().unwrap().replace(map(&[(0x1000, 0x1000)]));
         assert!(old.slice(0, 1).is_some() && old.slice(0x1000, 1).is_none());
         let new = ram.view(Function::PF);
         assert!(new.slice(0, 1).is_none() && new.slice(0x1000, 1).is_some());
-        assert_eq!(Arc::strong_count(&old), 2, "only those who hold it hold it");
+        assert_eq!(Arc::strong_count(&old), 2, "no other references to the old map");
     }
 }

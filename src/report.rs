@@ -1,4 +1,5 @@
-//! What the card was asked for: trapped accesses by region, the registers that it lacks, the commands it only skips.
+//! The report of a card: trapped accesses by region, accesses to unimplemented registers, commands that are skipped or
+//! partly implemented.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,20 +9,20 @@ use serde::Serialize;
 
 use crate::card::TrappedCounts;
 
-/// The report that `arctic serve` leaves as `report.json`.
+/// The report that `arctic serve` writes to `report.json`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Name of the card.
     pub card: String,
-    /// Accesses that the VMM could not do by itself, by region.
+    /// Trapped accesses, by region.
     pub trapped: BTreeMap<String, u64>,
-    /// The same for each function.
+    /// Trapped accesses of each function.
     pub functions: BTreeMap<String, TrappedCounts>,
-    /// Registers that were touched and are not modelled, by offset.
+    /// Unimplemented registers that were accessed, by offset.
     pub unmodelled: Vec<TouchedRegister>,
-    /// Registers that were touched while their wake domain slept; the access went through.
+    /// Registers that were accessed while their forcewake domain was asleep; the access was performed nevertheless.
     pub asleep: Vec<TouchedRegister>,
-    /// What engines skipped or did in part, by engine and name: 3D and media commands.
+    /// Commands that engines skipped or executed partly, by engine and name: 3D and media commands.
     pub undone: BTreeMap<String, u64>,
 }
 
@@ -42,7 +43,8 @@ impl fmt::Display for Report {
         let total: u64 = self.trapped.values().sum();
         let parts: Vec<_> = self.trapped.iter().map(|(region, count)| format!("{region} {count}")).collect();
         writeln!(f, "trapped accesses: {total} ({})", parts.join(", "))?;
-        // With one function there is nothing to tell apart, and a VMM looks at the configuration space of each.
+        // Omitted if there is only one function, and for functions with accesses to configuration space only, since a
+        // VMM reads the configuration space of every function.
         let several = self.functions.len() > 1;
         for (name, counts) in self.functions.iter().filter(|(_, counts)| several && counts.total() != counts.config) {
             let parts = counts.named().into_iter().filter(|(_, count)| *count != 0);
@@ -58,7 +60,7 @@ impl fmt::Display for Report {
             })
         };
         touched(f, "unmodelled registers", &self.unmodelled)?;
-        touched(f, "registers touched asleep", &self.asleep)?;
+        touched(f, "registers accessed while asleep", &self.asleep)?;
         let undone: u64 = self.undone.values().sum();
         writeln!(f, "commands skipped or done in part: {undone} of {} kinds", self.undone.len())
     }
@@ -68,7 +70,7 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    /// Design rule 10: nothing that the card lacks is silent.
+    /// Accesses to unimplemented registers and commands are counted and reported.
     #[test]
     fn the_report_tells_everything_that_is_missing() {
         let touched = |offset, reads, writes, reason| TouchedRegister { offset, name: None, reads, writes, reason };
@@ -90,7 +92,7 @@ mod tests {
         );
         assert!(text.contains("0x440000 read 2, written 0\n"), "{text}");
         assert!(text.contains("0x002b28 read 0, written 9: not counted\n"), "{text}");
-        assert!(text.contains("registers touched asleep: none\n"), "{text}");
+        assert!(text.contains("registers accessed while asleep: none\n"), "{text}");
         assert!(text.ends_with("done in part: 4 of 1 kinds\n"), "{text}");
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!((&json["trapped"]["config"], &json["functions"]["vf1"]["config"]), (&5.into(), &2.into()));

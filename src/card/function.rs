@@ -16,16 +16,16 @@ use super::{Arrangement, windows};
 use crate::io_events;
 use crate::pci::{Bar, BarMapping, IoEvent, Machine, PciDevice};
 
-/// What is reached through a function.
+/// The parts of a function that are accessible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Face {
-    /// All of it.
+    /// Configuration space, BARs, memory and interrupts.
     Whole,
-    /// Configuration space only: the function's BARs, memory and interrupts are another machine's.
+    /// Configuration space only: the function's BARs, memory and interrupts belong to another machine.
     Bare,
 }
 
-/// Accesses of one function that its VMM could not do by itself.
+/// Counters of the trapped accesses of one function: those that its VMM cannot serve from a mapping.
 #[derive(Default)]
 pub struct Trapped {
     config: AtomicU64,
@@ -36,7 +36,7 @@ pub struct Trapped {
     local_memory: AtomicU64,
 }
 
-/// Accesses of one function that its VMM could not do by itself, at one moment.
+/// A snapshot of the trapped accesses of one function: those that its VMM cannot serve from a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrappedCounts {
     /// Accesses to configuration space.
@@ -54,7 +54,7 @@ pub struct TrappedCounts {
 }
 
 impl TrappedCounts {
-    /// The counts by name.
+    /// The counts with their names.
     pub fn named(&self) -> [(&'static str, u64); 6] {
         [
             ("config", self.config),
@@ -66,7 +66,7 @@ impl TrappedCounts {
         ]
     }
 
-    /// All of them together.
+    /// The sum of all counts.
     pub fn total(&self) -> u64 {
         self.named().iter().map(|(_, count)| count).sum()
     }
@@ -85,7 +85,7 @@ impl Trapped {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The counts now.
+    /// The current counts.
     pub fn counts(&self) -> TrappedCounts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         TrappedCounts {
@@ -99,17 +99,17 @@ impl Trapped {
     }
 }
 
-/// What the functions of a card have in common.
+/// State shared by the functions of a card.
 pub struct Family {
-    /// The card behind them.
+    /// The hardware model.
     pub card: Arc<Card>,
-    /// Who is whose neighbour in which machine.
+    /// How the functions are distributed over machines.
     pub arrangement: Arrangement,
-    /// All functions, bare faces among them; they hold the family.
+    /// All functions, including those with [`Face::Bare`]. Weak, because each function holds the family.
     pub members: OnceLock<Vec<Weak<CardFunction>>>,
-    /// What the card is plugged into.
+    /// The machine that the card is plugged into.
     pub machine: Arc<dyn Machine>,
-    /// Guest memory, whatever the functions may reach of it.
+    /// Guest memory, irrespective of what each function may access.
     pub memory: Arc<dyn Dma>,
 }
 
@@ -126,7 +126,7 @@ impl Family {
         self.members().find(|member| !member.number.is_vf())
     }
 
-    /// VF Enable has been set: the card knows its VFs before anybody can reach them.
+    /// VF Enable was set. The device model enables the VFs before any of them is accessible.
     pub fn enable_vfs(&self, count: u8) {
         log::info!("VFs 1 to {count} are enabled");
         self.card.enable_vfs(count);
@@ -135,7 +135,7 @@ impl Family {
         self.machine.vfs_enabled(&whole(enabled));
     }
 
-    /// VF Enable has been cleared: nobody reaches a VF any more, and then the card forgets them.
+    /// VF Enable was cleared. The VFs become inaccessible before the device model disables them.
     fn disable_vfs(&self) {
         log::info!("VFs are disabled");
         let gone: Vec<_> = self.vfs().filter(|vf| vf.enabled()).collect();
@@ -144,12 +144,12 @@ impl Family {
         self.machine.vfs_disabled(&whole(gone));
     }
 
-    /// The BARs of VFs answer, or no longer.
+    /// Enables or disables the decoding of the VF BARs (VF MSE).
     pub fn set_vf_memory_space(&self, on: bool) {
         self.vfs().for_each(|vf| vf.update(|config| config.set_memory_space(on)));
     }
 
-    /// The BARs of VFs have been given other addresses.
+    /// The VF BARs have new addresses.
     fn move_vf_bars(&self) {
         self.vfs().for_each(|vf| vf.update(|_| Events::default()));
     }
@@ -163,7 +163,8 @@ fn whole(mut functions: Vec<Arc<CardFunction>>) -> Vec<Arc<CardFunction>> {
 /// GTTMMADR and LMEM.
 const BARS: usize = 2;
 
-/// The files behind GTTMMADR (unless each access is to be trapped) and LMEM, laid out like the BARs, and the size of LMEM.
+/// The files behind GTTMMADR (`None` if each access is to be trapped) and LMEM, laid out like the BARs, and the size of
+/// LMEM in bytes.
 type Files = (Option<File>, File, u64);
 
 /// A function on the PCI bus.
@@ -176,12 +177,12 @@ pub struct CardFunction {
     bars: Vec<Bar>,
     files: [Option<File>; BARS],
     io_events: Vec<IoEvent>,
-    /// Where the machine knows the BARs to be. Held while a change of configuration space is carried out, so that the
-    /// machine hears of changes one after the other.
+    /// The BAR addresses last reported to the machine. This is the configuration lock: held while a change of
+    /// configuration space is applied, so that changes are reported to the machine one at a time and in order.
     placed: Mutex<[Option<u64>; BARS]>,
-    /// The function itself, for its machine.
+    /// The function itself, passed to its machine.
     this: Weak<CardFunction>,
-    /// Held from taking a ring off its event until it is carried out.
+    /// Held from reading a doorbell event until the doorbell is processed.
     ringing: Mutex<()>,
     connected: AtomicBool,
 }
@@ -221,48 +222,51 @@ impl CardFunction {
             placed: Mutex::default(),
             this: this.clone(),
             ringing: Mutex::default(),
-            // In one process nothing stands between function and machine; a server says when somebody comes and goes.
+            // A function in the VMM's process is always connected; a server reports when clients connect and
+            // disconnect.
             connected: AtomicBool::new(family.arrangement == Arrangement::Native),
         }
     }
 
-    /// Its number on the card.
+    /// The function's number on the card.
     pub fn number(&self) -> Function {
         self.number
     }
 
-    /// Distance of its routing ID from the PF's: First VF Offset and VF Stride are 1.
+    /// Offset of its routing ID from the PF's: First VF Offset and VF Stride are 1.
     pub fn routing_offset(&self) -> u16 {
         self.number.0.into()
     }
 
-    /// Whether the function exists: a VF does while VF Enable is set for it.
+    /// Returns whether the function exists: a VF exists while VF Enable is set for it.
     pub fn enabled(&self) -> bool {
         self.port.config().enabled()
     }
 
-    /// Accesses so far that the VMM could not do by itself.
+    /// The counts of trapped accesses so far.
     pub fn trapped(&self) -> TrappedCounts {
         self.trapped.counts()
     }
 
-    /// What a write to GUC_HOST_INTERRUPT does, for a VMM that has heard of one in a way of its own. Events of
-    /// [`PciDevice::io_events`] are for [`crate::IoEventHandler`], which keeps them in order with the mailbox.
+    /// Has the effect of a write to GUC_HOST_INTERRUPT, for a VMM that detects such writes by other means than events.
+    /// Events of [`PciDevice::io_events`] must be processed by [`crate::IoEventHandler`], which keeps them in order
+    /// with the mailbox.
     pub fn ring(&self) {
         if self.decoding() {
             self.family.card.ring_guc(self.number);
         }
     }
 
-    /// The event of the register that rings is readable: hears the ring and attends to it, on this thread.
+    /// Must be called when the event of GUC_HOST_INTERRUPT is readable: processes it, including the GuC's step, on this
+    /// thread.
     pub(crate) fn serve_doorbell(&self) {
         if self.hear_doorbell() {
             self.family.card.attend_guc();
         }
     }
 
-    /// Hears a ring that has come as an event, if there is one, and tells so. What it asks for is still to be done: by then
-    /// nothing is locked that an answer of the guest's machine may have to wait for.
+    /// Reads a pending doorbell event, if any, and notifies the GuC. Returns whether there was one. The requested work
+    /// is not done yet; the caller starts it without any lock held that the guest's VMM may need to answer a request.
     fn hear_doorbell(&self) -> bool {
         let Some(doorbell) = self.io_events.first() else { return false };
         let _order = self.ringing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -273,16 +277,17 @@ impl CardFunction {
         rang
     }
 
-    /// Before an access of the mailbox: hears a ring that has come as an event. The thread that serves the events may be
-    /// late, by more than the 50 ms for which a driver polls for its answer (xe: xe_guc_mmio_send_recv) where the host is
-    /// busy; and a ring for one request must not find half of the next.
+    /// Called before an access of the mailbox: processes a pending doorbell event. On a busy host the thread that
+    /// serves the events may be late by more than the 50 ms for which a driver polls for its answer (xe:
+    /// xe_guc_mmio_send_recv). Also, the doorbell of one request must not be processed with half of the next request in
+    /// the mailbox.
     fn hear_doorbell_at(&self, offset: u64) {
         if io_events::MAILBOX.contains(&offset) && self.hear_doorbell() {
             self.family.card.call_workers();
         }
     }
 
-    /// The function's name in reports: "pf", "vf1", and "vf1-face" for a bare face.
+    /// The function's name in reports: "pf", "vf1", and "vf1-face" for a configuration-only function (`Face::Bare`).
     pub fn name(&self) -> String {
         match (self.number, self.face) {
             (Function::PF, _) => "pf".into(),
@@ -291,46 +296,47 @@ impl CardFunction {
         }
     }
 
-    /// Whether a machine has the function.
+    /// Returns whether a machine is connected to the function.
     pub fn connected(&self) -> bool {
         self.connected.load(Ordering::Acquire)
     }
 
-    /// A machine has taken the function, or let it go.
+    /// Sets whether a machine is connected to the function.
     #[cfg(feature = "vfio-user")]
     pub(crate) fn set_connected(&self, on: bool) {
         self.connected.store(on, Ordering::Release);
     }
 
-    /// Whether the function may send memory requests.
+    /// Returns whether the function may send memory requests.
     pub fn bus_master(&self) -> bool {
         self.port.bus_master()
     }
 
-    /// Where the PF's capability has the BAR of VF `vf`, enabled or not; `None` for a VF that the card does not offer.
+    /// Address of BAR `bar` of VF `vf` by the PF's SR-IOV capability, whether the VF is enabled or not; `None` for a VF
+    /// that the card does not offer.
     pub fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
         self.port.config().vf_bar_address(vf, bar)
     }
 
-    /// Whether software has given the VF BARs addresses.
+    /// Returns whether software has assigned addresses to the VF BARs.
     #[cfg(feature = "vfio-user")]
     pub(crate) fn vf_bars_assigned(&self) -> bool {
         [GTTMMADR_BAR, LMEM_BAR].into_iter().all(|bar| self.vf_bar_address(1, bar).is_some_and(|address| address != 0))
     }
 
-    /// Pieces of guest memory that its machine maps.
+    /// Number of guest memory sections that the function's machine maps.
     pub(crate) fn guest_sections(&self) -> usize {
         self.family.memory.view(self.number).sections()
     }
 
-    /// Whether accesses to BARs are answered.
+    /// Returns whether accesses to BARs are answered.
     fn decoding(&self) -> bool {
         self.face == Face::Whole && self.port.decoding()
     }
 
-    /// Changes configuration space and carries out what that sets in motion, one change after the other.
+    /// Changes configuration space and applies the resulting events. Changes are serialised by `placed`.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Config) -> Events) {
-        // Whoever calls holds it.
+        // Always succeeds: the caller holds a reference.
         let Some(this) = self.this.upgrade() else { return };
         let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
         for event in self.port.update(change) {
@@ -341,7 +347,7 @@ impl CardFunction {
                 Event::VfDisable => self.family.disable_vfs(),
                 Event::VfMemorySpace(on) => self.family.set_vf_memory_space(on),
                 Event::VfBarMoved(_) => self.family.move_vf_bars(),
-                // The port has them in force and sent what was due; BARs are looked at below.
+                // Already applied by the port, including pending interrupts; BAR moves are handled below.
                 Event::BusMaster(_) | Event::Msi(_) | Event::MsiUnmasked(_) => {}
                 Event::MemorySpace(_) | Event::PowerState(_) | Event::BarMoved { .. } => {}
             }
@@ -356,7 +362,7 @@ impl CardFunction {
         }
     }
 
-    /// Guest address at which a BAR answers now.
+    /// Current guest address of a BAR; `None` if it is not decoded.
     fn address(&self, bar: u8) -> Option<u64> {
         if !self.decoding() {
             return None;
@@ -371,13 +377,14 @@ impl CardFunction {
         self.files[index].as_ref()
     }
 
-    /// Bytes of the host's memory that the function's files take.
+    /// Host memory allocated for the function's files, in bytes.
     pub(crate) fn allocated(&self) -> u64 {
         self.files.iter().flatten().map(windows::allocated).sum()
     }
 
-    /// The function's machine is gone. With the PF's, the card is switched off: its memories are empty, the host has
-    /// their pages back. A VF goes through an FLR, in which the PF's driver (or the card in its place) clears what it had.
+    /// Must be called when the function's machine no longer exists. For the PF, the card is powered off: its memories
+    /// are cleared and their pages returned to the host. A VF undergoes an FLR, in which the PF driver (or the card, if
+    /// no guest has the PF) clears the VF's resources.
     pub fn power_off(&self) {
         self.reset();
         if self.number == Function::PF {
@@ -388,7 +395,7 @@ impl CardFunction {
     fn empty(&self) {
         for (bar, file) in self.bars.iter().zip(&self.files) {
             if let Some(Err(error)) = file.as_ref().map(|file| windows::empty(file, bar.size)) {
-                log::warn!("a memory of the card could not be emptied: {error}");
+                log::warn!("cannot clear a memory file of the card: {error}");
             }
         }
     }
@@ -415,7 +422,7 @@ impl PciDevice for CardFunction {
         self.trapped.count(bar, offset, false);
         let card = &self.family.card;
         match bar {
-            // Nobody answers: the bus gives all ones.
+            // No BAR decodes the address: the bus returns all ones.
             _ if !self.decoding() => data.fill(0xff),
             GTTMMADR_BAR => {
                 self.hear_doorbell_at(offset);
@@ -442,8 +449,9 @@ impl PciDevice for CardFunction {
         }
     }
 
-    /// Registers and doorbells are never mapped. Of local memory, the machine of a VF alone gets as much as the VF has:
-    /// pages that a guest touches are the host's, and it could touch all of a larger window.
+    /// Registers and doorbells are never mapped. A VMM that has only a VF gets a mapping of no more local memory than
+    /// the VF's quota: pages that a guest touches are allocated on the host, and a guest could touch all pages of a
+    /// larger window.
     fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>> {
         let Some((file, bar)) = self.file(bar).zip(self.bars.iter().find(|found| found.index == bar)) else {
             return Vec::new();

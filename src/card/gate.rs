@@ -1,9 +1,9 @@
-//! Interrupts on their way out, and changes of what permits them: never both at a time.
+//! Mutual exclusion of interrupt delivery and changes of the configuration that permits interrupts.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Neither waits for the other for long: an interrupt that meets a change is held back until the change is over, a change
-/// waits for the interrupts that are out already.
+/// Neither side blocks the other for long: an interrupt raised during a change is deferred until the change is
+/// complete; a change waits for the interrupts that are already being sent.
 #[derive(Default)]
 pub struct Gate {
     state: Mutex<State>,
@@ -12,11 +12,11 @@ pub struct Gate {
 
 #[derive(Default)]
 struct State {
-    /// Interrupts that are being sent.
+    /// Number of interrupts that are being sent.
     passing: u32,
-    /// A change is under way, or waits to be.
+    /// A change is in progress, or waits for `passing` to become 0.
     changing: bool,
-    /// Vectors that were raised meanwhile, a bit each.
+    /// Vectors raised during the change, one bit each.
     held_back: u16,
 }
 
@@ -25,7 +25,8 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `send` for an interrupt on `vector`; during a change it is kept for [`Gate::change`] to tell.
+    /// Runs `send` for an interrupt on `vector`. During a change the vector is recorded instead, and [`Gate::change`]
+    /// returns it.
     pub fn pass(&self, vector: u16, send: impl FnOnce()) {
         let mut state = self.state();
         if state.changing {
@@ -38,8 +39,8 @@ impl Gate {
         send();
     }
 
-    /// Runs `change` while no interrupt is on its way. Tells what it tells, and the vectors that were raised meanwhile: they
-    /// are to be raised again. Changes come one at a time.
+    /// Runs `change` while no interrupt is being sent. Returns its result and the vectors raised meanwhile, which the
+    /// caller must raise again. Must not be called concurrently.
     pub fn change<T>(&self, change: impl FnOnce() -> T) -> (T, u16) {
         let mut state = self.state();
         state.changing = true;
@@ -54,7 +55,7 @@ impl Gate {
     }
 }
 
-/// An interrupt that is being sent, also to a sink that panics.
+/// Guard of an interrupt that is being sent; a guard, because the sink may panic.
 struct Passing<'a>(&'a Gate);
 
 impl Drop for Passing<'_> {
@@ -67,7 +68,7 @@ impl Drop for Passing<'_> {
     }
 }
 
-/// A change that is under way.
+/// Guard of a change in progress.
 struct Changing<'a>(&'a Gate);
 
 impl Drop for Changing<'_> {
@@ -84,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// An interrupt that comes during a change waits for nobody, and is told when the change is over.
+    /// An interrupt raised during a change does not block, and is returned when the change is complete.
     #[test]
     fn an_interrupt_during_a_change_is_held_back() {
         let gate = Gate::default();
@@ -101,10 +102,10 @@ mod tests {
         assert_eq!(held_back, 0b1001);
         send(0);
         assert_eq!(sent.load(Ordering::SeqCst), 1);
-        assert_eq!(gate.change(|| 5), (5, 0), "each is told once");
+        assert_eq!(gate.change(|| 5), (5, 0), "each vector is returned once");
     }
 
-    /// A change begins when the last interrupt that is on its way has been sent, by a sink that panics too.
+    /// A change begins when the last interrupt in progress has been sent, even if its sink panics.
     #[test]
     fn a_change_waits_for_what_is_on_its_way() {
         let gate = Gate::default();

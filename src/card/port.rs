@@ -1,4 +1,4 @@
-//! A function's way out of the card: configuration space decides what may pass, its machine what is there.
+//! A function's port to its machine: interrupts and guest memory, gated by its configuration space.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,18 +10,19 @@ use arctic_sriov::virtual_function::VfFace;
 use super::gate::Gate;
 use crate::pci::MsiSink;
 
-/// A function's configuration space, as its machine is to see it.
+/// A function's configuration space, as presented to its machine.
 pub enum Config {
     /// The physical function.
     Physical {
         /// The function.
         function: PciFunction,
-        /// QEMU would hide its SR-IOV capability, and is not shown it by that name.
+        /// QEMU hides the SR-IOV capability; the function is therefore read with that capability disguised.
         disguised: bool,
     },
-    /// A virtual function in the guest of its PF, whose VMM takes it for an ordinary one.
+    /// A virtual function in the guest of its PF, whose VMM presents it as an ordinary function.
     Face(VfFace),
-    /// A virtual function on a bus that knows VFs, without BARs of its own, or as an ordinary one in a guest of its own.
+    /// A virtual function: without its own BARs on a bus with SR-IOV support, or as an ordinary function in a separate
+    /// guest.
     Virtual {
         /// The function.
         function: PciFunction,
@@ -33,12 +34,12 @@ pub enum Config {
 }
 
 impl Config {
-    /// A virtual function that does not exist yet.
+    /// A virtual function that is not enabled yet.
     pub fn virtual_function(function: PciFunction) -> Self {
         Config::Virtual { function, enabled: false, memory_space: false }
     }
 
-    /// Reads configuration space; a function that does not exist reads as all ones (V13-016).
+    /// Reads configuration space; a function that is not enabled reads as all ones (V13-016).
     pub fn read(&self, offset: u64, data: &mut [u8]) {
         match self {
             Config::Physical { function, disguised: true } => function.read_config_disguised(offset, data),
@@ -68,7 +69,7 @@ impl Config {
         }
     }
 
-    /// A virtual function comes into being, out of reset, or ceases to exist.
+    /// Enables a virtual function, in its reset state, or disables it.
     pub fn set_enabled(&mut self, on: bool) -> Events {
         match self {
             Config::Physical { .. } => Events::default(),
@@ -80,7 +81,7 @@ impl Config {
         }
     }
 
-    /// The PF lets its VFs' BARs answer, or no longer (VF MSE).
+    /// Enables or disables the decoding of the VF's BARs, as set by the PF (VF MSE).
     pub fn set_memory_space(&mut self, on: bool) -> Events {
         match self {
             Config::Physical { .. } => {}
@@ -90,7 +91,7 @@ impl Config {
         Events::default()
     }
 
-    /// The function exists.
+    /// Returns whether the function exists.
     pub fn enabled(&self) -> bool {
         match self {
             Config::Physical { .. } => true,
@@ -99,7 +100,7 @@ impl Config {
         }
     }
 
-    /// The BARs answer.
+    /// Returns whether the BARs are decoded.
     fn decodes(&self) -> bool {
         match self {
             Config::Physical { .. } => self.decoded(GTTMMADR_BAR).is_some(),
@@ -110,7 +111,7 @@ impl Config {
         }
     }
 
-    /// Address at which a BAR answers by the function's own registers.
+    /// Address at which a BAR is decoded by the function's own registers.
     pub fn decoded(&self, bar: u8) -> Option<u64> {
         match self {
             Config::Physical { function, .. } | Config::Virtual { function, .. } => function.decoded(bar),
@@ -118,13 +119,13 @@ impl Config {
         }
     }
 
-    /// Address of the BAR of VF `vf`, by the registers of this function, the PF.
+    /// Address of BAR `bar` of VF `vf` by the SR-IOV capability of this function; `None` if it is not the PF.
     pub fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
         let Config::Physical { function, .. } = self else { return None };
         function.vf_bar_address(vf, bar)
     }
 
-    /// The function may send memory requests, interrupts among them.
+    /// Returns whether the function may send memory requests, including interrupts.
     fn bus_master(&self) -> bool {
         match self {
             Config::Physical { function, .. } => function.bus_master(),
@@ -133,7 +134,7 @@ impl Config {
         }
     }
 
-    /// Whether an interrupt on MSI `vector` goes out now.
+    /// Returns whether an interrupt on MSI `vector` is to be sent now.
     fn raise_msi(&mut self, vector: u16) -> bool {
         match self {
             Config::Physical { function, .. } | Config::Virtual { function, enabled: true, .. } => {
@@ -146,7 +147,7 @@ impl Config {
     }
 }
 
-/// One function's configuration space, and its interrupts and guest memory as that permits them.
+/// One function's configuration space, and its interrupts and guest memory accesses as permitted by it.
 pub struct Port {
     config: Mutex<Config>,
     msi: Option<Arc<dyn MsiSink>>,
@@ -156,7 +157,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// The port of a function whose interrupts go to `msi`.
+    /// The port of a function with interrupt sink `msi`.
     pub fn new(config: Config, msi: Arc<dyn MsiSink>) -> Arc<Self> {
         Self::with(config, Some(msi))
     }
@@ -171,14 +172,14 @@ impl Port {
         Arc::new(Port { config: Mutex::new(config), msi, gate: Gate::default(), decoding, bus_master })
     }
 
-    /// Configuration space, to be looked at; changes go through [`Port::update`].
+    /// Locks configuration space for reading; changes must go through [`Port::update`].
     pub fn config(&self) -> MutexGuard<'_, Config> {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes configuration space, and with it what may pass from now on. Interrupts that were held back are sent;
-    /// the rest of what has been set in motion is returned. No interrupt that the old state let out comes afterwards, and
-    /// none that the new state lets out before the machine knows its route.
+    /// Changes configuration space, and with it the permission to send interrupts and access memory. Interrupts
+    /// deferred during the change are sent; the remaining events are returned. After the change no interrupt is sent
+    /// that only the old state permitted, and none that the new state permits before the machine knows its route.
     pub fn update(&self, change: impl FnOnce(&mut Config) -> Events) -> Events {
         let (events, meanwhile) = self.gate.change(|| {
             self.msi.iter().for_each(|msi| msi.settle());
@@ -203,9 +204,10 @@ impl Port {
         events
     }
 
-    /// An interrupt on MSI `vector`: sent now, or pending until it is unmasked, or nothing where MSI is off.
+    /// Raises an interrupt on MSI `vector`: it is sent now, stays pending while masked, or is dropped if MSI is
+    /// disabled.
     pub fn raise(&self, vector: u16) {
-        // The machine composes the message itself; what counts here is whether one may be sent now.
+        // The machine composes the message; only whether it may be sent now is decided here.
         self.gate.pass(vector, || {
             let goes_out = self.config().raise_msi(vector);
             if goes_out {
@@ -220,12 +222,12 @@ impl Port {
         }
     }
 
-    /// Whether the BARs answer.
+    /// Returns whether the BARs are decoded.
     pub fn decoding(&self) -> bool {
         self.decoding.load(Ordering::Acquire)
     }
 
-    /// Whether the function may send memory requests.
+    /// Returns whether the function may send memory requests.
     pub fn bus_master(&self) -> bool {
         self.bus_master.load(Ordering::Acquire)
     }
@@ -235,7 +237,7 @@ impl Port {
 pub struct Ports {
     /// The PF's first.
     pub ports: Vec<Arc<Port>>,
-    /// Guest memory, as the machines map it.
+    /// Guest memory, as mapped by the machines.
     pub memory: Arc<dyn Dma>,
 }
 

@@ -1,4 +1,4 @@
-//! What a card is doing now, as a document for programs and a table for people.
+//! The current state of a card, as a JSON document and as a table.
 
 use std::fmt;
 use std::fs;
@@ -13,7 +13,7 @@ use super::{Arrangement, VirtualCard};
 
 const MIB: u64 = 1 << 20;
 
-/// A card at one moment.
+/// A snapshot of a card.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Name of the card.
@@ -22,40 +22,40 @@ pub struct Status {
     pub arrangement: String,
     /// Seconds since the card was powered on.
     pub uptime_seconds: f64,
-    /// Virtual functions that the card offers.
+    /// Number of virtual functions that the card offers.
     pub total_vfs: u8,
-    /// Virtual functions that exist now.
+    /// Number of virtual functions that are enabled.
     pub enabled_vfs: u8,
-    /// Bytes of the host's memory that the program holds, its part of guest memory included.
+    /// Resident set size of the program in bytes, including mapped guest memory.
     pub resident_bytes: u64,
-    /// The functions: the PF, then VFs by number.
+    /// The functions: the PF, then the VFs by number.
     pub functions: Vec<FunctionStatus>,
-    /// The engines, and whom each works for.
+    /// The engines, with the function that each executes work of.
     pub engines: Vec<EngineStatus>,
 }
 
-/// A function at one moment.
+/// A snapshot of a function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionStatus {
-    /// What the card's GuC knows of it: its number, state, shares, contexts, time on each engine.
+    /// State of the function in the GuC: its number, state, quotas, contexts, time on each engine.
     #[serde(flatten)]
     pub gpu: status::FunctionStatus,
     /// The function exists.
     pub enabled: bool,
     /// A VMM is connected to its socket.
     pub connected: bool,
-    /// Its driver has switched bus mastering on.
+    /// Its driver has enabled bus mastering.
     pub bus_master: bool,
-    /// Guest memory sections that its VMM maps.
+    /// Number of guest memory sections that its VMM maps.
     pub guest_sections: usize,
-    /// Accesses so far that its VMM could not do by itself.
+    /// Trapped accesses so far.
     pub trapped: TrappedCounts,
-    /// Bytes of the host's memory behind its BARs.
+    /// Host memory allocated for its BARs, in bytes.
     pub memory_bytes: u64,
 }
 
 impl VirtualCard {
-    /// What the card is doing now.
+    /// Returns a snapshot of the card's state.
     pub fn status(&self) -> Status {
         let model = self.family.card.status();
         let function = |member: &CardFunction| {
@@ -85,9 +85,9 @@ impl VirtualCard {
     }
 }
 
-/// Bytes of this process in the host's memory; 0 where /proc is not mounted.
+/// Resident set size of this process in bytes; 0 if /proc is not mounted.
 fn resident_bytes() -> u64 {
-    /// What `statm` counts in on this architecture.
+    /// Unit of `statm` on this architecture, in bytes.
     const PAGE: u64 = 4096;
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * PAGE
@@ -116,7 +116,7 @@ fn name(function: u8) -> String {
     if function == 0 { "pf".into() } else { format!("vf{function}") }
 }
 
-/// Bytes for people.
+/// Formats a size in bytes.
 fn size(bytes: u64) -> String {
     match bytes {
         0 => "-".into(),
@@ -124,7 +124,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// A limit for people; 0 is none.
+/// Formats a limit; 0 means no limit.
 fn limit(value: u32, unit: &str) -> String {
     if value == 0 { "-".into() } else { format!("{value}{unit}") }
 }
@@ -147,10 +147,10 @@ impl fmt::Display for Status {
         };
         row(["FUNCTION", "STATE", "LOCAL", "GLOBAL", "CONTEXTS", "SLICE", "ENGINES", "TRAPPED", "MEMORY"]
             .map(Into::into))?;
-        // VFs that do not exist would only fill the screen.
+        // VFs that are not enabled are omitted.
         let shown = |function: &&FunctionStatus| function.enabled || function.connected || function.gpu.function == 0;
         for function in self.functions.iter().filter(shown) {
-            // The program is the PF's driver there.
+            // In this arrangement the program acts as the PF driver.
             let itself = function.gpu.function == 0 && arrangement == Arrangement::Provisioned.name();
             let VfConfig { local_memory, ggtt_size, contexts, scheduling, .. } = function.gpu.quota.unwrap_or_default();
             row([

@@ -1,6 +1,6 @@
-//! The card behind its PCI function, as the transport reaches it.
+//! Tests of the card through its PCI functions, as a transport uses them.
 
-// A list of mappable areas often has one.
+// A list of mappable areas often has one element.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::os::unix::fs::FileExt;
@@ -34,7 +34,7 @@ const POWER: u64 = 0xd0;
 const GTTMMADR: u32 = GTTMMADR_BAR as u32;
 const LMEM: u32 = LMEM_BAR as u32;
 
-/// A card with its clients' hands.
+/// A card, and its functions as a server's clients use them.
 struct Stand {
     served: ServedCard,
     functions: Vec<Served>,
@@ -76,7 +76,7 @@ impl Stand {
         &self.hands(name).memory
     }
 
-    /// The client of a function leaves.
+    /// The client of a function disconnects.
     fn leave(&self, name: &str) {
         self.hands(name).device.disconnected();
     }
@@ -86,7 +86,7 @@ fn read32(card: &Stand, region: u32, offset: u64) -> u32 {
     card.pf().read32(region, offset)
 }
 
-/// Accesses as VFIO numbers regions.
+/// Accesses by VFIO region index.
 impl CardFunction {
     fn read(&self, region: u32, offset: u64, data: &mut [u8]) {
         match region {
@@ -132,7 +132,7 @@ fn the_function_shows_its_identity_and_bars() {
     assert_eq!(CONFIG_BYTES, 4096);
 }
 
-/// What a VMM maps and what the card's units see is the same memory (V13-004).
+/// The mappings of a VMM and the accesses of the card's units refer to the same memory (V13-004).
 #[test]
 fn windows_files_and_units_agree() {
     let card = enabled();
@@ -142,7 +142,7 @@ fn windows_files_and_units_agree() {
 
     file(GTTMMADR).write_at(&0x1234_5001u64.to_le_bytes(), GGTT_WINDOW + 8).unwrap();
     assert_eq!(memory.ggtt().entry(1).address(), 0x1234_5000);
-    assert_eq!(read32(&card, GTTMMADR, GGTT_WINDOW + 8), 0x1234_5001, "by message as well");
+    assert_eq!(read32(&card, GTTMMADR, GGTT_WINDOW + 8), 0x1234_5001, "by trapped access as well");
 
     file(LMEM).write_at(&[7; 4], 0x7fff_fffc).unwrap();
     assert_eq!(read32(&card, LMEM, 0x7fff_fffc), 0x0707_0707);
@@ -176,7 +176,7 @@ fn guest_memory_is_out_of_reach_without_bus_mastering() {
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none());
     card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_some());
-    assert!(memory.views().of(Function(1)).slice(0x1000, 1).is_none(), "another function's memory is another's");
+    assert!(memory.views().of(Function(1)).slice(0x1000, 1).is_none(), "each function has separate memory");
     card.pf().write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none(), "FLR clears the command register");
 }
@@ -232,7 +232,8 @@ fn trapped_accesses_and_missing_registers_are_reported() {
     assert_eq!((missing.offset, missing.reads, missing.writes), (hole, 1, 1));
 }
 
-/// V13-091: nothing is armed in the doorbell window; user space writes its last page as a barrier.
+/// V13-091: with no doorbell enabled, writes to the doorbell window have no effect; user space writes its last page as
+/// a barrier.
 #[test]
 fn the_doorbell_window_keeps_nothing() {
     let card = enabled();

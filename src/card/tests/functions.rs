@@ -1,4 +1,4 @@
-//! Virtual functions: who sees them, when they exist, what happens to their clients.
+//! Virtual functions: visibility, existence, and the sessions of their clients.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,7 +17,7 @@ const NUM: u64 = SRIOV + NUM_VFS as u64;
 const CONTROL: u64 = SRIOV + SRIOV_CONTROL as u64;
 const BAR0: u64 = SRIOV + VF_BAR0 as u64;
 const BAR2: u64 = BAR0 + 8;
-/// VF_CAP_REG: 1 tells a driver that it drives a VF.
+/// VF_CAP_REG: reads as 1 in a VF.
 const VF_CAP: u64 = 0x19_01f8;
 
 fn together(vfs: u8) -> Stand {
@@ -37,7 +37,7 @@ impl Stand {
         self.named(&format!("vf{number}"))
     }
 
-    /// What a driver of the PF writes to enable VFs 1 to `count`, or to take all away.
+    /// The writes by which a PF driver enables VFs 1 to `count`, or disables all (0).
     fn enable(&self, count: u16) {
         let pf = self.pf();
         if count == 0 {
@@ -58,8 +58,8 @@ fn present(vf: &CardFunction) -> bool {
     vf.read32(CONFIG_REGION, 8) != u32::MAX && vf.read32(GTTMMADR, VF_CAP) == 1
 }
 
-/// V13-001, contract A.3: TotalVFs is the card file's, and never more than the VMM has functions for; without any there
-/// is no capability.
+/// V13-001, contract A.3: TotalVFs is the value of the card file, limited to the number of functions that the VMM has;
+/// with 0 there is no capability.
 #[test]
 fn total_vfs_is_the_lesser_of_card_and_vmm() {
     for (given, offered) in [(1, 1), (31, 31), (63, 31)] {
@@ -76,7 +76,7 @@ fn total_vfs_is_the_lesser_of_card_and_vmm() {
     assert_eq!((card.functions.len(), card.pf().read32(CONFIG_REGION, SRIOV)), (1, 0));
 }
 
-/// QEMU takes one snapshot of 4096 bytes and hides SR-IOV and ARI if it finds them there; a guest reads 4 at a time.
+/// QEMU reads all 4096 bytes at once and hides SR-IOV and ARI if it finds them; a guest reads 4 bytes at a time.
 #[test]
 fn one_bulk_read_does_not_show_what_short_reads_show() {
     let card = together(2);
@@ -89,7 +89,7 @@ fn one_bulk_read_does_not_show_what_short_reads_show() {
     assert_eq!((ids, card.vf(1).read32(CONFIG_REGION, 0)), (0x56c0_8086, u32::MAX));
 }
 
-/// V13-016: VFs answer while VF Enable and VF MSE are set, and only as many as NumVFs says.
+/// V13-016: VFs answer while VF Enable and VF MSE are set; NumVFs limits how many.
 #[test]
 fn vf_enable_brings_vfs_into_being() {
     for card in [together(3), split(3)] {
@@ -106,7 +106,7 @@ fn vf_enable_brings_vfs_into_being() {
         assert!(present(card.vf(1)) && present(card.vf(2)) && absent(card.vf(3)));
         card.pf().write(CONFIG_REGION, CONTROL, &VF_ENABLE.to_le_bytes());
         assert_eq!(card.vf(1).read32(GTTMMADR, VF_CAP), u32::MAX, "VF MSE is off");
-        assert_ne!(card.vf(1).read32(CONFIG_REGION, 8), u32::MAX, "and yet the VF is there");
+        assert_ne!(card.vf(1).read32(CONFIG_REGION, 8), u32::MAX, "but the VF exists");
         card.pf().write(CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
         assert!(present(card.vf(1)));
         card.enable(0);
@@ -114,7 +114,7 @@ fn vf_enable_brings_vfs_into_being() {
     }
 }
 
-/// PCIe 9.3.3.7: more VFs than there are cannot be enabled; the card enables none.
+/// PCIe 9.3.3.7: NumVFs greater than TotalVFs is invalid; the card then enables no VF.
 #[test]
 fn more_vfs_than_there_are_cannot_be_enabled() {
     let card = together(2);
@@ -127,7 +127,7 @@ fn more_vfs_than_there_are_cannot_be_enabled() {
     assert_eq!(card.card().vfs(), 2);
 }
 
-/// V13-116: a VF's FLR takes nothing from its neighbour, and the VF goes on existing; V13-115: the PF's takes all VFs.
+/// V13-116: a VF's FLR leaves other VFs unchanged, and the VF stays enabled; V13-115: the PF's FLR disables all VFs.
 #[test]
 fn a_function_level_reset_reaches_its_own() {
     for card in [together(2), split(2)] {
@@ -148,7 +148,8 @@ fn a_function_level_reset_reaches_its_own() {
     }
 }
 
-/// In the PF's guest the bare face resets the VF as its own function does, and nothing else goes through it.
+/// In the PF's guest, the configuration-only function resets the VF like the VF's own function does, and gives no other
+/// access to it.
 #[test]
 fn a_bare_face_is_configuration_space_and_nothing_else() {
     let card = split(1);
@@ -170,7 +171,8 @@ fn a_bare_face_is_configuration_space_and_nothing_else() {
     assert_eq!(vf.read32(GTTMMADR, 0x19_0240), 0);
 }
 
-/// V13-004, contract A.4: a VF's BARs are those of the PF's capability; what can be mapped of them depends on the card.
+/// V13-004, contract A.4: a VF's BARs have the sizes in the PF's capability; which parts can be mapped depends on the
+/// card file and the VF's quota.
 #[test]
 fn vf_windows_can_be_mapped() {
     let card = together(1);
@@ -180,7 +182,7 @@ fn vf_windows_can_be_mapped() {
     assert!(vf.areas(1).is_empty() && vf.areas(CONFIG_REGION as u8).is_empty() && vf.areas(99).is_empty());
     let trapped = CardProfile { ggtt: GgttAccess::Trapped, ..card_file::load("small").unwrap() };
     let card = served(trapped, 1, Arrangement::Split).unwrap();
-    assert!(card.vf(1).areas(0).is_empty(), "each access comes to the card");
+    assert!(card.vf(1).areas(0).is_empty(), "each access is trapped");
     assert!(card.vf(1).areas(2).is_empty(), "it has no local memory yet");
     card.card().gt().memory.set_quota(Function(1), 64 << 20);
     assert_eq!(card.vf(1).areas(2), [0..64 << 20]);
@@ -188,7 +190,7 @@ fn vf_windows_can_be_mapped() {
     assert_eq!(card.vf(1).areas(2), [0..512 << 20]);
 }
 
-/// No PF: the VFs are there from the start, with what the card file gives them.
+/// Without a PF, the VFs exist from the start, with the resources of the card file.
 #[test]
 fn a_provisioned_card_has_its_vfs_at_once() {
     let profile = card_file::load("small").unwrap();
@@ -199,7 +201,7 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     assert!(present(card.vf(3)));
     let status = card.served.card().status();
     assert_eq!((status.enabled_vfs, status.functions[3].gpu.quota.unwrap().local_memory), (3, 256 << 20));
-    // What one client leaves behind, the next one does not find.
+    // No data remanence: a client must not find data of the previous one.
     let file = card.vf(3).file_of(2);
     file.write_at(&[7; 8], 0x20_0000).unwrap();
     assert_eq!((card.vf(3).areas(2), card.vf(3).read32(LMEM, 0x20_0000)), (vec![0..256 << 20], 0x0707_0707));
@@ -212,7 +214,7 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     assert!(error.starts_with("3 VFs would get 3072 MiB of local memory"), "{error}");
 }
 
-/// V13-014: a guest places the BARs of its VF wherever it likes; what they reach does not depend on it.
+/// V13-014: the guest chooses the addresses of its VF's BARs; they do not affect what the BARs access.
 #[test]
 fn a_vf_needs_no_address_that_its_guest_chose() {
     let card = served(card_file::load("small").unwrap(), 1, Arrangement::Provisioned).unwrap();
@@ -230,7 +232,7 @@ fn a_vf_needs_no_address_that_its_guest_chose() {
     }
 }
 
-/// A card with its sockets.
+/// A card with its server sockets.
 struct Sockets {
     card: Stand,
     servers: BTreeMap<String, Server>,
@@ -263,8 +265,8 @@ fn read32(client: &mut Raw, region: u32, offset: u64) -> u32 {
     client.ask(command::REGION_READ, &access(offset, region, 4, &[])).u32(16)
 }
 
-/// A VF of another guest can be connected to while it exists: before, the door is closed at once; after, the client is
-/// hung up on; when it exists again, the next one is let in.
+/// A VF of another guest accepts connections only while it is enabled: before that, a connection is closed at once;
+/// when it is disabled, its client is disconnected; when it is enabled again, the next client is accepted.
 #[test]
 fn a_vf_of_another_guest_is_served_while_it_exists() {
     let stand = Sockets::new(split(2));
@@ -285,10 +287,11 @@ fn a_vf_of_another_guest_is_served_while_it_exists() {
     write(&mut pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
     let mut vf = stand.connect("vf1").versed();
     drop(pf);
-    assert!(vf.closed(), "the PF's machine is gone, and with it every VF");
+    assert!(vf.closed(), "all VFs are disabled when the PF's client disconnects");
 }
 
-/// A VF's VMM dies: the VF is reset and its guest's memory is gone; the others do not notice, and a new VMM is let in.
+/// When a VF's VMM terminates, the VF is reset and its guest memory is unmapped; other functions are not affected, and
+/// a new VMM is accepted.
 #[test]
 fn the_death_of_a_vmm_is_its_own_affair() {
     let stand = Sockets::new(split(2));
@@ -308,11 +311,11 @@ fn the_death_of_a_vmm_is_its_own_affair() {
     assert_eq!(read32(&mut two, GTTMMADR, 0x19_0240), 7);
     let mut one = stand.connect("vf1").versed();
     write(&mut one, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
-    assert_eq!(read32(&mut one, GTTMMADR, 0x19_0240), 0, "reset, and still there");
+    assert_eq!(read32(&mut one, GTTMMADR, 0x19_0240), 0, "reset, and still enabled");
     assert_eq!(stand.card.card().vfs(), 2);
 }
 
-/// A VMM of the PF that takes DMA_WRITE messages at any time, as QEMU does, and answers them when the test says.
+/// A VMM of the PF that accepts DMA_WRITE messages at any time, like QEMU, and replies when the test requests it.
 struct Vmm {
     client: Raw,
     asked: VecDeque<Reply>,
@@ -323,7 +326,7 @@ impl Vmm {
         Vmm { client: stand.connect("pf").versed(), asked: VecDeque::new() }
     }
 
-    /// Sends a command; gives its reply. What the card asks meanwhile waits.
+    /// Sends a command and returns its reply. Requests of the card received meanwhile are queued.
     fn ask(&mut self, command: u16, body: &[u8]) -> Reply {
         let header = self.client.header(command, body, 0);
         self.client.send(header, body, &[]);
@@ -341,7 +344,7 @@ impl Vmm {
         self.ask(command::REGION_WRITE, &access(offset, CONFIG_REGION, data.len() as u32, data));
     }
 
-    /// Answers the next DMA_WRITE with `error`; gives its address and data.
+    /// Replies to the next DMA_WRITE with `error`; returns its address and data.
     fn answer(&mut self, error: u32) -> (u64, Vec<u8>) {
         let write = self.asked.pop_front().unwrap_or_else(|| self.client.receive());
         assert_eq!((write.header.command, write.u64(8)), (command::DMA_WRITE, write.body.len() as u64 - 16));
@@ -356,7 +359,8 @@ impl Vmm {
     }
 }
 
-/// What places the BARs of VF `vf`, those of VF 1 being at `bar0` and `bar2`: decoding off, BARs, decoding on.
+/// The writes that program the BARs of VF `vf` if those of VF 1 are at `bar0` and `bar2`: decoding off, BARs, decoding
+/// on.
 fn placing(vf: u64, bar0: u64, bar2: u64) -> [(u64, Vec<u8>); 3] {
     let registers = 0xb000_0000 + ((8 + vf) << 12);
     let bars = [bar0 + (vf - 1) * (16 << 20), bar2 + (vf - 1) * (512 << 20)];
@@ -364,8 +368,8 @@ fn placing(vf: u64, bar0: u64, bar2: u64) -> [(u64, Vec<u8>); 3] {
     [(registers + 4, vec![0, 0]), (registers + 0x10, bars), (registers + 4, vec![2, 0])]
 }
 
-/// Under stock QEMU the card places VF BARs itself, all of them as soon as the PF may write, before any VF exists;
-/// refusals are outlived, and what moves later is placed again.
+/// With unmodified QEMU the card programs the VF BARs itself, for all VFs as soon as the PF may write, before any VF
+/// exists. It retries after errors, and programs moved BARs again.
 #[test]
 fn vf_bars_are_placed_through_ecam() {
     const ENODEV: u32 = libc::ENODEV as u32;
@@ -382,7 +386,7 @@ fn vf_bars_are_placed_through_ecam() {
             assert_eq!(vmm.answer(0), wanted, "VF {vf}");
         }
     }
-    // Nothing moves at VF Enable: nothing is to be placed.
+    // VF Enable moves no BAR, so nothing is programmed.
     vmm.write(NUM, &[2, 0]);
     vmm.write(CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
     vmm.write(CONTROL, &[0, 0]);
@@ -393,7 +397,7 @@ fn vf_bars_are_placed_through_ecam() {
             assert_eq!(vmm.answer(0), wanted, "VF {vf}, moved");
         }
     }
-    // After a reset of the machine all BARs are to be placed again, when the PF may write again.
+    // After a reset of the machine all BARs are programmed again, once the PF may write.
     vmm.ask(command::DEVICE_RESET, &[]);
     vmm.place(0x30_0000_0000, 0x20_0000_0000);
     assert!(vmm.asked.is_empty());
@@ -401,7 +405,7 @@ fn vf_bars_are_placed_through_ecam() {
     assert_eq!(vmm.answer(0), first);
 }
 
-/// A client that leaves while its VFs' BARs are being placed holds nobody up.
+/// A client that disconnects while its VFs' BARs are being programmed does not delay the end of its session.
 #[test]
 fn a_client_that_leaves_amid_placing_is_let_go() {
     let stand = Sockets::new(together(2));

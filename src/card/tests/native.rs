@@ -1,4 +1,4 @@
-//! The card in a machine that knows SR-IOV, in one process.
+//! The card in a machine with SR-IOV support, in one process.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::{GuestRam, IoEvent};
 const SRIOV: u64 = 0x320;
 const VF_CAP: u64 = 0x19_01f8;
 
-/// What the card tells its machine.
+/// The notifications of the card to its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Bar(u8, u8, Option<u64>),
@@ -61,17 +61,17 @@ impl Machine for Recorder {
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
-        assert!(vfs.iter().all(|vf| vf.enabled()), "told when they are there");
+        assert!(vfs.iter().all(|vf| vf.enabled()), "reported after they are enabled");
         self.tell(Enabled(vfs.len()));
     }
 
     fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
-        assert!(!vfs.iter().any(|vf| vf.enabled()), "told when they are gone");
+        assert!(!vfs.iter().any(|vf| vf.enabled()), "reported after they are disabled");
         self.tell(Disabled(vfs.len()));
     }
 
     fn event(&self, function: &Arc<CardFunction>, _: Event) {
-        // The card's part is done, and it may be asked.
+        // The change is applied, and methods of the card may be called.
         function.enabled();
     }
 }
@@ -107,7 +107,7 @@ impl Plugged {
         self.pf().write_config(SRIOV + u64::from(register), &value.to_le_bytes());
     }
 
-    /// VF BARs placed, VFs 1 to `count` enabled and answering.
+    /// Programs the VF BARs and enables VFs 1 to `count` with memory decoding.
     fn enable(&self, count: u16) {
         self.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
         for (register, address) in [(VF_BAR0, 0x60_0000_0000_u64), (VF_BAR0 + 8, 0x70_0000_0000)] {
@@ -118,13 +118,13 @@ impl Plugged {
     }
 }
 
-/// A VMM that knows SR-IOV sees the capability however it reads, and a VF as a bus shows it: no IDs, no BARs.
+/// A VMM with SR-IOV support sees the capability in reads of any length, and VFs as on a physical bus: no IDs, no BARs.
 #[test]
 fn configuration_space_is_that_of_a_real_bus() {
     let plugged = plugged(2);
     let mut all = [0; 4096];
     plugged.pf().read_config(0, &mut all);
-    assert_eq!((all[0x320], all[0x100]), (0x10, 0x03), "SR-IOV and serial number by their own names");
+    assert_eq!((all[0x320], all[0x100]), (0x10, 0x03), "SR-IOV and serial number with their own capability IDs");
     assert_eq!(plugged.vf(1).read32(CONFIG_REGION, 8), u32::MAX, "not enabled");
     plugged.enable(2);
     plugged.vf(1).read_config(0, &mut all);
@@ -133,7 +133,8 @@ fn configuration_space_is_that_of_a_real_bus() {
     assert_eq!((plugged.card.total_vfs(), plugged.card.functions().len()), (2, 3));
 }
 
-/// V13-016: the machine hears of BARs and VFs in the order in which they come and go, and what it has heard is so.
+/// V13-016: the machine is notified of BAR and VF changes in order, and each notification matches the state of the
+/// card.
 #[test]
 fn the_machine_hears_what_the_guest_does() {
     let plugged = plugged(2);
@@ -155,7 +156,7 @@ fn the_machine_hears_what_the_guest_does() {
     };
     let (one, two) = (vf(1, Some(0x60_0000_0000)), vf(2, Some(0x60_0100_0000)));
     assert_eq!(plugged.machine.take(), [&[Enabled(2)][..], &one, &two].concat());
-    assert_eq!(plugged.vf(2).read32(GTTMMADR, VF_CAP), 1, "without a memory space bit of its own");
+    assert_eq!(plugged.vf(2).read32(GTTMMADR, VF_CAP), 1, "does not depend on the VF's own memory space bit");
     plugged.pf().write_config(SRIOV + u64::from(VF_BAR0), &0x68_0000_0000_u64.to_le_bytes());
     assert_eq!(plugged.machine.take(), [Bar(1, 0, Some(0x68_0000_0000)), Bar(2, 0, Some(0x68_0100_0000))]);
     plugged.sriov(SRIOV_CONTROL, VF_ENABLE);
@@ -166,7 +167,7 @@ fn the_machine_hears_what_the_guest_does() {
     let told = plugged.machine.take();
     let at =
         |wanted: Told| told.iter().position(|told| *told == wanted).unwrap_or_else(|| panic!("{wanted:?} in {told:?}"));
-    assert!(at(Bar(1, 0, None)) < at(Disabled(2)), "unmapped before it is gone");
+    assert!(at(Bar(1, 0, None)) < at(Disabled(2)), "unmapped before it is disabled");
     assert!(at(Bar(0, 0, None)) > 0 && !told.contains(&Enabled(2)));
 }
 
@@ -187,7 +188,8 @@ fn msi_routes_follow_configuration_space() {
     assert_eq!(plugged.machine.triggered.load(Ordering::Relaxed), 0);
 }
 
-/// The card reaches the map that there is, with the PF's leave; what has been taken away is let go of.
+/// The card accesses the current map of guest memory while the PF's bus mastering is enabled; a replaced map is
+/// released.
 #[test]
 fn guest_memory_may_be_replaced() {
     let plugged = plugged(1);
@@ -198,7 +200,7 @@ fn guest_memory_may_be_replaced() {
     let old = plugged.memory.memory().into_inner();
     plugged.memory.lock().unwrap().replace(guest(0x8000));
     plugged.card.memory_changed();
-    assert_eq!(Arc::strong_count(&old), 1, "nobody else holds the old map");
+    assert_eq!(Arc::strong_count(&old), 1, "the old map is no longer referenced");
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none());
     let view = memory.views();
     view.of(Function::PF).slice(0x8000, 4).unwrap().write_slice(&[1, 2, 3, 4], 0).unwrap();
@@ -207,9 +209,9 @@ fn guest_memory_may_be_replaced() {
     assert_eq!(seen, [1, 2, 3, 4]);
 }
 
-/// Contract B.6: a ring that has come as an event and was not heard yet is carried out before an access of the mailbox,
-/// however late the thread that serves the events is. After a write it would have half a request answered; a driver that
-/// polls finds its answer.
+/// Contract B.6: a pending doorbell event is processed before an access of the mailbox, however late the thread that
+/// serves the events is. Otherwise a write could leave half of the next request in the mailbox when the doorbell is
+/// processed, and a polling driver could miss its response.
 #[test]
 fn an_access_of_the_mailbox_hears_a_late_ring() {
     let plugged = plugged(1);
@@ -228,8 +230,8 @@ fn an_access_of_the_mailbox_hears_a_late_ring() {
     }
 }
 
-/// A doorbell that comes as an event is the same ring: the GuC in reset answers a mailbox that nobody loaded with silence,
-/// and the event is taken off the descriptor.
+/// A doorbell event has the same effect as the register write. The GuC is in reset here and does not answer the
+/// mailbox; the test checks that the event is read from the descriptor.
 #[test]
 fn events_are_served_while_their_thread_lives() {
     let plugged = plugged(1);
@@ -241,13 +243,13 @@ fn events_are_served_while_their_thread_lives() {
         assert_eq!(offsets(function.io_events()), [(0, 0x19_01f0, 4), (0, 0x19_01f8, 4)]);
         let doorbell = &function.io_events()[0].event;
         doorbell.write(1).unwrap();
-        crate::vfio_user::tests::eventually("the ring is heard", || {
-            // Reading takes it, if the thread has not: then it is rung again.
+        crate::vfio_user::tests::eventually("the event is processed", || {
+            // The read takes the event if the thread has not done so; in that case it is written again.
             doorbell.read().map(|_| doorbell.write(1).unwrap()).is_err()
         });
     }
     drop(thread);
     let doorbell = &plugged.pf().io_events()[0].event;
     doorbell.write(1).unwrap();
-    assert_eq!(doorbell.read().unwrap(), 1, "nobody listens any more");
+    assert_eq!(doorbell.read().unwrap(), 1, "the thread has stopped");
 }
