@@ -1,4 +1,4 @@
-//! `arctic boot`: a Linux guest on the card, from nothing to a judged run, a shell or one command.
+//! `arctic boot`: a Linux guest with the card, for a test run, a shell or one command.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,100 +17,107 @@ use arctic_guest_tests::progress::Stderr;
 
 use super::stdout::{complain, print_if_read};
 
-/// Boot a Linux guest with the card, load an unmodified driver for it (xe, or i915 with --driver), put every engine to work and judge the run.
+/// Boot a Linux guest with the card, load an unmodified driver (xe, or i915 with --driver), run workloads on every
+/// engine and check the results and the kernel log.
 ///
-/// With --vfs N the card has N virtual functions (VFs). By itself that is one guest with all of them: its xe provisions
-/// and enables N VFs (`echo N > sriov_numvfs`), xe probes each, each stores, copies and signals on every engine class;
-/// then they are taken away, enabled again, and taken away. With --split the physical function (PF) has a guest that
-/// provisions, and each VF a guest of its own, all at work at the same time. With --provision config no guest has the
-/// PF: the card provisions its VFs by its card file, and each has a guest. The report has a line for each VF.
+/// With --vfs N the card has N virtual functions (VFs). By default one guest has the physical function (PF) and all VFs:
+/// its xe provisions and enables N VFs (`echo N > sriov_numvfs`), probes each, and runs stores, copies and signals on
+/// every engine class of each; then the VFs are disabled, enabled again, and disabled. With --split one guest has the PF
+/// and provisions the VFs, and each VF has a separate guest; all guests run workloads concurrently. With --provision
+/// config no guest has the PF: the card provisions its VFs from its card file, and each VF has a guest. The report has
+/// one line per VF.
 ///
-/// Without --kernel, --modules and --qemu the parts come from Debian, verified by apt's signatures, into a cache
-/// (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic); remove that folder to fetch newer ones.
-/// The mirror is the one in the host's apt sources; ARCTIC_DEBIAN_MIRROR names another.
-/// A kernel of your own needs the options in docs/own-kernel.md.
-/// The exit status is 0 only if all was well, 130 after Ctrl-C; with --run and --shell it is the guest's own. It is 125
-/// where the clocks of a guest and of the host differ by more than 5 %: such a run shows nothing, pass or fail.
+/// Without --kernel, --modules and --qemu these parts are downloaded from Debian, verified by apt's signatures, and
+/// cached (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic); remove that directory to download newer
+/// versions. The mirror is taken from the host's apt sources; ARCTIC_DEBIAN_MIRROR overrides it. A custom kernel needs
+/// the options in docs/own-kernel.md.
+///
+/// The exit status is 0 only if every check passed, 130 after Ctrl-C; with --run and --shell it is that of the command
+/// in the guest. It is 125 if the clocks of a guest and of the host differ by more than 5 %: such a run is
+/// inconclusive.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     guest: GuestArgs,
     #[command(flatten)]
     vfs: VfArgs,
-    /// Give each VF a guest of its own, beside the PF's guest that provisions them
+    /// Give each VF a separate guest, in addition to the PF's guest, which provisions them
     #[arg(long, requires = "vfs", conflicts_with_all = ["provision", "run", "shell"])]
     split: bool,
-    /// Who shares out the card: `driver`, the PF's in its guest, or `config`, the card file, and no guest has the PF
-    #[arg(long, value_name = "WHO", requires = "vfs", default_value = "driver", value_parser = ["driver", "config"])]
+    /// What provisions the VFs: `driver`, the PF driver in its guest, or `config`, the card file, and no guest has the
+    /// PF
+    #[arg(long, value_name = "BY", requires = "vfs", default_value = "driver", value_parser = ["driver", "config"])]
     provision: String,
-    /// Give a shell in the guest on this terminal; with --vfs the VFs are there to be enabled, and with --provision
+    /// Open a shell in the guest on this terminal; with --vfs the VFs exist but are not enabled, with --provision
     /// config it is the guest of VF 1
     #[arg(long, conflicts_with_all = ["run", "json"])]
     shell: bool,
-    /// Run one shell command in the guest, print its output and return its status; with VFs as --shell
+    /// Run one shell command in the guest, print its output and return its status; VFs as with --shell
     #[arg(long, value_name = "CMD")]
     run: Option<String>,
-    /// Print one JSON document on stdout and nothing else
+    /// Print only one JSON document on stdout
     #[arg(long)]
     json: bool,
-    /// Seconds that each stage of the run (boot, driver load, work, shutdown) may take
+    /// Time limit in seconds for each stage of the run (boot, driver load, workloads, shutdown)
     #[arg(long, value_name = "SECONDS", default_value_t = STAGE_SECONDS, value_parser = seconds())]
     timeout: u64,
 }
 
-/// Seconds that a stage may take unless the user says otherwise.
+/// Default time limit of a stage in seconds.
 pub const STAGE_SECONDS: u64 = 120;
-/// The longest time limit: a week, which any clock can be advanced by.
+/// Maximum time limit: a week, so that adding it to a clock cannot overflow.
 const MOST_SECONDS: u64 = 7 * 24 * 60 * 60;
 
-/// Reads a time limit in seconds.
+/// Parser of a time limit in seconds.
 pub fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
     clap::value_parser!(u64).range(1..=MOST_SECONDS)
 }
 
-/// What all commands that boot a guest take.
+/// Arguments of all commands that boot a guest.
 #[derive(clap::Args)]
 pub struct GuestArgs {
-    /// The card: a file, or the name of a built-in one (flex170, flex170-63vf, small); flex170 unless there are more than
-    /// 31 VFs, then flex170-63vf
+    /// The card: a file, or the name of a built-in one (flex170, flex170-63vf, small); the default is flex170, with
+    /// more than 31 VFs flex170-63vf
     #[arg(long, value_name = "FILE|NAME")]
     card: Option<String>,
-    /// The driver that the guest loads for the card: i915 knows the PF alone, without VFs
+    /// The driver that the guest loads for the card; i915 supports only the PF, without VFs
     #[arg(long, value_name = "NAME", value_enum, default_value_t)]
     driver: Driver,
     /// Boot without a card
     #[arg(long, hide = true)]
     no_card: bool,
-    /// A kernel of your own (bzImage); needs --modules, and the options in docs/own-kernel.md
+    /// Custom kernel (bzImage); needs --modules, and the options in docs/own-kernel.md
     #[arg(long, value_name = "FILE", requires = "modules")]
     kernel: Option<PathBuf>,
-    /// Its modules: lib/modules/RELEASE, or a folder that holds it; uncompressed or by xz, zstd or gzip
+    /// Modules of the custom kernel: lib/modules/RELEASE, or a directory that contains it; uncompressed, or compressed
+    /// by xz, zstd or gzip
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// A QEMU of your own, 11.1 or later
+    /// Custom QEMU binary, 11.1 or later
     #[arg(long, value_name = "FILE")]
     qemu: Option<PathBuf>,
-    /// A folder with i915/dg2_guc_70.bin; a stand-in is written without it
+    /// A directory with i915/dg2_guc_70.bin; by default a placeholder image is written
     #[arg(long, value_name = "DIR")]
     firmware: Option<PathBuf>,
-    /// Further arguments for the guest's kernel, behind the program's own
+    /// Additional arguments for the guest's kernel, appended to the program's own
     #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
     append: String,
-    /// A folder of this host to mount on /share in the guest
+    /// A directory of this host to mount on /share in the guest
     #[arg(long, value_name = "DIR")]
     share: Option<PathBuf>,
-    /// Memory of each guest in MiB; 2048 for a guest alone, more with many VFs in it, 1024 for each of several guests
+    /// Memory of each guest in MiB; default 2048 for a single guest, more with many VFs in it, 1024 for each of several
+    /// guests
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(320..))]
     memory: Option<u32>,
-    /// Folder for the guest's logs; otherwise a new one in the cache
+    /// Directory for the guest's logs; default a new one in the cache
     #[arg(long, value_name = "DIR")]
     log: Option<PathBuf>,
-    /// Capture all that the card does in this file, for `arctic decode`; that makes the card slower
+    /// Capture all events of the card in this file, for `arctic decode`; slows the card down
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }
 
-/// How many virtual functions; a group of its own for the help's sake.
+/// Number of virtual functions; a separate struct, so that commands can place it in their help.
 #[derive(clap::Args)]
 pub struct VfArgs {
     /// Virtual functions of the card
@@ -118,19 +125,19 @@ pub struct VfArgs {
     pub vfs: Option<u8>,
 }
 
-/// The built-in card without a --card, and the one for more virtual functions than it has.
+/// The default built-in card, and the one for more virtual functions than it has.
 const CARD: &str = "flex170";
 const CARD_63VF: &str = "flex170-63vf";
-/// The most virtual functions of [`CARD`].
+/// Maximum number of virtual functions of [`CARD`].
 const VFS_OF_CARD: u8 = 31;
 
 impl GuestArgs {
-    /// The library's options for a card with these `functions`; `limit` bounds each stage of a run.
+    /// The options of the test library for a card with these `functions`; `limit` bounds each stage of a run.
     pub fn options(&self, functions: Functions, limit: Duration) -> Result<Options> {
         if self.driver == Driver::I915 && functions != Functions::Physical {
-            bail!("i915 has no SR-IOV on this card, so --driver i915 goes without virtual functions");
+            bail!("i915 has no SR-IOV support on this card: use --driver i915 without virtual functions");
         }
-        let program = std::env::current_exe().context("this program's own file cannot be found")?;
+        let program = std::env::current_exe().context("the path of this program cannot be found")?;
         Ok(Options {
             own: Own { kernel: self.kernel.clone(), modules: self.modules.clone(), qemu: self.qemu.clone() },
             card: (!self.no_card).then(|| self.card(functions)),
@@ -164,7 +171,7 @@ impl Args {
     }
 }
 
-/// Prints a command's output as it comes, or keeps it for the JSON document.
+/// Prints a command's output as it arrives, or keeps it for the JSON document.
 struct Printer {
     keep: bool,
     output: Vec<u8>,
@@ -175,7 +182,7 @@ impl Sink for Printer {
     fn output(&mut self, bytes: &[u8]) {
         match self.keep {
             true => self.output.extend_from_slice(bytes),
-            // A reader that has gone (`| head`) does not stop the guest's command.
+            // A closed output pipe (`| head`) does not stop the guest's command.
             false => drop(io::stdout().write_all(bytes).and_then(|()| io::stdout().flush())),
         }
     }
@@ -221,8 +228,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::from(clocks::exit_status(&report.clocks, status)))
 }
 
-/// The exit status of a run that ended with an error: 130 after an interruption, 125 where a guest's clock was wrong; any
-/// other error goes to `main`.
+/// The exit status of a run that ended with an error: 130 after an interruption, 125 if a guest's clock was wrong; any
+/// other error is returned to `main`.
 pub fn failure(error: anyhow::Error) -> Result<ExitCode> {
     if error.is::<Interrupted>() {
         complain("arctic: interrupted");
@@ -271,7 +278,7 @@ mod tests {
         }
     }
 
-    /// A limit that no clock can be advanced by is refused when the line is read, and not by a panic later.
+    /// A limit that would overflow a clock is rejected when the command line is parsed.
     #[test]
     fn time_limits_are_bounded() {
         for (seconds, fine) in
@@ -281,7 +288,8 @@ mod tests {
         }
     }
 
-    /// A wrong clock has its status whatever else ended the run; other errors go on to `main`.
+    /// A wrong clock determines the exit status, whatever other error ended the run; other errors are returned to
+    /// `main`.
     #[test]
     fn errors_have_the_status_of_what_they_are() {
         let code =
@@ -301,7 +309,7 @@ mod tests {
             "--provision config",
             "--vfs 2 --split --provision config",
             "--vfs 2 --split --shell",
-            "--vfs 2 --provision somebody",
+            "--vfs 2 --provision nonsense",
         ] {
             assert!(parse(words).is_err(), "{words}");
         }

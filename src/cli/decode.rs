@@ -1,4 +1,4 @@
-//! `arctic decode`: batches, rings, context images and messages of the GuC, from a file.
+//! `arctic decode`: decodes batches, rings, context images and GuC messages from a file.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -14,15 +14,15 @@ use super::stdout::Stdout;
 use crate::decode::limits::{MOST_OF_FILE, listed};
 use crate::decode::{File, capture, i915, xe};
 
-/// Disassemble what an engine or the GuC was given: from raw dwords, a dump of a driver, or a capture.
+/// Disassemble the input of an engine or of the GuC: raw dwords, a driver's dump, or a capture.
 ///
-/// What FILE is, is found out: xe's devcoredump, i915's error state, a capture of `arctic trace`, dwords in hexadecimal
-/// (between blanks or commas, `#` begins a remark), or raw little-endian dwords. Of a dump everything is decoded: messages,
-/// context images, rings, and batches with ACTHD marked. For dwords --kind says what they are.
+/// The type of FILE is detected: xe's devcoredump, i915's error state, a capture of `arctic trace`, dwords in
+/// hexadecimal (separated by blanks or commas, `#` begins a comment), or raw little-endian dwords. A dump is decoded
+/// completely: messages, context images, rings, and batches with ACTHD marked. For dwords, --kind gives the type.
 ///
-/// Names, lengths, fields and rights come from the tables by which the card
-/// executes, so that a command the card would refuse is told to be one. In a batch the disassembly follows lengths up to
-/// MI_BATCH_BUFFER_END; in a ring it goes on to the last dword and is brought into step at HEAD and TAIL.
+/// Names, lengths, fields and access rights come from the tables that the card executes by, so commands that the card
+/// would reject are marked. The disassembly of a batch follows command lengths up to MI_BATCH_BUFFER_END; that of a
+/// ring continues to the last dword and is resynchronised at HEAD and TAIL.
 #[derive(clap::Args)]
 #[command(after_help = "Where to find the files in a guest:\n  \
     xe    /sys/class/drm/card0/device/devcoredump/data, for five minutes after a hang\n  \
@@ -38,53 +38,54 @@ pub struct Arguments {
     /// The file, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The engine that it is of: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3; rcs0 unless a dump says
+    /// The engine: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3; the default is that of the dump, or rcs0
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     engine: Option<EngineId>,
-    /// The class of engine that it is of: render, copy, compute, video-decode, video-enhance
+    /// The engine class: render, copy, compute, video-decode, video-enhance
     #[arg(long, value_name = "CLASS", value_parser = engine, conflicts_with = "engine")]
     class: Option<EngineId>,
-    /// What the dwords are; auto takes a context image by its first commands, a ring by --head, else a batch
+    /// The type of the dwords; auto detects a context image by its first commands and a ring by --head or --tail, else
+    /// assumes a batch
     #[arg(long, value_name = "KIND", value_enum, default_value_t = Kind::Auto)]
     kind: Kind,
     /// Address of the first dword
     #[arg(long, value_name = "ADDR", default_value = "0", value_parser = address)]
     base: u64,
-    /// RING_HEAD: an offset in the ring, or an address; it is marked
+    /// RING_HEAD: an offset in the ring, or an address; marked in the output
     #[arg(long, value_name = "ADDR", value_parser = address)]
     head: Option<u64>,
-    /// RING_TAIL, as --head
+    /// RING_TAIL, like --head
     #[arg(long, value_name = "ADDR", value_parser = address)]
     tail: Option<u64>,
-    /// ACTHD: where the engine stands; it is marked
+    /// ACTHD: the address that the engine is executing at; marked in the output
     #[arg(long, value_name = "ADDR", value_parser = address)]
     acthd: Option<u64>,
-    /// Print the dwords of each command as well
+    /// Also print the dwords of each command
     #[arg(long)]
     raw: bool,
-    /// Print a JSON document a line
+    /// Print one JSON document per line
     #[arg(long)]
     json: bool,
 }
 
-/// What dwords are.
+/// The type of dwords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
-    /// Found out by itself
+    /// Detect the type
     Auto,
-    /// A batch of a user
+    /// A user batch
     Batch,
     /// A ring
     Ring,
-    /// A context: image, with or without the status page before it
+    /// A context image, with or without the status page before it
     Context,
     /// The ring of a CT buffer; --head and --tail are offsets in dwords, in hexadecimal
     Guc,
-    /// One message of the mailbox: HXG dwords alone
+    /// One mailbox message: only HXG dwords
     Mailbox,
 }
 
-/// Reads the name of an engine or of a class.
+/// Parses the name of an engine or of a class.
 pub fn engine(name: &str) -> Result<EngineId, String> {
     register::engine(name).ok_or_else(|| {
         let names: Vec<_> = ENGINES.iter().map(|engine| engine.name).collect();
@@ -92,7 +93,7 @@ pub fn engine(name: &str) -> Result<EngineId, String> {
     })
 }
 
-/// Reads an address in hexadecimal.
+/// Parses an address in hexadecimal.
 fn address(text: &str) -> Result<u64, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text).replace('_', "");
     match u64::from_str_radix(&digits, 16) {
@@ -144,7 +145,7 @@ fn read(arguments: &Arguments, name: &str) -> Result<Vec<u8>> {
     };
     read.with_context(|| format!("{name} cannot be read"))?;
     if bytes.len() as u64 > MOST_OF_FILE {
-        bail!("{name} has more than {} MiB, which is the most that is decoded", MOST_OF_FILE >> 20);
+        bail!("{name} is larger than {} MiB, the limit for decoding", MOST_OF_FILE >> 20);
     }
     Ok(bytes)
 }
@@ -164,7 +165,7 @@ impl Arguments {
             File::Dwords(dwords, rest) => {
                 self.dwords(&dwords, &mut tell)?;
                 if rest != 0 {
-                    tell(Line::note(format!("{rest} bytes at the end make no dword")))?;
+                    tell(Line::note(format!("{rest} trailing bytes are not a whole dword")))?;
                 }
             }
         }
@@ -177,7 +178,7 @@ impl Arguments {
             Kind::Context => {
                 let (page, image) = split(dwords);
                 if !page.is_empty() {
-                    tell(Line::section("Status page of the context (PPHWSP), what is not zero"))?;
+                    tell(Line::section("Status page of the context (PPHWSP), non-zero dwords"))?;
                     context::page(page).into_iter().try_for_each(&mut *tell)?;
                 }
                 tell(Line::section(format!("Context image, {}", engine.info().name)))?;
@@ -207,7 +208,7 @@ impl Arguments {
                 }
                 let left = dwords.len().saturating_sub(((until - self.base) / 4) as usize);
                 if left != 0 {
-                    tell(Line::note(format!("{left} dwords behind the end; --kind ring decodes them too")))?;
+                    tell(Line::note(format!("{left} dwords after the end; --kind ring also decodes them")))?;
                 }
             }
         }
@@ -235,7 +236,7 @@ impl Arguments {
         for (n, line) in lines.enumerate() {
             let event: Event = match serde_json::from_str(line) {
                 Ok(event) => event,
-                // The card was killed while it wrote.
+                // The card was killed while writing.
                 Err(error) if error.is_eof() && n + 2 == text.lines().count() => {
                     printer.line(&Line::note("the capture ends in the middle of an event"))?;
                     break;
@@ -255,7 +256,7 @@ impl Arguments {
     }
 }
 
-/// Status page and image of a context; a dump may have the image alone.
+/// Splits a context into status page and image; a dump may contain only the image.
 fn split(dwords: &[u32]) -> (&[u32], &[u32]) {
     let image = |dwords: &[u32]| dwords.get(1).is_some_and(|header| header >> 23 == 0x22);
     match dwords.split_at_checked(context::PAGE_DWORDS) {

@@ -1,4 +1,4 @@
-//! `arctic fidelity`: which rules of Intel's documents the card keeps.
+//! `arctic fidelity`: which rules of Intel's documents the card implements.
 
 use std::fmt::Write;
 
@@ -7,14 +7,15 @@ use anyhow::{Result, anyhow};
 use super::stdout;
 use crate::fidelity::{Counts, Item, REGENERATE, Report, Status};
 
-/// Tell which rules of Intel's public documents the card keeps: exactly, in part, or not.
+/// List which rules of Intel's public documents the card implements: exactly, approximately, or not.
 ///
-/// The rules are numbered items (V8-052 is item 52 of Volume 8). What is told here comes from the project's own tests: an
-/// item is exact only if a test that can fail names it, in the comment above the test or within. What is kept in part or
-/// not at all is told with its reason in docs/fidelity.toml; what neither has is "not assessed". Nothing is left out.
+/// The rules are numbered items (V8-052 is item 52 of Volume 8). The status is derived from the project's own tests: an
+/// item is exact only if a test that can fail names it, in the comment above the test or in its body. Approximate and
+/// absent items are listed with the reason in docs/fidelity.toml; items in neither are "not assessed". No item is
+/// omitted.
 ///
-/// A test that is ignored or asserts nothing does not count. Where a test names a range such as V8-145..155, each of its
-/// items carries that as a doubt (--item and --json show it).
+/// A test that is ignored or asserts nothing does not count. Where a test names a range such as V8-145..155, each item
+/// of the range is marked with that as a doubt (shown by --item and --json).
 #[derive(clap::Args)]
 #[command(after_help = format!("Examples:\n  \
     arctic fidelity\n  \
@@ -26,16 +27,16 @@ use crate::fidelity::{Counts, Item, REGENERATE, Report, Status};
     To make an item count: name it in the comment of a test that fails when the rule is broken, then, in the source tree,\n  \
     {REGENERATE}"))]
 pub struct Arguments {
-    /// Show one item: the rule, the code that carries it out, the tests that prove it
+    /// Show one item: the rule, the code that implements it, the tests that prove it
     #[arg(long, value_name = "ITEM", conflicts_with_all = ["document", "status", "markdown"])]
     item: Option<String>,
     /// Only items of this document: V8 or V13
     #[arg(long, value_name = "NAME", ignore_case = true, value_parser = ["V8", "V13"])]
     document: Option<String>,
-    /// Only items with this status, one by one
+    /// List only the items with this status
     #[arg(long, value_enum)]
     status: Option<Status>,
-    /// Print one JSON array and nothing else
+    /// Print only one JSON array
     #[arg(long)]
     json: bool,
     /// Print FIDELITY.md
@@ -43,10 +44,10 @@ pub struct Arguments {
     markdown: bool,
 }
 
-/// Columns that text is wrapped to.
+/// Maximum line length of wrapped text.
 const COLUMNS: usize = 100;
 
-/// Prints what is asked for.
+/// Runs `arctic fidelity`.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let report = Report::of_this_build();
     let wanted = |item: &&Item| {
@@ -71,7 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(stdout::print(text)?)
 }
 
-/// A table by document and group, then what differs and what is absent.
+/// A table by document and group, followed by the approximate and absent items.
 fn overview(report: &Report, items: &[&Item]) -> String {
     let mut text = String::new();
     for &(document, title) in &report.documents {
@@ -85,7 +86,7 @@ fn overview(report: &Report, items: &[&Item]) -> String {
             line(&mut text, group.letter, group.mechanism, group.counts);
             total = std::array::from_fn(|n| total[n] + group.counts[n]);
         }
-        line(&mut text, "", "in all", total);
+        line(&mut text, "", "total", total);
         text.push('\n');
     }
     for (status, heading) in [(Status::Approximate, "Approximate"), (Status::Absent, "Absent")] {
@@ -98,7 +99,7 @@ fn overview(report: &Report, items: &[&Item]) -> String {
             text.push('\n');
         }
     }
-    text.push_str("arctic fidelity --item ITEM shows one; --status unassessed lists what nobody has looked at.\n");
+    text.push_str("arctic fidelity --item ITEM shows one item; --status unassessed lists those not assessed yet.\n");
     text
 }
 
@@ -116,7 +117,7 @@ fn line(text: &mut String, letter: &str, mechanism: &str, counts: Counts) {
     );
 }
 
-/// The items one by one, each with its note or its tests.
+/// A list of the items, each with its note and its tests.
 fn listing(items: &[&Item]) -> String {
     let mut text = String::new();
     for item in items {
@@ -149,24 +150,24 @@ fn of_item(item: &Item) -> String {
     section("What differs", item.note.iter().cloned().collect());
     section("The rule", rule.facts.clone());
     let place = |place: &crate::fidelity::Location| format!("{}:{} {}", place.path, place.line, place.symbol);
-    section("Lives in", item.places.iter().map(place).collect());
+    section("Implemented in", item.places.iter().map(place).collect());
     section("Proved by", item.tests.clone());
     section("In doubt", item.doubts.clone());
     text
 }
 
-/// What a class means.
+/// The meaning of a class.
 fn class(class: &str) -> &'static str {
     match class.get(..3) {
         Some("DOC" | "doc") => "stated completely in the document",
-        Some("PTR") => "named in the document, whose bit layout stands elsewhere",
+        Some("PTR") => "named in the document, bit layout defined elsewhere",
         Some("INF") => "follows from the document's own tables",
         Some("DRV") => "taken from the drivers",
         _ => "",
     }
 }
 
-/// `paragraph` in lines of at most [`COLUMNS`], each behind `indent`.
+/// Appends `paragraph`, wrapped to lines of at most [`COLUMNS`] that begin with `indent`.
 fn wrapped(text: &mut String, paragraph: &str, indent: &str) {
     let mut width = 0;
     for word in paragraph.split_whitespace() {
@@ -211,7 +212,7 @@ mod tests {
         let items: Vec<&Item> = report.items.iter().filter(|item| item.document == "V13").collect();
         let text = overview(&report, &items);
         assert!(
-            text.contains("  in all") && text.contains("\n  V13-008 Graphics aperture") && !text.contains("V8:"),
+            text.contains("  total") && text.contains("\n  V13-008 Graphics aperture") && !text.contains("V8:"),
             "{text}"
         );
         assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");

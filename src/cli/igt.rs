@@ -1,4 +1,4 @@
-//! `arctic igt`: the field's own test suite against the card, in a Linux guest.
+//! `arctic igt`: runs IGT GPU Tools against the card, in a Linux guest.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,37 +17,38 @@ use super::stdout::{complain, print_if_read};
 
 /// Run IGT's tests against the card in a Linux guest and report pass, fail or skip for each.
 ///
-/// A test passes only where IGT itself says SUCCESS. A guest that hangs or crashes fails the line that ran, is
-/// started anew, and the run goes on with the next line. The exit status is 0 where nothing failed, and 125 where the
-/// clocks of a guest and of the host differ by more than 5 %: such a run shows nothing, pass or fail.
+/// A test passes only if IGT reports SUCCESS. If a guest hangs or crashes, the running test fails, the guest is
+/// restarted, and the run continues with the next line. The exit status is 0 if no test failed, and 125 if the clocks
+/// of a guest and of the host differ by more than 5 %: such a run is inconclusive.
 ///
-/// With --vfs N the guest holds the PF and N VFs that no test finds enabled: lists for SR-IOV enable them themselves.
-/// With --function vf the guest holds VF 1 alone, of N (1 unless --vfs says so) that the card provisions by its card file.
+/// With --vfs N the guest has the PF and N VFs, which are not enabled when a test starts: the tests of SR-IOV lists
+/// enable them. With --function vf the guest has only VF 1, of N VFs (default 1) that the card provisions from its card
+/// file.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     guest: GuestArgs,
-    /// The tests: a file with one `binary@subtest` a line; `igt@` in front, blank lines and # comments are fine
+    /// The tests: a file with one `binary@subtest` per line; a prefix `igt@`, blank lines and # comments are accepted
     #[arg(long, value_name = "FILE", required_unless_present = "agent")]
     list: Option<PathBuf>,
-    /// Run only lines that contain TEXT; may be given several times
+    /// Run only lines that contain TEXT; can be repeated
     #[arg(long, value_name = "TEXT")]
     filter: Vec<String>,
-    /// Seconds that one subtest may take
+    /// Time limit in seconds for one subtest
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = seconds())]
     timeout: u64,
-    /// Seconds that a guest's boot, each load of the driver, and its shutdown may take
+    /// Time limit in seconds for a guest's boot, each load of the driver, and its shutdown
     #[arg(long, value_name = "SECONDS", default_value_t = STAGE_SECONDS, value_parser = seconds())]
     stage_timeout: u64,
-    /// The function of the card under test: the physical one, or a virtual one
+    /// The function under test: the physical one, or a virtual one
     #[arg(long, default_value = PHYSICAL, value_parser = [PHYSICAL, VIRTUAL])]
     function: String,
     #[command(flatten)]
     vfs: VfArgs,
-    /// Print one JSON document on stdout and nothing else
+    /// Print only one JSON document on stdout
     #[arg(long)]
     json: bool,
-    /// Be the agent that runs the tests of PLAN; used inside the guest
+    /// Run as the agent that executes the tests of PLAN; used inside the guest
     #[arg(long, value_name = "PLAN", hide = true)]
     agent: Option<PathBuf>,
 }
@@ -60,13 +61,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let path = args.list.context("--list FILE is missing")?;
     let text = fs::read_to_string(&path).with_context(|| format!("the list {} cannot be read", path.display()))?;
-    let mut tests = list::parse(&text).with_context(|| format!("the list {} is damaged", path.display()))?;
+    let mut tests = list::parse(&text).with_context(|| format!("the list {} is invalid", path.display()))?;
     tests.retain(|test| {
         let name = test.to_string();
         args.filter.is_empty() || args.filter.iter().any(|part| name.contains(part))
     });
     if tests.is_empty() {
-        bail!("the list {} has no test to run", path.display());
+        bail!("no test to run in the list {}: check --list and --filter", path.display());
     }
     let job = Job { tests, limit: Duration::from_secs(args.timeout) };
     let functions = match (args.function.as_str(), args.vfs.vfs) {
@@ -77,7 +78,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let options = args.guest.options(functions, Duration::from_secs(args.stage_timeout))?;
     let mut told = |result: &TestResult| match args.json {
         true => complain(result),
-        // What cannot be written now fails the summary, too; the run's results are in its log all the same.
+        // An output error also fails the summary below; the results are in the run's log in any case.
         false => drop(print_if_read(format_args!("{result}\n"))),
     };
     let report = match igt::run(&options, &job, &mut told, &Stderr::default()) {
@@ -86,7 +87,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     };
     let failures = report::failures(&report.results);
     if args.json {
-        // Among the lines of a long list they are hard to find.
+        // Repeated at the end, because they are hard to find in a long list.
         if !failures.is_empty() {
             complain(failures.trim_end());
         }

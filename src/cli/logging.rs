@@ -1,4 +1,4 @@
-//! Messages on stderr, with a limit for each place in the code: a guest that misbehaves cannot flood the terminal.
+//! Log messages on stderr, rate-limited per call site: a misbehaving guest cannot flood the terminal.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use log::{Level, Log, Metadata, Record};
 
-/// Lines that one place may write in one [`PERIOD`].
+/// Maximum number of lines of one call site in one [`PERIOD`].
 const BURST: u32 = 5;
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// A place in the code, as a record tells it.
+/// A call site: module path and line of a log record.
 type Place = (Option<&'static str>, Option<u32>);
 
 struct Share {
@@ -18,11 +18,11 @@ struct Share {
     lines: u32,
 }
 
-/// What becomes of a line.
+/// The decision on a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Write,
-    /// The first of a period in which as many were left out before.
+    /// The first line of a period; in the previous period this many were dropped.
     WriteAfter(u32),
     LeaveOut,
 }
@@ -60,7 +60,7 @@ impl Log for Logger {
         if !self.inner.matches(record) {
             return;
         }
-        // Who asks for debug lines and traces wants all of them.
+        // Debug and trace messages are enabled explicitly and are not limited.
         if record.level() > Level::Info {
             return self.inner.log(record);
         }
@@ -69,7 +69,7 @@ impl Log for Logger {
             Verdict::WriteAfter(n) => {
                 let mut line = Record::builder();
                 line.metadata(record.metadata().clone()).module_path_static(record.module_path_static());
-                self.inner.log(&line.args(format_args!("{} (and {n} like it before)", record.args())).build());
+                self.inner.log(&line.args(format_args!("{} ({n} similar messages suppressed)", record.args())).build());
             }
             Verdict::LeaveOut => {}
         }
@@ -80,12 +80,12 @@ impl Log for Logger {
     }
 }
 
-/// Starts logging: warnings and errors, or what RUST_LOG asks for.
+/// Starts logging: warnings and errors, or as set by RUST_LOG.
 pub fn start() {
     let inner = env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).build();
     let level = inner.filter();
     let logger = Box::new(Logger { inner, limit: Limit::default() });
-    // A second start, in a test, keeps the first logger.
+    // A second call, in a test, keeps the first logger.
     if log::set_boxed_logger(logger).is_ok() {
         log::set_max_level(level);
     }
@@ -105,7 +105,7 @@ mod tests {
         for _ in 0..1000 {
             assert_eq!(limit.judge(place, start), Verdict::LeaveOut);
         }
-        assert_eq!(limit.judge((Some("guest"), Some(2)), start), Verdict::Write, "another place has its own share");
+        assert_eq!(limit.judge((Some("guest"), Some(2)), start), Verdict::Write, "each call site has a separate limit");
         assert_eq!(limit.judge(place, start + PERIOD), Verdict::WriteAfter(1000));
         assert_eq!(limit.judge(place, start + PERIOD), Verdict::Write);
         assert_eq!(limit.judge(place, start + 3 * PERIOD), Verdict::Write);

@@ -1,4 +1,4 @@
-//! The command line: what can be asked for, and how an error is told.
+//! The command line: its commands, and how errors are reported.
 
 mod boot;
 mod decode;
@@ -21,9 +21,9 @@ use self::stdout::{Unwritten, complain};
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 100)]
 #[command(
-    after_help = "Set RUST_LOG=info to be told more, RUST_LOG=arctic_gpu=trace to see every access; without it only warnings appear.\n\
-    Exit status: 0 all was well, 1 something failed, 2 the command line makes no sense, 125 the guest's clock and the host's \
-    differ by more than 5 %, so that the run shows nothing."
+    after_help = "Set RUST_LOG=info for verbose output, RUST_LOG=arctic_gpu=trace to log every access; by default only warnings are logged.\n\
+    Exit status: 0 success, 1 failure, 2 usage error, 125 the clocks of guest and host differ by more than 5 %, so that the \
+    run is inconclusive."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -53,7 +53,7 @@ enum Command {
     Decode(decode::Arguments),
     Firmware(firmware::Arguments),
     Fidelity(fidelity::Arguments),
-    /// The part of the program that runs inside a guest; `arctic boot` starts it there
+    /// The part of the program that runs inside a guest, started there by `arctic boot`
     #[command(hide = true, disable_help_flag = true, after_help = "Example, in a guest: arctic guest info")]
     Guest {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -61,8 +61,8 @@ enum Command {
     },
 }
 
-/// Runs the program: reads the command line, does what it says, tells an error in one sentence. A command whose reader
-/// closes the pipe (`| head`) has done what was wanted: exit status 0.
+/// Runs the program: parses the command line, executes the command, and reports an error as one sentence. A closed
+/// output pipe (`| head`) is not an error: exit status 0.
 pub fn run() -> ExitCode {
     logging::start();
     let arguments = match Arguments::try_parse() {
@@ -93,7 +93,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Prints help or version, or what is wrong with the command line.
+/// Prints help or version, or the error in the command line.
 fn clap_text(text: &clap::Error) -> ExitCode {
     let printed = text.print().and_then(|()| std::io::Write::flush(&mut std::io::stdout())).map_err(Unwritten::from);
     match printed {
@@ -125,8 +125,8 @@ mod tests {
         }
     }
 
-    /// The words of a command line of a document as a shell takes them, up to a comment, pipe, redirection or `&`. `N`
-    /// stands for a number there, `kvm` for a group that exists, and brackets for what may be left out.
+    /// Splits a command line of a document into words like a shell, up to a comment, pipe, redirection or `&`. `N` is
+    /// replaced by a number, `kvm` by a group that exists; brackets of optional parts are removed.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut quoted = false;
@@ -148,7 +148,8 @@ mod tests {
         words.into_iter().map(stood_for).collect()
     }
 
-    /// Command lines of the program in a text, without its name: whole lines, and those between backticks.
+    /// The `arctic` command lines in a text, without the program name: those that are whole lines, and those between
+    /// backticks.
     fn lines(text: &str) -> (Vec<&str>, Vec<&str>) {
         fn named(line: &str) -> Option<&str> {
             line.strip_prefix("arctic ").or(line.strip_prefix("cargo run --release -- "))
@@ -159,8 +160,7 @@ mod tests {
         (whole.collect(), marked.collect())
     }
 
-    /// Every command line of the program that a document or a help text shows is one that it takes. Those within a
-    /// sentence may leave out arguments.
+    /// Every `arctic` command line in a document or help text parses. Those within a sentence may omit arguments.
     #[test]
     fn the_command_lines_of_the_documents_are_taken() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! `arctic serve`: the card alone, for a VMM of the user's own.
+//! `arctic serve`: serves the card to VMMs that the user starts.
 
 mod connection;
 
@@ -24,18 +24,19 @@ use crate::vfio_user::{Served, ServedCard, Server, Settings};
 
 /// Serve a card over vfio-user until Ctrl-C, for VMMs that you start yourself.
 ///
-/// Each function has a socket in DIR: pf.sock, and with --vfs N also vf1.sock to vfN.sock. The first lines of the output
-/// tell how to connect QEMU to them. `arctic status DIR` tells what the card is doing, `arctic trace DIR` follows it command
-/// by command; their sockets are in DIR/operator, for this user alone. At the end, DIR/report.json tells how many accesses
-/// were trapped and which registers were touched that the card lacks.
+/// Each function has a socket in DIR: pf.sock, and with --vfs N also vf1.sock to vfN.sock. The output begins with the
+/// QEMU arguments that connect to them. `arctic status DIR` shows the state of the card, `arctic trace DIR` its
+/// execution, command by command; their sockets are in DIR/operator, accessible to this user only. On exit,
+/// DIR/report.json is written with the number of trapped accesses and the unimplemented registers that were accessed.
 ///
-/// DIR is created for this user alone. A folder that exists must belong to this user, and others must not be able to write
-/// to it. With --socket-group, VMMs of other users who are in that group connect to the functions' sockets.
+/// DIR is created with access for this user only. An existing directory must belong to this user and must not be
+/// writable by others. With --socket-group, VMMs of other users in that group can connect to the functions' sockets.
 ///
-/// Virtual functions can be arranged in three ways. As it is, they are functions beside the PF in one guest: there, write
-/// their number to the PF's sriov_numvfs. With --split, the PF's guest does the same, has only bare faces of the VFs
-/// (vf1-face.sock ...), and each VF works in a guest of its own, which is started after that. With --provision config, no
-/// guest has the PF: the card file shares out the card, and the VFs are there from the start.
+/// Virtual functions can be arranged in three ways. By default they are in one guest together with the PF: enable them
+/// there by writing their number to the PF's sriov_numvfs. With --split, the PF's guest enables them in the same way
+/// but sees only their configuration space (vf1-face.sock ...); each VF is used by a separate guest, which is started
+/// after that. With --provision config, no guest has the PF: the card file partitions the resources, and the VFs exist
+/// from the start.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic serve --card flex170 --dir /tmp/card\n  \
@@ -47,54 +48,54 @@ pub struct Arguments {
     /// Card file, or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex170-63vf, small (2 GiB)
     #[arg(long, value_name = "FILE|NAME")]
     card: String,
-    /// Folder for sockets and the report; it is created if need be
+    /// Directory for sockets and the report; created if it does not exist
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
     /// Group, by name or number, whose members may connect to the functions' sockets (not to status and trace)
     #[arg(long, value_name = "GROUP", value_parser = group)]
     socket_group: Option<u32>,
-    /// Virtual functions to serve; with 0 the card has no SR-IOV
+    /// Number of virtual functions to serve; with 0 the card has no SR-IOV
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=63))]
     vfs: u8,
-    /// Virtual functions work in guests of their own, the PF's guest enables and provisions them
+    /// Each virtual function is used by a separate guest; the PF's guest enables and provisions them
     #[arg(long)]
     split: bool,
-    /// Who shares out the card: the PF's driver in its guest, or the card file
-    #[arg(long, value_name = "WHO", value_enum, default_value_t = Provisioner::Driver, conflicts_with = "split")]
+    /// What provisions the VFs: the PF driver in its guest, or the card file
+    #[arg(long, value_name = "BY", value_enum, default_value_t = Provisioner::Driver, conflicts_with = "split")]
     provision: Provisioner,
-    /// Guest address of the window onto configuration space (ECAM) in the PF's guest, where VFs are in that guest: q35
-    /// with SeaBIOS has it at 0xb0000000, with OVMF at 0xe0000000
+    /// Guest address of the configuration space window (ECAM) in the PF's guest, needed if VFs are in that guest:
+    /// 0xb0000000 for q35 with SeaBIOS, 0xe0000000 with OVMF
     #[arg(long, value_name = "ADDR", default_value = "0xb0000000", value_parser = guest_address)]
     ecam: u64,
-    /// Address of the PF in its guest; the VFs follow it. QEMU gives its own and other devices the slots from 1 on
+    /// PCI address of the PF in its guest; the VFs follow it. QEMU assigns slots from 1 on to its own and other devices
     #[arg(long, value_name = "BUS:DEV.FN", default_value_t = connection::ADDRESS)]
     pf_address: PciAddress,
-    /// Print one JSON document instead of text: card, sockets and QEMU's arguments
+    /// Print one JSON document instead of text: card, sockets and QEMU arguments
     #[arg(long)]
     json: bool,
-    /// Microseconds that a function's thread polls for the next access before it sleeps; 0 spares the host's cores
+    /// Microseconds for which a function's thread polls for the next access before it sleeps; 0 saves host CPU time
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     spin: u64,
-    /// Write everything that the card does, from its start on, to a capture for `arctic decode`; that makes it slower
+    /// Write all events of the card, from its start, to a capture for `arctic decode`; slows the card down
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }
 
-/// Who shares out the card.
+/// What provisions the VFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Provisioner {
-    /// The PF's driver
+    /// The PF driver
     Driver,
     /// The card file's [provision] section
     Config,
 }
 
-/// Reads a guest address of whole MiB: an ECAM window is aligned to its size.
+/// Parses a guest address that is a multiple of 1 MiB: an ECAM window is aligned to its size.
 fn guest_address(text: &str) -> Result<u64, String> {
     let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |hex| u64::from_str_radix(hex, 16));
     match number {
         Ok(address) if address.is_multiple_of(1 << 20) && address < 1 << 46 => Ok(address),
-        _ => Err("expected an address of whole MiB, like 0xb0000000".into()),
+        _ => Err("expected an address that is a multiple of 1 MiB, like 0xb0000000".into()),
     }
 }
 
@@ -110,7 +111,7 @@ impl Arguments {
             bail!("the card {} has {total} VFs, not {}: {remedy}", self.card, self.vfs);
         }
         if self.vfs == 0 && (self.split || self.provision == Provisioner::Config) {
-            bail!("--split and --provision config are about VFs: say with --vfs how many");
+            bail!("--split and --provision config need VFs: say with --vfs how many");
         }
         Ok(match (self.split, self.provision) {
             (_, Provisioner::Config) => Arrangement::Provisioned,
@@ -119,7 +120,7 @@ impl Arguments {
                 let ecam = self.ecam();
                 if self.vfs > ecam.most_vfs() {
                     let pf = self.pf_address;
-                    bail!("behind a PF at {pf} there is room for {} VFs on its bus, not {}", ecam.most_vfs(), self.vfs);
+                    bail!("behind a PF at {pf} the bus has room for {} VFs, not {}", ecam.most_vfs(), self.vfs);
                 }
                 Arrangement::Together
             }
@@ -127,13 +128,13 @@ impl Arguments {
     }
 }
 
-/// Serves until a signal comes, then writes the report.
+/// Serves until a signal arrives, then writes the report.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let profile = card_file::load(&arguments.card)?;
     let arrangement = arguments.arrangement(&profile)?;
     let name = profile.name.clone();
-    // From here on a signal ends the program in order, whenever it comes.
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals cannot be caught")?;
+    // From here on a signal terminates the program in an orderly way.
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
     survive_long_files()?;
     let names = socket_names(arguments.vfs, arrangement);
     let dir = RunDir::open(&arguments.dir, arguments.socket_group, &names)?;
@@ -167,7 +168,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
     let connection = Connection::new(name, &dir, arguments.vfs, arrangement, arguments.ecam());
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
-    // The program that started this one may not want to read on; that is no reason not to serve.
+    // A parent program may close the pipe; the card is served nevertheless.
     if let Err(error @ Unwritten::Failed(_)) = stdout::print(&text) {
         log::warn!("{error}");
     }
@@ -195,34 +196,36 @@ fn socket_names(vfs: u8, arrangement: Arrangement) -> Vec<String> {
     pf.into_iter().chain((1..=vfs).map(vf)).chain((1..=faces).map(face)).collect()
 }
 
-/// A write beyond the limit of a file's size fails with EFBIG, also on a file of a client, instead of ending the process.
+/// Makes a write beyond the file size limit, also to a client's file, fail with EFBIG instead of terminating the
+/// process.
 fn survive_long_files() -> Result<()> {
-    // A handler, whose flag is not read, is as good as ignoring the signal, and is not handed on to other programs.
-    signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop).context("SIGXFSZ cannot be caught")
+    // A handler whose flag is never read has the effect of ignoring the signal, but is not inherited by other programs.
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop).context("cannot install a handler for SIGXFSZ")
 }
 
-/// Local memory is a sparse file.
+/// Checks that the file size limit permits the local memory, which is a sparse file.
 fn check_file_size(profile: &CardProfile) -> Result<()> {
     let needed = profile.local_memory;
     match getrlimit(Resource::Fsize).current {
         Some(limit) if limit < needed => bail!(
             "the limit of file sizes is {limit} bytes, and the local memory of {} is a sparse file of {needed} bytes: raise \
-             the limit (ulimit -f, LimitFSIZE=), or take a smaller card",
+             the limit (ulimit -f, LimitFSIZE=), or use a smaller card",
             profile.name
         ),
         _ => Ok(()),
     }
 }
 
-/// 63 VFs in one guest come with thousands of descriptors: each client sends one for each of its memory sections.
+/// Raises the limit of open files: 63 VFs in one guest need thousands, because each client sends a descriptor for each
+/// of its memory sections.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
-        log::warn!("the limit of open files cannot be raised: {error}");
+        log::warn!("cannot raise the limit of open files: {error}");
     }
 }
 
-/// Reads a group's name or number.
+/// Parses a group's name or number.
 fn group(text: &str) -> Result<u32, String> {
     if let Ok(number) = text.parse() {
         return Ok(number);
@@ -230,7 +233,7 @@ fn group(text: &str) -> Result<u32, String> {
     match nix::unistd::Group::from_name(text) {
         Ok(Some(group)) => Ok(group.gid.as_raw()),
         Ok(None) => Err("there is no such group".into()),
-        Err(error) => Err(format!("the groups cannot be read: {error}")),
+        Err(error) => Err(format!("cannot read the group database: {error}")),
     }
 }
 

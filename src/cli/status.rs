@@ -1,4 +1,4 @@
-//! `arctic status`: what a served card is doing.
+//! `arctic status`: the current state of a served card.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use crate::card::status::Status;
 use crate::run_dir::find_socket;
 use crate::status_socket;
 
-/// Tell what a card is doing that `arctic serve` serves: its functions, their shares, what they cost.
+/// Show the state of a card served by `arctic serve`: its functions, their resources and their cost
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic status /tmp/card\n  \
     arctic status /tmp/card --json | jq '.functions[] | select(.connected)'")]
 pub struct Arguments {
-    /// The card's folder (`arctic serve --dir`), or its status.sock
+    /// The card's directory (`arctic serve --dir`), or its status.sock
     #[arg(value_name = "DIR|SOCKET")]
     card: PathBuf,
     /// Print the JSON document
@@ -24,15 +24,15 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Asks the card and prints what it says.
+/// Requests the status of the card and prints it.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let path = find_socket(&arguments.card, status_socket::NAME);
     let document = status_socket::ask(&path).map_err(|error| refusal(&path, &error))?;
     if arguments.json {
         return Ok(stdout::print(document)?);
     }
-    let status: Status = serde_json::from_str(&document)
-        .with_context(|| format!("{} answers with no status of a card", path.display()))?;
+    let status: Status =
+        serde_json::from_str(&document).with_context(|| format!("invalid status document from {}", path.display()))?;
     Ok(stdout::print(status)?)
 }
 

@@ -1,15 +1,16 @@
-//! What commands print: a reader that goes away ends them quietly, and a full disk is an error. `println!` panics at both.
+//! Output of commands: a closed pipe ends a command silently, a full disk is an error. `println!` panics in both cases.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 
-/// Why a command stops printing.
+/// Errors of writing to stdout.
 #[derive(Debug, thiserror::Error)]
 pub enum Unwritten {
-    /// The reader has gone (`| head`): the command ends without a message, with exit status 0 (see [`super::run`]).
-    #[error("nothing reads the output any more")]
+    /// The pipe was closed by its reader (`| head`): the command ends without a message, with exit status 0 (see
+    /// [`super::run`]).
+    #[error("the output pipe was closed")]
     Closed,
-    /// A full disk, for example.
+    /// Any other error, for example a full disk.
     #[error("the output cannot be written: {0}")]
     Failed(io::Error),
 }
@@ -23,7 +24,7 @@ impl From<io::Error> for Unwritten {
     }
 }
 
-/// Prints `text` as it is, to the last byte.
+/// Prints `text` without a newline and flushes stdout.
 pub fn print(text: impl Display) -> Result<(), Unwritten> {
     let mut stdout = io::stdout().lock();
     write!(stdout, "{text}")?;
@@ -35,7 +36,7 @@ pub fn line(text: impl Display) -> Result<(), Unwritten> {
     print(format_args!("{text}\n"))
 }
 
-/// Prints `text` for a command whose exit status tells how a run went: a reader that has gone is no error.
+/// Prints `text` for a command whose exit status reports the result of a run: a closed pipe is not an error.
 pub fn print_if_read(text: impl Display) -> Result<(), Unwritten> {
     match print(text) {
         Err(Unwritten::Closed) => Ok(()),
@@ -43,17 +44,17 @@ pub fn print_if_read(text: impl Display) -> Result<(), Unwritten> {
     }
 }
 
-/// Writes a line to stderr, if that is possible: `eprintln!` panics where it is not.
+/// Writes a line to stderr, ignoring errors: `eprintln!` would panic.
 pub fn complain(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Stdout for much output; call [`Stdout::finish`] at the end. Errors of writing are [`Unwritten`]s within an
-/// [`io::Error`], so that they are told apart from errors of what is read meanwhile.
+/// Buffered stdout; must be flushed at the end. Write errors are [`Unwritten`]s inside an [`io::Error`], which
+/// distinguishes them from errors of reading.
 pub struct Stdout(BufWriter<StdoutLock<'static>>);
 
 impl Stdout {
-    /// Takes stdout.
+    /// Locks stdout.
     pub fn new() -> Self {
         Stdout(BufWriter::new(io::stdout().lock()))
     }
@@ -70,11 +71,11 @@ impl Write for Stdout {
 }
 
 fn marked(error: io::Error) -> io::Error {
-    // Is tried again by `write_all`.
+    // Retried by `write_all`.
     if error.kind() == ErrorKind::Interrupted { error } else { io::Error::new(error.kind(), Unwritten::from(error)) }
 }
 
-/// The [`Unwritten`] in an error of a command, if that is what it is.
+/// The [`Unwritten`] in the causes of an error, if there is one.
 pub fn unwritten(error: &anyhow::Error) -> Option<&Unwritten> {
     error.chain().find_map(|cause| {
         let inner = cause.downcast_ref::<io::Error>().and_then(|error| error.get_ref());
@@ -82,7 +83,7 @@ pub fn unwritten(error: &anyhow::Error) -> Option<&Unwritten> {
     })
 }
 
-/// An error and its causes in one line. A cause that the text before it ends with is not repeated.
+/// An error and its causes in one line. A cause is omitted if the text so far ends with it.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -109,7 +110,7 @@ mod tests {
         assert!(matches!(unwritten(&full), Some(Unwritten::Failed(_))));
         assert_eq!(sentence(&full), "somewhere: the output cannot be written: no storage space");
         let other = anyhow::Error::from(io::Error::from(ErrorKind::BrokenPipe));
-        assert!(unwritten(&other).is_none(), "a pipe that is not stdout");
+        assert!(unwritten(&other).is_none(), "a pipe other than stdout");
         assert!(matches!(unwritten(&Unwritten::Closed.into()), Some(Unwritten::Closed)));
     }
 

@@ -1,4 +1,4 @@
-//! `arctic trace`: follows a served card, command by command.
+//! `arctic trace`: traces a served card, command by command.
 
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -18,13 +18,14 @@ use crate::decode::capture;
 use crate::run_dir::find_socket;
 use crate::trace_socket::{self, Followed};
 
-/// Follow a card that `arctic serve` serves: contexts that engines load, save and lose, each command with its address,
-/// messages between driver and GuC, interrupts; until Ctrl-C.
+/// Trace a card served by `arctic serve`, until Ctrl-C: contexts that engines load, save and lose, each command with
+/// its address, messages between driver and GuC, interrupts.
 ///
-/// A line tells the time in ms, the function, the engine and what happened; commands of a batch are set in. An engine that
-/// waits at a semaphore is told once, also to who comes later, so that a hang shows at once where it is. Following makes the
-/// card slower, not different; while nobody follows it costs nothing. Of what comes faster than it can be taken, some is
-/// left out, and a line says how much: filters help. `arctic decode` reads what --save keeps.
+/// Each line has the time in ms, the function, the engine and the event; commands of a batch are indented. An engine
+/// that waits on a semaphore is reported once, also to clients that connect later, which shows where a hang is. Tracing
+/// slows the card down but does not change its behaviour; it costs nothing while no client is connected. Events that
+/// arrive faster than they are read are dropped, and a line reports their number: use filters. `arctic decode` reads
+/// files written with --save.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic trace /tmp/card\n  \
@@ -32,7 +33,7 @@ use crate::trace_socket::{self, Followed};
     arctic trace /tmp/card --engine copy --save copies.capture\n  \
     arctic trace /tmp/card --json | jq -c 'select(.event == \"guc\")'")]
 pub struct Arguments {
-    /// The card's folder (`arctic serve --dir`), or its trace.sock
+    /// The card's directory (`arctic serve --dir`), or its trace.sock
     #[arg(value_name = "DIR|SOCKET")]
     card: PathBuf,
     /// Only this engine (rcs0), or the engines of this class (render, copy, compute, video-decode, video-enhance)
@@ -41,13 +42,13 @@ pub struct Arguments {
     /// Only this function: pf, vf1, vf2...
     #[arg(long, value_name = "FUNCTION", value_parser = function)]
     function: Vec<u8>,
-    /// Keep the events in this file, for `arctic decode`
+    /// Save the events to this file, for `arctic decode`
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Print nothing but the end; with --save
+    /// Print only the final counts; with --save
     #[arg(long, requires = "save", conflicts_with = "json")]
     quiet: bool,
-    /// Print the events as they come, a JSON document a line
+    /// Print the events as JSON, one document per line
     #[arg(long)]
     json: bool,
 }
@@ -79,12 +80,12 @@ fn function(text: &str) -> Result<u8, String> {
     number.ok_or_else(|| "expected pf, or vf1 to vf63".into())
 }
 
-/// Follows until a signal comes or the card goes.
+/// Traces until a signal arrives or the card is no longer served.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let path = find_socket(&arguments.card, trace_socket::NAME);
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        flag::register(signal, stop.clone()).context("signals cannot be caught")?;
+        flag::register(signal, stop.clone()).context("cannot install signal handlers")?;
     }
     let filter = Filter {
         engines: arguments.engine.iter().flat_map(|engines| engines.0.clone()).collect(),
@@ -110,15 +111,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 continue;
             }
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                complain("the card has gone");
+                complain("the card is no longer served");
                 break;
             }
-            Err(error) => return Err(anyhow!("{} cannot be followed any more: {error}", path.display())),
+            Err(error) => return Err(anyhow!("the connection to {} failed: {error}", path.display())),
         };
         if let Some((file, path)) = &mut kept {
             writeln!(file, "{line}").with_context(|| format!("{} cannot be written", path.display()))?;
         }
-        let event: Event = serde_json::from_str(&line).with_context(|| format!("{} tells no event", path.display()))?;
+        let event: Event =
+            serde_json::from_str(&line).with_context(|| format!("invalid event from {}", path.display()))?;
         count.add(&event);
         printed = match (arguments.quiet, arguments.json) {
             (true, _) => Ok(()),
@@ -138,11 +140,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn keep(path: &Path) -> Result<(BufWriter<File>, &Path)> {
-    let file = File::create(path).with_context(|| format!("{} cannot be made", path.display()))?;
+    let file = File::create(path).with_context(|| format!("{} cannot be created", path.display()))?;
     Ok((BufWriter::new(file), path))
 }
 
-/// What was told.
+/// Counts of the received events.
 #[derive(Default)]
 struct Count {
     events: u64,

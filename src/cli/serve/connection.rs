@@ -1,4 +1,4 @@
-//! How VMMs get at a served card: its sockets, and QEMU's arguments for each guest.
+//! How VMMs connect to a served card: its sockets, and QEMU's arguments for each guest.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,10 @@ use crate::run_dir::RunDir;
 use crate::vfio_user::ecam::{Ecam, PciAddress};
 use crate::{status_socket, trace_socket};
 
-/// All that differs from a machine without the card. Memory has to be shared, or the card reads zeros; the BARs need
-/// more room above 4 GiB than QEMU's CPU and bridge have without being told. The display adapter and the NIC that QEMU adds
-/// by default would take PCI slots 1 and 2, where `--pf-address` may have the card; options behind these bring them back.
+/// The arguments that differ from a machine without the card. Memory must be shared, otherwise the card reads zeros;
+/// the BARs need more space above 4 GiB than QEMU's CPU and bridge have by default. QEMU's default display adapter and
+/// NIC would take PCI slots 1 and 2, which `--pf-address` may assign to the card; options appended to these add them
+/// again.
 const MACHINE: [[&str; 2]; 7] = [
     ["-machine", "q35,memory-backend=ram"],
     ["-object", "memory-backend-memfd,id=ram,size=4G,share=on"],
@@ -22,11 +23,12 @@ const MACHINE: [[&str; 2]; 7] = [
     ["-nic", "none"],
 ];
 
-/// Where the printed arguments put the PF, and a VF that is alone in its guest: QEMU gives slots from 1 on to disks, NICs
-/// and whatever else has no address of its own, before it comes to the card's functions. 63 VFs end in slot 17 (hex).
+/// Address of the PF in the printed arguments, and of a VF that is the only function in its guest: QEMU assigns slots
+/// from 1 on to disks, NICs and other devices without an explicit address before the card's functions. With 63 VFs the
+/// last slot is 17 (hex).
 pub const ADDRESS: PciAddress = PciAddress { bus: 0, device: 0x10, function: 0 };
 
-/// How VMMs get at the card.
+/// The sockets of the card and the QEMU arguments.
 #[derive(Serialize)]
 pub struct Connection {
     card: String,
@@ -35,7 +37,7 @@ pub struct Connection {
     /// QEMU's arguments for the guest of the PF.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     qemu: Vec<String>,
-    /// QEMU's arguments for the guest of each VF, where it has one of its own.
+    /// QEMU's arguments for the guest of each VF, if VFs have separate guests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     qemu_vfs: Vec<Vec<String>>,
 }
@@ -55,7 +57,7 @@ struct Sockets {
 /// One function on a guest's bus.
 fn device(id: &str, socket: &Path, address: PciAddress, alone: bool) -> String {
     let PciAddress { bus, device, function } = address;
-    // Behind a port, whose name is the user's.
+    // Behind a root port; the user replaces the name.
     let bus = if bus == 0 { "pcie.0" } else { "PORT" };
     let mut document = serde_json::json!({
         "driver": "vfio-user-pci", "id": id, "bus": bus, "addr": format!("{device:x}.{function}"),
@@ -72,7 +74,7 @@ fn machine(devices: impl IntoIterator<Item = String>) -> Vec<String> {
     machine.chain(devices.into_iter().flat_map(|device| ["-device".into(), device])).collect()
 }
 
-/// An argument as a shell needs it.
+/// An argument, quoted for a shell if necessary.
 fn quoted(argument: &str) -> String {
     if argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_=,.:/+".contains(c)) {
         return argument.into();
@@ -80,14 +82,14 @@ fn quoted(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
-/// Arguments in lines, each with its value.
+/// Arguments, one per line with its value.
 fn lines(arguments: &[String]) -> String {
     let pair = |pair: &[String]| pair.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(" ");
     arguments.chunks(2).map(pair).collect::<Vec<_>>().join(" \\\n  ")
 }
 
 impl Connection {
-    /// For the card `name` with its sockets in `dir`.
+    /// The connection data of the card `name` with its sockets in `dir`.
     pub fn new(name: String, dir: &RunDir, vfs: u8, arrangement: Arrangement, ecam: Ecam) -> Self {
         let operator = [status_socket::NAME, trace_socket::NAME].map(|name| dir.operator(name));
         Self::at(name, dir.path(), operator, vfs, arrangement, ecam)
@@ -131,7 +133,7 @@ impl Connection {
         }
     }
 
-    /// The same for people: sockets and arguments, in the order in which guests are started.
+    /// The same as text: sockets and arguments, in the order in which guests are started.
     pub fn text(&self) -> String {
         let sockets = match (&self.sockets.pf, self.sockets.vfs.as_slice()) {
             (Some(pf), []) => pf.display().to_string(),
@@ -151,7 +153,7 @@ impl Connection {
         if let Some(alone) = self.qemu_vfs.first() {
             let when = if self.qemu.is_empty() { "" } else { " once the PF's guest has enabled it" };
             text +=
-                &format!("{qemu}, the guest of VF 1{when}; the others' differ in the socket:\n  {}\n", lines(alone));
+                &format!("{qemu}, the guest of VF 1{when}; other VFs differ only in the socket:\n  {}\n", lines(alone));
         }
         text
     }
@@ -197,7 +199,7 @@ mod tests {
         assert!(connection.qemu_vfs.is_empty());
     }
 
-    /// The text is what the document has, and QEMU's own devices leave the slots free.
+    /// The text has the same arguments as the document, and QEMU's default devices do not use the slots.
     #[test]
     fn the_text_has_the_documents_arguments() {
         for arrangement in [Arrangement::Together, Arrangement::Split, Arrangement::Provisioned] {
@@ -214,7 +216,7 @@ mod tests {
         }
     }
 
-    /// First VF Offset and VF Stride are 1; stock QEMU takes them as functions of their own at 10.1 to 17.7.
+    /// First VF Offset and VF Stride are 1; unmodified QEMU presents the VFs as separate functions at 10.1 to 17.7.
     #[test]
     fn vfs_of_the_same_guest_follow_the_pf() {
         let connection = connection("/c", 63, Arrangement::Together);
