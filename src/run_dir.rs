@@ -1,13 +1,13 @@
-//! The folder of `arctic serve`: created or checked, locked, and what is in it.
+//! The directory of `arctic serve`: its creation or check, its lock, and its contents.
 //!
-//! * `lock`: held with flock(2) until the end, never removed;
+//! * `lock`: held with flock(2) until the program ends, never removed;
 //! * `pf.sock`, `vf1.sock`, ...: functions, for tenants (the user, and the group of `--socket-group`);
-//! * `operator/status.sock`, `operator/trace.sock`: all functions, for the user alone;
-//! * `status.sock`, `trace.sock`: symbolic links to these, for programs that know the names of version 0.1.0;
+//! * `operator/status.sock`, `operator/trace.sock`: all functions, for this user only;
+//! * `status.sock`, `trace.sock`: symbolic links to these, for programs that use the names of version 0.1.0;
 //! * `report.json`: written at the end.
 //!
-//! Nothing of a folder that others may write to is trusted, so such a folder is refused. The folder is opened once;
-//! everything but sockets is created relative to that descriptor (bind(2) takes only a path).
+//! A directory that other users may write to is refused, because its contents cannot be trusted. The directory is
+//! opened once; everything except sockets is created relative to that descriptor (bind(2) takes only a path).
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
@@ -26,18 +26,18 @@ use rustix::process::{Gid, geteuid};
 use crate::vfio_user::socket;
 use crate::{status_socket, trace_socket};
 
-/// Longest path of a UNIX socket (`sockaddr_un`, less the zero at its end).
+/// Maximum path length of a UNIX socket (`sockaddr_un`, without the terminating zero).
 pub const SOCKET_PATH: usize = 107;
-/// The folder of the operator's sockets.
+/// The directory of the operator's sockets.
 const OPERATOR: &str = "operator";
 const LOCK: &str = "lock";
 const REPORT: &str = "report.json";
 /// The report while it is being written.
 const NEW_REPORT: &str = ".report.json.new";
-/// The links, in the order in which they are made.
+/// The links, in order of creation.
 const LINKS: [&str; 2] = [status_socket::NAME, trace_socket::NAME];
 
-/// Why a folder cannot be used: a sentence that names it and says what to do.
+/// Why a directory cannot be used: a sentence that names it and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(String);
@@ -48,35 +48,34 @@ impl Refused {
     }
 }
 
-/// A folder that this process alone serves in.
+/// A directory locked by this process.
 pub struct RunDir {
     path: PathBuf,
     folder: OwnedFd,
-    /// Held until the end: the lock goes with the descriptor.
+    /// Held until the end: closing the descriptor releases the lock.
     _lock: OwnedFd,
 }
 
-/// The links of the old names; dropping it removes them.
+/// The symbolic links with the old names; dropping this value removes them.
 pub struct Links<'d>(&'d RunDir);
 
 impl RunDir {
-    /// Creates or checks `dir` and takes its lock; sockets called `names` are going to be made in it. With `group` its
-    /// members may enter the folder.
+    /// Creates or checks `dir` and takes its lock; sockets called `names` will be created in it. With `group`, its
+    /// members may enter the directory.
     pub fn open(dir: &Path, group: Option<u32>, names: &[String]) -> Result<Self, Refused> {
         let (path, folder) = create(dir, group)?;
         let longest = names.iter().map(|name| name.len()).chain([OPERATOR.len() + 1 + status_socket::NAME.len()]).max();
         if path.as_os_str().len() + 1 + longest.unwrap_or(0) > SOCKET_PATH {
             let path = path.display();
             return Err(Refused::new(format_args!(
-                "sockets in {path} would have paths longer than the {SOCKET_PATH} bytes that are possible: choose a shorter \
-                 --dir"
+                "socket paths in {path} would exceed the limit of {SOCKET_PATH} bytes: choose a shorter --dir"
             )));
         }
         let lock = lock(&path, &folder)?;
         let dir = RunDir { path, folder, _lock: lock };
         dir.make_operator()?;
-        // The links say that everything listens, the last one above all, so they go first. Nothing else that is in the way is
-        // removed but dead sockets.
+        // The links signal that all sockets are listening (the last link in particular), so they are removed first.
+        // Apart from them only stale sockets are removed.
         for name in LINKS.into_iter().rev() {
             if !dir.remove_link(name) {
                 dir.clear(name)?;
@@ -89,7 +88,7 @@ impl RunDir {
         Ok(dir)
     }
 
-    /// The folder's path, without symbolic links.
+    /// The directory's path, without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -99,19 +98,19 @@ impl RunDir {
         self.path.join(OPERATOR).join(name)
     }
 
-    /// Links the old names of the operator's sockets to these; `trace.sock` comes last, when everything listens.
+    /// Links the old names to the operator's sockets. `trace.sock` is created last, when all sockets are listening.
     pub fn link(&self) -> Result<Links<'_>, Refused> {
         let links = Links(self);
         for name in LINKS {
-            symlinkat(target(name), &self.folder, name).map_err(|error| self.cannot("make", name, error))?;
+            symlinkat(target(name), &self.folder, name).map_err(|error| self.cannot("create", name, error))?;
         }
         Ok(links)
     }
 
-    /// Puts `bytes` in place of `report.json`, mode 0600; a link there is replaced, not followed.
+    /// Replaces `report.json` by `bytes`, mode 0600; a symbolic link there is replaced, not followed.
     pub fn write_report(&self, bytes: &[u8]) -> Result<(), Refused> {
         let write = || -> io::Result<()> {
-            // Left by a process that was killed: the lock says that it is not in use.
+            // Left by a killed process: the lock guarantees that it is not in use.
             let _ = unlinkat(&self.folder, NEW_REPORT, AtFlags::empty());
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mut file = File::from(openat(&self.folder, NEW_REPORT, flags, Mode::RUSR | Mode::WUSR)?);
@@ -143,13 +142,13 @@ impl RunDir {
         Ok(())
     }
 
-    /// Removes a dead socket.
+    /// Removes a stale socket.
     fn clear(&self, name: &str) -> Result<(), Refused> {
         let path = self.path.join(name);
         socket::remove_dead(&path).map_err(|error| refusal(&path, &error))
     }
 
-    /// Removes the link `name` if it is one of ours.
+    /// Removes the link `name` if this program created it. Returns whether it was removed.
     fn remove_link(&self, name: &str) -> bool {
         readlinkat(&self.folder, name, Vec::new()).is_ok_and(|found| found.as_bytes() == target(name).as_bytes())
             && unlinkat(&self.folder, name, AtFlags::empty()).is_ok()
@@ -164,8 +163,8 @@ impl Drop for Links<'_> {
     }
 }
 
-/// Where the operator's socket `name` of the card in `dir` is: in `operator/`, or where versions without that folder have
-/// it. `dir` may be the socket itself.
+/// Path of the operator's socket `name` of the card in `dir`: in `operator/`, or directly in `dir` for versions without
+/// that directory. `dir` may be the socket itself.
 pub fn find_socket(dir: &Path, name: &str) -> PathBuf {
     let operator = dir.join(OPERATOR).join(name);
     if !dir.is_dir() {
@@ -177,15 +176,15 @@ pub fn find_socket(dir: &Path, name: &str) -> PathBuf {
     }
 }
 
-/// Why the socket at `path` cannot be made.
+/// The error for a socket at `path` that cannot be created.
 pub fn refusal(path: &Path, error: &io::Error) -> Refused {
     let path = path.display();
     match error.kind() {
         ErrorKind::AddrInUse => Refused::new(format_args!("{path} is in use: another card is being served there")),
         ErrorKind::AlreadyExists => {
-            Refused::new(format_args!("{path} cannot be made: {error}; remove it, or choose another --dir"))
+            Refused::new(format_args!("{path} cannot be created: {error}; remove it, or choose another --dir"))
         }
-        _ => Refused::new(format_args!("{path} cannot be made: {error}")),
+        _ => Refused::new(format_args!("{path} cannot be created: {error}")),
     }
 }
 
@@ -193,10 +192,10 @@ fn target(name: &str) -> String {
     format!("{OPERATOR}/{name}")
 }
 
-/// Opens `dir`, which is created if need be, without following a link in its place.
+/// Opens `dir`, creating it if necessary. A symbolic link as its last component is not followed.
 fn create(dir: &Path, group: Option<u32>) -> Result<(PathBuf, OwnedFd), Refused> {
-    let unusable = |error: io::Error| Refused::new(format_args!("folder {} cannot be used: {error}", dir.display()));
-    // `.`, `..` and `/` are no entries that a link could be in place of.
+    let unusable = |error: io::Error| Refused::new(format_args!("directory {} cannot be used: {error}", dir.display()));
+    // `.`, `..` and `/` cannot be replaced by a symbolic link.
     let (parent, name) = match (dir.parent(), dir.file_name()) {
         (Some(parent), Some(name)) => {
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -211,7 +210,7 @@ fn create(dir: &Path, group: Option<u32>) -> Result<(PathBuf, OwnedFd), Refused>
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(error) => {
-            return Err(Refused::new(format_args!("folder {} cannot be created: {error}", path.display())));
+            return Err(Refused::new(format_args!("directory {} cannot be created: {error}", path.display())));
         }
     };
     let folder = open_folder(&above, name, &path)?;
@@ -220,7 +219,7 @@ fn create(dir: &Path, group: Option<u32>) -> Result<(PathBuf, OwnedFd), Refused>
             .and_then(|()| fchmod(&folder, Mode::RWXU | Mode::XGRP))
             .map_err(|error| {
                 let path = path.display();
-                Refused::new(format_args!("{path} cannot be given to the group {group} of --socket-group: {error}"))
+                Refused::new(format_args!("cannot change the group of {path} to {group} (--socket-group): {error}"))
             })?;
     }
     check(&folder, &path, group)?;
@@ -235,23 +234,23 @@ fn open_folder(above: impl AsFd, name: impl rustix::path::Arg + Copy, path: &Pat
         let path = path.display();
         match error {
             Errno::LOOP | Errno::NOTDIR if link => {
-                Refused::new(format_args!("{path} is a symbolic link: name the folder that it leads to"))
+                Refused::new(format_args!("{path} is a symbolic link: give the directory that it points to"))
             }
-            Errno::NOTDIR => Refused::new(format_args!("{path} is no folder: choose another --dir")),
-            error => Refused::new(format_args!("folder {path} cannot be used: {error}")),
+            Errno::NOTDIR => Refused::new(format_args!("{path} is not a directory: choose another --dir")),
+            error => Refused::new(format_args!("directory {path} cannot be used: {error}")),
         }
     })
 }
 
-/// Only the user may own a folder that is used.
+/// Fails unless the directory belongs to this user.
 fn owned(folder: &OwnedFd, path: &Path) -> Result<Stat, Refused> {
     let found = fstat(folder)
-        .map_err(|error| Refused::new(format_args!("folder {} cannot be used: {error}", path.display())))?;
+        .map_err(|error| Refused::new(format_args!("directory {} cannot be used: {error}", path.display())))?;
     let (owner, user) = (found.st_uid, geteuid().as_raw());
     if owner != user {
         let path = path.display();
         return Err(Refused::new(format_args!(
-            "{path} belongs to user {owner}, not to user {user} that serves the card: choose another --dir"
+            "{path} belongs to user {owner}, but the card is served by user {user}: choose another --dir"
         )));
     }
     Ok(found)
@@ -285,7 +284,7 @@ fn lock(path: &Path, folder: &OwnedFd) -> Result<OwnedFd, Refused> {
             path.join(LOCK).display()
         ))
     };
-    // NONBLOCK: a FIFO in its place does not hold up the start.
+    // NONBLOCK: opening must not block if the file is a FIFO.
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(folder, LOCK, flags, Mode::RUSR | Mode::WUSR) {
         Err(Errno::LOOP) => return Err(cannot(&"it is a symbolic link")),
@@ -293,7 +292,7 @@ fn lock(path: &Path, folder: &OwnedFd) -> Result<OwnedFd, Refused> {
         Ok(file) => file,
     };
     if fstat(&file).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) != FileType::RegularFile) {
-        return Err(cannot(&"it is no regular file"));
+        return Err(cannot(&"not a regular file"));
     }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),

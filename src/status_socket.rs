@@ -1,4 +1,4 @@
-//! The socket on which a served card tells its status: one JSON document to whoever connects, then the end.
+//! The status socket of a served card: each client is sent one JSON document, then the connection is shut down.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -11,15 +11,16 @@ use std::time::Duration;
 
 use crate::listening::{Listening, connected};
 
-/// Name of the socket in the card's folder.
+/// Name of the socket in the card's directory.
 pub const NAME: &str = "status.sock";
-/// Longest that a client may take to read the document, and this program to wait for one.
+/// Time limit for a client to read the document, and for this program to read one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Clients with their answer that are kept until they hang up: one that sends something meanwhile gets no EPIPE.
+/// Maximum number of answered clients kept open until they disconnect: a client that sends something meanwhile gets no
+/// EPIPE.
 const MOST_OPEN: usize = 32;
 
-/// Listens at `path`; `document` is asked anew for each client.
+/// Listens at `path`; `document` is called for each client.
 pub fn start(path: &Path, document: impl Fn() -> String + Send + 'static) -> io::Result<Listening> {
     Listening::start(path, "status", move |listener, stop| tell(listener, stop, &document))
 }
@@ -44,14 +45,14 @@ fn tell(listener: &UnixListener, stop: &AtomicBool, document: &dyn Fn() -> Strin
         if let Err(error) = told
             && error.kind() != ErrorKind::BrokenPipe
         {
-            log::debug!("the status could not be told: {error}");
-            // Out of descriptors: no reason to spin.
+            log::debug!("cannot send the status to a client: {error}");
+            // Out of file descriptors: do not spin.
             thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-/// Asks the card that listens at `path` for its document.
+/// Requests the document of the card that listens at `path`.
 pub fn ask(path: &Path) -> io::Result<String> {
     let mut socket = UnixStream::connect(path)?;
     socket.set_read_timeout(Some(PATIENCE))?;
@@ -74,7 +75,7 @@ mod tests {
         let silent: Vec<_> = (0..20).map(|_| UnixStream::connect(&path).unwrap()).collect();
         assert_eq!(ask(&path).unwrap(), "{}\n");
         for mut client in &silent {
-            // As a request: of no account, and no error.
+            // Data sent by a client is ignored and causes no error.
             client.write_all(b"?").unwrap();
         }
         drop(silent);

@@ -1,5 +1,5 @@
-//! The socket on which a served card can be followed: a client sends a filter, one JSON line, and is told the events, a
-//! JSON line each, until it goes.
+//! The trace socket of a served card: a client sends a filter, one JSON line, and receives events, one JSON line each,
+//! until it disconnects.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -14,20 +14,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::listening::{Listening, connected};
 
-/// Name of the socket in the card's folder.
+/// Name of the socket in the card's directory.
 pub const NAME: &str = "trace.sock";
-/// Version of what is sent, and of a saved capture.
+/// Version of the protocol and of the capture format.
 pub const VERSION: u32 = 1;
-/// Clients at a time.
+/// Maximum number of concurrent clients.
 const MOST_CLIENTS: usize = 8;
-/// Longest filter in bytes.
+/// Maximum length of a filter in bytes.
 const LONGEST_FILTER: u64 = 4096;
-/// Longest that a client may take to send its filter, or to take what it is sent.
+/// Time limit for a client to send its filter, and to receive what it is sent.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long nothing may happen before a look whether the client is still there.
+/// Interval without events after which the connection is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// First line of what is sent, and of a capture.
+/// First line of a trace connection and of a capture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heading {
     /// [`VERSION`].
@@ -37,13 +37,13 @@ pub struct Heading {
 }
 
 impl Heading {
-    /// The heading of a capture of the card that is called so.
+    /// The heading of a capture of the card with this name.
     pub fn new(card: &str) -> Self {
         Heading { arctic_capture: VERSION, card: card.into() }
     }
 }
 
-/// Listens at `path` for who wants to follow the card that is called so.
+/// Listens at `path` for trace clients of the card with this name.
 pub fn start(path: &Path, card: &str, recorder: Arc<Recorder>) -> io::Result<Listening> {
     let heading = Heading::new(card);
     Listening::start(path, "trace", move |listener, stop| serve(listener, stop, &heading, &recorder))
@@ -58,18 +58,18 @@ fn serve(listener: &UnixListener, stop: &Arc<AtomicBool>, heading: &Heading, rec
         }
         threads.retain(|thread| !thread.is_finished());
         let Ok((client, _)) = client else {
-            // Out of descriptors: no reason to spin.
+            // Out of file descriptors: do not spin.
             thread::sleep(Duration::from_millis(10));
             continue;
         };
         if threads.len() >= MOST_CLIENTS {
-            let _ = refuse(&client, "the card is being followed by too many already");
+            let _ = refuse(&client, "too many trace clients are connected to the card");
             continue;
         }
         let (stop, heading, recorder) = (stop.clone(), heading.clone(), recorder.clone());
         let followed = move || {
             if let Err(error) = follow(client, &stop, &heading, &recorder) {
-                log::debug!("the card is no longer followed: {error}");
+                log::debug!("a trace client was disconnected: {error}");
             }
         };
         threads.extend(thread::Builder::new().name("trace client".into()).spawn(followed));
@@ -107,7 +107,7 @@ fn follow(client: UnixStream, stop: &AtomicBool, heading: &Heading, recorder: &A
     Ok(())
 }
 
-/// What has happened since the last call, as lines.
+/// The events since the last call, one per line.
 fn text(subscription: &Subscription) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     for event in subscription.take(LOOK) {
@@ -117,7 +117,7 @@ fn text(subscription: &Subscription) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// A capture that is written from the start of a card to its end; dropping it ends it.
+/// A capture of all events from the start of a card to its end; dropping it completes the file.
 pub struct Capture {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -125,7 +125,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Begins to write all events to `path`.
+    /// Starts writing all events to `path`.
     pub fn start(path: &Path, card: &str, recorder: &Arc<Recorder>) -> io::Result<Self> {
         let mut file = io::BufWriter::new(std::fs::File::create(path)?);
         writeln!(file, "{}", serde_json::to_string(&Heading::new(card))?)?;
@@ -150,24 +150,24 @@ impl Drop for Capture {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(Ok(Err(error))) = self.thread.take().map(JoinHandle::join) {
-            log::warn!("{} could not be written to the end: {error}", self.path.display());
+            log::warn!("the capture {} is incomplete: {error}", self.path.display());
         }
     }
 }
 
-/// A card that is followed: lines, the heading taken off.
+/// A trace connection to a card: the lines after the heading.
 pub struct Followed {
     lines: BufReader<UnixStream>,
     partial: Vec<u8>,
-    /// What it said of itself.
+    /// The heading that the card sent.
     pub heading: Heading,
 }
 
-/// Longest line: an event has a bounded number of dwords.
+/// Maximum length of a line in bytes: an event has a bounded number of dwords.
 const LONGEST_LINE: usize = 64 << 10;
 
 impl Followed {
-    /// Follows the card that listens at `path`.
+    /// Connects to the card that listens at `path` and sends the filter.
     pub fn connect(path: &Path, filter: &Filter) -> io::Result<Self> {
         let socket = UnixStream::connect(path)?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -178,13 +178,14 @@ impl Followed {
         let heading = serde_json::from_str(&first).map_err(|_| {
             let told: Option<serde_json::Value> = serde_json::from_str(&first).ok();
             let why = told.and_then(|told| Some(told.get("error")?.as_str()?.to_owned()));
-            io::Error::new(ErrorKind::InvalidData, why.unwrap_or_else(|| "it is no card that can be followed".into()))
+            io::Error::new(ErrorKind::InvalidData, why.unwrap_or_else(|| "not the trace socket of a card".into()))
         })?;
         lines.get_ref().set_read_timeout(Some(LOOK))?;
         Ok(Followed { lines, partial: Vec::new(), heading })
     }
 
-    /// The next line; `Ok(None)` where none has come for a while, an end of file where the card has gone.
+    /// Returns the next line, `Ok(None)` if there was none for 100 ms, or an end-of-file error if the card is no longer
+    /// served.
     pub fn line(&mut self) -> io::Result<Option<String>> {
         match self.lines.read_until(b'\n', &mut self.partial) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),

@@ -65,7 +65,7 @@ fn a_folder_that_others_may_write_to_is_refused() {
 
 #[test]
 fn a_folder_of_another_user_is_refused() {
-    // Root's for all but root, to whom a folder can be taken away.
+    // As root, the test changes the owner; otherwise it uses a directory owned by root.
     let temp = TempDir::new().unwrap();
     match geteuid().is_root() {
         true => {
@@ -85,11 +85,11 @@ fn links_and_files_in_the_folders_place_are_refused() {
     symlink(at("nowhere"), at("dangling")).unwrap();
     fs::write(at("file"), "").unwrap();
     assert!(refused(&at("link")).contains("is a symbolic link"));
-    assert!(open(Path::new(&format!("{}/", at("link").display()))).is_err(), "a slash at the end changes nothing");
+    assert!(open(Path::new(&format!("{}/", at("link").display()))).is_err(), "a trailing slash makes no difference");
     assert!(refused(&at("dangling")).contains("is a symbolic link"));
-    assert!(refused(&at("file")).contains("is no folder"));
+    assert!(refused(&at("file")).contains("is not a directory"));
     assert!(!at("nowhere").exists() && fs::read_dir(at("real")).unwrap().next().is_none());
-    // Above it the user's own links are fine.
+    // Symbolic links in the parent path are accepted.
     open(&at("real/..").join("link/card")).unwrap();
     let dir = at("with link");
     fs::create_dir(&dir).unwrap();
@@ -156,7 +156,11 @@ fn old_names_lead_to_the_operators_sockets() {
     let temp = TempDir::new().unwrap();
     let at = |name: &str| temp.as_path().join(name);
     let dir = open(temp.as_path()).unwrap();
-    assert_eq!(find_socket(temp.as_path(), "status.sock"), at("status.sock"), "a version without the folder");
+    assert_eq!(
+        find_socket(temp.as_path(), "status.sock"),
+        at("status.sock"),
+        "a version without the operator directory"
+    );
     let _listener = UnixListener::bind(dir.operator("status.sock")).unwrap();
     let links = dir.link().unwrap();
     assert_eq!(fs::read_link(at("status.sock")).unwrap(), Path::new("operator/status.sock"));
