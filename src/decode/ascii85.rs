@@ -1,7 +1,7 @@
-//! The ascii85 of the kernel's dumps: five characters a dword, `z` for zero (linux/ascii85.h).
+//! The ascii85 encoding of the kernel's dumps: five characters per dword, `z` for zero (linux/ascii85.h).
 
-/// The first dwords of `text`, `most` at most, and whether there are more; `Err` tells the position of the first character
-/// that is none of the code's.
+/// Decodes at most `most` dwords of `text`, and returns whether there are more; `Err` is the position of the first
+/// invalid character.
 pub fn decode(text: &[u8], most: usize) -> Result<(Vec<u32>, bool), usize> {
     let mut dwords = Vec::with_capacity(most.min(text.len() / 5));
     let mut at = 0;
@@ -26,17 +26,17 @@ pub fn decode(text: &[u8], most: usize) -> Result<(Vec<u32>, bool), usize> {
     Ok((dwords, false))
 }
 
-/// Bytes of dwords, as the kernel had them in memory.
+/// The bytes of dwords in memory order.
 pub fn bytes(dwords: &[u32]) -> Vec<u8> {
     dwords.iter().flat_map(|dword| dword.to_le_bytes()).collect()
 }
 
-/// Dwords of bytes; up to three at the end are left out.
+/// The dwords of bytes; up to three trailing bytes are ignored.
 pub fn dwords(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|raw| u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]])).collect()
 }
 
-/// The text of dwords.
+/// Encodes dwords.
 #[cfg(test)]
 pub fn encode(dwords: &[u32]) -> String {
     let one = |dword: &u32| match *dword {

@@ -1,4 +1,4 @@
-//! A capture of `arctic trace`: its events, with the commands and messages in them disassembled.
+//! A capture of `arctic trace`: its events, with their commands and messages disassembled.
 
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Batch, Line, Message, status};
@@ -7,12 +7,12 @@ use arctic_device_model::trace::{Event, Filter, What};
 
 use crate::trace_socket::{Heading, VERSION};
 
-/// Whether a text begins as a capture does.
+/// Returns whether a text begins like a capture.
 pub fn is(text: &str) -> bool {
     text.trim_start().starts_with("{\"arctic_capture\"")
 }
 
-/// Reads the first line of a capture.
+/// Parses the first line of a capture.
 pub fn heading(line: &str) -> Result<Heading, String> {
     let heading: Heading = serde_json::from_str(line).map_err(|error| error.to_string())?;
     match heading.arctic_capture {
@@ -21,12 +21,12 @@ pub fn heading(line: &str) -> Result<Heading, String> {
     }
 }
 
-/// Name of a function as everything here has it.
+/// Name of a function, as in other output.
 fn function(number: u8) -> String {
     if number == 0 { "pf".into() } else { format!("vf{number}") }
 }
 
-/// A line of text for an event; `None` for one that the filter leaves out.
+/// Formats an event as a line of text; `None` if the filter excludes it.
 pub fn text(event: &Event, filter: &Filter) -> Option<String> {
     filter.passes(event).then(|| {
         let place = event.engine.map_or("-", |engine| engine.info().name);
@@ -76,7 +76,7 @@ fn what(event: &Event) -> String {
 
 fn command(address: u64, ppgtt: bool, length: u32, dwords: &[u32], engine: EngineId) -> String {
     let requester = if ppgtt { Requester::User } else { Requester::Kernel };
-    // What was not kept of a long command is no fault of it.
+    // Dwords of a long command that were not recorded are not an error of the command.
     let mut words = dwords.to_vec();
     words.resize((length as usize).clamp(1, 0x1000), 0);
     let batch = Batch { requester, ends: false, ..Batch::new(&words, address, engine) };

@@ -10,13 +10,13 @@ use super::limits::{Budget, Taken, listed};
 use super::memory::Memory;
 use super::text::{hex, value};
 
-/// Whether a text looks like one.
+/// Returns whether a text looks like an error state.
 pub fn is(text: &str) -> bool {
     let mut lines = text.lines().take(4096);
     lines.any(|line| line.ends_with("command stream:") || object(line).is_some())
 }
 
-/// `rcs0 --- batch = 0x00000000 00100000`: engine, what, address.
+/// `rcs0 --- batch = 0x00000000 00100000`: engine, kind of object, address.
 fn object(line: &str) -> Option<(&str, &str, u64)> {
     let (engine, rest) = line.split_once(" --- ")?;
     let (what, address) = rest.split_once(" = ")?;
@@ -24,7 +24,7 @@ fn object(line: &str) -> Option<(&str, &str, u64)> {
     Some((engine, what, hex(high)? << 32 | hex(low)?))
 }
 
-/// Registers of the engine that the lines are about.
+/// Registers of the engine whose lines are being read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Registers {
     start: Option<u64>,
@@ -33,12 +33,12 @@ struct Registers {
     acthd: Option<u64>,
 }
 
-/// Decodes the dump in the order of its lines; `chosen` leaves out what is of other engines.
+/// Decodes the dump in the order of its lines; `chosen` excludes the objects of other engines.
 pub fn decode(text: &str, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
     decode_within(&mut Budget::default(), text, chosen, tell)
 }
 
-/// The same, within a budget.
+/// Like [`decode`], within a budget.
 pub(super) fn decode_within(
     budget: &mut Budget,
     text: &str,
@@ -98,7 +98,7 @@ impl Registers {
         self.start = of(["START", "RING_START"]).or(self.start);
         self.head = of(["HEAD", "RING_HEAD"]).or(self.head);
         self.tail = of(["TAIL", "RING_TAIL"]).or(self.tail);
-        // High and low dword apart; the GuC's capture has both in one.
+        // The high and low dword are separate here; the GuC's capture has both in one value.
         let apart = value(line, "ACTHD").and_then(|text| text.split_once(' '));
         let acthd = apart.and_then(|(high, low)| Some(hex(high)? << 32 | hex(low)?));
         self.acthd = acthd.or_else(|| of(["ACTHD", "RING_ACTHD"])).or(self.acthd);
@@ -120,7 +120,7 @@ struct Ct {
     send: bool,
     head: usize,
     tail: usize,
-    /// Offset in bytes in the buffer that follows, and dwords.
+    /// Byte offset in the buffer that follows; `size` is in dwords.
     at: usize,
     size: usize,
 }
@@ -137,7 +137,7 @@ impl Ct {
     }
 }
 
-/// The dwords of an object's line: ascii85, behind `:` of what zlib makes of them.
+/// The dwords of an object's line: ascii85, after `:` of a zlib stream.
 fn unpack(line: &str, budget: &mut Budget) -> Result<Taken, String> {
     let (marker, data) = line.split_at(1);
     let data = data.trim_end().as_bytes();

@@ -1,4 +1,4 @@
-//! Bounds on what is taken out of one file: a few bytes in a dump may stand for as many as their writer likes.
+//! Limits on the data decoded from one file: a few compressed bytes in a dump may expand to an arbitrary size.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -7,16 +7,17 @@ use flate2::read::ZlibDecoder;
 
 use super::ascii85;
 
-/// Bytes of a file that are read.
+/// Maximum number of bytes read from a file.
 pub const MOST_OF_FILE: u64 = 1 << 30;
-/// Bytes of one object.
+/// Maximum decoded size of one object in bytes.
 const MOST_OF_OBJECT: usize = 256 << 20;
-/// Bytes of all objects of a file.
+/// Maximum decoded size of all objects of a file in bytes.
 const MOST_OF_ALL: usize = 1 << 30;
-/// Dwords of an image, page or message ring, each of which may become a line in memory; drivers make none so large.
+/// Maximum number of dwords listed of an image, page or message ring, since each may become a line in memory; larger
+/// than anything that drivers create.
 const MOST_LISTED: usize = 1 << 18;
 
-/// What may still be taken out of a file.
+/// The remaining decoded size permitted for a file.
 pub struct Budget {
     object: usize,
     all: usize,
@@ -28,7 +29,7 @@ impl Default for Budget {
     }
 }
 
-/// Dwords of an object, and a note on those that were left out.
+/// The dwords of an object, and a note if some were omitted.
 pub type Taken = (Vec<u32>, Option<Line>);
 
 impl Budget {
@@ -37,13 +38,13 @@ impl Budget {
         Budget { object, all }
     }
 
-    /// The dwords of ascii85. `Err` tells the position of the first character that is none of the code's.
+    /// Decodes ascii85. `Err` is the position of the first invalid character.
     pub fn ascii85(&mut self, text: &[u8]) -> Result<Taken, usize> {
         let (dwords, more) = ascii85::decode(text, self.most())?;
         Ok(self.take(dwords, more))
     }
 
-    /// The dwords of a zlib stream in ascii85. Of a stream that is damaged there is what comes before the damage.
+    /// Decodes a zlib stream in ascii85. For a damaged stream, the data before the damage is returned.
     pub fn inflated(&mut self, text: &[u8]) -> Result<Taken, String> {
         let (packed, _) =
             ascii85::decode(text, MOST_OF_OBJECT / 4).map_err(|at| format!("no ascii85 at character {at}"))?;
@@ -56,7 +57,7 @@ impl Budget {
             match stream.read_exact(&mut dword) {
                 Ok(()) => dwords.push(u32::from_le_bytes(dword)),
                 Err(error) if error.kind() != io::ErrorKind::UnexpectedEof && dwords.is_empty() => {
-                    return Err(format!("it cannot be unpacked: {error}"));
+                    return Err(format!("cannot decompress: {error}"));
                 }
                 Err(_) => break,
             }
@@ -65,7 +66,7 @@ impl Budget {
         Ok(self.take(dwords, more))
     }
 
-    /// Dwords of the next object.
+    /// Maximum number of dwords of the next object.
     fn most(&self) -> usize {
         self.object.min(self.all) / 4
     }
@@ -73,7 +74,7 @@ impl Budget {
     fn take(&mut self, dwords: Vec<u32>, more: bool) -> Taken {
         let note = more.then(|| {
             Line::note(format!(
-                "the rest is left out: {} MiB of an object and {} MiB of a file are decoded",
+                "the rest is omitted: at most {} MiB of an object and {} MiB of a file are decoded",
                 MOST_OF_OBJECT >> 20,
                 MOST_OF_ALL >> 20
             ))
@@ -83,11 +84,11 @@ impl Budget {
     }
 }
 
-/// The part of an image, page or message ring that is listed; where that is not all, a note is told first.
+/// The part of an image, page or message ring to list; if that is not all, a note is printed first.
 pub fn listed<'d>(dwords: &'d [u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<&'d [u32]> {
     match dwords.split_at_checked(MOST_LISTED) {
         Some((listed, rest)) if !rest.is_empty() => {
-            tell(Line::note(format!("{} dwords at the end are left out: {MOST_LISTED} are listed", rest.len())))?;
+            tell(Line::note(format!("{} trailing dwords are omitted: {MOST_LISTED} are listed", rest.len())))?;
             Ok(listed)
         }
         _ => Ok(dwords),

@@ -1,4 +1,4 @@
-//! Pieces of memory that a dump has, by address, and the batches in them.
+//! The memory ranges in a dump, by address, and the batches in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,33 +6,34 @@ use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Batch, Line};
 use arctic_device_model::engine::id::EngineId;
 
-/// Batches that are followed at the most.
+/// Maximum number of batches followed.
 const MOST_BATCHES: usize = 4096;
 
-/// Pieces of a process's memory.
+/// Memory ranges of a process.
 #[derive(Default)]
 pub struct Memory {
     pieces: BTreeMap<u64, Vec<u32>>,
 }
 
 impl Memory {
-    /// Adds a piece.
+    /// Adds a range.
     pub fn add(&mut self, address: u64, dwords: Vec<u32>) {
         self.pieces.insert(address, dwords);
     }
 
-    /// Its pieces.
+    /// The ranges: address and size in bytes.
     pub fn pieces(&self) -> impl Iterator<Item = (u64, usize)> {
         self.pieces.iter().map(|(address, dwords)| (*address, dwords.len() * 4))
     }
 
-    /// What there is from `address` on.
+    /// The dwords from `address` to the end of its range.
     fn from(&self, address: u64) -> Option<&[u32]> {
         let (start, dwords) = self.pieces.range(..=address).next_back()?;
         dwords.get(((address - start) / 4) as usize..).filter(|rest| !rest.is_empty())
     }
 
-    /// Decodes the batches at these addresses, and those that they start, as far as they are here.
+    /// Decodes the batches at these addresses and the batches that they start, if they are in the dump. Returns the
+    /// addresses of the batches.
     pub fn batches(
         &self,
         starts: &[u64],

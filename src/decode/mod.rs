@@ -1,4 +1,4 @@
-//! Files that `arctic decode` reads: raw dwords, hexadecimal text, captures, and what drivers leave behind.
+//! Files that `arctic decode` reads: raw dwords, hexadecimal text, captures, and dumps of drivers.
 
 pub mod ascii85;
 pub mod capture;
@@ -10,7 +10,7 @@ mod tests;
 pub mod text;
 pub mod xe;
 
-/// What a file is.
+/// The type and contents of a file.
 #[derive(Debug, PartialEq)]
 pub enum File {
     /// xe's devcoredump.
@@ -19,12 +19,12 @@ pub enum File {
     I915(String),
     /// A capture of `arctic trace`.
     Capture(String),
-    /// Dwords, and bytes at the end that make no dword.
+    /// Dwords, and the number of trailing bytes that are not a whole dword.
     Dwords(Vec<u32>, usize),
 }
 
 impl File {
-    /// What these bytes are.
+    /// Detects the type of these bytes.
     pub fn of(bytes: Vec<u8>) -> Result<File, String> {
         if bytes.is_empty() {
             return Err("it is empty".into());
@@ -50,8 +50,8 @@ impl File {
     }
 }
 
-/// Dwords in hexadecimal between blanks or commas, with or without 0x; what ends in a colon is an address, what follows a
-/// `#` a remark.
+/// Parses hexadecimal dwords separated by blanks or commas, with or without 0x; a word that ends in a colon is an
+/// address, text after `#` a comment.
 fn hexadecimal(text: &str) -> Result<Vec<u32>, String> {
     let mut dwords = Vec::new();
     for (n, line) in text.lines().enumerate() {
@@ -60,7 +60,7 @@ fn hexadecimal(text: &str) -> Result<Vec<u32>, String> {
             let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
             let dword = u32::from_str_radix(digits, 16).map_err(|_| {
                 format!(
-                    "line {}: `{}` is no dword in hexadecimal, and the file is nothing else that is known",
+                    "line {}: `{}` is no dword in hexadecimal, and the file has no other known format",
                     n + 1,
                     shortened(word)
                 )
@@ -68,7 +68,7 @@ fn hexadecimal(text: &str) -> Result<Vec<u32>, String> {
             dwords.push(dword);
         }
     }
-    if dwords.is_empty() { Err("there is no dword in it".into()) } else { Ok(dwords) }
+    if dwords.is_empty() { Err("it contains no dwords".into()) } else { Ok(dwords) }
 }
 
 fn shortened(word: &str) -> String {

@@ -1,4 +1,4 @@
-//! Dumps made by hand, as the drivers print them.
+//! Constructed dumps in the formats that the drivers print.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ fn told(decode: impl FnOnce(&mut dyn FnMut(Line) -> std::io::Result<()>) -> std:
     lines
 }
 
-/// The lines that begin so, in order.
+/// Asserts that lines with these beginnings occur in this order.
 fn assert_in_order(lines: &[String], wanted: &[&str]) {
     let mut rest = lines.iter();
     for wanted in wanted {
@@ -27,7 +27,7 @@ fn assert_in_order(lines: &[String], wanted: &[&str]) {
     }
 }
 
-/// A user's batch that waits for memory, and calls another one before.
+/// A user batch that calls a second batch and then waits on a semaphore.
 const BATCH: [u32; 10] = [0x18c0_0101, 0x20_0000, 0, 0x0e00_c003, 1, 0x30_0000, 0, 0, 0x0500_0000, 0];
 const SECOND: [u32; 5] = [0x1000_0002, 0x30_0004, 0, 7, 0x0500_0000];
 
@@ -129,7 +129,7 @@ fn an_error_state_reads() {
     assert!(!none.iter().any(|line| line.contains("MI_BATCH")), "{none:#?}");
 }
 
-/// Each object has a limit, and all of a file together; what is left out is told, and the rest is read.
+/// Each object has a size limit, and so does the whole file; omissions are reported, and the rest is decoded.
 #[test]
 fn what_is_taken_out_of_a_file_is_bounded() {
     let noops = |n: usize| packed(&vec![0; n]);
@@ -137,7 +137,7 @@ fn what_is_taken_out_of_a_file_is_bounded() {
     let text = [object(0x1000, &noops(600)), object(0x2000, &noops(256)), object(0x3000, &noops(600))].concat();
     let mut budget = limits::Budget::new(1024, 2560);
     let lines = told(|tell| i915::decode_within(&mut budget, &text, register::engine("rcs0"), tell));
-    let wanted = ["# the rest is left out: 256 MiB of an object and 1024 MiB of a file are decoded"];
+    let wanted = ["# the rest is omitted: at most 256 MiB of an object and 1024 MiB of a file are decoded"];
     assert_eq!(lines.iter().filter(|line| **line == wanted[0]).count(), 2, "{lines:#?}");
     assert_in_order(
         &lines,
@@ -161,7 +161,7 @@ fn what_is_taken_out_of_a_file_is_bounded() {
 fn an_image_without_end_is_listed_in_part() {
     let text = format!("rcs0 --- HW context = 0x00000000 00001000\n{}\n", packed(&vec![1; 2 << 20]));
     let lines = told(|tell| i915::decode(&text, None, tell));
-    assert!(lines.iter().any(|line| line.contains("dwords at the end are left out: 262144 are listed")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("trailing dwords are omitted: 262144 are listed")), "{lines:?}");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn dwords_read_as_text_and_as_bytes() {
 }
 
 proptest::proptest! {
-    /// Whatever a dump has in it, it is read without a panic.
+    /// Decoding a damaged dump does not panic.
     #[test]
     fn damaged_dumps_are_read(at in 0usize..20_000, byte: u8) {
         let mut bytes = xe_dump().into_bytes();

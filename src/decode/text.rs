@@ -1,11 +1,11 @@
-//! Numbers in the lines of dumps and on the command line.
+//! Numbers in lines of dumps and on the command line.
 
-/// What stands behind `name:` in a line.
+/// The text after `name:` at the start of a line.
 pub fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     line.strip_prefix(name)?.strip_prefix(':').map(str::trim)
 }
 
-/// A number in hexadecimal, with or without 0x; what is behind it is not looked at.
+/// Parses a hexadecimal number, with or without 0x; text after it is ignored.
 pub fn hex(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
@@ -13,7 +13,7 @@ pub fn hex(text: &str) -> Option<u64> {
     u64::from_str_radix(&digits[..end].replace('_', ""), 16).ok()
 }
 
-/// A decimal number.
+/// Parses a decimal number.
 pub fn number(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }

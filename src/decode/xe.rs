@@ -10,16 +10,16 @@ use super::limits::{Budget, listed};
 use super::memory::Memory;
 use super::text::{hex, number, value};
 
-/// First line of every such dump.
+/// First line of every devcoredump.
 pub const HEADING: &str = "**** Xe Device Coredump ****";
 
-/// Bytes before the messages in each of the two buffers: two descriptors of 2 KiB (xe: CTB_H2G_BUFFER_OFFSET).
+/// Offset in bytes of the messages in each of the two buffers: two descriptors of 2 KiB (xe: CTB_H2G_BUFFER_OFFSET).
 const CT_OFFSET: usize = 0x1000;
 
-/// What is known of a CT ring.
+/// The known parameters of a CT ring.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ring {
-    /// Dwords.
+    /// Size in dwords.
     size: usize,
     head: Option<usize>,
     tail: Option<usize>,
@@ -28,13 +28,13 @@ struct Ring {
 #[derive(Default)]
 struct Dump<'d> {
     rings: [Ring; 2],
-    /// Ring whose lines are being read.
+    /// Index of the ring whose lines are being read.
     ring: usize,
     engine: Option<EngineId>,
     batches: Vec<u64>,
     marks: Vec<(u64, &'static str)>,
     memory: Memory,
-    /// Engine of the registers that are being read.
+    /// Engine whose registers are being read.
     registers: Option<&'d str>,
 }
 
@@ -44,12 +44,12 @@ fn engine(class: u64) -> Option<EngineId> {
     register::engine(name)
 }
 
-/// Decodes the dump, section by section; `chosen` is the engine that the user says it is about.
+/// Decodes the dump, section by section; `chosen` is the engine given by the user.
 pub fn decode(text: &str, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
     decode_within(&mut Budget::default(), text, chosen, tell)
 }
 
-/// The same, within a budget.
+/// Like [`decode`], within a budget.
 pub(super) fn decode_within(
     budget: &mut Budget,
     text: &str,
@@ -72,7 +72,7 @@ pub(super) fn decode_within(
             dump.line(section, line, chosen, tell)?;
             continue;
         };
-        // Older kernels break a blob into lines; what has a blank in it is none of it.
+        // Older kernels split a blob into lines; a line with a blank in it is not part of the blob.
         let mut blob = data.trim().to_string();
         while let Some(more) =
             lines.next_if(|line| !line.is_empty() && !line.contains([' ', '\t']) && !line.starts_with("****"))
@@ -160,12 +160,12 @@ impl<'d> Dump<'d> {
         match (section, name) {
             ("GuC CT", "CTB") => self.messages(&dwords, tell),
             (_, "HWSP") => {
-                tell(Line::section("Status page of the context (PPHWSP), what is not zero"))?;
+                tell(Line::section("Status page of the context (PPHWSP), non-zero dwords"))?;
                 context::page(listed(&dwords, tell)?).into_iter().try_for_each(tell)
             }
             (_, "HWCTX") => {
                 let Some(engine) = engine else {
-                    return tell(Line::note("whose context image it is is not known: say it with --engine"));
+                    return tell(Line::note("the engine of the context image is unknown: give it with --engine"));
                 };
                 tell(Line::section(format!("Context image, {}", engine.info().name)))?;
                 context::image(listed(&dwords, tell)?, engine).into_iter().try_for_each(tell)
@@ -180,7 +180,8 @@ impl<'d> Dump<'d> {
         }
     }
 
-    /// Both rings: in a buffer each behind its descriptors, or (older kernels) behind one pair of descriptors.
+    /// Decodes both rings: each in a separate buffer after its descriptors, or (older kernels) both after one pair of
+    /// descriptors.
     fn messages(&self, dwords: &[u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
         let [h2g, g2h] = self.rings;
         let behind = CT_OFFSET / 4;
@@ -201,7 +202,7 @@ impl<'d> Dump<'d> {
             Some(engine) => self.memory.batches(&self.batches, engine, &self.marks, tell)?,
             None if self.batches.is_empty() => Default::default(),
             None => {
-                tell(Line::note("which engine ran the batches is not known: say it with --engine"))?;
+                tell(Line::note("the engine of the batches is unknown: give it with --engine"))?;
                 Default::default()
             }
         };
