@@ -1,8 +1,8 @@
-//! Guest memory as a function's client maps it: an immutable table of sections, replaced at each map and unmap.
+//! Guest memory as mapped by a function's client: an immutable table of sections, replaced by each map and unmap.
 //!
-//! A client that makes its memory file shorter turns each touch of a mapping beyond the new end into SIGBUS, the end of
-//! this process and of every other client's card. So only a file that cannot become shorter is mapped here; any other is
-//! read and written by system calls, or by messages to the client (see `Backing`).
+//! If a client truncates its memory file, every access to a mapping beyond the new end raises SIGBUS, which would
+//! terminate this process and with it the cards of all other clients. So only a file that cannot be truncated is mapped
+//! here; any other is accessed by system calls, or by messages to the client (see `Backing`).
 
 mod files;
 pub mod quota;
@@ -26,34 +26,34 @@ use self::quota::{Account, Charge, Counted, Ledger};
 use crate::vfio_user::wire::{DMA_HINTS, DMA_READABLE, DMA_WRITABLE};
 use crate::vfio_user::{ClientDma, Errno, StepBudget};
 
-/// How long an unmap waits for engines to drop their views; a step lasts under 1 ms.
+/// Time for which an unmap waits for engines to drop their views; a step lasts under 1 ms.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// One section of guest memory, as DMA_MAP announced it.
+/// One section of guest memory, as given by DMA_MAP.
 #[derive(Clone)]
 struct Mapping {
     iova: u64,
-    /// Last address; a section can end at the top of the 64-bit space.
+    /// Last address (inclusive); a section can end at the top of the 64-bit space.
     last: u64,
     flags: u32,
     backing: Backing,
-    /// What the section takes, until the last view of it is dropped.
+    /// The resources charged for the section, until the last view of it is dropped.
     _charge: Arc<Charge>,
 }
 
-/// How the bytes of a section are reached.
+/// How a section is accessed.
 #[derive(Clone)]
 enum Backing {
-    /// In this process: a file in memory that is sealed against becoming shorter.
+    /// Mapped into this process: a memory file that is sealed against truncation.
     Mapped(Arc<Mapped>),
-    /// By system calls: a file in memory that may become shorter, which is then an error of the call.
+    /// By system calls: a memory file that may be truncated; the system call then fails.
     File(Arc<Window>),
-    /// By messages: the client sent no file, or one that neither of these will do for.
+    /// By messages: the client sent no file, or one that can be accessed in neither of these ways.
     Client,
 }
 
 impl Backing {
-    /// Tables and views that know the section, whatever they are.
+    /// Number of references to the section by tables and views.
     fn holders(&self) -> usize {
         match self {
             Backing::Mapped(memory) => Arc::strong_count(memory),
@@ -72,7 +72,7 @@ struct Mapped {
 /// A section in a file that is not mapped.
 struct Window {
     file: Arc<Kept>,
-    /// Of the section's first byte.
+    /// Offset of the section's first byte.
     offset: u64,
 }
 
@@ -81,13 +81,13 @@ impl Mapping {
         self.flags & flags == flags
     }
 
-    /// Bytes `[at, at + len)` of the section mapped as `memory`, cut at its end.
+    /// Bytes `[at, at + len)` of the section mapped as `memory`, truncated at its end.
     fn bytes<'m>(&self, memory: &'m MmapRegion, at: u64, len: usize) -> Option<VolatileSlice<'m>> {
         let offset = usize::try_from(at.checked_sub(self.iova)?).ok()?;
         memory.get_slice(offset, len.min(memory.size().checked_sub(offset)?)).ok()
     }
 
-    /// Reads from address `at` of the section on; the whole of `data` is inside.
+    /// Reads `data` from address `at`; the whole range must be inside the section.
     fn read(&self, at: u64, data: &mut [u8], client: Option<Asking<'_>>) -> Option<()> {
         match &self.backing {
             Backing::Mapped(mapped) => self.bytes(&mapped.memory, at, data.len())?.read_slice(data, 0).ok(),
@@ -96,7 +96,7 @@ impl Mapping {
         }
     }
 
-    /// Writes to address `at` of the section on; the whole of `data` is inside.
+    /// Writes `data` to address `at`; the whole range must be inside the section.
     fn write(&self, at: u64, data: &[u8], client: Option<Asking<'_>>) -> Option<()> {
         match &self.backing {
             Backing::Mapped(mapped) => self.bytes(&mapped.memory, at, data.len())?.write_slice(data, 0).ok(),
@@ -106,15 +106,15 @@ impl Mapping {
     }
 }
 
-/// The client that memory without a file is asked of, and what the step that asks may wait for it.
+/// The client that is asked for memory without a file, and the waiting budget of the step.
 type Asking<'v> = (&'v ClientDma, &'v StepBudget);
 
-/// The sections of one client at one moment, sorted and without overlaps.
+/// A snapshot of the sections of one client, sorted and without overlaps.
 #[derive(Default)]
 struct Table {
     mappings: Vec<Mapping>,
     client: Option<Arc<ClientDma>>,
-    /// Some section is reached by messages.
+    /// At least one section is accessed by messages.
     by_messages: bool,
 }
 
@@ -124,7 +124,8 @@ impl Table {
         self.mappings[..after].last().filter(|mapping| iova <= mapping.last)
     }
 
-    /// Runs `step` on each section that `[iova, iova + len)` touches, with the piece's address and range of the data.
+    /// Runs `step` on each section that `[iova, iova + len)` overlaps, with the address and the range of the data of
+    /// each piece.
     fn pieces(
         &self,
         iova: u64,
@@ -151,8 +152,9 @@ impl Table {
         Arc::new(Table { mappings, client, by_messages })
     }
 
-    /// Only sections that the device may both read and write: a write through the mapping of a read-only one would
-    /// be a fault of this process. Those are reached like memory without a descriptor, and checked there.
+    /// Only for sections that the device may both read and write: a write through the mapping of a read-only section
+    /// would fault in this process. Other sections are accessed like memory without a descriptor, which checks the
+    /// rights.
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let mapping = self.find(iova).filter(|mapping| mapping.allows(DMA_READABLE | DMA_WRITABLE))?;
         match &mapping.backing {
@@ -170,7 +172,7 @@ impl Table {
     }
 }
 
-/// Without sections that are reached by messages the table is the view of every step.
+/// Without sections that are accessed by messages, the table itself is the view of every step.
 impl DmaView for Table {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         self.slice(iova, len)
@@ -189,7 +191,7 @@ impl DmaView for Table {
     }
 }
 
-/// The view of one step where a section is reached by messages: how long the step has waited for the client is counted.
+/// The view of one step if a section is accessed by messages; counts the time that the step has waited for the client.
 struct Asked {
     table: Arc<Table>,
     step: StepBudget,
@@ -225,19 +227,19 @@ impl DmaView for Asked {
 
 /// The guest memory of one function.
 pub struct GuestMemory {
-    /// The function itself.
+    /// The function.
     pub(crate) function: Function,
     table: ArcSwap<Table>,
-    /// One change at a time, with the files that are kept.
+    /// Serialises changes; also holds the kept files.
     change: Mutex<Connection>,
     account: Arc<Account>,
-    /// The log has been told that the client's memory is slow.
+    /// The warning about slow access to the client's memory was logged.
     told: AtomicBool,
-    /// The log has been told that the client is at a limit.
+    /// The warning about a limit of the client was logged.
     refused: AtomicBool,
 }
 
-/// What is kept for the client that is connected.
+/// State of the connected client.
 #[derive(Default)]
 struct Connection {
     files: Files,
@@ -245,14 +247,14 @@ struct Connection {
 }
 
 impl Default for GuestMemory {
-    /// The memory of a function alone, with the default limits.
+    /// The memory of a single function, with the default limits.
     fn default() -> Self {
         GuestMemory::new(Function::PF, Ledger::new(Default::default(), false))
     }
 }
 
 impl GuestMemory {
-    /// The memory of `function`, whose client has its part of what `ledger` gives; empty until it maps some.
+    /// The memory of `function`, with the per-function limits of `ledger`; empty until its client maps some.
     pub fn new(function: Function, ledger: Arc<Ledger>) -> Self {
         GuestMemory {
             function,
@@ -264,7 +266,7 @@ impl GuestMemory {
         }
     }
 
-    /// The present sections, for one step.
+    /// A view of the current sections, for one step.
     pub fn view(&self) -> Arc<dyn DmaView> {
         let table = self.table.load_full();
         match table.by_messages {
@@ -273,22 +275,22 @@ impl GuestMemory {
         }
     }
 
-    /// Sections mapped now.
+    /// Number of sections that are mapped now.
     pub fn sections(&self) -> usize {
         self.table.load().mappings.len()
     }
 
-    /// What the clients of the card have taken.
+    /// The resources charged to all clients of the card.
     pub(crate) fn ledger(&self) -> &Arc<Ledger> {
         self.account.ledger()
     }
 
-    /// Sections that the client may have.
+    /// Maximum number of sections of the client.
     pub(crate) fn most_sections(&self) -> u32 {
         self.account.sections()
     }
 
-    /// The client that maps the memory, once it has said its version.
+    /// The client that maps the memory, after its VERSION message.
     pub(crate) fn client(&self) -> Option<Arc<ClientDma>> {
         self.table.load().client.clone()
     }
@@ -297,7 +299,7 @@ impl GuestMemory {
         self.change.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Names the client that memory without descriptors is fetched from.
+    /// Sets the client that is asked for memory without descriptors.
     pub(crate) fn connect(&self, client: Arc<ClientDma>) {
         let mut connection = self.change();
         connection.counted = Some(self.account.ledger().session());
@@ -306,18 +308,19 @@ impl GuestMemory {
         self.table.store(Table::new(Vec::new(), Some(client)));
     }
 
-    /// Forgets all sections: the client is gone. Views in use keep their mappings until they are dropped.
+    /// Removes all sections, after the client disconnected. Views in use keep their mappings until they are dropped.
     pub(crate) fn clear(&self) {
         let mut connection = self.change();
         self.table.store(Arc::default());
         *connection = Connection::default();
     }
 
-    /// Adds the section `[iova, iova + size)`; with a file, it is the file's bytes from `offset` on. A file that could
-    /// become shorter is not mapped into this process, which the log is told once a client.
+    /// Adds the section `[iova, iova + size)`; with a file, it is backed by the file's bytes from `offset` on. A file
+    /// that could be truncated is not mapped into this process; that is logged once per client.
     ///
-    /// EINVAL for a section that makes no sense or a file that is none, EEXIST for one that overlaps another, ENOSPC beyond
-    /// a limit (see [`quota`]), ENOMEM where the file cannot be mapped with the rights that the section has.
+    /// Errors: EINVAL for an invalid section or a file that is not a regular file, EEXIST if it overlaps another
+    /// section, ENOSPC beyond a limit (see [`quota`]), ENOMEM if the file cannot be mapped with the rights of the
+    /// section.
     pub(crate) fn map(&self, iova: u64, size: u64, flags: u32, offset: u64, file: Option<File>) -> Result<(), Errno> {
         let last = size.checked_sub(1).and_then(|size| iova.checked_add(size)).ok_or(Errno::EINVAL)?;
         if flags & (DMA_READABLE | DMA_WRITABLE) == 0 || flags & !(DMA_READABLE | DMA_WRITABLE | DMA_HINTS) != 0 {
@@ -348,7 +351,7 @@ impl GuestMemory {
 
     fn tell_refused(&self, error: Errno) {
         if error == Errno::ENOSPC && !self.refused.swap(true, Ordering::Relaxed) {
-            let remedy = "raise it in [limits] of the card file, or the limit of open files (ulimit -n)";
+            let remedy = "raise [limits] in the card file, or the limit of open files (ulimit -n)";
             log::warn!("{}: the client maps more guest memory than its limit: {remedy}", function_name());
         }
     }
@@ -362,10 +365,10 @@ impl GuestMemory {
         flags: u32,
     ) -> Result<(Backing, Charge), Errno> {
         let end = offset.checked_add(size).ok_or(Errno::EINVAL)?;
-        // In this order: a file that has the seal is as long as it is seen to be, for ever.
+        // The order matters: once the seal is seen, the length read afterwards cannot decrease.
         let sealed = sealed_against_shrinking(&file);
         let metadata = file.metadata().map_err(|_| Errno::EINVAL)?;
-        // A mapping beyond the end of a file is a fault when touched; directories and descriptors of O_PATH have a length.
+        // Access to a mapping beyond the end of a file faults. Directories and O_PATH descriptors have a length, too.
         if !metadata.is_file() || end > metadata.len() {
             return Err(Errno::EINVAL);
         }
@@ -391,10 +394,10 @@ impl GuestMemory {
         Ok((backing, charge))
     }
 
-    /// Removes all sections inside `[iova, iova + size)` (or all there are), and returns when no engine holds them.
+    /// Removes all sections inside `[iova, iova + size)` (or all sections), and returns when no engine uses them.
     ///
-    /// ENOENT where there is none, EINVAL where a section would be cut in two, EBUSY where an engine has not let go
-    /// within a second (the section is gone from the table all the same).
+    /// Errors: ENOENT if there is none, EINVAL if a section would be split, EBUSY if an engine still uses a section
+    /// after one second (it is removed from the table nevertheless).
     pub(crate) fn unmap(&self, range: Option<(u64, u64)>) -> Result<(), Errno> {
         let gone = {
             let _connection = self.change();
@@ -412,7 +415,8 @@ impl GuestMemory {
         };
         let start = Instant::now();
         for backing in gone.into_iter().map(|mapping| mapping.backing) {
-            // Every table that knew the section, however old, holds it; the last one to go leaves only this handle.
+            // Every table with the section holds it, including replaced ones; only this handle remains when the last
+            // table is dropped.
             while backing.holders() > 1 {
                 if start.elapsed() > DRAIN_TIMEOUT {
                     return Err(Errno::EBUSY);
@@ -436,30 +440,32 @@ impl Table {
     }
 }
 
-/// Whether the file can never become shorter than it is: a seal that nobody can take off again. QEMU's
-/// memory-backend-memfd has it by default (QEMU: backends/hostmem-memfd.c); files with a name cannot have it.
+/// Returns whether the file can never be truncated: the seal cannot be removed. QEMU's memory-backend-memfd sets it by
+/// default (QEMU: backends/hostmem-memfd.c); files with a name cannot have it.
 fn sealed_against_shrinking(file: &File) -> bool {
     fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK))
 }
 
-/// Whether the file is in a tmpfs, where a memfd lives too. Only there is a page to be had for the asking: hugetlbfs may
-/// have none left, which is SIGBUS as well, and others may have to wait for a disk or for a program that never answers.
+/// Returns whether the file is in a tmpfs, which includes memfds. Only there does an access always find a page:
+/// hugetlbfs may run out of pages, which also raises SIGBUS, and other file systems may wait for a disk or for a
+/// program that never answers.
 fn in_memory(file: &File) -> bool {
     fstatfs(file).is_ok_and(|found| found.f_type == libc::TMPFS_MAGIC)
 }
 
-/// The longest file that this process may write: a write beyond that raises SIGXFSZ.
+/// Maximum file size that this process may write: a write beyond it raises SIGXFSZ.
 fn longest_file() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
-/// The name of the function whose client the calling thread serves, for the log.
+/// Name, for log messages, of the function whose client the calling thread serves.
 pub(crate) fn function_name() -> String {
     thread::current().name().unwrap_or("a function").to_owned()
 }
 
 /// Maps a section of the client's file with the rights that the client grants. A file that is sealed against writing
-/// refuses to be mapped for that, and can be sealed so only while nobody has mapped it: a mapping keeps its rights.
+/// cannot be mapped writable, and such a seal cannot be added while a writable mapping exists, so a mapping keeps its
+/// rights.
 fn map_file(file: Arc<File>, offset: u64, size: u64, flags: u32) -> Result<MmapRegion, Errno> {
     let len = usize::try_from(size).map_err(|_| Errno::EINVAL)?;
     let mut prot = 0;

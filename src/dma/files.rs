@@ -1,4 +1,4 @@
-//! Files that a client has handed over: sections of the same file share one descriptor.
+//! Files received from a client: sections of the same file share one descriptor.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -10,14 +10,14 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use super::quota::{Account, Charge};
 use crate::vfio_user::Errno;
 
-/// A descriptor that is kept for one or more sections.
+/// A descriptor kept for one or more sections.
 pub struct Kept {
     /// The file.
     pub file: Arc<File>,
     _charge: Charge,
 }
 
-/// A file and how it may be accessed: device, inode, access mode.
+/// The identity of a file: device, inode, access mode.
 type Identity = (u64, u64, u32);
 
 /// The files of one client.
@@ -25,10 +25,10 @@ type Identity = (u64, u64, u32);
 pub struct Files(HashMap<Identity, Weak<Kept>>);
 
 impl Files {
-    /// Keeps `file`, a regular file with this `metadata`, or the descriptor of the same file with the same access mode that
-    /// is kept already.
+    /// Keeps `file`, a regular file with this `metadata`; returns the existing descriptor if the same file is already
+    /// kept with the same access mode.
     ///
-    /// EINVAL where the access mode cannot be read, ENOSPC beyond the limit of descriptors.
+    /// Errors: EINVAL if the access mode cannot be read, ENOSPC beyond the limit of descriptors.
     pub fn keep(&mut self, file: File, metadata: &Metadata, account: &Arc<Account>) -> Result<Arc<Kept>, Errno> {
         let mode = fcntl_getfl(&file).map_err(|_| Errno::EINVAL)? & OFlags::RWMODE;
         let identity = (metadata.dev(), metadata.ino(), mode.bits());
@@ -36,7 +36,7 @@ impl Files {
             return Ok(kept);
         }
         let kept = Arc::new(Kept { file: Arc::new(file), _charge: account.descriptor()? });
-        // Those that are gone: at most as many as there are.
+        // Remove dropped entries: bounds the map by the number of files in use.
         self.0.retain(|_, kept| kept.strong_count() != 0);
         self.0.insert(identity, Arc::downgrade(&kept));
         Ok(kept)

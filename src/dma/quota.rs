@@ -1,5 +1,5 @@
-//! What the clients of a card have taken of this process: address space, sections, descriptors. Each function has a limit
-//! that leaves the others theirs.
+//! Accounting of the resources of this process that the clients of a card use: address space, sections, descriptors.
+//! Each function has a limit, so that no client can exhaust the resources of the others.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use arctic_device_model::world::Function;
 
 use crate::vfio_user::Errno;
 
-/// One kind of thing that is limited: how much is taken.
+/// The amounts in use of each limited resource.
 #[derive(Debug, Default)]
 struct Taken {
     mapped: AtomicU64,
@@ -17,36 +17,37 @@ struct Taken {
     descriptors: AtomicU64,
 }
 
-/// Tells whether others than a function wait for the card at this moment.
+/// Returns whether functions other than the given one wait for the card now.
 type Waits = Box<dyn Fn(Function) -> bool + Send + Sync>;
 
-/// The account of all clients of a card.
+/// The accounting of all clients of a card.
 pub struct Ledger {
     limits: Limits,
     taken: Taken,
-    /// Functions that have a client.
+    /// Number of functions with a client.
     sessions: AtomicUsize,
-    /// All functions are in one machine, so that a client holds up none but itself.
+    /// All functions are in one machine, so a client can delay only itself.
     one_machine: bool,
     waits: OnceLock<Waits>,
 }
 
 impl Ledger {
-    /// An empty account. `limits` are those of each function ([`Limits::each`]) and of all; `one_machine` says that all
-    /// functions belong to one client's machine.
+    /// Creates an empty ledger. `limits` are those of each function ([`Limits::each`]) and of all together;
+    /// `one_machine` is true if all functions belong to one client's machine.
     pub fn new(limits: Limits, one_machine: bool) -> Arc<Self> {
         let (taken, sessions) = (Taken::default(), AtomicUsize::new(0));
         Arc::new(Ledger { limits, taken, sessions, one_machine, waits: OnceLock::new() })
     }
 
-    /// Whether another client has to wait while the card waits for that of `function`. Where nothing tells, the others are
-    /// taken to wait all the time.
+    /// Returns whether another client waits while the card waits for the client of `function`. Without a callback
+    /// ([`Ledger::set_waits`]) other clients are assumed to wait all the time.
     pub fn held_up(&self, function: Function) -> bool {
         let others = !self.one_machine && self.sessions.load(Ordering::Relaxed) > 1;
         others && self.waits.get().is_none_or(|waits| waits(function))
     }
 
-    /// Who can tell: whether others than this function wait for the card at this moment. Set once.
+    /// Sets the callback that returns whether functions other than the given one wait for the card now. Only the first
+    /// call has an effect.
     pub fn set_waits(&self, waits: impl Fn(Function) -> bool + Send + Sync + 'static) {
         let _ = self.waits.set(Box::new(waits));
     }
@@ -58,7 +59,7 @@ impl Ledger {
     }
 }
 
-/// A client that is counted in [`Ledger::held_up`].
+/// A client counted in [`Ledger::held_up`].
 pub struct Counted(Arc<Ledger>);
 
 impl Drop for Counted {
@@ -73,7 +74,8 @@ pub struct Account {
     taken: Taken,
 }
 
-/// What a section or a file takes, until it is dropped: also after its DMA_UNMAP, while a step still has a view of it.
+/// The resources charged for a section or a file, until this is dropped: also after its DMA_UNMAP, while a step still
+/// has a view of it.
 pub struct Charge {
     account: Arc<Account>,
     mapped: u64,
@@ -81,7 +83,7 @@ pub struct Charge {
     descriptors: u64,
 }
 
-/// Adds `amount` where the sum stays within `limit`.
+/// Adds `amount` if the sum stays within `limit`; ENOSPC otherwise.
 fn take(taken: &AtomicU64, amount: u64, limit: u64) -> Result<(), Errno> {
     let add = |taken: u64| taken.checked_add(amount).filter(|sum| *sum <= limit);
     taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).map(drop).map_err(|_| Errno::ENOSPC)
@@ -93,12 +95,12 @@ impl Account {
         Arc::new(Account { ledger, taken: Taken::default() })
     }
 
-    /// The account of all.
+    /// The accounting of all clients.
     pub fn ledger(&self) -> &Arc<Ledger> {
         &self.ledger
     }
 
-    /// Sections that the function's client may have.
+    /// Maximum number of sections of the function's client.
     pub fn sections(&self) -> u32 {
         self.ledger.limits.sections
     }
@@ -107,10 +109,10 @@ impl Account {
         Charge { account: self.clone(), mapped: 0, sections: 0, descriptors: 0 }
     }
 
-    /// Takes a section of `mapped` bytes of address space (0 for one that is not mapped). ENOSPC beyond a limit.
+    /// Charges a section of `mapped` bytes of address space (0 for one that is not mapped). ENOSPC beyond a limit.
     pub fn section(self: &Arc<Self>, mapped: u64) -> Result<Charge, Errno> {
         let limits = &self.ledger.limits;
-        // What has been taken when a later limit refuses goes back with the charge.
+        // If a later limit is exceeded, dropping the charge returns what was taken before.
         let mut charge = self.charge();
         take(&self.taken.sections, 1, limits.sections.into())?;
         charge.sections = 1;
@@ -128,7 +130,7 @@ impl Account {
         Ok(charge)
     }
 
-    /// Takes a descriptor. ENOSPC beyond a limit.
+    /// Charges a descriptor. ENOSPC beyond a limit.
     pub fn descriptor(self: &Arc<Self>) -> Result<Charge, Errno> {
         let limits = &self.ledger.limits;
         let mut charge = self.charge();
@@ -152,13 +154,14 @@ impl Drop for Charge {
     }
 }
 
-/// Descriptors that clients may have kept, of those that this process may have open: without those that are open now, what
-/// comes with one message of each of `functions` clients, and a reserve for sockets, events and the card's own files.
+/// Number of descriptors that may be kept for clients: the limit of this process minus the descriptors open now, those
+/// that arrive with one message of each of `functions` clients, and a reserve for sockets, events and the card's own
+/// files.
 pub fn spare_descriptors(functions: usize) -> u32 {
     const RESERVE: u64 = 128;
     const OF_A_FUNCTION: u64 = crate::vfio_user::wire::MAX_FDS as u64 + 4;
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    // Without /proc: what a card of so many functions has open.
+    // Without /proc: an estimate for a card with this many functions.
     let open = std::fs::read_dir("/proc/self/fd").map_or(64 + 8 * functions as u64, |files| files.count() as u64);
     let needed = open + RESERVE + OF_A_FUNCTION * functions as u64;
     u32::try_from(limit.saturating_sub(needed)).unwrap_or(u32::MAX)
@@ -178,7 +181,7 @@ mod tests {
         [&taken.mapped, &taken.sections, &taken.descriptors].iter().all(|taken| taken.load(Ordering::Relaxed) == 0)
     }
 
-    /// Each limit refuses with ENOSPC, refuses nothing else, and what a refused request had taken is given back.
+    /// Exceeding a limit returns ENOSPC and affects no other limit; amounts taken by a refused request are returned.
     #[test]
     fn limits_of_a_function_and_of_all() {
         let limits = Limits {
@@ -205,10 +208,10 @@ mod tests {
         assert!(one.section(100).is_ok());
     }
 
-    /// Clients may keep what is left of the process's descriptors, less what each function needs.
+    /// Clients may keep the remaining descriptors of the process, minus those that each function needs.
     #[test]
     fn descriptors_are_kept_in_reserve() {
-        // Other tests open and close some meanwhile.
+        // Other tests open and close descriptors concurrently.
         const OTHERS: u32 = 100;
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let Some(limit) = limit.and_then(|limit| u32::try_from(limit).ok()) else { return };
@@ -226,7 +229,7 @@ mod tests {
         let first = ledger.session();
         assert!(!held_up(&ledger));
         let second = ledger.session();
-        assert!(held_up(&ledger), "nothing tells");
+        assert!(held_up(&ledger), "no callback is set");
         ledger.set_waits(|function| function != Function(1));
         assert!(!held_up(&ledger) && ledger.held_up(Function(2)));
         drop(first);
@@ -234,6 +237,6 @@ mod tests {
         drop(second);
         let ledger = Ledger::new(Limits::default(), true);
         let _sessions = [0; 3].map(|_| ledger.session());
-        assert!(!held_up(&ledger), "all of them are one machine's");
+        assert!(!held_up(&ledger), "all functions are in one machine");
     }
 }

@@ -1,4 +1,4 @@
-//! Sections of memory files of every kind, mapped, unmapped and misused.
+//! Tests of sections of every kind of memory file: map, unmap, misuse.
 
 mod tables;
 
@@ -11,7 +11,8 @@ use super::*;
 
 const RW: u32 = DMA_READABLE | DMA_WRITABLE;
 
-/// A file in memory of `bytes` zeros that has these seals for ever; without any it may still get some.
+/// A memfd of `bytes` zeros with these seals, which cannot be removed; more can be added unless F_SEAL_SEAL is among
+/// them.
 pub(crate) fn memory_file(name: &CStr, bytes: u64, seals: SealFlags) -> File {
     let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
     file.set_len(bytes).unwrap();
@@ -19,12 +20,12 @@ pub(crate) fn memory_file(name: &CStr, bytes: u64, seals: SealFlags) -> File {
     file
 }
 
-/// Guest memory as QEMU's memory-backend-memfd has it.
+/// Guest memory sealed like QEMU's memory-backend-memfd.
 pub(crate) fn sealed(bytes: u64) -> File {
     memory_file(c"guest", bytes, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
 }
 
-/// Page n holds n + 1 everywhere.
+/// Fills page n with the byte n + 1.
 fn numbered(file: File, pages: u64) -> File {
     for page in 0..pages {
         file.write_all_at(&[page as u8 + 1; 4096], page * 4096).unwrap();
@@ -96,7 +97,7 @@ fn an_unmap_takes_whole_sections_only() {
     assert_eq!(memory.sections(), 0);
 }
 
-/// Design rule 8: an unmap is answered only when every engine has passed a step boundary.
+/// An unmap returns only when every engine has passed a step boundary.
 #[test]
 fn an_unmap_waits_for_the_oldest_view() {
     let memory = Arc::new(GuestMemory::default());
@@ -113,7 +114,7 @@ fn an_unmap_waits_for_the_oldest_view() {
     thread::sleep(Duration::from_millis(5));
     assert!(!unmapper.is_finished(), "answered while a view is in use");
     assert_eq!(byte(&*view, 0x1000), Some(1), "the old view still works");
-    assert_eq!(byte(&*memory.view(), 0x1000), None, "the new one knows nothing of it");
+    assert_eq!(byte(&*memory.view(), 0x1000), None, "the new view does not have the section");
     drop(view);
     assert_eq!(unmapper.join().unwrap(), Ok(()));
 }
@@ -149,7 +150,7 @@ fn a_function_without_client_has_no_memory() {
     assert_eq!(view.write_remote(u64::MAX, &data), Err(DmaFault { iova: u64::MAX }));
 }
 
-/// A client that cuts its file short gets faults for it, and the card lives on: without the seal nothing is mapped.
+/// If a client truncates its file, accesses fault and the process survives: without the seal nothing is mapped.
 #[test]
 fn a_file_that_can_become_shorter_is_not_mapped() {
     let memory = GuestMemory::default();
@@ -167,13 +168,13 @@ fn a_file_that_can_become_shorter_is_not_mapped() {
     view.read_remote(0x87fc, &mut data).unwrap();
     assert_eq!(view.read_remote(0x87fe, &mut data), Err(DmaFault { iova: 0x87fe }));
     assert_eq!(view.read_remote(0x9000, &mut data), Err(DmaFault { iova: 0x9000 }));
-    // The seal that comes afterwards changes nothing of what has been mapped.
+    // A seal added later does not change the kind of access to existing sections.
     fcntl_add_seals(&backing, SealFlags::SHRINK | SealFlags::WRITE).unwrap();
     assert_eq!(view.write_remote(0x8000, &data), Err(DmaFault { iova: 0x8000 }));
 }
 
-/// Every combination of seals (2^5) and rights (3): mapped just with F_SEAL_SHRINK, and then with the rights that it
-/// has; write seals refuse a writable mapping instead of breaking it later.
+/// Every combination of seals (2^5) and rights (3): a file is mapped only with F_SEAL_SHRINK, and then with the
+/// section's rights; write seals make a writable mapping fail at once instead of breaking it later.
 #[test]
 fn every_combination_of_seals() {
     let kinds = [SealFlags::SHRINK, SealFlags::GROW, SealFlags::WRITE, SealFlags::FUTURE_WRITE, SealFlags::SEAL];
@@ -195,7 +196,7 @@ fn every_combination_of_seals() {
             assert_eq!(outcome, Ok(()), "{seals:?} {flags}");
             let view = memory.view();
             assert_eq!(view.slice(0x1000, 1).is_some(), !shrinks && flags == RW, "{seals:?} {flags}");
-            assert_eq!(memory.told.load(Ordering::Relaxed), shrinks, "{seals:?}: the log is told");
+            assert_eq!(memory.told.load(Ordering::Relaxed), shrinks, "{seals:?}: logged");
             counts[if shrinks { 1 } else { 2 }] += 1;
             let mut data = [0; 4];
             let fault = Err(DmaFault { iova: 0x1ffc });
@@ -208,7 +209,8 @@ fn every_combination_of_seals() {
     assert_eq!(counts, [24, 48, 24], "refused, served by system calls, mapped");
 }
 
-/// A file of another kind of file system may keep an access waiting for ever, or have no page left: the client is asked.
+/// A file of another file system may block an access forever, or have no page available: such memory is accessed by
+/// messages to the client.
 #[test]
 fn files_that_are_not_in_memory_are_left_to_the_client() {
     let file = File::open("/sys/devices/system/cpu/online").unwrap();
@@ -218,10 +220,10 @@ fn files_that_are_not_in_memory_are_left_to_the_client() {
     assert!(matches!(memory.table.load().mappings[0].backing, Backing::Client));
     let view = memory.view();
     assert!(view.slice(0x1000, 1).is_none());
-    assert_eq!(view.read_remote(0x1000, &mut [0; 4]), Err(DmaFault { iova: 0x1000 }), "there is no client to ask");
+    assert_eq!(view.read_remote(0x1000, &mut [0; 4]), Err(DmaFault { iova: 0x1000 }), "no client is connected");
 }
 
-/// Rule 8 of the design holds for files that are not mapped, too.
+/// An unmap also waits for views of files that are not mapped.
 #[test]
 fn an_unmap_waits_for_views_of_files() {
     let memory = GuestMemory::default();
@@ -231,8 +233,8 @@ fn an_unmap_waits_for_views_of_files() {
     drop(view);
 }
 
-/// Two threads write wherever they can while the client cuts the file short and lengthens it: nobody dies, and every
-/// access succeeds or is a fault.
+/// Two threads access the memory while the client truncates and extends the file: the process survives, and every
+/// access succeeds or faults.
 #[test]
 fn a_file_that_changes_its_length_all_the_time() {
     let memory = GuestMemory::default();
@@ -264,8 +266,8 @@ fn a_file_that_changes_its_length_all_the_time() {
     assert!(faults > 0);
 }
 
-/// Finding: one client's sections took the whole address space. Halving the size at each refusal it gets no more than its
-/// limit; the other function of the same card still gets all of its own.
+/// Regression test: one client's sections could exhaust the address space. A client that halves the size after each
+/// error gets no more than its limit, and the other function of the same card still gets its full limit.
 #[test]
 fn one_client_leaves_the_others_their_address_space() {
     const TIB: u64 = 1 << 40;
@@ -286,7 +288,7 @@ fn one_client_leaves_the_others_their_address_space() {
     assert_eq!(at, TIB);
     assert!(refusals.iter().all(|error| *error == Errno::ENOSPC), "{refusals:?}");
     other.map(0, TIB, RW, 0, Some(sparse())).unwrap();
-    // What is given back can be taken again, once no view has it any more.
+    // Released address space can be mapped again, once no view holds it.
     let view = greedy.view();
     assert_eq!(greedy.unmap(None), Err(Errno::EBUSY));
     assert_eq!(greedy.map(0, TIB, RW, 0, Some(sparse())), Err(Errno::ENOSPC));
@@ -296,8 +298,8 @@ fn one_client_leaves_the_others_their_address_space() {
     greedy.map(0, TIB, RW, 0, Some(sparse())).unwrap();
 }
 
-/// Finding: each section kept a descriptor, until the process had none left. Sections of equal files share one, and a
-/// client has a limit of different ones.
+/// Regression test: each section kept a descriptor, until the process had none left. Sections of the same file share
+/// one, and the number of different files of a client is limited.
 #[test]
 fn one_client_leaves_the_others_their_descriptors() {
     let limits = Limits { sections: 600, descriptors: 4, ..Limits::default() };
@@ -325,12 +327,12 @@ fn one_client_leaves_the_others_their_descriptors() {
         memory.unmap(Some((502 << 16, 0x1000))).unwrap();
         memory.map(504 << 16, 0x1000, RW, 0, more()).unwrap();
         memory.unmap(None).unwrap();
-        assert_eq!(kept.strong_count(), 0, "nothing is kept of what is unmapped");
+        assert_eq!(kept.strong_count(), 0, "unmapped sections keep no descriptor");
     }
 }
 
-/// Sections of the same file with other rights have a descriptor of their own: what is opened for reading cannot be mapped
-/// for writing.
+/// Sections of the same file with different access modes have separate descriptors: a descriptor opened read-only
+/// cannot be mapped writable.
 #[test]
 fn the_same_file_with_other_rights_is_another() {
     for seals in [SealFlags::SHRINK, SealFlags::empty()] {
@@ -350,7 +352,7 @@ fn the_same_file_with_other_rights_is_another() {
     }
 }
 
-/// Sections are limited whatever is behind them.
+/// The number of sections is limited, whatever their backing.
 #[test]
 fn one_client_has_a_limit_of_sections() {
     let memory = GuestMemory::new(Function::PF, Ledger::new(Limits { sections: 16, ..Limits::default() }, false));
@@ -362,7 +364,7 @@ fn one_client_has_a_limit_of_sections() {
     memory.map(16 << 12, 0x1000, RW, 0, None).unwrap();
 }
 
-/// What is no regular file is refused: directories and descriptors of O_PATH have a length, too.
+/// Only regular files are accepted: directories and O_PATH descriptors have a length, too.
 #[test]
 fn only_regular_files_are_memory() {
     let memory = GuestMemory::default();

@@ -1,8 +1,9 @@
-//! The table of sections against a model that knows pages only: every sequence of three operations in a small space.
+//! The table of sections compared with a reference model in pages: every sequence of three operations in a small
+//! address space.
 
 use super::*;
 
-/// Pages of the space, at either end of the 64-bit addresses.
+/// Number of pages in the tested space, at either end of the 64-bit addresses.
 const PAGES: u64 = 8;
 const PAGE: u64 = 4096;
 
@@ -12,7 +13,7 @@ enum Operation {
     Unmap(u64, u64),
 }
 
-/// The sections by their first page and number of pages: as plain as can be, with no order kept and no search.
+/// The reference model: sections by first page and number of pages, unordered and searched linearly.
 #[derive(Clone, Default)]
 struct Model(Vec<(u64, u64)>);
 
@@ -43,7 +44,7 @@ impl Model {
         Ok(())
     }
 
-    /// The first page of the section that holds `page`.
+    /// First page and number of pages of the section that contains `page`.
     fn section(&self, page: u64) -> Option<(u64, u64)> {
         self.0.iter().find(|it| (it.0..it.0 + it.1).contains(&page)).copied()
     }
@@ -61,7 +62,7 @@ fn apply(memory: &GuestMemory, base: u64, operation: Operation) -> Result<(), Er
     }
 }
 
-/// The sections are the model's, in order, and each page is found in its own.
+/// Asserts that the sections equal the model's, in order, and that each page is found in its section.
 fn compare(memory: &GuestMemory, base: u64, model: &Model, what: &[Operation]) {
     let table = memory.table.load();
     let mut expected = model.0.clone();
@@ -78,7 +79,8 @@ fn compare(memory: &GuestMemory, base: u64, model: &Model, what: &[Operation]) {
 }
 
 /// Every sequence of three maps and unmaps of every range of 8 pages, at the bottom and at the very top of the address
-/// space: 36 ranges, 72 operations, 2 * 72^3 = 746 496 sequences, each operation's outcome and the table after it.
+/// space: 36 ranges, 72 operations, 2 * 72^3 = 746 496 sequences. The result of each operation and the table after it
+/// are compared.
 #[test]
 fn every_sequence_of_three_operations() {
     let operations = operations();
@@ -110,9 +112,9 @@ fn every_sequence_of_three_operations() {
     }
 }
 
-/// Every access of 0 to 9 bytes at every address of 4 sections of 1 to 3 bytes, apart and side by side, with every
-/// combination of rights: what can be reached is reached, the first address that cannot is told. The sections of one
-/// byte each stand for pages. 4 rights a byte of 6, 4^6 * 8 addresses * 10 lengths * 2 directions = 655 360 accesses.
+/// Every access of 0 to 9 bytes at every address of 6 one-byte sections, with every combination of rights: all bytes
+/// before the first inaccessible address are accessed, and that address is reported. The sections of one byte each
+/// stand for pages. 4 rights for each of 6 bytes, 4^6 * 8 addresses * 10 lengths * 2 directions = 655 360 accesses.
 #[test]
 fn every_access_across_sections() {
     const BYTES: u64 = 6;
@@ -158,7 +160,7 @@ fn every_access_across_sections() {
     assert_eq!(accesses, 4096 * 8 * 10 * 2);
 }
 
-/// The last byte of all is an address like any other; beyond it there is none.
+/// The last byte of the address space can be accessed; an access beyond it faults.
 #[test]
 fn accesses_at_the_top_of_the_address_space() {
     let memory = GuestMemory::default();
