@@ -1,4 +1,4 @@
-//! Reads which tests and which code name items of the documents, so that `arctic fidelity` needs no source tree.
+//! Builds the index of tests and code that name items of the documents, so that `arctic fidelity` needs no source tree.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ mod index;
 #[path = "src/fidelity/scan.rs"]
 mod scan;
 
-/// The folder of the IGT lists that guest tests run, from the repository's root.
+/// The directory of the IGT lists that guest tests run, from the repository's root.
 const LISTS: &str = "tests/igt";
 
-/// What is about the report names items as examples, which proves nothing.
+/// Excluded sources: those of the report itself name items as examples, which is no proof.
 const OWN: [&str; 3] = ["src/fidelity/", "src/cli/fidelity.rs", "tests/fidelity.rs"];
 
 fn main() -> io::Result<()> {
@@ -24,7 +24,8 @@ fn main() -> io::Result<()> {
     fs::write(variable("OUT_DIR")?.join("fidelity-index.txt"), scan::index(&files).to_string())
 }
 
-/// Reads all sources and IGT lists below `folder`, by path from `root`, and has cargo watch their folders.
+/// Reads all sources and IGT lists below `folder`, by path from `root`, and registers their directories with cargo for
+/// rebuilds.
 fn gather(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> io::Result<()> {
     let mut watched = false;
     for entry in fs::read_dir(folder)? {
@@ -38,7 +39,7 @@ fn gather(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> i
         }
         let from_root = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
         let is_list = from_root.starts_with(LISTS) && name.ends_with(".txt");
-        // Cargo watches folders with all that is in them: the root has the build's own output.
+        // Cargo watches a directory with all its contents: the root is skipped because it contains the build output.
         if folder == root || !(name.ends_with(".rs") || is_list) {
             continue;
         }

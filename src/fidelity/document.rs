@@ -1,15 +1,15 @@
-//! The documents as numbered rules, read from the texts in `docs/spec`.
+//! The documents as numbered rules, parsed from the texts in `docs/spec`.
 
 use serde::Serialize;
 
-/// A document whose rules the card is measured by.
+/// A document whose rules the card is checked against.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// Name in item numbers, such as `V8`.
     pub name: &'static str,
-    /// What it is called.
+    /// Title.
     pub title: &'static str,
-    /// All its rules, in their order.
+    /// All rules, in document order.
     pub rules: Vec<Rule>,
 }
 
@@ -21,19 +21,19 @@ pub struct Rule {
     pub number: u16,
     /// Letter of the group that it belongs to.
     pub group: String,
-    /// What the group is about.
+    /// The mechanism that the group specifies.
     pub mechanism: String,
-    /// The rule in a few words.
+    /// The rule's title.
     pub title: String,
-    /// How far the document itself states it, such as `DOC` or `PTR`.
+    /// Provenance class, such as `DOC` or `PTR`: how much of the rule is stated in the document itself.
     pub class: String,
-    /// The facts, and where the document has them.
+    /// The facts, and their locations in the document.
     pub facts: Vec<String>,
 }
 
 impl Document {
-    /// Reads the rules of document `name` from its text: headings `### Group B - Title` or `### B. Title`, and below them
-    /// `**V8-001 Title** [CLASS]` with facts on the next lines, or `**V13-001.** **Title.** Facts`.
+    /// Parses the rules of document `name` from its text: headings `### Group B - Title` or `### B. Title`, and below
+    /// them `**V8-001 Title** [CLASS]` with facts on the next lines, or `**V13-001.** **Title.** Facts`.
     pub fn parse(name: &'static str, title: &'static str, text: &str) -> Self {
         let mut rules: Vec<Rule> = Vec::new();
         let (mut group, mut mechanism) = (String::new(), String::new());
@@ -43,7 +43,7 @@ impl Document {
             if let Some(heading) = line.strip_prefix("### ") {
                 let heading = heading.strip_prefix("Group ").unwrap_or(heading);
                 let (letter, rest) = heading.split_once([' ', '.']).unwrap_or((heading, ""));
-                // What stands in brackets is about the list.
+                // Text in parentheses describes the list and is not part of the title.
                 let about = rest.trim_start_matches(['-', ' ']).split(" (").next().unwrap_or("");
                 (group, mechanism) = (letter.into(), about.into());
                 open = false;
@@ -64,7 +64,7 @@ impl Document {
     }
 }
 
-/// What follows the number on a rule's first line: title, class, and facts if they follow at once.
+/// The text after the number on a rule's first line: title, class, and facts if they are on the same line.
 fn opening(rest: &str) -> (String, String, Option<String>) {
     if let Some(rest) = rest.strip_prefix(".** **") {
         let (title, facts) = rest.split_once("**").unwrap_or((rest, ""));

@@ -1,31 +1,31 @@
-//! What the sources say about items: which tests prove them, where they live. The build script writes the index in its
-//! text form, the program carries that text and reads it back.
+//! The references to items in the sources: the tests that prove them and the code that implements them. The build
+//! script writes the index as text, which is embedded in the program and parsed by it.
 
 use std::fmt;
 
-/// One item or a range of items of a document, as a comment names it: `V8-052`, `V13-048..051`.
+/// One item or a range of items of a document, as named in a comment: `V8-052`, `V13-048..051`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim {
     /// Name of the document, such as `V8`.
     pub document: String,
     /// Number of the item, or of the first of the range.
     pub first: u16,
-    /// Number of the last item of the range; equal to `first` if one item alone is named.
+    /// Number of the last item of the range; equal to `first` for a single item.
     pub last: u16,
 }
 
 impl Claim {
-    /// Whether it names several items at once.
+    /// Returns whether it names more than one item.
     pub fn is_range(&self) -> bool {
         self.last != self.first
     }
 
-    /// Whether it names item `number` of `document`.
+    /// Returns whether it names item `number` of `document`.
     pub fn names(&self, document: &str, number: u16) -> bool {
         self.document == document && (self.first..=self.last).contains(&number)
     }
 
-    /// All that `text` names, in its order: `V8-052`, and `V13-048..051` or `V13-048..V13-051`.
+    /// All claims in `text`, in order: `V8-052`, and `V13-048..051` or `V13-048..V13-051`.
     pub fn all_in(text: &str) -> Vec<Self> {
         let mut found = Vec::new();
         let mut rest = text;
@@ -58,13 +58,13 @@ impl Claim {
     }
 }
 
-/// Three digits and no fourth one: the number, and where it ends.
+/// Parses exactly three digits: the number, and the offset of its end.
 fn number(text: &str) -> Option<(u16, usize)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     if digits == 3 { Some((text[..3].parse().ok()?, 3)) } else { None }
 }
 
-/// `V8-052` at the beginning of `text`: document, number, and where it ends.
+/// Parses `V8-052` at the beginning of `text`: document, number, and the offset of its end.
 fn single(text: &str) -> Option<(&str, u16, usize)> {
     let volume = text[1..].bytes().take_while(u8::is_ascii_digit).count();
     let document = &text[..1 + volume];
@@ -83,12 +83,12 @@ impl fmt::Display for Claim {
     }
 }
 
-/// Why a test that names an item proves nothing.
+/// The reason why a test that names an item does not prove it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// `#[ignore]`: it does not run.
     Ignored,
-    /// Neither it nor a helper of the tests that it calls asserts anything, so it cannot fail.
+    /// Neither the test nor a test helper that it calls asserts anything, so it cannot fail.
     AssertsNothing,
     /// A line of an IGT list that no guest test runs.
     NotRun,
@@ -106,12 +106,12 @@ impl Flaw {
         Self::NAMES.into_iter().find(|&(_, of)| of == name).map(|(flaw, _)| flaw)
     }
 
-    /// The flaw in words, behind the test's name.
+    /// The flaw in words, following the test's name.
     pub fn explained(self) -> &'static str {
         match self {
             Self::Ignored => "is ignored, so it does not run",
             Self::AssertsNothing => "asserts nothing, so it cannot fail",
-            Self::NotRun => "stands in a list that no guest test runs",
+            Self::NotRun => "is in a list that no guest test runs",
         }
     }
 }
@@ -123,9 +123,9 @@ pub struct Test {
     pub path: String,
     /// Name of the function, or of the IGT subtest.
     pub name: String,
-    /// Why it proves nothing, if so.
+    /// The reason why it does not prove the items, if any.
     pub flaw: Option<Flaw>,
-    /// What it names in the comment above it or within.
+    /// The items named in the comment above it or in its body.
     pub claims: Vec<Claim>,
 }
 
@@ -135,20 +135,20 @@ impl fmt::Display for Test {
     }
 }
 
-/// A place outside the tests that names items: a comment of code, or a row of a table.
+/// A location outside the tests that names items: a comment of code, or a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// File, from the repository's root.
     pub path: String,
     /// Line, counted from 1.
     pub line: usize,
-    /// What stands there: the declaration or the row.
+    /// The declaration or row at this location.
     pub symbol: String,
-    /// What it names.
+    /// The items named.
     pub claims: Vec<Claim>,
 }
 
-/// All tests and places of the sources that name items.
+/// All tests and other locations in the sources that name items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
     /// In the order of their paths and lines.
@@ -157,7 +157,7 @@ pub struct Index {
     pub places: Vec<Place>,
 }
 
-/// One line a test or place, fields separated by tabs.
+/// One line per test or place, with fields separated by tabs.
 impl fmt::Display for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = |claims: &[Claim]| claims.iter().map(Claim::to_string).collect::<Vec<_>>().join(" ");
@@ -173,7 +173,7 @@ impl fmt::Display for Index {
 }
 
 impl Index {
-    /// Reads the text form back; a line that is none is left out.
+    /// Parses the text form; invalid lines are ignored.
     pub fn parse(text: &str) -> Self {
         let mut index = Self::default();
         for line in text.lines() {

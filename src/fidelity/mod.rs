@@ -1,8 +1,8 @@
-//! Which rules of Intel's documents the card keeps: exactly, in part, or not.
+//! Which rules of Intel's documents the card implements: exactly, approximately, or not.
 //!
-//! Three things are put together: the documents' numbered rules (`docs/spec`), what tests and code say they rest on (the
-//! index that `build.rs` makes of the sources by means of `scan.rs`), and what people tell of the rest (`docs/fidelity.toml`). A rule is
-//! kept exactly only if a test that can fail names it.
+//! The report combines three sources: the documents' numbered rules (`docs/spec`), the references in tests and code
+//! (the index that `build.rs` generates from the sources with `scan.rs`), and the manually written list of deviations
+//! (`docs/fidelity.toml`). A rule counts as exact only if a test that can fail names it.
 
 mod document;
 mod index;
@@ -15,25 +15,25 @@ use serde::{Deserialize, Serialize};
 use document::{Document, Rule};
 use index::{Claim, Index, Place};
 
-/// What makes `FIDELITY.md` anew.
+/// The command that regenerates `FIDELITY.md`.
 pub const REGENERATE: &str = "cargo run -- fidelity --markdown > FIDELITY.md";
 
-/// How well the card keeps a rule.
+/// How completely the card implements a rule.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// A test that can fail names it, and nothing is known to differ
+    /// A test that can fail names it, and no deviation is known
     Exact,
-    /// Kept, but for what the note says; a test names what is kept
+    /// Implemented except for what the note describes; a test names it
     Approximate,
-    /// Not kept, for the reason that the note gives
+    /// Not implemented, for the reason given in the note
     Absent,
-    /// No test names it and nobody has told what the card does
+    /// Named by no test and not listed in docs/fidelity.toml
     Unassessed,
 }
 
 impl Status {
-    /// All of them, best first.
+    /// All statuses, best first.
     pub const ALL: [Self; 4] = [Self::Exact, Self::Approximate, Self::Absent, Self::Unassessed];
 
     /// The status in words.
@@ -47,16 +47,16 @@ impl Status {
     }
 }
 
-/// `docs/fidelity.toml`: what people tell.
+/// The contents of `docs/fidelity.toml`.
 #[derive(Deserialize)]
 struct Told {
-    /// Items that have to be exact or told.
+    /// Items that must be exact or listed.
     promised: Vec<String>,
     #[serde(default)]
     item: Vec<ToldItem>,
 }
 
-/// An item that is kept in part, or not.
+/// An item that is approximate or absent.
 #[derive(Clone, Deserialize)]
 struct ToldItem {
     id: String,
@@ -64,50 +64,50 @@ struct ToldItem {
     note: String,
 }
 
-/// A rule of a document, and how the card keeps it.
+/// A rule of a document and its status.
 #[derive(Clone, Debug, Serialize)]
 pub struct Item {
-    /// Number that code, tests and notes name it by, such as `V8-052`.
+    /// Item number by which code, tests and notes refer to it, such as `V8-052`.
     pub id: String,
-    /// Document that states it, such as `V8`.
+    /// Document that contains it, such as `V8`.
     pub document: &'static str,
-    /// What it says.
+    /// The rule itself.
     #[serde(flatten)]
     pub rule: Rule,
-    /// How well it is kept.
+    /// The status.
     pub status: Status,
     /// Tests that name it and can fail, as `path::name`.
     pub tests: Vec<String>,
-    /// What differs, or why it is absent.
+    /// The deviation, or the reason why it is absent.
     pub note: Option<String>,
-    /// Why a claim of a test may be false: it names a range, it asserts nothing, it does not run.
+    /// Reasons why a test's claim may be invalid: it names a range, it asserts nothing, it does not run.
     pub doubts: Vec<String>,
-    /// Where it lives: code and rows of tables that name it.
+    /// The code and table rows that name it.
     pub places: Vec<Location>,
 }
 
-/// A place in the sources.
+/// A location in the sources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Location {
     /// File, from the repository's root.
     pub path: String,
     /// Line, counted from 1.
     pub line: usize,
-    /// Declaration or row that stands there.
+    /// Declaration or row at this location.
     pub symbol: String,
 }
 
-/// How many items have each status, in the order of [`Status::ALL`].
+/// Number of items with each status, in the order of [`Status::ALL`].
 pub type Counts = [usize; 4];
 
-/// A group of a document and how its items are kept.
+/// A group of a document and the counts of its items by status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group<'a> {
     /// Letter in the document.
     pub letter: &'a str,
-    /// What it is about.
+    /// The mechanism that it specifies.
     pub mechanism: &'a str,
-    /// Its items by status.
+    /// Number of its items by status.
     pub counts: Counts,
 }
 
@@ -117,12 +117,12 @@ pub struct Report {
     pub documents: Vec<(&'static str, &'static str)>,
     /// All items, by document and number.
     pub items: Vec<Item>,
-    /// What is wrong with the sources' claims and with what is told; nothing, as the project's tests see to.
+    /// Errors in the claims of the sources and in `docs/fidelity.toml`; the project's tests require this to be empty.
     pub problems: Vec<String>,
 }
 
 impl Report {
-    /// What this program was built with.
+    /// The report from the data that this program was built with.
     pub fn of_this_build() -> Self {
         let documents = vec![
             Document::parse("V8", "Volume 8, Command Stream Programming", include_str!("../../docs/spec/vol8.md")),
@@ -148,10 +148,10 @@ impl Report {
         Self { documents, items, problems }
     }
 
-    /// The item that a person means by `text`: `V8-052`, `v8-52`.
+    /// Finds the item named by `text` in relaxed notation: `V8-052`, `v8-52`.
     ///
     /// # Errors
-    /// What there is instead, in one sentence.
+    /// A sentence that names the nearest item.
     pub fn find(&self, text: &str) -> Result<&Item, String> {
         let wanted = text.trim().to_ascii_uppercase();
         let (document, digits) = wanted.rsplit_once('-').unwrap_or(("", ""));
@@ -168,7 +168,7 @@ impl Report {
         Err(format!("no document has an item {text}; the nearest is {} ({})", nearest.id, nearest.rule.title))
     }
 
-    /// The groups of `document` in its order.
+    /// The groups of `document` in document order.
     pub fn groups(&self, document: &str) -> Vec<Group<'_>> {
         let mut groups: Vec<Group<'_>> = Vec::new();
         for item in self.items.iter().filter(|item| item.document == document) {
@@ -222,15 +222,15 @@ impl Item {
     }
 }
 
-/// What is wrong with `docs/fidelity.toml`.
+/// Checks `docs/fidelity.toml`.
 fn check_told(told: &Told, items: &[Item], problems: &mut Vec<String>) {
     let mut before: Vec<&str> = Vec::new();
     for told in &told.item {
         let ToldItem { id, status, note } = told;
         match items.iter().find(|item| item.id == *id) {
-            None => problems.push(format!("docs/fidelity.toml tells of {id}, which no document has")),
+            None => problems.push(format!("docs/fidelity.toml lists {id}, which is in no document")),
             Some(item) if *status == Status::Approximate && item.tests.is_empty() => {
-                problems.push(format!("{id} is said to be kept in part, and no test that can fail names it"));
+                problems.push(format!("{id} is listed as approximate, but no test that can fail names it"));
             }
             Some(_) => {}
         }
@@ -238,13 +238,13 @@ fn check_told(told: &Told, items: &[Item], problems: &mut Vec<String>) {
             problems.push(format!("{id} has no note in docs/fidelity.toml"));
         }
         if !matches!(status, Status::Approximate | Status::Absent) {
-            problems.push(format!("{id} is told to be {}: only tests say that", status.name()));
+            problems.push(format!("{id} is listed as {}: only tests give this status", status.name()));
         }
         let same =
             |other: &&&str| other.rsplit_once('-').map(|(document, _)| document) == id.rsplit_once('-').map(|p| p.0);
         match before.iter().rev().find(same) {
-            Some(other) if *other == id => problems.push(format!("{id} is told twice")),
-            Some(other) if *other > id.as_str() => problems.push(format!("{id} stands behind {other}")),
+            Some(other) if *other == id => problems.push(format!("{id} is listed twice")),
+            Some(other) if *other > id.as_str() => problems.push(format!("{id} is out of order: it follows {other}")),
             _ => {}
         }
         before.push(id);
@@ -252,18 +252,18 @@ fn check_told(told: &Told, items: &[Item], problems: &mut Vec<String>) {
     for claim in told.promised.iter().flat_map(|text| Claim::all_in(text)) {
         let promised = |item: &&Item| claim.names(item.document, item.rule.number);
         for item in items.iter().filter(promised).filter(|item| item.status == Status::Unassessed) {
-            problems.push(format!("{} is promised, and neither named by a test that can fail nor told of", item.id));
+            problems.push(format!("{} is promised, but neither named by a test that can fail nor listed", item.id));
         }
     }
 }
 
-/// Items that sources name and no document has.
+/// Checks for items that are named in the sources but in no document.
 fn check_claims(documents: &[Document], index: &Index, items: &[Item], problems: &mut Vec<String>) {
     let of_tests = index.tests.iter().map(|test| (test.to_string(), &test.claims));
     let of_places = index.places.iter().map(|place| (format!("{}:{}", place.path, place.line), &place.claims));
     for (who, claims) in of_tests.chain(of_places) {
         for claim in claims.iter().filter(|claim| documents.iter().any(|document| document.name == claim.document)) {
-            // A range may have gaps, but not at its ends.
+            // A range may have gaps, but both its ends must exist.
             for end in [claim.first, claim.last] {
                 if !items.iter().any(|item| item.document == claim.document && item.rule.number == end) {
                     problems.push(format!("{who} names {claim}; the document has no {}-{end:03}", claim.document));
@@ -274,7 +274,7 @@ fn check_claims(documents: &[Document], index: &Index, items: &[Item], problems:
     problems.dedup();
 }
 
-/// How many letters have to be put in, taken away or changed to make `a` of `b`.
+/// Levenshtein distance of `a` and `b`.
 fn edits(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (n, c) in a.chars().enumerate() {
@@ -330,20 +330,24 @@ mod tests {
             format!("[[item]]\nid = \"{id}\"\nstatus = \"{status}\"\nnote = \"{note}\"\n")
         };
         for (items, index, problem) in [
-            (String::new(), "", "V1-010 is promised, and neither named by a test that can fail nor told of"),
+            (String::new(), "", "V1-010 is promised, but neither named by a test that can fail nor listed"),
             (
                 item("V1-010", "approximate", "a"),
                 "",
-                "V1-010 is said to be kept in part, and no test that can fail names it",
+                "V1-010 is listed as approximate, but no test that can fail names it",
             ),
             (item("V1-010", "absent", " "), "", "V1-010 has no note in docs/fidelity.toml"),
-            (item("V1-010", "exact", "a"), "", "V1-010 is told to be exact: only tests say that"),
-            (item("V1-010", "absent", "a").repeat(2), "", "V1-010 is told twice"),
-            (item("V1-010", "absent", "a") + &item("V1-002", "absent", "a"), "", "V1-002 stands behind V1-010"),
+            (item("V1-010", "exact", "a"), "", "V1-010 is listed as exact: only tests give this status"),
+            (item("V1-010", "absent", "a").repeat(2), "", "V1-010 is listed twice"),
+            (
+                item("V1-010", "absent", "a") + &item("V1-002", "absent", "a"),
+                "",
+                "V1-002 is out of order: it follows V1-010",
+            ),
             (
                 item("V1-010", "absent", "a") + &item("V1-012", "absent", "a"),
                 "",
-                "docs/fidelity.toml tells of V1-012, which no document has",
+                "docs/fidelity.toml lists V1-012, which is in no document",
             ),
             (
                 item("V1-010", "absent", "a"),

@@ -1,10 +1,10 @@
-//! `FIDELITY.md`: the report as a page to read.
+//! `FIDELITY.md`: the report as a Markdown page.
 
 use std::fmt::Write;
 
 use super::{Counts, Item, REGENERATE, Report, Status};
 
-/// The page.
+/// Renders the page.
 pub fn markdown(report: &Report) -> String {
     let mut page = format!(
         "# What the card keeps of its documents\n\
@@ -68,7 +68,7 @@ fn row(item: &Item) -> String {
     format!("| {} | {title} | {} | {} |\n", item.id, item.status.name(), cells.join("<br>"))
 }
 
-/// Text that stays within a cell of a table.
+/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ")
 }

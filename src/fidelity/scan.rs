@@ -1,13 +1,13 @@
-//! Finds who in the sources names items: tests, lines of IGT lists, code, rows of tables.
+//! Finds the references to items in the sources: tests, lines of IGT lists, code, rows of tables.
 //!
-//! It reads text, not syntax trees, because comments are what it is after; it only tells code, comments and literals
-//! apart, so that a brace in a string ends no test.
+//! It scans text instead of syntax trees, because comments are the main input. It only distinguishes code, comments and
+//! literals, so that a brace in a string does not end a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::{Claim, Flaw, Index, Place, Test};
 
-/// The index of sources given by path from the root.
+/// Builds the index of sources given by path from the root.
 pub fn index(files: &BTreeMap<String, String>) -> Index {
     let mut index = Index::default();
     let sources: Vec<Source<'_>> =
@@ -52,7 +52,7 @@ pub fn index(files: &BTreeMap<String, String>) -> Index {
 }
 
 /// The lines of an IGT list that prove items: those with a comment that names some, and those below a comment line that
-/// does, up to a blank line.
+/// names some, up to a blank line.
 fn list(path: &str, text: &str, flaw: Option<Flaw>) -> Vec<Test> {
     let (mut found, mut above, mut in_comment) = (Vec::new(), Vec::new(), false);
     for line in text.lines() {
@@ -77,7 +77,7 @@ fn list(path: &str, text: &str, flaw: Option<Flaw>) -> Vec<Test> {
     found
 }
 
-/// What a byte of a source belongs to.
+/// Classification of a byte of a source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Code,
@@ -85,7 +85,7 @@ enum Kind {
     Literal,
 }
 
-/// What each byte of `text` belongs to.
+/// Classifies each byte of `text`.
 fn kinds(text: &str) -> Vec<Kind> {
     let bytes = text.as_bytes();
     let mut kinds = vec![Kind::Code; bytes.len()];
@@ -116,7 +116,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Whether the `r` at `at` ends a longer word; `br"` is a raw string all the same.
+/// Returns whether the `r` at `at` ends a longer word; `br"` also begins a raw string.
 fn word_before(bytes: &[u8], at: usize) -> bool {
     let before = |n: usize| at.checked_sub(n).is_some_and(|at| is_word(bytes[at]));
     before(1) && (bytes[at - 1] != b'b' || before(2))
@@ -174,18 +174,18 @@ struct Source<'a> {
     path: &'a str,
     text: &'a str,
     lines: Vec<&'a str>,
-    /// The text with comments and literals blanked out: offsets stay.
+    /// The text with comments and literals replaced by blanks; offsets are unchanged.
     code: String,
-    /// Line of `#[cfg(test)]` before a module with a body: what follows is test code.
+    /// Line of `#[cfg(test)]` before a module with a body: the lines from there are test code.
     tests_from: usize,
 }
 
-/// A test function as it stands in a file.
+/// A test function in a file.
 struct Found {
     name: String,
-    /// From its comment to its closing brace.
+    /// The lines from its comment to its closing brace.
     lines: std::ops::Range<usize>,
-    /// Its body's code.
+    /// The code of its body.
     body: String,
     ignored: bool,
     should_panic: bool,
@@ -208,7 +208,7 @@ impl<'a> Source<'a> {
         Self { path, text, lines, code, tests_from }
     }
 
-    /// The package that the file belongs to, within which helpers are looked for.
+    /// The package of the file; helpers are looked up within the package.
     fn package(&self) -> &'a str {
         match self.path.split('/').next() {
             Some(first) if !["src", "tests", "benches"].contains(&first) => first,
@@ -225,7 +225,7 @@ impl<'a> Source<'a> {
         self.code[..offset].matches('\n').count()
     }
 
-    /// The function whose `fn` stands at `at` of the code: name, and the extent of its body.
+    /// The function whose `fn` is at `at` in the code: name, and the range of its body.
     fn function(&self, at: usize) -> Option<(String, std::ops::Range<usize>)> {
         let rest = self.code.get(at + 3..)?;
         let name: String = rest.trim_start().chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect();
@@ -270,7 +270,7 @@ impl<'a> Source<'a> {
         found
     }
 
-    /// What the line that names an item stands at: the declaration below a comment, or the row around a source.
+    /// The symbol of a line that names an item: the declaration below a comment, or the row around a source reference.
     fn symbol(&self, line: usize) -> String {
         let trimmed = |at: usize| self.lines.get(at).map_or("", |line| line.trim());
         if trimmed(line).starts_with("//!") {
@@ -297,7 +297,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A declaration without what says who sees it and how it may be called.
+/// A declaration without its visibility and function qualifiers.
 fn visible(line: &str) -> &str {
     let mut line = line;
     if let Some(rest) = line.strip_prefix("pub") {
@@ -313,7 +313,7 @@ fn visible(line: &str) -> &str {
     line
 }
 
-/// A declaration's kind and name: `fn span`, `const ROWS`, `impl Engine`; for a field or variant just its name.
+/// A declaration's kind and name: `fn span`, `const ROWS`, `impl Engine`; only the name for a field or variant.
 fn declaration(line: &str) -> String {
     let line = visible(line);
     let end = |c: char| !(c.is_alphanumeric() || c == '_');
@@ -332,10 +332,10 @@ fn declaration(line: &str) -> String {
     line.split(end).next().unwrap_or("").into()
 }
 
-/// Which functions of a package's test code assert something, by name.
+/// The functions of a package's test code that assert something, by name.
 #[derive(Default)]
 struct Asserting {
-    /// Functions that call others, and those others.
+    /// Functions without assertions, and the functions that each calls.
     calls: Vec<(String, BTreeSet<String>)>,
     names: BTreeSet<String>,
 }
@@ -357,7 +357,7 @@ impl Asserting {
         }
     }
 
-    /// Whoever calls one that asserts, asserts.
+    /// Computes the transitive closure: a function that calls an asserting function is an asserting function.
     fn settle(&mut self) {
         loop {
             let names = &self.names;
@@ -379,14 +379,14 @@ impl Asserting {
     }
 }
 
-/// Whether code itself says what must be so. An `unwrap` does not: it gets at a value.
+/// Returns whether the code itself contains an assertion. `unwrap` does not count: it accesses a value.
 fn says(code: &str) -> bool {
     ["assert!", "assert_eq!", "assert_ne!", "assert_matches!", "panic!(", "unreachable!(", ".expect(", ".expect_err("]
         .iter()
         .any(|word| code.contains(word))
 }
 
-/// Names that code calls.
+/// Names of the functions and macros that the code calls.
 fn calls(code: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, _) in code.match_indices('(') {
