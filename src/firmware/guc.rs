@@ -1,36 +1,36 @@
-//! The GuC's file: a CSS header, text in place of microcode, text in place of a signature. Layout: xe: abi/uc_fw_abi.h
-//! (`uc_css_header`), read by xe: xe_uc_fw.c and i915: intel_uc_fw.c.
+//! The GuC firmware file: a CSS header, text in place of microcode, text in place of a signature. Layout: xe:
+//! abi/uc_fw_abi.h (`uc_css_header`), read by xe: xe_uc_fw.c and i915: intel_uc_fw.c.
 
 use super::{DATE, VENDOR, bytes_of, no_signature};
 
-/// Path of the file below a firmware folder, as the driver requests it for DG2 (xe: xe_uc_fw.c).
+/// Path of the file below a firmware directory, as requested by the driver for DG2 (xe: xe_uc_fw.c).
 pub(super) const FILE: &str = "i915/dg2_guc_70.bin";
 
-/// Release that the file claims: the one that xe 7.2 asks for.
+/// Release in the file's header: the one that xe 7.2 requests.
 pub(super) const RELEASE: [u8; 3] = [70, 53, 0];
-/// Submission interface that the file claims, which is the one that the card's GuC speaks.
+/// Version of the submission interface in the file's header: the one that the card's GuC implements.
 pub(super) const SUBMISSION: [u8; 3] = [1, 26, 0];
 
-/// Bytes of the CSS header.
+/// Size of the CSS header in bytes.
 pub(super) const HEADER_BYTES: usize = 128;
-/// Dwords of the RSA signature; more than 64, so that the driver hands over its address instead of its bytes.
+/// Size of the RSA signature in dwords; more than 64, so that the driver passes its address instead of its bytes.
 const RSA_DWORDS: u32 = 96;
-/// Dwords of the modulus and the exponent that the header counts and the file leaves out.
+/// Sizes in dwords of the modulus and the exponent, which the header counts but the file does not contain.
 const MODULUS_DWORDS: u32 = 96;
 const EXPONENT_DWORDS: u32 = 1;
-/// Memory that the driver reserves for the firmware's own use behind the ADS; the card's GuC needs none.
+/// Memory that the driver reserves for the firmware's private data after the ADS; the card's GuC needs none.
 const PRIVATE_DATA_BYTES: u32 = 4096;
 
 const MODULE_TYPE: u32 = 6;
 const HEADER_VERSION: u32 = 0x1_0000;
 
-/// What stands where microcode would.
+/// The text in place of microcode.
 const TEXT: &str = "Arctic stand-in GuC firmware.\n\
     This file is not Intel's firmware and holds no code for any processor: it satisfies the checks that a graphics \
     driver makes before it uploads firmware to the Arctic virtual card, whose GuC is part of the device model. \
     Real hardware will not run it.\n";
 
-/// Bytes of the part that stands for microcode.
+/// Size of the microcode part in bytes.
 const UCODE_BYTES: usize = TEXT.len().next_multiple_of(4096);
 
 /// The file's contents: header, text in place of microcode, text in place of a signature.
@@ -63,7 +63,7 @@ pub(super) fn file() -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// The fields by the names and offsets of xe: abi/uc_fw_abi.h, read as parse_css_header and guc_read_css_info do.
+    /// The fields by the names and offsets of xe: abi/uc_fw_abi.h, parsed like parse_css_header and guc_read_css_info.
     struct Parsed {
         ucode: usize,
         rsa: usize,
@@ -99,7 +99,7 @@ mod tests {
         })
     }
 
-    /// Contract B.4 step 18: what xe checks before it accepts the file.
+    /// Contract B.4 step 18: the checks of xe before it accepts the file.
     #[test]
     fn the_driver_accepts_the_file() {
         let parsed = parse(&file()).unwrap();
@@ -110,14 +110,15 @@ mod tests {
         assert!(parsed.private_data.is_multiple_of(4096) && parsed.private_data <= 1 << 20);
     }
 
-    /// Contract B.4 steps 19 and 20: WOPCM has room, the signature goes by address, the DMA moves header and microcode.
+    /// Contract B.4 steps 19 and 20: the image fits in WOPCM, the signature is passed by address, the DMA copies header
+    /// and microcode.
     #[test]
     fn the_upload_is_well_formed() {
         let file = file();
         let parsed = parse(&file).unwrap();
         assert!(parsed.rsa > 256, "UOS_RSA_SCRATCH(0) gets the signature's address");
         let dma = 128 + parsed.ucode;
-        assert_eq!(dma + parsed.rsa, file.len(), "nothing but header, microcode and signature");
+        assert_eq!(dma + parsed.rsa, file.len(), "only header, microcode and signature");
         assert!(dma.is_multiple_of(4));
         assert!(dma + 16384 + 8192 <= 0x3f_3000, "fits in WOPCM");
     }

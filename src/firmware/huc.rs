@@ -1,41 +1,41 @@
-//! The HuC's file, which the card's GSC would load: a code partition directory whose entries are the manifest with the
-//! version, and the image. Layout: i915: intel_gsc_binary_headers.h, read by i915: intel_huc_fw.c
+//! The HuC firmware file, which on hardware is loaded by the GSC: a code partition directory whose entries are the
+//! manifest with the version, and the image. Layout: i915: intel_gsc_binary_headers.h, read by i915: intel_huc_fw.c
 //! (`intel_huc_fw_get_binary_info`).
 
 use super::{DATE, VENDOR, bytes_of, no_signature};
 
-/// Path of the file below a firmware folder, as i915 requests it for DG2 (i915: intel_uc_fw.c).
+/// Path of the file below a firmware directory, as requested by i915 for DG2 (i915: intel_uc_fw.c).
 pub(super) const FILE: &str = "i915/dg2_huc_gsc.bin";
 
-/// Release that the file claims: major, minor, hotfix, build.
+/// Release in the manifest: major, minor, hotfix, build.
 const RELEASE: [u16; 4] = [7, 10, 16, 0];
 
 /// `$CPD`.
 const DIRECTORY_MARKER: u32 = 0x4450_4324;
-/// Version of the directory's header, version of its entries, bytes of the header, no flags.
+/// Version of the directory's header, version of its entries, size of the header in bytes, no flags.
 const DIRECTORY_VERSIONS: [u8; 4] = [2, 1, DIRECTORY_BYTES as u8, 0];
 const DIRECTORY_BYTES: usize = 20;
-/// Where the header has its checksum.
+/// Offset of the checksum in the header.
 const DIRECTORY_CRC: usize = 16;
 const PARTITION: &[u8; 4] = b"HUCP";
 
 const ENTRY_BYTES: usize = 24;
-/// A name of the directory, with the zeros that end it.
+/// An entry name in the directory, zero-padded.
 type Name = [u8; 12];
 const MANIFEST: Name = *b"HUCP.man\0\0\0\0";
 const IMAGE: Name = *b"huc_fw\0\0\0\0\0\0";
 
-/// Bytes of a manifest's header without the signature's parts.
+/// Size of a manifest's header in bytes, without the signature fields.
 const MANIFEST_BYTES: usize = 128;
 const MANIFEST_TYPE: u32 = 4;
 const MANIFEST_VERSION: u32 = 0x1_0000;
 /// `$MN2`.
 const MANIFEST_MARKER: u32 = 0x324e_4d24;
-/// Dwords of modulus, signature and exponent behind the header.
+/// Sizes in dwords of the modulus (also of the signature) and of the exponent after the header.
 const MODULUS_DWORDS: u32 = 96;
 const EXPONENT_DWORDS: u32 = 1;
 
-/// What stands where the image would. It has no CSS header, as on every DG2: the image cannot be moved by the GuC's DMA.
+/// The text in place of the image. Like on every DG2 it has no CSS header: the image cannot be loaded by the GuC's DMA.
 const TEXT: &str = "Arctic stand-in HuC firmware.\n\
     This file is not Intel's firmware and holds no code for any processor: it satisfies the checks that a graphics \
     driver makes before it waits for the card's security controller to load it. The Arctic virtual card comes up with \
@@ -72,7 +72,7 @@ fn manifest() -> Vec<u8> {
     bytes_of(&header).chain(no_signature(signature)).collect()
 }
 
-/// CRC-32 of ISO 3309 over a directory whose own field for it is zero.
+/// CRC-32 (ISO 3309) of a directory whose checksum field is zero.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| crc >> 1 ^ if crc & 1 != 0 { 0xedb8_8320 } else { 0 };
     !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
@@ -82,8 +82,8 @@ fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// The version that i915 takes from the file, and where the file can be moved by DMA: as
-    /// `intel_huc_fw_get_binary_info` reads it.
+    /// Returns the version that i915 reads from the file, and the offset of an image that can be loaded by DMA; parsed
+    /// like `intel_huc_fw_get_binary_info`.
     fn parse(file: &[u8]) -> Result<([u16; 4], Option<usize>), &'static str> {
         let dword = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
         if file.len() < 20 || dword(0) != 0x4450_4324 || file[8] != 2 || file[9] != 1 || file[10] < 20 {
@@ -112,14 +112,15 @@ mod tests {
         Ok((version?, image))
     }
 
-    /// Contract G.4: i915 finds the manifest's version, and no image for its own DMA.
+    /// Contract G.4: i915 finds the manifest's version, and no image to load by DMA.
     #[test]
     fn the_driver_accepts_the_file() {
         assert_eq!(parse(&file()), Ok(([7, 10, 16, 0], None)));
         assert!(parse(&file()[..40]).is_err());
     }
 
-    /// Every part lies where its entry says, one behind the other to the file's end, and the checksum is the directory's.
+    /// Every part is at the offset in its entry, the parts are contiguous up to the file's end, and the checksum is
+    /// that of the directory.
     #[test]
     fn the_directory_is_consistent() {
         let file = file();

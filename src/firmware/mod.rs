@@ -1,14 +1,14 @@
-//! Stand-in firmware: files of our own bytes with the headers that drivers check before they upload them.
+//! Placeholder firmware: generated files with the headers that drivers check before they upload them.
 //!
-//! The card runs no firmware code (its GuC and HuC are part of the device model), but a driver refuses to probe without
-//! the GuC's file, and i915 complains without the HuC's. Intel's own files work as well.
+//! The card runs no firmware code (its GuC and HuC are part of the device model), but drivers do not probe without the
+//! GuC firmware file, and i915 warns without that of the HuC. Intel's own files work as well.
 
 mod guc;
 mod huc;
 
-/// A file as the drivers request it.
+/// A firmware file requested by the drivers.
 pub struct File {
-    /// Path below a firmware folder.
+    /// Path below a firmware directory.
     pub path: &'static str,
     /// Contents.
     pub bytes: Vec<u8>,
@@ -22,7 +22,7 @@ pub fn files() -> [File; 2] {
 const VENDOR: u32 = 0x8086;
 /// 1 January 2026: year, month and day in binary-coded decimal.
 const DATE: u32 = 0x2026_0101;
-/// What stands where a signature would; the GuC's boot ROM refuses a signature of zeros.
+/// The text in place of a signature; the GuC's boot ROM rejects a signature of zeros.
 const NO_SIGNATURE: &str = "Not signed by Intel. ";
 
 /// `bytes` of text in place of a signature.
