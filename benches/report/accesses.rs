@@ -1,5 +1,5 @@
-//! What a driver does most, through the library and over vfio-user on the same machine: by the conformance suite's driver
-//! and doors.
+//! The most frequent operations of a driver, through the library and over vfio-user on the same machine, with the
+//! driver and transports of the conformance suite.
 
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
@@ -11,28 +11,28 @@ use crate::driver::context::{COPY, USER_INTERRUPT, store};
 use crate::driver::{BELL, Driver, SCRATCH, VF_CAP};
 use crate::{in_process, over_sockets};
 
-/// What is measured, in the order of [`Seconds`].
+/// The measured operations, in the order of [`Seconds`].
 pub const NAMES: [&str; 4] = ["register read", "doorbell", "submission to its seqno", "submission to its interrupt"];
 
-/// Seconds that each of [`NAMES`] takes.
+/// Duration of each of [`NAMES`] in seconds.
 pub type Seconds = [f64; NAMES.len()];
 
-/// The context that works.
+/// The context that executes the submissions.
 const CONTEXT: u32 = 1;
-/// Bytes of its ring, and of what one submission adds.
+/// Size in bytes of its ring and of one submission.
 const RING_BYTES: u32 = 0x1000;
 const STEP: u32 = 32;
-/// Nothing takes as long by itself.
+/// Time limit; no operation takes this long normally.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Through the library, and over vfio-user with another project's client.
+/// Measures through the library, and over vfio-user with the client of another project.
 pub fn measure() -> Result<[Seconds; 2]> {
     let library = through(&mut *in_process::native(), 100)?;
     let vfio_user = through(&mut *over_sockets::split(), 1)?;
     Ok([library, vfio_user])
 }
 
-/// `often` is how many times more an access can be repeated than over a socket.
+/// `often` is the factor by which accesses are repeated more often than over a socket.
 fn through(machine: &mut dyn Machine, often: u32) -> Result<Seconds> {
     let mut pf = Driver::pf_up(machine);
     let register = each(2000 * often, |_| {
@@ -44,7 +44,7 @@ fn through(machine: &mut dyn Machine, often: u32) -> Result<Seconds> {
         Ok(())
     })?;
     pf.submit(machine, CONTEXT, COPY, &store(pf.global(SCRATCH), 0));
-    // The first submission of each kind is at the ring's next place.
+    // Submissions are written to the ring one after the other.
     let mut place = STEP;
     let mut submit = |machine: &mut dyn Machine, pf: &mut Driver, value: u32, interrupts: bool| {
         let tells = if interrupts { [USER_INTERRUPT, 0, 0, 0] } else { [0; 4] };
@@ -72,18 +72,18 @@ fn through(machine: &mut dyn Machine, often: u32) -> Result<Seconds> {
     Ok([register, doorbell, seqno, interrupt])
 }
 
-/// Seconds that `work` takes, on average of `rounds`.
+/// Average duration of `work` over `rounds`, in seconds.
 fn each(rounds: u32, mut work: impl FnMut(u32) -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     (0..rounds).try_for_each(&mut work)?;
     Ok(start.elapsed().as_secs_f64() / f64::from(rounds))
 }
 
-/// Waits as a driver does that has nothing else to do.
+/// Waits like a driver without other work: busy polling.
 fn until(mut holds: impl FnMut() -> bool) -> Result<()> {
     let start = Instant::now();
     while !holds() {
-        ensure!(start.elapsed() < PATIENCE, "the card does not answer");
+        ensure!(start.elapsed() < PATIENCE, "the card does not respond");
         spin_loop();
     }
     Ok(())

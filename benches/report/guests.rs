@@ -1,4 +1,4 @@
-//! What guests show: the accesses of a probe and of a submission, and the card's memory with and without a guest.
+//! Measurements in guests: the accesses of a probe and of a submission, and the card's memory with and without a guest.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,15 +23,15 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_arctic");
 const CARD: &str = "flex170";
 /// RCS0's RING_TIMESTAMP, which `arctic guest submit` reads between its phases.
 const MARK: u64 = 0x2358;
-/// Submissions of the phase that counts; the one to subtract has none. So a submission that finds its interrupt already
-/// taken lowers the result, and nothing but the card or its driver raises it.
+/// Number of submissions in the measured phase; the phase that is subtracted has none. A submission that finds its
+/// interrupt already handled lowers the result; only the card or its driver can raise it.
 const COUNT: u32 = 500;
-/// Long enough for the guest to have settled.
+/// Time after which the guest is idle.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Memory of a card that nobody has connected to.
+/// Memory of a card without a client.
 pub fn idle_card() -> Result<Held> {
-    let folder = TempDir::new().context("no temporary folder")?;
+    let folder = TempDir::new().context("cannot create a temporary directory")?;
     let log = folder.as_path().join("log");
     let card = Card::start(Path::new(PROGRAM), CARD, Functions::Physical, folder.as_path(), &log, None)?;
     std::thread::sleep(Duration::from_millis(500));
@@ -40,15 +40,15 @@ pub fn idle_card() -> Result<Held> {
     held
 }
 
-/// What the probe of an idle guest showed.
+/// The results of probing in an otherwise idle guest.
 pub struct Probe {
-    /// Trapped accesses by region, from power-on to the guest's end.
+    /// Trapped accesses by region, from power-on to the guest's shutdown.
     pub trapped: BTreeMap<String, u64>,
     /// The card's memory while the guest was idle.
     pub held: Held,
 }
 
-/// Looks at the card when the guest says that it is idle.
+/// Measures the card when the guest prints that it is idle.
 #[derive(Default)]
 struct Look {
     said: Vec<u8>,
@@ -66,26 +66,26 @@ impl Sink for Look {
     fn errors(&mut self, _: &[u8]) {}
 }
 
-/// Boots a guest that does nothing but probe the card.
+/// Boots a guest that only probes the card.
 pub fn probe() -> Result<Probe> {
     let options = Options { card: Some(CARD.into()), ..Options::new(PROGRAM.into()) };
     let mut look = Look::default();
     let job = Mode::Run(format!("sleep {}; test -e /dev/dri/renderD128 && echo idle && sleep 1", SETTLED.as_secs()));
     let report = boot::run(&options, &job, &mut look, &Stderr::default())?;
-    ensure!(report.ok, "xe did not take the card (the guest's log: {})", report.log.display());
-    let held = look.held.context("the guest never said that it is idle")??;
+    ensure!(report.ok, "xe did not probe the card (the guest's log: {})", report.log.display());
+    let held = look.held.context("the guest did not print that it is idle")??;
     Ok(Probe { trapped: report.trapped, held })
 }
 
 /// Accesses per empty submission.
 pub struct Submission {
-    /// With a pause behind each, so that each has an interrupt of its own.
+    /// With a pause after each, so that each has a separate interrupt.
     pub apart: BTreeMap<Access, f64>,
-    /// Without: the next is often submitted before the interrupt has been taken.
+    /// Without pauses: the next is often submitted before the interrupt has been handled.
     pub back_to_back: BTreeMap<Access, f64>,
 }
 
-/// Boots a guest that submits empty batches, with every access in the card's log.
+/// Boots a guest that submits empty batches, with every access logged by the card.
 pub fn submission() -> Result<Submission> {
     let submit = format!("arctic guest submit --count 0 --count {COUNT} --engine rcs0");
     let mut command = Command::new(PROGRAM);
@@ -93,7 +93,7 @@ pub fn submission() -> Result<Submission> {
     command.env("RUST_LOG", "arctic_gpu=trace");
     let text = process::output(&mut command, "arctic boot")?;
     let report: serde_json::Value = serde_json::from_str(&text).context("arctic boot printed no report")?;
-    let folder = report["log"].as_str().context("arctic boot named no log")?;
+    let folder = report["log"].as_str().context("the report of arctic boot has no log directory")?;
     let path = Path::new(folder).join("card.log");
     let log = fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let phases = trace::phases(&String::from_utf8_lossy(&log), MARK);

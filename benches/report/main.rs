@@ -1,6 +1,8 @@
-//! `cargo bench`: what the card costs, as ratios and counts that hold on a noisy machine, each against its target.
+//! `cargo bench`: the costs of the card as ratios and counts that are stable on a noisy machine, each compared with its
+//! target.
 //!
-//! `cargo bench -- --json` prints one JSON document; `cargo bench -- probe copy` measures only what contains a word.
+//! `cargo bench -- --json` prints one JSON document; `cargo bench -- probe copy` runs only the measurements with one of
+//! the words in their names.
 
 mod accesses;
 mod guests;
@@ -8,7 +10,7 @@ mod memory;
 mod model;
 mod trace;
 
-// The conformance suite's bus, driver and doors, but for the one that needs KVM.
+// The conformance suite's bus, driver and transports, except the one that needs KVM.
 #[allow(dead_code, reason = "the suite uses the rest")]
 #[path = "../../tests/conformance/bus.rs"]
 mod bus;
@@ -41,29 +43,29 @@ use crate::trace::Access;
 
 /// Measure the card: trapped accesses, copy engine, command streamer, memory.
 ///
-/// Boots two guests, whose parts come from the cache of `arctic boot`. Exit status 0 if every target was met, 1 if one
-/// was not or something could not be measured.
+/// Boots two guests, with the parts from the cache of `arctic boot`. The exit status is 0 if every target was met, 1 if
+/// one was not or a measurement failed.
 #[derive(Parser)]
 struct Arguments {
-    /// Measure only what has one of these words in its name
+    /// Run only measurements with one of these words in their names
     words: Vec<String>,
-    /// Print one JSON document on stdout and nothing else
+    /// Print only one JSON document on stdout
     #[arg(long)]
     json: bool,
-    /// Given by `cargo bench`
+    /// Passed by `cargo bench`
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-/// The side of the target that is good.
+/// A target value and the side of it that is good.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Target {
-    /// Less than this.
+    /// Less than the value.
     Under(f64),
-    /// This or less.
+    /// The value or less.
     AtMost(f64),
-    /// This or more.
+    /// The value or more.
     AtLeast(f64),
 }
 
@@ -91,25 +93,25 @@ struct Row {
     name: &'static str,
     unit: &'static str,
     target: Target,
-    /// Absent if it could not be measured; `detail` says why.
+    /// Absent if the measurement failed; `detail` has the reason.
     measured: Option<f64>,
     met: Option<bool>,
     detail: String,
 }
 
-/// What can be measured: its rows' names, units and targets, and how their numbers are found, in the same order.
+/// A measurement: names, units and targets of its rows, and the function that returns their values in the same order.
 struct Measurement {
     says: &'static str,
     rows: &'static [(&'static str, &'static str, Target)],
     run: fn() -> Result<Vec<Finding>>,
 }
 
-/// A number, or none with the reason in the text.
+/// A value with details, or none with the reason.
 type Finding = (Option<f64>, String);
 
 const MEASUREMENTS: [Measurement; 7] = [
     Measurement {
-        says: "starting a card that nobody uses",
+        says: "starting an idle card",
         rows: &[("idle card, memory", "MiB", Target::Under(64.0))],
         run: idle_card,
     },
@@ -160,13 +162,13 @@ const MEASUREMENTS: [Measurement; 7] = [
     },
 ];
 
-/// What a card holds, in words.
+/// Formats the memory of a card.
 fn held(held: &Held) -> String {
     let resident = held.resident;
     let program = resident.total - resident.own - resident.shared;
     let backing = held.backing;
     format!(
-        "{:.1} MiB of its own, {program:.1} MiB program, {backing:.1} MiB behind local memory and GGTT",
+        "{:.1} MiB anonymous, {program:.1} MiB program, {backing:.1} MiB backing local memory and GGTT",
         resident.own
     )
 }
@@ -176,21 +178,22 @@ fn idle_card() -> Result<Vec<Finding>> {
     Ok(vec![(Some(idle.total()), held(&idle))])
 }
 
-/// Runs a bench of another package to its end and returns what it printed; its build tells its progress on stderr.
+/// Runs a bench of another package and returns its output; the build reports progress on stderr.
 fn bench_of(package: &str, bench: &str) -> Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["bench", "--quiet", "--package", package, "--bench", bench]);
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cargo cannot be started")?;
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     ensure!(output.status.success(), "the bench {bench} of {package} ended with {}", output.status);
-    String::from_utf8(output.stdout).with_context(|| format!("the bench {bench} of {package} printed no text"))
+    String::from_utf8(output.stdout).with_context(|| format!("the bench {bench} of {package} printed invalid UTF-8"))
 }
 
 fn device_model(bench: &str) -> Result<String> {
     bench_of("arctic-device-model", bench)
 }
 
-/// A register read beside a read of nobody's memory, writes that are events beside such as ring nothing of the card's.
+/// Register reads relative to exits on unassigned memory, and doorbell and hot register writes relative to ioeventfds
+/// that are not the card's.
 fn kvm() -> Result<Vec<Finding>> {
     let text = bench_of("arctic-vmm", "kvm")?;
     let names = [
@@ -204,7 +207,7 @@ fn kvm() -> Result<Vec<Finding>> {
         (Some(ratio), _) if n == 0 => (Some(ratio), format!("ticks, the shortest of many: {}", ticks.join(", "))),
         (Some(ratio), _) => (Some(ratio), String::new()),
         (None, Some(why)) => (None, why.to_owned()),
-        (None, None) => (None, "the bench told no such number".into()),
+        (None, None) => (None, "the value is missing in the output of the bench".into()),
     });
     Ok(found.collect())
 }
@@ -212,14 +215,14 @@ fn kvm() -> Result<Vec<Finding>> {
 fn copy_engine() -> Result<Vec<Finding>> {
     let text = device_model("blit")?;
     let ratio =
-        |name| Ok((Some(model::number(&text, name).with_context(|| format!("no {name} was told"))?), String::new()));
+        |name| Ok((Some(model::number(&text, name).with_context(|| format!("no value: {name}"))?), String::new()));
     ["linear copy / non-temporal memcpy", "linear fill / non-temporal memset"].into_iter().map(ratio).collect()
 }
 
 fn streamer() -> Result<Vec<Finding>> {
     let text = device_model("streamer")?;
     let count = model::number(&text, "instructions for one MI_STORE_DATA_IMM");
-    let absent = || "valgrind is not installed, so nobody can count the instructions".into();
+    let absent = || "valgrind is not installed, so instructions cannot be counted".into();
     Ok(vec![(count, count.map_or_else(absent, |_| "callgrind, difference of two runs".into()))])
 }
 
@@ -243,7 +246,8 @@ fn probe() -> Result<Vec<Finding>> {
         idle.total(),
         held(&idle)
     );
-    // GGTT entries go through shared memory; should they be trapped after all, they are not this target's business.
+    // GGTT entries are written through shared memory; if they are trapped nevertheless, they do not count for this
+    // target.
     Ok(vec![(Some((total - ggtt) as f64), detail)])
 }
 
@@ -264,7 +268,7 @@ fn submission() -> Result<Vec<Finding>> {
                 format!("{verb} {name} {each:.2}")
             })
             .collect();
-        // A hundredth is less than one stray access in either phase.
+        // Rounded to hundredths, which is less than one stray access in either phase.
         ((each.values().sum::<f64>() * 100.0).round() / 100.0, parts.join(", "))
     };
     let found = [finding(&submission.apart), finding(&submission.back_to_back)];
@@ -290,7 +294,7 @@ fn measure(words: &[String]) -> Result<Vec<Row>> {
             rows.push(Row { name, unit, target: *target, measured, met, detail });
         }
     }
-    ensure!(!rows.is_empty(), "nothing that can be measured is called {}", words.join(" or "));
+    ensure!(!rows.is_empty(), "no measurement has {} in its name", words.join(" or "));
     Ok(rows)
 }
 

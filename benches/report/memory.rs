@@ -1,4 +1,4 @@
-//! Resident memory of a running card, as the kernel counts it.
+//! Resident memory of a running card, from the kernel's accounting.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -10,31 +10,31 @@ use anyhow::{Context, Result};
 /// Parts of a process's resident memory in MiB (`/proc/PID/status`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resident {
-    /// VmRSS: all of it.
+    /// VmRSS: total.
     pub total: f64,
-    /// RssAnon: its own memory.
+    /// RssAnon: anonymous memory.
     pub own: f64,
-    /// RssShmem: what it has touched itself of the memory that it shares with the VMM.
+    /// RssShmem: pages of the memory shared with the VMM that the process itself has touched.
     pub shared: f64,
 }
 
-/// What a card costs the host, in MiB.
+/// Host memory used by a card, in MiB.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     /// The process's resident memory.
     pub resident: Resident,
-    /// Pages behind local memory and GGTT, whoever has touched them.
+    /// Pages of local memory and GGTT, including those touched only by other processes.
     pub backing: f64,
 }
 
 impl Held {
-    /// All of it; shared pages that are resident in the process are among the backing's.
+    /// The total; shared pages that are resident in the process are counted only in `backing`.
     pub fn total(&self) -> f64 {
         self.resident.total - self.resident.shared + self.backing
     }
 }
 
-/// Reads the text of `/proc/PID/status`; its numbers are in KiB.
+/// Parses the text of `/proc/PID/status`; its numbers are in KiB.
 pub fn resident(status: &str) -> Option<Resident> {
     let mib = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -44,11 +44,11 @@ pub fn resident(status: &str) -> Option<Resident> {
     Some(Resident { total: mib("VmRSS")?, own: mib("RssAnon")?, shared: mib("RssShmem")? })
 }
 
-/// What the card holds that this process has started and that is still running.
+/// Memory of the running card that is a child of this process.
 pub fn of_the_card() -> Result<Held> {
     let parent = format!("PPid:\t{}", std::process::id());
     let processes = fs::read_dir("/proc").context("/proc cannot be read")?;
-    // Processes come and go while they are looked at.
+    // Processes may start and exit during the scan.
     let mut cards = processes.flatten().filter_map(|entry| {
         let status = fs::read_to_string(entry.path().join("status")).ok()?;
         if !status.lines().any(|line| line == parent) {
@@ -58,10 +58,10 @@ pub fn of_the_card() -> Result<Held> {
         let serves = arguments.split(|byte| *byte == 0).nth(1) == Some(b"serve");
         serves.then(|| Some(Held { resident: resident(&status)?, backing: backing(&entry.path()).ok()? }))?
     });
-    cards.next().context("the card's process is not there")
+    cards.next().context("no running card process found")
 }
 
-/// MiB of the files in memory that the process (`/proc/PID`) has open, each counted once.
+/// Size in MiB of the card's memfds that the process (`/proc/PID`) has open, each counted once.
 fn backing(process: &Path) -> io::Result<f64> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(process.join("fd"))?.flatten() {

@@ -1,4 +1,4 @@
-//! The card's log under `RUST_LOG=arctic_gpu=trace`: register accesses, and what one more submission adds to them.
+//! Parser of the card's log with `RUST_LOG=arctic_gpu=trace`: register accesses, and the accesses per submission.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Access {
     pub offset: u64,
 }
 
-/// Reads one line of the log; `None` for lines that tell no access of the PF (function 0).
+/// Parses one line of the log; `None` for lines other than an access of the PF (function 0):
 /// `[TRACE arctic_gpu::card::function] 0: read 0:0x190008 = [01, 00, 00, 00]`
 pub fn access(line: &str) -> Option<Access> {
     let (_, text) = line.split_once("arctic_gpu::card::function] 0: ")?;
@@ -31,10 +31,11 @@ pub fn access(line: &str) -> Option<Access> {
     Some(Access { write, region, offset: u64::from_str_radix(offset, 16).ok()? })
 }
 
-/// How often each access happened.
+/// Number of occurrences of each access.
 pub type Counts = BTreeMap<Access, u64>;
 
-/// Counts the accesses between one read of register `mark` and the next; as many phases as marks less one.
+/// Counts the accesses between consecutive reads of register `mark`; the number of phases is the number of marks minus
+/// one.
 pub fn phases(log: &str, mark: u64) -> Vec<Counts> {
     let mark = Access { write: false, region: 0, offset: mark };
     let mut phases: Vec<Counts> = Vec::new();
@@ -45,17 +46,17 @@ pub fn phases(log: &str, mark: u64) -> Vec<Counts> {
             *phase.entry(access).or_default() += 1;
         }
     }
-    // What follows the last mark is nobody's phase.
+    // The accesses after the last mark belong to no phase.
     phases.pop();
     phases
 }
 
-/// What one submission costs, from two phases that differ only in how many there were: what happens once a phase falls
-/// out. Accesses per submission, those that made no difference left out.
+/// Accesses per submission, from two phases that differ only in the number of submissions, so that accesses made once
+/// per phase cancel out. Accesses with no difference are omitted.
 pub fn per_submission(few: (u32, &Counts), many: (u32, &Counts)) -> Result<BTreeMap<Access, f64>> {
     let more = many.0.checked_sub(few.0).filter(|more| *more > 0);
     let more = more.context("the second phase is not longer than the first")?;
-    ensure!(many.1.values().sum::<u64>() > few.1.values().sum(), "more submissions did not make more accesses");
+    ensure!(many.1.values().sum::<u64>() > few.1.values().sum(), "more submissions did not cause more accesses");
     let accesses: std::collections::BTreeSet<&Access> = few.1.keys().chain(many.1.keys()).collect();
     let count = |counts: &Counts, access| counts.get(access).copied().unwrap_or(0) as f64;
     let each =
