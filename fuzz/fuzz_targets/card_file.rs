@@ -1,4 +1,4 @@
-//! Texts that are taken for card files.
+//! Arbitrary texts, parsed as card files.
 #![no_main]
 
 #[path = "../../tests/corpora/card_file.rs"]

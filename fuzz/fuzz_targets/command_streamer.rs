@@ -1,4 +1,4 @@
-//! The command streamer, from the ring and from batches of kernels and users of the PF and of a VF.
+//! The command streamer, executing from the ring and from kernel and user batches of the PF and of a VF.
 #![no_main]
 
 #[path = "../../device-model/tests/differential/choice.rs"]

@@ -1,4 +1,4 @@
-//! Context images that are not as an engine has saved them, of the PF and of a VF.
+//! Context images other than those saved by an engine, of the PF and of a VF.
 #![no_main]
 
 #[path = "../shared/bytes.rs"]

@@ -1,4 +1,4 @@
-//! Configuration space and BARs of the PF and of VFs, in any order, on a whole card.
+//! Accesses to configuration space and BARs of the PF and of VFs, in any order, on a complete card.
 #![no_main]
 
 #[path = "../shared/bytes.rs"]

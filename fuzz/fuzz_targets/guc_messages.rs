@@ -1,4 +1,4 @@
-//! What drivers of the PF and of a VF say to the GuC: CT buffers, mailbox, and what the messages point to.
+//! Messages of the PF and VF drivers to the GuC: CT buffers, mailbox, and the memory that the messages point to.
 #![no_main]
 
 #[path = "../../device-model/tests/hostile_vf/bench.rs"]

@@ -1,4 +1,4 @@
-//! What a client sends over its socket, with descriptors, and what engines do with the memory that it has handed over.
+//! Messages and descriptors that a client sends over its socket, and engine accesses to the memory it maps.
 #![no_main]
 
 #[path = "../shared/bytes.rs"]

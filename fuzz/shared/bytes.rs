@@ -1,11 +1,11 @@
-//! Choices that a fuzzer's bytes make, one after the other.
+//! Sequential choices made from a fuzzer's bytes.
 
-/// What is left of an input; after its end all choices are 0.
+/// The remaining bytes of an input; after its end all choices are 0.
 pub struct Bytes<'b>(pub &'b [u8]);
 
 #[allow(dead_code)] // not every target needs each kind of choice
 impl<'b> Bytes<'b> {
-    /// Whether there is more to choose from.
+    /// Returns whether bytes are left.
     pub fn more(&self) -> bool {
         !self.0.is_empty()
     }
@@ -28,25 +28,25 @@ impl<'b> Bytes<'b> {
         u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
     }
 
-    /// The next `len` bytes, or as many as there are.
+    /// The next `len` bytes, or fewer at the end of the input.
     pub fn take(&mut self, len: usize) -> &'b [u8] {
         let (taken, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
         taken
     }
 
-    /// A number below `n`, which is neither 0 nor more than 65536.
+    /// A number below `n`, which must be 1 to 65536.
     pub fn below(&mut self, n: u32) -> u32 {
         let value = if n <= 256 { u32::from(self.byte()) } else { u32::from(self.word()) };
         value % n
     }
 
-    /// One of a list.
+    /// One element of a list.
     pub fn of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len() as u32) as usize]
     }
 
-    /// A number as attackers like them, or any.
+    /// A boundary value, or an arbitrary number.
     pub fn edge(&mut self) -> u64 {
         const EDGES: [u64; 20] = [
             0,
