@@ -1,7 +1,7 @@
-//! The card in a VMM of your own, in one process and without KVM: what a VMM gives, what it gets, and what a guest's
-//! accesses set in motion. `cargo run --release --example in_process --no-default-features`
+//! Embedding the card in a VMM, in one process and without KVM: what the VMM provides, what it gets, and the effects of
+//! a guest's accesses. `cargo run --release --example in_process --no-default-features`
 //!
-//! The comments name the KVM call that stands at each place in a real VMM; `guest-tests/vmm` is such a one.
+//! The comments name the KVM call that a real VMM makes at each place; `guest-tests/vmm` is such a VMM.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,7 +13,7 @@ use arctic_gpu::{
 use vm_memory::{GuestAddress, GuestMemoryMmap};
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 
-/// Interrupts of one function. In a real VMM the eventfd is an irqfd of a GSI whose route `route` sets.
+/// Interrupts of one function. In a real VMM the eventfd is an irqfd of a GSI, and `route` sets the route of that GSI.
 struct Msi {
     function: Function,
     irqfd: EventFd,
@@ -26,12 +26,13 @@ impl MsiSink for Msi {
     }
 
     fn trigger(&self) {
-        // The counter can only overflow, and then the interrupt is pending already.
+        // An error can only be an overflow of the counter; then the interrupt is already pending.
         let _ = self.irqfd.write(1);
     }
 }
 
-/// The VMM's side of the card: the BARs on its bus by guest address.
+/// The VMM's part: the BARs on its bus by guest address. `bar_moved` drops each function when its BAR is no longer
+/// decoded, which avoids a reference cycle.
 #[derive(Default)]
 struct Bus {
     bars: Mutex<BTreeMap<u64, (Arc<CardFunction>, u8)>>,
@@ -72,12 +73,12 @@ impl Machine for Bus {
 }
 
 impl Bus {
-    /// An MMIO exit at a guest address: which function's BAR is it, and at what offset?
+    /// Handles an MMIO exit at a guest address: finds the function, its BAR and the offset.
     fn read32(&self, address: u64) -> u32 {
         let mut data = [0xff; 4];
         let bars = self.bars.lock().expect("no panic with the lock held");
         if let Some((at, (function, bar))) = bars.range(..=address).next_back() {
-            // Past the BAR's end reads all ones, as where no BAR is.
+            // Offsets past the BAR's end read all ones, like addresses without a BAR.
             function.read_bar(*bar, address - at, &mut data);
         }
         u32::from_le_bytes(data)
@@ -85,16 +86,16 @@ impl Bus {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // What the VMM has: guest RAM and a bus. A map that changes would be a GuestMemoryAtomic.
+    // The VMM: guest RAM and a bus. For a map that changes, use GuestMemoryAtomic.
     let ram = Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 64 << 20)])?);
     let bus = Arc::new(Bus::default());
 
-    // The card: a built-in one or a file, with two VFs. Its threads end when it is dropped.
+    // The card: a built-in one or a file, with two VFs. Its threads stop when it is dropped.
     let card = VirtualCard::new(card_file::load("small")?, 2, Arrangement::Native, GuestRam::new(ram), bus.clone())?;
     let _doorbells = card.serve_io_events()?;
     let pf = card.pf();
 
-    // What a guest does, as configuration accesses that a VMM traps: BARs, memory decode and bus mastering, MSI.
+    // The guest's configuration accesses, which a VMM traps: BARs, memory decode and bus mastering, MSI.
     let write32 = |at: u64, value: u32| pf.write_config(at, &value.to_le_bytes());
     let write16 = |at: u64, value: u16| pf.write_config(at, &value.to_le_bytes());
     println!("BARs: {:x?}", pf.bars());
@@ -108,10 +109,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     write16(msi + 12, 0x31);
     write16(msi + 2, 1);
 
-    // The guest's driver reads a register: GUC_STATUS here. Local memory would not even come here, it is mapped.
+    // The guest's driver reads a register, here GUC_STATUS. Accesses to local memory are not trapped, it is mapped.
     println!("GUC_STATUS: {:#x}", bus.read32(0x40_0000_c000));
 
-    // The guest gives the VF BARs addresses and enables two VFs: they appear, with their BARs.
+    // The guest assigns addresses to the VF BARs and enables two VFs. The BARs of the VFs are then reported.
     for (register, address) in [(sriov + 0x24, 0x60_0000_0000_u64), (sriov + 0x2c, 0x70_0000_0000)] {
         write32(register, address as u32);
         write32(register + 4, (address >> 32) as u32);
@@ -120,7 +121,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write16(sriov + 0x08, 0b1001);
     println!("VF 2 says it is one: {}", bus.read32(0x60_0119_01f8));
 
-    // Machine reset, which takes all BARs off the bus, and the end.
+    // A machine reset, after which no BAR is decoded.
     pf.reset();
     println!("nobody answers: {:#x}", bus.read32(0x40_0000_c000));
     Ok(())
