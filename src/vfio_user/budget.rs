@@ -1,47 +1,48 @@
-//! How long the card waits for one client: engines and the GuC do nothing for others meanwhile.
+//! Limits on the time that the card waits for one client, during which engines and the GuC do no work for others.
 //!
-//! What counts is waiting that holds up others: for other messages to the client to be sent, for room in its socket, for its
-//! answer. Waits of several threads at a time count once. A client that holds up no other may be waited for as long as a
-//! step allows.
+//! Only waiting that delays others is charged: for other messages to the client to be sent, for room in its socket, for
+//! its reply. Concurrent waits of several threads are charged once. A client that delays no other client may be waited
+//! for as long as the step budget allows.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a wait goes on before the next look whether others have to wait.
+/// Interval at which a waiting thread checks whether others have to wait.
 pub const LOOK: Duration = Duration::from_millis(2);
-/// What a look counts at the most. A busy host may come back to the waiting thread much later: that is none of the client's
-/// doing.
+/// Maximum time charged per interval. A busy host may schedule the waiting thread much later, which must not be charged
+/// to the client.
 const MOST_OF_A_LOOK: Duration = Duration::from_millis(4);
-/// Waiting for a client that has not been waited for recently.
+/// Full budget: that of a client that has not been waited for recently.
 const FULL: Duration = Duration::from_millis(400);
-/// The shortest wait that is worth a question.
+/// Minimum remaining budget to start a wait.
 const LEAST: Duration = Duration::from_millis(2);
-/// Of the time that goes by without waiting, what is regained: with [`FULL`] that is 0.8 s in any minute.
+/// Refill rate: one part in this many of the time without waiting. With [`FULL`] that limits the waiting to 0.8 s in
+/// any minute.
 const REGAINED: u32 = 150;
-/// How long one answer may take.
+/// Time limit for one reply.
 pub const ANSWER: Duration = Duration::from_secs(1);
-/// How long one step may wait for answers.
+/// Time limit for all replies in one step.
 const STEP: Duration = Duration::from_secs(2);
-/// Questions that one step may ask.
+/// Maximum number of requests in one step.
 const QUESTIONS: u32 = 16 << 10;
 
-/// What is left of the time that a client may hold up others.
+/// The remaining time for which a client may delay others.
 #[derive(Debug)]
 pub struct Budget {
     left: Duration,
-    /// Up to when waiting and not waiting has been taken into account.
+    /// Time up to which waiting and refill have been accounted.
     since: Instant,
-    /// Threads that wait.
+    /// Number of waiting threads.
     waiting: u32,
 }
 
 impl Budget {
-    /// A full budget.
+    /// Creates a full budget.
     pub fn new(now: Instant) -> Self {
         Budget { left: FULL, since: now, waiting: 0 }
     }
 
-    /// Takes the time up to `now` into account; `held_up` says that others have had to wait for it.
+    /// Accounts for the time up to `now`; `held_up` is true if others had to wait for it.
     fn catch_up(&mut self, now: Instant, held_up: bool) {
         let gone = now.saturating_duration_since(self.since);
         self.since = self.since.max(now);
@@ -52,7 +53,7 @@ impl Budget {
         }
     }
 
-    /// A wait begins. False: the client must not be waited for now.
+    /// Begins a wait. Returns false if the budget is exhausted: the client must not be waited for now.
     pub fn begin(&mut self, now: Instant, held_up: bool) -> bool {
         self.catch_up(now, held_up);
         let may = self.left >= LEAST;
@@ -60,20 +61,20 @@ impl Budget {
         may
     }
 
-    /// Whether the wait may go on, until the next look.
+    /// Returns whether the wait may continue until the next check.
     pub fn go_on(&mut self, now: Instant, held_up: bool) -> bool {
         self.catch_up(now, held_up);
         self.left >= LEAST
     }
 
-    /// A wait is over.
+    /// Ends a wait.
     pub fn end(&mut self, now: Instant, held_up: bool) {
         self.catch_up(now, held_up);
         self.waiting = self.waiting.saturating_sub(1);
     }
 }
 
-/// What one step of an engine or of the GuC has asked of a client: questions, and nanoseconds waited for answers.
+/// Requests of one step of an engine or of the GuC to a client: their number, and nanoseconds waited for replies.
 #[derive(Debug, Default)]
 pub struct StepBudget {
     questions: AtomicU32,
@@ -81,13 +82,13 @@ pub struct StepBudget {
 }
 
 impl StepBudget {
-    /// How long the step may wait for its next question; `None` where it has asked or waited too much.
+    /// Remaining waiting time for the step's next request; `None` if a limit is reached.
     pub fn left(&self) -> Option<Duration> {
         let left = STEP.saturating_sub(Duration::from_nanos(self.waited.load(Ordering::Relaxed)));
         (left >= LEAST && self.questions.load(Ordering::Relaxed) < QUESTIONS).then_some(left)
     }
 
-    /// A question has taken so long.
+    /// Charges one request that took `waited`.
     pub fn spend(&self, waited: Duration) {
         self.questions.fetch_add(1, Ordering::Relaxed);
         self.waited.fetch_add(waited.as_nanos() as u64, Ordering::Relaxed);
@@ -101,8 +102,8 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// What a client is waited for in a minute if it answers each question after `answer`; the engine asks again `pause`
-    /// later. Others are held up by all of it, or by nothing.
+    /// Simulates the waiting time in a minute for a client that replies to each request after `answer`; the engine
+    /// sends the next request `pause` later. Either all of the waiting delays others, or none of it.
     fn waited(answer: Duration, pause: Duration, held_up: bool) -> Duration {
         let start = Instant::now();
         let (mut now, mut budget, mut waited) = (start, Budget::new(start), Duration::ZERO);
@@ -124,7 +125,7 @@ mod tests {
         waited
     }
 
-    /// In any minute the others lose less than a second, however quick each answer is and however often it is asked.
+    /// In any minute others are delayed by less than a second in total, whatever the reply time and the request rate.
     #[test]
     fn others_lose_less_than_a_second_a_minute() {
         for answer in [MS / 50, MS / 10, MS, 3 * MS / 2, 9 * MS, 50 * MS, 10 * MINUTE] {
@@ -135,7 +136,7 @@ mod tests {
         }
     }
 
-    /// A client that holds up no other is waited for without end.
+    /// Waiting for a client that delays no other is not limited.
     #[test]
     fn alone() {
         for answer in [MS / 10, 9 * MS, 50 * MS, 10 * MINUTE] {
@@ -143,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Threads that wait at the same time: the time counts once.
+    /// Concurrent waits of several threads are charged once.
     #[test]
     fn waits_at_the_same_time_count_once() {
         let start = Instant::now();
@@ -157,12 +158,12 @@ mod tests {
         }
         assert!(now - start >= FULL - LEAST);
         budget.end(now, true);
-        assert!(!budget.begin(now, false), "it is used up for waits that hold up nothing, too: others may come");
+        assert!(!budget.begin(now, false), "exhausted also for waits that delay no other: others may connect");
         budget.end(now, true);
-        assert!(budget.begin(now + 2 * MINUTE, true) && budget.left == FULL, "it is forgotten in time");
+        assert!(budget.begin(now + 2 * MINUTE, true) && budget.left == FULL, "it is refilled over time");
     }
 
-    /// Others that come while a wait goes on end it in time; what was waited before they came costs nothing.
+    /// Other clients that connect during a wait cause charging from then on; the time before is not charged.
     #[test]
     fn others_come_while_it_waits() {
         let start = Instant::now();
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(budget.left, FULL - LOOK);
     }
 
-    /// A host that comes back late to the waiting thread does not use the client's time up.
+    /// Late scheduling of the waiting thread does not exhaust the client's budget.
     #[test]
     fn a_late_look_counts_as_a_look() {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! One client's socket: messages in with their file descriptors, messages out, and the wait in between.
+//! One client's socket: receiving messages with their file descriptors, sending messages, and waiting.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -16,15 +16,16 @@ use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 use super::budget::LOOK;
 use super::wire::{HEADER_LEN, Header, MAX_FDS};
 
-/// How long a client may leave its socket full before it is disconnected. Only the connection's own thread waits that long.
+/// Time for which a client may leave its socket full before it is disconnected. Only the connection's own thread waits
+/// that long.
 pub(super) const SEND_TIMEOUT: Duration = Duration::from_secs(3);
-/// A message that an engine could not send for so long tells that the client does not read: it is disconnected as well.
+/// If an engine cannot send a message for this time, the client does not read its socket: it is disconnected as well.
 const UNREAD: Duration = Duration::from_millis(100);
 
 /// Why a connection ended.
 #[derive(Debug)]
 pub enum Closed {
-    /// The client went away, between two messages.
+    /// The client closed the connection between two messages.
     ByClient,
     /// The server is stopping.
     Stopped,
@@ -32,14 +33,14 @@ pub enum Closed {
     Broken(io::Error),
 }
 
-/// What the thread of a function waits for.
+/// Events that the thread of a function waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// A message from the client.
     Client,
-    /// The end of the server.
+    /// The server is stopping.
     Stop,
-    /// Another client at the door.
+    /// A connection attempt of another client.
     Listener,
 }
 
@@ -57,21 +58,21 @@ impl PollToken for Wake {
     }
 }
 
-/// How much longer a thread may wait for the client, as of a moment. Asked at every [`LOOK`] of a wait.
+/// Returns the remaining time that a thread may wait for the client. Called at every [`LOOK`] interval of a wait.
 pub type Patience<'a> = dyn Fn(Instant) -> Duration + 'a;
 
-/// Patience until `time` from now.
+/// A patience that ends after `time` from now.
 pub fn for_a_time(time: Duration) -> impl Fn(Instant) -> Duration {
     let deadline = Instant::now() + time;
     move |now| deadline.saturating_duration_since(now)
 }
 
-/// The time until the next look; `None` where the patience has ended.
+/// The time until the next check; `None` if the patience has ended.
 pub fn next_look(patience: &Patience<'_>) -> Option<Duration> {
     Some(patience(Instant::now()).min(LOOK)).filter(|look| !look.is_zero())
 }
 
-/// The sending half, shared by the function's thread (replies) and the engines' (DMA messages).
+/// The sending half, shared by the function's thread (replies) and engine threads (DMA messages).
 #[derive(Clone)]
 pub struct Sender(Arc<Outgoing>);
 
@@ -97,7 +98,7 @@ impl Outgoing {
         self.sending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while another message is being sent; `None` where the patience ends before that.
+    /// Waits while another message is being sent; `None` if the patience ends before that.
     fn begin(&self, patience: &Patience<'_>) -> Option<Sending<'_>> {
         let mut sending = self.sending();
         while *sending {
@@ -109,7 +110,7 @@ impl Outgoing {
         Some(Sending(self))
     }
 
-    /// Waits for room in the client's socket, until the next look; fails with `TimedOut` where the patience has ended.
+    /// Waits for room in the client's socket, until the next check; fails with `TimedOut` if the patience has ended.
     fn wait_for_room(&self, patience: &Patience<'_>) -> io::Result<()> {
         let look = next_look(patience).ok_or(ErrorKind::TimedOut)?;
         let look = Timespec { tv_sec: look.as_secs() as i64, tv_nsec: look.subsec_nanos().into() };
@@ -121,11 +122,11 @@ impl Outgoing {
 }
 
 impl Sender {
-    /// Sends a whole message, with at most one descriptor on its first byte, within `patience`: the wait for other messages
-    /// and for room in the socket count.
+    /// Sends a whole message, with at most one descriptor on its first byte, within `patience`, which includes waiting
+    /// for other messages and for room in the socket.
     ///
-    /// `TimedOut` where the client does not read. A message of which a part has been sent, or that has waited for long,
-    /// ends the connection then.
+    /// Returns `TimedOut` if the client does not read. If part of the message has been sent, or it has waited for 100
+    /// ms, the connection is then closed.
     pub fn send(&self, message: &[u8], fd: Option<RawFd>, patience: &Patience<'_>) -> io::Result<()> {
         let begun = Instant::now();
         let mut sent = 0;
@@ -157,15 +158,15 @@ impl Sender {
         Ok(())
     }
 
-    /// Ends the connection, both ways; a client that receives sees it end.
+    /// Shuts down the connection in both directions; the client sees it end.
     pub fn hang_up(&self) {
-        // An error means that it has ended already.
+        // An error means that the connection has ended already.
         let _ = self.0.stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
-/// Decides how long to poll before sleeping: a wake-up costs as much as the whole access, but a thread that spins
-/// takes a core from the guest. So it spins only while the gaps between messages have been short enough to pay.
+/// Decides how long to poll before sleeping: a wake-up costs as much as a whole access, but a polling thread takes a
+/// core from the guest. It polls only while the gaps between messages have been short enough.
 struct Spin {
     limit: Duration,
     budget: Duration,
@@ -191,8 +192,8 @@ pub struct Channel<'s> {
 }
 
 impl<'s> Channel<'s> {
-    /// Takes over `stream`. `epoll` already watches for [`Wake::Stop`] and [`Wake::Listener`]; `refuse` turns another
-    /// client away; `spin` is the longest that a wait polls before it sleeps.
+    /// Takes ownership of `stream`. `epoll` already watches [`Wake::Stop`] and [`Wake::Listener`]; `refuse` rejects
+    /// another client; `spin` is the maximum time that a wait polls before it sleeps.
     pub fn new(
         stream: UnixStream,
         epoll: &'s EpollContext<Wake>,
@@ -215,7 +216,7 @@ impl<'s> Channel<'s> {
         self.sender.clone()
     }
 
-    /// Waits for a message's header and the descriptors that came with it.
+    /// Waits for a message's header and the descriptors received with it.
     pub fn receive_header(&mut self, files: &mut Vec<File>) -> Result<Header, Closed> {
         let mut bytes = [0; HEADER_LEN];
         let mut have = 0;
@@ -252,7 +253,7 @@ impl<'s> Channel<'s> {
         }
     }
 
-    /// Returns when the client's socket may have something to read.
+    /// Returns when the client's socket may be readable.
     fn wait(&mut self, idle: bool) -> Result<(), Closed> {
         let start = Instant::now();
         if idle {
@@ -293,7 +294,7 @@ impl<'s> Channel<'s> {
 
 impl Drop for Channel<'_> {
     fn drop(&mut self) {
-        // The sending half may outlive this one by a moment, in an engine's hands: closing must not wait for it.
+        // An engine thread may hold the sending half a little longer: closing must not wait for it.
         let _ = self.epoll.delete(&self.stream);
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
@@ -305,7 +306,7 @@ fn receive(stream: &UnixStream, buffer: &mut [u8], files: &mut Vec<File>) -> io:
     let mut fds = [-1; MAX_FDS];
     // SAFETY: the only iovec describes `buffer`, which is borrowed mutably and outlives the call.
     let (bytes, count) = unsafe { stream.recv_with_fds(&mut iovecs, &mut fds)? };
-    // SAFETY: the kernel has just installed the first `count` descriptors for this process; nobody else owns them.
+    // SAFETY: the kernel has just installed the first `count` descriptors for this process; they have no other owner.
     files.extend(fds[..count].iter().map(|fd| unsafe { File::from_raw_fd(*fd) }));
     Ok(bytes)
 }
@@ -314,7 +315,7 @@ fn receive(stream: &UnixStream, buffer: &mut [u8], files: &mut Vec<File>) -> io:
 pub(super) mod tests {
     use super::*;
 
-    /// The sending half of a connection, and the client's end.
+    /// The sending half of a connection, and the client's end of it.
     pub fn sender() -> (Sender, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
@@ -322,7 +323,7 @@ pub(super) mod tests {
         (Sender(Arc::new(outgoing)), theirs)
     }
 
-    /// A small message, nothing of which has been sent, has waited for long: the client does not read, and is disconnected.
+    /// If a message waits for long without any byte sent, the client does not read and is disconnected.
     #[test]
     fn a_long_wait_ends_the_connection() {
         let (sender, mut theirs) = sender();
@@ -337,13 +338,13 @@ pub(super) mod tests {
         assert_eq!(received.len(), sent);
     }
 
-    /// Messages that find no room time out, also while another message waits for it, and leave the next one its turn. One
-    /// that has been sent in part, or has waited for long, ends the connection.
+    /// Messages time out if the socket stays full, also while another message waits for room, and do not affect later
+    /// messages. A message that was sent in part, or that has waited for long, closes the connection.
     #[test]
     fn messages_that_find_no_room() {
         const SHORT: Duration = Duration::from_millis(20);
         let (sender, mut theirs) = sender();
-        // Small messages, so that each goes as a whole or not at all.
+        // Small messages, so that each is sent completely or not at all.
         let mut sent = 0;
         while sender.send(&[1; 64], None, &for_a_time(SHORT)).is_ok() {
             sent += 64;

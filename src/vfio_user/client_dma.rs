@@ -14,23 +14,24 @@ use super::channel::{Patience, Sender, for_a_time, next_look};
 use super::wire::{Builder, FLAG_ERROR, Header, command};
 use crate::dma::quota::Ledger;
 
-/// Looks for which the receiving thread may be at the same request of the client before it is taken to wait for this one.
+/// Number of check intervals for which the receiving thread may process the same client request before it is assumed to
+/// wait for this thread.
 const BUSY_LOOKS: u32 = 5;
 
-/// Address and count in front of the data.
+/// Bytes of address and count before the data.
 const ACCESS_LEN: usize = 16;
 
-/// Why a DMA message brought nothing.
+/// Errors of a DMA message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DmaError {
-    /// The client is gone, or has stopped answering.
-    #[error("it does not answer")]
+    /// The client has disconnected, or does not reply.
+    #[error("the client does not reply")]
     NoAnswer,
-    /// The client refused with this error number; QEMU says ENODEV while bus mastering is off.
-    #[error("it refuses with errno {0}")]
+    /// The client replied with this error number; QEMU replies ENODEV while bus mastering is off.
+    #[error("the client replied with errno {0}")]
     Refused(u32),
-    /// Asked from the connection's own thread, which is the one that would have to receive the reply.
-    #[error("asked on the thread that receives its answers")]
+    /// Called on the connection's own thread, which is the one that must receive the reply.
+    #[error("called on the thread that receives the client's replies")]
     WrongThread,
 }
 
@@ -43,7 +44,7 @@ struct Pending {
     waiting: HashMap<u16, SyncSender<Reply>>,
 }
 
-/// The client as the owner of guest memory. Engines ask, the connection's thread routes the replies.
+/// The client as the owner of guest memory. Engine threads send requests; the connection's thread routes the replies.
 pub struct ClientDma {
     sender: Sender,
     receiver: ThreadId,
@@ -52,13 +53,13 @@ pub struct ClientDma {
     budget: Mutex<Budget>,
     ledger: Arc<Ledger>,
     function: Function,
-    /// Counts requests of the client as they begin and end: odd while one is carried out.
+    /// Incremented when a request of the client begins and when it ends: odd while one is being processed.
     requests: AtomicU32,
 }
 
 impl ClientDma {
-    /// For the client of `function`, which takes at most `max_data` bytes a message; called on the thread that receives its
-    /// messages. `ledger` knows whether others have to wait.
+    /// Creates the state for the client of `function`, which accepts at most `max_data` bytes per message. Must be
+    /// called on the thread that receives the client's messages. `ledger` decides whether others have to wait.
     pub(crate) fn new(sender: Sender, max_data: usize, ledger: Arc<Ledger>, function: Function) -> Self {
         ClientDma {
             sender,
@@ -72,12 +73,12 @@ impl ClientDma {
         }
     }
 
-    /// The receiving thread begins to carry out a request of the client, or has ended it.
+    /// Must be called by the receiving thread when it begins and when it ends processing a request of the client.
     pub(super) fn request(&self) {
         self.requests.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Fills `data` from guest address `iova` on, within the client's budget and that of the step.
+    /// Reads `data` from guest address `iova`, within the client's budget and that of the step.
     pub fn read(&self, iova: u64, data: &mut [u8], step: &StepBudget) -> Result<(), DmaError> {
         let mut at = iova;
         for piece in data.chunks_mut(self.max_data) {
@@ -89,7 +90,7 @@ impl ClientDma {
         Ok(())
     }
 
-    /// Writes `data` to guest address `iova` on, within the same budgets.
+    /// Writes `data` to guest address `iova`, within the same budgets.
     pub fn write(&self, iova: u64, data: &[u8], step: &StepBudget) -> Result<(), DmaError> {
         let mut at = iova;
         for piece in data.chunks(self.max_data) {
@@ -99,7 +100,7 @@ impl ClientDma {
         Ok(())
     }
 
-    /// Reads a few bytes on a thread that holds up no other client.
+    /// Reads a few bytes on a thread that delays no other client; not charged to the budgets.
     pub fn read_at_leisure(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaError> {
         let reply = self.ask(command::DMA_READ, iova, data.len(), &[], &for_a_time(ANSWER))?;
         let bytes = reply.get(ACCESS_LEN..).filter(|bytes| bytes.len() == data.len());
@@ -107,12 +108,12 @@ impl ClientDma {
         Ok(())
     }
 
-    /// Writes a few bytes on a thread that holds up no other client.
+    /// Writes a few bytes on a thread that delays no other client; not charged to the budgets.
     pub fn write_at_leisure(&self, iova: u64, data: &[u8]) -> Result<(), DmaError> {
         self.ask(command::DMA_WRITE, iova, data.len(), data, &for_a_time(ANSWER)).map(drop)
     }
 
-    /// Ends the client's connection: it sees its server leave, and its session ends as if it had left itself.
+    /// Closes the client's connection; its session ends as if the client had disconnected.
     pub fn hang_up(&self) {
         self.sender.hang_up();
     }
@@ -121,7 +122,7 @@ impl ClientDma {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether others have to wait for this client now.
+    /// Returns whether others have to wait for this client now.
     fn held_up(&self) -> bool {
         self.ledger.held_up(self.function)
     }
@@ -142,7 +143,7 @@ impl ClientDma {
         reply
     }
 
-    /// Sends a question and waits for its answer while there is patience.
+    /// Sends a request and waits for its reply within `patience`.
     fn ask(&self, command: u16, iova: u64, count: usize, data: &[u8], patience: &Patience<'_>) -> Reply {
         if thread::current().id() == self.receiver {
             return Err(DmaError::WrongThread);
@@ -169,7 +170,7 @@ impl ClientDma {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(DmaError::NoAnswer),
             }
-            // The receiving thread may need a lock that this thread holds: then no answer can come.
+            // The receiving thread may need a lock that this thread holds: then no reply can arrive (deadlock).
             let now = self.requests.load(Ordering::Acquire);
             looks = if now == request && now % 2 == 1 { looks + 1 } else { 0 };
             request = now;
@@ -192,18 +193,18 @@ impl ClientDma {
         Ok(id)
     }
 
-    /// Hands a reply to whoever asked; one that nobody waits for (too late, or made up) is dropped.
+    /// Passes a reply to the waiting thread; a late or unsolicited reply is dropped.
     pub(super) fn answered(&self, header: &Header, body: &[u8]) {
         let Some(answer) = self.lock().waiting.remove(&header.id) else {
-            log::debug!("reply {} to no question", header.id);
+            log::debug!("reply {} matches no request", header.id);
             return;
         };
         let reply = if header.flags & FLAG_ERROR != 0 { Err(DmaError::Refused(header.error)) } else { Ok(body.into()) };
-        // The engine may have given up in this moment.
+        // The waiting thread may just have given up.
         let _ = answer.try_send(reply);
     }
 
-    /// The client is gone: whoever waits learns it at once.
+    /// Must be called when the client has disconnected: waiting threads return at once.
     pub(super) fn close(&self) {
         let mut pending = self.lock();
         pending.closed = true;
@@ -222,8 +223,8 @@ mod tests {
     use super::*;
     use crate::vfio_user::channel::tests::sender;
 
-    /// A thread that waits for an answer gives up soon where the receiving thread is at one request all the time, as when it
-    /// needs a lock of the waiting thread; otherwise it waits to the end.
+    /// A thread that waits for a reply gives up early if the receiving thread processes one request all the time, as
+    /// when it needs a lock of the waiting thread; otherwise it waits for the full time.
     #[test]
     fn a_wait_ends_where_no_answer_can_come() {
         let (sender, _theirs) = sender();
@@ -234,10 +235,10 @@ mod tests {
             begun.elapsed()
         };
         client.request();
-        // The shortest of some: a busy host may hold up any of them.
+        // The minimum of several runs: a busy host may delay any of them.
         let shortest = thread::scope(|scope| (0..5).map(|_| scope.spawn(waited).join().unwrap()).min());
         assert!(shortest.unwrap() < ANSWER / 2, "{shortest:?}");
         client.request();
-        assert!(thread::scope(|scope| scope.spawn(waited).join().unwrap()) >= ANSWER, "no request is carried out");
+        assert!(thread::scope(|scope| scope.spawn(waited).join().unwrap()) >= ANSWER, "no request is being processed");
     }
 }

@@ -1,4 +1,4 @@
-//! A card whose functions are reached over sockets: each function's client is its machine.
+//! A card with functions served over sockets: each function's client is its machine.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,7 @@ use crate::dma::GuestMemory;
 use crate::dma::quota::{self, Ledger};
 use crate::pci::{GTTMMADR_BAR, LMEM_BAR, Machine, MsiSink, PciDevice};
 
-/// A function to be served, by the name of its socket (without ending).
+/// A function to be served, with the name of its socket (without extension).
 pub struct Served {
     /// "pf", "vf1", "vf1-face" and so on.
     pub name: String,
@@ -29,8 +29,8 @@ pub struct ServedCard {
 }
 
 impl ServedCard {
-    /// Makes a card for clients that have `vfs` VF functions to give. `ecam` is the window onto configuration space of
-    /// the PF's guest, for [`Arrangement::Together`].
+    /// Creates a card for clients that can take `vfs` VFs. `ecam` is the configuration space window of the PF's guest,
+    /// for [`Arrangement::Together`].
     pub fn new(profile: CardProfile, vfs: u8, arrangement: Arrangement, ecam: Ecam) -> Result<Self, CardError> {
         let functions = usize::from(vfs) + 1;
         let limits = profile.limits;
@@ -39,22 +39,22 @@ impl ServedCard {
         let ledger = Ledger::new(limits, arrangement == Arrangement::Together);
         let clients = Clients::new(vfs, arrangement, ecam, &ledger).map_err(CardError::Threads)?;
         let card = VirtualCard::new(profile, vfs, arrangement, clients.clone(), clients.clone())?;
-        // The card holds the clients' memory, and that the ledger.
+        // Weak, because the card holds the clients' memory, which holds the ledger.
         let model = Arc::downgrade(&card.family.card);
         ledger.set_waits(move |function| model.upgrade().is_some_and(|card| card.holds_up_others(function)));
         Ok(ServedCard { card, clients })
     }
 
-    /// The card itself.
+    /// The card.
     pub fn card(&self) -> &VirtualCard {
         &self.card
     }
 
-    /// The functions to serve: the PF first (unless the program plays its part), then by number.
+    /// The functions to serve: the PF first (unless the program acts as the PF driver), then the VFs by number.
     pub fn functions(&self) -> Vec<Served> {
         let provisioned = self.clients.arrangement == Arrangement::Provisioned;
         let served = |function: &Arc<CardFunction>| {
-            // What a bare face's client hands over reaches nothing.
+            // Memory and eventfds from the client of a configuration-only function are not used.
             let Hands { memory, vectors } = match function.face {
                 Face::Whole => self.clients.hands(function.number()).cloned().unwrap_or_default(),
                 Face::Bare => Hands::default(),
@@ -67,7 +67,7 @@ impl ServedCard {
     }
 }
 
-/// What a client has handed over.
+/// Memory and interrupt vectors provided by a client.
 #[derive(Clone)]
 pub(super) struct Hands {
     pub memory: Arc<GuestMemory>,
@@ -80,12 +80,12 @@ impl Default for Hands {
     }
 }
 
-/// The clients of all functions: the machine that the card is plugged into.
+/// The clients of all functions, which together are the machine that the card is plugged into.
 pub(super) struct Clients {
-    /// By number of the function, the PF's first.
+    /// Indexed by function number.
     hands: Vec<Hands>,
     arrangement: Arrangement,
-    /// Places VF BARs, where VFs live in the PF's guest.
+    /// Programs the VF BARs, if the VFs are in the PF's guest.
     placer: OnceLock<BarPlacer>,
 }
 
@@ -104,7 +104,8 @@ impl Clients {
         self.hands.get(function.index())
     }
 
-    /// Has the BARs of the VFs in the PF's guest placed where the PF's capability says, as soon as the PF may write.
+    /// Schedules the programming of the VF BARs in the PF's guest to the addresses in the PF's capability, once the PF
+    /// may write.
     fn place_vf_bars(&self, pf: &CardFunction) {
         let Some(placer) = self.placer.get() else { return };
         let bars = |vf| Some([pf.vf_bar_address(vf, GTTMMADR_BAR)?, pf.vf_bar_address(vf, LMEM_BAR)?]);
@@ -134,7 +135,7 @@ impl Machine for Clients {
         }
     }
 
-    /// A VF in a guest of its own is gone from there for good, as a device pulled out: its client is hung up on.
+    /// A VF in a separate guest is removed permanently, like by surprise removal: its client is disconnected.
     fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
         if self.arrangement != Arrangement::Split {
             return;
@@ -144,14 +145,14 @@ impl Machine for Clients {
     }
 }
 
-/// A function as its server has it.
+/// A function as used by its server.
 struct Endpoint {
     function: Arc<CardFunction>,
     clients: Arc<Clients>,
 }
 
 impl Endpoint {
-    /// The PF has lost its state: the BARs of its VFs are nowhere any more.
+    /// The PF has lost its state: the BARs of its VFs are no longer programmed.
     fn forget_vf_bars(&self) {
         if self.function.number() == Function::PF {
             self.clients.placer.get().inspect(|placer| placer.forget());
@@ -164,7 +165,7 @@ impl Device for Endpoint {
         &*self.function
     }
 
-    /// A VF in a guest of its own is served while it exists.
+    /// A VF in a separate guest is served only while it is enabled.
     fn admit(&self) -> Result<(), String> {
         let function = &self.function;
         let split = self.clients.arrangement == Arrangement::Split;
@@ -197,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    /// Of what there is for all, each function gets its part; the card tells whether others wait.
+    /// Each function gets its share of the common limits; the card reports whether others wait.
     #[test]
     fn each_function_has_its_part_of_the_limits() {
         let mut profile: CardProfile = toml::from_str(include_str!("../../configs/small.toml")).unwrap();
@@ -209,7 +210,7 @@ mod tests {
         let _sessions = [0; 3].map(|_| ledger.session());
         let begun = Instant::now();
         while ledger.held_up(Function::PF) {
-            assert!(begun.elapsed() < Duration::from_secs(10), "nothing waits on a card without work");
+            assert!(begun.elapsed() < Duration::from_secs(10), "no function waits on an idle card");
             std::thread::yield_now();
         }
     }

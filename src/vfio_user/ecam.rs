@@ -1,9 +1,10 @@
-//! Virtual functions in the PF's own guest, under a VMM that knows no SR-IOV: their BARs are placed for it.
+//! VF BARs for virtual functions in the PF's own guest, under a VMM without SR-IOV support.
 //!
-//! QEMU maps a function's BARs where that function's own BAR registers say, and no guest programs those of a VF: the
-//! VF BARs are in the PF's capability. So the card programs them itself: as the PF, it writes to the guest's window onto
-//! configuration space (ECAM), by DMA. The VMM answers such a message only after the PF has got its own answer, so a
-//! thread of its own does it, and repeats what the VMM refuses while it has not seen Bus Master Enable.
+//! QEMU maps a function's BARs at the addresses in that function's own BAR registers, but guests do not program those
+//! of a VF: the VF BARs are in the PF's capability. So the card programs them itself: as the PF, it writes by DMA to
+//! the guest's configuration space window (ECAM). The VMM answers such a message only after the PF has received its own
+//! reply, so a separate thread sends it, and retries while the VMM rejects it because it has not seen Bus Master
+//! Enable.
 
 use std::fmt;
 use std::io;
@@ -17,12 +18,12 @@ use arctic_sriov::header::Identity;
 use super::DmaError;
 use crate::dma::GuestMemory;
 
-/// Registers of a function, from its ECAM address on.
+/// Register offsets from a function's ECAM address.
 const COMMAND: u64 = 0x04;
 const BAR0: u64 = 0x10;
-/// PCI_COMMAND with nothing but memory space.
+/// PCI_COMMAND with only memory space enabled.
 const MEMORY_SPACE: u16 = 1 << 1;
-/// How long the VMM may refuse before the thread waits for another reason to try.
+/// Time for which the thread retries after errors of the VMM before it waits for a new trigger.
 const PATIENCE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
@@ -39,10 +40,10 @@ pub struct PciAddress {
 }
 
 impl PciAddress {
-    /// Where the VMM that stock QEMU is told about puts the PF.
+    /// Address of the PF in the printed QEMU arguments of earlier versions.
     pub const PF: PciAddress = PciAddress { bus: 0, device: 1, function: 0 };
 
-    /// The routing ID: bus, device and function as PCI Express packs them.
+    /// The routing ID: bus, device and function in PCI Express encoding.
     pub fn routing_id(self) -> u16 {
         u16::from(self.bus) << 8 | u16::from(self.device) << 3 | u16::from(self.function)
     }
@@ -56,9 +57,9 @@ impl PciAddress {
 impl FromStr for PciAddress {
     type Err = String;
 
-    /// Reads "00:01.0", with or without the domain 0 in front.
+    /// Parses "00:01.0", with or without the domain 0 in front.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text} is no PCI address: expected bus:device.function in hex, like 00:01.0");
+        let wrong = || format!("{text} is not a PCI address: expected bus:device.function in hex, like 00:01.0");
         let number = |text: &str, most: u8| u8::from_str_radix(text, 16).ok().filter(|n| *n <= most);
         let short = text.strip_prefix("0000:").unwrap_or(text);
         let (bus, rest) = short.split_once(':').ok_or_else(wrong)?;
@@ -77,7 +78,7 @@ impl fmt::Display for PciAddress {
     }
 }
 
-/// Where the PF's guest has its window onto configuration space, and the PF in it.
+/// The configuration space window of the PF's guest, and the PF's address in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ecam {
     /// Guest address of bus 0.
@@ -87,19 +88,19 @@ pub struct Ecam {
 }
 
 impl Default for Ecam {
-    /// QEMU's q35 machine with SeaBIOS, as `arctic serve` says to start it.
+    /// QEMU's q35 machine with SeaBIOS.
     fn default() -> Self {
         Ecam { base: 0xb000_0000, pf: PciAddress::PF }
     }
 }
 
 impl Ecam {
-    /// The address of VF `number`: right behind the PF, one after the other (First VF Offset 1, VF Stride 1).
+    /// The address of VF `number`: consecutive after the PF (First VF Offset 1, VF Stride 1).
     pub fn vf(&self, number: u8) -> PciAddress {
         PciAddress::from_routing_id(self.pf.routing_id().wrapping_add(number.into()))
     }
 
-    /// VFs that have room behind the PF on its bus, where its driver looks for them.
+    /// Maximum number of VFs after the PF on its bus, which is where the PF driver expects them.
     pub fn most_vfs(&self) -> u8 {
         0xff - self.pf.routing_id() as u8
     }
@@ -115,17 +116,18 @@ pub type BarAddresses = [u64; 2];
 
 #[derive(Default)]
 struct Work {
-    /// Where each VF's BARs belong, VF 1 first; empty while there is nothing to do or nobody may do it.
+    /// The required BAR addresses of each VF, VF 1 first; empty while there is nothing to program or the PF may not
+    /// write.
     wanted: Vec<BarAddresses>,
-    /// Where the VMM has them, as far as is known.
+    /// The BAR addresses last programmed in the VMM, if known.
     placed: Vec<Option<BarAddresses>>,
-    /// Counts the reasons to try.
+    /// Counts the triggers to try.
     reasons: u64,
     stop: bool,
 }
 
 impl Work {
-    /// The first VF, counted from 0, whose BARs are not where they belong.
+    /// The first VF (index from 0) with BARs at other than the required addresses.
     fn next(&self) -> Option<(usize, BarAddresses)> {
         let misplaced = |(vf, bars): &(usize, &BarAddresses)| self.placed[*vf] != Some(**bars);
         self.wanted.iter().enumerate().find(misplaced).map(|(vf, bars)| (vf, *bars))
@@ -143,14 +145,14 @@ impl Shared {
     }
 }
 
-/// The thread that places VF BARs; dropping it ends it.
+/// The thread that programs VF BARs; dropping this value stops it.
 pub struct BarPlacer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl BarPlacer {
-    /// Starts the thread for `vfs` VFs of a PF whose client maps `memory`.
+    /// Starts the thread for `vfs` VFs of a PF; its client maps `memory`.
     pub fn start(ecam: Ecam, vfs: u8, memory: Arc<GuestMemory>) -> io::Result<Self> {
         let work = Work { placed: vec![None; vfs.into()], ..Work::default() };
         let shared = Arc::new(Shared { work: Mutex::new(work), changed: Condvar::new() });
@@ -161,7 +163,7 @@ impl BarPlacer {
         Ok(BarPlacer { shared, thread: Some(thread) })
     }
 
-    /// Tells where the VFs' BARs belong from now on, VF 1 first; an empty list lets them be. Returns at once.
+    /// Sets the required BAR addresses of the VFs, VF 1 first; an empty list stops programming. Returns at once.
     pub fn place(&self, wanted: Vec<BarAddresses>) {
         let mut work = self.shared.work();
         let vfs = work.placed.len();
@@ -171,7 +173,7 @@ impl BarPlacer {
         self.shared.changed.notify_all();
     }
 
-    /// The machine has been reset: all functions have lost their BARs.
+    /// Must be called after a reset of the machine: the BARs of all functions are no longer programmed.
     pub fn forget(&self) {
         let mut work = self.shared.work();
         work.wanted.clear();
@@ -192,7 +194,7 @@ impl Drop for BarPlacer {
 
 fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
     let mut work = shared.work();
-    // Refused since when, and for which reason to try.
+    // Time of the first error, and the trigger count then.
     let mut refused: Option<(Instant, u64)> = None;
     let mut pause = FIRST_PAUSE;
     while !work.stop {
@@ -207,7 +209,7 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
         work = shared.work();
         match outcome {
             Ok(()) => {
-                // What has been placed meanwhile forgotten is placed again.
+                // If there was a new trigger meanwhile, the BARs are programmed again.
                 if work.reasons == reasons {
                     work.placed[vf] = Some(bars);
                 }
@@ -217,7 +219,7 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
                 let since =
                     refused.filter(|(_, reason)| *reason == reasons).map_or_else(Instant::now, |(since, _)| since);
                 if since.elapsed() + pause > PATIENCE {
-                    log::warn!("the VMM does not let the BARs of VF {} be placed: {error}", vf + 1);
+                    log::warn!("cannot program the BARs of VF {} in the PF's guest: {error}", vf + 1);
                 }
                 refused = Some((since, reasons));
                 work = shared.changed.wait_timeout(work, pause).unwrap_or_else(PoisonError::into_inner).0;
@@ -227,8 +229,8 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
     }
 }
 
-/// Where the PF is: at its configured address, or where the printed arguments of earlier versions put it and the guest has
-/// it. `read` gives a dword at a guest address.
+/// Finds the PF: at its configured address, or at that of the printed arguments of earlier versions, if the guest has
+/// it there. `read` returns a dword at a guest address.
 fn locate(ecam: Ecam, read: impl Fn(u64) -> Result<u32, DmaError>) -> Result<Ecam, DmaError> {
     let Identity { vendor, device, .. } = Identity::FLEX_170;
     let id = u32::from(device) << 16 | u32::from(vendor);
@@ -244,7 +246,7 @@ fn locate(ecam: Ecam, read: impl Fn(u64) -> Result<u32, DmaError>) -> Result<Eca
     Ok(ecam)
 }
 
-/// Places the BARs of VF `number`: decoding off, both addresses, decoding on.
+/// Programs the BARs of VF `number`: decoding off, both addresses, decoding on.
 fn place(ecam: Ecam, number: u8, bars: BarAddresses, memory: &GuestMemory) -> Result<(), DmaError> {
     let client = memory.client().ok_or(DmaError::NoAnswer)?;
     let ecam = locate(ecam, |at| {
@@ -284,7 +286,7 @@ mod tests {
         assert_eq!(behind_a_port.registers(8), 0xe010_8000);
     }
 
-    /// A command line of its own may have the PF where earlier versions printed it: it is found there.
+    /// A user's QEMU command line may still have the PF at the address of earlier versions: it is found there.
     #[test]
     fn the_pf_is_looked_for_where_it_used_to_be() {
         let card = 0x56c0_8086;
@@ -292,9 +294,9 @@ mod tests {
         let at = |place: u64| move |address| Ok(if address == place { card } else { u32::MAX });
         assert_eq!(locate(configured, at(0xb008_0000)), Ok(configured));
         assert_eq!(locate(configured, at(0xb000_8000)), Ok(Ecam::default()));
-        assert_eq!(locate(configured, at(0)), Ok(configured), "it is nowhere");
+        assert_eq!(locate(configured, at(0)), Ok(configured), "it is at neither address");
         assert_eq!(locate(configured, |_| Err(DmaError::NoAnswer)), Err(DmaError::NoAnswer));
         let unread = locate(Ecam::default(), |_| Err(DmaError::NoAnswer));
-        assert_eq!(unread, Ok(Ecam::default()), "with one place there is nothing to look for");
+        assert_eq!(unread, Ok(Ecam::default()), "with one possible address nothing is read");
     }
 }

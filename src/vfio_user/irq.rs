@@ -1,8 +1,9 @@
-//! Interrupt vectors of a function: eventfds that the client hands over, signalled by a thread of their own.
+//! Interrupt vectors of a function: eventfds provided by the client, signalled by a separate thread.
 //!
-//! A client shares the open file description of its eventfd with this process: it can clear O_NONBLOCK and fill the counter
-//! at any time, so that a `write` blocks until it reads. Only a connection's notifier thread writes to the client's eventfds.
-//! A thread of the card that raises an interrupt sets a bit and wakes that thread; it never waits for the client.
+//! A client shares the open file description of its eventfd with this process: it can clear O_NONBLOCK and fill the
+//! counter at any time, so that a `write` blocks until the client reads. So only a connection's notifier thread writes
+//! to the client's eventfds. A card thread that raises an interrupt sets a bit and wakes the notifier; it never waits
+//! for the client.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,35 +21,35 @@ use super::wire::{Fields, IRQ_INDEXES};
 use crate::pci::MsiSink;
 use vfio_bindings::bindings::vfio::*;
 
-/// Index of MSI among a PCI device's interrupts.
+/// Interrupt index of MSI.
 const MSI: usize = VFIO_PCI_MSI_IRQ_INDEX as usize;
-/// Interrupts a notifier keeps pending for one index: a bit each.
+/// Maximum number of vectors of one index: a notifier keeps one pending bit each.
 const MAX_VECTORS: u32 = u32::BITS;
-/// Longest that [`MsiSink::settle`] waits for the notifier: a wake-up on a busy host.
+/// Time limit for [`MsiSink::settle`] to wait for the notifier: a wake-up on a busy host.
 const SETTLE: Duration = Duration::from_millis(5);
-/// Interrupts a `write` of a notifier that blocks. Its default action is to be ignored.
+/// Signal that interrupts a blocked `write` of a notifier. Its default action is to be ignored.
 const KICK: libc::c_int = libc::SIGURG;
-/// Longest that [`Vectors::clear`] waits for a notifier that has been told to end. A blocked one ends at the next signal.
+/// Time limit for [`Vectors::clear`] to wait for the end of a notifier. A blocked one ends at the next signal.
 const END: Duration = Duration::from_secs(1);
 
-/// The eventfds of one function, by interrupt index (INTx, MSI, MSI-X) and vector. Raising takes no lock.
+/// The eventfds of one function, by interrupt index (INTx, MSI, MSI-X) and vector. Raising an interrupt takes no lock.
 pub struct Vectors {
     counts: [u32; IRQ_INDEXES],
-    /// One for each connection that has armed a vector.
+    /// The notifier of the connection; created when it arms the first vector.
     notifier: ArcSwapOption<Notifier>,
-    /// Held while a notifier is started or ended; never by a thread that raises an interrupt.
+    /// Held while a notifier is started or stopped; never taken by a thread that raises an interrupt.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 type Armed = [Vec<Option<Arc<File>>>; IRQ_INDEXES];
 
-/// What a connection's notifier thread and the threads that raise interrupts share.
+/// State shared by a connection's notifier thread and the threads that raise interrupts.
 struct Notifier {
-    /// Locked for as long as it takes to look up or replace an eventfd.
+    /// Held only while an eventfd is looked up or replaced.
     armed: Mutex<Armed>,
-    /// Raised and not yet signalled: a bit for each vector.
+    /// Vectors raised and not yet signalled, one bit each.
     pending: [AtomicU32; IRQ_INDEXES],
-    /// Interrupts raised so far, and how many of them had been raised when the last round of signalling began.
+    /// Number of interrupts raised so far, and its value at the start of the last completed signalling round.
     raised: AtomicU32,
     signalled: AtomicU32,
     ended: AtomicBool,
@@ -63,7 +64,7 @@ impl Notifier {
     fn raise(&self, index: usize, vector: usize) {
         self.pending[index].fetch_or(1 << vector, Ordering::AcqRel);
         self.raised.fetch_add(1, Ordering::AcqRel);
-        // Always, and last: the notifier then begins a round that counts this interrupt as signalled.
+        // Unconditionally, and last: the notifier then starts a round that counts this interrupt as signalled.
         self.wake();
     }
 
@@ -91,8 +92,8 @@ impl Notifier {
         }
     }
 
-    /// Returns when everything raised before the call has been signalled, or after [`SETTLE`]. For the thread that serves
-    /// the client.
+    /// Returns when everything raised before the call has been signalled, or after [`SETTLE`]. Must be called only on
+    /// the thread that serves the client.
     fn settle(&self) {
         let raised = self.raised.load(Ordering::Acquire);
         let begun = Instant::now();
@@ -101,7 +102,7 @@ impl Notifier {
         }
     }
 
-    /// Whether the first `raised` interrupts have been signalled.
+    /// Returns whether the first `raised` interrupts have been signalled.
     fn has_signalled(&self, raised: u32) -> bool {
         raised.wrapping_sub(self.signalled.load(Ordering::Acquire)) as i32 <= 0
     }
@@ -111,7 +112,8 @@ impl Notifier {
         self.has_signalled(self.raised.load(Ordering::Acquire))
     }
 
-    /// Adds 1 to an eventfd; blocks while the client wants it to, until the notifier is ended.
+    /// Adds 1 to an eventfd. Blocks if the client has made the eventfd blocking and its counter is full, until the
+    /// notifier is stopped.
     fn signal(&self, mut fd: &File) {
         while !self.ended.load(Ordering::Acquire) {
             match fd.write(&1_u64.to_ne_bytes()) {
@@ -134,14 +136,14 @@ fn install_kick() -> io::Result<()> {
 }
 
 impl Vectors {
-    /// All vectors unarmed; `counts` is [`super::VECTORS`], at most 32 for each index.
+    /// Creates vectors that are all unarmed; `counts` is [`super::VECTORS`], at most 32 for each index.
     pub fn new(counts: [u32; IRQ_INDEXES]) -> Self {
         let counts = counts.map(|count| count.min(MAX_VECTORS));
         Vectors { counts, notifier: ArcSwapOption::empty(), thread: Mutex::default() }
     }
 
-    /// Sends MSI `vector`; returns at once. Nothing happens where the guest has MSI disabled: the client has taken the
-    /// eventfd away.
+    /// Raises MSI `vector`; returns at once. No effect if the guest has MSI disabled: the client has then removed the
+    /// eventfd.
     pub fn raise_msi(&self, vector: u16) {
         self.raise(MSI, usize::from(vector));
     }
@@ -154,7 +156,7 @@ impl Vectors {
         }
     }
 
-    /// The notifier of this connection; started with the first eventfd.
+    /// Returns the notifier of this connection, which is started for the first eventfd.
     fn notifier(&self) -> io::Result<Arc<Notifier>> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(notifier) = self.notifier.load_full() {
@@ -174,20 +176,20 @@ impl Vectors {
             move || notifier.run()
         };
         let started = thread::Builder::new().name("notifier".into()).stack_size(64 << 10).spawn(body)?;
-        // Set before any other thread can see the notifier.
+        // Set before the notifier is visible to other threads.
         let _ = notifier.thread.set(started.thread().clone());
         *thread = Some(started);
         self.notifier.store(Some(notifier.clone()));
         Ok(notifier)
     }
 
-    /// Arms MSI `vector` as a client does.
+    /// Arms MSI `vector` like a client.
     #[cfg(test)]
     pub(crate) fn arm_msi(&self, vector: usize, fd: File) {
         self.notifier().unwrap().armed()[MSI][vector] = Some(Arc::new(fd));
     }
 
-    /// Returns when everything that was raised has been signalled.
+    /// Returns when everything raised has been signalled.
     #[cfg(test)]
     pub(crate) fn wait(&self) {
         let begun = Instant::now();
@@ -197,12 +199,13 @@ impl Vectors {
         }
     }
 
-    /// Interrupts raised so far by this connection.
+    /// Number of interrupts raised so far in this connection.
     pub(super) fn raised(&self) -> u32 {
         self.notifier.load().as_ref().map_or(0, |notifier| notifier.raised.load(Ordering::Acquire))
     }
 
-    /// Disarms everything and ends the notifier: the client is gone. Returns also while the client blocks an eventfd.
+    /// Disarms everything and stops the notifier; must be called when the client has disconnected. Returns even if the
+    /// client blocks an eventfd.
     pub fn clear(&self) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let (Some(notifier), Some(started)) = (self.notifier.swap(None), thread.take()) else { return };
@@ -212,18 +215,18 @@ impl Vectors {
         while !started.is_finished() {
             if begun.elapsed() > END {
                 log::error!(
-                    "an interrupt's notifier thread does not end; it keeps one eventfd of a client that is gone"
+                    "an interrupt notifier thread does not stop; it keeps one eventfd of a disconnected client"
                 );
                 return;
             }
             thread::sleep(Duration::from_micros(50));
-            // Again each time: a signal that comes just before the `write` does not interrupt it.
+            // Repeated, because a signal that arrives just before the `write` does not interrupt it.
             let _ = started.kill(KICK);
         }
         let _ = started.join();
     }
 
-    /// Carries out DEVICE_SET_IRQS, whose body is `fields` and whose descriptors are `files`.
+    /// Executes DEVICE_SET_IRQS with body `fields` and descriptors `files`.
     pub(super) fn set(&self, mut fields: Fields<'_>, files: Vec<File>) -> Result<(), Errno> {
         let (_argsz, flags) = (fields.u32()?, fields.u32()?);
         let (index, start, count) = (fields.u32()? as usize, fields.u32()? as usize, fields.u32()? as usize);
@@ -258,7 +261,7 @@ impl Vectors {
     /// Replaces the eventfds of an index from vector `start` on.
     fn arm(&self, index: usize, start: usize, fds: &mut dyn Iterator<Item = Option<Arc<File>>>) {
         let Some(notifier) = self.notifier.load_full() else { return };
-        // What was raised before goes to the eventfd that was armed then.
+        // Interrupts raised earlier are signalled to the eventfd that was armed then.
         notifier.settle();
         let mut armed = notifier.armed();
         for (slot, fd) in armed[index].iter_mut().skip(start).zip(fds) {
@@ -285,7 +288,8 @@ impl Drop for Vectors {
     }
 }
 
-/// Whether a client's descriptor is an eventfd. Others are refused: what a write to them does is the client's choice.
+/// Returns whether a client's descriptor is an eventfd. Others are rejected: the effect of a write to them is
+/// controlled by the client.
 fn is_eventfd(file: &File) -> bool {
     let kind = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
     kind.is_ok_and(|kind| kind.as_os_str() == "anon_inode:[eventfd]")
@@ -304,13 +308,13 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn file(fd: &EventFd) -> File {
-        // SAFETY: the descriptor comes out of an `EventFd` and belongs to nothing else.
+        // SAFETY: the descriptor is released by an `EventFd` and has no other owner.
         unsafe { File::from_raw_fd(fd.try_clone().unwrap().into_raw_fd()) }
     }
 
     const SET: u32 = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
 
-    /// What the eventfd counts once everything that was raised has been signalled.
+    /// The eventfd's count after everything raised has been signalled.
     fn signalled(vectors: &Vectors, fd: &EventFd) -> Option<u64> {
         vectors.wait();
         fd.read().ok()
@@ -331,8 +335,8 @@ pub(crate) mod tests {
         assert_eq!(signalled(&vectors, &fd), None, "a message without descriptors disarms");
     }
 
-    /// A client clears O_NONBLOCK of the description that it shares, and fills the counter: raising returns, disarming
-    /// returns, the notifier ends, and no descriptor is kept.
+    /// A client clears O_NONBLOCK of the shared description and fills the counter: raising returns, disarming returns,
+    /// the notifier ends, and no descriptor is kept.
     #[test]
     fn a_blocking_eventfd_holds_up_only_its_notifier() {
         let vectors = Vectors::new([0, 1, 0]);
@@ -351,7 +355,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The next client's interrupts are signalled, whatever the last one has done.
+    /// The next client's interrupts are signalled, whatever the previous client did.
     #[test]
     fn a_notifier_for_each_connection() {
         let vectors = Vectors::new([0, 1, 0]);

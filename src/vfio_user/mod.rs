@@ -1,4 +1,4 @@
-//! The vfio-user server: one socket a PCI function, its protocol kept apart from the card behind [`Device`].
+//! The vfio-user server: one socket per PCI function, with the protocol separated from the card by [`Device`].
 
 mod budget;
 mod channel;
@@ -31,49 +31,50 @@ use crate::pci::PciDevice;
 pub struct Errno(pub i32);
 
 impl Errno {
-    /// A message or an argument makes no sense.
+    /// Invalid message or argument.
     pub const EINVAL: Errno = Errno(libc::EINVAL);
     /// A mapping overlaps another.
     pub const EEXIST: Errno = Errno(libc::EEXIST);
-    /// Nothing is mapped there.
+    /// No section is mapped at the address.
     pub const ENOENT: Errno = Errno(libc::ENOENT);
-    /// A limit on what the client maps.
+    /// A limit on the client's mappings is exceeded.
     pub const ENOSPC: Errno = Errno(libc::ENOSPC);
-    /// A file could not be mapped.
+    /// A file cannot be mapped.
     pub const ENOMEM: Errno = Errno(libc::ENOMEM);
-    /// The command is not served.
+    /// The command is not supported.
     pub const ENOTSUP: Errno = Errno(libc::ENOTSUP);
-    /// An engine still holds what should go away.
+    /// An engine still uses a section that is to be unmapped.
     pub const EBUSY: Errno = Errno(libc::EBUSY);
-    /// The message is longer than any that the protocol needs.
+    /// The message is longer than the maximum of the protocol.
     pub const EMSGSIZE: Errno = Errno(libc::EMSGSIZE);
 }
 
-/// Index of the configuration space among the regions (`VFIO_PCI_CONFIG_REGION_INDEX`); the BARs have their own.
+/// Region index of configuration space (`VFIO_PCI_CONFIG_REGION_INDEX`); the BARs have the indexes before it.
 pub const CONFIG_REGION: u32 = vfio_bindings::bindings::vfio::VFIO_PCI_CONFIG_REGION_INDEX;
 
-/// Vectors of INTx, MSI and MSI-X: every function has one MSI.
+/// Number of vectors of INTx, MSI and MSI-X: every function has one MSI.
 pub const VECTORS: [u32; wire::IRQ_INDEXES] = [0, 1, 0];
 
-/// A PCI function as the transport sees it.
+/// A PCI function, as used by the transport.
 ///
-/// Calls come from the thread of the function's connection. The server checks every access against the region's size;
-/// accesses to BARs are of 1, 2, 4 or 8 bytes, those to configuration space of any length (QEMU reads all 4096 at
-/// once). A call must return well within 5 seconds, QEMU's patience, and never wait for a message from its own client.
+/// Methods are called on the thread of the function's connection. The server checks every access against the region's
+/// size; accesses to BARs have 1, 2, 4 or 8 bytes, those to configuration space any length (QEMU reads all 4096 at
+/// once). A call must return well within 5 seconds, QEMU's timeout, and must never wait for a message from its own
+/// client (deadlock).
 pub trait Device: Send + Sync {
-    /// The function. Byte n of what can be mapped of a BAR is byte n of its file.
+    /// The function. Byte n of a mappable area of a BAR must be byte n of its file.
     fn pci(&self) -> &dyn PciDevice;
 
-    /// A client is at the door. `Err` tells the log why it is turned away; after `Ok` [`Device::disconnected`] comes for
-    /// certain.
+    /// A client has connected. `Err` is the reason to reject it, for the log; after `Ok`, [`Device::disconnected`] is
+    /// always called.
     fn admit(&self) -> Result<(), String>;
 
-    /// The client resets the function (system reset, or a VMM of its own accord).
+    /// The client resets the function (system reset, or on the VMM's own initiative).
     fn reset(&self) {
         self.pci().reset();
     }
 
-    /// The client is gone: nobody listens to interrupts, guest memory is no longer mapped.
+    /// The client has disconnected: interrupts are disarmed and guest memory is no longer mapped.
     fn disconnected(&self);
 }
 

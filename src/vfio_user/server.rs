@@ -1,4 +1,4 @@
-//! The sockets: one listener and one thread a function, a client at a time, until the server is stopped.
+//! The server sockets: one listener and one thread per function, one client at a time, until the server is stopped.
 
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -18,23 +18,23 @@ use super::socket::{self, SocketPath};
 use super::{Device, Vectors};
 use crate::dma::GuestMemory;
 
-/// One function of the card and what its client hands over.
+/// One function of the card, with the memory and interrupt vectors of its client.
 #[derive(Clone)]
 pub struct Function {
-    /// The function itself.
+    /// The function.
     pub device: Arc<dyn Device>,
-    /// Guest memory, as the client maps it.
+    /// Guest memory, as mapped by the client.
     pub memory: Arc<GuestMemory>,
-    /// Interrupts, as the client arms them.
+    /// Interrupts, as armed by the client.
     pub vectors: Arc<Vectors>,
 }
 
-/// How a function's thread behaves.
+/// Settings of a function's server.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Longest time that the thread polls for the next access before it sleeps; zero sleeps at once.
+    /// Maximum time that the thread polls for the next access before it sleeps; with zero it sleeps at once.
     pub spin: Duration,
-    /// Group (its number) that may connect to the socket beside the user; `None` leaves it to the user alone.
+    /// ID of a group that may connect to the socket in addition to the user; `None` for the user only.
     pub group: Option<u32>,
 }
 
@@ -44,7 +44,7 @@ impl Default for Settings {
     }
 }
 
-/// A function's socket with its thread; dropping it stops the thread and removes the socket.
+/// A function's socket with its thread; dropping this value stops the thread and removes the socket.
 pub struct Server {
     path: SocketPath,
     stop: Arc<Stop>,
@@ -54,7 +54,7 @@ pub struct Server {
 struct Stop {
     flag: AtomicBool,
     event: EventFd,
-    /// The client that is being served: it may have stopped reading what it is sent.
+    /// The client that is being served, to disconnect it if it does not read its socket.
     client: Mutex<Option<Sender>>,
 }
 
@@ -63,10 +63,10 @@ impl Stop {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the thread to end, without waiting for it.
+    /// Requests the thread to stop, without waiting for it.
     fn ask(&self) {
         self.flag.store(true, Ordering::Relaxed);
-        // Cannot overflow: it is written once or twice.
+        // Cannot overflow: written at most twice.
         let _ = self.event.write(1);
         if let Some(client) = &*self.client() {
             client.hang_up();
@@ -75,10 +75,11 @@ impl Stop {
 }
 
 impl Server {
-    /// Binds `path` and serves `function` there; the socket has mode 0600, or 0660 and the group of `settings`. A socket
-    /// that a dead server left behind is replaced.
+    /// Binds `path` and serves `function` there; the socket has mode 0600, or 0660 and the group of `settings`. A stale
+    /// socket is replaced.
     ///
-    /// `AddrInUse` where another server listens on the path, `AlreadyExists` where something other than a socket is there.
+    /// Errors: `AddrInUse` if another server listens on the path, `AlreadyExists` if something other than a socket is
+    /// there.
     pub fn start(path: &Path, function: Function, settings: Settings) -> io::Result<Server> {
         let (listener, bound) = socket::bind(path, settings.group)?;
         listener.set_nonblocking(true)?;
@@ -95,8 +96,8 @@ impl Server {
         Ok(Server { path: bound, stop, thread: Some(thread) })
     }
 
-    /// Asks the thread to end and its client to go, without waiting for either; who stops several servers asks all of them
-    /// before he waits for the first.
+    /// Requests the thread to stop and disconnects its client, without waiting. To stop several servers, call this for
+    /// all of them before dropping the first.
     pub fn stop(&self) {
         self.stop.ask();
     }
@@ -119,9 +120,9 @@ impl Drop for Server {
 fn serve(listener: &UnixListener, epoll: &EpollContext<Wake>, stop: &Stop, function: &Function, settings: Settings) {
     let name = thread::current().name().unwrap_or("function").to_owned();
     let refuse = || {
-        // One client a function: the second one sees its connection end at once instead of waiting for ever.
+        // One client per function: a second one is disconnected at once instead of waiting forever.
         if listener.accept().is_ok() {
-            log::warn!("{name}: a second client was turned away");
+            log::warn!("{name}: rejected a second client");
         }
     };
     let events = EpollEvents::new();
@@ -136,7 +137,7 @@ fn serve(listener: &UnixListener, epoll: &EpollContext<Wake>, stop: &Stop, funct
                 continue;
             }
             Err(error) => {
-                // Out of descriptors, or a client that left at once: neither is a reason to spin.
+                // Out of file descriptors, or the client has already disconnected: do not spin.
                 log::warn!("{name}: cannot accept a client: {error}");
                 thread::sleep(Duration::from_millis(100));
                 continue;
@@ -150,17 +151,18 @@ fn serve(listener: &UnixListener, epoll: &EpollContext<Wake>, stop: &Stop, funct
             }
         };
         if let Err(reason) = function.device.admit() {
-            log::warn!("{name}: a client was turned away: {reason}");
+            log::warn!("{name}: rejected a client: {reason}");
             continue;
         }
         log::info!("{name}: client connected");
         *stop.client() = Some(channel.sender());
         let session = || Session::new(channel, &*function.device, &function.memory, &function.vectors).run(&stop.flag);
-        // A panic is a bug of ours: it costs this client its session, which ends like any other, and nobody else's.
+        // A panic is a bug in this program. It ends only this client's session, in the usual way; other functions are
+        // not affected.
         let ended = catch_unwind(AssertUnwindSafe(session));
         *stop.client() = None;
         let Ok(closed) = ended else {
-            log::error!("{name}: a request of the client panicked, which is a bug: connection closed");
+            log::error!("{name}: connection closed: a panic in a request of the client (a bug of this program)");
             continue;
         };
         match closed {

@@ -1,4 +1,4 @@
-//! One client's session: version first, then a loop that reads a message, carries it out and answers.
+//! One client's session: the version exchange, then a loop that reads a message, executes it and replies.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -15,7 +15,7 @@ use super::{CONFIG_REGION, Device, Errno, VECTORS, Vectors};
 use crate::dma::{GuestMemory, function_name};
 use crate::pci::{BarMapping, CONFIG_BYTES, MsiSink};
 
-/// Version 0.0 is the only one that QEMU 11.1 speaks.
+/// Version 0.0 is the only one supported by QEMU 11.1.
 const VERSION: (u16, u16) = (0, 0);
 
 #[derive(Serialize, Deserialize)]
@@ -24,7 +24,7 @@ struct VersionData {
     capabilities: Capabilities,
 }
 
-/// What the two sides tell each other; absent fields have the protocol's defaults.
+/// The capabilities exchanged by both sides; absent fields have the protocol's defaults.
 #[derive(Serialize, Deserialize)]
 #[serde(default)]
 struct Capabilities {
@@ -61,7 +61,7 @@ impl<'s> Session<'s> {
         Session { channel, device, memory, vectors, client: None, out: Builder::default() }
     }
 
-    /// Serves the client until it leaves, breaks the protocol beyond repair, or `stop` is set.
+    /// Serves the client until it disconnects, violates the protocol irrecoverably, or `stop` is set.
     pub fn run(&mut self, stop: &AtomicBool) -> Closed {
         let mut body = Vec::new();
         let mut files = Vec::new();
@@ -74,11 +74,11 @@ impl<'s> Session<'s> {
         Closed::Stopped
     }
 
-    /// Serves one message. `body` and `files` are room for what it has.
+    /// Serves one message. `body` and `files` are buffers for its contents.
     pub fn serve_one(&mut self, body: &mut Vec<u8>, files: &mut Vec<File>) -> Result<(), Closed> {
         let header = self.channel.receive_header(files)?;
         let Some(len) = header.body_len() else {
-            // Where the next message starts is anybody's guess: say so, and end the connection.
+            // The start of the next message is unknown: reply with an error and end the connection.
             self.reply(&header, Err(Errno::EMSGSIZE))?;
             return Err(Closed::Broken(std::io::Error::from_raw_os_error(libc::EMSGSIZE)));
         };
@@ -97,7 +97,7 @@ impl<'s> Session<'s> {
         let result = self.execute(&header, body, std::mem::take(files));
         client.iter().for_each(|client| client.request());
         if self.vectors.raised() != raised {
-            // As on a bus: an interrupt that an access causes comes before the access completes.
+            // Ordering as on a bus: an interrupt caused by an access is signalled before the access completes.
             self.vectors.settle();
         }
         self.reply(&header, result)
@@ -123,7 +123,7 @@ impl<'s> Session<'s> {
         self.channel.sender().send(self.out.finish(answer), fd, &for_a_time(SEND_TIMEOUT)).map_err(Closed::Broken)
     }
 
-    /// Carries out one command. The answer's fields go to `out`; a descriptor to send along is returned.
+    /// Executes one command. The reply's fields are written to `out`; a descriptor to send along is returned.
     fn execute(&mut self, header: &Header, body: &[u8], files: Vec<File>) -> Result<Option<RawFd>, Errno> {
         let fields = Fields(body);
         if self.client.is_none() && header.command != command::VERSION {
@@ -158,7 +158,7 @@ impl<'s> Session<'s> {
         };
         let max_data = usize::try_from(theirs.max_data_xfer_size).unwrap_or(usize::MAX).min(MAX_DATA);
         if max_data < LEAST_DATA {
-            log::warn!("{}: a client takes {max_data} bytes a message: expected {LEAST_DATA} or more", function_name());
+            log::warn!("{}: rejected a client with max_data_xfer_size {max_data}, below {LEAST_DATA}", function_name());
             return Err(Errno::EINVAL);
         }
         let ledger = self.memory.ledger().clone();
@@ -215,7 +215,7 @@ impl<'s> Session<'s> {
         Ok(mappings.first().filter(|_| complete).map(|mapping| mapping.file.as_raw_fd()))
     }
 
-    /// Bytes of a region; 0 where the function has no such region.
+    /// Size of a region in bytes; 0 if the function has no such region.
     fn region_size(&self, index: u32) -> u64 {
         if index == CONFIG_REGION {
             return CONFIG_BYTES;
@@ -227,13 +227,13 @@ impl<'s> Session<'s> {
     fn irq_info(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
         let (_argsz, _flags, index) = (fields.u32()?, fields.u32()?, fields.u32()?);
         let count = *VECTORS.get(index as usize).ok_or(Errno::EINVAL)?;
-        // Without NORESIZE: QEMU then arms vectors one by one instead of taking all down each time.
+        // Without NORESIZE, QEMU arms vectors one by one instead of disarming all each time.
         let flags = if count == 0 { 0 } else { VFIO_IRQ_INFO_EVENTFD };
         self.out.u32(16).u32(flags).u32(index).u32(count);
         Ok(())
     }
 
-    /// Offset, region and length of an access that the device can be asked for: the region is there.
+    /// Parses and checks an access: offset, region and length, inside an existing region.
     fn access(&self, fields: &mut Fields<'_>) -> Result<(u64, u32, usize), Errno> {
         let (offset, region, count) = (fields.u64()?, fields.u32()?, fields.u32()? as usize);
         let size = self.region_size(region);
@@ -268,7 +268,7 @@ impl<'s> Session<'s> {
 }
 
 impl Drop for Session<'_> {
-    /// Whatever the client left behind goes: its memory, its eventfds, questions to it.
+    /// Releases everything of the client: its memory, its eventfds, pending requests to it.
     fn drop(&mut self) {
         if let Some(client) = &self.client {
             client.close();

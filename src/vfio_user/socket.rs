@@ -1,4 +1,5 @@
-//! Listening UNIX sockets: final mode and group before anything can connect, and no file removed that is not a dead socket.
+//! Listening UNIX sockets: mode and group are final before a connection is possible, and only stale sockets are
+//! removed.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
@@ -11,13 +12,13 @@ use rustix::fs::{Mode, OFlags, fchmod, fstat, lstat, open};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-/// Connections that may wait to be accepted: as many as the system permits, as in the standard library.
+/// Length of the accept queue: the maximum that the system permits, as in the standard library.
 const BACKLOG: i32 = -1;
 
-/// A bound path. Dropping it removes the socket, unless something else has taken its place.
+/// A bound path. Dropping it removes the socket, unless another file has replaced it.
 pub struct SocketPath {
     path: PathBuf,
-    /// The socket's file: while it is open, no other file gets the number of its inode.
+    /// The socket's file: while it is open, its inode number is not reused.
     file: OwnedFd,
 }
 
@@ -38,20 +39,21 @@ impl Drop for SocketPath {
     }
 }
 
-/// Listens at `path`, with mode 0600, or 0660 and `group`. A socket that no program listens on is replaced; of several
-/// programs that replace one at the same time more than one may succeed, so callers hold a lock.
+/// Listens at `path`, with mode 0600, or 0660 and `group`. A socket that no program listens on is replaced; if several
+/// programs replace one concurrently, more than one may succeed, so callers must hold a lock.
 ///
-/// `AddrInUse` where a program listens there, `AlreadyExists` where something other than a socket is there: it is kept.
+/// Errors: `AddrInUse` if a program listens there, `AlreadyExists` if something other than a socket is there, which is
+/// kept.
 pub fn bind(path: &Path, group: Option<u32>) -> io::Result<(UnixListener, SocketPath)> {
     remove_dead(path)?;
     let address = SocketAddrUnix::new(path)?;
     let socket = new_socket(SocketFlags::CLOEXEC)?;
-    // Linux gives the file the mode of the socket's own inode, less the umask: never more than this.
+    // Linux gives the file the mode of the socket's own inode, minus the umask: never more than this.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     net::bind(&socket, &address)?;
     let file = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let bound = SocketPath { path: path.to_owned(), file };
-    // Connections are refused until `listen`: nothing connects by another mode or group than the final one.
+    // Connections are refused until `listen`, so no client can connect before mode and group are final.
     if group.is_some() {
         std::os::unix::fs::lchown(path, None, group)?;
     }
@@ -72,7 +74,7 @@ pub fn remove_dead(path: &Path) -> io::Result<()> {
         let what = name(kind);
         return Err(io::Error::new(ErrorKind::AlreadyExists, format!("it is {what}, not a socket")));
     }
-    // Not blocking: a program with a full backlog listens as well.
+    // Non-blocking: a program with a full accept queue listens as well.
     let probe = new_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
     match net::connect(probe.as_fd(), &SocketAddrUnix::new(path)?) {
         Ok(()) | Err(Errno::AGAIN) => Err(ErrorKind::AddrInUse.into()),
@@ -85,7 +87,7 @@ fn new_socket(flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// A kind of file in words.
+/// The name of a file type.
 pub fn name(kind: fs::FileType) -> &'static str {
     if kind.is_symlink() {
         "a symbolic link"
@@ -135,7 +137,7 @@ mod tests {
         let path = dir.as_path().join("pf.sock");
         let (listener, bound) = bind(&path, None).unwrap();
         assert_eq!(bind(&path, None).err().unwrap().kind(), ErrorKind::AddrInUse);
-        // A backlog that is full.
+        // A full accept queue.
         net::listen(&listener, 0).unwrap();
         let _waiting: Vec<_> = (0..3)
             .map_while(|_| {
@@ -147,7 +149,7 @@ mod tests {
         drop(listener);
         let (_listener, second) = bind(&path, None).unwrap();
         drop(bound);
-        assert!(path.exists(), "the first one's end leaves the second one's socket alone");
+        assert!(path.exists(), "dropping the first does not remove the socket of the second");
         drop(second);
         assert!(!path.exists());
     }
@@ -171,7 +173,7 @@ mod tests {
             let error = bind(&at(name), None).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{name}");
             assert!(error.to_string().contains(what), "{name}: {error}");
-            assert!(fs::symlink_metadata(at(name)).is_ok(), "{name} is still there");
+            assert!(fs::symlink_metadata(at(name)).is_ok(), "{name} still exists");
         }
         assert_eq!(fs::read_to_string(at("file")).unwrap(), "precious");
     }

@@ -1,4 +1,5 @@
-//! The server against peers: a raw one that can misbehave, and the `vfio_user` crate's client as an independent one.
+//! Tests of the server with two kinds of clients: a raw one that can misbehave, and the `vfio_user` crate's client as
+//! an independent implementation.
 
 mod fuzz;
 mod hostile;
@@ -25,7 +26,7 @@ use crate::dma::GuestMemory;
 use crate::dma::tests::{memory_file, sealed};
 use crate::pci::{Bar, BarMapping};
 
-/// Trapped BAR 0 of 4 KiB, BAR 2 with a sparse file, 4 KiB of configuration space; every byte is memory.
+/// A test device: trapped BAR 0 of 4 KiB, BAR 2 with a sparse file, 4 KiB of configuration space; every byte is memory.
 struct Scratch {
     bars: [Bar; 2],
     file: File,
@@ -35,7 +36,7 @@ struct Scratch {
     closed: AtomicBool,
 }
 
-/// A read of BAR 0 here panics.
+/// A read at this offset of BAR 0 panics.
 const BUG: u64 = 0xffc;
 const BAR2_AREA: std::ops::Range<u64> = 0x1000..0x3000;
 
@@ -79,7 +80,7 @@ impl PciDevice for Scratch {
     }
 
     fn read_bar(&self, bar: u8, offset: u64, data: &mut [u8]) {
-        assert!(bar != 0 || offset != BUG, "the bug of this test, not a failure");
+        assert!(bar != 0 || offset != BUG, "an intended panic of this test, not a failure");
         self.read(bar.into(), offset, data);
     }
 
@@ -112,7 +113,7 @@ impl Device for Scratch {
     }
 }
 
-/// A served [`Scratch`] and the folder of its socket.
+/// A served [`Scratch`] and the directory of its socket.
 struct Bench {
     device: Arc<Scratch>,
     memory: Arc<GuestMemory>,
@@ -138,13 +139,13 @@ impl Bench {
         Raw::connect(&self.path)
     }
 
-    /// A client that has the version behind it.
+    /// A connected client after the version exchange.
     fn client(&self) -> Raw {
         self.connect().versed()
     }
 }
 
-/// A client that sends whatever the test wants.
+/// A client that sends arbitrary messages.
 pub(crate) struct Raw {
     pub(crate) stream: UnixStream,
     next: u16,
@@ -169,13 +170,13 @@ impl Reply {
 impl Raw {
     pub(crate) fn connect(path: &Path) -> Raw {
         let stream = UnixStream::connect(path).unwrap();
-        // A server that hangs fails the test instead of hanging it.
+        // If the server hangs, the test fails instead of hanging too.
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
         Raw { stream, next: 7 }
     }
 
-    /// The same client with the version behind it.
+    /// The same client after the version exchange.
     pub(crate) fn versed(mut self) -> Raw {
         let reply = self.ask(command::VERSION, b"\0\0\0\0{}\0");
         assert_eq!(reply.header.error, 0);
@@ -245,5 +246,5 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("never happened: {what}");
+    panic!("condition not reached within 5 s: {what}");
 }

@@ -1,7 +1,7 @@
-//! The messages of the vfio-user protocol 0.0 as bytes: header, commands, flags, limits and the fields of each body.
+//! Encoding of the messages of vfio-user protocol 0.0: header, commands, flags, limits and the fields of each body.
 //!
-//! Source: QEMU docs/interop/vfio-user.rst. What a body shares with the kernel's VFIO interface (region, interrupt and
-//! device flags, the sparse-mmap capability) comes from `vfio-bindings`. All fields are little-endian.
+//! Source: QEMU docs/interop/vfio-user.rst. Structures shared with the kernel's VFIO interface (region, interrupt and
+//! device flags, the sparse-mmap capability) come from `vfio-bindings`. All fields are little-endian.
 
 use std::ops::Range;
 
@@ -9,27 +9,27 @@ use vfio_bindings::bindings::vfio::*;
 
 use super::Errno;
 
-/// Bytes of a message header.
+/// Size of a message header in bytes.
 pub const HEADER_LEN: usize = 16;
-/// Bytes of data that one access message may carry, both ways (capability `max_data_xfer_size`).
+/// Maximum data bytes of one access message, in both directions (capability `max_data_xfer_size`).
 pub const MAX_DATA: usize = 1 << 20;
-/// Least `max_data_xfer_size` of a client: each message costs a wait, so that smaller ones would make an access of a page
-/// more than a hundred.
+/// Minimum `max_data_xfer_size` of a client: each message costs a wait, and with a smaller limit an access of a page
+/// would need more than a hundred.
 pub const LEAST_DATA: usize = 64;
-/// Longest message that is read: the largest access, its header and its fields.
+/// Maximum size of a received message: the largest access with its header and fields.
 pub const MAX_MESSAGE: usize = HEADER_LEN + 64 + MAX_DATA;
-/// File descriptors in one message (capability `max_msg_fds`; QEMU sends no more).
+/// Maximum number of file descriptors in one message (capability `max_msg_fds`; QEMU sends no more).
 pub const MAX_FDS: usize = 16;
-/// Guest memory sections of one client (capability `max_dma_maps`) where it does not say; QEMU's own limit.
+/// Default limit of guest memory sections of one client (capability `max_dma_maps`); QEMU's own limit.
 pub const MAX_DMA_MAPS: usize = 65535;
 
 /// Command numbers.
 pub mod command {
     /// Version and capabilities; the first message of a connection.
     pub const VERSION: u16 = 1;
-    /// A section of guest memory appears.
+    /// Adds a section of guest memory.
     pub const DMA_MAP: u16 = 2;
-    /// Guest memory goes away.
+    /// Removes sections of guest memory.
     pub const DMA_UNMAP: u16 = 3;
     /// Kind of device, numbers of regions and interrupt indexes.
     pub const DEVICE_GET_INFO: u16 = 4;
@@ -51,11 +51,11 @@ pub mod command {
     pub const DEVICE_RESET: u16 = 13;
 }
 
-/// Header flags: bits 3:0 tell commands from replies.
+/// Header flags: bits 3:0 distinguish commands from replies.
 pub const FLAG_TYPE: u32 = 0xf;
 /// Type of a reply.
 pub const TYPE_REPLY: u32 = 1;
-/// The sender of the command wants no reply, not even for an error.
+/// The sender of the command requests no reply, not even for an error.
 pub const FLAG_NO_REPLY: u32 = 1 << 4;
 /// The reply reports the error in the header's last field.
 pub const FLAG_ERROR: u32 = 1 << 5;
@@ -64,22 +64,22 @@ pub const FLAG_ERROR: u32 = 1 << 5;
 pub const DMA_READABLE: u32 = 1 << 0;
 /// DMA_MAP flag: the device may write the section.
 pub const DMA_WRITABLE: u32 = 1 << 1;
-/// DMA_MAP flags that later editions of the protocol define: a hint how to reach the file.
+/// DMA_MAP flags defined by later protocol versions: hints for the access to the file.
 pub const DMA_HINTS: u32 = 1 << 2 | 1 << 3;
 
-/// Interrupt indexes of a PCI device that are served: INTx, MSI, MSI-X (`VFIO_PCI_*_IRQ_INDEX`).
+/// Number of supported interrupt indexes of a PCI device: INTx, MSI, MSI-X (`VFIO_PCI_*_IRQ_INDEX`).
 pub const IRQ_INDEXES: usize = 3;
-/// Regions of a PCI device: six BARs, ROM, configuration space, VGA (`VFIO_PCI_*_REGION_INDEX`).
+/// Number of regions of a PCI device: six BARs, ROM, configuration space, VGA (`VFIO_PCI_*_REGION_INDEX`).
 pub const REGIONS: u32 = VFIO_PCI_NUM_REGIONS;
 
 /// A message header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Chosen by whoever sends the command, repeated in its reply.
+    /// Chosen by the sender of the command, repeated in its reply.
     pub id: u16,
     /// One of [`command`].
     pub command: u16,
-    /// Bytes of the whole message, header included.
+    /// Size of the whole message in bytes, including the header.
     pub size: u32,
     /// Type, NO_REPLY, ERROR.
     pub flags: u32,
@@ -88,7 +88,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a header.
+    /// Decodes a header.
     pub fn decode(bytes: &[u8; HEADER_LEN]) -> Header {
         let dword = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         Header {
@@ -100,7 +100,7 @@ impl Header {
         }
     }
 
-    /// Writes the header.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[0..2].copy_from_slice(&self.id.to_le_bytes());
@@ -111,24 +111,24 @@ impl Header {
         bytes
     }
 
-    /// True for a reply to a command of ours.
+    /// Returns whether this is a reply to a command of this server.
     pub fn is_reply(&self) -> bool {
         self.flags & FLAG_TYPE == TYPE_REPLY
     }
 
-    /// True where the sender waits for no answer.
+    /// Returns whether the sender requests no reply.
     pub fn no_reply(&self) -> bool {
         self.flags & FLAG_NO_REPLY != 0
     }
 
-    /// Bytes after the header, or `None` for a size that no message can have.
+    /// Number of bytes after the header; `None` for an invalid size.
     pub fn body_len(&self) -> Option<usize> {
         let size = usize::try_from(self.size).ok()?;
         size.checked_sub(HEADER_LEN).filter(|_| size <= MAX_MESSAGE)
     }
 }
 
-/// The fields of a message body, read in order; a body that ends early is EINVAL.
+/// The fields of a message body, read in order; EINVAL if the body is too short.
 pub struct Fields<'b>(pub &'b [u8]);
 
 impl<'b> Fields<'b> {
@@ -153,18 +153,18 @@ impl<'b> Fields<'b> {
         self.take().map(u64::from_le_bytes)
     }
 
-    /// What follows the fields read so far.
+    /// The bytes after the fields read so far.
     pub fn rest(self) -> &'b [u8] {
         self.0
     }
 }
 
-/// A message under construction: room for the header, then the fields.
+/// A message under construction: space for the header, then the fields.
 #[derive(Default)]
 pub struct Builder(Vec<u8>);
 
 impl Builder {
-    /// Starts a new message in the same storage.
+    /// Starts a new message in the same buffer.
     pub fn clear(&mut self) -> &mut Self {
         self.0.clear();
         self.0.resize(HEADER_LEN, 0);
@@ -192,14 +192,14 @@ impl Builder {
         self
     }
 
-    /// Appends `len` zero bytes and lends them out, to be filled in place.
+    /// Appends `len` zero bytes and returns them, to be filled in place.
     pub fn space(&mut self, len: usize) -> &mut [u8] {
         let from = self.0.len();
         self.0.resize(from + len, 0);
         &mut self.0[from..]
     }
 
-    /// Puts the header in front and gives the whole message.
+    /// Writes the header at the front and returns the whole message.
     pub fn finish(&mut self, mut header: Header) -> &[u8] {
         // Bodies are bounded by MAX_MESSAGE, far below 4 GiB.
         header.size = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
@@ -212,12 +212,12 @@ const REGION_INFO_LEN: u32 = size_of::<vfio_region_info>() as u32;
 const SPARSE_HEADER_LEN: u32 = size_of::<vfio_region_info_cap_sparse_mmap>() as u32;
 const SPARSE_AREA_LEN: u32 = size_of::<vfio_region_sparse_mmap_area>() as u32;
 
-/// Appends the answer to DEVICE_GET_REGION_INFO, for a region of `size` bytes of which the client may map `areas`, to a
-/// client that has room for `argsz` bytes. Returns whether it all went in (and the file belongs to the message);
-/// otherwise the client learns the size and asks again.
+/// Appends the reply to DEVICE_GET_REGION_INFO for a region of `size` bytes with mappable `areas`, for a client with a
+/// buffer of `argsz` bytes. Returns whether the reply is complete (and the file must be sent with it); otherwise the
+/// client gets the required size and asks again.
 pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<u64>], argsz: u32) -> bool {
     let mappable = !areas.is_empty();
-    // A region that can be mapped as a whole needs no list.
+    // A region that is mappable as a whole needs no list of areas.
     let whole = |area: &Range<u64>| *area == (0..size);
     let areas = if areas.iter().any(whole) { &[] } else { areas };
     let caps_len = match areas.len() as u32 {
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(header.body_len(), Some(16));
     }
 
-    /// A header cannot claim less than itself, nor more than the largest access.
+    /// A message size below the header's or above that of the largest access is invalid.
     #[test]
     fn impossible_sizes_have_no_body() {
         let header = |size| Header { id: 0, command: 0, size, flags: 0, error: 0 };

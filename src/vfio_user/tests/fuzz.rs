@@ -1,10 +1,10 @@
-//! Random bytes and mutated messages: the server answers or hangs up, and always serves the next client.
+//! Random bytes and mutated messages: the server replies or disconnects, and always serves the next client.
 
 use rustix::fs::SealFlags;
 
 use super::*;
 
-/// xorshift64*: the same messages in every run.
+/// xorshift64* with a fixed seed: the same messages in every run.
 struct Random(u64);
 
 impl Random {
@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// Well-formed bodies of every command, as a dictionary to mutate.
+/// Well-formed bodies of every command, to be mutated.
 fn dictionary() -> Vec<(u16, Vec<u8>)> {
     vec![
         (command::VERSION, b"\0\0\0\0{\"capabilities\":{\"max_msg_fds\":1}}\0".to_vec()),
@@ -48,7 +48,7 @@ fn mutated_messages_are_answered_one_by_one() {
     let mut raw = bench.client();
     let mut random = Random(0x1f1e_55aa_1234_5678);
     let dictionary = dictionary();
-    // One that is mapped, one that may become shorter, one that is not in memory.
+    // A file that is mapped, one that may be truncated, and one that is not in memory.
     let memory =
         [sealed(0x3000), memory_file(c"guest", 0x3000, SealFlags::empty()), TempFile::new().unwrap().into_file()];
     memory[2].set_len(0x3000).unwrap();
@@ -71,7 +71,7 @@ fn mutated_messages_are_answered_one_by_one() {
         let reply = raw.ask_with(*command, &body, &fds);
         if reply.header.error == 0 { good += 1 } else { bad += 1 }
     }
-    assert!(good > 1000 && bad > 1000, "{good} good, {bad} bad: the mutations have lost their teeth");
+    assert!(good > 1000 && bad > 1000, "{good} good, {bad} bad: the mutations are no longer effective");
     assert_eq!(raw.ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
 }
 
@@ -85,7 +85,7 @@ fn random_bytes_never_take_the_server_down() {
             raw.ask(command::VERSION, b"\0\0\0\0");
         }
         let noise: Vec<u8> = (0..random.below(3000)).map(|_| random.next() as u8).collect();
-        // The server may hang up in the middle.
+        // The server may disconnect before the end.
         let _ = raw.stream.write_all(&noise);
         drop(raw);
         let gone = round + 1;

@@ -1,4 +1,4 @@
-//! Clients that mean harm: stalled, greedy, and quick to take away what the card is using.
+//! Malicious clients: stalled ones, ones that exhaust resources, ones that remove what the card is using.
 
 use std::ffi::CString;
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,8 @@ use super::*;
 
 const RW: u32 = DMA_READABLE | DMA_WRITABLE;
 
-/// A client that stops in the middle of a message holds its own function's thread, nobody else's, and not the server.
+/// A client that stops in the middle of a message blocks only its own function's thread, no other client and not the
+/// server.
 #[test]
 fn a_stalled_client_holds_up_nobody_else() {
     let (stalled, other) = (Bench::new(), Bench::new());
@@ -30,10 +31,10 @@ fn a_stalled_client_holds_up_nobody_else() {
     raw.stream.write_all(&[1; 5]).unwrap();
     let start = Instant::now();
     drop(stalled);
-    assert!(start.elapsed() < Duration::from_secs(2), "the server cannot be stopped");
+    assert!(start.elapsed() < Duration::from_secs(2), "the server does not stop");
 }
 
-/// Descriptors that come with the pieces of a message, a flood each time, are all closed.
+/// Descriptors received with fragments of a message are all closed.
 #[test]
 fn floods_of_descriptors() {
     let bench = Bench::new();
@@ -49,17 +50,17 @@ fn floods_of_descriptors() {
         }
         assert_eq!(raw.receive().header.error, 0);
     }
-    // Other tests of this process open some, too.
+    // Other tests of this process also open descriptors.
     assert!(open() < before + 200, "descriptors leak");
 }
 
-/// Thousands of sections; the greedy client is answered, and what it left is gone with it.
+/// A client with thousands of sections is served, and its sections are removed when it disconnects.
 #[test]
 fn thousands_of_sections() {
     let bench = Bench::new();
     let mut raw = bench.client();
     for n in 0..4000u64 {
-        // In an order that inserts everywhere.
+        // In an order that inserts at all positions of the table.
         let iova = (n * 1733 % 4000) << 13;
         assert_eq!(raw.ask(command::DMA_MAP, &dma_map(RW, 0, iova, 0x1000)).header.error, 0);
         assert_eq!(raw.ask(command::DMA_MAP, &dma_map(RW, 0, iova + 0x800, 0x1000)).header.error, libc::EEXIST as u32);
@@ -72,12 +73,12 @@ fn thousands_of_sections() {
     eventually("the sections are gone", || bench.memory.sections() == 0);
 }
 
-/// Whether this process has the file mapped.
+/// Returns whether this process has the file mapped.
 fn mapped(name: &str) -> bool {
     std::fs::read_to_string("/proc/self/maps").unwrap().contains(name)
 }
 
-/// After the answer to an unmap nobody touches the section, and it is not even mapped any more.
+/// After the reply to an unmap the section is neither accessed nor mapped any more.
 #[test]
 fn nobody_touches_what_is_unmapped() {
     const IOVA: u64 = 0x10_0000;
@@ -109,10 +110,10 @@ fn nobody_touches_what_is_unmapped() {
         assert!(mapped(name.to_str().unwrap()));
         if round % 4 == 0 {
             let before = touched.load(Ordering::Relaxed);
-            eventually("the engines are at it", || touched.load(Ordering::Relaxed) > before + 8);
+            eventually("the engines access the section", || touched.load(Ordering::Relaxed) > before + 8);
         }
         if round % 5 == 0 {
-            // A client that leaves has unmapped, once the server says so.
+            // The sections of a disconnected client are unmapped when the server reports the disconnection.
             let gone = bench.device.disconnects.load(Ordering::Relaxed) + 1;
             drop(raw);
             eventually("the server notices", || bench.device.disconnects.load(Ordering::Relaxed) == gone);
@@ -133,7 +134,7 @@ fn nobody_touches_what_is_unmapped() {
     assert!(touched.load(Ordering::Relaxed) > 0);
 }
 
-/// Rule 6 of the design: a request that panics costs its client the session; the next one is served.
+/// A panic in a request ends only its client's session; the next client is served.
 #[test]
 fn a_panic_ends_the_session_alone() {
     let bench = Bench::new();
@@ -142,6 +143,6 @@ fn a_panic_ends_the_session_alone() {
     let header = raw.header(command::REGION_READ, &body, 0);
     raw.send(header, &body, &[]);
     assert!(raw.closed());
-    eventually("the device hears of it", || bench.device.disconnects.load(Ordering::Relaxed) == 1);
+    eventually("the device is notified", || bench.device.disconnects.load(Ordering::Relaxed) == 1);
     assert_eq!(bench.client().ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
 }

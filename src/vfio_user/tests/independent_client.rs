@@ -1,4 +1,4 @@
-//! The `vfio_user` crate's client, written by others, talks to the server.
+//! The `vfio_user` crate's client, an independent implementation, with this server.
 
 use vfio_bindings::bindings::vfio::*;
 use vfio_user::Client;

@@ -1,4 +1,4 @@
-//! Each command, and each way to get it wrong, from a raw peer.
+//! Each command, and its invalid forms, from a raw client.
 
 use std::thread;
 use std::time::Instant;
@@ -37,7 +37,7 @@ fn the_version_comes_first_and_once() {
 }
 
 impl Bench {
-    /// A fresh connection once the server has noticed that `n` clients have gone.
+    /// A new connection, after the server has noticed that `n` clients have disconnected.
     fn client_after_disconnect(&self, n: usize) -> Raw {
         eventually("the client's end is noticed", || self.device.disconnects.load(Ordering::Relaxed) == n);
         self.connect()
@@ -60,8 +60,8 @@ fn the_device_is_described() {
     assert!(bar0.file.is_none());
 
     let short = region(&mut raw, 32, 2);
-    assert_eq!((short.body.len(), short.u32(0)), (32, 64), "told how much room it takes");
-    assert!(short.file.is_none(), "the file goes with the whole answer");
+    assert_eq!((short.body.len(), short.u32(0)), (32, 64), "the required size is returned");
+    assert!(short.file.is_none(), "the file is sent only with the complete reply");
     let bar2 = region(&mut raw, 64, 2);
     assert_eq!(bar2.u32(4), rw | VFIO_REGION_INFO_FLAG_MMAP | VFIO_REGION_INFO_FLAG_CAPS);
     assert_eq!((bar2.u32(12), bar2.u64(16)), (32, 0x4000));
@@ -109,9 +109,17 @@ fn accesses_outside_of_regions_are_refused() {
         let write = raw.ask(command::REGION_WRITE, &access(offset, region, count, &[0; 8]));
         assert_eq!(write.header.error, EINVAL, "{offset:x} {region} {count}");
     }
-    assert_eq!(raw.ask(command::REGION_WRITE, &access(0, 0, 8, &[0; 4])).header.error, EINVAL, "less data than said");
+    assert_eq!(
+        raw.ask(command::REGION_WRITE, &access(0, 0, 8, &[0; 4])).header.error,
+        EINVAL,
+        "less data than the count"
+    );
     assert_eq!(raw.ask(command::REGION_READ, &[0; 15]).header.error, EINVAL);
-    assert_eq!(raw.ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0, "the stream is in step");
+    assert_eq!(
+        raw.ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error,
+        0,
+        "the stream is still synchronised"
+    );
 }
 
 #[test]
@@ -134,7 +142,7 @@ fn unknown_commands_are_answered_and_their_bodies_skipped() {
         assert_eq!(raw.ask(unknown, &[0xaa; 333]).header.error, libc::ENOTSUP as u32);
     }
     for mine in [command::DMA_READ, command::DMA_WRITE] {
-        assert_eq!(raw.ask(mine, &[0; 16]).header.error, libc::ENOTSUP as u32, "only the server asks that");
+        assert_eq!(raw.ask(mine, &[0; 16]).header.error, libc::ENOTSUP as u32, "a command of the server only");
     }
     assert_eq!(raw.ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
 }
@@ -150,7 +158,7 @@ fn impossible_sizes_end_the_connection_with_an_answer() {
         assert!(raw.closed());
         drop(raw);
         let mut next = bench.client_after_disconnect(1);
-        assert_eq!(next.ask(command::VERSION, b"\0\0\0\0").header.error, 0, "the server lives on");
+        assert_eq!(next.ask(command::VERSION, b"\0\0\0\0").header.error, 0, "the server continues");
     }
 }
 
@@ -182,7 +190,7 @@ fn interrupts_arrive_through_eventfds() {
     drop(raw);
     eventually("disconnect", || bench.device.disconnects.load(Ordering::Relaxed) == 1);
     bench.vectors.raise_msi(0);
-    assert!(fd.read().is_err(), "a client that left hears nothing");
+    assert!(fd.read().is_err(), "a disconnected client gets no interrupts");
 }
 
 #[test]
@@ -206,7 +214,7 @@ fn guest_memory_comes_and_goes() {
     assert_eq!(bench.memory.sections(), 0);
 }
 
-/// Guest memory without descriptor: an engine's thread asks, the client answers, large accesses in pieces.
+/// Guest memory without a descriptor: an engine thread sends requests, the client replies, large accesses are split.
 #[test]
 fn remote_guest_memory_is_fetched_by_message() {
     let bench = Bench::new();
@@ -259,8 +267,8 @@ fn a_client_that_refuses_or_lies_or_leaves_is_a_fault_for_the_engine() {
     raw.receive();
     let start = Instant::now();
     drop(raw);
-    assert!(engine.join().unwrap().is_err(), "gone");
-    assert!(start.elapsed() < Duration::from_millis(900), "learns at once that nobody will answer");
+    assert!(engine.join().unwrap().is_err(), "disconnected");
+    assert!(start.elapsed() < Duration::from_millis(900), "the wait ends at once when the client disconnects");
 }
 
 #[test]
@@ -270,14 +278,14 @@ fn reset_disconnect_and_the_next_client() {
     assert_eq!(raw.ask(command::DEVICE_RESET, &[]).header.error, 0);
     assert_eq!(bench.device.resets.load(Ordering::Relaxed), 1);
     raw.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000));
-    assert!(bench.connect().closed(), "one client a function");
-    assert_eq!(raw.ask(command::DEVICE_RESET, &[]).header.error, 0, "the first one does not notice");
+    assert!(bench.connect().closed(), "one client per function");
+    assert_eq!(raw.ask(command::DEVICE_RESET, &[]).header.error, 0, "the first client is not affected");
     drop(raw);
     bench.client_after_disconnect(1);
-    assert_eq!(bench.memory.sections(), 0, "its memory went with it");
+    assert_eq!(bench.memory.sections(), 0, "its memory is unmapped");
 }
 
-/// A function that does not exist now turns clients away at once, and takes them when it does.
+/// A function that is not enabled rejects clients at once, and accepts them when it is enabled.
 #[test]
 fn a_client_that_comes_too_early_is_turned_away_at_once() {
     let bench = Bench::new();
@@ -287,7 +295,7 @@ fn a_client_that_comes_too_early_is_turned_away_at_once() {
     }
     bench.device.closed.store(false, Ordering::Relaxed);
     bench.client();
-    eventually("one client came and went", || bench.device.disconnects.load(Ordering::Relaxed) == 1);
+    eventually("one client was served", || bench.device.disconnects.load(Ordering::Relaxed) == 1);
 }
 
 #[test]
@@ -308,7 +316,7 @@ fn sockets_are_taken_left_behind_and_cleaned_up() {
     assert_eq!(busy.err().unwrap().kind(), std::io::ErrorKind::AddrInUse);
     let mut raw = bench.connect();
     bench.server = None;
-    assert!(raw.closed(), "stopping ends the connection");
+    assert!(raw.closed(), "stopping the server ends the connection");
     assert!(!bench.path.exists());
     drop(std::os::unix::net::UnixListener::bind(&bench.path).unwrap());
     assert!(bench.path.exists(), "as a killed server leaves it");
