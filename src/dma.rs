@@ -458,7 +458,7 @@ fn longest_file() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
-/// Name, for log messages, of the function whose client the calling thread serves.
+/// Name, for log messages, of the function served by the calling thread.
 pub(crate) fn function_name() -> String {
     thread::current().name().unwrap_or("a function").to_owned()
 }

@@ -40,8 +40,8 @@ pub struct BarMapping<'f> {
     pub file_offset: u64,
 }
 
-/// A register whose writes may reach the card as an event instead of an access. The value written is ignored, and the
-/// card may process the event some time after the write.
+/// A register that may be written by events instead of accesses. The value written is ignored, and the card may process
+/// the event some time after the write.
 ///
 /// For KVM: an ioeventfd of this length without datamatch. `NoDatamatch` of kvm-ioctls must not be used: it registers
 /// an ioeventfd of length 0, which KVM handles on a fast path that takes a read of the register for a write.
@@ -88,7 +88,7 @@ pub trait PciDevice: Send + Sync {
     /// these parts are answered as well.
     fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>>;
 
-    /// The registers whose writes may be delivered as events.
+    /// The registers with writes that may be delivered as events.
     fn io_events(&self) -> &[IoEvent] {
         &[]
     }
@@ -130,7 +130,7 @@ pub trait Machine: Send + Sync {
     fn msi(&self, function: Function) -> Arc<dyn MsiSink>;
 
     /// The guest address of a BAR has changed; `None` if it is no longer decoded: decoding is disabled, the function is
-    /// in D3, or the VF was disabled. Also called for VFs, whose addresses follow from the PF's SR-IOV capability. A
+    /// in D3, or the VF was disabled. Also called for VFs; their addresses follow from the PF's SR-IOV capability. A
     /// move is one call.
     fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
         let _ = (function, bar, address);

@@ -19,7 +19,7 @@ pub enum Config {
         /// QEMU hides the SR-IOV capability; the function is therefore read with that capability disguised.
         disguised: bool,
     },
-    /// A virtual function in the guest of its PF, whose VMM presents it as an ordinary function.
+    /// A virtual function in the guest of its PF, presented as an ordinary function by a VMM without SR-IOV support.
     Face(VfFace),
     /// A virtual function: without its own BARs on a bus with SR-IOV support, or as an ordinary function in a separate
     /// guest.

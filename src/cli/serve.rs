@@ -51,7 +51,7 @@ pub struct Arguments {
     /// Directory for sockets and the report; created if it does not exist
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// Group, by name or number, whose members may connect to the functions' sockets (not to status and trace)
+    /// Group, by name or number: its members may connect to the functions' sockets (not to status and trace)
     #[arg(long, value_name = "GROUP", value_parser = group)]
     socket_group: Option<u32>,
     /// Number of virtual functions to serve; with 0 the card has no SR-IOV
@@ -199,7 +199,8 @@ fn socket_names(vfs: u8, arrangement: Arrangement) -> Vec<String> {
 /// Makes a write beyond the file size limit, also to a client's file, fail with EFBIG instead of terminating the
 /// process.
 fn survive_long_files() -> Result<()> {
-    // A handler whose flag is never read has the effect of ignoring the signal, but is not inherited by other programs.
+    // A handler with a flag that is never read has the effect of ignoring the signal, but is not inherited by other
+    // programs.
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop).context("cannot install a handler for SIGXFSZ")
 }
 

@@ -36,7 +36,7 @@ pub fn line(text: impl Display) -> Result<(), Unwritten> {
     print(format_args!("{text}\n"))
 }
 
-/// Prints `text` for a command whose exit status reports the result of a run: a closed pipe is not an error.
+/// Prints `text` for a command that reports the result of a run by its exit status: a closed pipe is not an error.
 pub fn print_if_read(text: impl Display) -> Result<(), Unwritten> {
     match print(text) {
         Err(Unwritten::Closed) => Ok(()),

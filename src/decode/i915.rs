@@ -24,7 +24,7 @@ fn object(line: &str) -> Option<(&str, &str, u64)> {
     Some((engine, what, hex(high)? << 32 | hex(low)?))
 }
 
-/// Registers of the engine whose lines are being read.
+/// Registers of the engine in the lines being read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Registers {
     start: Option<u64>,

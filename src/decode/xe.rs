@@ -28,13 +28,13 @@ struct Ring {
 #[derive(Default)]
 struct Dump<'d> {
     rings: [Ring; 2],
-    /// Index of the ring whose lines are being read.
+    /// Index of the ring in the lines being read.
     ring: usize,
     engine: Option<EngineId>,
     batches: Vec<u64>,
     marks: Vec<(u64, &'static str)>,
     memory: Memory,
-    /// Engine whose registers are being read.
+    /// Name of the engine in the register lines being read.
     registers: Option<&'d str>,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A document whose rules the card is checked against.
+/// A document with the rules that the card is checked against.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// Name in item numbers, such as `V8`.

@@ -244,7 +244,7 @@ fn check_told(told: &Told, items: &[Item], problems: &mut Vec<String>) {
             |other: &&&str| other.rsplit_once('-').map(|(document, _)| document) == id.rsplit_once('-').map(|p| p.0);
         match before.iter().rev().find(same) {
             Some(other) if *other == id => problems.push(format!("{id} is listed twice")),
-            Some(other) if *other > id.as_str() => problems.push(format!("{id} is out of order: it follows {other}")),
+            Some(other) if *other > id.as_str() => problems.push(format!("{id} must precede {other}")),
             _ => {}
         }
         before.push(id);
@@ -339,11 +339,7 @@ mod tests {
             (item("V1-010", "absent", " "), "", "V1-010 has no note in docs/fidelity.toml"),
             (item("V1-010", "exact", "a"), "", "V1-010 is listed as exact: only tests give this status"),
             (item("V1-010", "absent", "a").repeat(2), "", "V1-010 is listed twice"),
-            (
-                item("V1-010", "absent", "a") + &item("V1-002", "absent", "a"),
-                "",
-                "V1-002 is out of order: it follows V1-010",
-            ),
+            (item("V1-010", "absent", "a") + &item("V1-002", "absent", "a"), "", "V1-002 must precede V1-010"),
             (
                 item("V1-010", "absent", "a") + &item("V1-012", "absent", "a"),
                 "",

@@ -225,7 +225,7 @@ impl<'a> Source<'a> {
         self.code[..offset].matches('\n').count()
     }
 
-    /// The function whose `fn` is at `at` in the code: name, and the range of its body.
+    /// The function with its `fn` keyword at `at` in the code: name, and the range of its body.
     fn function(&self, at: usize) -> Option<(String, std::ops::Range<usize>)> {
         let rest = self.code.get(at + 3..)?;
         let name: String = rest.trim_start().chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect();

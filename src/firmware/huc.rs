@@ -1,4 +1,4 @@
-//! The HuC firmware file, which on hardware is loaded by the GSC: a code partition directory whose entries are the
+//! The HuC firmware file, which on hardware is loaded by the GSC: a code partition directory with two entries, the
 //! manifest with the version, and the image. Layout: i915: intel_gsc_binary_headers.h, read by i915: intel_huc_fw.c
 //! (`intel_huc_fw_get_binary_info`).
 
@@ -72,7 +72,7 @@ fn manifest() -> Vec<u8> {
     bytes_of(&header).chain(no_signature(signature)).collect()
 }
 
-/// CRC-32 (ISO 3309) of a directory whose checksum field is zero.
+/// CRC-32 (ISO 3309) of a directory with a zero checksum field.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| crc >> 1 ^ if crc & 1 != 0 { 0xedb8_8320 } else { 0 };
     !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
