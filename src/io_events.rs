@@ -1,4 +1,4 @@
-//! Registers with writes delivered as eventfds, and the handlers that process them.
+//! Registers that are written through eventfds (ioeventfd), and the handlers of these events.
 
 use std::io;
 use std::ops::Range;
@@ -23,7 +23,7 @@ const VF_CAP: u64 = 0x19_01f8;
 /// VF_SW_FLAG(0..3): the mailbox. A driver writes a request dword by dword, then notifies the GuC (contract B.6).
 pub(crate) const MAILBOX: Range<u64> = 0x19_0240..0x19_0250;
 
-/// The events of a function: first GUC_HOST_INTERRUPT, then the register that needs no handling of its writes.
+/// The events of a function: first GUC_HOST_INTERRUPT, then VF_CAP_REG, which needs no handling.
 pub(crate) fn new() -> io::Result<[IoEvent; 2]> {
     let event = |offset| {
         let event = EventFd::new(EFD_NONBLOCK)?;

@@ -32,7 +32,7 @@ pub struct Bar {
 pub struct BarMapping<'f> {
     /// Offset in the BAR, in bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
     /// The backing file; must be mapped shared, readable and writable.
     pub file: &'f File,
@@ -40,8 +40,8 @@ pub struct BarMapping<'f> {
     pub file_offset: u64,
 }
 
-/// A register that may be written by events instead of accesses. The value written is ignored, and the card may process
-/// the event some time after the write.
+/// A register for which a VMM may register an ioeventfd: its writes then reach the card as events instead of accesses.
+/// The value written is ignored, and the card may process the event some time after the write.
 ///
 /// For KVM: an ioeventfd of this length without datamatch. `NoDatamatch` of kvm-ioctls must not be used: it registers
 /// an ioeventfd of length 0, which KVM handles on a fast path that takes a read of the register for a write.
@@ -88,7 +88,7 @@ pub trait PciDevice: Send + Sync {
     /// these parts are answered as well.
     fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>>;
 
-    /// The registers with writes that may be delivered as events.
+    /// The registers for which a VMM may register ioeventfds.
     fn io_events(&self) -> &[IoEvent] {
         &[]
     }
@@ -119,8 +119,9 @@ pub trait MsiSink: Send + Sync {
 ///
 /// Methods are called on the thread of the access that caused the change, after the card has applied the change and
 /// before the access returns. They may call any method of the card except [`PciDevice::write_config`],
-/// [`PciDevice::reset`] and [`CardFunction::power_off`]: the configuration lock of the function
-/// (`CardFunction::placed`) is held, and for a change of a VF caused by the PF that of the PF too (**deadlock**).
+/// [`PciDevice::reset`] and [`CardFunction::power_off`], of any of its functions: the configuration lock
+/// (`CardFunction::placed`) of the function is held, and for a change of a VF caused by the PF also that of the PF
+/// (**deadlock**).
 ///
 /// Functions hold an `Arc` of their machine. A machine that keeps functions, for example to find them by guest address,
 /// must drop each `Arc<CardFunction>` when [`Machine::bar_moved`] reports `None` for its BARs (a reset of the PF does

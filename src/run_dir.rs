@@ -256,7 +256,7 @@ fn owned(folder: &OwnedFd, path: &Path) -> Result<Stat, Refused> {
     Ok(found)
 }
 
-/// Only the user may write to the folder; the group's members enter it.
+/// Checks that only the user may write to the directory, and that members of `group` may enter it.
 fn check(folder: &OwnedFd, path: &Path, group: Option<u32>) -> Result<(), Refused> {
     let found = owned(folder, path)?;
     let path = path.display();

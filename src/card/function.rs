@@ -204,7 +204,7 @@ impl CardFunction {
         }))
     }
 
-    /// A function that shows its configuration space and nothing else.
+    /// Creates a function with configuration space only.
     pub(super) fn bare(family: &Arc<Family>, number: Function, port: Arc<Port>) -> Arc<Self> {
         Arc::new_cyclic(|this| Self::new(family, number, Face::Bare, port, this))
     }

@@ -55,7 +55,7 @@ impl Gate {
     }
 }
 
-/// Guard of an interrupt that is being sent; a guard, because the sink may panic.
+/// Guard of an interrupt that is being sent; its drop also accounts for a sink that panics.
 struct Passing<'a>(&'a Gate);
 
 impl Drop for Passing<'_> {

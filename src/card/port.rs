@@ -235,7 +235,7 @@ impl Port {
 
 /// The ports of all functions, by number, and the memory behind them.
 pub struct Ports {
-    /// The PF's first.
+    /// Indexed by function number, the PF's first.
     pub ports: Vec<Arc<Port>>,
     /// Guest memory, as mapped by the machines.
     pub memory: Arc<dyn Dma>,

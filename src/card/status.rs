@@ -30,7 +30,7 @@ pub struct Status {
     pub resident_bytes: u64,
     /// The functions: the PF, then the VFs by number.
     pub functions: Vec<FunctionStatus>,
-    /// The engines, with the function that each executes work of.
+    /// The engines, and the function that each is working for.
     pub engines: Vec<EngineStatus>,
 }
 
@@ -40,11 +40,11 @@ pub struct FunctionStatus {
     /// State of the function in the GuC: its number, state, quotas, contexts, time on each engine.
     #[serde(flatten)]
     pub gpu: status::FunctionStatus,
-    /// The function exists.
+    /// Whether the function is enabled.
     pub enabled: bool,
-    /// A VMM is connected to its socket.
+    /// Whether a VMM is connected to its socket.
     pub connected: bool,
-    /// Its driver has enabled bus mastering.
+    /// Whether its driver has enabled bus mastering.
     pub bus_master: bool,
     /// Number of guest memory sections that its VMM maps.
     pub guest_sections: usize,

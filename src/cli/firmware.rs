@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::stdout;
 use crate::firmware;
 
-/// Write placeholder firmware images, without which drivers do not load
+/// Write placeholder firmware images, without which drivers do not load.
 ///
 /// The files have the headers that drivers check and no code: the card's GuC and HuC are part of the device model.
 /// Intel's own files from linux-firmware work as well.

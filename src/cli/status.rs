@@ -10,7 +10,7 @@ use crate::card::status::Status;
 use crate::run_dir::find_socket;
 use crate::status_socket;
 
-/// Show the state of a card served by `arctic serve`: its functions, their resources and their cost
+/// Show the state of a card served by `arctic serve`: its functions, their resources and their cost.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic status /tmp/card\n  \

@@ -135,7 +135,7 @@ impl Machine for Clients {
         }
     }
 
-    /// A VF in a separate guest is removed permanently, like by surprise removal: its client is disconnected.
+    /// A VF in a separate guest is removed from that guest by surprise removal: its client is disconnected.
     fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
         if self.arrangement != Arrangement::Split {
             return;
