@@ -20,12 +20,12 @@ use super::stdout::{complain, print_if_read};
 /// Boot a Linux guest with the card, load an unmodified driver (xe, or i915 with --driver), run workloads on every
 /// engine and check the results and the kernel log.
 ///
-/// With --vfs N the card has N virtual functions (VFs). By default one guest has the physical function (PF) and all VFs:
-/// its xe provisions and enables N VFs (`echo N > sriov_numvfs`), probes each, and runs stores, copies and signals on
-/// every engine class of each; then the VFs are disabled, enabled again, and disabled. With --split one guest has the PF
-/// and provisions the VFs, and each VF has a separate guest; all guests run workloads concurrently. With --provision
-/// config no guest has the PF: the card provisions its VFs from its card file, and each VF has a guest. The report has
-/// one line per VF.
+/// With --vfs N the card has N virtual functions (VFs). By default one guest has the physical function (PF) and all
+/// VFs: its xe provisions and enables N VFs (`echo N > sriov_numvfs`), probes each, and runs stores, copies and signals
+/// on every engine class of each; then the VFs are disabled, enabled again, and disabled. With --split one guest has
+/// the PF and provisions the VFs, and each VF has a separate guest; all guests run workloads concurrently. With
+/// --provision config no guest has the PF: the card provisions its VFs from its card file, and each VF has a guest. The
+/// report has one line per VF.
 ///
 /// Without --kernel, --modules and --qemu these parts are downloaded from Debian, verified by apt's signatures, and
 /// cached (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic); remove that directory to download newer
