@@ -1,4 +1,4 @@
-//! Batch buffers: MI commands, flushes and jumps, with the names that the PRM and the driver give them.
+//! Batch buffers: MI commands, flushes and jumps, with the names used by the PRM and the driver.
 //!
 //! Layouts: contract K.8, `xe: instructions/xe_mi_commands.h`. The copy engine's own commands are in `blt.rs`.
 
@@ -35,7 +35,7 @@ const ATOMIC_INC: u32 = 0x5 << 8;
 const PIPE_CONTROL_CS_STALL: u32 = 1 << 20;
 const PIPE_CONTROL_FLUSH_ENABLE: u32 = 1 << 7;
 
-/// Most quadwords that one MI_STORE_DATA_IMM carries (`xe: MAX_PTE_PER_SDI`).
+/// Maximum number of quadwords of one MI_STORE_DATA_IMM (`xe: MAX_PTE_PER_SDI`).
 pub const MAX_QWORDS: usize = 0x1fe;
 
 /// Registers relative to an engine's MMIO base, for commands that add it (CS_MMIO).
@@ -52,7 +52,7 @@ pub mod reg {
     }
 }
 
-/// How a semaphore or a conditional end compares the memory (left) with the command's data (right).
+/// Comparison of a semaphore or a conditional end: memory (left) with the command's data (right).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Compare {
@@ -70,7 +70,7 @@ pub enum Compare {
     NotEqual = 5,
 }
 
-/// What a flush writes when the work before it has finished, always 64 bits.
+/// The 64-bit value that a flush writes after all preceding work has finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostSync {
     /// This value.
@@ -80,7 +80,7 @@ pub enum PostSync {
 }
 
 impl PostSync {
-    /// The two-bit field that MI_FLUSH_DW and PIPE_CONTROL share, at its place ([15:14] in both).
+    /// The two-bit field [15:14] that MI_FLUSH_DW and PIPE_CONTROL have in common, shifted into position.
     fn field(self) -> u32 {
         match self {
             PostSync::Immediate(_) => 1 << 14,
@@ -109,7 +109,7 @@ impl Batch {
         Batch { base, dwords: Vec::new() }
     }
 
-    /// What has been built.
+    /// The dwords built so far.
     pub fn dwords(&self) -> &[u32] {
         &self.dwords
     }
@@ -119,7 +119,7 @@ impl Batch {
         self.base + 4 * self.dwords.len() as u64
     }
 
-    /// Appends one command as it stands.
+    /// Appends one command unchanged.
     pub fn push(&mut self, command: &[u32]) -> &mut Self {
         self.dwords.extend_from_slice(command);
         self
@@ -134,7 +134,7 @@ impl Batch {
         self.push(&[MI_NOOP])
     }
 
-    /// MI_ARB_CHECK: here the context may be switched.
+    /// MI_ARB_CHECK: a point at which the context may be preempted.
     pub fn arbitration_check(&mut self) -> &mut Self {
         self.push(&[MI_ARB_CHECK])
     }
@@ -160,7 +160,7 @@ impl Batch {
         self
     }
 
-    /// Both halves of general purpose register `n`.
+    /// Loads both halves of general purpose register `n`.
     pub fn load_gpr(&mut self, n: u32, value: u64) -> &mut Self {
         let low = reg::gpr(n);
         self.load_register_imm(&[(low, value as u32), (low + 4, (value >> 32) as u32)])
@@ -181,7 +181,7 @@ impl Batch {
         self.push(&[MI_STORE_REGISTER_MEM | CS_MMIO | 2, register, address as u32, (address >> 32) as u32])
     }
 
-    /// Both halves of general purpose register `n` to the quadword at `address`.
+    /// Stores both halves of general purpose register `n` to the quadword at `address`.
     pub fn store_gpr(&mut self, n: u32, address: u64) -> &mut Self {
         self.store_register_mem(reg::gpr(n), address).store_register_mem(reg::gpr(n) + 4, address + 4)
     }
@@ -194,7 +194,7 @@ impl Batch {
         self
     }
 
-    /// MI_SEMAPHORE_WAIT, polling: goes on when the dword at `address` compares as asked with `data`.
+    /// MI_SEMAPHORE_WAIT in polling mode: waits until the dword at `address` satisfies `compare` with `data`.
     pub fn semaphore_wait(&mut self, address: u64, compare: Compare, data: u32) -> &mut Self {
         let header = MI_SEMAPHORE_WAIT | SEMAPHORE_POLL | (compare as u32) << 12 | 3;
         self.push(&[header, data, address as u32, (address >> 32) as u32, 0])
@@ -205,19 +205,19 @@ impl Batch {
         self.addressed(MI_ATOMIC | ATOMIC_INC | 1, address)
     }
 
-    /// MI_CONDITIONAL_BATCH_BUFFER_END: goes on while the dword at `address` compares as asked with `data`, and ends
-    /// the batch otherwise.
+    /// MI_CONDITIONAL_BATCH_BUFFER_END: continues while the dword at `address` satisfies `compare` with `data`, and
+    /// ends the batch otherwise.
     pub fn end_unless(&mut self, address: u64, compare: Compare, data: u32) -> &mut Self {
         let header = MI_CONDITIONAL_BATCH_BUFFER_END | COND_DO_COMPARE | (compare as u32) << 12 | 2;
         self.push(&[header, data, address as u32, (address >> 32) as u32])
     }
 
-    /// MI_BATCH_BUFFER_START: a jump, nothing returns from it.
+    /// MI_BATCH_BUFFER_START: a jump without return.
     pub fn batch_buffer_start(&mut self, address: u64) -> &mut Self {
         self.addressed(MI_BATCH_BUFFER_START | BB_PPGTT | 1, address)
     }
 
-    /// MI_BATCH_BUFFER_START of a second-level batch: its end comes back behind this command.
+    /// MI_BATCH_BUFFER_START of a second-level batch: its end returns to the command after this one.
     pub fn call(&mut self, address: u64) -> &mut Self {
         self.addressed(MI_BATCH_BUFFER_START | BB_SECOND_LEVEL | BB_PPGTT | 1, address)
     }

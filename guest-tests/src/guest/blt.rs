@@ -10,18 +10,18 @@ const fn xy(opcode: u32, dwords: u32) -> u32 {
 const XY_BLOCK_COPY_BLT: u32 = xy(0x41, 22);
 const XY_FAST_COPY_BLT: u32 = xy(0x42, 10);
 const XY_FAST_COLOR_BLT: u32 = xy(0x44, 16);
-/// MOCS index 1, the one that the driver's own blits use (`xe: dg2_mocs_desc`, `uc_index`).
+/// MOCS index 1, used by the driver's own blits (`xe: dg2_mocs_desc`, `uc_index`).
 const MOCS: u32 = 1;
-/// Tile4 rather than TileY in XY_FAST_COPY_BLT's first dword of the destination.
+/// Selects Tile4 instead of TileY in dword 1 of XY_FAST_COPY_BLT, for source and destination.
 const FAST_COPY_SRC_TILE4: u32 = 1 << 31;
 const FAST_COPY_DST_TILE4: u32 = 1 << 30;
 const SURFACE_TYPE_2D: u32 = 1 << 29;
 
-/// How pixels lie in memory; the value is the commands' tiling field.
+/// Tiling of pixels in memory; the value is the commands' tiling field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Tiling {
-    /// Row after row.
+    /// Row by row.
     Linear = 0,
     /// 4 KiB tiles of 512 bytes by 8 rows.
     X = 1,
@@ -31,7 +31,7 @@ pub enum Tiling {
     Tile64 = 3,
 }
 
-/// Bits a pixel.
+/// Bits per pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// 8 bits.
@@ -47,7 +47,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// Bytes a pixel, XY_FAST_COPY_BLT's code, XY_FAST_COLOR_BLT's and XY_BLOCK_COPY_BLT's.
+    /// Bytes per pixel, colour depth code of XY_FAST_COPY_BLT, and that of XY_FAST_COLOR_BLT and XY_BLOCK_COPY_BLT.
     const fn codes(self) -> (usize, u32, u32) {
         match self {
             Depth::Bits8 => (1, 0, 0),
@@ -58,7 +58,7 @@ impl Depth {
         }
     }
 
-    /// Bytes a pixel.
+    /// Bytes per pixel.
     pub const fn bytes(self) -> usize {
         self.codes().0
     }
@@ -69,18 +69,18 @@ impl Depth {
 pub struct Surface {
     /// GPU virtual address of the first byte.
     pub address: u64,
-    /// Bytes from row to row; whole tiles if tiled.
+    /// Row pitch in bytes; a multiple of the tile width if tiled.
     pub pitch: u32,
     /// Rows.
     pub height: u32,
     /// Layout.
     pub tiling: Tiling,
-    /// In the guest's memory rather than the card's.
+    /// Whether it is in system memory and not in local memory.
     pub system: bool,
 }
 
 impl Surface {
-    /// Pitch as the commands want it: dwords if tiled, bytes if linear.
+    /// Pitch in the commands' units: dwords if tiled, bytes if linear.
     fn pitch_field(&self) -> u32 {
         match self.tiling {
             Tiling::Linear => self.pitch,
@@ -88,21 +88,21 @@ impl Surface {
         }
     }
 
-    /// Type, width and height in pixels of `depth`.
+    /// Surface type, width and height; the width is in pixels of `depth`.
     fn extent_field(&self, depth: Depth) -> u32 {
         let width = self.pitch / depth.bytes() as u32;
         SURFACE_TYPE_2D | ((width - 1) & 0x3fff) << 14 | ((self.height - 1) & 0x3fff)
     }
 }
 
-/// A rectangle in pixels, right and bottom not included.
+/// A rectangle in pixels, right and bottom edges exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
     /// Left.
     pub x: u32,
     /// Top.
     pub y: u32,
-    /// Pixels a row.
+    /// Pixels per row.
     pub width: u32,
     /// Rows.
     pub height: u32,
@@ -113,7 +113,7 @@ fn point(x: u32, y: u32) -> u32 {
 }
 
 impl Batch {
-    /// XY_FAST_COLOR_BLT: fills `area` of `to`; wider pixels take more of `colour`, low dword first.
+    /// XY_FAST_COLOR_BLT: fills `area` of `to`; wider pixels use more dwords of `colour`, low dword first.
     pub fn fast_color(&mut self, to: &Surface, depth: Depth, area: Area, colour: [u32; 4]) -> &mut Self {
         let mut command = [0; 16];
         command[0] = XY_FAST_COLOR_BLT | depth.codes().2 << 19;
@@ -174,15 +174,16 @@ impl Batch {
     }
 }
 
-/// Byte offset of byte `x` of row `y` in a surface of `pitch` bytes: the layouts as the PRM's figures show them, to
-/// judge the copy engine by. Tile64 depends on the pixel's size and is judged by round trips instead.
+/// Byte offset of byte `x` of row `y` in a surface of `pitch` bytes, from the PRM's figures: an independent reference
+/// for the copy engine. Tile64 depends on the pixel size and is checked by round trips instead.
 pub fn offset(tiling: Tiling, pitch: usize, x: usize, y: usize) -> usize {
     match tiling {
         Tiling::Linear => y * pitch + x,
         Tiling::X => (y / 8) * 8 * pitch + (x / 512) * 4096 + (y % 8) * 512 + x % 512,
         Tiling::Tile4 => {
-            // Columns of 16 bytes by 4 rows make 64 bytes, 4 of them side by side, 2 of those over another make
-            // 512 bytes, 2 of those side by side, 4 pairs over another make the tile.
+            // Units of 16 bytes by 4 rows: 4 of them side by side make 64 by 4 bytes, 2 of those one above the other
+            // make 64 by 8 (512 bytes), 2 of those side by side make 128 by 8 (1 KiB), and 4 of those one above the
+            // other make the tile.
             let (column, row) = (x % 128, y % 32);
             (y / 32) * 32 * pitch
                 + (x / 128) * 4096
@@ -206,7 +207,7 @@ mod tests {
     const TILE4: Surface =
         Surface { address: 0x2_0001_0000, pitch: 1024, height: 64, tiling: Tiling::Tile4, system: true };
 
-    /// Contract B.9: the driver's own clear and copy of 8 MiB, apart from the memory bit and the surface's extent.
+    /// Contract B.9: the driver's own clear and copy of 8 MiB, except for the memory bit and the surface's extent.
     #[test]
     fn blits_match_the_driver_s() {
         let mut batch = Batch::at(0);

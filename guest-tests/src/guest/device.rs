@@ -1,4 +1,4 @@
-//! An open DRM device of the card's, whichever driver it belongs to: its ioctls, its queries, and the errors of this layer.
+//! An open DRM device of the card, with either driver: ioctls, queries, and the error type of this layer.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,13 +12,13 @@ use super::vm::{Bound, Fence, Place, Signal, Vm};
 use super::xe::Xe;
 use crate::driver::Driver;
 
-/// Where the DRM nodes are.
+/// Folder of the DRM nodes.
 const DRI: &str = "/dev/dri";
 
-/// What went wrong between this program and the driver.
+/// An error of a driver call.
 #[derive(Debug, thiserror::Error)]
 pub enum DrmError {
-    /// No render node belongs to a driver of the card's.
+    /// No render node belongs to xe or i915.
     #[error("no render node in {DRI} belongs to xe or i915")]
     NoDevice,
     /// An ioctl failed.
@@ -32,35 +32,35 @@ pub enum DrmError {
     /// A file or mapping operation failed.
     #[error("{what}: {source}")]
     Os {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
         /// The errno.
         source: io::Error,
     },
-    /// A query's answer is shorter than its own count says.
+    /// A query's answer is shorter than its count field requires.
     #[error("the answer to the {0} query is too short")]
     ShortQuery(&'static str),
-    /// The driver named no region of this kind.
+    /// The driver reported no region of this kind.
     #[error("the card has no local memory")]
     NoVram,
-    /// The driver has no such thing.
+    /// The driver does not have this feature.
     #[error("{0} has no {1}")]
     Unsupported(Driver, &'static str),
-    /// No object of the address space is there.
-    #[error("no buffer lies at {0:#x}")]
+    /// No object of the address space contains this address.
+    #[error("no buffer is bound at {0:#x}")]
     Unbound(u64),
     /// A batch does not fit into its buffer.
     #[error("a batch of {batch} bytes does not fit into a buffer of {buffer} bytes")]
     BatchTooLong {
-        /// Bytes of the batch, prefetch included.
+        /// Batch size in bytes, including prefetch.
         batch: u64,
-        /// Bytes of the buffer.
+        /// Buffer size in bytes.
         buffer: u64,
     },
-    /// A fence did not signal in time.
+    /// A fence did not signal within the time limit.
     #[error("not finished after {0:?}")]
     Timeout(Duration),
-    /// The driver banned the queue, or reset the engine under it (it hung or faulted).
+    /// The driver banned the queue or reset its engine because of a hang or fault.
     #[error("the driver banned the queue after {0:?}")]
     Banned(Duration),
 }
@@ -68,7 +68,7 @@ pub enum DrmError {
 pub(super) type Result<T> = std::result::Result<T, DrmError>;
 
 impl DrmError {
-    /// `result` of a wait in the kernel that may end by `timeout`.
+    /// Maps ETIME of a wait with `timeout` in the kernel to [`DrmError::Timeout`].
     pub(super) fn timed(result: Result<()>, timeout: Duration) -> Result<()> {
         match result {
             Err(Self::Ioctl { source, .. }) if source.raw_os_error() == Some(libc::ETIME) => {
@@ -79,14 +79,14 @@ impl DrmError {
     }
 }
 
-/// One engine as user space may use it, by its class and its logical instance as the uAPIs of both drivers count them.
+/// One engine as exposed to user space, by class and logical instance; both drivers' uAPIs number these alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Engine {
-    /// `DRM_XE_ENGINE_CLASS_*`, which has the order of `I915_ENGINE_CLASS_*`.
+    /// `DRM_XE_ENGINE_CLASS_*`, numbered like `I915_ENGINE_CLASS_*`.
     pub class: u16,
-    /// Number in its class.
+    /// Instance number within its class.
     pub instance: u16,
-    /// The GT that it is in; 0 where the driver knows only one.
+    /// Its GT; 0 if the driver knows only one.
     pub gt: u16,
 }
 
@@ -94,18 +94,18 @@ pub struct Engine {
 const CLASS_NAMES: [&str; 5] = ["rcs", "bcs", "vcs", "vecs", "ccs"];
 
 impl Engine {
-    /// `rcs0`, `vcs1`…; the instance is the logical one.
+    /// `rcs0`, `vcs1`…; with the logical instance.
     pub fn name(&self) -> String {
         let class = CLASS_NAMES.get(usize::from(self.class)).copied().unwrap_or("class?");
         format!("{class}{}", self.instance)
     }
 
-    /// Whether this is a copy engine.
+    /// Returns whether this is a copy engine.
     pub fn copies(&self) -> bool {
         self.class == 1
     }
 
-    /// Whether this engine flushes with PIPE_CONTROL (render and compute) rather than MI_FLUSH_DW.
+    /// Returns whether this engine flushes with PIPE_CONTROL (render and compute) and not with MI_FLUSH_DW.
     pub fn has_pipe_control(&self) -> bool {
         matches!(self.class, 0 | 4)
     }
@@ -118,20 +118,20 @@ pub struct MemRegion {
     pub class: &'static str,
     /// Bit number in a placement mask.
     pub instance: u16,
-    /// Smallest page.
+    /// Minimum page size.
     pub min_page_size: u32,
     /// Usable size.
     pub total_size: u64,
-    /// In use when asked.
+    /// Size in use at the time of the query.
     pub used: u64,
-    /// What the CPU can reach (VRAM only).
+    /// Size accessible to the CPU (VRAM only).
     pub cpu_visible_size: u64,
 }
 
 /// One GT.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Gt {
-    /// The id that engines name.
+    /// The GT ID used in engine descriptions.
     pub id: u16,
     /// `main` or `media`.
     pub kind: &'static str,
@@ -142,21 +142,21 @@ pub struct Gt {
 /// The card's configuration.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Config {
-    /// PCI device id.
+    /// PCI device ID.
     pub device_id: u16,
     /// PCI revision.
     pub revision: u8,
     /// `DRM_XE_QUERY_CONFIG_FLAG_*`; i915 has none.
     pub flags: u64,
-    /// Smallest alignment of addresses and sizes.
+    /// Minimum alignment of addresses and sizes.
     pub min_alignment: u64,
-    /// Bits of a GPU virtual address.
+    /// Number of bits of a GPU virtual address.
     pub va_bits: u64,
 }
 
-/// What this program asks of a kernel driver, in the words of its uAPI.
+/// The driver operations that this program uses, implemented for each driver's uAPI.
 pub(super) trait Dialect: Sync {
-    /// Every engine that user space may use, in the driver's order.
+    /// Returns all engines that user space may use, in the driver's order.
     fn engines(&self, device: &Device) -> Result<Vec<Engine>>;
     /// The memory regions.
     fn mem_regions(&self, device: &Device) -> Result<Vec<MemRegion>>;
@@ -164,28 +164,28 @@ pub(super) trait Dialect: Sync {
     fn gts(&self, device: &Device) -> Result<Vec<Gt>>;
     /// The configuration.
     fn config(&self, device: &Device) -> Result<Config>;
-    /// Version of the GuC's submission interface, `major.minor.patch`.
+    /// Version of the GuC submission interface, `major.minor.patch`.
     fn guc_submission_version(&self, device: &Device) -> Result<String>;
-    /// An engine's timestamp as the driver reads it, and its width in bits.
+    /// Returns an engine's timestamp as read by the driver, and its width in bits.
     fn engine_cycles(&self, device: &Device, engine: Engine) -> Result<(u64, u32)>;
-    /// Makes an empty address space; its id.
+    /// Creates an empty address space and returns its ID.
     fn create_vm(&self, device: &Device) -> Result<u32>;
-    /// Ends address space `vm`.
+    /// Destroys address space `vm`.
     fn destroy_vm(&self, device: &Device, vm: u32) -> Result<()>;
-    /// Allocates `size` bytes in `place` for use in `vm`; the object's handle.
+    /// Allocates an object of `size` bytes in `place` for use in `vm` and returns its handle.
     fn create_object(&self, device: &Device, vm: u32, place: Place, size: u64) -> Result<u32>;
-    /// Where the object's CPU view is in the device's file.
+    /// Returns the offset in the device file at which the object can be mapped.
     fn mmap_offset(&self, device: &Device, handle: u32) -> Result<u64>;
-    /// Puts the object at its address in `vm`.
+    /// Binds the object at its address in `vm`.
     fn bind(&self, device: &Device, vm: u32, bound: &Bound) -> Result<()>;
-    /// Takes it away.
+    /// Removes the binding of the object in `vm`.
     fn unbind(&self, device: &Device, vm: u32, bound: &Bound) -> Result<()>;
-    /// Makes a queue in `vm` that only `engine` serves; its id.
+    /// Creates a queue in `vm` for `engine` and returns its ID.
     fn create_queue(&self, device: &Device, vm: u32, engine: Engine) -> Result<u32>;
-    /// Ends a queue.
+    /// Destroys a queue.
     fn destroy_queue(&self, device: &Device, queue: u32) -> Result<()>;
-    /// Submits the batch at `address`, one of the objects `bound` in the queue's address space, to run after the sync
-    /// object `after` and to signal `signal`.
+    /// Submits the batch at `address`, which must lie in one of the objects `bound` in the queue's address space. It
+    /// runs after the sync object `after` has signalled, and signals `signal`.
     fn exec(
         &self,
         device: &Device,
@@ -195,9 +195,9 @@ pub(super) trait Dialect: Sync {
         after: Option<u32>,
         signal: Signal,
     ) -> Result<()>;
-    /// Whether the driver has given the queue up.
+    /// Returns whether the driver has banned the queue.
     fn is_banned(&self, device: &Device, queue: u32) -> Result<bool>;
-    /// Sleeps in the driver until the quadword at `pointer` is `value`.
+    /// Waits in the driver until the quadword at `pointer` equals `value`.
     fn wait_user_fence(&self, device: &Device, queue: u32, pointer: u64, value: u64, timeout: Duration) -> Result<()>;
 }
 
@@ -206,7 +206,7 @@ pub struct Device {
     file: File,
     /// The node's path.
     pub path: PathBuf,
-    /// Whose it is.
+    /// The driver of the node.
     pub driver: Driver,
     pub(super) dialect: &'static dyn Dialect,
     /// Instance numbers of the memory regions.
@@ -215,7 +215,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens `path`, or the first render node whose driver is one of the card's.
+    /// Opens `path`, or the first render node that belongs to xe or i915.
     pub fn open(path: Option<&Path>) -> Result<Self> {
         let candidates = match path {
             Some(path) => vec![path.to_owned()],
@@ -244,7 +244,7 @@ impl Device {
         Err(DrmError::NoDevice)
     }
 
-    /// Every engine that user space may use, in the driver's order.
+    /// Returns all engines that user space may use, in the driver's order.
     pub fn engines(&self) -> Result<Vec<Engine>> {
         self.dialect.engines(self)
     }
@@ -264,27 +264,28 @@ impl Device {
         self.dialect.config(self)
     }
 
-    /// Version of the GuC's submission interface, `major.minor.patch`.
+    /// Version of the GuC submission interface, `major.minor.patch`.
     pub fn guc_submission_version(&self) -> Result<String> {
         self.dialect.guc_submission_version(self)
     }
 
-    /// An engine's timestamp as the driver reads it, and its width in bits. Absent on a VF (EOPNOTSUPP) and with i915.
+    /// Returns an engine's timestamp as read by the driver, and its width in bits. Not available on a VF (EOPNOTSUPP)
+    /// and with i915.
     pub fn engine_cycles(&self, engine: Engine) -> Result<(u64, u32)> {
         self.dialect.engine_cycles(self, engine)
     }
 
-    /// A new address space.
+    /// Creates an address space.
     pub fn vm(&self) -> Result<Vm<'_>> {
         Vm::new(self)
     }
 
-    /// A new fence, not signalled.
+    /// Creates an unsignalled fence.
     pub fn fence(&self) -> Result<Fence<'_>> {
         Fence::new(self)
     }
 
-    /// The instance number of the region that `place` is.
+    /// Returns the instance number of the memory region for `place`.
     pub(super) fn region(&self, place: Place) -> Result<u16> {
         match place {
             Place::Vram => self.vram.ok_or(DrmError::NoVram),
@@ -292,7 +293,7 @@ impl Device {
         }
     }
 
-    /// The file to map objects from.
+    /// The device file, for mapping objects.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
@@ -304,8 +305,9 @@ impl Device {
 
 fn ioctl<R: Request>(file: &File, request: &mut R) -> Result<()> {
     loop {
-        // SAFETY: `Request` ties the number to a structure of this very layout, which outlives the call; pointers
-        // inside it are set by this module, `vm` and the dialects alone, to memory that is alive and large enough across the call.
+        // SAFETY: `Request` ties the number to a structure of exactly this layout, which outlives the call. Pointers
+        // inside it are set only by this module, `vm` and the dialects, to memory that is alive and large enough during
+        // the call.
         let status = unsafe { libc::ioctl(file.as_raw_fd(), R::NUMBER as _, std::ptr::from_mut(request)) };
         if status == 0 {
             return Ok(());
@@ -338,7 +340,7 @@ fn driver_name(file: &File) -> Result<String> {
     Ok(String::from_utf8_lossy(&name[..length]).into_owned())
 }
 
-/// A query's answer, read field by field.
+/// Reads the fields of a query's answer.
 pub(super) struct Table<'a> {
     pub name: &'static str,
     pub bytes: &'a [u8],
@@ -367,7 +369,7 @@ impl Table<'_> {
 mod tests {
     use super::*;
 
-    /// Contract K.3, E.5: names as the uAPI's logical instances.
+    /// Contract K.3, E.5: names use the uAPI's logical instances.
     #[test]
     fn engines_have_the_driver_s_names() {
         let engine = |class, instance| Engine { class, instance, gt: 0 };

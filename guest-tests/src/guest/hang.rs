@@ -1,4 +1,4 @@
-//! `arctic guest hang`: a batch that waits for what never comes, and the dump that the driver makes of it.
+//! `arctic guest hang`: submits a batch that waits for a value that is never written, and saves the driver's dump.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,30 +12,30 @@ use super::device::Device;
 use super::submit::find;
 use super::vm::Place;
 
-/// Where the kernel shows dumps: a folder each (CONFIG_DEV_COREDUMP, for xe), or a file of each card (i915).
+/// Dump locations: a folder per dump (CONFIG_DEV_COREDUMP, for xe), or a file per card (i915).
 const DUMPS: [(&str, &str); 2] = [("/sys/class/devcoredump", "data"), ("/sys/class/drm", "error")];
-/// What i915's file says before there is one.
+/// Contents of i915's file before there is a dump.
 const NONE_YET: &[u8] = b"No error state collected";
 
-/// Which engine, and what becomes of the dump.
+/// The engine to hang, and the handling of the dump.
 #[derive(Debug, clap::Args)]
 pub struct Hang {
-    /// The engine
+    /// The engine to hang
     #[arg(long, value_name = "NAME", default_value = "rcs0")]
     engine: String,
-    /// Where to copy the driver's dump, for `arctic decode`
+    /// File to which the driver's dump is copied, for `arctic decode`
     #[arg(long, value_name = "FILE")]
     dump: Option<PathBuf>,
     /// Use this render node instead of the first that belongs to the card's driver
     #[arg(long, value_name = "NODE")]
     device: Option<PathBuf>,
-    /// Seconds that the driver may take to notice; xe takes 5 s unless job_timeout_ms says otherwise, i915 a few
+    /// Seconds that the driver may take to detect the hang; xe takes 5 s unless job_timeout_ms is changed, i915 a few
     /// heartbeats
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
 }
 
-/// Hangs the engine, waits until the driver has taken the job off it, and copies its dump.
+/// Hangs the engine, waits until the driver has removed the job from it, and copies the driver's dump.
 pub fn run(hang: &Hang) -> Result<()> {
     let device = Device::open(hang.device.as_deref())?;
     let vm = device.vm()?;
@@ -50,31 +50,31 @@ pub fn run(hang: &Hang) -> Result<()> {
     let start = Instant::now();
     let fence = queue.submit(buffer.address())?;
     let limit = Duration::from_secs(hang.timeout);
-    // The fence of a job that is given up signals too.
+    // The fence also signals when the driver cancels the job.
     fence.wait(limit)?;
     let after = start.elapsed().as_secs_f64();
-    println!("{} was hung at {:#x}; the driver gave the job up after {after:.1} s", hang.engine, buffer.address() + 16);
+    println!("{} hung at {:#x}; the driver cancelled the job after {after:.1} s", hang.engine, buffer.address() + 16);
     if let Some(to) = &hang.dump {
         let bytes = copy(&DUMPS.map(|(folder, file)| (Path::new(folder), file)), to, limit)?;
-        println!("{bytes} bytes of dump in {}", to.display());
+        println!("dump of {bytes} bytes written to {}", to.display());
     }
     Ok(())
 }
 
-/// Copies the first dump that appears within `limit`; the kernel forgets it when it is read and written to.
+/// Copies the first dump that appears within `limit`. The kernel keeps the dump until it is written to.
 fn copy(dumps: &[(&Path, &str)], to: &Path, limit: Duration) -> Result<u64> {
     let start = Instant::now();
     loop {
         let files = dumps.iter().flat_map(|(folder, file)| {
             fs::read_dir(folder).into_iter().flatten().flatten().map(move |entry| entry.path().join(file))
         });
-        // The files have no size that could be asked for.
+        // These files report no size, so their contents are checked.
         let mut read = files.filter_map(|file| fs::read(file).ok());
         if let Some(dump) = read.find(|dump| !dump.is_empty() && !dump.starts_with(NONE_YET)) {
             fs::write(to, &dump).with_context(|| format!("{} cannot be written", to.display()))?;
             return Ok(dump.len() as u64);
         }
-        ensure!(start.elapsed() <= limit, "the driver leaves no dump");
+        ensure!(start.elapsed() <= limit, "the driver has written no dump");
         thread::sleep(Duration::from_millis(100));
     }
 }

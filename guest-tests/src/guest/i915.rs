@@ -1,7 +1,8 @@
-//! What this program asks of the i915 driver.
+//! The i915 implementation of the driver interface.
 //!
-//! Addresses are this program's own choice here too: every object of an address space goes with each submission, pinned
-//! where it is bound ("softpin"). The driver orders nothing by what the objects hold: fences alone do.
+//! The program chooses GPU addresses itself, as with xe. Every submission lists all objects of the address space,
+//! pinned at their bound addresses ("softpin"). Implicit synchronisation through the objects is disabled; only fences
+//! order submissions.
 
 use std::time::Duration;
 
@@ -10,10 +11,10 @@ use super::uapi::i915 as uapi;
 use super::vm::{Bound, Place, Signal};
 use crate::driver::Driver;
 
-/// Bytes of an engine list of one engine: `struct i915_context_param_engines` is packed.
+/// Size in bytes of an engine list with one engine: `struct i915_context_param_engines` is packed.
 const ONE_ENGINE_BYTES: u32 = 12;
 
-/// The dialect of i915.
+/// The [`Dialect`] of i915.
 pub(super) struct I915;
 
 impl Dialect for I915 {
@@ -69,7 +70,7 @@ impl Dialect for I915 {
     }
 
     fn engine_cycles(&self, _device: &Device, _engine: Engine) -> Result<(u64, u32)> {
-        Err(DrmError::Unsupported(Driver::I915, "query for an engine's cycles"))
+        Err(DrmError::Unsupported(Driver::I915, "engine cycles query"))
     }
 
     fn create_vm(&self, device: &Device) -> Result<u32> {
@@ -147,7 +148,7 @@ impl Dialect for I915 {
         signal: Signal,
     ) -> Result<()> {
         let Signal::Syncobj(signal) = signal else {
-            return Err(DrmError::Unsupported(Driver::I915, "fences in memory"));
+            return Err(DrmError::Unsupported(Driver::I915, "user fences in memory"));
         };
         let within = |object: &Bound| (object.address..object.address + object.size).contains(&address);
         let batch = bound.iter().find(|object| within(object)).ok_or(DrmError::Unbound(address))?;
@@ -167,7 +168,7 @@ impl Dialect for I915 {
         device.ioctl(&mut uapi::ExecBuffer2 {
             buffers: objects.as_ptr() as u64,
             buffer_count: objects.len() as u32,
-            // Offset and length go by the object's beginning; no length means all of it.
+            // Relative to the start of the object; batch_len 0 means up to the end of the object.
             batch_start_offset: (address - batch.address) as u32,
             num_fences: fences.len() as u32,
             fences: fences.as_ptr() as u64,
@@ -191,7 +192,7 @@ impl Dialect for I915 {
         _value: u64,
         _timeout: Duration,
     ) -> Result<()> {
-        Err(DrmError::Unsupported(Driver::I915, "fences in memory"))
+        Err(DrmError::Unsupported(Driver::I915, "user fences in memory"))
     }
 }
 
@@ -203,7 +204,7 @@ fn parameter(device: &Device, param: i32) -> Result<i32> {
 
 fn query(device: &Device, query: u64) -> Result<Vec<u8>> {
     let mut answer = Vec::new();
-    // The first time it tells the length.
+    // The first query returns only the length.
     for _ in 0..2 {
         let mut item = uapi::QueryItem { query, length: answer.len() as i32, ..Default::default() };
         item.data = if answer.is_empty() { 0 } else { answer.as_mut_ptr() as u64 };

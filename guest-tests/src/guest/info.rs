@@ -1,4 +1,4 @@
-//! `arctic guest info`: the card as the driver shows it to user space.
+//! `arctic guest info`: prints the card's properties as the driver exposes them to user space.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::device::{Config, Device, Gt, MemRegion};
 use super::report::{self, Card};
 use super::sysfs::{Quota, Sysfs};
 
-/// Where to look.
+/// The render node to query.
 #[derive(Debug, clap::Args)]
 pub struct Info {
     /// Use this render node instead of the first that belongs to the card's driver
@@ -24,7 +24,7 @@ struct EngineInfo {
     class: u16,
     instance: u16,
     gt: u16,
-    /// RING_TIMESTAMP as the driver reads it; absent where it refuses (a virtual function).
+    /// RING_TIMESTAMP as read by the driver; absent if the driver does not permit the query (on a VF).
     timestamp: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ struct Everything {
     engines: Vec<EngineInfo>,
 }
 
-/// Prints everything as one JSON document.
+/// Prints all properties as one JSON document.
 pub fn run(info: &Info) -> Result<()> {
     let device = Device::open(info.device.as_deref())?;
     let engines = device
@@ -68,7 +68,7 @@ pub fn run(info: &Info) -> Result<()> {
     Ok(())
 }
 
-/// The card in the report of `arctic guest work`.
+/// Returns the card's description for the report of `arctic guest work`.
 pub fn card(device: &Device) -> Result<Card> {
     let config = device.config()?;
     let vram =
@@ -84,13 +84,13 @@ pub fn card(device: &Device) -> Result<Card> {
     })
 }
 
-/// What a virtual function was given.
+/// Returns the resources provisioned to a VF.
 fn quota(device: &Device) -> Quota {
     let sysfs = Sysfs::default();
     sysfs.address_of(&device.path).map(|address| sysfs.quota(&address)).unwrap_or_default()
 }
 
-/// The GuC firmware's version from `debugfs` (`…/dri/128/gt0/uc/guc_info`), where that is mounted and readable.
+/// The GuC firmware's version from `debugfs` (`…/dri/128/gt0/uc/guc_info`), if it is mounted and readable.
 fn guc_firmware_version(node: &Path) -> Option<String> {
     let minor = node.file_name()?.to_str()?.strip_prefix("renderD")?;
     let root = Path::new("/sys/kernel/debug/dri").join(minor);

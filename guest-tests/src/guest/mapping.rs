@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-/// A shared mapping of a buffer object. Every access is volatile, since the GPU changes the bytes behind the
-/// compiler's back, and bounds are checked: a wrong offset is a bug of this program and panics.
+/// A shared mapping of a buffer object. Every access is volatile, since the GPU modifies the memory concurrently.
+/// Accesses are bounds-checked: an offset out of range is a bug of this program and panics.
 pub struct Mapping {
     start: NonNull<u8>,
     len: usize,
@@ -15,7 +15,7 @@ pub struct Mapping {
 impl Mapping {
     /// Maps `len` bytes at `offset` of `file`.
     pub fn new(file: &File, offset: u64, len: usize) -> io::Result<Self> {
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice touches no memory of ours.
+        // SAFETY: a new shared mapping at an address chosen by the kernel overlaps no memory in use.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -38,18 +38,18 @@ impl Mapping {
         self.len
     }
 
-    /// Pointer to `size` bytes at `offset`, for the kernel to read.
+    /// Returns a pointer to `size` bytes at `offset`, for the kernel to read.
     pub fn pointer(&self, offset: usize, size: usize) -> *mut u8 {
         let end = offset.checked_add(size).expect("offset overflows");
         assert!(end <= self.len, "{size} bytes at {offset:#x} are outside of {:#x}", self.len);
-        // SAFETY: just checked to lie within the mapping, which is one allocation.
+        // SAFETY: checked above to lie within the mapping, which is one allocation.
         unsafe { self.start.as_ptr().add(offset) }
     }
 
     /// Reads the dword at byte `offset` (a multiple of 4).
     pub fn read_u32(&self, offset: usize) -> u32 {
         assert!(offset.is_multiple_of(4));
-        // SAFETY: in bounds (`pointer`), aligned (mappings start at pages), and any bits are a u32.
+        // SAFETY: in bounds (`pointer`), aligned (mappings are page-aligned), and every bit pattern is a valid u32.
         u32::from_le(unsafe { self.pointer(offset, 4).cast::<u32>().read_volatile() })
     }
 
@@ -63,7 +63,7 @@ impl Mapping {
     /// Writes the dword at byte `offset` (a multiple of 4).
     pub fn write_u32(&self, offset: usize, value: u32) {
         assert!(offset.is_multiple_of(4));
-        // SAFETY: as for `read_u32`; nothing holds a Rust reference into the mapping.
+        // SAFETY: as for `read_u32`; no Rust reference into the mapping exists.
         unsafe { self.pointer(offset, 4).cast::<u32>().write_volatile(value.to_le()) }
     }
 
@@ -74,13 +74,13 @@ impl Mapping {
         unsafe { self.pointer(offset, 8).cast::<u64>().write_volatile(value.to_le()) }
     }
 
-    /// Copies `len` bytes out, from byte 0 on (`len` a multiple of 8).
+    /// Reads `len` bytes (a multiple of 8) from offset 0.
     pub fn read(&self, len: usize) -> Vec<u8> {
         assert!(len.is_multiple_of(8) && len <= self.len);
         (0..len / 8).flat_map(|index| self.read_u64(8 * index).to_le_bytes()).collect()
     }
 
-    /// Copies `bytes` (a multiple of 8 of them) in, from byte 0 on.
+    /// Writes `bytes` (a multiple of 8 bytes) at offset 0.
     pub fn write(&self, bytes: &[u8]) {
         let (quadwords, rest) = bytes.as_chunks::<8>();
         assert!(rest.is_empty());
@@ -92,7 +92,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is the one that `new` mapped, and no pointer into it outlives `self`.
+        // SAFETY: `new` mapped exactly this range, and no pointer into it outlives `self`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

@@ -1,4 +1,4 @@
-//! The command streamer's ALU: what MI_MATH carries (contract K.8, `i915: gt/intel_gpu_commands.h`).
+//! Instructions of the command streamer's ALU, the payload of MI_MATH (contract K.8, `i915: gt/intel_gpu_commands.h`).
 
 /// An ALU register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,9 +11,9 @@ pub enum Operand {
     SrcB,
     /// The result.
     Accu,
-    /// Zero flag of the result; stores as all ones or zero.
+    /// Zero flag of the result; stored as all ones or zero.
     Zf,
-    /// Carry out of an addition, borrow of a subtraction; stores as all ones or zero.
+    /// Carry of an addition, borrow of a subtraction; stored as all ones or zero.
     Cf,
 }
 
@@ -33,7 +33,7 @@ impl Operand {
     }
 }
 
-/// One ALU instruction; `Load`s name (source operand, register), `Store`s (register, result).
+/// One ALU instruction. Operands of a `Load` are (source operand, register); of a `Store`, (register, result).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alu {
     /// Source = register.

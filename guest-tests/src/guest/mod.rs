@@ -1,7 +1,11 @@
-//! The program inside the guest: `arctic guest work` runs batches of its own on every engine, `arctic guest vfs` enables
-//! virtual functions and lets each of them work, `arctic guest rounds` repeats a little work while others do theirs,
-//! `arctic guest info` shows the card, `arctic guest submit` repeats one empty submission, `arctic guest hang` hangs an engine,
-//! `arctic guest flr` resets a virtual function many times.
+//! The program inside the guest:
+//! - `arctic guest work` runs checked batches on every engine.
+//! - `arctic guest vfs` enables VFs and runs work on each.
+//! - `arctic guest rounds` repeats short work while other guests run theirs.
+//! - `arctic guest info` prints the card's properties.
+//! - `arctic guest submit` repeats an empty submission.
+//! - `arctic guest hang` hangs an engine.
+//! - `arctic guest flr` resets a VF many times and checks each reset.
 
 pub mod batch;
 pub mod blt;
@@ -29,31 +33,32 @@ use std::process::ExitCode;
 use clap::Parser;
 
 #[derive(Parser)]
-#[command(name = "arctic guest", about = "Works on the card from inside a guest")]
+#[command(name = "arctic guest", about = "Test programs for the card, to be run inside a guest")]
 enum Command {
-    /// Run checked batches on every engine; exit 0 only if all of them are right
+    /// Run checked batches on every engine; exits 0 only if all results are correct
     Work(work::Work),
     /// Print the engines, memory and firmware version as JSON
     Info(info::Info),
-    /// Submit empty batches to one engine, each waited for before the next
+    /// Submit empty batches to one engine, waiting for each before the next
     Submit(submit::Submit),
-    /// Hang an engine, and copy the dump that the driver makes of it
+    /// Hang an engine and copy the driver's dump
     Hang(hang::Hang),
-    /// Reset a virtual function many times; each time it must answer again and its local memory must read zeros
+    /// Reset a VF many times; after each reset it must respond and its local memory must read zeros
     Flr(flr::Flr),
-    /// Enable virtual functions, wait for their drivers and let each of them store, copy and signal on every engine class
+    /// Enable virtual functions, wait for their drivers and run a store, a copy and a fence on each engine class of
+    /// each
     Vfs(vfs::Vfs),
-    /// Store, copy and signal on every engine class over and over until a file appears
+    /// Repeat a store, a copy and a fence on every engine class until a file appears
     Rounds(rounds::Rounds),
 }
 
-/// Runs the command in `args`, which begin behind `arctic guest` (`["work", "--out", "results.json"]`). Exit code 0 if
-/// all is well, 1 if a check or the driver failed, 2 for a wrong command line.
+/// Runs the command in `args`, the arguments after `arctic guest` (`["work", "--out", "results.json"]`). Returns exit
+/// code 0 on success, 1 if a check or the driver failed, 2 on a usage error.
 pub fn main(args: Vec<String>) -> ExitCode {
     let command = match Command::try_parse_from(std::iter::once("arctic guest".to_owned()).chain(args)) {
         Ok(command) => command,
         Err(error) => {
-            // A failing print leaves nothing better to do.
+            // An error while printing is ignored; the exit code remains.
             let _ = error.print();
             return ExitCode::from(error.exit_code() as u8);
         }

@@ -10,15 +10,15 @@ use super::device::{Device, Engine};
 use super::vm::{Buffer, Place};
 use crate::testcard::{self, Canvas, Op, Rect};
 
-/// Dwords of commands in one submission: about 60 KiB with the flush and the end.
+/// Maximum dwords of commands in one submission: about 60 KiB with the flush and the end.
 const BATCH_DWORDS: usize = 15_000;
 
 fn area(rect: Rect) -> Area {
     Area { x: rect.x, y: rect.y, width: rect.width, height: rect.height }
 }
 
-/// Draws all operations on `engine` and returns the screen's bytes, XRGB8888 from the top left, and how many
-/// operations and batches it took.
+/// Draws all operations on `engine`. Returns the screen's pixels (XRGB8888, from the top left) and the number of
+/// operations and batches.
 pub fn draw(device: &Device, engine: Engine, timeout: Duration) -> Result<(Vec<u8>, usize, usize)> {
     let vm = device.vm()?;
     let queue = vm.queue(engine)?;
@@ -48,7 +48,7 @@ pub fn draw(device: &Device, engine: Engine, timeout: Duration) -> Result<(Vec<u
     let mut batch = Batch::at(code.address());
     let (mut batches, mut filling) = (1, true);
     for operation in &operations {
-        // What the fills wrote must have landed before it is copied, and be copied before it is filled again.
+        // Order fills before copies that read their result, and copies before fills that overwrite their source.
         let fills = matches!(operation, Op::Fill { .. });
         if std::mem::replace(&mut filling, fills) != fills {
             batch.flush_dw(marker.address(), PostSync::Immediate(0));

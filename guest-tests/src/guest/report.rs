@@ -1,4 +1,4 @@
-//! What the guest tells the host: one JSON document with the card as the guest saw it and the result of every check.
+//! Documents that the guest writes for the host: JSON with the card's properties and the result of every check.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,104 +9,104 @@ use serde::{Deserialize, Serialize};
 /// One check on one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// `rcs0`, `bcs0`…, or `all` for a check that several engines take part in.
+    /// `rcs0`, `bcs0`…, or `all` for a check that uses several engines.
     pub engine: String,
-    /// What was checked, in a word or two.
+    /// Short name of the check.
     pub what: String,
-    /// Whether the CPU found what the GPU should have written.
+    /// Whether the CPU found the expected results of the GPU.
     pub ok: bool,
-    /// Numbers of a success; expected, found and where of a failure.
+    /// On success, statistics; on failure, the expected value, the value found and its location.
     pub detail: String,
-    /// How long it took in the guest, the CPU's part included.
+    /// Duration in seconds in the guest, including the CPU's part.
     pub seconds: f64,
 }
 
-/// The card as the guest's user space sees it.
+/// The card as seen by the guest's user space.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Card {
-    /// PCI vendor and device, `8086:56c0`.
+    /// PCI vendor and device ID, `8086:56c0`.
     pub pci_id: String,
     /// PCI revision.
     pub revision: u8,
-    /// Usable local memory in bytes; 0 without any.
+    /// Usable local memory in bytes; 0 if there is none.
     pub vram_bytes: u64,
-    /// GuC submission interface version as the uAPI tells it, if it does.
+    /// GuC submission interface version reported by the uAPI, if available.
     pub guc_submission: Option<String>,
     /// Version of the GuC firmware file in use, from debugfs, if readable.
     pub guc_firmware: Option<String>,
     /// Engines that user space may use.
     pub engines: Vec<String>,
-    /// Bytes of GGTT address space of a virtual function; absent on the physical one.
+    /// GGTT address space of a VF in bytes; absent on the PF.
     #[serde(default)]
     pub ggtt_bytes: Option<u64>,
 }
 
-/// What `arctic guest vfs` found: the virtual functions in the guest of their physical one.
+/// The result of `arctic guest vfs`: the VFs in the same guest as their PF.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VfsReport {
-    /// How many were to be there afterwards.
+    /// Requested number of VFs.
     pub count: u8,
-    /// Whether all is well.
+    /// Whether there were no problems.
     pub ok: bool,
-    /// Why they could not be enabled or disabled.
+    /// Why the VFs could not be enabled or disabled.
     pub problem: Option<String>,
-    /// How long the kernel took to enable or disable them, the probes of their drivers included.
+    /// Seconds that the kernel took to enable or disable the VFs, including the probes of their drivers.
     pub change_seconds: f64,
-    /// How long it took until all had worked.
+    /// Seconds until all VFs had completed their work.
     pub work_seconds: f64,
-    /// Each of them.
+    /// One entry per VF.
     pub vfs: Vec<VfReport>,
 }
 
-/// One virtual function.
+/// One VF.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VfReport {
-    /// Its number, from 1.
+    /// VF number, from 1.
     pub number: u8,
     /// Its PCI address in the guest.
     pub address: String,
     /// The name of its render node.
     pub node: String,
-    /// How long its driver's probe took.
+    /// Seconds of its driver's probe.
     pub probe_seconds: f64,
-    /// Bytes of GGTT address space.
+    /// GGTT address space in bytes.
     pub ggtt_bytes: Option<u64>,
-    /// Usable bytes of local memory.
+    /// Usable local memory in bytes.
     pub lmem_bytes: u64,
-    /// GuC context ids.
+    /// Number of GuC context IDs.
     pub contexts: Option<u32>,
-    /// Doorbells.
+    /// Number of doorbells.
     pub doorbells: Option<u32>,
     /// Engines that user space may use.
     pub engines: Vec<String>,
-    /// The engines that stored, copied and signalled as asked, one of each class.
+    /// The engines that completed the store, copy and fence, one of each class.
     pub worked: Vec<String>,
-    /// How long its work took.
+    /// Seconds of its work.
     pub work_seconds: f64,
-    /// What went wrong.
+    /// The first problem, if any.
     pub problem: Option<String>,
 }
 
 impl VfsReport {
-    /// Everything that went wrong, in one sentence each.
+    /// Returns all problems, one string per problem.
     pub fn problems(&self) -> Vec<String> {
         let of_one = |vf: &VfReport| Some(format!("vf{}: {}", vf.number, vf.problem.as_ref()?));
         self.problem.clone().into_iter().chain(self.vfs.iter().filter_map(of_one)).collect()
     }
 }
 
-/// What `arctic guest rounds` did.
+/// The result of `arctic guest rounds`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rounds {
-    /// How many rounds were right.
+    /// Number of correct rounds.
     pub rounds: u64,
-    /// How long they took.
+    /// Their duration in seconds.
     pub seconds: f64,
-    /// What was wrong with the next one.
+    /// The problem of the first failed round, if any.
     pub problem: Option<String>,
 }
 
-/// The whole document.
+/// The report of `arctic guest work`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Kernel release of the guest.
@@ -115,28 +115,28 @@ pub struct Report {
     pub card: Option<Card>,
     /// Whether every result is ok and there is at least one.
     pub ok: bool,
-    /// SHA-256 of the test card's pixels as the guest read them, if it was drawn.
+    /// SHA-256 of the test card's pixels as read by the guest, if it was drawn.
     pub picture_sha256: Option<String>,
-    /// Every check in the order it ran.
+    /// All results in order of execution.
     pub results: Vec<Outcome>,
 }
 
 impl Outcome {
-    /// One line for people.
+    /// One line of human-readable output.
     pub fn line(&self) -> String {
         let verdict = if self.ok { "ok  " } else { "FAIL" };
         format!("{verdict} {:<6} {:<18} {:>7.3} s  {}", self.engine, self.what, self.seconds, self.detail)
     }
 }
 
-/// Writes `value` as JSON so that a reader finds either nothing or all of it.
+/// Writes `value` as JSON; a concurrent reader sees either no file or the complete file.
 pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
     write_atomically(path, &text)
 }
 
-/// Writes `bytes` to a neighbour of `path`, makes them durable and renames the neighbour over `path`.
+/// Writes `bytes` to a temporary file next to `path`, syncs it and renames it to `path`.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
     name.push(".part");
@@ -147,7 +147,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&part, path)
 }
 
-/// The guest's kernel release, as `uname -r` prints it.
+/// The guest's kernel release as printed by `uname -r`.
 pub fn kernel_release() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `arctic guest rounds`: a store, a copy and a fence on an engine of each class, over and over while others work on the
+//! `arctic guest rounds`: repeats a store, a copy and a fence on an engine of each class while other guests work on the
 //! same card.
 
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use super::checks::brief::{brief, one_of_each_class};
 use super::device::Device;
 use super::report::{self, Rounds as Report};
 
-/// How often it is told how far the rounds are.
+/// Interval between progress lines.
 const TELL: Duration = Duration::from_secs(2);
 
-/// How long, and where the result goes.
+/// When to stop, and where to write the result.
 #[derive(Debug, clap::Args)]
 pub struct Rounds {
-    /// Go on until FILE exists; at least one round is made
+    /// Continue until FILE exists; at least one round is run
     #[arg(long, value_name = "FILE")]
     until: PathBuf,
     /// Write the result to FILE as JSON
@@ -28,7 +28,7 @@ pub struct Rounds {
     timeout: u64,
 }
 
-/// Makes the rounds until the file is there or one of them is wrong; true if all were right.
+/// Runs rounds until the file exists or a round fails. Returns true if all rounds passed.
 pub fn run(rounds: &Rounds) -> Result<bool> {
     let mut report = Report::default();
     let start = Instant::now();
@@ -59,7 +59,7 @@ fn go_round(rounds: &Rounds, report: &mut Report) -> Result<()> {
         }
         if told.elapsed() >= TELL {
             told = Instant::now();
-            println!("round {} beside the others", report.rounds);
+            println!("round {} completed next to other guests", report.rounds);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `arctic guest submit`: empty batches on one engine, each waited for before the next, to count what one costs.
+//! `arctic guest submit`: runs empty batches on one engine, each after completion of the one before, to measure the
+//! cost of a submission.
 
 use std::path::PathBuf;
 use std::thread;
@@ -10,20 +11,21 @@ use super::batch::Batch;
 use super::device::{Device, Engine};
 use super::vm::{Place, Queue};
 
-/// Submissions before the first phase: the context is registered and enabled, the driver has its memory.
+/// Submissions before the first phase, to register and enable the context and to let the driver allocate its memory.
 const WARM_UP: u32 = 32;
 
-/// How many, and where.
+/// Number of submissions, engine and timing.
 #[derive(Debug, clap::Args)]
 pub struct Submit {
-    /// Submissions of a phase, 0 for none; may be given again for further phases. Before each phase and after the last the
-    /// engine's timestamp register is read (DRM_XE_DEVICE_QUERY_ENGINE_CYCLES), which parts them in the card's log
+    /// Submissions per phase, 0 for none; may be repeated for further phases. The engine's timestamp register is read
+    /// before each phase and after the last one (DRM_XE_DEVICE_QUERY_ENGINE_CYCLES), which separates the phases in the
+    /// card's log
     #[arg(long, value_name = "N", default_value = "1000")]
     count: Vec<u32>,
     /// The engine
     #[arg(long, value_name = "NAME", default_value = "rcs0")]
     engine: String,
-    /// Microseconds to rest after each, so that the driver has taken its interrupt before the next
+    /// Microseconds to sleep after each submission, so that the driver has handled its interrupt before the next one
     #[arg(long, value_name = "US", default_value_t = 0)]
     pause: u64,
     /// Use this render node instead of the first that belongs to the card's driver
@@ -34,7 +36,7 @@ pub struct Submit {
     timeout: u64,
 }
 
-/// Runs the phases and prints a line each.
+/// Runs the phases and prints one line per phase.
 pub fn run(submit: &Submit) -> Result<()> {
     let device = Device::open(submit.device.as_deref())?;
     let engine = find(&device, &submit.engine)?;
@@ -45,7 +47,7 @@ pub fn run(submit: &Submit) -> Result<()> {
     batch.batch_buffer_end();
     buffer.load(&batch)?;
     let run = |count| one_after_another(&queue, buffer.address(), count, submit);
-    // The card stays awake without further ado: the driver suspends it after a second without work.
+    // The card stays awake between phases: the driver suspends it only after one second without work.
     run(WARM_UP)?;
     for count in &submit.count {
         device.engine_cycles(engine)?;
@@ -58,19 +60,19 @@ pub fn run(submit: &Submit) -> Result<()> {
     Ok(())
 }
 
-/// The engine of this name.
+/// Returns the engine with this name.
 pub fn find(device: &Device, name: &str) -> Result<Engine> {
     let engines = device.engines()?;
     let names: Vec<String> = engines.iter().map(Engine::name).collect();
     let found = engines.into_iter().find(|engine| engine.name() == name);
-    found.with_context(|| format!("the card has no engine {name}, but {}", names.join(", ")))
+    found.with_context(|| format!("the card has no engine {name}; its engines are {}", names.join(", ")))
 }
 
 fn one_after_another(queue: &Queue<'_>, address: u64, count: u32, submit: &Submit) -> Result<()> {
     let timeout = Duration::from_secs(submit.timeout);
     for n in 1..=count {
         let fence = queue.submit(address)?;
-        // A banned queue's fences signal too; to ask the last time is enough.
+        // The fences of a banned queue signal too; the ban is checked once, after the last submission.
         if n < count {
             fence.wait(timeout)?
         } else {

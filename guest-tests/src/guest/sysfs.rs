@@ -1,4 +1,4 @@
-//! The card's functions as the kernel's sysfs and debugfs show them.
+//! The card's functions as exposed by sysfs and debugfs.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Where the kernel shows its devices; tests have a folder of their own.
+/// The root of sysfs; tests use a temporary folder.
 #[derive(Clone, Debug)]
 pub struct Sysfs {
     root: PathBuf,
@@ -18,37 +18,37 @@ impl Default for Sysfs {
     }
 }
 
-/// What a virtual function's driver was given, as it tells itself (`xe: xe_gt_sriov_vf_print_config`).
+/// Resources of a VF as printed by its driver (`xe: xe_gt_sriov_vf_print_config`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// Bytes of GGTT address space.
+    /// GGTT address space in bytes.
     pub ggtt_bytes: Option<u64>,
-    /// Bytes of local memory.
+    /// Local memory in bytes.
     pub lmem_bytes: Option<u64>,
-    /// GuC context ids.
+    /// Number of GuC context IDs.
     pub contexts: Option<u32>,
-    /// Doorbells.
+    /// Number of doorbells.
     pub doorbells: Option<u32>,
 }
 
 impl Sysfs {
-    /// A tree at `root`.
+    /// Uses a tree at `root`.
     #[cfg(test)]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
 
-    /// The folder of the PCI function at `address`.
+    /// Returns the sysfs folder of the PCI function at `address`.
     pub fn device(&self, address: &str) -> PathBuf {
         self.root.join("bus/pci/devices").join(address)
     }
 
-    /// Lets the kernel bind drivers to virtual functions of `pf` as they appear, or not.
+    /// Enables or disables automatic driver binding for new VFs of `pf`.
     pub fn set_autoprobe(&self, pf: &str, on: bool) -> Result<()> {
         self.write(pf, "sriov_drivers_autoprobe", if on { "1" } else { "0" })
     }
 
-    /// Enables `count` virtual functions of `pf`, or disables them all; returns when the kernel is done with it.
+    /// Enables `count` VFs of `pf`, or disables all with `count` 0. Returns when the kernel has finished.
     pub fn set_vfs(&self, pf: &str, count: u8) -> Result<()> {
         self.write(pf, "sriov_numvfs", &count.to_string())
     }
@@ -58,29 +58,29 @@ impl Sysfs {
         fs::write(&path, value).with_context(|| format!("{value} cannot be written to {}", path.display()))
     }
 
-    /// The PCI address of virtual function `vf` (from 1) of `pf`, if it is there.
+    /// Returns the PCI address of VF `vf` (from 1) of `pf`, if it exists.
     pub fn virtual_function(&self, pf: &str, vf: u8) -> Option<String> {
         name(fs::read_link(self.device(pf).join(format!("virtfn{}", vf.checked_sub(1)?))).ok()?)
     }
 
-    /// The driver that is bound to `address`.
+    /// Returns the name of the driver bound to `address`.
     pub fn driver(&self, address: &str) -> Option<String> {
         name(fs::read_link(self.device(address).join("driver")).ok()?)
     }
 
-    /// The name of the render node of the function at `address`, `renderD129`.
+    /// Returns the name of the render node of the function at `address`, for example `renderD129`.
     pub fn render_node(&self, address: &str) -> Option<String> {
         let entries = fs::read_dir(self.device(address).join("drm")).ok()?;
         let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.find(|name| name.starts_with("renderD"))
     }
 
-    /// The PCI address behind a render node's path.
+    /// Returns the PCI address of the device of a render node.
     pub fn address_of(&self, node: &Path) -> Option<String> {
         name(fs::read_link(self.root.join("class/drm").join(node.file_name()?).join("device")).ok()?)
     }
 
-    /// What the function at `address` was given, as far as it is a virtual one and debugfs is readable.
+    /// Returns the resources of the VF at `address`; empty for a PF or if debugfs is not readable.
     pub fn quota(&self, address: &str) -> Quota {
         let folder = self.root.join("kernel/debug/dri").join(address);
         let texts =
@@ -89,7 +89,7 @@ impl Sysfs {
     }
 }
 
-/// The last part of a path.
+/// Returns the last component of a path.
 fn name(path: PathBuf) -> Option<String> {
     Some(path.file_name()?.to_string_lossy().into_owned())
 }

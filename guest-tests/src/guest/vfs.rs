@@ -1,4 +1,4 @@
-//! `arctic guest vfs`: enables virtual functions through the kernel, waits for their drivers and lets each of them work.
+//! `arctic guest vfs`: enables VFs through sysfs, waits for their drivers and runs work on each.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -15,23 +15,23 @@ use super::report::{self, VfReport, VfsReport};
 use super::sysfs::Sysfs;
 use crate::qemu::CARD_ADDRESS;
 
-/// How many virtual functions work at the same time.
+/// Number of VFs that work concurrently.
 const AT_ONCE: usize = 8;
-/// How often it is looked whether the next driver has come up.
+/// Polling interval while waiting for the next driver.
 const LOOK: Duration = Duration::from_millis(10);
-/// How often a long step says how far it is.
+/// Minimum interval between progress lines of a long step.
 const TELL: Duration = Duration::from_secs(2);
 
-/// How many, and what they do.
+/// Number of VFs, and options for their drivers and work.
 #[derive(Debug, clap::Args)]
 pub struct Vfs {
-    /// Virtual functions to enable; 0 disables those that are there
+    /// Number of virtual functions to enable; 0 disables all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
     count: u8,
-    /// The physical function
+    /// PCI address of the physical function
     #[arg(long, value_name = "ADDRESS", default_value = CARD_ADDRESS)]
     pf: String,
-    /// Keep drivers away from them, for guests of their own
+    /// Bind no drivers to them, for use by other guests
     #[arg(long)]
     no_driver: bool,
     /// Write the results to FILE as JSON
@@ -42,7 +42,8 @@ pub struct Vfs {
     timeout: u64,
 }
 
-/// Does it, prints a line for each step and each function that failed, writes the file; true if all is well.
+/// Enables or disables the VFs, prints a line per step and per failed VF, and writes the report. Returns true on
+/// success.
 pub fn run(vfs: &Vfs) -> Result<bool> {
     let report = change(vfs, &Sysfs::default(), Path::new("/dev/dri"));
     for problem in report.problems() {
@@ -77,11 +78,11 @@ fn disable(vfs: &Vfs, sysfs: &Sysfs, report: &mut VfsReport) -> Result<()> {
     sysfs.set_vfs(&vfs.pf, 0)?;
     report.change_seconds = start.elapsed().as_secs_f64();
     println!("virtual functions disabled, {:.1} s", report.change_seconds);
-    ensure!(sysfs.virtual_function(&vfs.pf, 1).is_none(), "virtual function 1 is still there");
+    ensure!(sysfs.virtual_function(&vfs.pf, 1).is_none(), "virtual function 1 still exists");
     Ok(())
 }
 
-/// Enables the virtual functions; the kernel probes their drivers one after the other before the write returns.
+/// Enables the VFs. The kernel probes their drivers one after the other before the sysfs write returns.
 fn enable(vfs: &Vfs, sysfs: &Sysfs, report: &mut VfsReport) -> Result<()> {
     if vfs.no_driver {
         sysfs.set_autoprobe(&vfs.pf, false)?;
@@ -107,14 +108,14 @@ fn enable(vfs: &Vfs, sysfs: &Sysfs, report: &mut VfsReport) -> Result<()> {
     Ok(())
 }
 
-/// Watches the drivers come up in their order, says how far they are, and returns how long each took: the first one's
-/// time begins when the functions appear.
+/// Watches the drivers probe in order of the VFs, prints progress, and returns the duration of each probe. The first
+/// probe is timed from the appearance of the VFs.
 fn watch(vfs: &Vfs, sysfs: &Sysfs, start: Instant, finished: &AtomicBool) -> Vec<Duration> {
     let mut took = Vec::new();
     let mut begun = None;
     let mut told = start;
     while took.len() < usize::from(vfs.count) {
-        // Asked before the look, so that what came with the end is seen.
+        // Loaded before the check below, so that a change made before `finished` was set is not missed.
         let last_look = finished.load(Ordering::Acquire);
         let next = sysfs.virtual_function(&vfs.pf, took.len() as u8 + 1);
         if next.is_some() {
@@ -140,7 +141,7 @@ fn watch(vfs: &Vfs, sysfs: &Sysfs, start: Instant, finished: &AtomicBool) -> Vec
     took
 }
 
-/// Lets all virtual functions work, several at the same time.
+/// Runs the work of all VFs, up to `AT_ONCE` concurrently.
 fn work(vfs: &Vfs, sysfs: &Sysfs, nodes: &Path, reports: &mut [VfReport]) {
     let total = reports.len();
     let done = AtomicU8::new(0);
@@ -149,7 +150,7 @@ fn work(vfs: &Vfs, sysfs: &Sysfs, nodes: &Path, reports: &mut [VfReport]) {
     thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(total) {
             scope.spawn(|| {
-                // A poisoned lock means that another function's thread panicked, which its missing result tells.
+                // The lock is poisoned if the thread of another VF panicked; that VF then lacks a result.
                 while let Some(report) = queue.lock().ok().and_then(|mut queue| queue.next()) {
                     let start = Instant::now();
                     report.problem = work_of_one(vfs, sysfs, nodes, report).err().map(|error| format!("{error:#}"));
@@ -169,8 +170,8 @@ fn work(vfs: &Vfs, sysfs: &Sysfs, nodes: &Path, reports: &mut [VfReport]) {
 
 fn work_of_one(vfs: &Vfs, sysfs: &Sysfs, nodes: &Path, report: &mut VfReport) -> Result<()> {
     let driver = sysfs.driver(&report.address);
-    ensure!(driver.as_deref() == Some("xe"), "xe did not bind to it, {} did", driver.as_deref().unwrap_or("nothing"));
-    let node = sysfs.render_node(&report.address).context("it has no render node")?;
+    ensure!(driver.as_deref() == Some("xe"), "bound driver is {}, expected xe", driver.as_deref().unwrap_or("none"));
+    let node = sysfs.render_node(&report.address).context("no render node")?;
     let quota = sysfs.quota(&report.address);
     report.ggtt_bytes = quota.ggtt_bytes;
     report.contexts = quota.contexts;
@@ -182,7 +183,7 @@ fn work_of_one(vfs: &Vfs, sysfs: &Sysfs, nodes: &Path, report: &mut VfReport) ->
     report.lmem_bytes = quota.lmem_bytes.unwrap_or(vram);
     let bench = Bench { device: &device, timeout: Duration::from_secs(vfs.timeout), reference_clock: 0 };
     let engines = device.engines()?;
-    ensure!(!engines.is_empty(), "it has no engine");
+    ensure!(!engines.is_empty(), "no engines");
     report.engines = engines.iter().map(|engine| engine.name()).collect();
     let outcomes = brief(&bench, &one_of_each_class(&engines), report.number.into())?;
     report.worked = outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).map(|(engine, _)| engine.name()).collect();
@@ -203,7 +204,7 @@ mod tests {
         Vfs { count, pf: CARD_ADDRESS.into(), no_driver, out: None, timeout: 1 }
     }
 
-    /// A kernel's tree with a physical function and virtual functions `there`.
+    /// Creates a sysfs tree with a PF and `there` VFs.
     fn kernel(there: u8) -> (tempfile::TempDir, Sysfs) {
         let folder = tempfile::tempdir().unwrap();
         let devices = folder.path().join("bus/pci/devices");
@@ -261,6 +262,6 @@ mod tests {
         let (folder, sysfs) = kernel(1);
         fs::remove_file(folder.path().join("bus/pci/devices/0000:00:01.1/driver")).unwrap();
         let report = change(&vfs(1, false), &sysfs, folder.path());
-        assert_eq!(report.vfs[0].problem.as_deref(), Some("xe did not bind to it, nothing did"));
+        assert_eq!(report.vfs[0].problem.as_deref(), Some("bound driver is none, expected xe"));
     }
 }

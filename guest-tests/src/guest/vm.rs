@@ -1,6 +1,6 @@
-//! Address spaces, the buffers in them, and the queues and fences that work on them.
+//! GPU address spaces with their buffers, queues and fences.
 //!
-//! Everything lives as long as what it was made from, and gives itself back when dropped.
+//! Each object borrows the object that created it, and releases its kernel resource when dropped.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -12,42 +12,42 @@ use super::device::{Device, DrmError, Engine, Result};
 use super::mapping::Mapping;
 use super::uapi;
 
-/// First GPU virtual address handed out: page 0 stays unmapped, so that a null address is noticed.
+/// First GPU virtual address to be allocated. Page 0 stays unmapped, so that accesses to a null address are detected.
 const FIRST_ADDRESS: u64 = 16 << 20;
-/// Command streamers fetch ahead of the command that they execute (`xe_cs_prefetch_size` in IGT).
+/// Command streamers prefetch beyond the current command (`xe_cs_prefetch_size` in IGT).
 const PREFETCH: u64 = 4096;
 
-/// Which memory a buffer lives in.
+/// The memory in which a buffer is allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
     /// The card's local memory, mapped through its BAR.
     Vram,
-    /// The guest's own memory.
+    /// The guest's system memory.
     System,
 }
 
-/// An object at its address in an address space.
+/// An object bound at an address in an address space.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
-    /// The object.
+    /// The object's handle.
     pub handle: u32,
     /// Its GPU virtual address.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// How a submission says that it has finished.
+/// How a submission signals its completion.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Signal {
-    /// By the sync object with this handle.
+    /// Through the sync object with this handle.
     Syncobj(u32),
-    /// By a quadword in memory (xe alone).
+    /// Through a quadword in memory (xe only).
     UserFence {
         /// Its GPU virtual address.
         address: u64,
-        /// What is written there.
+        /// The value to write.
         value: u64,
     },
 }
@@ -61,28 +61,28 @@ pub struct Vm<'d> {
 }
 
 impl<'d> Vm<'d> {
-    /// An empty address space of `device`.
+    /// Creates an empty address space of `device`.
     pub(super) fn new(device: &'d Device) -> Result<Self> {
         let id = device.dialect.create_vm(device)?;
         Ok(Vm { device, id, next: Cell::new(FIRST_ADDRESS), bound: RefCell::default() })
     }
 
-    /// Allocates `size` bytes (rounded up to 64 KiB), binds them at a fresh address and maps them for the CPU.
+    /// Allocates `size` bytes (rounded up to 64 KiB), binds them at an unused address and maps them for the CPU.
     pub fn buffer(&self, place: Place, size: u64) -> Result<Buffer<'_>> {
         let device = self.device;
         let size = size.max(1).next_multiple_of(64 << 10);
         let handle = device.dialect.create_object(device, self.id, place, size)?;
-        // From here on a failure must give the object back.
+        // If a later step fails, dropping `object` closes the handle.
         let object = GemObject { device, handle };
 
         let offset = device.dialect.mmap_offset(device, handle)?;
         let mapping = Mapping::new(device.file(), offset, size as usize)
             .map_err(|source| DrmError::Os { what: format!("mmap of {size} bytes of {place:?}"), source })?;
 
-        // Large buffers at 2 MiB boundaries, so that the driver can use 2 MiB pages.
+        // Large buffers are aligned to 2 MiB, so that the driver can use 2 MiB pages.
         let alignment = if size >= 2 << 20 { 2 << 20 } else { 64 << 10 };
         let address = self.next.get().next_multiple_of(alignment);
-        // A hole after each buffer: an overrun hits the scratch page, not the neighbour.
+        // An unmapped gap after each buffer: an overrun hits the scratch page and not the next buffer.
         self.next.set(address + size + (64 << 10));
         let bound = Bound { handle, address, size };
         device.dialect.bind(device, self.id, &bound)?;
@@ -90,13 +90,13 @@ impl<'d> Vm<'d> {
         Ok(Buffer { vm: self, _object: object, mapping, address, place })
     }
 
-    /// A queue that only `engine` serves.
+    /// Creates a queue for `engine`.
     pub fn queue(&self, engine: Engine) -> Result<Queue<'_>> {
         let id = self.device.dialect.create_queue(self.device, self.id, engine)?;
         Ok(Queue { vm: self, id })
     }
 
-    /// The device that this address space belongs to.
+    /// The device of this address space.
     pub fn device(&self) -> &'d Device {
         self.device
     }
@@ -104,7 +104,7 @@ impl<'d> Vm<'d> {
 
 impl Drop for Vm<'_> {
     fn drop(&mut self) {
-        // Nobody is left to tell; the kernel cleans up at exit.
+        // Errors cannot be reported from drop; the kernel cleans up at exit.
         let _ = self.device.dialect.destroy_vm(self.device, self.id);
     }
 }
@@ -120,10 +120,10 @@ impl Drop for GemObject<'_> {
     }
 }
 
-/// Memory that both the GPU (at [`Buffer::address`]) and the CPU (by [`Buffer::mapping`]) see.
+/// Memory accessible to the GPU (at [`Buffer::address`]) and to the CPU (through [`Buffer::mapping`]).
 pub struct Buffer<'v> {
     vm: &'v Vm<'v>,
-    // Closed after the unbind and the unmap.
+    // Closed after the unbind: `Drop for Buffer` runs before the fields are dropped.
     _object: GemObject<'v>,
     mapping: Mapping,
     address: u64,
@@ -136,12 +136,12 @@ impl Buffer<'_> {
         self.address
     }
 
-    /// Which memory it lives in.
+    /// The memory in which the buffer is allocated.
     pub fn place(&self) -> Place {
         self.place
     }
 
-    /// The CPU's view.
+    /// The CPU's mapping.
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
     }
@@ -174,33 +174,33 @@ pub struct Queue<'v> {
 }
 
 impl<'v> Queue<'v> {
-    /// Submits the batch at `address`; the fence signals when it has finished.
+    /// Submits the batch at `address`. The returned fence signals on completion.
     pub fn submit(&self, address: u64) -> Result<Fence<'v>> {
         let fence = self.device().fence()?;
         self.exec(address, None, Signal::Syncobj(fence.handle))?;
         Ok(fence)
     }
 
-    /// Submits the batch at `address` to run when `after` has signalled; the fence signals when it has finished.
+    /// Submits the batch at `address` to run after `after` has signalled. The returned fence signals on completion.
     pub fn submit_after(&self, address: u64, after: &Fence<'_>) -> Result<Fence<'v>> {
         let fence = self.device().fence()?;
         self.exec(address, Some(after.handle), Signal::Syncobj(fence.handle))?;
         Ok(fence)
     }
 
-    /// Submits the batch at `address`; when it has finished the GPU writes `value` at byte `offset` of `memory`.
+    /// Submits the batch at `address`. On completion the GPU writes `value` at byte `offset` of `memory`.
     pub fn submit_user_fence(&self, address: u64, memory: &Buffer<'_>, offset: u64, value: u64) -> Result<()> {
         self.exec(address, None, Signal::UserFence { address: memory.address + offset, value })
     }
 
-    /// Sleeps in the driver until the quadword at byte `offset` of `memory` is `value`.
+    /// Waits in the driver until the quadword at byte `offset` of `memory` equals `value`.
     pub fn wait_user_fence(&self, memory: &Buffer<'_>, offset: usize, value: u64, timeout: Duration) -> Result<()> {
         let pointer = memory.mapping.pointer(offset, 8) as u64;
         self.device().dialect.wait_user_fence(self.device(), self.id, pointer, value, timeout)
     }
 
-    /// Waits for a fence of this queue; a queue that the driver banned meanwhile is an error, although its fences
-    /// signal.
+    /// Waits for a fence of this queue. Returns an error if the driver has banned the queue, since the fences of a
+    /// banned queue signal too.
     pub fn wait(&self, fence: &Fence<'_>, timeout: Duration) -> Result<()> {
         let start = Instant::now();
         fence.wait(timeout)?;
@@ -226,21 +226,21 @@ impl Drop for Queue<'_> {
     }
 }
 
-/// A DRM sync object that one submission or bind signals.
+/// A DRM sync object signalled by one submission or bind.
 pub struct Fence<'d> {
     device: &'d Device,
     handle: u32,
 }
 
 impl<'d> Fence<'d> {
-    /// A fence that has not signalled.
+    /// Creates an unsignalled fence.
     pub(super) fn new(device: &'d Device) -> Result<Self> {
         let mut create = uapi::SyncobjCreate::default();
         device.ioctl(&mut create)?;
         Ok(Fence { device, handle: create.handle })
     }
 
-    /// Waits until it has signalled.
+    /// Waits until the fence has signalled.
     pub fn wait(&self, timeout: Duration) -> Result<()> {
         let mut wait = uapi::SyncobjWait {
             handles: std::ptr::from_ref(&self.handle) as u64,
@@ -251,7 +251,7 @@ impl<'d> Fence<'d> {
         DrmError::timed(self.device.ioctl(&mut wait), timeout)
     }
 
-    /// The sync object.
+    /// The sync object's handle.
     pub(super) fn handle(&self) -> u32 {
         self.handle
     }

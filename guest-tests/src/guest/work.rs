@@ -1,4 +1,4 @@
-//! `arctic guest work`: every check on every engine, the test card, and the report of it all.
+//! `arctic guest work`: runs every check on every engine, draws the test card and writes the report.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::report::{self, Outcome, Report};
 use crate::driver::Driver;
 use crate::testcard;
 
-/// What to do and where the results go.
+/// Which checks to run, and where to write the results.
 #[derive(Debug, clap::Args)]
 pub struct Work {
     /// Write the results to FILE as JSON
@@ -25,10 +25,10 @@ pub struct Work {
     /// Use this render node instead of the first that belongs to the card's driver
     #[arg(long, value_name = "NODE")]
     device: Option<PathBuf>,
-    /// Only engines whose name begins so, such as "bcs" or "vcs1"
+    /// Run only on engines with this name prefix, such as "bcs" or "vcs1"
     #[arg(long, value_name = "PREFIX", default_value = "")]
     engine: String,
-    /// Only checks whose name contains this
+    /// Run only checks with this text in their name
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
     /// Seconds that one batch may take
@@ -36,7 +36,7 @@ pub struct Work {
     timeout: u64,
 }
 
-/// Runs the checks, prints a line each, writes the files; true if all is well.
+/// Runs the checks, prints a line per check and writes the files. Returns true if all checks passed.
 pub fn run(work: &Work) -> Result<bool> {
     let mut report =
         Report { kernel: report::kernel_release(), card: None, ok: false, picture_sha256: None, results: Vec::new() };
@@ -58,11 +58,11 @@ pub fn run(work: &Work) -> Result<bool> {
 fn checks(work: &Work, report: &mut Report) -> Result<()> {
     let device = Device::open(work.device.as_deref())?;
     report.card = Some(info::card(&device)?);
-    let reference_clock = device.gts()?.first().context("the driver names no GT")?.reference_clock;
+    let reference_clock = device.gts()?.first().context("the driver reports no GT")?.reference_clock;
     let bench = Bench { device: &device, timeout: Duration::from_secs(work.timeout), reference_clock };
     let all = device.engines()?;
     let engines: Vec<Engine> = all.iter().copied().filter(|engine| engine.name().starts_with(&work.engine)).collect();
-    anyhow::ensure!(!engines.is_empty(), "no engine's name begins with {:?}", work.engine);
+    anyhow::ensure!(!engines.is_empty(), "no engine has a name that starts with {:?}", work.engine);
     let wanted = |what: &str| what.contains(&work.only);
 
     for engine in &engines {
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// A guest without a card must fail, and say so in the file that the host reads.
+    /// Without a card the program must fail and report that in the file for the host.
     #[test]
     fn a_card_that_cannot_be_opened_is_reported() {
         let path = std::env::temp_dir().join(format!("arctic-no-card-{}.json", std::process::id()));

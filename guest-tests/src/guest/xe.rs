@@ -1,4 +1,4 @@
-//! What this program asks of the xe driver.
+//! The xe implementation of the driver interface.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::device::{Config, Device, Dialect, DrmError, Engine, Gt, MemRegion, Re
 use super::uapi::xe as uapi;
 use super::vm::{Bound, Place, Signal};
 
-/// The dialect of xe.
+/// The [`Dialect`] of xe.
 pub(super) struct Xe;
 
 impl Dialect for Xe {
@@ -205,7 +205,7 @@ fn change_binding(device: &Device, vm: u32, op: u32, obj: u32, bound: &Bound) ->
     let fence = device.fence()?;
     let sync = syncobj(fence.handle(), uapi::SYNC_FLAG_SIGNAL);
     let (range, addr) = (bound.size, bound.address);
-    // What is bound is in the driver's dump of a hang.
+    // Dumpable bindings are included in the driver's dump of a hang.
     let flags = if op == uapi::VM_BIND_OP_MAP { uapi::VM_BIND_FLAG_DUMPABLE } else { 0 };
     let bind = uapi::VmBindOp { obj, pat_index: uapi::PAT_INDEX_WB, range, addr, op, flags, ..Default::default() };
     device.ioctl(&mut uapi::VmBind {

@@ -1,4 +1,4 @@
-//! The copy engine's fills and copies against a model on the CPU, whole buffers compared.
+//! Compares fills and copies of the copy engine with a CPU model, over entire buffers.
 
 use anyhow::{Result, ensure};
 
@@ -7,12 +7,12 @@ use crate::guest::blt::{Area, Depth, Surface, Tiling, offset};
 use crate::guest::device::Engine;
 use crate::guest::vm::{Buffer, Place, Vm};
 
-/// A surface's shape in a table.
+/// The layout of a test surface.
 #[derive(Clone, Copy)]
 struct Shape {
     place: Place,
     tiling: Tiling,
-    /// Bytes.
+    /// In bytes.
     pitch: usize,
     height: usize,
 }
@@ -40,7 +40,7 @@ impl Shape {
         }
     }
 
-    /// A buffer of this shape and what it holds.
+    /// Creates a buffer of this shape filled with noise. Returns the buffer and its contents.
     fn buffer<'v>(&self, vm: &'v Vm<'_>, noise: &mut Noise) -> Result<(Buffer<'v>, Vec<u8>)> {
         let buffer = vm.buffer(self.place, self.len() as u64)?;
         let bytes = noise.bytes(self.len());
@@ -49,7 +49,7 @@ impl Shape {
     }
 }
 
-/// Which command copies.
+/// The copy command to use.
 #[derive(Clone, Copy, Debug)]
 enum Command {
     Fast,
@@ -87,7 +87,7 @@ const fn whole(name: &'static str, from: Place, to: Place, pitch: usize, height:
 }
 
 const COPIES: [Copy; 11] = [
-    // 4 MiB in rows of a page, as the driver moves memory.
+    // 4 MiB in page-sized rows, like the driver's memory moves.
     whole("4 MiB local to local", Vram, Vram, 4096, 1024),
     whole("4 MiB system to local", System, Vram, 4096, 1024),
     whole("4 MiB local to system", Vram, System, 4096, 1024),
@@ -218,12 +218,12 @@ const TILED: [Copy; 6] = [
     },
 ];
 
-/// Linear copies within and between both memories.
+/// Linear copies within and between the two memories.
 pub fn copies(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     run_copies(bench, engine, &COPIES)
 }
 
-/// Copies that tile and untile, judged by the layouts themselves.
+/// Copies to and from tiled surfaces, checked against the tile layouts.
 pub fn tiled_copies(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     run_copies(bench, engine, &TILED)
 }
@@ -250,7 +250,7 @@ fn run_copies(bench: &Bench<'_>, engine: Engine, copies: &[Copy]) -> Result<Stri
     Ok(format!("{} copies, {total} bytes, CRC-32 of all {:08x}", copies.len(), crcs.finalize()))
 }
 
-/// The copy on the CPU; returns the bytes copied.
+/// Does the copy on the CPU. Returns the number of bytes copied.
 fn model_copy(copy: &Copy, source: &[u8], target: &mut [u8]) -> usize {
     let pixel = copy.depth.bytes();
     let width = copy.area.width as usize * pixel;
@@ -268,7 +268,7 @@ fn model_copy(copy: &Copy, source: &[u8], target: &mut [u8]) -> usize {
     width * copy.area.height as usize
 }
 
-/// Linear to a tiled surface and back with both commands: what comes out is what went in.
+/// Copies linear to tiled and back, with each of the two commands in each direction; the data must survive.
 pub fn round_trips(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let vm = bench.device.vm()?;
     let queue = vm.queue(engine)?;
@@ -294,14 +294,14 @@ pub fn round_trips(bench: &Bench<'_>, engine: Engine) -> Result<String> {
                 })?;
             }
             compare(&format!("{tiling:?}, {there:?} there, {back:?} back"), &to, &source)?;
-            // The way back must not be the only thing that happened.
+            // Otherwise two copies that do nothing, or that do not tile, would pass.
             let tiles = middle.mapping().read(between.len());
             ensure!(tiles != old, "{tiling:?}: the tiled surface did not change");
             ensure!(tiles != source, "{tiling:?}: the surface in between is linear");
             count += 1;
         }
     }
-    Ok(format!("{count} ways through X, Tile4 and Tile64"))
+    Ok(format!("{count} round trips through X, Tile4 and Tile64"))
 }
 
 struct Fill {
@@ -322,7 +322,7 @@ const FILLS: [Fill; 8] = [
     Fill { name: "one pixel", depth: Depth::Bits32, to: linear(Vram, 4096, 16), area: area(1023, 15, 1, 1) },
 ];
 
-/// Fills of every depth.
+/// Fills at every colour depth.
 pub fn fills(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let vm = bench.device.vm()?;
     let queue = vm.queue(engine)?;
@@ -344,14 +344,14 @@ pub fn fills(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         }
         compare(fill.name, &to, &expected)?;
     }
-    Ok(format!("{} fills of 8 to 128 bits a pixel", FILLS.len()))
+    Ok(format!("{} fills of 8 to 128 bits per pixel", FILLS.len()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Every case stays inside its surfaces, and tiled surfaces are whole tiles.
+    /// Every case stays within its surfaces, and tiled surfaces consist of complete tiles.
     #[test]
     fn cases_stay_inside_their_surfaces() {
         let inside = |name: &str, shape: &Shape, depth: Depth, x: u32, y: u32, area: &Area| {
@@ -380,7 +380,7 @@ mod tests {
         let source: Vec<u8> = Noise(7).bytes(copy.from.len());
         let mut target = vec![0; copy.to.len()];
         assert_eq!(model_copy(copy, &source, &mut target), 301 * 90 * 4);
-        // Pixel (17, 5) lands at (43, 13): byte 172 of row 13, that is tile 1, column 44, row 13.
+        // Pixel (17, 5) is copied to (43, 13): byte 172 of row 13, which is tile 1, column 44, row 13.
         let at = 4096 + 1024 + 256 + 2 * 64 + 16 + 12;
         assert_eq!(target[at..at + 4], source[5 * 2048 + 68..][..4]);
     }

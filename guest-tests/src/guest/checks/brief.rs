@@ -1,5 +1,5 @@
-//! A store, a copy and a fence on an engine of each class, all in flight together: what every one of many virtual
-//! functions can do in a few milliseconds.
+//! A store, a copy and a fence on one engine of each class, all in flight at the same time: a check that each of many
+//! VFs completes in a few milliseconds.
 
 use anyhow::{Context, Result, ensure};
 
@@ -9,26 +9,26 @@ use crate::guest::blt::{Area, Depth, Surface, Tiling};
 use crate::guest::device::Engine;
 use crate::guest::vm::{Buffer, Place};
 
-/// What the outcome of [`brief`] is called.
+/// Name of the result of [`brief`].
 pub const BRIEF: &str = "store, copy, fence";
 
-/// Bytes of an engine's own part of the code buffer; more than its batch needs.
+/// Size in bytes of an engine's part of the code buffer; larger than its batch.
 const CODE: u64 = 4096;
-/// Bytes of an engine's own part of the two data buffers.
+/// Size in bytes of an engine's part of each data buffer.
 const PART: u64 = 4096;
-/// Where things are in a part of the card's memory: the store, then what was copied.
+/// Offsets in a part of the local memory buffer: the stored value, then the copied data.
 const STORED: u64 = 0;
 const COPIED: u64 = 1024;
-/// And in a part of the guest's: what is copied, the flush's write, the fence.
+/// Offsets in a part of the system memory buffer: the source of the copy, the flush's write, the fence.
 const SOURCE: u64 = 0;
 const FLUSHED: u64 = 2048;
 const FENCE: u64 = 2056;
-/// Quadwords that are copied: eight rows of 64 bytes for a copy engine.
+/// Number of quadwords to copy: eight rows of 64 bytes for a copy engine.
 const COPIED_QUADWORDS: usize = 64;
-/// As many as there are general purpose registers to carry them.
+/// Number of general purpose registers, through which the other engines copy.
 const REGISTERS: u32 = 16;
 
-/// The first engine of each class.
+/// Returns the first engine of each class.
 pub fn one_of_each_class(engines: &[Engine]) -> Vec<Engine> {
     let mut chosen: Vec<Engine> = Vec::new();
     for engine in engines {
@@ -39,7 +39,7 @@ pub fn one_of_each_class(engines: &[Engine]) -> Vec<Engine> {
     chosen
 }
 
-/// What one engine has been asked to do.
+/// The work of one engine and its expected results.
 struct Errand {
     engine: Engine,
     /// Offset of its parts in the data buffers.
@@ -50,7 +50,8 @@ struct Errand {
     source: Vec<u64>,
 }
 
-/// Gives each of `engines` its errand, waits for all and judges each. The error of one leaves the others' outcomes.
+/// Submits work to each of `engines`, waits for all and checks each. An error on one engine does not affect the results
+/// of the others.
 pub fn brief(bench: &Bench<'_>, engines: &[Engine], seed: u64) -> Result<Vec<(Engine, Result<()>)>> {
     let vm = bench.device.vm().context("no address space")?;
     let room = |each: u64| each * engines.len() as u64 + (8 << 10);
@@ -69,7 +70,7 @@ pub fn brief(bench: &Bench<'_>, engines: &[Engine], seed: u64) -> Result<Vec<(En
         let start = code.address() + CODE * index as u64;
         let mut batch = Batch::at(start);
         write(&mut batch, &errand, card.address(), system.address());
-        ensure!(4 * batch.dwords().len() as u64 <= CODE, "the batch of {} does not fit", engine.name());
+        ensure!(4 * batch.dwords().len() as u64 <= CODE, "the batch of {} exceeds its code buffer", engine.name());
         for (number, dword) in batch.dwords().iter().enumerate() {
             code.mapping().write_u32((CODE as usize) * index + 4 * number, *dword);
         }
@@ -94,8 +95,8 @@ pub fn brief(bench: &Bench<'_>, engines: &[Engine], seed: u64) -> Result<Vec<(En
     Ok(outcomes)
 }
 
-/// The batch: an immediate store into the card's memory, a copy from the guest's memory into the card's by what the
-/// engine has for it, a flush that writes into the guest's memory.
+/// The batch: an immediate store to local memory, a copy from system to local memory (blit or register loads and
+/// stores, depending on the engine), and a flush that writes to system memory.
 fn write(batch: &mut Batch, errand: &Errand, card: u64, system: u64) {
     let (card, system) = (card + errand.at, system + errand.at);
     batch.store_qwords(card + STORED, &[errand.stored]);
@@ -122,7 +123,7 @@ fn write(batch: &mut Batch, errand: &Errand, card: u64, system: u64) {
 }
 
 impl Errand {
-    /// Compares what the engine left with what it was asked for.
+    /// Compares the contents of the buffers with the expected results.
     fn judge(&self, card: &Buffer<'_>, system: &Buffer<'_>) -> Result<()> {
         let same = |what: &str, buffer: &Buffer<'_>, offset: u64, want: u64| {
             let got = buffer.mapping().read_u64((self.at + offset) as usize);
@@ -135,7 +136,7 @@ impl Errand {
         for (number, want) in self.source.iter().take(copied).enumerate() {
             same("copy", card, COPIED + 8 * number as u64, *want).with_context(|| format!("quadword {number}"))?;
         }
-        same("the quadword behind the copy", card, COPIED + 8 * copied as u64, 0)
+        same("the quadword after the copy", card, COPIED + 8 * copied as u64, 0)
     }
 }
 
@@ -156,7 +157,8 @@ mod tests {
         assert_eq!(names, ["rcs0", "vcs0", "vecs0"]);
     }
 
-    /// Every class stores, copies with what it has, and flushes; each batch and each part is within its room.
+    /// On every class the batch stores, copies and flushes, and batch and data fit into the engine's parts of the
+    /// buffers.
     #[test]
     fn an_errand_fits_its_parts_on_every_class() {
         for class in 0..5 {

@@ -1,4 +1,4 @@
-//! Timestamps against the CPU's clock.
+//! Compares timestamps with the CPU's clock.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -14,11 +14,11 @@ use crate::guest::vm::Place;
 const TIMESTAMP_MASK: u64 = (1 << 36) - 1;
 /// Time between two readings.
 const PAUSE: Duration = Duration::from_millis(60);
-/// How far the two clocks may drift apart in [`PAUSE`], in parts of the time; emulated clocks are not that exact.
+/// Permitted difference of the two clocks over [`PAUSE`], as a fraction of the time; emulated clocks are inexact.
 const TOLERANCE: f64 = 0.10;
 
-/// RING_TIMESTAMP never runs backwards inside a batch, and between two batches it advances at the rate that the driver
-/// names: by no more than the CPU measures around both, by no less than between them.
+/// RING_TIMESTAMP never decreases within a batch. Between two batches it advances at the rate reported by the driver:
+/// at most by the CPU time measured around both, at least by the CPU time between them.
 pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     const READINGS: u64 = 16;
     let vm = bench.device.vm()?;

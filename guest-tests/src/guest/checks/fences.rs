@@ -1,4 +1,4 @@
-//! Fences: submissions in an order that nothing but their fences keeps, and fences in memory.
+//! Fences: submissions ordered only by their fences, and user fences in memory.
 
 use anyhow::{Context, Result, ensure};
 
@@ -9,8 +9,9 @@ use crate::guest::mi_math::Alu::*;
 use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
 
-/// Submissions of two queues of one engine, each after the other queue's last: the first waits for a semaphore, so that
-/// the driver or its GuC holds all the others. Each adds one to a counter with plain commands and logs what it found.
+/// Submissions on two queues of one engine, each dependent on the last one of the other queue. The first waits for a
+/// semaphore, so that the driver or the GuC has to hold back all others. Each increments a counter non-atomically and
+/// logs the value that it read.
 pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     const LINKS: usize = 12;
     const COUNTER: u64 = 0;
@@ -45,15 +46,15 @@ pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     queues[(LINKS - 1) % 2]
         .wait(&last, bench.timeout)
         .with_context(|| format!("after {} of {LINKS} submissions", memory.mapping().read_u32(COUNTER as usize)))?;
-    ensure!(early == 0, "{early} submissions ran before the one that they were to wait for");
+    ensure!(early == 0, "{early} submissions ran before the submission that they depend on");
     for link in 0..LINKS {
         let found = memory.mapping().read_u32(LOG as usize + 4 * link);
-        ensure!(found as usize == link, "submission {link} of the chain came after {found} others");
+        ensure!(found as usize == link, "submission {link} of the chain ran after {found} others");
     }
     Ok(format!("{LINKS} submissions of two queues, each after the other's"))
 }
 
-/// A submission that signals by a value in memory only; the driver wakes the waiter on the engine's interrupt.
+/// A submission that signals only through a value in memory; the driver wakes the waiter on the engine's interrupt.
 pub fn user_fence(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     const ROUNDS: u64 = 8;
     let vm = bench.device.vm()?;

@@ -9,10 +9,10 @@ use crate::guest::mi_math::Alu::{self, *};
 use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
 
-/// What the CPU computes beside the ALU.
+/// The CPU's reference for an ALU operation.
 type Reference = fn(u64, u64) -> u64;
 
-/// One ALU operation: its name, the instructions between the loads and the store, the store, the CPU's result.
+/// One ALU operation: name, the instructions before the store, the store, and the CPU reference.
 const OPERATIONS: [(&str, [Alu; 3], Alu, Reference); 12] = [
     ("add", [Load(SrcA, R(0)), Load(SrcB, R(1)), Add], Store(R(2), Accu), |a, b| a.wrapping_add(b)),
     ("sub", [Load(SrcA, R(0)), Load(SrcB, R(1)), Sub], Store(R(2), Accu), |a, b| a.wrapping_sub(b)),
@@ -32,7 +32,7 @@ fn mask(flag: bool) -> u64 {
     if flag { u64::MAX } else { 0 }
 }
 
-/// Every ALU operation over pairs of corner cases and noise.
+/// Every ALU operation on pairs of corner cases and random values.
 pub fn alu(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let vm = bench.device.vm()?;
     let queue = vm.queue(engine)?;
@@ -59,17 +59,17 @@ pub fn alu(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     Ok(format!("{} operations in 64 bits, flags included", cases.len()))
 }
 
-/// Numbers of the Fibonacci sequence that fit into 64 bits, the two that start it left out.
+/// Count of Fibonacci numbers that fit into 64 bits, without the two initial ones.
 const FIBONACCI_STEPS: u64 = 92;
 
-/// A loop that counts itself down and ends by MI_CONDITIONAL_BATCH_BUFFER_END: the Fibonacci sequence in 64 bits.
+/// A counted loop that ends by MI_CONDITIONAL_BATCH_BUFFER_END: computes the Fibonacci sequence in 64 bits.
 pub fn fibonacci(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let vm = bench.device.vm()?;
     let queue = vm.queue(engine)?;
     let memory = vm.buffer(Place::System, 4096)?;
     let [value, turns, left, scratch] = [0, 8, 16, 64].map(|at| memory.address() + at);
     bench.run(&vm, &queue, Place::Vram, |batch| {
-        // R0, R1: the last two numbers; R4: rounds left; R5: rounds done.
+        // R0, R1: the last two numbers. R4: remaining rounds. R5: completed rounds.
         batch.load_gpr(0, 0).load_gpr(1, 1).load_gpr(4, FIBONACCI_STEPS).load_gpr(5, 0);
         let head = batch.here();
         batch.math(&[Load(SrcA, R(0)), Load(SrcB, R(1)), Add, Store(R(2), Accu)]);
@@ -79,7 +79,7 @@ pub fn fibonacci(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         batch.math(&[Load0(SrcA), Load1(SrcB), Sub, Store(R(6), Accu)]);
         batch.math(&[Load(SrcA, R(5)), Load(SrcB, R(6)), Add, Store(R(5), Accu)]);
         batch.store_gpr(1, value).store_gpr(5, turns).store_gpr(4, left);
-        // Hardware posts the register store: a few more stores let it land before the comparison reads it.
+        // Register stores are posted on hardware: further stores let it complete before the comparison reads the value.
         for _ in 0..8 {
             batch.store_dword(scratch, 0xc0ffee);
         }
@@ -96,7 +96,7 @@ pub fn fibonacci(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     Ok(format!("{FIBONACCI_STEPS} rounds to {got}"))
 }
 
-/// A batch that calls a second-level batch, which comes back each time.
+/// A batch that calls a second-level batch several times.
 pub fn nested(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     const CALLS: u32 = 5;
     const DONE: u32 = 0x600d_600d;
@@ -118,7 +118,7 @@ pub fn nested(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     queue.wait(&fence, bench.timeout)?;
     let [calls, done] = [0, 64].map(|at| memory.mapping().read_u32(at));
     ensure!(calls == CALLS, "runs of the second-level batch: expected {CALLS}, got {calls}");
-    ensure!(done == DONE, "store behind the calls: expected {DONE:#x}, got {done:#x}");
+    ensure!(done == DONE, "store after the calls: expected {DONE:#x}, got {done:#x}");
     Ok(format!("{CALLS} calls of a second-level batch"))
 }
 

@@ -1,4 +1,4 @@
-//! Engines that work on the same memory at the same time, ordered by semaphores or by atomics.
+//! Engines that access the same memory concurrently, ordered by semaphores or by atomics.
 
 use anyhow::{Context, Result, ensure};
 
@@ -9,14 +9,14 @@ use crate::guest::mi_math::Alu::*;
 use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
 
-/// A semaphore that goes round all engines.
+/// A semaphore passed around a ring of all engines.
 pub fn ring(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
     const ROUNDS: u32 = 16;
     baton(bench, engines, ROUNDS, Place::System)?;
     Ok(format!("{} hand-overs in order through {} engines", ROUNDS as usize * engines.len(), engines.len()))
 }
 
-/// A semaphore to and fro between every two engines.
+/// A semaphore passed back and forth between each pair of engines.
 pub fn pairs(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
     const ROUNDS: u32 = 8;
     let mut count = 0;
@@ -30,9 +30,9 @@ pub fn pairs(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
     Ok(format!("{count} pairs of engines, {ROUNDS} rounds each"))
 }
 
-/// Runs one batch an engine, all at once. In each round engine `i` waits for its semaphore, adds one to a counter in
-/// memory with three plain commands, logs the sum and signals the next engine: only a real hand-over keeps the log in
-/// order, since nothing else protects the counter.
+/// Runs one batch per engine concurrently. In each round engine `i` waits for its semaphore, increments a counter in
+/// memory with three non-atomic commands, logs the sum and signals the next engine. Only the semaphores protect the
+/// counter, so a lost or early signal shows in the log.
 fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Result<()> {
     let vm = bench.device.vm()?;
     let memory = vm.buffer(place, 64 << 10)?;
@@ -41,7 +41,7 @@ fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Re
     }
     const COUNTER: usize = 0x0;
     const LOG: usize = 0x8000;
-    // A cache line each.
+    // Each in a separate cache line.
     let semaphore = |engine: usize| 64 * (1 + engine % engines.len());
     let turn = |round: u32, engine: usize| round as usize * engines.len() + engine;
     let address = |at: usize| memory.address() + at as u64;
@@ -62,7 +62,7 @@ fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Re
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    // The last engine first: nobody can run before all of them wait, and the first needs the CPU's signal.
+    // Submitted in reverse order: no engine can run before all are waiting, and the first needs the CPU's signal.
     let mut fences = Vec::new();
     for (queue, program) in queues.iter().zip(&programs).rev() {
         fences.push((queue, queue.submit(program.address())?));
@@ -85,7 +85,7 @@ fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Re
     Ok(())
 }
 
-/// Every engine increments the same dword in a loop, all at once: none of the increments may be lost.
+/// All engines increment the same dword in a loop concurrently: no increment may be lost.
 pub fn atomics(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
     const ROUNDS: u32 = 500;
     let vm = bench.device.vm()?;

@@ -1,4 +1,4 @@
-//! What the guest makes the engines do, each check judged by the guest's CPU from what the GPU wrote.
+//! The checks of the engines; the CPU of the guest compares what the GPU wrote with what it expects.
 
 mod blits;
 pub mod brief;
@@ -17,12 +17,13 @@ use super::batch::Batch;
 use super::device::{Device, Engine};
 use super::vm::{Buffer, Place, Queue, Vm};
 
-/// A check of one engine: the detail of a success, or an error that says expected, found and where.
+/// A check of one engine. Returns the details of a success, or an error with the expected value, the value found and
+/// its location.
 pub type EngineCheck = fn(&Bench<'_>, Engine) -> Result<String>;
-/// A check that all engines take part in.
+/// A check that uses all engines together.
 pub type SharedCheck = fn(&Bench<'_>, &[Engine]) -> Result<String>;
 
-/// For every engine.
+/// Checks for every engine.
 pub const EVERY_ENGINE: [(&str, EngineCheck); 9] = [
     ("stores", stores::stores),
     ("registers", stores::registers),
@@ -35,10 +36,10 @@ pub const EVERY_ENGINE: [(&str, EngineCheck); 9] = [
     ("time slices", slices::time_slices),
 ];
 
-/// For every engine of a driver that has fences in memory, which is xe.
+/// Checks for every engine if the driver has user fences in memory (xe only).
 pub const FENCES_IN_MEMORY: [(&str, EngineCheck); 1] = [("user fence", fences::user_fence)];
 
-/// For copy engines.
+/// Checks for copy engines.
 pub const COPY_ENGINES: [(&str, EngineCheck); 4] = [
     ("fills", blits::fills),
     ("copies", blits::copies),
@@ -46,22 +47,22 @@ pub const COPY_ENGINES: [(&str, EngineCheck); 4] = [
     ("tiled round trips", blits::round_trips),
 ];
 
-/// For all engines at once.
+/// Checks for all engines together.
 pub const TOGETHER: [(&str, SharedCheck); 3] =
     [("semaphore ring", handover::ring), ("semaphore pairs", handover::pairs), ("shared atomics", handover::atomics)];
 
-/// What a check works with.
+/// The environment of a check.
 pub struct Bench<'d> {
     /// The card.
     pub device: &'d Device,
-    /// How long one batch may take.
+    /// Time limit of one batch.
     pub timeout: Duration,
-    /// Rate of the timestamps in Hz, as the driver tells it.
+    /// Rate of the timestamps in Hz, as reported by the driver.
     pub reference_clock: u32,
 }
 
 impl Bench<'_> {
-    /// Builds a batch in memory of its own and runs it to its end.
+    /// Builds a batch in a new buffer and runs it to completion.
     fn run(&self, vm: &Vm<'_>, queue: &Queue<'_>, place: Place, build: impl FnOnce(&mut Batch)) -> Result<()> {
         let buffer = program(vm, place, build)?;
         let fence = queue.submit(buffer.address())?;
@@ -69,7 +70,7 @@ impl Bench<'_> {
     }
 }
 
-/// Loads a batch of up to 60 KiB into a buffer of its own; its end is added.
+/// Loads a batch of up to 60 KiB into a new buffer and appends MI_BATCH_BUFFER_END.
 fn program<'v>(vm: &'v Vm<'_>, place: Place, build: impl FnOnce(&mut Batch)) -> Result<Buffer<'v>> {
     let buffer = vm.buffer(place, 64 << 10)?;
     let mut batch = Batch::at(buffer.address());
@@ -79,7 +80,7 @@ fn program<'v>(vm: &'v Vm<'_>, place: Place, build: impl FnOnce(&mut Batch)) -> 
     Ok(buffer)
 }
 
-/// Repeatable noise (splitmix64).
+/// Repeatable random numbers (splitmix64).
 pub struct Noise(pub u64);
 
 impl Noise {
@@ -92,13 +93,13 @@ impl Noise {
         mixed ^ mixed >> 31
     }
 
-    /// `len` bytes, a multiple of 8.
+    /// Returns `len` bytes; `len` must be a multiple of 8.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         (0..len / 8).flat_map(|_| self.quadword().to_le_bytes()).collect()
     }
 }
 
-/// Compares what the GPU left in `buffer` with `expected`; returns the CRC-32 of both.
+/// Compares the contents of `buffer` with `expected`. Returns their CRC-32.
 fn compare(what: &str, buffer: &Buffer<'_>, expected: &[u8]) -> Result<u32> {
     let found = buffer.mapping().read(expected.len());
     let (want, got) = (crc32fast::hash(expected), crc32fast::hash(&found));

@@ -1,4 +1,4 @@
-//! Contexts that want the same engine at the same time.
+//! Contexts that compete for the same engine.
 
 use std::time::Instant;
 
@@ -9,10 +9,10 @@ use crate::guest::batch::Compare;
 use crate::guest::device::Engine;
 use crate::guest::vm::Place;
 
-/// Two endless batches of two queues on one engine, each counting its rounds: both have to go on again and again, which
-/// takes a switch in the middle of either, and both end where the CPU says so, not before.
+/// Two endless batches on two queues of one engine, each counting its rounds. Both must progress repeatedly, which
+/// requires preemption of both, and both must end when the CPU sets the stop flag, not before.
 pub fn time_slices(bench: &Bench<'_>, engine: Engine) -> Result<String> {
-    /// How often both are seen to have gone on.
+    /// Number of times that progress of both must be observed.
     const LOOKS: u32 = 3;
     const STOP: usize = 0;
     let counter = |queue: usize| 64 * (1 + queue);
@@ -48,6 +48,6 @@ pub fn time_slices(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     for (queue, fence) in queues.iter().zip(&fences) {
         queue.wait(fence, bench.timeout)?;
     }
-    ensure!(looks == LOOKS, "both went on only {looks} times in {:?}: rounds {before:?}", bench.timeout);
-    Ok(format!("both went on {LOOKS} times in {:.0} ms, {at_end:?} rounds", start.elapsed().as_secs_f64() * 1e3))
+    ensure!(looks == LOOKS, "both contexts progressed only {looks} times in {:?}: rounds {before:?}", bench.timeout);
+    Ok(format!("both progressed {LOOKS} times in {:.0} ms, {at_end:?} rounds", start.elapsed().as_secs_f64() * 1e3))
 }

@@ -1,4 +1,4 @@
-//! Immediate stores, register moves and the writes of flushes, read back by the CPU.
+//! Immediate stores, register moves and the writes of flushes, verified by the CPU.
 
 use anyhow::{Result, ensure};
 
@@ -7,7 +7,7 @@ use crate::guest::batch::{MAX_QWORDS, PostSync, reg};
 use crate::guest::device::Engine;
 use crate::guest::vm::Place;
 
-/// Dwords, quadwords and long stores of noise into both memories; bytes beside them must stay.
+/// Stores of random dwords, quadwords and long runs to both memories. Adjacent bytes must not change.
 pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     const SIZE: usize = 64 << 10;
     let mut noise = Noise(1);
@@ -31,14 +31,14 @@ pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {
                     batch.store_qwords(address, values);
                 }
             };
-            // One dword a cache line, wandering through the line.
+            // One dword per cache line, at a different offset in each line.
             for line in 0..64 {
                 put(64 * line + 4 * (line % 16), &[noise.quadword()], true);
             }
             for index in 0..32 {
                 put(0x2000 + 72 * index, &[noise.quadword()], false);
             }
-            // The longest store there is, across page boundaries.
+            // Stores of the maximum length, across page boundaries.
             for start in [0x3f08, 0x8000, 0xcff8] {
                 let values: Vec<_> = (0..MAX_QWORDS).map(|_| noise.quadword()).collect();
                 put(start, &values, false);
@@ -49,7 +49,7 @@ pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     Ok(format!("{written} bytes in dwords, quadwords and runs of {MAX_QWORDS}, in both memories"))
 }
 
-/// Memory to register, register to register, immediate to register, and back to memory.
+/// Moves from memory to register, register to register, immediate to register, and back to memory.
 pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let vm = bench.device.vm()?;
     let queue = vm.queue(engine)?;
@@ -62,7 +62,7 @@ pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     }
     let at = |index: u64| memory.address() + 8 * index;
     bench.run(&vm, &queue, Place::Vram, |batch| {
-        // GPR 0 to 7 from immediates, 8 to 15 from memory, then 0 to 3 and 8 to 11 swapped through 7.
+        // GPR 0 to 7 from immediates and 8 to 15 from memory, then 0 to 3 and 8 to 11 are swapped through 7.
         for n in 0..8 {
             batch.load_gpr(n, immediates[n as usize]);
             batch.load_register_mem(reg::gpr(8 + n), at(n.into()));
@@ -91,7 +91,7 @@ pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     Ok("16 general purpose registers from immediates, memory and each other".into())
 }
 
-/// MI_FLUSH_DW or PIPE_CONTROL writes 64 bits and a timestamp.
+/// MI_FLUSH_DW or PIPE_CONTROL writes a 64-bit value and timestamps.
 pub fn flush_writes(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     const VALUE: u64 = 0x0123_4567_89ab_cdef;
     let vm = bench.device.vm()?;
@@ -110,7 +110,7 @@ pub fn flush_writes(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let [value, first, second] = [0, 8, 16].map(|at| memory.mapping().read_u64(at));
     ensure!(value == VALUE, "post-sync write: expected {VALUE:#018x}, got {value:#018x}");
     ensure!(first != 0 && first <= second, "post-sync timestamps must grow: got {first:#x}, then {second:#x}");
-    ensure!(memory.mapping().read_u64(24) == 0, "bytes behind the last write changed");
+    ensure!(memory.mapping().read_u64(24) == 0, "bytes after the last write changed");
     let command = if engine.has_pipe_control() { "PIPE_CONTROL" } else { "MI_FLUSH_DW" };
     Ok(format!("{command} wrote an immediate and timestamps"))
 }

@@ -1,4 +1,4 @@
-//! The ioctl structures of the i915 driver, laid out as `i915_drm.h` lays them out.
+//! The ioctl structures of the i915 driver, with the layout of `i915_drm.h`.
 
 use std::mem::size_of;
 
@@ -11,7 +11,7 @@ plain! {
     QueryItem { query: u64, length: i32, flags: u32, data: u64 }
     UserExtension { next: u64, name: u32, flags: u32, reserved: [u32; 4] }
     GemCreateExt { size: u64, handle: u32, flags: u32, extensions: u64 }
-    /// The extension of [`GemCreateExt`] that says where an object may live.
+    /// The extension of [`GemCreateExt`] that lists the permitted memory regions of an object.
     MemoryRegions { base: UserExtension, pad: u32, num_regions: u32, regions: u64 }
     GemMmapOffset { handle: u32, pad: u32, offset: u64, flags: u64, extensions: u64 }
     VmControl { extensions: u64, flags: u32, vm_id: u32 }
@@ -27,7 +27,7 @@ plain! {
         reserved: u64,
     }
     ExecFence { handle: u32, flags: u32 }
-    /// `fences` are in the fields for clip rectangles, which [`EXEC_FENCE_ARRAY`] gives this meaning.
+    /// `fences` uses the fields of the former clip rectangles if [`EXEC_FENCE_ARRAY`] is set.
     ExecBuffer2 {
         buffers: u64, buffer_count: u32, batch_start_offset: u32, batch_len: u32, dr1: u32, dr4: u32, num_fences: u32,
         fences: u64, flags: u64, context: u64, reserved: u64,
@@ -44,12 +44,12 @@ request!(ResetStats, "DRM_IOCTL_I915_GET_RESET_STATS", IOC_READ | IOC_WRITE, COM
 request!(Query, "DRM_IOCTL_I915_QUERY", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x39, 16);
 request!(GemCreateExt, "DRM_IOCTL_I915_GEM_CREATE_EXT", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x3c, 24);
 
-/// A [`VmControl`] that makes an address space.
+/// A [`VmControl`] that creates an address space.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct VmCreate(pub VmControl);
 
-/// A [`VmControl`] that ends one.
+/// A [`VmControl`] that destroys an address space.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct VmDestroy(pub VmControl);
@@ -62,14 +62,14 @@ const _: () = assert!(size_of::<MemoryRegions>() == 48);
 const _: () = assert!(size_of::<SetParam>() == 56);
 const _: () = assert!(size_of::<ExecObject>() == 56);
 
-/// `I915_PARAM_*`: what [`GetParam`] asks for.
+/// `I915_PARAM_*`: the parameters of [`GetParam`].
 pub mod param {
     pub const CHIPSET_ID: i32 = 4;
     pub const REVISION: i32 = 32;
     pub const CS_TIMESTAMP_FREQUENCY: i32 = 51;
 }
 
-/// `DRM_I915_QUERY_*`: what [`QueryItem`] asks for.
+/// `DRM_I915_QUERY_*`: the queries of [`QueryItem`].
 pub mod query {
     pub const ENGINE_INFO: u64 = 2;
     pub const MEMORY_REGIONS: u64 = 4;
@@ -106,7 +106,7 @@ mod tests {
     use super::super::Request;
     use super::*;
 
-    /// Contract G: the request numbers as the C header's macros expand them (i915_drm.h).
+    /// Contract G: the request numbers equal those of the C header's macros (i915_drm.h).
     #[test]
     fn request_numbers_are_those_of_the_header() {
         assert_eq!(GetParam::NUMBER, 0xc010_6446);

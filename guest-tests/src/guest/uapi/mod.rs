@@ -1,7 +1,8 @@
-//! The DRM ioctl structures that the guest's program uses, laid out as `drm.h` lays them out; those of the drivers are in
-//! [`xe`] and [`i915`].
+//! The DRM ioctl structures used by the guest program, with the layout of `drm.h`; those of the drivers are in [`xe`]
+//! and [`i915`].
 //!
-//! Only plain integers, every padding byte a named field, so that zeroing a structure initialises all of it.
+//! All fields are plain integers, and every padding byte is a named field, so that zeroing a structure initialises all
+//! of it.
 
 pub mod i915;
 pub mod xe;
@@ -12,30 +13,30 @@ use std::mem::size_of;
 const IOC_WRITE: u64 = 1;
 const IOC_READ: u64 = 2;
 const DRM_TYPE: u64 = b'd' as u64;
-/// First number of the driver-specific ioctls (`DRM_COMMAND_BASE`).
+/// First driver-specific ioctl number (`DRM_COMMAND_BASE`).
 const COMMAND_BASE: u64 = 0x40;
 
 const fn ioc(direction: u64, number: u64, size: usize) -> u64 {
     direction << 30 | (size as u64) << 16 | DRM_TYPE << 8 | number
 }
 
-/// A structure that one ioctl carries.
+/// The argument structure of one ioctl.
 ///
 /// # Safety
-/// `NUMBER` must encode the size of `Self` and name an ioctl whose argument has exactly this layout; the kernel
-/// writes any bytes into it, so every bit pattern must be a valid value.
+/// `NUMBER` must encode the size of `Self` and denote an ioctl with an argument of exactly this layout. The kernel may
+/// write any bytes to it, so every bit pattern must be a valid value.
 pub unsafe trait Request: Copy {
-    /// The ioctl request number, direction and size included.
+    /// The ioctl request number, including direction and size.
     const NUMBER: u64;
-    /// The name for error messages.
+    /// The name used in error messages.
     const NAME: &'static str;
 }
 
 macro_rules! request {
     ($type:ty, $name:literal, $direction:expr, $number:expr, $size:literal) => {
         const _: () = assert!(size_of::<$type>() == $size);
-        // SAFETY: the number and layout are those of the uAPI header (size asserted above), and the structure
-        // holds only integers.
+        // SAFETY: number and layout are those of the uAPI header (size asserted above), and the structure contains only
+        // integers.
         unsafe impl crate::guest::uapi::Request for $type {
             const NUMBER: u64 = crate::guest::uapi::ioc($direction, $number, size_of::<$type>());
             const NAME: &'static str = $name;
@@ -80,7 +81,7 @@ request!(SyncobjWait, "DRM_IOCTL_SYNCOBJ_WAIT", IOC_READ | IOC_WRITE, 0xc3, 40);
 mod tests {
     use super::*;
 
-    /// The request numbers as the C header's macros expand them (drm.h).
+    /// The request numbers equal those of the C header's macros (drm.h).
     #[test]
     fn request_numbers_are_those_of_the_header() {
         assert_eq!(Version::NUMBER, 0xc040_6400);

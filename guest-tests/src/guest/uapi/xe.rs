@@ -1,4 +1,4 @@
-//! The ioctl structures of the xe driver, laid out as `xe_drm.h` lays them out.
+//! The ioctl structures of the xe driver, with the layout of `xe_drm.h`.
 
 use std::mem::size_of;
 
@@ -33,7 +33,7 @@ plain! {
         extensions: u64, exec_queue_id: u32, num_syncs: u32, syncs: u64, address: u64, num_batch_buffer: u16,
         pad: [u16; 3], reserved: [u64; 2],
     }
-    /// `timeout` is relative, in nanoseconds, without the ABSTIME flag.
+    /// `timeout` is in nanoseconds, and relative unless the ABSTIME flag is set.
     WaitUserFence {
         extensions: u64, addr: u64, op: u16, flags: u16, pad: u32, value: u64, mask: u64, timeout: i64,
         exec_queue_id: u32, pad2: u32, reserved: [u64; 2],
@@ -55,7 +55,7 @@ request!(WaitUserFence, "DRM_IOCTL_XE_WAIT_USER_FENCE", IOC_READ | IOC_WRITE, CO
 const _: () = assert!(size_of::<Sync>() == 48);
 const _: () = assert!(size_of::<VmBindOp>() == 80);
 
-/// `DRM_XE_DEVICE_QUERY_*`: what [`DeviceQuery`] asks for.
+/// `DRM_XE_DEVICE_QUERY_*`: the queries of [`DeviceQuery`].
 pub mod query {
     pub const ENGINES: u32 = 0;
     pub const MEM_REGIONS: u32 = 1;
@@ -87,7 +87,7 @@ pub const SYNC_TYPE_USER_FENCE: u32 = 2;
 pub const SYNC_FLAG_SIGNAL: u32 = 1;
 pub const UFENCE_WAIT_OP_EQ: u16 = 0;
 pub const EXEC_QUEUE_GET_PROPERTY_BAN: u32 = 0;
-/// PAT index 0 of DG2 is write-back, the one that snoops (`xe: xelp_pat_table`); it suits VRAM and system memory.
+/// PAT index 0 of DG2 is write-back and snooped (`xe: xelp_pat_table`), suitable for VRAM and system memory.
 pub const PAT_INDEX_WB: u16 = 0;
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
     use super::super::Request;
     use super::*;
 
-    /// The request numbers as the C header's macros expand them (contract E, xe_drm.h).
+    /// The request numbers equal those of the C header's macros (contract E, xe_drm.h).
     #[test]
     fn request_numbers_are_those_of_the_header() {
         assert_eq!(DeviceQuery::NUMBER, 0xc028_6440);
