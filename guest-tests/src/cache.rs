@@ -1,4 +1,4 @@
-//! The cache folder: finished entries only, built aside and renamed into place, one builder at a time.
+//! The cache folder. Entries are built in a scratch folder and renamed when complete, by one process at a time.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use anyhow::{Context, Result, anyhow};
 use crate::interrupt;
 use crate::progress::Progress;
 
-/// How many runs' logs are kept.
+/// Number of runs for which logs are kept.
 const RUNS_KEPT: usize = 30;
 
-/// The folder in which parts, images and logs are kept between runs.
+/// The folder that keeps parts, images and logs between runs.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
 }
 
-/// Held while entries are added; other runs wait for it.
+/// Lock on the cache for adding entries; other processes wait for it.
 pub struct Lock {
     _file: File,
     unfinished: PathBuf,
@@ -26,7 +26,7 @@ pub struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Nobody else builds while the lock is held; what cannot be removed now is removed under the next lock.
+        // The lock is still held, so no other process builds here. Leftovers are removed when the lock is next taken.
         let _ = fs::remove_dir_all(&self.unfinished);
     }
 }
@@ -44,26 +44,26 @@ impl Cache {
 
     /// Opens the cache at `root`, creating it.
     pub fn at(root: &Path) -> Result<Self> {
-        fs::create_dir_all(root).with_context(|| format!("the cache folder {} cannot be made", root.display()))?;
+        fs::create_dir_all(root).with_context(|| format!("the cache folder {} cannot be created", root.display()))?;
         Ok(Self { root: fs::canonicalize(root)? })
     }
 
-    /// The finished entry `name`, if there is one.
+    /// Returns the complete entry `name`, if it exists.
     pub fn entry(&self, name: &str) -> Option<PathBuf> {
         Some(self.root.join(name)).filter(|path| path.exists())
     }
 
-    /// Waits until no other run adds entries, then keeps them out until the lock is dropped.
+    /// Waits until no other process adds entries, then excludes other processes until the lock is dropped.
     pub fn lock(&self, progress: &dyn Progress) -> Result<Lock> {
         let path = self.root.join("lock");
-        let file = File::create(&path).with_context(|| format!("{} cannot be made", path.display()))?;
+        let file = File::create(&path).with_context(|| format!("{} cannot be created", path.display()))?;
         let mut told = false;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => {
                     if !std::mem::replace(&mut told, true) {
-                        progress.say(&format!("waiting for another run that fills {}", self.root.display()));
+                        progress.say(&format!("waiting for another process that fills {}", self.root.display()));
                     }
                     interrupt::check()?;
                     std::thread::sleep(Duration::from_millis(200));
@@ -71,7 +71,7 @@ impl Cache {
                 Err(TryLockError::Error(error)) => return Err(error).context("the cache cannot be locked"),
             }
         }
-        // Whatever is half built here was left by a run that was killed: we hold the lock.
+        // The lock is held, so an incomplete entry here is left over from a killed process.
         let unfinished = self.root.join("unfinished");
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished).with_context(|| format!("{} cannot be removed", unfinished.display()))?;
@@ -79,32 +79,33 @@ impl Cache {
         Ok(Lock { _file: file, unfinished })
     }
 
-    /// Builds the entry `name`: `build` fills a new folder, which appears under its name only when complete.
+    /// Builds the entry `name`: `build` fills a new folder, which is renamed to `name` only if `build` succeeds.
     pub fn install(&self, _held: &Lock, name: &str, build: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let aside = self.scratch()?.join(name);
-        fs::create_dir_all(&aside).with_context(|| format!("{} cannot be made", aside.display()))?;
+        fs::create_dir_all(&aside).with_context(|| format!("{} cannot be created", aside.display()))?;
         let entry = self.root.join(name);
         let built = build(&aside).and_then(|()| {
             if let Some(parent) = entry.parent() {
                 fs::create_dir_all(parent)?;
             }
-            fs::rename(&aside, &entry).with_context(|| format!("{} cannot be put in place", entry.display()))
+            fs::rename(&aside, &entry).with_context(|| format!("{} cannot be renamed into place", entry.display()))
         });
         if built.is_err() {
-            // The error at hand is the one to tell; what stays is removed under the next lock.
+            // Errors of the cleanup are ignored in favour of the original error; leftovers are removed when the lock is
+            // next taken.
             let _ = fs::remove_dir_all(&aside);
         }
         built.map(|()| entry)
     }
 
-    /// The folder for unfinished things; its contents are removed whenever the lock is taken.
+    /// The scratch folder for incomplete entries; its contents are removed whenever the lock is taken.
     pub fn scratch(&self) -> Result<PathBuf> {
         let folder = self.root.join("unfinished");
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
         Ok(folder)
     }
 
-    /// Removes the oldest entries of `folder` until at most `kept` are left.
+    /// Removes the oldest entries of `folder` until at most `kept` remain.
     pub fn forget_oldest(&self, folder: &str, kept: usize) {
         let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten();
         let mut aged: Vec<_> = entries
@@ -115,27 +116,28 @@ impl Cache {
             .collect();
         aged.sort();
         for (_, old) in aged.iter().take(aged.len().saturating_sub(kept)) {
-            // Another run may be removing it too.
+            // A concurrent process may remove the same entry.
             let _ = fs::remove_dir_all(old);
         }
     }
 
-    /// A new folder for the logs of one run of `scenario`, named by time; old ones beyond a fixed count go.
+    /// Creates the log folder of one run of `scenario`, named by time, and removes the oldest such folders beyond
+    /// `RUNS_KEPT`.
     pub fn new_run(&self, scenario: &str) -> Result<PathBuf> {
         let runs = self.root.join("runs");
         fs::create_dir_all(&runs)?;
         self.forget_oldest("runs", RUNS_KEPT - 1);
         let folder = runs.join(format!("{}-{scenario}-{}", time_stamp(), std::process::id()));
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
         Ok(folder)
     }
 }
 
-/// The UTC time now, as `20261120-140758`.
+/// The current UTC time in the form `20261120-140758`.
 fn time_stamp() -> String {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from days since 1970 (proleptic Gregorian, eras of 400 years beginning on 1 March).
+    // Converts days since 1970 to a civil date (proleptic Gregorian calendar, 400-year eras that begin on 1 March).
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -185,7 +187,7 @@ mod tests {
         let cache = Cache::at(folder.path()).unwrap();
         for number in 0..RUNS_KEPT + 5 {
             fs::create_dir_all(folder.path().join(format!("runs/2000-{number:03}"))).unwrap();
-            // Age is a folder's time of change.
+            // Entries are sorted by modification time.
             std::thread::sleep(Duration::from_millis(2));
         }
         let new = cache.new_run("boot").unwrap();

@@ -1,4 +1,5 @@
-//! Child processes that never outlive the run: own process group, killed on drop and when this program dies.
+//! Child processes that never outlive the run: each has its own process group, killed on drop and when this program
+//! dies.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -11,10 +12,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::interrupt;
 
-/// How often waiting loops look at the interrupt flag and at their children.
+/// Polling interval of waiting loops for the interrupt flag and child processes.
 pub const LOOK: Duration = Duration::from_millis(20);
 
-/// A running child and its process group.
+/// A running child process and its process group.
 #[derive(Debug)]
 pub struct Child {
     inner: std::process::Child,
@@ -22,14 +23,15 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `command`. `name` is what messages call it.
+    /// Starts `command`. `name` is used in messages.
     pub fn spawn(command: &mut Command, name: &str) -> Result<Self> {
         command.process_group(0);
         let parent = std::process::id();
         // SAFETY: the closure runs between fork and exec and calls only prctl and getppid, which are async-signal-safe.
         unsafe {
             command.pre_exec(move || {
-                // The group is cut off from the terminal's Ctrl-C, so the kernel has to end it should we be killed.
+                // The group does not receive the terminal's Ctrl-C, so the kernel must kill the child if this program
+                // is killed.
                 if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 || libc::getppid() as u32 != parent {
                     return Err(std::io::Error::last_os_error());
                 }
@@ -40,22 +42,22 @@ impl Child {
         Ok(Self { inner, name: name.to_owned() })
     }
 
-    /// What messages call this child.
+    /// The child's name for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The pipes and the like of the underlying child.
+    /// The underlying child, for example for its pipes.
     pub fn inner(&mut self) -> &mut std::process::Child {
         &mut self.inner
     }
 
-    /// The exit status, if it has ended.
+    /// Returns the exit status if the child has exited. Does not block.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.inner.try_wait()?)
     }
 
-    /// Waits for the end, at most `limit`; `None` when the time ran out.
+    /// Waits for the child to exit, at most `limit`. Returns `None` on timeout.
     pub fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
         let start = Instant::now();
         loop {
@@ -69,7 +71,8 @@ impl Child {
         }
     }
 
-    /// Asks with SIGTERM, then after `patience` kills the whole group; returns the status if it ended by itself.
+    /// Sends SIGTERM, and kills the whole group after `patience`. Returns the exit status if the child exited before
+    /// that.
     pub fn stop(&mut self, patience: Duration) -> Result<Option<ExitStatus>> {
         self.signal(libc::SIGTERM);
         let status = self.wait(patience)?;
@@ -81,14 +84,14 @@ impl Child {
 
     fn kill(&mut self) {
         self.signal(libc::SIGKILL);
-        // Reaps the child; it has just been killed, so this does not wait long.
+        // Reaps the child; returns quickly, since the child has been killed.
         let _ = self.inner.wait();
     }
 
     fn signal(&mut self, signal: i32) {
-        // A reaped child's number may belong to somebody else by now.
+        // The process ID of a reaped child may have been reused.
         if matches!(self.inner.try_wait(), Ok(None)) {
-            // SAFETY: kill has no memory effects; the group is the unreaped child's own (process_group(0) above).
+            // SAFETY: kill has no memory effects; the group is that of the unreaped child (process_group(0) above).
             unsafe { libc::kill(-(self.inner.id() as i32), signal) };
         }
     }
@@ -102,7 +105,7 @@ impl Drop for Child {
     }
 }
 
-/// Runs `command` to its end, handing each line of its stdout to `line`; an error carries the end of its stderr.
+/// Runs `command` to completion and calls `line` for each line of its stdout. An error contains the end of its stderr.
 pub fn run_lines(command: &mut Command, name: &str, mut line: impl FnMut(&str)) -> Result<()> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = Child::spawn(command, name)?;
@@ -112,7 +115,7 @@ pub fn run_lines(command: &mut Command, name: &str, mut line: impl FnMut(&str)) 
     let errors = thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(mut pipe) = stderr {
-            // A broken pipe only shortens the message.
+            // A read error only shortens the message.
             let _ = pipe.read_to_end(&mut text);
         }
         String::from_utf8_lossy(&text).into_owned()
@@ -141,7 +144,7 @@ pub fn run_lines(command: &mut Command, name: &str, mut line: impl FnMut(&str)) 
     }
 }
 
-/// Like [`run_lines`], but returns the whole stdout.
+/// Like [`run_lines`], but returns the complete stdout.
 pub fn output(command: &mut Command, name: &str) -> Result<String> {
     let mut text = String::new();
     run_lines(command, name, |line| {
@@ -151,17 +154,17 @@ pub fn output(command: &mut Command, name: &str) -> Result<String> {
     Ok(text)
 }
 
-/// The line of `text` that says most: apt's first `E:` line, else the last line.
+/// The most informative line of `text`: apt's first `E:` line, else the last line.
 fn last_error(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let chosen = lines.iter().find(|line| line.starts_with("E:")).or(lines.last());
-    chosen.map_or("it gave no reason", |line| line.trim_start_matches("E:").trim()).to_owned()
+    chosen.map_or("no error message", |line| line.trim_start_matches("E:").trim()).to_owned()
 }
 
-/// The first `name` on PATH.
+/// Returns the first `name` on PATH.
 pub fn find_program(name: &str) -> Option<std::path::PathBuf> {
     let mut folders: Vec<_> = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect();
-    // depmod and friends live in sbin, which ordinary users' PATH often lacks.
+    // depmod is in sbin, which is often missing from the PATH of ordinary users.
     folders.extend(["/usr/sbin", "/sbin"].map(Into::into));
     folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
 }
@@ -177,9 +180,9 @@ mod tests {
         let group = child.inner().id() as i32;
         drop(child);
         let start = Instant::now();
-        // SAFETY: signal 0 only asks whether the group exists.
+        // SAFETY: signal 0 only checks whether the group exists.
         while unsafe { libc::kill(-group, 0) } == 0 {
-            assert!(start.elapsed() < Duration::from_secs(5), "a process of the group lives on");
+            assert!(start.elapsed() < Duration::from_secs(5), "a process of the group is still alive");
             thread::sleep(LOOK);
         }
     }

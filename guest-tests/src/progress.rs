@@ -1,17 +1,17 @@
-//! What a run tells a waiting person: steps and percentages, always on stderr, never on stdout.
+//! Progress output for interactive users: steps and percentages, always on stderr, never on stdout.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 
-/// Receives the progress of a run.
+/// Receives progress messages of a run.
 pub trait Progress: Sync {
-    /// A step begins or ended; `line` is one short sentence without a full stop.
+    /// Reports the start or end of a step; `line` is one short sentence without a full stop.
     fn say(&self, line: &str);
-    /// Step `what` has done `percent` (0 to 100) of its work.
+    /// Reports that step `what` has completed `percent` (0 to 100) of its work.
     fn percent(&self, what: &str, percent: u8);
 }
 
-/// Progress on stderr: a moving line on a terminal, a line per quarter elsewhere.
+/// Progress on stderr: an updated line on a terminal, a line per quarter elsewhere.
 #[derive(Default)]
 pub struct Stderr {
     last: Mutex<Option<(String, u8)>>,
@@ -21,7 +21,7 @@ impl Progress for Stderr {
     fn say(&self, line: &str) {
         let open = self.last.lock().map(|mut last| last.take().is_some()).unwrap_or(false);
         let end_of_line = if open && std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
-        // A closed stderr must not end the run.
+        // An error writing to stderr must not end the run.
         let _ = writeln!(std::io::stderr(), "{end_of_line}{line}");
     }
 
@@ -41,7 +41,7 @@ impl Progress for Stderr {
     }
 }
 
-/// Says nothing; for tests.
+/// Discards all progress messages; for tests.
 pub struct Silent;
 
 impl Progress for Silent {

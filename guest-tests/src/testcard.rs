@@ -1,5 +1,5 @@
-//! The test card: a picture of 1920 by 1080 pixels, described as fills and copies, for the guest to draw with the copy
-//! engine and the host to draw on the CPU.
+//! The test card: a picture of 1920 by 1080 pixels, defined as fills and copies, drawn by the guest with the copy
+//! engine and by the host on the CPU.
 
 mod design;
 mod font;
@@ -13,44 +13,44 @@ use sha2::{Digest, Sha256};
 
 pub use design::operations;
 
-/// Pixels a row of the screen.
+/// Screen width in pixels.
 pub const WIDTH: u32 = 1920;
-/// Rows of the screen.
+/// Screen height in pixels.
 pub const HEIGHT: u32 = 1080;
-/// Bytes of the screen: XRGB8888, rows without gaps.
+/// Size of the screen in bytes: XRGB8888, rows without gaps.
 pub const BYTES: usize = (WIDTH * HEIGHT * 4) as usize;
 
-/// A surface of 32-bit pixels to draw on; all begin as zeros.
+/// A surface of 32-bit pixels to draw on; initially zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Canvas {
-    /// What is seen, linear.
+    /// The visible screen, linear.
     Screen = 0,
-    /// The scene inside the circle, painted as a square and cut out by copies; Tile4.
+    /// The scene inside the circle, drawn as a square and copied in parts to the circle; Tile4.
     Scene = 1,
-    /// One glyph of each kind, ready to be copied; linear.
+    /// One glyph of each kind, to be copied to the screen; linear.
     Glyphs = 2,
 }
 
 impl Canvas {
-    /// Every canvas, in the order of its numbers.
+    /// All canvases, in order of their numbers.
     pub const ALL: [Canvas; 3] = [Canvas::Screen, Canvas::Scene, Canvas::Glyphs];
 
-    /// Pixels a row.
+    /// Width in pixels.
     pub const fn width(self) -> u32 {
         [WIDTH, 1024, 1024][self as usize]
     }
 
-    /// Rows.
+    /// Height in pixels.
     pub const fn height(self) -> u32 {
         [HEIGHT, 1024, 256][self as usize]
     }
 
-    /// Bytes from row to row.
+    /// Row pitch in bytes.
     pub const fn pitch(self) -> u32 {
         self.width() * 4
     }
 
-    /// Laid out in tiles of 128 bytes by 32 rows.
+    /// Whether the layout is Tile4 (tiles of 128 bytes by 32 rows).
     pub const fn tiled(self) -> bool {
         matches!(self, Canvas::Scene)
     }
@@ -63,31 +63,31 @@ pub struct Rect {
     pub x: u32,
     /// Top.
     pub y: u32,
-    /// Pixels a row, at least one.
+    /// Width in pixels, at least one.
     pub width: u32,
-    /// Rows, at least one.
+    /// Height in pixels, at least one.
     pub height: u32,
 }
 
-/// One thing that the copy engine does.
+/// One operation of the copy engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// XY_FAST_COLOR_BLT.
     Fill {
-        /// Where.
+        /// The canvas to fill.
         on: Canvas,
-        /// Which pixels.
+        /// The pixels to fill.
         rect: Rect,
         /// 0x00RRGGBB.
         colour: u32,
     },
-    /// XY_FAST_COPY_BLT; source and target are different canvases.
+    /// XY_FAST_COPY_BLT; source and target must be different canvases.
     Copy {
-        /// The source.
+        /// The source canvas.
         from: Canvas,
-        /// Which of its pixels.
+        /// The source pixels.
         rect: Rect,
-        /// The target.
+        /// The target canvas.
         to: Canvas,
         /// Left in the target.
         x: u32,
@@ -106,10 +106,10 @@ impl fmt::Display for Checksum {
     }
 }
 
-/// A picture that is not the test card.
+/// A difference between a picture and the test card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    /// Not as many bytes as the card has.
+    /// The size of the picture is wrong.
     #[error("the test card has {BYTES} bytes, the picture {0}")]
     Size(usize),
     /// Pixels differ.
@@ -118,24 +118,24 @@ pub enum Mismatch {
          {want:#010x}, got {got:#010x}"
     )]
     Pixels {
-        /// Checksum of the rendering on the CPU.
+        /// Checksum of the CPU's rendering.
         expected: Checksum,
         /// Checksum of the picture.
         found: Checksum,
-        /// How many pixels differ.
+        /// Number of differing pixels.
         pixels: usize,
-        /// Column of the first.
+        /// Column of the first differing pixel.
         x: usize,
-        /// Row of the first.
+        /// Row of the first differing pixel.
         y: usize,
-        /// Its value on the CPU's.
+        /// Value of that pixel in the CPU's rendering.
         want: u32,
-        /// Its value in the picture.
+        /// Value of that pixel in the picture.
         got: u32,
     },
 }
 
-/// Checksum of a picture's bytes.
+/// Returns the checksum of a picture's bytes.
 pub fn checksum(pixels: &[u8]) -> Checksum {
     Checksum(Sha256::digest(pixels).into())
 }
@@ -166,7 +166,7 @@ pub fn render() -> Vec<u8> {
     canvases[Canvas::Screen as usize].iter().flat_map(|pixel| pixel.to_le_bytes()).collect()
 }
 
-/// Compares a picture with the test card as the CPU draws it.
+/// Compares a picture with the CPU's rendering of the test card.
 pub fn verify(raw: &[u8]) -> Result<Checksum, Mismatch> {
     if raw.len() != BYTES {
         return Err(Mismatch::Size(raw.len()));
@@ -193,7 +193,7 @@ pub fn verify(raw: &[u8]) -> Result<Checksum, Mismatch> {
     }
 }
 
-/// Writes [`BYTES`] bytes of XRGB8888 as a PNG; fails where the file cannot be written or the size is not the card's.
+/// Writes XRGB8888 pixels as a PNG. Fails if the file cannot be written or `pixels` does not have [`BYTES`] bytes.
 pub fn save_png(path: &Path, pixels: &[u8]) -> io::Result<()> {
     if pixels.len() != BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, Mismatch::Size(pixels.len())));
@@ -213,7 +213,7 @@ pub fn save_png(path: &Path, pixels: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// The hardware does not clip, so neither may the list.
+    /// The operations are not clipped by the hardware, so they must stay within their canvases.
     #[test]
     fn operations_stay_on_their_canvases() {
         let inside = |canvas: Canvas, x: u32, y: u32, rect: &Rect| {

@@ -1,4 +1,4 @@
-//! The initramfs as a tree of nodes, written in the kernel's `newc` cpio format, the same bytes for the same tree.
+//! The initramfs as a tree of nodes, written in the kernel's `newc` cpio format. Output is deterministic.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// A file tree on its way into an initramfs. Paths are relative, without a leading slash.
+/// The file tree of an initramfs. Paths are relative, without a leading slash.
 #[derive(Debug, Default)]
 pub struct Tree {
     nodes: BTreeMap<String, Node>,
@@ -28,25 +28,25 @@ enum Content {
 }
 
 impl Tree {
-    /// Adds the folder `path` and those above it.
+    /// Adds the folder `path` and its parents.
     pub fn folder(&mut self, path: &str) {
         self.parents(path);
         self.nodes.entry(path.to_owned()).or_insert(Node::Folder);
     }
 
-    /// Adds a file with the permission bits `mode`, replacing what was there.
+    /// Adds a file with the permission bits `mode`, replacing an existing node.
     pub fn file(&mut self, path: &str, mode: u32, bytes: impl Into<Vec<u8>>) {
         self.parents(path);
         self.nodes.insert(path.to_owned(), Node::File { mode, content: Content::Bytes(bytes.into()) });
     }
 
-    /// Adds the host's file `host`, followed through symbolic links, as `path`.
+    /// Adds the host file `host` as `path`; symbolic links are followed.
     pub fn copy(&mut self, path: &str, mode: u32, host: &Path) {
         self.parents(path);
         self.nodes.insert(path.to_owned(), Node::File { mode, content: Content::Host(host.to_owned()) });
     }
 
-    /// Adds every file below the host's folder `host` under `path`; symbolic links stay links.
+    /// Adds all files below the host folder `host` under `path`; symbolic links are kept as links.
     pub fn copy_folder(&mut self, path: &str, host: &Path) -> Result<()> {
         self.folder(path);
         let entries = fs::read_dir(host).with_context(|| format!("{} cannot be read", host.display()))?;
@@ -78,8 +78,8 @@ impl Tree {
         }
     }
 
-    /// Writes the tree as one archive, trailer included; its length is a multiple of 4, so archives can follow
-    /// each other.
+    /// Writes the tree as one archive, including the trailer. Its length is a multiple of 4, so that archives can be
+    /// concatenated.
     pub fn write(&self, out: &mut impl Write) -> Result<()> {
         for (number, (path, node)) in self.nodes.iter().enumerate() {
             let inode = number as u32 + 1;
@@ -99,7 +99,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Writes the tree to `file`, in pieces of a sensible size.
+    /// Writes the tree to `file` through a buffer.
     pub fn write_to(&self, file: &mut File) -> Result<()> {
         let mut out = io::BufWriter::with_capacity(1 << 20, file);
         self.write(&mut out)?;
@@ -107,12 +107,13 @@ impl Tree {
     }
 }
 
-/// One `newc` entry: 13 fields of 8 hexadecimal digits, the name, the data, both padded to 4 bytes.
+/// Writes one `newc` entry: 13 fields of 8 hexadecimal digits, the name, and the data; name and data are padded to 4
+/// bytes.
 fn entry(out: &mut impl Write, inode: u32, path: &str, mode: u32, data: &[u8]) -> Result<()> {
     let size = u32::try_from(data.len()).with_context(|| format!("{path} is too large for an initramfs"))?;
     let name_size = path.len() as u32 + 1;
     let links = if mode & 0o170_000 == 0o040_000 { 2 } else { 1 };
-    // inode, mode, uid, gid, links, mtime, size, device (major, minor), its own device (major, minor), name size, checksum
+    // inode, mode, uid, gid, links, mtime, size, device (major, minor), rdev (major, minor), name size, checksum
     let fields = [inode, mode, 0, 0, links, 0, size, 0, 0, 0, 0, name_size, 0];
     write!(out, "070701")?;
     for field in fields {
@@ -147,7 +148,7 @@ mod tests {
                      00000000a\0"
                 .replace(' ', "");
         assert!(text.starts_with(&first), "{text}");
-        // Header 110 + "a/b\0" 4 is 2 short of a multiple of 4.
+        // The header (110) with "a/b\0" (4) is 2 bytes short of a multiple of 4.
         assert!(text.contains("a/b\0\0\0hello\0\0\x00070701"), "{text}");
         assert!(text.contains("l\0a/b\x00070701") && text.ends_with("TRAILER!!!\0\0\0\0"), "{text}");
     }

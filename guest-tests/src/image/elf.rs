@@ -1,4 +1,5 @@
-//! Shared libraries that a program needs: by DT_NEEDED in an unpacked tree, by the host's loader for host programs.
+//! Finds the shared libraries of programs: through DT_NEEDED in an unpacked tree, and through the loader for host
+//! programs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +11,8 @@ use goblin::elf::Elf;
 
 use crate::process;
 
-/// The names of all libraries that `programs` need, directly and through each other, looked up in `folder`.
+/// Returns the names of all libraries that `programs` need, directly or indirectly, with libraries looked up in
+/// `folder`.
 pub fn closure(programs: &[PathBuf], folder: &Path) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let mut todo = programs.to_vec();
@@ -27,31 +29,31 @@ pub fn closure(programs: &[PathBuf], folder: &Path) -> Result<BTreeSet<String>> 
 fn needed(path: &Path) -> Result<Vec<String>> {
     let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
     if !bytes.starts_with(b"\x7fELF") {
-        // A script among the programs needs no library.
+        // Scripts need no libraries.
         return Ok(Vec::new());
     }
-    let elf = Elf::parse(&bytes).with_context(|| format!("{} is a damaged ELF file", path.display()))?;
+    let elf = Elf::parse(&bytes).with_context(|| format!("{} is a corrupt ELF file", path.display()))?;
     Ok(elf.libraries.iter().map(|name| name.to_string()).collect())
 }
 
-/// A host program with the loader and libraries that it runs with here.
+/// A host program with its dynamic loader and libraries.
 #[derive(PartialEq, Eq)]
 pub struct HostProgram {
-    /// The program's bytes without what is not loaded, which is mostly debug information.
+    /// The program's bytes without the parts that are not loaded, mostly debug information.
     pub loadable: Vec<u8>,
     /// Its dynamic loader; `None` for a static program.
     pub loader: Option<PathBuf>,
-    /// The libraries, as the loader found them: name wanted, file on this host.
+    /// The libraries as resolved by the loader: required name and file on this host.
     pub libraries: Vec<(String, PathBuf)>,
 }
 
 impl HostProgram {
-    /// Asks the program's own loader what it would load.
+    /// Asks the program's own loader which libraries it would load.
     pub fn of(program: &Path) -> Result<Self> {
         let bytes = fs::read(program).with_context(|| format!("{} cannot be read", program.display()))?;
-        let elf = Elf::parse(&bytes).with_context(|| format!("{} is no ELF program", program.display()))?;
+        let elf = Elf::parse(&bytes).with_context(|| format!("{} is not an ELF program", program.display()))?;
         let loadable =
-            loadable(&bytes, &elf).with_context(|| format!("{} is a damaged ELF file", program.display()))?;
+            loadable(&bytes, &elf).with_context(|| format!("{} is a corrupt ELF file", program.display()))?;
         let Some(loader) = elf.interpreter.map(PathBuf::from) else {
             return Ok(Self { loadable, loader: None, libraries: Vec::new() });
         };
@@ -60,8 +62,8 @@ impl HostProgram {
     }
 }
 
-/// The beginning of a program up to the end of its last loaded byte, without section headers, which nobody needs to
-/// run it. The offsets are those of `Elf64_Ehdr`.
+/// The start of a program up to the end of its last loaded byte. The section headers are dropped, since they are not
+/// needed at run time. The offsets are those of `Elf64_Ehdr`.
 fn loadable(bytes: &[u8], elf: &Elf<'_>) -> Option<Vec<u8>> {
     const SECTION_HEADERS: std::ops::Range<usize> = 0x28..0x30;
     const SECTION_COUNTS: std::ops::Range<usize> = 0x3c..0x40;
@@ -75,12 +77,12 @@ fn loadable(bytes: &[u8], elf: &Elf<'_>) -> Option<Vec<u8>> {
     Some(loadable)
 }
 
-/// The `name => /path (0x…)` lines of a loader's `--list`.
+/// Parses the `name => /path (0x…)` lines of a loader's `--list` output.
 fn libraries(listing: &str) -> Vec<(String, PathBuf)> {
     let line = |line: &str| {
         let (name, rest) = line.trim().split_once(" => ")?;
         let path = rest.rsplit_once(" (").map_or(rest, |(path, _)| path);
-        // The loader itself is listed by path; it is added by itself.
+        // The loader is listed by path; it is added separately.
         (!name.contains('/')).then(|| (name.to_owned(), PathBuf::from(path)))
     };
     listing.lines().filter_map(line).collect()
@@ -105,7 +107,7 @@ mod tests {
         assert!(names.contains("libc.so.6") && names.iter().any(|name| name.starts_with("ld-linux")), "{names:?}");
     }
 
-    /// Proven by running it: the shortened program lists the same tests.
+    /// The shortened program still runs: it lists the same tests.
     #[test]
     fn the_loadable_part_of_a_program_runs() {
         use std::os::unix::fs::PermissionsExt;
@@ -116,7 +118,8 @@ mod tests {
         let short = folder.path().join("short");
         fs::write(&short, &host.loadable).unwrap();
         fs::set_permissions(&short, fs::Permissions::from_mode(0o755)).unwrap();
-        // The loader opens it for reading, so that a test that forks at this moment cannot make it "busy".
+        // Started through the loader, which opens the file for reading, so that a concurrent fork in another test
+        // cannot cause ETXTBSY.
         let mut command = Command::new(host.loader.unwrap());
         let listing = process::output(command.arg(&short).arg("--list"), "the short program").unwrap();
         assert!(listing.contains("the_loadable_part_of_a_program_runs: test"), "{listing}");

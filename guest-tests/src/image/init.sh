@@ -1,8 +1,8 @@
 #!/bin/sh
-# PID 1 of the guest: mounts, ports, then the job. Speaks to the host in lines on the port "control":
-#   ready SECONDS       the job is about to start, SECONDS after the kernel did
-#   clock SECONDS       the guest's clock now (CLOCK_BOOTTIME)
-#   done STATUS         the job ended
+# PID 1 of the guest: mounts file systems, opens the ports and runs the job. Reports to the host on the port "control":
+#   ready SECONDS       the job is about to start, SECONDS after the start of the kernel
+#   clock SECONDS       the current time of the guest's clock (CLOCK_BOOTTIME)
+#   done STATUS         the job has ended
 export PATH=/usr/bin:/usr/sbin:/usr/libexec/igt-gpu-tools HOME=/root TERM=linux
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -12,12 +12,12 @@ mount -t devpts devpts /dev/pts
 for folder in /dev/shm /run /tmp; do mount -t tmpfs tmpfs $folder; done
 mount -t debugfs debugfs /sys/kernel/debug
 mount -t tracefs tracefs /sys/kernel/tracing
-# The deprecated automount warns once; better here than inside the first test that looks.
+# The deprecated automount prints a warning on first use; trigger it here and not inside a test.
 ls /sys/kernel/debug/tracing > /dev/null
 modprobe configfs 2> /dev/null
 mount -t configfs configfs /sys/kernel/config 2> /dev/null
 ip link set lo up
-# Modules in some kernels. The ports get their names some time after the driver has found the console.
+# These are modules in some kernels. The ports get their names some time after the driver has found the console.
 modprobe -a virtio_pci virtio_console 2> /dev/null
 ports=/dev/virtio-ports
 for round in $(seq 100); do
@@ -31,7 +31,7 @@ exec 3> /dev/virtio-ports/control
 share() { mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 "$1" "$2"; }
 share results /mnt || echo "problem the results folder cannot be mounted" >&3
 [ -d /share ] && { share share /share || echo "problem the shared folder cannot be mounted" >&3; }
-# Several readings, of which the host takes the least delayed one; without a process, which would delay them.
+# Takes several readings, of which the host uses the least delayed one. Starts no process, since that would add delay.
 clock() {
     for reading in 1 2 3 4; do
         read -r now idle < /proc/uptime
@@ -45,5 +45,5 @@ clock
 clock
 echo "done ${STATUS:-0}" >&3
 sync
-# With QEMU's -no-reboot this ends the machine; poweroff can hang after a suspend.
+# With QEMU's -no-reboot this ends the VM; poweroff can hang after a suspend.
 reboot -f

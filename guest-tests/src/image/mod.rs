@@ -1,4 +1,4 @@
-//! The guest's initramfs: a base that is kept in the cache, and in front of it what belongs to one run.
+//! Builds the guest's initramfs: a base archive kept in the cache, preceded by the files of one run.
 
 mod cpio;
 mod elf;
@@ -24,26 +24,26 @@ use elf::HostProgram;
 
 const INIT: &str = include_str!("init.sh");
 const LOAD_DRIVER: &str = include_str!("load-driver.sh");
-/// IGT's programs in Debian's tree and in the guest.
+/// Folder of IGT's programs, in Debian's tree and in the guest.
 pub const IGT_FOLDER: &str = "usr/libexec/igt-gpu-tools";
-/// IGT programs that are always there: those that can run on a card without a display.
+/// Name prefixes of the IGT programs in every image: those that can run on a card without a display.
 const IGT_DEFAULT: &[&str] =
     &["xe_", "core_", "sriov_", "device_reset", "vgem_", "meta_test", "syncobj_", "drm_", "prime_", "dmabuf"];
 const BASES_KEPT: usize = 3;
 const BASE_FILE: &str = "base.cpio";
 
-/// What one run adds to the base image.
+/// The files that one run adds to the base image.
 #[derive(Debug, Default)]
 pub struct Extra {
     /// The program to install as `arctic`, with the host's loader and libraries.
     pub program: Option<PathBuf>,
-    /// A folder whose files go to `/usr/lib/firmware`, e.g. `i915/dg2_guc_70.bin`.
+    /// A folder with files for `/usr/lib/firmware`, e.g. `i915/dg2_guc_70.bin`.
     pub firmware: Option<PathBuf>,
     /// The driver that the guest loads for the card.
     pub driver: Driver,
-    /// Shell text that the guest's init runs; it may set STATUS.
+    /// Shell script that the guest's init runs; it may set STATUS.
     pub job: String,
-    /// IGT programs that have to be there.
+    /// Names of further IGT programs to install.
     pub tests: BTreeSet<String>,
     /// Whether the guest mounts a shared folder on /share.
     pub share: bool,
@@ -66,11 +66,11 @@ pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, pro
         add_program(&mut own, "arctic", program)?;
     }
     let tests: BTreeSet<String> = extra.tests.iter().filter(|name| !always_there(name)).cloned().collect();
-    // An uncompressed archive may stand before another one; behind one it would depend on the padding.
+    // An uncompressed archive may precede another archive; following one, it would depend on its padding.
     own.write_to(target)?;
     let scratch = tempfile::tempdir()?;
     let base = match parts.kernel_is_own {
-        // A developer's modules change between runs: never from the cache.
+        // Modules of a user's kernel may change between runs, so they are not cached.
         true => {
             write_base(parts, &tests, scratch.path())?;
             scratch.path().join(BASE_FILE)
@@ -100,7 +100,7 @@ fn cached_base(parts: &Parts, tests: &BTreeSet<String>, cache: &Cache, progress:
     cache.install(&lock, &name, |folder| write_base(parts, tests, folder))
 }
 
-/// Fills `folder` with the base archive.
+/// Writes the base archive to `folder`.
 fn write_base(parts: &Parts, tests: &BTreeSet<String>, folder: &Path) -> Result<()> {
     let mut tree = system(&parts.tools.busybox, INIT)?;
     tree.file("usr/bin/load-driver", 0o755, LOAD_DRIVER);
@@ -110,11 +110,11 @@ fn write_base(parts: &Parts, tests: &BTreeSet<String>, folder: &Path) -> Result<
     let staging = folder.join("modules");
     modules::add(&mut tree, modules::of_card(), &parts.kernel, &parts.tools, &staging)?;
     let path = folder.join(BASE_FILE);
-    tree.write_to(&mut File::create(&path).with_context(|| format!("{} cannot be made", path.display()))?)?;
+    tree.write_to(&mut File::create(&path).with_context(|| format!("{} cannot be created", path.display()))?)?;
     fs::remove_dir_all(&staging).with_context(|| format!("{} cannot be removed", staging.display()))
 }
 
-/// A root file system with busybox and this init.
+/// Creates a root file system with busybox and the given init.
 fn system(busybox: &Path, init: &str) -> Result<Tree> {
     let mut tree = Tree::default();
     tree.file("init", 0o755, init);
@@ -147,7 +147,8 @@ fn add_busybox(tree: &mut Tree, busybox: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Adds what the driver may ask for on this card; a whole firmware folder would fill the guest's memory.
+/// Adds the firmware files that the driver can request for this card; a whole firmware folder would fill the guest's
+/// memory.
 fn add_firmware(tree: &mut Tree, folder: &Path) -> Result<()> {
     let mut found = false;
     for vendor in ["i915", "xe"] {
@@ -161,15 +162,15 @@ fn add_firmware(tree: &mut Tree, folder: &Path) -> Result<()> {
         }
     }
     if !found {
-        bail!("{} holds no i915/dg2_guc_70.bin", folder.display());
+        bail!("{} has no i915/dg2_guc_70.bin", folder.display());
     }
     Ok(())
 }
 
-/// Libraries that no program names as its own and some open all the same: the C library does, to cancel a thread.
+/// Libraries without a DT_NEEDED entry that are opened at run time: the C library opens libgcc_s to cancel a thread.
 const OPENED_BY_NAME: &[&str] = &["libgcc_s.so.1"];
 
-/// IGT's programs with their libraries and data, where their own interpreter path finds them.
+/// Adds IGT's programs with their libraries and data, at the paths of their program interpreter entries.
 fn add_igt(tree: &mut Tree, root: &Path, tests: &BTreeSet<String>) -> Result<()> {
     let mut programs = Vec::new();
     for name in igt_programs(root)? {
@@ -200,7 +201,7 @@ fn always_there(test: &str) -> bool {
     IGT_DEFAULT.iter().any(|prefix| test.starts_with(prefix))
 }
 
-/// The names of all test programs in an unpacked IGT.
+/// Returns the names of all test programs in an unpacked IGT.
 pub fn igt_programs(root: &Path) -> Result<BTreeSet<String>> {
     let folder = root.join(IGT_FOLDER);
     let entries = fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
@@ -209,7 +210,7 @@ pub fn igt_programs(root: &Path) -> Result<BTreeSet<String>> {
     Ok(names.filter(|name| !name.contains('.')).collect())
 }
 
-/// Installs a host program as `name`, started through the very loader and libraries that it has on this host.
+/// Installs a host program as `name`, started through the loader and libraries of this host.
 fn add_program(tree: &mut Tree, name: &str, program: &Path) -> Result<()> {
     let host = HostProgram::of(program)?;
     let Some(loader) = &host.loader else {

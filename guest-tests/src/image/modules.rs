@@ -1,4 +1,4 @@
-//! Kernel modules: the closure of those a guest wants, unpacked, with the indexes that libkmod reads.
+//! Kernel modules: the dependency closure of a guest's modules, uncompressed, with the indexes that libkmod reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,10 +13,10 @@ use crate::driver::Driver;
 use crate::parts::{Kernel, Tools};
 use crate::process;
 
-/// What the guest itself cannot do without, unless it is built into the kernel: transports. The driver for the card is added.
+/// Modules required by the guest unless built into the kernel: transports. The card's driver is required in addition.
 const NEEDED: &[&str] = &["virtio_pci", "virtio_console", "9p", "9pnet_virtio"];
 
-/// The kernel option of each module that an image can need (docs/own-kernel.md has them all).
+/// The kernel option of each module that an image can require (complete list in docs/own-kernel.md).
 const OPTIONS: &[(&str, &str)] = &[
     ("xe", "CONFIG_DRM_XE=m"),
     ("i915", "CONFIG_DRM_I915=m"),
@@ -27,38 +27,38 @@ const OPTIONS: &[(&str, &str)] = &[
     ("kvm_amd", "CONFIG_KVM_AMD"),
 ];
 
-/// What a distribution's hotplug would find for the card and for the machine around it, and what IGT loads itself.
+/// Modules that a distribution's hotplug would load for the card and for the VM, and modules that IGT loads itself.
 const WANTED: &[&str] = &[
     "xe",
-    "i915", // the driver that the run does not ask for; IGT asks for either
+    "i915", // the driver not under test; IGT requests either
     "configfs",
     "vgem",
-    "qemu_fw_cfg", // the machine and IGT
+    "qemu_fw_cfg", // for the VM and IGT
     "mei_gsc",
     "mei_gsc_proxy",
     "mei_hdcp",
-    "mei_pxp", // xe.mei-gscfi, i915.mei-gsc and the clients that appear behind it
+    "mei_pxp", // xe.mei-gscfi, i915.mei-gsc and their clients
     "pmt_telemetry",
     "pmt_crashlog",
     "pmt_discovery", // intel_vsec.*
     "xe_vfio_pci",
-    "mtd_intel_dg", // absent from Debian's kernel today
+    "mtd_intel_dg", // currently not in Debian's kernel
 ];
 
-/// Index files of a modules folder that depmod does not make.
+/// Index files of a modules folder that depmod does not generate.
 const INDEXES: &[&str] = &["modules.builtin", "modules.builtin.modinfo", "modules.order"];
 
-/// Everything that decides which modules an image holds, for its key.
+/// All lists that determine an image's modules, for the image's cache key.
 pub fn selection() -> [&'static [&'static str]; 3] {
     [NEEDED, WANTED, INDEXES]
 }
 
-/// What a guest that tests the card in QEMU has of modules, whichever driver it loads.
+/// The modules of a guest that tests the card in QEMU, for either driver.
 pub fn of_card() -> Modules<'static> {
     Modules { needed: NEEDED, wanted: WANTED }
 }
 
-/// Fails where `kernel` lacks a module that a guest with this `driver` cannot do without.
+/// Fails if `kernel` lacks a module required by a guest with this `driver`.
 pub fn check(kernel: &Kernel, driver: Driver) -> Result<()> {
     let (files, built_in) = (index(&kernel.modules)?, built_in(&kernel.modules)?);
     let needed = [driver.name()].into_iter().chain(NEEDED.iter().copied());
@@ -68,7 +68,7 @@ pub fn check(kernel: &Kernel, driver: Driver) -> Result<()> {
     }
 }
 
-/// What is wrong with a `kernel` without the module `name`.
+/// Returns the error for a `kernel` without the required module `name`.
 fn missing(kernel: &Kernel, name: &str) -> anyhow::Error {
     let driver = Driver::named(name).is_some();
     let why = if driver { format!("which --driver {name} needs") } else { "which the guest needs".to_owned() };
@@ -77,16 +77,16 @@ fn missing(kernel: &Kernel, name: &str) -> anyhow::Error {
     anyhow!("kernel {} has no module {name}, {why}{remedy}", kernel.release)
 }
 
-/// Which modules an image has, besides those that they depend on.
+/// The modules of an image; their dependencies are added.
 #[derive(Clone, Copy, Debug)]
 pub struct Modules<'a> {
-    /// Without one of these, unless it is built into the kernel, there is no image.
+    /// Required: building the image fails if one is neither available nor built into the kernel.
     pub needed: &'a [&'a str],
-    /// Added where the kernel has them.
+    /// Optional: added if the kernel has them.
     pub wanted: &'a [&'a str],
 }
 
-/// Adds the modules to `tree`, uncompressed so that any modprobe can load them and their signatures stay intact.
+/// Adds the modules to `tree`, uncompressed, so that any modprobe can load them and their signatures stay valid.
 /// `scratch` is a folder for depmod's work. Returns the names of the modules added.
 pub fn add(
     tree: &mut Tree,
@@ -120,7 +120,7 @@ pub fn add(
             format!("kernel {release} has no module {name}, which {user} depends on: {folder} is incomplete, run `make modules_install` again")
         })?;
         let bytes = unpacked(&kernel.modules.join(path))?;
-        let further = dependencies(&bytes).with_context(|| format!("{} is damaged", path.display()))?;
+        let further = dependencies(&bytes).with_context(|| format!("{} is corrupt", path.display()))?;
         todo.extend(further.into_iter().map(|module| (module, Some(name.clone()))));
         let plain = uncompressed_name(path);
         let target = staged.join(&plain);
@@ -134,13 +134,13 @@ pub fn add(
     let mut depmod = tools.depmod();
     process::run_lines(depmod.arg("-b").arg(scratch).arg(&kernel.release), "depmod", |_| ())?;
     if fs::metadata(staged.join("modules.dep.bin")).map_or(0, |index| index.len()) == 0 {
-        bail!("depmod wrote no modules.dep.bin, without which IGT loads nothing: it has to be kmod's");
+        bail!("depmod wrote no modules.dep.bin, which IGT needs to load modules: use depmod of kmod");
     }
     tree.copy_folder(&format!("usr/{base}"), &staged)?;
     Ok(done.into_keys().collect())
 }
 
-/// Module name (with `_`) to path below `modules`.
+/// Maps module names (with `_`) to paths relative to `modules`.
 fn index(modules: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut index = BTreeMap::new();
     let mut todo = vec![modules.to_owned()];
@@ -148,7 +148,7 @@ fn index(modules: &Path) -> Result<BTreeMap<String, PathBuf>> {
         let entries = fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
         for entry in entries {
             let entry = entry?;
-            // `build` and `source` are links into a kernel tree.
+            // Symbolic links are not followed: `build` and `source` point to a kernel tree.
             if entry.file_type()?.is_dir() {
                 todo.push(entry.path());
             } else if let Some(name) = module_name(&entry.file_name().to_string_lossy()) {
@@ -177,7 +177,7 @@ fn built_in(modules: &Path) -> Result<BTreeSet<String>> {
     Ok(text.lines().filter_map(|line| module_name(line.rsplit('/').next()?)).collect())
 }
 
-/// A module file's bytes, uncompressed.
+/// Reads a module file and decompresses it.
 pub fn unpacked(path: &Path) -> Result<Vec<u8>> {
     let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let mut plain = Vec::new();
@@ -191,13 +191,13 @@ pub fn unpacked(path: &Path) -> Result<Vec<u8>> {
         "zst" => ruzstd::decoding::StreamingDecoder::new(bytes.as_slice())
             .map_err(anyhow::Error::from)
             .and_then(|mut reader| Ok(reader.read_to_end(&mut plain)?)),
-        _ => bail!("{} is compressed in a way unknown here (known: gz, xz, zst)", path.display()),
+        _ => bail!("{} has an unknown compression format (supported: gz, xz, zst)", path.display()),
     };
-    unpacked.with_context(|| format!("{} is damaged", path.display()))?;
+    unpacked.with_context(|| format!("{} is corrupt", path.display()))?;
     Ok(plain)
 }
 
-/// The `depends=` of a module's `.modinfo`, which modprobe would load first, and what it asks for softly.
+/// The modules that a module depends on: `depends=` of its `.modinfo`. Soft dependencies are not included.
 fn dependencies(bytes: &[u8]) -> Result<Vec<String>> {
     let elf = Elf::parse(bytes)?;
     let section = elf.section_headers.iter().find(|header| elf.shdr_strtab.get_at(header.sh_name) == Some(".modinfo"));
@@ -235,10 +235,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.ko.lz4");
         fs::write(&path, "x").unwrap();
-        assert!(unpacked(&path).unwrap_err().to_string().contains("unknown here"));
+        assert!(unpacked(&path).unwrap_err().to_string().contains("unknown compression"));
     }
 
-    /// Each form that the kernel's build makes (CONFIG_MODULE_COMPRESS_*) gives the same bytes; damage is said.
+    /// Every format of the kernel's build (CONFIG_MODULE_COMPRESS_*) gives the same bytes; corruption is reported.
     #[test]
     fn modules_of_every_compression_are_unpacked() {
         let plain: Vec<u8> = (0..100_000_u32).flat_map(|number| (number / 7).to_le_bytes()).collect();
@@ -260,12 +260,12 @@ mod tests {
             assert_eq!(uncompressed_name(Path::new(name)), Path::new("x.ko"));
             if name != "x.ko" {
                 fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-                assert!(unpacked(&path).unwrap_err().to_string().ends_with("is damaged"), "{name}");
+                assert!(unpacked(&path).unwrap_err().to_string().ends_with("is corrupt"), "{name}");
             }
         }
     }
 
-    /// A kernel with the modules `files` and the built-in ones `built_in`.
+    /// Creates a kernel with the modules `files` and the built-in modules `built_in`.
     fn kernel(folder: &Path, files: &[&str], built_in: &[&str]) -> Kernel {
         let modules = folder.join("7.2.0-dev");
         fs::create_dir_all(modules.join("kernel")).unwrap();
@@ -277,7 +277,7 @@ mod tests {
         Kernel { image: folder.join("bzImage"), modules, release: "7.2.0-dev".into(), hz: None }
     }
 
-    /// Only the driver of the run has to be there; what is missing is named with the option that makes it.
+    /// Only the driver of the run is required; the error names a missing module and the option that builds it.
     #[test]
     fn only_the_runs_own_driver_is_needed() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 #!/bin/sh
-# PID 1 of the VMM's guest: loads xe and lets the card's functions work. Its console is the VMM's output; lines that begin
-# with "proof:" are for the host.
+# PID 1 of the VMM's guest: loads xe and runs work on the card's functions. Its console is the VMM's output; lines that
+# start with "proof:" are parsed by the host.
 export PATH=/usr/bin:/usr/sbin HOME=/root TERM=linux
 mount -t proc proc /proc
 mount -t sysfs sys /sys

@@ -1,5 +1,5 @@
 #!/bin/sh
-# PID 1 of a machine that has KVM: runs the VMM on it. Speaks to the host in lines on the console that begin with "proof:".
+# PID 1 of a VM with KVM: runs the VMM. Lines on the console that start with "proof:" are parsed by the host.
 export PATH=/usr/bin:/usr/sbin HOME=/root TERM=linux
 mount -t proc proc /proc
 mount -t sysfs sys /sys

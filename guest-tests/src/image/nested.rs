@@ -1,4 +1,4 @@
-//! The images of a guest within a guest: a machine with KVM that a VMM runs in, and the guest of that VMM.
+//! The images for nested virtualisation: a VM with KVM, in which a VMM runs, and the guest of that VMM.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,27 +12,27 @@ use crate::tsc;
 
 const OUTER_INIT: &str = include_str!("nested-outer.sh");
 const INNER_INIT: &str = include_str!("nested-inner.sh");
-/// The inner guest's files in the outer one, where the VMM's command line has them.
+/// The inner guest's kernel in the outer guest, as given on the VMM's command line.
 pub const KERNEL: &str = "/inner/kernel";
-/// Its image.
+/// The inner guest's initramfs in the outer guest.
 pub const INITRD: &str = "/inner/initrd";
 
-/// What goes into the two images beside the distribution's parts.
+/// The contents of the two images in addition to the distribution's parts.
 #[derive(Debug)]
 pub struct Extra<'a> {
-    /// The VMM: a program that takes `--kernel`, `--initrd` and `--append`.
+    /// The VMM: a program with the options `--kernel`, `--initrd` and `--append`.
     pub vmm: &'a Path,
-    /// Its further arguments.
+    /// Further arguments of the VMM.
     pub arguments: &'a [&'a str],
-    /// A program with [`crate::guest::main`] behind its argument `guest`.
+    /// A program that runs [`crate::guest::main`] for its first argument `guest`.
     pub program: &'a Path,
     /// A folder with `i915/dg2_guc_70.bin`.
     pub firmware: &'a Path,
-    /// Virtual functions that the inner guest enables.
+    /// Number of VFs that the inner guest enables.
     pub vfs: u8,
 }
 
-/// Writes the outer image, which holds the inner one, to the empty file `target`.
+/// Writes the outer image, which contains the inner one, to the empty file `target`.
 pub fn build(parts: &Parts, extra: &Extra<'_>, target: &mut File) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let inner_path = scratch.path().join("inner.cpio");
@@ -50,9 +50,9 @@ pub fn build(parts: &Parts, extra: &Extra<'_>, target: &mut File) -> Result<()> 
     outer.copy(&KERNEL[1..], 0o644, &parts.kernel.image);
     outer.copy(&INITRD[1..], 0o644, &inner_path);
     super::add_program(&mut outer, "vmm", extra.vmm)?;
-    // One argument a line: none of them has to be quoted.
+    // One argument per line, so that no quoting is needed.
     outer.file("inner/arguments", 0o644, extra.arguments.join("\n") + "\n");
-    // The inner guest's time stamp counter is the host's, too: the outer KVM only adds an offset to it.
+    // The inner guest's TSC has the host's rate: the outer KVM only adds an offset.
     let clock = tsc::arguments(tsc::host_khz(), parts.kernel.hz);
     outer.file("inner/append", 0o644, format!("ignore_loglevel {clock}\n"));
     let wanted = Modules { needed: &["kvm_amd"], wanted: &[] };

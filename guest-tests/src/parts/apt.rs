@@ -11,19 +11,19 @@ use super::mirror::Mirror;
 use crate::process::{self, find_program};
 use crate::progress::Progress;
 
-/// A private apt world over some suites of one mirror.
+/// A private apt configuration for some suites of one mirror.
 pub struct Apt {
     folder: TempDir,
     suite: String,
 }
 
 impl Apt {
-    /// Makes the folders of a private apt in `parent` and reads the package lists of `suites`; packages are taken
-    /// from the last of them first. The folders go when the value does.
+    /// Creates the folders of a private apt configuration in `parent` and reads the package lists of `suites`; the last
+    /// suite has priority. The folders are removed when the value is dropped.
     pub fn new(parent: &Path, mirror: &Mirror, suites: &[&str], progress: &dyn Progress) -> Result<Self> {
         for program in ["apt-get", "apt-cache", "dpkg-deb"] {
             if find_program(program).is_none() {
-                bail!("{program} is not on this host: bring your own parts with --kernel, --modules and --qemu");
+                bail!("{program} is not on this host: give your own parts with --kernel, --modules and --qemu");
             }
         }
         let folder = TempDir::with_prefix_in("apt-", parent)?;
@@ -56,7 +56,7 @@ impl Apt {
             option("APT::Default-Release", ""),
             option("APT::Install-Recommends", "0"),
             option("APT::Get::List-Cleanup", "0"),
-            // The folders belong to the user who runs this; apt's own user could not write them.
+            // The folders belong to the current user; apt's sandbox user could not write to them.
             option("APT::Sandbox::User", "root"),
             option("Acquire::Languages", "none"),
             option("Acquire::IndexTargets::deb::DEP-11::DefaultEnabled", "false"),
@@ -82,17 +82,17 @@ impl Apt {
                 progress.percent(step, percent);
             }
         })
-        .with_context(|| format!("{step} did not work"))
+        .with_context(|| format!("{step} failed"))
     }
 
-    /// All package names that begin with `prefix`.
+    /// Returns all package names that start with `prefix`.
     pub fn names(&self, prefix: &str) -> Result<Vec<String>> {
         let text = process::output(self.command("apt-cache").args(["pkgnames", prefix]), "apt-cache")?;
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// Downloads `packages`, with everything that they depend on if `closure` is set, and unpacks them into `root`.
-    /// Returns the versions of `packages` in their order.
+    /// Downloads `packages`, including all their dependencies if `closure` is set, and unpacks them into `root`.
+    /// Returns the versions of `packages`, in order.
     pub fn unpack(
         &self,
         packages: &[&str],
@@ -113,7 +113,7 @@ impl Apt {
         debs.sort();
         let versions = packages.iter().map(|package| {
             let version = debs.iter().find_map(|deb| version_in_name(deb, package));
-            version.with_context(|| format!("apt-get brought no package {package}"))
+            version.with_context(|| format!("apt-get downloaded no package {package}"))
         });
         let versions = versions.collect::<Result<Vec<String>>>()?;
         fs::create_dir_all(root)?;
@@ -124,23 +124,23 @@ impl Apt {
             fs::remove_file(deb)?;
         }
         for unused in ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian"] {
-            // Not every set of packages has each of them.
+            // A folder may not exist in every set of packages.
             let _ = fs::remove_dir_all(root.join(unused));
         }
         Ok(versions)
     }
 }
 
-/// The percentage in a line of apt's status protocol, e.g. `dlstatus:3:0.8484:Retrieving file 3 of 73`.
+/// Parses the percentage of a line of apt's status protocol, e.g. `dlstatus:3:0.8484:Retrieving file 3 of 73`.
 fn percent_of(line: &str) -> Option<u8> {
     let percent: f32 = line.strip_prefix("dlstatus:")?.split(':').nth(1)?.parse().ok()?;
     Some(percent.clamp(0.0, 100.0) as u8)
 }
 
-/// The version in `package_version_architecture.deb`, if the file is of that package.
+/// Returns the version in `package_version_architecture.deb` if the file is of that package.
 fn version_in_name(deb: &Path, package: &str) -> Option<String> {
     let rest = deb.file_name()?.to_str()?.strip_prefix(package)?.strip_prefix('_')?;
-    // An epoch's colon is escaped in file names.
+    // The colon after an epoch is escaped in file names.
     Some(rest.rsplit_once('_')?.0.replace("%3a", ":"))
 }
 

@@ -1,4 +1,4 @@
-//! The guest's kernel: which one of a suite is taken, and where its image and modules lie.
+//! The guest's kernel: selection among a suite's kernels, and location of its image and modules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,20 @@ use anyhow::{Context, Result, bail};
 pub struct Kernel {
     /// The bzImage.
     pub image: PathBuf,
-    /// The folder named by the release, with `kernel/` in it.
+    /// The modules folder, named by the release, which contains `kernel/`.
     pub modules: PathBuf,
-    /// What `uname -r` says in the guest.
+    /// The output of `uname -r` in the guest.
     pub release: String,
-    /// Timer ticks a second (CONFIG_HZ), where its configuration was found.
+    /// Timer frequency in Hz (CONFIG_HZ), if its configuration was found.
     pub hz: Option<u32>,
 }
 
 impl Kernel {
-    /// The user's own kernel; `modules` is `…/lib/modules/RELEASE` or a folder that holds exactly one such.
+    /// A kernel given by the user; `modules` is `…/lib/modules/RELEASE` or a folder that contains exactly one such
+    /// folder.
     pub fn own(image: &Path, modules: &Path) -> Result<Self> {
         if !image.is_file() {
-            bail!("the kernel {} is no file", image.display());
+            bail!("the kernel {} is not a file", image.display());
         }
         let modules = match modules.join("lib/modules").is_dir() {
             true => only_folder(&modules.join("lib/modules"))?,
@@ -32,7 +33,7 @@ impl Kernel {
         let release = modules.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         if !modules.join("modules.builtin").is_file() {
             bail!(
-                "{} holds no modules: give …/lib/modules/RELEASE as `make modules_install` fills it",
+                "{} holds no modules: give …/lib/modules/RELEASE as filled by `make modules_install`",
                 modules.display()
             );
         }
@@ -41,7 +42,7 @@ impl Kernel {
         Ok(Self { image, modules, release, hz })
     }
 
-    /// The kernel in an unpacked pair of linux-binary and linux-modules packages.
+    /// The kernel in unpacked linux-binary and linux-modules packages.
     pub(super) fn of_debian(root: &Path) -> Result<Self> {
         let modules = only_folder(&root.join("usr/lib/modules"))?;
         let release = modules.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
@@ -51,11 +52,11 @@ impl Kernel {
     }
 }
 
-/// CONFIG_HZ by the kernel's configuration: beside the modules (as Debian and Fedora have it), beside the image as
-/// `config-RELEASE`, or in the tree that the modules or the image come from.
+/// CONFIG_HZ from the kernel's configuration: next to the modules (as in Debian and Fedora), next to the image as
+/// `config-RELEASE`, or in the build tree of the modules or the image.
 fn hz(image: &Path, modules: &Path, release: &str) -> Option<u32> {
     let beside = image.parent().map(|folder| folder.join(format!("config-{release}")));
-    // TREE/arch/x86/boot/bzImage.
+    // The path is TREE/arch/x86/boot/bzImage.
     let tree = image.ancestors().nth(4).filter(|tree| image.starts_with(tree.join("arch/x86/boot")));
     let files = [
         Some(modules.join("config")),
@@ -77,11 +78,11 @@ fn only_folder(parent: &Path) -> Result<PathBuf> {
         entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect();
     match folders.as_slice() {
         [folder] => Ok(fs::canonicalize(folder)?),
-        _ => bail!("{} should hold the modules of one kernel, but holds {}", parent.display(), folders.len()),
+        _ => bail!("{} must contain the modules of one kernel, but contains {}", parent.display(), folders.len()),
     }
 }
 
-/// The release to take of those that have both packages: the newest 7.2, else the newest 7.x.
+/// Selects a release that has both packages: the newest 7.2, else the newest 7.x.
 pub(super) fn newest(binaries: &[String], modules: &[String]) -> Option<String> {
     let releases = binaries.iter().filter_map(|name| name.strip_prefix("linux-binary-"));
     releases
@@ -91,7 +92,7 @@ pub(super) fn newest(binaries: &[String], modules: &[String]) -> Option<String> 
         .map(|(_, release)| release.to_owned())
 }
 
-/// The numbers of a plain amd64 release such as `7.2.12+deb13-amd64`; `None` for the rt and cloud flavours.
+/// The version numbers of a plain amd64 release such as `7.2.12+deb13-amd64`; `None` for the rt and cloud flavours.
 fn version(release: &str) -> Option<(u32, u32, u32)> {
     let (numbers, flavour) = release.split_once('-')?;
     if flavour != "amd64" {
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(newest(&[], &[]), None);
     }
 
-    /// Beside the modules, beside the image, in the tree of either; unknown where none of them is there.
+    /// Next to the modules, next to the image, in the tree of either; `None` if there is no configuration.
     #[test]
     fn the_timers_frequency_is_in_the_kernels_configuration() {
         assert_eq!(hz_of("CONFIG_HZ_250=y\n# CONFIG_HZ_300 is not set\nCONFIG_HZ=250\n"), Some(250));

@@ -1,34 +1,34 @@
-//! Where Debian's packages come from: the host's own apt sources, so that no mirror is named here.
+//! The source of Debian's packages: the host's own apt sources, so that no mirror is hard-coded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-/// Suites of Debian proper; an entry for one of these in component `main` names a full mirror.
+/// Debian's own suites; an entry with one of these and component `main` refers to a full mirror.
 const SUITES: &[&str] = &["oldstable", "stable", "testing", "unstable", "sid", "bookworm", "trixie", "forky", "duke"];
 const KEYRINGS: &[&str] =
     &["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
 
-/// A Debian mirror and the keys that its packages are signed with.
+/// A Debian mirror and the keys by which its packages are signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {
-    /// Base address, without a slash at the end.
+    /// Base URI without a trailing slash.
     pub uri: String,
     /// The Debian archive keyring.
     pub keyring: PathBuf,
 }
 
 impl Mirror {
-    /// `$ARCTIC_DEBIAN_MIRROR`, else the first Debian mirror in the host's apt sources.
+    /// Returns `$ARCTIC_DEBIAN_MIRROR`, else the first Debian mirror in the host's apt sources.
     pub fn of_host() -> Result<Self> {
         let uri = match std::env::var("ARCTIC_DEBIAN_MIRROR") {
             Ok(uri) if !uri.is_empty() => uri.trim_end_matches('/').to_owned(),
             _ => match source_files(Path::new("/etc/apt")).iter().find_map(|(path, text)| first_mirror(path, text)) {
                 Some(uri) => uri,
                 None => bail!(
-                    "this host's apt sources name no Debian mirror: set ARCTIC_DEBIAN_MIRROR to one's address, \
-                     or bring your own parts with --kernel, --modules and --qemu"
+                    "this host's apt sources contain no Debian mirror: set ARCTIC_DEBIAN_MIRROR to a mirror's address, \
+                     or give your own parts with --kernel, --modules and --qemu"
                 ),
             },
         };
@@ -60,7 +60,7 @@ fn first_mirror(path: &Path, text: &str) -> Option<String> {
         true => deb822_entries(text),
         false => one_line_entries(text),
     };
-    // Other archives use Debian's suite names too; a mirror's address ends in "debian" nearly always.
+    // Other archives use Debian's suite names too; nearly all mirrors have a path segment "debian".
     entries
         .into_iter()
         .filter(|entry| entry.suites.iter().any(|suite| SUITES.contains(&suite.as_str())))

@@ -1,4 +1,4 @@
-//! What a guest is made of: QEMU, a kernel with its modules, busybox, depmod, IGT; fetched once or brought along.
+//! The parts of a guest: QEMU, a kernel with its modules, busybox, depmod, IGT; downloaded once or given by the user.
 
 mod apt;
 mod kernel;
@@ -22,21 +22,21 @@ use mirror::Mirror;
 
 pub use kernel::Kernel;
 
-/// The suite that holds QEMU and the kernel, and the one below it that the rest of their dependencies come from.
+/// The suite of QEMU and the kernel, preceded by the suite of their other dependencies.
 const SUITES: &[&str] = &["trixie", "trixie-backports"];
 const IGT_SUITES: &[&str] = &["sid"];
 const QEMU_MINIMUM: (u32, u32) = (11, 1);
-/// Libraries of an unpacked Debian tree.
+/// Library folder of an unpacked Debian tree.
 pub const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// The user's own parts; what is `None` comes from Debian.
+/// Parts given by the user; those that are `None` are downloaded from Debian.
 #[derive(Clone, Debug, Default)]
 pub struct Own {
-    /// A bzImage; wants `modules` too.
+    /// A bzImage; requires `modules`.
     pub kernel: Option<PathBuf>,
-    /// `…/lib/modules/VERSION`, or a folder with `lib/modules/VERSION` in it.
+    /// `…/lib/modules/VERSION`, or a folder that contains `lib/modules/VERSION`.
     pub modules: Option<PathBuf>,
-    /// A QEMU 11.1 or later with vfio-user-pci.
+    /// QEMU 11.1 or later with vfio-user-pci.
     pub qemu: Option<PathBuf>,
 }
 
@@ -49,12 +49,12 @@ pub struct Qemu {
 }
 
 impl Qemu {
-    /// A command with everything that this QEMU needs to find its own files.
+    /// Returns a command with the arguments and environment that this QEMU needs to find its own files.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         if let Some(folder) = &self.module_folder {
-            // Without it a QEMU outside its usual place finds another version's modules and aborts.
+            // Otherwise a QEMU outside its default location loads modules of another version and aborts.
             command.env("QEMU_MODULE_DIR", folder);
         }
         command
@@ -77,7 +77,7 @@ impl Qemu {
         }
     }
 
-    /// Asks the program for its version and for the device that the card needs.
+    /// Checks the program's version and that it has the vfio-user-pci device.
     fn checked(self, name: &str) -> Result<(Self, String)> {
         let text = process::output(self.command().arg("--version"), name)?;
         let version =
@@ -95,13 +95,13 @@ impl Qemu {
 /// busybox and kmod's depmod.
 #[derive(Clone, Debug)]
 pub struct Tools {
-    /// A busybox, static or not.
+    /// busybox, static or dynamically linked.
     pub busybox: PathBuf,
     depmod: Vec<OsString>,
 }
 
 impl Tools {
-    /// A command that runs kmod's depmod (busybox's writes no binary indexes, and IGT reads only those).
+    /// Returns a command for kmod's depmod; busybox's depmod writes no binary indexes, which IGT requires.
     pub fn depmod(&self) -> Command {
         let mut command = Command::new(&self.depmod[0]);
         command.args(&self.depmod[1..]);
@@ -112,7 +112,7 @@ impl Tools {
         let loader = root.join("usr/lib64/ld-linux-x86-64.so.2").into_os_string();
         let libraries = root.join(LIBRARIES).into_os_string();
         let kmod = root.join("usr/bin/kmod").into_os_string();
-        // kmod is one program under several names.
+        // kmod is one program with several names.
         let depmod = vec![loader, "--library-path".into(), libraries, "--argv0".into(), "depmod".into(), kmod];
         Self { busybox: root.join("usr/bin/busybox"), depmod }
     }
@@ -122,24 +122,24 @@ impl Tools {
     }
 }
 
-/// Everything that a guest is made of, with the versions to tell.
+/// All parts of a guest, with versions for the report.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// The machine.
+    /// QEMU.
     pub qemu: Qemu,
     /// Kernel image and modules.
     pub kernel: Kernel,
-    /// Whether the kernel is the user's own.
+    /// Whether the kernel was given by the user.
     pub kernel_is_own: bool,
-    /// Programs of the guest and of the image builder.
+    /// Programs for the guest and for building its image.
     pub tools: Tools,
-    /// Root of the unpacked IGT packages; `None` where own parts are used on a host without apt.
+    /// Root of the unpacked IGT packages; `None` if only the user's parts are used on a host without apt.
     pub igt: Option<PathBuf>,
-    /// Name to version, for the summary.
+    /// Versions by name, for the summary.
     pub versions: BTreeMap<String, String>,
 }
 
-/// The record inside a fetched entry.
+/// Metadata stored in a downloaded entry.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Record {
     versions: BTreeMap<String, String>,
@@ -152,11 +152,11 @@ impl Record {
         let path = entry.join(Self::FILE);
         let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
         serde_json::from_str(&text)
-            .with_context(|| format!("{} is damaged: remove {}", path.display(), entry.display()))
+            .with_context(|| format!("{} is corrupt: remove {}", path.display(), entry.display()))
     }
 }
 
-/// Collects the parts: the user's own, the cache's, and what is still missing from Debian.
+/// Collects the parts: those of the user, those in the cache, and the rest from Debian.
 pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts> {
     let mut fetcher = Fetcher { cache, progress, lock: None, worlds: BTreeMap::new() };
     let mut versions = BTreeMap::new();
@@ -176,7 +176,7 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
         (None, Some(_)) => bail!("--modules DIR needs its kernel: add --kernel FILE"),
     };
     versions.insert("kernel".to_owned(), kernel.release.clone());
-    // With everything else brought along, a host without apt is welcome: it has busybox and depmod of its own.
+    // A host without apt is supported if all other parts are given: it then uses the host's busybox and depmod.
     let all_own = own.qemu.is_some() && own.kernel.is_some() && find_program("apt-get").is_none();
     let tools = match Tools::of_host().filter(|_| all_own) {
         Some(tools) => tools,
@@ -197,17 +197,17 @@ struct Fetcher<'a> {
     worlds: BTreeMap<&'static str, Apt>,
 }
 
-/// Fills `root` with a part and returns the versions to tell.
+/// Fills `root` with a part and returns its versions.
 type Fetch<'a> = fn(&mut Fetcher<'a>, root: &Path) -> Result<Vec<(String, String)>>;
 
 impl<'a> Fetcher<'a> {
-    /// The root of the cached part `name`, fetched first if need be; adds its versions to `versions`.
+    /// Returns the root of the cached part `name`, downloading it first if necessary. Adds its versions to `versions`.
     fn entry(&mut self, name: &str, versions: &mut BTreeMap<String, String>, fetch: Fetch<'a>) -> Result<PathBuf> {
         let path = format!("parts/{name}");
         if self.cache.entry(&path).is_none() && self.lock.is_none() {
             self.lock = Some(self.cache.lock(self.progress)?);
         }
-        // Another run may have fetched it while we waited for the lock.
+        // Another process may have downloaded it before this one acquired the lock.
         let entry = match (self.cache.entry(&path), self.lock.take()) {
             (Some(entry), lock) => {
                 self.lock = lock;
@@ -227,7 +227,7 @@ impl<'a> Fetcher<'a> {
         Ok(entry.join("root"))
     }
 
-    /// The private apt over `suites`, made at first use.
+    /// Returns the private apt configuration for `suites`, creating it on first use.
     fn apt(&mut self, suites: &[&'static str]) -> Result<&Apt> {
         let suite = suites.last().copied().unwrap_or_default();
         match self.worlds.entry(suite) {
@@ -249,7 +249,7 @@ impl<'a> Fetcher<'a> {
         let progress = self.progress;
         let apt = self.apt(SUITES)?;
         let release = kernel::newest(&apt.names("linux-binary-7.")?, &apt.names("linux-modules-7.")?)
-            .with_context(|| format!("{} holds no kernel 7.x", SUITES.join(" and ")))?;
+            .with_context(|| format!("{} has no kernel 7.x", SUITES.join(" and ")))?;
         let packages = ["linux-binary", "linux-modules", "linux-base"].map(|part| format!("{part}-{release}"));
         let versions = apt.unpack(&packages.each_ref().map(String::as_str), false, root, progress)?;
         Ok(vec![("linux package".into(), versions[0].clone())])

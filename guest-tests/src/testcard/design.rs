@@ -1,5 +1,5 @@
-//! What is on the test card: a grid with castellations, four corner circles, colour ramps, and in the middle a circle
-//! with an arctic night, colour bars, the name, a grey ramp and gratings.
+//! The contents of the test card: a grid with castellations, four corner circles, colour ramps, and in the centre a
+//! circle with an arctic night scene, colour bars, the name, a grey ramp and gratings.
 
 use super::font;
 use super::{Canvas, HEIGHT, Op, Rect, WIDTH};
@@ -9,14 +9,14 @@ const WHITE: u32 = 0xf4_f8_fb;
 const BLACK: u32 = 0x05_07_0a;
 const ICE: u32 = 0x9f_d8_f0;
 
-/// Side of a grid square; the screen is 32 by 18 of them.
+/// Side of a grid square; the screen has 32 by 18 of them.
 const GRID: u32 = 60;
-/// The scene is a square of this side, cut to a circle.
+/// Side of the square scene, of which a circle is shown.
 const SCENE: u32 = 960;
 /// Left and top of the scene on the screen.
 const SCENE_AT: (u32, u32) = ((WIDTH - SCENE) / 2, (HEIGHT - SCENE) / 2);
 
-/// Bands of the scene: top and bottom row.
+/// Bands of the scene: first row and end row (exclusive).
 const SKY: (u32, u32) = (0, 330);
 const BARS: (u32, u32) = (330, 450);
 const PLATE: (u32, u32) = (450, 600);
@@ -28,7 +28,7 @@ const SEA: (u32, u32) = (732, SCENE);
 const COLOUR_BARS: [u32; 8] =
     [0xbf_bf_bf, 0xbf_bf_00, 0x00_bf_bf, 0x00_bf_00, 0xbf_00_bf, 0xbf_00_00, 0x00_00_bf, 0x10_10_10];
 
-/// The peaks along the horizon: column, height, half width at the foot.
+/// The peaks along the horizon: column, height, half width at the base.
 const PEAKS: [(u32, u32, u32); 7] =
     [(110, 96, 150), (265, 132, 170), (420, 74, 120), (560, 158, 200), (705, 92, 140), (830, 124, 150), (940, 84, 130)];
 
@@ -37,7 +37,7 @@ struct Painter {
     operations: Vec<Op>,
 }
 
-/// Everything to draw, in order. Fills and copies stay on their canvases.
+/// Returns all operations, in order. Fills and copies stay within their canvases.
 pub fn operations() -> Vec<Op> {
     let mut painter = Painter { operations: Vec::new() };
     painter.backdrop();
@@ -52,7 +52,7 @@ pub fn operations() -> Vec<Op> {
     painter.operations
 }
 
-/// `from` to `to` in `steps` steps, each colour component on its own; `step` 0 is `from`.
+/// Interpolates each colour component from `from` (`step` 0) to `to` (`step` equal to `steps`).
 fn blend(from: u32, to: u32, step: u32, steps: u32) -> u32 {
     [16, 8, 0].into_iter().fold(0, |colour, shift| {
         let (a, b) = (from >> shift & 0xff, to >> shift & 0xff);
@@ -61,20 +61,21 @@ fn blend(from: u32, to: u32, step: u32, steps: u32) -> u32 {
     })
 }
 
-/// A smooth wave between 0 and 255 with a period of 256, from parabolas.
+/// A smooth wave between 0 and 255 with a period of 256, composed of parabolas.
 fn wave(phase: u32) -> u32 {
     let (half, x) = (phase / 128 % 2, phase % 128);
     let bump = x * (128 - x) / 32;
     if half == 0 { 128 + bump.min(127) } else { 128 - bump.min(128) }
 }
 
-/// Repeatable scatter.
+/// Returns repeatable pseudo-random numbers.
 fn scatter(index: u32) -> u32 {
     let mixed = (index + 1).wrapping_mul(0x9e37_79b1);
     (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77) >> 8
 }
 
-/// Half the chord of a circle of radius `radius` at the row whose centre is `twice` half pixels from its centre.
+/// Half the chord of a circle of radius `radius`, at a row with its centre `twice` half pixels from the centre of the
+/// circle.
 fn half_chord(radius: u32, twice: u32) -> u32 {
     ((4 * radius * radius).saturating_sub(twice * twice)).isqrt() / 2
 }
@@ -92,7 +93,7 @@ impl Painter {
         self.fill(Canvas::Scene, at, size, colour);
     }
 
-    /// A filled circle, row by row, around the corner between four pixels.
+    /// Draws a filled circle, row by row; its centre is the corner between four pixels.
     fn disc(&mut self, (x, y): (u32, u32), radius: u32, colour: u32) {
         for row in 0..2 * radius {
             let chord = half_chord(radius, (2 * row + 1).abs_diff(2 * radius));
@@ -102,7 +103,7 @@ impl Painter {
         }
     }
 
-    /// A night-blue gradient, grid lines, and black and white blocks along the edges.
+    /// Draws a night-blue gradient, grid lines, and black and white blocks along the edges.
     fn backdrop(&mut self) {
         const STEP: u32 = 12;
         for y in (0..HEIGHT).step_by(STEP as usize) {
@@ -129,7 +130,7 @@ impl Painter {
         }
     }
 
-    /// Red, green and blue ramps to the left of the circle, the hues to the right.
+    /// Draws red, green and blue ramps left of the circle, and hues right of it.
     fn ramps(&mut self) {
         const STEPS: u32 = 32;
         const ROWS: u32 = 12;
@@ -152,7 +153,7 @@ impl Painter {
         }
     }
 
-    /// A circle with a cross in each corner.
+    /// Draws a circle with a cross in each corner.
     fn corners(&mut self) {
         for x in [3 * GRID, WIDTH - 3 * GRID] {
             for y in [3 * GRID, HEIGHT - 3 * GRID] {
@@ -167,7 +168,7 @@ impl Painter {
         }
     }
 
-    /// Night, stars and the aurora's curtains.
+    /// Draws night, stars and two curtains of aurora.
     fn sky(&mut self) {
         const ROWS: u32 = 6;
         for y in (SKY.0..SKY.1).step_by(ROWS as usize) {
@@ -179,7 +180,7 @@ impl Painter {
             let size = (size.min(SCENE - x), size);
             self.scene((x, y), size, blend(0x60_78_98, WHITE, scatter(star + 999) % 16, 16));
         }
-        // Two curtains of thin columns; each hangs from a wavy upper edge and fades towards both ends.
+        // Two curtains of thin columns; each has wavy edges and fades towards both ends.
         const COLUMN: u32 = 4;
         const SEGMENT: u32 = 8;
         for (depth, foot, length, low, high) in
@@ -194,7 +195,7 @@ impl Painter {
                     let y = (bottom - segment * SEGMENT).max(SEGMENT);
                     let night = blend(0x03_08_18, 0x14_3a_55, y - y % ROWS, SKY.1);
                     let light = blend(low, high, segment, segments);
-                    // Sharp below, a long fade upwards.
+                    // A sharp lower edge and a long fade upwards.
                     let strength = match segment {
                         0 => glow / 3,
                         1 => glow * 3 / 4,
@@ -209,22 +210,22 @@ impl Painter {
         }
     }
 
-    /// Dark peaks with snow, in front of the aurora.
+    /// Draws dark peaks with snow, in front of the aurora.
     fn mountains(&mut self) {
-        /// Rows in which the snow runs out.
+        /// Number of rows over which the snow thins out.
         const TEETH: u32 = 28;
         for (index, (column, height, half)) in PEAKS.into_iter().enumerate() {
             let rock = if index % 2 == 0 { 0x12_26_3a } else { 0x18_30_48 };
             for row in (0..height).step_by(2) {
                 let reach = (half * (row + 2) / height).max(1);
-                // A jagged edge that repeats.
+                // A repeatable jagged edge.
                 let jag = |side: u32| scatter(row / 6 + 31 * side + 77 * index as u32) % 7;
                 let left = column.saturating_sub(reach + jag(0));
                 let right = (column + reach + jag(1)).min(SCENE);
                 let y = SKY.1 - height + row;
                 self.scene((left, y), (right - left, 2), rock);
-                // The light comes from the left: bright snow there, a blue shade on the other side. Below the snow line
-                // it runs out in teeth, each narrower from row to row.
+                // The light comes from the left: bright snow on that side, a blue shade on the other. Below the snow
+                // line the snow ends in teeth that narrow from row to row.
                 const TOOTH: u32 = 26;
                 let line = height * 2 / 5;
                 let width = TOOTH - TOOTH * row.saturating_sub(line).min(TEETH) / TEETH;
@@ -243,7 +244,7 @@ impl Painter {
         }
     }
 
-    /// Colour bars, the plate for the name, greys and gratings.
+    /// Draws colour bars, the background of the name, greys and gratings.
     fn bands(&mut self) {
         for (index, colour) in COLOUR_BARS.into_iter().enumerate() {
             self.scene((120 * index as u32, BARS.0), (120, BARS.1 - BARS.0), colour);
@@ -257,7 +258,8 @@ impl Painter {
             let colour = level << 16 | level << 8 | level;
             self.scene((60 * step, GREYS.0), (60, GREYS.1 - GREYS.0), colour);
         }
-        // Lines of 8, 6, 4, 3, 2 and 1 pixels, the finest in the middle, where a copy that slips by one shows at once.
+        // Lines of 8, 6, 4, 3, 2 and 1 pixels, the finest in the middle, where a copy displaced by one pixel is
+        // visible.
         let height = GRATINGS.1 - GRATINGS.0;
         self.scene((0, GRATINGS.0), (SCENE, height), 0x80_80_80);
         let mut x = 24;
@@ -273,7 +275,7 @@ impl Painter {
         }
     }
 
-    /// Dark water with the aurora's reflection and ice floes.
+    /// Draws dark water with the aurora's reflection and ice floes.
     fn sea(&mut self) {
         const ROWS: u32 = 4;
         let depth = SEA.1 - SEA.0;
@@ -289,7 +291,7 @@ impl Painter {
         }
     }
 
-    /// The circle: a white rim, then a row of the scene after the other, out of the tiles.
+    /// Draws the circle: a white rim, then the rows of the scene, copied from the tiled surface.
     fn cut_out(&mut self) {
         let radius = SCENE / 2;
         let centre = (WIDTH / 2, HEIGHT / 2);
@@ -309,9 +311,9 @@ impl Painter {
         }
     }
 
-    /// The name and what the card shows.
+    /// Draws the name and the labels.
     fn texts(&mut self) {
-        // Between the corner circles and the big one.
+        // Between the corner circles and the central one.
         const LABEL: u32 = 520;
         let plate = SCENE_AT.1 + PLATE.0;
         self.text("ARCTIC", WIDTH / 2, plate + 33, 12, (WHITE, 0x58_b8_e8), BLACK);
@@ -324,7 +326,7 @@ impl Painter {
         self.label("TILE4 TO LINEAR", WIDTH - LABEL, 66, 3, ICE);
     }
 
-    /// Text on a dark box of its own.
+    /// Draws text on a dark box.
     fn label(&mut self, text: &str, centre: u32, y: u32, scale: u32, colour: u32) {
         let width = text_width(text, scale) + 6 * scale;
         let box_colour = 0x0a_16_24;
@@ -332,8 +334,9 @@ impl Painter {
         self.text(text, centre, y, scale, (colour, colour), box_colour);
     }
 
-    /// Text around the column `centre`: each character is drawn once beside the screen, by a fill a run of pixels, and
-    /// then copied to every place where it stands. The colour runs from the first to the second downwards.
+    /// Draws text centred at the column `centre`. Each character is drawn once on the glyph canvas, with a fill per run
+    /// of pixels, and then copied to each of its positions. The colour changes from the first to the second from top to
+    /// bottom.
     fn text(&mut self, text: &str, centre: u32, y: u32, scale: u32, colours: (u32, u32), ground: u32) {
         let size = (font::WIDTH * scale, font::HEIGHT * scale);
         let mut drawn: Vec<char> = Vec::new();
@@ -361,7 +364,7 @@ impl Painter {
     }
 }
 
-/// Pixels that `text` takes in a row, without the gap behind it.
+/// Width of `text` in pixels, without the gap after the last character.
 fn text_width(text: &str, scale: u32) -> u32 {
     let characters = text.chars().count() as u32;
     (characters * (font::WIDTH + 1)).saturating_sub(1) * scale
@@ -386,7 +389,7 @@ mod tests {
         assert_eq!(half_chord(480, 961), 0);
     }
 
-    /// The guest submits all of it; it should stay a matter of a few batches.
+    /// The guest submits all operations, which should take only a few batches.
     #[test]
     fn the_list_stays_short() {
         let count = operations().len();

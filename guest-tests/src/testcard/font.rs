@@ -1,11 +1,11 @@
-//! A bitmap font of 5 by 7 pixels with the capitals, digits and signs that the test card needs.
+//! A bitmap font of 5 by 7 pixels with the capitals, digits and symbols of the test card.
 
-/// Pixels a row of a glyph.
+/// Width of a glyph in pixels.
 pub const WIDTH: u32 = 5;
-/// Rows of a glyph.
+/// Height of a glyph in pixels.
 pub const HEIGHT: u32 = 7;
 
-/// Characters and their rows from the top, the leftmost pixel in bit 4.
+/// Characters and their rows from the top; the leftmost pixel is bit 4.
 pub const GLYPHS: [(char, [u8; 7]); 42] = [
     ('A', [0x0e, 0x11, 0x11, 0x1f, 0x11, 0x11, 0x11]),
     ('B', [0x1e, 0x11, 0x11, 0x1e, 0x11, 0x11, 0x1e]),
@@ -51,7 +51,7 @@ pub const GLYPHS: [(char, [u8; 7]); 42] = [
     ('+', [0x00, 0x04, 0x04, 0x1f, 0x04, 0x04, 0x00]),
 ];
 
-/// The runs of set pixels in a row: first pixel and length.
+/// Returns the runs of set pixels in a row: first pixel and length.
 pub fn runs(row: u8) -> impl Iterator<Item = (u32, u32)> {
     let set = move |x: u32| x < WIDTH && row >> (WIDTH - 1 - x) & 1 == 1;
     (0..WIDTH)
