@@ -1,13 +1,13 @@
-//! Runs a command line many times on a host that is kept busy: what a run takes when it gets a small part of each
-//! processor. A test takes too long for that.
+//! Runs a command line many times on a deliberately loaded host, to measure it when it gets a small share of each CPU.
+//! An example and not a test because of its run time.
 //!
 //! ```text
 //! cargo run --release -p arctic-guest-tests --example loaded_host -- --threads 6 --runs 20 -- \
 //!     target/release/arctic boot --vfs 2 --provision config
 //! ```
 //!
-//! A line a run (exit status, seconds, the host's load), the output of each run that failed, and a summary. The exit
-//! status is 0 only if every run's was.
+//! Prints one line per run (exit status, seconds, host load), the output of each failed run, and a summary. The exit
+//! status is 0 only if every run succeeded.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -22,22 +22,22 @@ use arctic_guest_tests::interrupt::{self, Interrupted};
 use arctic_guest_tests::process::{Child, LOOK};
 use clap::Parser;
 
-/// How long a run that is ended may take to clean up.
+/// Time that a terminated run has to clean up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Run a command line many times beside busy threads.
+/// Run a command line many times next to busy threads.
 #[derive(Parser)]
 struct Arguments {
-    /// Busy threads a core
+    /// Busy threads per core
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=100))]
     threads: u32,
-    /// How often the command runs
+    /// Number of times that the command runs
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Seconds after which a run is ended, which fails it
+    /// Seconds after which a run is terminated and counts as failed
     #[arg(long, default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=604_800))]
     timeout: u64,
-    /// Be one of the busy threads
+    /// Run as one of the busy threads
     #[arg(long, hide = true)]
     burn: bool,
     /// The command and its arguments
@@ -63,17 +63,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a line; a reader that has gone does not end the runs.
+/// Prints a line. A closed stdout does not end the runs.
 fn say(line: &str) {
     let mut stdout = io::stdout().lock();
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-/// Whether every run succeeded.
+/// Returns whether every run succeeded.
 fn run(arguments: &Arguments) -> Result<bool> {
     interrupt::install();
     let cores = thread::available_parallelism()?.get() as u32;
-    // Processes, each ended when it is dropped and when this one dies.
+    // Processes; each is killed when its `Child` is dropped and when this process dies.
     let program = std::env::current_exe()?;
     let mut busy = Vec::new();
     for _ in 0..arguments.threads * cores {
@@ -82,13 +82,13 @@ fn run(arguments: &Arguments) -> Result<bool> {
     say(&format!("{} busy threads on {cores} cores: {}", busy.len(), arguments.command.join(" ")));
     let (mut failed, mut inconclusive, mut seconds) = (0, 0, Vec::new());
     for number in 1..=arguments.runs {
-        let mut output = tempfile::tempfile().context("a run's output cannot be kept")?;
+        let mut output = tempfile::tempfile().context("a temporary file for the output cannot be created")?;
         let load = Snapshot::take();
         let status = once(arguments, &output)?;
         seconds.push(load.seconds());
         let ended = match status.map(|status| status.code()) {
-            None => format!("ended after {} s", arguments.timeout),
-            Some(None) => "ended by a signal".into(),
+            None => format!("terminated after {} s", arguments.timeout),
+            Some(None) => "killed by a signal".into(),
             Some(Some(code)) => format!("exit status {code}"),
         };
         let took = load.seconds();
@@ -102,7 +102,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
             String::from_utf8_lossy(&text).lines().for_each(|line| say(&format!("    {line}")));
         }
         let dead = busy.iter_mut().map(Child::ended).collect::<Result<Vec<_>>>()?.into_iter().flatten().count();
-        ensure!(dead == 0, "{dead} busy threads have ended: the host was not as busy as asked for");
+        ensure!(dead == 0, "{dead} busy threads have exited: the host load was lower than requested");
     }
     let total: f64 = seconds.iter().sum();
     let (least, most) = (seconds.iter().copied().fold(f64::MAX, f64::min), seconds.iter().copied().fold(0.0, f64::max));
@@ -115,9 +115,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// Runs the command with both streams into `output`; `None` if it had to be ended.
+/// Runs the command with both output streams redirected to `output`. Returns `None` if it exceeded the time limit.
 fn once(arguments: &Arguments, output: &File) -> Result<Option<ExitStatus>> {
-    let (program, rest) = arguments.command.split_first().context("there is no command to run")?;
+    let (program, rest) = arguments.command.split_first().context("no command given")?;
     let mut command = Command::new(program);
     command.args(rest).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
     let mut child = Child::spawn(&mut command, program)?;
@@ -128,7 +128,7 @@ fn once(arguments: &Arguments, output: &File) -> Result<Option<ExitStatus>> {
         }
         let interrupted = interrupt::check();
         if interrupted.is_err() || Instant::now() >= deadline {
-            // Asked first, so that it takes its own children and files with it.
+            // SIGTERM first, so that the command can end its own children and remove its files.
             child.stop(PATIENCE)?;
             return interrupted.map(|()| None).map_err(Into::into);
         }

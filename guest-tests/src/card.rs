@@ -1,4 +1,4 @@
-//! The card under test as a process of its own: `arctic serve`, started, watched, stopped, its report read.
+//! The card under test as a separate process (`arctic serve`): start, supervision, stop, and its report.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,68 +19,68 @@ use crate::qemu::CARD_ADDRESS;
 const START_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
-/// What `arctic serve` leaves in `report.json`.
+/// The contents of `report.json`, which `arctic serve` writes on exit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CardReport {
     /// Trapped accesses by region.
     #[serde(default)]
     pub trapped: BTreeMap<String, u64>,
-    /// Registers that were touched and are not modelled.
+    /// Registers that were accessed and are not modelled.
     #[serde(default)]
     pub unmodelled: Vec<Unmodelled>,
-    /// What engines skipped or did in part, by engine and name.
+    /// Commands that engines skipped or executed partially, by engine and name.
     #[serde(default)]
     pub undone: BTreeMap<String, u64>,
 }
 
-/// A register that a driver touched and the card lacks.
+/// A register that a driver accessed and the card does not model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Unmodelled {
-    /// Offset in the register window.
+    /// Offset in the register BAR.
     pub offset: u64,
-    /// Its name, where one is known.
+    /// Its name, if known.
     #[serde(default)]
     pub name: Option<String>,
-    /// How often it was read.
+    /// Number of reads.
     #[serde(default)]
     pub reads: u64,
-    /// How often it was written.
+    /// Number of writes.
     #[serde(default)]
     pub writes: u64,
-    /// Why its absence is right; without one the run fails.
+    /// Why it need not be modelled. A missing reason fails the run.
     #[serde(default)]
     pub reason: Option<String>,
 }
 
 impl CardReport {
-    /// All trapped accesses together.
+    /// Total number of trapped accesses.
     pub fn trapped_total(&self) -> u64 {
         self.trapped.values().sum()
     }
 
-    /// The unmodelled registers that nobody has given a reason for.
+    /// The unmodelled registers without a reason.
     pub fn unexplained(&self) -> impl Iterator<Item = &Unmodelled> {
         self.unmodelled.iter().filter(|register| register.reason.as_ref().is_none_or(|reason| reason.is_empty()))
     }
 }
 
-/// Which functions of the card there are, and who holds them.
+/// The functions of the card and their assignment to guests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Functions {
-    /// The physical function alone.
+    /// Only the PF.
     #[default]
     Physical,
-    /// One guest holds the physical function and this many virtual functions.
+    /// One guest has the PF and this number of VFs.
     Together(u8),
-    /// A guest holds the physical function and a bare face of each virtual function; each of these works in a guest of
-    /// its own.
+    /// One guest has the PF and a configuration-space-only face (`vfN-face`) of each VF. Each VF itself has a separate
+    /// guest.
     Split(u8),
-    /// The card's program provisions this many virtual functions itself; each has a guest of its own.
+    /// The card's server process provisions this number of VFs; each VF has a separate guest.
     Provisioned(u8),
 }
 
 impl Functions {
-    /// How many virtual functions there are.
+    /// Number of VFs.
     pub fn vfs(self) -> u8 {
         match self {
             Self::Physical => 0,
@@ -88,7 +88,7 @@ impl Functions {
         }
     }
 
-    /// What `arctic serve` has to be told.
+    /// The arguments of `arctic serve` for this arrangement.
     fn arguments(self) -> Vec<String> {
         let vfs = || vec!["--vfs".to_owned(), self.vfs().to_string()];
         let further: &[&str] = match self {
@@ -100,8 +100,8 @@ impl Functions {
         vfs().into_iter().chain(further.iter().map(ToString::to_string)).collect()
     }
 
-    /// The sockets that a guest with the physical function connects to, in the order of its functions; none if the
-    /// card's program plays the physical function.
+    /// The sockets to which the PF guest connects, in order of the functions. Empty if the card's server process
+    /// provisions the VFs.
     pub fn physical_sockets(self) -> Vec<String> {
         let behind = |suffix: &str| {
             let vfs = (1..=self.vfs()).map(|vf| format!("vf{vf}{suffix}.sock"));
@@ -114,7 +114,7 @@ impl Functions {
         }
     }
 
-    /// The virtual functions that have guests of their own.
+    /// The VFs that have separate guests.
     pub fn apart(self) -> std::ops::RangeInclusive<u8> {
         let last = match self {
             Self::Physical | Self::Together(_) => 0,
@@ -123,12 +123,12 @@ impl Functions {
         1..=last
     }
 
-    /// The socket of virtual function `vf` for a guest of its own.
+    /// The socket of VF `vf` for a separate guest.
     pub fn virtual_socket(vf: u8) -> String {
         format!("vf{vf}.sock")
     }
 
-    /// Every socket that the card listens on.
+    /// All sockets on which the card listens.
     fn sockets(self) -> Vec<String> {
         self.physical_sockets().into_iter().chain(self.apart().map(Self::virtual_socket)).collect()
     }
@@ -137,9 +137,9 @@ impl Functions {
 /// Host memory of a process in bytes, from `/proc/PID/status`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// The process's own: its heap and stacks (RssAnon).
+    /// Private memory: heap and stacks (RssAnon).
     pub own: u64,
-    /// Shared with guests: local memory, tables and what it touched of the guests' memory (RssShmem).
+    /// Shared memory: local memory, tables, and the accessed part of the guests' memory (RssShmem).
     pub shared: u64,
 }
 
@@ -153,7 +153,7 @@ impl Memory {
     }
 }
 
-/// A running card.
+/// A running card server.
 pub struct Card {
     process: Child,
     folder: PathBuf,
@@ -161,8 +161,9 @@ pub struct Card {
 }
 
 impl Card {
-    /// Starts `program serve --card card --dir folder` with `functions` and waits until it takes connections; its
-    /// messages go to `log`, and with `trace` everything that it does to a capture. `folder` must be short: a socket's path is limited to 107 bytes.
+    /// Starts `program serve --card card --dir folder` with `functions` and waits until it accepts connections. Its
+    /// messages go to `log`. With `trace`, all its events are captured to that file. The path `folder` must be short: a
+    /// socket's path is limited to 107 bytes.
     pub fn start(
         program: &Path,
         card: &str,
@@ -171,7 +172,7 @@ impl Card {
         log: &Path,
         trace: Option<&Path>,
     ) -> Result<Self> {
-        let messages = File::create(log).with_context(|| format!("{} cannot be made", log.display()))?;
+        let messages = File::create(log).with_context(|| format!("{} cannot be created", log.display()))?;
         let mut command = Command::new(program);
         command.arg("serve").args(["--card", card, "--dir"]).arg(folder).args(functions.arguments());
         if let Some(trace) = trace {
@@ -182,20 +183,21 @@ impl Card {
         let stdout = process.inner().stdout.take().context("the card has no stdout")?;
         let (sender, lines) = channel();
         thread::spawn(move || {
-            // The receiver goes after the first line; the pipe is read on so that the card never blocks on it.
+            // The receiver is dropped after the first line. Reading continues so that the card never blocks on a full
+            // pipe.
             BufReader::new(stdout).lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)));
         });
         let mut card = Self { process, folder: folder.to_owned(), log: log.to_owned() };
         let start = Instant::now();
         let sockets: Vec<PathBuf> = functions.sockets().into_iter().map(|name| folder.join(name)).collect();
-        // The first line on stdout says that the sockets listen.
+        // The first line on stdout is printed when all sockets listen.
         loop {
             interrupt::check()?;
             match lines.recv_timeout(Duration::from_millis(50)) {
                 Ok(_) if sockets.iter().all(|socket| socket.exists()) => return Ok(card),
                 Ok(_) | Err(RecvTimeoutError::Timeout) if start.elapsed() < START_LIMIT => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    // Its own message says why, and names the file that was wrong.
+                    // The card's own message states the cause and the file concerned.
                     card.process.wait(Duration::from_secs(1))?;
                     bail!("{}", card.last_message());
                 }
@@ -204,15 +206,15 @@ impl Card {
         }
     }
 
-    /// The host memory that the card's process holds now, if the kernel tells.
+    /// Current host memory of the card's server process, if available.
     pub fn memory(&mut self) -> Option<Memory> {
         Memory::parse(&fs::read_to_string(format!("/proc/{}/status", self.process.inner().id())).ok()?)
     }
 
-    /// Fails if the card's process is gone.
+    /// Fails if the card's server process has exited.
     pub fn check(&mut self) -> Result<()> {
         match self.process.ended()? {
-            Some(status) => bail!("the card's process ended early ({status}): {}", self.last_message()),
+            Some(status) => bail!("the card's process exited early ({status}): {}", self.last_message()),
             None => Ok(()),
         }
     }
@@ -221,17 +223,17 @@ impl Card {
     pub fn stop(mut self) -> Result<CardReport> {
         self.check()?;
         if self.process.stop(STOP_LIMIT)?.is_none() {
-            bail!("the card's process did not end within {} s of SIGTERM", STOP_LIMIT.as_secs());
+            bail!("the card's process did not exit within {} s of SIGTERM", STOP_LIMIT.as_secs());
         }
         let path = self.folder.join("report.json");
         let text =
-            fs::read_to_string(&path).with_context(|| format!("the card left no report ({})", self.last_message()))?;
-        serde_json::from_str(&text).context("the card's report cannot be understood")
+            fs::read_to_string(&path).with_context(|| format!("the card wrote no report ({})", self.last_message()))?;
+        serde_json::from_str(&text).context("the card's report cannot be parsed")
     }
 
     fn last_message(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
-        let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+        let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed no message");
         line.trim().trim_start_matches("arctic: ").to_owned()
     }
 }
@@ -242,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    /// A stand-in for the program: a script that gets `serve --card CARD --dir DIR`.
+    /// Replaces the program by a script that is called with `serve --card CARD --dir DIR`.
     fn program(folder: &Path, script: &str) -> PathBuf {
         let path = folder.join("program");
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();

@@ -1,5 +1,5 @@
-//! The guest's clock against the host's. A run in a guest whose clock has another rate shows nothing: each timeout of
-//! kernel, driver and test is too short or too long by the same factor.
+//! Compares the guest's clock with the host's. A run in a guest with a wrong clock rate proves nothing: all timeouts of
+//! the kernel, the driver and the tests are wrong by the same factor.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// Exit status of a run that is inconclusive; `git bisect run` skips such a commit.
+/// Exit status of an inconclusive run; `git bisect run` skips such a commit.
 pub const INCONCLUSIVE: u8 = 125;
-/// How far the clocks may differ, in parts of the host's time.
+/// Permitted difference of the clocks, as a fraction of the host's time.
 const TOLERANCE: f64 = 0.05;
-/// What the way of two readings to the host may add or take away, in seconds: all that counts in a run of a few seconds.
+/// Permitted error in seconds from the transport delay of two readings; dominant in runs of a few seconds.
 const TRANSPORT: f64 = 0.2;
-/// Readings within this time of the first or the last one stand for the same moment; the least delayed one is taken.
+/// Readings within this time of the first or last reading form a group; the least delayed reading of a group is used.
 const GROUP: Duration = Duration::from_secs(1);
-/// Most readings kept at each end.
+/// Maximum number of readings kept at each end.
 const KEPT: usize = 16;
-/// A shorter run compares nothing.
+/// Minimum span in seconds for a comparison.
 const SHORTEST: f64 = 1.0;
 
-/// One reading: the guest's clock in seconds, and when the host received it.
+/// One reading: the guest's clock in seconds, and the time at which the host received it.
 type Reading = (f64, Instant);
 
-/// Readings of one guest's clock (CLOCK_BOOTTIME, so that a suspended guest is no slow one).
+/// Readings of one guest's clock (CLOCK_BOOTTIME, which includes time spent suspended).
 #[derive(Clone, Debug, Default)]
 pub struct Clocks {
     first: Vec<Reading>,
@@ -31,7 +31,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Takes in the guest's `seconds`, received at `at`. Values that no clock shows are left out.
+    /// Adds the guest's `seconds`, received at `at`. Negative and non-finite values are ignored.
     pub fn add(&mut self, seconds: f64, at: Instant) {
         if !seconds.is_finite() || seconds < 0.0 {
             return;
@@ -46,14 +46,15 @@ impl Clocks {
         self.last.push_back((seconds, at));
     }
 
-    /// Takes in a line of the control port: `clock SECONDS`. Other lines are left alone.
+    /// Handles a line of the control port: `clock SECONDS`. Other lines are ignored.
     pub fn hear(&mut self, line: &str, at: Instant) {
         if let Some(seconds) = line.strip_prefix("clock ").and_then(|rest| rest.trim().parse().ok()) {
             self.add(seconds, at);
         }
     }
 
-    /// Compares the clocks of the guest called `guest` over its life; `None` if its readings span less than a second.
+    /// Compares the clock of the guest called `guest` with the host's. Returns `None` if its readings span less than a
+    /// second.
     pub fn compare(&self, guest: impl Into<String>) -> Option<Comparison> {
         let origin = self.first.first()?.1;
         let end = self.last.back()?.1;
@@ -67,16 +68,17 @@ impl Clocks {
     }
 }
 
-/// How a guest's clock and the host's ran over the same time.
+/// Elapsed time by a guest's clock and by the host's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The guest: `pf`, `vf1`… of several, `guest` and its number for the lives of an IGT run.
+    /// The guest: `pf`, `vf1`… in a run of several guests; `guest` and a number for the successive guests of an IGT
+    /// run.
     pub guest: String,
     /// Seconds by the guest's clock.
     pub guest_seconds: f64,
-    /// Seconds by the host's.
+    /// Seconds by the host's clock.
     pub host_seconds: f64,
-    /// Whether they differ by more than 5 %: the run is inconclusive.
+    /// Whether the clocks differ by more than 5 %, which makes the run inconclusive.
     pub differ: bool,
 }
 
@@ -95,18 +97,18 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// The line that says that a run is inconclusive, with the first clock that differs; `None` if none does.
+/// The message that a run is inconclusive, with the first clock that differs; `None` if none differs.
 pub fn inconclusive(clocks: &[Comparison]) -> Option<String> {
     let wrong = clocks.iter().find(|comparison| comparison.differ)?;
     Some(format!("inconclusive: the clocks of guest and host differ by more than {} %: {wrong}", TOLERANCE * 100.0))
 }
 
-/// A run without a report that is inconclusive, too: the text of [`inconclusive`], as context of what ended the run.
+/// An inconclusive run without a report: the text of [`inconclusive`], as context of the error that ended the run.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongClock(pub String);
 
-/// The exit status of a run with these `clocks` that would otherwise end with `status`.
+/// Returns the exit status of a run with these `clocks` that would otherwise be `status`.
 pub fn exit_status(clocks: &[Comparison], status: u8) -> u8 {
     if clocks.iter().any(|comparison| comparison.differ) { INCONCLUSIVE } else { status }
 }
@@ -115,8 +117,8 @@ pub fn exit_status(clocks: &[Comparison], status: u8) -> u8 {
 mod tests {
     use super::*;
 
-    /// A guest whose clock runs `rate` times as fast as the host's, and which reads it three times at each end of `seconds`
-    /// s; the very last reading is `delay` s on its way.
+    /// A guest clock that runs `rate` times as fast as the host's, read three times at each end of a span of `seconds`
+    /// s. The last reading arrives `delay` s late.
     fn run(rate: f64, seconds: f64, delay: f64) -> Option<Comparison> {
         let start = Instant::now();
         let mut clocks = Clocks::default();
@@ -138,7 +140,7 @@ mod tests {
         }
     }
 
-    /// What delays single readings does not look like a slow guest, and in a short run the way itself is allowed for.
+    /// Delayed readings do not make a guest look slow, and a short run tolerates the transport delay.
     #[test]
     fn delays_on_the_way_are_no_difference() {
         assert!(!run(1.0, 6.0, 0.5).unwrap().differ);
@@ -162,7 +164,7 @@ mod tests {
         assert!(clocks.compare("guest").unwrap().differ);
     }
 
-    /// The status says that the run shows nothing, whether its checks passed or failed; the line has both times.
+    /// Exit status 125 overrides the status of the checks; the message has both times.
     #[test]
     fn a_run_with_a_wrong_clock_is_inconclusive() {
         let comparison = |guest: &str, seconds: f64| Comparison::new(guest.into(), seconds, 10.0);

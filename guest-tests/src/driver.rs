@@ -1,26 +1,26 @@
-//! The kernel drivers that judge the card: what a guest's image, its load and its log have to show of each.
+//! The kernel drivers for the card, and what each requires of a guest's image, its command line and its kernel log.
 
 use std::path::Path;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// The PCI device number that the guest's driver is to take although it is not in the driver's own list.
+/// PCI device ID for `force_probe`: the drivers do not bind to this device by default.
 const FORCE_PROBE: &str = "56c0";
 
-/// A driver that Linux has for the card.
+/// A Linux driver for the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Driver {
-    /// The card's own: it runs the physical function and the virtual ones.
+    /// The default driver, for the PF and the VFs.
     #[default]
     Xe,
-    /// The older one, on the physical function alone: it has no SR-IOV for this card (contract G).
+    /// The older driver, for the PF only: it has no SR-IOV for this card (contract G).
     I915,
 }
 
 impl Driver {
-    /// The module's name, which is also its DRM name.
+    /// The module's name, which is also its DRM driver name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Xe => "xe",
@@ -28,12 +28,12 @@ impl Driver {
         }
     }
 
-    /// The driver whose DRM name is `name`.
+    /// Returns the driver with the DRM driver name `name`.
     pub fn named(name: &str) -> Option<Self> {
         Self::value_variants().iter().copied().find(|driver| driver.name() == name)
     }
 
-    /// Whether the kernel that this program runs on has loaded it.
+    /// Returns whether this driver is loaded in the running kernel.
     pub fn is_loaded(self) -> bool {
         Path::new("/sys/module").join(self.name()).exists()
     }
@@ -42,27 +42,27 @@ impl Driver {
         Self::value_variants().iter().copied().filter(move |driver| *driver != self)
     }
 
-    /// modprobe's configuration: this driver takes the card, and hotplug does not load the others.
+    /// The modprobe configuration: this driver binds to the card, and hotplug does not load the other drivers.
     pub fn modprobe_options(self) -> String {
         let blacklist: String = self.others().map(|driver| format!("blacklist {driver}\n")).collect();
         format!("options {self} force_probe={FORCE_PROBE}\n{blacklist}")
     }
 
-    /// The kernel's arguments by which the others leave the card alone, whoever loads them.
+    /// Kernel arguments that keep the other drivers from binding to the card, even if they are loaded.
     pub fn blocked_others(self) -> String {
         self.others().map(|driver| format!("{driver}.force_probe=!{FORCE_PROBE}")).collect::<Vec<_>>().join(" ")
     }
 
-    /// Modules that a distribution's hotplug loads for the physical function.
+    /// Modules that a distribution's hotplug loads for the PF.
     pub fn hotplugged(self) -> &'static [&'static str] {
         match self {
             Self::Xe => &["xe", "mei", "mei_me", "mei_gsc"],
-            // Its two engines behind HECI are auxiliary devices as xe's one is; the component driver of PXP follows.
+            // Like xe's HECI engine, its two HECI engines are auxiliary devices; the PXP component driver follows.
             Self::I915 => &["i915", "mei", "mei_me", "mei_gsc"],
         }
     }
 
-    /// Log lines without which a probe did not happen, as sets of words that one line has to have.
+    /// Log lines that a successful probe prints, each as a set of words that one line must contain.
     pub fn probed(self, card: &'static str) -> Vec<Vec<&'static str>> {
         let initialized = match self {
             Self::Xe => "Initialized xe",
@@ -71,7 +71,7 @@ impl Driver {
         vec![vec![initialized, card]]
     }
 
-    /// And on a physical function, which loads the firmware.
+    /// Further log lines on a PF, where the driver loads firmware.
     pub fn probed_physical(self, card: &'static str) -> Vec<Vec<&'static str>> {
         match self {
             Self::Xe => vec![vec![card, "GuC firmware from"]],
@@ -84,7 +84,7 @@ impl Driver {
         }
     }
 
-    /// Modules that the report names as the card's own, by how their names begin.
+    /// Name prefixes of the modules that the report lists as drivers of the card.
     pub fn of_the_card(self) -> &'static [&'static str] {
         match self {
             Self::Xe => &["xe", "mei", "pmt", "intel_vsec"],

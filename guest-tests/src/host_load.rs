@@ -1,4 +1,4 @@
-//! How busy the host was while something ran: said beside a failure, never a reason to count it as anything else.
+//! The load of the host during a run. It is printed next to a failure and does not change the result.
 
 use std::fmt;
 use std::fs;
@@ -6,37 +6,37 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-/// Some task waited for a processor during more than this part of the time, in percent.
+/// Overload threshold: percent of the time during which some task waited for a CPU.
 const PRESSURE: f64 = 50.0;
-/// The hypervisor gave more than this part of the processors' time to others, in percent.
+/// Overload threshold: percent of CPU time stolen by the hypervisor.
 const STEAL: f64 = 20.0;
-/// Runnable tasks a processor, on a host that does not measure pressure.
+/// Overload threshold: runnable tasks per CPU, used if the host does not measure pressure.
 const LOAD: f64 = 2.0;
 
-/// The host's counters at one moment.
+/// The host's counters at one point in time.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
     at: Instant,
-    /// Microseconds in which some task waited for a processor.
+    /// Total microseconds during which some task waited for a CPU.
     waited: Option<u64>,
-    /// All ticks of all processors, and those stolen from them.
+    /// Total ticks of all CPUs, and stolen ticks.
     ticks: Option<(u64, u64)>,
 }
 
 impl Snapshot {
-    /// Reads the counters now.
+    /// Reads the current counters.
     pub fn take() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (waited, ticks) = (waited(&read("/proc/pressure/cpu")), ticks(&read("/proc/stat")));
         Self { at: Instant::now(), waited, ticks }
     }
 
-    /// Seconds since it was taken.
+    /// Seconds since the snapshot.
     pub fn seconds(&self) -> f64 {
         self.at.elapsed().as_secs_f64()
     }
 
-    /// The host's load since then.
+    /// The host's load since the snapshot.
     pub fn until_now(&self) -> HostLoad {
         let load = fs::read_to_string("/proc/loadavg").ok().and_then(|text| load(&text));
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
@@ -57,31 +57,31 @@ impl Snapshot {
     }
 }
 
-/// The host's load over some time.
+/// The host's load over a period.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostLoad {
-    /// Whether it was more than a run can be expected to stand.
+    /// Whether the load exceeded a threshold.
     pub overloaded: bool,
-    /// Percent of the time in which some task waited for a processor (`some` of /proc/pressure/cpu); `None` where the
-    /// host does not measure it.
+    /// Percent of the time during which some task waited for a CPU (`some` of /proc/pressure/cpu); `None` if the host
+    /// does not measure it.
     pub pressure: Option<f64>,
-    /// Percent of the processors' time that the hypervisor took away.
+    /// Percent of CPU time stolen by the hypervisor.
     pub steal: f64,
     /// The load average of the last minute.
     pub load: f64,
-    /// The host's processors.
+    /// Number of the host's CPUs.
     pub cores: u32,
-    /// Seconds that were looked at.
+    /// Length of the period in seconds.
     pub seconds: f64,
 }
 
 impl HostLoad {
-    /// The figures, and whether they are too high.
+    /// The figures, and whether they exceed a threshold.
     pub fn summary(&self) -> String {
         format!("{self}{}", if self.overloaded { ": overloaded" } else { "" })
     }
 
-    /// `host overloaded` with the figures, if it was.
+    /// Returns `host overloaded` with the figures, if the host was overloaded.
     pub fn complaint(&self) -> Option<String> {
         self.overloaded.then(|| format!("host overloaded: {self}"))
     }
@@ -99,16 +99,16 @@ impl fmt::Display for HostLoad {
     }
 }
 
-/// The `total` of the line `some`, in microseconds.
+/// Parses `total` of the line `some`, in microseconds.
 fn waited(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
     line.split(' ').find_map(|field| field.strip_prefix("total="))?.parse().ok()
 }
 
-/// The sum of all times of all processors, and of those stolen from them (proc(5), /proc/stat).
+/// Parses the total ticks of all CPUs and the stolen ticks (proc(5), /proc/stat).
 fn ticks(text: &str) -> Option<(u64, u64)> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    // Behind the eighth, guests' times are told again that are in user and nice already.
+    // The fields after the eighth are guest times, which are already included in user and nice.
     let times: Option<Vec<u64>> = line.split_whitespace().take(8).map(|field| field.parse().ok()).collect();
     let times = times?;
     Some((times.iter().sum(), times.get(7).copied().unwrap_or_default()))

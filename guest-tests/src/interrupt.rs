@@ -1,4 +1,5 @@
-//! Ctrl-C and friends as an error that unwinds a run in order, so that every child and file goes away with it.
+//! Converts SIGINT, SIGTERM and SIGHUP to an error that unwinds a run, so that all child processes and files are
+//! cleaned up.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,7 +13,7 @@ pub struct Interrupted;
 
 static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From now on the three signals set a flag that [`check`] reports. Repeated calls change nothing.
+/// Installs handlers by which the three signals set a flag that [`check`] reports. Idempotent.
 pub fn install() {
     FLAG.get_or_init(|| {
         let flag = Arc::new(AtomicBool::new(false));
@@ -32,7 +33,7 @@ pub fn request() {
     }
 }
 
-/// Fails with [`Interrupted`] once a signal has come; every waiting loop asks.
+/// Fails with [`Interrupted`] after a signal. Must be called in every waiting loop.
 pub fn check() -> Result<(), Interrupted> {
     match FLAG.get() {
         Some(flag) if flag.load(Ordering::Relaxed) => Err(Interrupted),

@@ -1,8 +1,8 @@
-//! The judge of a guest's kernel log: what must not appear, where, and what must.
+//! Checks of a guest's kernel log: lines that must not appear, and lines that must.
 
 use serde::Serialize;
 
-/// Never, in any line.
+/// Patterns that fail a run in any line.
 const SPLATS: &[&str] = &[
     "WARNING:",
     "BUG:",
@@ -19,37 +19,37 @@ const SPLATS: &[&str] = &[
     "KASAN:",
 ];
 
-/// Never in a line of the drivers under test.
+/// Patterns that fail a run in a line of the drivers under test.
 const DRIVER_COMPLAINTS: &[&str] =
     &["*ERROR*", "wedged", "timed out", "trying reset", "FLR failed", "sanitizing failed", "Failed to enable"];
 
-/// Words that make a line one of the drivers under test.
+/// Words that identify a line of the drivers under test.
 const DRIVERS: &[&str] = &["xe", "i915", "drm", "mei"];
 
-/// The taint that force_probe sets by itself (TAINT_USER); any other bit fails a run.
+/// The taint that force_probe sets (TAINT_USER); any other bit fails a run.
 pub const TAINT_ALLOWED: u64 = 64;
 
 /// A line that fails a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What is wrong with it.
+    /// The pattern that it matches.
     pub pattern: &'static str,
-    /// The line itself.
+    /// The line.
     pub line: String,
 }
 
-/// Whether `line` is a kernel splat, whoever wrote it.
+/// Returns the pattern if `line` is a kernel splat from any source.
 pub fn splat(line: &str) -> Option<&'static str> {
     SPLATS.iter().find(|pattern| line.contains(*pattern)).copied()
 }
 
-/// Whether `line` belongs to xe, i915, drm, mei or the card at the PCI address `card`.
+/// Returns whether `line` is from xe, i915, drm or mei, or names the card at the PCI address `card`.
 pub fn of_driver(line: &str, card: &str) -> bool {
     line.contains(card)
         || line.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| DRIVERS.contains(&word))
 }
 
-/// All lines of `log` that fail a run with the card at `card`.
+/// Returns all lines of `log` that fail a run with the card at `card`.
 pub fn problems(log: &str, card: &str) -> Vec<Problem> {
     let judge = |line: &str| {
         let complaint =
@@ -59,7 +59,8 @@ pub fn problems(log: &str, card: &str) -> Vec<Problem> {
     log.lines().filter_map(judge).collect()
 }
 
-/// The first of `required` that no line of `log` contains; each entry is a set of words that one line has to have.
+/// Returns the entries of `required` that match no line of `log`. An entry is a set of words that one line must
+/// contain.
 pub fn missing<'a>(log: &str, required: &[&'a [&'a str]]) -> Vec<&'a [&'a str]> {
     let found = |words: &&[&str]| log.lines().any(|line| words.iter().all(|word| line.contains(word)));
     required.iter().filter(|words| !found(words)).copied().collect()
@@ -96,7 +97,7 @@ mod tests {
             ("[ 4.0] [drm:foo] device wedged, needs recovery", "wedged"),
             ("[ 4.0] mei_gsc xe.mei-gscfi.256: wait hw ready timed out", "timed out"),
             ("[ 4.0] foo bar 0000:00:01.0: trying reset", "trying reset"),
-            // Complaints of the SR-IOV code, which it makes below the level of errors.
+            // Failures that the SR-IOV code logs below the error level.
             ("[ 4.0] xe 0000:00:01.0: [drm] PF: Tile0: GT0: VF1 FLR failed!", "FLR failed"),
             (
                 "[ 4.0] xe 0000:00:01.0: [drm] PF: Tile0: GT0: VF1 resource sanitizing failed (-110)",
@@ -107,7 +108,7 @@ mod tests {
             let found = problems(&format!("{GOOD}{line}\n"), CARD);
             assert_eq!(found.iter().map(|problem| problem.pattern).collect::<Vec<_>>(), [pattern], "{line}");
         }
-        // Not the drivers': words inside other words, and strangers' timeouts.
+        // Not from the drivers under test: their names as parts of other words, and timeouts of other drivers.
         assert_eq!(problems("[ 4.0] rtc_cmos: timed out\n[ 4.0] executable: *ERROR* in axe\n", CARD), []);
     }
 

@@ -1,7 +1,7 @@
-//! Real guests judge the card: fetches QEMU, kernel and IGT, builds guest images, boots them and reads their logs.
+//! Guest tests: fetches QEMU, kernel and IGT, builds guest images, boots them and evaluates their logs.
 //!
-//! [`boot::run`] and [`igt::run`] are the two scenarios; everything else serves them. The device under test is
-//! started as a process of its own (`arctic serve`), so that a guest run proves the program that users start.
+//! [`boot::run`] and [`igt::run`] are the two scenarios; the other modules support them. The device under test runs as
+//! a separate process (`arctic serve`), so that a guest run tests the program that users start.
 
 pub mod boot;
 pub mod cache;

@@ -1,5 +1,5 @@
-//! The card and the lives of the guests on it: the parts made ready, card and machines started, their events, their
-//! orderly end.
+//! The card's server process and the guests of a run: obtains the parts, starts server and VMs, delivers the guests'
+//! events, and shuts everything down.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -21,32 +21,32 @@ use crate::progress::Progress;
 use crate::qemu::{Event, Machine, Port, Running, log_file};
 use crate::tsc;
 
-/// What all scenarios ask for.
+/// The options common to all scenarios.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The `arctic` program: serves the card, and is installed in the guest.
+    /// The `arctic` program: serves the card and is installed in the guest.
     pub program: PathBuf,
-    /// The user's own parts.
+    /// The parts given by the user.
     pub own: Own,
-    /// The card's file or name, as `arctic serve --card` takes it; `None` boots without a card.
+    /// The card's file or name for `arctic serve --card`; `None` boots without a card.
     pub card: Option<String>,
-    /// The card's functions, and who holds them.
+    /// The card's functions and their assignment to guests.
     pub functions: Functions,
     /// The guests' driver for the card.
     pub driver: Driver,
-    /// Folder with `i915/dg2_guc_70.bin`; without one the program writes its stand-in.
+    /// Folder with `i915/dg2_guc_70.bin`; if `None`, the program writes placeholder firmware.
     pub firmware: Option<PathBuf>,
-    /// Memory of each guest in MiB; if `None`, by what the guest holds.
+    /// Memory of each guest in MiB; if `None`, a default that depends on the guest's functions.
     pub memory: Option<u32>,
-    /// Further kernel arguments.
+    /// Additional kernel arguments.
     pub append: String,
     /// Host folder to mount on /share.
     pub share: Option<PathBuf>,
-    /// How long a stage of a run (boot, driver load, work, shutdown) may take.
+    /// Time limit of each stage of a run (boot, driver load, work, shutdown).
     pub limit: Duration,
-    /// Where logs go; a new folder in the cache if `None`.
+    /// Folder for logs; if `None`, a new folder in the cache.
     pub log: Option<PathBuf>,
-    /// Where the card captures all that it does; nowhere if `None`.
+    /// File to which the card captures all its events; `None` disables the capture.
     pub trace: Option<PathBuf>,
 }
 
@@ -70,27 +70,26 @@ impl Options {
     }
 }
 
-/// Guest memory in MiB for whoever holds the physical function, or one function alone.
+/// Guest memory in MiB of a guest with the PF, or with a single function.
 const MEMORY: u32 = 2048;
-/// What each virtual function in the same guest adds to it.
+/// Additional guest memory in MiB per VF in the same guest.
 const MEMORY_OF_A_VF: u32 = 32;
-/// Guest memory in MiB where several guests share the host.
+/// Guest memory in MiB if several guests run on the host.
 pub const MEMORY_OF_MANY: u32 = 1024;
 
-/// A guest's place on the card: what it is called and what it holds.
+/// A guest's role in a run: its name and its functions of the card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seat {
     /// `pf`, `vf1`…; empty for the only guest of a run.
     pub name: String,
-    /// The sockets of its functions, from the first on.
+    /// The sockets of its functions, first function first.
     pub sockets: Vec<String>,
-    /// Guest memory in MiB unless the user says otherwise.
+    /// Default guest memory in MiB.
     pub memory: u32,
 }
 
 impl Seat {
-    /// The place of the one guest of a run: with the physical function if a guest holds it, else with the first virtual
-    /// one.
+    /// The only guest of a run: with the PF, or with the first VF if the card's server process provisions the VFs.
     pub fn only(functions: Functions) -> Self {
         let sockets = match functions {
             Functions::Provisioned(_) => vec![Functions::virtual_socket(1)],
@@ -100,17 +99,17 @@ impl Seat {
         Self { name: String::new(), sockets, memory: MEMORY + more }
     }
 
-    /// The place of the physical function's guest beside those of virtual functions.
+    /// The PF guest in a run with separate VF guests.
     pub fn physical(functions: Functions) -> Self {
         Self { name: "pf".into(), sockets: functions.physical_sockets(), memory: MEMORY_OF_MANY }
     }
 
-    /// The place of the guest of virtual function `vf` beside others.
+    /// The guest of VF `vf` in a run with several guests.
     pub fn virtual_function(vf: u8) -> Self {
         Self { name: format!("vf{vf}"), sockets: vec![Functions::virtual_socket(vf)], memory: MEMORY_OF_MANY }
     }
 
-    /// The name of this guest's file or folder `what`.
+    /// Returns the name of this guest's file or folder `what`.
     pub fn file(&self, what: &str) -> String {
         match self.name.as_str() {
             "" => what.to_owned(),
@@ -119,18 +118,18 @@ impl Seat {
     }
 }
 
-/// Everything that guests of one run are started from.
+/// The resources from which the guests of one run are started.
 pub struct Stand<'a> {
     options: &'a Options,
     /// The parts in use.
     pub parts: Parts,
     cache: Cache,
-    /// Where this run's logs are.
+    /// Folder of this run's logs.
     pub folder: PathBuf,
 }
 
 impl<'a> Stand<'a> {
-    /// Gets the parts and makes the run's folder. `scenario` names it.
+    /// Obtains the parts and creates the run's folder, which is named after `scenario`.
     pub fn prepare(options: &'a Options, scenario: &str, progress: &dyn Progress) -> Result<Self> {
         interrupt::install();
         if let Some(share) = options.share.as_ref().filter(|share| !share.is_dir()) {
@@ -142,7 +141,7 @@ impl<'a> Stand<'a> {
             Some(folder) => folder.clone(),
             None => cache.new_run(scenario)?,
         };
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
         let folder = fs::canonicalize(folder)?;
         Ok(Self { options, parts, cache, folder })
     }
@@ -152,17 +151,17 @@ impl<'a> Stand<'a> {
         self.options.driver
     }
 
-    /// The host's side of the /mnt of the guest in `seat`; made if need be.
+    /// The host's path of the /mnt of the guest in `seat`; created if necessary.
     pub fn results(&self, seat: &Seat) -> Result<PathBuf> {
         let results = self.folder.join(seat.file("results"));
-        fs::create_dir_all(&results).with_context(|| format!("{} cannot be made", results.display()))?;
+        fs::create_dir_all(&results).with_context(|| format!("{} cannot be created", results.display()))?;
         Ok(results)
     }
 
-    /// Builds an image for guests to boot: `job` is what their init runs, `tests` further IGT programs.
+    /// Builds an image for guests to boot: `job` is the script that init runs, `tests` are further IGT programs.
     pub fn build_image(&self, job: String, tests: &[String], progress: &dyn Progress) -> Result<File> {
-        // Without a name: it goes with the last process that has it open, whatever happens.
-        let mut image = tempfile::tempfile_in(&self.folder).context("the image cannot be made")?;
+        // An unnamed file: it is freed when the last process closes it, even after a crash.
+        let mut image = tempfile::tempfile_in(&self.folder).context("the image file cannot be created")?;
         let stand_in = TempDir::with_prefix_in("firmware-", &self.folder)?;
         let firmware = match (&self.options.firmware, &self.options.card) {
             (Some(folder), _) => Some(folder.clone()),
@@ -189,15 +188,15 @@ impl<'a> Stand<'a> {
         Ok(image)
     }
 
-    /// Starts the card. `number` counts the run's cards from 1.
+    /// Starts the card's server process. `number` counts the servers of the run, from 1.
     pub fn serve(&self, number: u32) -> Result<Server> {
-        // A socket's path is limited to 107 bytes, so not in the cache.
+        // Not in the cache folder: a socket's path is limited to 107 bytes.
         let root =
             Some(Path::new("/tmp")).filter(|folder| folder.is_dir()).map_or_else(std::env::temp_dir, Path::to_owned);
-        // Its sockets give access to the guest's memory.
+        // Private: the sockets give access to guest memory.
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         let mut folder = tempfile::Builder::new();
-        let sockets = folder.prefix("arctic-").permissions(private).tempdir_in(root).context("no temporary folder")?;
+        let sockets = folder.prefix("arctic-").permissions(private).tempdir_in(root).context("no socket folder")?;
         let card = match &self.options.card {
             Some(card) => {
                 let log = log_file(&self.folder, "card", number);
@@ -211,7 +210,7 @@ impl<'a> Stand<'a> {
         Ok(Server { card, sockets })
     }
 
-    /// Starts a guest in `seat` with the `image` on the card of `server`. `number` counts the seat's lives from 1.
+    /// Boots a guest in `seat` with the `image` on the card of `server`. `number` counts the boots of the seat, from 1.
     pub fn boot(&self, seat: &Seat, server: &Server, image: &File, number: u32) -> Result<Life> {
         let functions = match &server.card {
             Some(_) => seat.sockets.iter().map(|name| server.sockets.path().join(name)).collect(),
@@ -238,21 +237,21 @@ impl<'a> Stand<'a> {
     }
 }
 
-/// A running card with its sockets; or none, for guests without one. Dropping it ends the card and removes its sockets,
-/// so it has to be dropped after the machines that talk to it.
+/// A running card server with its sockets; or no card, for guests without one. Dropping it stops the card and removes
+/// its sockets, so it must be dropped after the VMs that are connected to it.
 pub struct Server {
-    // Dropped in this order.
+    // Fields are dropped in this order.
     card: Option<Card>,
     sockets: TempDir,
 }
 
 impl Server {
-    /// Fails if the card's process is gone.
+    /// Fails if the card's server process has exited.
     pub fn check(&mut self) -> Result<()> {
         self.card.as_mut().map_or(Ok(()), Card::check)
     }
 
-    /// The host memory that the card's process holds now.
+    /// Current host memory of the card's server process.
     pub fn memory(&mut self) -> Option<Memory> {
         self.card.as_mut()?.memory()
     }
@@ -263,21 +262,21 @@ impl Server {
     }
 }
 
-/// What [`Life::next`] saw.
+/// The result of [`Life::next`].
 #[derive(Debug)]
 pub enum Happening {
-    /// Something came out of a port.
+    /// Data from a port.
     Event(Event),
-    /// Nothing came for as long as the caller wanted to wait.
+    /// Nothing happened until the deadline.
     Silence,
-    /// The machine has ended, and everything that it said has been told.
+    /// The VM has ended, and all its output has been delivered.
     End,
 }
 
-/// A guest. Dropping it ends it.
+/// A running guest. Dropping it ends the VM.
 pub struct Life {
     running: Running,
-    /// The whole kernel log.
+    /// The complete kernel log.
     pub console: PathBuf,
     messages: PathBuf,
     started: Instant,
@@ -285,7 +284,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// What has happened by now, if anything.
+    /// Returns the next event if one is available. Does not block.
     pub fn poll(&mut self) -> Option<Happening> {
         match self.running.events.try_recv() {
             Ok(event) => Some(Happening::Event(event)),
@@ -294,7 +293,7 @@ impl Life {
         }
     }
 
-    /// Waits for what happens next, at most until `deadline`. Fails if the card of `server` is gone meanwhile.
+    /// Waits for the next event, at most until `deadline`. Fails if the card of `server` exits meanwhile.
     pub fn next(&mut self, server: &mut Server, deadline: Option<Instant>) -> Result<Happening> {
         loop {
             interrupt::check()?;
@@ -310,12 +309,12 @@ impl Life {
         }
     }
 
-    /// When the machine was started.
+    /// Time at which the VM was started.
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// Waits until init is about to start the job; returns the seconds since the start of QEMU.
+    /// Waits until init is about to run the job. Returns the seconds since the start of QEMU.
     pub fn until_ready(&mut self, server: &mut Server) -> Result<f64> {
         let deadline = self.started + self.limit;
         loop {
@@ -326,12 +325,12 @@ impl Life {
                 Happening::Event(_) => {}
                 Happening::Silence => {
                     bail!(
-                        "the guest did not come up within {} s (its log: {})",
+                        "the guest did not boot within {} s (its log: {})",
                         self.limit.as_secs(),
                         self.console.display()
                     )
                 }
-                Happening::End => bail!("the guest ended before it came up: {}", self.last_words()),
+                Happening::End => bail!("the guest ended during boot: {}", self.last_words()),
             }
         }
     }
@@ -341,21 +340,21 @@ impl Life {
         &self.running.terminal
     }
 
-    /// The whole kernel log so far.
+    /// The complete kernel log so far.
     pub fn console_text(&self) -> String {
         fs::read(&self.console).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// Why the machine ended, as far as QEMU or the guest's kernel said.
+    /// The reason for the VM's end, from the guest's kernel panic or QEMU's last message.
     pub fn last_words(&self) -> String {
         let messages = fs::read_to_string(&self.messages).unwrap_or_default();
         let message = messages.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned());
         let console = self.console_text();
         let panic = console.lines().find(|line| line.contains("Kernel panic")).map(|line| line.trim().to_owned());
-        panic.or(message).unwrap_or_else(|| format!("no reason was given (its log: {})", self.console.display()))
+        panic.or(message).unwrap_or_else(|| format!("unknown reason (its log: {})", self.console.display()))
     }
 
-    /// Ends the machine if it has not ended by itself.
+    /// Ends the VM if it has not ended already.
     pub fn stop(mut self) -> Result<()> {
         self.running.process.stop(Duration::from_secs(1))?;
         Ok(())

@@ -1,6 +1,6 @@
-//! A VMM that needs KVM, judged on hosts whose KVM cannot run Linux: in a machine that QEMU emulates with AMD's
-//! virtualization (SVM, nested paging), so that KVM works in it, the VMM boots a guest of its own, whose xe judges the
-//! card. The host hears both on one console.
+//! Tests a VMM that needs KVM on hosts without usable KVM. QEMU emulates a VM with AMD virtualisation (SVM, nested
+//! paging), in which KVM works. The VMM runs in that VM and boots a guest, in which xe tests the card. Both consoles
+//! are captured in one log.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,72 +17,71 @@ use crate::process::Child;
 use crate::progress::Progress;
 use crate::tsc;
 
-/// Where the card is in the inner guest.
+/// PCI address of the card in the inner guest.
 pub const CARD_ADDRESS: &str = "0000:01:00.0";
-/// A processor that QEMU emulates together with its virtualization.
+/// A CPU model for which QEMU emulates virtualisation.
 const PROCESSOR: &str = "EPYC,+svm,+npt";
-/// One: of two that QEMU emulates side by side, each with its virtualization, one in three runs ended in a triple fault, now
-/// of the outer kernel, now of the inner one, and neither said a word before. The inner guest has two all the same, as
-/// threads of the VMM.
+/// One CPU: with two emulated CPUs with virtualisation, one in three runs ended in a triple fault of the outer or the
+/// inner kernel without a preceding message. The inner guest nevertheless has two vCPUs, as threads of the VMM.
 const PROCESSORS: &str = "1";
-/// Memory of the outer machine in MiB: the images, and the inner guest.
+/// Memory of the outer VM in MiB, for the images and the inner guest.
 const MEMORY: u32 = 2048;
-/// What the outer machine says first.
+/// Keyword of the outer VM's first `proof:` line.
 const OUTER: &str = "outer";
 
-/// What the two machines said.
+/// The result of a nested run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Both consoles.
+    /// Output of both consoles.
     pub log: String,
-    /// Where it is kept.
+    /// Folder of the logs.
     pub folder: PathBuf,
-    /// How long it took.
+    /// Duration of the run.
     pub took: Duration,
     vfs: u8,
 }
 
-/// Attempts in all. An emulated processor's kernel now and then panics before anything of ours runs (see [`crate::boot`]),
-/// and QEMU's emulation of virtualization now and then ends its machine without a word from either kernel. What a VMM does
-/// wrong is another matter: the outer machine outlives it and tells its status.
+/// Maximum number of attempts. The kernel of an emulated CPU occasionally panics during boot (see [`crate::boot`]), and
+/// QEMU's emulation of virtualisation occasionally ends its VM without a message from either kernel. A failure of the
+/// VMM is not retried: the outer VM survives it and reports the VMM's exit status.
 const ATTEMPTS: u32 = 3;
 
-/// Runs the proof. `limit` bounds each attempt.
+/// Runs the test. `limit` applies to each attempt.
 pub fn run(extra: &Extra<'_>, limit: Duration, progress: &dyn Progress) -> Result<Outcome> {
     crate::interrupt::install();
     let cache = Cache::open()?;
     let parts = parts::obtain(&Own::default(), &cache, progress)?;
     let folder = cache.new_run("nested")?;
     let mut image = tempfile::NamedTempFile::new_in(&folder)?;
-    progress.say("building the images of a guest within a guest");
+    progress.say("building the images for nested virtualisation");
     nested::build(&parts, extra, image.as_file_mut())?;
     let start = Instant::now();
     for attempt in 1..=ATTEMPTS {
-        progress.say("booting a machine with KVM, and in it the VMM's guest; this takes about two minutes");
+        progress.say("booting a VM with KVM and, nested in it, the VMM's guest; this takes about two minutes");
         let console = folder.join("console.log");
         let ended = boot(&parts, image.path(), &console, limit)?;
         let log = String::from_utf8_lossy(&fs::read(&console)?).into_owned();
         let outcome = Outcome { log, folder: folder.clone(), took: start.elapsed(), vfs: extra.vfs };
         if attempt < ATTEMPTS && outcome.is_the_emulators(ended) {
-            progress.say("the outer machine did not come up, or was gone before its VMM; once more");
+            progress.say("the outer VM did not boot, or ended before its VMM; trying again");
             continue;
         }
         if !ended {
-            bail!("the proof took longer than {} s (its log: {})", limit.as_secs(), console.display());
+            bail!("the nested run took longer than {} s (its log: {})", limit.as_secs(), console.display());
         }
         return Ok(outcome);
     }
-    bail!("the outer machine did not come up (its log: {})", folder.display())
+    bail!("the outer VM did not boot (its log: {})", folder.display())
 }
 
-/// Boots the outer machine and waits for its end; says whether it came in time.
+/// Boots the outer VM and waits for its end. Returns whether it ended within `limit`.
 fn boot(parts: &Parts, image: &Path, console: &Path, limit: Duration) -> Result<bool> {
     let mut command = parts.qemu.command();
     command.args(["-machine", "q35", "-accel", "tcg", "-cpu", PROCESSOR, "-smp", PROCESSORS, "-m"]);
     command.arg(format!("{MEMORY}M"));
     command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-kernel"]);
     command.arg(&parts.kernel.image).arg("-initrd").arg(image);
-    // The outer kernel keeps quiet unless something is wrong with it: the console is for the inner one.
+    // Limits the outer kernel's messages to warnings: the console is used by the inner kernel.
     let clock = tsc::arguments(tsc::host_khz(), parts.kernel.hz);
     command.args([
         "-append",
@@ -92,26 +91,26 @@ fn boot(parts: &Parts, image: &Path, console: &Path, limit: Duration) -> Result<
     command.args(["-chardev", &format!("file,id=console,path={path}"), "-serial", "chardev:console"]);
     let messages = File::create(console.with_file_name("qemu.log"))?;
     command.stdin(Stdio::null()).stdout(messages.try_clone()?).stderr(messages);
-    // Dropped, it is ended.
+    // The VM is ended when `machine` is dropped.
     let mut machine = Child::spawn(&mut command, "QEMU")?;
-    Ok(machine.wait(limit).context("the machine cannot be waited for")?.is_some())
+    Ok(machine.wait(limit).context("cannot wait for the VM")?.is_some())
 }
 
 impl Outcome {
-    /// Whether the outer machine itself failed: it never came up, or has `ended` while its VMM ran, without a word of its
-    /// kernel. Neither tells anything of VMM and card.
+    /// Returns whether the outer VM itself failed: it did not boot, or it has `ended` before its VMM without an error
+    /// from either kernel. Neither case is a result for the VMM or the card.
     fn is_the_emulators(&self, ended: bool) -> bool {
         let complaint = ["Oops", "BUG:", "Call Trace", "Kernel panic"].iter().any(|word| self.log.contains(word));
         self.told(OUTER).is_none() || ended && self.told("vmm").is_none() && !complaint
     }
 
-    /// The words behind `proof: what`, if that was said.
+    /// Returns the words after `proof: what`, if there is such a line.
     pub fn told(&self, what: &str) -> Option<&str> {
         let lines = self.log.lines().filter_map(|line| line.trim_end().strip_prefix("proof: "));
         lines.filter_map(|line| line.strip_prefix(what)?.strip_prefix(' ')).next()
     }
 
-    /// All that is wrong: steps that failed or were not reached, complaints of the kernels.
+    /// Returns all problems: steps that failed or were not reached, and errors in the kernel logs.
     pub fn problems(&self) -> Vec<String> {
         let mut steps = vec!["xe", "work"];
         if self.vfs != 0 {
@@ -132,7 +131,7 @@ impl Outcome {
         }
         let interrupts = self.told("msi").unwrap_or_default();
         if interrupts.split_whitespace().filter_map(|count| count.parse::<u64>().ok()).sum::<u64>() == 0 {
-            problems.push("the card never interrupted by MSI".into());
+            problems.push("the card raised no MSI".into());
         }
         problems.extend(kernel_log::problems(&self.log, CARD_ADDRESS).into_iter().map(|problem| problem.line));
         problems
@@ -166,7 +165,8 @@ mod tests {
         }
     }
 
-    /// A machine that is gone while its VMM runs says nothing of it; one whose VMM has failed, or that complains, does.
+    /// If the outer VM ends before its VMM, the run is inconclusive; not so if the VMM failed or a kernel reported an
+    /// error.
     #[test]
     fn only_the_emulators_own_failures_are_tried_again() {
         let cut = "proof: outer 9.5\nproof: inner 9.9\nok   bcs0   timestamp\n";
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Both inits are texts that a shell can read.
+    /// Both init scripts are valid shell syntax.
     #[test]
     fn a_shell_understands_both_inits() {
         for text in [include_str!("image/nested-outer.sh"), include_str!("image/nested-inner.sh")] {

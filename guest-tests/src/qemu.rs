@@ -1,4 +1,4 @@
-//! The virtual machine around the card: QEMU's command line, and the running process with its ports.
+//! The VM with the card: QEMU's command line, and the running process with its ports.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -18,59 +18,59 @@ use crate::parts::{Kernel, Qemu};
 use crate::process::Child;
 use crate::tsc;
 
-/// Where the card sits in the guest: its physical function, or the one virtual function that the guest holds.
+/// PCI address of the card in the guest: the PF, or the VF of a guest with a single VF.
 pub const CARD_ADDRESS: &str = "0000:00:01.0";
-/// Slot and function of [`CARD_ADDRESS`] in one number.
+/// Slot and function of [`CARD_ADDRESS`] as a devfn number.
 const CARD_DEVFN: usize = 8;
-/// Slots that no function of the card uses: 1.0 to 8.7 are kept for it and its virtual functions.
+/// Slots outside 1.0 to 8.7, which are reserved for the card and its VFs.
 const SERIAL_SLOT: &str = "1c.0";
 const RESULTS_SLOT: &str = "1d.0";
 const SHARE_SLOT: &str = "1e.0";
 
-/// What every guest's kernel is told.
+/// Kernel arguments of every guest.
 const BASE_ARGUMENTS: &str = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable no_timer_check";
 
-/// A machine to start.
+/// Configuration of a VM.
 #[derive(Debug)]
 pub struct Machine<'a> {
     /// The QEMU to use.
     pub qemu: &'a Qemu,
     /// The kernel to boot.
     pub kernel: &'a Kernel,
-    /// The initramfs; it needs no name.
+    /// The initramfs; may be an unnamed file.
     pub image: &'a File,
     /// Guest memory in MiB.
     pub memory: u32,
-    /// The vfio-user sockets of the card's functions, from [`CARD_ADDRESS`] on; none for a machine without a card.
+    /// The vfio-user sockets of the card's functions, placed from [`CARD_ADDRESS`]; empty for a VM without a card.
     pub functions: &'a [PathBuf],
-    /// Host folder behind /mnt.
+    /// Host folder mounted on /mnt.
     pub results: &'a Path,
-    /// Host folder behind /share.
+    /// Host folder mounted on /share.
     pub share: Option<&'a Path>,
-    /// The driver that takes the card.
+    /// The guest's driver for the card.
     pub driver: Driver,
-    /// The frequency of the guest's time stamp counter in kHz, if it is known ([`tsc::host_khz`]).
+    /// TSC frequency of the guest in kHz, if known ([`tsc::host_khz`]).
     pub tsc_khz: Option<u32>,
-    /// Further kernel arguments, behind all others, so that they win.
+    /// Additional kernel arguments, placed last so that they take precedence.
     pub append: &'a str,
-    /// File for the whole kernel log.
+    /// File for the complete kernel log.
     pub console: &'a Path,
     /// File for QEMU's own messages.
     pub messages: &'a Path,
 }
 
-/// A port of the guest: its name there, and what its bytes become here.
+/// A port of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Port {
-    /// Lines of init and job for the host.
+    /// Lines from init and the job script.
     Control,
     /// The job's stdout.
     Output,
     /// The job's stderr.
     Errors,
-    /// Lines of the test agent.
+    /// Lines from the test agent.
     Agent,
-    /// The interactive console, hvc0; the only port that is written to from here.
+    /// The interactive console, hvc0; the only port to which the host writes.
     Terminal,
 }
 
@@ -93,22 +93,22 @@ impl Port {
     }
 }
 
-/// Something that came out of the machine: a line without its end, or a piece of a byte stream.
+/// Output of the VM: a line without its line end, or a piece of a byte stream.
 #[derive(Debug)]
 pub struct Event {
-    /// Where it came out.
+    /// The port it came from.
     pub port: Port,
-    /// What.
+    /// The data.
     pub bytes: Vec<u8>,
-    /// When it was received.
+    /// Time of reception.
     pub at: Instant,
 }
 
-/// A running machine. Dropping it ends it.
+/// A running VM. Dropping it ends the VM.
 pub struct Running {
-    /// QEMU itself.
+    /// The QEMU process.
     pub process: Child,
-    /// What comes out; disconnected once QEMU has ended.
+    /// The output of the VM; disconnected once QEMU has exited.
     pub events: Receiver<Event>,
     /// The host's end of the interactive console.
     pub terminal: UnixStream,
@@ -123,11 +123,12 @@ impl Machine<'_> {
         };
         add("-machine", "q35,memory-backend=memory".into());
         add("-accel", "tcg".into());
-        // With the default 40 bits the firmware leaves too little room for the card's windows.
+        // With the default of 40 bits the firmware leaves too little address space for the card's BARs.
         add("-cpu", "max,phys-bits=46".into());
         add("-smp", "2".into());
         add("-m", format!("{}M", self.memory));
-        // Shared, so that the card can map guest memory; a private mapping would be silently another memory.
+        // Shared, so that the card's process can map guest memory; with a private mapping it would see different
+        // memory.
         add("-object", format!("memory-backend-memfd,id=memory,size={}M,share=on", self.memory));
         add("-global", "q35-pcihost.pci-hole64-size=4T".into());
         for flag in ["-nodefaults", "-no-user-config", "-no-reboot"] {
@@ -158,7 +159,7 @@ impl Machine<'_> {
         }
         for (index, socket) in self.functions.iter().enumerate() {
             let (slot, function) = place(index);
-            // Only the JSON form can name a socket address.
+            // A socket address can only be given in the JSON form.
             let device = serde_json::json!({
                 "driver": "vfio-user-pci", "id": format!("function{index}"), "bus": "pcie.0",
                 "addr": format!("{slot:x}.{function}"), "multifunction": true,
@@ -169,9 +170,9 @@ impl Machine<'_> {
         arguments
     }
 
-    /// The kernel's command line. The whole kernel log goes to the console, so that it is complete whatever happens to the
-    /// guest. `no_timer_check`: the kernel's test of the timer expects 4 ticks in some 60 ms of host time and panics
-    /// otherwise, which a busy host makes happen; kernels on KVM, Hyper-V and VMware leave it out for the same reason.
+    /// The kernel's command line. All messages go to the console, so that the log is complete even after a crash.
+    /// `no_timer_check`: the kernel's timer test expects 4 ticks in about 60 ms of host time and panics otherwise,
+    /// which happens on a busy host; kernels on KVM, Hyper-V and VMware skip the test for the same reason.
     fn command_line(&self) -> String {
         let clock = tsc::arguments(self.tsc_khz, self.kernel.hz);
         let blocked = self.driver.blocked_others();
@@ -179,7 +180,7 @@ impl Machine<'_> {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Starts the machine.
+    /// Starts the VM.
     pub fn start(&self) -> Result<Running> {
         let (sender, events) = channel();
         let mut theirs = Vec::new();
@@ -195,7 +196,7 @@ impl Machine<'_> {
         }
         let fds: Vec<(Port, RawFd)> = theirs.iter().map(|(port, socket)| (*port, socket.as_raw_fd())).collect();
         let messages =
-            File::create(self.messages).with_context(|| format!("{} cannot be made", self.messages.display()))?;
+            File::create(self.messages).with_context(|| format!("{} cannot be created", self.messages.display()))?;
         let mut command = self.qemu.command();
         command.args(self.arguments(&fds));
         command.stdin(Stdio::null()).stdout(messages.try_clone()?).stderr(messages);
@@ -207,22 +208,22 @@ impl Machine<'_> {
     }
 }
 
-/// Slot and function of the card's function `index` (0: the physical function) in the guest. Virtual functions follow
-/// without a gap (First VF Offset 1, VF Stride 1), which all fit on bus 0: `contract A.4`.
+/// Slot and function in the guest of the card's function `index` (0 is the PF). VFs follow without a gap (First VF
+/// Offset 1, VF Stride 1), and all are on bus 0: `contract A.4`.
 fn place(index: usize) -> (usize, usize) {
     ((CARD_DEVFN + index) / 8, (CARD_DEVFN + index) % 8)
 }
 
-/// The PCI address of the card's function `index` (0: the physical function) in a guest that holds them all.
+/// Returns the PCI address of the card's function `index` (0 is the PF) in a guest that has all functions.
 pub fn function_address(index: usize) -> String {
     let (slot, function) = place(index);
     format!("0000:00:{slot:02x}.{function}")
 }
 
-/// Lets the child keep `fds` open over exec.
+/// Makes the child inherit `fds` across exec.
 fn inherit(command: &mut Command, fds: Vec<RawFd>) {
-    // SAFETY: the closure runs between fork and exec and calls only fcntl, which is async-signal-safe; the fds are
-    // open in the parent until after the spawn.
+    // SAFETY: the closure runs between fork and exec and calls only fcntl, which is async-signal-safe. The fds are open
+    // in the parent until after the spawn.
     unsafe {
         command.pre_exec(move || match fds.iter().all(|fd| libc::fcntl(*fd, libc::F_SETFD, 0) == 0) {
             true => Ok(()),
@@ -248,12 +249,12 @@ fn read_port(port: Port, mut socket: UnixStream, sender: &Sender<Event>) {
     }
 }
 
-/// A path inside one of QEMU's comma-separated options.
+/// Escapes a path for QEMU's comma-separated options.
 fn escaped(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-/// The file names of one guest life inside the folder of a run; `number` counts lives from 1.
+/// Returns the path of a guest's log file in the folder of a run; `number` counts boots from 1.
 pub fn log_file(folder: &Path, what: &str, number: u32) -> PathBuf {
     match number {
         1 => folder.join(format!("{what}.log")),
@@ -271,8 +272,8 @@ mod tests {
         assert_eq!(log_file(Path::new("/r"), "console", 2), Path::new("/r/console.2.log"));
     }
 
-    /// Recipe: PF at 1.0, VF n at the n-th function behind it, VF 63 at 8.7; every function multifunction, on the root
-    /// bus, in the JSON form.
+    /// The PF is at 1.0, VF n at the n-th function after it, VF 63 at 8.7. Every device is multifunction, on the root
+    /// bus and in the JSON form.
     #[test]
     fn functions_follow_the_physical_one_without_a_gap() {
         assert_eq!(function_address(0), CARD_ADDRESS);
@@ -299,7 +300,7 @@ mod tests {
             messages: Path::new("/q"),
         };
         let arguments = machine.arguments(&[]);
-        // The guest's clock by the host's frequency; the user's own arguments are the last.
+        // The guest's clock uses the host's frequency; the user's own arguments come last.
         let command_line = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable no_timer_check \
             tsc_early_khz=2445422 lpj=9781688 i915.force_probe=!56c0 tsc_early_khz=1000000";
         let at = arguments.iter().position(|argument| argument == "-append").unwrap();

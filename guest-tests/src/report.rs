@@ -1,35 +1,35 @@
-//! Results as people and programs read them: one shape for every scenario.
+//! Test results for output as text and JSON, common to all scenarios.
 
 use serde::{Deserialize, Serialize};
 
 use crate::host_load::HostLoad;
 
-/// How one test ended.
+/// The result of one test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The test itself said so.
+    /// The test passed.
     Pass,
-    /// It failed, hung, crashed or does not exist.
+    /// The test failed, hung, crashed or does not exist.
     Fail,
-    /// The test declined, in its own words.
+    /// The test skipped itself.
     Skip,
 }
 
 /// One line of a report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TestResult {
-    /// `binary@subtest`, or a scenario's own name for a check.
+    /// `binary@subtest`, or the name of a scenario's check.
     pub test: String,
-    /// How it ended.
+    /// The test's result.
     pub result: Verdict,
-    /// Why, in the test's own words; empty where it passed without remark.
+    /// The test's own explanation; empty if it passed without remark.
     pub reason: String,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Error and warning lines of the drivers that it caused.
+    /// Error and warning lines of the drivers during the test.
     pub dmesg: Vec<String>,
-    /// Of a failure on a host that was too busy: its load. The verdict is the same with and without.
+    /// The host's load, if the test failed on an overloaded host. It does not affect the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overload: Option<String>,
 }
@@ -37,11 +37,11 @@ pub struct TestResult {
 /// The totals of a list of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// How many passed.
+    /// Number of passed tests.
     pub passed: usize,
-    /// How many failed.
+    /// Number of failed tests.
     pub failed: usize,
-    /// How many were skipped.
+    /// Number of skipped tests.
     pub skipped: usize,
 }
 
@@ -81,14 +81,14 @@ impl std::fmt::Display for TestResult {
     }
 }
 
-/// The failures among `results`, a line each, under a heading; empty where there are none.
+/// Lists the failures among `results`, one per line, under a heading. Empty if there are none.
 pub fn failures(results: &[TestResult]) -> String {
     let failed: String =
         results.iter().filter(|result| result.result == Verdict::Fail).map(|result| format!("{result}\n")).collect();
     if failed.is_empty() { failed } else { format!("failed:\n{failed}") }
 }
 
-/// Adds the host's load to each failure among `results` if it was too high. No verdict changes.
+/// Adds the host's load to each failure among `results` if the host was overloaded. No verdict changes.
 pub fn mark_overload<'a>(results: impl IntoIterator<Item = &'a mut TestResult>, load: &HostLoad) {
     for result in results.into_iter().filter(|result| result.result == Verdict::Fail) {
         result.overload = load.complaint();

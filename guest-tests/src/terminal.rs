@@ -1,4 +1,4 @@
-//! The user's terminal lent to the guest's interactive console, and given back as it was.
+//! Connects the user's terminal to the guest's interactive console, and restores its mode afterwards.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::interrupt;
 
-/// Stdin in raw mode; dropping it restores the mode found.
+/// Stdin in raw mode; dropping it restores the previous mode.
 pub struct Raw {
     before: Option<libc::termios>,
 }
@@ -21,7 +21,7 @@ impl Raw {
         }
         // SAFETY: termios is plain data, for which all zeros is a valid value.
         let mut before: libc::termios = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a live termios of ours.
+        // SAFETY: the pointer refers to a live termios on the stack.
         if unsafe { libc::tcgetattr(libc::STDIN_FILENO, &mut before) } != 0 {
             return Err(io::Error::last_os_error()).context("the terminal's mode cannot be read");
         }
@@ -41,26 +41,26 @@ impl Raw {
 impl Drop for Raw {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // SAFETY: the pointer is to a live termios of ours.
+            // SAFETY: the pointer refers to a live termios in `self`.
             unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, before) };
         }
     }
 }
 
-/// Rows and columns of the user's terminal, if there is one.
+/// Returns rows and columns of the user's terminal, if stdin is a terminal.
 pub fn size() -> Option<(u16, u16)> {
     // SAFETY: winsize is plain data, for which all zeros is a valid value.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
-    // SAFETY: TIOCGWINSZ writes one winsize, to a live one of ours.
+    // SAFETY: TIOCGWINSZ writes one winsize, and the pointer refers to a live winsize on the stack.
     let told = unsafe { libc::ioctl(libc::STDIN_FILENO, libc::TIOCGWINSZ, &mut size) };
     (told == 0 && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
 
-/// Ctrl-]: ends the run, as telnet and virsh have it; Ctrl-C belongs to the guest.
+/// Ctrl-] ends the run, as in telnet and virsh; Ctrl-C is passed to the guest.
 const ESCAPE: u8 = 0x1d;
 
-/// Copies stdin to the guest's console from now on, in a thread that ends with stdin or with the guest. Ctrl-] on a
-/// terminal interrupts the run.
+/// Starts a thread that copies stdin to the guest's console until either is closed. Ctrl-] on a terminal interrupts the
+/// run.
 pub fn feed(console: &UnixStream) -> Result<()> {
     let mut console = console.try_clone()?;
     thread::spawn(move || {
@@ -74,7 +74,7 @@ pub fn feed(console: &UnixStream) -> Result<()> {
                 return;
             }
         }
-        // End of input: what Ctrl-D says. A guest that has gone does not care.
+        // Sends Ctrl-D on end of input. An error is ignored: the guest has ended.
         let _ = console.write_all(&[4]);
     });
     Ok(())

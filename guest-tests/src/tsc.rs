@@ -1,35 +1,35 @@
-//! The frequency of the host's time stamp counter, and the kernel arguments that hand it to a guest.
+//! The frequency of the host's time stamp counter (TSC), and the kernel arguments that pass it to a guest.
 //!
-//! Under TCG on an x86-64 host the guest's RDTSC is the host's (QEMU: `cpu_get_host_ticks`). A guest's kernel that
-//! calibrates the counter against emulated timers gets it wrong on a busy host, and keeps the result: `tsc_early_khz=`
-//! gives the frequency instead. Linux takes `loops_per_jiffy` from that frequency on the boot processor alone and
-//! calibrates the other processors (`calibrate_delay` in init/calibrate.c), so that `udelay` needs `lpj=`, too.
+//! Under TCG on an x86-64 host, the guest's RDTSC returns the host's TSC (QEMU: `cpu_get_host_ticks`). A guest kernel
+//! that calibrates the TSC against emulated timers on a busy host gets a wrong frequency and keeps it; `tsc_early_khz=`
+//! sets the frequency instead. Linux derives `loops_per_jiffy` from that frequency only on the boot CPU and calibrates
+//! the other CPUs (`calibrate_delay` in init/calibrate.c), so `udelay` also needs `lpj=`.
 
 use std::sync::OnceLock;
 
-/// Frequencies in kHz that a processor of today can have.
+/// Plausible TSC frequencies in kHz.
 const PLAUSIBLE: std::ops::RangeInclusive<u32> = 200_000..=10_000_000;
-/// The largest error of a frequency, in parts of it: 0.1 %.
+/// Maximum relative error of a frequency: 0.1 %.
 const TOLERANCE: f64 = 1e-3;
 
-/// The frequency of this host's time stamp counter in kHz, good to 0.1 %; `None` where a guest's counter is another or
-/// where it is not invariant. Measured once for a process, which takes some tens of milliseconds.
+/// Returns the TSC frequency of this host in kHz, with an error of at most 0.1 %. Returns `None` if the TSC is not
+/// invariant, or if guests use another counter. Measured once per process, which takes some tens of milliseconds.
 pub fn host_khz() -> Option<u32> {
     static KHZ: OnceLock<Option<u32>> = OnceLock::new();
     *KHZ.get_or_init(|| {
         let khz = host::khz();
         match khz {
-            Some(khz) => log::info!("the host's time stamp counter runs at {khz} kHz"),
+            Some(khz) => log::info!("the host's TSC frequency is {khz} kHz"),
             None => {
-                log::info!("the host's time stamp counter cannot be used: guests calibrate their clocks themselves")
+                log::info!("the host's TSC cannot be used: guests calibrate their clocks themselves")
             }
         }
         khz
     })
 }
 
-/// Kernel arguments for a guest whose counter runs at `khz` and whose kernel has `hz` timer ticks a second. Without `hz`
-/// there is no `lpj=`: a wrong one makes every delay wrong.
+/// Kernel arguments for a guest with TSC frequency `khz` and `hz` timer ticks per second. Without `hz`, `lpj=` is
+/// omitted: a wrong value makes every delay wrong.
 pub fn arguments(khz: Option<u32>, hz: Option<u32>) -> String {
     match (khz, hz) {
         (None, _) => String::new(),
@@ -38,14 +38,14 @@ pub fn arguments(khz: Option<u32>, hz: Option<u32>) -> String {
     }
 }
 
-/// A frequency in kHz with the largest error that it can have, in parts of it.
+/// A frequency in kHz with its maximum relative error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Measured {
     khz: f64,
     error: f64,
 }
 
-/// One reading of both clocks: the counter was read somewhere in `width` ns that begin at `ns`.
+/// One reading of both clocks: the TSC was read within `width` ns from `ns`.
 #[derive(Clone, Copy, Debug)]
 struct Bracket {
     ns: u64,
@@ -53,7 +53,7 @@ struct Bracket {
     ticks: u64,
 }
 
-/// The frequency by the two brackets that leave the smallest error; `None` where no two are apart.
+/// The frequency from the pair of brackets with the smallest error; `None` if there is no valid pair.
 fn between(brackets: &[Bracket]) -> Option<Measured> {
     let pairs =
         brackets.iter().enumerate().flat_map(|(index, late)| brackets[..index].iter().map(move |early| (early, late)));
@@ -67,8 +67,8 @@ fn between(brackets: &[Bracket]) -> Option<Measured> {
     measured.min_by(|a, b| a.error.total_cmp(&b.error))
 }
 
-/// The frequency to use: one that the processor names if the measurement agrees with it, else the measured one; `None` if
-/// neither is plausible.
+/// Selects the frequency to use: one reported by CPUID if the measurement agrees with it, else the measured one.
+/// Returns `None` if neither is plausible.
 fn settle(named: &[u32], measured: Option<Measured>) -> Option<u32> {
     let measured = measured.filter(|measured| measured.error <= TOLERANCE);
     let mut named = named.iter().copied().filter(|khz| PLAUSIBLE.contains(khz));
@@ -97,10 +97,10 @@ mod host {
 
     use super::{Bracket, Measured, between, settle};
 
-    /// Readings, and the time between two of them.
+    /// Number of readings, and the time between them.
     const READINGS: usize = 4;
     const PAUSE: Duration = Duration::from_millis(15);
-    /// How often a reading is tried; the one that was interrupted least is kept.
+    /// Attempts per reading; the narrowest bracket is kept.
     const TRIES: usize = 200;
 
     pub(super) fn khz() -> Option<u32> {
@@ -111,8 +111,8 @@ mod host {
         settle(&named(&cpuid), measure())
     }
 
-    /// What the hypervisor (leaf 0x4000_0010) or the processor (leaf 0x15) says. Leaf 0x16 has a nominal frequency, which
-    /// can be off by more than 0.1 %.
+    /// The frequencies reported by the hypervisor (leaf 0x4000_0010) and by the CPU (leaf 0x15). Leaf 0x16 is not used:
+    /// its nominal frequency can be wrong by more than 0.1 %.
     fn named<R: raw_cpuid::CpuIdReader>(cpuid: &CpuId<R>) -> Vec<u32> {
         let hypervisor = cpuid.get_hypervisor_info().and_then(|info| info.tsc_frequency());
         let crystal = cpuid.get_tsc_info().and_then(|info| info.tsc_frequency()).map(|hz| (hz / 1000) as u32);
@@ -136,7 +136,7 @@ mod host {
             time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
         };
         let ns = now();
-        // SAFETY: RDTSC reads a counter and nothing else; every x86-64 processor has it.
+        // SAFETY: RDTSC only reads a counter; every x86-64 CPU has it.
         let ticks = unsafe { std::arch::x86_64::_rdtsc() };
         Bracket { ns, width: now() - ns, ticks }
     }
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(arguments(None, Some(250)), "");
     }
 
-    /// The widest interval between the two narrowest brackets counts; a reading that was preempted does not spoil it.
+    /// The widest interval between two narrow brackets is used; a preempted reading does not affect the result.
     #[test]
     fn preempted_readings_are_rejected() {
         let at = |ns: u64, width: u64, late: u64| Bracket { ns, width, ticks: (ns + width / 2 + late) * 5 / 2 };
@@ -173,14 +173,14 @@ mod tests {
         assert_eq!(settle(&[2_600_000, 2_596_000], measured(2_596_100.0)), Some(2_596_000));
         assert_eq!(settle(&[2_400_000], measured(2_596_100.2)), Some(2_596_100));
         assert_eq!(settle(&[], measured(2_596_100.2)), Some(2_596_100));
-        // Nothing usable was measured: the processor's word; an implausible one is no frequency.
+        // Without a usable measurement, the plausible reported frequency is used.
         let vague = Some(Measured { khz: 87_000.0, error: 0.5 });
         assert_eq!(settle(&[0, 2_596_000], vague), Some(2_596_000));
         assert_eq!(settle(&[0], vague), None);
         assert_eq!(settle(&[], measured(87_000.0)), None);
     }
 
-    /// Two measurements of one host agree to 0.1 %, and with the frequency that its kernel found if that is known.
+    /// Two measurements on one host agree to 0.1 %.
     #[test]
     fn this_hosts_frequency_is_plausible_and_repeatable() {
         let (Some(first), Some(second)) = (host::khz(), host::khz()) else { return };

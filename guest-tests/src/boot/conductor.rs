@@ -1,31 +1,31 @@
-//! Who may do what when several guests share the card: the physical function's guest first, the others when their
-//! functions are there, all at work together, and the functions taken away last.
+//! Order of the steps when several guests share the card: the PF guest boots first, the VF guests boot when their
+//! functions are enabled, all VF guests work at the same time, and the VFs are disabled last.
 
 use super::follow::Step;
 
 /// A guest of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
-    /// The physical function's.
+    /// The guest that has the PF.
     Physical,
-    /// Virtual function's number, from 1.
+    /// The guest that has the VF with this number, from 1.
     Virtual(u8),
 }
 
-/// What is to be done.
+/// The next action of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Start this guest.
     Boot(Who),
-    /// Let all virtual functions' guests begin their work.
+    /// Let all VF guests begin their work.
     Go,
-    /// Let the physical function's guest take the virtual functions away and end.
+    /// Let the PF guest disable the VFs and shut down.
     Finish,
-    /// End the virtual functions' guests: their functions are gone.
+    /// End the VF guests: their functions no longer exist.
     Abandon,
 }
 
-/// Where a guest is.
+/// Progress of one guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Absent,
@@ -37,19 +37,19 @@ enum State {
 /// The state of a run with several guests.
 #[derive(Debug)]
 pub(super) struct Conductor {
-    /// `None` where the card's program plays the physical function.
+    /// `None` if the card's server process provisions the VFs and no guest has the PF.
     physical: Option<State>,
     virtuals: Vec<State>,
     gone: bool,
 }
 
 impl Conductor {
-    /// A run with `vfs` guests of virtual functions, and one of the physical function if it is `held`.
+    /// A run with `vfs` VF guests, and a PF guest if `held` is set.
     pub(super) fn new(held: bool, vfs: u8) -> Self {
         Self { physical: held.then_some(State::Absent), virtuals: vec![State::Absent; vfs.into()], gone: false }
     }
 
-    /// The first orders.
+    /// Returns the first orders.
     pub(super) fn begin(&mut self) -> Vec<Order> {
         match &mut self.physical {
             Some(state) => {
@@ -60,7 +60,7 @@ impl Conductor {
         }
     }
 
-    /// What follows from `step` of the guest `who`.
+    /// Returns the orders that follow from `step` of the guest `who`.
     pub(super) fn hear(&mut self, who: Who, step: &Step) -> Vec<Order> {
         match (who, step) {
             (Who::Physical, Step::Enabled) => self.boot_virtuals(),
@@ -82,7 +82,7 @@ impl Conductor {
         }
     }
 
-    /// Whether every guest that was started has ended, and none is to come.
+    /// Returns whether every started guest has ended and no further guest is to be started.
     pub(super) fn is_over(&self) -> bool {
         let ended = |state: &State| matches!(state, State::Over);
         let physical = self.physical.as_ref();
@@ -125,7 +125,7 @@ mod tests {
         let mut conductor = Conductor::new(true, 3);
         assert_eq!(conductor.begin(), [Boot(Physical)]);
         assert_eq!(conductor.hear(Physical, &Step::Mark("before".into())), []);
-        // A client that comes before its function is enabled is refused: nobody is started earlier.
+        // The server refuses a client that connects before its function is enabled, so no VF guest is started earlier.
         assert_eq!(conductor.hear(Physical, &Step::Enabled), [1, 2, 3].map(|vf| Boot(Virtual(vf))));
         assert_eq!(conductor.hear(Virtual(2), &Step::Waiting), []);
         assert_eq!(conductor.hear(Virtual(1), &Step::Waiting), []);
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(conductor.hear(Virtual(1), &Step::Waiting), []);
         assert_eq!(conductor.hear(Virtual(2), &Step::Over), [Go]);
         assert_eq!(conductor.hear(Virtual(1), &Step::Over), [Finish]);
-        // All lost before any of them could work: there is nobody to say go to.
+        // All VF guests were lost before any was ready: no `Go` is issued.
         let mut conductor = Conductor::new(true, 1);
         conductor.begin();
         conductor.hear(Physical, &Step::Enabled);
@@ -175,7 +175,7 @@ mod tests {
         conductor.hear(Virtual(1), &Step::Over);
         conductor.hear(Virtual(2), &Step::Over);
         assert!(conductor.is_over());
-        // Lost before it enabled anything: nothing else was started.
+        // Lost before it enabled the VFs: no other guest was started.
         let mut conductor = Conductor::new(true, 2);
         conductor.begin();
         assert_eq!(conductor.hear(Physical, &Step::Over), []);

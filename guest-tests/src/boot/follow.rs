@@ -1,4 +1,4 @@
-//! Follows one guest through its stages: what it says, how long it may be silent, and how it ends.
+//! Follows one guest through its stages: parses its control messages, applies time limits, detects its end.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,27 +15,27 @@ use crate::progress::Progress;
 use crate::qemu::{Event, Port};
 use crate::terminal;
 
-/// How often a guest beside others has a line of its work shown.
+/// Minimum interval between two progress lines of a guest that runs next to others.
 const TELL: Duration = Duration::from_secs(2);
 
-/// What the guest said on its control port.
+/// What the guest reported on its control port.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Guest {
-    /// Seconds from the start of QEMU until init was about to start the job.
+    /// Seconds from the start of QEMU until init was about to run the job script.
     pub boot_seconds: f64,
-    /// Release of its kernel.
+    /// Release of the guest's kernel.
     pub kernel: Option<String>,
-    /// Guest time before and after modprobe, and its status.
+    /// Guest uptime in seconds before and after modprobe, and modprobe's exit status.
     pub probe: Option<(f64, f64, i32)>,
     /// Modules loaded after hotplug.
     pub modules: Vec<String>,
-    /// The kernel's taint mask at the end.
+    /// The kernel's taint mask at the end of the job.
     pub taint: Option<u64>,
-    /// What init could not do.
+    /// Problems that init reported.
     pub problems: Vec<String>,
-    /// The job's status.
+    /// Exit status of the job.
     pub status: Option<i32>,
-    /// Why the guest did not come to the end of its job.
+    /// Why the guest did not reach the end of its job.
     pub lost: Option<String>,
 }
 
@@ -57,35 +57,35 @@ impl Guest {
         }
     }
 
-    /// Seconds that modprobe took, the probe of the card included.
+    /// Seconds that modprobe took, including the probe of the card.
     pub(super) fn probe_seconds(&self) -> f64 {
         self.probe.map_or(0.0, |(start, end, _)| end - start)
     }
 }
 
-/// What a happening means beyond the guest itself.
+/// Effect of an event of one guest on the rest of the run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing.
+    /// None.
     On,
-    /// The job is at the mark with this name.
+    /// The job has reached the mark with this name.
     Mark(String),
-    /// The physical function's guest has enabled the virtual functions for others.
+    /// The PF guest has enabled the VFs for the other guests.
     Enabled,
-    /// The virtual function's guest waits for the host's word.
+    /// The VF guest waits for the host to start its work.
     Waiting,
-    /// The guest has shut down, or is lost.
+    /// The guest has shut down or is lost.
     Over,
 }
 
 /// Follows one guest.
 pub(super) struct Follower {
-    /// What it said.
+    /// What the guest reported.
     pub guest: Guest,
     clocks: Clocks,
     mode: Mode,
     driver: Driver,
-    /// In front of its progress lines; empty for the only guest of a run.
+    /// Prefix of its progress lines; empty if the run has only one guest.
     name: String,
     limit: Duration,
     stage: &'static str,
@@ -96,10 +96,10 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// For the guest in `seat`, whose machine starts now; a stage may take `limit`.
+    /// Creates the follower of the guest in `seat` at the start of its VM. Each stage may take up to `limit`.
     pub(super) fn new(stand: &Stand<'_>, seat: &Seat, mode: &Mode, limit: Duration) -> Result<Self> {
         let path = stand.folder.join(format!("{}.log", seat.file("job")));
-        let log = File::create(&path).with_context(|| format!("{} cannot be made", path.display()))?;
+        let log = File::create(&path).with_context(|| format!("{} cannot be created", path.display()))?;
         let name = seat.name.clone();
         let mode = mode.clone();
         let deadline = Some(Instant::now() + limit);
@@ -110,7 +110,7 @@ impl Follower {
             driver: stand.driver(),
             name,
             limit,
-            stage: "come up",
+            stage: "boot",
             deadline,
             log,
             line: Vec::new(),
@@ -118,29 +118,29 @@ impl Follower {
         })
     }
 
-    /// The guest's clock against the host's so far.
+    /// The guest's clock compared with the host's so far.
     pub(super) fn comparison(&self) -> Option<Comparison> {
         self.clocks.compare(if self.name.is_empty() { "guest" } else { &self.name })
     }
 
-    /// Until when the guest may be silent.
+    /// Time at which the guest is considered hung; `None` if it has no time limit.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// The guest begins its next stage now, and may take the whole limit for it.
+    /// Enters the next stage of the guest and restarts its time limit.
     pub(super) fn enter(&mut self, stage: &'static str) {
         self.stage = stage;
         self.deadline = Some(Instant::now() + self.limit);
     }
 
-    /// The guest does not go on, for `reason`.
+    /// Records that the guest was lost, for `reason`.
     pub(super) fn lose(&mut self, reason: String) -> Step {
         self.guest.lost.get_or_insert(reason);
         Step::Over
     }
 
-    /// Takes in what happened to the guest `life`.
+    /// Handles an event of the guest `life`.
     pub(super) fn take(
         &mut self,
         happening: Happening,
@@ -150,7 +150,7 @@ impl Follower {
     ) -> Result<Step> {
         match happening {
             Happening::Event(event) => self.event(&event, life, sink, progress),
-            // What was still on its way when the job ended has come by now.
+            // Messages that were in transit when the job ended have arrived by now.
             Happening::End if self.guest.status.is_some() => Ok(Step::Over),
             Happening::End => Ok(self.lose(format!("the guest crashed: {}", life.last_words()))),
             Happening::Silence => {
@@ -171,7 +171,7 @@ impl Follower {
                 return self.control(&text, life, progress);
             }
             Port::Output | Port::Errors if self.mode == Mode::Work => {
-                // Each check has its line: the guest is alive.
+                // Each check prints a line, so output means that the guest makes progress.
                 self.deadline = Some(Instant::now() + self.limit);
                 self.line.extend_from_slice(&event.bytes);
                 while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
@@ -200,7 +200,7 @@ impl Follower {
             ("working", _) => {
                 self.enter("finish its work");
                 if self.mode != Mode::Work {
-                    // The user's own command or shell may take as long as it likes.
+                    // A user's command or shell has no time limit.
                     self.deadline = None;
                 }
                 match self.guest.probe {
@@ -215,7 +215,7 @@ impl Follower {
                 }
             }
             ("waiting", _) => {
-                // The others are not silent for ever, and this one goes on with them.
+                // The guest waits for the others, each of which has a time limit; this one continues with them.
                 self.deadline = None;
                 return Ok(Step::Waiting);
             }
@@ -227,7 +227,7 @@ impl Follower {
         Ok(Step::On)
     }
 
-    /// Of a guest beside others only what failed is shown, and now and then that it is at work.
+    /// Of a guest that runs next to others, shows each failure, and at most one other line per `TELL`.
     fn show(&mut self, line: &str, progress: &dyn Progress) {
         let due = self.told.is_none_or(|told| told.elapsed() >= TELL);
         if self.name.is_empty() || due || line.starts_with("FAIL") {
@@ -243,7 +243,7 @@ impl Follower {
         }
     }
 
-    /// Fails where the guest was lost before its job began, since there is nothing to judge then.
+    /// Fails if the guest was lost before its job began: there are no results to evaluate then.
     pub(super) fn must_have_come_up(&self, life: &Life) -> Result<()> {
         match &self.guest.lost {
             Some(reason) if self.guest.boot_seconds == 0.0 => {
@@ -254,7 +254,7 @@ impl Follower {
     }
 }
 
-/// A guest was lost before anything of ours ran in it, and so before it touched the card.
+/// The guest was lost before init ran the job, and so before the guest accessed the card.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason} (its log: {log})", log = log.display())]
 pub(super) struct NeverUp {
@@ -263,8 +263,8 @@ pub(super) struct NeverUp {
 }
 
 impl NeverUp {
-    /// Whether its kernel panicked, which a processor that QEMU emulates in several threads brings about now and then
-    /// while the kernel changes its own code.
+    /// Returns whether the guest's kernel panicked. QEMU's multi-threaded TCG occasionally causes such a panic while
+    /// the kernel patches its own code.
     pub(super) fn panicked(&self) -> bool {
         self.reason.contains("Kernel panic")
     }
@@ -279,7 +279,7 @@ mod tests {
         let never_up = |reason: &str| NeverUp { reason: reason.into(), log: "console.log".into() };
         let panic = never_up("[    2.1] Kernel panic - not syncing: Fatal exception in interrupt");
         assert!(panic.panicked() && panic.to_string().ends_with("(its log: console.log)"));
-        assert!(!never_up("the guest did not come up within 60 s").panicked());
+        assert!(!never_up("the guest did not boot within 60 s").panicked());
     }
 
     #[test]

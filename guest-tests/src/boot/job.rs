@@ -1,24 +1,25 @@
-//! The shell texts that the guests' init runs, and the files by which guests and host speak beyond the control port.
+//! The shell scripts that the guests' init runs, and the files through which guests and host communicate in addition to
+//! the control port.
 
 use super::Mode;
 use crate::card::Functions;
 use crate::terminal;
 
-/// The report of `arctic guest work` on the results share.
+/// File name of the report of `arctic guest work` on the results share.
 pub(super) const WORK_REPORT: &str = "work.json";
-/// The pixels that it drew.
+/// The pixels that `arctic guest work` drew.
 pub(super) const PICTURE: &str = "testcard.raw";
 /// The report of `arctic guest rounds`.
 pub(super) const ROUNDS_REPORT: &str = "rounds.json";
-/// The host makes it where virtual functions' guests may begin their work.
+/// Created by the host when the VF guests may begin their work.
 pub(super) const GO: &str = "go";
-/// The host makes it where the physical function's guest may take the virtual functions away.
+/// Created by the host when the PF guest may disable the VFs.
 pub(super) const FINISH: &str = "finish";
-/// The mark before virtual functions are there, and the one when they have worked and still are.
+/// The mark before the VFs are enabled, and the mark after they have worked and while they are still enabled.
 pub(super) const BEFORE: &str = "before";
 pub(super) const WORKED: &str = "worked";
 
-/// The steps with virtual functions in one guest, `arctic guest vfs` each: name, report, whether they are to be there.
+/// The `arctic guest vfs` steps when the VFs are in the same guest: name, report, whether the VFs exist afterwards.
 pub(super) const STEPS: [(&str, &str, bool); 4] = [
     ("enabled", "vfs-up.json", true),
     ("disabled", "vfs-down.json", false),
@@ -26,25 +27,25 @@ pub(super) const STEPS: [(&str, &str, bool); 4] = [
     ("disabled again", "vfs-down-again.json", false),
 ];
 
-/// What a guest of a judged run does.
+/// What a guest does in a run with checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// All of it: the physical function works, then the virtual functions in the same guest, if there are any.
+    /// The PF works, then the VFs in the same guest, if there are any.
     All {
-        /// How many virtual functions are enabled.
+        /// Number of VFs that are enabled.
         vfs: u8,
     },
-    /// The physical function enables virtual functions for other guests and works until they are done.
+    /// The PF guest enables VFs for other guests and works until they have finished.
     Provider {
-        /// How many.
+        /// Number of VFs.
         vfs: u8,
     },
-    /// A virtual function works when the host says so.
+    /// A VF guest works when the host starts it.
     Consumer,
 }
 
 impl Part {
-    /// What the only guest of a run with `functions` does.
+    /// The part of the only guest of a run with `functions`.
     pub(super) fn only(functions: Functions) -> Self {
         match functions {
             Functions::Together(vfs) => Self::All { vfs },
@@ -88,12 +89,12 @@ impl Part {
     }
 }
 
-/// The text for a guest that works as `part` says.
+/// The script for a guest with the given part.
 pub(super) fn of_part(part: Part) -> String {
     around(&part.task())
 }
 
-/// The text for the only guest of a run.
+/// The script for the only guest of a run.
 pub(super) fn only(mode: &Mode, functions: Functions) -> String {
     match mode {
         Mode::Work => of_part(Part::only(functions)),
@@ -103,7 +104,7 @@ pub(super) fn only(mode: &Mode, functions: Functions) -> String {
             let shell = "setsid -c sh -i < /dev/hvc0 > /dev/hvc0 2>&1\nSTATUS=$?\n";
             around(&format!("cd /root\n{}{shell}", size.unwrap_or_default()))
         }
-        // A function of its own, so that an `exit` in it ends only the command.
+        // In a subshell, so that `exit` ends only the user's command.
         Mode::Run(command) => around(&format!("( cd /root\n{command}\n)\nSTATUS=$?\n")),
     }
 }
@@ -126,7 +127,7 @@ mod tests {
         assert!(text.contains("taint"));
     }
 
-    /// Every text is one that a shell can read.
+    /// Every script is valid shell syntax.
     #[test]
     fn a_shell_understands_every_part() {
         for part in [Part::All { vfs: 0 }, Part::All { vfs: 63 }, Part::Provider { vfs: 3 }, Part::Consumer] {
@@ -136,7 +137,7 @@ mod tests {
         }
     }
 
-    /// Up, work, down, up again, down: the physical function has worked before, and the memory is looked at twice.
+    /// Enabled, work, disabled, enabled again, disabled again: the PF has worked before, and memory is sampled twice.
     #[test]
     fn virtual_functions_go_up_and_down_twice_after_the_physical_ones_work() {
         let text = of_part(Part::All { vfs: 7 });

@@ -1,4 +1,4 @@
-//! The verdict on a boot: what the guest, its kernel's log and the card's report must show.
+//! The checks of a boot: what the guest, its kernel log and the card's report must show.
 
 use std::fs;
 use std::path::Path;
@@ -16,43 +16,43 @@ use crate::qemu::CARD_ADDRESS;
 use crate::report::{TestResult, Verdict};
 use crate::testcard;
 
-/// Log lines without which xe's probe was not one with virtual functions: on a physical function with virtual ones, and on a virtual one.
+/// Log lines that xe must print at probe: on a PF with VFs enabled, and on a VF.
 const REQUIRED_PROVIDER: &[&[&str]] = &[&[CARD_ADDRESS, "Running in SR-IOV PF mode"]];
 const REQUIRED_VIRTUAL: &[&[&str]] = &[&[CARD_ADDRESS, "Running in SR-IOV VF mode"]];
-/// Modules that are out of tree or unsigned (TAINT_OOT_MODULE, TAINT_UNSIGNED_MODULE): a developer's own.
+/// Out-of-tree or unsigned modules (TAINT_OOT_MODULE, TAINT_UNSIGNED_MODULE) are allowed with a user's own kernel.
 const OWN_MODULES_TAINT: u64 = 1 << 12 | 1 << 13;
 
-/// What the guest holds at the card's address.
+/// What the guest has at the card's PCI address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Nothing.
+    /// No card.
     NoCard,
-    /// The physical function, of which `vfs` virtual ones are enabled.
+    /// The PF, which has `vfs` VFs enabled.
     Physical { vfs: u8 },
-    /// A virtual function alone.
+    /// A VF only.
     Virtual,
 }
 
-/// What there is to judge a guest by.
+/// The data from which a guest is checked.
 pub(super) struct Evidence<'a> {
-    /// The guest's name among several, which goes in front of the results'.
+    /// The guest's name if the run has several guests, used as a prefix of its results; else empty.
     pub name: &'a str,
-    /// Its driver for the card.
+    /// The guest's driver for the card.
     pub driver: Driver,
-    /// What it holds.
+    /// The function that the guest has.
     pub role: Role,
-    /// The guest's own words.
+    /// What the guest reported.
     pub guest: &'a Guest,
-    /// The whole kernel log.
+    /// The complete kernel log.
     pub log: &'a str,
-    /// The host's side of the guest's /mnt.
+    /// The host's path of the guest's /mnt.
     pub results: &'a Path,
-    /// Whether the kernel is the user's own.
+    /// Whether the kernel was given by the user.
     pub own_kernel: bool,
 }
 
 impl Evidence<'_> {
-    /// The name of check `what` among all the run's.
+    /// The name of check `what` among all results of the run.
     fn named(&self, what: &str) -> String {
         match self.name {
             "" => what.to_owned(),
@@ -65,13 +65,13 @@ impl Evidence<'_> {
     }
 }
 
-/// A guest's whole kernel log.
+/// Reads a guest's complete kernel log.
 pub(super) fn console_text(console: &Path) -> Result<String> {
     let log = fs::read(console).with_context(|| format!("{} cannot be read", console.display()))?;
     Ok(String::from_utf8_lossy(&log).into_owned())
 }
 
-/// Adds the result of every check of one guest to `report`; returns the card as that guest saw it.
+/// Adds the results of all checks of one guest to `report`. Returns the card as that guest saw it.
 pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<Card> {
     let guest = evidence.guest;
     let mut card = None;
@@ -103,20 +103,20 @@ pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<
     }
     let lines: Vec<String> =
         kernel_log::problems(evidence.log, CARD_ADDRESS).into_iter().map(|problem| problem.line).collect();
-    let first = lines.first().map(|line| format!("{} bad lines, the first: {line}", lines.len()));
+    let first = lines.first().map(|line| format!("{} unexpected lines, first: {line}", lines.len()));
     report.results.push(TestResult { dmesg: lines, ..evidence.check("kernel log", first.into_iter().collect(), 0.0) });
     report.results.push(evidence.check("taint", taint(evidence), 0.0));
     card
 }
 
-/// The card's own part of the verdict: every register that a driver touched is modelled, or its absence explained.
+/// Checks that every register that a driver accessed is modelled or has a documented reason for not being modelled.
 pub(super) fn registers(card: &CardReport) -> TestResult {
     let unexplained =
-        card.unexplained().map(|register| format!("{:#x} is not modelled, without a reason", register.offset));
+        card.unexplained().map(|register| format!("{:#x} is not modelled, no reason given", register.offset));
     check("registers", unexplained.collect(), 0.0)
 }
 
-/// A result that fails if there are `problems`.
+/// Returns a result that fails if there are `problems`.
 pub(super) fn check(name: &str, problems: Vec<String>, seconds: f64) -> TestResult {
     let verdict = if problems.is_empty() { Verdict::Pass } else { Verdict::Fail };
     TestResult::new(name, verdict, problems.join("; "), seconds)
@@ -136,11 +136,11 @@ fn probe(evidence: &Evidence<'_>) -> Vec<String> {
     let required: Vec<&[&str]> = required.iter().map(Vec::as_slice).chain(further.iter().copied()).collect();
     let missing = kernel_log::missing(evidence.log, &required);
     let mut problems: Vec<String> =
-        missing.iter().map(|words| format!("no log line has {}", words.join(" and "))).collect();
+        missing.iter().map(|words| format!("no log line contains {}", words.join(" and "))).collect();
     match evidence.guest.probe {
         Some((_, _, 0)) => {}
         Some((_, _, status)) => problems.insert(0, format!("modprobe {driver} ended with {status}")),
-        None => problems.insert(0, format!("modprobe {driver} did not end")),
+        None => problems.insert(0, format!("modprobe {driver} did not finish")),
     }
     problems
 }
@@ -153,11 +153,11 @@ fn hotplug(evidence: &Evidence<'_>) -> Vec<String> {
 
 fn work(evidence: &Evidence<'_>) -> Result<Report> {
     let text =
-        fs::read_to_string(evidence.results.join(WORK_REPORT)).context("the guest left no report of its work")?;
-    serde_json::from_str(&text).context("the guest's report of its work cannot be understood")
+        fs::read_to_string(evidence.results.join(WORK_REPORT)).context("the guest wrote no report of its work")?;
+    serde_json::from_str(&text).context("the guest's report of its work cannot be parsed")
 }
 
-/// Adds what the guest's own work showed; returns the card as it saw it.
+/// Adds the results of the guest's own work. Returns the card as the guest saw it.
 fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) -> Option<Card> {
     for outcome in &work.results {
         let engine = match evidence.name {
@@ -168,7 +168,7 @@ fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) -> O
         let name = format!("{engine}: {}", outcome.what);
         report.results.push(TestResult::new(name, verdict, outcome.detail.clone(), outcome.seconds));
     }
-    // Whatever the file says, the program's own verdict counts too.
+    // The exit status of the job must be 0 as well, even if the report has no failure.
     match evidence.guest.status {
         Some(0) if work.ok => {}
         status if work.results.iter().all(|outcome| outcome.ok) => {
@@ -180,12 +180,12 @@ fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) -> O
     work.card
 }
 
-/// Compares the guest's picture with the host's own rendering and keeps it as a PNG in `folder`.
+/// Compares the guest's picture with the host's rendering and saves it as a PNG in `folder`.
 fn picture(evidence: &Evidence<'_>, folder: &Path) -> Result<std::path::PathBuf> {
     let raw = evidence.results.join(PICTURE);
     let pixels = fs::read(&raw).context("the guest drew no picture")?;
     let path = folder.join("testcard.png");
-    // A wrong picture is kept as well: seeing it is half the explanation.
+    // A wrong picture is saved as well, as a diagnostic aid.
     let saved = testcard::save_png(&path, &pixels).with_context(|| format!("{} cannot be written", path.display()));
     testcard::verify(&pixels)?;
     saved?;
@@ -197,8 +197,8 @@ fn taint(evidence: &Evidence<'_>) -> Vec<String> {
     let allowed = kernel_log::TAINT_ALLOWED | if evidence.own_kernel { OWN_MODULES_TAINT } else { 0 };
     match evidence.guest.taint {
         Some(taint) if taint & !allowed == 0 => Vec::new(),
-        Some(taint) => vec![format!("the mask is {taint}, but only {allowed} may be set")],
-        None => vec!["the guest did not tell its mask".into()],
+        Some(taint) => vec![format!("the mask is {taint}, only {allowed} is allowed")],
+        None => vec!["the guest did not report its taint mask".into()],
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
         fs::write(folder.join(PICTURE), testcard::render()).unwrap();
     }
 
-    /// The names of what failed with this guest, log and card after `spoil` changed the files.
+    /// Returns the names of the checks that failed with this guest, log and card after `spoil` has changed the files.
     fn failed(guest: &Guest, log: &str, card: &CardReport, spoil: impl Fn(&Path)) -> Vec<String> {
         failed_as(Role::Physical { vfs: 0 }, guest, log, card, spoil)
     }
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(failed(&good_guest(), LOG, &CardReport::default(), |_| ()), [""; 0]);
     }
 
-    /// A virtual function loads no firmware, has no management engine and draws no picture, but says what it is.
+    /// A VF loads no firmware, has no mei_gsc and draws no picture, but its driver reports VF mode.
     #[test]
     fn a_virtual_function_is_judged_as_one() {
         let guest = Guest { modules: vec!["xe".into()], ..good_guest() };

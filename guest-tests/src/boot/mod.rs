@@ -1,4 +1,5 @@
-//! The boot scenarios: guests on the card, their driver loaded, put to work and judged; or one guest handed to the user.
+//! The boot scenarios: guests with the card load the driver, run workloads and are checked; or one guest is given to
+//! the user.
 
 mod conductor;
 mod follow;
@@ -29,10 +30,10 @@ use judge::{Evidence, Role};
 use virtuals::Marks;
 pub use virtuals::{MemoryReport, Phase, VfLine};
 
-/// What the guest does once it is up.
+/// What the guest does after boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Loads the driver, runs batches on every engine and draws the picture; judged.
+    /// Loads the driver, runs batches on every engine and draws the picture; the results are checked.
     Work,
     /// Loads the driver and gives the user a shell.
     Shell,
@@ -40,7 +41,7 @@ pub enum Mode {
     Run(String),
 }
 
-/// Receives what a command in the guest prints.
+/// Receives the output of a command in the guest.
 pub trait Sink {
     /// A piece of stdout.
     fn output(&mut self, bytes: &[u8]);
@@ -48,35 +49,35 @@ pub trait Sink {
     fn errors(&mut self, bytes: &[u8]);
 }
 
-/// What a boot showed.
+/// The outcome of a boot.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BootReport {
-    /// Whether nothing failed.
+    /// Whether no check failed.
     pub ok: bool,
     /// Totals of `results`.
     #[serde(flatten)]
     pub totals: Totals,
-    /// Every check.
+    /// The results of all checks.
     pub results: Vec<TestResult>,
     /// The guest's kernel release.
     pub kernel: String,
     /// The card's file or name.
     pub card: String,
-    /// Seconds from the start of the card to the end of the last guest.
+    /// Seconds from the start of the card's server process to the end of the last guest.
     pub seconds: f64,
-    /// The clock of each guest against the host's.
+    /// The clock of each guest compared with the host's.
     pub clocks: Vec<Comparison>,
-    /// Whether a guest's clock was so wrong that the run shows nothing, whatever `ok` says.
+    /// Whether a guest's clock was so wrong that the run is not conclusive, independent of `ok`.
     pub inconclusive: bool,
-    /// How busy the host was.
+    /// Load of the host during the run.
     pub host_load: HostLoad,
-    /// Each virtual function.
+    /// One entry per VF.
     pub vfs: Vec<VfLine>,
-    /// The times of a run with virtual functions.
+    /// Duration of the phases of a run with VFs.
     pub phases: Vec<Phase>,
-    /// Host memory of the card's process, without virtual functions and with them.
+    /// Host memory of the card's server process, without VFs and with them.
     pub memory: Option<MemoryReport>,
-    /// The card as the guest's user space saw it.
+    /// The card as seen by the guest's user space.
     pub guest_card: Option<guest::report::Card>,
     /// Engines that the guest may use.
     pub engines: Vec<String>,
@@ -84,21 +85,21 @@ pub struct BootReport {
     pub boot_seconds: f64,
     /// The guests' driver for the card.
     pub driver: Driver,
-    /// Seconds that its modprobe took, the card's probe included.
+    /// Seconds that modprobe took, including the probe of the card.
     pub probe_seconds: f64,
     /// Modules loaded after hotplug.
     pub modules: Vec<String>,
-    /// The kernel's taint mask at the end.
+    /// The kernel's taint mask at the end of the job.
     pub taint: Option<u64>,
     /// Trapped accesses by region.
     pub trapped: BTreeMap<String, u64>,
-    /// Registers touched that the card does not model.
+    /// Accessed registers that the card does not model.
     pub unmodelled: Vec<Unmodelled>,
-    /// Commands that engines skipped or did in part, by engine and name.
+    /// Commands that engines skipped or executed partially, by engine and name.
     pub undone: BTreeMap<String, u64>,
-    /// Versions of what took part.
+    /// Versions of the components used.
     pub versions: BTreeMap<String, String>,
-    /// Folder with the guest's whole log.
+    /// Folder with the complete logs of the guests.
     pub log: PathBuf,
     /// The picture that the guest drew.
     pub picture: Option<PathBuf>,
@@ -125,7 +126,8 @@ impl BootReport {
     }
 }
 
-/// Boots what `options` and `mode` ask for. Errors are what kept it from being judged; a bad outcome is in the report.
+/// Runs the boot scenario given by `options` and `mode`. An error means that no result is available; failed checks are
+/// in the report.
 pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn Progress) -> Result<BootReport> {
     let several = *mode == Mode::Work && matches!(options.functions, Functions::Split(_) | Functions::Provisioned(_));
     if several {
@@ -137,7 +139,7 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
         true => several::run(options, &stand, sink, progress)?,
         false => match alone(options, mode, &stand, sink, progress) {
             Err(error) if !stand.parts.kernel_is_own && error.downcast_ref().is_some_and(NeverUp::panicked) => {
-                progress.say(&format!("{error}: that was before the card had a part in it, so once more"));
+                progress.say(&format!("{error}: the guest had not accessed the card yet; booting again"));
                 drop(stand);
                 let stand = Stand::prepare(options, "boot", progress)?;
                 alone(options, mode, &stand, sink, progress)?
@@ -153,7 +155,7 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
     Ok(report)
 }
 
-/// The run of one guest.
+/// Runs the scenario with one guest.
 fn alone(
     options: &Options,
     mode: &Mode,

@@ -1,5 +1,5 @@
-//! A run of several guests on one card: one for each virtual function, and one for the physical function unless the
-//! card's program plays it.
+//! A run with several guests on one card: one guest per VF, and one for the PF unless the card's server process
+//! provisions the VFs.
 
 use std::fs::{self, File};
 use std::thread;
@@ -18,7 +18,7 @@ use crate::interrupt;
 use crate::life::{Happening, Life, MEMORY_OF_MANY, Options, Seat, Server, Stand};
 use crate::progress::Progress;
 
-/// How long the loop sleeps when no guest has said anything.
+/// How long the loop sleeps when no guest has sent anything.
 const REST: Duration = Duration::from_millis(10);
 
 /// One guest of the run.
@@ -30,12 +30,12 @@ struct Player {
     console: std::path::PathBuf,
 }
 
-/// A run on its way.
+/// A run in progress.
 struct Stage<'a> {
     options: &'a Options,
     stand: &'a Stand<'a>,
     progress: &'a dyn Progress,
-    // Dropped in this order: the machines before the card that they talk to.
+    // Fields are dropped in this order: the VMs before the card's server that they are connected to.
     players: Vec<Player>,
     server: Server,
     provider: Option<File>,
@@ -44,31 +44,29 @@ struct Stage<'a> {
     marks: Marks,
 }
 
-/// Memory of this host in MiB.
+/// Total memory of this host in MiB.
 fn host_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? >> 10)
 }
 
-/// Refuses guests that together would have more memory than the host, `total` in MiB.
+/// Fails if the guests together have more memory than the host; `each` and `total` are in MiB.
 fn fits(guests: u64, each: u32, total: u64) -> Result<()> {
     if guests * u64::from(each) > total {
-        bail!(
-            "{guests} guests of {each} MiB do not fit into this host's {total} MiB: give fewer --vfs or less --memory"
-        );
+        bail!("{guests} guests of {each} MiB do not fit into this host's {total} MiB: reduce --vfs or --memory");
     }
     Ok(())
 }
 
-/// Refuses a run of more guests than this host has memory for.
+/// Fails if the host has too little memory for the guests of the run.
 pub(super) fn check_memory(options: &Options) -> Result<()> {
     let guests = u64::from(options.functions.vfs()) + u64::from(matches!(options.functions, Functions::Split(_)));
     let each = options.memory.unwrap_or(MEMORY_OF_MANY);
     host_memory().map_or(Ok(()), |total| fits(guests, each, total))
 }
 
-/// Runs and judges the guests of `options.functions`.
+/// Runs the guests of `options.functions` and checks them.
 pub(super) fn run(
     options: &Options,
     stand: &Stand<'_>,
@@ -139,11 +137,11 @@ pub(super) fn run(
 }
 
 impl Stage<'_> {
-    /// Starts the guests as the conductor says and follows them all to their ends.
+    /// Starts the guests in the conductor's order and follows each until it ends.
     fn play(&mut self, sink: &mut dyn Sink) -> Result<()> {
         let orders = self.conductor.begin();
         if self.provider.is_none() {
-            // Nobody marks it: no guest is there before the virtual functions are.
+            // No guest sends this mark: none runs before the VFs are enabled.
             self.marks.take(job::BEFORE, self.server.memory());
         }
         self.carry_out(&orders)?;
@@ -168,7 +166,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// What the guest of a player did since the last look; `None` if nothing.
+    /// Returns what a player's guest did since the last call; `None` if nothing.
     fn look(&mut self, index: usize, sink: &mut dyn Sink) -> Result<Option<Step>> {
         let player = &mut self.players[index];
         let Some(life) = &mut player.life else { return Ok(None) };
@@ -190,7 +188,7 @@ impl Stage<'_> {
             match order {
                 Order::Boot(who) => self.boot(*who)?,
                 Order::Go => {
-                    self.progress.say("all guests are ready, they work at the same time now");
+                    self.progress.say("all guests are ready and now work at the same time");
                     self.tell(|who| who != Who::Physical, GO, "finish its work")?;
                 }
                 Order::Finish => self.tell(|who| who == Who::Physical, FINISH, "disable its virtual functions")?,
@@ -201,7 +199,7 @@ impl Stage<'_> {
                             let step = player.follower.lose("the guest of the physical function ended".into());
                             player.end()?;
                             let who = player.who;
-                            // Nothing is ordered on this any more.
+                            // No orders follow from this step.
                             self.conductor.hear(who, &step);
                         }
                     }
@@ -215,12 +213,12 @@ impl Stage<'_> {
         let (seat, image) = match (who, &self.provider) {
             (Who::Virtual(vf), _) => (Seat::virtual_function(vf), &self.consumer),
             (Who::Physical, provider) => {
-                let image = provider.as_ref().context("nobody was to hold the physical function")?;
+                let image = provider.as_ref().context("the run has no guest for the physical function")?;
                 (Seat::physical(self.options.functions), image)
             }
         };
         for file in [GO, FINISH] {
-            // Left by an earlier run in the same folder.
+            // May exist from an earlier run in the same folder.
             let _ = fs::remove_file(self.stand.results(&seat)?.join(file));
         }
         let follower = Follower::new(self.stand, &seat, &Mode::Work, self.options.limit)?;
@@ -230,7 +228,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Makes `file` for those guests that wait for it; they begin `stage`.
+    /// Creates `file` for the guests that wait for it; they enter `stage`.
     fn tell(&mut self, whom: impl Fn(Who) -> bool, file: &str, stage: &'static str) -> Result<()> {
         for player in self.players.iter_mut().filter(|player| whom(player.who) && player.life.is_some()) {
             let path = self.stand.results(&player.seat)?.join(file);
@@ -242,7 +240,7 @@ impl Stage<'_> {
 }
 
 impl Player {
-    /// Ends the machine if it has not ended by itself.
+    /// Ends the VM if it has not ended already.
     fn end(&mut self) -> Result<()> {
         self.life.take().map_or(Ok(()), Life::stop)
     }
@@ -256,10 +254,7 @@ mod tests {
     fn more_guests_than_the_host_can_hold_are_refused() {
         assert!(fits(4, 1024, 4096).is_ok());
         let error = fits(64, 1024, 24_000).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "64 guests of 1024 MiB do not fit into this host's 24000 MiB: give fewer --vfs or less --memory"
-        );
+        assert_eq!(error, "64 guests of 1024 MiB do not fit into this host's 24000 MiB: reduce --vfs or --memory");
         assert!(host_memory().is_some_and(|total| total > 0));
     }
 }

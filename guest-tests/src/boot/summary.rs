@@ -1,4 +1,4 @@
-//! A boot's report as people read it: what took part, what passed in a line an engine, every failure in full.
+//! Text form of a boot's report: the components, one line per engine with the passed checks, every failure in full.
 
 use std::fmt;
 
@@ -62,12 +62,12 @@ impl fmt::Display for BootReport {
     }
 }
 
-/// Whether a group's results are told in the line of a virtual function.
+/// Returns whether the results of a group are part of a VF's line.
 fn has_line(group: &str) -> bool {
     group.strip_prefix("vf").is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
-/// What passed, by engine (checks of the host under `checks`), with the seconds of each group.
+/// The passed checks by engine (host-side checks as group `checks`), with the total seconds of each group.
 fn passed(results: &[TestResult]) -> Vec<(&str, Vec<&str>, f64)> {
     let mut groups: Vec<(&str, Vec<&str>, f64)> = Vec::new();
     for result in results.iter().filter(|result| result.result == Verdict::Pass) {
@@ -95,7 +95,7 @@ mod tests {
     use crate::boot::{MemoryReport, Phase, VfLine};
     use crate::report::Totals;
 
-    /// A line a virtual function whatever it did, the times and the memory; their single results only where they failed.
+    /// One line per VF, then times and memory; individual results of a VF appear only if they failed.
     #[test]
     fn each_virtual_function_has_one_line() {
         let vf = |number: u8| VfLine { number, ok: true, lmem_bytes: 128 << 20, ..VfLine::default() };

@@ -1,4 +1,4 @@
-//! The virtual functions in a boot's report: a line each, the times, the memory that each costs the host.
+//! The VFs in a boot's report: one line per VF, times, and host memory per VF.
 
 use std::fs;
 use std::path::Path;
@@ -16,56 +16,56 @@ use crate::kernel_log;
 use crate::qemu::function_address;
 use crate::report::{TestResult, Verdict};
 
-/// One virtual function of a run.
+/// One VF of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct VfLine {
-    /// Its number, from 1.
+    /// VF number, from 1.
     pub number: u8,
-    /// Whether all that it was to do was right.
+    /// Whether all its checks passed.
     pub ok: bool,
-    /// Its PCI address in the guest that holds it.
+    /// Its PCI address in the guest that has it.
     pub address: String,
-    /// Seconds from QEMU's start to init, where it has a guest of its own.
+    /// Seconds from QEMU's start to init, if the VF has a separate guest.
     pub boot_seconds: Option<f64>,
-    /// Seconds that its driver's probe took; in a guest of its own those of `modprobe xe`.
+    /// Seconds of its driver's probe; in a separate guest, seconds of `modprobe xe`.
     pub probe_seconds: f64,
-    /// Bytes of GGTT address space.
+    /// GGTT address space in bytes.
     pub ggtt_bytes: Option<u64>,
-    /// Bytes of local memory.
+    /// Local memory in bytes.
     pub lmem_bytes: u64,
-    /// The engines that worked.
+    /// The engines that executed work.
     pub engines: Vec<String>,
-    /// Checks that passed.
+    /// Number of passed checks.
     pub passed: usize,
-    /// Seconds of its work.
+    /// Duration of its work in seconds.
     pub work_seconds: f64,
-    /// What went wrong.
+    /// The first problem, if any.
     pub problem: Option<String>,
 }
 
-/// How long a part of the run took.
+/// Duration of one phase of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Phase {
-    /// What was done.
+    /// Name of the phase.
     pub what: String,
-    /// For how long.
+    /// Its duration in seconds.
     pub seconds: f64,
 }
 
-/// Host memory of the card's process.
+/// Host memory of the card's server process.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MemoryReport {
-    /// Before there were virtual functions.
+    /// Before any VF was enabled.
     pub before: Memory,
-    /// When they had worked and were still there.
+    /// After the VFs had worked, with the VFs still enabled.
     pub with_vfs: Memory,
-    /// Growth of the process's own memory, by virtual function.
+    /// Growth of the process's private memory per VF.
     pub own_by_vf: u64,
-    /// Growth of the shared memory, by virtual function.
+    /// Growth of the shared memory per VF.
     pub shared_by_vf: u64,
 }
 
-/// The memory at the marks of a run, and the host's time between them.
+/// Memory at the marks of a run, and host time between the marks.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     before: Option<Memory>,
@@ -75,7 +75,8 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Keeps what the card's process held at mark `name`; the last one before, the most after.
+    /// Records the memory of the card's server process at mark `name`: the latest sample for `BEFORE`, the largest for
+    /// `WORKED`.
     pub(super) fn take(&mut self, name: &str, memory: Option<Memory>) {
         match name {
             BEFORE => {
@@ -94,14 +95,14 @@ impl Marks {
         }
     }
 
-    /// The time between the marks, by the host's clock: a guest's own may be wrong on a busy host, since its kernel
-    /// measures the clock's rate while it boots.
+    /// The time between the marks by the host's clock. A guest's clock can be wrong on a busy host, because the guest
+    /// kernel calibrates the clock while it boots.
     pub(super) fn phase(&self, vfs: u8) -> Option<Phase> {
         let what = format!("until {vfs} virtual functions were enabled, probed and had worked, by the host's clock");
         Some(Phase { what, seconds: self.took?.as_secs_f64() })
     }
 
-    /// What `vfs` virtual functions cost.
+    /// The memory cost of `vfs` VFs.
     pub(super) fn report(&self, vfs: u8) -> Option<MemoryReport> {
         let (before, with_vfs) = (self.before?, self.worked?);
         let by_vf = |before: u64, after: u64| after.saturating_sub(before).checked_div(vfs.into());
@@ -115,11 +116,11 @@ impl Marks {
 }
 
 fn read<T: serde::de::DeserializeOwned>(results: &Path, file: &str) -> Result<T> {
-    let text = fs::read_to_string(results.join(file)).with_context(|| format!("the guest left no {file}"))?;
-    serde_json::from_str(&text).with_context(|| format!("the guest's {file} cannot be understood"))
+    let text = fs::read_to_string(results.join(file)).with_context(|| format!("the guest wrote no {file}"))?;
+    serde_json::from_str(&text).with_context(|| format!("the guest's {file} cannot be parsed"))
 }
 
-/// Virtual functions in the guest of their physical one: every step, and a line each from the first.
+/// VFs in the same guest as their PF: the result of every step, and one line per VF from the first step.
 pub(super) fn together(report: &mut BootReport, evidence: &Evidence<'_>, vfs: u8, marks: &Marks) {
     for (index, (what, file, there)) in STEPS.iter().enumerate() {
         let step = match read::<VfsReport>(evidence.results, file) {
@@ -152,7 +153,7 @@ pub(super) fn together(report: &mut BootReport, evidence: &Evidence<'_>, vfs: u8
     let unseen: Vec<String> = (1..=vfs.into())
         .map(function_address)
         .filter(|address| !kernel_log::missing(evidence.log, &[&["Initialized xe", address]]).is_empty())
-        .map(|address| format!("no log line has Initialized xe and {address}"))
+        .map(|address| format!("no log line contains Initialized xe and {address}"))
         .collect();
     report.results.push(check("vf probes", unseen, report.vfs.iter().map(|vf| vf.probe_seconds).sum()));
     missing(report, vfs);
@@ -175,7 +176,7 @@ fn line(vf: &VfReport) -> VfLine {
     }
 }
 
-/// The physical function's guest beside those of its virtual functions.
+/// Results of the PF guest of a run with separate VF guests.
 pub(super) fn provider(report: &mut BootReport, evidence: &Evidence<'_>) {
     for (what, file, _) in &STEPS[..2] {
         let (problems, seconds) = match read::<VfsReport>(evidence.results, file) {
@@ -192,7 +193,7 @@ pub(super) fn provider(report: &mut BootReport, evidence: &Evidence<'_>) {
     report.results.push(check(&format!("{}: rounds beside the others", evidence.name), problems, seconds));
 }
 
-/// A virtual function in a guest of its own: its line, from the results that it added behind `before`.
+/// A VF in a separate guest: adds its line, summarised from the results after index `before`.
 pub(super) fn apart(report: &mut BootReport, evidence: &Evidence<'_>, vf: u8, before: usize, card: Option<Card>) {
     let results = &report.results[before..];
     let failed = results.iter().find(|result| result.result == Verdict::Fail);
@@ -213,11 +214,11 @@ pub(super) fn apart(report: &mut BootReport, evidence: &Evidence<'_>, vf: u8, be
     });
 }
 
-/// Fails the run for every virtual function that has no line.
+/// Adds a failed result for every VF without a line.
 pub(super) fn missing(report: &mut BootReport, vfs: u8) {
     for number in 1..=vfs {
         if report.vfs.iter().all(|line| line.number != number) {
-            report.results.push(check(&format!("vf{number}: work"), vec!["it was never there".into()], 0.0));
+            report.results.push(check(&format!("vf{number}: work"), vec!["the VF never appeared".into()], 0.0));
         }
     }
     report.vfs.sort_by_key(|line| line.number);

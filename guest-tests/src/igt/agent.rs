@@ -1,4 +1,5 @@
-//! The agent in the guest: runs one process a test and tells the host, line by line, what runs and how it ended.
+//! The agent in the guest: runs one process per test and reports to the host, line by line, which test runs and how it
+//! ended.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -19,18 +20,19 @@ use crate::image::IGT_FOLDER;
 
 const PORT: &str = "/dev/virtio-ports/agent";
 const TAINT: &str = "/proc/sys/kernel/tainted";
-/// Most of a stream that is kept, half from its beginning and half from its end.
+/// Maximum number of bytes kept of an output stream, half from its beginning and half from its end.
 const STREAM_KEPT: usize = 512 << 10;
-/// How long a test that is asked to end may take to clean up, and then to die.
+/// Time that a test has to clean up after SIGTERM, and to exit after SIGKILL.
 const TERM_PATIENCE: Duration = Duration::from_secs(3);
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
-/// Kernel levels up to "warning" are told.
+/// Kernel log levels up to "warning" are reported.
 const WARNING: u8 = 4;
 
-/// Runs the plan in the file `plan`. Ends early after a test that spoils the guest: the host starts a new one then.
+/// Runs the plan in the file `plan`. Ends early after a test that makes the guest unusable; the host then boots a new
+/// guest.
 pub fn run(plan: &Path) -> Result<()> {
     let text = fs::read_to_string(plan).with_context(|| format!("{} cannot be read", plan.display()))?;
-    let plan: Plan = serde_json::from_str(&text).context("the plan cannot be understood")?;
+    let plan: Plan = serde_json::from_str(&text).context("the plan cannot be parsed")?;
     let mut port = OpenOptions::new().write(true).open(PORT).with_context(|| format!("{PORT} cannot be opened"))?;
     let mut tell = |message: &Message| -> Result<()> {
         let mut line = serde_json::to_vec(message)?;
@@ -57,18 +59,18 @@ pub fn run(plan: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The guest's clock in seconds; it goes on while the guest is suspended.
+/// The guest's clock in seconds, including time spent suspended.
 fn clock() -> f64 {
     let time = clock_gettime(ClockId::Boottime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// A test finds the driver loaded as on a distribution, except where loading it is the test.
+/// Loads the driver before a test as a distribution does, except for tests that load the driver themselves.
 fn prepare_driver(test: &Test, driver: Driver) -> Result<()> {
     let loaded = driver.is_loaded();
     let own_loading = test.binary == format!("{driver}_module_load");
     if own_loading && loaded && test.subtest.as_deref() == Some("load") {
-        // It declines if the driver is there already; the driver stays while that of its firmware client holds it.
+        // The subtest skips if the driver is loaded. mei_gsc holds a reference to the driver and is unloaded first.
         for module in ["mei_gsc", driver.name()] {
             Command::new("modprobe").args(["-r", module]).status().context("modprobe cannot be started")?;
         }
@@ -88,7 +90,7 @@ fn run_test(test: &Test, plan: &Plan) -> Result<Ended> {
             command.args([option, value]);
         }
     }
-    // A fixed seed makes a failure repeatable; whoever lists IGT's tests of its runners wants them run.
+    // A fixed seed makes failures reproducible. IGT's tests of its own runners run only with IGT_CI_META_TEST.
     command.env("IGT_PLAIN_OUTPUT", "1").env("IGT_SRANDOM", "1").env("IGT_CI_META_TEST", "1");
     if let Some(device) = &plan.device {
         command.env("IGT_DEVICE", device);
@@ -106,7 +108,7 @@ fn run_test(test: &Test, plan: &Plan) -> Result<Ended> {
             status = wait(&mut child, patience)?;
         }
     }
-    // Children that the test left behind must not disturb the next one.
+    // Child processes that outlive the test must not affect the next one.
     signal_group(&child, libc::SIGKILL);
     Ok(Ended {
         status: status.and_then(|status| status.code()),
@@ -121,9 +123,9 @@ fn run_test(test: &Test, plan: &Plan) -> Result<Ended> {
 
 fn scratch_file(path: &str) -> Result<File> {
     let mut options = OpenOptions::new();
-    // Append: the test's processes share the file and must not overwrite each other.
+    // Opened for appending: the test's processes share the file and must not overwrite each other's output.
     options.create(true).append(true).read(true);
-    let file = options.open(path).with_context(|| format!("{path} cannot be made"))?;
+    let file = options.open(path).with_context(|| format!("{path} cannot be created"))?;
     file.set_len(0)?;
     Ok(file)
 }
@@ -154,18 +156,18 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
         if elapsed >= limit {
             return Ok(None);
         }
-        // Most tests are over in a tenth of a second; a long one need not be looked at so often.
+        // Most tests take less than 0.1 s; the polling interval grows with the run time.
         thread::sleep((elapsed / 20).clamp(Duration::from_millis(2), Duration::from_millis(50)));
     }
 }
 
 fn signal_group(child: &Child, signal: i32) {
-    // SAFETY: kill has no memory effects. The group is the test's own; its number is taken again only after the
-    // number space has wrapped round, which does not happen within a test.
+    // SAFETY: kill has no memory effects. The group belongs to the test. Its ID is not reused until process IDs wrap,
+    // which does not happen during a test.
     unsafe { libc::kill(-(child.id() as i32), signal) };
 }
 
-/// The kernel's log as records with levels.
+/// The kernel log as records with levels.
 struct KernelLog {
     file: File,
 }
@@ -181,13 +183,13 @@ impl KernelLog {
         Ok(Self { file })
     }
 
-    /// Forgets everything so far.
+    /// Skips all records up to now.
     fn skip(&mut self) -> Result<()> {
         self.file.seek(SeekFrom::End(0))?;
         Ok(())
     }
 
-    /// The kernel's own warnings and worse since the last call.
+    /// Returns the kernel's own warnings and more severe messages since the last call.
     fn warnings(&mut self) -> Result<Vec<(u8, String)>> {
         let mut lines = Vec::new();
         let mut record = [0; 8192];
@@ -196,7 +198,7 @@ impl KernelLog {
                 Ok(0) => break,
                 Ok(length) => lines.extend(warning(&String::from_utf8_lossy(&record[..length]))),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // The ring has overtaken us: go on with the oldest record that is left.
+                // Records were overwritten before they were read: continue with the oldest remaining record.
                 Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
                 Err(error) => return Err(error).context("/dev/kmsg cannot be read"),
             }
@@ -205,11 +207,12 @@ impl KernelLog {
     }
 }
 
-/// The level and text of a `/dev/kmsg` record (`priority,sequence,time,flags;text`) if it is a warning of the kernel.
+/// Returns level and text of a `/dev/kmsg` record (`priority,sequence,time,flags;text`) if it is a warning of the
+/// kernel.
 fn warning(record: &str) -> Option<(u8, String)> {
     let (head, text) = record.split_once(';')?;
     let priority: u32 = head.split(',').next()?.parse().ok()?;
-    // The facility above the level is 0 for the kernel itself; tests write lines of their own with another.
+    // The facility above the level is 0 for kernel messages; tests log with another facility.
     (priority <= u32::from(WARNING)).then(|| (priority as u8, text.lines().next().unwrap_or_default().to_owned()))
 }
 

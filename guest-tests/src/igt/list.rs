@@ -1,4 +1,4 @@
-//! Test lists: one `binary@subtest` a line, as IGT's own lists have it.
+//! Test lists: one `binary@subtest` per line, in the format of IGT's own lists.
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Test {
     /// The test program.
     pub binary: String,
-    /// Its subtest; a program without subtests has none.
+    /// Its subtest; `None` for a program without subtests.
     pub subtest: Option<String>,
-    /// The dynamic part of the subtest, if only that is wanted.
+    /// The dynamic subtest, if only that is to be run.
     pub dynamic: Option<String>,
 }
 
@@ -21,7 +21,7 @@ impl std::fmt::Display for Test {
     }
 }
 
-/// Reads a list: blank lines and `#` comments do not count, a leading `igt@` may be there.
+/// Parses a list. Blank lines and `#` comments are ignored, as is a leading `igt@`.
 pub fn parse(text: &str) -> Result<Vec<Test>> {
     let mut tests = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -35,7 +35,7 @@ pub fn parse(text: &str) -> Result<Vec<Test>> {
             |part: &str| !part.is_empty() && !part.contains(|letter: char| letter.is_whitespace() || letter == '/');
         let fields = [Some(&test.binary), test.subtest.as_ref(), test.dynamic.as_ref()];
         if parts.next().is_some() || !fields.into_iter().flatten().all(|part| sound(part)) {
-            bail!("line {} is no `binary@subtest`: {line}", number + 1);
+            bail!("line {} is not of the form `binary@subtest`: {line}", number + 1);
         }
         tests.push(test);
     }

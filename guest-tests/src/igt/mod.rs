@@ -1,4 +1,4 @@
-//! The IGT scenario: every line of a list in a guest on the card, a new guest for every one that hangs or crashes.
+//! The IGT scenario: runs every line of a list in a guest with the card, and boots a new guest after a hang or crash.
 
 pub mod agent;
 pub mod list;
@@ -29,63 +29,63 @@ use protocol::{Ended, Message, Plan};
 
 /// The plan's file on the results share.
 const PLAN: &str = "plan.json";
-/// What a guest may need beyond a test's own limit, to kill the test and to tell how it ended.
+/// Extra time beyond a test's own limit in which the guest can kill the test and report its end.
 const GRACE: Duration = Duration::from_secs(60);
-/// The load of a shorter time says little: a test that took less is told the load since its guest started.
+/// Minimum period for a meaningful load: for a shorter test, the load since the start of its guest is reported.
 const LOAD_SECONDS: f64 = 1.0;
-/// The name of the physical function.
+/// The name of the PF.
 pub const PHYSICAL: &str = "pf";
-/// The name of a virtual function.
+/// The name of a VF.
 pub const VIRTUAL: &str = "vf";
 
-/// What to run.
+/// The tests of a run.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The tests in their order.
+    /// The tests, in order of execution.
     pub tests: Vec<Test>,
-    /// How long one test may take; [`Options::limit`] bounds boot, driver load and shutdown.
+    /// Time limit of one test; [`Options::limit`] applies to boot, driver load and shutdown.
     pub limit: Duration,
 }
 
-/// What a run of IGT showed.
+/// The outcome of an IGT run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IgtReport {
-    /// Whether nothing failed.
+    /// Whether no test failed.
     pub ok: bool,
     /// Totals of `results`.
     #[serde(flatten)]
     pub totals: Totals,
-    /// One result a line of the list, in its order.
+    /// One result per line of the list, in order.
     pub results: Vec<TestResult>,
-    /// The clock of each guest against the host's.
+    /// The clock of each guest compared with the host's.
     pub clocks: Vec<Comparison>,
-    /// Whether a guest's clock was so wrong that the run shows nothing, whatever `ok` says.
+    /// Whether a guest's clock was so wrong that the run is not conclusive, independent of `ok`.
     pub inconclusive: bool,
-    /// How busy the host was.
+    /// Load of the host during the run.
     pub host_load: HostLoad,
-    /// How many guests it took; every hang or crash costs one.
+    /// Number of guests used; every hang or crash requires another one.
     pub guests: u32,
     /// The guest's kernel release.
     pub kernel: String,
     /// The card's file or name.
     pub card: String,
-    /// The function of the card that was tested.
+    /// The card's function under test.
     pub function: String,
-    /// How many virtual functions there were.
+    /// Number of VFs.
     pub vfs: u8,
-    /// Trapped accesses by region, over all guests.
+    /// Trapped accesses by region, for all guests.
     pub trapped: BTreeMap<String, u64>,
-    /// Registers touched that the card does not model.
+    /// Accessed registers that the card does not model.
     pub unmodelled: Vec<Unmodelled>,
-    /// Commands that engines skipped or did in part, by engine and name.
+    /// Commands that engines skipped or executed partially, by engine and name.
     pub undone: BTreeMap<String, u64>,
-    /// Versions of what took part.
+    /// Versions of the components used.
     pub versions: BTreeMap<String, String>,
-    /// Folder with the guests' whole logs.
+    /// Folder with the complete logs of the guests.
     pub log: PathBuf,
 }
 
-/// Runs `job`; `told` hears each result as it comes. Errors are what kept the run from being made.
+/// Runs `job`. `told` is called with each result as soon as it is known. An error means that no result is available.
 pub fn run(
     options: &Options,
     job: &Job,
@@ -109,7 +109,7 @@ pub fn run(
     let mut run = Run {
         seat: Seat::only(options.functions),
         image,
-        log: File::create(&log).with_context(|| format!("{} cannot be made", log.display()))?,
+        log: File::create(&log).with_context(|| format!("{} cannot be created", log.display()))?,
         job,
         results,
         told,
@@ -153,7 +153,7 @@ pub fn run(
     })
 }
 
-/// The shell text that the guest's init runs.
+/// The shell script that the guest's init runs.
 fn script() -> String {
     format!("arctic igt --agent /mnt/{PLAN}\nSTATUS=$?\n")
 }
@@ -162,25 +162,25 @@ struct Run<'a> {
     seat: Seat,
     image: File,
     job: &'a Job,
-    /// By number in the list; `None` is still to run.
+    /// Indexed by number in the list; `None` if not yet run.
     results: Vec<Option<TestResult>>,
     told: &'a mut dyn FnMut(&TestResult),
     progress: &'a dyn Progress,
-    /// How long boot, driver load and shutdown may take.
+    /// Time limit of boot, driver load and shutdown.
     stage: Duration,
     log: File,
     card: CardReport,
     guests: u32,
-    /// A comparison a guest.
+    /// One comparison per guest.
     clocks: Vec<Comparison>,
-    /// The host when the guest started, and when the test did.
+    /// Load snapshots from the start of the guest and from the start of the test.
     life_load: Snapshot,
     test_load: Snapshot,
 }
 
-/// What the host waits for, and until when.
+/// An event that the host waits for, with its deadline.
 struct Wait {
-    /// What the guest is to do; empty while a test runs.
+    /// What the guest is expected to do; empty while a test runs.
     what: &'static str,
     limit: Duration,
     deadline: Instant,
@@ -191,7 +191,7 @@ impl Wait {
         Self { what, limit, deadline: Instant::now() + limit }
     }
 
-    /// Why a guest is lost that was silent until the deadline.
+    /// The reason for which a guest is lost that was silent until the deadline.
     fn reason(&self) -> String {
         match self.what {
             "" => "the guest hung".into(),
@@ -200,16 +200,16 @@ impl Wait {
     }
 }
 
-/// How a guest's run over its plan ended.
+/// How a guest's run of its plan ended.
 enum Outcome {
-    /// The agent came to its end, or a test had to be killed.
+    /// The agent has finished, or the rest of the plan needs a new guest.
     Done,
-    /// The guest hung or ended by itself: the reason.
+    /// The guest hung or ended unexpectedly, with the reason.
     Lost(String),
 }
 
 impl Run<'_> {
-    /// Runs what is still to run in one guest, as far as that guest gets.
+    /// Runs the remaining tests in one guest until the plan is done or the guest is lost.
     fn life(&mut self, stand: &Stand<'_>, options: &Options) -> Result<()> {
         let left = self.results.iter().enumerate().filter(|(_, result)| result.is_none());
         let tests: Vec<(usize, Test)> = left.map(|(number, _)| (number, self.job.tests[number].clone())).collect();
@@ -234,7 +234,7 @@ impl Run<'_> {
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) if error.is::<Interrupted>() => return Err(error),
-            // The card's own process has gone: that too is a result of the test that ran.
+            // The card's server process has exited, which is a failure of the running test.
             Err(error) => Outcome::Lost(format!("{error:#}")),
         };
         let reason = match outcome {
@@ -246,8 +246,8 @@ impl Run<'_> {
             Err(error) if error.is::<Interrupted>() => return Err(error),
             Err(error) => self.progress.say(&format!("{error:#}")),
         }
-        // Lost between two tests, a guest that has run something is only replaced; one that has run nothing
-        // must not be started for ever.
+        // A guest lost between two tests is only replaced if it has run a test. Otherwise its first test fails, since
+        // the run would never end if each new guest were lost before a test.
         let victim = current
             .or((self.results[first].is_none()).then_some(first))
             .filter(|number| self.results[*number].is_none());
@@ -259,8 +259,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Follows the guest until its job is done or the guest is lost; `current` is the test that runs, since `started`, and
-    /// `clocks` has the readings of the guest's clock.
+    /// Follows the guest until its job is done or the guest is lost. Sets `current` and `started` to the running test
+    /// and its start time, and adds readings of the guest's clock to `clocks`.
     fn follow(
         &mut self,
         life: &mut Life,
@@ -278,12 +278,12 @@ impl Run<'_> {
                     let trouble = trouble(life).map_or(String::new(), |line| format!(": {line}"));
                     let reason = wait.reason() + &trouble;
                     if done {
-                        // No test is left to fail for it.
+                        // No remaining test can be failed for this reason.
                         self.progress.say(&reason);
                     }
                     return Ok(Outcome::Lost(reason));
                 }
-                // What was still on its way when the job ended has come by now.
+                // Messages that were in transit when the job ended have arrived by now.
                 Happening::End if done => return Ok(Outcome::Done),
                 Happening::End => {
                     let reason = trouble(life).unwrap_or_else(|| life.last_words());
@@ -293,7 +293,7 @@ impl Run<'_> {
             match event.port {
                 Port::Agent => {
                     *started = Instant::now();
-                    match serde_json::from_slice(&event.bytes).context("the agent's message cannot be understood")? {
+                    match serde_json::from_slice(&event.bytes).context("the agent's message cannot be parsed")? {
                         Message::Started { number, clock } => {
                             clocks.add(clock, event.at);
                             self.test_load = Snapshot::take();
@@ -304,11 +304,11 @@ impl Run<'_> {
                         Message::Ended(ended) => {
                             clocks.add(ended.clock, event.at);
                             *current = None;
-                            wait = Wait::new("go on to its next test", self.stage);
+                            wait = Wait::new("start its next test", self.stage);
                             self.ended(&ended)?;
                             if ended.spoils_guest() {
-                                // What such a test leaves behind would be the next one's trouble.
-                                return Ok(Outcome::Lost("the guest is not fit for another test".into()));
+                                // The state left by such a test could fail the next one.
+                                return Ok(Outcome::Lost("the guest cannot be used for another test".into()));
                             }
                         }
                     }
@@ -333,7 +333,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Fails everything that is left: what ran before is not lost with a guest that does not come up again.
+    /// Fails all remaining tests, so that the results so far are kept if no further guest boots.
     fn give_up(&mut self, reason: &str) {
         for number in 0..self.results.len() {
             if self.results[number].is_none() {
@@ -371,7 +371,7 @@ impl Run<'_> {
     }
 }
 
-/// The first bad line in the guest's kernel log, to go with a lost guest.
+/// Returns the first unexpected line in the guest's kernel log, as a diagnostic for a lost guest.
 fn trouble(life: &Life) -> Option<String> {
     let problems = kernel_log::problems(&life.console_text(), CARD_ADDRESS);
     problems.into_iter().next().map(|problem| problem.line)

@@ -1,4 +1,4 @@
-//! What host and agent say to each other: one plan as a file, then one JSON message a line.
+//! The protocol between host and agent: one plan in a file, then one JSON message per line.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,57 +6,57 @@ use super::list::Test;
 use crate::driver::Driver;
 use crate::kernel_log::TAINT_ALLOWED;
 
-/// IGT's exit status for "this machine is in no state to go on" (igt_abort, lib/igt_core.h).
+/// IGT's exit status for "the machine is in no state to continue" (igt_abort, lib/igt_core.h).
 const EXIT_ABORT: i32 = 112;
 
-/// What the agent is to do, in a file on the results share.
+/// The agent's task, in a file on the results share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The tests, with their numbers in the host's list.
     pub tests: Vec<(usize, Test)>,
-    /// Seconds that one test may take.
+    /// Time limit of one test in seconds.
     pub limit: u64,
     /// The driver under test.
     pub driver: Driver,
-    /// IGT's filter for the function under test.
+    /// IGT's device filter for the function under test.
     pub device: Option<String>,
 }
 
-/// What the agent says on its port.
+/// The messages that the agent sends on its port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Message {
-    /// A test is next; the driver is made ready for it.
+    /// The next test; the agent now prepares the driver for it.
     Started {
-        /// Its number.
+        /// The test's number.
         number: usize,
         /// The guest's clock (CLOCK_BOOTTIME) in seconds.
         clock: f64,
     },
-    /// The driver is ready, and the test's process starts.
+    /// The driver is ready, and the test's process is about to start.
     Running,
     /// A test ended.
     Ended(Ended),
 }
 
-/// How a test's process ended, and what it left.
+/// How a test's process ended, and its output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
     /// The test's number.
     pub number: usize,
     /// Exit status, if it exited.
     pub status: Option<i32>,
-    /// Signal, if one ended it.
+    /// The signal that terminated it, if any.
     pub signal: Option<i32>,
-    /// Whether it ran longer than the limit and was killed.
+    /// Whether it exceeded the time limit and was killed.
     pub timed_out: bool,
-    /// Seconds from start to end.
+    /// Run time in seconds.
     pub seconds: f64,
-    /// Its stdout, shortened in the middle if very long.
+    /// Its stdout, with the middle left out if very long.
     pub output: String,
-    /// Its stderr, likewise.
+    /// Its stderr, with the middle left out if very long.
     pub errors: String,
-    /// Kernel lines of its time: level 0 to 7, text. Levels above 4 are left out.
+    /// Kernel log lines during the test, as level (0 to 7) and text. Levels above 4 are left out.
     pub kernel: Vec<(u8, String)>,
     /// The kernel's taint mask afterwards.
     pub taint: u64,
@@ -65,7 +65,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Whether what the test left behind would be the next one's trouble, so that it needs a new guest.
+    /// Returns whether the guest's state after the test could fail the next one, so that a new guest is needed.
     pub fn spoils_guest(&self) -> bool {
         self.timed_out || self.status == Some(EXIT_ABORT) || self.taint & !TAINT_ALLOWED != 0
     }

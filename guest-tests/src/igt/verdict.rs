@@ -1,4 +1,4 @@
-//! From a test's exit and output to pass, fail or skip with IGT's own words.
+//! Maps a test's exit status and output to pass, fail or skip with IGT's own explanation.
 
 use super::list::Test;
 use super::protocol::Ended;
@@ -10,18 +10,18 @@ use crate::report::{TestResult, Verdict};
 const EXIT_SUCCESS: i32 = 0;
 const EXIT_SKIP: i32 = 77;
 const EXIT_INVALID: i32 = 79;
-/// What ends an explanation.
+/// Line beginnings that end an explanation.
 const AFTER_REASON: &[&str] = &["Test ", "Subtest ", "Dynamic subtest ", "Stack trace", "**** DEBUG", "#"];
-/// The most lines of an explanation that are told.
+/// Maximum number of lines of an explanation.
 const REASON_LINES: usize = 4;
 
-/// Judges the end of `test`.
+/// Determines the result of `test`.
 pub fn judge(test: &Test, ended: &Ended) -> TestResult {
     let (verdict, reason) = outcome(test, ended);
-    // The test's own success does not count where the kernel broke under it.
+    // A kernel splat during the test overrides the test's own success.
     let splat = ended.kernel.iter().find(|(_, line)| kernel_log::splat(line).is_some());
     let (verdict, reason) = match splat {
-        Some((_, line)) if verdict != Verdict::Fail => (Verdict::Fail, format!("the kernel complained: {line}")),
+        Some((_, line)) if verdict != Verdict::Fail => (Verdict::Fail, format!("kernel log: {line}")),
         _ => (verdict, reason),
     };
     let told = |line: &str| kernel_log::splat(line).is_some() || kernel_log::of_driver(line, CARD_ADDRESS);
@@ -40,7 +40,7 @@ fn outcome(test: &Test, ended: &Ended) -> (Verdict, String) {
     match (ended.status, said.as_deref()) {
         (Some(EXIT_SUCCESS), Some("SUCCESS")) => (Verdict::Pass, String::new()),
         (Some(EXIT_SUCCESS | EXIT_SKIP), Some("SKIP")) => (Verdict::Skip, reason(ended)),
-        // Without a subtest of that name a whole program can decline before it says so of any.
+        // A program can skip as a whole before it names a subtest.
         (Some(EXIT_SKIP), None) => (Verdict::Skip, reason(ended)),
         (Some(EXIT_INVALID), _) => (Verdict::Fail, "absent: this IGT has no such subtest".into()),
         (status, said) => {
@@ -52,7 +52,7 @@ fn outcome(test: &Test, ended: &Ended) -> (Verdict, String) {
     }
 }
 
-/// The word in IGT's verdict line: `Subtest X: SUCCESS (0.001s)`, or `SUCCESS (0.014s)` of a program without subtests.
+/// The word of IGT's verdict line: `Subtest X: SUCCESS (0.001s)`, or `SUCCESS (0.014s)` for a program without subtests.
 fn verdict_words(test: &Test, output: &str) -> Option<String> {
     let prefix = match (&test.subtest, &test.dynamic) {
         (_, Some(dynamic)) => format!("Dynamic subtest {dynamic}: "),
@@ -63,7 +63,7 @@ fn verdict_words(test: &Test, output: &str) -> Option<String> {
     let words = output.lines().filter_map(|line| {
         let line = line.trim();
         let rest = match whole {
-            // A line without a list's subtest stands for the whole program: its own verdict, or each subtest's.
+            // A list line without a subtest means the whole program: its own verdict line, or that of each subtest.
             true => line.strip_prefix("Subtest ").and_then(|line| Some(line.split_once(": ")?.1)).unwrap_or(line),
             false => line.strip_prefix(&prefix)?,
         };
@@ -71,11 +71,11 @@ fn verdict_words(test: &Test, output: &str) -> Option<String> {
         (time.ends_with("s)") && word.chars().all(|letter| letter.is_ascii_uppercase())).then(|| word.to_owned())
     });
     let words: Vec<String> = words.collect();
-    // Of several, one success is enough where the exit status says that none failed.
+    // Of several subtests, one success is sufficient, since the exit status shows that none failed.
     words.iter().find(|word| *word == "SUCCESS").filter(|_| whole).or(words.last()).cloned()
 }
 
-/// IGT's explanation: the unmet requirement or failed assertion, with the message that follows it.
+/// IGT's explanation: the unmet requirement or failed assertion, with the message that follows.
 fn reason(ended: &Ended) -> String {
     let texts = [ended.errors.as_str(), ended.output.as_str()];
     texts.into_iter().find_map(explanation).unwrap_or_else(|| last_words(ended).trim_start_matches(": ").to_owned())
@@ -86,13 +86,13 @@ fn explanation(text: &str) -> Option<String> {
     let starts = ["Test requirement: ", "Failed assertion: ", "Test abort"];
     let first = lines.find(|line| starts.iter().any(|start| line.starts_with(start)))?;
     let more = lines.take_while(|line| !line.is_empty() && !AFTER_REASON.iter().any(|word| line.starts_with(word)));
-    // The last errno is left over from anything; it can also be glued to the message before it.
+    // "Last errno" is stale and removed; it can also directly follow the message without a line break.
     let kept = std::iter::once(first).chain(more).filter_map(|line| line.split("Last errno:").next());
     let kept: Vec<&str> = kept.map(str::trim).filter(|line| !line.is_empty()).take(REASON_LINES).collect();
     Some(kept.join("; "))
 }
 
-/// A line without time and tag: `[6.927668] (core_getversion:153) CRITICAL: Failed assertion: fd >= 0`.
+/// Strips time and tag of a line: `[6.927668] (core_getversion:153) CRITICAL: Failed assertion: fd >= 0`.
 fn bare(line: &str) -> &str {
     let line = line.trim();
     let line = match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
@@ -103,7 +103,7 @@ fn bare(line: &str) -> &str {
     tagged.unwrap_or(line)
 }
 
-/// The last line that a test printed, for ends without an explanation.
+/// The last line printed by a test, for results without an explanation.
 fn last_words(ended: &Ended) -> String {
     let mut lines = ended.errors.lines().chain(ended.output.lines()).map(str::trim).filter(|line| !line.is_empty());
     lines.next_back().map(|line| format!(": {line}")).unwrap_or_default()
@@ -180,7 +180,7 @@ mod tests {
         ended.kernel = vec![(4, "xe 0000:00:01.0: [drm] GT0: reset started".into()), (4, "usb 1-1: strange".into())];
         let result = judge(&parse("a@b").unwrap()[0], &ended);
         assert_eq!(result.result, Verdict::Pass);
-        // A stranger's warning is not the driver's.
+        // A warning of another driver is not reported.
         assert_eq!(result.dmesg, ["xe 0000:00:01.0: [drm] GT0: reset started"]);
         ended.kernel.push((4, "WARNING: CPU: 0 PID: 1 at drivers/gpu/drm/xe/xe_bo.c:1".into()));
         assert_eq!(judged("a@b", ended).0, Verdict::Fail);
