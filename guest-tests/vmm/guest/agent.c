@@ -1,4 +1,4 @@
-/* Serves the test mailbox: mailbox.h has the protocol. */
+/* Serves the test mailbox; see mailbox.h for the protocol. */
 
 #include "agent.h"
 #include "console.h"

@@ -1,8 +1,8 @@
-/* The guest as the hands of a test on the host. */
+/* The guest as an agent that executes accesses for a test on the host. */
 #ifndef AGENT_H
 #define AGENT_H
 
-/* Serves the test mailbox until it is told to end. */
+/* Serves the test mailbox until the host sends MAILBOX_EXIT. */
 _Noreturn void agent(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* Measures what a driver does most, and leaves the numbers in the mailbox. On a machine with other work a measurement
- * is too long now and then, never too short: everything is measured in turn, many times, and the shortest time counts.
- * */
+/* Measures frequent operations of a driver and writes the results to the mailbox. Other load on the host can
+ * lengthen a measurement but never shorten it, so all operations are measured in turn, many times, and the shortest
+ * time is used. */
 
 #include "bench.h"
 #include "boot_info.h"
@@ -33,7 +33,7 @@ static void batch(struct gpu *gpu)
         pause();
 }
 
-/* Addresses of events that the VMM has made for comparison; 0 for none. */
+/* Addresses of ioeventfds that the VMM registered for comparison; 0 if none. */
 static uint64_t event, heard;
 static uint64_t entry, entry_value;
 
@@ -41,7 +41,7 @@ static void once(enum report what, struct gpu *gpu, uint64_t round)
 {
     switch (what) {
     case REPORT_BARE_EXIT:
-        read32(boot->mmio32);       /* no device has a 32-bit BAR */
+        read32(boot->mmio32);       /* unassigned: no device has a 32-bit BAR */
         break;
     case REPORT_REGISTER_READ:
         read32(gpu->registers + 0x101010);
@@ -88,7 +88,7 @@ static void settle(struct gpu *gpu)
 {
     for (uint64_t start = tsc(); tsc() - start < microseconds(100);)
         pause();
-    serve_interrupts(gpu);          /* what is pending already brings no new MSI */
+    serve_interrupts(gpu);          /* an interrupt that stays pending suppresses further MSIs */
 }
 
 static void keep(enum report what, uint64_t ticks, uint64_t rounds)
@@ -104,7 +104,8 @@ static void measure(enum report what, struct gpu *gpu, uint64_t rounds)
     if ((what == REPORT_BARE_EVENT && !event) || (what == REPORT_HEARD_EVENT && !heard))
         return;
     settle(gpu);
-    /* The first of a burst wakes who hears it, whatever he does then: long bursts, as of a driver at work. */
+    /* The first write of a burst wakes the listening thread, which affects the time: use long bursts, like a busy
+     * driver. */
     if (what == REPORT_HEARD_EVENT || what == REPORT_DOORBELL)
         rounds *= 10;
     if (what < REPORT_MAILBOX) {
@@ -114,7 +115,7 @@ static void measure(enum report what, struct gpu *gpu, uint64_t rounds)
         keep(what, tsc() - start, rounds);
         return;
     }
-    /* What takes another thread's time is measured one by one. */
+    /* Operations that involve another thread are measured one by one. */
     for (uint64_t round = 0; round < rounds; round++) {
         uint64_t start = tsc();
         once(what, gpu, round);
@@ -129,9 +130,9 @@ static void measure(enum report what, struct gpu *gpu, uint64_t rounds)
 void bench(void)
 {
     static const char *const names[REPORTS] = {
-        "an exit", "a register read", "a register write", "an event", "a hot register write", "an event that is heard",
-        "a doorbell", "a write to local memory", "a global entry", "a request by mailbox", "a request by message",
-        "an interrupt", "a submission",
+        "an exit", "a register read", "a register write", "an ioeventfd", "a hot register write",
+        "an ioeventfd with a listener", "a doorbell", "a write to local memory", "a GGTT entry", "a mailbox request",
+        "a CT request", "an interrupt", "a submission",
     };
     uint64_t rounds = boot_number("rounds", 20), repeats = boot_number("repeats", 20);
     event = boot_number("event", 0);

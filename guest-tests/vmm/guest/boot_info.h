@@ -1,8 +1,9 @@
 /*
- * What the VMM tells a bare-metal guest: rdi has its address at the entry. Twin: `arctic_vmm::boot::BootInfo`.
+ * The data that the VMM passes to a bare-metal guest; rdi has its address on entry. Rust equivalent:
+ * `arctic_vmm::boot::BootInfo`.
  *
- * Every processor enters the program at its entry point, in ring 0 in 64-bit mode, interrupts off, no interrupt table,
- * everything mapped to itself for every ring. rsi has the processor's number.
+ * Every processor enters the program at its entry point, in ring 0, in 64-bit mode, with interrupts disabled, without
+ * an IDT, and with an identity mapping that is accessible to every ring. rsi has the processor's number.
  */
 #ifndef BOOT_INFO_H
 #define BOOT_INFO_H
@@ -15,37 +16,38 @@
 
 struct boot_info {
     uint64_t magic;             /*   0: BOOT_INFO_MAGIC */
-    uint32_t version;           /*   8: 1; grows when fields are appended */
-    uint32_t size;              /*  12: bytes of this structure */
+    uint32_t version;           /*   8: 1; incremented when fields are appended */
+    uint32_t size;              /*  12: size of this structure in bytes */
     uint64_t ram_low;           /*  16: bytes of RAM from address 0 */
     uint64_t ram_high;          /*  24: bytes of RAM from 4 GiB on, or 0 */
-    uint64_t ecam;              /*  32: configuration space, 4 KiB a function */
-    uint32_t bus_first;         /*  40: buses that configuration space has */
+    uint64_t ecam;              /*  32: configuration space, 4 KiB per function */
+    uint32_t bus_first;         /*  40: bus range of the configuration space */
     uint32_t bus_last;          /*  44 */
-    uint64_t mmio32;            /*  48: where 32-bit BARs may be ... */
-    uint64_t mmio32_size;       /*  56: ... and how many bytes that is */
-    uint64_t mmio64;            /*  64: where 64-bit BARs may be ... */
-    uint64_t mmio64_size;       /*  72: ... and how many bytes that is */
-    uint32_t pf_bus;            /*  80: where the card's PF is */
+    uint64_t mmio32;            /*  48: window for 32-bit BARs: address */
+    uint64_t mmio32_size;       /*  56: window for 32-bit BARs: size in bytes */
+    uint64_t mmio64;            /*  64: window for 64-bit BARs: address */
+    uint64_t mmio64_size;       /*  72: window for 64-bit BARs: size in bytes */
+    uint32_t pf_bus;            /*  80: location of the card's PF */
     uint32_t pf_device;         /*  84 */
     uint32_t pf_function;       /*  88 */
-    uint32_t vfs;               /*  92: VFs that can be enabled; VF n has routing ID PF + n */
-    uint64_t mailbox;           /*  96: a page for guest and host to talk through */
+    uint32_t vfs;               /*  92: number of VFs that can be enabled; VF n has routing ID PF + n */
+    uint64_t mailbox;           /*  96: a page shared by guest and host for communication */
     uint64_t mailbox_size;      /* 104 */
-    uint64_t command_line;      /* 112: characters, then a NUL */
-    uint64_t command_line_size; /* 120: without the NUL */
-    uint32_t cpus;              /* 128: processors, all of which enter the program */
+    uint64_t command_line;      /* 112: NUL-terminated string */
+    uint64_t command_line_size; /* 120: length without the NUL */
+    uint32_t cpus;              /* 128: number of processors, all of which enter the program */
     uint32_t root_port_devfn;   /* 132: device << 3 | function of the root port on bus 0 */
 };
 
-_Static_assert(sizeof(struct boot_info) == 136, "as the VMM has it");
+_Static_assert(sizeof(struct boot_info) == 136, "size differs from the VMM's BootInfo");
 
-/* Set before anything in ring 3 runs. */
+/* Set before any code runs in ring 3. */
 extern const struct boot_info *boot;
 
-/* Whether the command line, words separated by spaces, has this word; where it begins with `word=`, what comes then. */
+/* Finds a word in the command line, which is a list of words separated by spaces. Returns the text after `word=`, or
+ * after the word if it has no value; NULL if the word is absent. */
 const char *boot_option(const char *word);
-/* The number (decimal, or hexadecimal with 0x) of the word `word=number`; `otherwise` where there is none. */
+/* Returns the number (decimal, or hexadecimal with 0x) of `word=number`, or `otherwise` if the word is absent. */
 uint64_t boot_number(const char *word, uint64_t otherwise);
 
 #endif

@@ -1,5 +1,5 @@
-/* Accesses at random: configuration spaces, registers, memory. The machine has to live, and to be put in order again.
- * */
+/* Random accesses to configuration spaces, registers and memory. The VM must survive them and must recover
+ * afterwards. */
 
 #include "boot_info.h"
 #include "console.h"
@@ -7,7 +7,7 @@
 #include "life.h"
 #include "mmio.h"
 
-/* xorshift64*; each processor has a state of its own. */
+/* xorshift64*; each processor has a separate state. */
 static uint64_t any(uint64_t *state)
 {
     *state ^= *state >> 12;
@@ -21,7 +21,7 @@ static uint64_t below(uint64_t *state, uint64_t limit)
     return (any(state) >> 16) % limit;
 }
 
-/* Mostly values that mean something to somebody. */
+/* Mostly values with a meaning in some register. */
 static uint64_t value(uint64_t *state)
 {
     switch (below(state, 6)) {
@@ -51,7 +51,7 @@ static void access(uint64_t *state, uint64_t address)
         access_read(address, width);
 }
 
-/* Host bridge, root port, PF, VFs, and functions that are not there; but no MSI, which could be any vector. */
+/* Host bridge, root port, PF, VFs and absent functions; but not MSI, which could then raise any vector. */
 static void configuration(uint64_t *state)
 {
     static const uint16_t first[] = { 0x000, 0x008, 0x100, 0x100, 0x100, 0x100, 0x101, 0x102, 0x108, 0x200 };
@@ -109,7 +109,7 @@ static void second(void)
     second_seed = state;
 }
 
-/* The machine in order: what a reset by the guest's means can do. */
+/* Resets the card by the means of a guest. */
 static void recover(void)
 {
     number_buses();
@@ -140,6 +140,6 @@ void chaos(void)
     pf_up();
     start_context(&pf_gpu, 0, COPY);
     expect_batch(&pf_gpu, 0, COPY);
-    step("chaos: the card works after %u accesses at random and %u of a second processor, seed %u", rounds,
+    step("chaos: the card works after %u random accesses and %u of a second processor, seed %u", rounds,
          second_rounds, seed);
 }

@@ -1,4 +1,4 @@
-/* Text: formats a line and hands it to the serial port in one piece. */
+/* Text output: formats a line and writes it to the serial port with one service call. */
 
 #include "console.h"
 #include <stdarg.h>
@@ -72,7 +72,7 @@ static void say_list(const char *before, const char *format, va_list list)
         line[len++] = *before++;
     len += format_list(line + len, sizeof(line) - 1 - len, format, list);
     line[len++] = '\n';
-    static char taken;      /* by one of the processors */
+    static char taken;      /* spinlock between the processors */
     while (__atomic_test_and_set(&taken, __ATOMIC_ACQUIRE))
         pause();
     service(SERVICE_WRITE, (uint64_t)line, len);

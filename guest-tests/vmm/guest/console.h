@@ -1,28 +1,28 @@
-/* What the guest says on the serial port, and how a test ends. */
+/* The guest's output on the serial port, and the end of a test. */
 #ifndef CONSOLE_H
 #define CONSOLE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the machine ends with. */
+/* Exit codes of the VM. */
 enum exit_code {
-    EXIT_PASS = 0x10,           /* the test of the command line went through */
-    EXIT_FAIL = 0x11,           /* a line says what was expected and what was seen */
-    EXIT_EXCEPTION = 0x12,      /* a processor exception, which a line describes */
-    EXIT_USAGE = 0x13,          /* the command line asks for what the guest cannot do */
+    EXIT_PASS = 0x10,           /* the test selected by the command line passed */
+    EXIT_FAIL = 0x11,           /* a check failed; printed with expected and actual value */
+    EXIT_EXCEPTION = 0x12,      /* a processor exception, printed with its details */
+    EXIT_USAGE = 0x13,          /* the command line is invalid */
 };
 
-/* Formats: %s text, %u decimal, %x hexadecimal with 0x; all numbers have 64 bits. Returns the length. */
+/* Conversions: %s text, %u decimal, %x hexadecimal with 0x; all numbers are 64-bit. Returns the length. */
 size_t format(char *to, size_t room, const char *format, ...);
 /* Writes a line. */
 void say(const char *format, ...);
-/* A step of the test that went well: one line. */
+/* Prints one line for a passed step of the test. */
 #define step(...) say("ok " __VA_ARGS__)
-/* The end of the test, with a line that says what was expected and what was seen. */
+/* Ends the test with a line that describes the failure. */
 _Noreturn void fail(const char *format, ...);
 
-/* Fails unless what was seen is what is expected. */
+/* Fails unless `seen` equals `expected`. */
 void expect(const char *what, uint64_t expected, uint64_t seen);
 
 #endif

@@ -1,12 +1,12 @@
-/* Descriptor tables, the local APIC, and what ring 0 does for ring 3. Ring 0 may be interpreted: as little as possible.
- * */
+/* Descriptor tables, the local APIC, and ring 0 services for ring 3. KVM may interpret ring 0, so it does as little
+ * as possible. */
 
 #include "cpu.h"
 #include "boot_info.h"
 #include "console.h"
 #include "mailbox.h"
 
-/* Rings' segments, and a task-state segment (two entries) for each of two processors. */
+/* Segments of the rings, and a task-state segment (two entries) for each of two processors. */
 static uint64_t gdt[9] = {
     0,
     0x00af9b000000ffff,     /* ring 0 code, long mode */
@@ -44,7 +44,7 @@ _Noreturn void to_ring3(void (*function)(void), uint64_t stack);
 
 const struct boot_info *boot;
 static _Noreturn void serve_second(void);
-/* Set when the first processor has made what both need. */
+/* Set when the first processor has initialised the shared tables. */
 static volatile bool tables_ready;
 
 static inline void out8(uint16_t port, uint8_t value)
@@ -104,7 +104,7 @@ uint64_t service_at_ring0(enum service what, uint64_t first, uint64_t second)
         out8(0xf4, first);
         break;
     case SERVICE_HALT:
-        /* STI takes effect behind HLT: an interrupt between the look and the halt ends the halt. */
+        /* STI takes effect after HLT: an interrupt between the check and the halt ends the halt. */
         while (mailbox.interrupts[first] < second)
             __asm__ volatile("sti; hlt; cli" : : : "memory");
         break;
@@ -155,10 +155,10 @@ void await_second(void)
 {
     for (uint64_t start = tsc(); second_job; pause())
         if (tsc() - start > microseconds(30000000))
-            fail("the second processor does not finish");
+            fail("the second processor did not finish");
 }
 
-/* The second processor's life. It never ends, as a processor that halts without interrupts would. */
+/* Main loop of the second processor. It polls and never halts, since a halt with interrupts disabled would not end. */
 static _Noreturn void serve_second(void)
 {
     for (;; pause()) {
@@ -175,7 +175,7 @@ _Noreturn void machine_exit(uint8_t code)
         service(SERVICE_EXIT, code, 0);
 }
 
-/* Tables for what the VMM has not mapped: one directory for each GiB, and some above them. */
+/* Page tables for addresses that the VMM has not mapped: one directory per GiB, and some tables above them. */
 static uint64_t table_pool[80][512] __attribute__((aligned(4096)));
 static size_t tables_used;
 
@@ -206,14 +206,14 @@ void map(uint64_t address, uint64_t bytes)
     fence();
 }
 
-/* Ticks of a microsecond: what CPUID says, or what it is at most. */
+/* TSC ticks per microsecond: as reported by CPUID, else an upper bound. */
 static uint64_t ticks(void)
 {
     static uint64_t known;
     if (!known) {
         uint32_t a = 0, b, c = 0, d;
         __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-        /* Beyond the highest leaf an Intel processor answers with that leaf. */
+        /* For a leaf beyond the highest one, an Intel processor returns the data of the highest leaf. */
         bool told = a >= 0x15;
         a = 0x15, c = 0;
         __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
@@ -270,7 +270,7 @@ uint64_t boot_number(const char *word, uint64_t otherwise)
 
 uint64_t msi_address(void)
 {
-    return APIC_BASE;       /* to the processor with APIC ID 0 */
+    return APIC_BASE;       /* targets the processor with APIC ID 0 */
 }
 
 uint64_t interrupts(uint8_t vector)

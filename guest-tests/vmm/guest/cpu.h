@@ -6,7 +6,7 @@
 #define SELECTOR_KERNEL_DATA 0x10
 #define SELECTOR_USER_DATA 0x1b
 #define SELECTOR_USER_CODE 0x23
-#define SELECTOR_TASK 0x28      /* of the first processor; the second's is 16 bytes on */
+#define SELECTOR_TASK 0x28      /* of the first processor; that of the second is 16 bytes higher */
 
 /* MAILBOX_ADDRESS + offsetof(struct mailbox, interrupts) */
 #define MAILBOX_INTERRUPTS 0x10800
@@ -25,12 +25,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What only ring 0 can do; in ring 3 by UD2, as the KVM that interprets ring 0 knows neither INT nor SYSCALL there. */
+/* Services of ring 0. Ring 3 calls them by UD2, since a KVM that interprets ring 0 supports neither INT nor SYSCALL
+ * here. */
 enum service {
-    SERVICE_WRITE,      /* text, bytes: to the serial port */
-    SERVICE_EXIT,       /* code: ends the machine */
-    SERVICE_HALT,       /* vector, count: the processor stands still until the vector has come so often */
-    SERVICE_TABLES,     /* answers the address of the page tables' root */
+    SERVICE_WRITE,      /* text, bytes: writes to the serial port */
+    SERVICE_EXIT,       /* code: ends the VM */
+    SERVICE_HALT,       /* vector, count: halts until the vector has been taken so many times */
+    SERVICE_TABLES,     /* returns the address of the top-level page table */
 };
 
 uint64_t service(enum service what, uint64_t first, uint64_t second);
@@ -47,38 +48,38 @@ static inline void pause(void)
     __asm__ volatile("pause" : : : "memory");
 }
 
-/* Orders what went before with what comes, of all kinds of memory. */
+/* Orders all earlier accesses before all later ones, for all memory types. */
 static inline void fence(void)
 {
     __asm__ volatile("mfence" : : : "memory");
 }
 
-/* Ticks of the time-stamp counter in a number of microseconds. */
+/* Returns the number of TSC ticks in a number of microseconds. */
 uint64_t microseconds(uint64_t number);
 
-/* Address to which a message is written that interrupts the processor that calls, and its data. */
+/* Returns the address of a message-signalled interrupt to the calling processor. */
 uint64_t msi_address(void);
 
-/* Interrupts taken with a vector, on all processors. */
+/* Returns the number of interrupts taken with a vector, on all processors. */
 uint64_t interrupts(uint8_t vector);
 
-/* Waits until a vector has come at least so many times in all; false if it has not within the microseconds. */
+/* Waits until a vector has been taken at least `count` times in total. Returns false after `within` microseconds. */
 bool wait_interrupts(uint8_t vector, uint64_t count, uint64_t within);
 
-/* The same, halted: the VMM's KVM has nothing to run until the interrupt comes. */
+/* The same without a time limit, with the processor halted: KVM does not run the vCPU until an interrupt arrives. */
 void halt_until(uint8_t vector, uint64_t count);
 
 _Noreturn void machine_exit(uint8_t code);
 
-/* Maps addresses to themselves, 1 GiB at a time, where the VMM has not. */
+/* Identity-maps addresses that the VMM has not mapped, in units of 1 GiB. */
 void map(uint64_t address, uint64_t bytes);
 
-/* Has the second processor do something, once it has nothing else to do; the first has made sure that there is one. */
+/* Starts a job on the second processor, which must exist and be idle. */
 void start_second(void (*job)(void));
-/* Waits until it has done it. */
+/* Waits until the second processor has finished its job. */
 void await_second(void);
 
-/* What the first processor does in ring 3. */
+/* Main function of the first processor in ring 3. */
 void main_at_ring3(void);
 
 #endif

@@ -1,10 +1,10 @@
-/* Where the processors come in, the way to ring 3 and back, and interrupts. */
+/* Entry point of the processors, transitions to ring 3 and back, and interrupts. */
 
 #include "cpu.h"
 
     .section .text.entry, "ax"
     .globl entry
-/* Every processor: boot_info.h says how. Those beyond the second are not needed. */
+/* Every processor enters here; see boot_info.h for its state. Processors after the second are not used and halt. */
 entry:
     cld
     cmp $2, %rsi
@@ -16,13 +16,13 @@ entry:
 1:  hlt
     jmp 1b
 
-/* void to_ring3(void (*function)(void), uint64_t stack): does not come back. */
+/* void to_ring3(void (*function)(void), uint64_t stack): does not return. */
     .globl to_ring3
 to_ring3:
-    sub $8, %rsi                /* as after a call */
+    sub $8, %rsi                /* stack alignment as after a call */
     pushq $SELECTOR_USER_DATA
     pushq %rsi
-    pushq $0x202                /* interrupts on */
+    pushq $0x202                /* interrupts enabled */
     pushq $SELECTOR_USER_CODE
     pushq %rdi
     iretq
@@ -45,7 +45,7 @@ load_tables:
     pushq %rax
     lretq
 
-/* 256 entries of 16 bytes: a vector that brings no error code gets one of 0. */
+/* 256 entries of 16 bytes. For exceptions without an error code, 0 is pushed. */
     .balign 16
     .globl vectors
 vectors:
@@ -67,7 +67,7 @@ vectors:
     .set vector, vector + 1
     .endr
 
-/* Counts the vector and says to the local APIC that it is over. Few instructions: ring 0 may be slow. */
+/* Counts the vector and signals end of interrupt to the local APIC. Uses few instructions, since ring 0 may be slow. */
 interrupt:
     xchg %rax, (%rsp)
     lock incq MAILBOX_INTERRUPTS(, %rax, 8)
@@ -82,8 +82,9 @@ exception:
     and $-16, %rsp
     call exception_taken
 
-/* UD2 in ring 3 asks ring 0 for a service: rax says what, rdi and rsi go with it, rax comes back. (PVM, a KVM without
- * virtualisation in hardware, passes on neither INT nor SYSCALL as one expects, but exceptions.) */
+/* UD2 in ring 3 requests a service of ring 0: rax has the service number, rdi and rsi its arguments, rax the result.
+ * (PVM, a KVM without hardware virtualisation, does not deliver INT and SYSCALL as expected, but does deliver
+ * exceptions.) */
 undefined:
     testb $3, 8(%rsp)
     jz 2f

@@ -9,11 +9,11 @@
 
 #define PATIENCE 10000000
 
-/* Of the PF's driver and of two VFs', an odd one's and an even one's. */
+/* RAM of the PF's driver and of two VF drivers: one for odd VF numbers, one for even ones. */
 static uint8_t rams[3][RAM_BYTES] __attribute__((aligned(4096)));
 
 const char *const class_names[CLASSES] = { "render", "video", "video enhance", "copy", "compute" };
-/* By class: the first engine's registers, and its place in the sources of interrupts (contract K.3). */
+/* By class: register base of the first engine, and its bit in the interrupt sources (contract K.3). */
 static const uint32_t bases[CLASSES] = { 0x2000, 0x1c0000, 0x1c8000, 0x22000, 0x1a000 };
 static const uint8_t sources[CLASSES] = { 0, 32, 63, 15, 4 };
 
@@ -47,11 +47,11 @@ void show_memory(struct gpu *gpu)
     for (uint64_t page = 0; page < RAM_BYTES / 4096; page++)
         write64(entries + 8 * ((gpu->shown + SHOWN_RAM) / 4096 + page), ((uint64_t)gpu->ram + page * 4096) | 1);
     uint64_t last = read64(entries + 8 * ((gpu->shown + SHOWN_RAM) / 4096));
-    expect("a global entry, read back", (uint64_t)gpu->ram, last & 0x3ffffffff000);
+    expect("a GGTT entry, read back", (uint64_t)gpu->ram, last & 0x3ffffffff000);
 }
 
-/* Four levels: tables 0 to 2, whose entries say nothing of local memory, then large pages of it and one table of RAM.
- * */
+/* Four levels: tables 0 to 2, with entries that have no local memory bit, then 2 MiB pages of local memory and one
+ * table of RAM pages. */
 void write_tables(struct gpu *gpu)
 {
     const uint64_t table = 0x003, local_2m = 0x883, system = 0x003;
@@ -141,7 +141,7 @@ void expect_sources(struct gpu *gpu, const char *what, uint64_t wanted)
     static uint64_t served[256];
     uint64_t seen = 0;
     for (uint64_t start = tsc(); (seen & wanted) != wanted; pause()) {
-        /* Only what an MSI has announced is looked at: without it a driver would not know. */
+        /* Sources are checked only after an MSI, since a driver would not know of them without one. */
         uint64_t count = interrupts(gpu->vector);
         if (count != served[gpu->vector]) {
             served[gpu->vector] = count;
@@ -152,7 +152,7 @@ void expect_sources(struct gpu *gpu, const char *what, uint64_t wanted)
     }
 }
 
-/* The register state of a context as xe writes it, for the first engine of a class. */
+/* Writes the register state of a context in xe's layout, for the first engine of a class. */
 static void write_image(struct gpu *gpu, unsigned id, enum engine_class class)
 {
     static const uint16_t first[] = { 0x244, 0x034, 0x030, 0x038, 0x03c, 0x168, 0x140, 0x110,
@@ -162,10 +162,10 @@ static void write_image(struct gpu *gpu, unsigned id, enum engine_class class)
     for (uint64_t n = 0; n < 0x2000; n += 8)
         write64(at + n, 0);
     uint64_t image = at + 0x1000;
-    write32(image + 4 * 0x01, 0x1108101d);      /* MI_LOAD_REGISTER_IMM of 15, from the engine's base, posted */
+    write32(image + 4 * 0x01, 0x1108101d);      /* MI_LOAD_REGISTER_IMM of 15 registers, base-relative, posted */
     for (unsigned n = 0; n < 15; n++)
         write32(image + 4 * (0x02 + 2 * n), bases[class] + first[n]);
-    write32(image + 4 * 0x21, 0x11081011);      /* of 9 */
+    write32(image + 4 * 0x21, 0x11081011);      /* of 9 registers */
     for (unsigned n = 0; n < 9; n++)
         write32(image + 4 * (0x22 + 2 * n), bases[class] + second[n]);
     write32(image + 4 * 0x34, 0x05000001);      /* MI_BATCH_BUFFER_END */
@@ -187,7 +187,7 @@ static void write_image(struct gpu *gpu, unsigned id, enum engine_class class)
     *(volatile uint32_t *)(gpu->ram + RAM_INTERRUPTS + 0x440) = 1;
 }
 
-/* What the last batch of a context stores. */
+/* The value that the last batch of a context stores. */
 static uint32_t stored(const struct gpu *gpu, unsigned id)
 {
     return 0x5e000000 | (gpu->function->routing_id & 0xffu) << 16 | id << 12 | (gpu->seqno[id] & 0xfff);
@@ -212,7 +212,7 @@ void queue_batch(struct gpu *gpu, unsigned id, const uint32_t *commands, unsigne
     uint64_t batch = own_local(gpu, OWN_BATCHES + 0x1000 * id);
     put(put(batch, commands, count), stores, sizeof(stores) / 4);
     const uint32_t in_ring[] = {
-        0x31 << 23 | 1 << 8 | 1, OWN_BATCHES + 0x1000 * id, 0,              /* MI_BATCH_BUFFER_START, the process's */
+        0x31 << 23 | 1 << 8 | 1, OWN_BATCHES + 0x1000 * id, 0,              /* MI_BATCH_BUFFER_START in the PPGTT */
         0x20 << 23 | 1 << 22 | 2, gpu->shown + SHOWN_RAM + RAM_SEQNOS + 16 * id, 0, gpu->seqno[id],
         0x02 << 23,                                                         /* MI_USER_INTERRUPT */
     };
@@ -295,6 +295,6 @@ void end_context(struct gpu *gpu, unsigned id)
 
 void invalidate(struct gpu *gpu)
 {
-    SEND_FAST(gpu, 0x7000, 77, 1u << 31);       /* TLB_INVALIDATION: everything */
+    SEND_FAST(gpu, 0x7000, 77, 1u << 31);       /* TLB_INVALIDATION of all entries */
     expect_message(gpu, "TLB_INVALIDATION_DONE", 2, 0x90007001, 77, 0);
 }

@@ -1,5 +1,5 @@
-/* A driver of one function of the card, PF or VF, by registers, tables and messages (docs/spec/xe-driver-contract.md).
- * */
+/* A driver of one function of the card, PF or VF: registers, page tables and messages
+ * (docs/spec/xe-driver-contract.md). */
 #ifndef GPU_H
 #define GPU_H
 
@@ -31,29 +31,29 @@
 #define DOORBELL_PAGE(n) (0x400000 + 0x1000 * (n))
 #define GGTT 0x800000
 
-/* What a driver has in its local memory, by offset from gpu.own. */
+/* Layout of a driver's local memory, as offsets from gpu.own. */
 #define OWN_BYTES 0x400000
 #define OWN_CTB 0x000000
-#define OWN_RINGS 0x100000          /* 4 KiB a context */
-#define OWN_BATCHES 0x140000        /* 4 KiB a context */
+#define OWN_RINGS 0x100000          /* 4 KiB per context */
+#define OWN_BATCHES 0x140000        /* 4 KiB per context */
 #define OWN_TABLES 0x160000
 #define OWN_DATA 0x180000
-#define OWN_IMAGES 0x200000         /* 64 KiB a context */
+#define OWN_IMAGES 0x200000         /* 64 KiB per context */
 #define OWN_ADS 0x300000
 #define OWN_LIST 0x3f0000
-/* Global addresses from gpu.shown on: its local memory, its RAM, the firmware. */
+/* Layout of the GGTT range that starts at gpu.shown: the driver's local memory, its RAM, the firmware. */
 #define SHOWN_RAM 0x400000
 #define SHOWN_FIRMWARE 0x500000
-/* Addresses of a process of its own: its local memory from 0 on, then its RAM, then whatever show_frame has. */
+/* Layout of a process's address space: the driver's local memory from 0, then its RAM, then the frame of show_frame. */
 #define PROCESS_RAM 0x400000
 #define PROCESS_FRAME 0x600000
 #define RAM_BYTES 0x10000
-/* In its RAM: the page of memory-based interrupts, seqnos (16 bytes a context), data. */
+/* Layout of the driver's RAM: the page of memory-based interrupts, seqnos (16 bytes per context), data. */
 #define RAM_INTERRUPTS 0x0000
 #define RAM_SEQNOS 0x1000
 #define RAM_DATA 0x2000
 
-/* Classes as the GuC numbers them. */
+/* Engine classes as numbered by the GuC. */
 enum engine_class { RENDER, VIDEO, VIDEO_ENHANCE, COPY, COMPUTE, CLASSES };
 
 struct gpu {
@@ -61,16 +61,16 @@ struct gpu {
     const struct function *function;
     bool vf;
     uint8_t vector;                 /* 0x40 + the function's number */
-    uint64_t registers, local;      /* where the BARs are */
-    uint64_t own;                   /* first byte of local memory that is this driver's, a multiple of 2 MiB */
-    uint64_t shown;                 /* global address that shows it */
-    uint8_t *ram;                   /* RAM_BYTES of the guest's memory; with the word `high`, from 4 GiB on */
-    uint32_t tail, head;            /* of the rings to and from the GuC, in dwords */
-    uint32_t image_tail[8];         /* of the contexts' rings, in bytes */
+    uint64_t registers, local;      /* addresses of the BARs */
+    uint64_t own;                   /* offset of this driver's part of local memory, a multiple of 2 MiB */
+    uint64_t shown;                 /* GGTT address of that part */
+    uint8_t *ram;                   /* RAM_BYTES of guest memory; above 4 GiB with the word `high` */
+    uint32_t tail, head;            /* of the CT rings to and from the GuC, in dwords */
+    uint32_t image_tail[8];         /* tails of the contexts' rings, in bytes */
     uint32_t seqno[8];
 };
 
-/* Messages from the GuC are kept to this length: CT header, HXG dwords. */
+/* Messages from the GuC are truncated to this length in HXG dwords. */
 #define MESSAGE_DWORDS 16
 struct message {
     unsigned length;                /* HXG dwords */
@@ -85,26 +85,26 @@ static inline uint64_t own_local(const struct gpu *gpu, uint64_t at)
 uint32_t reg_read(const struct gpu *gpu, uint32_t reg);
 void reg_write(const struct gpu *gpu, uint32_t reg, uint32_t value);
 
-/* Names a driver's places and clears its memory. */
+/* Initialises a driver's address ranges and clears its memory. */
 void gpu_init(struct gpu *gpu, const char *name, const struct function *function, bool vf, uint64_t own,
               uint64_t shown);
-/* Writes the global entries of the driver's local memory and RAM. */
+/* Writes the GGTT entries of the driver's local memory and RAM. */
 void show_memory(struct gpu *gpu);
-/* Writes the tables of a process. */
+/* Writes the page tables of a process. */
 void write_tables(struct gpu *gpu);
-/* A frame of 2 MiB of the card's local memory at PROCESS_FRAME. */
+/* Maps a 2 MiB frame of the card's local memory at PROCESS_FRAME. */
 void show_frame(struct gpu *gpu, uint64_t frame);
 
-/* PF: uploads the firmware that the command line tells of, and waits until the GuC says that it runs. */
+/* PF only: uploads the firmware given on the command line, and waits until the GuC reports that it runs. */
 void load_guc(struct gpu *gpu);
 
-/* A request of up to four dwords through the mailbox; the answer comes back in its place. */
+/* Sends a request of up to four dwords through the mailbox; the response replaces it in `message`. */
 void mail(struct gpu *gpu, uint32_t message[4]);
-/* The same, which must be answered with this header. */
+/* The same; fails unless the response has the header `expected`. */
 void mail_expect(struct gpu *gpu, const char *what, uint32_t action, uint32_t one, uint32_t two, uint32_t expected);
-/* Opens the rings to and from the GuC. */
+/* Opens the CT rings to and from the GuC. */
 void open_rings(struct gpu *gpu);
-/* Sends a message, HXG header first; with a fence, it is a request whose answer comes with it. */
+/* Sends a message, HXG header first. For a request, `fence` identifies the response. */
 void send(struct gpu *gpu, uint32_t fence, const uint32_t *hxg, unsigned length);
 #define SEND_FAST(gpu, action, ...)                                                                                    \
     do {                                                                                                               \
@@ -117,38 +117,40 @@ void send(struct gpu *gpu, uint32_t fence, const uint32_t *hxg, unsigned length)
         send(gpu, 0x12, hxg_, sizeof(hxg_) / 4);                                                                       \
         expect_message(gpu, what, 1, expected, 0, 0);                                                                  \
     } while (0)
-/* The next message of the GuC's, waited for so long; false if none comes. */
+/* Receives the next message from the GuC. Returns false if none arrives within `within` microseconds. */
 bool receive(struct gpu *gpu, struct message *message, uint64_t within);
-/* The next message has this length and begins with these dwords. */
+/* Fails unless the next message has this length and starts with these dwords. */
 void expect_message(struct gpu *gpu, const char *what, unsigned length, uint32_t header, uint32_t one, uint32_t two);
 
-/* PF: has the GuC's and the engines' events told by the interrupt registers. */
+/* PF only: enables the interrupts of the GuC and of the engines. */
 void enable_interrupts(struct gpu *gpu);
-/* PF: what the driver does after an MSI: asks the registers what has happened. A bit for each source of both banks. */
+/* PF only: handles an MSI as the driver does, through the interrupt registers. Returns a bit per source of both
+ * banks. */
 uint64_t serve_interrupts(struct gpu *gpu);
-/* VF: the sources that have told of something in memory; they are cleared. */
+/* VF only: returns the sources that have reported an interrupt in memory, and clears them. */
 uint64_t serve_memory_interrupts(struct gpu *gpu);
-/* Waits for MSIs until all these sources have told of something. */
+/* Waits for MSIs until all these sources have reported an interrupt. */
 void expect_sources(struct gpu *gpu, const char *what, uint64_t sources);
-/* The GuC's own. */
+/* The source of the GuC. */
 #define SOURCE_GUC (1ull << 25)
 uint64_t source_of(enum engine_class class);
 extern const char *const class_names[CLASSES];
 
-/* A context of a class in slot `id`, 0 to 7: image, ring, tables; registered and enabled, with a first batch. */
+/* Starts a context of a class in slot `id`, 0 to 7: writes image, ring and tables, registers and enables the
+ * context, and queues a first batch. */
 void start_context(struct gpu *gpu, unsigned id, enum engine_class class);
-/* Puts a batch of these commands into the context's ring; at its end it stores a number of its own to local memory and
- * to RAM. The ring stores a seqno and sends a user interrupt after it. */
+/* Queues a batch with these commands in the context's ring. At its end the batch stores a context-specific value to
+ * local memory and to RAM. After the batch, the ring stores a seqno and sends a user interrupt. */
 void queue_batch(struct gpu *gpu, unsigned id, const uint32_t *commands, unsigned count);
-/* Tells the GuC that there is something new in the ring. */
+/* Notifies the GuC of new work in the ring. */
 void submit(struct gpu *gpu, unsigned id);
-/* Waits for the last batch, and looks at all that it has written. */
+/* Waits for the last batch, and checks everything it has written. */
 void expect_batch(struct gpu *gpu, unsigned id, enum engine_class class);
-/* The same batches by a page of the doorbell window, as a process in user space submits: no message, no exit to the
- * driver. */
+/* Submits the same batches through a page of the doorbell window, like a user space process: without a message, and
+ * without involving the kernel driver. */
 void submit_by_page(struct gpu *gpu, unsigned id, enum engine_class class, unsigned rounds);
 void end_context(struct gpu *gpu, unsigned id);
-/* Has translations of the function's forgotten, and waits until they are. */
+/* Invalidates the function's TLB entries, and waits for completion. */
 void invalidate(struct gpu *gpu);
 
 #endif

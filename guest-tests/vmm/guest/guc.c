@@ -1,4 +1,4 @@
-/* The GuC: firmware, mailbox, rings of messages (contract B.4, B.6, K.7). */
+/* The GuC: firmware, mailbox, CT rings (contract B.4, B.6, K.7). */
 
 #include "boot_info.h"
 #include "console.h"
@@ -13,8 +13,7 @@
 #define TO_GUC_HEAD (OWN_CTB + 0x000)
 #define FROM_GUC_HEAD (OWN_CTB + 0x800)
 
-/* Milliseconds in microseconds: how long the drivers wait (contract K.9), and more, as others want this host's cores.
- * */
+/* Microseconds: more than the drivers' timeouts (contract K.9), since other processes may use the host's CPUs. */
 #define PATIENCE 10000000
 
 uint32_t reg_read(const struct gpu *gpu, uint32_t reg)
@@ -30,7 +29,7 @@ void reg_write(const struct gpu *gpu, uint32_t reg, uint32_t value)
     write32(gpu->registers + reg, value);
 }
 
-/* Which engines there are (contract B.7): instances by class, as the fuses of the card file leave them. */
+/* Writes the engines of each class (contract B.7): instances as fused in the card file. */
 static void write_ads(struct gpu *gpu)
 {
     static const uint32_t instances[CLASSES] = { 0x1, 0x5, 0x3, 0x1, 0xf };
@@ -52,8 +51,8 @@ static void write_ads(struct gpu *gpu)
     }
 }
 
-/* What stands in for firmware where the command line tells of none: a header (xe: abi/uc_fw_abi.h) that the card's boot
- * ROM accepts, a page of nothing, a signature that is not zero. */
+/* Placeholder firmware, used if the command line gives none: a header (xe: abi/uc_fw_abi.h) that the card's boot ROM
+ * accepts, an empty page, a non-zero signature. */
 #define STAND_IN_KERNEL 1024
 #define STAND_IN_SIGNATURE 96
 static uint32_t stand_in[32 + STAND_IN_KERNEL + STAND_IN_SIGNATURE] __attribute__((aligned(4096))) = {
@@ -80,7 +79,7 @@ void load_guc(struct gpu *gpu)
         { REG_SCRATCH(2), 0x424800 },       /* workarounds */
         { REG_RSA, shown + moved },
         { REG_DMA_SOURCE, shown },
-        { REG_DMA_SOURCE_HIGH, 0x80000 },   /* global addresses */
+        { REG_DMA_SOURCE_HIGH, 0x80000 },   /* GGTT addresses */
         { REG_DMA_TARGET, 0x2000 },
         { REG_DMA_TARGET_HIGH, 0x70000 },   /* WOPCM */
         { REG_DMA_SIZE, moved },
@@ -96,7 +95,7 @@ void load_guc(struct gpu *gpu)
         if (!(reg_read(gpu, REG_DMA_CONTROL) & 1) && (status >> 8 & 0xff) == 0xf0)
             break;
     }
-    expect("START_DMA when it is over", 0, reg_read(gpu, REG_DMA_CONTROL) & 1);
+    expect("START_DMA after completion", 0, reg_read(gpu, REG_DMA_CONTROL) & 1);
     expect("GUC_STATUS: ready", 0x8001f0ec, status);
     step("%s: the GuC has its firmware, %u bytes by DMA from guest memory at %x, and runs", gpu->name, (uint64_t)moved,
          at);
@@ -111,7 +110,7 @@ void mail(struct gpu *gpu, uint32_t message[4])
     uint32_t header = 0;
     for (uint64_t start = tsc(); tsc() - start < microseconds(PATIENCE); pause()) {
         header = reg_read(gpu, REG_MAILBOX(0));
-        /* From the GuC, and not one that says that it is busy. */
+        /* A response of the GuC other than BUSY. */
         if (header >> 31 && (header >> 28 & 7) != 3)
             break;
     }

@@ -1,33 +1,33 @@
-/* The tests: each is a theme of the command line. They say their steps, and do not come back from one that fails. */
+/* The tests: each is a theme of the command line. A test prints its steps and does not return from a failed one. */
 #ifndef LIFE_H
 #define LIFE_H
 
 #include "gpu.h"
 
-/* The driver of the PF: placed, with firmware, rings and interrupts. */
+/* The PF's driver; pf_up places the PF's BARs and sets up firmware, CT rings and interrupts. */
 extern struct gpu pf_gpu;
 void pf_up(void);
-/* `pf`: firmware, messages, contexts on each class of engines, their end; Function Level Reset and all once more. */
+/* `pf`: firmware, messages, contexts on each engine class and their destruction; FLR, and the same again. */
 void pf_life(void);
-/* `vf`: two VFs, provisioned, driven, kept apart, reset, disabled; the PF's reset at the end. */
+/* `vf`: two VFs are provisioned, driven, checked for isolation, reset and disabled; reset of the PF at the end. */
 void vf_life(void);
-/* `many`: all VFs that the card has. */
+/* `many`: all VFs of the card. */
 void many_vfs(void);
 /* Provisions VFs and enables them. */
 void vfs_up(unsigned count);
-/* A driver of a VF begins; works. */
+/* Starts a VF's driver; runs work on the VF. */
 void vf_up(unsigned vf);
 void vf_works(unsigned vf, bool alone);
-/* VF 1 resets itself, the PF leads, and VF 1's driver works again. */
+/* VF 1 resets itself by FLR, the PF's driver handles it, and VF 1's driver works again. */
 void reset_vf_1(bool alone);
-/* `two`: a second processor works with the same registers while the first submits; then each drives functions of its
- * own. */
+/* `two`: a second processor accesses the same registers while the first submits; then each drives separate
+ * functions. */
 void two_processors(void);
-/* `moves`: BARs at other places, wrong ones too; accesses of all kinds. */
+/* `moves`: BARs at other addresses, including invalid ones; accesses of all kinds. */
 void moves(void);
-/* `races`: the same, VFs, and resets, while a second processor uses what comes and goes. */
+/* `races`: the same with VFs and resets, while a second processor uses them. */
 void races(void);
-/* `chaos`: accesses at random, by seed= and rounds=, after which the card must come up again. */
+/* `chaos`: random accesses, controlled by seed= and rounds=, after which the card must be usable again. */
 void chaos(void);
 /* `bench`: measures, and reports in the mailbox. */
 void bench(void);

@@ -1,20 +1,20 @@
 /*
- * The test mailbox: how a test on the host has this guest's processor touch memory and devices.
+ * The test mailbox: by it a test on the host makes this guest's processor access memory and devices.
  *
- * One page of guest memory at MAILBOX_ADDRESS, which the VMM leaves alone (arctic_vmm::layout::MAILBOX): the host
- * finds it in the memory that it has given the guest. All fields are little-endian; the twin in Rust is
- * `arctic_vmm::agent`, whose offsets are asserted below.
+ * One page of guest memory at MAILBOX_ADDRESS, which the VMM does not use (arctic_vmm::layout::MAILBOX): the host
+ * accesses it through the memory that it has given to the guest. All fields are little-endian; the Rust equivalent is
+ * `arctic_vmm::agent`, with the offsets asserted below.
  *
- * The guest's command line says what the guest does; with `agent` it serves the mailbox, in ring 3, where the processor
- * runs natively also under a KVM that interprets ring 0:
+ * The guest's command line selects what the guest does; with `agent` it serves the mailbox, in ring 3, where the
+ * processor executes natively even under a KVM that interprets ring 0:
  *
  *   guest   writes MAILBOX_MAGIC and `version`, then `state` = MAILBOX_READY
  *   host    writes `command` and `argument`s (and `data`), then `request` = the last request + 1
- *   guest   does it, writes `status` and `result`, then `answer` = `request`
+ *   guest   executes it, writes `status` and `result`, then `answer` = `request`
  *
- * Only one command is under way at a time. Requests start with 1. The host may write MAILBOX_EXIT at any time between.
- * `interrupts` counts the interrupts taken with each vector, with or without an agent; vectors 0x30 to 0x7f and
- * 0x90 to 0xef are anybody's. `report` has what the guest measured (see bench.h).
+ * Only one command is in progress at a time. Requests start with 1. The host may write MAILBOX_EXIT between any two
+ * commands. `interrupts` counts the interrupts taken with each vector, with or without an agent; vectors 0x30 to 0x7f
+ * and 0x90 to 0xef are free for any use. `report` has the guest's measurements (see bench.h).
  */
 #ifndef MAILBOX_H
 #define MAILBOX_H
@@ -27,49 +27,49 @@
 #define MAILBOX_VERSION 1
 
 enum mailbox_state {
-    MAILBOX_ABSENT = 0,     /* the guest is not there yet, or has another job */
+    MAILBOX_ABSENT = 0,     /* the guest has not started yet, or does not serve commands */
     MAILBOX_READY = 1,      /* it serves commands */
-    MAILBOX_GONE = 2,       /* it has taken its leave: MAILBOX_EXIT, or an exception */
+    MAILBOX_GONE = 2,       /* it has ended: MAILBOX_EXIT, or an exception */
 };
 
 enum mailbox_command {
-    /* Nothing: is anybody there? */
+    /* No operation: tests whether the agent responds. */
     MAILBOX_NOTHING = 0,
-    /* argument[0]: guest-physical address, aligned or not, [1]: bytes of the access, 1, 2, 4 or 8. result[0]: what was
-     * read. */
+    /* argument[0]: guest-physical address, aligned or not, [1]: access width in bytes, 1, 2, 4 or 8. result[0]: the
+     * value read. */
     MAILBOX_READ = 1,
-    /* The same, and [2]: the value. */
+    /* Like MAILBOX_READ, and [2]: the value to write. */
     MAILBOX_WRITE = 2,
-    /* Copies between any two places: [0]: to, [1]: from, [2]: bytes in all, [3]: bytes of each access, which both
-     * places and the whole are multiples of. Ascending. A place may be in `data` of this page. */
+    /* Copies between any two addresses, ascending: [0]: to, [1]: from, [2]: total bytes, [3]: width of each access
+     * in bytes. Both addresses and the total must be multiples of the width. An address may be in `data` of this
+     * page. */
     MAILBOX_COPY = 3,
-    /* Fills: [0]: first address, [1]: bytes in all, [2]: value, [3]: bytes of each access, [4]: added to the value
-     * after each. */
+    /* Fills: [0]: first address, [1]: total bytes, [2]: value, [3]: width of each access in bytes, [4]: added to the
+     * value after each access. */
     MAILBOX_FILL = 4,
     /* Waits until interrupts[[0]] is at least [1], at most [2] microseconds. result[0]: the count. */
     MAILBOX_WAIT_INTERRUPT = 5,
-    /* Waits until a read of [0] with [1] bytes, masked by [2], gives [3], at most [4] microseconds. result[0]: what was
-     * read last, unmasked. */
+    /* Waits until a read of [0] with width [1], masked by [2], gives [3], at most [4] microseconds. result[0]: the
+     * value read last, unmasked. */
     MAILBOX_WAIT_VALUE = 6,
-    /* The same read [2] times: [0]: address, [1]: bytes. result[0]: cycles of the time-stamp counter in all, [1]: the
-     * last value. */
+    /* Repeats the same read [2] times: [0]: address, [1]: width. result[0]: total TSC cycles, [1]: the last value. */
     MAILBOX_TIME_READS = 7,
-    /* The same write [2] times: [0]: address, [1]: bytes, [3]: the value. result[0]: cycles. */
+    /* Repeats the same write [2] times: [0]: address, [1]: width, [3]: the value. result[0]: total TSC cycles. */
     MAILBOX_TIME_WRITES = 8,
-    /* What a driver needs to have itself interrupted: result[0]: address of an MSI to this processor, [1]: cycles a
+    /* Data for a driver's interrupts and delays: result[0]: address of an MSI to this processor, [1]: TSC cycles per
      * microsecond. */
     MAILBOX_MACHINE = 9,
-    /* The vCPU halts until interrupts[[0]] is at least [1]: for ever, if it never is. result[0]: the count. */
+    /* Halts the vCPU until interrupts[[0]] is at least [1], without a time limit. result[0]: the count. */
     MAILBOX_HALT = 10,
-    /* Ends the machine with the exit code [0]. `answer` is written before. */
+    /* Ends the VM with the exit code [0]. `answer` is written before. */
     MAILBOX_EXIT = 11,
 };
 
 enum mailbox_status {
     MAILBOX_DONE = 0,
-    MAILBOX_TIMEOUT = 1,        /* a wait was in vain */
+    MAILBOX_TIMEOUT = 1,        /* a wait timed out */
     MAILBOX_UNKNOWN = 2,        /* no such command */
-    MAILBOX_BAD_ARGUMENT = 3,   /* a size that is none, a place that is no multiple of it */
+    MAILBOX_BAD_ARGUMENT = 3,   /* an invalid width, or an address that is not a multiple of it */
 };
 
 #define MAILBOX_ARGUMENTS 6
@@ -78,16 +78,16 @@ enum mailbox_status {
 #define MAILBOX_DATA_BYTES 1024
 
 struct mailbox_report {
-    uint64_t cycles;            /* of the time-stamp counter, in all */
+    uint64_t cycles;            /* total, of the time-stamp counter */
     uint64_t rounds;            /* 0: not measured */
 };
 
-/* Accesses of one function's registers that the guest has made; those of configuration space are not counted. */
+/* The guest's accesses to one function's registers; accesses to configuration space are not counted. */
 struct mailbox_accesses {
     uint64_t reads;
-    uint64_t writes;            /* but for those that may be events */
-    uint64_t events;            /* writes of the registers that the VMM may turn into events */
-    uint64_t pages;             /* of pages of the doorbell window, reads and writes */
+    uint64_t writes;            /* without those counted in `events` */
+    uint64_t events;            /* writes to the registers that can be ioeventfds */
+    uint64_t pages;             /* reads and writes of pages of the doorbell window */
 };
 
 struct mailbox {
@@ -101,7 +101,7 @@ struct mailbox {
     volatile uint64_t argument[MAILBOX_ARGUMENTS];      /* 0x028, by the host */
     volatile uint64_t result[MAILBOX_RESULTS];          /* 0x058 */
     uint8_t reserved[0x98];
-    struct mailbox_accesses accesses[8];        /* 0x100: the PF's, VF 1's, ...; the eighth is of VFs 7 on */
+    struct mailbox_accesses accesses[8];        /* 0x100: of the PF, VF 1, ...; the eighth is of VF 7 and higher */
     volatile struct mailbox_report report[MAILBOX_REPORTS];     /* 0x200 */
     volatile uint8_t data[MAILBOX_DATA_BYTES];  /* 0x400, by the host and by commands */
     volatile uint64_t interrupts[256];          /* 0x800 */
@@ -115,7 +115,7 @@ _Static_assert(offsetof(struct mailbox, data) == 0x400, "data");
 _Static_assert(offsetof(struct mailbox, interrupts) == 0x800, "interrupts");
 _Static_assert(sizeof(struct mailbox) == 0x1000, "one page");
 
-/* At MAILBOX_ADDRESS, by the linker script. */
+/* Placed at MAILBOX_ADDRESS by the linker script. */
 extern struct mailbox mailbox;
 
 #endif

@@ -1,4 +1,4 @@
-/* The guest's command line: its first word is what the guest does. */
+/* Evaluates the guest's command line, which selects a theme. */
 
 #include "agent.h"
 #include "boot_info.h"
@@ -20,11 +20,11 @@ static const struct {
     { "enumerate", "finds, sizes and places the card", enumeration },
     { "pf", "the life of the PF", pf_life },
     { "vf", "the life of two VFs under their PF", vf_life },
-    { "many", "all VFs that there are", many_vfs },
+    { "many", "all VFs of the card", many_vfs },
     { "two", "two processors at once", two_processors },
-    { "moves", "BARs at other places, wrong ones too", moves },
-    { "races", "what comes and goes while another processor uses it", races },
-    { "chaos", "accesses at random", chaos },
+    { "moves", "BARs at other addresses, including invalid ones", moves },
+    { "races", "VFs, BARs and the card change while another processor uses them", races },
+    { "chaos", "random accesses", chaos },
     { "bench", "measures", bench },
 };
 

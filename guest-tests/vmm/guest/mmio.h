@@ -1,4 +1,4 @@
-/* Accesses of exactly one instruction with exactly one width, of memory or devices. */
+/* Accesses to memory or devices with exactly one instruction of exactly one width. */
 #ifndef MMIO_H
 #define MMIO_H
 
@@ -18,7 +18,7 @@ MMIO_WIDTH(16)
 MMIO_WIDTH(32)
 MMIO_WIDTH(64)
 
-/* The same with the width, in bytes, as a number: 1, 2, 4 or 8. */
+/* The same with the width in bytes as an argument: 1, 2, 4 or 8. */
 static inline uint64_t access_read(uint64_t address, uint64_t width)
 {
     switch (width) {

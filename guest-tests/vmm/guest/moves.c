@@ -1,4 +1,4 @@
-/* BARs that move, lie over each other or over RAM, and come and go under a processor that uses them. */
+/* BARs that move, overlap each other or RAM, and are enabled and disabled while a processor uses them. */
 
 #include "boot_info.h"
 #include "console.h"
@@ -9,7 +9,8 @@
 #define GIB (1ull << 30)
 #define PATTERN 0x0123456789abcdefull
 
-/* Writes a BAR's register pair; `decoding`: without switching memory decoding off meanwhile, as one should. */
+/* Writes a BAR's register pair. With `decoding` set, memory decoding stays enabled during the write, which drivers
+ * avoid. */
 static void move(uint16_t at, uint64_t address, bool decoding)
 {
     if (!decoding)
@@ -25,38 +26,39 @@ static void one_bar(void)
     uint64_t home = pf.local.address, before = home;
     write64(home + 0x1000, PATTERN);
     for (unsigned n = 1; n <= 8; n++) {
-        /* Behind everything else, so that nothing is in the way. */
+        /* Above all other BARs, so that nothing overlaps. */
         uint64_t next = boot->mmio64 + 64 * GIB + n * pf.local.size;
         map(next, GIB);
         move(0x18, next, n % 2);
-        expect("local memory where it has gone", PATTERN, read64(next + 0x1000));
-        expect("local memory where it was", ~0ull, read64(before + 0x1000));
+        expect("local memory at its new address", PATTERN, read64(next + 0x1000));
+        expect("local memory at its old address", ~0ull, read64(before + 0x1000));
         write64(next + 0x1000 * (n + 1), PATTERN + n);
         before = next;
     }
     move(0x18, home, false);
     for (unsigned n = 0; n <= 8; n++)
-        expect("local memory, back home", PATTERN + n, read64(home + 0x1000 * (n + 1)));
-    step("moves: local memory went to 8 other places and back, with and without decoding");
+        expect("local memory, moved back", PATTERN + n, read64(home + 0x1000 * (n + 1)));
+    step("moves: local memory moved to 8 other addresses and back, with and without decoding");
 
     home = before = pf.registers.address;
     for (unsigned n = 1; n <= 8; n++) {
         uint64_t next = boot->mmio64 + 128 * GIB + n * pf.registers.size;
         map(next, pf.registers.size);
         move(0x10, next, n % 2);
-        expect("GU_CNTL where it has gone", 0x80, read32(next + 0x101010) & 0x80);
-        expect("GU_CNTL where it was", 0xffffffff, read32(before + 0x101010));
+        expect("GU_CNTL at its new address", 0x80, read32(next + 0x101010) & 0x80);
+        expect("GU_CNTL at its old address", 0xffffffff, read32(before + 0x101010));
         write64(next + GGTT + 8 * n, n << 12 | 1);
         write32(next + REG_GUC_HOST_INTERRUPT, 0);
         before = next;
     }
     move(0x10, home, false);
     for (uint64_t n = 1; n <= 8; n++)
-        expect("a global entry, back home", n << 12 | 1, read64(home + GGTT + 8 * n));
-    step("moves: registers, global entries and doorbells went to 8 other places and back");
+        expect("a GGTT entry, moved back", n << 12 | 1, read64(home + GGTT + 8 * n));
+    step("moves: registers, GGTT entries and doorbells moved to 8 other addresses and back");
 }
 
-/* Where no BAR belongs. RAM stays RAM, the guest goes on, and back home all is as before. */
+/* Moves a BAR to invalid addresses. RAM must stay accessible, the guest must continue, and the BAR must work after
+ * the move back. */
 static void wrong_places(void)
 {
     uint64_t home = pf.local.address;
@@ -65,22 +67,22 @@ static void wrong_places(void)
                                 1ull << 45, -pf.local.size };
     for (unsigned n = 0; n < sizeof(places) / sizeof(places[0]); n++) {
         move(0x18, places[n], true);
-        expect("RAM while local memory is at a wrong place", PATTERN, here);
+        expect("RAM while local memory is at an invalid address", PATTERN, here);
         here = PATTERN;
         move(0x18, home, true);
-        expect("local memory after a wrong place", PATTERN, read64(home + 0x1000));
-        expect("GU_CNTL after a wrong place", 0x80, read32(pf.registers.address + 0x101010) & 0x80);
+        expect("local memory after an invalid address", PATTERN, read64(home + 0x1000));
+        expect("GU_CNTL after an invalid address", 0x80, read32(pf.registers.address + 0x101010) & 0x80);
     }
     config_write32(&pf, 0x10, pf.local.address);
     config_write32(&pf, 0x14, pf.local.address >> 32);
     config_write32(&pf, 0x10, pf.registers.address);
     config_write32(&pf, 0x14, pf.registers.address >> 32);
-    expect("local memory after registers lay over it", PATTERN, read64(home + 0x1000));
-    expect("GU_CNTL after it lay over local memory", 0x80, read32(pf.registers.address + 0x101010) & 0x80);
-    step("moves: over RAM, over other BARs, beyond the addresses that there are: nothing broke");
+    expect("local memory after registers overlapped it", PATTERN, read64(home + 0x1000));
+    expect("GU_CNTL after it overlapped local memory", 0x80, read32(pf.registers.address + 0x101010) & 0x80);
+    step("moves: over RAM, over other BARs, beyond the address space: no effect");
 }
 
-/* Counts of VFs that there cannot be. */
+/* Invalid numbers of VFs. */
 static void wrong_vfs(void)
 {
     uint16_t total = config_read16(&pf, pf.sriov + SRIOV_TOTAL_VFS);
@@ -97,7 +99,7 @@ static void wrong_vfs(void)
     step("moves: 0, TotalVFs + 1 and 65535 VFs: none");
 }
 
-/* Accesses of all widths, odd ones, and such as lie on the edge of what is mapped. */
+/* Accesses of all widths, unaligned accesses, and accesses at the edge of mapped ranges. */
 static void odd_accesses(void)
 {
     uint64_t registers = pf.registers.address;
@@ -110,12 +112,12 @@ static void odd_accesses(void)
     read32(registers + 0x1083a1);
     read32(registers + 0x7ffffd);
     write64(registers + GGTT, PATTERN & ~0xfffull);
-    expect("a global entry", PATTERN & ~0xfffull, read64(registers + GGTT));
-    expect("the middle of a global entry", (uint32_t)(PATTERN >> 16), read32(registers + GGTT + 2));
-    read64(registers + GGTT - 4);                       /* from registers into the table */
-    write64(registers + pf.registers.size - 4, 0);      /* from the table into what comes behind */
+    expect("a GGTT entry", PATTERN & ~0xfffull, read64(registers + GGTT));
+    expect("the middle of a GGTT entry", (uint32_t)(PATTERN >> 16), read32(registers + GGTT + 2));
+    read64(registers + GGTT - 4);                       /* crosses from the registers into the GGTT */
+    write64(registers + pf.registers.size - 4, 0);      /* crosses from the GGTT into the following range */
     read64(registers - 4);
-    step("moves: bytes, words, quad words, odd addresses and edges are answered");
+    step("moves: bytes, words, quad words, unaligned addresses and edges are handled");
 }
 
 void moves(void)
@@ -127,13 +129,13 @@ void moves(void)
     wrong_vfs();
     odd_accesses();
     pf_up();
-    step("moves: the driver comes up afterwards");
+    step("moves: the driver starts afterwards");
 }
 
 static volatile bool touching, touched_wrong;
 static volatile uint64_t touches, met;
 
-/* Uses whatever is or is not there. What is not reads all ones. */
+/* Accesses ranges that may or may not be present. An absent range reads as all ones. */
 static void touch(void)
 {
     struct function vf = pf;
@@ -157,7 +159,7 @@ static void touch(void)
 void races(void)
 {
     if (boot->cpus < 2)
-        fail("two processors are needed, there is %u", (uint64_t)boot->cpus);
+        fail("two processors are required, there is %u", (uint64_t)boot->cpus);
     enumerate();
     place();
     pf_up();
@@ -170,7 +172,7 @@ void races(void)
     for (unsigned round = 0; round < rounds; round++) {
         uint64_t before = met;
         enable_vfs(2);
-        while (met == before)                               /* else there would be nothing to race with */
+        while (met == before)                               /* wait until the second processor uses a VF */
             pause();
         uint16_t control = vfs[1].express + EXPRESS_DEVICE_CONTROL;
         config_write16(&vfs[1], control, INITIATE_FLR);
@@ -187,10 +189,10 @@ void races(void)
     touching = false;
     await_second();
     if (touched_wrong)
-        fail("the second processor saw what is neither a VF nor nothing");
+        fail("the second processor read a value of neither a VF nor an absent range");
     pf_up();
     start_context(&pf_gpu, 0, COPY);
     expect_batch(&pf_gpu, 0, COPY);
-    step("races: VFs, decoding, BARs and the card itself came and went %u times, used %u times meanwhile",
+    step("races: VFs, decoding, BARs and the card itself changed %u times, used %u times meanwhile",
          (uint64_t)rounds, touches);
 }

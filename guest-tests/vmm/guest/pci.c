@@ -1,4 +1,4 @@
-/* Enumerates the bus as firmware and an operating system do together: nothing has an address when the guest starts. */
+/* Enumerates the bus, as firmware and operating system do together: no BAR has an address when the guest starts. */
 
 #include "pci.h"
 #include "boot_info.h"
@@ -62,7 +62,7 @@ void config_write16(const struct function *function, uint16_t at, uint16_t value
     write16(function->config + at, value);
 }
 
-/* Follows both lists; a list that goes round, or out of its space, is an error. */
+/* Follows both capability lists. A cyclic list, or one that leaves its space, is an error. */
 static void find_capabilities(struct function *function, const char *name)
 {
     if (config_read16(function, 0x06) & 0x10) {
@@ -107,7 +107,7 @@ static void find_capabilities(struct function *function, const char *name)
     }
 }
 
-/* Sizes the 64-bit BAR at `at` as every operating system does, and leaves it as it was. */
+/* Sizes the 64-bit BAR at `at` as operating systems do, and restores its value. */
 static struct bar size_bar(const struct function *function, uint16_t at)
 {
     uint32_t low = config_read32(function, at), high = config_read32(function, at + 4);
@@ -121,7 +121,7 @@ static struct bar size_bar(const struct function *function, uint16_t at)
              (uint64_t)function->routing_id, seen);
     uint64_t size = -(seen & ~0xfull);
     if (size & (size - 1))
-        fail("BAR at %x: size %x is no power of two", (uint64_t)at, size);
+        fail("BAR at %x: size %x is not a power of two", (uint64_t)at, size);
     return (struct bar){ size, 0 };
 }
 
@@ -187,7 +187,7 @@ static void look_at_sriov(void)
          pf.vf_registers.size / MIB, pf.vf_local.size / MIB);
 }
 
-/* Of all sizes that VF Resizable BAR offers, the smallest and the largest take effect; then as it was. */
+/* Selects the smallest and the largest size of VF Resizable BAR and checks their effect; then restores the size. */
 static void look_at_vf_rebar(void)
 {
     uint16_t at = pf.vf_rebar;
@@ -211,7 +211,7 @@ static void find_card(void)
     expect("01:00.0, the card's PF", 0x56c08086, config_read32(&pf, 0));
     expect("class and revision", 0x03800008, config_read32(&pf, 0x08));
     expect("header type", 0, read8(pf.config + 0x0e) & 0x7f);
-    expect("GGC, which says that there are 8 MiB of GGTT entries", 0xc0, config_read16(&pf, 0x50) & 0xc0);
+    expect("GGC: 8 MiB of GGTT entries", 0xc0, config_read16(&pf, 0x50) & 0xc0);
     find_capabilities(&pf, "PF");
     if (!pf.express || !pf.msi || !pf.power || !pf.ari || !pf.sriov || !pf.vf_rebar)
         fail("PF: a capability is missing: Express %x, MSI %x, power %x, ARI %x, SR-IOV %x, VF ReBAR %x",
@@ -269,7 +269,7 @@ void place(void)
     place_bar(&pf, 0x10, &pf.registers, 1);
     place_bar(&pf, pf.sriov + SRIOV_BAR, &pf.vf_registers, total);
     uint64_t last = ((room + MIB - 1) & -MIB) - 1;
-    config_write32(&root_port, BRIDGE_MEMORY, 0x0000fff0);      /* none: the limit is below the base */
+    config_write32(&root_port, BRIDGE_MEMORY, 0x0000fff0);      /* disabled: the limit is below the base */
     config_write32(&root_port, BRIDGE_PREFETCHABLE, (last >> 16 & 0xfff0) << 16 | (boot->mmio64 >> 16 & 0xfff0));
     config_write32(&root_port, BRIDGE_PREFETCHABLE_BASE_HIGH, boot->mmio64 >> 32);
     config_write32(&root_port, BRIDGE_PREFETCHABLE_LIMIT_HIGH, last >> 32);
@@ -338,7 +338,7 @@ void enable_vfs(uint16_t count)
     }
     vfs[count + 1].config = 0;
     struct function beyond = function_at(pf.routing_id + count + 1);
-    expect("the function behind the last VF", 0xffffffff, config_read32(&beyond, 4));
+    expect("the function after the last VF", 0xffffffff, config_read32(&beyond, 4));
     step("%u VFs enabled: configuration spaces, capabilities, BARs by the PF's registers", (uint64_t)count);
 }
 

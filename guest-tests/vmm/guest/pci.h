@@ -1,4 +1,4 @@
-/* The bus: configuration space, capabilities, BARs, MSI, SR-IOV (PCI Express 6.0; the SR-IOV registers: 9.3.3). */
+/* The bus: configuration space, capabilities, BARs, MSI, SR-IOV (PCI Express 6.0; SR-IOV registers: 9.3.3). */
 #ifndef PCI_H
 #define PCI_H
 
@@ -19,7 +19,7 @@
 #define COMMAND_MEMORY 0x2
 #define COMMAND_MASTER 0x4
 
-/* From the start of the Express capability. */
+/* Offsets in the Express capability. */
 #define EXPRESS_CAPS 0x02
 #define EXPRESS_DEVICE_CAPS 0x04
 #define EXPRESS_DEVICE_CONTROL 0x08
@@ -29,7 +29,7 @@
 #define INITIATE_FLR (1u << 15)
 #define ARI_FORWARDING (1u << 5)
 
-/* From the start of the SR-IOV capability. */
+/* Offsets in the SR-IOV capability. */
 #define SRIOV_CAPS 0x04
 #define SRIOV_CONTROL 0x08
 #define SRIOV_INITIAL_VFS 0x0c
@@ -47,24 +47,24 @@
 
 /* A 64-bit memory BAR. */
 struct bar {
-    uint64_t size;          /* 0: there is none */
+    uint64_t size;          /* 0 if absent */
     uint64_t address;
 };
 
-/* A function of the bus, or of what will be on it. */
+/* A function on the bus, present or not. */
 struct function {
     uint16_t routing_id;    /* bus, device and function */
     uint64_t config;        /* address of its configuration space */
-    uint16_t express, msi, power, ari, sriov, vf_rebar;     /* capabilities' places, 0 for none */
+    uint16_t express, msi, power, ari, sriov, vf_rebar;     /* capability offsets, 0 if absent */
     struct bar registers, local;        /* BAR 0 and BAR 2 */
-    struct bar vf_registers, vf_local;  /* those of one VF; they lie one behind the other */
+    struct bar vf_registers, vf_local;  /* of one VF; the VFs' BARs are contiguous */
 };
 
 extern struct function pf;
 
-/* Where the mailbox tells what the guest has done with a function's registers. */
+/* Returns the mailbox's counters of the guest's accesses to a function's registers. */
 struct mailbox_accesses *accesses_of(const struct function *function);
-/* Address of the function's registers, for a read, which is counted. */
+/* Returns the address of the function's registers for one read, and counts the read. */
 uint64_t counted_read(const struct function *function);
 
 uint32_t config_read32(const struct function *function, uint16_t at);
@@ -72,20 +72,21 @@ uint16_t config_read16(const struct function *function, uint16_t at);
 void config_write32(const struct function *function, uint16_t at, uint32_t value);
 void config_write16(const struct function *function, uint16_t at, uint16_t value);
 
-/* Finds host bridge, root port and PF, and looks at all that they say of themselves; nothing has an address yet. */
+/* Finds host bridge, root port and PF, and checks their registers and capabilities. Assigns no addresses. */
 void enumerate(void);
-/* Gives the root port its buses, before which nobody behind it is found; forwards ARI. */
+/* Assigns bus numbers to the root port, without which no function below it responds; enables ARI forwarding. */
 void number_buses(void);
-/* Places the PF's and the VFs' BARs, opens the root port for them, has the PF answer and master the bus. */
+/* Assigns addresses to the BARs of PF and VFs, opens the root port's window, enables the PF's memory decoding and
+ * bus mastering. */
 void place(void);
-/* Has a function send MSIs with a vector to this processor. */
+/* Makes a function send MSIs with the given vector to this processor. */
 void enable_msi(const struct function *function, uint8_t vector);
-/* Starts a Function Level Reset and waits as long as the specification says. */
+/* Starts a Function Level Reset and waits for the time required by the specification. */
 void function_level_reset(const struct function *function);
 
-/* Has the root port reset all that is behind it. */
+/* Makes the root port reset everything below it. */
 void secondary_bus_reset(void);
-/* Enables VFs 1 to `count`; they are in vfs[] afterwards, with their BARs, and one without any behind the last. */
+/* Enables VFs 1 to `count`. vfs[] then has them with their BARs; the entry after the last has config 0. */
 void enable_vfs(uint16_t count);
 void disable_vfs(void);
 extern struct function vfs[65];

@@ -1,4 +1,4 @@
-/* The life of the PF. */
+/* Tests of the PF. */
 
 #include "boot_info.h"
 #include "console.h"
@@ -6,7 +6,7 @@
 #include "life.h"
 #include "mmio.h"
 
-/* Where the driver works: local memory at 64 MiB, shown at a global address. */
+/* The driver's memory: local memory at 64 MiB, and the GGTT address at which it is mapped. */
 #define PF_OWN 0x4000000
 #define PF_SHOWN 0xc0000000
 
@@ -15,10 +15,10 @@ struct gpu pf_gpu;
 static void registers_answer(void)
 {
     struct gpu *gpu = &pf_gpu;
-    /* Twice: from the first on KVM knows that this is a device's, and may take shorter ways. */
+    /* Read twice: after the first exit KVM may cache that the page is emulated and use a faster path. */
     expect("VF_CAP of the PF", 0, reg_read(gpu, REG_VF_CAP) & 1);
     expect("VF_CAP of the PF, again", 0, reg_read(gpu, REG_VF_CAP) & 1);
-    /* The forcewake handshake (contract B.2): the acknowledgement follows what is asked for. */
+    /* The forcewake handshake (contract B.2): the acknowledgement follows the request. */
     reg_write(gpu, 0xa188, 0x00010001);
     expect("forcewake of the GT, acknowledged", 1, reg_read(gpu, 0x130044) & 1);
     reg_write(gpu, 0xa188, 0x00010000);
@@ -28,7 +28,7 @@ static void registers_answer(void)
     while (tsc() - start < microseconds(2000))
         pause();
     if (reg_read(gpu, 0xa500) == before)
-        fail("PF: the GPM time stamp stands still at %x", before);
+        fail("PF: the GPM time stamp does not advance: %x", before);
     step("PF: registers answer: identity, forcewake, time stamp");
 }
 
@@ -95,11 +95,11 @@ static void work(void)
     step("PF: contexts disabled and deregistered");
 }
 
-/* A processor that halts is woken by the MSI, which KVM delivers by itself. */
+/* A halted processor is woken by the MSI, which KVM delivers through its irqfd. */
 static void sleep(void)
 {
     struct gpu *gpu = &pf_gpu;
-    serve_interrupts(gpu);      /* what is pending already brings no new MSI */
+    serve_interrupts(gpu);      /* an interrupt that stays pending suppresses further MSIs */
     for (unsigned round = 0; round < 20; round++) {
         uint64_t before = interrupts(gpu->vector);
         SEND_FAST(gpu, 0x7000, 77, 1u << 31);
@@ -110,7 +110,7 @@ static void sleep(void)
     step("PF: 20 MSIs woke a processor that halted");
 }
 
-/* A message of the GuC's, whose MSI comes or does not. */
+/* Causes one message of the GuC; its MSI may or may not be delivered. */
 static void one_message(void)
 {
     struct gpu *gpu = &pf_gpu;
@@ -124,7 +124,7 @@ static void expect_silence(const char *what, uint8_t vector, uint64_t count)
         fail("PF: %s: an MSI came with vector %x", what, (uint64_t)vector);
 }
 
-/* Another vector, a mask, MSI off: what the VMM's route has to follow at once. */
+/* Vector change, mask, MSI disable: the VMM's MSI route must follow each change immediately. */
 static void msi_rules(void)
 {
     struct gpu *gpu = &pf_gpu;
@@ -160,7 +160,7 @@ static void msi_rules(void)
     step("PF: MSIs follow vector, mask and enable");
 }
 
-/* D3hot, where the driver puts an idle card: nothing answers, and nothing is lost (contract A.3, B.12). */
+/* D3hot, in which the driver puts an idle card: no access is answered, and no state is lost (contract A.3, B.12). */
 static void power(void)
 {
     struct gpu *gpu = &pf_gpu;
@@ -178,10 +178,10 @@ static void power(void)
         if (!wait_interrupts(gpu->vector, count + round + 1, 10000000))
             fail("PF: no MSI after D3hot");
     }
-    step("PF: D3hot and back five times: GuC, rings, memory and MSI live through it");
+    step("PF: D3hot and back five times: GuC, rings, memory and MSI survive");
 }
 
-/* Without bus mastering the card reaches no RAM and sends no MSI; local memory is its own. */
+/* Without bus mastering the card does not access RAM and sends no MSI; local memory stays accessible to it. */
 static void bus_mastering(void)
 {
     struct gpu *gpu = &pf_gpu;
@@ -200,7 +200,7 @@ static void bus_mastering(void)
     expect("RAM without bus mastering", before, *stored);
     expect_silence("bus mastering is off", gpu->vector, count);
     config_write16(&pf, COMMAND, COMMAND_MEMORY | COMMAND_MASTER);
-    serve_interrupts(gpu);      /* what could not be sent is lost */
+    serve_interrupts(gpu);      /* interrupts that could not be sent are lost */
     end_context(gpu, 5);
     start_context(gpu, 5, COPY);
     expect_batch(gpu, 5, COPY);
@@ -208,7 +208,7 @@ static void bus_mastering(void)
     step("PF: without bus mastering no RAM and no MSI; with it again both");
 }
 
-/* Nothing is left of what was, and then the driver comes up. */
+/* Checks that the reset has cleared the state, and starts the driver. */
 static void after_reset(void)
 {
     expect("command register after a reset", 0, config_read16(&pf, COMMAND));
@@ -243,11 +243,11 @@ void pf_life(void)
     step("PF: alive again after a reset of its bus");
 }
 
-/* What the two processors tell each other. */
+/* Shared between the two processors. */
 static volatile uint64_t second_rounds;
 static volatile bool second_stops, second_wrong;
 
-/* Works with the registers that the first processor works with. */
+/* Accesses the same registers as the first processor. */
 static void disturb(void)
 {
     uint32_t expected = reg_read(&pf_gpu, 0x101010);
@@ -282,7 +282,7 @@ static void drive_vf_2(void)
 void two_processors(void)
 {
     if (boot->cpus < 2)
-        fail("two processors are needed, there is %u", (uint64_t)boot->cpus);
+        fail("two processors are required, there is %u", (uint64_t)boot->cpus);
     enumerate();
     place();
     pf_up();
@@ -291,14 +291,14 @@ void two_processors(void)
     start_second(disturb);
     for (uint64_t start = tsc(); second_rounds < 10; pause())
         if (tsc() - start > microseconds(10000000))
-            fail("the second processor does nothing");
+            fail("the second processor does not run");
     uint64_t before = second_rounds;
     copy_batches(300);
     uint64_t rounds = second_rounds - before;
     second_stops = true;
     await_second();
     if (second_wrong || !rounds)
-        fail("the second processor read a register wrong, or did nothing: %u rounds", rounds);
+        fail("the second processor read a wrong register value or did not run: %u rounds", rounds);
     step("two: 300 batches while the second processor rang and read %u times", rounds);
     vfs_up(2);
     start_second(drive_vf_2);

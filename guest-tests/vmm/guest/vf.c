@@ -1,4 +1,5 @@
-/* The life of two VFs: the PF's driver shares the card out and leads resets, VFs' drivers work (contract C, D). */
+/* Tests of two VFs: the PF's driver provisions them and handles their resets, and the VFs' drivers run (contract C,
+ * D). */
 
 #include "console.h"
 #include "cpu.h"
@@ -7,26 +8,26 @@
 
 #define PATIENCE 10000000
 
-/* What each VF gets. */
+/* Quota of each VF. */
 #define QUOTA_LOCAL 0x800000ull
 #define QUOTA_GLOBAL 0x1000000ull
 #define QUOTA_CONTEXTS 64
 #define QUOTA_DOORBELLS 4
-/* Places: tables of local memory, frames, global addresses. */
+/* Addresses: LMTT, local memory frames, GGTT ranges. */
 #define LMTT 0x2000000ull
 #define FRAMES(vf) (0x8000000ull + QUOTA_LOCAL * ((vf) - 1))
 #define GLOBAL(vf) (0x10000000ull + QUOTA_GLOBAL * ((vf) - 1))
 
 static struct gpu vf_gpus[64];
 
-/* The PF says in every global entry of a VF's that it is the VF's, and that there is nothing behind it yet. */
+/* Assigns a VF's GGTT entries to the VF, without a valid address. */
 static void assign(unsigned vf)
 {
     for (uint64_t page = GLOBAL(vf) / 4096; page < (GLOBAL(vf) + QUOTA_GLOBAL) / 4096; page++)
         write64(pf_gpu.registers + GGTT + 8 * page, vf << 2 | 1);
 }
 
-/* Directory and tables of 64 KiB, an entry for each 2 MiB of the VF's local memory (contract D.5). */
+/* Writes the LMTT: directory and tables of 64 KiB, an entry per 2 MiB of the VF's local memory (contract D.5). */
 static void write_lmtt(unsigned count)
 {
     uint64_t directory = pf_gpu.local + LMTT;
@@ -46,7 +47,7 @@ static void provision(unsigned vf)
         0x0001 << 16 | 2, GLOBAL(vf), 0,                /* GGTT_START */
         0x0002 << 16 | 2, QUOTA_GLOBAL, 0,              /* GGTT_SIZE */
         0x0003 << 16 | 2, QUOTA_LOCAL, 0,               /* LMEM_SIZE */
-        0x8a0bu << 16 | 1, 1024 + vf * QUOTA_CONTEXTS,  /* BEGIN_CONTEXT_ID: behind the PF's own */
+        0x8a0bu << 16 | 1, 1024 + vf * QUOTA_CONTEXTS,  /* BEGIN_CONTEXT_ID: after those of the PF */
         0x0004 << 16 | 1, QUOTA_CONTEXTS,
         0x8a0au << 16 | 1, (vf - 1) * QUOTA_DOORBELLS,  /* BEGIN_DOORBELL_ID */
         0x0006 << 16 | 1, QUOTA_DOORBELLS,
@@ -69,14 +70,14 @@ static uint64_t query(struct gpu *gpu, uint32_t key, unsigned dwords)
     return message[1] | (dwords == 2 ? (uint64_t)message[2] << 32 : 0);
 }
 
-/* What a VF's driver finds and is told: it does not know what the PF has decided. */
+/* The initialisation of a VF's driver, which obtains the provisioned quotas from the GuC. */
 static void handshake(struct gpu *gpu, unsigned vf)
 {
     expect("VF_CAP of a VF", 1, reg_read(gpu, REG_VF_CAP));
     expect("VF_CAP of a VF, again", 1, reg_read(gpu, REG_VF_CAP));
-    expect("a register that VFs have not", 0, reg_read(gpu, 0x101010));
+    expect("a register that does not exist on VFs", 0, reg_read(gpu, 0x101010));
     reg_write(gpu, 0xc068, 0x12345678);
-    expect("the same after a write", 0, reg_read(gpu, 0xc068));
+    expect("the same register after a write", 0, reg_read(gpu, 0xc068));
     mail_expect(gpu, "VF_RESET", 0x5507, 0, 0, 0xf0000000);
     uint32_t version[4] = { 0x5500, 1 << 16 | 1 << 8 };
     mail(gpu, version);
@@ -131,17 +132,17 @@ void vf_works(unsigned vf, bool alone)
          interrupts(gpu->vector) - before);
 }
 
-/* Batches of one VF aim at what is another's. */
+/* Batches of one VF access resources of the other. */
 static void kept_apart(void)
 {
     struct gpu *one = &vf_gpus[1], *two = &vf_gpus[2];
     uint64_t place = OWN_DATA + 0x800;
     write32(own_local(one, place), 0x11111111);
     write32(own_local(two, place), 0x22222222);
-    expect("VF 1's local memory beside VF 2's", 0x11111111, read32(own_local(one, place)));
-    expect("VF 1's global entries, as VF 2 reads them", 0, read64(two->registers + GGTT + 8 * (GLOBAL(1) / 4096)));
+    expect("VF 1's local memory next to VF 2's", 0x11111111, read32(own_local(one, place)));
+    expect("VF 1's GGTT entries, read by VF 2", 0, read64(two->registers + GGTT + 8 * (GLOBAL(1) / 4096)));
     write64(two->registers + GGTT + 8 * (GLOBAL(1) / 4096), 0);
-    /* From its ring, which is privileged, VF 2 stores to a global address of VF 1's. */
+    /* A store from VF 2's ring, which is privileged, to a GGTT address of VF 1. */
     const uint32_t commands[] = { 0x20 << 23 | 1 << 22 | 2, GLOBAL(1) + place, 0, 0xbad };
     uint64_t ring = own_local(two, OWN_RINGS);
     for (unsigned n = 0; n < 4; n++)
@@ -150,11 +151,11 @@ static void kept_apart(void)
     submit(two, 0);
     struct message message = { 0 };
     if (!receive(two, &message, PATIENCE))
-        fail("VF 2: nothing tells of a store to VF 1's memory");
+        fail("VF 2: a store to VF 1's memory is not reported");
     if (message.hxg[0] != 0x90006000 && message.hxg[0] != 0x90001008)
         fail("VF 2: expected CAT_ERROR or CONTEXT_RESET of context 0, seen %x %x", (uint64_t)message.hxg[0],
              (uint64_t)message.hxg[1]);
-    expect("the context that did it", 0, message.hxg[1]);
+    expect("the context that caused it", 0, message.hxg[1]);
     expect("VF 1's local memory after it", 0x11111111, read32(own_local(one, place)));
     queue_batch(one, 0, NULL, 0);
     submit(one, 0);
@@ -163,7 +164,7 @@ static void kept_apart(void)
          (uint64_t)message.hxg[0]);
 }
 
-/* The PF's copy engine fills a VF's frames with zeros, as the driver does (contract D.7, XY_FAST_COLOR_BLT). */
+/* The PF's copy engine clears a VF's frames, as the driver does (contract D.7, XY_FAST_COLOR_BLT). */
 static void clear_frames(unsigned vf)
 {
     struct gpu *gpu = &pf_gpu;
@@ -179,7 +180,7 @@ static void clear_frames(unsigned vf)
     }
 }
 
-/* The PF's part of a VF's reset (contract D.7). */
+/* The PF driver's part of a VF's reset (contract D.7). */
 static void lead_reset(unsigned vf)
 {
     struct gpu *gpu = &pf_gpu;
@@ -231,7 +232,7 @@ static void vfs_end(void)
     for (unsigned vf = 1; vf <= 2; vf++)
         lead_reset(vf);
     for (unsigned vf = 1; vf <= 2; vf++)
-        REQUEST(&pf_gpu, "UPDATE_VF_CFG: nothing any more", 0xf0000000, 0x5503, vf, 0, 0, 0);
+        REQUEST(&pf_gpu, "UPDATE_VF_CFG: quotas removed", 0xf0000000, 0x5503, vf, 0, 0, 0);
     step("PF: both VFs reset, their quotas taken back");
 }
 
@@ -263,8 +264,8 @@ void many_vfs(void)
         write64(own_local(gpu, OWN_DATA + 0x800), vf);
     }
     for (unsigned vf = 1; vf <= total; vf++)
-        expect("a VF's local memory, beside all others'", vf, read64(own_local(&vf_gpus[vf], OWN_DATA + 0x800)));
-    step("many: %u VFs at once, each with a driver, a batch, and an MSI of its own", (uint64_t)total);
+        expect("a VF's local memory, next to all others'", vf, read64(own_local(&vf_gpus[vf], OWN_DATA + 0x800)));
+    step("many: %u VFs at once, each with a driver, a batch and its own MSI", (uint64_t)total);
     disable_vfs();
 }
 
