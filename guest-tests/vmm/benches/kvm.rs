@@ -1,11 +1,11 @@
-//! What a guest's accesses of the card cost under KVM, beside what an exit and an ioeventfd cost there at all: lines of a
-//! name, a colon and a number, which `cargo bench` of the workspace reads.
+//! Measures the cost of a guest's accesses to the card under KVM, and of a bare exit and a bare ioeventfd for
+//! comparison. Prints lines of a name, a colon and a number, which the workspace's `cargo bench` parses.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-/// Guests that measure, one after the other: how threads fall on the host's processors differs between them, and the
-/// median of an odd number says what is usual.
+/// Number of guests, run one after the other: the scheduling of threads on the host's CPUs differs between them, so the
+/// median of an odd number is used.
 const GUESTS: usize = 5;
 
 fn main() {
@@ -20,7 +20,7 @@ fn main() {
     };
     let position = |wanted: &str| {
         let found = common::REPORTS.iter().position(|(name, _)| *name == wanted);
-        found.unwrap_or_else(|| panic!("nobody measures {wanted}"))
+        found.unwrap_or_else(|| panic!("no measurement {wanted}"))
     };
     for (number, (name, _)) in common::REPORTS.iter().enumerate() {
         println!("ticks of {name}: {:.0}", median(guests.iter().map(|ticks| ticks[number]).collect()));

@@ -1,5 +1,6 @@
-//! A theme of the bare-metal guest, to be watched: `cargo run --release -p arctic-vmm --example life -- vf`.
-//! Themes: enumerate, pf, vf, many, two, moves, races, chaos, bench.
+//! Runs a theme of the bare-metal guest and prints its output:
+//! `cargo run --release -p arctic-vmm --example life -- vf`. Themes: enumerate, pf, vf, many, two, moves, races, chaos,
+//! bench.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,7 +14,7 @@ fn main() -> ExitCode {
     match run(command_line) {
         Ok(Exit::Value(bare_guest::exit::PASS)) => ExitCode::SUCCESS,
         Ok(exit) => {
-            eprintln!("life: the machine ended with {exit:?}");
+            eprintln!("life: the VM ended with {exit:?}");
             ExitCode::FAILURE
         }
         Err(error) => {

@@ -1,8 +1,8 @@
-//! The test mailbox: how a test has the vCPU of a bare-metal guest touch memory and devices.
+//! The test mailbox: by it a test makes the vCPU of a bare-metal guest access memory and devices.
 //!
-//! The guest's side, and the protocol in words, is `guest/mailbox.h`: one page of guest memory at [`MAILBOX`]. A guest
-//! that is started with the command line `agent` serves it in ring 3, with real accesses of the vCPU, one command at a
-//! time.
+//! The guest's side and the description of the protocol are in `guest/mailbox.h`: one page of guest memory at
+//! [`MAILBOX`]. A guest started with the command line `agent` serves it in ring 3, with real accesses of the vCPU, one
+//! command at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,9 +12,9 @@ use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 /// Guest-physical address of the mailbox's page.
 pub const MAILBOX: u64 = crate::layout::MAILBOX;
-/// Where bytes for and from commands can be put: [`DATA_BYTES`] of the page.
+/// Buffer for data of commands: [`DATA_BYTES`] of the page.
 pub const DATA: u64 = MAILBOX + 0x400;
-/// Bytes at [`DATA`].
+/// Size of the buffer at [`DATA`].
 pub const DATA_BYTES: usize = 1024;
 
 /// "BAREBMBX".
@@ -23,10 +23,10 @@ const VERSION: u64 = 1;
 const READY: u32 = 1;
 const GONE: u32 = 2;
 const NUMBER_OF_ARGUMENTS: usize = 6;
-/// What the host waits for an answer beyond what the command itself may take.
+/// Time that the host waits for an answer, in addition to the time of the command itself.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-// Offsets in the page; `mailbox.h` asserts the same.
+// Offsets in the page; `mailbox.h` asserts the same offsets.
 mod at {
     pub const MAGIC: u64 = 0x000;
     pub const VERSION: u64 = 0x008;
@@ -60,26 +60,26 @@ enum Command {
     Exit = 11,
 }
 
-/// Why a command has no answer.
+/// Why a command has failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AgentError {
     /// The guest does not serve the mailbox.
     #[error("no agent serves the mailbox within {0:?}: start the bare-metal guest with the command line `agent`")]
     Absent(Duration),
-    /// The guest was built for another mailbox.
+    /// The guest was built for another version of the mailbox.
     #[error("the agent's mailbox has version {0}, not {VERSION}: build guest and host from the same tree")]
     Version(u32),
-    /// The guest has ended, by an exception or because it was told to.
+    /// The guest has ended, by an exception or by [`Agent::exit`].
     #[error("the agent has ended: the guest's last lines on the serial port say why")]
     Gone,
-    /// The guest has not answered.
+    /// The guest has not answered in time.
     #[error("the agent has not answered within {0:?}: an access of its vCPU may hang in the VMM")]
     Silent(Duration),
-    /// What was waited for has not come.
-    #[error("what was waited for has not come; last seen: {0:#x}")]
+    /// The awaited condition did not become true in time.
+    #[error("timeout of a wait; last value: {0:#x}")]
     Timeout(u64),
-    /// The guest does not take the command.
-    #[error("the agent refuses the command with status {0}: see `enum mailbox_status` of mailbox.h")]
+    /// The guest has refused the command.
+    #[error("the agent refused the command with status {0}: see `enum mailbox_status` of mailbox.h")]
     Refused(u32),
 }
 
@@ -98,7 +98,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// The width of so many bytes, if there is one.
+    /// Returns the width of this number of bytes, if it is valid.
     pub fn of(bytes: usize) -> Option<Self> {
         Some(match bytes {
             1 => Width::Byte,
@@ -110,34 +110,34 @@ impl Width {
     }
 }
 
-/// What a driver in the guest needs to know of its machine.
+/// Properties of the VM for a driver in the guest.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     /// Address of an MSI to the vCPU that serves the mailbox; its data is the vector.
     pub msi_address: u64,
-    /// Ticks of the time-stamp counter in a microsecond.
+    /// TSC ticks per microsecond.
     pub ticks_per_microsecond: u64,
 }
 
-/// One measurement of the guest's.
+/// One measurement by the guest.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
-    /// Ticks of the time-stamp counter for all rounds together.
+    /// TSC ticks of all rounds together.
     pub ticks: u64,
-    /// How often it was done.
+    /// Number of rounds.
     pub rounds: u64,
 }
 
-/// Accesses of one function's registers.
+/// Numbers of accesses to one function's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accesses {
     /// Reads.
     pub reads: u64,
-    /// Writes that a VMM has to trap.
+    /// Writes that a VMM must trap.
     pub writes: u64,
-    /// Writes of registers that a VMM may turn into events.
+    /// Writes to registers that can be ioeventfds.
     pub events: u64,
-    /// Accesses of pages of the doorbell window.
+    /// Accesses to pages of the doorbell window.
     pub pages: u64,
 }
 
@@ -151,7 +151,7 @@ impl Agent {
     /// Waits until the guest with this memory serves its mailbox, at most `within`.
     ///
     /// # Errors
-    /// [`AgentError::Absent`], [`AgentError::Version`], or [`AgentError::Gone`] where it has ended already.
+    /// [`AgentError::Absent`], [`AgentError::Version`], or [`AgentError::Gone`] if the guest has ended already.
     pub fn meet(memory: Arc<GuestMemoryMmap>, within: Duration) -> Result<Self, AgentError> {
         let mut agent = Agent { memory, request: 0 };
         let start = Instant::now();
@@ -176,52 +176,52 @@ impl Agent {
         &self.memory
     }
 
-    /// Does nothing, to see that the agent is there.
+    /// No operation; tests whether the agent responds.
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`].
+    /// See [`AgentError`].
     pub fn ping(&mut self) -> Result<(), AgentError> {
         self.command(Command::Nothing, &[], Duration::ZERO).map(drop)
     }
 
-    /// The vCPU reads `width` at a guest-physical address.
+    /// Makes the vCPU read `width` at a guest-physical address.
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`].
+    /// See [`AgentError`].
     pub fn read(&mut self, address: u64, width: Width) -> Result<u64, AgentError> {
         Ok(self.command(Command::Read, &[address, width as u64], Duration::ZERO)?[0])
     }
 
-    /// The vCPU writes the low `width` of `value` at a guest-physical address.
+    /// Makes the vCPU write the low `width` of `value` at a guest-physical address.
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`].
+    /// See [`AgentError`].
     pub fn write(&mut self, address: u64, width: Width, value: u64) -> Result<(), AgentError> {
         self.command(Command::Write, &[address, width as u64, value], Duration::ZERO).map(drop)
     }
 
-    /// The vCPU copies `bytes` from one guest-physical address to another in accesses of `width`, ascending.
+    /// Makes the vCPU copy `bytes` from one guest-physical address to another in accesses of `width`, ascending.
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`]; addresses and `bytes` must be multiples of `width`.
+    /// See [`AgentError`]; addresses and `bytes` must be multiples of `width`.
     pub fn copy(&mut self, to: u64, from: u64, bytes: u64, width: Width) -> Result<(), AgentError> {
         let long = Duration::from_micros(50) * u32::try_from(bytes / width as u64).unwrap_or(u32::MAX);
         self.command(Command::Copy, &[to, from, bytes, width as u64], long).map(drop)
     }
 
-    /// The vCPU writes `value`, `value + add`, ... over `bytes` from `address` on, in accesses of `width`.
+    /// Makes the vCPU write `value`, `value + add`, ... to `bytes` from `address`, in accesses of `width`.
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`]; `address` and `bytes` must be multiples of `width`.
+    /// See [`AgentError`]; `address` and `bytes` must be multiples of `width`.
     pub fn fill(&mut self, address: u64, bytes: u64, value: u64, width: Width, add: u64) -> Result<(), AgentError> {
         let long = Duration::from_micros(50) * u32::try_from(bytes / width as u64).unwrap_or(u32::MAX);
         self.command(Command::Fill, &[address, bytes, value, width as u64, add], long).map(drop)
     }
 
-    /// The vCPU reads any number of bytes, in accesses of `width`, by way of the mailbox's data.
+    /// Makes the vCPU read any number of bytes, in accesses of `width`, through the mailbox's data buffer.
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`]; `address` and the length must be multiples of `width`.
+    /// See [`AgentError`]; `address` and the length must be multiples of `width`.
     pub fn read_bytes(&mut self, address: u64, data: &mut [u8], width: Width) -> Result<(), AgentError> {
         for (part, at) in data.chunks_mut(DATA_BYTES).zip((address..).step_by(DATA_BYTES)) {
             self.copy(DATA, at, part.len() as u64, width)?;
@@ -230,10 +230,10 @@ impl Agent {
         Ok(())
     }
 
-    /// The vCPU writes any number of bytes, in accesses of `width`, by way of the mailbox's data.
+    /// Makes the vCPU write any number of bytes, in accesses of `width`, through the mailbox's data buffer.
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`]; `address` and the length must be multiples of `width`.
+    /// See [`AgentError`]; `address` and the length must be multiples of `width`.
     pub fn write_bytes(&mut self, address: u64, data: &[u8], width: Width) -> Result<(), AgentError> {
         for (part, at) in data.chunks(DATA_BYTES).zip((address..).step_by(DATA_BYTES)) {
             self.memory.write_slice(part, GuestAddress(DATA)).expect("the mailbox is in RAM");
@@ -242,30 +242,30 @@ impl Agent {
         Ok(())
     }
 
-    /// Interrupts that all vCPUs have taken with a vector.
+    /// Returns the number of interrupts that all vCPUs have taken with a vector.
     pub fn interrupts(&self, vector: u8) -> u64 {
         Self::interrupts_in(&self.memory, vector)
     }
 
-    /// The same of any bare-metal guest with this memory.
+    /// Like [`Agent::interrupts`], for any bare-metal guest with this memory.
     pub fn interrupts_in(memory: &GuestMemoryMmap, vector: u8) -> u64 {
         let at = GuestAddress(MAILBOX + at::INTERRUPTS + u64::from(vector) * 8);
         memory.load(at, Ordering::Acquire).expect("the mailbox is in RAM")
     }
 
-    /// Waits until a vector has come `count` times in all; answers how often it has.
+    /// Waits until a vector has been taken `count` times in total. Returns the number of times.
     ///
     /// # Errors
-    /// [`AgentError::Timeout`] where it has not within the time.
+    /// [`AgentError::Timeout`] after `within`.
     pub fn wait_interrupt(&mut self, vector: u8, count: u64, within: Duration) -> Result<u64, AgentError> {
         let arguments = [u64::from(vector), count, within.as_micros() as u64];
         Ok(self.command(Command::WaitInterrupt, &arguments, within)?[0])
     }
 
-    /// Waits until a read of `width` at `address`, masked, gives `value`; answers what was read, unmasked.
+    /// Waits until a read of `width` at `address`, masked, gives `value`. Returns the value read, unmasked.
     ///
     /// # Errors
-    /// [`AgentError::Timeout`] where it does not within the time.
+    /// [`AgentError::Timeout`] after `within`.
     pub fn wait_value(
         &mut self,
         (address, width): (u64, Width),
@@ -277,53 +277,53 @@ impl Agent {
         Ok(self.command(Command::WaitValue, &arguments, within)?[0])
     }
 
-    /// Ticks of the time-stamp counter that `rounds` reads take together.
+    /// Measures the TSC ticks of `rounds` reads.
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`].
+    /// See [`AgentError`].
     pub fn time_reads(&mut self, address: u64, width: Width, rounds: u64) -> Result<Report, AgentError> {
         let ticks = self.command(Command::TimeReads, &[address, width as u64, rounds], Duration::from_secs(60))?[0];
         Ok(Report { ticks, rounds })
     }
 
-    /// Ticks of the time-stamp counter that `rounds` writes take together.
+    /// Measures the TSC ticks of `rounds` writes.
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`].
+    /// See [`AgentError`].
     pub fn time_writes(&mut self, address: u64, width: Width, rounds: u64, value: u64) -> Result<Report, AgentError> {
         let arguments = [address, width as u64, rounds, value];
         let ticks = self.command(Command::TimeWrites, &arguments, Duration::from_secs(60))?[0];
         Ok(Report { ticks, rounds })
     }
 
-    /// What a driver needs to know of its machine.
+    /// Returns the properties of the VM for a driver.
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`].
+    /// See [`AgentError`].
     pub fn machine(&mut self) -> Result<Machine, AgentError> {
         let [msi_address, ticks_per_microsecond] = self.command(Command::Machine, &[], Duration::ZERO)?;
         Ok(Machine { msi_address, ticks_per_microsecond })
     }
 
-    /// The vCPU halts, inside of KVM, until a vector has come `count` times in all; answers how often it has. Where it
-    /// never does, the vCPU is lost and the answer is [`AgentError::Silent`].
+    /// Halts the vCPU, inside KVM, until a vector has been taken `count` times in total. Returns the number of times.
+    /// If that never happens, the vCPU stays halted and the result is [`AgentError::Silent`].
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`].
+    /// See [`AgentError`].
     pub fn halt(&mut self, vector: u8, count: u64) -> Result<u64, AgentError> {
         Ok(self.command(Command::Halt, &[u64::from(vector), count], Duration::ZERO)?[0])
     }
 
-    /// Ends the machine with this exit code.
+    /// Ends the VM with this exit code.
     ///
     /// # Errors
-    /// As all commands: see [`AgentError`].
+    /// See [`AgentError`].
     pub fn exit(mut self, code: u8) -> Result<(), AgentError> {
         self.command(Command::Exit, &[u64::from(code)], Duration::ZERO).map(drop)
     }
 
-    /// Accesses of the registers of function `number` (0 is the PF, 7 all VFs from the seventh on) that a guest has
-    /// made by itself, all themes but `agent`.
+    /// Returns the guest's own accesses to the registers of function `number` (0 is the PF, 7 is all VFs from the
+    /// seventh), for all themes except `agent`.
     pub fn accesses(memory: &GuestMemoryMmap, number: u64) -> Accesses {
         let load =
             |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");
@@ -331,7 +331,7 @@ impl Agent {
         Accesses { reads: load(at), writes: load(at + 8), events: load(at + 16), pages: load(at + 24) }
     }
 
-    /// What a guest has measured, by the number of `bench.h`; none where it has not.
+    /// Returns a guest's measurement by its number in `bench.h`, if it exists.
     pub fn report(memory: &GuestMemoryMmap, number: u64) -> Option<Report> {
         let load =
             |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");
@@ -371,7 +371,7 @@ impl Agent {
             if looks < 2000 {
                 std::hint::spin_loop();
             } else {
-                // The vCPU or the card may want this core.
+                // Let the vCPU and card threads use this CPU.
                 std::thread::yield_now();
             }
         }

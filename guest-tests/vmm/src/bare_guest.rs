@@ -1,4 +1,4 @@
-//! The bare-metal test guest: freestanding C in `guest/`, which the tests compile when they run.
+//! The bare-metal test guest: freestanding C in `guest/`, compiled by the tests at run time.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use crate::{Boot, Config, Error, Exit, Vm};
 
-/// What the linker puts together, in `guest/`.
+/// Source files in `guest/`, in link order.
 const SOURCES: [&str; 13] = [
     "entry.S",
     "cpu.c",
@@ -24,49 +24,49 @@ const SOURCES: [&str; 13] = [
     "moves.c",
     "chaos.c",
 ];
-/// No operating system, no libraries, no registers but the general ones, which is all that every KVM interprets.
+/// No operating system, no libraries, and only general registers, since those are all that every KVM interprets.
 const FLAGS: &str = "-std=gnu11 -O2 -Wall -Wextra -ffreestanding -nostdlib -static -no-pie -fno-pic -fno-pie \
     -mgeneral-regs-only -mno-red-zone -fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none \
     -fno-tree-loop-distribute-patterns -Wl,--build-id=none -Wl,-z,noexecstack -T guest.ld";
 
-/// How the guest ends: `enum exit_code` of `guest/console.h`.
+/// Exit codes of the guest: `enum exit_code` of `guest/console.h`.
 pub mod exit {
-    /// The test of the command line went through.
+    /// The test selected by the command line passed.
     pub const PASS: u32 = 0x10;
-    /// A line on the serial port says what was expected and what was seen.
+    /// A check failed; the expected and the actual value are printed on the serial port.
     pub const FAIL: u32 = 0x11;
-    /// A processor exception, which a line describes.
+    /// A processor exception, printed on the serial port.
     pub const EXCEPTION: u32 = 0x12;
-    /// The command line asks for what the guest cannot do.
+    /// The command line is invalid.
     pub const USAGE: u32 = 0x13;
 }
 
-/// Why there is no guest.
+/// Why the guest could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// No compiler.
     #[error("the bare-metal test guest needs gcc ({0}): install it, on Debian with `apt-get install gcc`")]
     NoCompiler(#[source] io::Error),
-    /// Nowhere to put it.
-    #[error("the bare-metal test guest cannot be put beside the program that wants it: {0}")]
+    /// The output file cannot be written.
+    #[error("the bare-metal test guest cannot be written next to the test program: {0}")]
     NoPlace(#[source] io::Error),
-    /// The compiler refuses the source.
-    #[error("gcc refuses the bare-metal test guest: {0}")]
+    /// The compiler failed.
+    #[error("gcc failed to build the bare-metal test guest: {0}")]
     Refused(String),
 }
 
-/// Compiles the guest, once a process, and answers where the ELF file is.
+/// Compiles the guest, once per process, and returns the path of the ELF file.
 ///
 /// # Errors
-/// A text that says what is missing.
+/// A message that states the cause.
 pub fn build() -> Result<&'static Path, String> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| compile().map_err(|error| error.to_string()));
     built.as_deref().map_err(Clone::clone)
 }
 
-/// Why tests with the guest are to be left out on this host, if they are: there is no KVM, or KVM itself gives up on a
-/// guest that only says that it has nothing to do. With `ARCTIC_KVM=required` in the environment nothing is left out.
+/// Returns why tests with the guest cannot run on this host, if so: there is no KVM, or KVM cannot run a minimal guest.
+/// With `ARCTIC_KVM=required` in the environment no test is skipped.
 pub fn unable() -> Option<&'static str> {
     static UNABLE: OnceLock<Option<String>> = OnceLock::new();
     let required = std::env::var("ARCTIC_KVM").is_ok_and(|value| value == "required");
@@ -74,7 +74,7 @@ pub fn unable() -> Option<&'static str> {
 }
 
 fn look() -> Option<String> {
-    // Whatever else is wrong is for the tests to find.
+    // Other errors are left for the tests to report.
     let boot = Boot::Bare { elf: build().ok()?.into(), command_line: "nothing".into() };
     let config = Config { boot, memory: 32 << 20, cpus: 1, card: None, output: Box::new(io::sink()) };
     match Vm::new(config).and_then(|machine| machine.run(Duration::from_secs(120))) {
@@ -86,7 +86,8 @@ fn look() -> Option<String> {
 
 fn compile() -> Result<PathBuf, BuildError> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest");
-    // Beside the program that runs, which is in the target folder; others may be at it as well.
+    // Next to the running program, in the target folder; built under a unique name, since other processes may do the
+    // same.
     let program = std::env::current_exe().map_err(BuildError::NoPlace)?;
     let elf = program.with_file_name("bare-guest.elf");
     let fresh = program.with_file_name(format!("bare-guest-{}.elf", std::process::id()));

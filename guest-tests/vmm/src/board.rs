@@ -1,4 +1,4 @@
-//! What the CPUs share: everything that an access which leaves the guest can reach.
+//! The VM's devices, shared by the vCPU threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,20 +8,20 @@ use crate::pci::{Bars, Host};
 use crate::ports::{Outcome, Ports};
 use crate::vm::Exit;
 
-/// The machine beyond its CPUs.
+/// The VM without its vCPUs.
 pub struct Board {
     /// I/O ports.
     pub ports: Ports,
     /// Configuration space.
     pub host: Host,
-    /// BARs that have an address.
+    /// BARs with an assigned address.
     pub bars: Arc<Bars>,
-    /// How it ends.
+    /// The end of the VM.
     pub end: End,
 }
 
 impl Board {
-    /// The guest reads memory that is nobody's RAM. Absent places read all ones.
+    /// Handles a guest read outside RAM. Unassigned addresses read as all ones.
     pub fn read(&self, address: u64, data: &mut [u8]) {
         let len = data.len();
         if self.bars.find(address, len, |bar, offset| bar.read(offset, data)).is_some() {
@@ -33,7 +33,7 @@ impl Board {
         }
     }
 
-    /// The guest writes there. Absent places drop it.
+    /// Handles a guest write outside RAM. Writes to unassigned addresses are dropped.
     pub fn write(&self, address: u64, data: &[u8]) {
         if self.bars.find(address, data.len(), |bar, offset| bar.write(offset, data)).is_some() {
             return;
@@ -43,14 +43,14 @@ impl Board {
         }
     }
 
-    /// The guest reads a port.
+    /// Handles a guest read of an I/O port.
     pub fn port_in(&self, port: u16, data: &mut [u8]) {
         if let Some(access) = self.ports.read(port, data) {
             self.host.read(access.routing_id, access.register, data);
         }
     }
 
-    /// The guest writes a port; says whether that is the end.
+    /// Handles a guest write to an I/O port. Returns the exit if the write ends the VM.
     pub fn port_out(&self, port: u16, data: &[u8]) -> Option<Exit> {
         match self.ports.write(port, data) {
             Outcome::Exit(exit) => return Some(exit),
@@ -61,7 +61,7 @@ impl Board {
     }
 }
 
-/// How the machine ends: the first word counts.
+/// How the VM ends; only the first call of [`End::set`] has an effect.
 #[derive(Default)]
 pub struct End {
     over: AtomicBool,
@@ -70,12 +70,12 @@ pub struct End {
 }
 
 impl End {
-    /// The machine is at its end.
+    /// Returns whether the VM has ended.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Ends it, unless it has ended already.
+    /// Ends the VM, unless it has ended already.
     pub fn set(&self, exit: Exit) {
         self.lock().get_or_insert(exit);
         self.over.store(true, Ordering::Release);

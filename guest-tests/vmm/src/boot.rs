@@ -1,4 +1,4 @@
-//! What is in RAM and in the registers when the first instruction runs.
+//! The contents of RAM and of the registers at the first instruction.
 
 pub mod acpi;
 pub mod bare;
@@ -11,10 +11,10 @@ pub(crate) use self::long_mode::LongMode;
 
 use std::path::PathBuf;
 
-/// What the machine runs.
+/// What the VM runs.
 #[derive(Clone, Debug)]
 pub enum Boot {
-    /// A program without an operating system: an ELF64 file that gets a [`BootInfo`].
+    /// A program without an operating system: an ELF64 file that receives a [`BootInfo`].
     Bare {
         /// The file.
         elf: PathBuf,
@@ -23,9 +23,9 @@ pub enum Boot {
     },
     /// Linux.
     Linux {
-        /// A bzImage, as distributions have it in /boot.
+        /// A bzImage, as in /boot of distributions.
         kernel: PathBuf,
-        /// The first file system.
+        /// The initramfs.
         initrd: Option<PathBuf>,
         /// The kernel's command line.
         command_line: String,

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line arguments.
 
 use std::path::PathBuf;
 
@@ -8,16 +8,16 @@ use clap::Parser;
 
 /// Boot a guest on KVM with a virtual Flex 170, its virtual functions among the guest's devices.
 ///
-/// The card is in this process: the guest has its local memory and GGTT mapped, rings it by ioeventfds and is interrupted
-/// by irqfds. Linux finds it at 01:00.0 behind a root port; with --vfs N,
-/// `echo N > /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs` gives it N virtual functions.
+/// The card is part of this process. Its local memory and GGTT are mapped into the guest, doorbells are ioeventfds, and
+/// interrupts are irqfds. Linux finds the card at 01:00.0 below a root port; with --vfs N,
+/// `echo N > /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs` enables N virtual functions.
 ///
-/// xe takes the card with `xe.force_probe=56c0` and firmware that `arctic firmware` writes into the guest's image.
+/// xe requires `xe.force_probe=56c0`, and firmware that `arctic firmware` writes into the guest's image.
 ///
-/// The guest's serial port is this terminal; Ctrl-C ends the machine. At the end stderr tells what the card was asked
-/// for: accesses that left the guest, registers that it lacks. The exit status is 0 if the guest switched itself
-/// off or asked for a reset (as it does after a panic), 130 after Ctrl-C (a second one does not wait for the guest's
-/// CPUs), 1 after a failure; of a guest that writes to port 0xf4 it is that value, where 255 stands for all larger ones.
+/// The guest's serial port is this terminal; Ctrl-C ends the VM. At exit, a report of the card is printed on stderr:
+/// trapped accesses, and accessed registers that are not modelled. The exit status is 0 if the guest powered off or
+/// requested a reset (as it does after a panic), 130 after Ctrl-C (a second Ctrl-C does not wait for the vCPUs), and 1
+/// after a failure. If the guest writes to port 0xf4, it is the written value, or 255 for larger values.
 ///
 /// Examples:
 ///   arctic-vmm --kernel /boot/vmlinuz --initrd initrd.img --vfs 2 --append xe.force_probe=56c0
@@ -26,41 +26,41 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "arctic-vmm", version, verbatim_doc_comment)]
 pub struct Args {
-    /// The Linux to boot: a bzImage, as distributions have it in /boot
+    /// Linux kernel to boot: a bzImage, as in /boot of distributions
     #[arg(long, value_name = "FILE", required_unless_present = "bare")]
     kernel: Option<PathBuf>,
-    /// Its initial file system
+    /// The kernel's initrd
     #[arg(long, value_name = "FILE", conflicts_with = "bare")]
     initrd: Option<PathBuf>,
-    /// A program to run instead of Linux: a static ELF64 that is entered in 64-bit mode with the address of a
+    /// Program to run instead of Linux: a static ELF64 that is entered in 64-bit mode with the address of a
     /// `struct boot_info` in rdi
     #[arg(long, value_name = "ELF", conflicts_with = "kernel")]
     bare: Option<PathBuf>,
-    /// Further arguments for the kernel, behind `console=ttyS0 panic=-1`; the whole command line of a bare program
+    /// Further kernel arguments, after `console=ttyS0 panic=-1`; for a bare program the whole command line
     #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
     append: String,
     /// The guest's RAM, such as 512M or 4G
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_size)]
     memory: u64,
-    /// The guest's CPUs
+    /// Number of the guest's CPUs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(layout::MAX_CPUS)))]
     cpus: u8,
     /// The card: a card file, or the name of a built-in one (flex170, flex170-63vf, small)
     #[arg(long, value_name = "FILE|NAME", default_value = "flex170")]
     card: String,
-    /// Virtual functions that the card offers, at most as many as its card file has (flex170: 31, flex170-63vf: 63)
+    /// Number of virtual functions of the card, up to the maximum of its card file (flex170: 31, flex170-63vf: 63)
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=63))]
     vfs: u8,
-    /// Leave the slot empty
+    /// Boot without a card
     #[arg(long, conflicts_with_all = ["card", "vfs"])]
     no_card: bool,
 }
 
-/// What the kernel is told in any case: where its console is, and to end the machine when it panics.
+/// Kernel arguments that are always passed: the console, and to end the VM on a panic.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 panic=-1";
 
 impl Args {
-    /// The machine that was asked for.
+    /// Returns the configuration of the VM.
     pub fn config(self) -> Result<Config, String> {
         let boot = match (self.bare, self.kernel) {
             (Some(elf), _) => Boot::Bare { elf, command_line: self.append },
@@ -88,7 +88,7 @@ impl Args {
     }
 }
 
-/// A number of bytes with a unit.
+/// Parses a number of bytes with a unit.
 fn parse_size(text: &str) -> Result<u64, String> {
     let shift = match text.bytes().last().map(|unit| unit.to_ascii_uppercase()) {
         Some(b'K') => 10,
@@ -97,7 +97,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
         _ => return Err("give a number with a unit: 512M, 4G".into()),
     };
     let number: u64 = text[..text.len() - 1].parse().map_err(|_| "give a number with a unit: 512M, 4G".to_owned())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "that is more than any machine has".into())
+    number.checked_mul(1 << shift).ok_or_else(|| "the size exceeds 64 bits".into())
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
         assert!(Args::try_parse_from(["arctic-vmm", "--bare", "a", "--kernel", "b"]).is_err());
         assert!(Args::try_parse_from(["arctic-vmm", "--bare", "a", "--initrd", "b"]).is_err());
         let args = Args::try_parse_from(["arctic-vmm", "--kernel", "b", "--append", "-x quiet"]).unwrap();
-        let Boot::Linux { command_line, .. } = args.config().unwrap().boot else { panic!("Linux was asked for") };
+        let Boot::Linux { command_line, .. } = args.config().unwrap().boot else { panic!("expected Linux") };
         assert_eq!(command_line, "console=ttyS0 panic=-1 -x quiet");
     }
 }

@@ -1,16 +1,17 @@
-//! What the CPUs say of themselves.
+//! CPUID of the vCPUs.
 
 use kvm_bindings::{CpuId, kvm_cpuid_entry2};
 
-/// Leaf 1, ECX: the local APIC's timer can be set to a value of the time stamp counter.
+/// Leaf 1, ECX: TSC-deadline mode of the local APIC timer.
 const TSC_DEADLINE: u32 = 1 << 24;
-/// Leaf 1, ECX: this is a guest.
+/// Leaf 1, ECX: running under a hypervisor.
 const HYPERVISOR: u32 = 1 << 31;
 
-/// The host's offer, `supported`, for CPU `number` of `cpus`: one socket, a core each, APIC number = CPU number.
+/// Derives the CPUID of vCPU `number` of `cpus` from the host's `supported` CPUID: one socket, one thread per core,
+/// APIC ID equal to the vCPU's number.
 pub fn for_cpu(supported: &CpuId, number: u8, cpus: u8, tsc_deadline: bool) -> CpuId {
     let mut cpuid = supported.clone();
-    // Bits of the APIC number that tell cores of a socket apart.
+    // Number of APIC ID bits that distinguish the cores of a socket.
     let core_bits = u32::from(cpus).next_power_of_two().trailing_zeros();
     let (id, cores) = (u32::from(number), u32::from(cpus));
     cpuid.retain(|entry| entry.function != 0x1f);
@@ -20,15 +21,15 @@ pub fn for_cpu(supported: &CpuId, number: u8, cpus: u8, tsc_deadline: bool) -> C
                 entry.ebx = entry.ebx & 0xffff | id << 24 | cores.next_power_of_two() << 16;
                 entry.ecx |= HYPERVISOR;
                 entry.ecx = if tsc_deadline { entry.ecx | TSC_DEADLINE } else { entry.ecx & !TSC_DEADLINE };
-                // More than one number in the package.
+                // HTT: more than one APIC ID in the package.
                 entry.edx = entry.edx & !(1 << 28) | u32::from(cpus > 1) << 28;
             }
-            // Intel's caches: numbers that share each, and cores of the package. 0 means one.
+            // Intel's cache leaf: APIC IDs that share each cache, and cores of the package. 0 means one.
             (0x4, _) => entry.eax = entry.eax & 0x3fff | (cores.next_power_of_two() - 1) << 26,
             (0xb, 0) => level(entry, id, 0, 1, 1),
             (0xb, 1) => level(entry, id, core_bits, cores, 2),
             (0xb, _) => level(entry, id, 0, 0, 0),
-            // AMD's count of cores.
+            // AMD's core count.
             (0x8000_0008, _) => entry.ecx = core_bits << 12 | (cores - 1),
             (0x8000_001e, _) => (entry.eax, entry.ebx, entry.ecx) = (id, id, 0),
             _ => {}
@@ -37,14 +38,14 @@ pub fn for_cpu(supported: &CpuId, number: u8, cpus: u8, tsc_deadline: bool) -> C
     cpuid
 }
 
-/// Bits of a physical address that the host's CPUs have.
+/// Returns the number of physical address bits of the host's CPUs.
 pub fn address_bits(supported: &CpuId) -> u32 {
     let leaf = supported.as_slice().iter().find(|entry| entry.function == 0x8000_0008);
-    // What the architecture says of CPUs without the leaf.
+    // The architectural default of CPUs without the leaf.
     leaf.map_or(36, |entry| entry.eax & 0xff)
 }
 
-/// A level of the topology: how far to shift the APIC number for the next, how many CPUs it has, what it is.
+/// A topology level: shift of the APIC ID to the next level, number of CPUs at this level, and type of the level.
 fn level(entry: &mut kvm_cpuid_entry2, id: u32, shift: u32, count: u32, kind: u32) {
     (entry.eax, entry.ebx, entry.edx) = (shift, count, id);
     entry.ecx = kind << 8 | entry.index;

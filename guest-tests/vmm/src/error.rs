@@ -1,34 +1,34 @@
-//! What can go wrong before the guest runs.
+//! Errors before the guest runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::layout;
 
-/// Why there is no machine. Each says in one sentence what to do.
+/// Why a VM could not be created. Each message states what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The host has no KVM for this process; tests skip themselves by this.
-    #[error("/dev/kvm cannot be used ({0}): load the module kvm-intel or kvm-amd and let this user read and write it")]
+    /// The host has no KVM for this process; tests are skipped on this error.
+    #[error("/dev/kvm cannot be used ({0}): load the module kvm-intel or kvm-amd and give this user access")]
     NoKvm(#[source] kvm_ioctls::Error),
-    /// The host's KVM lacks something.
-    #[error("this host's KVM cannot {0}, which the machine needs: try a newer kernel or processor")]
+    /// The host's KVM lacks a required feature.
+    #[error("this host's KVM cannot {0}, which is required: use a newer kernel or CPU")]
     Lacking(&'static str),
-    /// KVM refused a step of building the machine.
+    /// A KVM call failed while the VM was created.
     #[error("KVM refused to {what}: {error}")]
     Kvm {
-        /// What was being done.
+        /// The failed operation.
         what: &'static str,
-        /// What KVM said.
+        /// KVM's error.
         error: kvm_ioctls::Error,
     },
-    /// The guest's RAM cannot be had.
-    #[error("the host gave no memory for the guest's RAM ({0}): ask for less with --memory")]
+    /// The guest's RAM could not be allocated.
+    #[error("the host cannot provide memory for the guest's RAM ({0}): reduce --memory")]
     Ram(#[source] io::Error),
-    /// RAM of a size that the machine cannot have.
+    /// An unsupported size of RAM.
     #[error("a guest cannot have {0} bytes of RAM: give a multiple of 4 KiB from 8 MiB to 128 GiB")]
     RamSize(u64),
-    /// A number of CPUs that the machine cannot have.
+    /// An unsupported number of CPUs.
     #[error("a guest cannot have {0} CPUs: give 1 to {max}", max = layout::MAX_CPUS)]
     Cpus(u8),
     /// A file could not be read.
@@ -36,52 +36,52 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What the host said.
+        /// The host's error.
         error: io::Error,
     },
-    /// A file is not what it should be.
+    /// A file has the wrong format.
     #[error("{path} is not {expected}: {found}", path = path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What it should be.
+        /// The expected format.
         expected: &'static str,
-        /// What is wrong with it.
+        /// How the file differs.
         found: String,
     },
-    /// What was to be put into RAM does not fit.
+    /// Data does not fit into the guest's RAM.
     #[error("{what} does not fit into the {ram} MiB of RAM below 4 GiB: {advice}", ram = .ram >> 20,
-        advice = if *.ram < layout::RAM_BELOW_4G { "give more with --memory" } else { "there is never more, make it smaller" })]
+        advice = if *.ram < layout::RAM_BELOW_4G { "increase --memory" } else { "no more is possible, reduce it" })]
     NoRoom {
-        /// What it was.
+        /// The data.
         what: &'static str,
         /// RAM of the guest below 4 GiB, in bytes.
         ram: u64,
     },
     /// The command line is too long.
-    #[error("the command line has {0} bytes, and {max} is the most", max = layout::COMMAND_LINE_BYTES - 1)]
+    #[error("the command line has {0} bytes, the maximum is {max}", max = layout::COMMAND_LINE_BYTES - 1)]
     CommandLine(usize),
-    /// There is no such card.
+    /// The card could not be created.
     #[error(transparent)]
     Card(#[from] arctic_gpu::CardError),
-    /// A thread, signal or event could not be had.
-    #[error("the host refused {what}: {error}")]
+    /// The host could not provide a thread, signal handler or event.
+    #[error("the host could not provide {what}: {error}")]
     Host {
-        /// What it refused.
+        /// The missing resource.
         what: &'static str,
-        /// What it said.
+        /// The host's error.
         error: io::Error,
     },
 }
 
 impl Error {
-    /// What the host said of a file.
+    /// Maps an I/O error of a file to [`Error::File`].
     pub(crate) fn file(path: &Path) -> impl Fn(io::Error) -> Self {
         move |error| Error::File { path: path.into(), error }
     }
 }
 
-/// Names the step that KVM refused.
+/// Adds the failed operation to an error.
 pub(crate) trait Step<T> {
     fn step(self, what: &'static str) -> Result<T, Error>;
 }

@@ -1,4 +1,4 @@
-//! Interrupts of the card's functions: an event for KVM each, and the route that KVM takes from it.
+//! Interrupts of the card's functions: an irqfd per function, and its MSI route.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,38 +14,38 @@ use vmm_sys_util::eventfd::EventFd;
 
 use crate::layout;
 
-/// All routes of the machine. KVM takes them as one table, so whoever changes one hands over all.
+/// All MSI routes of the VM. KVM replaces the routing table as a whole, so each change passes the complete table.
 pub struct Routes {
     vm: Arc<VmFd>,
     messages: Mutex<BTreeMap<u32, MsiMessage>>,
 }
 
 impl Routes {
-    /// The routes of a machine without MSIs.
+    /// Creates a routing table without MSIs.
     pub fn new(vm: Arc<VmFd>) -> Arc<Self> {
         Arc::new(Routes { vm, messages: Mutex::default() })
     }
 
-    /// Sends `gsi` as `message` from now on, or nowhere.
+    /// Sets the message of `gsi`; `None` removes its route.
     fn set(&self, gsi: u32, message: Option<MsiMessage>) {
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match message {
             Some(message) => messages.insert(gsi, message),
             None => messages.remove(&gsi),
         };
-        // KVM waits for all CPUs when it changes its table.
+        // KVM waits for all vCPUs when it changes its table, so redundant changes are skipped.
         if before == message {
             return;
         }
         let entries = table(&messages);
         let told = KvmIrqRouting::from_entries(&entries).map(|table| self.vm.set_gsi_routing(&table));
         if !matches!(told, Ok(Ok(()))) {
-            log::error!("KVM does not take interrupt routes: {told:?}");
+            log::error!("KVM did not accept the interrupt routes: {told:?}");
         }
     }
 }
 
-/// KVM's table: the chips' inputs as KVM has them of itself, then the messages.
+/// Builds KVM's table: KVM's default routes of the interrupt controllers' inputs, then the MSIs.
 fn table(messages: &BTreeMap<u32, MsiMessage>) -> Vec<kvm_irq_routing_entry> {
     let mut entries = Vec::new();
     let mut pin = |gsi: u32, chip: u32, pin: u32| {
@@ -80,11 +80,11 @@ pub struct Msi {
 }
 
 impl Msi {
-    /// Connects the function's event to its number.
+    /// Registers the function's irqfd at its GSI.
     pub fn connect(routes: &Arc<Routes>, function: Function) -> io::Result<Arc<Self>> {
         let gsi = layout::IO_APIC_PINS + function.index() as u32;
         let event = EventFd::new(libc::EFD_NONBLOCK)?;
-        // Without a route, as now, KVM takes the event and does nothing.
+        // As long as there is no route, KVM ignores the event.
         routes.vm.register_irqfd(&event, gsi).map_err(|error| io::Error::from_raw_os_error(error.errno()))?;
         Ok(Arc::new(Msi { routes: routes.clone(), gsi, event }))
     }
@@ -96,7 +96,7 @@ impl MsiSink for Msi {
     }
 
     fn trigger(&self) {
-        // The counter can only be full, and then the interrupt is pending already.
+        // The write fails only if the counter is full, in which case the interrupt is already pending.
         let _ = self.event.write(1);
     }
 }

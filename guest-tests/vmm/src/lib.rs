@@ -1,8 +1,8 @@
-//! A reference VMM on KVM that has the card as a library.
+//! A reference VMM on KVM that embeds the card as a library.
 //!
-//! It shows on rust-vmm's crates what a VMM author has to connect: configuration space behind a root port, BARs that
-//! move, memory slots for what is mapped, ioeventfds for doorbells of the register kind, an irqfd with an MSI route for
-//! each function, hot-plugged VFs. It boots Linux, and bare-metal programs for tests.
+//! It shows, with the rust-vmm crates, what a VMM must implement: configuration space below a root port, BAR
+//! relocation, memslots for mappable memory, ioeventfds for doorbell registers, an irqfd with an MSI route per
+//! function, hot-plugged VFs. It boots Linux, and bare-metal programs for tests.
 //!
 //! ```no_run
 //! use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `arctic-vmm`: boots a guest on KVM with the card in its own process.
+//! `arctic-vmm`: boots a guest on KVM with the card in the same process.
 
 mod cli;
 mod terminal;
@@ -13,7 +13,7 @@ use clap::Parser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Status of a program that Ctrl-C ended.
+/// Exit status after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
@@ -42,7 +42,7 @@ fn run(args: cli::Args) -> Result<u8, String> {
     let (stopper, stopped, terminal) = (running.stopper(), interrupted.clone(), keys.clone());
     thread::spawn(move || {
         for _ in signals.forever() {
-            // A CPU may be stuck in what it says to a pipe that nobody reads: who asks twice does not wait for it.
+            // A vCPU thread may be blocked writing to a full pipe: a second signal exits without waiting for it.
             if stopped.swap(true, Ordering::AcqRel) {
                 give_back(&terminal);
                 std::process::exit(INTERRUPTED.into());
@@ -52,18 +52,18 @@ fn run(args: cli::Args) -> Result<u8, String> {
     });
     let exit = running.wait(None).unwrap_or(Exit::Killed);
     give_back(&keys);
-    // What the card lacks is never kept silent.
+    // The report of unmodelled accesses is always printed.
     if let Some(card) = running.vm().card() {
         eprint!("{}", card.report());
     }
     drop(running);
     match exit {
         Exit::PowerOff | Exit::Reset => Ok(0),
-        // A status has a byte: another value than 0 must not become 0 in it.
+        // The exit status has 8 bits: a value other than 0 must not be truncated to 0.
         Exit::Value(value) => Ok(u8::try_from(value).unwrap_or(u8::MAX)),
         Exit::Killed if interrupted.load(Ordering::Acquire) => Ok(INTERRUPTED),
         Exit::Killed => Ok(1),
-        Exit::TripleFault => Err("the guest crashed: a CPU had a fault while it handled a fault".into()),
+        Exit::TripleFault => Err("the guest crashed: a CPU had a triple fault".into()),
         Exit::Failed(why) => Err(why),
     }
 }

@@ -1,4 +1,4 @@
-//! The guest's RAM, and what else KVM maps into its address space.
+//! The guest's RAM and all other memslots.
 
 use std::fs::File;
 use std::io;
@@ -12,11 +12,11 @@ use vm_memory::{FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap, G
 use crate::error::{Error, Step};
 use crate::layout::{self, PAGE};
 
-/// The guest's RAM: one file in memory, so that other processes can be handed it.
+/// The guest's RAM: one memfd, so that it can be passed to other processes.
 pub type Ram = Arc<GuestMemoryMmap>;
 
-/// Makes `bytes` of RAM: up to 2 GiB from address 0, the rest from 4 GiB on. The file is sealed against shrinking, so
-/// that nobody who has it can take pages away under a mapping.
+/// Allocates `bytes` of RAM: up to 2 GiB from address 0, the rest from 4 GiB. The file is sealed against shrinking, so
+/// that a process with its descriptor cannot remove pages of a mapping.
 pub fn ram(bytes: u64) -> Result<Ram, Error> {
     if !(layout::LEAST_RAM..=layout::MOST_RAM).contains(&bytes) || !bytes.is_multiple_of(PAGE) {
         return Err(Error::RamSize(bytes));
@@ -34,7 +34,7 @@ pub fn ram(bytes: u64) -> Result<Ram, Error> {
     Ok(Arc::new(memory.map_err(|error| Error::Ram(io::Error::other(error)))?))
 }
 
-/// A sparse file in memory that cannot shrink.
+/// Creates a sparse memfd that cannot shrink.
 fn sealed_memfd(bytes: u64) -> io::Result<File> {
     let file = File::from(memfd_create("guest-ram", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
     file.set_len(bytes)?;
@@ -42,7 +42,7 @@ fn sealed_memfd(bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// KVM's memory slots: RAM, and parts of BARs that come and go while the guest runs.
+/// KVM's memslots: RAM, and mapped parts of BARs, which are added and removed while the guest runs.
 pub struct Slots {
     vm: Arc<VmFd>,
     table: Mutex<Table>,
@@ -50,7 +50,7 @@ pub struct Slots {
 
 #[derive(Default)]
 struct Table {
-    /// What slot n maps, if anything. A mapping is dropped only after KVM has let go of it.
+    /// The mapping of each slot, if in use. A mapping is dropped only after KVM has removed the slot.
     slots: Vec<Option<Mapped>>,
 }
 
@@ -59,14 +59,14 @@ struct Mapped {
     memory: Memory,
 }
 
-/// Keeps what a slot maps alive.
+/// Keeps the memory of a slot alive.
 enum Memory {
     Ram { _memory: Ram, host: u64, len: u64 },
     Part(MmapRegion),
 }
 
 impl Memory {
-    /// Address in this process, and length.
+    /// Returns address in this process and length.
     fn place(&self) -> (u64, u64) {
         match self {
             Memory::Ram { host, len, .. } => (*host, *len),
@@ -75,17 +75,17 @@ impl Memory {
     }
 }
 
-/// A slot in use, to be handed back.
+/// A slot in use, for [`Slots::remove`].
 #[derive(Debug)]
 pub struct SlotNumber(u32);
 
 impl Slots {
-    /// No slots yet.
+    /// Creates an empty slot table.
     pub fn new(vm: Arc<VmFd>) -> Self {
         Slots { vm, table: Mutex::default() }
     }
 
-    /// Gives the guest its RAM.
+    /// Maps the guest's RAM.
     pub fn add_ram(&self, ram: &Ram) -> Result<(), Error> {
         for region in ram.iter() {
             let host = ram.get_host_address(region.start_addr());
@@ -96,11 +96,11 @@ impl Slots {
         Ok(())
     }
 
-    /// Maps `len` bytes of `file` from `offset` at the guest's address `guest`. From the return of this call on
-    /// accesses there do not leave the guest any more.
+    /// Maps `len` bytes of `file` from `offset` at the guest address `guest`. After the call returns, accesses to this
+    /// range no longer cause exits.
     pub fn add_file(&self, guest: u64, file: &File, offset: u64, len: u64) -> io::Result<SlotNumber> {
         if !(guest | offset | len).is_multiple_of(PAGE) || len == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "KVM maps whole pages"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "KVM can only map complete pages"));
         }
         let len = usize::try_from(len).map_err(io::Error::other)?;
         let region =
@@ -121,14 +121,14 @@ impl Slots {
         Ok(SlotNumber(number as u32))
     }
 
-    /// Takes a slot away. KVM waits for every vCPU to have left it; when this returns the mapping is gone.
+    /// Removes a slot. KVM waits until no vCPU uses it; the mapping no longer exists when this returns.
     pub fn remove(&self, slot: SlotNumber) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(place) = table.slots.get_mut(slot.0 as usize) else { return };
         let Some(mapped) = place.take() else { return };
         if let Err(error) = self.set(slot.0, mapped.guest, 0, mapped.memory.place().0) {
-            // The guest may still reach the mapping: it has to stay.
-            log::error!("KVM did not take back a memory slot at {:#x}: {error}", mapped.guest);
+            // The guest may still access the mapping, so it must be kept.
+            log::error!("KVM did not remove a memslot at {:#x}: {error}", mapped.guest);
             *place = Some(mapped);
         }
     }
@@ -141,8 +141,8 @@ impl Slots {
             memory_size: len,
             userspace_addr: host,
         };
-        // SAFETY: `host` is a mapping of `len` bytes that the table keeps until KVM has given the slot back, or until
-        // no CPU runs any more (`vm::Running`); KVM itself refuses slots that overlap in the guest.
+        // SAFETY: `host` is a mapping of `len` bytes that the table keeps until KVM has removed the slot, or until no
+        // vCPU runs any more (`vm::Running`). KVM rejects slots that overlap in the guest.
         unsafe { self.vm.set_user_memory_region(region) }
     }
 }

@@ -1,15 +1,15 @@
-//! Who answers at which address: a sorted table that is replaced as a whole, so that looking it up takes no lock.
+//! MMIO dispatch: a sorted table that is replaced as a whole, so that a lookup takes no lock.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
-/// Ranges of addresses, and what is there.
+/// Maps address ranges to targets.
 pub struct RangeMap<T> {
-    /// By rising start.
+    /// Sorted by start address.
     table: ArcSwap<Vec<(Range<u64>, T)>>,
-    /// Whoever changes the table.
+    /// Serialises writers of the table.
     writer: Mutex<()>,
 }
 
@@ -20,8 +20,9 @@ impl<T> Default for RangeMap<T> {
 }
 
 impl<T: Clone> RangeMap<T> {
-    /// Runs `access` on what has `len` bytes at `address`, with the offset within its range; none if nobody has all of
-    /// them. Of several that a guest has put over each other, the one that begins last answers.
+    /// Calls `access` with the target that contains all `len` bytes at `address`, and the offset within its range.
+    /// Returns `None` if there is no such target. Of several overlapping ranges, the one with the highest start address
+    /// is used.
     pub fn find<R>(&self, address: u64, len: usize, access: impl FnOnce(&T, u64) -> R) -> Option<R> {
         let table = self.table.load();
         let behind = table.partition_point(|(range, _)| range.start <= address);
@@ -38,7 +39,7 @@ impl<T: Clone> RangeMap<T> {
         });
     }
 
-    /// Takes away whatever `gone` says. An access that is under way on another CPU may still end there.
+    /// Removes all targets selected by `gone`. A concurrent access on another CPU may still use a removed target.
     pub fn remove(&self, gone: impl Fn(&T) -> bool) {
         self.change(|table| table.retain(|(_, target)| !gone(target)));
     }
@@ -69,7 +70,7 @@ mod tests {
         assert_eq!(at(0x3abc, 1), Some(("c", 0xabc)));
         assert_eq!(at(u64::MAX, 8), None);
         map.insert(0x800..0x8000, "below");
-        assert_eq!(at(0x1000, 4), Some(("a", 0)), "the smaller one is on top");
+        assert_eq!(at(0x1000, 4), Some(("a", 0)), "the higher start has priority");
         assert_eq!(at(0x2000, 1), Some(("below", 0x1800)));
         map.remove(|name| *name == "below");
         map.remove(|name| *name == "a");

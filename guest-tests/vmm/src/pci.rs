@@ -1,4 +1,4 @@
-//! The PCI Express fabric: configuration space of host bridge, root port and card, and what moves with BARs.
+//! The PCI Express hierarchy: configuration space of host bridge, root port and card, and the KVM resources of BARs.
 
 mod card;
 mod host;

@@ -1,4 +1,4 @@
-//! The machine's I/O ports: serial port, ways to end, configuration space's old door.
+//! The VM's I/O ports: serial port, power control, legacy configuration access.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,10 +10,10 @@ use vmm_sys_util::eventfd::EventFd;
 use crate::layout;
 use crate::vm::Exit;
 
-/// Where what the guest says goes.
+/// Destination of the guest's serial output.
 pub type Output = Box<dyn Write + Send>;
 
-/// An interrupt that KVM takes from an event.
+/// An interrupt line through an irqfd.
 struct Line(EventFd);
 
 impl Trigger for Line {
@@ -24,22 +24,22 @@ impl Trigger for Line {
     }
 }
 
-/// The serial port, shared with whoever types.
+/// The serial port, shared with the thread that forwards input.
 pub struct Console(Mutex<Serial<Line, vm_superio::serial::NoEvents, Output>>);
 
 impl Console {
-    /// A port that interrupts by `event`.
+    /// Creates a serial port that interrupts through `event`.
     pub fn new(event: EventFd, output: Output) -> Self {
         Console(Mutex::new(Serial::new(Line(event), output)))
     }
 
-    /// Types `bytes`; says how many there was room for.
+    /// Enqueues input; returns the number of bytes for which there was room.
     pub fn enter(&self, bytes: &[u8]) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).enqueue_raw_bytes(bytes).unwrap_or(0)
     }
 
     fn write(&self, register: u8, value: u8) {
-        // Output that nobody takes any more (a closed pipe) is no reason to stop the guest.
+        // A write error (closed pipe) does not stop the guest.
         let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write(register, value);
     }
 
@@ -48,39 +48,39 @@ impl Console {
     }
 }
 
-/// A place that a configuration access through the old ports is for: bus, device and function, register.
+/// Target of a legacy configuration access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigAccess {
-    /// Bus, device and function as in a routing ID.
+    /// Bus, device and function as a routing ID.
     pub routing_id: u16,
-    /// Byte in the function's space.
+    /// Byte offset in the function's configuration space.
     pub register: u64,
 }
 
-/// All ports.
+/// All I/O ports.
 pub struct Ports {
     console: Arc<Console>,
     config_address: AtomicU32,
 }
 
-/// What a write to a port is, beyond what the ports do themselves.
+/// Effect of a port write that the caller must handle.
 #[derive(Debug, PartialEq)]
 pub enum Outcome {
-    /// Nothing more.
+    /// None.
     Done,
-    /// The guest has ended the machine.
+    /// The guest has ended the VM.
     Exit(Exit),
-    /// Write configuration space.
+    /// A write to configuration space.
     Config(ConfigAccess),
 }
 
 impl Ports {
-    /// Ports with this console.
+    /// Creates the ports with this console.
     pub fn new(console: Arc<Console>) -> Self {
         Ports { console, config_address: AtomicU32::new(0) }
     }
 
-    /// The guest writes.
+    /// Handles a write by the guest.
     pub fn write(&self, port: u16, data: &[u8]) -> Outcome {
         let value = data.iter().take(4).rev().fold(0u32, |value, byte| value << 8 | u32::from(*byte));
         match port {
@@ -90,9 +90,9 @@ impl Ports {
                 }
             }
             layout::EXIT_PORT => return Outcome::Exit(Exit::Value(value)),
-            // "Pulse the reset line".
+            // Keyboard controller command: pulse the reset line.
             layout::KEYBOARD_PORT if value & 0xff == 0xfe => return Outcome::Exit(Exit::Reset),
-            // SLP_EN with the type that the DSDT gives for S5.
+            // SLP_EN with the sleep type of S5 in the DSDT.
             layout::SLEEP_PORT if value & 1 << 5 != 0 && value >> 2 & 7 == u32::from(crate::boot::acpi::S5) => {
                 return Outcome::Exit(Exit::PowerOff);
             }
@@ -107,7 +107,7 @@ impl Ports {
         Outcome::Done
     }
 
-    /// The guest reads; a configuration access is the caller's.
+    /// Handles a read by the guest. Returns a configuration access that the caller must handle.
     pub fn read(&self, port: u16, data: &mut [u8]) -> Option<ConfigAccess> {
         data.fill(0xff);
         match (port, data.len()) {
@@ -115,14 +115,14 @@ impl Ports {
             (layout::CONFIG_ADDRESS_PORT, 4) => {
                 data.copy_from_slice(&self.config_address.load(Ordering::Relaxed).to_le_bytes());
             }
-            // Nothing asleep, nothing to tell.
+            // No sleep state and no event.
             (layout::SLEEP_PORT | layout::RESET_PORT, _) => data.fill(0),
             _ => return self.config(port),
         }
         None
     }
 
-    /// What the data port leads to at the moment.
+    /// Returns the access that the data port currently refers to.
     fn config(&self, port: u16) -> Option<ConfigAccess> {
         let byte = port.checked_sub(layout::CONFIG_ADDRESS_PORT + 4).filter(|byte| *byte < 4)?;
         let address = self.config_address.load(Ordering::Relaxed);

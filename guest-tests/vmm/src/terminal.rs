@@ -1,4 +1,4 @@
-//! This process' terminal as the guest's.
+//! Uses this process' terminal for the guest's serial port.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use arctic_vmm::ports::Console;
 use rustix::termios::{InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// The terminal hands over each key as it is typed, unseen, until this is dropped. Ctrl-C stays a signal.
+/// Switches the terminal to unbuffered input without echo until dropped. Ctrl-C remains a signal.
 pub struct KeyByKey(Termios);
 
 impl KeyByKey {
-    /// Changes standard input, if it is a terminal.
+    /// Changes the mode of stdin, if it is a terminal.
     pub fn set() -> Option<Self> {
         let before = tcgetattr(io::stdin()).ok()?;
         let mut now = before.clone();
@@ -29,12 +29,12 @@ impl Drop for KeyByKey {
     }
 }
 
-/// A terminal that is gone needs no settings.
+/// Errors are ignored: the terminal may have been closed.
 fn apply(settings: &Termios) {
     let _ = tcsetattr(io::stdin(), OptionalActions::Now, settings);
 }
 
-/// Types what comes on standard input into the guest's serial port, as fast as that takes it, for the process' life.
+/// Starts a thread that forwards stdin to the guest's serial port at the rate at which the port accepts it.
 pub fn type_into(console: Arc<Console>) -> io::Result<()> {
     let forward = move || {
         let mut keys = [0; 64];

@@ -1,4 +1,4 @@
-//! A CPU's thread: runs the guest and carries out what leaves it.
+//! vCPU threads: run the guest and handle its exits.
 
 use std::cell::Cell;
 use std::io;
@@ -15,46 +15,47 @@ use crate::error::{Error, Step};
 use crate::vm::Exit;
 
 thread_local! {
-    /// This thread's `kvm_run.immediate_exit` while it has a CPU.
+    /// `kvm_run.immediate_exit` of this thread's vCPU; null without a vCPU.
     static IMMEDIATE_EXIT: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// Makes the next `KVM_RUN` of the thread return at once; the signal itself ends the one that is under way.
+/// Signal handler: makes the next `KVM_RUN` of the thread return immediately; the signal itself interrupts a current
+/// one.
 extern "C" fn leave_guest(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let flag = IMMEDIATE_EXIT.get();
     if !flag.is_null() {
-        // SAFETY: the pointer is set by this thread only, to a byte of its own CPU's `kvm_run` page, and cleared
-        // before that page goes.
+        // SAFETY: the pointer is set only by this thread, to a byte of its vCPU's `kvm_run` page, and cleared before
+        // that page is unmapped.
         unsafe { ptr::write_volatile(flag, 1) };
     }
 }
 
-/// Has the signal that fetches CPUs out of the guest handled; once a process is enough.
+/// Registers the handler of the signal that forces vCPUs out of the guest. Idempotent; required once per process.
 pub fn handle_kicks() -> Result<(), Error> {
     let registered = register_signal_handler(SIGRTMIN(), leave_guest);
     registered.map_err(io::Error::from).step("a signal handler")
 }
 
-/// A running CPU.
+/// A running vCPU thread.
 pub struct Thread(JoinHandle<()>);
 
 impl Thread {
-    /// Starts CPU `number`.
+    /// Starts vCPU `number`.
     pub fn start(number: u8, vcpu: VcpuFd, board: Arc<Board>) -> Result<Self, Error> {
         let name = format!("vcpu{number}");
         let thread = thread::Builder::new().name(name).spawn(move || run(number, vcpu, &board));
         Ok(Thread(thread.step("a thread for a CPU")?))
     }
 
-    /// Fetches the CPU out of the guest, and waits for its thread. The board's end has been told before.
+    /// Forces the vCPU out of the guest and joins its thread. `Board::end` must have been set before.
     pub fn stop(self) {
-        // An error means that the thread has ended already.
+        // An error means that the thread has already exited.
         let _ = self.0.kill(SIGRTMIN());
         let _ = self.0.join();
     }
 }
 
-/// Forgets the flag's address before the CPU is given up.
+/// Clears the flag's address before the vCPU is dropped.
 struct Kickable;
 
 impl Kickable {
@@ -71,14 +72,14 @@ impl Drop for Kickable {
 }
 
 fn run(number: u8, mut vcpu: VcpuFd, board: &Board) {
-    // Dropped before `vcpu`, which was there first.
+    // Dropped before `vcpu`, which is declared earlier.
     let _kickable = Kickable::new(&mut vcpu);
-    // A panic of ours must not leave the others waiting for this CPU.
+    // A panic in this thread must not leave other threads waiting for this vCPU.
     let _ends = EndsBoard(board);
     while !board.end.is_over() {
         match step(number, &mut vcpu, board) {
             Some(exit) => board.end.set(exit),
-            // KVM leaves it set. Whoever kicks has told the end before, and that is looked at next.
+            // KVM does not clear the flag. The end is set before the signal is sent and is checked next.
             None if vcpu.get_kvm_run().immediate_exit != 0 => vcpu.set_kvm_immediate_exit(0),
             None => {}
         }
@@ -95,7 +96,7 @@ impl Drop for EndsBoard<'_> {
     }
 }
 
-/// Runs until the guest is left once; says whether the machine is at its end.
+/// Runs the vCPU until its next exit. Returns the VM's exit if it has ended.
 fn step(number: u8, vcpu: &mut VcpuFd, board: &Board) -> Option<Exit> {
     let failure = match vcpu.run() {
         Ok(VcpuExit::MmioRead(address, data)) => {
@@ -112,53 +113,53 @@ fn step(number: u8, vcpu: &mut VcpuFd, board: &Board) -> Option<Exit> {
         }
         Ok(VcpuExit::IoOut(port, data)) => return board.port_out(port, data),
         Ok(VcpuExit::Intr | VcpuExit::IrqWindowOpen | VcpuExit::SetTpr) => return None,
-        // The in-kernel APIC waits by itself; without it a halted CPU has nothing to wait for.
-        Ok(VcpuExit::Hlt) => "halted for good".to_owned(),
-        // A triple fault, which is also Linux' last resort for a reset.
+        // HLT is handled by the in-kernel APIC; without it nothing could wake the vCPU.
+        Ok(VcpuExit::Hlt) => "halted permanently".to_owned(),
+        // A triple fault, which Linux also uses as a last resort for a reset.
         Ok(VcpuExit::Shutdown) => {
             log::info!("CPU {number} shut down at {}", place(vcpu));
             return Some(Exit::TripleFault);
         }
         Ok(VcpuExit::SystemEvent(kind, _)) => format!("sent system event {kind}"),
         Ok(VcpuExit::InternalError) => internal_error(vcpu),
-        Ok(VcpuExit::FailEntry(reason, _)) => format!("could not enter the guest (hardware's reason {reason:#x})"),
-        Ok(other) => format!("left the guest with {other:?}"),
+        Ok(VcpuExit::FailEntry(reason, _)) => format!("could not enter the guest (hardware reason {reason:#x})"),
+        Ok(other) => format!("had an unexpected exit {other:?}"),
         Err(error) if matches!(error.errno(), libc::EINTR | libc::EAGAIN) => return None,
         Err(error) => format!("cannot run: {error}"),
     };
     Some(Exit::Failed(format!("CPU {number} {failure}, at {}", place(vcpu))))
 }
 
-/// Where the CPU is.
+/// The vCPU's registers, for messages.
 fn place(vcpu: &VcpuFd) -> String {
     match vcpu.get_regs() {
         Ok(regs) => format!("rip {:#x}, rsp {:#x}, rflags {:#x}", regs.rip, regs.rsp, regs.rflags),
-        Err(error) => format!("an unknown place ({error})"),
+        Err(error) => format!("an unknown address ({error})"),
     }
 }
 
-/// What KVM tells of its failure, which most often is an instruction that it cannot emulate.
+/// Describes an internal error of KVM, usually an instruction that it cannot emulate.
 fn internal_error(vcpu: &mut VcpuFd) -> String {
     let run = vcpu.get_kvm_run();
-    // SAFETY: this exit reason says that `internal` is the union's valid member.
+    // SAFETY: for this exit reason `internal` is the valid member of the union.
     let internal = unsafe { run.__bindgen_anon_1.internal };
     if internal.suberror != KVM_INTERNAL_ERROR_EMULATION {
         return format!("failed within KVM (suberror {})", internal.suberror);
     }
-    // Newer KVMs say which instruction it was: flags, its length, up to 15 bytes.
+    // Newer versions of KVM report the instruction: flags, length, up to 15 bytes.
     let bytes: Vec<u8> = internal.data.iter().flat_map(|word| word.to_le_bytes()).collect();
     match (internal.ndata >= 4 && bytes[0] & 1 != 0).then(|| usize::from(bytes[8]).min(15)) {
-        Some(len) => format!("came to an instruction that KVM cannot emulate ({:02x?})", &bytes[9..9 + len]),
-        None => "came to an instruction that KVM cannot emulate".to_owned(),
+        Some(len) => format!("reached an instruction that KVM cannot emulate ({:02x?})", &bytes[9..9 + len]),
+        None => "reached an instruction that KVM cannot emulate".to_owned(),
     }
 }
 
-/// Makes the CPU run from the start instead of waiting to be woken.
+/// Makes the vCPU runnable immediately, without a startup IPI.
 pub fn make_runnable(vcpu: &VcpuFd) -> Result<(), Error> {
     vcpu.set_mp_state(kvm_mp_state { mp_state: KVM_MP_STATE_RUNNABLE }).step("start a CPU")
 }
 
-/// Model-specific registers as firmware leaves them: all memory write-back, fast string operations.
+/// Initialises MSRs as firmware does: all memory write-back, fast string operations.
 pub fn set_msrs(vcpu: &VcpuFd) {
     const IA32_MISC_ENABLE: u32 = 0x1a0;
     const IA32_MTRR_DEF_TYPE: u32 = 0x2ff;
@@ -166,7 +167,7 @@ pub fn set_msrs(vcpu: &VcpuFd) {
         let entry = kvm_msr_entry { index, data, ..Default::default() };
         let set = Msrs::from_entries(&[entry]).map(|msrs| vcpu.set_msrs(&msrs));
         if !matches!(set, Ok(Ok(1))) {
-            log::info!("KVM does not take MSR {index:#x}; the guest has to live without");
+            log::info!("KVM does not support MSR {index:#x}; it is left unset");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A machine, from its configuration to its end.
+//! A VM, from its configuration to its end.
 
 use std::io;
 use std::io::Write;
@@ -19,17 +19,17 @@ use crate::pci::{CardSlot, Host};
 use crate::ports::{Console, Output, Ports};
 use crate::{cpuid, layout, vcpu};
 
-/// What a machine is made of.
+/// The configuration of a VM.
 pub struct Config {
     /// What it runs.
     pub boot: Boot,
-    /// Bytes of RAM.
+    /// RAM in bytes.
     pub memory: u64,
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: u8,
-    /// The card behind its root port, or an empty slot.
+    /// The card below the root port; `None` for an empty slot.
     pub card: Option<CardConfig>,
-    /// Where the serial port's output goes.
+    /// Destination of the serial port's output.
     pub output: Output,
 }
 
@@ -38,28 +38,28 @@ pub struct Config {
 pub struct CardConfig {
     /// Its profile, from [`arctic_gpu::card_file::load`].
     pub profile: CardProfile,
-    /// VFs that it offers.
+    /// Number of VFs that it supports.
     pub vfs: u8,
 }
 
-/// How a machine ended.
+/// How a VM ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// The guest wrote this to port 0xf4.
+    /// The guest wrote this value to port 0xf4.
     Value(u32),
-    /// The guest switched itself off.
+    /// The guest powered off.
     PowerOff,
-    /// The guest asked for a reset, which this machine does not survive.
+    /// The guest requested a reset, which ends the VM.
     Reset,
-    /// A CPU had a fault while it was handling a fault.
+    /// A CPU had a triple fault.
     TripleFault,
-    /// It was ended from outside.
+    /// The VM was ended by the host.
     Killed,
-    /// A CPU cannot go on; the text says which, why and where.
+    /// A CPU cannot continue; the text states the CPU, the reason and the address.
     Failed(String),
 }
 
-/// A machine that has not started yet.
+/// A VM that has not been started.
 pub struct Vm {
     board: Arc<Board>,
     console: Arc<Console>,
@@ -70,10 +70,10 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Builds the machine and loads what it runs.
+    /// Creates the VM and loads its program or kernel.
     ///
     /// # Errors
-    /// [`Error::NoKvm`] where the host has no KVM for this process: tests skip themselves then.
+    /// [`Error::NoKvm`] if the host has no KVM for this process; tests are skipped in this case.
     pub fn new(config: Config) -> Result<Self, Error> {
         let Config { boot, memory, cpus, card, output } = config;
         if cpus == 0 || cpus > layout::MAX_CPUS {
@@ -82,19 +82,19 @@ impl Vm {
         let kvm = Kvm::new().map_err(Error::NoKvm)?;
         for (capability, what) in [
             (Cap::Irqchip, "emulate interrupt controllers"),
-            (Cap::Ioeventfd, "turn writes into events"),
-            (Cap::Irqfd, "turn events into interrupts"),
+            (Cap::Ioeventfd, "provide ioeventfds"),
+            (Cap::Irqfd, "provide irqfds"),
             (Cap::UserMemory, "map memory of this process"),
-            (Cap::ImmediateExit, "be stopped at once"),
+            (Cap::ImmediateExit, "stop a vCPU immediately"),
         ] {
             if !kvm.check_extension(capability) {
                 return Err(Error::Lacking(what));
             }
         }
         vcpu::handle_kicks()?;
-        let vm = Arc::new(kvm.create_vm().step("make a machine")?);
-        vm.set_tss_address(layout::KVM_TSS as usize).step("place its pages")?;
-        vm.create_irq_chip().step("make interrupt controllers")?;
+        let vm = Arc::new(kvm.create_vm().step("create a VM")?);
+        vm.set_tss_address(layout::KVM_TSS as usize).step("set the TSS address")?;
+        vm.create_irq_chip().step("create interrupt controllers")?;
 
         let ram = memory::ram(memory)?;
         let slots = Arc::new(Slots::new(vm.clone()));
@@ -110,9 +110,9 @@ impl Vm {
         let (ports, host) = (Ports::new(console.clone()), Host::new(card));
         let board = Arc::new(Board { ports, host, bars: slot.bars().clone(), end: End::default() });
 
-        let supported = kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES).step("say what its CPUs are")?;
+        let supported = kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES).step("report the supported CPUID")?;
         let mmio64 = layout::reachable_mmio64(cpuid::address_bits(&supported));
-        let mmio64 = mmio64.ok_or(Error::Lacking("give its guests addresses of 39 bits"))?;
+        let mmio64 = mmio64.ok_or(Error::Lacking("give its guests 39-bit addresses"))?;
         let vcpus = Self::cpus(&kvm, &vm, &supported, cpus)?;
         match &boot {
             Boot::Bare { elf, command_line } => {
@@ -126,9 +126,9 @@ impl Vm {
             }
             Boot::Linux { kernel, initrd, command_line } => {
                 let pit = kvm_pit_config { flags: KVM_PIT_SPEAKER_DUMMY, ..Default::default() };
-                vm.create_pit2(pit).step("make a timer")?;
+                vm.create_pit2(pit).step("create a timer")?;
                 let start = boot::linux::load(&ram, kernel, initrd.as_deref(), command_line, cpus, &mmio64)?;
-                // The others wait for it to start them.
+                // The other CPUs wait for a startup IPI from the first.
                 Self::enter(&vcpus[0], &start, 0, layout::BOOT_INFO, 0)?;
             }
         }
@@ -143,9 +143,9 @@ impl Vm {
     fn cpus(kvm: &Kvm, vm: &VmFd, supported: &CpuId, cpus: u8) -> Result<Vec<VcpuFd>, Error> {
         let tsc_deadline = kvm.check_extension(Cap::TscDeadlineTimer);
         let make = |number: u8| {
-            let vcpu = vm.create_vcpu(number.into()).step("make a CPU")?;
+            let vcpu = vm.create_vcpu(number.into()).step("create a vCPU")?;
             let cpuid = cpuid::for_cpu(supported, number, cpus, tsc_deadline);
-            vcpu.set_cpuid2(&cpuid).step("tell a CPU what it is")?;
+            vcpu.set_cpuid2(&cpuid).step("set a vCPU's CPUID")?;
             vcpu::set_msrs(&vcpu);
             Ok(vcpu)
         };
@@ -159,7 +159,7 @@ impl Vm {
         vcpu.set_regs(&start.registers(rdi, rsi, rsp)).step(what)
     }
 
-    /// The machine as a bare-metal guest is told.
+    /// Returns the description of the VM for a bare-metal guest.
     fn describe(ram: &Ram, cpus: u8, vfs: u8, mmio64: Range<u64>) -> BootInfo {
         use vm_memory::{GuestMemoryBackend, GuestMemoryRegion};
         let ram_below = |limit: u64| ram.iter().filter(|part| part.start_addr().0 < limit).map(|part| part.len()).sum();
@@ -188,35 +188,35 @@ impl Vm {
         &self.ram
     }
 
-    /// The card.
+    /// The card, if any.
     pub fn card(&self) -> Option<&Arc<VirtualCard>> {
         self.board.host.card()
     }
 
-    /// Turns the guest's writes of four bytes to an address where nothing else is into an event: what a doorbell is
-    /// compared with.
+    /// Adds an ioeventfd for the guest's four-byte writes to an unassigned address, as a reference for the cost of a
+    /// doorbell.
     ///
     /// # Errors
-    /// [`Error::Host`] where KVM has an event there already.
+    /// [`Error::Host`] if there already is an ioeventfd at the address.
     pub fn add_io_event(&self, address: u64, event: &EventFd) -> Result<(), Error> {
         self.slot.add_io_event(address, event).step("an event at an address")
     }
 
-    /// The serial port, to type into.
+    /// The serial port, for input.
     pub fn console(&self) -> &Arc<Console> {
         &self.console
     }
 
-    /// Runs the machine to its end, at most for `limit`; a machine that takes longer is [`Exit::Killed`].
+    /// Runs the VM until it ends, at most for `limit`; after that it is ended with [`Exit::Killed`].
     pub fn run(self, limit: Duration) -> Result<Exit, Error> {
         let mut running = self.start()?;
         Ok(running.wait(Some(limit)).unwrap_or_else(|| running.kill()))
     }
 
-    /// Starts the CPUs.
+    /// Starts the vCPU threads.
     pub fn start(mut self) -> Result<Running, Error> {
         let vcpus = std::mem::take(&mut self.vcpus);
-        // From here on dropping it ends what has been started, and then gives up the rest.
+        // From here, dropping `running` stops the started threads before the rest is dropped.
         let mut running = Running { board: self.board.clone(), threads: Vec::new(), vm: self };
         for (number, vcpu) in (0..).zip(vcpus) {
             running.threads.push(vcpu::Thread::start(number, vcpu, running.board.clone())?);
@@ -231,35 +231,35 @@ impl Drop for Vm {
     }
 }
 
-/// A machine whose CPUs run. Dropping it ends it.
+/// A VM with running vCPUs. Dropping it ends the VM.
 pub struct Running {
     board: Arc<Board>,
     threads: Vec<vcpu::Thread>,
-    /// All but the CPUs; given up after them.
+    /// Everything except the vCPUs; dropped after them.
     vm: Vm,
 }
 
 impl Running {
-    /// Waits for the machine's end, at most for `limit`; none if it still runs then. The CPUs have left the guest when
-    /// this returns an end.
+    /// Waits for the end of the VM, at most for `limit`; `None` on timeout. When this returns an exit, all vCPU threads
+    /// have ended.
     pub fn wait(&mut self, limit: Option<Duration>) -> Option<Exit> {
         let exit = self.board.end.wait(limit.map(|limit| Instant::now() + limit))?;
         self.threads.drain(..).for_each(vcpu::Thread::stop);
         Some(exit)
     }
 
-    /// Ends the machine, if it has not ended by itself, and says how it ended.
+    /// Ends the VM unless it has ended already, and returns how it ended.
     pub fn kill(&mut self) -> Exit {
         self.board.end.set(Exit::Killed);
         self.wait(None).unwrap_or(Exit::Killed)
     }
 
-    /// A handle that ends the machine from another thread.
+    /// Returns a handle by which another thread can end the VM.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::downgrade(&self.board))
     }
 
-    /// The machine that runs.
+    /// The running VM.
     pub fn vm(&self) -> &Vm {
         &self.vm
     }
@@ -271,12 +271,12 @@ impl Drop for Running {
     }
 }
 
-/// Ends a machine, of which it keeps nothing.
+/// Ends a VM. Holds only a weak reference to it.
 #[derive(Clone)]
 pub struct Stopper(Weak<Board>);
 
 impl Stopper {
-    /// Ends it, if it has not ended yet.
+    /// Ends the VM if it has not ended yet.
     pub fn stop(&self) {
         if let Some(board) = self.0.upgrade() {
             board.end.set(Exit::Killed);
@@ -284,12 +284,12 @@ impl Stopper {
     }
 }
 
-/// Output kept in memory, for tests: clones share it.
+/// Output kept in memory, for tests. Clones share the buffer.
 #[derive(Clone, Default)]
 pub struct Transcript(Arc<Mutex<Vec<u8>>>);
 
 impl Transcript {
-    /// What has been said so far.
+    /// Returns the output so far.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
@@ -297,7 +297,7 @@ impl Transcript {
 
 impl Write for Transcript {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        /// More than any test says; a guest that babbles must not take the host's memory.
+        /// Limit of the buffer, so that a guest cannot exhaust the host's memory; larger than the output of any test.
         const MOST: usize = 16 << 20;
         let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if text.len() < MOST {

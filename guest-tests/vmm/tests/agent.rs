@@ -1,4 +1,4 @@
-//! The agent of the bare-metal guest: every command of the mailbox, on a machine without a card.
+//! Tests of the bare-metal guest's agent: every command of the mailbox, in a VM without a card.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn start(name: &str, command_line: &str) -> (Running, Agent, Transcript) {
     (running, agent, said)
 }
 
-/// Accesses have the width that was asked for, and memory is the memory that the host sees.
+/// Accesses have the requested width, and access the memory that the host sees.
 fn reads_and_writes() {
     let (mut running, mut agent, said) = start("reads_and_writes", "agent");
     let memory = agent.memory().clone();
@@ -47,7 +47,7 @@ fn reads_and_writes() {
         agent.write(FREE, width, u64::MAX).unwrap();
         assert_eq!(host(FREE), expected);
     }
-    // Nobody is there: all ones, and a write that changes nothing.
+    // An unassigned address: reads return all ones, writes have no effect.
     agent.write(layout::MMIO32.start, Width::Dword, 1).unwrap();
     assert_eq!(agent.read(layout::MMIO32.start, Width::Dword), Ok(0xffff_ffff));
 
@@ -61,7 +61,7 @@ fn reads_and_writes() {
     agent.read_bytes(FREE, &mut seen, Width::Byte).unwrap();
     assert_eq!(seen, bytes);
 
-    assert_eq!(agent.copy(FREE, DATA + 1, 8, Width::Qword), Err(AgentError::Refused(3)), "a place that is no multiple");
+    assert_eq!(agent.copy(FREE, DATA + 1, 8, Width::Qword), Err(AgentError::Refused(3)), "an unaligned address");
     let short = Duration::from_millis(5);
     assert_eq!(agent.wait_value((FREE, Width::Byte), 0xff, 1, short), Err(AgentError::Timeout(0)));
     assert_eq!(agent.wait_value((FREE + 1, Width::Byte), 0x0f, 1, short), Ok(1));
@@ -72,24 +72,24 @@ fn reads_and_writes() {
     assert_eq!(running.wait(Some(SOON)), Some(Exit::Value(0x5a)), "{}", said.text());
 }
 
-/// An interrupt of the vCPU to itself is counted and waited for.
+/// An interrupt of the vCPU to itself is counted and can be waited for.
 fn interrupts() {
     let (_running, mut agent, _) = start("interrupts", "agent");
     let icr = layout::LOCAL_APIC + 0x300;
     assert_eq!(agent.wait_interrupt(0x41, 1, Duration::from_millis(5)), Err(AgentError::Timeout(0)));
     for count in 1..=10 {
-        // To itself, with vector 0x41.
+        // Self-IPI with vector 0x41.
         agent.write(icr, Width::Dword, 0x4_4041).unwrap();
         assert_eq!(agent.wait_interrupt(0x41, count, SOON), Ok(count));
     }
-    assert_eq!(agent.halt(0x41, 10), Ok(10), "it has come already");
+    assert_eq!(agent.halt(0x41, 10), Ok(10), "already taken");
     assert_eq!((agent.interrupts(0x41), agent.interrupts(0x42)), (10, 0));
     let machine = agent.machine().unwrap();
     assert_eq!(machine.msi_address, layout::LOCAL_APIC);
     assert!(machine.ticks_per_microsecond > 100);
 }
 
-/// A guest that cannot go on says why, and the host is told that nobody serves it any more.
+/// A guest that fails prints the reason, and later commands fail with [`AgentError::Gone`].
 fn the_end_is_told() {
     let (mut running, mut agent, said) = start("the_end_is_told", "agent");
     // An address that no page table maps.
@@ -100,7 +100,7 @@ fn the_end_is_told() {
     assert_eq!(agent.ping(), Err(AgentError::Gone));
 }
 
-/// A command line without a theme is an answer, not a hang.
+/// A command line without a theme ends the VM with an error.
 fn no_theme() {
     let (machine, said) = common::machine("no_theme", "nothing", 1, None);
     assert_eq!(machine.run(SOON).unwrap(), Exit::Value(bare_guest::exit::USAGE));

@@ -1,10 +1,9 @@
-//! The life of PF and VFs on a bare machine: a freestanding guest in C drives the card through real exits, ioeventfds,
-//! irqfds and memory slots of KVM. Each test is a theme of the guest's command line; the guest judges what it sees and
-//! ends the machine with a code, the test judges what the host saw of it.
+//! Tests of PF and VFs in a bare-metal VM: a freestanding C guest drives the card through real exits, ioeventfds,
+//! irqfds and memslots of KVM. Each test is a theme of the guest's command line. The guest checks what it observes and
+//! ends the VM with an exit code; the test checks the host's side.
 //!
-//! What the guest does with registers it counts itself, and the card counts what came to it as an access. That both are
-//! the same to the last access shows that doorbells came as events only, that nothing mapped was trapped, and that no
-//! access was lost.
+//! The guest counts its register accesses, and the card counts the accesses that it receives. Equal counts show that
+//! doorbells were delivered only as events, that no mapped range was trapped, and that no access was lost.
 
 mod common;
 
@@ -31,7 +30,7 @@ fn main() -> ExitCode {
     ])
 }
 
-/// What host and guest have counted after a theme.
+/// The counters of host and guest after a theme.
 struct After {
     card: Arc<VirtualCard>,
     memory: Arc<GuestMemoryMmap>,
@@ -50,8 +49,8 @@ fn run_with(theme: &str, cpus: u8, card: Option<CardConfig>) -> After {
 }
 
 impl After {
-    /// The first `functions` functions were used by their registers, events and memory; each access that had to come to
-    /// the card came, and no other.
+    /// Checks that the first `functions` functions were used through registers, events and memory, and that exactly the
+    /// accesses that must be trapped were trapped.
     fn only_what_must_is_trapped(&self, functions: usize) {
         for (number, function) in (0..).zip(&self.card.functions()[..functions]) {
             let (trapped, did) = (function.trapped(), Agent::accesses(&self.memory, number));
@@ -71,14 +70,15 @@ impl After {
         }
     }
 
-    /// Interrupts that the guest's processors took from a function. The VMM has no way to send one but its irqfd.
+    /// Returns the interrupts of a function that the guest's CPUs have taken. The VMM sends them only through its
+    /// irqfd.
     fn interrupts(&self, function: u64) -> u64 {
         Agent::interrupts_in(&self.memory, 0x40 + function as u8)
     }
 }
 
-/// Contract A.1..A.4: bridges, the PF's identity, capabilities, BARs by size, SR-IOV and VF Resizable BAR; then
-/// addresses, after which registers answer, and not before.
+/// Contract A.1..A.4: bridges, the PF's identity, capabilities, BAR sizes, SR-IOV and VF Resizable BAR; then address
+/// assignment, before which registers do not respond.
 fn enumeration_and_sizing() {
     let after = run("enumerate", 1);
     assert!(after.text.contains("BARs: GTTMMADR 16 MiB, LMEM 2048 MiB"), "{}", after.text);
@@ -86,31 +86,33 @@ fn enumeration_and_sizing() {
     assert_eq!(
         (trapped.register_reads, trapped.register_writes),
         (1, 0),
-        "one read to see that it answers: {trapped:?}"
+        "one read to check that it responds: {trapped:?}"
     );
 }
 
-/// Contract B.4, B.6, B.9, B.10: firmware, mailbox, messages, batches on each class of engines, MSIs that wake a halted
-/// processor, MSI's rules, D3hot; again after a Function Level Reset, and after a reset of the bus.
+/// Contract B.4, B.6, B.9, B.10: firmware, mailbox, messages, batches on each engine class, MSIs that wake a halted
+/// CPU, MSI vector, mask and enable, D3hot; again after a Function Level Reset, and after a bus reset.
 fn pf_life() {
     let after = run("pf", 1);
     after.only_what_must_is_trapped(1);
-    // Three lives with 226 batches each, which the guest waits for one by one; the first few may come with a message.
+    // Three runs of 226 batches each, for which the guest waits individually; the MSIs of the first few may coincide
+    // with one of a message.
     assert!((600..1500).contains(&after.interrupts(0)), "{} MSIs", after.interrupts(0));
     assert_eq!(after.interrupts(1), 0);
 }
 
-/// Contract C.1..C.5, D.4, D.5, D.7: two VFs provisioned by messages and tables, driven with interrupts in memory, kept
-/// apart, reset by their own capability under the PF's lead, disabled; and all of it again.
+/// Contract C.1..C.5, D.4, D.5, D.7: two VFs are provisioned by messages and tables, driven with memory-based
+/// interrupts, checked for isolation, reset by FLR with the PF's driver, and disabled; all of it twice.
 fn vf_life() {
     let after = run("vf", 1);
     after.only_what_must_is_trapped(3);
-    // VF 1 has four drivers' lives with 74 batches each, VF 2 two; the first few may come with a message.
+    // VF 1 has four driver runs of 74 batches each, VF 2 has two; the MSIs of the first few may coincide with one of a
+    // message.
     assert!(after.interrupts(1) >= 4 * 70 && after.interrupts(2) >= 2 * 70);
 }
 
-/// Contract A.3, D.1: as many VFs as there can be, all on the PF's bus by ARI, each driven once: 63 interrupts, 126
-/// events, 126 pieces of mapped memory of their own.
+/// Contract A.3, D.1: the maximum number of VFs, all on the PF's bus by ARI, each driven once: 63 interrupts, 126
+/// ioeventfds, 126 memslots.
 fn all_vfs() {
     let profile = card_file::load("flex170-63vf").unwrap();
     let after = run_with("many", 1, Some(CardConfig { profile, vfs: 63 }));
@@ -122,34 +124,34 @@ fn all_vfs() {
     assert_eq!(others, 0);
 }
 
-/// The card reaches RAM on both sides of the hole below 4 GiB: rings' seqnos, batches' stores and interrupts in memory.
+/// The card accesses RAM below and above 4 GiB: seqnos of rings, stores of batches, and memory-based interrupts.
 fn memory_above_4_gib() {
     for theme in ["pf high", "vf high"] {
         run(theme, 1);
     }
 }
 
-/// Two vCPUs at one function's registers, then at functions of their own.
+/// Two vCPUs access one function's registers, then separate functions.
 fn two_processors() {
     let after = run("two", 2);
     after.only_what_must_is_trapped(3);
 }
 
-/// BARs at other places, wrong places and over each other; VFs in wrong numbers; accesses of all widths. No theme of
-/// the guest's may harm the VMM.
+/// BARs at other addresses, at invalid addresses and overlapping; invalid numbers of VFs; accesses of all widths. The
+/// guest must not be able to harm the VMM.
 fn bars_that_move() {
     let after = run("moves", 1);
     assert_eq!(after.card.model().panics(), 0);
 }
 
-/// VFs, decoding, BARs and the whole card come and go while another vCPU uses them.
+/// VFs, decoding, BARs and the whole card are enabled and disabled while another vCPU uses them.
 fn what_comes_and_goes() {
     let after = run("races", 2);
     assert_eq!(after.card.model().panics(), 0);
 }
 
-/// Accesses at random of configuration spaces, registers and memory, of one processor and of two: neither VMM nor card
-/// falls over, and a reset by the guest's own means brings both back. `ARCTIC_SEED` gives another seed.
+/// Random accesses to configuration spaces, registers and memory, from one CPU and from two: VMM and card survive, and
+/// a reset by the guest recovers both. `ARCTIC_SEED` sets the seed.
 fn accesses_at_random() {
     let first = std::env::var("ARCTIC_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1_u64);
     for (seed, cpus) in (first..).zip([1, 2]) {
@@ -158,7 +160,7 @@ fn accesses_at_random() {
     }
 }
 
-/// The bench's measurements come, and what is mapped costs no exit.
+/// The benchmark reports all measurements, and mapped memory causes no exits.
 fn measurements() {
     let ticks = common::measure("measurements", 3);
     let [exit, local, entry] = [0, 7, 8].map(|number| ticks[number]);

@@ -1,8 +1,8 @@
-//! Linux on the reference VMM: Debian's kernel, as it is, with its xe on PF and VFs. Where KVM cannot run Linux, as on
-//! most CI machines, QEMU emulates a machine in which it can (see `arctic_guest_tests::nested`), so this proves the VMM
-//! with the kernel's own KVM anywhere.
+//! Linux on the reference VMM: an unmodified Debian kernel with its xe on PF and VFs. Since KVM cannot run Linux on
+//! most CI machines, QEMU emulates a VM in which it can (see `arctic_guest_tests::nested`). The test thus covers the
+//! VMM with the kernel's own KVM on any host.
 //!
-//! A program of its own, since it is also the one that works on the card within the guest: `linux guest work`.
+//! A separate program, since it is also installed in the guest as `linux guest work`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,9 +14,9 @@ use arctic_guest_tests::progress::Stderr;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 const TEST: &str = "linux_boots_and_xe_works_on_pf_and_vfs";
-/// With the PF more functions than a device has without ARI.
+/// With the PF, more functions than a device can have without ARI.
 const VFS: u8 = 9;
-/// Four times what it takes on a machine with two idle cores.
+/// Four times the run time on a machine with two idle cores.
 const LIMIT: Duration = Duration::from_secs(400);
 
 fn main() -> ExitCode {
@@ -28,10 +28,10 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
 }
 
-/// The kernel finds CPUs, interrupts, configuration space and windows by ACPI; it places the BARs of PF and VFs behind
-/// the root port; xe drives the PF by ioeventfds, irqfds and mapped memory and does all of its work, twice enables VFs,
-/// which xe drives as well, and takes them away; the machine switches itself off. Neither kernel has a complaint, nothing
-/// that can be mapped was trapped, and no register was missing.
+/// The kernel finds CPUs, interrupts, configuration space and windows by ACPI. It assigns the BARs of PF and VFs below
+/// the root port. xe drives the PF through ioeventfds, irqfds and mapped memory and passes all checks; it enables VFs,
+/// drives them and disables them, twice. The VM powers off. Neither kernel logs an error, no mappable range was
+/// trapped, and no unmodelled register was accessed.
 fn linux_boots_and_xe_works_on_pf_and_vfs() -> Result<(), String> {
     let told = |error: anyhow::Error| format!("{error:#}");
     let firmware = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -54,11 +54,11 @@ fn linux_boots_and_xe_works_on_pf_and_vfs() -> Result<(), String> {
     let outcome = nested::run(&extra, LIMIT, &Stderr::default()).map_err(told)?;
     let mut problems = outcome.problems();
     if outcome.told("cpus") != Some("2") {
-        problems.push(format!("not both CPUs are up: {:?}", outcome.told("cpus")));
+        problems.push(format!("expected two CPUs: {:?}", outcome.told("cpus")));
     }
     for wanted in ["doorbells 0, ggtt 0, local_memory 0,", "unmodelled registers: none"] {
         if !outcome.log.contains(wanted) {
-            problems.push(format!("the card's report does not say \"{wanted}\""));
+            problems.push(format!("the card's report does not contain \"{wanted}\""));
         }
     }
     let log = outcome.folder.join("console.log");

@@ -1,4 +1,4 @@
-//! The machine by itself: how programs of a few instructions end it, and how it is ended.
+//! Tests of the VM itself: how programs of a few instructions end it, and how the host ends it.
 
 mod common;
 
@@ -22,9 +22,9 @@ fn main() -> ExitCode {
     ])
 }
 
-/// Where the programs are loaded and entered.
+/// Load address and entry point of the programs.
 const ENTRY: u64 = 0x10_0000;
-/// More than any of these programs takes on a busy machine.
+/// More time than any of these programs takes on a loaded host.
 const LONG: Duration = Duration::from_secs(30);
 
 /// mov eax, 0x1234; out 0xf4, eax
@@ -33,32 +33,33 @@ const EXIT_0X1234: &[u8] = &[0xb8, 0x34, 0x12, 0, 0, 0xe7, 0xf4];
 const SAY_HI: &[u8] = &[0x66, 0xba, 0xf8, 0x03, 0xb0, b'h', 0xee, 0xb0, b'i', 0xee, 0x31, 0xc0, 0xe7, 0xf4];
 /// jmp to itself
 const SPIN: &[u8] = &[0xeb, 0xfe];
-/// hlt, with interrupts off
+/// hlt, with interrupts disabled
 const HALT: &[u8] = &[0xf4];
-/// ud2, without anybody to handle it
+/// ud2, without an exception handler
 const CRASH: &[u8] = &[0x0f, 0x0b];
 /// mov al, 0xfe; out 0x64, al
 const RESET: &[u8] = &[0xb0, 0xfe, 0xe6, 0x64];
 /// mov dx, 0x600; mov al, 0x34 (SLP_EN, type 5); out dx, al
 const POWER_OFF: &[u8] = &[0x66, 0xba, 0, 0x06, 0xb0, 0x34, 0xee];
-/// Reads the IDs of the root port through the window of configuration space, and exits with them:
+/// Reads the IDs of the root port through the configuration window, and exits with them:
 /// mov ecx, 0xb0008000; mov eax, [rcx]; out 0xf4, eax
 const ROOT_PORT: &[u8] = &[0xb9, 0, 0x80, 0, 0xb0, 0x8b, 0x01, 0xe7, 0xf4];
-/// The same by the old ports: mov eax, 0x80000800; mov dx, 0xcf8; out dx, eax; mov dx, 0xcfc; in eax, dx; out 0xf4, eax
+/// The same through the legacy ports: mov eax, 0x80000800; mov dx, 0xcf8; out dx, eax; mov dx, 0xcfc; in eax, dx; out
+/// 0xf4, eax
 const ROOT_PORT_BY_PORTS: &[u8] =
     &[0xb8, 0, 0x08, 0, 0x80, 0x66, 0xba, 0xf8, 0x0c, 0xef, 0x66, 0xba, 0xfc, 0x0c, 0xed, 0xe7, 0xf4];
-/// Writes to the last 4 bytes of 16 MiB from 4 GiB on and exits with what is there:
+/// Writes to the last 4 bytes of 16 MiB above 4 GiB and exits with the value read back:
 /// mov rcx, 0x100fffffc; mov dword [rcx], 0x77; mov eax, [rcx]; out 0xf4, eax
 const HIGH_RAM: &[u8] =
     &[0x48, 0xb9, 0xfc, 0xff, 0xff, 0, 1, 0, 0, 0, 0xc7, 0x01, 0x77, 0, 0, 0, 0x8b, 0x01, 0xe7, 0xf4];
-/// Only CPU 2, by its number in rsi, ends the machine: cmp esi, 2; jne itself; mov eax, esi; out 0xf4, eax
+/// Only CPU 2, by its number in rsi, ends the VM: cmp esi, 2; jne itself; mov eax, esi; out 0xf4, eax
 const THIRD_CPU: &[u8] = &[0x83, 0xfe, 2, 0x75, 0xfe, 0x89, 0xf0, 0xe7, 0xf4];
 
-/// An ELF64 file with one segment.
+/// Creates an ELF64 file with one segment.
 fn elf(code: &[u8]) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     let mut head = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    // An executable for x86-64, version 1; entry, program headers at 64, no sections.
+    // An x86-64 executable, version 1; entry, program headers at offset 64, no sections.
     head.extend([2u16, 62].map(u16::to_le_bytes).concat());
     head.extend(1u32.to_le_bytes());
     head.extend([ENTRY, 64, 0].map(u64::to_le_bytes).concat());
@@ -97,7 +98,7 @@ fn programs_end_the_machine_in_their_ways() {
     }
 }
 
-/// More RAM than fits below the windows goes on from 4 GiB; behind it nobody answers.
+/// RAM that does not fit below the windows continues at 4 GiB; addresses after its end are unassigned.
 fn the_rest_of_the_ram_is_above_4_gib() {
     let file = elf(HIGH_RAM);
     for (more, wanted) in [(16 << 20, 0x77), (12 << 20, u32::MAX)] {
@@ -114,7 +115,7 @@ fn what_the_guest_says_is_heard() {
     assert_eq!(said.text(), "hi");
 }
 
-/// CPUs that spin or halt are fetched out of the guest at the limit, by a stopper and when the machine is dropped.
+/// CPUs that spin or halt are stopped at the time limit, by a stopper, and when the VM is dropped.
 fn a_machine_that_does_not_end_is_ended() {
     for code in [SPIN, HALT] {
         let vm = machine(code, 2, &Transcript::default());
@@ -132,7 +133,7 @@ fn a_machine_that_does_not_end_is_ended() {
     }
 }
 
-/// A machine that is given up gives all back: many in a row leave no descriptors behind.
+/// A dropped VM releases all its resources: many VMs in sequence leak no descriptors.
 fn machines_leave_nothing_behind() {
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let profile = || arctic_gpu::card_file::load("small").unwrap();
@@ -146,8 +147,8 @@ fn machines_leave_nothing_behind() {
     for _ in 0..60 {
         assert_eq!(build().unwrap().run(LONG).unwrap(), Exit::Value(0x1234));
     }
-    // Other tests of this program have machines at the same time: a few descriptors come and go. Sixty machines hold more
-    // than 1200.
+    // Other tests of this program run VMs concurrently, so the count varies by a few. Sixty leaked VMs would hold more
+    // than 1200 descriptors.
     assert!(descriptors() < before + 60, "{before} descriptors have become {}", descriptors());
 }
 
@@ -165,7 +166,7 @@ fn what_cannot_be_built_is_told_in_a_sentence() {
     assert!(format.contains("is not an ELF64 program for x86-64"), "{format}");
 }
 
-/// The program `arctic-vmm` as a script has it: status and stdout of the guest, one sentence for a mistake.
+/// The program `arctic-vmm`: exit status and stdout of the guest, and a one-line message for an error.
 fn the_program_gives_the_guests_status() {
     let program = || Command::new(env!("CARGO_BIN_EXE_arctic-vmm"));
     let run = |code: &[u8]| {
@@ -174,7 +175,7 @@ fn the_program_gives_the_guests_status() {
     };
     let said = run(SAY_HI);
     assert_eq!((said.status.code(), &said.stdout[..]), (Some(0), &b"hi"[..]));
-    assert_eq!(run(EXIT_0X1234).status.code(), Some(255), "more than a status can say");
+    assert_eq!(run(EXIT_0X1234).status.code(), Some(255), "larger than an exit status");
     assert_eq!(run(POWER_OFF).status.code(), Some(0));
     let crashed = run(CRASH);
     assert_eq!(crashed.status.code(), Some(1));
@@ -186,7 +187,7 @@ fn the_program_gives_the_guests_status() {
 }
 
 fn ctrl_c_ends_the_program() {
-    // Says "hi" and spins, so that it is known to run.
+    // Prints "hi" and spins, so that the test knows when it runs.
     let file = elf(&[&SAY_HI[..10], SPIN].concat());
     let mut child = Command::new(env!("CARGO_BIN_EXE_arctic-vmm"))
         .args(["--no-card", "--memory", "16M", "--bare"])
@@ -198,7 +199,7 @@ fn ctrl_c_ends_the_program() {
     let mut greeting = [0; 2];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut greeting).unwrap();
     assert_eq!(&greeting, b"hi");
-    // SAFETY: the child runs, or waits to be waited for: the number is its own.
+    // SAFETY: the child is running or is a zombie, so the process ID has not been reused.
     assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) }, 0);
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }

@@ -1,4 +1,4 @@
-//! ACPI tables: how Linux finds CPUs, interrupt controllers, configuration space and the windows for BARs.
+//! ACPI tables, by which Linux finds CPUs, interrupt controllers, configuration space and the windows for BARs.
 
 use std::ops::Range;
 
@@ -20,24 +20,24 @@ use crate::error::Error;
 use crate::layout;
 use crate::memory::Ram;
 
-/// Sleep type of "off".
+/// Sleep type for power off.
 pub const S5: u8 = 5;
-/// What the reset register takes.
+/// Value of the reset register that resets the VM.
 pub const RESET: u8 = 1;
 
 const OEM: [u8; 6] = *b"ARCTIC";
 const TABLE: [u8; 8] = *b"REFVMM  ";
 const REVISION: u32 = 1;
-/// FADT, IAPC_BOOT_ARCH: there is no VGA and no CMOS clock to look for.
+/// FADT, IAPC_BOOT_ARCH: no VGA and no CMOS clock.
 const NO_VGA_NO_CLOCK: u16 = 1 << 2 | 1 << 5;
 
-/// Tables as they are in RAM, from [`layout::ACPI`] on.
+/// The tables as they are placed in RAM, from [`layout::ACPI`].
 pub(crate) struct Tables {
     bytes: Vec<u8>,
 }
 
 impl Tables {
-    /// Tables for a machine of `cpus` CPUs with this window for 64-bit BARs.
+    /// Creates the tables of a VM with `cpus` CPUs and this window for 64-bit BARs.
     fn new(cpus: u8, mmio64: &Range<u64>) -> Self {
         let mut tables = Tables { bytes: vec![0; Rsdp::len().next_multiple_of(ALIGNMENT)] };
         let dsdt = tables.add(&dsdt(mmio64));
@@ -46,7 +46,7 @@ impl Tables {
             let (space, size) = (gas::AddressSpace::SystemIo, AccessSize::ByteAccess);
             GAS::new(space, 8, 0, size, port.into())
         };
-        // "Hardware-reduced": none of the timers, events and interrupts that came before.
+        // Hardware-reduced ACPI: no legacy timers, events and interrupts.
         let mut fadt = FADTBuilder::new(OEM, TABLE, REVISION).dsdt_64(dsdt);
         fadt = fadt.flag(Flags::HwReducedAcpi).flag(Flags::ResetRegSup).flag(Flags::Headless);
         fadt = fadt.flag(Flags::Wbinvd).flag(Flags::PwrButton).flag(Flags::SlpButton);
@@ -79,7 +79,7 @@ impl Tables {
         tables
     }
 
-    /// Appends a table; gives its address.
+    /// Appends a table and returns its address.
     fn add(&mut self, table: &dyn Aml) -> u64 {
         let address = layout::ACPI + self.bytes.len() as u64;
         table.to_aml_bytes(&mut self.bytes);
@@ -88,7 +88,7 @@ impl Tables {
     }
 }
 
-/// Tables begin at multiples of this.
+/// Alignment of tables.
 const ALIGNMENT: usize = 16;
 /// Last bus of configuration space.
 const LAST_BUS: u8 = ((layout::ECAM_BYTES >> 20) - 1) as u8;
@@ -99,10 +99,10 @@ pub(crate) fn write(ram: &Ram, cpus: u8, mmio64: &Range<u64>) -> Result<(), Erro
     put.map_err(|_| Error::NoRoom { what: "ACPI", ram: layout::HIGH_RAM })
 }
 
-/// What the machine has besides: a serial port, the PCI host bridge with its windows, and configuration space, which
-/// Linux uses only where something claims it.
+/// The devices: a serial port, the PCI host bridge with its windows, and configuration space, which Linux uses only if
+/// a device reserves it.
 fn dsdt(mmio64: &Range<u64>) -> Sdt {
-    // A consumer's interrupt: edge-triggered, active high, its own.
+    // A consumed interrupt: edge-triggered, active high, exclusive.
     let interrupt = Interrupt::new(true, true, false, false, layout::SERIAL_IRQ);
     let registers = IO::new(layout::SERIAL_PORT, layout::SERIAL_PORT, 1, 8);
     let serial = ResourceTemplate::new(vec![&registers, &interrupt]);
@@ -120,7 +120,7 @@ fn dsdt(mmio64: &Range<u64>) -> Sdt {
 
     let mut code = Vec::new();
     for (name, id, resources) in [
-        // Linux knows a PCI Express host bridge by being compatible with an older one.
+        // Linux identifies a PCI Express host bridge by its compatible ID of a PCI host bridge.
         ("_SB_.PCI0", ["PNP0A08", "PNP0A03"], &windows),
         ("_SB_.CONF", ["PNP0C02"; 2], &configuration),
         ("_SB_.COM1", ["PNP0501"; 2], &serial),
@@ -134,7 +134,7 @@ fn dsdt(mmio64: &Range<u64>) -> Sdt {
     }
     Name::new(Path::new("_S5_"), &Package::new(vec![&S5])).to_aml_bytes(&mut code);
 
-    /// Bytes of a table's header.
+    /// Size of a table's header in bytes.
     const HEADER: u32 = 36;
     let mut dsdt = Sdt::new(*b"DSDT", HEADER, 6, OEM, TABLE, REVISION);
     dsdt.append_slice(&code);
@@ -145,7 +145,7 @@ fn dsdt(mmio64: &Range<u64>) -> Sdt {
 mod tests {
     use super::*;
 
-    /// The table at `address`, with its length from its header, if its bytes add up to 0.
+    /// Returns the table at `address`, with its length from the header, after checking its checksum.
     fn table(tables: &Tables, address: u64) -> &[u8] {
         let bytes = &tables.bytes[(address - layout::ACPI) as usize..];
         let len = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
@@ -169,7 +169,7 @@ mod tests {
         assert!(contains(layout::MMIO64.start) && contains(layout::MMIO64.end - 1));
         let ecam = &found[2][44..56];
         assert_eq!((address(&ecam[..8]), ecam[10], ecam[11]), (layout::ECAM, 0, 255));
-        // Three CPUs of 8 bytes and an I/O APIC of 12 behind the header.
+        // Three CPUs of 8 bytes and an I/O APIC of 12 bytes after the header.
         assert_eq!(found[1].len(), 44 + 3 * 8 + 12);
         assert!(layout::ACPI + Tables::new(layout::MAX_CPUS, &layout::MMIO64).bytes.len() as u64 <= layout::HIGH_RAM);
     }

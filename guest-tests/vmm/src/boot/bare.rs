@@ -1,10 +1,11 @@
 //! Programs without an operating system.
 //!
-//! The file is a static ELF64 for x86-64, loaded to the physical addresses of its program headers, which have to be
-//! from 1 MiB on (below is what it is told, see [`layout`]). Every CPU enters it at its entry point, at privilege level
-//! 0 in 64-bit mode, with interrupts off, no interrupt table, and an identity map of all RAM, configuration space and
-//! both MMIO windows in pages of 2 MiB, for every privilege level. `rdi` has the address of the [`BootInfo`], `rsi` the
-//! CPU's number from 0 on, `rsp` the CPU's own stack. A write to port 0xf4 ends the machine.
+//! The file is a static ELF64 for x86-64, loaded to the physical addresses of its program headers, which must be at
+//! 1 MiB or above (the memory below has the boot information, see [`layout`]). Every CPU enters it at its entry point,
+//! at privilege level 0 in 64-bit mode, with interrupts disabled, without an IDT, and with an identity map of all RAM,
+//! configuration space and both MMIO windows in pages of 2 MiB, accessible at every privilege level. `rdi` has the
+//! address of the [`BootInfo`], `rsi` the CPU's number from 0, `rsp` the CPU's own stack. A write to port 0xf4 ends the
+//! VM.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,21 +20,21 @@ use crate::error::Error;
 use crate::layout;
 use crate::memory::Ram;
 
-/// What the field `e_machine` says of a program for x86-64.
+/// `e_machine` of a program for x86-64.
 const EM_X86_64: u16 = 62;
 
-/// Loads the program and tells it about its machine.
+/// Loads the program and writes the boot information.
 pub(crate) fn load(ram: &Ram, elf: &Path, info: BootInfo, command_line: &str) -> Result<LongMode, Error> {
     let format = |found: String| Error::Format { path: elf.into(), expected: "an ELF64 program for x86-64", found };
     let mut file = File::open(elf).map_err(Error::file(elf))?;
     let mut head = [0; 20];
     file.read_exact(&mut head).map_err(Error::file(elf))?;
     if head[EI_CLASS] != ELFCLASS64 || u16::from_le_bytes([head[18], head[19]]) != EM_X86_64 {
-        return Err(format("it is for another kind of machine".into()));
+        return Err(format("it is for another architecture".into()));
     }
     let high = Some(GuestAddress(layout::HIGH_RAM));
     let loaded = Elf::load(&**ram, None, &mut file, high).map_err(|error| format(error.to_string()))?;
-    // The loader gives the entry point as the place of the kernel.
+    // For an ELF file the loader returns the entry point in `kernel_load`.
     let entry = loaded.kernel_load.0;
 
     let tables = info.ram_low.saturating_sub(layout::BARE_PAGE_TABLES);

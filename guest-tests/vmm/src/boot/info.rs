@@ -1,33 +1,33 @@
-//! What a bare-metal guest is told about its machine.
+//! The VM's description for a bare-metal guest.
 
 use vm_memory::ByteValued;
 
-/// The machine as a bare-metal guest finds it at [`layout::BOOT_INFO`](crate::layout::BOOT_INFO), with its address in
-/// `rdi` at the entry. Little-endian, no padding; the same in C:
+/// The description of the VM at [`layout::BOOT_INFO`](crate::layout::BOOT_INFO); its address is in `rdi` on entry.
+/// Little-endian, without padding. The same structure in C:
 ///
 /// ```c
 /// struct boot_info {
 ///     uint64_t magic;             /*   0: BOOT_INFO_MAGIC */
-///     uint32_t version;           /*   8: 1; grows when fields are appended */
-///     uint32_t size;              /*  12: bytes of this structure */
-///     uint64_t ram_low;           /*  16: bytes of RAM from address 0; page tables are behind */
+///     uint32_t version;           /*   8: 1; incremented when fields are appended */
+///     uint32_t size;              /*  12: size of this structure in bytes */
+///     uint64_t ram_low;           /*  16: bytes of RAM from address 0, up to the page tables */
 ///     uint64_t ram_high;          /*  24: bytes of RAM from 4 GiB on, or 0 */
-///     uint64_t ecam;              /*  32: configuration space, 4 KiB a function */
-///     uint32_t bus_first;         /*  40: buses that configuration space has */
+///     uint64_t ecam;              /*  32: configuration space, 4 KiB per function */
+///     uint32_t bus_first;         /*  40: bus range of the configuration space */
 ///     uint32_t bus_last;          /*  44 */
-///     uint64_t mmio32;            /*  48: where 32-bit BARs may be ... */
-///     uint64_t mmio32_size;       /*  56: ... and how many bytes that is */
-///     uint64_t mmio64;            /*  64: where 64-bit BARs may be ... */
-///     uint64_t mmio64_size;       /*  72: ... and how many bytes that is */
-///     uint32_t pf_bus;            /*  80: where the card's PF is */
+///     uint64_t mmio32;            /*  48: window for 32-bit BARs: address */
+///     uint64_t mmio32_size;       /*  56: window for 32-bit BARs: size in bytes */
+///     uint64_t mmio64;            /*  64: window for 64-bit BARs: address */
+///     uint64_t mmio64_size;       /*  72: window for 64-bit BARs: size in bytes */
+///     uint32_t pf_bus;            /*  80: location of the card's PF */
 ///     uint32_t pf_device;         /*  84 */
 ///     uint32_t pf_function;       /*  88 */
-///     uint32_t vfs;               /*  92: VFs that can be enabled; VF n has routing ID PF + n */
-///     uint64_t mailbox;           /*  96: a page for guest and host to talk through */
+///     uint32_t vfs;               /*  92: number of VFs that can be enabled; VF n has routing ID PF + n */
+///     uint64_t mailbox;           /*  96: a page shared by guest and host for communication */
 ///     uint64_t mailbox_size;      /* 104 */
-///     uint64_t command_line;      /* 112: characters, then a NUL */
-///     uint64_t command_line_size; /* 120: without the NUL */
-///     uint32_t cpus;              /* 128: CPUs, all of which enter the program: see `boot::bare` */
+///     uint64_t command_line;      /* 112: NUL-terminated string */
+///     uint64_t command_line_size; /* 120: length without the NUL */
+///     uint32_t cpus;              /* 128: number of CPUs, all of which enter the program: see `boot::bare` */
 ///     uint32_t root_port_devfn;   /* 132: device << 3 | function of the root port on bus 0 */
 /// };                              /* 136 bytes */
 /// ```
@@ -38,25 +38,25 @@ pub struct BootInfo {
     pub magic: u64,
     /// [`BootInfo::VERSION`].
     pub version: u32,
-    /// Bytes of this structure.
+    /// Size of this structure in bytes.
     pub size: u32,
-    /// Bytes of RAM from address 0 that the guest may use; its page tables are behind.
+    /// Bytes of RAM from address 0 that the guest may use; followed by its page tables.
     pub ram_low: u64,
-    /// Bytes of RAM from 4 GiB on.
+    /// Bytes of RAM from 4 GiB.
     pub ram_high: u64,
     /// Address of configuration space.
     pub ecam: u64,
-    /// First bus that configuration space has.
+    /// First bus of the configuration space.
     pub bus_first: u32,
-    /// Last bus that configuration space has.
+    /// Last bus of the configuration space.
     pub bus_last: u32,
-    /// Where 32-bit BARs may be.
+    /// Address of the window for 32-bit BARs.
     pub mmio32: u64,
-    /// Bytes there.
+    /// Size of that window in bytes.
     pub mmio32_size: u64,
-    /// Where 64-bit BARs may be.
+    /// Address of the window for 64-bit BARs.
     pub mmio64: u64,
-    /// Bytes there.
+    /// Size of that window in bytes.
     pub mmio64_size: u64,
     /// Bus of the PF.
     pub pf_bus: u32,
@@ -64,30 +64,30 @@ pub struct BootInfo {
     pub pf_device: u32,
     /// Function number of the PF.
     pub pf_function: u32,
-    /// VFs that can be enabled.
+    /// Number of VFs that can be enabled.
     pub vfs: u32,
-    /// Address of the page that guest and host talk through.
+    /// Address of the page shared by guest and host for communication.
     pub mailbox: u64,
-    /// Bytes of it.
+    /// Size of that page in bytes.
     pub mailbox_size: u64,
     /// Address of the command line.
     pub command_line: u64,
-    /// Bytes of it, without the NUL.
+    /// Length of the command line in bytes, without the NUL.
     pub command_line_size: u64,
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: u32,
     /// Device and function of the root port on bus 0.
     pub root_port_devfn: u32,
 }
 
 impl BootInfo {
-    /// "arcticvm", read as a little-endian number.
+    /// "arcticvm" as a little-endian number.
     pub const MAGIC: u64 = u64::from_le_bytes(*b"arcticvm");
     /// Version of the layout.
     pub const VERSION: u32 = 1;
 }
 
-// SAFETY: all fields are integers, and the assertion below shows that there is no padding between or behind them.
+// SAFETY: all fields are integers, and the assertion below shows that there is no padding between or after them.
 unsafe impl ByteValued for BootInfo {}
 
 const _: () = assert!(size_of::<BootInfo>() == 136);

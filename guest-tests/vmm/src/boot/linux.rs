@@ -1,4 +1,4 @@
-//! Linux by its 64-bit boot protocol (`Documentation/arch/x86/boot.rst`).
+//! Boots Linux by its 64-bit boot protocol (`Documentation/arch/x86/boot.rst`).
 
 use std::fs::File;
 use std::ops::Range;
@@ -15,16 +15,16 @@ use crate::error::Error;
 use crate::layout::{self, PAGE};
 use crate::memory::Ram;
 
-/// Kinds of memory in the map that firmware gives.
+/// Types of entries in the E820 memory map.
 const E820_RAM: u32 = 1;
 const E820_RESERVED: u32 = 2;
-/// `xloadflags`: the kernel has an entry for 64-bit mode, 512 bytes behind its start.
+/// `xloadflags`: the kernel has a 64-bit entry point, 512 bytes after its start.
 const XLF_KERNEL_64: u16 = 1 << 0;
 const ENTRY_64: u64 = 0x200;
-/// "A boot loader without a number."
+/// Type of a boot loader without an assigned ID.
 const LOADER: u8 = 0xff;
 
-/// Loads kernel and initial file system, and writes what the kernel wants to know.
+/// Loads kernel and initrd, and writes the boot parameters.
 pub(crate) fn load(
     ram: &Ram,
     kernel: &Path,
@@ -47,7 +47,7 @@ pub(crate) fn load(
     if header.xloadflags & XLF_KERNEL_64 == 0 {
         return Err(format("it has no entry for 64-bit mode".into()));
     }
-    // Where the kernel decompresses itself to, and all that it needs there.
+    // The address range that the kernel needs to decompress itself.
     let place = loaded.kernel_load.0.max(header.pref_address);
     let kernel_end = place.saturating_add(header.init_size.into());
     if kernel_end > low {
@@ -62,7 +62,7 @@ pub(crate) fn load(
         let start = start.ok_or(Error::NoRoom { what: "the initrd", ram: low })?;
         let read = ram.read_exact_volatile_from(GuestAddress(start), &mut file, size as usize);
         read.map_err(|error| Error::file(initrd)(std::io::Error::other(error)))?;
-        // Both fit: the end is below 4 GiB.
+        // The casts do not truncate: the end is below 4 GiB.
         (header.ramdisk_image, header.ramdisk_size) = (start as u32, size as u32);
     }
 
@@ -81,7 +81,7 @@ pub(crate) fn load(
     LongMode::prepare(ram, loaded.kernel_load.0 + ENTRY_64, layout::PAGE_TABLES, &[first_4g])
 }
 
-/// What of the address space is RAM, and what Linux must keep away from.
+/// The RAM of the address space, and the ranges that Linux must not use.
 fn memory_map(ram: &Ram) -> Vec<boot_e820_entry> {
     let entry = |start: u64, end: u64, kind| boot_e820_entry { addr: start, size: end - start, r#type: kind };
     let mut map = vec![
@@ -97,7 +97,7 @@ fn memory_map(ram: &Ram) -> Vec<boot_e820_entry> {
     map
 }
 
-/// Puts the command line where [`layout::COMMAND_LINE`] says, with a NUL behind it.
+/// Writes the command line, NUL-terminated, at [`layout::COMMAND_LINE`].
 pub(super) fn write_command_line(ram: &Ram, command_line: &str) -> Result<(), Error> {
     if command_line.len() >= layout::COMMAND_LINE_BYTES {
         return Err(Error::CommandLine(command_line.len()));

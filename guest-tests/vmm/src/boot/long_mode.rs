@@ -1,4 +1,4 @@
-//! The state of a CPU that starts in 64-bit mode: flat segments and an identity map.
+//! The initial state of a CPU that starts in 64-bit mode: flat segments and an identity map.
 
 use std::ops::Range;
 
@@ -11,18 +11,18 @@ use crate::memory::Ram;
 
 /// Present, writable, user-accessible.
 const TABLE: u64 = 0b111;
-/// The same for an entry that maps a page of 2 MiB, marked accessed and dirty. Pages of 1 GiB would be fewer, but not
-/// every KVM lets its guests have them.
+/// The same for an entry that maps a page of 2 MiB, with accessed and dirty set. Pages of 1 GiB are not supported by
+/// every KVM.
 const LARGE_PAGE: u64 = TABLE | 1 << 5 | 1 << 6 | 1 << 7;
-/// Bytes that a page directory maps.
+/// Bytes mapped by a page directory.
 const DIRECTORY: u64 = 1 << 30;
-/// Entries of a table, of any level.
+/// Entries of a table at any level.
 const ENTRIES: usize = 512;
 
-/// Selectors of the code and data segments: those that Linux' boot protocol asks for.
+/// Selectors of the code and data segments, as required by Linux' boot protocol.
 const CODE: u16 = 0x10;
 const DATA: u16 = 0x18;
-/// Flat, present, 64-bit code; accessed, so that the CPU need not write the descriptor.
+/// Flat, present, 64-bit code; accessed is set, so that the CPU need not write the descriptor.
 const CODE_DESCRIPTOR: u64 = 0x00af_9b00_0000_ffff;
 /// Flat, present, writable data.
 const DATA_DESCRIPTOR: u64 = 0x00cf_9300_0000_ffff;
@@ -36,15 +36,15 @@ const CR4_PAE: u64 = 1 << 5;
 const EFER_LME: u64 = 1 << 8;
 const EFER_LMA: u64 = 1 << 10;
 
-/// Tables in RAM for CPUs that start in 64-bit mode at `entry`, interrupts off.
+/// Tables in RAM for CPUs that start in 64-bit mode at `entry`, with interrupts disabled.
 pub struct LongMode {
     entry: u64,
     page_tables: u64,
 }
 
 impl LongMode {
-    /// Writes descriptors, and page tables from `page_tables` on, that map `ranges` to themselves for every privilege
-    /// level, rounded to 1 GiB.
+    /// Writes the GDT, and page tables at `page_tables` that identity-map `ranges`, rounded to 1 GiB, for every
+    /// privilege level.
     pub fn prepare(ram: &Ram, entry: u64, page_tables: u64, ranges: &[Range<u64>]) -> Result<Self, Error> {
         let no_room = |_| Error::NoRoom { what: "the first page table", ram: page_tables };
         for (number, descriptor) in [(CODE, CODE_DESCRIPTOR), (DATA, DATA_DESCRIPTOR)] {
@@ -58,7 +58,7 @@ impl LongMode {
         Ok(LongMode { entry, page_tables })
     }
 
-    /// Control registers and segments, on top of those that KVM gives a fresh CPU.
+    /// Returns control registers and segments, based on KVM's initial state of a CPU.
     pub fn segments(&self, mut sregs: kvm_sregs) -> kvm_sregs {
         let segment = |selector: u16, descriptor: u64| kvm_segment {
             base: 0,
@@ -85,17 +85,17 @@ impl LongMode {
         sregs
     }
 
-    /// General registers, with what the program finds in `rdi` and `rsi`.
+    /// Returns the general registers, with the program's arguments in `rdi` and `rsi`.
     pub fn registers(&self, rdi: u64, rsi: u64, rsp: u64) -> kvm_regs {
         kvm_regs { rip: self.entry, rflags: 1 << 1, rdi, rsi, rsp, ..Default::default() }
     }
 }
 
-/// Page tables as they will be in RAM, one behind the other; the first is the root.
+/// The page tables as they are placed in RAM, in sequence; the first is the root.
 struct Tables(Vec<[u64; ENTRIES]>);
 
 impl Tables {
-    /// Tables at `base` that map `ranges` to themselves.
+    /// Creates tables at `base` that identity-map `ranges`.
     fn identity(base: u64, ranges: &[Range<u64>]) -> Self {
         let mut tables = Tables(vec![[0; ENTRIES]]);
         for range in ranges {
@@ -111,7 +111,7 @@ impl Tables {
         tables
     }
 
-    /// The table that entry `index` of table `table` leads to; made, if there is none yet.
+    /// Returns the index of the table to which entry `index` of table `table` refers, creating it if necessary.
     fn below(&mut self, base: u64, table: usize, index: usize) -> usize {
         if self.0[table][index] == 0 {
             self.0[table][index] = base + PAGE * self.0.len() as u64 | TABLE;
@@ -125,7 +125,7 @@ impl Tables {
 mod tests {
     use super::*;
 
-    /// Walks the tables as a CPU does.
+    /// Translates an address as a CPU does.
     fn translate(ram: &Ram, cr3: u64, address: u64) -> Option<u64> {
         let entry = |table: u64, index: u64| {
             let entry: u64 = ram.read_obj(GuestAddress((table & !0xfff) + 8 * (index % 512))).unwrap();
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Linux' few tables are where nothing else is, and a bare-metal guest's fit with the most RAM.
+    /// Linux' tables fit into their range, and those of a bare-metal guest fit even with the maximum RAM.
     #[test]
     #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges that has one")]
     fn tables_fit_into_their_places() {

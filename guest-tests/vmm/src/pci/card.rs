@@ -1,4 +1,4 @@
-//! The card's place in the machine: what KVM is told when a BAR moves, and where its interrupts go.
+//! Connects the card to KVM: memslots and ioeventfds of BARs, and irqfds.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,8 +19,8 @@ use crate::mmio::RangeMap;
 
 ioctl_iow_nr!(KVM_IOEVENTFD, KVMIO, 0x79, kvm_ioeventfd);
 
-/// Has KVM turn writes of `len` bytes at `address` into an event, or no longer. Never of length 0, for any write, which is
-/// all that kvm-ioctls offers without a value to compare: KVM answers those on a fast path that takes a read for a write
+/// Adds or removes an ioeventfd for writes of `len` bytes at `address`. The length must not be 0 (any write), which is
+/// all that kvm-ioctls offers without datamatch: KVM handles those on a fast path that mistakes a read for a write
 /// (Linux: handle_ept_misconfig), and drivers read VF_CAP.
 fn io_event(vm: &VmFd, event: &EventFd, address: u64, len: u32, on: bool) -> io::Result<()> {
     let flags = if on { 0 } else { 1 << kvm_ioeventfd_flag_nr_deassign };
@@ -32,7 +32,7 @@ fn io_event(vm: &VmFd, event: &EventFd, address: u64, len: u32, on: bool) -> io:
     }
 }
 
-/// A BAR that answers MMIO exits.
+/// A BAR as target of MMIO exits.
 #[derive(Clone)]
 pub struct BarTarget {
     function: Arc<CardFunction>,
@@ -40,54 +40,54 @@ pub struct BarTarget {
 }
 
 impl BarTarget {
-    /// The guest reads.
+    /// Handles a read by the guest.
     pub fn read(&self, offset: u64, data: &mut [u8]) {
         self.function.read_bar(self.bar, offset, data);
     }
 
-    /// The guest writes.
+    /// Handles a write by the guest.
     pub fn write(&self, offset: u64, data: &[u8]) {
         self.function.write_bar(self.bar, offset, data);
     }
 }
 
-/// All of the machine's BARs by address.
+/// All BARs of the VM by address.
 pub type Bars = RangeMap<BarTarget>;
 
-/// The slot that the card is plugged into.
+/// The slot of the card.
 pub struct CardSlot {
     vm: Arc<VmFd>,
     slots: Arc<Slots>,
     routes: Arc<Routes>,
     bars: Arc<Bars>,
-    /// What KVM has been told of each BAR that has an address.
+    /// KVM resources of each BAR that has an address.
     placed: Mutex<HashMap<(Function, u8), Placed>>,
 }
 
-/// What has to be taken back when a BAR moves.
+/// The resources to remove when a BAR moves.
 struct Placed {
     address: u64,
     slots: Vec<SlotNumber>,
 }
 
 impl CardSlot {
-    /// An empty slot.
+    /// Creates an empty slot.
     pub fn new(vm: Arc<VmFd>, slots: Arc<Slots>) -> Arc<Self> {
         let routes = Routes::new(vm.clone());
         Arc::new(CardSlot { vm, slots, routes, bars: Arc::default(), placed: Mutex::default() })
     }
 
-    /// The BARs that have an address.
+    /// The BARs with an assigned address.
     pub fn bars(&self) -> &Arc<Bars> {
         &self.bars
     }
 
-    /// Turns writes of four bytes to a place where no BAR is into an event.
+    /// Adds an ioeventfd for four-byte writes to an address outside all BARs.
     pub fn add_io_event(&self, address: u64, event: &EventFd) -> io::Result<()> {
         io_event(&self.vm, event, address, 4, true)
     }
 
-    /// Lets go of the card, which else would hold itself.
+    /// Drops all references to the card, which would otherwise form a reference cycle.
     pub fn unplug(&self) {
         self.bars.remove(|_| true);
         let placed: Vec<_> = self.placed().drain().collect();
@@ -103,14 +103,14 @@ impl CardSlot {
         for part in function.mappings(bar) {
             match self.slots.add_file(address + part.offset, part.file, part.file_offset, part.len) {
                 Ok(slot) => slots.push(slot),
-                // The guest has put it over another BAR. Its accesses come as exits, and are answered so until it moves.
+                // The guest has placed the BAR over another one. Accesses are handled as exits until it moves.
                 Err(error) => log::debug!("{} BAR {bar} at {address:#x} is not mapped: {error}", function.name()),
             }
         }
         for event in function.io_events().iter().filter(|event| event.bar == bar) {
-            // Writes of another width come as exits.
+            // Writes of another width cause exits.
             if let Err(error) = io_event(&self.vm, &event.event, address + event.offset, event.len, true) {
-                log::debug!("writes of {} to {:#x} are no events: {error}", function.name(), address + event.offset);
+                log::debug!("no ioeventfd for {} at {:#x}: {error}", function.name(), address + event.offset);
             }
         }
         let size = function.bars().iter().find(|info| info.index == bar).map_or(0, |info| info.size);
@@ -121,15 +121,15 @@ impl CardSlot {
     fn take_back(&self, function: &CardFunction, bar: u8, placed: Placed) {
         self.bars.remove(|target| target.bar == bar && target.function.number() == function.number());
         for event in function.io_events().iter().filter(|event| event.bar == bar) {
-            // An error says that it never was one.
+            // An error means that the ioeventfd did not exist.
             let _ = io_event(&self.vm, &event.event, placed.address + event.offset, event.len, false);
         }
         placed.slots.into_iter().for_each(|slot| self.slots.remove(slot));
     }
 }
 
-/// Whether the host bridge passes on accesses to all of a BAR there. It does not while a guest sizes a BAR without
-/// switching decoding off, or has written half of an address.
+/// Returns whether a BAR at this address lies completely within the host bridge's windows. It does not while a guest
+/// sizes a BAR with decoding enabled, or has written only half of an address.
 fn within_windows(address: u64, size: u64) -> bool {
     let Some(end) = address.checked_add(size) else { return false };
     [layout::MMIO32, layout::MMIO64].iter().any(|window| window.start <= address && end <= window.end)
@@ -140,7 +140,7 @@ impl Machine for CardSlot {
         match Msi::connect(&self.routes, function) {
             Ok(msi) => msi,
             Err(error) => {
-                log::error!("function {} will not interrupt: {error}", function.0);
+                log::error!("function {} has no MSI: {error}", function.0);
                 Arc::new(Unconnected)
             }
         }
@@ -150,8 +150,8 @@ impl Machine for CardSlot {
         let size = function.bars().iter().find(|info| info.index == bar).map_or(0, |info| info.size);
         let address = address.filter(|address| within_windows(*address, size));
         let key = (function.number(), bar);
-        // Held to the end: another function's BAR waits, so that an address that goes from one to the other has left
-        // the one before.
+        // Held until return: a BAR of another function waits, so that an address that moves from one BAR to another is
+        // removed from the first before it is added to the second.
         let mut placed = self.placed();
         if placed.get(&key).map(|placed| placed.address) == address {
             return;
@@ -165,7 +165,7 @@ impl Machine for CardSlot {
     }
 }
 
-/// An MSI that goes nowhere, for want of descriptors.
+/// An MSI without effect, if no irqfd could be created.
 struct Unconnected;
 
 impl MsiSink for Unconnected {

@@ -1,4 +1,4 @@
-//! The host bridge: bus 0, and the way of a configuration access to its function.
+//! The host bridge: bus 0, and routing of configuration accesses.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,14 +9,14 @@ use super::registers::Registers;
 use super::root_port::{Consequence, RootPort};
 use crate::layout;
 
-/// All of configuration space.
+/// The complete configuration space.
 pub struct Host {
     bridge: Registers,
     root_port: Mutex<RootPort>,
     card: Option<Arc<VirtualCard>>,
 }
 
-/// Who a configuration access is for.
+/// The target of a configuration access.
 enum Target<'h> {
     Bridge,
     RootPort,
@@ -25,44 +25,44 @@ enum Target<'h> {
 }
 
 impl Host {
-    /// A bus with a root port, and what is plugged into that.
+    /// Creates a bus with a root port, and the card below it.
     pub fn new(card: Option<Arc<VirtualCard>>) -> Self {
         let mut bridge = Registers::new();
-        // QEMU's ID for a PCI Express host bridge without features; class host bridge.
+        // QEMU's device ID of a generic PCI Express host bridge; class host bridge.
         bridge.define32(0x00, 0x0008_1b36, 0);
         bridge.define32(0x08, 0x0600_0000, 0);
         Host { bridge, root_port: Mutex::new(RootPort::new()), card }
     }
 
-    /// The card in the slot.
+    /// The card in the slot, if any.
     pub fn card(&self) -> Option<&Arc<VirtualCard>> {
         self.card.as_ref()
     }
 
-    /// A guest address within the window of configuration space, as routing ID and register.
+    /// Decodes a guest address in the configuration window to routing ID and register.
     pub fn decode(address: u64) -> Option<(u16, u64)> {
         let offset = address.checked_sub(layout::ECAM).filter(|offset| *offset < layout::ECAM_BYTES)?;
         Some(((offset / CONFIG_BYTES) as u16, offset % CONFIG_BYTES))
     }
 
-    /// The guest reads.
+    /// Handles a read by the guest.
     pub fn read(&self, routing_id: u16, register: u64, data: &mut [u8]) {
         match self.target(routing_id) {
             Target::Bridge => self.bridge.read(register, data),
             Target::RootPort => self.root_port().read(register, data),
             Target::Card(function) => function.read_config(register, data),
-            // "Unsupported request", which software sees as all ones.
+            // Unsupported Request, read by software as all ones.
             Target::Nobody => data.fill(0xff),
         }
     }
 
-    /// The guest writes.
+    /// Handles a write by the guest.
     pub fn write(&self, routing_id: u16, register: u64, data: &[u8]) {
         match self.target(routing_id) {
             Target::RootPort => {
                 let consequence = self.root_port().write(register, data);
                 if let (Consequence::ResetBus, Some(card)) = (consequence, &self.card) {
-                    // Takes its VFs along.
+                    // Disables its VFs as well.
                     card.pf().reset();
                 }
             }

@@ -1,4 +1,4 @@
-//! Configuration space of a function of this machine: bytes, and which of their bits a guest can write.
+//! Configuration space of a function of the VMM: register bytes, and masks of the writable bits.
 
 use arctic_gpu::pci::CONFIG_BYTES;
 
@@ -9,36 +9,36 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// All zero and read-only.
+    /// All registers zero and read-only.
     pub fn new() -> Self {
         let zeros = || vec![0; CONFIG_BYTES as usize].into_boxed_slice();
         Registers { bytes: zeros(), writable: zeros() }
     }
 
-    /// Gives a register its value and the bits that can be written.
+    /// Sets a register's value and its writable bits.
     pub fn define<const N: usize>(&mut self, at: usize, value: [u8; N], writable: [u8; N]) {
         self.bytes[at..at + N].copy_from_slice(&value);
         self.writable[at..at + N].copy_from_slice(&writable);
     }
 
-    /// A 16-bit register.
+    /// Defines a 16-bit register.
     pub fn define16(&mut self, at: usize, value: u16, writable: u16) {
         self.define(at, value.to_le_bytes(), writable.to_le_bytes());
     }
 
-    /// A 32-bit register.
+    /// Defines a 32-bit register.
     pub fn define32(&mut self, at: usize, value: u32, writable: u32) {
         self.define(at, value.to_le_bytes(), writable.to_le_bytes());
     }
 
-    /// Reads; beyond the end zeros.
+    /// Reads registers; reads beyond the end return zeros.
     pub fn read(&self, at: u64, data: &mut [u8]) {
         data.fill(0);
         let from = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..)).unwrap_or_default();
         data.iter_mut().zip(from).for_each(|(byte, register)| *byte = *register);
     }
 
-    /// Writes the bits that can be written.
+    /// Writes the writable bits.
     pub fn write(&mut self, at: u64, data: &[u8]) {
         let Ok(at) = usize::try_from(at) else { return };
         let (Some(bytes), Some(masks)) = (self.bytes.get_mut(at..), self.writable.get(at..)) else { return };
@@ -47,7 +47,7 @@ impl Registers {
         }
     }
 
-    /// One byte.
+    /// Returns one byte.
     pub fn byte(&self, at: usize) -> u8 {
         self.bytes[at]
     }

@@ -1,13 +1,13 @@
-//! The root port that the card is plugged into: a bridge from bus 0 to the card's bus.
+//! The root port to which the card is connected: a bridge from bus 0 to the card's bus.
 //!
-//! Its bus numbers decide which configuration accesses reach the card, and ARI Forwarding whether functions beyond the
-//! first eight are reached. Its memory windows are registers that can be written and nothing more: this machine decodes
-//! a BAR wherever the host bridge's windows let it be, whether the bridge's windows cover it or not.
+//! Its bus numbers determine which configuration accesses reach the card, and ARI Forwarding determines whether
+//! functions beyond the first eight are accessible. Its memory windows are writable registers without effect: the VMM
+//! decodes a BAR anywhere in the host bridge's windows, even outside the bridge's windows.
 
 use super::registers::Registers;
 use crate::layout;
 
-/// Capability ID of PCI Express, and where it is.
+/// Capability ID of PCI Express, and its offset.
 const EXPRESS: u8 = 0x10;
 const EXPRESS_AT: usize = 0x40;
 const DEVICE_CONTROL_2_AT: usize = EXPRESS_AT + 0x28;
@@ -18,28 +18,28 @@ const SUBORDINATE_AT: usize = 0x1a;
 const BRIDGE_CONTROL_AT: usize = 0x3e;
 /// Bridge Control: the secondary bus is held in reset.
 const SECONDARY_RESET: u8 = 1 << 6;
-/// x16, 16 GT/s: what the card's own link has.
+/// x16, 16 GT/s: the same as the card's link.
 const LINK: u16 = 16 << 4 | 4;
 
 /// The root port's configuration space.
 pub struct RootPort(Registers);
 
-/// What a write to the root port asks of the bus behind it.
+/// Effect of a write to the root port on its secondary bus.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Consequence {
-    /// Nothing.
+    /// None.
     None,
-    /// A reset of everything there.
+    /// Reset of the secondary bus.
     ResetBus,
 }
 
 impl RootPort {
-    /// As firmware leaves it: the buses are numbered, the windows closed.
+    /// Creates the root port as firmware initialises it: bus numbers assigned, windows closed.
     pub fn new() -> Self {
         let mut registers = Registers::new();
-        // QEMU's generic root port, under Red Hat's vendor ID.
+        // QEMU's generic root port (Red Hat's vendor ID).
         registers.define32(0x00, 0x000c_1b36, 0);
-        // Command: I/O, memory, bus master, parity, SERR, INTx off. Status: capabilities.
+        // Command: I/O, memory, bus master, parity, SERR, INTx disable. Status: capabilities.
         registers.define32(0x04, 1 << 20, 0x0547);
         // A PCI-to-PCI bridge.
         registers.define32(0x08, 0x0604_0000, 0);
@@ -47,26 +47,26 @@ impl RootPort {
         registers.define32(0x0c, 0x0001_0000, 0xff);
         // Primary, secondary, subordinate bus.
         registers.define32(0x18, u32::from(layout::CARD_BUS) << 16 | u32::from(layout::CARD_BUS) << 8, 0x00ff_ffff);
-        // No I/O window: read-only zeros at 0x1c say so. Memory window: 1 MiB granules, closed by a base above its limit.
+        // No I/O window: 0x1c is read-only zero. Memory window: 1 MiB granules, closed by a base above its limit.
         registers.define32(0x20, 0x0000_fff0, 0xfff0_fff0);
         // Prefetchable window, 64-bit.
         registers.define32(0x24, 0x0001_fff1, 0xfff0_fff0);
         registers.define32(0x28, 0, u32::MAX);
         registers.define32(0x2c, 0, u32::MAX);
         registers.define(0x34, [EXPRESS_AT as u8], [0]);
-        // Interrupt Line is scratch; there is no pin. Bridge Control: parity, SERR, secondary reset.
+        // Interrupt Line is scratch; no interrupt pin. Bridge Control: parity, SERR, secondary bus reset.
         registers.define32(0x3c, 0, 0x0043_00ff);
 
-        // PCI Express, version 2: a root port without a slot, so nothing is ever plugged or pulled.
+        // PCI Express, version 2: a root port without a hot-plug slot.
         registers.define16(EXPRESS_AT, EXPRESS.into(), 0);
         registers.define16(EXPRESS_AT + 0x02, 4 << 4 | 2, 0);
-        // Device: payload of 256 bytes, role-based errors; control has the reporting enables and sizes.
+        // Device: maximum payload 256 bytes, role-based error reporting; control has the reporting enables and sizes.
         registers.define32(EXPRESS_AT + 0x04, 1 << 15 | 1, 0);
         registers.define32(EXPRESS_AT + 0x08, 0, 0x00ff);
         registers.define32(EXPRESS_AT + 0x0c, u32::from(LINK) | 1 << 20, 0);
-        // Link Status: trained as wide and fast as can be, and up.
+        // Link Status: trained to full width and speed, link active.
         registers.define32(EXPRESS_AT + 0x10, u32::from(LINK | 1 << 13) << 16, 0x0fc3);
-        // Root Control: error and PME enables, without effect. Root Status: nothing has happened.
+        // Root Control: error and PME enables, without effect. Root Status: no events.
         registers.define32(EXPRESS_AT + 0x1c, 0, 0x000f);
         registers.define32(EXPRESS_AT + 0x24, ARI_FORWARDING.into(), 0);
         registers.define32(EXPRESS_AT + 0x28, 0, ARI_FORWARDING.into());
@@ -75,12 +75,12 @@ impl RootPort {
         RootPort(registers)
     }
 
-    /// Reads.
+    /// Reads registers.
     pub fn read(&self, register: u64, data: &mut [u8]) {
         self.0.read(register, data);
     }
 
-    /// Writes.
+    /// Writes registers. Returns the effect on the secondary bus.
     pub fn write(&mut self, register: u64, data: &[u8]) -> Consequence {
         let before = self.0.byte(BRIDGE_CONTROL_AT);
         self.0.write(register, data);
@@ -90,8 +90,8 @@ impl RootPort {
         }
     }
 
-    /// Which routing ID behind the bridge, counted from device 0 of its secondary bus, an access is for; none if it is
-    /// not passed on.
+    /// Returns the routing ID relative to device 0 of the secondary bus if the bridge forwards an access; `None` if
+    /// not.
     pub fn forward(&self, routing_id: u16) -> Option<u16> {
         let bus = (routing_id >> 8) as u8;
         let (secondary, subordinate) = (self.0.byte(SECONDARY_AT), self.0.byte(SUBORDINATE_AT));
@@ -99,7 +99,7 @@ impl RootPort {
             return None;
         }
         let offset = routing_id - u16::from(secondary) * 0x100;
-        // Without ARI there is one device at the end of a link.
+        // Without ARI only one device is accessible at the end of a link.
         let reached = offset < 8 || self.0.byte(DEVICE_CONTROL_2_AT) & ARI_FORWARDING != 0;
         reached.then_some(offset)
     }
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!((port.forward(0x0008), port.forward(0x0200)), (None, None));
         port.write(0x18, &[0, 5, 6]);
         assert_eq!((port.forward(0x0100), port.forward(0x0500), port.forward(0x0700)), (None, Some(0), None));
-        // Not numbered yet.
+        // No bus numbers assigned.
         port.write(0x18, &[0, 0, 0]);
         assert_eq!(port.forward(0x0000), None);
     }
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(port.forward(0x0108), None);
         port.write(DEVICE_CONTROL_2_AT as u64, &[ARI_FORWARDING, 0]);
         assert_eq!((port.forward(0x0108), port.forward(0x013f)), (Some(8), Some(63)));
-        // The next bus, too, once the bridge has it.
+        // The next bus is forwarded too, if the bridge has it.
         port.write(0x1a, &[2]);
         assert_eq!(port.forward(0x0201), Some(0x101));
     }

@@ -1,7 +1,7 @@
-//! What tests under KVM have in common: the bare-metal guest, its machine, and the harness that leaves out the tests that
-//! this host cannot run.
+//! Common parts of the tests under KVM: the bare-metal guest, its VM, and a test harness that skips tests that cannot
+//! run on this host.
 
-// Not every test uses all of it.
+// Some test programs do not use all items.
 #![allow(dead_code)]
 
 use std::path::Path;
@@ -17,31 +17,31 @@ use libtest_mimic::{Arguments, Trial};
 use vm_memory::{Bytes, GuestAddress};
 use vmm_sys_util::eventfd::EventFd;
 
-/// RAM of the machines.
+/// RAM of the VMs in bytes.
 const RAM: u64 = 32 << 20;
-/// RAM where the command line has the word `high`: some of it lies from 4 GiB on. Little of it is used.
+/// RAM with the word `high` on the command line: part of it lies above 4 GiB. Little of it is touched.
 const HIGH_RAM: u64 = layout::RAM_BELOW_4G + (64 << 20);
-/// Where the guest finds the GuC's firmware: RAM that neither it nor the VMM uses.
+/// Address of the GuC firmware: RAM that neither guest nor VMM uses.
 const FIRMWARE: u64 = 0x100_0000;
-/// What a guest's test may take. Alone on two processors it takes a second; tests share them with others.
+/// Time limit of a guest's test. It takes a second on two idle CPUs, but tests run concurrently.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The guest's file. Without a compiler there is no test: that is a failure, and it says what to install.
+/// Returns the guest's ELF file. Fails if there is no compiler, with a message that states what to install.
 pub fn guest() -> &'static Path {
     bare_guest::build().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A test: its name, and what it does.
+/// A test: name and function.
 pub type Test = (&'static str, fn());
 
-/// Functions as tests of their names.
+/// Lists functions as tests under their own names.
 #[macro_export]
 macro_rules! tests {
     ($($test:ident),* $(,)?) => { &[$((stringify!($test), $test as fn())),*] };
 }
 
-/// Runs the tests of a program as libtest would, but that where this host cannot run them they are told by name, with the
-/// reason, and counted as ignored: neither passed nor failed.
+/// Runs the tests like libtest. Tests that cannot run on this host are listed by name with the reason and counted as
+/// ignored, neither passed nor failed.
 pub fn main(tests: &[Test]) -> ExitCode {
     let arguments = Arguments::from_args();
     let unable = bare_guest::unable();
@@ -58,7 +58,8 @@ pub fn main(tests: &[Test]) -> ExitCode {
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-/// A machine that runs the guest with this command line, to which the place of the firmware is added, and what it says.
+/// Creates a VM that runs the guest with this command line, extended by the address of the firmware. Returns the VM and
+/// its output.
 pub fn machine(name: &str, command_line: &str, cpus: u8, card: Option<CardConfig>) -> (Vm, Transcript) {
     let file = &firmware::files()[0].bytes;
     let said = Transcript::default();
@@ -76,16 +77,16 @@ pub fn card() -> Option<CardConfig> {
     Some(CardConfig { profile: card_file::load("small").expect("a built-in card"), vfs: 4 })
 }
 
-/// Runs a machine whose guest must say that its test went through; answers all that it said.
+/// Runs a VM; its guest must report success. Returns the output.
 pub fn pass(name: &str, machine: Vm, said: &Transcript) -> String {
     let exit = machine.run(LIMIT).unwrap_or_else(|error| panic!("{name}: {error}"));
     let text = said.text();
-    assert_eq!(exit, Exit::Value(bare_guest::exit::PASS), "{name}: the guest says\n{text}");
-    assert!(text.contains("\nPASS ") && !text.contains("FAIL"), "{name}: the guest says\n{text}");
+    assert_eq!(exit, Exit::Value(bare_guest::exit::PASS), "{name}: the guest's output:\n{text}");
+    assert!(text.contains("\nPASS ") && !text.contains("FAIL"), "{name}: the guest's output:\n{text}");
     text
 }
 
-/// What `guest/bench.h` numbers: a name, and the number.
+/// The reports of `guest/bench.h`: names and numbers.
 pub const REPORTS: [(&str, u64); 13] = [
     ("exit", 0),
     ("register read", 1),
@@ -102,10 +103,10 @@ pub const REPORTS: [(&str, u64); 13] = [
     ("submission, to its seqno", 12),
 ];
 
-/// Has the guest measure on a machine with a card, beside bare exits and events of the same machine; ticks a piece in
-/// the order of [`REPORTS`].
+/// Runs the guest's measurements in a VM with a card, including bare exits and bare events. Returns TSC ticks per
+/// operation in the order of [`REPORTS`].
 pub fn measure(name: &str, repeats: u32) -> Vec<f64> {
-    // Where 32-bit BARs may be, and none is.
+    // In the window for 32-bit BARs, of which there are none.
     let [quiet_at, heard_at] = [0x1000, 0x2000].map(|offset| layout::MMIO32.start + offset);
     let words = format!("bench event={quiet_at:#x} heard={heard_at:#x} repeats={repeats}");
     let (machine, said) = machine(name, &words, 1, card());
