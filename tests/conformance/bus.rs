@@ -1,4 +1,5 @@
-//! What firmware and an operating system's PCI core do: they find capabilities, size and place BARs, enable VFs.
+//! PCI enumeration as firmware and an operating system do it: walk the capability lists, size and place BARs, enable
+//! VFs.
 
 use crate::door::{Machine, VFS};
 
@@ -27,18 +28,18 @@ pub const VF_BAR0: u16 = 0x24;
 pub const VF_ENABLE: u16 = 1 << 0;
 pub const VF_MEMORY_SPACE: u16 = 1 << 3;
 
-/// Window for 64-bit BARs.
+/// Base address of the window for 64-bit BARs.
 const WINDOW: u64 = 0x40_0000_0000;
-/// Room for each BAR in it.
+/// Bytes of the window reserved for each BAR.
 const ROOM: u64 = 32 << 30;
 
-/// The standard capabilities by ID and offset, in the order of their chain.
+/// Returns ID and offset of each standard capability, in list order.
 pub fn capabilities(machine: &mut dyn Machine, function: u8) -> Vec<(u8, u16)> {
     let mut found = Vec::new();
     let mut at = u16::from(machine.config8(function, 0x34));
     while at != 0 {
-        assert!(at >= 0x40 && at.is_multiple_of(4), "a capability at {at:#x}");
-        assert!(found.len() < 48, "the chain ends: {found:x?}");
+        assert!(at >= 0x40 && at.is_multiple_of(4), "capability at an invalid offset {at:#x}");
+        assert!(found.len() < 48, "the capability list has no end: {found:x?}");
         let header = machine.config16(function, at);
         found.push((header as u8, at));
         at = header >> 8;
@@ -46,13 +47,13 @@ pub fn capabilities(machine: &mut dyn Machine, function: u8) -> Vec<(u8, u16)> {
     found
 }
 
-/// The extended capabilities by ID and offset.
+/// Returns ID and offset of each extended capability, in list order.
 pub fn extended(machine: &mut dyn Machine, function: u8) -> Vec<(u16, u16)> {
     let mut found = Vec::new();
     let mut at = 0x100_u16;
     while at != 0 {
-        assert!(at >= 0x100 && at.is_multiple_of(4), "a capability at {at:#x}");
-        assert!(found.len() < 960, "the chain ends: {found:x?}");
+        assert!(at >= 0x100 && at.is_multiple_of(4), "extended capability at an invalid offset {at:#x}");
+        assert!(found.len() < 960, "the extended capability list has no end: {found:x?}");
         let header = machine.config32(function, at);
         if header == 0 {
             break;
@@ -63,19 +64,19 @@ pub fn extended(machine: &mut dyn Machine, function: u8) -> Vec<(u16, u16)> {
     found
 }
 
-/// Where the capability is.
+/// Returns the offset of the capability `id`; panics if there is none.
 pub fn capability(machine: &mut dyn Machine, function: u8, id: u8) -> u16 {
     let found = capabilities(machine, function);
-    found.iter().find(|(has, _)| *has == id).unwrap_or_else(|| panic!("{id:#x} in {found:x?}")).1
+    found.iter().find(|(has, _)| *has == id).unwrap_or_else(|| panic!("no capability {id:#x} in {found:x?}")).1
 }
 
-/// Where the PF's SR-IOV capability is.
+/// Returns the offset of the PF's SR-IOV capability.
 pub fn sriov(machine: &mut dyn Machine) -> u16 {
     let found = extended(machine, 0);
-    found.iter().find(|(has, _)| *has == SRIOV).unwrap_or_else(|| panic!("SR-IOV in {found:x?}")).1
+    found.iter().find(|(has, _)| *has == SRIOV).unwrap_or_else(|| panic!("no SR-IOV capability in {found:x?}")).1
 }
 
-/// Size and lowest bits of the BAR whose registers begin at `at`, which keeps its value.
+/// Returns the size and the low four bits of the BAR at offset `at`; restores its value.
 pub fn size_bar(machine: &mut dyn Machine, function: u8, at: u16) -> (u64, u8) {
     let before = [machine.config32(function, at), machine.config32(function, at + 4)];
     machine.set_config32(function, at, u32::MAX);
@@ -93,15 +94,15 @@ fn place_bar(machine: &mut dyn Machine, function: u8, at: u16, address: u64) {
     machine.set_config32(function, at + 4, (address >> 32) as u32);
 }
 
-/// Where [`place`] puts BARs 0 and 2 of the PF, and those of VF 1.
+/// Addresses that [`place`] gives to BARs 0 and 2 of the PF and of VF 1.
 pub const PLACES: [u64; 4] = [WINDOW, WINDOW + ROOM, WINDOW + 2 * ROOM, WINDOW + 3 * ROOM];
 
-/// Gives the PF's BARs addresses, and those of its VFs.
+/// Assigns addresses to the BARs of the PF and of its VFs.
 pub fn place(machine: &mut dyn Machine) {
     place_from(machine, WINDOW);
 }
 
-/// The same somewhere else.
+/// The same in a different address range.
 pub fn place_elsewhere(machine: &mut dyn Machine) {
     place_from(machine, WINDOW + 8 * ROOM);
 }
@@ -127,18 +128,18 @@ fn place_from(machine: &mut dyn Machine, window: u64) {
     }
 }
 
-/// Memory space and bus mastering.
+/// Sets memory space enable and bus master enable.
 pub fn enable(machine: &mut dyn Machine, function: u8) {
     machine.set_config16(function, COMMAND, MEMORY_SPACE | BUS_MASTER);
 }
 
-/// Places everything and enables the PF.
+/// Places all BARs and enables the PF.
 pub fn bring_up(machine: &mut dyn Machine) {
     place(machine);
     enable(machine, 0);
 }
 
-/// Enables VFs 1 to `count` with their BARs, as a PCI core does; 0 takes them away.
+/// Enables VFs 1 to `count` and their BARs, as a PCI core does; 0 disables all VFs.
 pub fn enable_vfs(machine: &mut dyn Machine, count: u16) {
     let capability = sriov(machine);
     if count == 0 {
@@ -150,7 +151,7 @@ pub fn enable_vfs(machine: &mut dyn Machine, count: u16) {
     }
 }
 
-/// Enables VFs 1 to `count`, and memory space and bus mastering of each.
+/// Enables VFs 1 to `count`, and sets memory space enable and bus master enable of each.
 pub fn bring_up_vfs(machine: &mut dyn Machine, count: u8) {
     enable_vfs(machine, count.into());
     (1..=count).for_each(|vf| enable(machine, vf));
@@ -166,19 +167,19 @@ pub fn enable_msi(machine: &mut dyn Machine, function: u8) {
     set_msi(machine, function, true);
 }
 
-/// MSI Enable.
+/// Writes MSI Enable.
 pub fn set_msi(machine: &mut dyn Machine, function: u8, on: bool) {
     let at = capability(machine, function, MSI);
     machine.set_config16(function, at + 2, u16::from(on));
 }
 
-/// Mask bit of the function's only vector.
+/// Writes the mask bit of the function's only vector.
 pub fn mask_msi(machine: &mut dyn Machine, function: u8, on: bool) {
     let at = capability(machine, function, MSI);
     machine.set_config32(function, at + 16, u32::from(on));
 }
 
-/// Function Level Reset.
+/// Starts a Function Level Reset.
 pub fn flr(machine: &mut dyn Machine, function: u8) {
     let at = capability(machine, function, EXPRESS);
     let control = machine.config16(function, at + 8);

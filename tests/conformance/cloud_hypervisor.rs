@@ -1,6 +1,6 @@
-//! What Cloud Hypervisor does to a device of another process before and while a guest has it, in its order, with its client
-//! (its `pci/src/vfio.rs` and `pci/src/vfio_user.rs`; `docs/cloud-hypervisor.md` has the commit). It runs the guest; this does
-//! not.
+//! The accesses that Cloud Hypervisor makes to a vfio-user device before and while a guest uses it, in the same order
+//! and with its client crate (from its `pci/src/vfio.rs` and `pci/src/vfio_user.rs`; `docs/cloud-hypervisor.md` names
+//! the commit). No guest runs in this test.
 
 use std::os::fd::AsRawFd;
 
@@ -16,7 +16,7 @@ const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
 const GUC_HOST_INTERRUPT: u64 = 0x19_01f0;
 const MAILBOX: u64 = 0x19_0240;
 
-/// Cloud Hypervisor's `Vfio`: doublewords of configuration space, errors that are not looked at.
+/// Cloud Hypervisor's `Vfio`: accesses configuration space by doublewords and ignores errors.
 struct Wrapper(Client);
 
 impl Wrapper {
@@ -30,7 +30,7 @@ impl Wrapper {
         self.0.region_write(CONFIG, offset.into(), data).unwrap();
     }
 
-    /// Bytes of BAR n, found as `allocate_bars` does; the register is left as it is then.
+    /// Returns the size of a BAR in bytes, found as `allocate_bars` does; the register is not restored.
     fn size_of(&mut self, register: u32) -> u64 {
         let flags = self.read_config_dword(register);
         self.write_config(register, &[0xff; 4]);
@@ -57,7 +57,7 @@ impl Wrapper {
         self.0.set_irqs(VFIO_PCI_MSI_IRQ_INDEX, flags, 0, 0, &[]).unwrap();
     }
 
-    /// The GuC's answer to VF_RESET (contract C.1).
+    /// Returns the GuC's response to VF_RESET (contract C.1).
     fn reset_by_mailbox(&mut self) -> u32 {
         self.0.region_write(0, MAILBOX, &0x5507_u32.to_le_bytes()).unwrap();
         self.0.region_write(0, GUC_HOST_INTERRUPT, &[1, 0, 0, 0]).unwrap();
@@ -69,7 +69,7 @@ impl Wrapper {
         u32::from_le_bytes(answer)
     }
 
-    /// IDs of all capabilities of both lists.
+    /// Returns the IDs of all standard and of all extended capabilities.
     fn parse_capabilities(&mut self) -> (Vec<u8>, Vec<u16>) {
         let mut standard = Vec::new();
         let mut at = self.read_config_dword(0x34) & 0xff;
@@ -89,7 +89,7 @@ impl Wrapper {
     }
 }
 
-/// A device is added to a machine, which boots, switches its MSI on and off, and is gone; the next machine does the same.
+/// A device is added to a VM, which boots, enables and disables MSI, and exits; the next VM repeats the sequence.
 pub fn a_device_is_added_and_taken_away() {
     let profile = card_file::load("small").unwrap();
     let card = ServedCard::new(profile, 2, Arrangement::Provisioned, Ecam::default()).unwrap();
@@ -99,14 +99,14 @@ pub fn a_device_is_added_and_taken_away() {
     let _server = Server::start(&path, function, Settings::default()).unwrap();
     for machine in 0..3 {
         let mut client = Client::new(&path);
-        crate::door::eventually("the card lets the next client in", || {
+        crate::door::eventually("the next client connects", || {
             if client.is_err() {
                 client = Client::new(&path);
             }
             client.is_ok()
         });
         let mut device = Wrapper(client.unwrap());
-        assert!(!device.0.resettable(), "its client says the opposite, and so no reset comes");
+        assert!(!device.0.resettable(), "the client inverts this flag, so it sends no reset");
         let counts: Vec<_> = (0..3).map(|index| device.0.get_irq_info(index).unwrap().count).collect();
         assert_eq!(counts, [0, 1, 0], "INTx, MSI, MSI-X");
         let (standard, extended) = device.parse_capabilities();
@@ -115,12 +115,13 @@ pub fn a_device_is_added_and_taken_away() {
         assert_eq!(sizes, [16 << 20, 512 << 20, 0, 0, 0]);
         for (bar, size) in [(0, 16 << 20), (2, 512 << 20)] {
             let region = device.0.region(bar).unwrap();
-            assert_eq!(region.size, size, "what can be sized is what there is");
+            assert_eq!(region.size, size, "sized BAR differs from the region");
             assert_ne!(region.flags & VFIO_REGION_INFO_FLAG_MMAP, 0);
             assert!(region.file_offset.is_some());
         }
 
-        // The guest's driver: memory space and bus mastering, and MSI, whose eventfd comes before its enable bit.
+        // The guest driver's sequence: memory space and bus master enable, then MSI. The eventfd is set before MSI
+        // Enable.
         device.write_config(4, &[6, 0]);
         let event = EventFd::new(libc::EFD_NONBLOCK).unwrap();
         for on in [true, false, true] {

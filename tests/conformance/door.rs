@@ -1,4 +1,5 @@
-//! What every door to the card gives: a machine with the card in it, as that machine's software and its VMM reach it.
+//! The interface that each transport implements for the tests: a machine with the card in it, as guest software and the
+//! VMM access it.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,103 +9,104 @@ use std::time::{Duration, Instant};
 
 use arctic_gpu::report::Report;
 
-/// Virtual functions of the card under test.
+/// Number of virtual functions of the card under test.
 pub const VFS: u8 = 3;
-/// Bytes of guest memory that a test may use, from [`Machine::ram`] on.
+/// Bytes of guest memory available to tests, starting at [`Machine::ram`].
 pub const RAM_BYTES: u64 = 16 << 20;
-/// Longest that anything may take which happens by itself.
+/// Timeout for an asynchronous event.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// Longest that a test may take: a door that hangs fails its test instead of hanging all.
+/// Timeout for a whole test: a transport that hangs fails one test instead of blocking the run.
 const TEST_LIMIT: Duration = Duration::from_secs(120);
 
-/// How a door shows virtual functions; a test judges only what the software behind that door would see.
+/// How a transport presents virtual functions. A test checks only what guest software behind that transport can see.
 #[derive(Clone, Copy, Debug)]
 pub struct Shows {
-    /// A VF's vendor and device ID can be read, as of any function in a guest of its own. Otherwise they read all ones,
-    /// as on a bus (PCIe 9.3.4.1), and a VF that is not enabled is all ones altogether.
+    /// A VF's vendor and device ID can be read, as for an ordinary function in a separate guest. Otherwise they read
+    /// all ones, as on a bus (PCIe 9.3.4.1), and all of a disabled VF's configuration space reads all ones.
     pub vf_ids: bool,
-    /// A VF's own BAR registers and memory space bit are there to be written, as the VMM routes by them. Otherwise they
-    /// are hardwired to 0 and the PF's capability is all there is (PCIe 9.3.4.1).
+    /// A VF's own BAR registers and memory space enable are writable, because the VMM routes accesses by them.
+    /// Otherwise they are hardwired to 0 and only the PF's SR-IOV capability places VF BARs (PCIe 9.3.4.1).
     pub vf_bars: bool,
-    /// Software places VF BARs in the PF's capability. Otherwise whoever connects the card does it in another way.
+    /// Software places VF BARs in the PF's SR-IOV capability. Otherwise the VMM places them by its own means.
     pub places_vf_bars: bool,
-    /// All functions are in one guest and see one memory. Otherwise each has the memory of its own guest.
+    /// All functions are in one guest and share its memory. Otherwise each function has its own guest's memory.
     pub one_memory: bool,
-    /// Guest memory has no file: the card asks the VMM for it, and what a register write has it do there is done after the
-    /// write has been answered.
+    /// Guest memory has no file descriptor: the card accesses it by messages to the VMM, and memory accesses that a
+    /// register write causes happen after the write has been answered.
     pub asks_for_memory: bool,
 }
 
-/// A machine with the card in it. Functions are numbered as on the card: 0 is the PF, n is VF n.
+/// A machine with the card in it. Function numbers are the card's: 0 is the PF, n is VF n.
 ///
-/// Accesses must lie within the function's regions; what does not answer reads as all ones, as on a bus.
+/// Accesses must lie within the function's regions. Reads of undecoded addresses return all ones, as on a bus.
 pub trait Machine {
-    /// What software sees of VFs here.
+    /// How this transport presents VFs.
     fn shows(&self) -> Shows;
 
-    /// Reads configuration space, 1, 2 or 4 bytes.
+    /// Reads 1, 2 or 4 bytes of configuration space.
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]);
-    /// Writes configuration space, 1, 2 or 4 bytes.
+    /// Writes 1, 2 or 4 bytes of configuration space.
     fn write_config(&mut self, function: u8, offset: u16, data: &[u8]);
-    /// Reads a BAR, 1, 2, 4 or 8 bytes, as software does it here: in a trap, or through a memory slot.
+    /// Reads 1, 2, 4 or 8 bytes of a BAR by the guest's usual path: a trapped access or a memory slot.
     fn read_bar(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]);
-    /// Writes a BAR, 1, 2, 4 or 8 bytes.
+    /// Writes 1, 2, 4 or 8 bytes of a BAR by the guest's usual path.
     fn write_bar(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]);
 
-    /// Reads the same bytes the other way, any number of them: by the file that a VMM maps, or, where software goes
-    /// that way, by the VMM's own access. False where there is no other way.
+    /// Reads the same bytes, any number of them, by the alternative path: through the VMM's mapping of the BAR's file
+    /// or, where the guest uses that mapping, by the VMM's own access. Returns false if there is no alternative path.
     fn read_beside(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]) -> bool;
-    /// Writes the same bytes the other way. False where there is no other way.
+    /// Writes the same bytes by the alternative path. Returns false if there is none.
     fn write_beside(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]) -> bool;
 
-    /// First guest address of the memory that tests may use.
+    /// First guest address of the memory available to tests.
     fn ram(&self) -> u64;
-    /// Reads memory of the function's guest, at a guest address.
+    /// Reads memory of the function's guest at a guest address.
     fn read_ram(&mut self, function: u8, address: u64, data: &mut [u8]);
-    /// Writes memory of the function's guest, at a guest address.
+    /// Writes memory of the function's guest at a guest address.
     fn write_ram(&mut self, function: u8, address: u64, data: &[u8]);
 
-    /// The message to program into the function's MSI capability.
+    /// Returns address and data to program into the function's MSI capability.
     fn msi_message(&self, function: u8) -> (u64, u16) {
         (0xfee0_0000, 0x40 + u16::from(function))
     }
-    /// MSIs of the function that have arrived since the last call.
+    /// Returns the number of the function's MSIs since the last call.
     fn take_msis(&mut self, function: u8) -> u64;
 
-    /// Software has given a BAR an address, in the function's header or in the PF's capability.
+    /// Called after software has assigned an address to a BAR, in the function's header or in the PF's SR-IOV
+    /// capability.
     fn placed(&mut self, _function: u8, _bar: u8, _address: u64) {}
 
-    /// Four bytes at a guest address, whoever answers there; `None` at a door whose VMM has no bus of its own.
+    /// Reads four bytes at a guest address, whichever device decodes it; `None` if the transport's VMM has no bus.
     fn read_bus(&mut self, _address: u64) -> Option<u32> {
         None
     }
 
-    /// Conventional reset of one function, as a VMM does it when its machine is reset.
+    /// Conventional reset of one function, as a VMM performs it when its machine is reset.
     fn reset(&mut self, function: u8);
-    /// The machine is switched off and on again: nobody is connected in between, or the card is made anew.
+    /// Powers the machine off and on: every client is disconnected in between, or the card is created anew.
     fn power_cycle(&mut self);
 
-    /// What the card tells of accesses.
+    /// Returns the card's report about accesses.
     fn report(&self) -> Report;
 }
 
-/// Accesses of plain widths.
+/// Accessors for fixed widths.
 impl dyn Machine + '_ {
-    /// A byte of configuration space.
+    /// Reads a byte of configuration space.
     pub fn config8(&mut self, function: u8, offset: u16) -> u8 {
         let mut data = [0];
         self.read_config(function, offset, &mut data);
         data[0]
     }
 
-    /// Two bytes of configuration space.
+    /// Reads two bytes of configuration space.
     pub fn config16(&mut self, function: u8, offset: u16) -> u16 {
         let mut data = [0; 2];
         self.read_config(function, offset, &mut data);
         u16::from_le_bytes(data)
     }
 
-    /// Four bytes of configuration space.
+    /// Reads four bytes of configuration space.
     pub fn config32(&mut self, function: u8, offset: u16) -> u32 {
         let mut data = [0; 4];
         self.read_config(function, offset, &mut data);
@@ -121,14 +123,14 @@ impl dyn Machine + '_ {
         self.write_config(function, offset, &value.to_le_bytes());
     }
 
-    /// Four bytes of a BAR.
+    /// Reads four bytes of a BAR.
     pub fn bar32(&mut self, function: u8, bar: u8, offset: u64) -> u32 {
         let mut data = [0; 4];
         self.read_bar(function, bar, offset, &mut data);
         u32::from_le_bytes(data)
     }
 
-    /// Eight bytes of a BAR.
+    /// Reads eight bytes of a BAR.
     pub fn bar64(&mut self, function: u8, bar: u8, offset: u64) -> u64 {
         let mut data = [0; 8];
         self.read_bar(function, bar, offset, &mut data);
@@ -145,7 +147,7 @@ impl dyn Machine + '_ {
         self.write_bar(function, bar, offset, &value.to_le_bytes());
     }
 
-    /// A register of GTTMMADR.
+    /// Reads a register of GTTMMADR.
     pub fn register(&mut self, function: u8, offset: u32) -> u32 {
         self.bar32(function, 0, offset.into())
     }
@@ -155,7 +157,7 @@ impl dyn Machine + '_ {
         self.set_bar32(function, 0, offset.into(), value);
     }
 
-    /// Fills a part of a BAR by the quickest way there is.
+    /// Fills a range of a BAR by the fastest available path.
     pub fn fill(&mut self, function: u8, bar: u8, offset: u64, bytes: &[u8]) {
         if !self.write_beside(function, bar, offset, bytes) {
             for (at, eight) in (offset..).step_by(8).zip(bytes.chunks(8)) {
@@ -164,7 +166,7 @@ impl dyn Machine + '_ {
         }
     }
 
-    /// Four bytes of guest memory.
+    /// Reads four bytes of guest memory.
     pub fn ram32(&mut self, function: u8, address: u64) -> u32 {
         let mut data = [0; 4];
         self.read_ram(function, address, &mut data);
@@ -177,7 +179,7 @@ impl dyn Machine + '_ {
         self.write_ram(function, address, &bytes);
     }
 
-    /// Waits for an MSI of the function; gives how many came.
+    /// Waits for an MSI of the function; returns the number that arrived.
     pub fn wait_msi(&mut self, function: u8) -> u64 {
         let mut came = 0;
         eventually(&format!("an MSI of function {function}"), || {
@@ -188,24 +190,24 @@ impl dyn Machine + '_ {
     }
 }
 
-/// Waits until something holds that happens by itself.
+/// Waits until an asynchronous condition holds; panics after `PATIENCE`.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "never happened: {what}");
+        assert!(start.elapsed() < PATIENCE, "timed out waiting for: {what}");
         thread::sleep(Duration::from_micros(200));
     }
 }
 
-/// A test has taken too long.
+/// Set once a test has exceeded its time limit.
 static HUNG: AtomicBool = AtomicBool::new(false);
 
-/// A test: its name, and what it does with a machine.
+/// A test: its name, and a function that runs it on a machine.
 pub type Test = (&'static str, fn(&mut dyn Machine));
 
-/// Runs the test `name` on a machine of its own, on a thread of that name.
+/// Runs the test `name` on a separate machine, on a thread of that name.
 ///
-/// A test that hangs is left behind with what it has, and those that wait for it fail too.
+/// The thread and the machine of a test that hangs are leaked, and tests that wait for the same machine fail too.
 pub fn run(name: &str, open: fn() -> Box<dyn Machine>, test: fn(&mut dyn Machine)) {
     let (progress, made) = channel();
     let runner = thread::Builder::new().name(name.into()).spawn(move || {
@@ -216,13 +218,13 @@ pub fn run(name: &str, open: fn() -> Box<dyn Machine>, test: fn(&mut dyn Machine
         let _ = progress.send(());
     });
     let runner = runner.unwrap();
-    // A machine may have to wait for its turn; it never comes if a test hangs that has it.
+    // Opening a machine may wait for exclusive use of the host's KVM; a hung test never releases it.
     while made.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
-        assert!(!HUNG.load(Ordering::Relaxed), "another test hangs");
+        assert!(!HUNG.load(Ordering::Relaxed), "another test has exceeded its time limit");
     }
     if made.recv_timeout(TEST_LIMIT) == Err(RecvTimeoutError::Timeout) {
         HUNG.store(true, Ordering::Relaxed);
-        panic!("the test takes more than {TEST_LIMIT:?}");
+        panic!("the test has not finished after {TEST_LIMIT:?}");
     }
     if let Err(panic) = runner.join() {
         resume_unwind(panic);

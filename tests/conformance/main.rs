@@ -1,7 +1,8 @@
-//! One device, many doors: every test that does not depend on a transport, through each way to the card.
+//! Runs each test that does not depend on a transport over each transport.
 //!
-//! `suite` has the tests, plain functions of a [`door::Machine`]; `doors` has the machines; `driver` is a driver in plain
-//! Rust. Each door has each test under its own name: `cargo test --test conformance vfio_user::` runs one door's.
+//! `suite` has the tests, functions of a [`door::Machine`]; `doors` has the implementations for each transport;
+//! `driver` is a driver in plain Rust. Test names begin with the transport's: `cargo test --test conformance
+//! vfio_user::` runs one transport's tests.
 
 mod bus;
 mod cloud_hypervisor;
@@ -19,31 +20,31 @@ use crate::door::{Machine, Test};
 use crate::doors::{in_process, kvm, vfio_user};
 use crate::suite::{alone, bars, configuration, functions, memory, work};
 
-/// Functions as tests of their names.
+/// Makes a list of functions with their names.
 macro_rules! tests {
     ($($area:ident::$test:ident),* $(,)?) => { &[$((stringify!($test), $area::$test as fn(&mut dyn Machine))),*] };
 }
 
-/// A way to the card: its name, and how a machine with the card is had there.
+/// A transport: its name, and a function that creates a machine with the card in it.
 type Door = (&'static str, fn() -> Box<dyn Machine>);
 
-/// Ways to the whole card.
+/// Transports over which the PF and all VFs are accessible.
 const DOORS: [Door; 4] = [
-    // Each function in a guest of its own, over its socket.
+    // Each function in a separate guest, over its socket.
     ("vfio_user", vfio_user::split),
-    // The same with guest memory that has no file.
+    // The same with guest memory that has no file descriptor.
     ("vfio_user_by_messages", vfio_user::by_messages),
     // All functions in one guest, over their sockets.
     ("vfio_user_one_guest", vfio_user::together),
     // All functions in one guest of a VMM in this process.
     ("library", in_process::native),
 ];
-/// All functions in one guest under KVM: its processor makes every access.
+/// All functions in one guest under KVM; a vCPU makes each access.
 const KVM: Door = ("kvm", kvm::reference_vmm);
-/// Each VF in a guest of its own, over its socket, and no guest that has the PF.
+/// Each VF in a separate guest, over its socket; the PF is in no guest.
 const WITHOUT_PF: Door = ("vfio_user_without_pf", vfio_user::provisioned);
 
-/// Tests of the whole card.
+/// Tests with a PF and its VFs.
 const WHOLE: &[Test] = tests![
     configuration::the_function_shows_its_identity,
     configuration::capabilities_are_chained,
@@ -92,7 +93,7 @@ const WHOLE: &[Test] = tests![
     work::vfs_enabled_again_work_again,
     work::work_ends_with_a_reset_of_the_card,
 ];
-/// Tests of VFs that have no PF beside them.
+/// Tests of VFs without a PF driver.
 const ALONE: &[Test] = tests![
     alone::a_vf_is_an_ordinary_function,
     alone::a_vf_needs_no_address_that_its_guest_chose,
@@ -103,7 +104,8 @@ const ALONE: &[Test] = tests![
     alone::the_next_machine_finds_nothing,
 ];
 
-/// A door's tests; with a reason to leave them out they are told by name, and counted as ignored.
+/// Returns the tests for one transport. If `closed` gives a reason to skip them, prints their names and marks them as
+/// ignored.
 fn trials((door, open): Door, tests: &[Test], closed: Option<&str>) -> Vec<Trial> {
     let trial = |&(test, body): &Test| {
         let name = format!("{door}::{test}");
@@ -124,7 +126,7 @@ fn trials((door, open): Door, tests: &[Test], closed: Option<&str>) -> Vec<Trial
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    // Whether KVM can be had takes a while to find out, and is nothing to a run of other tests.
+    // The check for usable KVM is slow, so it runs only if a selected test needs KVM.
     let asked = |(door, _): Door| {
         let name = |test| format!("{door}::{test}");
         let filter = arguments.filter.as_deref().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The vfio-user machine again, with guest memory that has no file: a relay in front of each function's socket takes the
-//! descriptor off every DMA_MAP and answers the card's DMA_READ and DMA_WRITE.
+//! The vfio-user transport with guest memory that has no file descriptor: a relay in front of each function's socket
+//! removes the descriptor from each DMA_MAP and answers the card's DMA_READ and DMA_WRITE.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,7 +13,7 @@ use std::thread;
 use arctic_gpu::vfio_user::wire::{FLAG_ERROR, HEADER_LEN, Header, MAX_FDS, TYPE_REPLY, command};
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
-/// A message with its descriptors.
+/// A message with its file descriptors.
 struct Message {
     header: Header,
     body: Vec<u8>,
@@ -43,7 +43,7 @@ fn send(stream: &UnixStream, header: Header, body: &[u8], fds: &[RawFd]) -> Opti
     (stream.send_with_fds(&[&message[..]], fds).ok()? == message.len()).then_some(())
 }
 
-/// Passes on what the VMM sends, without the descriptors of guest memory.
+/// Forwards the VMM's messages to the card, without the file descriptors of guest memory.
 fn forward(vmm: &UnixStream, card: &Mutex<UnixStream>, receive_from: &UnixStream) -> Option<()> {
     loop {
         let Message { header, body, files } = receive(receive_from)?;
@@ -57,7 +57,8 @@ fn forward(vmm: &UnixStream, card: &Mutex<UnixStream>, receive_from: &UnixStream
     }
 }
 
-/// Passes on what the card sends, but for questions about guest memory: `ram` at guest address `base` answers those.
+/// Forwards the card's messages to the VMM, except DMA_READ and DMA_WRITE, which it answers from `ram`, mapped at guest
+/// address `base`.
 fn backward(
     vmm: &UnixStream,
     card: &Mutex<UnixStream>,
@@ -92,7 +93,7 @@ fn backward(
     }
 }
 
-/// Listens at `path` for VMMs of the function whose socket is `card`, one after the other.
+/// Listens at `path` for VMMs of the function with the socket `card`, and forwards each connection.
 pub fn relay(path: PathBuf, card: PathBuf, ram: &File, base: u64) {
     let listener = UnixListener::bind(&path).unwrap();
     let ram = Arc::new(ram.try_clone().unwrap());

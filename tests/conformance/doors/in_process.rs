@@ -1,4 +1,5 @@
-//! The card as a library, in a VMM of the barest kind: its bus knows of BARs and VFs what the card has told it.
+//! The card linked as a library into a minimal VMM. The VMM's bus takes BAR addresses and VFs only from the card's
+//! notifications.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -14,15 +15,15 @@ use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryMmap, MmapRegion, Vo
 
 use crate::door::{Machine, RAM_BYTES, Shows, VFS};
 
-/// Guest address of the memory.
+/// Guest address of guest memory.
 const RAM: u64 = 0x10_0000;
 
-/// Interrupts of one function.
+/// MSIs of one function.
 #[derive(Default)]
 struct Msi {
     route: Mutex<Option<MsiMessage>>,
     sent: Mutex<Vec<MsiMessage>>,
-    /// Triggers without a route, which no VMM could deliver.
+    /// Triggers without a route, which a VMM could not deliver.
     astray: AtomicU64,
 }
 
@@ -41,13 +42,13 @@ impl MsiSink for Msi {
 
 #[derive(Default)]
 struct Places {
-    /// Guest addresses of BARs that answer.
+    /// Guest addresses of decoded BARs.
     bars: BTreeMap<(u8, u8), u64>,
-    /// VFs that exist.
+    /// Enabled VFs.
     vfs: Vec<u8>,
 }
 
-/// The VMM's side.
+/// The VMM side: the card's notifications and MSIs.
 #[derive(Default)]
 struct Bus {
     places: Mutex<Places>,
@@ -70,7 +71,7 @@ impl VmmMachine for Bus {
         let mut places = self.places();
         match address {
             Some(address) => _ = places.bars.insert(place, address),
-            None => assert!(places.bars.remove(&place).is_some(), "{place:?} goes away twice"),
+            None => assert!(places.bars.remove(&place).is_some(), "{place:?} removed twice"),
         }
     }
 
@@ -86,7 +87,7 @@ impl VmmMachine for Bus {
     fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
         let gone: Vec<_> = vfs.iter().map(|vf| vf.number().0).collect();
         let mut places = self.places();
-        assert_eq!(places.vfs, gone, "they go as they came");
+        assert_eq!(places.vfs, gone, "VFs disabled differ from the VFs enabled");
         places.vfs.clear();
     }
 }
@@ -95,7 +96,7 @@ fn all_ones(data: &[u8]) -> bool {
     data.iter().all(|byte| *byte == 0xff)
 }
 
-/// A mapping of a BAR's part.
+/// A mapping of part of a BAR.
 struct Window {
     function: u8,
     bar: u8,
@@ -103,19 +104,19 @@ struct Window {
     memory: MmapRegion,
 }
 
-/// A card, a bus, guest memory.
+/// A card with its bus and guest memory.
 struct InProcess {
-    // In the order in which they go.
+    // Fields are in drop order.
     _bells: IoEventThread,
     card: VirtualCard,
     windows: Vec<Window>,
     bus: Arc<Bus>,
     memory: Arc<GuestMemoryMmap>,
-    /// Where the guest has put BARs.
+    /// Addresses that the guest has assigned to BARs.
     wanted: BTreeMap<(u8, u8), u64>,
 }
 
-/// The library, with configuration space as on a bus.
+/// The library with native SR-IOV: configuration space as on a physical bus.
 pub fn native() -> Box<dyn Machine> {
     Box::new(InProcess::new(ram()))
 }
@@ -149,12 +150,12 @@ impl InProcess {
         &self.card.functions()[usize::from(function)]
     }
 
-    /// The bus has the function.
+    /// Returns whether the function exists on the bus.
     fn exists(&self, function: u8) -> bool {
         function == 0 || self.bus.places().vfs.contains(&function)
     }
 
-    /// The bus has the BAR somewhere, and that is where the guest has put it.
+    /// Returns whether the bus decodes the BAR; panics if it does so at an address other than the guest's.
     fn answers(&self, function: u8, bar: u8) -> bool {
         let placed = self.bus.places().bars.get(&(function, bar)).copied();
         assert!(placed.is_none() || placed == self.wanted.get(&(function, bar)).copied(), "BAR {bar} of {function}");
@@ -182,9 +183,9 @@ impl Machine for InProcess {
     }
 
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {
-        // A VMM that asks all the same gets the bus' answer.
+        // The VMM forwards reads of absent functions too; the card must answer like a bus.
         self.function(function).read_config(offset.into(), data);
-        assert!(self.exists(function) || all_ones(data), "VF {function} is not there, and answers {data:x?}");
+        assert!(self.exists(function) || all_ones(data), "VF {function} is disabled, but reads return {data:x?}");
     }
 
     fn write_config(&mut self, function: u8, offset: u16, data: &[u8]) {
@@ -193,10 +194,13 @@ impl Machine for InProcess {
 
     fn read_bar(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]) {
         self.function(function).read_bar(bar, offset, data);
-        assert!(self.answers(function, bar) || all_ones(data), "BAR {bar} of {function} is nowhere, and has {data:x?}");
+        assert!(
+            self.answers(function, bar) || all_ones(data),
+            "BAR {bar} of {function} is not decoded, but reads return {data:x?}"
+        );
     }
 
-    /// Doorbells reach the card as events, as KVM's ioeventfds would.
+    /// Signals the eventfd for doorbell writes, as a KVM ioeventfd does.
     fn write_bar(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]) {
         let function = self.function(function);
         let bell = function
@@ -234,7 +238,7 @@ impl Machine for InProcess {
     fn take_msis(&mut self, function: u8) -> u64 {
         let (address, data) = self.msi_message(function);
         let msi = &self.bus.msis[usize::from(function)];
-        assert_eq!(msi.astray.load(Ordering::Relaxed), 0, "function {function}: an interrupt without a route");
+        assert_eq!(msi.astray.load(Ordering::Relaxed), 0, "function {function}: an MSI was triggered without a route");
         let sent = std::mem::take(&mut *msi.sent.lock().unwrap());
         let programmed = MsiMessage { address, data: data.into() };
         assert!(sent.iter().all(|message| *message == programmed), "function {function}: {sent:x?}");
@@ -262,13 +266,13 @@ impl Machine for InProcess {
         self.function(function).reset();
     }
 
-    /// The card is switched off, which gives its memories' pages back, and dropped, with which it lets go of everything;
-    /// the next machine gets another one.
+    /// Powers the card off, which must free the pages of its memory files, and drops it, which must release all
+    /// references to functions, guest memory and bus; then creates a new card.
     fn power_cycle(&mut self) {
         self.card.pf().power_off();
         for function in self.card.functions() {
             for part in function.bars().iter().flat_map(|bar| function.mappings(bar.index)) {
-                assert_eq!(part.file.metadata().unwrap().blocks(), 0, "{} keeps memory", function.name());
+                assert_eq!(part.file.metadata().unwrap().blocks(), 0, "{} still has pages allocated", function.name());
             }
         }
         let next = InProcess::new(ram());
@@ -276,9 +280,12 @@ impl Machine for InProcess {
         let functions: Vec<Weak<CardFunction>> = card.functions().iter().map(Arc::downgrade).collect();
         drop(bells);
         drop(card);
-        assert!(functions.iter().all(|function| function.upgrade().is_none()), "a function outlives its card");
-        assert_eq!(Arc::strong_count(&memory), 1, "the card holds guest memory");
-        assert_eq!(Arc::strong_count(&bus), 1, "the card holds its machine");
+        assert!(
+            functions.iter().all(|function| function.upgrade().is_none()),
+            "a function was not freed with its card"
+        );
+        assert_eq!(Arc::strong_count(&memory), 1, "the card still references guest memory");
+        assert_eq!(Arc::strong_count(&bus), 1, "the card still references its machine");
         drop(windows);
     }
 

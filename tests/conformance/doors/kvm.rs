@@ -1,4 +1,4 @@
-//! The reference VMM: a guest's processor makes every access, through KVM's exits, memory slots and ioeventfds, and takes the
+//! The reference VMM: a vCPU makes each access, through KVM exits, memory slots and ioeventfds, and receives the
 //! interrupts.
 
 use std::collections::BTreeMap;
@@ -13,27 +13,27 @@ use vm_memory::{Bytes, GuestAddress};
 
 use crate::door::{Machine, Shows, VFS};
 
-/// The guest's memory: what tests use lies behind the guest's program.
+/// Bytes of guest memory; the range that tests use starts after the guest program.
 const MEMORY: u64 = 64 << 20;
 const RAM: u64 = 16 << 20;
-/// Interrupt vector of the PF; VFs follow.
+/// Interrupt vector of the PF; vector of VF n is this plus n.
 const VECTOR: u8 = 0x40;
-/// What the guest may take to be there.
+/// Timeout for the guest to start.
 const SOON: Duration = Duration::from_secs(60);
-/// Longest access by the VMM.
+/// Widest access by the VMM, in bytes.
 const WIDEST: usize = 8;
 
-/// One machine at a time: its guest's processor never sleeps.
+/// Serialises machines: each guest's vCPU polls and never halts.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A machine whose guest does what the test says, and the turn to run it.
+/// A machine with a guest that executes the test's accesses, and the lock that serialises machines.
 struct Kvm {
     machine: Started,
     _turn: MutexGuard<'static, ()>,
 }
 
 struct Started {
-    // In the order in which they go.
+    // Fields are in drop order.
     agent: Agent,
     _running: Running,
     card: Arc<VirtualCard>,
@@ -41,7 +41,7 @@ struct Started {
     msi_address: u64,
     /// Guest addresses of BARs.
     placed: BTreeMap<(u8, u8), u64>,
-    /// Interrupts that have been taken.
+    /// Interrupts already returned by `take_msis`.
     taken: [u64; VFS as usize + 1],
 }
 
@@ -73,7 +73,7 @@ impl Started {
 
     fn read(&mut self, address: u64, data: &mut [u8]) {
         let value = self.agent.read(address, Width::of(data.len()).unwrap());
-        let value = value.unwrap_or_else(|error| panic!("a read of {address:#x}: {error}: {}", self.said.text()));
+        let value = value.unwrap_or_else(|error| panic!("read of {address:#x}: {error}: {}", self.said.text()));
         data.copy_from_slice(&value.to_le_bytes()[..data.len()]);
     }
 
@@ -81,15 +81,16 @@ impl Started {
         let mut value = [0; 8];
         value[..data.len()].copy_from_slice(data);
         let wrote = self.agent.write(address, Width::of(data.len()).unwrap(), u64::from_le_bytes(value));
-        wrote.unwrap_or_else(|error| panic!("a write to {address:#x}: {error}: {}", self.said.text()));
+        wrote.unwrap_or_else(|error| panic!("write to {address:#x}: {error}: {}", self.said.text()));
     }
 
-    /// Address of a register of configuration space: the functions are on the root port's bus, one behind the other.
+    /// Returns the guest address of a configuration space register. The functions are on the root port's bus with
+    /// consecutive function numbers.
     fn config(function: u8, offset: u16) -> u64 {
         layout::ECAM + (u64::from(layout::CARD_BUS) << 20) + (u64::from(function) << 12) + u64::from(offset)
     }
 
-    /// Whether the guest reaches these bytes through a memory slot.
+    /// Returns whether the guest accesses these bytes through a memory slot.
     fn in_slot(&self, function: u8, bar: u8, offset: u64, len: usize) -> bool {
         let parts = self.function(function).mappings(bar);
         parts.iter().any(|part| part.offset <= offset && offset + len as u64 <= part.offset + part.len)
@@ -122,7 +123,7 @@ impl Machine for Kvm {
         }
     }
 
-    /// The guest goes through slots; the other way is what the VMM would do at an exit.
+    /// The guest uses memory slots; the alternative path is the access that the VMM would make at an exit.
     fn read_beside(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]) -> bool {
         if !self.machine.in_slot(function, bar, offset, data.len()) {
             return false;
@@ -183,7 +184,7 @@ impl Machine for Kvm {
         let before = std::mem::replace(&mut self.machine, next);
         let card = Arc::downgrade(&before.card);
         drop(before);
-        assert!(card.upgrade().is_none(), "the card outlives its machine");
+        assert!(card.upgrade().is_none(), "the card was not freed with its machine");
     }
 
     fn report(&self) -> Report {

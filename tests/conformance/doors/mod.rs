@@ -1,4 +1,4 @@
-//! The doors.
+//! The transports.
 
 pub mod by_messages;
 pub mod in_process;

@@ -1,9 +1,9 @@
-//! The card behind sockets, and a VMM that its authors do not know: the `vfio_user` crate's client, which is also Cloud
-//! Hypervisor's.
+//! The card over vfio-user sockets, with an independent client: the `vfio_user` crate's, which Cloud Hypervisor also
+//! uses.
 //!
-//! The client believes that every answer succeeds and never reads messages that the card sends on its own accord, so
-//! nothing is asked that the server refuses, and VF BARs of functions in one guest stay where they are: the card would
-//! place them by DMA.
+//! The client assumes that every request succeeds and never reads requests sent by the card. Therefore these tests send
+//! no request that the server rejects, and do not move VF BARs of functions in one guest, which the card would place by
+//! DMA.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -28,9 +28,9 @@ use crate::bus;
 use crate::door::{Machine, PATIENCE, RAM_BYTES, Shows, VFS};
 
 const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
-/// Message Control of the card's MSI capability.
+/// Offset of Message Control in the card's MSI capability.
 const MSI_CONTROL: u16 = 0xae;
-/// Guest address of the memory that is mapped.
+/// Guest address of the mapped memory.
 const RAM: u64 = 0x10_0000;
 
 /// Part of a BAR that the VMM has mapped.
@@ -48,7 +48,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Connects, gives the card the guest's memory, and maps what can be mapped; `None` where the door is closed.
+    /// Connects, maps guest memory for DMA, and maps the mappable parts of BARs; `None` if the connection is refused.
     fn new(path: &Path, ram: &File) -> Option<Self> {
         let mut client = Client::new(path).ok()?;
         client.dma_map(0, RAM, RAM_BYTES, ram.as_raw_fd()).ok()?;
@@ -58,7 +58,7 @@ impl Connection {
         for bar in [0, 2] {
             let region = client.region(bar).unwrap();
             let Some(file) = &region.file_offset else { continue };
-            // A file and no areas: all of the region.
+            // A file without sparse areas covers the whole region.
             let mut areas: Vec<_> = region.sparse_areas.iter().map(|area| (area.offset, area.size)).collect();
             if areas.is_empty() {
                 areas.push((0, region.size));
@@ -72,7 +72,7 @@ impl Connection {
         Some(Connection { client, msi, windows })
     }
 
-    /// What VMMs do when their guest switches MSI on or off: they hand an eventfd over, or take it back.
+    /// Passes an eventfd to the server or revokes it, as VMMs do when their guest enables or disables MSI.
     fn arm(&mut self, on: bool) -> Result<(), vfio_user::Error> {
         let data = if on { VFIO_IRQ_SET_DATA_EVENTFD } else { VFIO_IRQ_SET_DATA_NONE };
         let fds = if on { &[self.msi.as_raw_fd()][..] } else { &[] };
@@ -81,7 +81,7 @@ impl Connection {
     }
 }
 
-/// A served card, and a VMM for each function.
+/// A served card, and one VMM connection for each function.
 pub struct VfioUser {
     connections: Vec<Option<Connection>>,
     ram: Vec<File>,
@@ -89,27 +89,27 @@ pub struct VfioUser {
     card: ServedCard,
     dir: TempDir,
     arrangement: Arrangement,
-    /// Each function is reached over a relay that keeps guest memory's files from the card.
+    /// Functions are accessed over a relay that withholds the files of guest memory from the card.
     by_messages: bool,
 }
 
-/// The name of a function's socket, or of its relay's.
+/// Returns the name of a function's socket, or of its relay's.
 fn socket(function: u8, relayed: bool) -> String {
     let name = if function == 0 { "pf".into() } else { format!("vf{function}") };
     if relayed { format!("{name}-relay.sock") } else { format!("{name}.sock") }
 }
 
-/// Each function in a guest of its own.
+/// Each function is in a separate guest.
 pub fn split() -> Box<dyn Machine> {
     Box::new(VfioUser::new(Arrangement::Split))
 }
 
-/// All functions in one guest, as beside a stock QEMU.
+/// All functions are in one guest, as with upstream QEMU.
 pub fn together() -> Box<dyn Machine> {
     Box::new(VfioUser::new(Arrangement::Together))
 }
 
-/// Guest memory that cannot shrink, so that the card maps it.
+/// Returns guest memory sealed against shrinking, which the card maps.
 fn sealed() -> File {
     let file = File::from(memfd_create("guest", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
     file.set_len(RAM_BYTES).unwrap();
@@ -117,19 +117,19 @@ fn sealed() -> File {
     file
 }
 
-/// Guest memory that its VMM might take away at any time: the card reads and writes it by system calls.
+/// Returns guest memory that the VMM could truncate at any time; the card accesses it by system calls.
 fn plain() -> File {
     let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
     file.set_len(RAM_BYTES).unwrap();
     file
 }
 
-/// No guest has the PF, and each VF is in a guest of its own from the start.
+/// The PF is in no guest, and each VF is in a separate guest from the start.
 pub fn provisioned() -> Box<dyn Machine> {
     Box::new(VfioUser::new(Arrangement::Provisioned))
 }
 
-/// The same as [`split`], but guest memory has no file: the card asks for each byte of it by message.
+/// Like [`split`], but guest memory has no file descriptor: the card accesses it by DMA_READ and DMA_WRITE messages.
 pub fn by_messages() -> Box<dyn Machine> {
     Box::new(VfioUser::with(Arrangement::Split, true))
 }
@@ -164,12 +164,12 @@ impl VfioUser {
         machine
     }
 
-    /// Each function is in a guest of its own.
+    /// Returns whether each function is in a separate guest.
     fn apart(&self) -> bool {
         self.arrangement != Arrangement::Together
     }
 
-    /// The VMMs that there are from the start.
+    /// Connects the VMMs that exist from the start.
     fn power_on(&mut self) {
         match self.arrangement {
             Arrangement::Provisioned => (1..=VFS).for_each(|vf| self.connect(vf)),
@@ -177,7 +177,7 @@ impl VfioUser {
         }
     }
 
-    /// Whether the function's VMM could be let in: a VF in a guest of its own while it exists.
+    /// Returns whether the function accepts a VMM: a VF in a separate guest does so only while it is enabled.
     fn exists(&mut self, function: u8) -> bool {
         if function == 0 || self.arrangement != Arrangement::Split {
             return true;
@@ -189,7 +189,7 @@ impl VfioUser {
             && u16::from(function) <= machine.config16(0, capability + bus::NUM_VFS)
     }
 
-    /// Connects to a function. The one before may still be on its way out, and only one is let in.
+    /// Connects to a function. Retries while the server still serves the previous client, as it accepts one at a time.
     fn connect(&mut self, function: u8) {
         let name = socket(function, self.by_messages);
         let path = self.dir.as_path().join(&name);
@@ -197,18 +197,18 @@ impl VfioUser {
         let start = Instant::now();
         while self.connections[usize::from(function)].is_none() {
             self.connections[usize::from(function)] = Connection::new(&path, ram);
-            assert!(start.elapsed() < PATIENCE, "{name} lets nobody in");
+            assert!(start.elapsed() < PATIENCE, "timed out connecting to {name}");
         }
     }
 
-    /// Carries out `access` on the function's client; `None` where there is no function.
+    /// Performs `access` on the function's client; `None` if the function does not exist.
     fn ask<T>(&mut self, function: u8, access: impl Fn(&mut Client) -> Result<T, vfio_user::Error>) -> Option<T> {
         let slot = usize::from(function);
         if let Some(connection) = &mut self.connections[slot] {
             if let Ok(value) = access(&mut connection.client) {
                 return Some(value);
             }
-            // The server has hung up: the VF is gone, and with it what its VMM had.
+            // The server has closed the connection: the VF was disabled.
             self.connections[slot] = None;
         }
         if !self.exists(function) {
@@ -216,11 +216,11 @@ impl VfioUser {
         }
         self.connect(function);
         let connection = self.connections[slot].as_mut()?;
-        Some(access(&mut connection.client).expect("an answer"))
+        Some(access(&mut connection.client).expect("the function accepts a client but does not answer"))
     }
 
     fn window(&mut self, function: u8, bar: u8, offset: u64, len: usize) -> Option<(&MmapRegion, usize)> {
-        // Makes sure of the connection.
+        // Ensures that the function is connected.
         self.ask(function, |_| Ok(()))?;
         let connection = self.connections[usize::from(function)].as_ref()?;
         let end = offset + len as u64;
@@ -261,7 +261,7 @@ impl Machine for VfioUser {
         if offset == MSI_CONTROL
             && let Some(connection) = &mut self.connections[usize::from(function)]
         {
-            // A client that has been hung up on is found out below.
+            // An error here means a closed connection, which `ask` handles below.
             let _ = connection.arm(data[0] & 1 != 0);
         }
         self.ask(function, |client| client.region_write(CONFIG, offset.into(), data));
@@ -311,7 +311,7 @@ impl Machine for VfioUser {
         self.ask(function, Client::reset);
     }
 
-    /// All VMMs end, and new ones connect to the same card.
+    /// Disconnects all VMMs and connects new ones to the same card.
     fn power_cycle(&mut self) {
         self.connections.iter_mut().for_each(|connection| *connection = None);
         self.power_on();

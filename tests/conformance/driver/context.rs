@@ -1,10 +1,10 @@
-//! Contexts and what they do: images, rings, batches, commands.
+//! Contexts and their contents: images, rings, batches, commands.
 
 use super::{BATCHES, Driver, IMAGES, MEMIRQ, RINGS};
 use crate::door::Machine;
 use arctic_device_model::engine::blank_image;
 
-/// The GuC's class of copy engines.
+/// The GuC's class number of copy engines.
 pub const COPY: u32 = 3;
 
 /// MI_USER_INTERRUPT.
@@ -16,48 +16,48 @@ pub const ARB_OFF: u32 = 0x08 << 23;
 /// MI_BATCH_BUFFER_END.
 pub const BATCH_END: u32 = 0x0a << 23;
 
-/// MI_STORE_DATA_IMM to a global address.
+/// MI_STORE_DATA_IMM to a GGTT address.
 pub fn store(at: u64, value: u32) -> [u32; 4] {
     [0x20 << 23 | 1 << 22 | 2, at as u32, (at >> 32) as u32, value]
 }
 
-/// MI_STORE_DATA_IMM to an address of the process.
+/// MI_STORE_DATA_IMM to a PPGTT address.
 pub fn store_process(at: u64, value: u32) -> [u32; 4] {
     [0x20 << 23 | 2, at as u32, (at >> 32) as u32, value]
 }
 
-/// MI_BATCH_BUFFER_START in the global space.
+/// MI_BATCH_BUFFER_START at a GGTT address.
 pub fn jump(to: u64) -> [u32; 3] {
     [0x31 << 23 | 1, to as u32, (to >> 32) as u32]
 }
 
-/// MI_BATCH_BUFFER_START in the process' space.
+/// MI_BATCH_BUFFER_START at a PPGTT address.
 pub fn jump_process(to: u64) -> [u32; 3] {
     [0x31 << 23 | 1 << 8 | 1, to as u32, (to >> 32) as u32]
 }
 
 impl Driver {
-    /// Offset of a context's image.
+    /// Returns the offset of a context's image in the driver's memory.
     pub fn image(id: u32) -> u64 {
         IMAGES + u64::from(id) * 0x4000
     }
 
-    /// Offset of a context's ring.
+    /// Returns the offset of a context's ring in the driver's memory.
     pub fn ring(id: u32) -> u64 {
         RINGS + u64::from(id) * 0x1000
     }
 
-    /// Offset of a context's batch in the driver's memory.
+    /// Returns the offset of a context's batch in the driver's memory.
     pub fn batch(id: u32) -> u64 {
         BATCHES + u64::from(id) * 0x1000
     }
 
-    /// Global address of the driver's memory at `offset`.
+    /// Returns the GGTT address of the driver's memory at `offset`.
     pub fn global(&self, offset: u64) -> u64 {
         self.base + offset
     }
 
-    /// Contract K.1: an image with a ring that holds `commands`, and `root` as its page tables.
+    /// Contract K.1: writes an image with a ring that holds `commands` and with page tables at `root`.
     fn write_context(&self, machine: &mut dyn Machine, id: u32, root: u64, commands: &[u32]) {
         let image = Self::image(id) + 0x1000;
         let mut words = blank_image();
@@ -87,12 +87,12 @@ impl Driver {
         self.poke(machine, Self::ring(id), commands);
     }
 
-    /// Registers a context with these commands and enables it.
+    /// Registers a context with these commands, enables it, and waits for the completion message.
     pub fn submit(&mut self, machine: &mut dyn Machine, id: u32, class: u32, commands: &[u32]) {
         self.submit_process(machine, id, class, 0, commands);
     }
 
-    /// The same, with page tables.
+    /// The same, with PPGTT page tables at `root`.
     pub fn submit_process(&mut self, machine: &mut dyn Machine, id: u32, class: u32, root: u64, commands: &[u32]) {
         self.write_context(machine, id, root, commands);
         let descriptor = (self.base + Self::image(id)) as u32 | 0x119;
@@ -103,12 +103,12 @@ impl Driver {
         self.wait_event(machine, &[0x9000_1002, id, 1]);
     }
 
-    /// Takes a context off.
+    /// Disables a context; does not wait for completion.
     pub fn disable(&mut self, machine: &mut dyn Machine, id: u32) {
         self.tell(machine, 0x1001, &[id, 0]);
     }
 
-    /// Byte of a source among the interrupts in memory, and of one of its events.
+    /// Returns the source byte and the event's status byte of memory-based interrupts.
     pub fn memirq(&self, machine: &mut dyn Machine, source: u64, event: u64) -> (u8, u8) {
         let mut byte = |offset| {
             let mut data = [0];

@@ -1,4 +1,5 @@
-//! Starting the GuC (contract B.4): its file, the table of engines, the registers that say where both are.
+//! Starting the GuC (contract B.4): the firmware image, the ADS with the table of engines, and the registers that
+//! locate both.
 
 use std::time::Instant;
 
@@ -6,18 +7,18 @@ use super::{ADS, Driver, FIRMWARE, PF_BASE};
 use crate::door::{Machine, PATIENCE};
 
 const KERNEL_DWORDS: u32 = 0x100;
-/// Header and kernel, which are what the DMA takes.
+/// Bytes of header and kernel, the part that the DMA copies.
 const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
 const GUC_STATUS: u32 = 0xc000;
-/// The firmware runs.
+/// GUC_STATUS when the firmware runs.
 pub const READY: u32 = 0x8001_f0ec;
 
-/// Instances by the GuC's class, as the card's fuses leave them (contract K.3): render, video, video enhancement, copy,
+/// Engine instances by GuC class, after the card's fuses (contract K.3): render, video, video enhancement, copy,
 /// compute.
 const ENGINES: [&[u8]; 5] = [&[0], &[0, 2], &[0, 1], &[0], &[0, 1, 2, 3]];
 
 impl Driver {
-    /// The PF's driver, its GuC not started.
+    /// Returns the PF's driver without starting the GuC.
     pub fn pf(machine: &mut dyn Machine) -> Self {
         let driver = Driver::new(machine, 0, PF_BASE);
         driver.clear(machine);
@@ -30,7 +31,7 @@ impl Driver {
     fn write_firmware(&self, machine: &mut dyn Machine) {
         let header = [6, 32 + 96 + 96 + 1, 0x1_0000, 0, 0x8086, 0x2024_0101, 32 + 193 + KERNEL_DWORDS, 96, 96, 1];
         self.poke(machine, FIRMWARE, &header);
-        // Version 70.53, which VFs meet as 1.26.
+        // Version 70.53; VFs negotiate interface version 1.26.
         self.poke(machine, FIRMWARE + 0x40, &[70 << 16 | 53 << 8, 1 << 16 | 26 << 8]);
         self.poke(machine, FIRMWARE + u64::from(DMA_BYTES), &[0x1234_5678]);
     }
@@ -39,7 +40,7 @@ impl Driver {
         let shown = (self.base + ADS) as u32;
         self.poke(machine, ADS + 0x1004, &[shown + 0x11dc, shown + 0x123c]);
         self.poke(machine, ADS + 0x1220, &[1]);
-        // Every other class has no engines either: 0x20 is no instance.
+        // The remaining classes have no engines: 0x20 marks an unused entry.
         for class in 0..16_u64 {
             let instances = ENGINES.get(class as usize).copied().unwrap_or(&[]);
             let table: Vec<u8> = (0..32).map(|n| instances.get(n).copied().unwrap_or(0x20)).collect();
@@ -49,7 +50,7 @@ impl Driver {
         }
     }
 
-    /// Has the card fetch the firmware; gives GUC_STATUS.
+    /// Starts the firmware DMA; returns GUC_STATUS.
     pub fn start_guc(&self, machine: &mut dyn Machine) -> u32 {
         let firmware = (self.base + FIRMWARE) as u32;
         let registers = [
@@ -71,9 +72,9 @@ impl Driver {
         }
         let start = Instant::now();
         while machine.shows().asks_for_memory && machine.register(0, 0xc314) & 1 != 0 {
-            assert!(start.elapsed() < PATIENCE, "the DMA does not end");
+            assert!(start.elapsed() < PATIENCE, "timed out waiting for the firmware DMA");
         }
-        assert_eq!(machine.register(0, 0xc314) & 1, 0, "the DMA is over when its write has been answered");
+        assert_eq!(machine.register(0, 0xc314) & 1, 0, "the DMA is still busy after its write has been answered");
         machine.register(0, GUC_STATUS)
     }
 }

@@ -1,7 +1,7 @@
-//! A driver in plain Rust, as far as it takes to have work done: it knows the card from the drivers' contract
-//! (`docs/spec/xe-driver-contract.md`) and reaches it through a door and nothing else.
+//! A minimal driver in plain Rust that can submit work. It is written from the driver contract
+//! (`docs/spec/xe-driver-contract.md`) and accesses the card only through the transport under test.
 //!
-//! What it keeps for the card is in guest memory, so that whatever the card does goes through the door's DMA.
+//! All its data structures are in guest memory, so that the card accesses them by the transport's DMA.
 
 pub mod context;
 mod firmware;
@@ -19,48 +19,48 @@ pub const FAILURE: u32 = 0xe000_0000;
 pub const MAILBOX: u32 = 0x19_0240;
 /// GUC_HOST_INTERRUPT.
 pub const BELL: u32 = 0x19_01f0;
-/// VF_CAP_REG: 1 tells a driver that it drives a VF.
+/// VF_CAP_REG: reads 1 on a VF.
 pub const VF_CAP: u32 = 0x19_01f8;
-/// The GGTT's entries in GTTMMADR.
+/// Offset of the GGTT entries in GTTMMADR.
 pub const GGTT: u64 = 8 << 20;
 /// Bytes of GTTMMADR.
 pub const GTTMMADR_BYTES: u64 = 16 << 20;
 
-/// Guest memory of each driver, function after function.
+/// Bytes of guest memory for each function's driver; the ranges are consecutive.
 const OWN_BYTES: u64 = 2 << 20;
-/// Global address at which the PF's driver shows its memory.
+/// GGTT address at which the PF's driver maps its memory.
 const PF_BASE: u64 = 0x2000_0000;
 
 // Offsets in the driver's memory.
 const FIRMWARE: u64 = 0;
 const ADS: u64 = 0x1_0000;
-/// Both rings of messages, and what describes them.
+/// Both CT rings and their descriptors.
 pub const CTB: u64 = 0x2_0000;
 const LIST: u64 = 0x3_0000;
-/// For tests: what batches write.
+/// Written by the batches of tests.
 pub const SCRATCH: u64 = 0x4_0000;
-/// Interrupts in memory (contract C.3).
+/// Memory-based interrupts (contract C.3).
 const MEMIRQ: u64 = 0x5_0000;
 const RINGS: u64 = 0x6_0000;
 const BATCHES: u64 = 0xa_0000;
-/// As many contexts as have room: 64.
+/// Room for 64 contexts.
 const IMAGES: u64 = 0x10_0000;
 
 const RING_DWORDS: u32 = 1024;
 
-/// A function's driver.
+/// The driver of one function.
 pub struct Driver {
     pub function: u8,
-    /// Global address of its memory, and of a VF's part of the global space.
+    /// GGTT address of its memory; for a VF also the base of its GGTT range.
     pub base: u64,
     /// Guest address of its memory.
     ram: u64,
     tail: u32,
     head: u32,
     fence: u32,
-    /// First context that the driver's own work takes.
+    /// Next free context ID for the driver's own work.
     next_context: u32,
-    /// Messages of the GuC that are no answers, HXG header first.
+    /// Messages from the GuC that are not responses, HXG header first.
     pub events: Vec<Vec<u32>>,
     answers: Vec<Vec<u32>>,
 }
@@ -81,17 +81,17 @@ impl Driver {
         }
     }
 
-    /// Guest address of the driver's memory at `offset`.
+    /// Returns the guest address of the driver's memory at `offset`.
     pub fn address(&self, offset: u64) -> u64 {
         self.ram + offset
     }
 
-    /// A doubleword of the driver's memory.
+    /// Reads a doubleword of the driver's memory.
     pub fn peek(&self, machine: &mut dyn Machine, offset: u64) -> u32 {
         machine.ram32(self.function, self.address(offset))
     }
 
-    /// Writes the driver's memory.
+    /// Writes doublewords to the driver's memory.
     pub fn poke(&self, machine: &mut dyn Machine, offset: u64, words: &[u32]) {
         machine.set_ram(self.function, self.address(offset), words);
     }
@@ -101,19 +101,19 @@ impl Driver {
         machine.write_ram(self.function, self.ram, &vec![0; OWN_BYTES as usize]);
     }
 
-    /// Shows the driver's memory in the global space.
+    /// Maps the driver's memory into the GGTT.
     fn show(&self, machine: &mut dyn Machine) {
         let entries = (0..OWN_BYTES >> 12).flat_map(|page| (self.address(page << 12) | 1).to_le_bytes());
         let entries: Vec<u8> = entries.collect();
         machine.fill(self.function, 0, GGTT + (self.base >> 12) * 8, &entries);
     }
 
-    /// A request through the mailbox; gives the four dwords of its answer.
+    /// Sends a request through the mailbox; returns the four dwords of the response.
     pub fn mail(&self, machine: &mut dyn Machine, message: &[u32]) -> [u32; 4] {
         self.mail_while(machine, message, |_| ())
     }
 
-    /// The same, and does something else while it waits. A mailbox that a reset has emptied is written once more.
+    /// The same, calling `meanwhile` while it waits. Repeats the request if a reset has cleared the mailbox.
     fn mail_while(
         &self,
         machine: &mut dyn Machine,
@@ -137,7 +137,7 @@ impl Driver {
         std::array::from_fn(|n| machine.register(self.function, MAILBOX + n as u32 * 4))
     }
 
-    /// Contract B.6: tells the GuC where the rings are, and enables them.
+    /// Contract B.6: passes the addresses of the rings to the GuC, and enables them.
     fn enable_rings(&mut self, machine: &mut dyn Machine) {
         self.poke(machine, CTB, &[0; 3 * RING_DWORDS as usize]);
         (self.head, self.tail) = (0, 0);
@@ -161,7 +161,7 @@ impl Driver {
         self.mail(machine, &[0x0508, key << 16 | len, value as u32, (value >> 32) as u32])[0]
     }
 
-    /// Writes a message into the ring and rings.
+    /// Writes a message into the ring and rings the doorbell.
     fn send(&mut self, machine: &mut dyn Machine, header: u32, message: &[u32]) {
         for dword in std::iter::once(&header).chain(message) {
             self.poke(machine, CTB + 0x1000 + u64::from(self.tail) * 4, &[*dword]);
@@ -171,13 +171,13 @@ impl Driver {
         machine.set_register(self.function, BELL, 1);
     }
 
-    /// A request that is not answered.
+    /// Sends a fast request, which has no response.
     pub fn tell(&mut self, machine: &mut dyn Machine, action: u32, payload: &[u32]) {
         let message: Vec<u32> = std::iter::once(2 << 28 | action).chain(payload.iter().copied()).collect();
         self.send(machine, 0x8001 << 16 | message.len() as u32, &message);
     }
 
-    /// A request through the ring; gives its answer's header.
+    /// Sends a request through the ring; returns the header of the response.
     pub fn ask(&mut self, machine: &mut dyn Machine, action: u32, payload: &[u32]) -> u32 {
         self.fence = self.fence % 0x7fff + 1;
         let fence = self.fence;
@@ -192,9 +192,9 @@ impl Driver {
         answer.unwrap()[1]
     }
 
-    /// Takes the GuC's messages out of the ring.
+    /// Reads all pending messages of the GuC from the ring.
     pub fn receive(&mut self, machine: &mut dyn Machine) {
-        assert_eq!(self.peek(machine, CTB + 0x808), 0, "the GuC's ring is broken");
+        assert_eq!(self.peek(machine, CTB + 0x808), 0, "the GuC's CT descriptor has an error status");
         let tail = self.peek(machine, CTB + 0x804);
         while self.head != tail {
             let at = |dword: u32| CTB + 0x2000 + u64::from(dword % RING_DWORDS) * 4;
@@ -202,7 +202,7 @@ impl Driver {
             let message: Vec<u32> = (0..=header & 0xff).map(|n| self.peek(machine, at(self.head + n))).collect();
             self.head = (self.head + message.len() as u32) % RING_DWORDS;
             self.poke(machine, CTB + 0x800, &[self.head]);
-            // Type: an event, or an answer.
+            // Message type: event or response.
             match message[1] >> 28 & 7 {
                 1 => self.events.push(message[1..].to_vec()),
                 _ => self.answers.push(message),
@@ -210,7 +210,7 @@ impl Driver {
         }
     }
 
-    /// Waits for this event, and forgets it.
+    /// Waits for this event and removes it from the list.
     pub fn wait_event(&mut self, machine: &mut dyn Machine, event: &[u32]) {
         let start = Instant::now();
         loop {
@@ -220,7 +220,7 @@ impl Driver {
                 return;
             }
             let (function, events) = (self.function, &self.events);
-            assert!(start.elapsed() < PATIENCE, "function {function} waits for {event:x?} among {events:x?}");
+            assert!(start.elapsed() < PATIENCE, "function {function}: no event {event:x?} among {events:x?}");
         }
     }
 
@@ -232,7 +232,7 @@ impl Driver {
     }
 }
 
-/// A VF's share as it asks for it.
+/// A VF's resources as reported to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     pub ggtt_start: u64,
@@ -243,12 +243,13 @@ pub struct Share {
 }
 
 impl Driver {
-    /// A VF's driver, which knows nothing: it asks what it has (contract C.1), shows its memory and enables its rings.
+    /// A VF's driver without prior knowledge: it queries its resources (contract C.1), maps its memory and enables its
+    /// rings.
     pub fn vf(machine: &mut dyn Machine, function: u8) -> Self {
         Self::vf_while(machine, function, |_| ())
     }
 
-    /// The same for a VF that may be amid a reset, which the PF's driver leads to its end.
+    /// The same for a VF that may be in reset; the PF's driver completes the reset.
     pub fn vf_led(machine: &mut dyn Machine, function: u8, pf: &mut Driver) -> Self {
         Self::vf_while(machine, function, |machine| pf.lead_resets(machine))
     }
@@ -269,7 +270,7 @@ impl Driver {
         driver
     }
 
-    /// What the GuC says that the VF has.
+    /// Queries the VF's resources from the GuC.
     pub fn share(&self, machine: &mut dyn Machine) -> Share {
         let mut query = |key: u32, len: u32| {
             let answer = self.mail(machine, &[0x5509, key]);
@@ -286,5 +287,5 @@ impl Driver {
     }
 }
 
-/// Number of the GuC among the sources of interrupts in memory.
+/// Source number of the GuC for memory-based interrupts.
 const GUC_SOURCE: u64 = 25;

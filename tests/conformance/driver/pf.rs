@@ -1,4 +1,4 @@
-//! What only the PF's driver does: interrupts by registers, sharing the card out, leading a VF's reset.
+//! The parts of the driver that only the PF has: interrupts by registers, provisioning of VFs, handling of VF resets.
 
 use super::context::{COPY, store};
 use super::firmware::READY;
@@ -6,14 +6,14 @@ use super::{Driver, GGTT, LIST, MAILBOX, SCRATCH, SUCCESS, Share};
 use crate::bus;
 use crate::door::Machine;
 
-/// LMEM_CFG: where the LMTT is, and that it is in use.
+/// LMEM_CFG: address of the LMTT, and its enable bit.
 const LMEM_CFG: u32 = 0xcf58;
 const LMTT_PAGE: u64 = 2 << 20;
 /// Bytes of a VF's LMTT.
 const LMTT_BYTES: u64 = 64 << 10;
-/// Card address of the LMTT's directory, in the PF's own part of local memory.
+/// Device address of the LMTT's directory, in local memory of the PF.
 const LMTT: u64 = 256 << 20;
-/// First card address of what the PF's driver keeps for itself.
+/// First device address of the range reserved for the PF's driver.
 const PF_LOCAL: u64 = 512 << 20;
 
 // Interrupt registers (contract B.10).
@@ -24,21 +24,21 @@ const GT_DWORD: u32 = 0x19_0018;
 const IDENTITY: u32 = 0x19_0060;
 const SELECTOR: u32 = 0x19_0070;
 
-/// The PF driver's page tables, in its own local memory.
+/// Page tables of the PF's driver, in its own local memory.
 const TABLES: u64 = PF_LOCAL + (16 << 20);
-/// Bytes of the pages of process' tables.
+/// Page size in these page tables, in bytes.
 const LARGE_PAGE: u64 = 2 << 20;
-/// Global address at which the PF's driver looks at local memory.
+/// GGTT address at which the PF's driver maps local memory for `look`.
 const LOOK: u64 = 0x3000_0000;
-/// Where its own work says that it is done.
+/// Offset at which the driver's own work stores its completion value.
 const DONE: u64 = SCRATCH + 0x800;
 
-/// First card address of a VF's local memory; VFs are given theirs in this order.
+/// First device address of a VF's local memory; the VFs' ranges are consecutive in VF order.
 pub fn frames(vf: u8) -> u64 {
     u64::from(vf - 1) * share_of(vf).local_bytes
 }
 
-/// What VF `vf` is given.
+/// The resources provisioned for VF `vf`.
 pub fn share_of(vf: u8) -> Share {
     let n = u64::from(vf - 1);
     Share {
@@ -51,18 +51,18 @@ pub fn share_of(vf: u8) -> Share {
 }
 
 impl Driver {
-    /// The PF's driver after its GuC's start, with rings and interrupts.
+    /// Returns the PF's driver after starting the GuC and enabling rings and interrupts.
     pub fn pf_up(machine: &mut dyn Machine) -> Self {
         bus::bring_up(machine);
         bus::enable_msi(machine, 0);
         let mut driver = Driver::pf(machine);
-        assert_eq!(driver.start_guc(machine), READY, "the firmware starts");
+        assert_eq!(driver.start_guc(machine), READY, "the firmware has not started");
         driver.enable_rings(machine);
         driver.enable_interrupts(machine);
         driver
     }
 
-    /// Contract B.3, B.4: render, copy and the GuC may interrupt.
+    /// Contract B.3, B.4: enables the interrupts of the render engine, the copy engine and the GuC.
     fn enable_interrupts(&self, machine: &mut dyn Machine) {
         let registers = [
             (0x19_0030, 0x0011_0011),
@@ -77,12 +77,12 @@ impl Driver {
         }
     }
 
-    /// Whether what happens is told.
+    /// Sets or clears the master interrupt enable.
     pub fn set_master(&self, machine: &mut dyn Machine, on: bool) {
         machine.set_register(0, MASTER, if on { MASTER_ENABLE } else { 0 });
     }
 
-    /// xe's dg1_irq_handler: what has happened, as identities.
+    /// Returns the identities of pending interrupts, read as xe's dg1_irq_handler does.
     pub fn handle_interrupt(&self, machine: &mut dyn Machine) -> Vec<u32> {
         let mut identities = Vec::new();
         machine.set_register(0, MASTER, 0);
@@ -95,7 +95,7 @@ impl Driver {
             for bit in (0..32).filter(|bit| dword >> bit & 1 != 0) {
                 machine.set_register(0, SELECTOR + bank * 4, 1 << bit);
                 let identity = machine.register(0, IDENTITY + bank * 4);
-                assert!(identity >> 31 == 1, "an identity is valid at once: {identity:#x}");
+                assert!(identity >> 31 == 1, "identity not valid at the first read: {identity:#x}");
                 machine.set_register(0, IDENTITY + bank * 4, identity);
                 identities.push(identity & !(1 << 31));
             }
@@ -105,7 +105,7 @@ impl Driver {
         identities
     }
 
-    /// The PF's driver, and the card shared out to `vfs` VFs, which are enabled.
+    /// Returns the PF's driver with `vfs` VFs provisioned and enabled.
     pub fn pf_with_vfs(machine: &mut dyn Machine, vfs: u8) -> Self {
         let mut driver = Self::pf_up(machine);
         driver.share_out(machine, vfs);
@@ -113,7 +113,8 @@ impl Driver {
         driver
     }
 
-    /// Contract D.4, D.5: global addresses, local memory, contexts, doorbells, time.
+    /// Contract D.4, D.5: provisions GGTT ranges, local memory, contexts, doorbells, execution quantum and preemption
+    /// timeout.
     pub fn share_out(&mut self, machine: &mut dyn Machine, vfs: u8) {
         machine.set_register(0, LMEM_CFG, 1 << 31 | (LMTT >> 16) as u32);
         for vf in 1..=vfs {
@@ -144,18 +145,18 @@ impl Driver {
             self.poke(machine, LIST, &list);
             let shown = (self.base + LIST) as u32;
             let taken = self.ask(machine, 0x5503, &[vf.into(), shown, 0, list.len() as u32]);
-            assert_eq!(taken, SUCCESS | 9, "VF {vf}'s share");
+            assert_eq!(taken, SUCCESS | 9, "configuration of VF {vf}");
         }
         self.invalidate(machine);
     }
 
-    /// Everybody forgets translations.
+    /// Invalidates the TLBs of all engines and of the GuC, and waits for completion.
     pub fn invalidate(&mut self, machine: &mut dyn Machine) {
         self.tell(machine, 0x7002, &[77, 1 << 31]);
         self.wait_event(machine, &[0x9000_7001, 77]);
     }
 
-    /// The VF's pages of the global table are its own, and show nothing.
+    /// Assigns the GGTT entries of the VF's range to it, with no address.
     fn assign(&self, machine: &mut dyn Machine, vf: u8) {
         let share = share_of(vf);
         let entry = u64::from(vf) << 2 | 1;
@@ -163,7 +164,7 @@ impl Driver {
         machine.fill(0, 0, GGTT + (share.ggtt_start >> 12) * 8, &entries);
     }
 
-    /// Contract D.7: leads the reset of a VF of which the GuC has told, or begins it, to its end.
+    /// Contract D.7: performs the PF's part of a VF reset, after the GuC's notification or on the PF's initiative.
     pub fn lead_reset(&mut self, machine: &mut dyn Machine, vf: u8) {
         assert_eq!(self.ask(machine, 0x5506, &[vf.into(), 4]), SUCCESS, "FLR_START");
         self.wait_event(machine, &[0x9000_5106, vf.into(), 2]);
@@ -175,7 +176,8 @@ impl Driver {
         assert_eq!(self.ask(machine, 0x5506, &[vf.into(), 5]), SUCCESS, "FLR_FINISH");
     }
 
-    /// Leads the reset of every VF of which the GuC has told meanwhile: a VF's VMM that goes resets its function.
+    /// Performs the PF's part of the reset of each VF for which a notification is pending: a VF's VMM resets its
+    /// function when it exits.
     pub fn lead_resets(&mut self, machine: &mut dyn Machine) {
         self.receive(machine);
         while let Some(n) = self.events.iter().position(|event| event[0] == 0x9000_5106 && event[2] == 1) {
@@ -184,16 +186,16 @@ impl Driver {
         }
     }
 
-    /// The GuC has told of a VF's reset, once.
+    /// Waits for one notification of the VF's reset.
     pub fn hear_of_reset(&mut self, machine: &mut dyn Machine, vf: u8) {
         self.wait_event(machine, &[0x9000_5106, vf.into(), 1]);
     }
 
-    /// Local memory is empty from the card's address `from` on, by the copy engine, as xe does it: what the PF's own
-    /// guest maps of a VF's memory is not what the VF has there.
+    /// Clears local memory from device address `from` with the copy engine, as xe does: the PF's mapping of its own BAR
+    /// does not show the memory assigned to a VF.
     fn wipe(&mut self, machine: &mut dyn Machine, from: u64, bytes: u64) {
         let pages = 0..bytes / LARGE_PAGE;
-        // Three levels with one entry each, and as many large pages as it takes.
+        // Three levels with one entry each in the upper two, and large pages in the last.
         for level in 0..2 {
             machine.set_bar64(0, 2, TABLES + level * 0x1000, (TABLES + (level + 1) * 0x1000) | 3);
         }
@@ -201,7 +203,7 @@ impl Driver {
             machine.set_bar64(0, 2, TABLES + 0x2000 + page * 8, (from + page * LARGE_PAGE) | 0x883);
         }
         self.invalidate(machine);
-        // XY_FAST_COLOR_BLT, 32 bits a pixel, rows of a page (contract B.9).
+        // XY_FAST_COLOR_BLT, 32 bits per pixel, rows of one page (contract B.9).
         let mut commands = [0; 16];
         commands[..4].copy_from_slice(&[
             2 << 29 | 0x44 << 22 | 2 << 19 | 14,
@@ -213,19 +215,19 @@ impl Driver {
         self.run(machine, TABLES, &[&commands[..], &done].concat());
     }
 
-    /// A doubleword of local memory at the card's address `at`, as the PF's engines see it.
+    /// Returns a doubleword of local memory at device address `at`, as the PF's engines read it.
     pub fn look(&mut self, machine: &mut dyn Machine, at: u64) -> u32 {
         machine.set_bar64(0, 0, GGTT + (LOOK >> 12) * 8, at & !0xfff | 3);
         self.invalidate(machine);
         let (from, to) = (LOOK + (at & 0xfff), self.global(DONE + 8));
-        // MI_COPY_MEM_MEM, both global.
+        // MI_COPY_MEM_MEM, both addresses in the GGTT.
         let copy = [0x2e << 23 | 1 << 22 | 1 << 21 | 3, to as u32, 0, from as u32, 0];
         let done = store(self.global(DONE), self.next_context);
         self.run(machine, 0, &[&copy[..], &done].concat());
         self.peek(machine, DONE + 8)
     }
 
-    /// Runs commands that end by storing the number of their context.
+    /// Runs commands that end by storing the ID of their context, and waits for that store.
     fn run(&mut self, machine: &mut dyn Machine, root: u64, commands: &[u32]) {
         let id = self.next_context;
         self.next_context += 1;

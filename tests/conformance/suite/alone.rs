@@ -1,4 +1,4 @@
-//! VFs that nobody's PF stands behind: the card shares itself out by its file and plays the PF's part.
+//! VFs without a PF driver: the card provisions them from its card file and performs the PF driver's tasks.
 
 use super::work::{store_and_interrupt, work_in_local_memory};
 use crate::bus::*;
@@ -6,7 +6,8 @@ use crate::door::{Machine, VFS};
 use crate::driver::context::{COPY, store};
 use crate::driver::{Driver, SCRATCH, VF_CAP};
 
-/// Contract A.4: identity, capabilities and BARs of a function that any operating system finds and drives.
+/// Contract A.4: identity, capabilities and BARs of an ordinary function that any operating system can enumerate and
+/// drive.
 pub fn a_vf_is_an_ordinary_function(machine: &mut dyn Machine) {
     for vf in 1..=VFS {
         assert_eq!(machine.config32(vf, 0), 0x56c0_8086);
@@ -15,7 +16,7 @@ pub fn a_vf_is_an_ordinary_function(machine: &mut dyn Machine) {
         ids.sort();
         assert_eq!(ids, [MSI, EXPRESS]);
         assert!(extended(machine, vf).iter().all(|(id, _)| *id != SRIOV));
-        // 64 bits wide, prefetchable.
+        // 64-bit, prefetchable.
         assert_eq!(size_bar(machine, vf, BAR0), (16 << 20, 0xc));
         assert_eq!(size_bar(machine, vf, BAR0 + 8), (512 << 20, 0xc));
         assert_eq!(machine.register(vf, VF_CAP), u32::MAX, "memory space is off");
@@ -24,8 +25,8 @@ pub fn a_vf_is_an_ordinary_function(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-014: a VMM routes accesses by its own copy of the BARs; what it leaves in the VF's (Cloud Hypervisor: all ones, by
-/// which it has sized them) is of no account.
+/// V13-014: a VMM routes accesses by its own copy of the BARs; the value left in the VF's BAR registers has no effect
+/// (Cloud Hypervisor leaves all ones, from sizing them).
 pub fn a_vf_needs_no_address_that_its_guest_chose(machine: &mut dyn Machine) {
     for address in [0, 0x40_0000_0000, u64::MAX] {
         machine.set_config16(1, COMMAND, 0);
@@ -39,7 +40,7 @@ pub fn a_vf_needs_no_address_that_its_guest_chose(machine: &mut dyn Machine) {
     }
 }
 
-/// Contract C.1: the shares of the card file, one behind the other.
+/// Contract C.1: the resources from the card file; the GGTT ranges do not overlap.
 pub fn a_vf_has_what_the_card_file_gives(machine: &mut dyn Machine) {
     let mut end = 0;
     for vf in 1..=VFS {
@@ -49,7 +50,10 @@ pub fn a_vf_has_what_the_card_file_gives(machine: &mut dyn Machine) {
         assert!(share.local_bytes >= 64 << 20 && share.contexts > 0, "{share:x?}");
         end = share.ggtt_start + share.ggtt_bytes;
         let mut last = [0; 8];
-        assert!(machine.read_beside(vf, 2, share.local_bytes.min(512 << 20) - 8, &mut last), "all of it can be mapped");
+        assert!(
+            machine.read_beside(vf, 2, share.local_bytes.min(512 << 20) - 8, &mut last),
+            "the end of local memory cannot be mapped"
+        );
     }
 }
 
@@ -68,7 +72,7 @@ pub fn a_vf_works_in_its_local_memory(machine: &mut dyn Machine) {
     work_in_local_memory(machine, vfs);
 }
 
-/// Contract D.7: without a PF's driver the card leads the reset, and clears what the VF had.
+/// Contract D.7: without a PF driver the card completes the reset and clears the VF's local memory.
 pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
     for round in 1..=3 {
         enable(machine, 1);
@@ -81,7 +85,7 @@ pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
     }
 }
 
-/// A VMM goes, by whatever way, and another one comes: it finds a VF as new, with its share.
+/// After a VMM disconnects, by whatever path, the next one finds the VF in reset state with its resources.
 pub fn the_next_machine_finds_nothing(machine: &mut dyn Machine) {
     for _ in 0..3 {
         for vf in 1..=VFS {

@@ -6,10 +6,10 @@ use crate::driver::{Driver, GGTT, GTTMMADR_BYTES, MAILBOX, VF_CAP};
 
 const LMEM_BYTES: u64 = 2 << 30;
 const DOORBELLS: u64 = 4 << 20;
-/// SOFT_SCRATCH(14): keeps what it is given.
+/// SOFT_SCRATCH(14): a register that stores the value written.
 const SCRATCH: u32 = 0xc180 + 14 * 4;
 
-/// PCI: BARs answer while memory space is enabled; otherwise reads give all ones and writes are lost.
+/// PCI: BARs are decoded while memory space is enabled; otherwise reads return all ones and writes are dropped.
 pub fn bars_answer_with_memory_space_only(machine: &mut dyn Machine) {
     place(machine);
     machine.set_config16(0, COMMAND, BUS_MASTER);
@@ -17,15 +17,19 @@ pub fn bars_answer_with_memory_space_only(machine: &mut dyn Machine) {
     machine.set_register(0, SCRATCH, 5);
     assert_eq!((machine.bar32(0, 2, 0), machine.register(0, SCRATCH)), (u32::MAX, u32::MAX));
     enable(machine, 0);
-    assert_eq!((machine.bar32(0, 2, 0), machine.register(0, SCRATCH)), (0, 0), "the writes were lost");
+    assert_eq!(
+        (machine.bar32(0, 2, 0), machine.register(0, SCRATCH)),
+        (0, 0),
+        "a write had an effect while memory space was disabled"
+    );
     machine.set_register(0, SCRATCH, 5);
     machine.set_config16(0, COMMAND, 0);
     assert_eq!(machine.register(0, SCRATCH), u32::MAX);
     enable(machine, 0);
-    assert_eq!(machine.register(0, SCRATCH), 5, "and nothing else is");
+    assert_eq!(machine.register(0, SCRATCH), 5, "the register was changed while memory space was disabled");
 }
 
-/// PCI power management, contract A.3: in D3hot a function answers configuration accesses only; it keeps its state.
+/// PCI power management, contract A.3: in D3hot a function responds to configuration accesses only; it keeps its state.
 pub fn bars_answer_in_d0_only(machine: &mut dyn Machine) {
     bring_up(machine);
     let power = capability(machine, 0, POWER_MANAGEMENT);
@@ -39,8 +43,8 @@ pub fn bars_answer_in_d0_only(machine: &mut dyn Machine) {
     assert_eq!((machine.bar32(0, 2, 0x1000), machine.register(0, SCRATCH)), (7, 5));
 }
 
-/// PCI: a BAR answers at the address that it has been given last, a VF's at that of the PF's capability (V13-014); what it
-/// reaches does not depend on it.
+/// PCI: a BAR is decoded at the last address written, a VF's BAR at the address in the PF's SR-IOV capability
+/// (V13-014). Its contents do not depend on the address.
 pub fn bars_answer_where_they_have_been_moved_to(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 1);
     for round in 0..4 {
@@ -51,7 +55,7 @@ pub fn bars_answer_where_they_have_been_moved_to(machine: &mut dyn Machine) {
         }
         let places = if machine.shows().places_vf_bars { &PLACES[..] } else { &PLACES[..2] };
         for (n, place) in places.iter().enumerate() {
-            // A register, and what may be mapped.
+            // A register, and an offset that may be mapped.
             for offset in if n % 2 == 0 { [u64::from(VF_CAP), GGTT] } else { [0x1000, 0x2000] } {
                 if let Some(seen) = machine.read_bus(place + offset) {
                     assert_eq!(seen == u32::MAX, round % 2 == 1, "round {round}: {seen:#x} at {:#x}", place + offset);
@@ -59,7 +63,7 @@ pub fn bars_answer_where_they_have_been_moved_to(machine: &mut dyn Machine) {
             }
         }
         match round {
-            // As an operating system does it, and as none does.
+            // Round 0 disables decoding for the move, as operating systems do; rounds 1 and 2 move decoded BARs.
             0 => {
                 machine.set_config16(0, COMMAND, 0);
                 place_elsewhere(machine);
@@ -72,7 +76,8 @@ pub fn bars_answer_where_they_have_been_moved_to(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-004: registers are doublewords, and accesses of 1, 2 and 8 bytes, aligned or not, reach the parts they name.
+/// V13-004: registers are doublewords; accesses of 1, 2 and 8 bytes, aligned or not, access the bytes that they
+/// address.
 pub fn registers_take_every_width(machine: &mut dyn Machine) {
     bring_up(machine);
     let at = u64::from(SCRATCH - 4);
@@ -95,7 +100,7 @@ pub fn registers_take_every_width(machine: &mut dyn Machine) {
     assert_eq!(machine.bar64(0, 0, at), 0xccbb_6655_4433_aa11);
 }
 
-/// Local memory is memory: any width, any alignment, across lines and at both ends.
+/// Local memory supports any width and any alignment, across cache lines and at both ends.
 pub fn local_memory_takes_every_width(machine: &mut dyn Machine) {
     bring_up(machine);
     for at in [0, 0x1000 - 4, LMEM_BYTES - 16] {
@@ -109,8 +114,8 @@ pub fn local_memory_takes_every_width(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-004: what a VMM maps of a BAR and what the card answers there is the same memory, in the GGTT's half of GTTMMADR and
-/// in local memory; registers and doorbells are not to be mapped.
+/// V13-004: a VMM's mapping of a BAR and trapped accesses address the same memory, in the GGTT half of GTTMMADR and in
+/// local memory; registers and doorbells cannot be mapped.
 pub fn both_ways_lead_to_the_same_bytes(machine: &mut dyn Machine) {
     bring_up(machine);
     let places = [(0, GGTT), (0, GGTT + 0x12_3458), (0, GTTMMADR_BYTES - 8), (2, 0), (2, 1 << 30), (2, LMEM_BYTES - 8)];
@@ -118,17 +123,18 @@ pub fn both_ways_lead_to_the_same_bytes(machine: &mut dyn Machine) {
         let value = n << 32 | 0x1234_5001;
         machine.set_bar64(0, bar, at, value);
         let mut seen = [0; 8];
-        assert!(machine.read_beside(0, bar, at, &mut seen), "BAR {bar} at {at:#x} has another way");
+        assert!(machine.read_beside(0, bar, at, &mut seen), "BAR {bar} at {at:#x} has no alternative path");
         assert_eq!(u64::from_le_bytes(seen), value);
         assert!(machine.write_beside(0, bar, at, &(value + 0x1000).to_le_bytes()));
         assert_eq!(machine.bar64(0, bar, at), value + 0x1000);
     }
     for at in [0, u64::from(MAILBOX), DOORBELLS, GGTT - 8] {
-        assert!(!machine.read_beside(0, 0, at, &mut [0; 8]), "{at:#x} is to be trapped");
+        assert!(!machine.read_beside(0, 0, at, &mut [0; 8]), "{at:#x} must be trapped");
     }
 }
 
-/// V13-091: nothing is armed in the doorbell window; user space writes its last page as a barrier (contract C.2).
+/// V13-091: no doorbell is armed in this test; user space writes the last page of the window as a barrier (contract
+/// C.2).
 pub fn the_doorbell_window_keeps_nothing(machine: &mut dyn Machine) {
     bring_up(machine);
     for at in [DOORBELLS, GGTT - 0x1000, GGTT - 4] {
@@ -138,7 +144,7 @@ pub fn the_doorbell_window_keeps_nothing(machine: &mut dyn Machine) {
     assert!(machine.report().unmodelled.is_empty());
 }
 
-/// Contract C.1, C.2: VF_CAP_REG tells a driver what it drives, and writes, of which there are many, change nothing.
+/// Contract C.1, C.2: VF_CAP_REG identifies PF and VF to a driver; writes, which drivers make often, have no effect.
 pub fn a_function_tells_what_it_is(machine: &mut dyn Machine) {
     bring_up(machine);
     bring_up_vfs(machine, 2);
@@ -150,11 +156,12 @@ pub fn a_function_tells_what_it_is(machine: &mut dyn Machine) {
     }
 }
 
-/// What the card lacks is told, by whichever door it was asked for: it reads 0, drops writes, and counts both.
+/// Accesses to unmodelled registers are reported over each transport: reads return 0, writes are dropped, and both are
+/// counted.
 pub fn missing_registers_are_reported(machine: &mut dyn Machine) {
     bring_up(machine);
     assert!(machine.report().unmodelled.is_empty());
-    // Past the last register of any manual's list, before the doorbells.
+    // After the last register in any manual's list, before the doorbells.
     const HOLE: u32 = 0x3f_fff0;
     let before = machine.report().trapped;
     machine.set_register(0, HOLE, 7);
@@ -168,7 +175,7 @@ pub fn missing_registers_are_reported(machine: &mut dyn Machine) {
     assert_eq!((count("doorbells"), count("local_memory"), count("config")), (0, 0, 0));
 }
 
-/// The card as it is out of reset: BARs off, no VF, registers as new.
+/// Checks that the card is in reset state: BARs not decoded, no VF, registers at reset values.
 fn as_new(machine: &mut dyn Machine) {
     assert_eq!(machine.config16(0, COMMAND), 0);
     let msi = capability(machine, 0, MSI);
@@ -178,14 +185,14 @@ fn as_new(machine: &mut dyn Machine) {
     assert_eq!(machine.config16(0, capability + NUM_VFS), 0);
     bring_up(machine);
     assert_eq!((machine.register(0, SCRATCH), machine.register(0, MAILBOX)), (0, 0));
-    assert_eq!(machine.register(0, 0xc000) & 0x8000_0000, 0, "the GuC does not run");
+    assert_eq!(machine.register(0, 0xc000) & 0x8000_0000, 0, "the GuC still runs");
     enable_vfs(machine, 1);
     enable(machine, 1);
     assert_eq!(machine.register(1, MAILBOX), 0);
     enable_vfs(machine, 0);
 }
 
-/// A card that has been used in every way.
+/// Puts the card into a state that differs from reset state: GuC running, VFs enabled, registers and memory written.
 fn used(machine: &mut dyn Machine) {
     Driver::pf_with_vfs(machine, 2);
     Driver::vf(machine, 1);
@@ -195,22 +202,23 @@ fn used(machine: &mut dyn Machine) {
     machine.set_bar64(0, 2, 0x20_0000, 0x0102_0304_0506_0708);
 }
 
-/// V13-114: a conventional reset clears the function's registers and takes its VFs.
+/// V13-114: a conventional reset clears the function's registers and disables its VFs.
 pub fn a_conventional_reset_begins_anew(machine: &mut dyn Machine) {
     used(machine);
     machine.reset(0);
-    assert_eq!(machine.config32(0, BAR0) & !0xf, 0, "BARs are no longer placed");
+    assert_eq!(machine.config32(0, BAR0) & !0xf, 0, "BAR 0 still has an address after the reset");
     as_new(machine);
 }
 
-/// V13-115: so does a Function Level Reset.
+/// V13-115: a Function Level Reset has the same effect.
 pub fn a_function_level_reset_begins_anew(machine: &mut dyn Machine) {
     used(machine);
     flr(machine, 0);
     as_new(machine);
 }
 
-/// Whoever comes next finds nothing of who was here: memories are empty, the card is out of reset.
+/// After a power cycle the next guest finds no data of the previous one: memory reads zero and the card is in reset
+/// state.
 pub fn a_machine_that_is_switched_off_leaves_nothing_behind(machine: &mut dyn Machine) {
     used(machine);
     machine.power_cycle();
@@ -219,6 +227,6 @@ pub fn a_machine_that_is_switched_off_leaves_nothing_behind(machine: &mut dyn Ma
         assert_eq!(machine.bar64(0, 2, at), 0, "local memory at {at:#x}");
     }
     for at in (GGTT..GTTMMADR_BYTES).step_by(1 << 20).chain([GGTT + (0x2000_0000 >> 12) * 8]) {
-        assert_eq!(machine.bar64(0, 0, at), 0, "the global table at {at:#x}");
+        assert_eq!(machine.bar64(0, 0, at), 0, "the GGTT at {at:#x}");
     }
 }

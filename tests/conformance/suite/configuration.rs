@@ -4,11 +4,11 @@ use crate::bus::*;
 use crate::door::{Machine, VFS};
 
 const GTTMMADR_BYTES: u64 = 16 << 20;
-/// Lowest bits of a BAR: 64 bits wide, prefetchable.
+/// Low four bits of a BAR: 64-bit, prefetchable.
 const WIDE_PREFETCHABLE: u8 = 0xc;
 
-/// Contract A.1: vendor, device, revision C0, a display controller that is no VGA device; one function alone in its slot
-/// as far as its header says, and no INTx.
+/// Contract A.1: vendor, device, revision C0, a display controller that is not VGA compatible; a single-function header
+/// type, and no INTx.
 pub fn the_function_shows_its_identity(machine: &mut dyn Machine) {
     assert_eq!(machine.config32(0, 0), 0x56c0_8086);
     assert_eq!(machine.config32(0, 8), 0x0380_0008);
@@ -17,11 +17,12 @@ pub fn the_function_shows_its_identity(machine: &mut dyn Machine) {
     assert_eq!(machine.config8(0, 0x3d), 0, "interrupt pin");
     assert_eq!(machine.config16(0, COMMAND), 0);
     assert_ne!(machine.config16(0, 6) & 1 << 4, 0, "capabilities list");
-    // Contract A.3: GGMS, by which i915 knows how large the global table is.
+    // Contract A.3: GGMS, from which i915 takes the size of the GGTT.
     assert_eq!(machine.config16(0, 0x50), 0x00c0);
 }
 
-/// Contract A.3: MSI and no MSI-X, FLR, power management, SR-IOV and ARI; every chain ends and no two overlap.
+/// Contract A.3: MSI and no MSI-X, FLR, power management, SR-IOV and ARI; each capability list ends and has no
+/// duplicate.
 pub fn capabilities_are_chained(machine: &mut dyn Machine) {
     let standard = capabilities(machine, 0);
     let mut ids: Vec<_> = standard.iter().map(|(id, _)| *id).collect();
@@ -31,7 +32,7 @@ pub fn capabilities_are_chained(machine: &mut dyn Machine) {
     let express = capability(machine, 0, EXPRESS);
     assert_ne!(machine.config32(0, express + 4) & 1 << 28, 0, "FLR");
     let msi = capability(machine, 0, MSI);
-    // 64-bit addresses, a mask, one vector.
+    // 64-bit addresses, per-vector masking, one vector.
     assert_eq!(machine.config16(0, msi + 2) & 0x018e, 0x0180);
     let ids: Vec<_> = extended(machine, 0).iter().map(|(id, _)| *id).collect();
     assert!(ids.contains(&SRIOV) && ids.contains(&ARI), "{ids:x?}");
@@ -46,8 +47,8 @@ pub fn capabilities_are_chained(machine: &mut dyn Machine) {
     assert_eq!(machine.config16(0, capability + VF_DEVICE), 0x56c0);
 }
 
-/// PCIe 9.3.4.1, contract A.4: a VF has the PF's class and revision, MSI and FLR, and neither power management nor SR-IOV
-/// nor the PF's stolen memory; its IDs are as the door shows them.
+/// PCIe 9.3.4.1, contract A.4: a VF has the PF's class and revision, MSI and FLR, but no power management, no SR-IOV
+/// and no stolen memory; its IDs read as the transport defines.
 pub fn vfs_show_what_they_are(machine: &mut dyn Machine) {
     bring_up(machine);
     enable_vfs(machine, VFS.into());
@@ -65,8 +66,8 @@ pub fn vfs_show_what_they_are(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-004: GTTMMADR of 16 MiB and all of local memory, 64 bits wide and prefetchable; the size shows in a write of all
-/// ones, and nothing else is a BAR.
+/// V13-004: GTTMMADR of 16 MiB and all of local memory, 64-bit and prefetchable. The sizes are read back after writing
+/// all ones; no other BAR is implemented.
 pub fn bars_are_sized_by_all_ones(machine: &mut dyn Machine) {
     assert_eq!(size_bar(machine, 0, BAR0), (GTTMMADR_BYTES, WIDE_PREFETCHABLE));
     assert_eq!(size_bar(machine, 0, BAR0 + 8), (2 << 30, WIDE_PREFETCHABLE));
@@ -77,7 +78,7 @@ pub fn bars_are_sized_by_all_ones(machine: &mut dyn Machine) {
     place(machine);
     let low = machine.config32(0, BAR0 + 8);
     assert_eq!(low & 0xf, u32::from(WIDE_PREFETCHABLE));
-    assert_ne!(machine.config32(0, BAR0 + 12), 0, "a BAR keeps what it is given");
+    assert_ne!(machine.config32(0, BAR0 + 12), 0, "the BAR's upper half is still 0 after placing");
     if machine.shows().vf_bars {
         enable_vfs(machine, 1);
         assert_eq!(size_bar(machine, 1, BAR0), (GTTMMADR_BYTES, WIDE_PREFETCHABLE));
@@ -85,11 +86,11 @@ pub fn bars_are_sized_by_all_ones(machine: &mut dyn Machine) {
     } else {
         enable_vfs(machine, 1);
         machine.set_config32(1, BAR0, u32::MAX);
-        assert_eq!(machine.config32(1, BAR0), 0, "a VF's own BARs are none");
+        assert_eq!(machine.config32(1, BAR0), 0, "a VF's own BAR register is not hardwired to 0");
     }
 }
 
-/// V13-001, contract A.3, A.4: VF BARs 0 and 2 in the PF's capability, one VF's size each.
+/// V13-001, contract A.3, A.4: VF BARs 0 and 2 in the PF's SR-IOV capability, each with the size for one VF.
 pub fn vf_bars_are_sized_in_the_capability(machine: &mut dyn Machine) {
     let capability = sriov(machine);
     assert_eq!(size_bar(machine, 0, capability + VF_BAR0), (GTTMMADR_BYTES, WIDE_PREFETCHABLE));
@@ -100,7 +101,7 @@ pub fn vf_bars_are_sized_in_the_capability(machine: &mut dyn Machine) {
     }
 }
 
-/// PCI: bytes and words of configuration space are parts of its doublewords, in reads and in writes.
+/// PCI: byte and word accesses to configuration space read and write parts of its doublewords.
 pub fn configuration_space_takes_every_width(machine: &mut dyn Machine) {
     let sriov = sriov(machine);
     for at in (0..0x100).chain(sriov..sriov + 0x40).step_by(4) {
@@ -117,7 +118,7 @@ pub fn configuration_space_takes_every_width(machine: &mut dyn Machine) {
     assert_eq!(machine.config32(0, msi + 8), 0xcdef_ab78);
 }
 
-/// PCI: what software cannot change stays, whatever is written.
+/// PCI: read-only registers keep their values, whatever is written.
 pub fn read_only_registers_keep_their_values(machine: &mut dyn Machine) {
     let capability = sriov(machine);
     let express = super::super::bus::capability(machine, 0, EXPRESS);

@@ -1,10 +1,10 @@
-//! Virtual functions: when they exist, and what takes them away.
+//! Virtual functions: enabling, disabling, and resets that disable them.
 
 use crate::bus::*;
 use crate::door::{Machine, VFS};
 use crate::driver::{MAILBOX, VF_CAP};
 
-/// No such function: on a bus nobody answers.
+/// Returns whether the VF is absent: reads return all ones, as on a bus.
 fn absent(machine: &mut dyn Machine, vf: u8) -> bool {
     machine.config32(vf, 8) == u32::MAX && machine.register(vf, VF_CAP) == u32::MAX
 }
@@ -13,7 +13,7 @@ fn present(machine: &mut dyn Machine, vf: u8) -> bool {
     machine.config32(vf, 8) != u32::MAX && machine.register(vf, VF_CAP) == 1
 }
 
-/// V13-016: VFs are there while VF Enable is set, and only as many as NumVFs says.
+/// V13-016: VFs exist while VF Enable is set, as many as NumVFs.
 pub fn vf_enable_brings_vfs_into_being(machine: &mut dyn Machine) {
     bring_up(machine);
     for vf in 1..=VFS {
@@ -28,7 +28,7 @@ pub fn vf_enable_brings_vfs_into_being(machine: &mut dyn Machine) {
     }
 }
 
-/// PCIe 9.3.3.7: more VFs than there are cannot be enabled; the card enables none.
+/// PCIe 9.3.3.7: if NumVFs exceeds TotalVFs, the card enables no VF.
 pub fn more_vfs_than_there_are_cannot_be_enabled(machine: &mut dyn Machine) {
     bring_up(machine);
     for count in [u16::from(VFS) + 1, 64, u16::MAX] {
@@ -40,7 +40,7 @@ pub fn more_vfs_than_there_are_cannot_be_enabled(machine: &mut dyn Machine) {
     assert!(present(machine, VFS));
 }
 
-/// PCIe 9.3.3.7: NumVFs keeps its value while VF Enable is set.
+/// PCIe 9.3.3.7: NumVFs is read-only while VF Enable is set.
 pub fn the_number_of_vfs_is_locked_while_they_are_enabled(machine: &mut dyn Machine) {
     bring_up(machine);
     bring_up_vfs(machine, 1);
@@ -52,7 +52,7 @@ pub fn the_number_of_vfs_is_locked_while_they_are_enabled(machine: &mut dyn Mach
     assert!(present(machine, 1) && absent(machine, 2));
 }
 
-/// V13-016: VF MSE is what VFs' BARs answer by; the VFs themselves go on existing without.
+/// V13-016: VF MSE controls decoding of the VFs' BARs; without it the VFs still exist.
 pub fn vf_bars_answer_with_vf_memory_space_only(machine: &mut dyn Machine) {
     bring_up(machine);
     bring_up_vfs(machine, 2);
@@ -61,14 +61,14 @@ pub fn vf_bars_answer_with_vf_memory_space_only(machine: &mut dyn Machine) {
     for vf in 1..=2 {
         assert_eq!(machine.register(vf, VF_CAP), u32::MAX, "VF MSE is off");
         machine.set_register(vf, MAILBOX, 9);
-        assert_ne!(machine.config32(vf, 8), u32::MAX, "and yet the VF is there");
+        assert_ne!(machine.config32(vf, 8), u32::MAX, "the VF is absent without VF MSE");
     }
     machine.set_config16(0, control, VF_ENABLE | VF_MEMORY_SPACE);
     assert!(present(machine, 1) && present(machine, 2));
-    assert_eq!(machine.register(1, MAILBOX), 0, "the write was lost");
+    assert_eq!(machine.register(1, MAILBOX), 0, "a write had an effect without VF MSE");
 }
 
-/// V13-005: each VF has registers of its own, and the PF's window onto them (contract A.4) shows the right one.
+/// V13-005: each VF has its own registers, and the PF's window onto them (contract A.4) addresses the right VF.
 pub fn vfs_are_apart(machine: &mut dyn Machine) {
     bring_up(machine);
     bring_up_vfs(machine, VFS);
@@ -80,14 +80,14 @@ pub fn vfs_are_apart(machine: &mut dyn Machine) {
         assert_eq!(machine.register(function, MAILBOX + 4), value);
         assert_eq!(machine.register(0, MAILBOX + 4 + u32::from(function) * 0x400), value);
     }
-    // Not the VF's to reach: another VF's window, registers of the card.
+    // Inaccessible to the VF: another VF's window, registers of the card.
     machine.set_register(1, MAILBOX + 4 + 0x800, 7);
     machine.set_register(1, 0xc180, 7);
     assert_eq!((machine.register(1, MAILBOX + 4 + 0x800), machine.register(1, 0xc180)), (0, 0));
     assert_eq!((machine.register(2, MAILBOX + 4), machine.register(0, 0xc180)), (0x102, 0));
 }
 
-/// V13-116: a VF's FLR takes nothing from its neighbour, and the VF goes on existing.
+/// V13-116: a VF's FLR does not affect another VF, and the VF remains enabled.
 pub fn a_vf_reset_reaches_its_own(machine: &mut dyn Machine) {
     bring_up(machine);
     bring_up_vfs(machine, 2);
@@ -101,7 +101,7 @@ pub fn a_vf_reset_reaches_its_own(machine: &mut dyn Machine) {
     assert_eq!((machine.register(1, MAILBOX), machine.register(2, MAILBOX)), (0, 7));
 }
 
-/// V13-114, V13-115: either reset of the PF takes all VFs.
+/// V13-114, V13-115: both kinds of reset of the PF disable all VFs.
 pub fn a_reset_of_the_pf_takes_its_vfs(machine: &mut dyn Machine) {
     for conventional in [false, true] {
         bring_up(machine);
@@ -116,7 +116,7 @@ pub fn a_reset_of_the_pf_takes_its_vfs(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-113: VFs that are enabled once more are out of reset.
+/// V13-113: VFs are in reset state each time they are enabled.
 pub fn vfs_enabled_again_are_as_new(machine: &mut dyn Machine) {
     bring_up(machine);
     for count in [1, 3, 2] {

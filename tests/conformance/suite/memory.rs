@@ -1,4 +1,4 @@
-//! Whose memory is whose: the global table, local memory, guests.
+//! Isolation of memory: the GGTT, local memory, guest memory.
 
 use crate::bus::*;
 use crate::door::{Machine, eventually};
@@ -6,11 +6,11 @@ use crate::driver::context::{COPY, store};
 use crate::driver::pf::{frames, share_of};
 use crate::driver::{CTB, Driver, GGTT, SCRATCH};
 
-/// The GuC runs.
+/// GUC_STATUS when the firmware runs.
 const READY: u32 = 0x8001_f0ec;
 
-/// V13-101..106, contract D.5: a VF's local memory is what the LMTT says, seen by it and by the PF's engines; beyond its
-/// share there is nothing.
+/// V13-101..106, contract D.5: the LMTT defines a VF's local memory, with the same contents for the VF and for the PF's
+/// engines; accesses beyond the VF's quota reach no memory.
 pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let share = share_of(1).local_bytes;
@@ -20,7 +20,7 @@ pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
             machine.set_bar64(vf, 2, at, u64::from(vf) << 32 | at | 1);
         }
     }
-    // Right behind VF 1's frames lie VF 2's.
+    // VF 2's frames follow VF 1's immediately.
     machine.set_bar64(1, 2, share, 55);
     for vf in [1, 2] {
         for at in places {
@@ -33,18 +33,19 @@ pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
             );
             assert_eq!(pf.look(machine, frames(vf) + at + 4), u32::from(vf));
             let mut beside = [0; 8];
-            assert!(machine.read_beside(vf, 2, at, &mut beside), "a VF's local memory can be mapped");
+            assert!(machine.read_beside(vf, 2, at, &mut beside), "a VF's local memory has no alternative path");
             assert_eq!(u64::from_le_bytes(beside), value);
         }
     }
 }
 
-/// V13-030, V13-033: a VF's entry of a page that is not its own reads 0, and writing it changes nothing, be it a
-/// neighbour's page or the PF's.
+/// V13-030, V13-033: a VF reads 0 from GGTT entries outside its range, whether they belong to another VF or to the PF,
+/// and its writes to them have no effect.
 pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let mut two = Driver::vf(machine, 2);
-    // Local memory of VF 1's own where VF 2 and the PF's driver have rings of messages, results, ring and image.
+    // Entries with VF 1's local memory for the pages in which VF 2 and the PF's driver have CT rings, results, ring and
+    // image.
     for base in [two.base, pf.base] {
         for offset in
             [CTB, CTB + 0x1000, CTB + 0x2000, SCRATCH, Driver::ring(1), Driver::image(1), Driver::image(1) + 0x1000]
@@ -58,21 +59,21 @@ pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
     pf.wait_for(machine, SCRATCH, 0x1111);
 }
 
-/// V13-030, contract D.4: the PF says whose a page of the global table is; the VF whose it is says what it shows, until it
-/// is another's.
+/// V13-030, contract D.4: the PF assigns the owner of a GGTT entry; the owning VF sets its address, until the entry is
+/// assigned to another VF.
 pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let mut one = Driver::vf(machine, 1);
     let entry = GGTT + (one.base >> 12) * 8;
-    assert_eq!(machine.bar64(0, 0, entry) >> 2 & 0x3ff, 1, "its owner, as the PF reads it");
-    assert_eq!(machine.bar64(1, 0, entry) & !0xfff, one.address(0), "what it shows, as the VF reads it");
+    assert_eq!(machine.bar64(0, 0, entry) >> 2 & 0x3ff, 1, "owner as read by the PF");
+    assert_eq!(machine.bar64(1, 0, entry) & !0xfff, one.address(0), "address as read by the VF");
     let mut beside = [0; 8];
     if machine.read_beside(1, 0, entry, &mut beside) {
         assert_eq!(u64::from_le_bytes(beside) & !0xfff, one.address(0));
     }
     one.submit(machine, 1, COPY, &store(one.global(SCRATCH), 1));
     one.wait_for(machine, SCRATCH, 1);
-    // Its next page, which it goes on using.
+    // The next page, which the VF still uses after it has been reassigned.
     let taken = SCRATCH + 0x1000;
     let page = GGTT + (one.global(taken) >> 12) * 8;
     machine.set_bar64(0, 0, page, 2 << 2 | 1);
@@ -82,20 +83,20 @@ pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
     assert_eq!(one.peek(machine, taken), 0);
 }
 
-/// PCI: without bus mastering guest memory is out of reach. The GuC's firmware lies there.
+/// PCI: without bus mastering the function does not access guest memory, from which the GuC's firmware is loaded.
 pub fn guest_memory_takes_bus_mastering(machine: &mut dyn Machine) {
     place(machine);
     machine.set_config16(0, COMMAND, MEMORY_SPACE);
     let pf = Driver::pf(machine);
-    assert_ne!(pf.start_guc(machine), READY, "its file is out of reach");
-    // GDRST: everything, and then once more.
+    assert_ne!(pf.start_guc(machine), READY, "firmware loaded without bus mastering");
+    // GDRST: full reset, after which the firmware is loaded again.
     machine.set_register(0, 0x941c, 1 << 3);
     eventually("the GuC is reset", || machine.register(0, 0x941c) & 1 << 3 == 0);
     enable(machine, 0);
     assert_eq!(pf.start_guc(machine), READY);
 }
 
-/// Contract C.5: what a VF's work stores goes to the VF's guest, and nobody else's.
+/// Contract C.5: stores of a VF's work go to the memory of the VF's guest and to no other guest.
 pub fn each_function_reaches_its_own_guest_memory(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 2);
     for vf in [1, 2] {

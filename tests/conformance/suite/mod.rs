@@ -1,4 +1,4 @@
-//! The tests: what a card owes its software, whatever lies in between.
+//! The tests: behaviour of the card that does not depend on the transport.
 
 pub mod alone;
 pub mod bars;

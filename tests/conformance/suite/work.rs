@@ -1,4 +1,4 @@
-//! The GPU at work: GuC, contexts, interrupts, on the PF and on VFs.
+//! GPU work: GuC, contexts and interrupts, on the PF and on VFs.
 
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use crate::driver::{Driver, FAILURE, GGTT, SCRATCH, SUCCESS};
 
 /// Identity of the user interrupt of the copy engine: class 3, bit 0.
 const COPY_USER: u32 = 3 << 16 | 1;
-/// Source of the copy engine among interrupts in memory.
+/// Source number of the copy engine for memory-based interrupts.
 const COPY_SOURCE: u64 = 15;
-/// GDRST: all engines, the GuC among them.
+/// GDRST: resets all engines and the GuC.
 const RESET: u32 = 0x941c;
 
-/// A ring that stores `value`, tells, and stores once more, so that the interrupt is sent when the second is seen.
+/// Commands that store `value`, raise a user interrupt and store again: once the second store is visible, the interrupt
+/// has been raised.
 fn stores_and_tells(driver: &Driver, value: u32) -> Vec<u32> {
     let mut commands = store(driver.global(SCRATCH), value).to_vec();
     commands.push(USER_INTERRUPT);
@@ -25,26 +26,27 @@ fn stores_and_tells(driver: &Driver, value: u32) -> Vec<u32> {
 
 fn wait_for_both(driver: &Driver, machine: &mut dyn Machine, value: u32) {
     driver.wait_for(machine, SCRATCH + 8, value);
-    assert_eq!(driver.peek(machine, SCRATCH), value, "commands are carried out in their order");
+    assert_eq!(driver.peek(machine, SCRATCH), value, "the first store is missing after the second");
 }
 
-/// Contract B.6: requests through the ring are answered, what it does not know is refused, and each answer interrupts.
+/// Contract B.6: requests through the ring are answered, unknown actions are rejected, and each response raises an
+/// interrupt.
 pub fn the_guc_answers(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     machine.take_msis(0);
     pf.handle_interrupt(machine);
-    // Opting in to nothing; an action that there is none of.
+    // An action that does not exist; below, UPDATE_VF_CFG that resets the configuration of the PF.
     assert_eq!(pf.ask(machine, 0x7abc, &[]) & 0xf000_ffff, FAILURE | 0x30);
     machine.wait_msi(0);
-    // Instance 0 of class 4, bit 15: the GuC has something to say.
+    // Class 4, instance 0, bit 15: the GuC has sent a message to the host.
     let identities = pf.handle_interrupt(machine);
     assert_eq!(identities, [4 << 16 | 1 << 15]);
     assert_eq!(pf.ask(machine, 0x5503, &[0, 0, 0, 0]), SUCCESS);
     machine.wait_msi(0);
 }
 
-/// Contract B.9, B.10, F.2: commands of a ring are carried out in their order, and the user interrupt of their engine
-/// comes as an MSI.
+/// Contract B.9, B.10, F.2: the commands of a batch are executed in order, and the engine's user interrupt is delivered
+/// as an MSI.
 pub fn a_batch_stores_and_interrupts(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     let batch = stores_and_tells(&pf, 0x1234_5678);
@@ -60,26 +62,26 @@ pub fn a_batch_stores_and_interrupts(machine: &mut dyn Machine) {
     });
 }
 
-/// PCI: a masked vector is pending, and goes out when it is unmasked, once.
+/// PCI: an interrupt of a masked vector sets the pending bit; unmasking sends it, once.
 pub fn msi_waits_while_masked(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     let msi = capability(machine, 0, MSI);
     pf.handle_interrupt(machine);
     mask_msi(machine, 0, true);
     machine.take_msis(0);
-    assert_eq!(machine.config32(0, msi + 20), 0, "nothing is pending");
+    assert_eq!(machine.config32(0, msi + 20), 0, "the pending bit is set before the interrupt");
     let commands = stores_and_tells(&pf, 1);
     pf.submit(machine, 1, COPY, &commands);
     wait_for_both(&pf, machine, 1);
-    eventually("it is pending", || machine.config32(0, msi + 20) == 1);
+    eventually("the pending bit", || machine.config32(0, msi + 20) == 1);
     assert_eq!(machine.take_msis(0), 0, "masked");
     mask_msi(machine, 0, false);
     assert_eq!(machine.wait_msi(0), 1, "sent when unmasked");
     assert_eq!(machine.config32(0, msi + 20), 0);
 }
 
-/// PCI: an interrupt is a write to memory, which takes bus mastering. What has happened meanwhile waits in the card's
-/// registers (contract B.10), and is told when they are enabled next.
+/// PCI: an MSI is a memory write, which requires bus mastering. Events meanwhile stay in the card's interrupt registers
+/// (contract B.10) and raise an MSI when the master interrupt is enabled next.
 pub fn msi_takes_bus_mastering(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     pf.handle_interrupt(machine);
@@ -98,7 +100,7 @@ pub fn msi_takes_bus_mastering(machine: &mut dyn Machine) {
     assert!(pf.handle_interrupt(machine).contains(&COPY_USER));
 }
 
-/// PCI: no message without MSI Enable; later ones come.
+/// PCI: no MSI is sent without MSI Enable; after enabling, new interrupts are sent.
 pub fn no_msi_without_enable(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     pf.handle_interrupt(machine);
@@ -116,7 +118,7 @@ pub fn no_msi_without_enable(machine: &mut dyn Machine) {
     machine.wait_msi(0);
 }
 
-/// Contract F.2: a context that never ends leaves its neighbour on the same engine its turns.
+/// Contract F.2: a context that never ends is preempted, so that another context on the same engine runs.
 pub fn contexts_share_an_engine(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     let spinner = pf.global(Driver::batch(1));
@@ -124,13 +126,13 @@ pub fn contexts_share_an_engine(machine: &mut dyn Machine) {
     pf.submit(machine, 1, COPY, &jump(spinner));
     pf.submit(machine, 2, COPY, &store(pf.global(SCRATCH), 7));
     pf.wait_for(machine, SCRATCH, 7);
-    // The first one still goes on, until its batch says otherwise.
+    // The first context still runs until its batch is overwritten.
     pf.poke(machine, Driver::batch(1), &[BATCH_END]);
     pf.disable(machine, 1);
     pf.wait_event(machine, &[0x9000_1002, 1, 0]);
 }
 
-/// Makes context `id` one that never lets go, and asks for it back: the GuC has to reset its engine.
+/// Starts context `id`, which disables arbitration and never ends, and disables it: the GuC must reset its engine.
 fn hang_and_be_reset(driver: &mut Driver, machine: &mut dyn Machine, id: u32) {
     let batch = driver.global(Driver::batch(id));
     driver.poke(machine, Driver::batch(id), &[&[ARB_CHECK][..], &jump(batch)].concat());
@@ -142,8 +144,8 @@ fn hang_and_be_reset(driver: &mut Driver, machine: &mut dyn Machine, id: u32) {
     driver.wait_event(machine, &[0x9000_1008, id]);
 }
 
-/// Contract F.2, F.6: a context that forbids arbitration is reset after its preemption timeout, its driver is told, and
-/// the engine works for others.
+/// Contract F.2, F.6: a context that disables arbitration is reset after its preemption timeout, its driver is
+/// notified, and the engine runs other contexts.
 pub fn a_context_that_hangs_is_reset(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     hang_and_be_reset(&mut pf, machine, 1);
@@ -151,30 +153,30 @@ pub fn a_context_that_hangs_is_reset(machine: &mut dyn Machine) {
     pf.wait_for(machine, SCRATCH, 8);
 }
 
-/// Contract C.1: handshake and questions through the mailbox; the answers are what the PF gave.
+/// Contract C.1: handshake and queries through the mailbox; the responses match what the PF provisioned.
 pub fn a_vf_learns_its_share(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 2);
     for vf in [1, 2] {
         let driver = Driver::vf(machine, vf);
         assert_eq!(driver.share(machine), share_of(vf));
-        // Not for a VF to ask: another's share out of its own mailbox, the PF's actions.
+        // Rejected for a VF: PF-only actions.
         assert_eq!(driver.mail(machine, &[0x5503, 1])[0] & FAILURE, FAILURE);
     }
 }
 
-/// Contract C.3, C.5, V13-273: a VF's commands reach its memory, its interrupt is a byte there and an MSI of its own;
-/// nobody else hears of it.
+/// Contract C.3, C.5, V13-273: a VF's commands access its memory; its interrupt is a byte there and an MSI of that VF,
+/// and is not delivered to other functions.
 pub fn a_vf_stores_and_interrupts(machine: &mut dyn Machine) {
     let pf = Driver::pf_with_vfs(machine, 2);
     for vf in [1, 2] {
         pf.handle_interrupt(machine);
         machine.take_msis(0);
         store_and_interrupt(machine, vf, 3 - vf);
-        assert_eq!(machine.take_msis(0), 0, "VF {vf}'s interrupt is its own");
+        assert_eq!(machine.take_msis(0), 0, "VF {vf}'s interrupt raised an MSI of the PF");
     }
 }
 
-/// The VF's work stores and interrupts it, and not the other VF.
+/// VF `vf` stores and raises its interrupt; VF `other` receives none.
 pub(super) fn store_and_interrupt(machine: &mut dyn Machine, vf: u8, other: u8) {
     enable_msi(machine, vf);
     let mut driver = Driver::vf(machine, vf);
@@ -184,16 +186,16 @@ pub(super) fn store_and_interrupt(machine: &mut dyn Machine, vf: u8, other: u8) 
     wait_for_both(&driver, machine, 0xabcd);
     eventually("the VF's interrupt", || driver.memirq(machine, COPY_SOURCE, 0) == (0xff, 0xff));
     machine.wait_msi(vf);
-    assert_eq!(machine.take_msis(other), 0, "VF {vf}'s interrupt is its own");
+    assert_eq!(machine.take_msis(other), 0, "VF {vf}'s interrupt raised an MSI of VF {other}");
 }
 
-/// Contract D.5, E.1: a process of a VF's has page tables and pages in the VF's local memory, at the VF's own addresses.
+/// Contract D.5, E.1: a VF's process has page tables and pages in the VF's local memory, at VF-relative addresses.
 pub fn a_vf_works_in_its_local_memory(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 2);
     work_in_local_memory(machine, [1, 2]);
 }
 
-/// Both VFs' processes store at the same address of theirs.
+/// A process of each VF stores to the same PPGTT address, and each store goes to that VF's local memory.
 pub(super) fn work_in_local_memory(machine: &mut dyn Machine, vfs: [u8; 2]) {
     const TABLES: u64 = 0x10_0000;
     const BATCH: u64 = 0x20_0000;
@@ -201,7 +203,7 @@ pub(super) fn work_in_local_memory(machine: &mut dyn Machine, vfs: [u8; 2]) {
     let value = |vf| 0x4c4d_0000 + u32::from(vf);
     for vf in vfs {
         let mut driver = Driver::vf(machine, vf);
-        // Four levels, one entry each: the batch's page and the next, at the same addresses as in local memory.
+        // Four levels with identity mapping: the page of the batch and the next page at their local memory addresses.
         for level in 0..3 {
             let index = if level == 2 { BATCH >> 21 } else { 0 };
             machine.set_bar64(vf, 2, TABLES + level * 0x1000 + index * 8, (TABLES + (level + 1) * 0x1000) | 3);
@@ -218,16 +220,16 @@ pub(super) fn work_in_local_memory(machine: &mut dyn Machine, vfs: [u8; 2]) {
         driver.wait_for(machine, SCRATCH, 1);
     }
     for vf in vfs {
-        assert_eq!(machine.bar32(vf, 2, TARGET), value(vf), "VF {vf}'s is its own");
+        assert_eq!(machine.bar32(vf, 2, TARGET), value(vf), "VF {vf}'s store");
     }
 }
 
-/// V13-030, contract F.6: a VF's context that reaches for its neighbour's memory is reset, which costs the VF that context
-/// and the neighbour nothing.
+/// V13-030, contract F.6: a VF's context that accesses another VF's GGTT range is reset; the VF's other contexts and
+/// the other VF are not affected.
 pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 2);
     let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
-    // It has written itself an entry for that page, which shows its own memory.
+    // VF 1 writes the GGTT entry of that page with an address of its own memory; the entry belongs to VF 2.
     machine.set_bar64(1, 0, GGTT + (two.global(SCRATCH) >> 12) * 8, one.address(SCRATCH) | 1);
     one.submit(machine, 1, COPY, &store(two.global(SCRATCH), 0xbad));
     one.wait_event(machine, &[0x9000_1008, 1]);
@@ -235,12 +237,12 @@ pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
     for (n, driver) in [&mut two, &mut one].into_iter().enumerate() {
         driver.submit(machine, 5, COPY, &store(driver.global(SCRATCH), 9 + n as u32));
         driver.wait_for(machine, SCRATCH, 9 + n as u32);
-        assert!(driver.events.iter().all(|event| event[0] != 0x9000_1008), "nothing of it was reset");
+        assert!(driver.events.iter().all(|event| event[0] != 0x9000_1008), "another context was reset");
     }
 }
 
-/// Contract D.7: the PF's driver hears of a VF's FLR and leads it; the VF's memory is empty then, its driver begins anew,
-/// and the neighbour has worked all the time.
+/// Contract D.7: the PF's driver is notified of a VF's FLR and completes it. Afterwards the VF's memory is zero and its
+/// driver can start again; another VF works throughout.
 pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
@@ -259,7 +261,7 @@ pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
     one.wait_for(machine, SCRATCH, 3);
 }
 
-/// Contract D.4, D.7: VFs disabled and enabled again, which keep their shares, work as before.
+/// Contract D.4, D.7: VFs that are disabled and enabled again keep their resources and work as before.
 pub fn vfs_enabled_again_work_again(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     for round in 1..=3 {
@@ -274,20 +276,20 @@ pub fn vfs_enabled_again_work_again(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-115: a reset of the card ends what is at work, and a driver that begins anew finds engines that work.
+/// V13-115: a reset of the card stops running work, and the engines work for a driver that starts afterwards.
 pub fn work_ends_with_a_reset_of_the_card(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
-    // It counts up in memory for ever.
+    // This batch increments a counter in memory in an endless loop.
     let batch = pf.global(Driver::batch(1));
     let counted = pf.global(SCRATCH + 32);
     let add_one = [0x2f << 23 | 1 << 22 | 5 << 8 | 1, counted as u32, 0];
     pf.poke(machine, Driver::batch(1), &[&add_one[..], &jump(batch)].concat());
     pf.submit(machine, 1, COPY, &jump(batch));
-    eventually("it counts", || pf.peek(machine, SCRATCH + 32) > 1000);
+    eventually("the counter", || pf.peek(machine, SCRATCH + 32) > 1000);
     flr(machine, 0);
     let stopped = pf.peek(machine, SCRATCH + 32);
     std::thread::sleep(Duration::from_millis(20));
-    assert_eq!(pf.peek(machine, SCRATCH + 32), stopped, "nothing writes guest memory any more");
+    assert_eq!(pf.peek(machine, SCRATCH + 32), stopped, "guest memory was written after the reset");
     let mut pf = Driver::pf_up(machine);
     pf.submit(machine, 1, COPY, &store(pf.global(SCRATCH), 4));
     pf.wait_for(machine, SCRATCH, 4);
