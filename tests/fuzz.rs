@@ -1,8 +1,7 @@
-//! Each fuzz target of `fuzz/` for a minute, from the corpus that is kept and whatever the fuzzer makes of it.
+//! Runs each fuzz target of `fuzz/` for a minute, starting from the committed corpus.
 //!
-//! `ARCTIC_FUZZ_SECONDS` is another time than a minute. libFuzzer is C++: without a compiler for it the test is skipped,
-//! and says so. What a fuzzer has ever found is replayed by tests that need none of this (`tests/corpora`, and those of the
-//! device model).
+//! `ARCTIC_FUZZ_SECONDS` changes the time. libFuzzer needs a C++ compiler; without one the test is skipped with a
+//! message. Findings are replayed by tests without these requirements (`tests/corpora`, and those of the device model).
 
 use std::collections::VecDeque;
 use std::fs;
@@ -12,9 +11,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// The one that is installed where none is.
+/// Version that is installed if cargo-fuzz is missing.
 const CARGO_FUZZ: &str = "0.13.2";
-/// Targets, the ones that find most per minute first, and the longest inputs that they are given.
+/// Targets with the maximum length of their inputs in bytes, ordered by findings per minute.
 const TARGETS: [(&str, u32); 6] = [
     ("functions", 700),
     ("guc_messages", 700),
@@ -23,10 +22,10 @@ const TARGETS: [(&str, u32); 6] = [
     ("command_streamer", 800),
     ("card_file", 2000),
 ];
-/// Fuzzers at a time: the machines that this runs on have two cores.
+/// Number of fuzzers run in parallel; the test machines have two cores.
 const AT_A_TIME: usize = 2;
 
-/// A line that is seen while the test runs.
+/// Prints a line while the test runs; stderr is not captured.
 fn progress(line: &str) {
     let _ = writeln!(std::io::stderr(), "fuzz: {line}");
 }
@@ -35,26 +34,26 @@ fn home() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where all that is made for the test goes: beside the other things that are built.
+/// Directory for all build products and outputs of this test, below the target directory.
 fn scratch() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz")
 }
 
-/// The C++ compiler that the `cc` crate would take works.
+/// Returns whether the C++ compiler that the `cc` crate would choose works.
 fn has_cxx() -> bool {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
     let quiet = Command::new(compiler).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     quiet.is_ok_and(|status| status.success())
 }
 
-/// Runs a command that has to succeed; what it says is told if it does not.
+/// Runs a command that must succeed; panics with its stderr otherwise.
 fn must(what: &str, command: &mut Command) -> Output {
     let output = command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(output.status.success(), "{what} ({}): {}", output.status, String::from_utf8_lossy(&output.stderr));
     output
 }
 
-/// The program `cargo-fuzz`: the one that is there, or one that is installed here.
+/// Returns the path of `cargo-fuzz`; installs it if it is missing or has another version.
 fn cargo_fuzz() -> PathBuf {
     let version = format!("cargo-fuzz {CARGO_FUZZ}");
     let works = |program: &Path| {
@@ -70,11 +69,11 @@ fn cargo_fuzz() -> PathBuf {
     progress(&format!("installing {version}"));
     let mut install = Command::new(env!("CARGO"));
     install.args(["install", "cargo-fuzz", "--locked", "--force", "--version", CARGO_FUZZ, "--root"]).arg(&ours);
-    must("cargo-fuzz cannot be installed", &mut install);
+    must("cannot install cargo-fuzz", &mut install);
     ours.join("bin/cargo-fuzz")
 }
 
-/// Builds all targets; returns the folder of their programs.
+/// Builds all targets; returns the directory of their executables.
 fn build() -> PathBuf {
     let program = cargo_fuzz();
     let start = Instant::now();
@@ -82,22 +81,23 @@ fn build() -> PathBuf {
     let target = scratch().join("target");
     let mut build = Command::new(program);
     build.args(["fuzz", "build", "--sanitizer", "none", "--fuzz-dir"]).arg(home().join("fuzz"));
-    // Two cores build in pieces what one would take a minute for.
+    // Several codegen units let both cores share the build, which takes a minute on one core.
     build.args(["--codegen-units", "16", "--target-dir"]).arg(&target);
     build.current_dir(home()).env("CARGO", env!("CARGO"));
-    // What this test's own build was told is not for that one.
+    // Settings of this test's own build do not apply to that one.
     for variable in ["CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "CARGO_INCREMENTAL"] {
         build.env_remove(variable);
     }
-    must("the fuzz targets cannot be built", &mut build);
+    must("cannot build the fuzz targets", &mut build);
     progress(&format!("built in {} s", start.elapsed().as_secs()));
     let rustc = must("rustc", Command::new("rustc").arg("-vV"));
     let rustc = String::from_utf8_lossy(&rustc.stdout).into_owned();
-    let host = rustc.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc names its host");
+    let host =
+        rustc.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host line in the output of rustc -vV");
     target.join(host).join("release")
 }
 
-/// Fuzzes one target; an error says all that is needed to see it again.
+/// Fuzzes one target; an error includes the input and the command that reproduces it.
 fn fuzz(programs: &Path, target: &str, longest: u32, seconds: u64) -> Result<(), String> {
     let corpus = home().join("fuzz/corpus").join(target);
     let own = scratch().join(target);
@@ -127,7 +127,7 @@ fn fuzz(programs: &Path, target: &str, longest: u32, seconds: u64) -> Result<(),
             progress(&format!("{target}: {}, {} new", counts(&said), fs::read_dir(&found).map_or(0, Iterator::count)));
             return Ok(());
         }
-        // Inputs that only took long are kept too.
+        // libFuzzer also keeps slow inputs, which are no failures.
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut kept = fs::read_dir(&artifacts).unwrap().filter_map(Result::ok).map(|entry| entry.path());
         let Some(artifact) = kept.find(|path| !name(path).starts_with("slow-unit")) else {
@@ -136,7 +136,7 @@ fn fuzz(programs: &Path, target: &str, longest: u32, seconds: u64) -> Result<(),
         if !name(&artifact).starts_with("timeout") || !run(&["-runs=1".into()], &[&artifact]).status.success() {
             break (said, artifact);
         }
-        progress(&format!("{target}: an input took 10 s, and is quick alone: the machine is busy; it goes on"));
+        progress(&format!("{target}: an input exceeded 10 s but not when run alone (busy host); continuing"));
         fs::remove_file(&artifact).unwrap();
         if start.elapsed().as_secs() >= seconds {
             return Ok(());
@@ -144,10 +144,10 @@ fn fuzz(programs: &Path, target: &str, longest: u32, seconds: u64) -> Result<(),
     };
     let hex: String = fs::read(&artifact).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
     let path = artifact.display();
-    Err(format!("{target}: {}\ninput {path}: {hex}\nagain: cargo fuzz run -s none {target} {path}", tail(&said)))
+    Err(format!("{target}: {}\ninput {path}: {hex}\nreproduce: cargo fuzz run -s none {target} {path}", tail(&said)))
 }
 
-/// What a fuzzer's final statistics tell.
+/// Returns input and edge counts from a fuzzer's final statistics.
 fn counts(said: &str) -> String {
     let last = |name: &str| {
         let line = said.lines().rev().find(|line| line.contains(name))?;
@@ -157,17 +157,17 @@ fn counts(said: &str) -> String {
     format!("{} inputs, {} edges", number("number_of_executed_units:"), number("cov: "))
 }
 
-/// The last lines of what a fuzzer says, which tell why it ended.
+/// Returns the last lines of a fuzzer's output, which contain the reason for its exit.
 fn tail(said: &str) -> String {
     let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with('#') && !line.contains("NEW_FUNC")).collect();
     lines[lines.len().saturating_sub(40)..].join("\n")
 }
 
-/// Rules 5 and 6: for a minute each, nothing that a guest, a VMM or a card file says breaks the card.
+/// For a minute each, no input from a guest, a VMM or a card file makes the card panic, hang or violate isolation.
 #[test]
 fn each_target_for_a_minute() {
     if !has_cxx() {
-        progress("skipped: there is no C++ compiler (c++, or $CXX), which libFuzzer is built with");
+        progress("skipped: no C++ compiler found (c++ or $CXX), required to build libFuzzer");
         return;
     }
     let seconds = std::env::var("ARCTIC_FUZZ_SECONDS").ok().map_or(60, |text| {
@@ -194,7 +194,7 @@ fn each_target_for_a_minute() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// No target is forgotten, by the test above or by the corpora.
+/// The list above contains every target, and every target has a corpus.
 #[test]
 fn every_target_is_in_the_list() {
     let mut targets: Vec<String> = fs::read_dir(home().join("fuzz/fuzz_targets"))
@@ -209,7 +209,7 @@ fn every_target_is_in_the_list() {
         let corpus = fs::read_dir(home().join("fuzz/corpus").join(target));
         for input in corpus.unwrap_or_else(|error| panic!("{target} has no corpus: {error}")) {
             let input = input.unwrap();
-            // libFuzzer would cut it.
+            // libFuzzer would truncate longer inputs.
             let len = input.metadata().unwrap().len();
             assert!(len <= longest.into(), "{} has {len} bytes", input.path().display());
         }

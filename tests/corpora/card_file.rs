@@ -1,4 +1,5 @@
-//! Whatever somebody takes for a card file: it is refused in one sentence that says where, or it is a card.
+//! Card file parser: each input is either rejected with a one-sentence error with the line number, or describes a
+//! valid card.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -7,9 +8,9 @@ use arctic_device_model::world::{HandWoundClock, Unconnected};
 use arctic_gpu::card_file::{self, CardFileError};
 use arctic_gpu::{Arrangement, CardError, CardProfile, Function, Machine, MsiSink, PciDevice, VirtualCard};
 
-/// Bytes of an input that are looked at.
+/// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 4096;
-/// Longest message that a person wants to read.
+/// Limit for the length of an error message in bytes.
 const LONGEST: usize = 600;
 
 struct Nobody;
@@ -24,7 +25,7 @@ impl Machine for Nobody {
     }
 }
 
-/// Runs one input; panics if it was neither refused well nor made a card.
+/// Runs one input; panics if it is accepted without a usable card, or rejected with a malformed message.
 pub fn run(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(&input[..input.len().min(MOST)]) else { return };
     match card_file::parse("my.toml", text) {
@@ -44,11 +45,11 @@ fn refused(text: &str, error: &CardFileError) {
             let lines = text.matches('\n').count() + 1;
             assert!(line.is_none_or(|line| (1..=lines).contains(&line)), "line {line:?} of {lines}");
         }
-        _ => panic!("{message:?} of a file that can be read"),
+        _ => panic!("unexpected error {message:?}"),
     }
 }
 
-/// Each card once: that takes a while.
+/// Creates a card from the profile, at most once per profile, because that is slow.
 fn power_on(profile: &CardProfile) {
     assert!((1..=80).contains(&profile.name.len()) && !profile.name.contains(char::is_control));
     static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -62,7 +63,7 @@ fn power_on(profile: &CardProfile) {
         return;
     }
     drop(seen);
-    // As much memory as the smallest card, a few VFs, and shared out by the card if it can be.
+    // As much local memory as the smallest card has and at most three VFs, with and without a PF driver.
     let local_memory = profile.local_memory.min(1 << 30);
     let profile = CardProfile { local_memory, ..profile.clone() };
     for arrangement in [Arrangement::Native, Arrangement::Provisioned] {
@@ -76,7 +77,7 @@ fn power_on(profile: &CardProfile) {
                 assert_eq!(card.total_vfs(), profile.total_vfs.min(3));
                 while card.model().work() != arctic_device_model::card::Turn::Idle(None) {}
             }
-            // What is asked for is asked of the card's memory, which is smaller here.
+            // The profile may provision more than the reduced local memory.
             Err(error @ CardError::TooMuch(_)) => assert!(!error.to_string().contains(char::is_control), "{error}"),
             Err(error) => panic!("{error}"),
         }

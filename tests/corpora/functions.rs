@@ -1,8 +1,8 @@
-//! Whatever is done to configuration spaces and BARs: any offset, width and function, in any order, on a whole card whose
-//! clock and work are in the test's hands.
+//! Accesses to configuration spaces and BARs of a whole card at any offset and width, from any function, in any order.
+//! The test advances the clock and runs the card's steps.
 //!
-//! Of the input, byte 0 is the card and who is hostile. Where it is VF 2 alone, PF and VF 1 must keep what they have; where
-//! it is everybody, what the machine is told must hold together.
+//! Byte 0 of the input selects the card and which functions make accesses. If only VF 2 does, the state of the PF and
+//! of VF 1 must not change; if all functions do, the notifications to the machine must be consistent.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,13 +19,13 @@ use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
 use crate::bytes::Bytes;
 
-/// Bytes of an input that are looked at.
+/// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 2048;
-/// Most things that are done.
+/// Limit for the number of operations per input.
 const DEEDS: usize = 128;
-/// VFs that the card offers.
+/// TotalVFs of the card.
 const VFS: u8 = 3;
-/// Bytes of guest memory, which is one machine's.
+/// Bytes of guest memory, shared by all functions.
 const RAM: usize = 1 << 20;
 const QUOTA: Quota = Quota {
     ggtt: 16 << 20,
@@ -35,11 +35,11 @@ const QUOTA: Quota = Quota {
     exec_quantum_ms: 5,
     preempt_timeout_us: 100_000,
 };
-/// What the neighbours' memory is full of, as far as it is looked at.
+/// Pattern in the checked parts of the other functions' memory.
 const CANARY: [u8; 8] = *b"\xca\x9a\x27\x1e\xd0\x0d\x5a\xfe";
 const SECRET: usize = 0x1000;
 
-/// What one function's interrupts do.
+/// MSI route and count of one function.
 #[derive(Default)]
 struct Msi {
     routed: Mutex<Option<MsiMessage>>,
@@ -49,17 +49,17 @@ struct Msi {
 impl MsiSink for Msi {
     fn route(&self, message: Option<MsiMessage>) {
         let mut routed = self.routed.lock().unwrap();
-        assert_ne!(*routed, message, "a route that is no news");
+        assert_ne!(*routed, message, "the route has not changed");
         *routed = message;
     }
 
     fn trigger(&self) {
-        assert!(self.routed.lock().unwrap().is_some(), "an interrupt without a route");
+        assert!(self.routed.lock().unwrap().is_some(), "an MSI was triggered without a route");
         self.sent.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// The machine around the card: what it has been told.
+/// The machine around the card: records the card's notifications.
 #[derive(Default)]
 struct Told {
     msis: [Arc<Msi>; VFS as usize + 1],
@@ -74,10 +74,10 @@ impl Machine for Told {
     }
 
     fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
-        let at = function.bars().iter().position(|found| found.index == bar).expect("a BAR that there is");
+        let at = function.bars().iter().position(|found| found.index == bar).expect("an implemented BAR");
         let told = &mut self.bars.lock().unwrap()[function.number().index()][at];
-        assert_ne!(*told, address, "a move that is no news");
-        // A VF's BARs lie one behind the other, so only the PF's are as aligned as they are large.
+        assert_ne!(*told, address, "the BAR's address has not changed");
+        // VF BARs are consecutive in one aperture, so only the PF's BARs are aligned to their size.
         if function.number() == Function::PF {
             assert!(address.is_none_or(|address| address % function.bars()[at].size == 0), "{address:x?}");
         }
@@ -89,14 +89,14 @@ impl Machine for Told {
         assert!(vfs.len() <= VFS.into(), "{numbers:?}: more than TotalVFs");
         assert!(numbers.iter().copied().eq(1..=vfs.len() as u8) && vfs.iter().all(|vf| vf.enabled()), "{numbers:?}");
         let mut told = self.vfs.lock().unwrap();
-        assert_eq!(*told, 0, "VFs are enabled twice");
+        assert_eq!(*told, 0, "VFs were enabled twice");
         *told = vfs.len() as u8;
     }
 
     fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
         assert!(vfs.iter().all(|vf| !vf.enabled()));
         let mut told = self.vfs.lock().unwrap();
-        assert_eq!(*told, vfs.len() as u8, "others are disabled than were enabled");
+        assert_eq!(*told, vfs.len() as u8, "VFs disabled differ from the VFs enabled");
         *told = 0;
     }
 
@@ -142,7 +142,7 @@ impl World {
         self.function(function).write_config(offset, &value.to_le_bytes());
     }
 
-    /// Offset of an extended capability of the PF's.
+    /// Returns the offset of an extended capability of the PF.
     fn capability(&self, id: u32) -> Option<u64> {
         let mut at = 0x100;
         for _ in 0..32 {
@@ -158,7 +158,7 @@ impl World {
         None
     }
 
-    /// What firmware and the PF's driver do before anybody else: BARs, bus mastering, VFs.
+    /// Initialises the card as firmware and the PF's driver do: BARs, bus mastering, VFs.
     fn bring_up(&self) {
         for (register, address) in [(0x10, 0x80_0000_0000u64), (0x18, 0x90_0000_0000)] {
             self.put(0, register, address as u32);
@@ -194,7 +194,7 @@ impl World {
         match bytes.byte() % 8 {
             0 => bytes.edge(),
             1 | 2 if bar == GTTMMADR_BAR => u64::from(bytes.of(&self.registers)) + u64::from(bytes.byte() & 3),
-            // GUC_HOST_INTERRUPT, the mailbox, interrupts, resets.
+            // GUC_HOST_INTERRUPT, VF_CAP_REG, the mailbox, interrupts, resets.
             3 if bar == GTTMMADR_BAR => {
                 bytes.of(&[0x19_01f0, 0x19_01f8, 0x19_0240, 0x19_0010, 0x941c, 0x10_1010, 0xc314])
             }
@@ -220,7 +220,7 @@ impl World {
         }
     }
 
-    /// One access or other event at a function.
+    /// One access or other operation on a function.
     fn deed(&self, n: u8, bytes: &mut Bytes<'_>) {
         let function = self.function(n);
         let what = bytes.byte();
@@ -239,12 +239,13 @@ impl World {
                 let offset = Self::config_offset(bytes);
                 let mut data = vec![0; if what & 0x80 != 0 { 4096 } else { width }];
                 function.read_config(offset, &mut data);
-                // Byte by byte it is the same, but where SR-IOV is for those who read little at a time.
+                // Single-byte reads return the same data, except where the SR-IOV capability is shown only to short
+                // reads.
                 for (n, byte) in (0u64..).zip(data.iter().take(64).filter(|_| self.native)) {
                     let mut one = [0];
                     if let Some(at) = offset.checked_add(n) {
                         function.read_config(at, &mut one);
-                        assert_eq!(one[0], *byte, "configuration space at {at:#x}");
+                        assert_eq!(one[0], *byte, "configuration space at {at:#x}: byte reads differ");
                     }
                 }
             }
@@ -258,7 +259,7 @@ impl World {
                 let offset = self.offset(bar, bytes);
                 let mut data = [0; 8];
                 function.read_bar(bar, offset, &mut data[..width]);
-                assert!(width < 4 || data[..width] != CANARY[..width], "another function's memory");
+                assert!(width < 4 || data[..width] != CANARY[..width], "read another function's memory");
             }
             13 if what & 0x80 != 0 => function.reset(),
             13 => function.ring(),
@@ -267,7 +268,7 @@ impl World {
                     for mapping in function.mappings(bar.index) {
                         assert!(mapping.offset.checked_add(mapping.len).is_some_and(|end| end <= bar.size));
                         let file = mapping.file.metadata().unwrap().len();
-                        assert!(mapping.file_offset + mapping.len <= file, "a mapping that goes beyond its file");
+                        assert!(mapping.file_offset + mapping.len <= file, "a mapping extends beyond its file");
                     }
                 }
                 self.clock.advance(u64::from(bytes.word()) * 10_000);
@@ -276,7 +277,7 @@ impl World {
         }
     }
 
-    /// What there is to see fits what the machine has been told.
+    /// Checks that the visible state matches the notifications to the machine.
     fn consistent(&self) {
         let told = *self.told.vfs.lock().unwrap();
         assert_eq!(self.card.functions().iter().filter(|function| function.enabled()).count(), 1 + usize::from(told));
@@ -285,21 +286,25 @@ impl World {
             assert_eq!(function.enabled(), vf <= told, "VF {vf} of {told}");
             if !function.enabled() {
                 let mut data = [0; 8];
-                // To a VMM that takes VFs for functions like others they are always there.
+                // With `Arrangement::Together` the VFs' configuration spaces are always present.
                 for offset in [0, 4, 0x100, 0xff8].into_iter().filter(|_| self.native) {
                     function.read_config(offset, &mut data);
-                    assert_eq!(data, [0xff; 8], "configuration space of VF {vf}, which does not exist");
+                    assert_eq!(data, [0xff; 8], "configuration space of VF {vf}, which is disabled");
                 }
                 for (bar, offset) in [(GTTMMADR_BAR, 0x19_0240), (GTTMMADR_BAR, GGTT_WINDOW), (LMEM_BAR, 0)] {
                     function.read_bar(bar, offset, &mut data);
-                    assert_eq!(data, [0xff; 8], "a BAR of VF {vf}, which does not exist");
+                    assert_eq!(data, [0xff; 8], "a BAR of VF {vf}, which is disabled");
                 }
-                assert_eq!(self.told.bars.lock().unwrap()[usize::from(vf)], [None; 2], "BARs of VF {vf} are placed");
+                assert_eq!(
+                    self.told.bars.lock().unwrap()[usize::from(vf)],
+                    [None; 2],
+                    "BARs of disabled VF {vf} are decoded"
+                );
             }
         }
     }
 
-    /// Fills what the neighbours of VF 2 have, as far as it is looked at.
+    /// Writes the pattern to the checked parts of PF and VF 1 memory.
     fn fill(&self) {
         let secret = CANARY.repeat(SECRET / 8);
         for neighbour in [0, 1] {
@@ -310,12 +315,12 @@ impl World {
         self.ram.write_slice(&secret, GuestAddress(0x1000_0000)).unwrap();
     }
 
-    /// Where a neighbour has something that nobody works with.
+    /// Returns the local memory offset of data of the PF or VF 1 that no work uses.
     fn secret(&self, neighbour: u8) -> u64 {
         if neighbour == 0 { 64 << 20 } else { 0x10_0000 }
     }
 
-    /// Where the global table has pages of VF 2's neighbours, and some around them.
+    /// Returns the ranges of GGTT pages of VFs 1 and 3, with a margin around them.
     fn neighbours_pages(&self) -> Vec<Range<u64>> {
         const STEP: u64 = 1024;
         let ggtt = self.card.model().gt().memory.ggtt();
@@ -324,7 +329,7 @@ impl World {
         theirs.map(|page| page.saturating_sub(STEP)..page + STEP).collect()
     }
 
-    /// What VF 2 must not change.
+    /// Returns the state that VF 2 must not be able to change.
     fn snapshot(&self, pages: &[Range<u64>]) -> Vec<(String, Vec<u8>)> {
         let ggtt = self.card.model().gt().memory.ggtt();
         let not_its_own = |page: &u64| ggtt.entry(*page).owner() != 2;
@@ -332,7 +337,7 @@ impl World {
             .iter()
             .map(|range| {
                 let entries = range.clone().filter(not_its_own).flat_map(|page| ggtt.effective(page).0.to_le_bytes());
-                (format!("global pages {range:x?}"), entries.collect())
+                (format!("GGTT pages {range:x?}"), entries.collect())
             })
             .collect();
         for neighbour in [0, 1, 3] {
@@ -363,14 +368,14 @@ impl World {
     }
 }
 
-/// Runs one input; panics if the card did what it must not.
+/// Runs one input; panics if an invariant is violated.
 pub fn run(input: &[u8]) {
     let input = &input[..input.len().min(MOST)];
     let Some((how, rest)) = input.split_first() else { return };
     let mut bytes = Bytes(rest);
     let ggtt = if how & 1 != 0 { GgttAccess::Trapped } else { GgttAccess::Mapped };
     let alone = how & 2 != 0;
-    // How configuration space of a VF looks is all that differs.
+    // The arrangements differ only in the VFs' configuration spaces.
     let arrangement = if how & 4 != 0 { Arrangement::Together } else { Arrangement::Native };
     let world = World::new(ggtt, arrangement);
     if alone || how & 8 != 0 {
@@ -404,7 +409,7 @@ pub fn run(input: &[u8]) {
             world.consistent();
         }
         world.work(100);
-        // A reset of the PF ends its VFs, and everything starts again.
+        // A reset of the PF disables its VFs; afterwards the card can be initialised again.
         world.function(0).reset();
         assert_eq!(*world.told.vfs.lock().unwrap(), 0);
         world.consistent();

@@ -1,5 +1,5 @@
-//! What the fuzzers of the doors (`fuzz/`) have found worth keeping is run again, and some inputs of no particular merit.
-//! `ARCTIC_FUZZ_INPUTS` sets how many of the latter.
+//! Replays the corpora of the fuzz targets (`fuzz/`) for the external interfaces, plus random inputs.
+//! `ARCTIC_FUZZ_INPUTS` sets the number of random inputs.
 #![cfg(feature = "vfio-user")]
 
 #[path = "../../fuzz/shared/bytes.rs"]
@@ -11,23 +11,23 @@ mod functions;
 mod replay;
 mod vfio_user;
 
-/// Rule 6: a card file is a card, or is refused in one sentence with its line.
+/// A card file is either valid or rejected with a one-sentence error with the line number.
 #[test]
 fn card_files() {
     replay::corpus("card_file", card_file::run);
     replay::random(500, 300, card_file::run);
 }
 
-/// Rule 6: whatever is done to configuration spaces and BARs, functions that do not exist read all ones, no VF
-/// changes what is not its own, and the machine is told a story that holds together.
+/// Under any accesses to configuration spaces and BARs, functions that do not exist read all ones, no VF changes state
+/// outside its resources, and the notifications to the machine are consistent.
 #[test]
 fn functions_in_any_order() {
     replay::corpus("functions", functions::run);
     replay::random(100, 600, functions::run);
 }
 
-/// Rules 5 and 6: whatever a client sends, each request is answered once, the next client is served, and another
-/// function's memory is not in it.
+/// For any messages from a client, each request is answered once, the next client is served, and responses contain no
+/// memory of another function.
 #[test]
 fn vfio_user_messages() {
     replay::corpus("vfio_user", vfio_user::run);

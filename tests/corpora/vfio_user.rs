@@ -1,8 +1,8 @@
-//! Whatever a client sends: messages of the protocol, mutated or not, any bytes, descriptors of all kinds with them, files
-//! that become shorter, clients that leave; and what engines do meanwhile with the memory that it has handed over.
+//! Arbitrary input from a vfio-user client: protocol messages, mutated or not, arbitrary bytes, descriptors of all
+//! kinds, files that shrink, disconnects; and accesses of engines to the memory that the client has mapped.
 //!
-//! The session is driven message by message, in the thread of the test. A second function, whose client does nothing, has
-//! memory full of canaries.
+//! The test drives the session message by message on its own thread. A second function has an idle client and memory
+//! filled with canaries.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -27,18 +27,18 @@ use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
 use crate::bytes::Bytes;
 
-/// Bytes of an input that are looked at.
+/// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 4096;
-/// Most things that are done.
+/// Limit for the number of operations per input.
 const DEEDS: usize = 64;
-/// What the other function's memory is full of.
+/// Pattern that fills the other function's memory.
 const CANARY: [u8; 8] = *b"\xca\x9a\x27\x1e\xd0\x0d\x5a\xfe";
 /// Bytes of the files that may be mapped.
 const FILE: u64 = 0x4000;
-/// Where the other function's client has its guest memory.
+/// IOVA of the other function's guest memory.
 const SECRET: u64 = 0x10_0000;
 
-/// BAR 0 of 4 KiB that is trapped, BAR 2 with a file, and configuration space; every byte is memory.
+/// Trapped BAR 0 of 4 KiB, BAR 2 with a mappable file, and configuration space; all of them store what is written.
 struct Scratch {
     bars: [Bar; 2],
     file: File,
@@ -85,12 +85,12 @@ impl PciDevice for Scratch {
     }
 
     fn read_bar(&self, bar: u8, offset: u64, data: &mut [u8]) {
-        assert!(matches!(data.len(), 1 | 2 | 4 | 8), "an access of {} bytes", data.len());
+        assert!(matches!(data.len(), 1 | 2 | 4 | 8), "access of {} bytes", data.len());
         self.read(bar.into(), offset, data);
     }
 
     fn write_bar(&self, bar: u8, offset: u64, data: &[u8]) {
-        assert!(matches!(data.len(), 1 | 2 | 4 | 8), "an access of {} bytes", data.len());
+        assert!(matches!(data.len(), 1 | 2 | 4 | 8), "access of {} bytes", data.len());
         self.write(bar.into(), offset, data);
     }
 
@@ -118,7 +118,7 @@ impl Device for Scratch {
     }
 }
 
-/// A file in memory that can be sealed, with the seals it has from the start.
+/// Returns a memfd that allows sealing, with the initial `seals`.
 fn memory_file(bytes: u64, seals: SealFlags) -> File {
     let file = File::from(memfd_create("guest", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
     file.set_len(bytes).unwrap();
@@ -126,17 +126,17 @@ fn memory_file(bytes: u64, seals: SealFlags) -> File {
     file
 }
 
-/// Seals that are refused do nothing.
+/// Adds seals; a refusal is ignored.
 fn seal(file: &File, seals: SealFlags) {
     let _ = fcntl_add_seals(file, seals);
 }
 
-/// What a client can send along with a message, made when it is wanted.
+/// Descriptors that a client can send with a message, created on first use.
 #[derive(Default)]
 struct Descriptors([OnceCell<OwnedFd>; 9]);
 
 impl Descriptors {
-    /// The first of them are files whose length can change.
+    /// The first `FILES` descriptors are files of variable length.
     const FILES: usize = 6;
 
     fn get(&self, n: usize) -> &OwnedFd {
@@ -150,7 +150,8 @@ impl Descriptors {
             5 => memory_file(FILE, SealFlags::WRITE | SHRINK).into(),
             6 => File::open("/dev/null").unwrap().into(),
             7 => {
-                // SAFETY: the call makes a descriptor that belongs to nobody else; one that it does not make is caught.
+                // SAFETY: the call creates a descriptor that has no other owner; its failure is caught by the
+                // assertion.
                 unsafe {
                     let fd = libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
                     assert!(fd >= 0);
@@ -168,13 +169,13 @@ impl Descriptors {
     }
 }
 
-/// The server's side of one function.
+/// The server side of one function.
 struct Served {
     device: Scratch,
     memory: GuestMemory,
     vectors: Vectors,
     epoll: EpollContext<Wake>,
-    /// Always set: who waits is told to stop.
+    /// Always signalled, so that waiting for more input ends with `Closed::Stopped`.
     _stop: EventFd,
 }
 
@@ -197,17 +198,17 @@ impl Served {
     }
 }
 
-/// The client's side.
+/// The client side.
 struct Connection {
     stream: UnixStream,
-    /// What the session has not read yet.
+    /// Bytes sent that the session has not consumed yet.
     sent: Vec<u8>,
-    /// What the server asks, not answered yet.
+    /// Requests from the server that have not been answered yet.
     asked: VecDeque<Reply>,
     next: u16,
 }
 
-/// What a client got: a reply, or a question.
+/// A message that the client has received: a reply or a request.
 struct Reply {
     header: Header,
     body: Vec<u8>,
@@ -229,18 +230,18 @@ impl Connection {
         self.send(&[&header.encode()[..], body].concat(), fds);
     }
 
-    /// The next message of the server's, if there is one.
+    /// Returns the next message from the server, if there is one.
     fn receive(&mut self) -> Option<Reply> {
         let mut bytes = [0; HEADER_LEN];
         let (n, file) = self.stream.recv_with_fd(&mut bytes).ok().filter(|(n, _)| *n != 0)?;
-        assert_eq!(n, HEADER_LEN, "half a header");
+        assert_eq!(n, HEADER_LEN, "incomplete header");
         let header = Header::decode(&bytes);
-        let mut body = vec![0; header.body_len().expect("a reply has a size that is possible")];
-        self.stream.read_exact(&mut body).expect("a reply is as long as it says");
+        let mut body = vec![0; header.body_len().expect("valid size in the header")];
+        self.stream.read_exact(&mut body).expect("a body as long as the header says");
         Some(Reply { header, body, file })
     }
 
-    /// The next reply; what the server asks meanwhile is kept.
+    /// Returns the next reply; queues requests from the server that precede it.
     fn reply(&mut self) -> Option<Reply> {
         loop {
             let message = self.receive()?;
@@ -251,7 +252,7 @@ impl Connection {
         }
     }
 
-    /// Lets the session serve all whole messages that it has been sent; `false` where it has ended.
+    /// Lets the session serve all complete messages; returns `false` if it has ended.
     fn serve(&mut self, session: &mut Session<'_>, own: u64) -> bool {
         let (mut body, mut files) = (Vec::new(), Vec::new());
         while let Some(header) = self.sent.first_chunk::<HEADER_LEN>().map(Header::decode) {
@@ -267,7 +268,7 @@ impl Connection {
             if let Some(reply) = reply {
                 check(&header, &reply, own);
             }
-            assert!(self.reply().is_none(), "{header:?} has two answers");
+            assert!(self.reply().is_none(), "{header:?} was answered twice");
             match (len, served) {
                 (Some(len), Ok(())) => drop(self.sent.drain(..HEADER_LEN + len)),
                 (None, Err(Closed::Broken(_))) => return false,
@@ -278,19 +279,19 @@ impl Connection {
     }
 }
 
-/// A reply is the request's, and has nothing of anybody else's.
+/// Checks that the reply belongs to the request and contains no data or file of another function.
 fn check(request: &Header, reply: &Reply, own: u64) {
     let Header { id, command, flags, error, .. } = reply.header;
     assert_eq!((id, command, flags & FLAG_TYPE), (request.id, request.command, TYPE_REPLY));
     assert_eq!(flags & FLAG_ERROR != 0, error != 0);
     assert!(error == 0 || reply.body.is_empty());
-    assert!(!reply.body.windows(8).any(|bytes| bytes == CANARY), "another function's memory");
+    assert!(!reply.body.windows(8).any(|bytes| bytes == CANARY), "reply contains another function's memory");
     if let Some(file) = &reply.file {
-        assert_eq!(file.metadata().unwrap().ino(), own, "another function's file");
+        assert_eq!(file.metadata().unwrap().ino(), own, "reply carries another function's file");
     }
 }
 
-/// A well-formed body of a command.
+/// Returns a well-formed body for a command.
 fn body_of(command: u16, bytes: &mut Bytes<'_>) -> Vec<u8> {
     let dwords = |fields: &[u32]| fields.iter().flat_map(|field| field.to_le_bytes()).collect::<Vec<u8>>();
     let qwords = |fields: &[u64]| fields.iter().flat_map(|field| field.to_le_bytes()).collect::<Vec<u8>>();
@@ -336,7 +337,7 @@ fn message(connection: &mut Connection, descriptors: &Descriptors, bytes: &mut B
     let command = COMMANDS[usize::from(how & 0xf)];
     let mut body = body_of(command, bytes);
     for _ in 0..how >> 4 & 3 {
-        // A field, or a byte of text, is another.
+        // Overwrites a field or a byte of text.
         let (at, value) = (usize::from(bytes.byte()) * 4, bytes.edge().to_le_bytes());
         let (at, len) = (at.min(body.len()), if bytes.byte() & 1 != 0 { 8 } else { 4 });
         body.iter_mut().skip(at).zip(&value[..len]).for_each(|(byte, value)| *byte = *value);
@@ -350,14 +351,14 @@ fn message(connection: &mut Connection, descriptors: &Descriptors, bytes: &mut B
             2 => flags = FLAG_NO_REPLY,
             3 => flags = bytes.edge() as u32,
             4 => {
-                // A header that lies about what follows.
+                // A header with a size that does not match the body.
                 let size = bytes.edge() as u32;
                 let header = Header { id: bytes.word(), command, size, flags: 0, error: 0 };
                 connection.send(&[&header.encode()[..], &body].concat(), &fds);
                 return;
             }
             _ => {
-                // In pieces, a descriptor with each.
+                // In pieces; the first two carry descriptors.
                 let cut = usize::from(bytes.byte()) % (body.len() + 1);
                 let header = Header { id: 9, command, size: (16 + body.len()) as u32, flags: 0, error: 0 };
                 connection.send(&header.encode(), &fds);
@@ -370,7 +371,7 @@ fn message(connection: &mut Connection, descriptors: &Descriptors, bytes: &mut B
     connection.message(command, flags, &body, &fds);
 }
 
-/// What an engine does with guest memory: by spans, and by messages.
+/// Accesses of an engine to guest memory, by mapped spans and by messages.
 fn engine(memory: &GuestMemory, bytes: &mut Bytes<'_>) {
     let view = memory.view();
     let iova = match bytes.byte() & 3 {
@@ -393,15 +394,15 @@ fn engine(memory: &GuestMemory, bytes: &mut Bytes<'_>) {
         2 => drop(view.read_remote(iova, &mut data)),
         _ => drop(view.write_remote(iova, &data)),
     }
-    assert!(!data.windows(8).any(|bytes| bytes == CANARY), "another function's memory");
+    assert!(!data.windows(8).any(|bytes| bytes == CANARY), "engine read another function's memory");
 }
 
-/// Where a section without a descriptor is: each access of it is a message to the client.
+/// IOVA of a section without a descriptor: each access is a message to the client.
 const REMOTE: u64 = 0x9_0000;
 
-/// An engine asks the client for memory, and the client answers: as it should, or first with something else.
+/// An engine reads or writes client memory by message; the client answers correctly, or sends a wrong message first.
 ///
-/// Returns `false` where the session has ended.
+/// Returns `false` if the session has ended.
 fn question(
     memory: &GuestMemory,
     connection: &mut Connection,
@@ -415,7 +416,7 @@ fn question(
         return false;
     }
     if !connection.sent.is_empty() || memory.sections() == before {
-        // In the midst of a message of its own the client cannot answer; or there is something else.
+        // An incomplete message of the client blocks its answers, or the IOVA range was already mapped.
         return true;
     }
     let (offset, len, write) = (u64::from(bytes.byte()) * 8, usize::from(bytes.byte() % 48) + 1, bytes.byte() & 1 != 0);
@@ -461,7 +462,7 @@ fn question(
                 reply(id, TYPE_REPLY | FLAG_ERROR, bytes.edge() as u32, &[]);
             }
             3 => reply(id.wrapping_add(bytes.word() | 1), TYPE_REPLY, 0, &answer),
-            // A question in place of an answer is one.
+            // A request with the ID of the expected answer.
             4 => reply(id, 0, 0, &answer),
             _ => {}
         }
@@ -471,34 +472,34 @@ fn question(
     let (done, data) = asked.join().unwrap();
     connection.message(command::DMA_UNMAP, 0, &unmap(REMOTE, 0x1000), &[]);
     stays = stays && connection.serve(session, own);
-    // An answer is taken as a whole or not at all; a write's has nothing to say.
-    assert!(done || !honest, "the client has answered, and the engine has no memory");
+    // An answer is used completely or not at all; the data of a write's answer is ignored.
+    assert!(done || !honest, "the client answered correctly, but the access failed");
     assert!(!done || write || data.iter().all(|byte| *byte == 0xab), "{data:02x?}");
     stays
 }
 
-/// The body of DMA_UNMAP.
+/// Returns the body of DMA_UNMAP.
 fn unmap(iova: u64, size: u64) -> Vec<u8> {
     let fields = [iova, size].into_iter().flat_map(u64::to_le_bytes);
     [24, 0].into_iter().flat_map(u32::to_le_bytes).chain(fields).collect()
 }
 
-/// The body of DMA_MAP.
+/// Returns the body of DMA_MAP.
 fn map(flags: u32, iova: u64, size: u64) -> Vec<u8> {
     let fields = [0, iova, size].into_iter().flat_map(u64::to_le_bytes);
     [32, flags].into_iter().flat_map(u32::to_le_bytes).chain(fields).collect()
 }
 
-/// The client does something to a file that it has handed over.
+/// The client modifies a file after passing its descriptor to the server.
 fn meddle(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
     let file = File::from(descriptors.get(usize::from(bytes.byte()) % Descriptors::FILES).try_clone().unwrap());
     match bytes.byte() % 4 {
         0 => drop(file.set_len(u64::from(bytes.byte()) * 0x100)),
         1 => seal(&file, SealFlags::from_bits_retain(1 << (bytes.byte() & 3))),
         2 => drop(file.write_at(&bytes.edge().to_le_bytes(), bytes.word().into())),
-        // Its pages are not there any more, though it is as long as before.
+        // Frees its pages without changing its length.
         _ => {
-            // SAFETY: the call changes a file of the test's own and touches no memory.
+            // SAFETY: the call changes a file that belongs to the test and accesses no memory.
             unsafe {
                 libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, 0, 0x2000)
             };
@@ -506,7 +507,7 @@ fn meddle(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
     }
 }
 
-/// The function that nobody is to reach: served, with guest memory, full of canaries.
+/// A served function with an idle client; its guest memory, BAR and registers are filled with canaries.
 struct Bystander {
     served: &'static Served,
     secret: File,
@@ -514,7 +515,7 @@ struct Bystander {
 }
 
 thread_local! {
-    /// One for all inputs: nothing ever changes there.
+    /// Shared by all inputs, as its state must never change.
     static BYSTANDER: Bystander = Bystander::new(Box::leak(Box::new(Served::new(&CANARY))));
 }
 
@@ -537,22 +538,25 @@ impl Bystander {
             file.read_exact_at(&mut bytes, 0).unwrap();
             bytes.chunks_exact(8).all(|bytes| bytes == CANARY)
         };
-        assert!(whole(&self.secret, 0x1000), "its guest memory was written");
-        assert!(whole(&self.served.device.file, FILE as usize), "its BAR was written");
+        assert!(whole(&self.secret, 0x1000), "the idle function's guest memory was written");
+        assert!(whole(&self.served.device.file, FILE as usize), "the idle function's BAR was written");
         let regions = self.served.device.bytes.lock().unwrap();
-        assert!(regions.values().all(|region| region.chunks_exact(8).all(|bytes| bytes == CANARY)), "its registers");
+        assert!(
+            regions.values().all(|region| region.chunks_exact(8).all(|bytes| bytes == CANARY)),
+            "the idle function's registers were written"
+        );
         assert_eq!((*self.served.device.resets.lock().unwrap(), self.served.memory.sections()), (0, 1));
     }
 }
 
-/// Runs one input; panics if the server did what it must not.
-#[allow(unexpected_cfgs)] // cargo-fuzz sets it
+/// Runs one input; panics if an invariant is violated.
+#[allow(unexpected_cfgs)] // set by cargo-fuzz
 pub fn run(input: &[u8]) {
     BYSTANDER.with(Bystander::unharmed);
     let lowest = lowest_descriptor();
     serve(input);
     BYSTANDER.with(Bystander::unharmed);
-    // Elsewhere other threads open some, too.
+    // Checked only under cargo-fuzz: in the test binary other threads open descriptors at the same time.
     assert!(!cfg!(fuzzing) || lowest_descriptor() == lowest, "descriptors leak");
 }
 
@@ -596,13 +600,13 @@ fn serve(input: &[u8]) {
             let gone = *served.device.disconnects.lock().unwrap();
             drop((connection, session));
             assert_eq!(*served.device.disconnects.lock().unwrap(), gone + 1);
-            assert_eq!(served.memory.sections(), 0, "memory of a client that is gone");
+            assert_eq!(served.memory.sections(), 0, "memory of a disconnected client is still mapped");
             (connection, session) = served.connect();
             versed(&mut connection, &mut session);
         }
     }
     if !connection.sent.is_empty() {
-        // The rest of the message never comes.
+        // The last message is incomplete.
         let ended = session.serve_one(&mut Vec::new(), &mut Vec::new());
         assert!(matches!(ended, Err(Closed::Stopped)), "{ended:?}");
     }

@@ -1,4 +1,4 @@
-//! A machine that a card is plugged into, which writes down what it is told.
+//! A machine for tests that records which VFs the card enables and disables.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ pub const CONTROL: u64 = 0x328;
 pub const TOTAL_VFS: u64 = 0x32e;
 pub const NUM_VFS: u64 = 0x330;
 pub const ENABLE_AND_MSE: u16 = 9;
-/// Device Control of the Express capability, and Initiate FLR.
+/// Device Control of the Express capability, and its bit Initiate FLR.
 pub const DEVICE_CONTROL: u64 = 0x78;
 pub const FLR: u16 = 1 << 15;
 pub const GTTMMADR: u8 = 0;
@@ -23,7 +23,7 @@ impl MsiSink for Deaf {
     fn trigger(&self) {}
 }
 
-/// VFs by number as they came (true) and went.
+/// Numbers of VFs per notification: enabled (true) or disabled (false).
 #[derive(Default)]
 pub struct Witness(pub Mutex<Vec<(bool, Vec<u8>)>>);
 
@@ -51,7 +51,7 @@ impl Machine for Witness {
     }
 }
 
-/// The small card with `vfs` VFs, the PF's memory space and bus mastering on.
+/// Creates the small card with `vfs` VFs; memory space and bus mastering of the PF are enabled.
 pub fn card(vfs: u8, arrangement: Arrangement, memory: Arc<dyn Dma>) -> (VirtualCard, Arc<Witness>) {
     let witness = Arc::new(Witness::default());
     let profile = card_file::load("small").unwrap();

@@ -1,14 +1,14 @@
-//! Holes that others had, each with the test that would find it here.
+//! Regression tests for vulnerability classes found in other device models and drivers.
 //!
-//! | file | the hole | who had it |
-//! |---|---|---|
-//! | `num_vfs.rs` | NumVFs above TotalVFs, NumVFs that changes under enabled VFs, NumVFs after a reset | QEMU: CVE-2024-26327, CVE-2024-26328 |
-//! | `own_bars.rs`, `own_bars_through_doors.rs` | DMA that is aimed at the device's own registers | QEMU: CVE-2021-3929, CVE-2021-3750 and a dozen more |
-//! | `read_once.rs` | memory that changes between check and use | virtio, nvme, Xen's back ends (XSA-155) |
-//! | `stale.rs` | translations that outlive an unmap, a reset or another sharing | i915: CVE-2022-0330 |
-//! | `residue.rs` | what one function leaves behind is seen by the next | LeftoverLocals: CVE-2023-4969 |
+//! * `num_vfs.rs`: NumVFs above TotalVFs, NumVFs that changes under enabled VFs, NumVFs after a reset. QEMU:
+//!   CVE-2024-26327, CVE-2024-26328.
+//! * `own_bars.rs`, `own_bars_through_doors.rs`: DMA to the device's own registers (reentrancy). QEMU: CVE-2021-3929,
+//!   CVE-2021-3750 and a dozen more.
+//! * `read_once.rs`: TOCTOU, memory that changes between check and use. virtio, nvme, Xen's back ends (XSA-155).
+//! * `stale.rs`: stale translations after an unmap, a reset or new provisioning. i915: CVE-2022-0330.
+//! * `residue.rs`: data remanence, one function's data is visible to the next. LeftoverLocals: CVE-2023-4969.
 //!
-//! A test here fails when the guard that it is about is taken away; its comment names the guard.
+//! Each test fails if the guard that its comment names is removed.
 
 #[path = "../../device-model/tests/hostile_vf/bench.rs"]
 #[allow(dead_code, reason = "another test's bench")]

@@ -1,4 +1,4 @@
-//! QEMU made as many VFs as NumVFs said and unmade as many as it said then: CVE-2024-26327, CVE-2024-26328.
+//! QEMU created as many VFs as NumVFs said, and removed as many as it said later: CVE-2024-26327, CVE-2024-26328.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use arctic_gpu::{Arrangement, CardFunction, PciDevice, VirtualCard};
 use crate::machine::*;
 
 const OFFERED: u8 = 3;
-/// VF_CAP_REG: 1 tells a driver that it drives a VF.
+/// VF_CAP_REG: reads 1 on a VF.
 const VF_CAP: u64 = 0x19_01f8;
 
 fn exists(vf: &CardFunction) -> bool {
@@ -18,7 +18,7 @@ fn exists(vf: &CardFunction) -> bool {
 
 fn existing(card: &VirtualCard) -> usize {
     let vfs = card.functions()[1..].iter().filter(|vf| exists(vf)).count();
-    assert_eq!(vfs, usize::from(card.model().vfs()), "the card and its functions");
+    assert_eq!(vfs, usize::from(card.model().vfs()), "VF count of the card and of its functions");
     vfs
 }
 
@@ -27,18 +27,18 @@ fn arrangements() -> impl Iterator<Item = (VirtualCard, Arc<Witness>)> {
     all.into_iter().map(|arrangement| card(OFFERED, arrangement, Arc::new(Unconnected)))
 }
 
-/// The functions' own memory space, which a VF on a bus has not and the others need.
+/// Sets memory space enable of each VF; it is hardwired to 0 with `Native` and required otherwise.
 fn decode(card: &VirtualCard) {
     card.functions()[1..].iter().for_each(|vf| vf.write_config(COMMAND, &MEMORY_AND_BUS_MASTER));
 }
 
-/// CVE-2024-26327. Guard: `Sriov::vfs`, which compares NumVFs with TotalVFs whenever it is used.
+/// CVE-2024-26327. Guard: `Sriov::vfs`, which compares NumVFs with TotalVFs at each use.
 #[test]
 fn num_vfs_above_total_vfs_enables_nothing() {
     for (card, witness) in arrangements() {
         assert_eq!(config(card.pf(), TOTAL_VFS), u16::from(OFFERED));
         for number in [u16::from(OFFERED) + 1, 63, 64, 255, 256, 257, 0x7fff, 0x8000, u16::MAX] {
-            // In two writes, in one, and with VF Enable first.
+            // In two writes, in one write, and with NumVFs written after VF Enable.
             set_config(card.pf(), NUM_VFS, number);
             set_config(card.pf(), CONTROL, ENABLE_AND_MSE);
             decode(&card);
@@ -50,15 +50,15 @@ fn num_vfs_above_total_vfs_enables_nothing() {
             card.pf().write_config(CONTROL, &both);
             assert_eq!(existing(&card), 0, "{number}");
             set_config(card.pf(), NUM_VFS, 1);
-            assert_eq!(existing(&card), 0, "{number}: it is locked while VF Enable is set");
+            assert_eq!(existing(&card), 0, "{number}: NumVFs was writable while VF Enable was set");
             set_config(card.pf(), CONTROL, 0);
         }
-        assert_eq!(witness.take(), [], "the machine hears of no VF");
+        assert_eq!(witness.take(), [], "notifications of VFs that were not enabled");
     }
 }
 
-/// CVE-2024-26328, its first half. Guard: `Sriov::settle`, which takes a write of NumVFs back while VF Enable is set, so
-/// that as many go as have come.
+/// CVE-2024-26328, first half. Guard: `Sriov::settle`, which reverts a write of NumVFs while VF Enable is set, so that
+/// the VFs disabled are the VFs enabled before.
 #[test]
 fn as_many_vfs_go_as_have_come() {
     for (card, witness) in arrangements() {
@@ -71,7 +71,7 @@ fn as_many_vfs_go_as_have_come() {
                 assert_eq!(config(card.pf(), NUM_VFS), u16::from(number));
                 assert_eq!(existing(&card), usize::from(number));
             }
-            // Another number in the very write that clears VF Enable.
+            // Another NumVFs in the same write that clears VF Enable.
             card.pf().write_config(CONTROL, &[0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
             assert_eq!(existing(&card), 0);
             let all: Vec<u8> = (1..=number).collect();
@@ -80,8 +80,8 @@ fn as_many_vfs_go_as_have_come() {
     }
 }
 
-/// CVE-2024-26328, its second half. Guard: `PciFunction::reset_config`: NumVFs and VF Enable go with every reset, and
-/// the VFs with them, once.
+/// CVE-2024-26328, second half. Guard: `PciFunction::reset_config`: every reset clears NumVFs and VF Enable and
+/// disables the VFs, once.
 #[test]
 fn num_vfs_is_zero_after_every_reset() {
     for (card, witness) in arrangements() {
@@ -102,7 +102,7 @@ fn num_vfs_is_zero_after_every_reset() {
                 let expected = if came == 0 { vec![] } else { vec![(true, all.clone()), (false, all)] };
                 assert_eq!(witness.take(), expected);
                 card.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
-                // VF Enable alone brings nothing back.
+                // VF Enable alone enables no VF.
                 set_config(card.pf(), CONTROL, ENABLE_AND_MSE);
                 assert_eq!(existing(&card), 0);
                 set_config(card.pf(), CONTROL, 0);

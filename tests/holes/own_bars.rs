@@ -1,8 +1,8 @@
-//! A guest aims the device's own DMA at the device's registers: the access comes back while the one that caused it is
-//! still under way.
+//! A guest directs the device's DMA at the device's own registers, so that the access reenters the card while the
+//! access that caused it is still in progress.
 //!
-//! Guards: an engine's step waits for a client for a bounded time, with no lock held but the engine's (and the GuC's with
-//! the GuC's); a VMM in the same process gives the card RAM and nothing else (`GuestRam`).
+//! Guards: an engine's step waits for a client only for a bounded time and holds only the engine's lock (the GuC's step
+//! only the GuC's lock); a VMM in the same process gives the card access to RAM only (`GuestRam`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -17,18 +17,18 @@ use arctic_device_model::world::{DmaFault, Function};
 use crate::bench::*;
 use crate::world::Trap;
 
-/// Where the guest has put the BARs: of the PF, and of the VFs behind it.
+/// Guest addresses of the BARs: the PF's, followed by the VFs'.
 const BARS: u64 = 0x40_0000_0000;
 const BAR_BYTES: u64 = 16 << 20;
-/// How long an engine waits for its client, as the vfio-user door has it, made short.
+/// Time that an engine waits for its client; shorter than the vfio-user server's.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A client as QEMU is one: an access of a BAR goes to the card as an access of its own, and the DMA is answered when that
+/// A client like QEMU: DMA to a BAR becomes a BAR access to the card, and the DMA request is answered after that access
 /// has been answered.
 struct Vmm {
     card: Arc<Card>,
     accesses: AtomicU64,
-    /// Accesses that were not answered in time; they go on.
+    /// Threads of accesses that were not answered within `PATIENCE`; they continue.
     late: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -74,8 +74,8 @@ impl Trap for Vmm {
     }
 }
 
-/// What a write of is worth trying: the GuC's bell, the engines' tails, submission and resets, a doorbell, the mailbox, a
-/// global entry, the middle of nowhere.
+/// Registers to access: the GuC's doorbell register, the engines' tail pointers, submission and reset registers, a
+/// doorbell, the mailbox, a GGTT entry, an unmodelled offset.
 fn targets() -> Vec<u64> {
     let engine = |base: u64| [0x30, 0x34, 0x510, 0x550, 0xd0, 0x178].map(|offset| base + offset);
     let engines = [0x2000, 0x2_2000, 0x1a000].into_iter().flat_map(engine);
@@ -84,8 +84,8 @@ fn targets() -> Vec<u64> {
     engines.chain(others).collect()
 }
 
-/// Every target, of the PF's BAR, of the attacker's own and of a neighbour's, written and read by an engine on the way: the
-/// card neither stands still nor panics, and each access is over within the engine's patience.
+/// An engine writes and reads each target in the PF's BAR, in the attacker's and in another VF's: the card neither
+/// deadlocks nor panics, and each access ends within the engine's wait limit.
 #[test]
 fn an_engine_that_writes_registers_of_its_own_card() {
     let mut bench = Bench::new(true);
@@ -94,13 +94,13 @@ fn an_engine_that_writes_registers_of_its_own_card() {
     let (mut carried_out, mut late) = (0, 0);
     for function in [Function::PF, ATTACKER, VICTIMS[0]] {
         for target in targets() {
-            // The last write may have reset anything.
+            // The previous write may have reset any unit.
             bench.card.reset();
             bench.card.provision(&[QUOTA; 3]).unwrap();
             bench.work(10);
             bench.attacker_up();
             let before = vmm.accesses.load(Ordering::SeqCst);
-            // A page of the attacker's global space that shows the BAR's page.
+            // A GGTT page of the attacker that maps to the BAR's page.
             let shown = bench.attacker.base() + at::WINDOW.start;
             let iova = BARS + u64::from(function.0) * BAR_BYTES + target;
             bench.attacker.set_global(shown >> 12, iova & !0xfff);
@@ -115,29 +115,33 @@ fn an_engine_that_writes_registers_of_its_own_card() {
             assert!(start.elapsed() < 4 * PATIENCE, "{function:?} {target:#x}: {:?}", start.elapsed());
             assert!(
                 vmm.accesses.load(Ordering::SeqCst) > before,
-                "{function:?} {target:#x}: the engine never came there"
+                "{function:?} {target:#x}: the engine did not access the BAR"
             );
             carried_out += 1;
             for thread in vmm.late.lock().unwrap().drain(..) {
-                // It was waiting for the engine that waited for it, and gets its turn now.
-                thread.join().expect("an access of the card panicked");
+                // The access waited for the engine that waited for the access; the engine has released its lock since.
+                thread.join().expect("a card access must not panic");
                 late += 1;
             }
         }
     }
     assert_eq!(bench.card.panics(), 0);
-    assert!(carried_out == 3 * targets().len() && late > 0, "{late} of {carried_out} were a circle");
-    // Whatever has been reset by that, the card can be brought up again and works.
+    assert!(
+        carried_out == 3 * targets().len() && late > 0,
+        "{late} of {carried_out} accesses waited for their own engine"
+    );
+    // Whatever these accesses have reset, the card can be initialised again and works.
     bench.card.reset();
     bench.card.provision(&[QUOTA; 3]).unwrap();
     bench.attacker_up();
     bench.attacker.poke(at::SCRATCH, 0);
     let job = store(bench.attacker.base() + at::SCRATCH, 0x600d);
     bench.attacker.submit(1, EngineClass::Copy, &job);
-    bench.until("work after all that", 60_000, |bench| bench.attacker.peek(at::SCRATCH) == 0x600d);
+    bench.until("work after the reset", 60_000, |bench| bench.attacker.peek(at::SCRATCH) == 0x600d);
 }
 
-/// The GuC's own reads and writes: its CT buffers are where the registers are. The GuC finds no ring there and goes on.
+/// The same for reads and writes by the GuC: its CT buffers are at the registers' addresses. The GuC finds no valid
+/// ring there and continues.
 #[test]
 fn a_guc_whose_rings_are_registers_of_its_own_card() {
     let mut bench = Bench::new(true);
@@ -168,9 +172,12 @@ fn a_guc_whose_rings_are_registers_of_its_own_card() {
             bench.attacker.mail([0x4509, 1, 0, 0]);
             bench.attacker.set(BELL, 1);
             bench.work(60);
-            assert!(vmm.accesses.load(Ordering::SeqCst) > before, "{function:?} {target:#x}: the GuC never came there");
+            assert!(
+                vmm.accesses.load(Ordering::SeqCst) > before,
+                "{function:?} {target:#x}: the GuC did not access the BAR"
+            );
             assert!(start.elapsed() < 12 * PATIENCE, "{function:?} {target:#x}: {:?}", start.elapsed());
-            vmm.late.lock().unwrap().drain(..).for_each(|thread| thread.join().expect("the card panicked"));
+            vmm.late.lock().unwrap().drain(..).for_each(|thread| thread.join().expect("a card access must not panic"));
             bench.card.reset_function(ATTACKER);
             bench.work(40);
         }

@@ -1,7 +1,7 @@
-//! DMA at the card's own BARs once more, through what a real VMM has between itself and the card.
+//! DMA to the card's own BARs, over the transports that a VMM uses.
 //!
-//! Guards: `ClientDma` waits for a bounded time (over vfio-user the access comes back on the very connection on which the
-//! answer is waited for); `GuestRam` knows RAM and nothing else.
+//! Guards: `ClientDma` waits for a bounded time (over vfio-user the access arrives on the connection on which the
+//! answer is awaited); `GuestRam` accesses RAM only.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,11 +15,11 @@ use vmm_sys_util::tempdir::TempDir;
 use crate::driver::*;
 use crate::machine;
 
-/// Where the guest has put GTTMMADR, and LMEM.
+/// Guest address of GTTMMADR.
 const BAR: u64 = 0x40_0000_0000;
 
-/// What is read and written there: the copy engine's tail, its queue and load, its reset, the bell of a GuC that is not
-/// loaded, its DMA, resets of the card, a global entry.
+/// Offsets to read and write: the copy engine's tail pointer, its submission queue and load register, its reset, the
+/// doorbell register of a GuC that is not loaded, the GuC's DMA, resets of the card, GGTT entries.
 const TARGETS: [u64; 10] =
     [0x2_2030, 0x2_2034, 0x2_2510, 0x2_2550, 0x2_20d0, 0x19_01f0, 0xc314, 0x941c, 8 << 20, (8 << 20) + 0xf00];
 
@@ -31,8 +31,8 @@ fn load_and_store(offset: u32) -> Vec<u32> {
     [load, keep, store, done].concat()
 }
 
-/// A VMM over vfio-user, which does what QEMU does with a DMA at a BAR: an access of that BAR, whose answer it waits for
-/// before it answers.
+/// A vfio-user client that handles DMA to a BAR as QEMU does: it accesses that BAR and answers the DMA request after
+/// its own access has been answered.
 #[test]
 fn a_vmm_over_vfio_user() {
     let dir = TempDir::new().unwrap();
@@ -43,7 +43,7 @@ fn a_vmm_over_vfio_user() {
     let mut late = 0;
     for target in TARGETS {
         let mut raw = (0..100).find_map(|_| {
-            // The last one's connection may not have ended yet.
+            // The previous connection may still be closing.
             std::thread::sleep(Duration::from_millis(20));
             std::panic::catch_unwind(|| Raw::connect(&path)).ok()
         });
@@ -66,11 +66,11 @@ fn a_vmm_over_vfio_user() {
             raw.answer(&question, Ok(0));
             questions += 1;
         }
-        assert!(questions >= 1, "{target:#x}: the engine never came there");
+        assert!(questions >= 1, "{target:#x}: the engine did not access the BAR");
         assert!(start.elapsed() < Duration::from_secs(6), "{target:#x}: {:?}", start.elapsed());
         assert_eq!(raw.read_u32(CONFIG, 0), 0x56c0_8086);
     }
-    println!("{late} accesses had to wait for the engine that waited for them");
+    println!("{late} accesses waited for the engine that waited for them");
     assert_eq!(card.card().model().panics(), 0);
 }
 
@@ -92,8 +92,8 @@ impl Door for Arc<CardFunction> {
     }
 }
 
-/// A VMM in this process: the BAR is no RAM, so the access is the context's fault, the registers hear nothing of it, and
-/// the next work is done. RAM beside it is reached, up to its last byte and not beyond.
+/// A VMM in this process: the BAR is not RAM, so the access is a fault of the context, no register is accessed, and
+/// later work runs. RAM next to the BAR is accessible up to its last byte and not beyond.
 #[test]
 fn a_vmm_in_the_same_process() {
     let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20), (GuestAddress(BAR - 0x1000), 0x1000)]);
@@ -104,21 +104,21 @@ fn a_vmm_in_the_same_process() {
         pf.write(LMEM, DATA, &[0; 8]);
         pf.run_beside(BAR + (target & !0xfff), &load_and_store((target & 0xfff) as u32), &[]);
         std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(pf.read_u32(LMEM, DATA + 4), 0, "{target:#x}: the engine went on");
-        assert_eq!(pf.read_u32(GTTMMADR, (8 << 20) + 0xf00), entry, "{target:#x}: a global entry was written");
+        assert_eq!(pf.read_u32(LMEM, DATA + 4), 0, "{target:#x}: the engine continued after the fault");
+        assert_eq!(pf.read_u32(GTTMMADR, (8 << 20) + 0xf00), entry, "{target:#x}: a GGTT entry was written");
         pf.reset_engine();
         pf.run_beside(0x1000, &load_and_store(0x10), &[]);
         let done = (0..500).any(|_| {
             std::thread::sleep(Duration::from_millis(2));
             pf.read_u32(LMEM, DATA + 4) == 0x600d
         });
-        assert!(done, "{target:#x}: the engine works no more");
+        assert!(done, "{target:#x}: the engine does not run later work");
         pf.reset_engine();
     }
     for (offset, reached) in [(0xffc, true), (0x1000, false)] {
         pf.write(LMEM, DATA, &[0; 8]);
         pf.run_beside(BAR - 0x1000, &load_and_store(offset), &[]);
-        // Of what must not happen, a tenth of a second tells enough; what must, may take its time on a busy host.
+        // The negative case waits 0.1 s; the positive case allows for a busy host.
         let done = (0..if reached { 1000 } else { 20 }).any(|_| {
             std::thread::sleep(Duration::from_millis(5));
             pf.read_u32(LMEM, DATA + 4) == 0x600d

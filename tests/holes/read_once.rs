@@ -1,8 +1,7 @@
-//! Memory that changes between check and use: whatever the card reads of a guest's memory it reads once, and what it has
-//! checked is what it uses.
+//! TOCTOU: the card reads each item of guest memory once, and the value that it has checked is the value that it uses.
 //!
-//! The guest's memory here counts how often each dword is read, and tells the truth the first time only. (Tables of the
-//! process space lie in local memory: the card's own tests count their reads, `memory::tests::walks`.)
+//! Guest memory in these tests counts the reads of each dword and returns the true value only to the first read. (PPGTT
+//! tables are in local memory; unit tests of the card count their reads, `memory::tests::walks`.)
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +15,7 @@ use crate::world::{RAM, Trap};
 
 const BYTES: u64 = 0x1_0000;
 
-/// Guest memory from [`RAM`] on.
+/// Guest memory starting at [`RAM`].
 #[derive(Default)]
 struct Liar(Mutex<Dwords>);
 
@@ -24,9 +23,9 @@ struct Liar(Mutex<Dwords>);
 struct Dwords {
     truth: HashMap<u64, u32>,
     reads: HashMap<u64, u32>,
-    /// What each dword reads as from the second time on; others stay true.
+    /// Values that a dword returns from the second read on; dwords without an entry keep the true value.
     lies: HashMap<u64, u32>,
-    /// All but the first read of any dword give this instead.
+    /// Value returned by the second and later reads of dwords without an entry in `lies`.
     always: Option<u32>,
 }
 
@@ -74,7 +73,7 @@ impl Liar {
         self.0.lock().unwrap().truth.get(&at).copied().unwrap_or(0)
     }
 
-    /// Forgets what has been read; the first read counts as such again.
+    /// Resets the read counters, so that the next read of each dword returns the true value.
     fn begin(&self, always: Option<u32>) {
         let mut dwords = self.0.lock().unwrap();
         dwords.reads.clear();
@@ -94,7 +93,7 @@ impl Liar {
     }
 }
 
-/// Descriptors, ring to the GuC, ring from the GuC; an image and its ring.
+/// Offsets of CT descriptors, H2G ring and G2H ring, and of a context image and its ring.
 const H2G_DESCRIPTOR: u64 = 0;
 const G2H_DESCRIPTOR: u64 = 0x800;
 const H2G: u64 = 0x1000;
@@ -103,7 +102,7 @@ const PPHWSP: u64 = 0x4000;
 const IMAGE: u64 = 0x5000;
 const RING: u64 = 0x8000;
 
-/// The attacker with its CT buffers in such memory.
+/// Returns a bench with the attacker's CT buffers in such memory.
 fn bench() -> (Bench, Arc<Liar>) {
     let mut bench = Bench::new(true);
     bench.attacker_up();
@@ -134,7 +133,7 @@ fn enable(bench: &Bench) {
     assert_eq!(bench.attacker.mail([0x4509, 1, 0, 0]), 0xf000_0000);
 }
 
-/// Sends TLB invalidations with these numbers and lets the GuC take them.
+/// Sends TLB invalidations with these sequence numbers and rings the GuC's doorbell.
 fn invalidate(bench: &Bench, liar: &Liar, numbers: &[u32], tail: u32) {
     let messages: Vec<u32> = numbers.iter().flat_map(|n| [0x8001_0003, 2 << 28 | 0x7000, *n, 0x8000_0003]).collect();
     liar.put(H2G + u64::from(tail) * 4, &messages);
@@ -143,13 +142,13 @@ fn invalidate(bench: &Bench, liar: &Liar, numbers: &[u32], tail: u32) {
     bench.attacker.set(BELL, 1);
 }
 
-/// Guard: `CtBuffer::read_next`, which reads a header and a message's dwords once each, and the tail once for each message
-/// that it looks for.
+/// Guard: `CtBuffer::read_next`, which reads a message's header and each of its dwords once, and the tail once per
+/// message.
 #[test]
 fn a_message_that_changes_after_it_has_been_read() {
     let (bench, liar) = bench();
     invalidate(&bench, &liar, &[7, 8, 9], 0);
-    // From the second look on everything in the ring is the header of a very long message.
+    // From the second read on, every dword in the ring is the header of a very long message.
     liar.begin(Some(0xffff_00ff));
     for at in (H2G_DESCRIPTOR..H2G_DESCRIPTOR + 12).chain(G2H_DESCRIPTOR..G2H_DESCRIPTOR + 12).step_by(1) {
         liar.lie(at & !3, liar.get(at & !3));
@@ -163,11 +162,15 @@ fn a_message_that_changes_after_it_has_been_read() {
     }
     assert_eq!(liar.most_read(H2G + 48..H2G + 4096), 0, "beyond the tail");
     assert_eq!((liar.get(H2G_DESCRIPTOR), liar.get(H2G_DESCRIPTOR + 8)), (12, 0), "head and status");
-    assert!(liar.reads(H2G_DESCRIPTOR + 4) <= 5, "the tail, three messages: {}", liar.reads(H2G_DESCRIPTOR + 4));
+    assert!(
+        liar.reads(H2G_DESCRIPTOR + 4) <= 5,
+        "reads of the tail for three messages: {}",
+        liar.reads(H2G_DESCRIPTOR + 4)
+    );
 }
 
-/// Guard: `Ring::next`, which judges the tail that it has in hand. Every later tail is beyond the ring, or before the
-/// head: the message that was there is taken, the next look finds a broken or a longer ring, and nothing is read outside.
+/// Guard: `Ring::next`, which validates the tail value that it has read. Each later value is beyond the ring, or before
+/// the head: the message is processed, the next poll finds a broken or a longer ring, and nothing outside is read.
 #[test]
 fn a_tail_that_changes_after_it_has_been_read() {
     for lie in [4096 / 4, u32::MAX, 0x8000_0000, 3, 0] {
@@ -175,13 +178,17 @@ fn a_tail_that_changes_after_it_has_been_read() {
         invalidate(&bench, &liar, &[7], 0);
         liar.lie(H2G_DESCRIPTOR + 4, lie);
         bench.work(40);
-        assert_eq!(liar.get(G2H + 8), 7, "the message that was there, with {lie:#x} afterwards");
+        assert_eq!(liar.get(G2H + 8), 7, "the message, with tail {lie:#x} afterwards");
         assert_eq!(bench.card.panics(), 0);
         if lie >= 1024 {
             assert_eq!(liar.get(H2G_DESCRIPTOR + 8), 1, "overflow");
-            assert_eq!(liar.most_read(H2G + 16..H2G + 4096), 0, "with {lie:#x} afterwards");
+            assert_eq!(
+                liar.most_read(H2G + 16..H2G + 4096),
+                0,
+                "reads beyond the message, with tail {lie:#x} afterwards"
+            );
         }
-        // Registered anew, the rings work.
+        // After registering them again, the rings work.
         liar.put(H2G_DESCRIPTOR, &[0; 3]);
         liar.put(G2H_DESCRIPTOR, &[0; 3]);
         liar.begin(None);
@@ -192,11 +199,11 @@ fn a_tail_that_changes_after_it_has_been_read() {
     }
 }
 
-/// Guard: `CtBuffer::send`, which takes the host's head once for each message, and judges it. A head that is beyond the
-/// ring breaks it; none makes the GuC write outside of it.
+/// Guard: `CtBuffer::send`, which reads the host's head once per message, and validates it. A head beyond the ring
+/// breaks the ring; no head makes the GuC write outside the ring.
 #[test]
 fn a_head_that_changes_while_messages_are_sent() {
-    // Two thirds in, so that the messages go round the ring's end.
+    // At two thirds of the ring, so that the messages wrap.
     const START: u32 = 700;
     for lie in [0, 1, 3, START, 1023, 1024, u32::MAX] {
         let (bench, liar) = bench();
@@ -216,8 +223,8 @@ fn a_head_that_changes_while_messages_are_sent() {
     }
 }
 
-/// Guard: `Image::read`, which takes the whole image in one go, and `Lrc`, which asks memory for nothing that it has. The
-/// ring's tail is the driver's to move at any time: it is read again, and what it is then is judged anew.
+/// Guard: `Image::read`, which reads the whole image at once, and `Lrc`, which does not read again what it has stored.
+/// The driver may move the ring's tail at any time: the tail is read again, and validated at each read.
 #[test]
 fn a_context_image_that_changes_after_it_has_been_read() {
     for always in [None, Some(0xffff_ffff), Some(0x1100_1041)] {
@@ -246,11 +253,11 @@ fn a_context_image_that_changes_after_it_has_been_read() {
         for at in [H2G_DESCRIPTOR, H2G_DESCRIPTOR + 4, H2G_DESCRIPTOR + 8, G2H_DESCRIPTOR, G2H_DESCRIPTOR + 8] {
             liar.lie(at, liar.get(at));
         }
-        // Head and tail, which GuC and engine look at each for themselves.
+        // Head and tail, which the GuC and the engine each read.
         for dword in [5, 7] {
             liar.lie(IMAGE + dword * 4, liar.get(IMAGE + dword * 4));
         }
-        // As long as the image has not been saved, everything in it is as it was when it was read.
+        // Stops before the image is saved; until then the image has not been written.
         for _ in 0..60 {
             bench.work(1);
             if bench.attacker.peek(at::SCRATCH + 4) == 0x600e {
@@ -258,11 +265,11 @@ fn a_context_image_that_changes_after_it_has_been_read() {
             }
         }
         let done = [0, 4].map(|at| bench.attacker.peek(at::SCRATCH + at));
-        assert_eq!(done, [0x600d, 0x600e], "with {always:x?} from the second look on");
+        assert_eq!(done, [0x600d, 0x600e], "with {always:x?} from the second read on");
         for dword in (0..0x400).filter(|dword| ![5, 7].contains(dword)) {
-            assert!(liar.reads(IMAGE + dword * 4) <= 1, "dword {dword:#x} of the image");
+            assert!(liar.reads(IMAGE + dword * 4) <= 1, "repeated read of dword {dword:#x} of the image");
         }
-        assert!(liar.most_read(RING..RING + 32) <= 1, "commands");
+        assert!(liar.most_read(RING..RING + 32) <= 1, "repeated read of commands");
         assert_eq!(bench.card.panics(), 0);
     }
 }

@@ -1,5 +1,5 @@
-//! What a function leaves behind, and who could find it: in memory, registers, contexts and doorbells; seen from inside the
-//! card and through the doors that a VMM has. (LeftoverLocals, CVE-2023-4969.)
+//! Data remanence: state of a function that the next user could read, in memory, registers, contexts and doorbells;
+//! checked inside the card and through the interfaces of a VMM. (LeftoverLocals, CVE-2023-4969.)
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ use crate::machine::*;
 use crate::world::Time;
 use crate::{canary, machine};
 
-/// A VF's registers as its driver reads them, by offset, and a dword of each page of the doorbell window.
+/// A VF's registers as its driver reads them, with their offsets, and a dword of each page of the doorbell window.
 fn registers(bench: &Bench) -> Vec<(u64, u32)> {
     let offsets = (0..0x40_0000).step_by(4).chain((0x40_0000..0x80_0000).step_by(4096));
     let read = |offset| {
@@ -34,8 +34,8 @@ fn allocate_doorbell(bench: &mut Bench, id: u32) {
     bench.work(20);
 }
 
-/// Whether a ring of the doorbell has a new context's commands executed: one that is registered and enabled, has been found
-/// empty, and gets its commands without a message.
+/// Returns whether a doorbell write starts a new context's commands: the context is registered and enabled while its
+/// ring is empty, and the commands are added without a message.
 fn doorbell_works(bench: &mut Bench, allocate: bool) -> bool {
     bench.attacker.poke(at::SCRATCH, 0);
     bench.attacker.submit(5, EngineClass::Copy, &[]);
@@ -51,8 +51,8 @@ fn doorbell_works(bench: &mut Bench, allocate: bool) -> bool {
     bench.attacker.peek(at::SCRATCH) == 0xbe11
 }
 
-/// Everything that a driver can leave: contexts, one of them with a doorbell, a running batch, mailboxes, interrupt
-/// enables, global entries, memory.
+/// Creates all state that a driver can leave: contexts, one of them with a doorbell, a running batch, mailbox contents,
+/// interrupt enables, GGTT entries, memory contents.
 fn live(bench: &mut Bench) {
     bench.attacker_up();
     let scratch = bench.attacker.base() + at::SCRATCH;
@@ -75,8 +75,8 @@ fn live(bench: &mut Bench) {
 }
 
 /// Guards: `Gt::vf(..).reset()` for registers, `Guc::function_reset` for contexts and doorbells, `Memory::clear_vf` and
-/// `forget_vfs` for memory, `Ggtt::empty_vf` for entries. The next driver finds each register as a function has it that
-/// nobody has used yet, no context, a doorbell that nobody answers, memory of zeros.
+/// `forget_vfs` for memory, `Ggtt::empty_vf` for entries. The next driver finds registers at their reset values, no
+/// context, a disabled doorbell, and memory of zeros.
 #[test]
 fn the_next_driver_finds_a_function_that_nobody_has_used() {
     type Ending = fn(&Bench);
@@ -87,7 +87,7 @@ fn the_next_driver_finds_a_function_that_nobody_has_used() {
             bench.work(40);
             bench.card.provision(&[QUOTA; 3]).unwrap();
         }),
-        ("another sharing", |bench| {
+        ("new provisioning", |bench| {
             let other = Quota { local_memory: 2 << 20, ..QUOTA };
             bench.card.provision(&[other; 3]).unwrap();
             bench.card.provision(&[QUOTA; 3]).unwrap();
@@ -97,14 +97,14 @@ fn the_next_driver_finds_a_function_that_nobody_has_used() {
             bench.card.provision(&[QUOTA; 3]).unwrap();
         }),
     ];
-    // Led by the card, and by a PF driver, who has more endings than these but the FLR.
+    // With and without a PF driver; with a PF driver only the FLR is tested.
     for (mapped, driver) in [(true, false), (false, false), (true, true), (false, true)] {
         let fresh_bench = || Bench::with(mapped, (!driver).then_some(QUOTA), Time::real());
         let fresh = registers(&fresh_bench());
         for (ending, end) in endings.into_iter().take(if driver { 1 } else { 4 }) {
             let mut bench = fresh_bench();
             live(&mut bench);
-            assert_ne!(registers(&bench), fresh, "{ending}: a function in use looks used");
+            assert_ne!(registers(&bench), fresh, "{ending}: a used function reads like an unused one");
             end(&bench);
             bench.work(200);
             let seen = registers(&bench);
@@ -112,16 +112,19 @@ fn the_next_driver_finds_a_function_that_nobody_has_used() {
             assert!(different.is_empty(), "{ending}, mapped {mapped}: offset, now; offset, fresh: {different:x?}");
             let status = bench.card.status();
             assert_eq!(status.functions[ATTACKER.index()].contexts, 0, "{ending}");
-            assert!(status.engines.iter().all(|engine| engine.function.is_none()), "{ending}: somebody runs");
+            assert!(
+                status.engines.iter().all(|engine| engine.function.is_none()),
+                "{ending}: an engine still runs a function"
+            );
             let memory = crate::world::read(&bench.attacker.local, 0, BAR as usize);
             assert_eq!(memory.iter().position(|byte| *byte != 0), None, "{ending}: memory");
             for index in 0..GLOBAL >> 12 {
                 let entry = bench.card.gt().memory.ggtt().effective((bench.attacker.base() >> 12) + index);
-                assert_eq!(entry.address(), 0, "{ending}: global entry {index:#x}");
+                assert_eq!(entry.address(), 0, "{ending}: GGTT entry {index:#x}");
             }
-            // The next driver registers a context of the same number and rings the doorbell that the last one had.
+            // The next driver registers a context with the same ID and writes the doorbell of the previous driver.
             bench.attacker_up();
-            assert!(!doorbell_works(&mut bench, false), "{ending}: the doorbell of the last driver still rings");
+            assert!(!doorbell_works(&mut bench, false), "{ending}: the previous driver's doorbell still works");
         }
     }
 }
@@ -130,7 +133,7 @@ fn file(vf: &CardFunction, bar: u8) -> File {
     vf.mappings(bar)[0].file.try_clone().unwrap()
 }
 
-/// Whatever is not zero in a file, by its first place.
+/// Returns the position of the first nonzero byte in a file.
 fn content(file: &File) -> Option<usize> {
     let mut found = None;
     let mut at = 0;
@@ -146,10 +149,10 @@ fn content(file: &File) -> Option<usize> {
     found
 }
 
-/// Through the doors: a VMM keeps the files of a VF's BARs for as long as it likes, and so does the one after it. After an
-/// FLR, after VF Enable is off, after a reset, they hold nothing, whoever has written there and by whatever way: through the
-/// file, through the BAR, beyond the quota. Guards: as above; `Storage::settle` and
-/// `free_unused`, which empty what holds no memory of the function's.
+/// A VMM may keep the files of a VF's BARs for any time, as may the next VMM. After an FLR, after clearing VF Enable
+/// and after a reset they contain zeros, whichever VMM wrote, and by whatever path: through the file, through the BAR,
+/// beyond the quota. Guards: as above; `Storage::settle` and `free_unused`, which clear files without memory assigned
+/// to the function.
 #[test]
 fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
     let (card, _) = machine::card(2, Arrangement::Provisioned, Arc::new(Unconnected));
@@ -164,7 +167,7 @@ fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
         files[0].write_all_at(&secret, 0).unwrap();
         files[0].write_all_at(&secret, quota.local_memory - 0x2000).unwrap();
         files[0].write_all_at(&secret, files[0].metadata().unwrap().len() - 0x2000).unwrap();
-        // The upper half of GTTMMADR, where its pages are.
+        // GGTT entries of the VF, in the upper half of GTTMMADR.
         files[1].write_all_at(&secret, (8 << 20) + quota.ggtt_start / 4096 * 8).unwrap();
         vf.write_bar(LMEM, 0x10_0000, &secret[..8]);
         vf.write_bar(GTTMMADR, 0x19_0244, &secret[..4]);
@@ -196,7 +199,7 @@ fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
         vf.read_bar(LMEM, 0x10_0000, &mut bytes);
         assert_eq!(bytes, [0; 8], "{ending}");
     }
-    // All shared out anew by the card, in other sizes: what the first had is now the second's.
+    // The card provisions other sizes: memory of the first VF becomes the second's.
     leave();
     let other = |local| Quota {
         local_memory: local,
@@ -207,11 +210,11 @@ fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
         preempt_timeout_us: 10_000,
     };
     card.model().provision(&[other(2 << 20), other(6 << 20)]).unwrap();
-    assert_eq!((content(&files[0]), content(&files[1])), (None, None), "another sharing");
+    assert_eq!((content(&files[0]), content(&files[1])), (None, None), "new provisioning");
     assert_eq!((content(&file(&neighbour, LMEM)), seen_by_neighbour()), (None, None));
 }
 
-/// The same where a PF's driver has the VFs on and off: their files are empty while they do not exist.
+/// The same with a PF driver that enables and disables VFs: the files of disabled VFs contain zeros.
 #[test]
 fn vfs_that_do_not_exist_have_empty_files() {
     let (card, _) = machine::card(2, Arrangement::Native, Arc::new(Unconnected));
@@ -234,7 +237,7 @@ fn vfs_that_do_not_exist_have_empty_files() {
         }
         let mut window = vec![0; 8 << 20];
         files[1].read_exact_at(&mut window, 8 << 20).unwrap();
-        assert_eq!(canary::find(&window), None, "the global table of VF 1");
+        assert_eq!(canary::find(&window), None, "the GGTT entries of VF 1");
         card.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
     }
 }

@@ -1,4 +1,4 @@
-//! Translations that outlive what they were made from: after an unmap, a reset, another sharing.
+//! Stale translations: entries that survive an unmap, a reset or new provisioning.
 
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
@@ -8,7 +8,7 @@ use vm_memory::Bytes;
 use crate::bench::*;
 use crate::world::read;
 
-/// The process's page that the batch writes, and where it shows; the page to which it is moved.
+/// PPGTT page that the batch writes; `OLD` and `NEW`: the local memory offsets that it maps to before and after.
 const PAGE: u64 = 5;
 const OLD: u64 = at::DATA + PAGE * 4096;
 const NEW: u64 = at::DATA + 0x8_0000;
@@ -19,8 +19,8 @@ fn entry(page: u64) -> u64 {
     at::TABLES + 3 * 0x1000 + page * 8
 }
 
-/// A batch that stores to the page, waits at the gate, and stores to the page's next dword. It has been at the gate when
-/// this returns.
+/// Submits a batch that stores to the page, waits for the semaphore at `GATE`, and stores to the page's next dword.
+/// Returns while the batch waits.
 fn at_the_gate(bench: &mut Bench) {
     let attacker = &mut bench.attacker;
     let (address, gate) = ((PAGE * 4096) as u32, (attacker.base() + GATE) as u32);
@@ -35,7 +35,7 @@ fn at_the_gate(bench: &mut Bench) {
     }
     let ring = attacker.jump(ID);
     attacker.submit(ID, EngineClass::Copy, &ring);
-    bench.until("the batch is at the gate", 1000, |bench| bench.attacker.peek(OLD) == 1);
+    bench.until("the first store of the batch", 1000, |bench| bench.attacker.peek(OLD) == 1);
     bench.work(10);
 }
 
@@ -43,8 +43,8 @@ fn dwords(bench: &Bench) -> [u32; 4] {
     [OLD, OLD + 4, NEW, NEW + 4].map(|at| bench.attacker.peek(at))
 }
 
-/// CVE-2022-0330: memory was given back while a TLB still had it. Guard: `Memory::invalidate`, after which no engine uses
-/// what it remembers, also in the middle of a batch.
+/// CVE-2022-0330: memory was freed while a TLB still had a translation to it. Guard: `Memory::invalidate`, after which
+/// no engine uses a cached translation, even within a batch.
 #[test]
 fn a_page_that_has_been_unmapped_is_not_written() {
     for moved in [true, false] {
@@ -60,12 +60,12 @@ fn a_page_that_has_been_unmapped_is_not_written() {
         let expected = if moved { [1, 0, 0, 2] } else { [1, 0, 0, 0] };
         assert_eq!(dwords(&bench), expected, "{moved}");
         let faults = bench.card.status().functions[ATTACKER.index()].cat_errors;
-        assert_eq!(faults, u64::from(!moved), "an access without translation");
+        assert_eq!(faults, u64::from(!moved), "faults for accesses without translation");
     }
 }
 
-/// An FLR in the middle of a batch; the next driver's contexts and tables are at the same addresses and mean something
-/// else. Guards: the FLR ends the context, `Memory::invalidate`.
+/// An FLR within a batch; the contexts and page tables of the next driver have the same addresses with other contents.
+/// Guards: the FLR ends the context, `Memory::invalidate`.
 #[test]
 fn an_flr_forgets_what_the_engines_remember() {
     let mut bench = Bench::new(true);
@@ -73,10 +73,10 @@ fn an_flr_forgets_what_the_engines_remember() {
     at_the_gate(&mut bench);
     bench.card.reset_function(ATTACKER);
     bench.attacker_up();
-    // The old batch's gate opens, and nobody is there.
+    // Signals the semaphore of the old batch, which no longer runs.
     bench.attacker.poke(GATE, 1);
     bench.work(60);
-    assert_eq!(dwords(&bench), [0; 4], "the context has outlived its function's reset");
+    assert_eq!(dwords(&bench), [0; 4], "the context still runs after its function's reset");
     bench.attacker.poke64(entry(PAGE), NEW | 0x803);
     let user = [0x20 << 23 | 2, (PAGE * 4096) as u32, 0, 3, 0x0500_0000];
     bench.attacker.write_words(Vf::batch(ID), &user);
@@ -86,8 +86,8 @@ fn an_flr_forgets_what_the_engines_remember() {
     assert_eq!(dwords(&bench), [0, 0, 3, 0]);
 }
 
-/// Another sharing in the middle of a batch: the frames that the attacker had are somebody else's. Guards:
-/// `Memory::set_quota` and `set_lmem_cfg`, which invalidate; the engines stand still while frames move; contexts end.
+/// New provisioning within a batch: the attacker's frames are assigned to another VF. Guards: `Memory::set_quota` and
+/// `set_lmem_cfg`, which invalidate; engines are stopped while frames move; contexts end.
 #[test]
 fn another_sharing_takes_the_frames_away() {
     for (mapped, engine_idle) in [(true, false), (false, false), (true, true)] {
@@ -97,7 +97,7 @@ fn another_sharing_takes_the_frames_away() {
             at_the_gate(&mut bench);
         }
         let quota = |local: u64, ggtt: u64| Quota { local_memory: local, ggtt, ..QUOTA };
-        // VF 1 grows over what the attacker, VF 2, had.
+        // VF 1's new range includes frames of VF 2, the attacker.
         bench.card.provision(&[quota(8 << 20, GLOBAL), quota(2 << 20, GLOBAL), quota(2 << 20, GLOBAL)]).unwrap();
         let victim = &bench.victims[0];
         let secret = vec![0x5a; 8 << 20];
@@ -110,8 +110,8 @@ fn another_sharing_takes_the_frames_away() {
     }
 }
 
-/// LMEM_CFG and the LMTT behind it change under a batch, as a PF's driver would have it that takes a frame back: the
-/// engine walks anew. Guard: `Memory::set_lmem_cfg`, which invalidates.
+/// LMEM_CFG and the LMTT change during a batch, as when a PF driver reclaims a frame: the engine repeats the table
+/// walk. Guard: `Memory::set_lmem_cfg`, which invalidates.
 #[test]
 fn a_frame_that_the_lmtt_no_longer_gives_is_not_written() {
     let mut bench = Bench::new(false);
@@ -119,29 +119,29 @@ fn a_frame_that_the_lmtt_no_longer_gives_is_not_written() {
     at_the_gate(&mut bench);
     let memory = &bench.card.gt().memory;
     let register = memory.lmem_cfg();
-    // No directory at all: nothing of what any VF has is local memory any more.
+    // Without a directory no VF has local memory.
     bench.card.write(Function::PF, 0xcf58, &0_u32.to_le_bytes());
     bench.attacker.poke(GATE, 1);
     bench.work(200);
-    assert_eq!(bench.attacker.peek(OLD + 4), 0, "written through a frame that had been taken");
+    assert_eq!(bench.attacker.peek(OLD + 4), 0, "written to a reclaimed frame");
     assert_ne!(register, 0);
 }
 
-/// A global page that the PF gives to somebody else under a batch. Guard: `Ggtt::effective`, which is asked at each use;
-/// nothing of the global table is remembered.
+/// The PF assigns a GGTT page to another VF during a batch. Guard: `Ggtt::effective`, which is evaluated at each use;
+/// GGTT entries are not cached.
 #[test]
 fn a_global_page_that_is_given_away_is_not_written() {
     for mapped in [true, false] {
         let mut bench = Bench::new(mapped);
         bench.attacker_up();
-        // To the page by global address, twice, with the gate between.
+        // Two stores to the page by GGTT address, with a semaphore wait between them.
         let (base, gate) = (bench.attacker.base(), (bench.attacker.base() + GATE) as u32);
         let mut ring = store(base + OLD, 1).to_vec();
         ring.extend([0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 1, gate, 0, 0]);
         ring.extend(store(base + OLD + 4, 2));
         [OLD, OLD + 4, GATE].into_iter().for_each(|at| bench.attacker.poke(at, 0));
         bench.attacker.submit(ID, EngineClass::Copy, &ring);
-        bench.until("the ring is at the gate", 1000, |bench| bench.attacker.peek(OLD) == 1);
+        bench.until("the first store of the ring", 1000, |bench| bench.attacker.peek(OLD) == 1);
         let index = (base + OLD) >> 12;
         let entry = bench.card.gt().memory.ggtt().entry(index).0;
         let others = entry & !0xffc | u64::from(VICTIMS[0].0) << 2;
