@@ -1,4 +1,4 @@
-//! `arctic serve` and `arctic firmware` as a user meets them.
+//! Command-line tests of `arctic serve` and `arctic firmware`.
 
 #[path = "serve/driver.rs"]
 mod driver;
@@ -25,7 +25,7 @@ fn arctic(arguments: &[&str]) -> Command {
     command
 }
 
-/// A card being served, with its first line of output.
+/// A served card, with the first line of the server's output.
 struct Served {
     process: Child,
     first_line: String,
@@ -40,9 +40,9 @@ impl Served {
         Served { process, first_line }
     }
 
-    /// Sends `signal`; gives the exit status and what was said on stderr.
+    /// Sends `signal`; returns the exit status and the contents of stderr.
     fn end(mut self, signal: i32) -> (Option<i32>, String) {
-        // SAFETY: `kill` touches no memory, and the process is ours and not yet reaped.
+        // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.
         assert_eq!(unsafe { libc::kill(self.process.id() as i32, signal) }, 0);
         let mut text = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut text).unwrap();
@@ -50,10 +50,10 @@ impl Served {
     }
 }
 
-/// What an end in order leaves: no socket, no link.
+/// Files left after an orderly exit: no socket, no link.
 pub const LEFT: [&str; 3] = ["lock", "operator", "report.json"];
 
-/// The folder's entries, and those of the operator's folder in it.
+/// Returns the names in the directory and in its subdirectory `operator`.
 pub fn left(dir: &Path) -> Vec<String> {
     let names = |dir: &Path| -> Vec<_> {
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -63,7 +63,7 @@ pub fn left(dir: &Path) -> Vec<String> {
     left
 }
 
-/// Exit status and stderr of a command that ends by itself.
+/// Returns exit status and stderr of a command that exits without a signal.
 fn fails(arguments: &[&str]) -> (Option<i32>, String) {
     let output = arctic(arguments).output().unwrap();
     assert!(output.stdout.is_empty(), "{arguments:?}");
@@ -92,19 +92,19 @@ fn a_card_is_served_until_a_signal_and_leaves_only_its_report() {
     }
 }
 
-/// Configuration space, and the SR-IOV capability in it.
+/// Region index of configuration space, and offsets of the SR-IOV capability in it.
 const CONFIG: u32 = 7;
 const NUM_VFS: u64 = 0x330;
 const CONTROL: u64 = 0x328;
 const VF_ENABLE_AND_MSE: [u8; 2] = [9, 0];
 
 impl Served {
-    /// A client of the function `name`; `None` where it is turned away.
+    /// Returns a client of the function `name`; `None` if the connection is rejected.
     fn client(&self, dir: &Path, name: &str) -> Option<Client> {
         Client::new(&dir.join(format!("{name}.sock"))).ok()
     }
 
-    /// Entries of a folder of the process in /proc, or lines of a file there.
+    /// Counts the entries of a directory of the process in /proc, or the lines of a file there.
     fn count(&self, what: &str) -> usize {
         let path = format!("/proc/{}/{what}", self.process.id());
         fs::read_dir(&path)
@@ -133,7 +133,7 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
             false
         }
     });
-    assert!(met, "never happened: {what}");
+    assert!(met, "timed out waiting for: {what}");
 }
 
 #[test]
@@ -174,14 +174,14 @@ fn split_vfs_are_let_in_while_they_exist() {
     assert_eq!((json["qemu_vfs"].as_array().unwrap().len(), &json["arrangement"]), (2, &"split".into()));
     let mut pf = served.client(dir.as_path(), "pf").unwrap();
     let mut face = served.client(dir.as_path(), "vf1-face").unwrap();
-    assert!(served.client(dir.as_path(), "vf1").is_none(), "too early");
+    assert!(served.client(dir.as_path(), "vf1").is_none(), "client accepted before VF Enable");
     pf.region_write(CONFIG, NUM_VFS, &[1, 0]).unwrap();
     pf.region_write(CONFIG, CONTROL, &VF_ENABLE_AND_MSE).unwrap();
     let mut vf = served.client(dir.as_path(), "vf1").unwrap();
     assert_eq!((config_u16(&mut vf, 2), config_u16(&mut face, 2)), (0x56c0, 0xffff));
-    assert!(served.client(dir.as_path(), "vf2").is_none(), "not enabled");
+    assert!(served.client(dir.as_path(), "vf2").is_none(), "client of a disabled VF accepted");
     drop(vf);
-    eventually("a VMM that died makes room for the next", || served.client(dir.as_path(), "vf1").is_some());
+    eventually("a new client after a disconnect", || served.client(dir.as_path(), "vf1").is_some());
     let (code, text) = served.end(libc::SIGINT);
     assert!(code == Some(0) && text.contains("VF 1 does not exist yet: start its guest after"), "{text}");
 }
@@ -205,7 +205,7 @@ fn provisioned_vfs_need_no_pf() {
     assert!(code == Some(1) && text.contains("no card is being served at"), "{text}");
 }
 
-/// Enabling and disabling leaves nothing behind: no descriptor, no mapping, no thread.
+/// Enabling and disabling VFs leaks no descriptor, no mapping, no thread.
 #[test]
 fn vf_enable_can_be_toggled_for_ever() {
     let dir = TempDir::new().unwrap();
@@ -226,7 +226,7 @@ fn vf_enable_can_be_toggled_for_ever() {
     let (before, mappings) = (held(), served.count("maps"));
     toggle(300);
     assert_eq!(held(), before);
-    // The allocator may have its arenas; 300 times 31 of anything would show.
+    // Allows for arenas of the allocator; a leak per VF and iteration would exceed this limit.
     assert!(served.count("maps") < mappings + 50, "{mappings} mappings have become {}", served.count("maps"));
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
@@ -250,7 +250,7 @@ fn what_cannot_be_served_is_refused_in_one_sentence() {
     let (status, text) = fails(&["serve", "--card", "small", "--dir", path]);
     assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
     assert!(text.contains("is in use: another card is being served there"), "{text}");
-    assert_eq!(served.end(libc::SIGINT).0, Some(0), "the first one goes on");
+    assert_eq!(served.end(libc::SIGINT).0, Some(0), "exit status of the first server");
 
     let card = dir.as_path().join("bad.toml");
     fs::write(&card, "name = \"x\"\nlocal_memory = \"3GiB\"\n").unwrap();

@@ -1,5 +1,5 @@
-//! A client that is as much of a VMM and of a driver as it takes to have the PF's copy engine do something: no GuC, a queue
-//! of one context, everything in local memory by messages (i915 with `enable_guc=0`).
+//! A minimal VMM client and driver for the PF's copy engine: no GuC, an execlist of one context, all data structures in
+//! local memory, written by messages (i915 with `enable_guc=0`).
 
 use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
@@ -16,18 +16,18 @@ pub const GTTMMADR: u32 = 0;
 pub const LMEM: u32 = 2;
 pub const CONFIG: u32 = 7;
 
-/// What the server has sent unasked.
+/// A request from the server.
 pub struct Question {
     pub header: Header,
     pub iova: u64,
     pub count: usize,
 }
 
-/// A client with a hand on every byte.
+/// A client without a library, which can send any bytes.
 pub struct Raw {
     pub stream: UnixStream,
     next: u16,
-    /// Questions that came while something else was waited for.
+    /// Requests received while waiting for a reply.
     pub questions: Vec<Question>,
 }
 
@@ -36,7 +36,7 @@ pub fn access(offset: u64, region: u32, count: u32, data: &[u8]) -> Vec<u8> {
 }
 
 impl Raw {
-    /// A client that has the version behind it.
+    /// Connects and negotiates the version.
     pub fn connect(path: &Path) -> Raw {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -66,7 +66,7 @@ impl Raw {
         Ok((header, body))
     }
 
-    /// Sends a command and gives the body of its reply.
+    /// Sends a command and returns the body of its reply.
     pub fn ask(&mut self, command: u16, body: &[u8], fds: &[RawFd]) -> Vec<u8> {
         let sent = self.send(command, body, fds);
         loop {
@@ -84,7 +84,7 @@ impl Raw {
         self.questions.push(Question { header, iova: field(0), count: field(8) as usize });
     }
 
-    /// The next question of the server's; `None` where none comes within `patience`.
+    /// Returns the next request of the server; `None` if none arrives within `patience`.
     pub fn question(&mut self, patience: Duration) -> Option<Question> {
         if !self.questions.is_empty() {
             return Some(self.questions.remove(0));
@@ -102,7 +102,7 @@ impl Raw {
         }
     }
 
-    /// Answers a read with bytes of this value, a write with thanks, or either with an error number.
+    /// Answers a read with bytes of this value, acknowledges a write, or answers either with an error number.
     pub fn answer(&mut self, question: &Question, what: Result<u8, u32>) {
         let fields = [question.iova.to_le_bytes(), (question.count as u64).to_le_bytes()].concat();
         let (flags, error, body) = match what {
@@ -116,7 +116,7 @@ impl Raw {
         self.stream.write_all(&[&header.encode()[..], &body].concat()).unwrap();
     }
 
-    /// Maps guest memory, with a file if there is one.
+    /// Maps guest memory, with a file descriptor if there is one.
     pub fn map(&mut self, iova: u64, size: u64, fds: &[RawFd]) {
         let fields = [0, iova, size].into_iter().flat_map(u64::to_le_bytes);
         let body: Vec<u8> = [32_u32, 3].into_iter().flat_map(u32::to_le_bytes).chain(fields).collect();
@@ -124,13 +124,13 @@ impl Raw {
     }
 }
 
-/// Offsets in local memory, which the global space shows at the same addresses; the page at [`GUEST`] shows guest memory.
+/// Offsets in local memory, equal to the GGTT addresses; two pages at [`GUEST`] map guest memory.
 pub const CONTEXT: u64 = 0x10_0000;
 const STATUS_PAGE: u64 = 0x8_0000;
 pub const BATCH: u64 = 0x20_0000;
 pub const DATA: u64 = 0x21_0000;
 pub const GUEST: u64 = 0x40_0000;
-/// Where in the guest that is: two pages.
+/// IOVA of that guest memory: two pages.
 pub const IOVA: u64 = 0x8000_0000;
 
 const COPY: u64 = 0x2_2000;
@@ -146,7 +146,7 @@ impl Door for Raw {
     }
 }
 
-/// The way to the PF's registers and memory, and what a driver does by it.
+/// Access to the PF's registers and memory, and the driver's operations based on it.
 pub trait Door {
     fn write(&mut self, region: u32, offset: u64, data: &[u8]);
 
@@ -162,12 +162,12 @@ pub trait Door {
         self.write(GTTMMADR, offset, &value.to_le_bytes());
     }
 
-    /// Brings the copy engine up and has it execute `ring` (at most a page) with the batch's dwords in place.
+    /// Initialises the copy engine and submits `ring` (at most a page), after writing the dwords of the batch.
     fn run(&mut self, ring: &[u32], batch: &[u32]) {
         self.run_beside(IOVA, ring, batch);
     }
 
-    /// The same, with the guest's memory at `iova`.
+    /// The same, with guest memory at `iova`.
     fn run_beside(&mut self, iova: u64, ring: &[u32], batch: &[u32]) {
         self.enable();
         let own = [STATUS_PAGE, BATCH, DATA].into_iter().chain((0..10).map(|n| CONTEXT + n * 4096));
@@ -195,8 +195,8 @@ pub trait Door {
         self.register(COPY + 0x550, 1);
     }
 
-    /// Has the GuC's boot ROM look for a signature in the guest's first page: 1024 dwords, each asked for by itself, while it
-    /// holds the GuC's lock. The image in front of it is in local memory and has no code.
+    /// Makes the GuC's boot ROM search the guest's first page for a signature: 1024 dwords, each a separate request to
+    /// the client, with the GuC's lock held. The image in front of the signature is in local memory and has no code.
     fn look_for_signature(&mut self) {
         const KEY: u32 = 1024;
         self.enable();
@@ -221,27 +221,27 @@ pub trait Door {
         }
     }
 
-    /// A batch that goes round for ever, and tells the time.
+    /// Runs an endless batch that stores the timestamp in each iteration.
     fn spin(&mut self) {
         let again = [0x31 << 23 | 1, BATCH as u32, 0, 0];
         let tell = [0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x358, DATA as u32 + 8, 0];
         self.run(&again, &[tell, again].concat());
-        assert!((0..100).any(|_| self.spins()), "the engine never began");
+        assert!((0..100).any(|_| self.spins()), "the engine did not start the batch");
     }
 
-    /// Whether the time goes on.
+    /// Returns whether the stored timestamp changes.
     fn spins(&mut self) -> bool {
         let before = self.read_u32(LMEM, DATA + 8);
         std::thread::sleep(Duration::from_millis(20));
         self.read_u32(LMEM, DATA + 8) != before
     }
 
-    /// Memory space and bus mastering.
+    /// Enables memory space and bus mastering.
     fn enable(&mut self) {
         self.write(CONFIG, 4, &[6, 0]);
     }
 
-    /// A ring that fetches a dword from the guest and stores it where [`Door::fetched`] looks.
+    /// Submits a ring that reads a dword of guest memory and stores it where [`Door::fetched`] reads it.
     fn fetch(&mut self) {
         let load = [0x29 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, GUEST as u32, 0];
         let store = [0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, DATA as u32, 0];
@@ -249,7 +249,7 @@ pub trait Door {
         self.run(&[load, store].concat(), &[]);
     }
 
-    /// Resets the copy engine, whatever it is at (i915: gen8_engine_reset_prepare, GEN11_GRDOM_BLT).
+    /// Resets the copy engine in any state (i915: gen8_engine_reset_prepare, GEN11_GRDOM_BLT).
     fn reset_engine(&mut self) {
         self.register(COPY + 0xd0, 0x0001_0001);
         self.register(0x941c, 1 << 2);

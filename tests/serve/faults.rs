@@ -1,4 +1,5 @@
-//! Nothing is lost on faults: VMMs that die, stall, lie or never answer, and a program that is told to end while they do.
+//! Fault handling: VMMs that die, stall, send malformed messages or never answer, and termination of the program
+//! meanwhile.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
@@ -13,19 +14,19 @@ use vmm_sys_util::tempdir::TempDir;
 use crate::driver::*;
 use crate::{LEFT, Served, eventually, left, status};
 
-/// How long the program has to end.
+/// Time limit for the program's exit.
 const IN_ORDER: Duration = Duration::from_secs(2);
 
 fn pf(dir: &Path) -> Raw {
     Raw::connect(&dir.join("pf.sock"))
 }
 
-/// Waits until the program knows that nobody is connected to the PF any more: a client that comes sooner is a second one.
+/// Waits until the server has released the PF's connection; an earlier client would be rejected as a second one.
 fn pf_is_free(dir: &Path) {
-    eventually("the PF is free", || status(dir)["functions"][0]["connected"] == false);
+    eventually("the PF has no client", || status(dir)["functions"][0]["connected"] == false);
 }
 
-/// The client of a PF that is free, with memory space and bus mastering.
+/// Returns a new client of the PF, after the previous one is gone; enables memory space and bus mastering.
 fn next_client(dir: &Path) -> Raw {
     pf_is_free(dir);
     let mut raw = pf(dir);
@@ -37,7 +38,7 @@ fn vendor(raw: &mut Raw) -> u32 {
     raw.read_u32(CONFIG, 0)
 }
 
-/// The end in order: exit status 0, a report, no socket left, in time.
+/// Checks for an orderly exit: status 0, a report, no socket left, within the time limit.
 fn ends(served: Served, dir: &Path, signal: i32) {
     let start = Instant::now();
     let (code, text) = served.end(signal);
@@ -49,12 +50,12 @@ fn ends(served: Served, dir: &Path, signal: i32) {
     assert_eq!(left(dir), LEFT);
 }
 
-/// How a VMM is when it dies.
+/// States in which the VMM is killed.
 const STATES: [&str; 5] = ["header", "body", "question", "reply", "spin"];
 
-/// Not a test: a VMM in a process of its own, which comes to a certain point and is killed there by the test below.
+/// Helper, not a test: runs as a separate VMM process that enters a given state and is killed by the test below.
 #[test]
-#[ignore = "the process that a test kills"]
+#[ignore = "helper process of a_vmm_that_is_killed"]
 fn a_vmm_of_its_own() {
     let (Ok(state), Ok(dir)) = (std::env::var("ARCTIC_TEST_VMM"), std::env::var("ARCTIC_TEST_DIR")) else { return };
     let mut raw = pf(Path::new(&dir));
@@ -67,7 +68,7 @@ fn a_vmm_of_its_own() {
         "question" | "reply" => {
             raw.map(IOVA, 0x2000, &[]);
             raw.fetch();
-            let question = raw.question(Duration::from_secs(5)).expect("the engine asks");
+            let question = raw.question(Duration::from_secs(5)).expect("a DMA request of the engine");
             if state == "reply" {
                 let half = [&question.header.encode()[..], &question.iova.to_le_bytes()].concat();
                 raw.stream.write_all(&half).unwrap();
@@ -91,17 +92,17 @@ fn vmm(state: &str, dir: &Path) -> Child {
     child
 }
 
-/// The engine asks for guest memory, is answered, and has the answer.
+/// Checks that an engine reads guest memory by a request to the client and receives the answer.
 fn fetches(raw: &mut Raw) {
     raw.fetch();
-    let question = raw.question(Duration::from_secs(5)).expect("the engine asks");
+    let question = raw.question(Duration::from_secs(5)).expect("a DMA request of the engine");
     raw.answer(&question, Ok(0x5a));
-    eventually("the engine has it", || raw.fetched() == 0x5a5a_5a5a);
+    eventually("the fetched value", || raw.fetched() == 0x5a5a_5a5a);
 }
 
 /// kill -9 of a VMM in the middle of a header, of a body, while an engine waits for its answer, in the middle of that
-/// answer, and while an engine spins for it: the engine is free, the next VMM finds a card out of reset that works, and the
-/// program ends as ever.
+/// answer, and while an engine runs an endless batch: the engine is released, the next VMM finds the card in reset
+/// state and working, and the program exits in an orderly way.
 #[test]
 fn a_vmm_that_is_killed() {
     let dir = TempDir::new().unwrap();
@@ -114,9 +115,13 @@ fn a_vmm_that_is_killed() {
             child.wait().unwrap();
             let mut raw = next_client(dir.as_path());
             assert_eq!(vendor(&mut raw), 0x56c0_8086, "{state}");
-            assert!(!raw.spins(), "{state}: the work of a VMM that is dead goes on");
+            assert!(!raw.spins(), "{state}: the killed VMM's work still runs");
             assert!(killed.elapsed() < Duration::from_secs(3), "{state}, {round}: {:?}", killed.elapsed());
-            assert_eq!([0, 8].map(|at| raw.read_u32(LMEM, DATA + at)), [0, 0], "{state}: a card out of reset");
+            assert_eq!(
+                [0, 8].map(|at| raw.read_u32(LMEM, DATA + at)),
+                [0, 0],
+                "{state}: the card is not in reset state"
+            );
             raw.map(IOVA, 0x2000, &[]);
             fetches(&mut raw);
         }
@@ -124,7 +129,7 @@ fn a_vmm_that_is_killed() {
     ends(served, dir.as_path(), libc::SIGTERM);
 }
 
-/// The second client sees the end of its connection at once, each of a hundred times; the first does not notice.
+/// A second client's connection is closed at once, a hundred times; the first client is not affected.
 #[test]
 fn a_second_client_is_refused_at_once() {
     let dir = TempDir::new().unwrap();
@@ -139,7 +144,7 @@ fn a_second_client_is_refused_at_once() {
         assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
         assert_eq!(vendor(&mut first), 0x56c0_8086);
     }
-    // Also in the middle of a message of the first.
+    // Also while the first client has sent a partial message.
     let body = access(0, CONFIG, 4, &[]);
     let message = [&first.header(command::REGION_READ, &body).encode()[..], &body].concat();
     first.stream.write_all(&message[..20]).unwrap();
@@ -149,19 +154,19 @@ fn a_second_client_is_refused_at_once() {
     let mut reply = [0; 36];
     first.stream.read_exact(&mut reply).unwrap();
     assert_eq!(reply[32..], 0x56c0_8086_u32.to_le_bytes());
-    assert!((0..100).any(|_| first.spins()), "the first one's work goes on");
+    assert!((0..100).any(|_| first.spins()), "the first client's work has stopped");
     ends(served, dir.as_path(), libc::SIGTERM);
 }
 
-/// Told to end while an engine spins, while a client is in the middle of a message, while an engine waits for a client's
-/// answer, and while a client does not read what it is sent.
+/// Termination while an engine runs an endless batch, while a client has sent a partial message, while an engine waits
+/// for a client's answer, and while a client does not read its replies.
 #[test]
 fn the_program_ends_in_order_whatever_goes_on() {
     type Make = fn(&mut Raw);
     let situations: [(&str, Make); 5] = [
-        ("an engine spins", |raw| raw.spin()),
-        ("half a header", |raw| raw.stream.write_all(&[1; 5]).unwrap()),
-        ("half a body", |raw| {
+        ("an engine runs an endless batch", |raw| raw.spin()),
+        ("partial header", |raw| raw.stream.write_all(&[1; 5]).unwrap()),
+        ("partial body", |raw| {
             let body = access(0, GTTMMADR, 4, &[1; 4]);
             let header = raw.header(command::REGION_WRITE, &body);
             raw.stream.write_all(&[&header.encode()[..], &body[..9]].concat()).unwrap();
@@ -169,13 +174,13 @@ fn the_program_ends_in_order_whatever_goes_on() {
         ("an engine waits for an answer", |raw| {
             raw.map(IOVA, 0x2000, &[]);
             raw.fetch();
-            raw.question(Duration::from_secs(5)).expect("the engine asks");
+            raw.question(Duration::from_secs(5)).expect("a DMA request of the engine");
         }),
-        ("nobody reads the replies", |raw| {
+        ("the client does not read replies", |raw| {
             let body = access(0, CONFIG, 4096, &[]);
             raw.stream.set_nonblocking(true).unwrap();
             let message = [&raw.header(command::REGION_READ, &body).encode()[..], &body].concat();
-            // Until the server has stopped taking any.
+            // Until the server stops reading requests.
             for _ in 0..50 {
                 while raw.stream.write_all(&message).is_ok() {}
                 std::thread::sleep(Duration::from_millis(2));
@@ -198,7 +203,8 @@ fn the_program_ends_in_order_whatever_goes_on() {
     }
 }
 
-/// A card that has been killed leaves its sockets; the next with the same file and folder replaces them and starts empty.
+/// A killed server leaves its sockets; the next one with the same card file and directory replaces them and starts with
+/// an empty card.
 #[test]
 fn a_killed_card_is_started_again() {
     let dir = TempDir::new().unwrap();
@@ -207,17 +213,17 @@ fn a_killed_card_is_started_again() {
         let mut raw = pf(dir.as_path());
         raw.enable();
         for at in [DATA, 0, 64 << 20] {
-            assert_eq!(raw.read_u32(LMEM, at), 0, "local memory of a card before");
+            assert_eq!(raw.read_u32(LMEM, at), 0, "local memory of the previous card");
             raw.write(LMEM, at, &[0xaa; 4]);
         }
-        assert_eq!(raw.read_u32(GTTMMADR, 8 << 20), 0, "a global table of a card before");
+        assert_eq!(raw.read_u32(GTTMMADR, 8 << 20), 0, "the GGTT of the previous card");
         raw.write(GTTMMADR, 8 << 20, &[0xaa; 8]);
         raw.write(CONFIG, 0x330, &[1, 0]);
         raw.spin();
         served.process.kill().unwrap();
         served.process.wait().unwrap();
         for name in ["pf.sock", "vf1.sock", "status.sock", "trace.sock"] {
-            assert!(dir.as_path().join(name).exists(), "{name}: as a killed program leaves it");
+            assert!(dir.as_path().join(name).exists(), "{name}: missing after the kill");
         }
         assert!(matches!(raw.stream.read(&mut [0; 1]), Ok(0) | Err(_)));
     }
@@ -227,9 +233,10 @@ fn a_killed_card_is_started_again() {
     ends(served, dir.as_path(), libc::SIGTERM);
 }
 
-/// The limit, measured: of a client that never answers, an engine waits for the first answer for 0.4 seconds, and for all
-/// others together a tenth of the time, however often its driver has the engine ask. What the others
-/// want of the card meanwhile (registers of that engine, the GuC's state, memory) takes no longer than that.
+/// Measures the limit: an engine waits 0.4 s for the first answer of a client that never answers, and for all later
+/// ones together at most a tenth of the time, however often the driver makes the engine access guest memory. Accesses
+/// of other functions to the card meanwhile (registers of that engine, the GuC's state, memory) take no longer than
+/// that.
 #[test]
 fn a_client_that_never_answers_cannot_hold_up_the_others() {
     const MEASURED: Duration = Duration::from_secs(5);
@@ -242,7 +249,7 @@ fn a_client_that_never_answers_cannot_hold_up_the_others() {
     while start.elapsed() < MEASURED {
         raw.fetch();
         let before = Instant::now();
-        // Waits for the step that the engine is in.
+        // Waits for the engine's current step.
         raw.reset_engine();
         status(dir.as_path());
         let took = before.elapsed();
@@ -251,19 +258,19 @@ fn a_client_that_never_answers_cannot_hold_up_the_others() {
         rounds += 1;
     }
     let asked = raw.questions.len();
-    println!("{asked} questions in {rounds} rounds; {longest:?} at most, {held_up:?} in all");
-    assert!(asked >= 2, "the driver has lost its teeth");
+    println!("{asked} requests in {rounds} rounds; longest delay {longest:?}, total {held_up:?}");
+    assert!(asked >= 2, "fewer than two DMA requests");
     assert!(longest < Duration::from_millis(700), "{longest:?}");
     assert!(held_up < Duration::from_millis(1200), "{held_up:?} of {MEASURED:?}");
-    // Who answers again is waited for again.
+    // The engine waits again for a client that answers again.
     std::thread::sleep(Duration::from_secs(1));
     raw.questions.clear();
     fetches(&mut raw);
     ends(served, dir.as_path(), libc::SIGTERM);
 }
 
-/// A memory file that the client may cut short is not mapped, which is told once; cut short in the middle of work, it is a
-/// fault of the context, and the card goes on.
+/// A memory file that the client may truncate is not mapped, which is logged once. Truncation during work is a fault of
+/// the context, and the card continues.
 #[test]
 fn a_memory_file_that_is_cut_short_costs_its_client_only() {
     let dir = TempDir::new().unwrap();
@@ -276,8 +283,8 @@ fn a_memory_file_that_is_cut_short_costs_its_client_only() {
     }
     std::os::unix::fs::FileExt::write_all_at(&file, &[0x5a; 4], 0).unwrap();
     raw.fetch();
-    eventually("the engine has it", || raw.fetched() == 0x5a5a_5a5a);
-    assert!(raw.questions.is_empty(), "the client is not asked for what is in the file");
+    eventually("the fetched value", || raw.fetched() == 0x5a5a_5a5a);
+    assert!(raw.questions.is_empty(), "the server sent a DMA request for memory with a file");
     file.set_len(0).unwrap();
     raw.fetch();
     std::thread::sleep(Duration::from_millis(200));

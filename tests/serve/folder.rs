@@ -1,4 +1,4 @@
-//! The folder of `arctic serve`: what it must be, what is in it, and which user may connect to what.
+//! The directory of `arctic serve`: requirements on it, its contents, and access rights of users to the sockets.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -39,7 +39,7 @@ fn sockets_are_the_users_and_the_operators_apart() {
     for name in ["status", "trace"] {
         let path = dir.join(format!("operator/{name}.sock"));
         assert_eq!(json["sockets"][name], path.to_str().unwrap());
-        // The names of before, for a release.
+        // Deprecated names, kept for one release.
         let old = dir.join(format!("{name}.sock"));
         assert_eq!(old.canonicalize().unwrap(), path.canonicalize().unwrap());
         UnixStream::connect(old).unwrap();
@@ -93,7 +93,7 @@ fn a_folder_with_traps_is_refused() {
     assert!(fs::read_to_string(at("report.json")).unwrap().contains("unmodelled"));
 }
 
-/// Also on the sockets of a server that was killed: the first to lock the folder serves, the others refuse.
+/// The first server that locks the directory serves and the others exit, also if sockets of a killed server exist.
 #[test]
 fn one_of_several_starts_serves() {
     let dir = TempDir::new().unwrap();
@@ -108,7 +108,7 @@ fn one_of_several_starts_serves() {
             })
             .collect();
         let mut served: Vec<_> = starts.into_iter().map(|start| start.join().unwrap()).collect();
-        // A server that refuses has nothing on stdout.
+        // A server that exits with an error writes nothing to stdout.
         let serving: Vec<_> = served.iter().enumerate().filter(|(_, served)| !served.first_line.is_empty()).collect();
         assert_eq!(serving.len(), 1);
         let one = served.remove(serving[0].0);
@@ -123,11 +123,11 @@ fn one_of_several_starts_serves() {
         }
         assert_eq!(one.end(libc::SIGKILL).0, None);
     }
-    // It is the lock that decides: all sockets are dead.
+    // The lock alone decides: all sockets are stale.
     let lock = fs::File::open(dir.as_path().join("lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let other = Served::start("small", dir.as_path(), &["--vfs", "7"]);
-    assert_eq!(other.first_line, "", "it serves beside the one that has the lock");
+    assert_eq!(other.first_line, "", "a second server serves without the lock");
     let (code, text) = other.end(libc::SIGTERM);
     assert!(text.contains("is in use: another card is being served there"), "{code:?}: {text}");
 }

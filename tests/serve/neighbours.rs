@@ -1,4 +1,5 @@
-//! One hostile client costs only its own card: what the client of the PF does, measured at the client of VF 1.
+//! A hostile client affects only its own function: the client of the PF misbehaves, and VF 1's client measures the
+//! delays.
 
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -13,12 +14,12 @@ use vmm_sys_util::tempdir::TempDir;
 use crate::driver::*;
 use crate::{Served, eventually, status};
 
-/// What others may lose in all to one client in a minute.
+/// Limit for the total delay per minute that one client may cause to others.
 const ALLOWED: Duration = Duration::from_secs(1);
-/// What a round of the neighbour takes by itself on a busy host.
+/// Time that a round of VF 1's client needs without delays on a busy host.
 const OWN: Duration = Duration::from_millis(40);
 
-/// A served card with VF 1 in a guest of its own, and the clients of both functions.
+/// A served card with VF 1 in a separate guest, and the clients of both functions.
 struct Card {
     served: Served,
     dir: TempDir,
@@ -38,7 +39,7 @@ impl Card {
         Card { served, dir, pf, vf }
     }
 
-    /// SIGTERM: the program ends in order, and in time.
+    /// Sends SIGTERM; checks for exit status 0 within the time limit.
     fn ends(self) {
         let start = Instant::now();
         let (code, text) = self.served.end(libc::SIGTERM);
@@ -47,8 +48,8 @@ impl Card {
     }
 }
 
-/// Resets the neighbour, which needs every engine and the GuC, and asks for the card's status: what the rounds took beyond
-/// their own time, at most and in all.
+/// Repeatedly resets VF 1, which needs each engine and the GuC, and queries the card's status for the duration
+/// `rounds`. Returns the maximum and the sum of the delays beyond `OWN`.
 fn lost(vf: &mut Raw, dir: &Path, rounds: Duration) -> (Duration, Duration) {
     let (start, mut longest, mut sum) = (Instant::now(), Duration::ZERO, Duration::ZERO);
     while start.elapsed() < rounds {
@@ -59,12 +60,12 @@ fn lost(vf: &mut Raw, dir: &Path, rounds: Duration) -> (Duration, Duration) {
         (longest, sum) = (longest.max(more), sum + more);
         std::thread::sleep(Duration::from_millis(5));
     }
-    println!("{longest:?} at most, {sum:?} in all");
+    println!("longest delay {longest:?}, total {sum:?}");
     (longest, sum)
 }
 
-/// The client clears O_NONBLOCK of its eventfd, whose description it shares with the card, and fills the counter: raising
-/// the interrupt, the neighbour's resets, the next client of the function and the end of the program wait for nothing.
+/// The client clears O_NONBLOCK of its eventfd, which applies to the card's descriptor too, and fills the counter.
+/// Raising the interrupt, resets of VF 1, the function's next client and the program's exit do not block.
 #[test]
 fn a_client_that_blocks_its_eventfd() {
     for _ in 0..3 {
@@ -73,9 +74,9 @@ fn a_client_that_blocks_its_eventfd() {
         let irqs = |flags: u32| -> Vec<u8> { [20, flags, 1, 0, 1].into_iter().flat_map(u32::to_le_bytes).collect() };
         card.pf.ask(command::DEVICE_SET_IRQS, &irqs(4 | 32), &[fd.as_raw_fd()]);
         card.pf.ask(command::DEVICE_SET_IRQS, &irqs(1 | 32), &[]);
-        eventually("the interrupt is signalled", || fd.read().is_ok());
+        eventually("the interrupt", || fd.read().is_ok());
         fd.write(u64::MAX - 1).unwrap();
-        // SAFETY: the descriptor is open while `fd` lives.
+        // SAFETY: the descriptor is open while `fd` exists.
         let shared = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd.as_raw_fd()) };
         fcntl_setfl(shared, fcntl_getfl(shared).unwrap() - OFlags::NONBLOCK).unwrap();
         let start = Instant::now();
@@ -86,14 +87,14 @@ fn a_client_that_blocks_its_eventfd() {
         assert!(longest < ALLOWED, "{longest:?}");
         assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
         drop(card.pf);
-        eventually("the PF is free", || status(card.dir.as_path())["functions"][0]["connected"] == false);
+        eventually("the PF has no client", || status(card.dir.as_path())["functions"][0]["connected"] == false);
         card.pf = Raw::connect(&card.dir.as_path().join("pf.sock"));
         assert_eq!(card.pf.read_u32(CONFIG, 0), 0x56c0_8086);
         card.ends();
     }
 }
 
-/// Has the GuC ask for guest memory again and again for so long, and answers each question after `delay`.
+/// Makes the GuC read guest memory repeatedly for `seconds`, and answers each request after `delay`.
 fn ask_and_answer(mut pf: Raw, delay: Duration, seconds: u64) -> usize {
     let (start, mut answered) = (Instant::now(), 0);
     let goes_on = || start.elapsed() < Duration::from_secs(seconds);
@@ -110,8 +111,8 @@ fn ask_and_answer(mut pf: Raw, delay: Duration, seconds: u64) -> usize {
     answered
 }
 
-/// The GuC asks one client for memory, dword by dword, with its lock held, and each answer is quick, or late: the neighbour,
-/// whose reset needs the GuC, loses less than a second in all.
+/// The GuC reads a client's memory, dword by dword, with its lock held, and each answer is fast or slow. Resets of VF
+/// 1, which need the GuC, are delayed by less than a second in total.
 #[test]
 fn a_client_that_is_asked_without_end() {
     for delay in [0, 1500, 9000].map(Duration::from_micros) {
@@ -122,26 +123,26 @@ fn a_client_that_is_asked_without_end() {
         let (longest, sum) = lost(&mut vf, dir.as_path(), Duration::from_secs(4));
         let answered = attack.join().unwrap();
         println!("{delay:?}: {answered} answers");
-        assert!(answered > 20, "the GuC does not ask");
-        // Twice, because a busy host adds its own to each round.
-        assert!(longest < ALLOWED && sum < 2 * ALLOWED, "{delay:?}: {longest:?} at most, {sum:?} in all");
+        assert!(answered > 20, "too few requests of the GuC");
+        // Twice the limit for the sum, because a busy host delays each round.
+        assert!(longest < ALLOWED && sum < 2 * ALLOWED, "{delay:?}: longest delay {longest:?}, total {sum:?}");
         let (code, text) = served.end(libc::SIGTERM);
         assert_eq!(code, Some(0), "{text}");
     }
 }
 
-/// The client asks much, reads no reply, and an engine asks it for memory: the card waits for room in its socket within the
-/// same limit, and disconnects it.
+/// The client sends many requests, reads no reply, and an engine reads its memory by message: the card waits for room
+/// in the client's socket within the same limit, and disconnects it.
 #[test]
 fn a_client_that_does_not_read() {
     let mut card = Card::start();
     card.pf.map(IOVA, 0x2000, &[]);
-    // The engine waits for a dword of local memory, and then loads from the guest's.
+    // The engine waits for a dword in local memory, and then loads from guest memory.
     let wait = [0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 2, 1, DATA as u32, 0];
     let load = [0x29 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, GUEST as u32, 0];
     card.pf.write(LMEM, DATA, &[0; 4]);
     card.pf.run(&[&wait[..], &load.repeat(100)].concat(), &[]);
-    // The last message lets the engine go on; the replies to the others fill the socket.
+    // The first message releases the engine; the replies to the others fill the socket.
     let go_on = access(DATA, LMEM, 4, &1_u32.to_le_bytes());
     let message = [&card.pf.header(command::REGION_WRITE, &go_on).encode()[..], &go_on].concat();
     card.pf.stream.write_all(&message).unwrap();
@@ -153,7 +154,7 @@ fn a_client_that_does_not_read() {
         while card.pf.stream.write_all(&message).is_ok() {}
         std::thread::sleep(Duration::from_millis(2));
     }
-    // The PF's client is disconnected, and its VFs with it. Until then the card's status is to be had at once.
+    // The PF's client is disconnected, which disables its VFs. Until then status queries return without delay.
     let (mut longest, mut connected) = (Duration::ZERO, true);
     while connected {
         let round = Instant::now();
@@ -161,12 +162,12 @@ fn a_client_that_does_not_read() {
         longest = longest.max(round.elapsed());
         assert!(start.elapsed() < Duration::from_secs(5), "the client is still connected");
     }
-    println!("disconnected after {:?}, status after {longest:?} at most", start.elapsed());
+    println!("disconnected after {:?}, longest status query {longest:?}", start.elapsed());
     assert!(longest < ALLOWED, "{longest:?}");
     card.ends();
 }
 
-/// A client whose messages would have to be tiny is refused, and told by the protocol's error.
+/// A client with a maximum message size below the minimum is rejected with an error reply of the protocol.
 #[test]
 fn a_client_of_tiny_messages_is_refused() {
     let dir = TempDir::new().unwrap();
@@ -181,7 +182,7 @@ fn a_client_of_tiny_messages_is_refused() {
         stream.read_exact(&mut reply).unwrap();
         assert_eq!(reply[12..16], (error as u32).to_le_bytes(), "{size}");
         drop(stream);
-        eventually("the PF is free", || status(dir.as_path())["functions"][0]["connected"] == false);
+        eventually("the PF has no client", || status(dir.as_path())["functions"][0]["connected"] == false);
     }
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }

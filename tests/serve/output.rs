@@ -1,4 +1,4 @@
-//! What commands print where nothing reads it, and limits of the process.
+//! Output of commands to closed pipes and full disks, and resource limits of the process.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,10 +11,10 @@ use vmm_sys_util::tempdir::TempDir;
 use crate::driver::{DATA, Door, Raw};
 use crate::{Served, arctic};
 
-/// MI_STORE_DATA_IMM of a dword, by a global address.
+/// MI_STORE_DATA_IMM of a dword to a GGTT address.
 const STORE_DWORD: u32 = 0x10 << 23 | 1 << 22 | 2;
 
-/// Commands that print: to a reader that goes at once, and to a full disk.
+/// A closed pipe as stdout is no error; a full disk is.
 #[test]
 fn a_reader_that_goes_is_no_error_and_a_full_disk_is() {
     let dir = TempDir::new().unwrap();
@@ -48,7 +48,7 @@ fn a_reader_that_goes_is_no_error_and_a_full_disk_is() {
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), text.lines().count()), (Some(1), 1), "{arguments:?}: {text}");
         assert!(text.contains("the output cannot be written: No space left"), "{arguments:?}: {text}");
-        // Where the sentence cannot be written either, the status remains.
+        // If the error message cannot be written either, the exit status still reports the failure.
         let full = || File::options().write(true).open("/dev/full").unwrap();
         let status = arctic(arguments).stdout(full()).stderr(full()).status().unwrap();
         assert_eq!(status.code(), Some(1), "{arguments:?}");
@@ -56,7 +56,7 @@ fn a_reader_that_goes_is_no_error_and_a_full_disk_is() {
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
 
-/// `arctic trace` ends when its reader has gone.
+/// `arctic trace` exits when its stdout is closed or full.
 #[test]
 fn a_trace_ends_with_its_reader() {
     let dir = TempDir::new().unwrap();
@@ -66,9 +66,9 @@ fn a_trace_ends_with_its_reader() {
     for (stdout, code) in [(Stdio::piped(), 0), (Stdio::from(full), 1)] {
         let mut child = arctic(&["trace", path]).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
-        // Until it follows, the card has nothing to tell it: resets and loads are events.
+        // Generates events until the command writes: resets and context loads are events.
         let mut pf = Raw::connect(&dir.as_path().join("pf.sock"));
-        crate::eventually("it ends", || {
+        crate::eventually("the exit of arctic trace", || {
             pf.reset_engine();
             pf.run(&[STORE_DWORD, DATA as u32, 0, 7], &[]);
             child.try_wait().unwrap().is_some()
@@ -77,12 +77,12 @@ fn a_trace_ends_with_its_reader() {
         child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(code), "{text}");
         drop(pf);
-        crate::eventually("the PF is free", || crate::status(dir.as_path())["functions"][0]["connected"] == false);
+        crate::eventually("no client left", || crate::status(dir.as_path())["functions"][0]["connected"] == false);
     }
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
 
-/// Limits of a file's size: one below the card's memory is told, and a report that does not fit is.
+/// A file size limit below the card's memory size is reported as an error.
 #[test]
 fn a_limit_of_file_sizes_is_told() {
     let dir = TempDir::new().unwrap();
@@ -96,14 +96,14 @@ fn a_limit_of_file_sizes_is_told() {
     assert!(text.contains("the limit of file sizes is 1048576 bytes"), "{text}");
 }
 
-/// What a write beyond the limit of a file's size raises, also to a client's file, ends nothing.
+/// SIGXFSZ, which a write beyond the file size limit raises (also for a client's file), does not terminate the program.
 #[test]
 fn the_signal_of_long_files_ends_nothing() {
     let dir = TempDir::new().unwrap();
     let mut served = Served::start("small", dir.as_path(), &[]);
-    // SAFETY: `kill` touches no memory, and the process is ours and not yet reaped.
+    // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.
     assert_eq!(unsafe { libc::kill(served.process.id() as i32, libc::SIGXFSZ) }, 0);
     crate::status(dir.as_path());
-    assert_eq!(served.process.try_wait().unwrap(), None, "it lives");
+    assert_eq!(served.process.try_wait().unwrap(), None, "the server has exited");
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
