@@ -1,4 +1,4 @@
-//! How `cargo bench` reads the card's log, the kernel's counts and the device model's own benches.
+//! Parsing of the card's log, of kernel counters and of the device model's bench output by `cargo bench`.
 
 #[path = "../benches/report/memory.rs"]
 mod memory;
@@ -50,7 +50,7 @@ fn what_happens_once_a_phase_is_not_a_submissions() {
     let each = per_submission((100, &few), (200, &many)).unwrap();
     assert_eq!(each.into_iter().collect::<Vec<_>>(), [(DOORBELL, 3.0)]);
     assert!(per_submission((100, &few), (100, &many)).is_err());
-    assert!(per_submission((100, &few), (200, &few)).is_err(), "a phase in which nothing happened is no result");
+    assert!(per_submission((100, &few), (200, &few)).is_err(), "a phase without accesses must be an error");
 }
 
 #[test]
@@ -59,10 +59,10 @@ fn resident_memory_is_read_in_mib() {
         "Name:\tarctic\nVmRSS:\t   10240 kB\nRssAnon:\t    4096 kB\nRssFile:\t 512 kB\nRssShmem:\t    2048 kB\n";
     let resident = memory::resident(status).unwrap();
     assert_eq!((resident.total, resident.own, resident.shared), (10.0, 4.0, 2.0));
-    // Shared pages count where they belong, whether the card's process has touched them or not.
+    // Shared pages are counted through the backing file, whether or not the card's process has touched them.
     assert_eq!(memory::Held { resident, backing: 5.0 }.total(), 13.0);
     assert_eq!(memory::resident("Name:\tkthreadd\n"), None);
-    // No card runs as a child of this test.
+    // This test has no card as a child process.
     assert!(memory::of_the_card().is_err());
 }
 

@@ -1,4 +1,4 @@
-//! `arctic decode` and `arctic trace` as a user meets them.
+//! Command-line tests of `arctic decode` and `arctic trace`.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ fn arctic(arguments: &[&str]) -> Command {
 fn decode(arguments: &[&str], input: &str) -> Output {
     let mut command = arctic(&["decode"]);
     let mut child = command.args(arguments).stdin(Stdio::piped()).spawn().unwrap();
-    // It may not want to read all of it.
+    // The program may exit without reading all its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -64,7 +64,7 @@ fn what_cannot_be_decoded_is_refused_in_a_sentence() {
     assert_eq!(decode(&["-", "--base", "12345678901234"], "").status.code(), Some(2));
 }
 
-/// A capture reads as this, to the letter.
+/// Checks the exact output for a capture.
 #[test]
 fn a_capture_reads() {
     let capture = concat!(
@@ -112,7 +112,7 @@ fn a_capture_reads() {
     assert!(text(&decode(&["-"], cut)).ends_with("# the capture ends in the middle of an event\n"));
 }
 
-/// Starts `arctic serve` and waits for its first line.
+/// Starts `arctic serve` and waits for the first line of its output.
 fn serve(dir: &Path, more: &[&str]) -> Child {
     let mut command = arctic(&["serve", "--card", "small", "--dir", dir.to_str().unwrap()]);
     let mut process = command.args(more).spawn().unwrap();
@@ -121,11 +121,12 @@ fn serve(dir: &Path, more: &[&str]) -> Child {
 }
 
 fn interrupt(process: &Child) {
-    // SAFETY: `kill` touches no memory, and the process is ours and not yet reaped.
+    // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.
     assert_eq!(unsafe { libc::kill(process.id() as i32, libc::SIGINT) }, 0);
 }
 
-/// A served card is followed from its trace socket until Ctrl-C, and captured from its start; both can be read.
+/// `arctic trace` follows a served card from its trace socket until SIGINT, and `--trace` captures from the start;
+/// `arctic decode` reads both captures.
 #[test]
 fn a_card_is_followed_until_ctrl_c() {
     let dir = TempDir::new().unwrap();
@@ -133,7 +134,7 @@ fn a_card_is_followed_until_ctrl_c() {
     let card = serve(dir.as_path(), &["--trace", whole.to_str().unwrap()]);
     let mut trace = arctic(&["trace", dir.as_path().to_str().unwrap(), "--function", "pf", "--json", "--save"]);
     let trace = trace.arg(&saved).spawn().unwrap();
-    // It follows as soon as its file has the heading's room; the signal is heeded from before that.
+    // The file is created after the SIGINT handler is installed and before events are written.
     while !saved.exists() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }

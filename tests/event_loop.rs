@@ -1,4 +1,4 @@
-//! Doorbells in the loop of a VMM that is built on `event-manager`.
+//! Doorbells in the event loop of a VMM based on `event-manager`.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Machine for Deaf {
     }
 }
 
-/// Each function's handler is a subscriber: what KVM signals is taken by it and by no other, also when the card is gone.
+/// Each function's handler is a subscriber that consumes only its own ioeventfd, also after the card has been dropped.
 #[test]
 fn handlers_subscribe_to_doorbells() {
     let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
@@ -28,18 +28,18 @@ fn handlers_subscribe_to_doorbells() {
     for handler in card.io_event_handlers().unwrap() {
         events.add_subscriber(handler);
     }
-    assert_eq!(events.run_with_timeout(0).unwrap(), 0, "nobody has rung");
+    assert_eq!(events.run_with_timeout(0).unwrap(), 0, "no doorbell was signalled");
     for function in card.functions() {
         let doorbell = function.io_events()[0].event.try_clone().unwrap();
         doorbell.write(3).unwrap();
         assert_eq!(events.run_with_timeout(1000).unwrap(), 1, "{}", function.name());
-        assert!(doorbell.read().is_err(), "{}: taken, once for three rings", function.name());
+        assert!(doorbell.read().is_err(), "{}: the handler did not consume the event", function.name());
     }
-    // The VMM holds on to a doorbell, and the guest rings on.
+    // The VMM keeps an eventfd, and the guest keeps signalling it.
     let doorbell = card.functions()[0].io_events()[0].event.try_clone().unwrap();
     drop(card);
     assert_eq!(events.run_with_timeout(0).unwrap(), 0);
     doorbell.write(1).unwrap();
     assert_eq!(events.run_with_timeout(1000).unwrap(), 1);
-    assert_eq!(events.run_with_timeout(0).unwrap(), 0, "it does not wake the loop for ever");
+    assert_eq!(events.run_with_timeout(0).unwrap(), 0, "the event is still signalled");
 }

@@ -1,4 +1,4 @@
-//! Every item that the card promises to keep is proved by a test or told of, and `FIDELITY.md` says what the tests say.
+//! Every promised item has a test or a documented deviation, and `FIDELITY.md` is up to date.
 
 use std::fs;
 use std::path::Path;

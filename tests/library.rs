@@ -1,10 +1,11 @@
-//! The library as a VMM author meets it: built alone, without a warning in its documentation, its example at work.
+//! Checks of the library as a dependency: it builds without its features, its documentation builds without warnings,
+//! and its example runs.
 
 use std::env;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs cargo in this package, with a target folder of its own: the one in use is locked.
+/// Runs cargo in this package with a separate target directory, because the one in use is locked.
 fn cargo(arguments: &str, rustdoc_flags: &str) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into).join("library");
@@ -20,7 +21,7 @@ fn succeeded(arguments: &str, rustdoc_flags: &str) -> String {
     String::from_utf8_lossy(&stdout).into_owned()
 }
 
-/// Whoever links the library does not pay for the server, the program and the guests.
+/// Linking the library without features does not add the dependencies of the server, the program and the guest tests.
 #[test]
 fn the_library_is_alone_without_its_features() {
     let tree = succeeded("tree -p arctic-gpu --no-default-features -e normal --prefix none", "");
@@ -29,7 +30,7 @@ fn the_library_is_alone_without_its_features() {
     }
 }
 
-/// The example is short enough to be read in ten minutes, needs no feature, and does what it says.
+/// The example is below 150 lines, needs no feature, and prints the expected lines.
 #[test]
 fn the_example_shows_the_card_in_one_process() {
     let source = include_str!("../examples/in_process.rs");
@@ -49,7 +50,7 @@ fn the_example_shows_the_card_in_one_process() {
     }
 }
 
-/// The subscribers of that feature, in such a loop.
+/// Runs the `event_loop` test with only that feature.
 #[test]
 fn an_event_manager_can_serve_the_doorbells() {
     let output = succeeded("test --no-default-features --features event-manager --test event_loop", "");
@@ -60,6 +61,6 @@ fn an_event_manager_can_serve_the_doorbells() {
 fn documentation_builds_without_a_warning() {
     let all = "-p arctic-gpu -p arctic-sriov -p arctic-device-model -p arctic-guest-tests -p arctic-vmm";
     succeeded(&format!("doc --no-deps --all-features {all}"), "-D warnings");
-    // As who links the library alone finds it.
+    // Documentation for users of the library without features.
     succeeded("doc --no-deps -p arctic-gpu --no-default-features", "-D warnings");
 }

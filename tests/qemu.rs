@@ -1,6 +1,6 @@
-//! QEMU starts with the arguments that `arctic serve` prints, and has every function on its bus.
+//! QEMU accepts the arguments that `arctic serve` prints, and creates every function.
 //!
-//! QEMU comes from the cache that `arctic boot` fills. It is stopped before the guest's first instruction.
+//! QEMU is taken from the cache that `arctic boot` fills. It exits before the guest's first instruction.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use arctic_guest_tests::parts::{self, Own, Qemu};
 use arctic_guest_tests::progress::Stderr;
 use serde_json::{Value, json};
 
-/// A card being served until this is dropped, and the lines that it printed.
+/// A served card, which is killed on drop, and the lines that the server printed.
 struct Served {
     process: Child,
     lines: Vec<String>,
@@ -41,8 +41,8 @@ impl Drop for Served {
     }
 }
 
-/// Starts QEMU as a shell does with `text` behind its name; gives its functions of the card, and slot and function of
-/// each PCI device on the root bus.
+/// Starts QEMU by a shell, with `text` as further arguments; returns the number of the card's functions in QEMU, and
+/// slot and function of each PCI device on the root bus.
 fn start(qemu: &Qemu, text: &str, more: &str) -> Result<(usize, Vec<(u64, u64)>), String> {
     let qemu = qemu.command();
     let mut command = Command::new("sh");
@@ -62,7 +62,7 @@ fn start(qemu: &Qemu, text: &str, more: &str) -> Result<(usize, Vec<(u64, u64)>)
         json!({ "execute": "quit" }),
     ];
     let questions: String = questions.iter().map(|question| format!("{question}\n")).collect();
-    // A QEMU that has refused reads nothing.
+    // QEMU does not read its input if it has rejected the arguments.
     let _ = process.stdin.take().unwrap().write_all(questions.as_bytes());
     let output = process.wait_with_output().map_err(|error| error.to_string())?;
     if !output.status.success() {
@@ -91,7 +91,7 @@ fn qemu_starts_with_the_printed_arguments() {
         (&["--card", "small", "--vfs", "2", "--provision", "config"], 1),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        // The first block of arguments: indented lines, all but the last with a backslash at the end.
+        // The first block of arguments: indented lines, each but the last with a trailing backslash.
         let served = Served::start(dir.path(), arguments, |line| line.starts_with(' ') && !line.ends_with('\\'));
         let text: Vec<_> = served.lines.iter().filter(|line| line.starts_with(' ')).map(String::as_str).collect();
         let found = start(&qemu, &text.join("\n"), "");
@@ -99,7 +99,8 @@ fn qemu_starts_with_the_printed_arguments() {
     }
 }
 
-/// Devices that the user adds, before or behind: QEMU chooses their slots, and makes them before the card's functions.
+/// Devices that the user adds before or after the card's arguments: QEMU assigns their slots before it creates the
+/// card's functions.
 #[test]
 fn there_is_room_for_the_users_devices() {
     let cache = Cache::open().unwrap();
@@ -119,7 +120,7 @@ fn there_is_room_for_the_users_devices() {
     assert!((1..=4).all(own) && !own(5), "display, NIC, disk and random numbers: {places:?}");
 }
 
-/// The JSON document has the same arguments.
+/// The same for the arguments in the JSON document.
 #[test]
 fn qemu_starts_with_the_documents_arguments() {
     let cache = Cache::open().unwrap();

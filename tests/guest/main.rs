@@ -1,6 +1,7 @@
-//! Real guests judge the card: each test boots an unmodified kernel with its own xe and reads what it says.
+//! Guest tests: each test boots an unmodified kernel with its own drivers and checks its output. At most 12 guests, each of less
+//! than a minute; `tests/guest_long` has the others.
 //!
-//! They run one at a time, since a guest keeps two cores busy. The parts are fetched into the cache on the first run.
+//! Tests run one at a time, because a guest occupies two cores. The first run downloads the packages into the cache.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,16 +18,16 @@ use tempfile::TempDir;
 mod run;
 use run::{CLASSES, all_worked, arctic, igt_passes, list, one_guest, others};
 
-/// First light: the distribution's xe probes, a workload of its own runs on every engine, the picture is right, and
-/// the kernel's log is clean. Proves V13-027 and contract B, E and F as a driver lives them.
+/// Debian's xe probes, a workload runs on every engine, the test picture is correct, and the kernel log has no errors.
+/// Proves V13-027 and contract B, E and F in a driver's use.
 #[test]
 fn xe_boots_and_works_on_every_engine() {
     let _one = one_guest();
     boots_and_works_on_every_engine("xe");
 }
 
-/// A second judge: the same kernel's i915, which knows the card by other paths, probes it and does the same work. Proves
-/// contract G as a driver lives it.
+/// The same checks with the i915 of the same kernel, which uses the card differently. Proves contract G in a driver's
+/// use.
 #[test]
 fn i915_boots_and_works_on_every_engine() {
     let _one = one_guest();
@@ -47,7 +48,7 @@ fn boots_and_works_on_every_engine(driver: &str) {
             report["results"].as_array().unwrap().iter().any(|result| result["test"] == name.as_str())
         };
         let all = ["stores", "mi_math loop", "timestamp", "fence chain"];
-        assert!(all.iter().all(|what| ran(what)), "{engine} did not do all its work");
+        assert!(all.iter().all(|what| ran(what)), "{engine} has not run all workloads");
     }
     assert_eq!(report["taint"], 64);
     let modules: Vec<&str> = report["modules"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
@@ -62,9 +63,9 @@ fn boots_and_works_on_every_engine(driver: &str) {
     );
 }
 
-/// Three virtual functions beside their physical one in the same guest, which a stock QEMU shows: xe provisions and
-/// enables them, xe probes each, each works on every engine class; away, and all of it again. Proves V13-001 and contract
-/// C and D as both drivers live them.
+/// Three virtual functions beside their physical function in one guest of upstream QEMU: xe provisions, enables and
+/// probes them, a workload runs on every engine class of each, they are disabled, and all steps are repeated. Proves
+/// V13-001 and contract C and D in both drivers' use.
 #[test]
 fn virtual_functions_come_work_and_go() {
     let _one = one_guest();
@@ -77,7 +78,7 @@ fn virtual_functions_come_work_and_go() {
     }
 }
 
-/// A guest that provisions and one that uses what it gave it, both at work at the same time.
+/// One guest with the PF that provisions a VF, and one guest with that VF, both running workloads at the same time.
 #[test]
 fn two_guests_share_a_card() {
     let _one = one_guest();
@@ -89,7 +90,7 @@ fn two_guests_share_a_card() {
     all_worked(&report, 1, &CLASSES);
 }
 
-/// The card file provisions: a virtual function probes and works although no guest has a physical one.
+/// VFs provisioned from the card file probe and work although no guest has the physical function.
 #[test]
 fn virtual_functions_without_a_physical_guest() {
     let _one = one_guest();
@@ -99,14 +100,14 @@ fn virtual_functions_without_a_physical_guest() {
     all_worked(&report, 2, &CLASSES);
 }
 
-/// IGT GPU Tools: every line of the list passes, without a skip.
+/// Every line of a short list of IGT subtests passes, without a skip.
 #[test]
 fn igt_short_list() {
     let _one = one_guest();
     igt_passes(&["igt", "--list", list("short.txt").to_str().unwrap()]);
 }
 
-/// A command's output and status come through, and a shared folder is there.
+/// The output and exit status of a command are returned, and a shared directory is mounted.
 #[test]
 fn one_command_in_the_guest() {
     let _one = one_guest();
@@ -117,8 +118,9 @@ fn one_command_in_the_guest() {
     assert_eq!((status, &report["status"], &report["output"]), (Some(7), &Value::from(7), &Value::from("glacier")));
 }
 
-/// A guest whose clock has another rate than the host's shows nothing: the status says so, whatever its command ended with,
-/// and the report has both times. A user's own arguments are behind the program's, so that they win.
+/// If a guest's clock rate differs from the host's, the run is inconclusive: the exit status shows this, whatever the
+/// command's status, and the report contains both times. The user's kernel arguments follow the program's and so take
+/// precedence.
 #[test]
 fn a_guest_with_a_wrong_clock_is_inconclusive() {
     let _one = one_guest();
@@ -131,7 +133,8 @@ fn a_guest_with_a_wrong_clock_is_inconclusive() {
     assert!((1.8..2.2).contains(&ratio), "{clock}");
 }
 
-/// A kernel that has only the driver of the run, with modules in each form that a kernel's build makes.
+/// Boots a kernel that has only the driver under test, with modules in each form of compression that a kernel build
+/// produces.
 #[test]
 fn an_own_kernel_without_i915_and_with_gzip_modules() {
     let _one = one_guest();
@@ -143,7 +146,7 @@ fn an_own_kernel_without_i915_and_with_gzip_modules() {
     let command = "lsmod | grep -w xe && lsmod | grep -w 9p";
     let (status, report) = arctic(&["boot", "--kernel", image, "--modules", own, "--run", command]);
     assert_eq!((status, &report["inconclusive"]), (Some(0), &false.into()), "{report:#}");
-    // The other driver is asked for by name.
+    // The missing driver is requested explicitly.
     let refused = ["boot", "--kernel", image, "--modules", own, "--driver", "i915", "--run", "true"];
     let refused = Command::new(env!("CARGO_BIN_EXE_arctic")).args(refused).stdin(Stdio::null()).output().unwrap();
     let message = String::from_utf8(refused.stderr).unwrap();
@@ -151,7 +154,7 @@ fn an_own_kernel_without_i915_and_with_gzip_modules() {
     assert!(message.contains("has no module i915, which --driver i915 needs") && message.contains("CONFIG_DRM_I915"));
 }
 
-/// Copies a modules' folder without i915, and with some modules compressed by gzip or not at all.
+/// Copies a module directory without i915; compresses some modules with gzip and leaves one uncompressed.
 fn copy_modules(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -176,7 +179,7 @@ fn copy_modules(from: &Path, to: &Path) {
     }
 }
 
-/// A list with a line that no IGT has, and one that hangs its process: both fail by name, the next line still runs.
+/// A nonexistent subtest and a nonexistent test binary both fail by name, and the next line of the list still runs.
 #[test]
 fn igt_goes_on_after_a_failure() {
     let _one = one_guest();

@@ -1,4 +1,4 @@
-//! Runs of the program `arctic` with real guests, and what their reports must say.
+//! Runs the program `arctic` with real guests and checks its reports.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ pub fn one_guest() -> MutexGuard<'static, ()> {
     ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs the program as a script would: its exit status and the one JSON document on stdout. Progress goes to stderr.
+/// Runs the program; returns its exit status and the JSON document from stdout. Progress goes to stderr.
 pub fn arctic(arguments: &[&str]) -> (Option<i32>, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arctic"));
     command.args(arguments).arg("--json").env_remove("RUST_LOG").stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -27,16 +27,17 @@ pub fn list(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/igt").join(name)
 }
 
-/// The results that are not `wanted`, for an assertion that says something.
+/// Returns the results that are not `wanted`, to be shown by a failing assertion.
 pub fn others<'a>(document: &'a Value, wanted: &str) -> Vec<&'a Value> {
     document["results"].as_array().unwrap().iter().filter(|result| result["result"] != wanted).collect()
 }
 
-/// Runs an IGT list whose every line has to pass, without a skip.
+/// Runs an IGT list; each line must pass, skips are failures.
 ///
-/// The lines of xe_waitfence have two more chances: seven binds write their numbers into one word, which has to hold the
-/// last in the end. xe makes a bind with the CPU, and signals it, while an earlier one still waits for the copy engine to
-/// clear its memory; then the earlier number is the last to be written. That is between xe and the test on any card.
+/// Tests of xe_waitfence are repeated up to twice: seven binds write their sequence numbers into one word, which must
+/// contain the last one at the end. xe performs a bind with the CPU, and signals it, while an earlier bind still waits
+/// for the copy engine to clear its memory; then the earlier number is written last. This race between xe and the test
+/// exists on any card.
 pub fn igt_passes(arguments: &[&str]) -> Value {
     let (mut status, first) = arctic(arguments);
     let mut report = first.clone();
@@ -54,7 +55,7 @@ pub fn igt_passes(arguments: &[&str]) -> Value {
     first
 }
 
-/// A line a virtual function: enabled, probed, and worked on an engine of each class.
+/// Checks each virtual function: enabled, probed, and workloads passed on an engine of each class.
 pub fn all_worked(report: &Value, vfs: usize, classes: &[&str]) {
     let lines = report["vfs"].as_array().unwrap();
     assert_eq!(lines.len(), vfs);

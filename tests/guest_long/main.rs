@@ -1,5 +1,5 @@
-//! Guests that take too long for the test command: long IGT lists, as many virtual functions as the hardware has.
-//! `cargo xtask long --list` names them.
+//! Guest tests that take too long for the test command: long IGT lists, the maximum number of VFs. `cargo xtask long --list`
+//! lists them.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 mod run;
 use run::{CLASSES, all_worked, arctic, igt_passes, list, one_guest, others};
 
-/// Seven virtual functions in the PF's guest, enabled, at work and disabled twice, as the short test does with three.
+/// Seven virtual functions in the PF's guest: enabled, at work and disabled twice.
 #[test]
 fn seven_virtual_functions() {
     let _one = one_guest();
@@ -17,17 +17,20 @@ fn seven_virtual_functions() {
     all_worked(&report, 7, &CLASSES);
 }
 
-/// A guest that provisions and two that use what it gave them, all at work at the same time.
+/// One guest with the PF that provisions two VFs, and two guests with a VF each, all running workloads at the same
+/// time.
 #[test]
 fn three_guests_share_a_card() {
     let _one = one_guest();
     let (status, report) = arctic(&["boot", "--vfs", "2", "--split"]);
     assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
     assert_eq!(status, Some(0));
+    let clocks: Vec<&Value> = report["clocks"].as_array().unwrap().iter().map(|clock| &clock["guest"]).collect();
+    assert_eq!(clocks, ["pf", "vf1", "vf2"]);
     all_worked(&report, 2, &CLASSES);
 }
 
-/// As many virtual functions as the hardware has, in one guest.
+/// The maximum number of virtual functions of the hardware, in one guest.
 #[test]
 fn sixty_three_virtual_functions() {
     let _one = one_guest();
@@ -37,8 +40,8 @@ fn sixty_three_virtual_functions() {
     all_worked(&report, 63, &CLASSES);
 }
 
-/// What a guest with one virtual function can do, judged by the field's own tests, without a skip; on a small card those
-/// that fill the function's local memory.
+/// IGT tests in a guest with one virtual function, without a skip; the tests that fill local memory run on a small
+/// card.
 #[test]
 fn igt_on_a_virtual_function() {
     let _one = one_guest();
@@ -52,21 +55,21 @@ fn igt_on_a_virtual_function() {
     }
 }
 
-/// The physical function's side of it by the field's own tests: enabling, and that a reset clears what a virtual function
-/// left. Few functions and little memory, since these tests look at every byte.
+/// IGT tests of SR-IOV on the physical function: enabling VFs, and clearing of a VF's data by its reset. Few functions
+/// and little memory, because these tests read every byte.
 #[test]
 fn igt_on_a_physical_function_with_virtual_ones() {
     let _one = one_guest();
     let list = list("sriov.txt");
     let (status, report) =
         arctic(&["igt", "--list", list.to_str().unwrap(), "--vfs", "2", "--card", "small", "--timeout", "240"]);
-    // It hands the functions to xe_vfio_pci, which this kernel has not been built with.
+    // This test assigns the functions to xe_vfio_pci, which is not enabled in this kernel's configuration.
     let skipped = others(&report, "pass").into_iter().map(|result| (&result["test"], &result["result"]));
     assert_eq!(skipped.collect::<Vec<_>>(), [(&"xe_sriov_flr@flr-basic".into(), &"skip".into())]);
     assert_eq!(status, Some(0));
 }
 
-/// The field's own judge: every IGT subtest that this card has to pass passes, without a skip.
+/// All IGT subtests that apply to this card pass, without a skip.
 #[test]
 fn igt_first_light() {
     let _one = one_guest();
@@ -74,7 +77,7 @@ fn igt_first_light() {
     igt_passes(&["igt", "--list", list.to_str().unwrap()]);
 }
 
-/// A card whose local memory the guest can overfill: eviction through the copy engine, compressed surfaces included.
+/// A card with less local memory than the guest uses: eviction by the copy engine, including compressed surfaces.
 #[test]
 fn igt_small_card() {
     let _one = one_guest();
@@ -85,9 +88,9 @@ fn igt_small_card() {
     assert_eq!(status, Some(0));
 }
 
-/// i915's judge: every line of the list by which its own CI admits a change passes, on a card whose memory the guest can
-/// overfill. What is skipped is skipped on every such card: `all` is the name that older IGTs gave `all-engines`, and
-/// local memory has no aperture that would undo tiling.
+/// The list of i915's pre-merge CI passes on a card with less local memory than the guest uses. The skipped tests are
+/// skipped on every such card: `all` is the name of `all-engines` in older IGT versions, and local memory has no
+/// aperture that detiles.
 #[test]
 fn igt_with_i915() {
     let _one = one_guest();
