@@ -1,28 +1,28 @@
-//! Where the grammar's choices come from: a seed, or the bytes that a fuzzer mutates.
+//! Source of the grammar's choices: a seeded generator, or a fuzzer's input bytes.
 
 /// A stream of choices.
 pub trait Choice {
-    /// Any dword.
+    /// Returns any dword.
     fn dword(&mut self) -> u32;
 
-    /// A number below `n`, which is not 0.
+    /// Returns a number below `n`, which must not be 0.
     fn below(&mut self, n: u32) -> u32;
 
-    /// Whether there is more to choose from; what is chosen after the end is 0.
+    /// Returns whether input is left; choices after the end are 0.
     fn more(&self) -> bool;
 
-    /// One of `n` times.
+    /// Returns true with probability 1/`n`.
     fn one_in(&mut self, n: u32) -> bool {
         self.below(n) == n - 1
     }
 }
 
-/// One of a list.
+/// Returns an element of a list.
 pub fn of<T: Copy>(choice: &mut dyn Choice, list: &[T]) -> T {
     list[choice.below(list.len() as u32) as usize]
 }
 
-/// The same choices in every run: xorshift64*.
+/// Reproducible choices: xorshift64*.
 pub struct Seeded(u64);
 
 impl Seeded {

@@ -1,4 +1,4 @@
-//! Runs work on both sides and compares what they leave.
+//! Runs work on the engine and on the reference, and compares the resulting states.
 
 use std::collections::BTreeMap;
 
@@ -22,13 +22,13 @@ impl Default for Worlds {
 }
 
 impl Worlds {
-    /// The card of the function that a case runs for.
+    /// Returns the card for the function of a case.
     pub fn of(&mut self, vf: bool) -> &mut World {
         if vf { &mut self.vf } else { &mut self.pf }
     }
 }
 
-/// Registers that are compared, by offset from the engine's base.
+/// Returns the compared registers as offsets from the engine's base.
 fn watched(class: EngineClass) -> Vec<u32> {
     let mut offsets: Vec<u32> = (0x600..0x680).step_by(4).collect();
     offsets.extend([0x094, 0x0c0, 0x158, 0x1fc, 0x21c, 0x3b4, 0x3b8, 0x3bc, 0x41c]);
@@ -44,8 +44,8 @@ fn watched(class: EngineClass) -> Vec<u32> {
     offsets
 }
 
-/// What an image says of a register with this value: a masked register's write is enabled for all bits, and of a clock,
-/// which no restore sets, it says nothing that anybody could use (V8-215).
+/// Returns the value that a saved image has for a register with this value: a masked register is saved with all write
+/// enables set; the value of a clock, which is not restored, is undefined (V8-215).
 fn in_image(offset: u32, value: u32) -> Option<u32> {
     match offset & 0x7ff {
         0x0c0 | 0x200 => Some(value | 0xffff_0000),
@@ -54,7 +54,8 @@ fn in_image(offset: u32, value: u32) -> Option<u32> {
     }
 }
 
-/// Both sides' outcomes of a case, and how many commands the reference executed.
+/// Returns the states of the engine and of the reference after a case, and the number of commands that the reference
+/// executed.
 pub fn both(worlds: &mut Worlds, case: &Case) -> (Left, Left, u32) {
     let info = case.engine.info();
     let mut registers: Vec<u32> = watched(info.class).into_iter().map(|offset| info.mmio_base + offset).collect();
@@ -74,7 +75,7 @@ pub fn both(worlds: &mut Worlds, case: &Case) -> (Left, Left, u32) {
     (engine, reference, commands)
 }
 
-/// What the two sides disagree on.
+/// Describes the differences between the two states.
 pub fn disagreement(engine: &Left, reference: &Left) -> Option<String> {
     let mut lines = Vec::new();
     if engine.stop != reference.stop {

@@ -1,4 +1,4 @@
-//! The memory of the guests: the context's own function's, and everybody else's.
+//! Guest memory: of the context's function, and of all other functions.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use vm_memory::{Bytes, VolatileSlice};
 
 use crate::layout::*;
 
-/// The memory of one function's guest.
+/// Memory of one function's guest.
 pub struct Guest {
     ram: SharedRegion,
     remote: Mutex<Vec<u8>>,
@@ -19,14 +19,14 @@ impl Guest {
         Guest { ram: SharedRegion::anonymous(RAM.1).unwrap(), remote: Mutex::new(vec![0; REMOTE.1]) }
     }
 
-    /// All of it: what is mapped, what takes messages.
+    /// Returns the contents of the mapped memory and of the memory accessed by messages.
     pub fn bytes(&self) -> (Vec<u8>, Vec<u8>) {
         let mut ram = vec![0; RAM.1];
         self.ram.slice(0, RAM.1).unwrap().read_slice(&mut ram, 0).unwrap();
         (ram, self.remote.lock().unwrap().clone())
     }
 
-    /// Sets all of it.
+    /// Sets the contents of both.
     pub fn set(&self, ram: &[u8], remote: &[u8]) {
         self.ram.slice(0, RAM.1).unwrap().write_slice(ram, 0).unwrap();
         self.remote.lock().unwrap().copy_from_slice(remote);
@@ -37,7 +37,7 @@ struct View(Arc<Guest>);
 
 impl DmaView for View {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        assert!(len > 0, "a span of nothing at {iova:#x}");
+        assert!(len > 0, "a span of 0 bytes at {iova:#x}");
         let offset = iova.checked_sub(RAM.0).filter(|offset| *offset < RAM.1 as u64)?;
         self.0.ram.slice(offset, len.min(RAM.1 - offset as usize))
     }
@@ -63,7 +63,7 @@ fn remote(iova: u64, len: usize) -> Result<std::ops::Range<usize>, DmaFault> {
     part().ok_or(DmaFault { iova })
 }
 
-/// The context's own guest, and the guest of everybody else.
+/// Guest memory of the context's function, and of all other functions.
 pub struct Guests {
     pub function: Function,
     pub own: Arc<Guest>,

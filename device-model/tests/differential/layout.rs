@@ -1,5 +1,5 @@
-//! What the worlds of both sides consist of, and where it is: the card's memory, the guest's, and two address spaces in
-//! which the same addresses lead to other bytes, so that a command that takes the wrong space is found out.
+//! Memory layout used by both sides: local memory, guest memory, and two address spaces in which equal addresses map to
+//! different bytes, so that an access in the wrong space is detected.
 
 /// Bytes of the context's part of local memory: page tables, batches, ring, image, status page, data.
 pub const HOME: usize = 0x3_0000;
@@ -21,69 +21,69 @@ pub const PROCESS_DATA: u64 = 0x2_4000;
 pub const GLOBAL_BEHIND_NULL: u64 = 0x2_8000;
 pub const READ_ONLY: u64 = 0x2_9000;
 
-/// Guest memory that is mapped: address and bytes; the global space shows the first half, the process's the second.
+/// Mapped guest memory: address and bytes; the GGTT maps the first half, the PPGTT the second.
 pub const RAM: (u64, usize) = (0x1000_0000, 0x4000);
-/// Guest memory that takes a message for each access, shown likewise.
+/// Guest memory that is accessed by messages; mapped in the same way.
 pub const REMOTE: (u64, usize) = (0x2000_0000, 0x2000);
 
-/// First address, in both spaces, of all that there is.
+/// First mapped address in both spaces.
 pub const BASE: u64 = 0x0120_0000;
-/// Where the process's space shows the same once more, beyond what a dword can address.
+/// Offset at which the PPGTT maps the same pages again, beyond 32 bits.
 pub const HIGH: u64 = 1 << 39;
 
 /// Offsets from [`BASE`], in pages.
 pub mod at {
-    /// Batches: the same in both spaces.
+    /// Batches: the same pages in both spaces.
     pub const BATCHES: u64 = 0x00;
     pub const DATA: u64 = 0x10;
     pub const RAM: u64 = 0x14;
     pub const REMOTE: u64 = 0x16;
-    /// A NULL page of the process's.
+    /// A NULL page in the PPGTT.
     pub const NULL: u64 = 0x17;
-    /// The process may not write it.
+    /// Read-only in the PPGTT.
     pub const READ_ONLY: u64 = 0x18;
-    /// Nobody has anything there.
+    /// Unmapped in both spaces.
     pub const HOLE: u64 = 0x19;
-    /// Another function's in the global space.
+    /// In the GGTT an entry of another function.
     pub const FOREIGN: u64 = 0x1a;
-    // In the global space alone.
+    // GGTT only.
     pub const RING: u64 = 0x20;
     pub const PPHWSP: u64 = 0x24;
     pub const IMAGE: u64 = 0x25;
     pub const HWSP: u64 = 0x28;
-    /// Pages whose entries MI_UPDATE_GTT writes; invalid at first.
+    /// Target pages of MI_UPDATE_GTT; their entries are invalid initially.
     pub const WINDOW: u64 = 0x30;
-    /// The end.
+    /// End of the range, exclusive.
     pub const END: u64 = 0x38;
 }
 
-/// How many batches there are, a page each, and the level that each is started at.
+/// Nesting level at which each batch is started; each batch has one page.
 pub const LEVELS: [u8; 8] = [1, 1, 1, 2, 2, 2, 3, 3];
 
 /// Bytes of the ring.
 pub const RING_BYTES: u32 = 0x4000;
 
-/// Timestamp of the card in every run: 36 bits of it.
+/// The card's timestamp in each run: 36 bits.
 pub const TIMESTAMP: u64 = 0x3_4567_8900 / 12 * 12;
 
-/// Where a page of an address space leads.
+/// Target of a page of an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
     /// The context's part of local memory, by offset.
     Home(u64),
-    /// The same, not to be written.
+    /// The same, read-only.
     HomeReadOnly(u64),
-    /// Guest memory, by its own address.
+    /// Guest memory, by guest address.
     Guest(u64),
-    /// Reads 0, takes every write.
+    /// Reads 0, drops writes.
     Null,
-    /// Another function's.
+    /// A page of another function.
     Foreign,
-    /// Nothing.
+    /// Unmapped.
     Nothing,
 }
 
-/// Page `page` from [`BASE`] of the global space at the start.
+/// Returns the initial target of GGTT page `page`, counted from [`BASE`].
 pub fn global(page: u64) -> Page {
     match page {
         at::BATCHES..0x08 => Page::Home(BATCHES + page * PAGE),
@@ -101,7 +101,7 @@ pub fn global(page: u64) -> Page {
     }
 }
 
-/// Page `page` from [`BASE`] of the process's space.
+/// Returns the target of PPGTT page `page`, counted from [`BASE`].
 pub fn process(page: u64) -> Page {
     match page {
         at::BATCHES..0x08 => Page::Home(BATCHES + page * PAGE),
@@ -114,10 +114,10 @@ pub fn process(page: u64) -> Page {
     }
 }
 
-/// How many ways there are to fill data pages.
+/// Number of seeds for the contents of data pages.
 pub const FILLS: u32 = 8;
 
-/// The bytes that data pages start with: small numbers, so that comparisons fall both ways.
+/// Returns a dword of the initial contents of data pages: often small numbers, so that comparisons have both outcomes.
 pub fn fill(seed: u64, at: u64) -> u32 {
     let mut value = seed ^ at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
-//! The engine against a slow, plain reference: random well-formed work is run by both, and what they leave is compared:
-//! memory, the global table, registers, the context's image, and where the parser stopped.
+//! Differential test of the engine against a slow, plain reference: both execute random well-formed work, and the
+//! results are compared: memory, GGTT, registers, context image, and the position where the parser stopped.
 //!
-//! `ARCTIC_DIFFERENTIAL_COMMANDS` sets how many commands are executed (60 000 by default; a million takes some ten
+//! `ARCTIC_DIFFERENTIAL_COMMANDS` sets the number of commands to execute (default 60 000; a million takes about ten
 //! seconds), `ARCTIC_DIFFERENTIAL_SEED` the first seed.
 
 mod choice;
@@ -11,7 +11,7 @@ mod guests;
 mod layout;
 mod reference;
 mod shrink;
-// The fuzzer uses more of it.
+// The fuzz target uses more of this module.
 #[allow(dead_code)]
 mod world;
 
@@ -29,9 +29,9 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 /// V8-045, V8-087, V8-089, V8-090, V8-096..098, V8-105, V8-106, V8-110, V8-112, V8-114, V8-118, V8-120, V8-122..127,
-/// V8-130..135, V8-137, V8-140, V8-145..155, V8-159, V8-163, V8-170, V8-171, V13-044..048, V13-052..057, V13-059, V13-062,
-/// V13-065..067, V13-070, V13-076: the engine leaves behind what a plain reading of the items does, whether the context
-/// is interrupted or not.
+/// V8-130..135, V8-137, V8-140, V8-145..155, V8-159, V8-163, V8-170, V8-171, V13-044..048, V13-052..057, V13-059,
+/// V13-062, V13-065..067, V13-070, V13-076: the engine's resulting state equals that of a plain implementation of these
+/// items, whether the context is interrupted or not.
 #[test]
 fn the_engine_does_what_the_reference_does() {
     let wanted = setting("ARCTIC_DIFFERENTIAL_COMMANDS", 60_000);
@@ -82,7 +82,7 @@ fn the_engine_does_what_the_reference_does() {
     println!("{executed} commands in {cases} cases, {:.1} s: {stops:?}", start.elapsed().as_secs_f64());
     let preemptions = worlds.of(false).preemptions + worlds.of(true).preemptions;
     println!("{preemptions} preemptions");
-    assert!(findings.is_empty(), "{} disagreements; again with ARCTIC_DIFFERENTIAL_SEED=<seed>", findings.len());
+    assert!(findings.is_empty(), "{} disagreements; reproduce with ARCTIC_DIFFERENTIAL_SEED=<seed>", findings.len());
     if !one && wanted >= 10_000 {
         for stop in ["Complete", "Waiting", "Fault", "Illegal"] {
             assert!(preemptions > cases / 10, "{preemptions} preemptions in {cases} cases");

@@ -1,14 +1,14 @@
-//! Makes a failing case small: commands go one after the other, as long as the sides still disagree.
+//! Minimises a failing case: removes commands while the two sides still disagree.
 
 use crate::compare::{Worlds, both, disagreement};
 use crate::grammar::Case;
 
-/// The commands of part `n` of a case: its batches, then its ring.
+/// Returns the commands of part `n` of a case: its batches, then its ring.
 fn part(case: &mut Case, n: usize) -> &mut Vec<Vec<u32>> {
     if n < 8 { &mut case.batches[n] } else { &mut case.ring }
 }
 
-/// A smaller case on which the sides disagree, and on what.
+/// Returns a smaller case on which the sides disagree, and the difference.
 pub fn shrink(worlds: &mut Worlds, mut case: Case, mut difference: String) -> (Case, String) {
     let mut attempt = |case: &mut Case, smaller: Case, difference: &mut String| {
         let (engine, reference, _) = both(worlds, &smaller);
@@ -19,7 +19,7 @@ pub fn shrink(worlds: &mut Worlds, mut case: Case, mut difference: String) -> (C
     for _ in 0..4 {
         let before = case.len();
         for n in 0..9 {
-            // Runs of commands first, then one at a time; the end of a batch stays.
+            // Runs of commands first, then single commands; the end of a batch is kept.
             let mut run = part(&mut case, n).len();
             while run > 0 {
                 let mut at = 0;

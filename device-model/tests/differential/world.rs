@@ -1,4 +1,4 @@
-//! The engine's side: a card with memory, guests and a context, which is put back to the same state for every run.
+//! The engine's side: a card with memory, guests and a context, which is restored to the same state for each run.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,26 +18,26 @@ use vmm_sys_util::tempfile::TempFile;
 use crate::guests::{Guest, Guests};
 use crate::layout::*;
 
-/// The virtual function that runs, and one that has nothing to do with it.
+/// The virtual function under test, and an uninvolved one.
 pub const VF: Function = Function(2);
 pub const NEIGHBOUR: Function = Function(3);
 
-/// Frames of local memory as the LMTT hands them out: the PF's, the VF's, the neighbour's, the LMTT's own.
+/// Frames of local memory, as assigned by the LMTT: the PF's, the VF's, the other VF's, and the LMTT itself.
 const FRAME: u64 = 2 << 20;
 const LOCAL: u64 = 4 * FRAME;
 const LMTT: u64 = 3 * FRAME;
 
-/// What is in memory that the context has nothing to do with: whoever reads it is found out by it.
+/// Fills memory that the context must not access, so that a read is detected.
 pub const CANARY: u64 = 0xca9a_271e_d00d_5afe;
 
-/// Most times that a context is made to leave the engine in one run.
+/// Limit for preemptions of a context in one run.
 const PREEMPTIONS: u64 = 64;
 
-/// Commands that the engine is given at a time.
+/// Limit for commands per engine step.
 pub const STEP: u32 = 1024;
-/// Most commands of a run.
+/// Limit for commands per run.
 pub const PATIENCE: u32 = 64 * STEP;
-/// Looks at what seems to be a loop that are given in place of one full step.
+/// Number of steps ending in `Outcome::Spinning` that count as one full step.
 const LOOKS: u32 = 64;
 
 struct Nobody;
@@ -48,54 +48,54 @@ impl InterruptSink for Nobody {
     }
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The ring ran empty.
+    /// The ring is empty.
     Complete,
-    /// At a semaphore.
+    /// At a semaphore wait.
     Waiting,
-    /// A loop without end, as far as anybody looked.
+    /// The limit of commands was reached.
     Endless,
-    /// An access of this page, from [`BASE`], that no translation permits.
+    /// An access to this page, counted from [`BASE`], without a valid translation.
     Fault { global: bool, page: u64 },
-    /// A command that the engine has not.
+    /// A command that the engine does not have.
     Illegal { header: u32, address: u64 },
 }
 
-/// What an engine is given to run.
+/// Work for an engine.
 #[derive(Clone, Debug)]
 pub struct Work {
     pub engine: EngineId,
-    /// Where in the ring it starts.
+    /// Offset in the ring at which execution starts.
     pub head: u32,
     pub ring: Vec<u32>,
-    /// Batches, a page each.
+    /// Contents of the batches, one page each.
     pub batches: Vec<Vec<u32>>,
-    /// What the data pages start with.
+    /// Seed of the initial contents of the data pages.
     pub fill: u64,
-    /// Commands of a step, after each of which somebody wants the engine: whether the context leaves it for a moment must
-    /// not be seen in what it does.
+    /// Commands per step, after each of which a preemption is requested; preemptions must not change the resulting
+    /// state.
     pub interruptions: Option<u32>,
-    /// The host submits it by the engine's own queue (V8-010..020), not the GuC; the PF's alone.
+    /// The host submits the context by the engine's execlist port (V8-010..020) instead of the GuC; only for the PF.
     pub execlist: bool,
 }
 
-/// What a run leaves.
+/// State after a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     pub stop: Stop,
-    /// The context's part of local memory, less the pages in which the image is.
+    /// The context's part of local memory; the pages of the image are zeroed.
     pub home: Vec<u8>,
     pub ram: Vec<u8>,
     pub remote: Vec<u8>,
-    /// The page of another function's that the PF's global space shows.
+    /// The page of another function that is mapped in the PF's GGTT.
     pub foreign: Vec<u8>,
-    /// Entries of the global table's window.
+    /// GGTT entries of the window.
     pub entries: Vec<u64>,
-    /// Registers, by offset: where the context is on the engine or was the PF's.
+    /// Register values by offset; empty if a VF's context has left the engine.
     pub registers: BTreeMap<u32, u32>,
-    /// What its image says of registers, where it has left the engine.
+    /// Register values in the saved image, by offset; empty unless the context has left the engine.
     pub image: BTreeMap<u32, u32>,
 }
 
@@ -104,21 +104,21 @@ pub struct World {
     pub gt: Gt,
     pub function: Function,
     guests: Arc<Guests>,
-    /// The global table as a VMM maps it.
+    /// The GGTT as mapped by a VMM.
     ggtt: SharedRegion,
-    /// What registers hold after a reset.
+    /// Reset values of the registers.
     resets: Vec<(u32, u32)>,
-    /// By their numbers.
+    /// Indexed by engine number.
     engines: Vec<Engine>,
-    /// Where the function's first frame of local memory is.
+    /// Device address of the function's first frame of local memory.
     home: u64,
-    /// Most commands of a run, and not fewer than [`STEP`].
+    /// Limit for commands per run; at least [`STEP`].
     pub patience: u32,
-    /// How often a context left the engine in the middle of its work.
+    /// Number of times that a context was preempted.
     pub preemptions: u64,
 }
 
-/// The image as xe's default one is, up to what the run does not depend on (V8-046, V8-047).
+/// Returns an image like xe's default one, without the parts that do not affect the run (V8-046, V8-047).
 pub fn image(head: u32, tail: u32) -> Vec<u32> {
     let mut words = vec![0; 0xc00];
     let mut group = |at: usize, header: u32, pairs: &[(u32, u32)]| {
@@ -157,7 +157,7 @@ pub fn image(head: u32, tail: u32) -> Vec<u32> {
 }
 
 impl World {
-    /// A card for contexts of the PF or of a VF.
+    /// Creates a card for contexts of the PF or of a VF.
     pub fn new(vf: bool) -> Self {
         let function = if vf { VF } else { Function::PF };
         let home = if vf { FRAME } else { 0 };
@@ -179,7 +179,7 @@ impl World {
         world
     }
 
-    /// Local memory and global pages for everybody.
+    /// Writes the LMTT and sets the quotas of both VFs.
     fn hand_out(&self) {
         let put = |at: u64, value: u32| self.gt.memory.local().slice(at, 4).unwrap().write_obj(value, 0).unwrap();
         for (number, vf, frame) in [(0, VF, 1u32), (1, NEIGHBOUR, 2)] {
@@ -191,7 +191,7 @@ impl World {
         self.gt.memory.set_lmem_cfg((LMTT >> 16) as u32 | 1 << 31);
     }
 
-    /// Puts canaries where another function has its local memory.
+    /// Fills a page of another function's local memory with canaries.
     fn write_foreign(&self) {
         let page = self.gt.memory.local().slice(self.foreign(), PAGE as usize).unwrap();
         page.write_slice(canaries(PAGE as usize), 0).unwrap();
@@ -203,19 +203,19 @@ impl World {
         page
     }
 
-    /// Local memory of somebody else's that the global space shows.
+    /// Device address of the page of another function that is mapped in the GGTT.
     fn foreign(&self) -> u64 {
         if self.function.is_vf() { 0 } else { 2 * FRAME }
     }
 
-    /// The global table as it is before every run.
+    /// Writes the initial GGTT entries of a run.
     fn write_global(&self) {
         let owner = u64::from(self.function.0) << 2;
         for page in 0..at::END {
             let entry = match global(page) {
                 Page::Home(at) | Page::HomeReadOnly(at) => at | owner | 3,
                 Page::Guest(iova) => iova | owner | 1,
-                // To the PF the neighbour's page is open; to a VF the PF's is not.
+                // The PF may access the other VF's page; a VF may not access the PF's.
                 Page::Foreign if self.function.is_vf() => 3,
                 Page::Foreign => u64::from(NEIGHBOUR.0) << 2 | 3,
                 Page::Null | Page::Nothing => 0,
@@ -224,7 +224,7 @@ impl World {
         }
     }
 
-    /// Resets the engine's registers, and what the function has of its own there (V8-142).
+    /// Resets the engine's registers and the function's own registers (V8-142).
     fn forget_registers(&self, engine: EngineId) {
         self.gt.registers.reset_engine(engine);
         if let Some(vf) = self.gt.vf(self.function) {
@@ -236,7 +236,7 @@ impl World {
         self.guests.other.set(canaries(RAM.1), canaries(REMOTE.1));
     }
 
-    /// The context's part of local memory before its work is done.
+    /// Returns the context's part of local memory before a run.
     pub fn home_before(work: &Work) -> Vec<u8> {
         let mut home = start(work.fill).home.clone();
         let mut put = |at: u64, word: u32| home[at as usize..at as usize + 4].copy_from_slice(&word.to_le_bytes());
@@ -255,7 +255,7 @@ impl World {
         home
     }
 
-    /// Puts everything back, with these commands to run, and an image of the context's that is another as far as it goes.
+    /// Restores the initial state for this work; `image` replaces the first dwords of the context image.
     fn restore(&mut self, work: &Work, image: &[u32]) -> EngineId {
         let id = work.engine;
         self.forget_registers(id);
@@ -273,12 +273,12 @@ impl World {
         id
     }
 
-    /// Runs a context, and tells what it leaves; `watched` are the registers to tell of.
+    /// Runs a context and returns the resulting state, including the registers `watched`.
     pub fn run(&mut self, work: &Work, watched: &[u32]) -> Left {
         self.run_with_image(work, &[], watched)
     }
 
-    /// The same with an image of the caller's.
+    /// The same with the caller's image.
     pub fn run_with_image(&mut self, work: &Work, image: &[u32], watched: &[u32]) -> Left {
         let id = self.restore(work, image);
         let outcome = self.execute(work);
@@ -287,14 +287,14 @@ impl World {
         left
     }
 
-    /// The context's image as it is in memory.
+    /// Returns the context's image from memory.
     pub fn image_now(&self) -> Vec<u32> {
         let mut bytes = vec![0; (HWSP - IMAGE) as usize];
         self.gt.memory.local().slice(self.home + IMAGE, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
         bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
     }
 
-    /// Loads the context, as the GuC or the host does.
+    /// Loads the context, by the GuC's path or the host's.
     fn submit(&mut self, work: &Work) {
         let engine = &mut self.engines[work.engine.index()];
         if work.execlist {
@@ -306,12 +306,12 @@ impl World {
         }
     }
 
-    /// Runs the context for as long as it goes.
+    /// Runs the context until it stops or reaches the limit of commands.
     fn execute(&mut self, work: &Work) -> Outcome {
         self.submit(work);
         let (budget, steps) = work.interruptions.map_or((STEP, self.patience / STEP), |n| (n, self.patience / n));
         let (mut outcome, mut left) = (Outcome::More, 0);
-        // A step that ends at what looks like a loop is short.
+        // A step that ends with a spinning loop is short.
         let mut rest = steps * LOOKS;
         while rest != 0 {
             let engine = &mut self.engines[work.engine.index()];
@@ -322,11 +322,11 @@ impl World {
                     left += 1;
                     self.submit(work);
                 }
-                // What looks like a loop may end all the same.
+                // A loop that spins may still end.
                 Outcome::More | Outcome::Spinning => {}
                 _ => break,
             }
-            // Who waits for ever would leave for ever.
+            // Bounded, because a context that never completes would be preempted forever.
             if work.interruptions.is_some() && left < PREEMPTIONS {
                 let engine = &mut self.engines[work.engine.index()];
                 if work.execlist { load_queue(engine, &self.gt, 0) } else { engine.request_preemption() }
@@ -346,7 +346,7 @@ impl World {
             },
             Outcome::Halted(Halt::IllegalCommand { header, address }) => Stop::Illegal { header, address },
             Outcome::More | Outcome::Spinning | Outcome::Preempted => Stop::Endless,
-            other => panic!("an engine that has a context says {other:?}"),
+            other => panic!("unexpected outcome {other:?} of an engine with a context"),
         };
         let stays = stop != Stop::Complete;
         let registers = if stays || !self.function.is_vf() {
@@ -364,9 +364,9 @@ impl World {
             registers_of(&words, id.info().mmio_base)
         };
         home[IMAGE as usize..HWSP as usize].fill(0);
-        // When the context was last on the engine (V8-041, V8-214): a matter of interruptions.
+        // Times of the last context switch (V8-041, V8-214), which depend on interruptions.
         home[PPHWSP as usize + 0x40..PPHWSP as usize + 0x80].fill(0);
-        // And the status of its switches (V8-057).
+        // Context switch status (V8-057), for the same reason.
         home[HWSP as usize + 0x40..HWSP as usize + 0xc0].fill(0);
         let (ram, remote) = self.guests.own.bytes();
         let entries = (0..at::END).map(|page| self.gt.memory.ggtt().entry(BASE / PAGE + page).0).collect();
@@ -374,18 +374,19 @@ impl World {
         Left { stop, home, ram, remote, foreign, entries, registers, image }
     }
 
-    /// Whether nothing was written that is nobody's business here: memory of others, and local memory that no table of the
-    /// context's leads to.
+    /// Checks memory that the context must not change: memory of other functions, and local memory that the context's
+    /// page tables do not map.
     pub fn unharmed(&self) -> Result<(), String> {
         self.unharmed_beyond(HOME as u64)
     }
 
-    /// The same for a context that may have made page tables of its own, which lead to all that a VF has.
+    /// The same for a context that may have written its own page tables, which can map all of a VF's local memory.
     pub fn neighbours_unharmed(&self) -> Result<(), String> {
         self.unharmed_beyond(FRAME)
     }
 
-    /// Nothing was written but so many bytes of local memory, and what is the function's own elsewhere.
+    /// Checks that nothing was written except the first `own` bytes of the function's local memory and the function's
+    /// own memory elsewhere.
     fn unharmed_beyond(&self, own: u64) -> Result<(), String> {
         let (ram, remote) = self.guests.other.bytes();
         if ram != canaries(RAM.1) || remote != canaries(REMOTE.1) {
@@ -414,7 +415,7 @@ impl World {
         Ok(())
     }
 
-    /// Brings back a card that somebody had who may do anything with it.
+    /// Restores a card after privileged work that may have changed any state.
     pub fn power_cycle(&self) {
         for (offset, reset) in &self.resets {
             self.gt.registers.set(*offset, *reset);
@@ -425,19 +426,19 @@ impl World {
         self.forget_guests();
     }
 
-    /// What registers hold when a run starts.
+    /// Returns the values of registers at the start of a run.
     pub fn initial(&self, engine: EngineId, registers: &[u32]) -> BTreeMap<u32, u32> {
         self.forget_registers(engine);
         registers.iter().map(|offset| (*offset, self.gt.registers.value(*offset))).collect()
     }
 
-    /// A register as the PF's driver reads it.
+    /// Reads a register as the PF's driver does.
     pub fn register(&self, offset: u32) -> u32 {
         self.gt.read(offset)
     }
 }
 
-/// The process's tables: one table of pages, reached from two entries of the root.
+/// Returns the page tables of the process: one page table, referenced by two entries of the root.
 fn tables() -> Vec<u8> {
     let mut home = vec![0; HOME];
     let mut put = |at: u64, value: u64| {
@@ -460,16 +461,16 @@ fn tables() -> Vec<u8> {
     home
 }
 
-/// So many bytes of canaries, at most those of [`RAM`].
+/// Returns `len` bytes of canaries, at most the size of [`RAM`].
 pub fn canaries(len: usize) -> &'static [u8] {
     static CANARIES: OnceLock<Vec<u8>> = OnceLock::new();
     &CANARIES.get_or_init(|| CANARY.to_le_bytes().repeat(RAM.1 / 8))[..len]
 }
 
-/// Descriptor of the context: valid, with a process's space, by its status page.
+/// Context descriptor: valid, PPGTT enabled, with the address of the PPHWSP.
 const DESCRIPTOR: u64 = BASE + at::PPHWSP * PAGE | 0x119;
 
-/// Loads a queue with one element, or none that is valid (V8-018, V8-020).
+/// Loads an execlist with one element, or without a valid one (V8-018, V8-020).
 fn load_queue(engine: &mut Engine, gt: &Gt, descriptor: u64) {
     let queue = engine.id().info().mmio_base + 0x510;
     for n in 0..16 {
@@ -480,14 +481,14 @@ fn load_queue(engine: &mut Engine, gt: &Gt, descriptor: u64) {
     engine.load_queue(gt);
 }
 
-/// A sparse file that the card and a VMM map.
+/// Returns a sparse file that both the card and a VMM map.
 fn shared(len: u64) -> File {
     let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
     file.set_len(len).unwrap();
     file
 }
 
-/// What memory starts with.
+/// Initial contents of memory.
 pub struct Start {
     /// The context's part of local memory: page tables and data.
     pub home: Vec<u8>,
@@ -495,7 +496,7 @@ pub struct Start {
     pub remote: Vec<u8>,
 }
 
-/// What memory starts with where data is filled by `seed`, below [`FILLS`].
+/// Returns the initial contents of memory for data pages with `seed`, which is below [`FILLS`].
 pub fn start(seed: u64) -> &'static Start {
     static STARTS: [OnceLock<Start>; FILLS as usize] = [const { OnceLock::new() }; FILLS as usize];
     STARTS[seed as usize % FILLS as usize].get_or_init(|| {
@@ -510,7 +511,7 @@ pub fn start(seed: u64) -> &'static Start {
     })
 }
 
-/// What a context image says of registers, by their offsets (V8-046).
+/// Returns the register values in a context image, by register offset (V8-046).
 fn registers_of(words: &[u32], base: u32) -> BTreeMap<u32, u32> {
     let mut found = BTreeMap::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Commands: which stand where, and what each can say.
+//! Commands: which ones may occur at a place, and the values of their fields.
 
 use arctic_device_model::command::mi::{self, MiCommand};
 use arctic_device_model::command::{Length, Mi};
@@ -24,7 +24,7 @@ impl Writer<'_> {
         commands
     }
 
-    /// A command, with what has to stand before it.
+    /// Returns a command, preceded by the commands that it needs.
     pub(super) fn some(&mut self) -> Vec<Words> {
         let pipes = matches!(self.class, EngineClass::Render | EngineClass::Compute);
         match self.choice.below(40) {
@@ -48,7 +48,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A command of the table with operands; `None` where it is not for this place.
+    /// Returns a command of the table with operands; `None` if it may not occur here.
     pub(super) fn command(&mut self, command: &MiCommand) -> Option<Words> {
         let opcode = u32::from(command.opcode) << 23;
         let words = match command.action {
@@ -60,7 +60,7 @@ impl Writer<'_> {
                 let result = self.has_predicate();
                 let wanted: &[u32] = if result { &[0, 0, 0, 1, 2, 3, 4, 5, 6, 15] } else { &[0, 0, 0, 1, 2, 5, 6, 15] };
                 match self.choice.below(8) {
-                    // By the partition's number.
+                    // Predication by the partition number.
                     0 => vec![opcode | self.choice.below(3) << 4],
                     _ => vec![opcode | of(self.choice, wanted)],
                 }
@@ -72,7 +72,7 @@ impl Writer<'_> {
             Mi::BatchBufferEnd if self.batch.is_some() && self.choice.one_in(8) => {
                 vec![opcode | self.choice.below(2) << 15]
             }
-            // Load or load inverted; to keep is nothing that a predicate could show.
+            // Load or load inverted; keeping the old result has no visible effect.
             Mi::Predicate => {
                 let load = of(self.choice, &[2u32, 3]);
                 vec![opcode | load << 6 | self.choice.below(4) << 3 | self.choice.below(4)]
@@ -129,7 +129,7 @@ impl Writer<'_> {
                 let header = opcode | global | flags | compare | predicate | 2;
                 vec![header, self.value(), address as u32, (address >> 32) as u32]
             }
-            // Nothing of these is left behind, whatever their fields say.
+            // These commands leave no state, whatever their fields contain.
             Mi::NoEffect | Mi::StateOnly | Mi::SemaphoreSignal => {
                 let dwords = u32::from(command.least);
                 let mut words = vec![0; dwords as usize];
@@ -141,7 +141,8 @@ impl Writer<'_> {
                 words[0] |= opcode | if command.length == Length::SINGLE { 0 } else { dwords - 2 };
                 words
             }
-            // What persists is run again when the context comes back, which is not what an interruption must not show.
+            // A persistent batch runs again when the context is resumed, so that interruptions would change the
+            // outcome; only in the ring.
             Mi::PrtBatchBufferStart if self.batch.is_none() => {
                 let target = batch_address(self.choice.below(3) as usize);
                 let mut words = self.start_of(target, false, 0);
@@ -181,16 +182,16 @@ impl Writer<'_> {
         words
     }
 
-    /// What MI_LOAD_REGISTER_IMM puts into a register: a mask where the register takes one, a bit where it is one.
+    /// Returns an immediate value for a register: write enables for a masked register, one bit for a one-bit register.
     pub(super) fn immediate(&mut self, offset: u32) -> u32 {
         match offset {
             0x0c0 | 0x200 => self.choice.dword() & 0x000f_000f,
             0x3b8 => u32::from(self.choice.one_in(3)),
-            // Events and errors that show themselves.
+            // Masks of events and errors with visible effects.
             0x098 => of(self.choice, &[0, !8, !1, !0x10, !0x19]),
             0x0b4 => of(self.choice, &[0, !1, !4, u32::MAX]),
             0x3bc | 0x418 | 0x41c => self.choice.below(2),
-            // The partition, the offset of each, which leaves 16 bytes aligned, and the offset of batches.
+            // The partition number, the offset per partition, a multiple of 16 bytes, and the offset of batches.
             0x21c => self.choice.below(4),
             0x3b4 | 0x158 => self.choice.below(OFFSETS / 16) * 16,
             _ => self.value(),
@@ -208,7 +209,7 @@ impl Writer<'_> {
         let qword = self.choice.below(2);
         let units = if self.choice.one_in(4) { 1 + self.choice.below(8) } else { 1 };
         let data = units << qword;
-        // A run of data stays in its page: what lies behind may not be there.
+        // All data stays in one page: the next page may be unmapped.
         let align = 4 << qword;
         let mut address = self.address(global != 0, align);
         if address % PAGE + u64::from(data) * 4 > PAGE {
@@ -261,7 +262,7 @@ impl Writer<'_> {
         let flags = operation | stall | noise | notify;
         let (flags, address) = match self.choice.below(8) {
             0 => {
-                // A post-sync write of a register.
+                // A post-sync write to a register.
                 let register = self.base() + self.own_register(false);
                 (flags & !(3 << 14) | 1 << 14 | 1 << 23, u64::from(register))
             }
@@ -275,7 +276,7 @@ impl Writer<'_> {
         vec![header, flags, address as u32, (address >> 32) as u32, self.value(), self.value()]
     }
 
-    /// Commands for pipelines that are not there: skipped by their length.
+    /// Commands for pipelines that are not modelled: skipped by their length.
     pub(super) fn state_only(&mut self) -> Words {
         if self.choice.one_in(3) {
             return vec![0x6904_0302];
@@ -287,7 +288,8 @@ impl Writer<'_> {
         words
     }
 
-    /// Registers that indirect operands come from, then what takes them: MI_MATH through ACCU, MI_ATOMIC from registers.
+    /// Loads registers with indirect operands, followed by the command that uses them: MI_MATH through ACCU, MI_ATOMIC
+    /// from registers.
     pub(super) fn indirect(&mut self) -> Vec<Words> {
         let address = self.address(false, 8);
         let register = self.choice.below(16);
@@ -305,7 +307,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Programs of the ALU: each operation has both its inputs loaded (V8-145..155).
+    /// ALU programs; each operation has both inputs loaded (V8-145..155).
     pub(super) fn math(&mut self, opcode: u32) -> Words {
         let mut program = Vec::new();
         for _ in 0..1 + self.choice.below(4) {
@@ -324,7 +326,7 @@ impl Writer<'_> {
                 program.push(alu(of(self.choice, &[0u32, 1, 2]), 0, 0));
             }
             for _ in 0..1 + self.choice.below(2) {
-                // What carry is after anything but a sum or a difference no document says.
+                // No document defines the carry flag after operations other than addition and subtraction.
                 let sources: &[u32] = if operation <= 0x101 { &[0x31, 0x31, 0x32, 0x33] } else { &[0x31, 0x31, 0x32] };
                 let store = of(self.choice, &[0x180u32, 0x180, 0x580]);
                 program.push(alu(store, self.choice.below(16), of(self.choice, sources)));
@@ -337,7 +339,7 @@ impl Writer<'_> {
 
     pub(super) fn semaphore_wait(&mut self, opcode: u32) -> Words {
         let global = self.global();
-        // Comparisons that hold whatever is there; if the parser may stop, any.
+        // Comparisons that are always true; any comparison if the parser may stop.
         let (compare, value) = if self.stops && self.choice.one_in(4) {
             (self.choice.below(6), self.value())
         } else {
@@ -345,7 +347,7 @@ impl Writer<'_> {
         };
         let dwords = 4 + self.choice.below(2);
         let (poll, address) = if self.choice.one_in(6) {
-            // Against GPR0, or the command's data.
+            // Compares with GPR0, or with the command's data.
             let indirect = u32::from(self.stops && self.choice.one_in(2)) << 17;
             (1 << 16 | indirect, u64::from(self.base() + 0x600 + self.choice.below(32) * 4))
         } else {
@@ -380,7 +382,7 @@ impl Writer<'_> {
         words
     }
 
-    /// A start of a batch, if there may be one more.
+    /// Returns a batch start, if another one is allowed.
     pub(super) fn start(&mut self) -> Option<Words> {
         self.starts = self.starts.checked_sub(1)?;
         let from = self.batch.map_or(0, |n| LEVELS[n]);
@@ -407,7 +409,7 @@ impl Writer<'_> {
         vec![0x31 << 23 | u32::from(nested) << 22 | process | flags | 1, target as u32, 0]
     }
 
-    /// What no engine has, or this one has not (V8-097..099).
+    /// Returns a command that no engine has, or that this engine does not have (V8-097..099).
     pub(super) fn illegal(&mut self) -> Words {
         let mut opcodes = vec![0x10u32, 0x15, 0x17, 0x1f, 0x30, 0x32, 0x33, 0x37, 0x38, 0x3a, 0x3f];
         opcodes.extend(mi::COMMANDS.iter().filter(|c| !c.classes.has(self.class)).map(|c| u32::from(c.opcode)));
@@ -415,7 +417,7 @@ impl Writer<'_> {
     }
 }
 
-/// One instruction of the ALU (V8-147).
+/// Encodes one ALU instruction (V8-147).
 fn alu(opcode: u32, first: u32, second: u32) -> u32 {
     opcode << 20 | first << 10 | second
 }

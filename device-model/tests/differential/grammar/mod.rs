@@ -1,7 +1,7 @@
-//! Well-formed batches: rings, chained and nested batches of the commands that the tables have for an engine's class.
+//! Well-formed batches: rings, chained and nested batches with commands from the tables for an engine's class.
 //!
-//! Choices come from a seed or from a fuzzer's bytes. What the documents leave open is not generated; where they say that
-//! a command has no effect, or stops the parser, it is, rarely.
+//! Choices come from a seed or from a fuzzer's bytes. Behaviour that the documents leave open is not generated;
+//! commands without effect and commands that stop the parser are generated rarely.
 
 mod commands;
 mod operands;
@@ -15,57 +15,57 @@ use crate::choice::Choice;
 use crate::layout::*;
 use crate::world::Work;
 
-/// A command's dwords.
+/// Dwords of a command.
 pub type Words = Vec<u32>;
 
-/// A context's work: a ring, and the batches that it starts.
+/// Work of a context: a ring, and the batches that it starts.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub engine: EngineId,
-    /// The context is a virtual function's.
+    /// The context belongs to a virtual function.
     pub vf: bool,
-    /// Where in the ring it starts.
+    /// Offset in the ring at which execution starts.
     pub head: u32,
     pub ring: Vec<Words>,
     pub batches: [Vec<Words>; 8],
-    /// What the data pages start with.
+    /// Seed of the initial contents of the data pages.
     pub fill: u64,
-    /// Whether, and how often, somebody else wants the engine ([`Work::interruptions`]).
+    /// How often the engine is preempted, if at all ([`Work::interruptions`]).
     pub interruptions: Option<u32>,
-    /// Whether the host submits it by the engine's queue ([`Work::execlist`]).
+    /// Whether the host submits the context by the engine's execlist port ([`Work::execlist`]).
     pub execlist: bool,
 }
 
 const END: u32 = 0x0a << 23;
-/// The address is global; in most commands.
+/// Use Global GTT: the bit for most commands.
 const GGTT: u32 = 1 << 22;
-/// Register offsets are from the engine's base; of the destination in MI_LOAD_REGISTER_REG.
+/// Register offsets are relative to the engine's base; of the destination in MI_LOAD_REGISTER_REG.
 const RELATIVE: u32 = 1 << 19;
 
-/// Registers are named by the numbers of the class's first instance; of the destination in MI_LOAD_REGISTER_REG.
+/// Register offsets are those of the class's first instance; of the destination in MI_LOAD_REGISTER_REG.
 const REMAP: u32 = 1 << 17;
 
-/// BB_OFFSET is less in any batch that heeds it.
+/// Limit for BB_OFFSET in batches that use it, exclusive.
 const OFFSETS: u32 = 128;
 
-/// Who is writing: where the commands go decides what can be among them.
+/// Generates the commands for one place, which determines the commands that may occur.
 struct Writer<'c> {
     choice: &'c mut dyn Choice,
     engine: EngineId,
     class: EngineClass,
     vf: bool,
-    /// Number of the batch, or `None` in the ring.
+    /// Number of the batch, or `None` for the ring.
     batch: Option<usize>,
-    /// Starts of batches that may still be written here.
+    /// Number of batch starts that may still be generated here.
     starts: u32,
-    /// Whether commands that stop the parser may be written.
+    /// Whether commands that stop the parser may be generated.
     stops: bool,
-    /// Whether batches begin with so many MI_NOOPs that BB_OFFSET may lead behind their start.
+    /// Whether batches begin with enough MI_NOOPs that BB_OFFSET may be applied.
     offsets: bool,
 }
 
 impl Case {
-    /// A case of about `size` commands.
+    /// Generates a case of about `size` commands.
     pub fn generate(
         choice: &mut dyn Choice,
         engine: EngineId,
@@ -97,7 +97,8 @@ impl Case {
         Case { engine, vf, head, ring, batches, fill, interruptions, execlist }
     }
 
-    /// The ring as dwords from its head, no command across its end, padded to a qword (V8-067).
+    /// Returns the ring's dwords starting at its head; no command crosses the ring's end, the length is a multiple of a
+    /// qword (V8-067).
     pub fn ring_words(&self) -> Words {
         let dwords = RING_BYTES as usize / 4;
         let first = self.head as usize / 4;
@@ -113,14 +114,14 @@ impl Case {
         words
     }
 
-    /// Batch `n` as dwords.
+    /// Returns the dwords of batch `n`.
     pub fn batch_words(&self, n: usize) -> Words {
         let mut words = self.batches[n].concat();
         words.truncate(PAGE as usize / 4);
         words
     }
 
-    /// The case as an engine is given it.
+    /// Returns the work for an engine.
     pub fn work(&self) -> Work {
         Work {
             engine: self.engine,
@@ -133,12 +134,12 @@ impl Case {
         }
     }
 
-    /// How many commands it has.
+    /// Returns the number of commands.
     pub fn len(&self) -> usize {
         self.ring.len() + self.batches.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// What is in it, by the commands' names: by that, findings are told apart.
+    /// Returns the names of the commands, which identify a finding.
     pub fn name(&self) -> String {
         let commands = self.ring.iter().chain(self.batches.iter().flatten()).filter(|words| words[..] != [END]);
         let names = commands
@@ -146,7 +147,7 @@ impl Case {
         names.map(|name| name.unwrap_or("(none)")).collect::<Vec<_>>().join(" ")
     }
 
-    /// The case as a person reads it.
+    /// Returns a human-readable listing.
     pub fn disassembled(&self) -> String {
         let mut text = format!(
             "{} of {}, ring from {:#x}, data {:#x}, interrupted every {:?}, execlist {}\n",
@@ -176,7 +177,7 @@ impl Case {
     }
 }
 
-/// Address of batch `n`, in both spaces.
+/// Returns the address of batch `n`, which is the same in GGTT and PPGTT.
 pub fn batch_address(n: usize) -> u64 {
     BASE + (at::BATCHES + n as u64) * PAGE
 }

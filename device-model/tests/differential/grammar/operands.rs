@@ -1,4 +1,4 @@
-//! Operands: values that meet each other, addresses at which commands meet, registers of all kinds of owners.
+//! Operands: values and addresses from small ranges, so that commands interact, and registers of various engines.
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
 
@@ -7,12 +7,12 @@ use crate::choice::of;
 use crate::layout::*;
 
 impl Writer<'_> {
-    /// MI_PREDICATE_RESULT is on render and compute engines alone (V8-142).
+    /// MI_PREDICATE_RESULT exists on render and compute engines only (V8-142).
     pub(super) fn has_predicate(&self) -> bool {
         matches!(self.class, EngineClass::Render | EngineClass::Compute)
     }
 
-    /// The bit that adds the partition's offset to the address.
+    /// Returns the bit that adds the partition's offset to the address, or 0.
     pub(super) fn partition(&mut self, bit: u32) -> u32 {
         u32::from(self.choice.one_in(10)) << bit
     }
@@ -21,7 +21,7 @@ impl Writer<'_> {
         u32::from(self.choice.below(3) == 0) * GGTT
     }
 
-    /// Numbers that meet each other.
+    /// Returns a number; mostly from a small range, so that numbers are often equal.
     pub(super) fn value(&mut self) -> u32 {
         match self.choice.below(4) {
             0 | 1 => self.choice.below(8),
@@ -46,7 +46,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An address of data, so that commands meet at the same places.
+    /// Returns an address of data from a small range, so that commands use the same places.
     pub(super) fn address(&mut self, global: bool, align: u32) -> u64 {
         let page = self.page(global);
         let page = if page == at::WINDOW && !self.stops { at::DATA } else { page };
@@ -59,11 +59,11 @@ impl Writer<'_> {
         BASE + page * PAGE + u64::from(offset) + high
     }
 
-    /// A register for a command: the bit that makes its offset relative, and the offset.
+    /// Returns a register operand: the header bit for its addressing mode, and the offset.
     pub(super) fn register(&mut self, read: bool) -> (u32, u32) {
         let base = self.base();
         if self.choice.one_in(24) {
-            // Another engine's.
+            // A register of another engine.
             let other = of(self.choice, &[0x2000u32, 0x2_2000, 0x1_a000, 0x1c_0000, 0x1c_8000]);
             if other != base {
                 return (0, other + 0x600 + self.choice.below(32) * 4);
@@ -72,7 +72,7 @@ impl Writer<'_> {
         let offset = self.own_register(read);
         match self.choice.below(12) {
             0..3 => (0, base + offset),
-            // By the first instance's number (trap T19).
+            // By the offset of the class's first instance (trap T19).
             3 => (REMAP, self.first_base() + offset),
             _ => (RELATIVE, offset),
         }
@@ -82,12 +82,12 @@ impl Writer<'_> {
         self.engine.info().mmio_base
     }
 
-    /// Base of the class's first instance.
+    /// Returns the MMIO base of the class's first instance.
     pub(super) fn first_base(&self) -> u32 {
         EngineId::find(self.class, 0).map_or(0, |first| first.info().mmio_base)
     }
 
-    /// A register of the engine; to be written with anything, none of which an address is made.
+    /// Returns a register of the engine; for writes only registers that do not affect addresses.
     pub(super) fn own_register(&mut self, read: bool) -> u32 {
         match self.any_register(read) {
             0x158 | 0x21c | 0x3b4 if !read => 0x600,
@@ -96,11 +96,11 @@ impl Writer<'_> {
     }
 
     pub(super) fn any_register(&mut self, read: bool) -> u32 {
-        /// NOPID, INSTPM, BB_OFFSET, WPARID, PREDICATION_MASK, CS_MI_ADDRESS_OFFSET, the results of predicates.
+        /// NOPID, INSTPM, BB_OFFSET, WPARID, PREDICATION_MASK, CS_MI_ADDRESS_OFFSET, predicate results.
         const OPEN: [u32; 9] = [0x094, 0x0c0, 0x158, 0x21c, 0x1fc, 0x3b4, 0x3bc, 0x41c, 0x094];
         /// HWSTAM, EMR, PREEMPT_DLY, IDLEDELAY, CTXT_PREMP_DBG, SEMA_WAIT_POLL.
         const CLOSED: [u32; 8] = [0x098, 0x098, 0x0b4, 0x0b4, 0x214, 0x23c, 0x248, 0x24c];
-        /// ENGINE_ID, the timestamp.
+        /// ENGINE_ID and the timestamp.
         const READ_ONLY: [u32; 3] = [0x08c, 0x358, 0x35c];
         match self.choice.below(32) {
             0..5 => of(self.choice, &OPEN),

@@ -1,6 +1,6 @@
-//! The ALU, one function an item.
+//! The ALU, with one function per item.
 
-/// What MI_MATH works on besides the general-purpose registers (V8-146).
+/// State of MI_MATH besides the general-purpose registers (V8-146).
 #[derive(Default)]
 pub struct Alu {
     source_a: u64,
@@ -10,13 +10,13 @@ pub struct Alu {
     carry: bool,
 }
 
-/// What an instruction wants of the streamer, beyond the ALU itself.
+/// Effect of an instruction outside the ALU, to be performed by the streamer.
 pub enum Effect {
     None,
     Register(usize, u64),
-    /// The QWord at this address into this register (V8-154).
+    /// Load the QWord at this address into this register (V8-154).
     Load(usize, u64),
-    /// This QWord to this address (V8-154).
+    /// Store this QWord at this address (V8-154).
     Store(u64, u64),
 }
 
@@ -26,7 +26,7 @@ const ZF: u32 = 0x32;
 const CF: u32 = 0x33;
 
 impl Alu {
-    /// V8-147, V8-148: one instruction, on the registers as they are.
+    /// V8-147, V8-148: executes one instruction with the given register values.
     pub fn instruction(&mut self, word: u32, registers: &[u64; 16]) -> Effect {
         let (opcode, first, second) = (word >> 20, word >> 10 & 0x3ff, word & 0x3ff);
         match opcode {
@@ -34,7 +34,7 @@ impl Alu {
             0x000..=0x002 => Effect::None,
             0x080 => self.load(first, registers[second as usize & 15]),
             0x480 => self.load(first, !registers[second as usize & 15]),
-            // V8-150, trap T9: LOAD1 is all ones.
+            // V8-150, trap T9: LOAD1 loads all ones.
             0x081 => self.load(first, 0),
             0x481 => self.load(first, u64::MAX),
             0x082 => Effect::Load(first as usize & 15, self.accumulator & !7),
@@ -55,7 +55,7 @@ impl Alu {
         Effect::None
     }
 
-    /// V8-151: flags fill the whole register.
+    /// V8-151: a flag is stored as all ones or 0.
     fn output(&self, source: u32) -> u64 {
         let flag = |set: bool| if set { u64::MAX } else { 0 };
         match source {
@@ -87,7 +87,7 @@ impl Alu {
     }
 }
 
-/// V8-153, trap T10: the next lower of the amounts that there are.
+/// V8-153, trap T10: the amount is rounded down to a supported one.
 fn shift_amount(wanted: u64) -> u32 {
     [32, 16, 8, 4, 2, 1].into_iter().find(|amount| u64::from(*amount) <= wanted).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
 //! MI_ATOMIC's operations (V8-133; opcodes of Mesa's genxml, MI_ATOMIC_OP; operands of Intel's media driver,
 //! mhw_mi_hwcmd_*.h).
 
-/// The new value for an old one, `bits` wide, and two operands; `None` for a code that is no operation.
+/// Returns the new value for the old value, `bits` wide, and two operands; `None` if `code` is not an operation.
 pub fn operation(code: u32, bits: u32, old: u128, first: u128, second: u128) -> Option<u128> {
     let mask = if bits == 128 { u128::MAX } else { (1 << bits) - 1 };
     let (first, second) = (first & mask, second & mask);

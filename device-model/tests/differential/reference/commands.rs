@@ -1,4 +1,4 @@
-//! The commands. Layouts are those of Mesa's gen125.xml and of Intel's media driver (mhw_mi_hwcmd_*.h), which say the same.
+//! The commands. Layouts are from Mesa's gen125.xml and Intel's media driver (mhw_mi_hwcmd_*.h), which agree.
 
 use super::alu::Effect;
 use super::atomic;
@@ -6,7 +6,7 @@ use super::registers::{Registers, Who};
 use super::{Done, End, Level, Machine};
 use crate::layout::*;
 
-/// Use Global GTT, of most commands.
+/// Use Global GTT, in most commands.
 const GGTT: u32 = 1 << 22;
 
 fn bit(word: u32, n: u32) -> bool {
@@ -30,8 +30,8 @@ fn compares(operation: u32, memory: u32, data: u32) -> bool {
 }
 
 impl Machine {
-    /// A register's offset in a command: bits 22:2, from the engine's base if the command says so (V8-004), or by the
-    /// number that it has on the class's first instance (V8-051, trap T19).
+    /// Returns a register's offset from a command: bits 22:2, relative to the engine's base if the command says so
+    /// (V8-004), or converted from the offset of the class's first instance (V8-051, trap T19).
     fn register(&self, offset: u32, relative: bool, remap: bool) -> u32 {
         let offset = offset & 0x7f_fffc;
         let Registers { base, first, .. } = self.registers;
@@ -42,8 +42,8 @@ impl Machine {
         }
     }
 
-    /// What a command reads of a register: 0 of one that is not on its lists, with the error of a user's command that is
-    /// not his (V8-175, V8-170).
+    /// Returns the value that a command reads from a register: 0 for a register that it may not read, with an error for
+    /// a user-level command (V8-175, V8-170).
     fn read(&mut self, register: u32) -> u32 {
         let who = self.who();
         if !self.registers.may_read(register, who) {
@@ -53,7 +53,7 @@ impl Machine {
         self.registers.value(register)
     }
 
-    /// A register that is written, and what follows from it: errors that EMR has masked so far show themselves (V8-089).
+    /// Writes a register. A write of EMR unmasks errors that occurred before (V8-089).
     fn write(&mut self, register: u32, value: u32, keep: u32) {
         self.registers.write(register, value, keep);
         if register == self.registers.base + 0x0b4 {
@@ -61,7 +61,7 @@ impl Machine {
         }
     }
 
-    /// V8-089: errors go to ESR and, where EMR lets them, to EIR. They are the physical function's (V13-080).
+    /// V8-089: errors are recorded in ESR and, unless EMR masks them, in EIR. Only on the physical function (V13-080).
     pub(super) fn error(&mut self, bits: u32) {
         if !self.vf {
             let status = self.registers.own(0x0b8) | bits;
@@ -75,8 +75,8 @@ impl Machine {
         }
     }
 
-    /// V8-087, V13-075: an event that HWSTAM lets through writes the status dword of the PF's status page: bit 3 says
-    /// whether there is an error, bits 0 (user interrupt) and 4 (flush) are written as 0.
+    /// V8-087, V13-075: an event that HWSTAM does not mask writes the status dword of the PF's status page: bit 3 is
+    /// set while an error is pending, bits 0 (user interrupt) and 4 (flush) are written as 0.
     pub(super) fn event(&mut self, event: u32) {
         let masked = self.registers.own(0x098);
         if !self.vf && !bit(masked, event) {
@@ -85,14 +85,15 @@ impl Machine {
         }
     }
 
-    /// An address to which a partition adds its part, if the command says so: its number times CS_MI_ADDRESS_OFFSET
-    /// (compute-runtime: Workload Partition Id Offset Enable).
+    /// Returns an address, to which the partition's offset is added if the command says so: the partition number times
+    /// CS_MI_ADDRESS_OFFSET (compute-runtime: Workload Partition Id Offset Enable).
     fn partitioned(&self, low: u32, high: u32, partition: bool) -> u64 {
         let part = u64::from(self.registers.own(0x21c)) * u64::from(self.registers.own(0x3b4));
         address(low, high) + if partition { part } else { 0 }
     }
 
-    /// V8-170: a user's command that is not his is dropped, with an error; V8-089, V8-090: of the physical function's, bit 2.
+    /// V8-170: a user-level command without the required privilege is dropped, with an error; V8-089, V8-090: bit 2, on
+    /// the physical function.
     pub(super) fn refused(&mut self) -> Done {
         if self.user() {
             self.error(1 << 2);
@@ -100,7 +101,7 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-105, IVB-141: bit 22 loads NOPID.
+    /// V8-105, IVB-141: bit 22 writes NOPID.
     pub(super) fn noop(&mut self, header: u32) -> Done {
         if bit(header, 22) {
             self.registers.set_own(0x094, header & 0x3f_ffff);
@@ -108,7 +109,7 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-106, V8-142: what makes the commands behind it MI_NOOPs.
+    /// V8-106, V8-142: sets whether the following commands are executed as MI_NOOP.
     pub(super) fn set_predicate(&mut self, header: u32) -> Done {
         let set = |offset| self.registers.own(offset) & 1 != 0;
         let (result, first, second) = (set(0x418), set(0x41c), set(0x3bc));
@@ -123,8 +124,8 @@ impl Machine {
             15 => true,
             _ => return Ok(()),
         };
-        // Bits 5:4: by the bits of the partition's number that PREDICATION_MASK names (compute-runtime: MI_SET_PREDICATE,
-        // Predicate Enable WPARID; implicit scaling programs the mask at base + 0x1fc).
+        // Bits 5:4: predication by the bits of the partition number that PREDICATION_MASK selects (compute-runtime:
+        // MI_SET_PREDICATE, Predicate Enable WPARID; implicit scaling programs the mask at base + 0x1fc).
         let partition = self.registers.own(0x21c) & self.registers.own(0x1fc);
         let noop = noop
             || match header >> 4 & 3 {
@@ -136,7 +137,7 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-110: the ring's head, behind this command, into the fifth dword of the status page.
+    /// V8-110: stores the ring's head, past this command, in the fifth dword of the status page.
     pub(super) fn report_head(&mut self) -> Done {
         if !self.user() {
             self.memory.put_home(PPHWSP + 16, self.head);
@@ -174,7 +175,7 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-118, V8-145..155. Indirect accesses are the process's: no bit says otherwise.
+    /// V8-118, V8-145..155. Indirect accesses use the PPGTT; no bit selects the GGTT.
     pub(super) fn math(&mut self, words: &[u32]) -> Done {
         for word in &words[1..] {
             let registers = std::array::from_fn(|n| self.registers.gpr(n));
@@ -204,7 +205,7 @@ impl Machine {
             }
             self.memory.load(global, self.partitioned(words[2], words[3], bit(header, 18)))?
         };
-        // Bit 17: a register is compared with GPR0.
+        // Bit 17: the register is compared with GPR0.
         let data = if bit(header, 16) && bit(header, 17) { self.registers.own(0x600) } else { words[1] };
         if compares(header >> 12 & 7, value, data) { Ok(()) } else { Err(End::Waits) }
     }
@@ -222,8 +223,8 @@ impl Machine {
         Ok(())
     }
 
-    /// A page for indexed stores: the context's own status page, or the engine's global one, which is the PF's alone
-    /// (V8-123, V13-055, V13-076). Users have neither.
+    /// Returns the page for indexed stores: the context's own status page, or the engine's global one, which only the
+    /// PF may use (V8-123, V13-055, V13-076). `None` for users.
     fn status_page(&self, own: bool) -> Option<u64> {
         match (self.who(), own) {
             (Who::User, _) | (Who::VfKernel, false) => None,
@@ -232,7 +233,7 @@ impl Machine {
         }
     }
 
-    /// V8-123, IVB-158; bit 21: the context's own page.
+    /// V8-123, IVB-158; bit 21 selects the context's own page.
     pub(super) fn store_data_index(&mut self, words: &[u32]) -> Done {
         let Some(page) = self.status_page(bit(words[0], 21)) else { return self.refused() };
         for (n, word) in (0u64..).zip(&words[2..]) {
@@ -241,8 +242,8 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-124, V13-052, IVB-159, trap T35: a user's command with one register that is not his does nothing; a virtual
-    /// function's driver loses that register alone. Bits 11:8 keep bytes.
+    /// V8-124, V13-052, IVB-159, trap T35: a user-level command with a register that users may not write is dropped as
+    /// a whole; for a VF's driver only that register is skipped. Bits 11:8 are byte write disables.
     pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Done {
         let who = self.who();
         let relative = bit(words[0], 19);
@@ -262,7 +263,7 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-125, V13-048: the PF's driver's.
+    /// V8-125, V13-048: only for the PF's driver.
     pub(super) fn update_gtt(&mut self, words: &[u32]) -> Done {
         if self.who() != Who::PfKernel {
             return self.refused();
@@ -274,7 +275,7 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-126, V8-140, V13-056: bit 21 has MI_PREDICATE_RESULT asked.
+    /// V8-126, V8-140, V13-056: bit 21 makes the store conditional on MI_PREDICATE_RESULT.
     pub(super) fn store_register_mem(&mut self, words: &[u32]) -> Done {
         let header = words[0];
         if bit(header, 21) && self.registers.own(0x418) & 1 == 0 {
@@ -295,7 +296,7 @@ impl Machine {
         let (header, who) = (words[0], self.who());
         let global = header & GGTT != 0;
         let register = self.register(words[1], bit(header, 19), bit(header, 17));
-        // A load of a register that is somebody else's is a MI_NOOP, which reads nothing.
+        // A load of a register that the requester may not write is a MI_NOOP; memory is not read.
         if global && self.user() || !self.registers.may_write(register, who) {
             return self.refused();
         }
@@ -304,7 +305,7 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-131, V13-053: bit 18 is the source's, bit 19 the destination's.
+    /// V8-131, V13-053: bit 18 applies to the source, bit 19 to the destination.
     pub(super) fn load_register_reg(&mut self, words: &[u32]) -> Done {
         let (header, who) = (words[0], self.who());
         let source = self.register(words[1], bit(header, 18), bit(header, 16));
@@ -317,7 +318,7 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-132, V13-070: bit 22 is the source's, bit 21 the destination's.
+    /// V8-132, V13-070: bit 22 applies to the source, bit 21 to the destination.
     pub(super) fn copy_mem_mem(&mut self, words: &[u32]) -> Done {
         let (source, destination) = (bit(words[0], 22), bit(words[0], 21));
         if self.user() && (source || destination) {
@@ -354,7 +355,7 @@ impl Machine {
         for dword in 0..bits / 32 {
             self.memory.store(global, at + 4 * u64::from(dword), (new >> (32 * dword)) as u32)?;
         }
-        // "Pre-decrement" returns what it has made (Mesa: BRW_AOP_PREDEC), all others what was there.
+        // "Pre-decrement" returns the new value (Mesa: BRW_AOP_PREDEC), all other operations the old one.
         let old = if code & 0xf == 0xf { new } else { old };
         if bit(header, 16) {
             match bits {
@@ -369,8 +370,8 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-134, V13-045, V13-066, trap T5: bit 8 is the process's space, bit 22 a level more; a child has its parent's
-    /// privilege at most, and without privilege there is no global space.
+    /// V8-134, V13-045, V13-066, trap T5: bit 8 selects the PPGTT, bit 22 nests one level deeper. A batch has at most
+    /// its parent's privilege, and without privilege no access to the GGTT.
     pub(super) fn batch_buffer_start(&mut self, words: &[u32]) -> Done {
         let header = words[0];
         let global = !self.user() && !bit(header, 8);
@@ -384,14 +385,14 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-112: back to where the batch, or the first of its chain, was started.
+    /// V8-112: returns to the command after the start of the batch, or of the first batch of its chain.
     pub(super) fn batch_buffer_end(&mut self) -> Done {
         self.levels.pop();
         Ok(())
     }
 
-    /// V8-135, V13-067, IVB-165: goes on while the comparison holds. Bit 21 compares at all, bit 19 has memory's second
-    /// dword mask the first, bits 14:12 say how, bit 18 ends this level alone.
+    /// V8-135, V13-067, IVB-165: the batch continues while the comparison is true. Bit 21 enables the comparison, bit
+    /// 19 masks memory's first dword with the second, bits 14:12 select the comparison, bit 18 ends only this level.
     pub(super) fn conditional_batch_buffer_end(&mut self, words: &[u32]) -> Done {
         let header = words[0];
         let global = header & GGTT != 0;
@@ -416,8 +417,9 @@ impl Machine {
         Ok(())
     }
 
-    /// What is written after a flush: data, or the timestamp (V8-127, V8-137); to an index of a status page if `index`,
-    /// which `global` makes the engine's (V13-060, V13-062, V13-076). Users write neither there nor to the global space.
+    /// Post-sync write: data, or the timestamp (V8-127, V8-137); at an index in a status page if `index` is set, in the
+    /// engine's page if `global` is also set (V13-060, V13-062, V13-076). Users write neither status pages nor GGTT
+    /// addresses.
     fn post_sync(&mut self, operation: u32, index: bool, global: bool, at: u64, data: &[u32]) -> Done {
         let stamp = [TIMESTAMP as u32, (TIMESTAMP >> 32) as u32];
         let words = match operation {
@@ -441,7 +443,8 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-127, V13-062: a dword or a qword, as the command is long; bit 2 of the address is the global space.
+    /// V8-127, V13-062: writes a dword or a qword, according to the command's length; bit 2 of the address selects the
+    /// GGTT.
     pub(super) fn flush_dw(&mut self, words: &[u32]) -> Done {
         let (header, low) = (words[0], words[1]);
         let at = address(low, words[2] & 0xffff);
@@ -452,8 +455,8 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-137, V8-140, V13-060: bit 8 of the header has MI_PREDICATE_RESULT asked; bit 23 of the flags writes a register
-    /// as MI_LOAD_REGISTER_IMM does.
+    /// V8-137, V8-140, V13-060: bit 8 of the header makes the command conditional on MI_PREDICATE_RESULT; bit 23 of the
+    /// flags writes a register as MI_LOAD_REGISTER_IMM does.
     pub(super) fn pipe_control(&mut self, words: &[u32]) -> Done {
         let (header, flags) = (words[0], words[1]);
         if bit(header, 8) && self.registers.own(0x418) & 1 == 0 {
@@ -466,7 +469,7 @@ impl Machine {
         Ok(())
     }
 
-    /// What PIPE_CONTROL does when it has flushed.
+    /// The post-sync operation of PIPE_CONTROL.
     fn after_flush(&mut self, words: &[u32]) -> Done {
         let flags = words[1];
         if bit(flags, 23) {

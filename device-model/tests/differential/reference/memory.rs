@@ -1,11 +1,11 @@
-//! Memory as the reference sees it: bytes, and two address spaces that are looked up page by page, every time.
+//! The reference's memory: byte arrays, and two address spaces with a lookup per access.
 
 use std::collections::BTreeMap;
 
 use crate::layout::*;
 use crate::world::{Left, Start, canaries, start};
 
-/// An address that leads nowhere: in which space, which page from [`BASE`].
+/// An unmapped address: its space, and its page counted from [`BASE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub global: bool,
@@ -17,12 +17,12 @@ pub struct Memory {
     pub ram: Vec<u8>,
     pub remote: Vec<u8>,
     pub foreign: Vec<u8>,
-    /// Pages of the global space, by their number from [`BASE`] on.
+    /// GGTT pages with their entries, by page number counted from [`BASE`].
     pub global: BTreeMap<u64, (Page, u64)>,
     vf: bool,
 }
 
-/// Which bytes a page is.
+/// Location of the bytes of a page.
 enum Bytes {
     Home(usize),
     Ram(usize),
@@ -55,7 +55,7 @@ impl Memory {
         self.home[at as usize..at as usize + 4].copy_from_slice(&word.to_le_bytes());
     }
 
-    /// Where an address leads, for an access of up to the end of its page (V8-159, V13-020).
+    /// Returns the location of an address, valid up to the end of its page (V8-159, V13-020).
     fn find(&self, is_global: bool, address: u64, write: bool) -> Result<Bytes, Fault> {
         let address = if is_global { address } else { address & (HIGH - 1) };
         let page = address.wrapping_sub(BASE) / PAGE;
@@ -69,7 +69,7 @@ impl Memory {
             Page::Guest(iova) if iova >= REMOTE.0 => Ok(Bytes::Remote((iova - REMOTE.0) as usize + offset)),
             Page::Guest(iova) => Ok(Bytes::Ram((iova - RAM.0) as usize + offset)),
             Page::Null => Ok(Bytes::Null),
-            // The PF's engines reach what is anybody's, a VF's their own (V13-042, V13-047).
+            // The PF's engines may access any function's pages, a VF's only its own (V13-042, V13-047).
             Page::Foreign if !self.vf => Ok(Bytes::Foreign),
             _ => Err(fault),
         }
@@ -110,7 +110,7 @@ impl Memory {
         self.store(global, address + 4, (value >> 32) as u32)
     }
 
-    /// An entry of the global table (V13-027: bit 0 valid, bit 1 local memory, address from bit 12 on).
+    /// Writes a GGTT entry (V13-027: bit 0 valid, bit 1 local memory, address from bit 12).
     pub fn set_entry(&mut self, page: u64, entry: u64) {
         let address = entry & 0x3fff_ffff_f000;
         let found = match entry & 3 {
@@ -121,7 +121,7 @@ impl Memory {
         self.global.insert(page, (found, entry));
     }
 
-    /// The same as the engine's side tells it.
+    /// Copies the state into `left`, in the form that the engine's side uses.
     pub fn into_left(mut self, left: &mut Left) {
         self.home[IMAGE as usize..HWSP as usize].fill(0);
         left.home = self.home;

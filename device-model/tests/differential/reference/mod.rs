@@ -1,5 +1,5 @@
-//! The command streamer, slow and plain: one function a command, written from the items that it names and from nothing
-//! else. It shares no code with the engine, looks every page up anew, and knows no way but the long one.
+//! Reference implementation of the command streamer: slow and plain, one function per command, written only from the
+//! items that it names. It shares no code with the engine, translates each access anew, and has no fast path.
 
 mod alu;
 mod atomic;
@@ -17,19 +17,20 @@ use crate::world::{Left, Stop};
 use memory::{Fault, Memory};
 use registers::{Registers, Who};
 
-/// Commands after which a run is called endless; the grammar's batches start only later ones.
+/// Number of commands after which a run counts as endless. Batches of the grammar start only batches with higher
+/// numbers, so its cases end earlier.
 const ENDLESS: u32 = 100_000;
 
-/// A batch that is being executed, or the ring.
+/// A batch in execution.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     address: u64,
-    /// It lies in the global space.
+    /// The batch is in the GGTT.
     global: bool,
     privileged: bool,
 }
 
-/// Why the parser goes no further.
+/// Reason for which the parser stops.
 enum End {
     Waits,
     Faults(Fault),
@@ -50,16 +51,17 @@ struct Machine {
     registers: Registers,
     memory: Memory,
     alu: alu::Alu,
-    /// Offset in the ring of the next command.
+    /// Offset of the next command in the ring.
     head: u32,
     tail: u32,
-    /// Batches, the innermost last.
+    /// Batches in execution, the innermost last.
     levels: Vec<Level>,
-    /// Commands so far.
+    /// Number of commands executed.
     commands: u32,
 }
 
-/// Runs a case; `initial` is what registers hold before. Returns what it leaves and how many commands were executed.
+/// Runs a case; `initial` has the register values at the start. Returns the resulting state and the number of commands
+/// executed.
 pub fn run(case: &Case, initial: &BTreeMap<u32, u32>) -> (Left, u32) {
     let (class, base) = (case.engine.info().class, case.engine.info().mmio_base);
     let first = EngineId::find(class, 0).expect("a first instance").info().mmio_base;
@@ -137,7 +139,7 @@ impl Machine {
         }
     }
 
-    /// Dword `n` of what comes next.
+    /// Returns dword `n` from the current position.
     fn dword(&self, n: u32) -> Result<u32, Fault> {
         match self.levels.last() {
             Some(level) => self.memory.load(level.global, level.address + 4 * u64::from(n)),
@@ -148,7 +150,7 @@ impl Machine {
         }
     }
 
-    /// The next command, over which the parser steps; `None` if the engine has none like it (V8-095, V8-099).
+    /// Returns the next command and advances past it; `None` if the engine does not have it (V8-095, V8-099).
     fn fetch(&mut self) -> Result<Option<Vec<u32>>, Fault> {
         let header = self.dword(0)?;
         let Some(len) = length(header, self.class) else { return Ok(None) };
@@ -160,7 +162,7 @@ impl Machine {
         Ok(Some(words))
     }
 
-    /// V8-159, V13-044, V13-047: what the ring or the batch makes of who gives a command.
+    /// V8-159, V13-044, V13-047: the requester, determined by the ring or batch that contains the command.
     fn who(&self) -> Who {
         match (self.levels.last().is_none_or(|level| level.privileged), self.vf) {
             (false, _) => Who::User,
@@ -173,8 +175,8 @@ impl Machine {
         self.who() == Who::User
     }
 
-    /// V8-140, V8-141: MI_SET_PREDICATE_RESULT makes everything a MI_NOOP but what has an enable bit of its own, and
-    /// MI_SET_PREDICATE.
+    /// V8-140, V8-141: if MI_SET_PREDICATE_RESULT is set, all commands are MI_NOOPs except those with their own
+    /// predicate enable bit, and MI_SET_PREDICATE.
     fn predicated(&self, header: u32) -> bool {
         if self.registers.own(0x3b8) & 1 == 0 {
             return false;
@@ -217,28 +219,27 @@ impl Machine {
             0x2a => self.load_register_reg(words),
             0x2e => self.copy_mem_mem(words),
             0x2f => self.atomic(words),
-            // MI_PRT_BATCH_BUFFER_START, of the ring, is a start like any other until the context comes back (V8-160).
+            // MI_PRT_BATCH_BUFFER_START, in the ring, is an ordinary start until the context is resumed (V8-160).
             0x31 | 0x39 => self.batch_buffer_start(words),
             0x36 => self.conditional_batch_buffer_end(words),
-            // Arbitration, flips and contexts are the drivers' (V8-171, V13-073).
+            // Arbitration, flips and context switches are privileged (V8-171, V13-073).
             0x08 | 0x14 | 0x18 => self.refused(),
-            // So is a signal in the global space (V13-059).
+            // So is a signal at a GGTT address (V13-059).
             0x1b if header >> 22 & 1 != 0 => self.refused(),
-            // Events and scan lines of a display that is not there, arbitration, flushes, wake-ups,
-            // signals to others: nothing of it is left behind (V8-107..109, V8-111, V8-113, V8-115..117, V8-119, V8-121,
-            // V8-128).
+            // Display events and scan lines, which do not exist here, arbitration, flushes, wake-ups, signals to other
+            // contexts: these leave no state (V8-107..109, V8-111, V8-113, V8-115..117, V8-119, V8-121, V8-128).
             _ => Ok(()),
         }
     }
 }
 
-/// Dwords of the command that `header` starts on an engine of `class` (V8-095..099; IVB-140; Mesa's gen125.xml for the
-/// width of the length fields).
+/// Returns the number of dwords of the command that `header` starts on an engine of `class` (V8-095..099; IVB-140;
+/// Mesa's gen125.xml for the width of the length fields).
 fn length(header: u32, class: EngineClass) -> Option<u32> {
     use EngineClass::{Compute, Copy, Render};
     let pipes = matches!(class, Render | Compute);
     if header >> 29 == 3 && pipes {
-        // PIPELINE_SELECT and its like say nothing of their length (contract K.8).
+        // PIPELINE_SELECT and similar commands have no length field (contract K.8).
         return Some(if header >> 27 & 3 == 1 { 1 } else { (header & 0xff) + 2 });
     }
     if header >> 29 != 0 {

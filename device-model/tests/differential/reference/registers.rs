@@ -1,10 +1,10 @@
-//! Registers as commands reach them: who may write which, who may read which, and what a write leaves.
+//! Register accesses by commands: write permissions, read permissions, and effects of writes.
 
 use std::collections::BTreeMap;
 
 use arctic_device_model::engine::id::EngineClass;
 
-/// Who gives a command (V13-044..047, V13-080).
+/// Requester of a command (V13-044..047, V13-080).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     User,
@@ -15,13 +15,13 @@ pub enum Who {
 pub struct Registers {
     pub class: EngineClass,
     pub base: u32,
-    /// The base of the class's first instance.
+    /// MMIO base of the class's first instance.
     pub first: u32,
     pub values: BTreeMap<u32, u32>,
 }
 
-/// Offsets from the base that any engine's users may write (V8-181..184), of those that the grammar knows; then those of
-/// render and compute engines, then those of the copy engine.
+/// Offsets from the base that users of any engine may write (V8-181..184), limited to those that the grammar uses;
+/// below, the additional ones of render and compute engines and of the copy engine.
 const USERS: [u32; 9] = [0x094, 0x0c0, 0x1fc, 0x21c, 0x3b4, 0x3b8, 0x3bc, 0x41c, 0x158];
 const USERS_OF_PIPES: [u32; 10] = [0x400, 0x404, 0x408, 0x40c, 0x410, 0x414, 0x418, 0x500, 0x504, 0x508];
 const USERS_OF_COPY: [u32; 2] = [0x200, 0x204];
@@ -33,12 +33,12 @@ impl Registers {
         matches!(self.class, EngineClass::Render | EngineClass::Compute)
     }
 
-    /// V8-181..184: the public list.
+    /// V8-181..184: returns whether the register is on the public list.
     fn on_the_list(&self, register: u32) -> bool {
         let Some(offset) = register.checked_sub(self.base) else { return false };
         match offset {
             0x600..0x680 => true,
-            // BB_OFFSET is on the lists of render and compute alone.
+            // BB_OFFSET is only on the lists of render and compute.
             0x158 => self.pipes(),
             _ => {
                 USERS.contains(&offset)
@@ -48,8 +48,8 @@ impl Registers {
         }
     }
 
-    /// V8-186, V13-078, V13-079: what the slots say: whether one opens the register, or one closes it. Bit 31 is set in
-    /// slots for the drivers of virtual functions.
+    /// V8-186, V13-078, V13-079: evaluates the FORCE_TO_NONPRIV slots: `Some(true)` if one permits the access,
+    /// `Some(false)` if one denies it. Bit 31 is set in slots for drivers of virtual functions.
     fn slots(&self, register: u32, who: Who, write: bool) -> Option<bool> {
         let slots = SLOTS.iter().flat_map(|(first, count)| (0..*count).map(move |n| first + n * 4));
         let mut verdict = None;
@@ -64,7 +64,7 @@ impl Registers {
             if (value >> 31 != 0) != (who == Who::VfKernel) {
                 continue;
             }
-            // Access: 0 read and write, 1 read, 2 write.
+            // Access field: 0 read and write, 1 read, 2 write.
             let applies = match value >> 28 & 3 {
                 0 => true,
                 1 => !write,
@@ -82,8 +82,8 @@ impl Registers {
         verdict
     }
 
-    /// State of the context, so that a virtual function's driver has it for its own (V13-052): the list's registers, and
-    /// BB_OFFSET on every engine (V8-050).
+    /// Returns whether the register is context state, which a VF's driver may access (V13-052): the registers of the
+    /// list, and BB_OFFSET on every engine (V8-050).
     fn of_the_context(&self, register: u32) -> bool {
         self.on_the_list(register) || register == self.base + 0x158
     }
@@ -108,22 +108,22 @@ impl Registers {
         }
     }
 
-    /// The value as it is.
+    /// Returns the value without an access check.
     pub fn value(&self, register: u32) -> u32 {
         self.values.get(&register).copied().unwrap_or(0)
     }
 
-    /// A write of bytes that `keep` does not name, whoever may (masked registers: INSTPM, BCS_SWCTRL).
+    /// Writes the bytes that `keep` does not select, without an access check (masked registers: INSTPM, BCS_SWCTRL).
     pub fn write(&mut self, register: u32, value: u32, keep: u32) {
         let old = self.value(register);
         let kept = (0..4).filter(|n| keep >> n & 1 != 0).fold(0u32, |mask, n| mask | 0xff << (8 * n));
         let offset = register.wrapping_sub(self.base);
         let masked = offset == 0x0c0 || offset == 0x200 && self.class == EngineClass::Copy;
         let new = if offset == 0x0b4 {
-            // EMR: bits 31:8 are not there, and read 1 (IVB-093).
+            // EMR: bits 31:8 do not exist and read 1 (IVB-093).
             old & kept | value & !kept | 0xffff_ff00
         } else if masked {
-            // A byte that is not written brings no mask bits, and keeps what it has, whatever the mask says.
+            // A disabled byte contributes no mask bits, and keeps its value regardless of the mask.
             let mask = (value & !kept) >> 16 & !kept;
             old & !mask | value & mask
         } else {
