@@ -1,4 +1,4 @@
-//! A card with all that surrounds it, and a driver that knows the handshake.
+//! A card with guest memory, clock and interrupt sink, and a driver that knows the handshake.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,22 +20,22 @@ pub use crate::random::Random;
 
 pub const PF: Function = Function::PF;
 
-/// Guest memory that is mapped: first address and bytes.
+/// Mapped guest memory: first address and bytes.
 pub const RAM: (u64, u64) = (0x1000_0000, 4 << 20);
-/// Guest memory that takes a message for each access.
+/// Guest memory that is accessed by messages.
 pub const REMOTE: (u64, u64) = (0x2000_0000, 0x4000);
-/// Guest memory whose mapping ends after three bytes.
+/// Guest memory with a mapping that ends after three bytes.
 pub const ODD: (u64, u64) = (0x3000_0000, 3);
-/// Bytes on both sides of the mapped memory that nobody may touch.
+/// Bytes of guard on both sides of the mapped memory, which must not change.
 const GUARD: u64 = 0x1000;
 const CANARY: u8 = 0xc5;
 
-/// The guest's memory as its VMM maps it.
+/// Guest memory as mapped by its VMM.
 pub struct GuestMemory {
     ram: SharedRegion,
     remote: Mutex<Vec<u8>>,
     hidden: AtomicBool,
-    /// An access of this page is a bug of the card's, played by this fake.
+    /// Page on which the next access panics, to simulate a bug in the card.
     trap: AtomicU64,
 }
 
@@ -49,12 +49,12 @@ impl GuestMemory {
         GuestMemory { ram, remote, hidden: AtomicBool::new(false), trap: AtomicU64::new(u64::MAX) }
     }
 
-    /// Takes the memory away, or brings it back.
+    /// Removes the memory, or restores it.
     pub fn hide(&self, hidden: bool) {
         self.hidden.store(hidden, Ordering::SeqCst);
     }
 
-    /// The next access of the page at `iova` panics.
+    /// Makes the next access to the page at `iova` panic.
     pub fn trap(&self, iova: u64) {
         self.trap.store(iova, Ordering::SeqCst);
     }
@@ -67,7 +67,7 @@ impl GuestMemory {
         })
     }
 
-    /// Offset in the memory at `area`, and bytes from there to its end.
+    /// Returns the offset in the memory at `area`, and the number of bytes up to its end.
     fn inside(&self, iova: u64, area: (u64, u64)) -> Option<(u64, usize)> {
         let offset = iova.checked_sub(area.0).filter(|offset| *offset < area.1)?;
         (!self.hidden.load(Ordering::SeqCst)).then_some((offset, (area.1 - offset) as usize))
@@ -78,9 +78,9 @@ struct View(Arc<GuestMemory>);
 
 impl DmaView for View {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        assert!(len > 0, "a span of nothing at {iova:#x}");
+        assert!(len > 0, "a span of 0 bytes at {iova:#x}");
         if self.0.trap.compare_exchange(iova & !0xfff, u64::MAX, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-            panic!("the trap of this test, not a failure");
+            panic!("deliberate panic of this test, not a failure");
         }
         if let Some((_, rest)) = self.0.inside(iova, ODD) {
             return self.0.ram.slice(GUARD, rest.min(len));
@@ -111,7 +111,7 @@ struct Guests(Arc<GuestMemory>);
 
 impl Dma for Guests {
     fn view(&self, function: Function) -> Arc<dyn DmaView> {
-        // Random global entries name any function as their owner (V13-030); only the PF has a guest.
+        // Random GGTT entries may name any function as owner (V13-030); only the PF has a guest.
         if function == PF { Arc::new(View(self.0.clone())) } else { Arc::new(Unconnected) }
     }
 }
@@ -126,7 +126,7 @@ impl InterruptSink for Recorder {
     }
 }
 
-/// Time that goes by itself, as steps are bounded by it, and jumps when told to.
+/// Real time, which bounds the duration of steps, plus a manually advanced offset.
 struct Time(Instant, HandWoundClock);
 
 impl Clock for Time {
@@ -135,7 +135,7 @@ impl Clock for Time {
     }
 }
 
-/// Global addresses that are mapped one to one to local memory.
+/// GGTT addresses with an identity mapping to local memory.
 pub const MAPPED: std::ops::Range<u64> = 0x40_0000..0x140_0000;
 const FIRMWARE: u64 = 0x40_0000;
 const ADS: u64 = 0x60_0000;
@@ -144,16 +144,16 @@ pub const H2G: u64 = CTB + 0x1000;
 pub const SCRATCH: u64 = 0x80_0000;
 const IMAGES: u64 = 0x90_0000;
 const RINGS: u64 = 0xa0_0000;
-/// Batches, a page each; the process has them at the same addresses.
+/// Batches, one page each; the PPGTT maps them at the same addresses.
 pub const BATCHES: u64 = 0xb0_0000;
-/// Page tables: root, directory pointers, directory, tables.
+/// Page tables: root, directory pointers, directory, page tables.
 pub const TABLES: u64 = 0xc0_0000;
-/// Work queues: descriptor, and the ring a page behind it.
+/// Work queues: descriptor, and the ring one page after it.
 pub const QUEUES: u64 = 0xd0_0000;
 pub const DATA: u64 = 0x100_0000;
-/// Contexts with an image, a ring and a batch of their own.
+/// Number of contexts; each has an image, a ring and a batch.
 pub const CONTEXTS: u32 = 16;
-/// Global addresses of guest memory: mapped, by message, odd.
+/// GGTT addresses of guest memory: mapped, by message, odd.
 pub const GLOBAL_RAM: u64 = 0x200_0000;
 pub const GLOBAL_REMOTE: u64 = 0x240_0000;
 pub const GLOBAL_ODD: u64 = 0x250_0000;
@@ -168,10 +168,10 @@ pub const BELL: u32 = 0x19_01f0;
 pub const MAILBOX: u32 = 0x19_0240;
 pub const GUC_STATUS: u32 = 0xc000;
 
-/// Longest that one call of the card's work may take of the host's CPU; the steps of all engines together.
+/// Limit for the CPU time of one call of the card's work, which runs a step of each engine.
 const LONGEST_WORK: Duration = Duration::from_millis(100);
 
-/// A card with its surroundings; its methods are what a driver does.
+/// A card with its surroundings; the methods are a driver's operations.
 pub struct Bench {
     pub card: Arc<Card>,
     pub guest: Arc<GuestMemory>,
@@ -239,7 +239,7 @@ impl Bench {
         self.clock.1.advance(nanoseconds);
     }
 
-    /// Lets the card work, at most `calls` times; true if it fell idle. Each call must be short.
+    /// Runs the card's work at most `calls` times; returns true if it became idle. Asserts the time limit of each call.
     pub fn work(&self, calls: u32) -> bool {
         for _ in 0..calls {
             let (cpu, start) = (cpu_time(), Instant::now());
@@ -247,7 +247,7 @@ impl Bench {
             let wall = start.elapsed();
             if wall > LONGEST_WORK {
                 let cpu = cpu_time() - cpu;
-                assert!(cpu <= LONGEST_WORK, "one call of the work took {cpu:?}");
+                assert!(cpu <= LONGEST_WORK, "one call of the work used {cpu:?} of CPU time");
             }
             match turn {
                 Turn::Idle(None) => return true,
@@ -328,7 +328,7 @@ impl Bench {
         }
     }
 
-    /// Contract B.4: firmware upload, by the registers alone; returns GUC_STATUS.
+    /// Contract B.4: uploads the firmware by register writes; returns GUC_STATUS.
     pub fn upload(&self) -> u32 {
         let wopcm = [(0xc050, 0x3f_3000), (0xc340, 0x4000)];
         let parameters =
@@ -356,7 +356,7 @@ impl Bench {
         self.get(MAILBOX)
     }
 
-    /// Contract B.6: both rings are told and enabled, the GuC's at `g2h`.
+    /// Contract B.6: registers and enables both rings, with the G2H ring at `g2h`.
     pub fn enable_rings(&mut self, g2h: u64) {
         let keys = [
             (0x0903, 2, CTB),
@@ -376,7 +376,7 @@ impl Bench {
         assert_eq!(self.mail([0x4509, 1, 0, 0]), 0xf000_0000);
     }
 
-    /// What a driver does with a card in any state: reset of the function, tables, firmware, rings.
+    /// Initialises a card in any state: function reset, page tables, firmware, rings.
     pub fn revive(&mut self) {
         self.guest.hide(false);
         self.guest.trap(u64::MAX);
@@ -385,11 +385,11 @@ impl Bench {
         self.write_tables();
         self.write_firmware();
         self.write_ads();
-        assert_eq!(self.upload(), 0x8001_f0ec, "the firmware starts");
+        assert_eq!(self.upload(), 0x8001_f0ec, "the firmware has not started");
         self.enable_rings(CTB + 0x2000);
     }
 
-    /// Writes a CT message with its header, as it is, and rings.
+    /// Writes a CT message including its header without changes, and rings the doorbell.
     pub fn send(&mut self, message: &[u32]) {
         for dword in message {
             self.poke(H2G + u64::from(self.h2g_tail) * 4, *dword);
@@ -399,14 +399,14 @@ impl Bench {
         self.set(BELL, 1);
     }
 
-    /// A request without answer.
+    /// Sends a request without a response.
     pub fn request(&mut self, code: u32, payload: &[u32]) {
         let mut message = vec![0x8001 << 16 | (payload.len() as u32 + 1), 2 << 28 | code];
         message.extend(payload);
         self.send(&message);
     }
 
-    /// The driver has read all messages of the GuC.
+    /// Marks all messages of the GuC as read.
     pub fn consume(&self) {
         self.poke(CTB + 0x800, self.peek(CTB + 0x804));
     }
@@ -423,7 +423,7 @@ impl Bench {
         BATCHES + u64::from(id) * 0x1000
     }
 
-    /// Writes an image with a ring of `commands`; descriptor flags say that it has a process space.
+    /// Writes an image with a ring of `commands` and with PPGTT tables.
     pub fn write_context(&self, id: u32, member: u32, commands: &[u32]) {
         let (image, ring) = (Self::image(id, member) + 0x1000, Self::ring(id, member));
         self.write_words(image, &[0; 0x400]);
@@ -439,14 +439,14 @@ impl Bench {
         self.request(0x4502, &[1, id, class, mask, 0, 0, 0, 0, 0, Self::image(id, 0) as u32 | 0x119, 0]);
     }
 
-    /// A context with these commands is registered, set up and enabled.
+    /// Writes, registers and enables a context with these commands.
     pub fn submit(&mut self, id: u32, class: EngineClass, commands: &[u32]) {
         self.write_context(id, 0, commands);
         self.register(id, u32::from(class.guc()), 1);
         self.request(0x1001, &[id, 1]);
     }
 
-    /// The card does one job.
+    /// Initialises the card and checks that a job completes.
     pub fn works(&mut self) {
         self.revive();
         self.poke(SCRATCH, 0);
@@ -457,11 +457,11 @@ impl Bench {
                 return;
             }
         }
-        panic!("the card does not work any more");
+        panic!("the card does not complete a job after a reset");
     }
 }
 
-/// MI_STORE_DATA_IMM to a global address.
+/// MI_STORE_DATA_IMM to a GGTT address.
 pub fn store(at: u64, value: u32) -> [u32; 4] {
     [0x20 << 23 | 1 << 22 | 2, at as u32, 0, value]
 }

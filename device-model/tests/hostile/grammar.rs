@@ -1,4 +1,5 @@
-//! Commands that are mostly valid, from the command tables, with operands that hit what a guest should not.
+//! Mostly valid commands from the command tables, with operands that address memory and registers a guest should not
+//! access.
 
 use arctic_device_model::blitter;
 use arctic_device_model::card::Card;
@@ -8,12 +9,12 @@ use arctic_device_model::guc::action;
 
 use crate::bench::*;
 
-/// Process addresses that are not mapped, or not to be written.
+/// PPGTT addresses that are not mapped or not writable.
 const HOLES: [u64; 7] = [0x18_4000, 0x19_0000, 0x19_4000, 0x60_0000, 0xc0_0000, 0x7fff_f000, 0xffff_ffff_f000];
-/// Process addresses of local memory, guest memory mapped and by message, NULL pages; of all page sizes.
+/// PPGTT addresses of local memory, guest memory mapped and by message, and NULL pages, with all page sizes.
 const PAGES: [u64; 8] = [0, 0xf_f000, 0x10_0000, 0x17_f000, 0x18_0000, 0x20_0000, 0x40_0000, 0x80_0000];
 
-/// An address of the process: mapped in all ways, at the edges of what is, or nowhere.
+/// Returns a PPGTT address: mapped in any way, at the end of a mapping, or unmapped.
 pub fn process_address(random: &mut Random) -> u64 {
     match random.below(64) {
         0 => random.edge(),
@@ -24,7 +25,7 @@ pub fn process_address(random: &mut Random) -> u64 {
     }
 }
 
-/// A global address: what the GuC and the streamers themselves live on, guest memory, or nowhere.
+/// Returns a GGTT address: data structures of the GuC and of the streamers, guest memory, or unmapped.
 pub fn global_address(random: &mut Random) -> u64 {
     let context = random.below(u64::from(CONTEXTS)) as u32;
     match random.below(28) {
@@ -42,7 +43,7 @@ pub fn global_address(random: &mut Random) -> u64 {
     }
 }
 
-/// A register, by absolute offset or in the engine's block.
+/// Returns a register offset, absolute or relative to the engine's base.
 fn register(random: &mut Random, listing: &[u32]) -> u32 {
     match random.below(4) {
         0 => random.dword(),
@@ -52,7 +53,7 @@ fn register(random: &mut Random, listing: &[u32]) -> u32 {
     }
 }
 
-/// One command of the memory interface.
+/// Returns one MI command.
 fn memory_interface(random: &mut Random, class: EngineClass, listing: &[u32]) -> Vec<u32> {
     let command = loop {
         let command = &mi::COMMANDS[random.below(mi::COMMANDS.len() as u64) as usize];
@@ -84,7 +85,7 @@ fn memory_interface(random: &mut Random, class: EngineClass, listing: &[u32]) ->
         match random.below(4) {
             0 => words.extend([register(random, listing), random.dword()]),
             1 => words.push(random.dword()),
-            // Operations of MI_MATH on its registers.
+            // ALU instructions of MI_MATH.
             2 if command.opcode == 0x1a => {
                 let opcode = random.of(&[0x080, 0x081, 0x082, 0x100, 0x101, 0x105, 0x107, 0x180, 0x181, 0x480, 0x580]);
                 words.push(opcode << 20 | random.below(64) as u32 * 1024 | random.below(64) as u32);
@@ -96,7 +97,7 @@ fn memory_interface(random: &mut Random, class: EngineClass, listing: &[u32]) ->
     words
 }
 
-/// One command of the copy engine.
+/// Returns one copy engine command.
 fn blit(random: &mut Random) -> Vec<u32> {
     let command = &blitter::COMMANDS[random.below(blitter::COMMANDS.len() as u64) as usize];
     let dwords = random.of(command.lengths);
@@ -106,7 +107,7 @@ fn blit(random: &mut Random) -> Vec<u32> {
     }
     for at in 1..dwords {
         words.push(match (at, random.below(5)) {
-            // Pitches, corners, addresses as they usually lie; then anything.
+            // Pitches, corners and addresses with usual values; otherwise any value.
             (1, 0..4) => 3 << 24 | random.of(&[64, 512, 4096, 0x7fff]),
             (2, 0..4) => random.below(64) as u32 | (random.below(64) as u32) << 16,
             (3, 0..4) => random.below(2048) as u32 | (random.below(2048) as u32) << 16,
@@ -121,11 +122,11 @@ fn blit(random: &mut Random) -> Vec<u32> {
     words
 }
 
-/// One command for an engine of `class`, mostly well made.
+/// Returns one command for an engine of `class`, mostly well-formed.
 pub fn command(random: &mut Random, class: EngineClass, listing: &[u32]) -> Vec<u32> {
     let mut words = match random.below(12) {
         0..4 if class == EngineClass::Copy => blit(random),
-        // The pipelines' commands, with any length.
+        // 3D and compute pipeline commands, with any length.
         0 => {
             let len = random.below(12) as u32;
             let mut words = vec![3 << 29 | random.next() as u32 & 0x1fff_0000 | len];
@@ -139,7 +140,7 @@ pub fn command(random: &mut Random, class: EngineClass, listing: &[u32]) -> Vec<
             let flags = flags | u32::from(global) << 24;
             vec![0x7a00_0004, flags, at as u32, (at >> 32) as u32, random.dword(), random.dword()]
         }
-        // MI_BATCH_BUFFER_START to a batch: loops and nests of all kinds.
+        // MI_BATCH_BUFFER_START of any batch, which creates loops and nested batches.
         3 => {
             let to = Bench::batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(16) * 4;
             vec![0x31 << 23 | random.of(&[0, 1 << 8, 1 << 22, 1 << 22 | 1 << 8]) | 1, to as u32, 0]
@@ -153,7 +154,7 @@ pub fn command(random: &mut Random, class: EngineClass, listing: &[u32]) -> Vec<
     words
 }
 
-/// A stream of commands of at most `dwords`; it may end in the middle of one, or with the end of a batch.
+/// Returns a stream of at most `dwords` dwords; it may end within a command, or with the end of a batch.
 pub fn stream(random: &mut Random, class: EngineClass, listing: &[u32], dwords: usize) -> Vec<u32> {
     let mut words = Vec::new();
     while words.len() < dwords && !random.one_in(40) {
@@ -166,7 +167,8 @@ pub fn stream(random: &mut Random, class: EngineClass, listing: &[u32], dwords: 
     words
 }
 
-/// Items of a parallel context's work queue: submissions of context `id`, which is `width` wide, NOOPs, and anything.
+/// Returns items of a parallel context's work queue: submissions of context `id` with `width` members, NOOPs, and
+/// random dwords.
 pub fn work_items(random: &mut Random, id: u32, width: u32) -> Vec<u32> {
     (0..random.below(64))
         .flat_map(|_| match random.below(4) {
@@ -181,7 +183,7 @@ pub fn work_items(random: &mut Random, id: u32, width: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Dwords of a payload: mostly as many as an action of that `length` takes.
+/// Returns the number of payload dwords, mostly valid for an action with that `length`.
 pub fn payload_len(random: &mut Random, length: action::Length) -> usize {
     let least = match length {
         action::Length::Exact(n) | action::Length::AtLeast(n) | action::Length::Pairs(n) => n,
@@ -194,7 +196,8 @@ pub fn payload_len(random: &mut Random, length: action::Length) -> usize {
     }
 }
 
-/// What the ADS at `ads` tells of the engines of `card`: the dwords of the mapping table, and the masks by class.
+/// Returns the engine information of the ADS at `ads` for `card`: the dwords of the mapping table, and the masks by
+/// class.
 pub fn engines_of_ads(card: &Card, ads: u64) -> Vec<(u64, u32)> {
     let mut words = Vec::new();
     for class in EngineClass::BY_GUC {

@@ -1,7 +1,7 @@
-//! A hostile guest against the whole card: whatever it writes, the card neither panics nor hangs nor grows, touches
-//! nothing that is not the guest's, and works again after a reset (rules 5 and 6 of the design).
+//! A hostile guest against the whole card: whatever the guest writes, the card must not panic, hang, leak memory, or
+//! access memory outside the guest's, and must work again after a reset.
 //!
-//! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first of them.
+//! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first seed.
 
 mod bench;
 mod grammar;
@@ -21,12 +21,12 @@ use arctic_device_model::guc::action::ACTIONS;
 use bench::*;
 use process::{resident, setting};
 
-/// Offsets of the registers that the card models.
+/// Returns the offsets of the registers that the card models.
 fn listing(bench: &Bench) -> Vec<u32> {
     bench.card.gt().registers.listing().map(|(offset, _)| offset).collect()
 }
 
-/// Every dword of GTTMMADR's registers, read and written in an order without order, with each width somewhere.
+/// Reads and writes each dword of GTTMMADR's registers in pseudo-random order, with all widths.
 #[test]
 fn every_register() {
     let mut bench = Bench::new();
@@ -36,7 +36,7 @@ fn every_register() {
     for pattern in [0, u32::MAX, 0x5a5a_a5a5] {
         let start = random.below(dwords);
         for n in 0..dwords {
-            // An odd stride goes through all of them.
+            // An odd stride visits each dword once.
             let offset = (start + n * 0x9_e377) % dwords * 4;
             let value = if pattern == 0x5a5a_a5a5 { random.next() as u32 } else { pattern };
             bench.card.write(PF, offset, &value.to_le_bytes());
@@ -56,7 +56,7 @@ fn every_register() {
     bench.works();
 }
 
-/// GTTMMADR up to its end and beyond, with all widths, aligned or not; what is beyond reads 0.
+/// Accesses GTTMMADR up to its end and beyond, with all widths, aligned or not; reads beyond the end return 0.
 #[test]
 fn every_entry_of_the_table_and_the_end() {
     let mut bench = Bench::new();
@@ -84,11 +84,11 @@ fn every_entry_of_the_table_and_the_end() {
     bench.works();
 }
 
-/// A context with an image, a ring and a batch of random contents.
+/// Submits a context with an image, a ring and a batch of random contents.
 fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let id = random.below(u64::from(CONTEXTS)) as u32;
     let class = random.of(&EngineClass::BY_GUC);
-    // A user's batch without privilege, or a kernel's ring.
+    // A ring with commands of the kernel, or a ring that starts an unprivileged batch.
     let ring = match random.below(3) {
         0 => grammar::stream(random, class, registers, 512),
         _ => vec![0x31 << 23 | 1 << 8 | 1, Bench::batch(id) as u32, 0, 0],
@@ -117,7 +117,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     }
 }
 
-/// A parallel context whose work queue holds anything.
+/// Submits a parallel context with random contents of its work queue.
 fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let id = random.below(u64::from(CONTEXTS)) as u32;
     let width = 1 + random.below(4) as u32;
@@ -145,7 +145,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     bench.request(0x1000, &[id]);
 }
 
-/// A message of any action, of mostly a length that the action has.
+/// Sends a message for a random action, mostly with a valid length.
 fn message(bench: &mut Bench, random: &mut Random) {
     let action = &ACTIONS[random.below(ACTIONS.len() as u64) as usize];
     let len = grammar::payload_len(random, action.length);
@@ -158,7 +158,7 @@ fn message(bench: &mut Bench, random: &mut Random) {
         })
         .collect();
     if random.one_in(8) {
-        // Every value at the top: sums of addresses and offsets overflow.
+        // All ones in each dword: sums of addresses and offsets overflow.
         payload.fill(u32::MAX);
     }
     let code = if random.one_in(10) { random.below(0x1_0000) as u32 } else { u32::from(action.code) };
@@ -170,7 +170,7 @@ fn message(bench: &mut Bench, random: &mut Random) {
     bench.send(&words);
 }
 
-/// One thing that a hostile guest does.
+/// One operation of a hostile guest.
 fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     match random.below(32) {
         0..6 | 24.. => context(bench, random, registers),
@@ -217,7 +217,7 @@ fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     }
 }
 
-/// Random attacks on a running card; after each case it works.
+/// Random attacks on a running card, which must work after each case.
 #[test]
 fn random_attacks() {
     let mut bench = Bench::new();
@@ -232,14 +232,14 @@ fn random_attacks() {
                 attack(&mut bench, &mut random, &registers);
             }
             bench.work(100);
-            assert!(bench.guest.unharmed(), "bytes beyond the guest's memory were written");
+            assert!(bench.guest.unharmed(), "the guards around guest memory were written");
             bench.works();
         }));
         if let Err(panic) = case {
-            println!("again with HOSTILE_SEED={seed} HOSTILE_CASES=1");
+            println!("reproduce with HOSTILE_SEED={seed} HOSTILE_CASES=1");
             resume_unwind(panic);
         }
-        // What guests touch stays resident: their memory, and no more.
+        // Resident memory may grow by the memory that guests have written, but not more.
         let resident = resident();
         let warm = *warm.get_or_insert(resident);
         assert!(resident < warm + (1 << 30) + (256 << 20), "{} MiB more", (resident - warm) >> 20);
@@ -251,24 +251,24 @@ fn random_attacks() {
     for (what, n) in [
         ("illegal commands", count(|counters| counters.illegal)),
         ("privileged commands of users", count(|counters| counters.privilege_violations)),
-        ("registers that a user may not have", count(|counters| counters.register_refusals)),
+        ("refused register accesses of users", count(|counters| counters.register_refusals)),
         ("refused blits", count(|counters| counters.refused_blits.values().map(|refused| refused.0).sum())),
     ] {
         println!("{n} {what}");
-        assert!(n * 20 >= cases, "{n} {what} in {cases} cases: the attacks have lost their teeth");
+        assert!(n * 20 >= cases, "{n} {what} in {cases} cases: too few for an effective test");
     }
 }
 
-/// Waits in real time.
+/// Polls a condition in real time.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
+        assert!(start.elapsed() < Duration::from_secs(20), "timed out after 20 s waiting for: {what}");
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Three workers, one thread of accesses and resets, for a second: nobody waits for another for ever.
+/// Three workers and one thread with accesses and resets run concurrently without a deadlock.
 #[test]
 fn workers_and_accesses_at_once() {
     let (done, finished) = channel();
@@ -299,20 +299,20 @@ fn workers_and_accesses_at_once() {
         if driver.is_finished() {
             resume_unwind(driver.join().unwrap_err());
         }
-        panic!("the card stands still: somebody waits for a lock that never comes");
+        panic!("timed out after 60 s: deadlock");
     }
     driver.join().unwrap();
 }
 
-/// Rule 6 of the design: a panic in an engine's step costs that context its work, and is told to the driver; others go
-/// on, and so does the engine.
+/// A panic in an engine's step ends that context's work and is reported to its driver; other contexts and the engine
+/// continue.
 #[test]
 fn a_panic_in_an_engine_stays_there() {
     let mut bench = Bench::new();
     bench.revive();
     let _workers = Workers::start(bench.card.clone(), 2).unwrap();
     bench.poke(SCRATCH, 0);
-    // Goes round, counting.
+    // An endless batch that increments a counter.
     let count_up = [0x2f << 23 | 1 << 22 | 5 << 8 | 1, SCRATCH as u32, 0];
     let again = [0x31 << 23 | 1, Bench::batch(2) as u32, 0];
     bench.write_words(Bench::batch(2), &[count_up, again].concat());
@@ -330,13 +330,13 @@ fn a_panic_in_an_engine_stays_there() {
     eventually("CONTEXT_RESET_NOTIFICATION", told);
     assert_eq!(bench.card.panics(), 1);
     let count = bench.peek(SCRATCH);
-    eventually("the other engine goes on", || bench.peek(SCRATCH) != count);
+    eventually("the other engine continues", || bench.peek(SCRATCH) != count);
     bench.submit(3, EngineClass::Copy, &store(SCRATCH + 0x100, 7));
-    eventually("the engine goes on", || bench.peek(SCRATCH + 0x100) == 7);
+    eventually("the engine continues", || bench.peek(SCRATCH + 0x100) == 7);
     assert_eq!(bench.card.panics(), 1);
 }
 
-/// The same for the GuC: it is in reset, as the driver can see, and comes up again.
+/// The same for the GuC: it is in reset, which its driver can read, and can be started again.
 #[test]
 fn a_panic_in_the_guc_resets_it() {
     let mut bench = Bench::new();
@@ -353,13 +353,13 @@ fn a_panic_in_the_guc_resets_it() {
     eventually("the card works", || bench.peek(SCRATCH) == 0x600d);
 }
 
-/// Contract E.2: commands in guest memory whose mapping ends within a dword are a fault, not a wait without end.
+/// Contract E.2: commands in guest memory with a mapping that ends within a dword cause a fault, not an endless wait.
 #[test]
 fn commands_in_odd_bits_of_memory() {
     let mut bench = Bench::new();
     bench.revive();
     bench.submit(1, EngineClass::Copy, &[0x31 << 23 | 1, GLOBAL_ODD as u32, 0]);
-    assert!(bench.work(1000), "the engine goes on for ever");
+    assert!(bench.work(1000), "the engine did not become idle");
     let told: Vec<u32> = (0..16).map(|at| bench.peek(CTB + 0x2000 + at * 4)).collect();
     assert!(told.windows(2).any(|pair| pair == [0x9000_1008, 1]), "no CONTEXT_RESET_NOTIFICATION: {told:x?}");
 }

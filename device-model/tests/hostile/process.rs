@@ -1,19 +1,19 @@
-//! The process that the attacks run in: what its caller sets, what it costs the host.
+//! Properties of the test process: settings from the environment, memory and CPU time.
 
 use std::time::Duration;
 
-/// The number in environment variable `name`, or `default`.
+/// Returns the number in environment variable `name`, or `default`.
 pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Bytes of this process that are in memory.
+/// Returns the resident set size of this process in bytes.
 pub fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// CPU time of this thread.
+/// Returns the CPU time of this thread.
 pub fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))

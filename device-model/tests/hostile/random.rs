@@ -1,6 +1,6 @@
-//! The same random attacks in every run.
+//! Reproducible random numbers for attacks.
 
-/// xorshift64*: the same attacks in every run.
+/// xorshift64* generator; a seed always gives the same sequence.
 pub struct Random(u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
         (self.next() >> 16) % n
     }
 
-    /// One of n times.
+    /// Returns true with probability 1/`n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
@@ -28,7 +28,7 @@ impl Random {
         list[self.below(list.len() as u64) as usize]
     }
 
-    /// A number as attackers like them.
+    /// Returns a number that is likely to reveal errors: often a boundary value.
     pub fn edge(&mut self) -> u64 {
         const EDGES: [u64; 16] = [
             0,

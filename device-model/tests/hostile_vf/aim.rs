@@ -1,4 +1,4 @@
-//! Commands and addresses that aim at what is not the attacker's.
+//! Commands and addresses that target resources of other functions.
 
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::world::Function;
@@ -7,14 +7,14 @@ use crate::bench::*;
 use crate::others::PF_GLOBAL;
 use crate::world::{ODD, RAM, REMOTE, private};
 
-/// An address of local memory that the attacker has not been given, or that is not its to name.
+/// Returns an address of local memory outside the attacker's quota or address space.
 pub fn foreign_local(random: &mut Random) -> u64 {
     match random.below(6) {
-        // As the card counts: the victims' and the PF's frames.
+        // As device address: frames of the victims and the PF.
         0 => random.below(5 * LOCAL),
-        // Beyond the quota, by a little.
+        // Slightly beyond the quota.
         1 => LOCAL + random.below(4 << 20),
-        // The LMTT and the compression control.
+        // The LMTT and the compression control data.
         2 => (1 << 30) - random.below(128 << 20),
         3 => (32 << 30) - 0x2000 + random.below(0x4000),
         4 => random.edge(),
@@ -22,7 +22,7 @@ pub fn foreign_local(random: &mut Random) -> u64 {
     }
 }
 
-/// Guest-physical memory: its own, and what only others have.
+/// Returns a guest-physical address: the attacker's own memory, or memory that only other functions' guests have.
 pub fn foreign_system(random: &mut Random) -> u64 {
     match random.below(6) {
         0 => RAM.0 + random.below(RAM.1 + 0x2000),
@@ -33,7 +33,7 @@ pub fn foreign_system(random: &mut Random) -> u64 {
     }
 }
 
-/// A global address of somebody else.
+/// Returns a GGTT address of another function.
 pub fn foreign_global(random: &mut Random) -> u64 {
     let of = |victim: Function, random: &mut Random| match random.below(3) {
         0 => base(victim) + at::RAM + random.below(RAM.1),
@@ -52,13 +52,13 @@ pub fn foreign_global(random: &mut Random) -> u64 {
     }
 }
 
-/// A page of the attacker's part of the global space whose entry it has forged.
+/// Returns an address in the part of the attacker's GGTT range with forged entries.
 pub fn window(random: &mut Random) -> u64 {
     let pages = (at::WINDOW.end - at::WINDOW.start) >> 12;
     base(ATTACKER) + at::WINDOW.start + (random.below(pages) << 12) + random.below(0x1000)
 }
 
-/// A global entry as a forger writes it.
+/// Returns a forged GGTT entry.
 pub fn entry(random: &mut Random) -> u64 {
     let (address, local) = match random.below(2) {
         0 => (foreign_local(random), 2),
@@ -72,7 +72,7 @@ pub fn entry(random: &mut Random) -> u64 {
     address & !0xfff | flags & !2 | local | if random.one_in(8) { random.next() << 46 } else { 0 }
 }
 
-/// An entry of the process's tables.
+/// Returns a forged PPGTT entry.
 pub fn process_entry(random: &mut Random) -> u64 {
     let flags = match random.below(4) {
         0 => random.below(0x1000),
@@ -81,14 +81,14 @@ pub fn process_entry(random: &mut Random) -> u64 {
     };
     let address = match random.below(3) {
         0 => foreign_system(random),
-        // Round in its own tables.
+        // References to its own page tables.
         1 if random.one_in(2) => at::TABLES + random.below(8) * 0x1000,
         _ => foreign_local(random),
     };
     address & !0xfff | flags
 }
 
-/// A target and whether it is global.
+/// Returns a target address, and whether it is a GGTT address.
 fn target(random: &mut Random) -> (u64, bool) {
     match random.below(4) {
         0 => (foreign_global(random), true),
@@ -97,12 +97,12 @@ fn target(random: &mut Random) -> (u64, bool) {
     }
 }
 
-/// A place of the attacker's own to bring things to.
+/// Returns an address of the attacker's own memory for results.
 fn own(random: &mut Random) -> u64 {
     SCRATCH + random.below(0x4000) * 4
 }
 
-/// A command that reads or writes a target, and brings home what it reads.
+/// Returns a command that reads or writes a target; data that it reads is stored in the attacker's memory.
 pub fn command(random: &mut Random, class: EngineClass, registers: &[u32]) -> Vec<u32> {
     let (to, global) = target(random);
     let (to, high, gg) = (to as u32 & !3, (to >> 32) as u32, u32::from(global) << 22);
@@ -111,7 +111,7 @@ pub fn command(random: &mut Random, class: EngineClass, registers: &[u32]) -> Ve
     match random.below(14) {
         0 => vec![0x20 << 23 | gg | 2, to, high, data],
         1 => vec![0x20 << 23 | gg | 1 << 21 | 3, to & !7, high, data, data],
-        // Register from memory, and to memory.
+        // Register from memory, then to memory.
         2 | 3 => {
             vec![0x29 << 23 | gg | 1 << 19 | 2, 0x600, to, high, 0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, home, 0]
         }
@@ -119,7 +119,7 @@ pub fn command(random: &mut Random, class: EngineClass, registers: &[u32]) -> Ve
         5 => vec![0x24 << 23 | 1 << 22 | 2, random.of(registers), home, 0],
         6 => vec![0x22 << 23 | 1, random.of(registers), data],
         7 => vec![0x2a << 23 | 1, random.of(registers), random.of(registers)],
-        // From memory to memory: the source's space is bit 22, the destination's 21.
+        // Memory to memory: bit 22 selects the source's address space, bit 21 the destination's.
         8 => vec![0x2e << 23 | gg | 1 << 21 | 3, home, 0, to, high],
         9 => vec![0x2e << 23 | gg >> 1 | 1 << 22 | 3, to, high, home, 0],
         10 => vec![0x2f << 23 | gg | random.below(0x40) as u32 % 24 << 8 | 1, to & !7, high],
@@ -133,18 +133,18 @@ pub fn command(random: &mut Random, class: EngineClass, registers: &[u32]) -> Ve
     }
 }
 
-/// A copy, fill or control copy of the process's space with pages of all kinds.
+/// Returns a copy, fill or control surface copy with PPGTT addresses, which map pages of all kinds.
 fn blit(random: &mut Random) -> Vec<u32> {
     let address = |random: &mut Random| random.below(0x200_0000) as u32 & !0x3f;
     let (to, from) = (address(random), address(random));
     let home = own(random) as u32 & !0x3f;
     let rectangle = 16 | (1 + random.below(32) as u32) << 16;
     match random.below(5) {
-        // XY_FAST_COPY_BLT, 32 bits a pixel.
+        // XY_FAST_COPY_BLT, 32 bits per pixel.
         0 => vec![2 << 29 | 0x42 << 22 | 8, 3 << 24 | 64, 0, rectangle, home, 0, 0, 64, from, 0],
         1 => vec![2 << 29 | 0x42 << 22 | 8, 3 << 24 | 64, 0, rectangle, to, 0, 0, 64, from, 0],
         2 => vec![2 << 29 | 0x50 << 22 | 5, 3 << 24 | 0xf0 << 16 | 64, 0, rectangle, to, 0, random.dword()],
-        // XY_CTRL_SURF_COPY_BLT: control to memory, and back.
+        // XY_CTRL_SURF_COPY_BLT: compression control to memory, and back.
         3 => {
             vec![2 << 29 | 0x48 << 22 | 3 | 1 << 20 | (random.below(4) as u32) << 8, from & !0xfff, 0, home & !0xfff, 0]
         }
@@ -152,7 +152,7 @@ fn blit(random: &mut Random) -> Vec<u32> {
     }
 }
 
-/// A few of them, which end.
+/// Returns a short stream of such commands, without a loop.
 pub fn stream(random: &mut Random, class: EngineClass, registers: &[u32]) -> Vec<u32> {
     let mut words = Vec::new();
     for _ in 0..1 + random.below(4) {

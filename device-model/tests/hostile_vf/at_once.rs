@@ -1,4 +1,4 @@
-//! Everything at the same time, and without end: workers, resets and accesses from several threads; floods.
+//! Concurrency and floods: workers, resets and accesses from several threads, and endless requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,16 +15,16 @@ use crate::others::*;
 use crate::world::{Time, held, lines};
 use crate::{Watchdog, aim, listing, resident, setting};
 
-/// A neighbour at its work, until it is told to stop; how many jobs it has done.
+/// Runs jobs on another VF until `stop` is set; returns the number of completed jobs.
 fn neighbour(mut vf: Vf, stop: &AtomicBool, beats: &AtomicU64) -> u64 {
     let mut done = 0;
     while !stop.load(Ordering::Relaxed) {
         let class = EngineClass::BY_GUC[done as usize % 5];
         let value = done as u32 | 1 << 31;
         vf.submit(1, class, &store(vf.base() + at::SCRATCH, value));
-        wait("a neighbour's work", || vf.peek(at::SCRATCH) == value);
+        wait("a victim's work", || vf.peek(at::SCRATCH) == value);
         vf.request(0x4503, &[1]);
-        wait("a neighbour's context ends", || {
+        wait("the end of a victim's context", || {
             vf.consume();
             vf.card.status().functions[vf.function.index()].contexts == 0
         });
@@ -37,13 +37,13 @@ fn neighbour(mut vf: Vf, stop: &AtomicBool, beats: &AtomicU64) -> u64 {
 fn wait(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(40), "{what}: not within 40 s");
+        assert!(start.elapsed() < Duration::from_secs(40), "timed out after 40 s waiting for: {what}");
         thread::sleep(Duration::from_micros(200));
     }
 }
 
-/// Rules 5 and 6: three workers, the attacker's accesses, its forged entries under the hands of the engines that read
-/// them, its FLRs in mid-flight, and two neighbours that get their work done.
+/// Three workers run while the attacker makes accesses, changes entries that engines are reading, and is reset by FLR
+/// at random times; two other VFs must complete their work.
 #[test]
 fn workers_and_resets_at_once() {
     let watchdog = Watchdog::new("everything at once");
@@ -96,19 +96,19 @@ fn workers_and_resets_at_once() {
     forger.join().unwrap();
     resetter.join().unwrap();
     let done = neighbours.map(|neighbour| neighbour.join().unwrap());
-    println!("{attacks} attacks, while neighbours did {done:?} jobs");
+    println!("{attacks} attacks, while the victims completed {done:?} jobs");
     drop(workers);
     assert_eq!(bench.card.panics(), 0);
     assert!(done.iter().all(|done| *done > 0), "{done:?}");
     for victim in &bench.victims {
-        // Their contexts' rings have had one job after the other.
+        // Each job rewrites its ring, so it is cleared before the comparison.
         victim.write_words(Vf::ring(1, 0), &[0; 8]);
     }
     unharmed(&before, &snapshot(&bench, false));
     nothing_leaked(&bench, true);
 }
 
-/// Rule 5: floods of all kinds from a function that takes no message out of its ring: nothing grows.
+/// Floods of requests from a function that does not read its G2H ring: memory use does not grow.
 #[test]
 fn floods_make_nothing_grow() {
     let watchdog = Watchdog::new("floods");
@@ -126,7 +126,7 @@ fn floods_make_nothing_grow() {
                     vf.mail([0x5509, n, 0, 0]);
                 }),
                 4 => {
-                    // Contexts that fault, and their doorbells, while nobody hears of it.
+                    // Faulting contexts and their doorbells, while the notifications are not read.
                     for id in 0..16 {
                         vf.write_context(id, 0, &store(base(VICTIMS[0]), 1));
                         vf.register(id, 0, 1);
@@ -150,16 +150,16 @@ fn floods_make_nothing_grow() {
             }
         }
         let grown = resident().saturating_sub(warm);
-        // Other tests of this process run beside it.
+        // Other tests of this process run concurrently.
         assert!(grown < 256 << 20, "{} MiB more", grown >> 20);
         assert!(held(&bench.files) < 80 << 20);
-        assert!(lines() - logged < 64, "{} lines of the log", lines() - logged);
+        assert!(lines() - logged < 64, "{} log lines", lines() - logged);
         assert_eq!(bench.card.panics(), 0);
     }
 }
 
-/// Rule 5: a function that rings, or has translations forgotten, without end and faster than any machine lets it, leaves the
-/// engines their time.
+/// Endless doorbell writes or TLB invalidations of one function, at a rate beyond that of any VMM, do not take the
+/// engines' time from other functions.
 #[test]
 fn ringing_without_end() {
     let _watchdog = Watchdog::new("ringing");
@@ -174,7 +174,7 @@ fn ringing_without_end() {
     vf.write_words(Vf::batch(1), &count);
     let ring = vf.jump(1);
     vf.submit(1, EngineClass::Copy, &ring);
-    wait("the neighbour counts", || vf.peek(cell) != 0);
+    wait("the victim's counter", || vf.peek(cell) != 0);
     let counted = |milliseconds| {
         let before = vf.peek(cell);
         thread::sleep(Duration::from_millis(milliseconds));
@@ -207,6 +207,6 @@ fn ringing_without_end() {
             counted
         })
     });
-    println!("{alone} rounds alone, {rung} beside a ringing function, {flushed} beside one that flushes");
-    assert!(rung.min(flushed) > alone / 50, "{alone} rounds alone, {rung} and {flushed} beside a flood");
+    println!("{alone} iterations alone, {rung} during doorbell writes, {flushed} during TLB invalidations");
+    assert!(rung.min(flushed) > alone / 50, "{alone} iterations alone, {rung} and {flushed} during a flood");
 }

@@ -1,4 +1,4 @@
-//! What the hostile function does, one thing at a time.
+//! Operations of the hostile function.
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::engine::id::EngineClass;
@@ -9,7 +9,7 @@ use crate::bench::*;
 use crate::canary;
 use crate::grammar;
 
-/// A word that is nobody's secret, so that what is found later was not guessed.
+/// Returns `word`, or its complement if it equals a canary: a canary found later was then read from another function.
 fn innocent(word: u32) -> u32 {
     if canary::owner(word).is_some() { !word } else { word }
 }
@@ -18,7 +18,7 @@ fn innocents(words: Vec<u32>) -> Vec<u32> {
     words.into_iter().map(innocent).collect()
 }
 
-/// A dword that is an id, an address, or anything.
+/// Returns a dword that may be an ID, an address, or any value.
 fn operand(random: &mut Random) -> u32 {
     innocent(match random.below(6) {
         0 => random.dword(),
@@ -30,11 +30,12 @@ fn operand(random: &mut Random) -> u32 {
     })
 }
 
-/// A context with an image, a ring and a batch of random contents, or ones that aim.
+/// Submits a context with an image, a ring and a batch of random contents, or with commands that target other
+/// functions.
 fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     bench.work(4);
     if bench.attacker.deaf() {
-        // It cannot do harm with rings that the GuC has given up.
+        // The GuC ignores the attacker's rings after an error, so they are enabled again.
         bench.attacker_up();
     }
     let vf = &mut bench.attacker;
@@ -52,7 +53,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     vf.write_context(id, 0, &ring);
     let image = Vf::image(id, 0) + 0x1000;
     while random.one_in(5) {
-        // Ring, batch, workaround batches, tables, and where interrupts are told.
+        // Ring, batch, workaround batches, page tables, and addresses for interrupts.
         let at =
             random.of(&[3, 5, 7, 9, 0xb, 0xd, 0xf, 0x11, 0x13, 0x15, 0x31, 0x33, 0x50, 0x52, 0x57, 0x59, 0x63, 0x65]);
         let value = match random.below(4) {
@@ -88,7 +89,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     }
 }
 
-/// A parallel context whose work queue holds anything, anywhere.
+/// Submits a parallel context with random contents and addresses of its work queue.
 fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let vf = &mut bench.attacker;
     let id = random.below(u64::from(CONTEXTS)) as u32;
@@ -128,7 +129,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     }
 }
 
-/// A message of any action, the PF's too, of mostly a length that the action has.
+/// Sends a message for a random action, including PF-only ones, mostly with a valid length.
 fn message(bench: &mut Bench, random: &mut Random) {
     let action = &ACTIONS[random.below(ACTIONS.len() as u64) as usize];
     let len = grammar::payload_len(random, action.length);
@@ -145,7 +146,7 @@ fn message(bench: &mut Bench, random: &mut Random) {
     bench.attacker.send(&words);
 }
 
-/// Actions that give and take: ids of others, quotas, life and death of functions, messages to the PF.
+/// Sends actions that affect resources: IDs of other functions' contexts, quotas, VF state changes, messages to the PF.
 fn meddle(bench: &mut Bench, random: &mut Random) {
     let victim = u32::from(random.of(&VICTIMS).0);
     let id = random.of(&[0, 1, 63, 64, 127, 128, 191, 192, 65534, 65535, 65536, u32::MAX, 1024]);
@@ -168,7 +169,7 @@ fn meddle(bench: &mut Bench, random: &mut Random) {
     }
 }
 
-/// The mailbox: addresses of rings and interrupts at what is not its own.
+/// Uses the mailbox to set addresses of rings and interrupts outside the attacker's range.
 fn mail(bench: &mut Bench, random: &mut Random) {
     let vf = &mut bench.attacker;
     match random.below(6) {
@@ -201,7 +202,7 @@ fn mail(bench: &mut Bench, random: &mut Random) {
     }
 }
 
-/// Registers, entries and doorbells by message, of any width.
+/// Accesses registers, GGTT entries and doorbells through the BAR with any width.
 fn access(bench: &Bench, random: &mut Random, registers: &[u32]) {
     for _ in 0..64 {
         let offset = match random.below(5) {
@@ -222,7 +223,7 @@ fn access(bench: &Bench, random: &mut Random, registers: &[u32]) {
     }
 }
 
-/// Forged entries of the global table and of the process's.
+/// Writes forged GGTT and PPGTT entries.
 fn forge(bench: &Bench, random: &mut Random) {
     let vf = &bench.attacker;
     for _ in 0..16 {
@@ -243,7 +244,7 @@ fn forge(bench: &Bench, random: &mut Random) {
     }
 }
 
-/// One thing that a hostile function does.
+/// One operation of a hostile function.
 pub fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     match random.below(32) {
         0..14 => context(bench, random, registers),

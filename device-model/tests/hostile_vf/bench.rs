@@ -1,4 +1,4 @@
-//! A card that shares itself out to three virtual functions, and the driver of one.
+//! A card with three provisioned virtual functions, and the driver of a virtual function.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::process::cpu_time;
 pub use crate::random::Random;
 use crate::world::*;
 
-/// The function that is as nasty as it can be; its neighbours on both sides have done nothing to anybody.
+/// The hostile function; the victims are the functions before and after it.
 pub const ATTACKER: Function = Function(2);
 pub const VICTIMS: [Function; 2] = [Function(1), Function(3)];
 
 /// Bytes of the card's local memory, and of each function's.
 const CARD_LOCAL: u64 = 1 << 30;
 pub const LOCAL: u64 = 4 << 20;
-/// Bytes of a virtual function's LMEM BAR: more than it has been given.
+/// Bytes of a virtual function's LMEM BAR, which is larger than its quota.
 pub const BAR: u64 = 8 << 20;
-/// Bytes of each function's part of the global space.
+/// Bytes of each function's GGTT range.
 pub const GLOBAL: u64 = 16 << 20;
 pub const QUOTA: Quota = Quota {
     ggtt: GLOBAL,
@@ -40,16 +40,16 @@ pub const QUOTA: Quota = Quota {
     contexts: 64,
     doorbells: 8,
     exec_quantum_ms: 5,
-    // The thread that attacks does all the card's work, and does not when time jumps.
+    // Large, because the attacking thread also runs the card's work, and does not run it while it advances the clock.
     preempt_timeout_us: 300_000,
 };
 
-/// First global address of a function.
+/// Returns the first GGTT address of a function.
 pub const fn base(function: Function) -> u64 {
     GGTT_BOTTOM + (function.0 as u64 - 1) * GLOBAL
 }
 
-/// What every function has in its local memory, by offset; its part of the global space begins with it.
+/// Layout of each function's local memory, by offset; its GGTT range begins with a mapping of it.
 pub mod at {
     pub const RINGS: u64 = 0x10_0000;
     pub const BATCHES: u64 = 0x14_0000;
@@ -58,15 +58,15 @@ pub mod at {
     pub const SCRATCH: u64 = 0x18_0000;
     pub const IMAGES: u64 = 0x20_0000;
     pub const DATA: u64 = 0x30_0000;
-    /// Guest memory in the function's part of the global space: mapped, by message, odd.
+    /// Guest memory in the function's GGTT range: mapped, by message, odd.
     pub const RAM: u64 = 0x80_0000;
     pub const REMOTE: u64 = 0xa0_0000;
     pub const ODD: u64 = 0xb0_0000;
-    /// Pages of the function's own that show nothing yet.
+    /// Pages of the function's GGTT range that are not mapped initially.
     pub const WINDOW: std::ops::Range<u64> = 0xc0_0000..0x100_0000;
 }
 
-// The attacker's, by global address: what the grammar of commands aims at.
+// GGTT addresses of the attacker, which the grammar of commands uses.
 const BASE: u64 = base(ATTACKER);
 pub const CTB: u64 = BASE;
 pub const SCRATCH: u64 = BASE + at::SCRATCH;
@@ -75,31 +75,32 @@ pub const QUEUES: u64 = BASE + at::QUEUES;
 pub const GLOBAL_RAM: u64 = BASE + at::RAM;
 pub const GLOBAL_REMOTE: u64 = BASE + at::REMOTE;
 pub const GLOBAL_ODD: u64 = BASE + at::ODD;
-/// Contexts that have an image, a ring and a batch of their own.
+/// Number of contexts; each has an image, a ring and a batch.
 pub const CONTEXTS: u32 = 16;
 
 const RING_DWORDS: u32 = 1024;
 pub const BELL: u32 = 0x19_01f0;
 pub const MAILBOX: u32 = 0x19_0240;
 
-/// Longest that one call of the card's work may take of the host's CPU; the steps of all engines together.
+/// Limit for the CPU time of one call of the card's work, which runs a step of each engine.
 const LONGEST_WORK: Duration = Duration::from_millis(150);
 
 /// A virtual function with its driver.
 pub struct Vf {
     pub function: Function,
     pub card: Arc<Card>,
-    /// Its LMEM BAR, as its VMM maps it.
+    /// The function's LMEM BAR, as its VMM maps it.
     pub local: SharedRegion,
-    /// Its GGTT window, where its VMM maps that.
+    /// The function's GGTT window, if its VMM maps it.
     pub table: Option<SharedRegion>,
-    /// Somebody resets it while its driver is at work: nothing need succeed.
+    /// The function is reset while its driver works, so requests may fail.
     pub disturbed: bool,
     tail: u32,
 }
 
 impl Vf {
-    /// The function that has the files at its number: its BAR, and behind all BARs the tables.
+    /// Returns the function with its files: `files` has its BAR at the function's number, and its GGTT window after
+    /// all BARs.
     fn of(card: &Arc<Card>, files: &[Shared], function: Function) -> Vf {
         let table = files.get(function.index() + 3).map(Shared::map);
         Vf { function, card: card.clone(), local: files[function.index()].map(), table, disturbed: false, tail: 0 }
@@ -138,7 +139,7 @@ impl Vf {
         }
     }
 
-    /// Writes a global entry, of whatever page, as the function can.
+    /// Writes any GGTT entry by the function's path: mapped window or trapped access.
     pub fn set_global(&self, index: u64, entry: u64) {
         match &self.table {
             Some(table) => table.slice(index * 8, 8).unwrap().store(entry, 0, Ordering::SeqCst).unwrap(),
@@ -159,7 +160,7 @@ impl Vf {
         assert!(self.disturbed || answered == answer, "{:?}: {answered:#x} to {message:x?}", self.function);
     }
 
-    /// What a driver does that finds its function in any state: handshake, global table, process tables, rings.
+    /// Initialises the function in any state: handshake, GGTT entries, PPGTT tables, rings.
     pub fn up(&mut self) {
         self.mail([0x5507, 0, 0, 0]);
         self.mail([0x5500, 0, 0, 0]);
@@ -193,7 +194,7 @@ impl Vf {
         }
     }
 
-    /// The process's space: local memory at its global addresses, and pages of all sizes and kinds from 0 on.
+    /// Writes PPGTT tables: local memory at its GGTT addresses, and pages of all sizes and kinds from address 0.
     fn write_tables(&self) {
         const TABLE: u64 = 3;
         const SYSTEM: u64 = 3;
@@ -241,13 +242,13 @@ impl Vf {
         }
     }
 
-    /// Writes a CT message with its header, as it is, and rings.
+    /// Writes a CT message including its header without changes, and rings the doorbell.
     pub fn send(&mut self, message: &[u32]) {
         self.put(message);
         self.set(BELL, 1);
     }
 
-    /// Writes a CT message with its header, and nobody hears of it.
+    /// Writes a CT message including its header, without ringing the doorbell.
     pub fn put(&mut self, message: &[u32]) {
         for dword in message {
             self.poke(0x1000 + u64::from(self.tail) * 4, *dword);
@@ -256,24 +257,25 @@ impl Vf {
         self.poke(4, self.tail);
     }
 
-    /// A message that is a request without answer.
+    /// Returns a message for a request without a response.
     pub fn message(code: u32, payload: &[u32]) -> Vec<u32> {
         let mut message = vec![0x8001 << 16 | (payload.len() as u32 + 1), 2 << 28 | code];
         message.extend(payload);
         message
     }
 
-    /// A request without answer.
+    /// Sends a request without a response.
     pub fn request(&mut self, code: u32, payload: &[u32]) {
         self.send(&Vf::message(code, payload));
     }
 
-    /// The driver has read all messages of the GuC.
+    /// Marks all messages of the GuC as read.
     pub fn consume(&self) {
         self.poke(0x800, self.peek(0x804));
     }
 
-    /// Whether the GuC takes nothing out of the ring, as far as the driver can see; all messages of the GuC are read.
+    /// Returns whether the GuC no longer processes the rings, as visible in the descriptors; marks all messages of the
+    /// GuC as read.
     pub fn deaf(&self) -> bool {
         let lost = self.peek(0) != self.peek(4) || self.peek(4) != self.tail || self.peek(8) | self.peek(0x808) != 0;
         self.consume();
@@ -292,7 +294,7 @@ impl Vf {
         at::BATCHES + u64::from(id) * 0x1000
     }
 
-    /// Writes an image with a ring of `commands`; descriptor flags say that it has a process space.
+    /// Writes an image with a ring of `commands` and with PPGTT tables.
     pub fn write_context(&self, id: u32, member: u32, commands: &[u32]) {
         let (image, ring) = (Self::image(id, member) + 0x1000, Self::ring(id, member));
         self.write_words(image, &[0; 0x400]);
@@ -310,20 +312,20 @@ impl Vf {
         self.request(0x4502, &[1, id, class, mask, 0, 0, 0, 0, 0, descriptor, 0]);
     }
 
-    /// A context with these commands is registered, set up and enabled.
+    /// Writes, registers and enables a context with these commands.
     pub fn submit(&mut self, id: u32, class: EngineClass, commands: &[u32]) {
         self.write_context(id, 0, commands);
         self.register(id, u32::from(class.guc()), 1);
         self.request(0x1001, &[id, 1]);
     }
 
-    /// A ring that jumps to the context's batch, which is a user's.
+    /// Returns a ring that starts the context's unprivileged batch.
     pub fn jump(&self, id: u32) -> [u32; 4] {
         [0x31 << 23 | 1 << 8 | 1, (self.base() + Self::batch(id)) as u32, 0, 0]
     }
 }
 
-/// MI_STORE_DATA_IMM to a global address.
+/// MI_STORE_DATA_IMM to a GGTT address.
 pub fn store(at: u64, value: u32) -> [u32; 4] {
     [0x20 << 23 | 1 << 22 | 2, at as u32, 0, value]
 }
@@ -338,17 +340,17 @@ pub struct Bench {
     pub victims: [Vf; 2],
     pub layout: MemoryLayout,
     clock: Arc<Time>,
-    /// The PF's driver; without one the card plays it.
+    /// The PF's driver; `None` if the card provisions VFs without a PF driver.
     pub pf: RefCell<Option<Pf>>,
 }
 
 impl Bench {
-    /// `mapped`: the functions write tables of their own; else every access of their GGTT windows is trapped.
+    /// `mapped`: the functions' GGTT windows are mapped; otherwise each access to them is trapped.
     pub fn new(mapped: bool) -> Self {
         Bench::with(mapped, Some(QUOTA), Time::real())
     }
 
-    /// The same, with a share of the engines and a clock; without a share a PF driver gives it.
+    /// The same with a quota and a clock; without a quota a PF driver provisions the VFs.
     pub fn with(mapped: bool, quota: Option<Quota>, clock: Time) -> Self {
         count_lines();
         let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
@@ -380,13 +382,13 @@ impl Bench {
         bench
     }
 
-    /// A driver's hands on `function` once more; they go on where the driver is.
+    /// Returns a second driver for `function`, which continues at the ring position of the first.
     pub fn vf(&self, function: Function) -> Vf {
         let tail = self.victims.iter().find(|victim| victim.function == function).map_or(0, |victim| victim.tail);
         Vf { tail, ..Vf::of(&self.card, &self.files, function) }
     }
 
-    // Global addresses of the attacker's, for the grammar.
+    // GGTT addresses of the attacker, for the grammar.
 
     pub fn image(id: u32, member: u32) -> u64 {
         BASE + Vf::image(id, member)
@@ -408,14 +410,14 @@ impl Bench {
         self.clock.advance(nanoseconds);
     }
 
-    /// Lets the card work, at most `calls` times; true if it fell idle. Each call must be short.
+    /// Runs the card's work at most `calls` times; returns true if it became idle. Asserts the time limit of each call.
     pub fn work(&self, calls: u32) -> bool {
         for _ in 0..calls {
             let (cpu, start) = (cpu_time(), Instant::now());
             let turn = self.card.work();
             if start.elapsed() > LONGEST_WORK {
                 let cpu = cpu_time() - cpu;
-                assert!(cpu <= LONGEST_WORK, "one call of the work took {cpu:?}");
+                assert!(cpu <= LONGEST_WORK, "one call of the work used {cpu:?} of CPU time");
             }
             match turn {
                 Turn::Idle(None) => return true,
@@ -429,27 +431,31 @@ impl Bench {
         false
     }
 
-    /// The attacker's driver finds its function in whatever state, and brings it up.
+    /// Initialises the attacker's driver, in any state of its function.
     pub fn attacker_up(&mut self) {
         let state = |bench: &Bench| bench.card.status().functions[ATTACKER.index()].state;
-        self.until("the attacker can be served", 60_000, |bench| {
+        self.until("the end of the attacker's reset", 60_000, |bench| {
             state(bench).is_none_or(|state| state == State::Running)
         });
         self.attacker.up();
     }
 
-    /// An FLR of the attacker's, to its end.
+    /// Resets the attacker by FLR and initialises its driver.
     pub fn flr(&mut self) {
         self.card.reset_function(ATTACKER);
         self.attacker_up();
     }
 
-    /// Works until something holds, for which the card has `milliseconds` of its own time.
+    /// Runs the card until a condition holds; panics after `milliseconds` of the card's time.
     pub fn until(&self, what: &str, milliseconds: u64, mut holds: impl FnMut(&Bench) -> bool) {
         let end = self.now() + milliseconds * 1_000_000;
         while !holds(self) {
             let status = || self.card.status().functions;
-            assert!(self.now() < end, "{what}: not within {milliseconds} ms of the card's time: {:?}", status());
+            assert!(
+                self.now() < end,
+                "timed out after {milliseconds} ms of the card's time waiting for: {what}: {:?}",
+                status()
+            );
             self.work(4);
             self.pass(200_000);
         }

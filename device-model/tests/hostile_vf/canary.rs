@@ -1,15 +1,15 @@
-//! Words by which the memory of each function is known wherever it turns up.
+//! Canary words that identify the function to which data belongs.
 
 use std::sync::LazyLock;
 
-/// Words of each function.
+/// Number of words per function.
 const WORDS: usize = 16;
-/// Functions: the physical one and three virtual ones.
+/// Number of functions: the PF and three VFs.
 const OWNERS: usize = 4;
 
 struct Words {
     of: [[u32; WORDS]; OWNERS],
-    /// Low halves that one of them has.
+    /// Set for each 16-bit value that is the lower half of a canary.
     low: Vec<bool>,
 }
 
@@ -28,17 +28,17 @@ fn mix(mut value: u64) -> u64 {
     value ^ value >> 31
 }
 
-/// The canary of dword `place` of what function `owner` has.
+/// Returns the canary for dword `place` of data of function `owner`.
 pub fn word(owner: u8, place: u64) -> u32 {
     ALL.of[usize::from(owner) % OWNERS][mix(place) as usize % WORDS]
 }
 
-/// `len` bytes of canaries.
+/// Returns `len` bytes of canaries.
 pub fn bytes(owner: u8, len: usize) -> Vec<u8> {
     (0..len as u64 / 4).flat_map(|place| word(owner, place).to_le_bytes()).collect()
 }
 
-/// Whose canary `word` is.
+/// Returns the owner of the canary `word`, or `None` if it is not a canary.
 pub fn owner(word: u32) -> Option<u8> {
     if !ALL.low[word as usize & 0xffff] {
         return None;
@@ -46,7 +46,8 @@ pub fn owner(word: u32) -> Option<u8> {
     (0..OWNERS).find(|owner| ALL.of[*owner].contains(&word)).map(|owner| owner as u8)
 }
 
-/// Whether `bytes` hold a canary: its owner, and where. One at an odd place counts if another follows.
+/// Returns position and owner of the first canary in `bytes`. A canary at an unaligned position counts only if another
+/// one follows.
 pub fn find(bytes: &[u8]) -> Option<(usize, u8)> {
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     (0..bytes.len().saturating_sub(3)).find_map(|at| {

@@ -1,8 +1,8 @@
-//! A hostile virtual function against its neighbours: it owns its BARs, rings and contexts and does its worst with them,
-//! and never reads a byte that is not its own, never writes one, never gets more of the engines than its quantum, and
-//! never makes the card panic, hang or grow.
+//! A hostile virtual function against other functions: it uses its BARs, rings and contexts in any way, but must not
+//! read or write data of other functions, get more engine time than its quantum allows, or make the card panic, hang or
+//! leak memory.
 //!
-//! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first of them.
+//! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first seed.
 
 mod aim;
 mod at_once;
@@ -20,7 +20,7 @@ mod random;
 mod residue;
 mod sweeps;
 mod time;
-#[allow(dead_code, reason = "the tests of what is said to the GuC use the rest")]
+#[allow(dead_code, reason = "the guc_messages test uses the rest")]
 mod world;
 
 use std::io::Write as _;
@@ -36,12 +36,12 @@ use others::{fill, nothing_leaked, own_control, snapshot, unharmed};
 use process::{resident, setting};
 use world::{Time, read};
 
-/// Offsets of the registers that the card models.
+/// Returns the offsets of the registers that the card models.
 fn listing(bench: &Bench) -> Vec<u32> {
     bench.card.gt().registers.listing().map(|(offset, _)| offset).collect()
 }
 
-/// Ends the process where nothing has moved for a minute: a lock that never comes, or a loop.
+/// Aborts the process after a minute without progress, which indicates a deadlock or an endless loop.
 struct Watchdog(std::sync::Arc<AtomicU64>);
 
 impl Watchdog {
@@ -52,8 +52,8 @@ impl Watchdog {
             let mut last = u64::MAX;
             while let Some(now) = watched.upgrade().map(|beats| beats.load(Ordering::Relaxed)) {
                 if now == last {
-                    // What is printed in the plain way is kept until the test ends.
-                    let _ = writeln!(std::io::stderr(), "{what}: beat {now} takes more than a minute");
+                    // Written directly, because output of `eprintln!` is captured until the test ends.
+                    let _ = writeln!(std::io::stderr(), "{what}: no progress for a minute after beat {now}");
                     std::process::abort();
                 }
                 last = now;
@@ -68,8 +68,8 @@ impl Watchdog {
     }
 }
 
-/// A victim's job that is under way while others are at work: it keeps values in its engine's registers, waits, and
-/// then tells what it finds there.
+/// A victim's job that runs during the attack: it loads values into its engine's registers, waits for a semaphore, and
+/// then stores the registers.
 struct Job {
     victim: usize,
     class: EngineClass,
@@ -116,17 +116,17 @@ impl Job {
     }
 }
 
-/// A victim's context ends, and the victim hears of it.
+/// Ends a victim's context, and reads the completion message.
 fn retire(bench: &mut Bench, victim: usize, id: u32) {
     bench.victims[victim].consume();
     bench.victims[victim].request(0x4503, &[id]);
-    bench.until("a victim's context ends", 60_000, |bench| {
+    bench.until("the end of a victim's context", 60_000, |bench| {
         bench.victims[victim].consume();
         bench.card.status().functions[VICTIMS[victim].index()].contexts == 0
     });
 }
 
-/// The victims' own work is done, on any engine.
+/// Checks that each victim's job completes on this engine class.
 fn works(bench: &mut Bench, class: EngineClass) {
     for victim in 0..2 {
         let vf = &mut bench.victims[victim];
@@ -143,13 +143,20 @@ fn works(bench: &mut Bench, class: EngineClass) {
     }
 }
 
-/// One case: the attacker starts over, does its worst, and is looked at.
+/// One case: resets the attacker, runs random attacks, and checks the invariants.
 fn case(bench: &mut Bench, random: &mut Random, registers: &[u32], watchdog: &Watchdog) {
     let logged = world::lines();
     bench.card.reset_function(ATTACKER);
     bench.work(40);
-    assert_eq!(own_control(bench).iter().position(|byte| *byte != 0), None, "compression control outlives an FLR");
-    assert!(read(&bench.attacker.local, 0, LOCAL as usize).iter().all(|byte| *byte == 0), "memory outlives an FLR");
+    assert_eq!(
+        own_control(bench).iter().position(|byte| *byte != 0),
+        None,
+        "compression control data was not cleared by an FLR"
+    );
+    assert!(
+        read(&bench.attacker.local, 0, LOCAL as usize).iter().all(|byte| *byte == 0),
+        "memory was not cleared by an FLR"
+    );
     bench.attacker_up();
     bench.work(20);
     let idle = random.one_in(3);
@@ -169,9 +176,9 @@ fn case(bench: &mut Bench, random: &mut Random, registers: &[u32], watchdog: &Wa
     works(bench, class);
     assert_eq!(bench.card.panics(), 0);
     let lines = world::lines() - logged;
-    assert!(lines < 40, "{lines} lines of the log in one case");
+    assert!(lines < 40, "{lines} log lines in one case");
     let held = world::held(&bench.files);
-    assert!(held < 80 << 20, "the card's files take {} MiB", held >> 20);
+    assert!(held < 80 << 20, "the card's files use {} MiB", held >> 20);
 }
 
 fn random_attacks(mapped: bool, driver: bool) {
@@ -187,7 +194,7 @@ fn random_attacks(mapped: bool, driver: bool) {
         let mut random = Random::new(seed ^ u64::from(mapped) << 32 ^ u64::from(driver) << 33);
         let done = catch_unwind(AssertUnwindSafe(|| case(&mut bench, &mut random, &registers, &watchdog)));
         if let Err(panic) = done {
-            println!("again with HOSTILE_SEED={seed} HOSTILE_CASES=1, mapped {mapped}, PF driver {driver}");
+            println!("reproduce with HOSTILE_SEED={seed} HOSTILE_CASES=1; mapped {mapped}, PF driver {driver}");
             resume_unwind(panic);
         }
         if seed == first + 8 {
@@ -201,22 +208,25 @@ fn random_attacks(mapped: bool, driver: bool) {
     let status = bench.card.status();
     let tally = &status.functions[ATTACKER.index()];
     println!("{} accesses without translation, {} engine resets", tally.cat_errors, tally.engine_resets);
-    assert!(tally.cat_errors >= cases && tally.engine_resets >= cases, "the attacks have lost their teeth");
+    assert!(
+        tally.cat_errors >= cases && tally.engine_resets >= cases,
+        "too few faults and resets for an effective test"
+    );
 }
 
-/// The whole of it, where the functions write tables of their own into the global space.
+/// Random attacks with mapped GGTT windows.
 #[test]
 fn random_attacks_with_mapped_tables() {
     random_attacks(true, false);
 }
 
-/// The whole of it, where every access of the global table is judged when it is made.
+/// Random attacks with trapped GGTT windows.
 #[test]
 fn random_attacks_with_trapped_tables() {
     random_attacks(false, false);
 }
 
-/// The whole of it under a PF driver, who gives the quotas by messages and leads the FLRs.
+/// Random attacks with a PF driver, which provisions by messages and completes the FLRs.
 #[test]
 fn random_attacks_under_a_pf_driver() {
     random_attacks(true, true);

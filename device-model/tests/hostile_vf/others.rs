@@ -1,5 +1,5 @@
-//! What the functions have that the attacker is not: filled with canaries, and looked at again afterwards; and all that
-//! the attacker can read.
+//! State of the functions other than the attacker: filled with canaries and checked for changes; and a check of all
+//! data that the attacker can read.
 
 use arctic_device_model::card::GGTT_WINDOW;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
@@ -11,17 +11,17 @@ use crate::canary;
 use crate::world::read;
 
 const FRAME: u64 = 2 << 20;
-/// The PF's own local memory behind what it has given away, and its pages of the global space.
+/// Device address of the PF's own local memory, after the VFs' quotas, and GGTT address of the PF's pages.
 const PF_LOCAL: u64 = 3 * LOCAL;
 pub const PF_GLOBAL: u64 = 0x4000_0000;
-/// Compression control of a frame.
+/// Bytes of compression control data per frame.
 const CONTROL_BYTES: u64 = FRAME / 256;
-/// Bits of a global entry that only the PF writes.
+/// Bits of a GGTT entry that only the PF can write.
 const PF_ONLY: u64 = 0xffd;
-/// Parts of a victim's local memory that change while it works.
+/// Parts of a victim's local memory that change while the victim works.
 const LIVELY: [std::ops::Range<u64>; 3] = [0..0x1_0000, at::SCRATCH..at::IMAGES, at::IMAGES..at::DATA];
 
-/// Fills memory, compression control and mailboxes of the PF and the victims; where nothing else is to be.
+/// Fills memory, compression control data and mailboxes of the PF and the victims, except memory that is in use.
 pub fn fill(bench: &Bench) {
     let home = bench.card.gt().memory.local();
     for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
@@ -53,16 +53,16 @@ pub fn fill(bench: &Bench) {
     }
 }
 
-/// The compression control of the attacker's frames.
+/// Returns the compression control data of the attacker's frames.
 pub fn own_control(bench: &Bench) -> Vec<u8> {
     let frame = u64::from(ATTACKER.0 - 1) * LOCAL / FRAME;
     read(bench.card.gt().memory.local(), bench.layout.usable + frame * CONTROL_BYTES, 2 * CONTROL_BYTES as usize)
 }
 
-/// All of it, by name.
+/// State of the other functions: parts with their names.
 pub struct Snapshot(Vec<(String, Vec<u8>)>);
 
-/// `idle`: nobody but the attacker works, so that nothing at all may change.
+/// `idle`: only the attacker works, so that no part may change.
 pub fn snapshot(bench: &Bench, idle: bool) -> Snapshot {
     let mut parts = Vec::new();
     let memory = &bench.card.gt().memory;
@@ -76,18 +76,18 @@ pub fn snapshot(bench: &Bench, idle: bool) -> Snapshot {
         }
         parts.push((format!("{:?}'s local memory", victim.function), local));
         if let Some(table) = &victim.table {
-            parts.push((format!("{:?}'s global table", victim.function), read(table, 0, GGTT_BYTES)));
+            parts.push((format!("{:?}'s GGTT window", victim.function), read(table, 0, GGTT_BYTES)));
         }
         let mailbox = (1..4).flat_map(|n| victim.get(MAILBOX + n * 4).to_le_bytes());
         parts.push((format!("{:?}'s mailbox", victim.function), mailbox.collect()));
     }
-    // The PF's own, with the LMTT and the compression control; the attacker's control is its own.
+    // The PF's local memory with the LMTT and the compression control data, without the attacker's control data.
     let home = memory.local();
     parts.push(("PF's local memory".into(), read(home, 0, 32 << 20)));
     let mut top = read(home, bench.layout.usable - (8 << 20), 12 << 20);
     let own = (8 << 20) + (u64::from(ATTACKER.0 - 1) * LOCAL / FRAME * CONTROL_BYTES) as usize;
     top[own..own + 2 * CONTROL_BYTES as usize].fill(0);
-    parts.push(("PF's local memory, the top".into(), top));
+    parts.push(("top of the PF's local memory".into(), top));
     let mut table = vec![0; GGTT_BYTES];
     bench.card.read(Function::PF, GGTT_WINDOW, &mut table);
     for entry in table.chunks_exact_mut(8) {
@@ -97,7 +97,7 @@ pub fn snapshot(bench: &Bench, idle: bool) -> Snapshot {
             entry.copy_from_slice(&(value & PF_ONLY).to_le_bytes());
         }
     }
-    parts.push(("the global table".into(), table));
+    parts.push(("the GGTT".into(), table));
     let registers = &bench.card.gt().registers;
     let values: Vec<u8> = registers
         .listing()
@@ -108,7 +108,7 @@ pub fn snapshot(bench: &Bench, idle: bool) -> Snapshot {
     Snapshot(parts)
 }
 
-/// Nothing of `before` has changed.
+/// Checks that nothing has changed since `before`.
 pub fn unharmed(before: &Snapshot, after: &Snapshot) {
     for ((name, before), (_, after)) in before.0.iter().zip(&after.0) {
         if before != after {
@@ -123,24 +123,25 @@ fn keeps_secret(what: &str, bytes: &[u8]) {
     if let Some((at, owner)) = canary::find(bytes) {
         let from = at.saturating_sub(16) & !3;
         let around = &bytes[from..(at + 32).min(bytes.len())];
-        panic!("the attacker has a word of function {owner} in {what} at {at:#x}: {around:02x?} from {from:#x}");
+        panic!("the attacker can read data of function {owner} in {what} at {at:#x}: {around:02x?} from {from:#x}");
     }
 }
 
-/// No canary is where the attacker can read it: guest memory, local memory, tables; `bars`: every register and entry too.
+/// Checks that the attacker can read no canary in its guest memory, local memory, compression control data and GGTT
+/// window; with `bars` also in registers and GGTT entries.
 pub fn nothing_leaked(bench: &Bench, bars: bool) {
     keeps_secret("guest memory", &bench.guests.of(ATTACKER).bytes());
     keeps_secret("its LMEM BAR", &read(&bench.attacker.local, 0, BAR as usize));
     keeps_secret("its compression control", &own_control(bench));
     if let Some(table) = &bench.attacker.table {
-        keeps_secret("its global table", &read(table, 0, GGTT_BYTES));
+        keeps_secret("its GGTT window", &read(table, 0, GGTT_BYTES));
     }
     if bars {
         nothing_leaks_from_bars(bench);
     }
 }
 
-/// The same for what the attacker reads by messages.
+/// The same for trapped reads by the attacker.
 pub fn nothing_leaks_from_bars(bench: &Bench) {
     let mut seen = vec![0; 16 << 20];
     for (at, dword) in (0..).step_by(4).zip(seen.chunks_exact_mut(4)) {
@@ -150,9 +151,9 @@ pub fn nothing_leaks_from_bars(bench: &Bench) {
     let mut seen = vec![0; 4096];
     for at in (0..64 << 20).step_by(4096) {
         bench.card.read_local(ATTACKER, at, &mut seen);
-        keeps_secret("its LMEM BAR, by messages", &seen);
+        keeps_secret("its LMEM BAR, trapped", &seen);
         if at >= LOCAL {
-            assert!(seen.iter().all(|byte| *byte == 0xff), "local memory at {at:#x} that nobody gave");
+            assert!(seen.iter().all(|byte| *byte == 0xff), "read of local memory at {at:#x}, beyond the quota");
         }
     }
 }

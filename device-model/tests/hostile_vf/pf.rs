@@ -1,5 +1,4 @@
-//! A driver of the physical function, as far as it takes to give virtual functions what they have and to reset them: by
-//! registers, tables and messages alone.
+//! A minimal PF driver that provisions and resets virtual functions by register accesses, tables and messages.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,11 +13,11 @@ use crate::bench::{BELL, GLOBAL, LOCAL, MAILBOX, QUOTA, base};
 use crate::grammar;
 
 const PF: Function = Function::PF;
-/// The driver's own memory, and where the global space shows it.
+/// Device address of the driver's memory, and the GGTT address at which it is mapped.
 const OWN: u64 = 64 << 20;
 pub const SHOWN: u64 = 0x2000_0000;
 const OWN_BYTES: u64 = 8 << 20;
-// Offsets in it.
+// Offsets in the driver's memory.
 const FIRMWARE: u64 = 0;
 const ADS: u64 = 0x20_0000;
 pub const CTB: u64 = 0x30_0000;
@@ -34,12 +33,12 @@ pub struct Pf {
     card: Arc<Card>,
     head: u32,
     tail: u32,
-    /// Messages of virtual functions that came.
+    /// Number of messages from virtual functions that the GuC has relayed.
     pub relayed: u64,
 }
 
 impl Pf {
-    /// A driver that has given each of three virtual functions its quota and has enabled them.
+    /// Returns a driver that has provisioned and enabled three virtual functions.
     pub fn up(card: &Arc<Card>) -> Pf {
         let mut pf = Pf { card: card.clone(), head: 0, tail: 0, relayed: 0 };
         for page in 0..OWN_BYTES >> 12 {
@@ -66,12 +65,12 @@ impl Pf {
         self.card.write(PF, GGTT_WINDOW + index * 8, &entry.to_le_bytes());
     }
 
-    /// Local memory, by the card's address.
+    /// Writes local memory at a device address.
     fn poke_card(&self, at: u64, value: u32) {
         self.card.gt().memory.local().slice(at, 4).unwrap().store(value, 0, Ordering::SeqCst).unwrap();
     }
 
-    /// The driver's own memory.
+    /// Writes the driver's memory.
     pub fn poke(&self, at: u64, value: u32) {
         self.poke_card(OWN + at, value);
     }
@@ -114,7 +113,7 @@ impl Pf {
             (0xc314, 0x11 << 16 | 0x11),
         ];
         registers.into_iter().for_each(|(register, value)| self.set(register, value));
-        assert_eq!(self.get(GUC_STATUS), 0x8001_f0ec, "the firmware starts");
+        assert_eq!(self.get(GUC_STATUS), 0x8001_f0ec, "the firmware has not started");
     }
 
     fn mail(&self, message: [u32; 4]) -> u32 {
@@ -142,7 +141,7 @@ impl Pf {
         assert_eq!(self.mail([0x4509, 1, 0, 0]), 0xf000_0000);
     }
 
-    /// Writes a CT message with its header, as it is, and rings.
+    /// Writes a CT message including its header without changes, and rings the doorbell.
     pub fn send(&mut self, message: &[u32]) {
         for dword in message {
             self.poke(CTB + 0x1000 + u64::from(self.tail) * 4, *dword);
@@ -158,7 +157,8 @@ impl Pf {
         self.send(&message);
     }
 
-    /// Quotas by key-length-values, pages of the global space and frames of local memory (contract D.4, D.5).
+    /// Provisions the VFs: quotas as key-length-value lists, GGTT ranges and frames of local memory (contract D.4,
+    /// D.5).
     pub fn share_out(&mut self) {
         let directory = self.directory();
         self.set(LMEM_CFG, lmtt::register(directory));
@@ -182,7 +182,7 @@ impl Pf {
                 (0x0006, QUOTA.doorbells),
                 (0x8a01, QUOTA.exec_quantum_ms),
                 (0x8a02, QUOTA.preempt_timeout_us),
-                // Thresholds: resets, faults, rings of all kinds.
+                // Thresholds: resets, faults, doorbells of all kinds.
                 (0x8a04, 5),
                 (0x8a07, 5),
                 (0x8a08, 5),
@@ -207,7 +207,7 @@ impl Pf {
         }
     }
 
-    /// What the driver does about the GuC's messages.
+    /// Handles the messages of the GuC.
     pub fn serve(&mut self) {
         let at = |dword: u32| CTB + 0x2000 + u64::from(dword % RING_DWORDS) * 4;
         let tail = self.peek(CTB + 0x804);
@@ -227,7 +227,7 @@ impl Pf {
         }
     }
 
-    /// Contract D.7: an FLR, led by this driver.
+    /// Contract D.7: the PF's part of an FLR.
     fn life(&mut self, vf: Function, notice: u32) {
         match notice {
             1 => self.request(0x5506, &[u32::from(vf.0), 4]),

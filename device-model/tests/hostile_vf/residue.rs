@@ -1,4 +1,4 @@
-//! What a function leaves behind when it ends or loses what it had: nothing that the next owner finds.
+//! Data remanence: after a reset or new provisioning the next owner finds no data of the previous one.
 
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
@@ -10,15 +10,15 @@ use crate::others::*;
 use crate::world::read;
 use crate::{Job, canary, works};
 
-/// Contract H.3.4, V13-121..125: an FLR without PF driver leaves neither memory nor its compression control; the card's
-/// functions beside it feel nothing.
+/// Contract H.3.4, V13-121..125: an FLR without a PF driver clears memory and its compression control data; other
+/// functions are not affected.
 #[test]
 fn an_flr_leaves_no_compression_control() {
     let mut bench = Bench::new(true);
     bench.victims.iter_mut().for_each(Vf::up);
     fill(&bench);
     bench.attacker.up();
-    // XY_CTRL_SURF_COPY_BLT: 256 bytes of control, of 64 KiB of memory, from memory.
+    // XY_CTRL_SURF_COPY_BLT: 256 bytes of control data, for 64 KiB of memory, from memory.
     let data = canary::bytes(ATTACKER.0, 0x100);
     bench.attacker.local.slice(at::DATA, data.len()).unwrap().write_slice(&data, 0).unwrap();
     let from = (base(ATTACKER) + at::DATA) as u32;
@@ -27,12 +27,12 @@ fn an_flr_leaves_no_compression_control() {
     bench.until("the copy", 1000, |bench| own_control(bench).iter().any(|byte| *byte != 0));
     let before = snapshot(&bench, true);
     bench.card.reset_function(ATTACKER);
-    assert!(own_control(&bench).iter().all(|byte| *byte == 0), "compression control outlives its function");
-    assert!(read(&bench.attacker.local, 0, BAR as usize).iter().all(|byte| *byte == 0), "memory outlives its function");
+    assert!(own_control(&bench).iter().all(|byte| *byte == 0), "compression control data was not cleared");
+    assert!(read(&bench.attacker.local, 0, BAR as usize).iter().all(|byte| *byte == 0), "memory was not cleared");
     unharmed(&before, &snapshot(&bench, true));
 }
 
-/// A card that shares itself out anew gives nobody what another has left in it.
+/// After new provisioning by the card no function can read another function's old data.
 #[test]
 fn another_sharing_shows_nothing_old() {
     for mapped in [false, true] {
@@ -57,7 +57,7 @@ fn another_sharing_shows_nothing_old() {
     }
 }
 
-/// V13-127: VF Enable is cleared and set while all functions work: they come back empty, and the card works.
+/// V13-127: VF Enable is cleared and set while all functions work: their memory is zero afterwards, and the card works.
 #[test]
 fn virtual_functions_vanish_in_mid_flight() {
     let mut bench = Bench::new(true);
@@ -67,7 +67,7 @@ fn virtual_functions_vanish_in_mid_flight() {
         fill(&bench);
         let class = EngineClass::BY_GUC[round % 5];
         let _jobs = [0, 1].map(|victim| Job::start(&mut bench, victim, class));
-        // A batch that goes round for ever.
+        // An endless batch.
         let ring = bench.attacker.jump(2);
         let again = [0x31 << 23 | 1 << 8 | 1, ring[1], 0, 0];
         bench.attacker.write_words(Vf::batch(2), &again);
@@ -75,13 +75,16 @@ fn virtual_functions_vanish_in_mid_flight() {
         bench.work(round as u32 * 3);
         bench.card.disable_vfs();
         bench.work(20);
-        assert!(bench.card.status().engines.iter().all(|engine| engine.function.is_none()), "somebody still runs");
+        assert!(
+            bench.card.status().engines.iter().all(|engine| engine.function.is_none()),
+            "an engine still runs a function"
+        );
         for file in &bench.files[1..] {
-            assert_eq!(file.held(), 0, "files of functions that do not exist");
+            assert_eq!(file.held(), 0, "files of disabled functions have contents");
         }
         let mut data = [0; 8];
         bench.card.read(ATTACKER, 0x19_0240, &mut data);
-        assert_eq!(data, [0xff; 8], "a function that does not exist answers");
+        assert_eq!(data, [0xff; 8], "a disabled function responds");
         bench.card.enable_vfs(3);
         for vf in bench.victims.iter().chain([&bench.attacker]) {
             assert_eq!(canary::find(&read(&vf.local, 0, BAR as usize)), None);
@@ -93,8 +96,7 @@ fn virtual_functions_vanish_in_mid_flight() {
     assert_eq!(bench.card.panics(), 0);
 }
 
-/// Rule 6: a reset of the physical function takes everything from all virtual ones, and no memory of theirs becomes
-/// another's.
+/// A reset of the PF clears the state of all VFs, and none of their memory is visible to another function.
 #[test]
 fn a_reset_of_the_card_shows_nothing_old() {
     let bench = Bench::new(true);

@@ -1,4 +1,4 @@
-//! What can be tried out completely: every offset of the BAR, every global page, every context id, every register.
+//! Exhaustive tests: each offset of the BAR, each GGTT page, each context ID, each register.
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::engine::id::EngineClass;
@@ -20,8 +20,8 @@ fn ready(mapped: bool) -> Bench {
     bench
 }
 
-/// V13-003..007, V13-021..026: every dword of the 16 MiB, read and written in an order without order, with each width
-/// somewhere, changes nothing of others and shows nothing of theirs.
+/// V13-003..007, V13-021..026: reading and writing each dword of the 16 MiB in pseudo-random order and with all widths
+/// neither changes nor reveals other functions' state.
 #[test]
 fn every_offset_of_the_bar() {
     for mapped in [false, true] {
@@ -30,7 +30,7 @@ fn every_offset_of_the_bar() {
         let mut random = Random::new(1);
         let dwords = GTTMMADR_BYTES / 4;
         for n in 0..dwords {
-            // An odd stride goes through all of them.
+            // An odd stride visits each dword once.
             let offset = n * 0x9_e377 % dwords * 4;
             let value = random.of(&[0, u32::MAX, random_word(n)]);
             let mut data = [0; 8];
@@ -58,8 +58,8 @@ fn random_word(n: u64) -> u32 {
     (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as u32
 }
 
-/// V13-020..031: every entry of the global space that the attacker forges, for local and guest memory and in the name of
-/// others, takes it to its own pages or nowhere.
+/// V13-020..031: GGTT entries forged by the attacker, for local and guest memory and with other functions as owner, map
+/// to the attacker's own pages or are invalid.
 #[test]
 fn every_global_page() {
     for mapped in [false, true] {
@@ -91,16 +91,20 @@ fn every_global_page() {
                 reached += u32::from(written.is_ok());
                 assert!(seen.is_err() || seen.is_ok_and(|word| canary::owner(word).is_none()), "{index:#x}: {seen:x?}");
             } else {
-                assert!(seen.is_err() && written.is_err() && long.is_err(), "page {index:#x} is another's");
+                assert!(
+                    seen.is_err() && written.is_err() && long.is_err(),
+                    "access to page {index:#x} of another function"
+                );
             }
         }
-        assert!(reached > 256, "{reached} pages: the table is not the attacker's");
+        assert!(reached > 256, "only {reached} pages accessible");
         unharmed(&before, &snapshot(&bench, true));
         nothing_leaked(&bench, false);
     }
 }
 
-/// V13-101..112: process tables of random contents, walked for random addresses, lead to own memory or nowhere.
+/// V13-101..112: PPGTT tables with random contents, walked for random addresses, map to the attacker's own memory or
+/// fault.
 #[test]
 fn random_process_tables() {
     let bench = ready(true);
@@ -112,7 +116,7 @@ fn random_process_tables() {
             bench.attacker.poke64(at::TABLES + random.below(0x8000 / 8) * 8, aim::process_entry(&mut random));
         }
         for table in 0..3 {
-            // So that walks go deep.
+            // Valid upper levels, so that walks reach the lower ones.
             bench.attacker.poke64(at::TABLES + table * 0x1000, (at::TABLES + (table + 1) * 0x1000) | 3);
         }
         let memory = &bench.card.gt().memory;
@@ -145,12 +149,12 @@ fn random_process_tables() {
             let _ = gam.zero(Space::Ppgtt(root), address, 1 << 21);
         }
     }
-    assert!(reached > 1000 && refused > 1000, "{reached} reached, {refused} refused");
+    assert!(reached > 1000 && refused > 1000, "{reached} accesses permitted, {refused} faulted");
     unharmed(&before, &snapshot(&bench, true));
     nothing_leaked(&bench, false);
 }
 
-/// Contract C.5, F.1: every id, for every action that has one, names the attacker's own context or none.
+/// Contract C.5, F.1: each ID, in each action with an ID, refers to a context of the attacker or to none.
 #[test]
 fn every_context_id() {
     let mut bench = ready(true);
@@ -183,12 +187,12 @@ fn every_context_id() {
         bench.work(3);
         bench.attacker.consume();
     }
-    assert_eq!(contexts(&bench), [0, 1, 64, 1], "as many as it has been given");
+    assert_eq!(contexts(&bench), [0, 1, 64, 1], "contexts per function");
     jobs.into_iter().for_each(|job| job.finish(&mut bench));
 }
 
-/// V13-052, V13-080: from rings and batches on every engine the attacker writes every register, and stores each one in
-/// its memory: no secret of the PF's or of a victim's is there, and none has changed.
+/// V13-052, V13-080: from rings and batches on each engine the attacker writes each register, and stores each one in
+/// its memory: it obtains no secret of the PF or of a victim, and changes none.
 #[test]
 fn every_register_by_commands() {
     let mut bench = ready(true);
@@ -243,11 +247,11 @@ fn every_register_by_commands() {
 fn nothing_leaks_from(vf: &Vf) {
     for n in 0..64 {
         let seen = vf.peek(at::SCRATCH + 0x1000 + n * 4);
-        assert_eq!(canary::owner(seen), None, "register {n} of the part shows {seen:#x}");
+        assert_eq!(canary::owner(seen), None, "register {n} of the chunk leaks {seen:#x}");
     }
 }
 
-/// V13-010, V13-108: what a forged window shows the PF's GuC of its entries is the owner's, never the PF's.
+/// V13-010, V13-108: the attacker reads its own GGTT entries without the owner field, and 0 for all other entries.
 #[test]
 fn every_entry_reads_as_its_owners() {
     let bench = ready(false);
@@ -260,8 +264,8 @@ fn every_entry_reads_as_its_owners() {
     }
 }
 
-/// V13-080: what is the same for everybody, and so may be read by the commands of any function: constants and clocks. One
-/// more is a decision.
+/// V13-080: registers without function-specific state, which commands of any function may read: constants and clocks.
+/// Additions to this list require a review.
 #[test]
 fn shared_registers() {
     let bench = Bench::new(false);
@@ -284,7 +288,7 @@ const SHARED: [&str; 10] = [
     "XEHPG_INSTDONE_GEOM_SVGUNIT",
 ];
 
-/// V13-016, contract C.1: functions that were given nothing, and such that do not exist, reach nothing.
+/// V13-016, contract C.1: functions without resources, and disabled functions, access nothing.
 #[test]
 fn functions_without_anything() {
     let bench = ready(false);

@@ -1,5 +1,5 @@
-//! The engines' time, by the card's clock: whatever the attacker does, it gets no more than its quantum's share where
-//! two others want an engine all the time, and these get the same.
+//! Engine time by the card's clock: while two other functions always have work for an engine, the attacker gets at most
+//! the share of its quantum, and the others get equal shares.
 
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
@@ -8,29 +8,30 @@ use crate::bench::*;
 use crate::world::Time;
 
 const SHARE: Quota = Quota { exec_quantum_ms: 1, preempt_timeout_us: 500, ..QUOTA };
-/// Time of the card that passes with a step.
+/// Time by which the test advances the card's clock per step, in ns.
 const STEP: u64 = 20_000;
 const MS: u64 = 1_000_000;
 const ARB_CHECK: u32 = 0x05 << 23;
 
-/// A batch of `vf` that goes round for ever, counting at `at::SCRATCH + 8 * id`; `first` comes before.
+/// Writes an endless batch of `vf` that increments a counter at `at::SCRATCH + 8 * id`, preceded by `first`; returns a
+/// ring that starts it.
 fn endless(vf: &Vf, id: u32, first: &[u32]) -> [u32; 4] {
     let round = (vf.base() + Vf::batch(id)) as u32 + first.len() as u32 * 4;
     let cell = (vf.base() + at::SCRATCH) as u32 + id * 8;
-    // MI_ATOMIC, an increment.
+    // MI_ATOMIC, increment.
     let mut words = first.to_vec();
     words.extend([0x2f << 23 | 5 << 8 | 1, cell, 0, ARB_CHECK, 0x31 << 23 | 1 << 8 | 1, round, 0]);
     vf.write_words(Vf::batch(id), &words);
     vf.jump(id)
 }
 
-/// A context of the attacker's starts over with this ring.
+/// Registers a context of the attacker again with this ring.
 fn restart(vf: &mut Vf, id: u32, class: EngineClass, ring: &[u32]) {
     vf.request(0x4503, &[id]);
     vf.submit(id, class, ring);
 }
 
-/// Makes of a context one that nobody can interrupt: the batch that an engine runs before the ring goes round for ever.
+/// Makes a context non-preemptible: the batch that the engine runs before the ring is endless.
 fn stubborn(vf: &Vf, id: u32, waits: bool) {
     let at = (vf.base() + Vf::batch(id)) as u32;
     let again = [0x2f << 23 | 1 << 22 | 5 << 8 | 1, SCRATCH as u32 + id * 8, 0, 0x31 << 23 | 1, at, 0];
@@ -39,7 +40,7 @@ fn stubborn(vf: &Vf, id: u32, waits: bool) {
     vf.poke(Vf::image(id, 0) + 0x1000 + 0x13 * 4, at | 1);
 }
 
-/// One of them is registered anew.
+/// Registers such a context again.
 fn spin(vf: &mut Vf, id: u32, class: EngineClass, waits: bool) {
     vf.request(0x4503, &[id]);
     vf.write_context(id, 0, &[0; 2]);
@@ -51,7 +52,7 @@ fn spin(vf: &mut Vf, id: u32, class: EngineClass, waits: bool) {
 struct Contest {
     bench: Bench,
     class: EngineClass,
-    /// How long the host does not run the card's worker before one step in eight, in nanoseconds.
+    /// Time for which the host does not run the card's worker before one step in eight, in ns.
     held_up: u64,
 }
 
@@ -71,7 +72,8 @@ impl Contest {
         Contest { bench, class, held_up: 0 }
     }
 
-    /// Plays for `milliseconds`; `nasty` acts before each step. One engine of the class is fought for.
+    /// Runs for `milliseconds`, with `nasty` called before each step. The functions compete for one engine of the
+    /// class.
     fn play(mut self, what: &str, milliseconds: u64, mut nasty: impl FnMut(&mut Bench, EngineClass, u64)) -> u64 {
         let bench = &mut self.bench;
         let resets = |bench: &Bench| VICTIMS.map(|victim| bench.card.status().functions[victim.index()].engine_resets);
@@ -80,7 +82,7 @@ impl Contest {
         let steps = milliseconds * MS / STEP;
         for step in 0..steps + 1500 {
             if step == 1500 {
-                // The first rounds are for settling down.
+                // The first steps are excluded as a settling phase.
                 (start, from) = (bench.now(), used(bench));
             }
             nasty(bench, self.class, step);
@@ -96,14 +98,14 @@ impl Contest {
         let [one, attacker, other] = [0, 1, 2].map(|n| (now[n] - from[n]) as f64 / elapsed);
         let forced = bench.card.status().functions[ATTACKER.index()].engine_resets;
         println!("{what} on {:?}: {one:.4} {attacker:.4} {other:.4}, {forced} resets", self.class);
-        assert_eq!(resets(bench), [0; 2], "{what}: an honest context was reset");
+        assert_eq!(resets(bench), [0; 2], "{what}: a preemptible context was reset");
         if self.held_up != 0 {
-            // It is chance which function's turn the pauses fall into.
+            // The pauses are charged to whichever function runs at that time, so shares are not checked.
             return forced;
         }
-        assert!(attacker <= 1.05 / 3.0, "{what}: the attacker has {attacker:.4}");
-        assert!(one.min(other) >= 0.95 * one.max(other), "{what}: {one:.4} and {other:.4}");
-        assert!(one.min(other) >= 0.90 / 3.0, "{what}: the others have {one:.4} and {other:.4}");
+        assert!(attacker <= 1.05 / 3.0, "{what}: the attacker's share is {attacker:.4}");
+        assert!(one.min(other) >= 0.95 * one.max(other), "{what}: the others' shares differ: {one:.4} and {other:.4}");
+        assert!(one.min(other) >= 0.90 / 3.0, "{what}: the others' shares are {one:.4} and {other:.4}");
         assert_eq!(bench.card.panics(), 0);
         forced
     }
@@ -111,7 +113,7 @@ impl Contest {
 
 const ROUNDS: u64 = 180;
 
-/// V13-036..043, contract D.4: loops, one or many contexts of every priority.
+/// V13-036..043, contract D.4: endless loops in one or many contexts of any priority.
 #[test]
 fn endless_loops() {
     for class in [EngineClass::Render, EngineClass::Copy] {
@@ -135,14 +137,14 @@ fn endless_loops() {
             let id = step as u32 / 50;
             let ring = endless(&bench.attacker, id, &[]);
             bench.attacker.submit(id, class, &ring);
-            // The highest priority, slices without end, no time to leave.
+            // Highest priority, unlimited quantum, no preemption timeout.
             bench.attacker.request(0x100b, &[id, 0x2003_0001, 0, 0x2001_0001, 0, 0x2002_0001, 0]);
         }
     });
 }
 
-/// Issue point 7 (c): on a host that does not run the card's worker for 100 ms again and again, no context is reset that leaves
-/// when it is asked to; one that does not leave is.
+/// If the host does not run the card's worker for 100 ms repeatedly, a context that can be preempted is not reset; one
+/// that cannot be preempted is.
 #[test]
 fn on_a_loaded_host() {
     for stubborn in [false, true] {
@@ -159,7 +161,7 @@ fn on_a_loaded_host() {
     }
 }
 
-/// Rule 6: a function that calls the GuC before each piece of the card's work stops no engine.
+/// A function that rings the GuC's doorbell before each step of the card does not stop other functions' engines.
 #[test]
 fn calls_of_the_guc_stop_no_engine() {
     let mut contest = Contest::new(EngineClass::Copy);
@@ -175,7 +177,7 @@ fn calls_of_the_guc_stop_no_engine() {
     assert!(now.iter().zip(&from).all(|(now, from)| now > from), "{from:?} {now:?}");
 }
 
-/// Contract G.2: loops that do not let anybody interrupt them, started again whenever they have been stopped.
+/// Contract G.2: non-preemptible loops, started again after each reset.
 #[test]
 fn spinners_that_do_not_leave() {
     for (what, waits, policy) in
@@ -190,11 +192,11 @@ fn spinners_that_do_not_leave() {
                 }
             }
         });
-        assert!(forced > 4, "{what}: {forced} engine resets are those of one that leaves");
+        assert!(forced > 4, "{what}: only {forced} engine resets");
     }
 }
 
-/// Loops of a function that resets itself, forgets its contexts or floods its ring to get rid of what it owes.
+/// Loops of a function that resets itself, deregisters its contexts or floods its ring: its overrun is still charged.
 #[test]
 fn starting_over_pays_no_debts() {
     Contest::new(EngineClass::Copy).play("VF_RESET", ROUNDS * 2, |bench, class, step| {
@@ -226,7 +228,7 @@ fn starting_over_pays_no_debts() {
             3 => (0..20).for_each(|_| bench.attacker.request(0x1000, &[id])),
             4 => bench.attacker.request(0x7000, &[1, 1 << 31]),
             5 => {
-                // Waits for what never comes, on and off.
+                // A semaphore wait that is satisfied only at times.
                 let wait = [0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 1, SCRATCH as u32 + 0x800, 0, 0];
                 restart(&mut bench.attacker, id, class, &wait);
                 bench.attacker.poke(at::SCRATCH + 0x800, random.below(2) as u32);
@@ -236,13 +238,13 @@ fn starting_over_pays_no_debts() {
     });
 }
 
-/// Contract F.5: a parallel context that holds both video engines while it works on one, against others that want the
-/// second.
+/// Contract F.5: a parallel context that occupies both video engines while it works on one, with other functions that
+/// have work for the second.
 #[test]
 fn a_parallel_context_holds_no_engine_for_nothing() {
     let mut contest = Contest::new(EngineClass::VideoDecode);
     for victim in &mut contest.bench.victims {
-        // A second loop, so that each wants both engines.
+        // A second loop, so that each victim has work for both engines.
         victim.consume();
         let ring = endless(victim, 2, &[]);
         victim.write_context(2, 0, &ring);
@@ -280,6 +282,6 @@ fn a_parallel_context_holds_no_engine_for_nothing() {
     let now = used(bench);
     let [one, attacker, other] = [0, 1, 2].map(|n| (now[n] - from[n]) as f64 / (steps * STEP) as f64);
     println!("a parallel context: {one:.4} {attacker:.4} {other:.4} of two engines");
-    assert!(one.min(other) >= 0.95 * one.max(other), "{one:.4} and {other:.4}");
-    assert!(one.min(other) >= 0.90 * 2.0 / 3.0, "the honest ones have {one:.4} and {other:.4} of two engines");
+    assert!(one.min(other) >= 0.95 * one.max(other), "the victims' shares differ: {one:.4} and {other:.4}");
+    assert!(one.min(other) >= 0.90 * 2.0 / 3.0, "the victims' shares are {one:.4} and {other:.4} of two engines");
 }

@@ -1,4 +1,4 @@
-//! What surrounds the card: each function's guest with a memory of its own, files, time, and what is logged.
+//! Surroundings of the card: guest memory of each function, files, clock, and a counter of log lines.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -12,31 +12,31 @@ use arctic_device_model::world::{Clock, Dma, DmaFault, DmaView, Function, HandWo
 use vm_memory::{Bytes, VolatileSlice};
 use vmm_sys_util::tempfile::TempFile;
 
-/// Guest memory that is mapped: first address and bytes; every function has its own there.
+/// Mapped guest memory: first address and bytes; each function's guest has separate memory there.
 pub const RAM: (u64, u64) = (0x1000_0000, 1 << 20);
-/// Guest memory that takes a message for each access.
+/// Guest memory that is accessed by messages.
 pub const REMOTE: (u64, u64) = (0x2000_0000, 0x4000);
-/// Guest memory whose mapping ends after three bytes.
+/// Guest memory with a mapping that ends after three bytes.
 pub const ODD: (u64, u64) = (0x3000_0000, 3);
-/// Bytes of guest memory at an address at which only one function has any.
+/// Bytes of guest memory at addresses that only one function's guest has.
 const PRIVATE_BYTES: u64 = 0x1_0000;
-/// Functions of the bench.
+/// Number of functions, including the PF.
 pub const FUNCTIONS: usize = 4;
 
-/// First address of the memory that only `function` has.
+/// Returns the first address of the memory that only the guest of `function` has.
 pub fn private(function: Function) -> u64 {
     0x4000_0000 + u64::from(function.0) * 0x100_0000
 }
 
-/// Addresses of a guest that no memory answers: a VMM hands each access to whoever is there.
+/// Guest addresses that a VMM routes to a device instead of memory.
 pub trait Trap: Send + Sync {
-    /// Whether `iova` is one of them.
+    /// Returns whether `iova` is such an address.
     fn claims(&self, iova: u64) -> bool;
     fn read(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault>;
     fn write(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault>;
 }
 
-/// The memory of one function's guest as its VMM maps it.
+/// Memory of one function's guest as mapped by its VMM.
 pub struct Guest {
     function: Function,
     ram: SharedRegion,
@@ -59,8 +59,8 @@ impl Guest {
         }
     }
 
-    /// Has `trap` answer for the addresses that it claims, whatever else is there.
-    #[allow(dead_code, reason = "the hostile function has no use for it")]
+    /// Makes `trap` handle accesses to the addresses that it claims, with precedence over memory.
+    #[allow(dead_code, reason = "not used by the hostile_vf test")]
     pub fn set_trap(&self, trap: Arc<dyn Trap>) {
         *self.trap.write().unwrap() = Some(trap);
     }
@@ -69,7 +69,7 @@ impl Guest {
         self.trap.read().unwrap().as_ref().filter(|trap| trap.claims(iova)).cloned()
     }
 
-    /// All bytes that the guest has, one part after the other.
+    /// Returns all bytes of the guest's memory, region after region.
     pub fn bytes(&self) -> Vec<u8> {
         let mut all = Vec::new();
         for region in [&self.ram, &self.private, &self.odd] {
@@ -79,7 +79,7 @@ impl Guest {
         all
     }
 
-    /// Fills all of it.
+    /// Fills all regions.
     pub fn fill(&self, bytes: &[u8]) {
         let mut rest = bytes;
         for region in [&self.ram, &self.private, &self.odd] {
@@ -90,12 +90,12 @@ impl Guest {
         self.remote.lock().unwrap().copy_from_slice(rest);
     }
 
-    /// The first bytes of what is mapped: what all guests have, and what it has alone.
+    /// Returns the first `len` bytes of the mapped regions: the common one, and the private one.
     pub fn starts(&self, len: usize) -> [Vec<u8>; 2] {
         [&self.ram, &self.private].map(|region| read(region, 0, len))
     }
 
-    /// Sets them.
+    /// Sets the first bytes of both.
     pub fn set_starts(&self, bytes: &[u8]) {
         for region in [&self.ram, &self.private] {
             region.slice(0, bytes.len()).unwrap().write_slice(bytes, 0).unwrap();
@@ -112,7 +112,7 @@ struct View(Arc<Guest>);
 
 impl DmaView for View {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        assert!(len > 0, "a span of nothing at {iova:#x}");
+        assert!(len > 0, "a span of 0 bytes at {iova:#x}");
         if self.0.trapped(iova).is_some() {
             return None;
         }
@@ -143,7 +143,7 @@ impl DmaView for View {
     }
 }
 
-/// The guests of all functions, and whose memory is not mapped now.
+/// The guests of all functions, and for each guest a flag that its memory is unmapped.
 pub struct Guests([Arc<Guest>; FUNCTIONS], [AtomicBool; FUNCTIONS]);
 
 impl Default for Guests {
@@ -157,7 +157,7 @@ impl Guests {
         &self.0[function.index()]
     }
 
-    /// Maps all of a function's memory, or nothing of it, for views that are taken from now on.
+    /// Maps or unmaps all memory of a function's guest; takes effect for views created later.
     pub fn map(&self, function: Function, mapped: bool) {
         self.1[function.index()].store(!mapped, Ordering::SeqCst);
     }
@@ -172,7 +172,7 @@ impl Dma for Guests {
     }
 }
 
-/// Counts interrupts of each function.
+/// Counts the interrupts of each function.
 #[derive(Default)]
 pub struct Msis(pub [AtomicU64; FUNCTIONS]);
 
@@ -183,7 +183,8 @@ impl InterruptSink for Msis {
     }
 }
 
-/// Time that goes by itself, as steps are bounded by it, and jumps when told to; or that only does what it is told.
+/// A clock that runs in real time, which bounds the duration of steps, plus a manually advanced offset; or one that is
+/// only advanced manually.
 pub struct Time(Option<Mutex<Running>>, HandWoundClock);
 
 struct Running {
@@ -191,7 +192,8 @@ struct Running {
     elapsed: u64,
 }
 
-/// Most that goes by between two looks, in ns: a host that has no time for the test is none of the card's guests.
+/// Limit for the time that passes between two reads of the clock, in ns, so that delays of the test by a busy host are
+/// not charged to guests.
 const LONGEST_LOOK: u64 = 2_000_000;
 
 impl Time {
@@ -221,7 +223,7 @@ impl Clock for Time {
     }
 }
 
-/// A sparse file that the card and the test map both, as a card and a VMM do.
+/// A sparse file that both the card and the test map, as a card and a VMM do.
 pub struct Shared {
     file: File,
     len: usize,
@@ -238,18 +240,18 @@ impl Shared {
         SharedRegion::from_file(self.file.try_clone().unwrap(), self.len).unwrap()
     }
 
-    /// Bytes that it takes of the host's memory.
+    /// Bytes of host memory that the file uses.
     pub fn held(&self) -> u64 {
         self.file.metadata().unwrap().blocks() * 512
     }
 }
 
-/// What files take of the host's memory together.
+/// Bytes of host memory that all files use.
 pub fn held(files: &[Shared]) -> u64 {
     files.iter().map(Shared::held).sum()
 }
 
-/// Bytes of a region; holes stay holes.
+/// Reads bytes of a region without allocating pages for its holes.
 pub fn read(region: &SharedRegion, at: u64, len: usize) -> Vec<u8> {
     let mut data = vec![0; len];
     for run in region.data(at..at + len as u64) {
@@ -263,7 +265,7 @@ thread_local! {
     static LINES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Lines of the log that this thread has written: what a guest does must not fill it.
+/// Number of log lines written by this thread; a guest must not be able to flood the log.
 pub fn lines() -> u64 {
     LINES.get()
 }
@@ -287,7 +289,7 @@ impl log::Log for Count {
     fn flush(&self) {}
 }
 
-/// Starts to count.
+/// Installs the counter of log lines.
 pub fn count_lines() {
     if log::set_logger(&Count).is_ok() {
         log::set_max_level(log::LevelFilter::Info);
