@@ -1,15 +1,15 @@
-//! The parts that several threads meet in without a lock around everything, in every order that the memory model permits.
+//! Model checking of the parts that threads share without a global lock, in every order that the memory model permits.
 //!
-//! The modules below are the library's own sources, built a second time: their `crate::sync` is here that of loom, which
-//! carries out each model again and again until it has seen all interleavings (of at most [`PREEMPTIONS`] switches away
-//! from a thread that could have gone on), stale values that a load may find included. A model that gets stuck is a lost
-//! call; loom says so and panics. It knows no time, so that a sleep lasts until somebody wakes the sleeper.
+//! The modules below are the library's own sources, compiled a second time with loom's types as `crate::sync`. loom
+//! executes each model repeatedly until it has covered all interleavings (with at most [`PREEMPTIONS`] switches away
+//! from a runnable thread), including stale values that a load may return. A deadlock in a model indicates a lost
+//! wakeup; loom reports it by a panic. loom has no time, so a sleep lasts until a wakeup.
 //!
-//! `cargo test --test loom -- part-of-a-name` runs some of the models; `LOOM_MAX_PREEMPTIONS` and the other variables of
-//! loom's change how far it looks.
+//! `cargo test --test loom -- part-of-a-name` runs some of the models; `LOOM_MAX_PREEMPTIONS` and loom's other
+//! variables set the limits of the search.
 
 #![forbid(unsafe_code)]
-// What the library's sources have besides.
+// The library's sources contain more than the models use.
 #![allow(dead_code, unused_imports, clippy::enum_variant_names)]
 
 mod sync {
@@ -93,10 +93,10 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// Switches away from a thread that could have gone on, in one execution: nearly all bugs show with two.
+/// Switches away from a runnable thread per execution; nearly all bugs appear with two.
 const PREEMPTIONS: usize = 2;
 
-/// One model: its name, and what is carried out in every order.
+/// A model: its name, and the function that loom executes.
 type Model = (&'static str, fn());
 
 fn check(model: fn()) {
@@ -107,7 +107,8 @@ fn check(model: fn()) {
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // Named before it is carried out: a thread of a model that is unwound out of a lock may end the process.
+    // One thread, so that the name is printed before the model runs: unwinding a model's thread that holds a lock may
+    // abort the process.
     arguments.test_threads = Some(1);
     let all = [
         models::workers::ALL,

@@ -1,10 +1,10 @@
-//! A virtual function's driver, one access at a time.
+//! A virtual function's driver, executed one access at a time.
 
 use arctic_device_model::engine::id::EngineClass;
 
 use crate::bench::*;
 
-/// Where its driver is with a job.
+/// State of the driver's current job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Free,
@@ -18,13 +18,13 @@ enum Stage {
     DeregistrationRung,
 }
 
-/// One context after the other: each stores a value of its own, on an engine class of its own.
+/// Runs one context after the other; each stores a distinct value, on the next engine class.
 pub struct Driver {
     pub vf: Vf,
     stage: Stage,
     jobs: u32,
     value: u32,
-    /// Its jobs store to guest memory, round and round.
+    /// The jobs store to guest memory in an endless loop.
     pub floods: bool,
 }
 
@@ -36,12 +36,12 @@ impl Driver {
         Driver { vf, stage: Stage::Free, jobs: 0, value: 0, floods: false }
     }
 
-    /// Jobs that are done.
+    /// Number of completed jobs.
     pub fn jobs(&self) -> u32 {
         self.jobs
     }
 
-    /// Its function has been reset: it starts over.
+    /// Starts again after a reset of the function.
     pub fn restart(&mut self) {
         self.vf.up();
         self.stage = Stage::Free;
@@ -55,7 +55,7 @@ impl Driver {
         (self.vf.base() + Vf::image(ID, 0)) as u32 | 0x119
     }
 
-    /// The next access, of memory or of a register.
+    /// Performs the next access to memory or to a register.
     pub fn step(&mut self) {
         self.stage = match self.stage {
             Stage::Free => {
@@ -97,7 +97,7 @@ impl Driver {
         };
     }
 
-    /// A ring that jumps to a batch which goes round and round, and stores to guest memory as the process sees it.
+    /// Returns a ring that starts an endless batch of stores to guest memory by PPGTT addresses.
     fn flood(&self) -> [u32; 4] {
         const RAM: u32 = 0x10_0000;
         let start = (self.vf.base() + Vf::batch(ID)) as u32;
@@ -115,10 +115,10 @@ impl Driver {
     }
 }
 
-/// Another processor of the same guest: registers, mailbox and doorbells, an access at a time.
+/// Another processor of the same guest: accesses registers, mailbox and doorbells, one access at a time.
 pub struct Processor {
     pub vf: Vf,
-    /// What it is about to write of a mailbox request: dwords 3, 2, 1, then the header, then the bell, then a look.
+    /// Next step of a mailbox request: dwords 3, 2, 1, the header, the doorbell, a read of the response.
     mail: usize,
 }
 
@@ -138,7 +138,7 @@ impl Processor {
             3 => vf.set(0x19_0010, random.dword()),
             4 => vf.set(0x40_0000 + random.below(8) as u32 * 4096, 1),
             5 => {
-                // xe's handler, an access at a time, from two processors if it comes to that.
+                // xe's interrupt handler, possibly concurrent on two processors.
                 let sources = vf.get(0x19_0018);
                 vf.set(0x19_0070, 1 << random.below(32));
                 vf.set(0x19_0060, vf.get(0x19_0060));

@@ -1,4 +1,4 @@
-//! Accesses and steps of the card in an order that a seed decides.
+//! Accesses and steps of the card in an order determined by a seed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -12,7 +12,7 @@ use crate::pf::Pf;
 use crate::process::setting;
 use crate::world::Time;
 
-/// Accesses and steps of one case.
+/// Number of accesses and steps per case.
 const TURNS: u64 = 600;
 
 fn cases(what: &str, default: u64, case: impl Fn(&mut Random)) {
@@ -20,22 +20,22 @@ fn cases(what: &str, default: u64, case: impl Fn(&mut Random)) {
     for seed in first..first + count {
         let mut random = Random::new(seed);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| case(&mut random))) {
-            println!("{what}: again with RACES_SEED={seed} RACES_CASES=1");
+            println!("{what}: reproduce with RACES_SEED={seed} RACES_CASES=1");
             resume_unwind(panic);
         }
     }
 }
 
-/// What a fresh driver does works on every class of engines.
+/// Checks that jobs of a new driver complete on each engine class.
 pub fn works(bench: &mut Bench, vf: impl Fn(&mut Bench) -> &mut Vf) {
     for class in EngineClass::BY_GUC {
         let one = vf(bench);
         one.poke(at::SCRATCH, 0);
         let job = store(one.base() + at::SCRATCH, 0x600d);
         one.submit(1, class, &job);
-        bench.until_mut("work after all that", 60_000, |bench| vf(bench).peek(at::SCRATCH) == 0x600d);
+        bench.until_mut("work after the resets", 60_000, |bench| vf(bench).peek(at::SCRATCH) == 0x600d);
         vf(bench).request(0x4503, &[1]);
-        bench.until_mut("a context's end", 60_000, |bench| {
+        bench.until_mut("the end of a context", 60_000, |bench| {
             let one = vf(bench);
             one.consume();
             let function = one.function;
@@ -44,13 +44,14 @@ pub fn works(bench: &mut Bench, vf: impl Fn(&mut Bench) -> &mut Vf) {
     }
 }
 
-/// After an FLR the attacker has left nothing behind, nobody has lost a byte since `before`, and its next driver finds a
-/// function that works.
+/// Resets the attacker by FLR and checks that it has leaked no data, that no other function's data has changed since
+/// `before`, and that its next driver works.
 pub fn attacker_starts_anew(bench: &mut Bench, before: &Snapshot) {
     bench.card.reset_function(ATTACKER);
     bench.work(40);
     nothing_leaked(bench, false);
-    // The interrupts that the neighbour's other processor has set up are its own, as are its mailbox and its rings.
+    // The victims' own drivers and processors have changed their rings and mailboxes; these are restored before the
+    // comparison.
     for victim in &bench.victims {
         victim.write_words(Vf::ring(5, 0), &[0; 8]);
         for n in 1..4 {
@@ -64,11 +65,15 @@ pub fn attacker_starts_anew(bench: &mut Bench, before: &Snapshot) {
 }
 
 impl Bench {
-    /// [`Bench::until`] for what changes something.
+    /// [`Bench::until`] with a condition that may change state.
     pub fn until_mut(&mut self, what: &str, milliseconds: u64, mut holds: impl FnMut(&mut Bench) -> bool) {
         let end = self.now() + milliseconds * 1_000_000;
         while !holds(self) {
-            assert!(self.now() < end, "{what}: not within {milliseconds} ms: {:?}", self.card.status().functions);
+            assert!(
+                self.now() < end,
+                "timed out after {milliseconds} ms waiting for: {what}: {:?}",
+                self.card.status().functions
+            );
             self.work(4);
             self.pass(200_000);
         }
@@ -80,9 +85,9 @@ impl Bench {
     }
 }
 
-/// Rule 6: a card that shares itself out. One function is reset at any moment of its work; two processors are
-/// at its neighbour's registers, mailbox and doorbells while its driver works; a third function rests. The neighbour gets
-/// job after job done, and nobody loses or learns a byte.
+/// A card that provisions VFs without a PF driver. One function is reset at random moments of its work; two processors
+/// access another function's registers, mailbox and doorbells while its driver works; a third function is idle. The
+/// second function's jobs complete, and no function's data is lost or leaked.
 #[test]
 fn functions_beside_one_that_is_reset() {
     cases("functions beside one that is reset", 24, |random| {
@@ -98,7 +103,7 @@ fn functions_beside_one_that_is_reset() {
         reset.vf.disturbed = true;
         reset.restart();
         let mut processors = [VICTIMS[0], ATTACKER].map(|function| Processor::new(bench.vf(function)));
-        // Its driver starts over again and again, by the same mailbox.
+        // This function's driver restarts repeatedly, using the same mailbox.
         processors[1].vf.disturbed = true;
         for _ in 0..TURNS {
             match random.below(10) {
@@ -112,7 +117,7 @@ fn functions_beside_one_that_is_reset() {
             }
         }
         let done = works_on.jobs();
-        bench.until_mut("the neighbour's next job", 60_000, |_| {
+        bench.until_mut("the next job of the function that is not reset", 60_000, |_| {
             works_on.step();
             works_on.jobs() > done
         });
@@ -121,9 +126,9 @@ fn functions_beside_one_that_is_reset() {
     });
 }
 
-/// Rule 6: the PF's driver leads, and loses its mind: engine and GuC resets, function
-/// resets, VFs that come and go, FLRs, invalidations and quotas between any two accesses of three working functions. Nothing
-/// panics or gets stuck; whoever then starts from the beginning finds a card that works, and no guest's memory is touched.
+/// With a PF driver that makes random resets of engines, GuC and functions, enables and disables VFs, and starts FLRs,
+/// invalidations and provisioning between any two accesses of three working functions. The card does not panic or
+/// deadlock; after a new start it works, and no guest's memory has changed.
 #[test]
 fn resets_of_everything() {
     cases("resets of everything", 24, |random| {
@@ -152,14 +157,14 @@ fn resets_of_everything() {
                 _ => bench.turn(random),
             }
         }
-        // From the beginning.
+        // New start of the PF driver.
         bench.card.disable_vfs();
         bench.card.reset();
         *bench.pf.borrow_mut() = Some(Pf::up(&bench.card));
         bench.work(60);
         for guest in guests {
             let bytes = bench.guests.of(guest).bytes();
-            assert!(bytes == crate::canary::bytes(guest.0, bytes.len()), "{guest:?}'s memory");
+            assert!(bytes == crate::canary::bytes(guest.0, bytes.len()), "{guest:?}'s memory has changed");
         }
         bench.victims[0].up();
         works(&mut bench, |bench| &mut bench.victims[0]);
@@ -171,7 +176,7 @@ fn resets_of_everything() {
     });
 }
 
-/// One thing that only the PF can do.
+/// Performs one random operation that only the PF can do.
 fn disturb(bench: &mut Bench, random: &mut Random) {
     const GDRST: u32 = 0x941c;
     const GU_CNTL: u32 = 0x10_1010;
@@ -180,7 +185,7 @@ fn disturb(bench: &mut Bench, random: &mut Random) {
     let set = |register: u32, value: u32| card.write(Function::PF, register.into(), &value.to_le_bytes());
     let again = |bench: &Bench| *bench.pf.borrow_mut() = Some(Pf::up(&bench.card));
     match random.below(10) {
-        // Engines alone: the GuC does not hear of it.
+        // Resets engines only; the GuC is not notified.
         0 => set(GDRST, random.of(&[2, 4, 1 << 5, 1 << 7, 1 << 13])),
         1 => {
             set(GDRST, random.of(&[1, 8]));

@@ -1,9 +1,10 @@
-//! Several processors at the same functions, resets and FLRs in the midst of work: what is under way is done or lost as a
-//! whole, nobody else notices, nothing gets stuck, and afterwards a fresh driver finds a card as good as new.
+//! Races: several processors access the same functions, with resets and FLRs during work. Work in progress completes or
+//! is dropped as a whole, other functions are not affected, there is no deadlock, and afterwards a new driver finds the
+//! card in reset state.
 //!
-//! `interleaved` lets actors take turns at single accesses, and the card at single steps, in one thread and in an order that
-//! a seed decides: what fails once fails again with `RACES_SEED`. `threads` has them all at once, for as long as
-//! `RACES_MS` says. What happens within one access is the matter of `tests/loom`.
+//! `interleaved` executes single accesses of several actors and single steps of the card on one thread, in an order
+//! determined by a seed; `RACES_SEED` reproduces a failure. `threads` runs them concurrently for `RACES_MS`
+//! milliseconds. Races within one access are covered by `tests/loom`.
 
 #[path = "../hostile_vf/bench.rs"]
 #[allow(dead_code)]

@@ -1,4 +1,4 @@
-//! Two and more processors at one register: each has bits of its own, and finds them as it left them.
+//! Several processors write one register: each has its own bits, which must keep the value that it wrote.
 
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -11,14 +11,14 @@ use crate::bench::*;
 use crate::world::Time;
 
 const PROCESSORS: u32 = 4;
-/// How long they are at it, on a machine that has other things to do too.
+/// Duration of each test; sufficient on a busy machine.
 const WHILE: Duration = Duration::from_millis(150);
 
 fn card() -> Arc<Card> {
     Bench::with(false, Some(QUOTA), Time::by_hand()).card
 }
 
-/// Runs `body(processor, round)` on as many threads, all of which begin at once.
+/// Runs `body(processor, round)` repeatedly on `PROCESSORS` threads that start at the same time.
 fn together(body: impl Fn(u32, u32) + Sync) {
     let start = Barrier::new(PROCESSORS as usize);
     thread::scope(|scope| {
@@ -43,8 +43,8 @@ fn get(card: &Card, function: Function, at: u32) -> u32 {
     u32::from_le_bytes(data)
 }
 
-/// V13-135: a masked write changes the bits that it selects, and no other processor's. Of a forcewake
-/// request the acknowledgement follows.
+/// V13-135: a masked write changes only the bits that it selects. The acknowledgement of a forcewake request follows
+/// the request.
 #[test]
 fn masked_writes_leave_others_bits() {
     let card = card();
@@ -62,7 +62,7 @@ fn masked_writes_leave_others_bits() {
     });
 }
 
-/// An access of a byte changes that byte, of a register that holds what is written and of a virtual function's mailbox.
+/// A byte access changes only that byte, of a storage register and of a virtual function's mailbox.
 #[test]
 fn narrow_writes_leave_others_bytes() {
     let card = card();
@@ -75,7 +75,7 @@ fn narrow_writes_leave_others_bytes() {
     }
 }
 
-/// Contract B.4: the first write locks the WOPCM's registers, and every processor then sees what it wrote.
+/// Contract B.4: the first write locks the WOPCM registers, and each processor then reads that write's value.
 #[test]
 fn a_lock_has_one_first() {
     let card = card();
@@ -99,7 +99,8 @@ fn a_lock_has_one_first() {
     }
 }
 
-/// What an interrupt enable register reads is what the tree goes by, whoever wrote last.
+/// The value read from an interrupt enable register is the value that the interrupt tree uses, after any order of
+/// writes.
 #[test]
 fn enables_are_what_they_read() {
     let card = card();

@@ -1,4 +1,4 @@
-//! All at once: processors of one function, of its neighbours and of the PF, workers, and a host that resets.
+//! Concurrency test: processors of several functions and of the PF, workers, and a host that makes resets.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::pf::Pf;
 use crate::process::setting;
 use crate::world::Time;
 
-/// Ends the process with a word about who has not moved for half a minute: a lock that never comes.
+/// Aborts the process, and names the thread, if a thread makes no progress for half a minute, which indicates a
+/// deadlock.
 struct Watchdog {
     beats: Vec<(&'static str, Arc<AtomicU64>)>,
     stop: Arc<AtomicBool>,
@@ -28,7 +29,7 @@ impl Watchdog {
         Watchdog { beats: Vec::new(), stop: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// Runs `body` again and again in a thread of its own, until all are stopped.
+    /// Runs `body` repeatedly on a separate thread, until all are stopped.
     fn spawn(&mut self, name: &'static str, mut body: impl FnMut() + Send + 'static) -> thread::JoinHandle<()> {
         let (beat, stop) = (Arc::new(AtomicU64::new(0)), self.stop.clone());
         self.beats.push((name, beat.clone()));
@@ -37,18 +38,19 @@ impl Watchdog {
                 body();
                 beat.fetch_add(1, Ordering::Relaxed);
             }
-            // It has come to its end.
+            // Marks the thread as terminated.
             beat.store(u64::MAX, Ordering::Relaxed);
         })
     }
 
-    /// Watches for as long as `until` says and until `enough` has been done, and then until all have ended.
+    /// Monitors the threads for the duration `until` and until `enough` returns true, stops them, and waits for all of
+    /// them.
     fn watch(self, until: Duration, enough: impl Fn() -> bool, threads: Vec<thread::JoinHandle<()>>) {
         const PATIENCE: Duration = Duration::from_secs(30);
         let (start, mut moved) = (Instant::now(), vec![(0, Instant::now()); self.beats.len()]);
         while threads.iter().any(|thread| !thread.is_finished()) {
             thread::sleep(Duration::from_millis(5));
-            // Before it is stopped none ends but by a panic.
+            // A thread that ends before it is stopped has panicked.
             let ended = threads.iter().any(thread::JoinHandle::is_finished);
             if ended || start.elapsed() > until && (enough() || start.elapsed() > 2 * PATIENCE) {
                 self.stop.store(true, Ordering::Relaxed);
@@ -60,10 +62,11 @@ impl Watchdog {
                 } else if now != u64::MAX && since.elapsed() > PATIENCE {
                     let all: Vec<_> =
                         self.beats.iter().map(|(name, beat)| (name, beat.load(Ordering::Relaxed))).collect();
-                    // What is printed in the plain way is kept until the test ends, which it never does.
+                    // Written directly, because output of `eprintln!` is captured until the test ends, which it never
+                    // does.
                     let _ = writeln!(
                         std::io::stderr(),
-                        "{name} has not moved for {PATIENCE:?}: a lock that never comes? Rounds: {all:?}"
+                        "{name}: no progress for {PATIENCE:?}, possibly a deadlock. Iterations: {all:?}"
                     );
                     std::process::abort();
                 }
@@ -81,9 +84,9 @@ fn duration() -> Duration {
     Duration::from_millis(setting("RACES_MS", 1500))
 }
 
-/// Rule 6: two processors and the driver of a function, the same of one that is reset again and again, and a
-/// third that rests: by two and two threads, with two workers, while the host invalidates, and unmaps memory that is
-/// written: once the card is quiet nobody has it any more.
+/// Two processors and the driver of a function, the same of a function that is reset repeatedly, and an idle function,
+/// with two workers, while the host invalidates TLBs and unmaps memory that is being written: after the card is
+/// quiesced no thread writes that memory.
 #[test]
 fn functions_beside_one_that_is_reset() {
     let mut bench = Bench::with(true, Some(QUOTA), Time::real());
@@ -97,7 +100,7 @@ fn functions_beside_one_that_is_reset() {
     let jobs = Arc::new(AtomicU64::new(0));
     let mut driver = Driver::new(bench.vf(VICTIMS[0]));
     let done = jobs.clone();
-    threads.push(watchdog.spawn("the neighbour's driver", move || {
+    threads.push(watchdog.spawn("the victim's driver", move || {
         driver.step();
         done.store(driver.jobs().into(), Ordering::Relaxed);
         thread::yield_now();
@@ -114,15 +117,15 @@ fn functions_beside_one_that_is_reset() {
         driver.step();
     }));
     for (seed, (name, function)) in (1..).zip([
-        ("the neighbour's second processor", VICTIMS[0]),
-        ("the neighbour's third processor", VICTIMS[0]),
+        ("the victim's second processor", VICTIMS[0]),
+        ("the victim's third processor", VICTIMS[0]),
         ("a processor of the function in reset", ATTACKER),
     ]) {
         let mut processor = Processor::new(bench.vf(function));
-        // Its driver starts over again and again, by the same mailbox.
+        // This function's driver restarts repeatedly, using the same mailbox.
         processor.vf.disturbed = function == ATTACKER;
         let mut random = Random::new(seed);
-        // The third looks on: a mailbox has one writer.
+        // The third processor does not use the mailbox, which supports one writer.
         let only_looks = seed == 2;
         threads.push(watchdog.spawn(name, move || {
             if only_looks {
@@ -140,12 +143,12 @@ fn functions_beside_one_that_is_reset() {
             1 => {
                 guests.map(ATTACKER, false);
                 card.quiesce();
-                // It is somebody else's now.
+                // The memory belongs to another owner from here.
                 let guest = guests.of(ATTACKER);
                 let others = crate::canary::bytes(0, guest.bytes().len());
                 guest.fill(&others);
                 thread::sleep(Duration::from_micros(random.below(1000)));
-                assert!(guest.bytes() == others, "memory is written that is not mapped any more");
+                assert!(guest.bytes() == others, "unmapped memory was written");
                 guest.fill(&vec![0; others.len()]);
                 guests.map(ATTACKER, true);
             }
@@ -156,15 +159,15 @@ fn functions_beside_one_that_is_reset() {
     }));
     watchdog.watch(duration(), || jobs.load(Ordering::Relaxed) > 1, threads);
     drop(workers);
-    println!("the neighbour did {} jobs", jobs.load(Ordering::Relaxed));
-    assert!(jobs.load(Ordering::Relaxed) > 1, "the neighbour got nothing done");
+    println!("the victim completed {} jobs", jobs.load(Ordering::Relaxed));
+    assert!(jobs.load(Ordering::Relaxed) > 1, "the victim completed no job");
     assert_eq!(bench.card.panics(), 0);
     attacker_starts_anew(&mut bench, &before);
 }
 
-/// Rule 6: two processors of the PF's guest at its registers of all kinds, resets and loads of the
-/// GuC among them, while three functions work, the host resets functions and has VFs come and go. Nothing panics or gets
-/// stuck; a driver that starts from the beginning finds a card that works, and no guest's memory is touched.
+/// Two processors of the PF's guest access its registers of all kinds, including resets and firmware loads of the GuC,
+/// while three functions work and the host resets functions and enables and disables VFs. The card does not panic or
+/// deadlock; after a new start it works, and no guest's memory has changed.
 #[test]
 fn resets_of_everything() {
     let mut bench = Bench::with(true, None, Time::real());
@@ -221,7 +224,7 @@ fn resets_of_everything() {
     bench.work(60);
     for guest in guests {
         let bytes = bench.guests.of(guest).bytes();
-        assert!(bytes == crate::canary::bytes(guest.0, bytes.len()), "{guest:?}'s memory");
+        assert!(bytes == crate::canary::bytes(guest.0, bytes.len()), "{guest:?}'s memory has changed");
     }
     bench.victims[0].up();
     works(&mut bench, |bench| &mut bench.victims[0]);
@@ -229,8 +232,8 @@ fn resets_of_everything() {
     works(&mut bench, |bench| &mut bench.attacker);
 }
 
-/// A write of the PF's that sets something in motion: resets of engines and GuC, loads of the GuC, queues of engines, error
-/// registers, interrupts, forcewakes, power and mailboxes.
+/// Returns a PF register write with side effects: resets of engines and GuC, firmware loads, execlist ports, error
+/// registers, interrupts, forcewake, power and mailboxes.
 fn pf_write(random: &mut Random) -> (u32, u32) {
     let base = random.of(&[0x2000, 0x2_2000, 0x1a000, 0x1c_0000, 0x1c_8000]);
     match random.below(64) {

@@ -1,4 +1,4 @@
-//! Doorbells: no ring is lost, none is told of a context that it was not rung for, and a group tells once.
+//! Doorbells: no doorbell write is lost or attributed to another context, and a group sends one message.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -27,7 +27,7 @@ fn page(number: u64) -> Page {
     Page::at(WINDOW + number * PAGE_BYTES).unwrap()
 }
 
-/// A block with two doorbells, whose rings go to the GuC; who is told by a message has the GuC called, as the card does.
+/// A block with two doorbells routed to the GuC; a write that causes a message notifies the GuC, as the card does.
 struct Block {
     doorbells: Doorbells,
     called: Mutex<bool>,
@@ -55,20 +55,20 @@ impl Block {
         ring
     }
 
-    /// A step of the GuC, if it was called: the doorbells that it serves.
+    /// Runs a step of the GuC if it was notified; returns the doorbells that it serves.
     fn step(&self) -> Vec<u8> {
         if std::mem::take(&mut *self.called()) { self.doorbells.take_rung().iter().collect() } else { Vec::new() }
     }
 }
 
-/// A guest that rings the function's first page beside whatever is done here.
+/// Writes the function's first doorbell page on another thread.
 fn ring_beside(block: &Arc<Block>, function: Function) -> JoinHandle<Ring> {
     let block = block.clone();
     thread::spawn(move || block.ring(function, page(0)))
 }
 
-/// A guest moves its tail and rings, twice, while the GuC takes what there is: after the last of its steps that a message
-/// called for, it has seen the last tail.
+/// A guest moves its tail and writes the doorbell, twice, while the GuC runs: after the last step that a message
+/// causes, the GuC has read the last tail.
 fn no_ring_is_lost() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
@@ -95,7 +95,7 @@ fn no_ring_is_lost() {
     assert_eq!(seen, 2);
 }
 
-/// Two doorbells of one group, rung by two guests: whichever message collapses into the other, both are served.
+/// Two guests write two doorbells of one group: both are served, whichever message is merged into the other.
 fn no_ring_is_lost_beside_another() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
@@ -109,23 +109,24 @@ fn no_ring_is_lost_beside_another() {
     assert!(rings.iter().any(|ring| matches!(ring, Ring::Message { .. })));
 }
 
-/// The GuC gives VF 1's doorbell to VF 2 while VF 1 rings: what it then hears of the doorbell is VF 2's alone.
+/// The GuC reassigns VF 1's doorbell to VF 2 while VF 1 writes it: afterwards only VF 2's writes are reported for that
+/// doorbell.
 fn a_ring_is_for_who_was_armed() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
     let first = ring_beside(&block, VF1);
     block.doorbells.disarm(0);
     block.doorbells.arm(0, VF2, page(0)).unwrap();
-    assert_eq!(block.step(), [0u8; 0], "VF 2 has not rung");
+    assert_eq!(block.step(), [0u8; 0], "VF 2 has not written the doorbell");
     first.join().unwrap();
-    assert_eq!(block.step(), [0u8; 0], "VF 2 has not rung");
+    assert_eq!(block.step(), [0u8; 0], "VF 2 has not written the doorbell");
     assert_ne!(block.ring(VF2, page(0)), Ring::Missed);
-    // The status may be that of VF 1's ring: its message has been told by now, or is this one.
+    // The status may be that of VF 1's write: its message has been sent before, or is this one.
     *block.called() = true;
     assert_eq!(block.step(), [0]);
 }
 
-/// Once it is disarmed a doorbell hears nothing, and a ring that came before is nobody's.
+/// After disarming, a doorbell ignores writes, and an earlier write has no effect.
 fn disarmed_is_disarmed() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
@@ -139,7 +140,7 @@ fn disarmed_is_disarmed() {
     block.doorbells.arm(0, VF1, page(1)).unwrap();
 }
 
-/// An FLR of VF 1 beside a ring of VF 2: VF 2's is served.
+/// An FLR of VF 1 concurrent with a write by VF 2: VF 2's write is served.
 fn a_function_reset_takes_its_own() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
@@ -152,7 +153,8 @@ fn a_function_reset_takes_its_own() {
     assert_eq!(block.step(), [1]);
 }
 
-/// The GuC is reset and comes up again beside a ring: afterwards the group's first ring sends its message.
+/// The GuC is reset and started again concurrently with a doorbell write: afterwards the group's first write sends a
+/// message.
 fn a_reset_leaves_no_group_mute() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
@@ -167,7 +169,7 @@ fn a_reset_leaves_no_group_mute() {
     assert_eq!(block.step(), [0]);
 }
 
-/// The driver sends rings to the GuC while one comes: the host is told of it, or the GuC is.
+/// The driver routes doorbells to the GuC concurrently with a write: either the host or the GuC is notified.
 fn a_route_that_changes_loses_nothing() {
     let block =
         Arc::new(Block { doorbells: Doorbells::of(2), called: Mutex::new(false), host_told: AtomicU32::new(0) });
@@ -181,7 +183,8 @@ fn a_route_that_changes_loses_nothing() {
     assert_eq!(served, [0]);
 }
 
-/// The host reads the interrupt status, which takes a group, beside a ring and a step: the GuC serves it all the same.
+/// The host reads the interrupt status, which clears a group, concurrently with a write and a step: the GuC still
+/// serves the write.
 fn a_host_that_reads_the_status() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();

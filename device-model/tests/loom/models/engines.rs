@@ -1,4 +1,4 @@
-//! Engines: their locks, the flags by which workers choose among them, and memory that is taken away under their hands.
+//! Engines: their locks, the flags by which workers select them, and memory that is unmapped while they run.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub const ALL: &[crate::Model] = &[
     ("storage::no_write_is_lost_on_the_way", no_write_is_lost_on_the_way),
 ];
 
-/// A step, somebody who waits, and somebody who holds the engine: one after the other.
+/// Mutual exclusion of a step, a waiting thread, and a control path that holds the engine.
 fn one_at_a_time() {
     let engine = Arc::new(Turnstile::new(0));
     let waits = {
@@ -37,7 +37,7 @@ fn one_at_a_time() {
     {
         let mut held = engine.hold();
         let before = *held;
-        assert!(engine.wanted(), "workers know that it is held against them");
+        assert!(engine.wanted(), "`wanted` is not set while the engine is held");
         *held = before + 1;
         assert_eq!(*held, before + 1);
     }
@@ -47,7 +47,8 @@ fn one_at_a_time() {
     assert_eq!(*engine.lock(), 2 + u32::from(stepped));
 }
 
-/// A worker that does not get an engine, and finds that nobody wants it, has met another worker at it: of two, one steps.
+/// If a worker cannot lock an engine that no control path wants, another worker has locked it: of two workers, one
+/// steps.
 fn who_is_kept_out_knows_why() {
     let engine = Arc::new(Turnstile::new(0));
     let worker = |engine: Arc<Turnstile<u32>>| {
@@ -69,8 +70,8 @@ fn who_is_kept_out_knows_why() {
     assert_eq!(*engine.lock(), u32::from(one) + u32::from(other));
 }
 
-/// An engine that has found a semaphore not satisfied is put off; another engine satisfies it meanwhile: it is looked at
-/// again at once.
+/// An engine finds its semaphore not satisfied and is put off while another engine satisfies it: the first engine polls
+/// again without delay.
 fn no_change_is_slept_over() {
     struct Shared {
         waiting: Attention,
@@ -92,18 +93,18 @@ fn no_change_is_slept_over() {
         assert!(shared.waiting.put_off(1, &shared.changes, seen));
     }
     other.join().unwrap();
-    assert_eq!(shared.waiting.look_at(), 0, "the semaphore has changed: {satisfied}");
+    assert_eq!(shared.waiting.look_at(), 0, "deadline not cleared; satisfied at the first poll: {satisfied}");
     assert!(shared.waiting.runnable());
 }
 
-/// A page table entry is changed, the TLBs are told, every engine passes a step boundary: the page that it led to is not
-/// written any more, and may be given to somebody else.
+/// After a page table entry has changed, the TLBs have been invalidated and each engine has passed a step boundary, the
+/// old page is no longer written and may be reused by another owner.
 fn nothing_old_after_an_invalidation() {
     const ADDRESS: u64 = 0x1000;
     struct Shared {
         engine: Turnstile<Tlb>,
         epoch: Epoch,
-        /// The page that the table's one entry leads to.
+        /// The target page of the table's only entry.
         entry: AtomicU64,
         pages: [AtomicU32; 2],
     }
@@ -134,14 +135,14 @@ fn nothing_old_after_an_invalidation() {
     shared.entry.store(1, Ordering::Release);
     shared.epoch.invalidate();
     drop(shared.engine.lock());
-    // The page is another's from now on.
+    // The page belongs to another owner from here.
     shared.pages[0].store(7, Ordering::Relaxed);
     worker.join().unwrap();
     assert_eq!(shared.pages[0].load(Ordering::Relaxed), 7);
 }
 
-/// A frame moves to a virtual function and home again while its bytes are written by message: an access sees the frame in
-/// one place from its start to its end, and nothing of it is left with the virtual function.
+/// A frame is assigned to a virtual function and back while its bytes are written by a trapped access: the access sees
+/// the frame at one location for its whole duration, and the virtual function keeps no copy.
 fn no_write_is_lost_on_the_way() {
     let region = || SharedRegion::anonymous(FRAME as usize).unwrap();
     let mut storage = Storage::new(region());
@@ -161,5 +162,5 @@ fn no_write_is_lost_on_the_way() {
     writer.join().unwrap();
     let home = storage.slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap();
     let away = storage.region(Function(1)).unwrap().slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap();
-    assert_eq!(home + away, 7, "written once, where the frame was");
+    assert_eq!(home + away, 7, "the write must be in exactly one location");
 }

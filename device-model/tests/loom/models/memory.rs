@@ -1,11 +1,11 @@
-//! Guest memory as two sides share it: dwords that are written and read in one piece.
+//! Guest memory shared with loom threads: dwords with atomic loads and stores.
 
 use loom::sync::atomic::{AtomicU32, Ordering};
 
 use crate::memory::{Access, Fault, FaultReason, Space};
 
-/// In place of the library's door to memory: global addresses of dwords. Where the library copies bytes, nothing orders the
-/// copies among themselves; where it loads and stores dwords, it does so in order.
+/// Replaces the library's `Gam`: GGTT addresses of dwords. Byte copies of the library are relaxed, as they are not
+/// ordered among themselves; dword loads and stores are acquire and release.
 pub struct Gam<'m>(pub &'m [AtomicU32]);
 
 impl Gam<'_> {

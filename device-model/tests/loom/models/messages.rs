@@ -1,5 +1,5 @@
-//! Messages between host and GuC, and interrupts: nothing is lost, nothing is read before it is written, nothing comes
-//! after it has been forbidden.
+//! Messages between host and GuC, and interrupts: no message or event is lost, no data is read before it is written,
+//! and no interrupt is sent after it has been disabled.
 
 use std::sync::Arc as StdArc;
 
@@ -28,12 +28,12 @@ pub const ALL: &[crate::Model] = &[
     ("interrupts::nothing_after_a_reset", nothing_after_a_reset),
 ];
 
-/// Dwords in each of the two rings of the model: a message and a half.
+/// Dwords in each of the two rings: room for two messages, but not for three.
 const RING: u32 = 8;
 const HEAD: usize = 0;
 const TAIL: usize = 1;
 const STATUS: usize = 2;
-// Dwords of memory: two descriptors, two buffers.
+// Dword offsets in memory: two descriptors, two buffers.
 const G2H: usize = 4;
 const H2G_BUFFER: usize = 8;
 const G2H_BUFFER: usize = H2G_BUFFER + RING as usize;
@@ -41,7 +41,7 @@ const DWORDS: usize = G2H_BUFFER + RING as usize;
 
 type Memory = Arc<Vec<AtomicU32>>;
 
-/// Both rings, empty, with their offsets at `start`.
+/// Returns both rings, empty, with head and tail at `start`.
 fn channel(start: u32) -> (Memory, Channel) {
     let memory: Memory = Arc::new((0..DWORDS).map(|_| AtomicU32::new(0)).collect());
     for descriptor in [0, G2H] {
@@ -61,12 +61,12 @@ fn value(memory: &Memory, at: usize) -> u32 {
     memory[at].load(Ordering::Acquire)
 }
 
-/// Takes what is there: the payloads.
+/// Receives all pending requests; returns their payloads.
 fn receive(memory: &Memory, channel: &mut Channel) -> Vec<u32> {
     let mut taken = Vec::new();
     let mut room = [0; MAX_DWORDS];
     while let Some(request) = channel.h2g.receive(&mut Gam(memory), &mut room) {
-        assert_eq!((request.fence, request.hxg.len()), (request.hxg[1] as u16, 2), "a message in pieces");
+        assert_eq!((request.fence, request.hxg.len()), (request.hxg[1] as u16, 2), "incomplete message");
         assert_eq!(request.hxg[0], 0x1000 + request.hxg[1]);
         taken.push(request.hxg[1]);
     }
@@ -74,8 +74,8 @@ fn receive(memory: &Memory, channel: &mut Channel) -> Vec<u32> {
     taken
 }
 
-/// A host sends three requests, one round the end of its ring, while the GuC takes them: whole, in order, each once; and
-/// the host has room for the third only where the head says so.
+/// A host sends three requests, one across the end of the ring, while the GuC receives: each arrives completely, in
+/// order and exactly once. The host sends the third only if the head shows enough room.
 fn requests_arrive_whole() {
     let (memory, mut channel) = channel(6);
     let host = {
@@ -104,7 +104,8 @@ fn requests_arrive_whole() {
     assert_eq!((value(&memory, HEAD), value(&memory, STATUS)), ((6 + 3 * sent) % RING, 0));
 }
 
-/// The GuC has three messages for a host whose ring has room for two, while the host reads: whole, in order, each once.
+/// The GuC sends three messages while the host reads, and the host's ring has room for two: each arrives completely, in
+/// order and exactly once.
 fn messages_to_the_host_arrive_whole() {
     let (memory, mut channel) = channel(6);
     for n in 1..=3 {
@@ -119,7 +120,7 @@ fn messages_to_the_host_arrive_whole() {
                 while head != tail {
                     let at = |n: u32| G2H_BUFFER + ((head + n) % RING) as usize;
                     let read = |n: u32| memory[at(n)].load(Ordering::Relaxed);
-                    assert_eq!((read(0) & 0xff, read(1) & 0xffff), (2, 0x77), "a message in pieces");
+                    assert_eq!((read(0) & 0xff, read(1) & 0xffff), (2, 0x77), "incomplete message");
                     taken.push(read(2));
                     head = (head + 3) % RING;
                 }
@@ -142,8 +143,8 @@ fn messages_to_the_host_arrive_whole() {
     assert_eq!((taken, channel.waiting()), (vec![1, 2, 3], 0));
 }
 
-/// A host that writes anything anywhere at any time: the GuC gives the ring up or reads nonsense, and neither panics nor
-/// reads for ever.
+/// A host that writes arbitrary values at any time: the GuC disables the ring or reads garbage, but does not panic or
+/// loop forever.
 fn a_host_that_meddles() {
     let (memory, mut channel) = channel(0);
     channel.post(Outgoing::event(0x77, &[1]));
@@ -168,7 +169,7 @@ fn a_host_that_meddles() {
     host.join().unwrap();
 }
 
-/// Counts MSIs; a driver can wait for one.
+/// Counts MSIs and lets a driver wait for one.
 struct Msis {
     sent: Mutex<u32>,
     came: Condvar,
@@ -195,7 +196,8 @@ struct Tree {
 }
 
 impl Tree {
-    /// A virtual function's tree with render and copy engines enabled; the master as told.
+    /// Returns a virtual function's interrupt tree with render and copy engines enabled, and the master interrupt as
+    /// given.
     fn new(enabled: bool) -> Arc<Tree> {
         let msis = Arc::new(Msis { sent: Mutex::new(0), came: Condvar::new() });
         let tree = Tree { interrupts: Interrupts::new(VF, StdArc::new(Sink(msis.clone()))), msis };
@@ -218,7 +220,7 @@ impl Tree {
         *self.msis.sent.lock().unwrap()
     }
 
-    /// The driver's handler (xe: dg1_irq_handler, gt_irq_handler): the events that it has found.
+    /// The driver's handler (xe: dg1_irq_handler, gt_irq_handler); returns the number of events found.
     fn handle(&self) -> u32 {
         self.master(false);
         let mut found = 0;
@@ -236,7 +238,7 @@ impl Tree {
         found
     }
 
-    /// Waits for MSIs and handles each, until as many events have been found.
+    /// Waits for MSIs and handles each, until `events` events have been found.
     fn drive(&self, events: u32) {
         let (mut found, mut handled) = (0, 0);
         while found < events {
@@ -252,7 +254,7 @@ impl Tree {
     }
 }
 
-/// Two engines tell something while the driver's handler is wherever it is: it finds both events, by MSIs alone.
+/// Two engines raise events while the driver's handler runs at any point: it finds both events by MSIs alone.
 fn no_event_is_lost() {
     let tree = Tree::new(true);
     let engines = [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class));
@@ -262,7 +264,7 @@ fn no_event_is_lost() {
     }
 }
 
-/// Before the driver looks there is one MSI, whoever is first.
+/// Until the driver handles the interrupt, two events cause one MSI, in either order.
 fn one_msi_for_events_at_once() {
     let tree = Tree::new(true);
     for engine in [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class)) {
@@ -271,7 +273,7 @@ fn one_msi_for_events_at_once() {
     assert_eq!(tree.sent(), 1);
 }
 
-/// An event that comes while the driver enables the master is told once.
+/// An event concurrent with enabling the master interrupt causes exactly one MSI.
 fn an_event_beside_the_enable() {
     let tree = Tree::new(false);
     let engine = Tree::raise(&tree, EngineClass::Copy);
@@ -280,7 +282,7 @@ fn an_event_beside_the_enable() {
     assert_eq!(tree.sent(), 1);
 }
 
-/// Once the write that disables the master is done, no MSI comes any more.
+/// After the write that disables the master interrupt has returned, no MSI is sent.
 fn nothing_after_the_disable() {
     let tree = Tree::new(true);
     let engines = [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class));
@@ -292,7 +294,7 @@ fn nothing_after_the_disable() {
     assert_eq!(tree.sent(), sent);
 }
 
-/// Nor after a reset of the function.
+/// The same after a reset of the function.
 fn nothing_after_a_reset() {
     let tree = Tree::new(true);
     let engine = Tree::raise(&tree, EngineClass::Render);

@@ -1,4 +1,4 @@
-//! Registers: processors that write at once do not undo one another.
+//! Registers: concurrent writes do not undo each other.
 
 use loom::sync::Arc;
 use loom::thread;
@@ -13,7 +13,7 @@ pub const ALL: &[crate::Model] = &[
     ("registers::the_first_locks", the_first_locks),
 ];
 
-/// Two processors write bits of their own of a masked register, the one twice.
+/// Two processors write different bits of a masked register, one of them twice.
 fn masked_writes() {
     let cell = Arc::new(Cell::new(0));
     let other = {
@@ -26,7 +26,7 @@ fn masked_writes() {
     assert_eq!(cell.value(), 7);
 }
 
-/// A processor writes what it may write of a register whose other bits the card sets; and two write a half each.
+/// Two processors write one half each of a register, while the card sets another bit of it.
 fn partly_writable() {
     let cell = Arc::new(Cell::new(0));
     let others = [(0xff00, 0x5500), (0x00ff, 0x0033)].map(|(mask, value)| {
@@ -40,7 +40,7 @@ fn partly_writable() {
     assert_eq!(cell.value(), 1 << 31 | 0x5533);
 }
 
-/// A condition that is set while others are cleared stays.
+/// A status bit that is set while others are cleared stays set.
 fn what_is_set_while_it_is_cleared() {
     let cell = Arc::new(Cell::new(1));
     let card = {
@@ -52,7 +52,8 @@ fn what_is_set_while_it_is_cleared() {
     assert_eq!(cell.value(), 2);
 }
 
-/// Of two processors that write a register which the first write locks, one is first, and each sees that.
+/// Two processors write a register that the first write locks: one write takes effect, and both processors read its
+/// value.
 fn the_first_locks() {
     let cell = Arc::new(Cell::new(0));
     let write = |cell: &Cell, value: u32| {

@@ -1,4 +1,5 @@
-//! The card's workers: a call is never lost, nobody sleeps past it, and the engines' flags and locks let work through.
+//! The card's workers: no notification is lost, no worker sleeps past one, and flags and locks of the engines do not
+//! block work.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,23 +19,23 @@ pub const ALL: &[crate::Model] = &[
     ("workers::all_workers_stop", all_workers_stop),
 ];
 
-/// What `Card` has to do with bell and calls; the GuC is a lock around the tails that it has seen.
+/// The parts of `Card` that use bell and calls; the GuC is a lock around the tails that it has read.
 struct Card {
     bell: Bell,
     calls: Calls,
     guc: Mutex<Guc>,
-    /// Tails of two functions' rings, in guest memory: plain stores of a guest.
+    /// Tails of two functions' rings in guest memory, written with relaxed stores.
     tails: [AtomicU32; 2],
     stopping: AtomicBool,
-    /// An engine has something to do.
+    /// An engine is runnable.
     runnable: AtomicBool,
 }
 
 #[derive(Default)]
 struct Guc {
-    /// Tails at which the GuC has looked.
+    /// Tails that the GuC has read.
     seen: [u32; 2],
-    /// A step has loaded the engine once.
+    /// A step has loaded the engine.
     loaded: bool,
 }
 
@@ -61,7 +62,7 @@ impl Card {
         self.guc.lock().unwrap()
     }
 
-    /// `Card::work`: true if something was done.
+    /// `Card::work`: returns true if a step was done.
     fn work(&self) -> bool {
         if !self.calls.due(0) {
             return false;
@@ -76,7 +77,7 @@ impl Card {
         true
     }
 
-    /// `Card::run`, until `ends`.
+    /// `Card::run`, until `ends` returns true.
     fn run(&self, ends: impl Fn(&Card) -> bool) {
         while !ends(self) {
             let seen = self.bell.rings();
@@ -90,7 +91,7 @@ impl Card {
     }
 }
 
-/// A worker looks for work and sleeps when there is none, while a host rings: the tail that was written before is seen.
+/// A worker polls for work, and sleeps if there is none, while a host rings: the tail written before is read.
 fn a_call_wakes_a_worker() {
     let card = Card::new();
     let host = {
@@ -101,7 +102,7 @@ fn a_call_wakes_a_worker() {
     host.join().unwrap();
 }
 
-/// Two functions ring: one worker sees both tails, whichever step it is in.
+/// Two functions ring: one worker reads both tails, whatever step it is in.
 fn two_callers_and_a_worker() {
     let card = Card::new();
     let hosts = [0, 1].map(|function| {
@@ -112,7 +113,7 @@ fn two_callers_and_a_worker() {
     hosts.into_iter().for_each(|host| host.join().unwrap());
 }
 
-/// Of two workers one takes the call; both get to their ends, as the first says when he is there.
+/// One of two workers handles the notification; both terminate after that worker sets the stop flag.
 fn one_of_two_workers_hears_a_call() {
     let card = Card::new();
     let ends = |card: &Card| card.stopping.load(Ordering::Acquire);
@@ -140,7 +141,7 @@ fn one_of_two_workers_hears_a_call() {
     assert_eq!(card.guc().seen[0], 1);
 }
 
-/// A step of the GuC loads an engine and rings: the worker that had found nothing, and may sleep, is there to step it.
+/// A step of the GuC loads an engine and rings: the worker that found no work, and may sleep, steps the engine.
 fn a_step_calls_for_more() {
     let card = Card::new();
     let guc = {
@@ -158,7 +159,7 @@ fn a_step_calls_for_more() {
         if card.runnable.load(Ordering::Acquire) {
             break;
         }
-        // It may be this worker who hears the host.
+        // This worker may handle the host's notification itself.
         if card.work() {
             break;
         }
@@ -167,8 +168,8 @@ fn a_step_calls_for_more() {
     guc.join().unwrap();
 }
 
-/// A thread that serves events does the step for its function itself and wakes nobody for it (`Card::attend_guc`), while a
-/// worker hears another: whoever takes which call, both tails are seen.
+/// A thread that serves events does the step for its function itself and wakes no worker (`Card::attend_guc`), while a
+/// worker handles another function: both tails are read, whichever thread handles which notification.
 fn a_thread_attends_to_its_own_call() {
     let card = Card::new();
     let host = {
@@ -181,7 +182,7 @@ fn a_thread_attends_to_its_own_call() {
             card.tails[1].store(1, Ordering::Relaxed);
             card.calls.ring(1 << 1);
             if card.work() && card.guc().seen[0] == 1 {
-                // What the other function asked for is for the worker, as an engine that has been loaded would be.
+                // The other function's work is for the worker, as a loaded engine would be.
                 card.bell.ring();
             }
         })
@@ -192,7 +193,7 @@ fn a_thread_attends_to_its_own_call() {
     assert_eq!(card.guc().seen, [1, 1]);
 }
 
-/// A step that wants the next one at a time rings only where that is sooner than what sleepers know of: they hear of it.
+/// A step that sets a deadline rings only if it is sooner than the deadline known to sleeping workers: they are woken.
 fn a_sooner_deadline_is_told() {
     let card = Card::new();
     let guc = {
@@ -208,7 +209,7 @@ fn a_sooner_deadline_is_told() {
     };
     loop {
         let seen = card.bell.rings();
-        // What this one would sleep until; the fake clock never gets there.
+        // The deadline until which this worker would sleep; the model has no time.
         if card.calls.deadline() == 5 {
             break;
         }
@@ -217,7 +218,7 @@ fn a_sooner_deadline_is_told() {
     guc.join().unwrap();
 }
 
-/// `Card::stop` reaches everybody, before, in and after falling asleep.
+/// `Card::stop` reaches each worker, before, while and after it goes to sleep.
 fn all_workers_stop() {
     let card = Card::new();
     let workers = [(); 2].map(|()| {
