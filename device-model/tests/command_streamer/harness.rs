@@ -1,9 +1,9 @@
-//! Whatever a guest has executed: bytes become work for one engine, from the ring or a batch of the physical function's
-//! kernel or user or of a virtual function's, and the card must come out of it unharmed.
+//! Fuzz harness of the command streamer: input bytes become work for one engine, from the ring or a batch, privileged
+//! or not, of the PF or a VF. Afterwards isolation must hold and the engine must work.
 //!
-//! Of the input, byte 0 is the engine's class (low bits) and the kind of work, byte 1 who gives and who submits the commands, byte 2 how
-//! often somebody else wants the engine. The rest are dwords as they are, or the choices of the differential test's
-//! grammar, whose outcome is compared with the reference's.
+//! Byte 0 of the input selects the engine's class (low bits) and the kind of work, byte 1 the function, the privilege
+//! of the commands and the way of submission, byte 2 how often the engine is preempted. The rest are raw dwords, or the
+//! choices of the differential test's grammar, in which case the outcome is compared with the reference.
 
 use std::sync::Mutex;
 
@@ -15,12 +15,12 @@ use crate::grammar::{Case, batch_address};
 use crate::layout::*;
 use crate::world::{CANARY, Left, PATIENCE, STEP, Stop, Work, World};
 
-/// Bytes of an input that are looked at.
+/// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 4096;
 
 static WORLDS: Mutex<Option<Worlds>> = Mutex::new(None);
 
-/// Choices that bytes make; after their end all are 0.
+/// Choices made from bytes; 0 after the last byte.
 struct Bytes<'b>(&'b [u8]);
 
 impl Bytes<'_> {
@@ -47,7 +47,7 @@ impl Choice for Bytes<'_> {
     }
 }
 
-/// Where commands are, and so whose they are.
+/// Location of the commands, which determines their privilege.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Ring,
@@ -55,7 +55,7 @@ enum Place {
     User,
 }
 
-/// Runs one input; panics if the card did what it must not.
+/// Runs one input; panics if an invariant is violated.
 pub fn run(input: &[u8]) {
     let input = &input[..input.len().min(MOST)];
     let [kind, who, often, rest @ ..] = input else { return };
@@ -78,9 +78,9 @@ pub fn run(input: &[u8]) {
     }
     let place = [Place::Ring, Place::Privileged, Place::User, Place::User][usize::from(who >> 1 & 3)];
     let words: Vec<u32> = match kind >> 3 & 3 {
-        // Dwords as they are.
+        // Raw dwords.
         0 => rest.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect(),
-        // Commands of the grammar, some bits of which are flipped.
+        // Commands of the grammar, with some bits flipped.
         _ => {
             let (flips, choices) = rest.split_at(rest.len().min(8));
             let mut case = Case::generate(&mut Bytes(choices), engine, vf, None, 24);
@@ -104,7 +104,7 @@ pub fn run(input: &[u8]) {
     );
 }
 
-/// Runs dwords, and looks at what they may have harmed.
+/// Runs dwords, and checks memory that they must not have changed.
 fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) {
     words.truncate(PAGE as usize / 4 - 4);
     let mut batches = vec![vec![0x0500_0000]; 8];
@@ -121,14 +121,14 @@ fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) {
         }
     };
     let work = Work { ring, batches, ..work };
-    // A loop shows itself soon.
+    // Limits the time of endless loops.
     world.patience = 4 * STEP;
     let left = world.run(&work, &[]);
     let almighty = place != Place::User && !world.function.is_vf();
     if !almighty {
         check_memory(world);
         check_left(&work, place, &left);
-        // Who knows the canary may write it.
+        // Commands that contain the canary may write it.
         let halves = [CANARY as u32, (CANARY >> 32) as u32];
         if !words.iter().any(|word| halves.contains(word)) {
             let seen = |bytes: &[u8]| bytes.chunks_exact(8).any(|qword| qword == CANARY.to_le_bytes());
@@ -141,32 +141,32 @@ fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) {
     check_works(world, work.engine);
 }
 
-/// Nobody but the PF's driver reaches what is not the context's.
+/// Checks memory that only the PF's kernel driver may change.
 fn check_memory(world: &World) {
     if let Err(harm) = world.unharmed() {
         panic!("{harm}");
     }
 }
 
-/// Page tables are nobody's, the ring, the status page and the global data are the drivers'.
+/// Page tables must not change at all; ring, status page and GGTT data only by privileged commands.
 fn check_left(work: &Work, place: Place, left: &Left) {
     let before = World::home_before(work);
     let unchanged = |from: u64, to: u64| left.home[from as usize..to as usize] == before[from as usize..to as usize];
     assert!(unchanged(ROOT, BATCHES), "a page table was written");
     if place == Place::User {
         assert!(unchanged(RING, PPHWSP), "a user wrote the ring");
-        assert!(unchanged(HWSP, PROCESS_DATA), "a user wrote global memory");
-        assert!(unchanged(GLOBAL_BEHIND_NULL, READ_ONLY + PAGE), "a user wrote behind a NULL page or a read-only one");
+        assert!(unchanged(HWSP, PROCESS_DATA), "a user wrote GGTT memory");
+        assert!(unchanged(GLOBAL_BEHIND_NULL, READ_ONLY + PAGE), "a user wrote a NULL or read-only page");
     }
 }
 
-/// After a reset the engine does a job like any other.
+/// Checks that the engine completes ordinary work after a reset.
 fn check_works(world: &mut World, engine: EngineId) {
     let at = BASE + at::DATA * PAGE;
     let ring = vec![0x1000_0002, at as u32, 0, 0x600d_600d, 0x1040_0002, at as u32 + 8, 0, 0x600d_600d];
     let work = Work { engine, head: 0, ring, batches: Vec::new(), fill: 1, interruptions: None, execlist: false };
     let left = world.run(&work, &[]);
-    assert_eq!(left.stop, Stop::Complete, "the engine does not work any more");
+    assert_eq!(left.stop, Stop::Complete, "the engine does not complete work after a reset");
     for at in [PROCESS_DATA, GLOBAL_DATA + 8] {
         assert_eq!(left.home[at as usize..at as usize + 4], 0x600d_600du32.to_le_bytes(), "a store is lost");
     }

@@ -1,7 +1,5 @@
-//! What the fuzzer of the command streamer (`fuzz/`) has found worth keeping is run again, and some inputs of no
-//! particular merit.
-//!
-//! `ARCTIC_FUZZ_INPUTS` sets how many of the latter.
+//! Replays the corpus of the command streamer's fuzz target (`fuzz/`), plus random inputs. `ARCTIC_FUZZ_INPUTS` sets
+//! the number of random inputs.
 
 #[path = "../differential/choice.rs"]
 #[allow(dead_code)] // the differential test uses the rest
@@ -27,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use choice::{Choice, Seeded};
 
-/// Runs an input; a failure names it.
+/// Runs an input; prints it if it fails.
 fn run(name: &str, input: &[u8]) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| harness::run(input))) {
         println!("{name}: {input:02x?}");
@@ -35,7 +33,7 @@ fn run(name: &str, input: &[u8]) {
     }
 }
 
-/// Rule 6, V13-044..047, V13-080: every input of the corpus leaves the card unharmed.
+/// V13-044..047, V13-080: for each input of the corpus, isolation holds and the engine works afterwards.
 #[test]
 fn the_corpus() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/corpus/command_streamer");
@@ -47,7 +45,7 @@ fn the_corpus() {
     }
 }
 
-/// Rule 6: so does any input.
+/// The same for random inputs.
 #[test]
 fn random_inputs() {
     let inputs = std::env::var("ARCTIC_FUZZ_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);

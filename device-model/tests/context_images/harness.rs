@@ -1,8 +1,9 @@
-//! Whatever a context image holds: one that an engine has saved, with some dwords changed, is restored by that engine with
-//! a few commands in its ring, saved, and restored again.
+//! Fuzz harness of context images: an image that an engine has saved, with some dwords changed, is restored by that
+//! engine with a few commands in its ring, saved, and restored again.
 //!
-//! Of the input, byte 0 is the engine and whose the context is, byte 1 how often somebody else wants the engine and how the
-//! context is submitted, byte 2 how many dwords of the image change. Those follow, then the commands.
+//! Byte 0 of the input selects the engine and the function, byte 1 how often the engine is preempted and how the
+//! context is submitted, byte 2 the number of dwords of the image that change. The changed dwords follow, then the
+//! commands.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,15 +16,15 @@ use crate::grammar::{Case, batch_address};
 use crate::layout::*;
 use crate::world::{CANARY, PATIENCE, STEP, Stop, Work, World};
 
-/// Bytes of an input that are looked at.
+/// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 2048;
 
-// Dwords of the image: values of the ring context's registers (V8-046).
+// Dword offsets in the image: values of ring context registers (V8-046).
 const CONTEXT_CONTROL: usize = 0x3;
 const RING_HEAD: usize = 0x5;
 const RING_TAIL: usize = 0x7;
 
-/// A card, and what each engine has saved on it of a context that did nothing.
+/// A card, and the image of an idle context that each engine has saved on it.
 struct Place {
     world: World,
     saved: BTreeMap<usize, Vec<u32>>,
@@ -50,7 +51,7 @@ impl Place {
         Place { world: World::new(vf), saved: BTreeMap::new() }
     }
 
-    /// What `engine` saves of a context that has done nothing.
+    /// Returns the image that `engine` saves of a context without commands.
     fn saved(&mut self, engine: EngineId) -> Vec<u32> {
         let world = &mut self.world;
         let save = |world: &mut World| {
@@ -58,7 +59,7 @@ impl Place {
             let left = world.run(&job(engine, vec![0; 2], None), &[]);
             assert_eq!(left.stop, Stop::Complete);
             let image = world.image_now();
-            // Up to the end that the image itself names.
+            // Up to the MI_BATCH_BUFFER_END in the image.
             let end = image.iter().position(|word| word >> 23 == 0x0a).map_or(image.len(), |end| end + 1);
             image[..end].to_vec()
         };
@@ -70,22 +71,22 @@ fn job(engine: EngineId, ring: Vec<u32>, interruptions: Option<u32>) -> Work {
     Work { engine, head: 0, ring, batches: Vec::new(), fill: 1, interruptions, execlist: false }
 }
 
-/// A dword as an attacker would have it, in place of `old`.
+/// Returns a dword that an attacker might write in place of `old`.
 fn other(bytes: &mut Bytes<'_>, old: u32) -> u32 {
     match bytes.below(8) {
         0 => bytes.dword(),
         1 | 2 => old ^ 1 << bytes.below(32),
         3 => bytes.edge() as u32,
-        // An address of either space, and one more page.
+        // An address in the GGTT or the PPGTT; below, a page of local memory, up to one page beyond the context's part.
         4 => (BASE + u64::from(bytes.byte() % 0x40) * PAGE) as u32 | u32::from(bytes.byte()),
         5 => u32::from(bytes.byte() % 0x31) * PAGE as u32 | u32::from(bytes.byte() & 3),
-        // LRI of another length or with other flags, and other commands.
+        // MI_LOAD_REGISTER_IMM with another length or other flags, and other commands.
         6 => 0x11 << 24 | u32::from(bytes.byte() & 0x19) << 16 | u32::from(bytes.byte()) | 0x1000,
         _ => u32::from(bytes.byte()) << 23 | u32::from(bytes.word()),
     }
 }
 
-/// Runs one input; panics if the card did what it must not.
+/// Runs one input; panics if an invariant is violated.
 pub fn run(input: &[u8]) {
     let input = &input[..input.len().min(MOST)];
     let [who, how, changes, rest @ ..] = input else { return };
@@ -104,7 +105,7 @@ pub fn run(input: &[u8]) {
     let mut image = place.saved(engine);
     let mut changed = Vec::new();
     for _ in 0..changes % 24 {
-        // The ring context first of all.
+        // A third of the changes are in the ring context.
         let at = match bytes.below(3) {
             0 => usize::from(bytes.byte()) % 0x40,
             _ => usize::from(bytes.word()),
@@ -132,7 +133,7 @@ pub fn run(input: &[u8]) {
     image[RING_HEAD] = 0;
     image[RING_TAIL] = work.ring.len() as u32 * 4;
     if how & 0x80 != 0 {
-        // As a driver fills in an image that no engine has saved.
+        // The value that a driver writes to an image that no engine has saved yet.
         image[CONTEXT_CONTROL] = 0x0009_0009;
     }
     for (at, value) in &changed {
@@ -145,7 +146,7 @@ pub fn run(input: &[u8]) {
         if let Err(harm) = world.neighbours_unharmed() {
             panic!("{harm}");
         }
-        // Who knows the canary may write it.
+        // Images or commands that contain the canary may write it.
         let halves = [CANARY as u32, (CANARY >> 32) as u32];
         let given = image.iter().chain(&work.ring).chain(work.batches.iter().flatten());
         if !given.into_iter().any(|word| halves.contains(word)) {
@@ -155,17 +156,17 @@ pub fn run(input: &[u8]) {
             assert!(!parts.into_iter().any(|part| seen(part)), "another function's memory was read");
         }
     }
-    // It may have been anywhere in what is the function's own.
+    // The context may have changed any state of its function.
     world.power_cycle();
     works(world, engine);
 }
 
-/// The engine does a job like any other afterwards.
+/// Checks that the engine completes ordinary work afterwards.
 fn works(world: &mut World, engine: EngineId) {
     let at = BASE + at::DATA * PAGE;
     let ring = vec![0x1000_0002, at as u32, 0, 0x600d_600d, 0x1040_0002, at as u32 + 8, 0, 0x600d_600d];
     let left = world.run(&job(engine, ring, None), &[]);
-    assert_eq!(left.stop, Stop::Complete, "the engine does not work any more");
+    assert_eq!(left.stop, Stop::Complete, "the engine does not complete work after a reset");
     for at in [PROCESS_DATA, GLOBAL_DATA + 8] {
         assert_eq!(left.home[at as usize..at as usize + 4], 0x600d_600du32.to_le_bytes(), "a store is lost");
     }

@@ -1,10 +1,10 @@
-//! What the fuzzer of context images (`fuzz/`) has found worth keeping is run again, and some inputs of no particular
-//! merit. `ARCTIC_FUZZ_INPUTS` sets how many of the latter.
+//! Replays the corpus of the context image fuzz target (`fuzz/`), plus random inputs. `ARCTIC_FUZZ_INPUTS` sets the
+//! number of random inputs.
 
 #[path = "../../../fuzz/shared/bytes.rs"]
 mod bytes;
 #[path = "../differential/choice.rs"]
-#[allow(dead_code)] // the differential test uses the rest, of this and of what follows
+#[allow(dead_code)] // the differential test uses the rest, also of the modules below
 mod choice;
 #[path = "../differential/grammar/mod.rs"]
 #[allow(dead_code)]
@@ -21,13 +21,13 @@ mod replay;
 #[allow(dead_code)]
 mod world;
 
-/// Rules 5 and 6: every input of the corpus leaves the neighbours unharmed and the engine at work.
+/// For each input of the corpus, other functions are unharmed and the engine works afterwards.
 #[test]
 fn the_corpus() {
     replay::corpus("context_images", harness::run);
 }
 
-/// Rule 6: so does any input.
+/// The same for random inputs.
 #[test]
 fn random_inputs() {
     replay::random(2000, 400, harness::run);

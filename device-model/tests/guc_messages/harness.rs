@@ -1,9 +1,8 @@
-//! Whatever a driver says to the GuC: bytes become messages in CT buffers and mailbox, of a virtual function or of the
-//! physical one, what they point to, and the work that they start.
+//! Fuzz harness of the GuC's interface: input bytes become messages in CT buffers and mailbox, from a VF or from the
+//! PF, the data that they point to, and the work that they start.
 //!
-//! Of the input, byte 0 is who is hostile and how the card has been shared out; the rest is what is done. A hostile
-//! virtual function must leave its neighbours and the PF as they are; what a hostile PF must leave is a card that works
-//! after a reset.
+//! Byte 0 of the input selects the hostile side and the way of provisioning; the rest are its operations. A hostile VF
+//! must not change the state of the other VFs and of the PF; after a hostile PF the card must work again after a reset.
 
 use std::sync::Arc;
 
@@ -20,21 +19,21 @@ use crate::canary;
 use crate::pf::{self, Pf};
 use crate::world::{Time, read};
 
-/// Bytes of an input that are looked at.
+/// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 2048;
-/// Most things that are done.
+/// Limit for the number of operations per input.
 const DEEDS: u32 = 96;
-/// What of a victim's data is filled with canaries.
+/// Bytes of a victim's data that are filled with canaries.
 const SECRET: usize = 0x2000;
-/// Where the hostile side keeps lists and buffers, in its own memory.
+/// Offset of lists and buffers in the hostile side's memory.
 const LISTS: u64 = at::SCRATCH;
-/// Where the PF's driver has in its own memory what a VF's has at the beginning: behind its rings of messages.
+/// Offset in the PF driver's memory of the area that a VF's driver has at offset 0; it is after the CT rings.
 const PF_OFFSET: u64 = 0x30_0000;
 
 const GDRST: u32 = 0x941c;
 const GU_CNTL: u32 = 0x10_1010;
 
-/// The hostile side: its driver's hands.
+/// The hostile side and the driver that it uses.
 enum Side {
     Virtual,
     Physical(Pf),
@@ -53,7 +52,7 @@ impl Play {
         }
     }
 
-    /// The global address of `at` in the side's memory.
+    /// Returns the GGTT address of `at` in the side's memory.
     fn global(&self, at: u64) -> u64 {
         match &self.side {
             Side::Virtual => base(ATTACKER) + at,
@@ -79,7 +78,7 @@ impl Play {
         }
     }
 
-    /// A field of the descriptors of its CT buffers.
+    /// Writes a field of the side's CT buffer descriptors.
     fn describe(&self, field: u64, value: u32) {
         match &self.side {
             Side::Virtual => self.bench.attacker.poke(field, value),
@@ -98,11 +97,11 @@ impl Play {
             7 => base(Function(1 + bytes.byte() % 4)) as u32 + u32::from(bytes.word()) * 0x100,
             _ => 0,
         };
-        // What is found later was not guessed.
+        // Input must not contain canaries, so that a canary found later was read from another function.
         if canary::owner(value).is_some() { !value } else { value }
     }
 
-    /// The usual payload of an action.
+    /// Returns the usual payload of an action.
     fn payload(&self, code: u16, length: Length, bytes: &mut Bytes<'_>) -> Vec<u32> {
         let id = u32::from(bytes.byte() % 8);
         let list = self.global(LISTS + u64::from(id) * 0x100) as u32;
@@ -141,7 +140,7 @@ impl Play {
         }
     }
 
-    /// A message of an action, of which some dwords are others.
+    /// Sends a message for an action, with some dwords replaced.
     fn message(&mut self, bytes: &mut Bytes<'_>) {
         let action = &ACTIONS[bytes.below(ACTIONS.len() as u32) as usize];
         let mut payload = self.payload(action.code, action.length, bytes);
@@ -171,7 +170,7 @@ impl Play {
         self.send(&words);
     }
 
-    /// A context whose ring is one of a few, registered and enabled.
+    /// Registers and enables a context with one of a few rings.
     fn context(&mut self, bytes: &mut Bytes<'_>) {
         let id = u32::from(bytes.byte() % 8);
         let (ring, scratch) = (Vf::ring(id, 0), self.global(at::SCRATCH + 0x8000) as u32);
@@ -189,7 +188,7 @@ impl Play {
         }
     }
 
-    /// What [`Vf::submit`] does, of the PF.
+    /// The equivalent of [`Vf::submit`] for the PF.
     fn submit(&mut self, id: u32, class: EngineClass, commands: &[u32]) {
         let (image, ring) = (Vf::image(id, 0), Vf::ring(id, 0));
         let put = |at: u64, words: &[u32]| (at..).step_by(4).zip(words).for_each(|(at, word)| self.poke(at, *word));
@@ -205,7 +204,7 @@ impl Play {
         self.send(&[0x8001_0003, 2 << 28 | 0x1001, id, 1]);
     }
 
-    /// Key-length-values where lists are.
+    /// Writes a list of key-length-value items.
     fn list(&self, bytes: &mut Bytes<'_>) {
         const KEYS: [u32; 24] = [
             1, 2, 3, 4, 5, 6, 0x8a01, 0x8a02, 0x8a03, 0x8a04, 0x8a05, 0x8a06, 0x8a07, 0x8a08, 0x8a0a, 0x8a0b, 0x8a0c,
@@ -266,7 +265,7 @@ impl Play {
             }
             12 => self.bench.pass(u64::from(bytes.word()) * 10_000),
             13 => {
-                // Work queue: items of the GuC's, then a tail.
+                // A work queue: work items, then the tail.
                 let n = u64::from(bytes.byte() % 16);
                 for at in 0..n {
                     let word = if at % 4 == 0 { 5 | 3 << 16 } else { self.operand(bytes) };
@@ -275,7 +274,7 @@ impl Play {
                 self.poke(at::QUEUES + 4, n as u32 * 4);
             }
             14 => {
-                // An entry of the global table, its own or another's.
+                // A GGTT entry, the side's own or another function's.
                 let page = (base(VICTIMS[0]) >> 12) + u64::from(bytes.word());
                 let entry = u64::from(self.operand(bytes)) & !0xfff | u64::from(bytes.byte() & 0x1f);
                 match &self.side {
@@ -305,7 +304,7 @@ fn secrets(function: Function) -> Vec<u8> {
     canary::bytes(function.0, SECRET)
 }
 
-/// Fills a little of what the neighbours have.
+/// Fills part of the other functions' memory and registers with canaries.
 fn fill(bench: &Bench) {
     for victim in &bench.victims {
         let bytes = secrets(victim.function);
@@ -319,37 +318,44 @@ fn fill(bench: &Bench) {
     }
 }
 
-/// The neighbours have what they had, and the attacker has nothing of it.
+/// Checks that the victims' data is unchanged, and that none of it is in the attacker's memory.
 fn unharmed(bench: &Bench) {
     for victim in &bench.victims {
-        assert!(read(&victim.local, at::DATA, SECRET) == secrets(victim.function), "a neighbour's local memory");
+        assert!(
+            read(&victim.local, at::DATA, SECRET) == secrets(victim.function),
+            "a victim's local memory has changed"
+        );
         for n in 1..4 {
-            assert_eq!(victim.get(MAILBOX + n * 4), canary::word(victim.function.0, n.into()), "a neighbour's mailbox");
+            assert_eq!(
+                victim.get(MAILBOX + n * 4),
+                canary::word(victim.function.0, n.into()),
+                "a victim's mailbox has changed"
+            );
         }
     }
     for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
         let parts = bench.guests.of(function).starts(SECRET);
-        assert!(parts.iter().all(|part| *part == secrets(function)), "{function:?}'s guest memory");
+        assert!(parts.iter().all(|part| *part == secrets(function)), "{function:?}'s guest memory has changed");
     }
-    // What it has mapped, as far as anything is there.
+    // The attacker's memory, where it has contents.
     let own = bench.guests.of(ATTACKER).starts(SECRET);
     let local = bench.attacker.local.data(0..LOCAL);
     let local = local.map(|run| read(&bench.attacker.local, run.start, (run.end - run.start) as usize));
     for bytes in own.into_iter().chain(local) {
-        assert_eq!(canary::find(&bytes), None, "the attacker has a word of somebody else's");
+        assert_eq!(canary::find(&bytes), None, "the attacker has data of another function");
     }
 }
 
-/// A function's own work is done.
+/// Checks that a victim's work completes.
 fn works(bench: &mut Bench, victim: usize) {
     let vf = &mut bench.victims[victim];
     vf.poke(at::SCRATCH, 0);
     let job = store(vf.base() + at::SCRATCH, 0x600d);
     vf.submit(1, EngineClass::Copy, &job);
-    bench.until("a neighbour's work", 60_000, |bench| bench.victims[victim].peek(at::SCRATCH) == 0x600d);
+    bench.until("a victim's work", 60_000, |bench| bench.victims[victim].peek(at::SCRATCH) == 0x600d);
 }
 
-/// After a reset a new driver brings everything up again.
+/// Checks that after a reset a new driver can initialise the card.
 fn comes_up(card: &Arc<Card>, bench: &mut Bench) {
     card.write(Function::PF, GDRST.into(), &1u32.to_le_bytes());
     card.write(Function::PF, GU_CNTL.into(), &(1u32 << 31).to_le_bytes());
@@ -359,7 +365,7 @@ fn comes_up(card: &Arc<Card>, bench: &mut Bench) {
     works(bench, 0);
 }
 
-/// Runs one input; panics if the card did what it must not.
+/// Runs one input; panics if an invariant is violated.
 pub fn run(input: &[u8]) {
     let input = &input[..input.len().min(MOST)];
     let Some((how, rest)) = input.split_first() else { return };

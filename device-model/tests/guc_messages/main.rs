@@ -1,8 +1,8 @@
-//! What the fuzzer of the GuC's messages (`fuzz/`) has found worth keeping is run again, and some inputs of no particular
-//! merit. `ARCTIC_FUZZ_INPUTS` sets how many of the latter.
+//! Replays the corpus of the fuzz target for GuC messages (`fuzz/`), plus random inputs. `ARCTIC_FUZZ_INPUTS` sets the
+//! number of random inputs.
 
 #[path = "../hostile_vf/bench.rs"]
-#[allow(dead_code)] // the test of a hostile function uses the rest, of this and of what follows
+#[allow(dead_code)] // the hostile_vf test uses the rest, also of the modules below
 mod bench;
 #[path = "../../../fuzz/shared/bytes.rs"]
 mod bytes;
@@ -26,13 +26,13 @@ mod replay;
 #[allow(dead_code)]
 mod world;
 
-/// Rules 5 and 6: every input of the corpus leaves the neighbours unharmed and the card at work.
+/// For each input of the corpus, other functions are unharmed and the card works afterwards.
 #[test]
 fn the_corpus() {
     replay::corpus("guc_messages", harness::run);
 }
 
-/// Rule 6: so does any input.
+/// The same for random inputs.
 #[test]
 fn random_inputs() {
     replay::random(300, 1000, harness::run);
