@@ -13,7 +13,7 @@ pub fn markdown(report: &Report) -> String {
         * **exact**: a test that can fail names the rule, and nothing is known to differ.\n\
         * **approximate**: kept, but for what the note says; a test names what is kept.\n\
         * **absent**: not kept, for the reason that the note gives.\n\
-        * **not assessed**: no test names it, and nobody has told what the card does.\n\n\
+        * **not assessed**: no test names it, and docs/fidelity.toml has no entry for it.\n\n\
         *of a range* marks a test that names the rule only as one of several.\n"
     );
     for &(document, title) in &report.documents {

@@ -64,7 +64,7 @@ fn a_batch_reads_as_it_is_executed() {
             "0x00000010000c: 11081003 MI_LOAD_REGISTER_IMM: Force Posted, Add CS MMIO Start Offset, \
              rcs0.CS_GPR[6] = 0x7, rcs0.RING_TIMESTAMP[0] = 0x1",
             "0x000000100020: 10400002 MI_STORE_DATA_IMM: Use Global GTT, Address 0x1000, Data 0x2a \
-             # without privilege a MI_NOOP",
+             # executed as MI_NOOP without privilege",
             "0x000000100030: 0d000001 MI_MATH: LOAD SRCA, R0, ADD",
             "0x00000010003c: 12000002 MI_STORE_REGISTER_MEM: Register rcs0.RING_TIMESTAMP[0], \
              Memory Address 0x100002000",

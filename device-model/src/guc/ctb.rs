@@ -19,9 +19,10 @@ const STATUS_UNDERFLOW: u32 = 1 << 1;
 /// Status bit: the receiver's offset was modified by the other side.
 const STATUS_MISMATCH: u32 = 1 << 2;
 
-/// Maximum number of consecutive failed accesses to a ring. Guest memory that is requested from the client may be
-/// temporarily inaccessible, for example while the client waits for one of its own accesses.
-const MOST_FAILURES: u32 = 256;
+/// How long all accesses to a ring may fail, in nanoseconds of the card's clock. Guest memory that is requested from the
+/// client may be temporarily inaccessible: the client waits for one of its own accesses, or has used up the time for which
+/// it may hold up others. A limit of time, because the number of attempts depends on the notifications of all functions.
+const MOST_OUT_OF_REACH: u64 = 30_000_000_000;
 
 /// Location of one ring, as configured by SELF_CFG.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,8 +122,10 @@ pub struct CtBuffer {
     own: u32,
     /// The GuC's offset as last written to the descriptor.
     published: u32,
-    /// Number of consecutive failed accesses.
-    failures: u32,
+    /// The last access failed.
+    failed: bool,
+    /// When the first of the consecutive failures was seen.
+    out_of_reach_since: Option<u64>,
     /// The ring was found corrupt; not used until the host registers it again.
     broken: bool,
 }
@@ -144,7 +147,9 @@ impl CtBuffer {
     fn open(gam: &mut Gam<'_>, at: Location, own: u64) -> Option<Self> {
         let ring = Ring(at.bytes / 4);
         let own = gam.read_u32(Space::Ggtt, at.descriptor.wrapping_add(own)).ok()?;
-        ring.contains(own).then_some(CtBuffer { at, ring, own, published: own, failures: 0, broken: false })
+        let reachable =
+            CtBuffer { at, ring, own, published: own, failed: false, out_of_reach_since: None, broken: false };
+        ring.contains(own).then_some(reachable)
     }
 
     /// Opens the H2G ring for reading.
@@ -171,10 +176,10 @@ impl CtBuffer {
         let _ = self.set_field(gam, STATUS, old | status);
     }
 
-    /// Records the result of an access. After too many consecutive failures the ring is marked broken.
+    /// Records the result of an access.
     fn note(&mut self, failed: bool) {
-        self.failures = if failed { self.failures + 1 } else { 0 };
-        self.broken |= self.failures >= MOST_FAILURES;
+        self.failed = failed;
+        self.out_of_reach_since = self.out_of_reach_since.filter(|_| failed);
     }
 
     /// Marks the ring as broken, because its memory cannot become accessible again.
@@ -182,9 +187,14 @@ impl CtBuffer {
         self.broken = true;
     }
 
-    /// Whether the last access failed and may be retried.
-    pub fn out_of_reach(&self) -> bool {
-        self.failures != 0 && !self.broken
+    /// Whether the last access failed and may be retried. At `now`, in nanoseconds, the ring is marked broken if all
+    /// accesses have failed for too long.
+    pub fn out_of_reach(&mut self, now: u64) -> bool {
+        if self.failed && !self.broken {
+            let since = *self.out_of_reach_since.get_or_insert(now);
+            self.broken = now.saturating_sub(since) >= MOST_OUT_OF_REACH;
+        }
+        self.failed && !self.broken
     }
 
     fn address(&self, dword: u32) -> u64 {

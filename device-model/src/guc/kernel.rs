@@ -336,7 +336,7 @@ impl Kernel {
             }
         }
         channel.h2g.publish_head(&mut turn.own());
-        if channel.h2g.out_of_reach() {
+        if channel.h2g.out_of_reach(turn.now) {
             if turn.views.of(function).asks_client() {
                 self.unread |= function.bit();
                 served = Served::Blocked;
