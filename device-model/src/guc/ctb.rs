@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::hxg::{MAX_DWORDS, Outgoing};
 use crate::memory::{Fault, Gam, Space};
+use crate::sync::atomic::{Ordering, fence};
 
 /// Descriptor field: dword offset up to which the receiver has read.
 const HEAD: u64 = 0;
@@ -216,12 +217,16 @@ impl CtBuffer {
 
     /// Copies dwords to dword offset `to`, wrapping at the end of the ring.
     fn copy_in(&self, gam: &mut Gam<'_>, to: u32, dwords: impl Iterator<Item = u32>) -> Result<(), Fault> {
-        let mut at = to;
-        for dword in dwords {
-            gam.write_u32(Space::Ggtt, self.address(at), dword)?;
-            at = self.ring.advance(at, 1);
+        // A header and the longest message.
+        let mut bytes = [0u8; (1 + MAX_DWORDS) * 4];
+        let mut len = 0;
+        for (bytes, dword) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(dwords) {
+            *bytes = dword.to_le_bytes();
+            len += 1;
         }
-        Ok(())
+        let (first, second) = bytes[..len * 4].split_at(self.ring.before_end(to, len as u32) as usize * 4);
+        gam.write(Space::Ggtt, self.address(to), first)?;
+        gam.write(Space::Ggtt, self.at.buffer, second)
     }
 
     /// Takes the next request from the ring into `room`; `None` if the ring is empty, broken or inaccessible. The new
@@ -244,8 +249,14 @@ impl CtBuffer {
 
     /// Reads the next request into `room`; returns its header and number of dwords.
     fn read_next(&mut self, gam: &mut Gam<'_>, room: &mut [u32; MAX_DWORDS]) -> Result<Option<(u32, usize)>, Fault> {
-        let tail = self.field(gam, TAIL)?;
-        if tail == self.own || self.field(gam, STATUS)? != 0 {
+        // One access for both: where memory is requested from the client, each is a message.
+        let mut fields = [0; 8];
+        gam.read(Space::Ggtt, self.at.descriptor.wrapping_add(TAIL), &mut fields)?;
+        // Pairs with the host's release of the tail: the message is read after it.
+        fence(Ordering::Acquire);
+        let (tail, status) = fields.split_at(STATUS as usize - TAIL as usize);
+        let [tail, status] = [tail, status].map(|field| u32::from_le_bytes([field[0], field[1], field[2], field[3]]));
+        if tail == self.own || status != 0 {
             return Ok(None);
         }
         let mut head = self.own;

@@ -40,7 +40,8 @@ impl Ram {
 
     fn remote(&self, writes: bool, iova: u64, len: usize) -> Result<VolatileSlice<'_>, DmaFault> {
         let lost = self.lost.lock().unwrap();
-        let reached = lost.as_ref().is_none_or(|(lost, range)| *lost != writes || !range.contains(&iova));
+        let overlaps = |range: &std::ops::Range<u64>| iova < range.end && range.start < iova + len as u64;
+        let reached = lost.as_ref().is_none_or(|(lost, range)| *lost != writes || !overlaps(range));
         self.bytes.slice(iova, len).filter(|_| reached).ok_or(DmaFault { iova })
     }
 }

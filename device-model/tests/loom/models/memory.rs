@@ -30,4 +30,10 @@ impl Gam<'_> {
         }
         Ok(())
     }
+    pub fn write(&mut self, space: Space, address: u64, data: &[u8]) -> Result<(), Fault> {
+        for (at, bytes) in (address..).step_by(4).zip(data.as_chunks::<4>().0) {
+            self.dword(space, at, Access::Write)?.store(u32::from_le_bytes(*bytes), Ordering::Relaxed);
+        }
+        Ok(())
+    }
 }
