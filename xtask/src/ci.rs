@@ -73,6 +73,19 @@ mod tests {
         (names(chosen), names(left_out))
     }
 
+    /// The workflow of GitHub runs every step, and every long job at night.
+    #[test]
+    fn the_workflow_has_every_step_and_job() {
+        let workflow = std::fs::read_to_string(root().join(".github/workflows/ci.yml")).unwrap();
+        let lines: Vec<&str> = workflow.lines().map(str::trim).collect();
+        for line in STEPS {
+            assert!(lines.contains(&format!("- run: {line}").as_str()), "{line}");
+        }
+        for job in JOBS {
+            assert!(lines.contains(&format!("- {}", job.name).as_str()), "{}", job.name);
+        }
+    }
+
     #[test]
     fn long_tests_follow_the_files_and_fit_into_the_time() {
         assert_eq!(names(&["README.md"]), (vec![], vec![]));
