@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 mod run;
-use run::{CLASSES, all_worked, arctic, igt_passes, list, one_guest, others};
+use run::{CLASSES, all_worked, arctic, guests_share_a_card, igt_passes, list, one_guest, others, vfs_work_twice};
 
 /// Debian's xe probes, a workload runs on every engine, the test picture is correct, and the kernel log has no errors.
 /// Proves V13-027 and contract B, E and F in a driver's use.
@@ -69,25 +69,14 @@ fn boots_and_works_on_every_engine(driver: &str) {
 #[test]
 fn virtual_functions_come_work_and_go() {
     let _one = one_guest();
-    let (status, report) = arctic(&["boot", "--vfs", "3"]);
-    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
-    assert_eq!(status, Some(0));
-    all_worked(&report, 3, &CLASSES);
-    for again in ["vfs enabled again", "vf3: work again", "vfs disabled again"] {
-        assert!(report["results"].as_array().unwrap().iter().any(|result| result["test"] == again), "{again}");
-    }
+    vfs_work_twice(3);
 }
 
 /// One guest with the PF that provisions a VF, and one guest with that VF, both running workloads at the same time.
 #[test]
 fn two_guests_share_a_card() {
     let _one = one_guest();
-    let (status, report) = arctic(&["boot", "--vfs", "1", "--split"]);
-    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
-    assert_eq!(status, Some(0));
-    let clocks: Vec<&Value> = report["clocks"].as_array().unwrap().iter().map(|clock| &clock["guest"]).collect();
-    assert_eq!(clocks, ["pf", "vf1"]);
-    all_worked(&report, 1, &CLASSES);
+    guests_share_a_card(1);
 }
 
 /// VFs provisioned from the card file probe and work although no guest has the physical function.

@@ -70,3 +70,26 @@ pub fn all_worked(report: &Value, vfs: usize, classes: &[&str]) {
 }
 
 pub const CLASSES: [&str; 5] = ["rcs", "bcs", "vcs", "vecs", "ccs"];
+
+/// Boots one guest with the PF and `vfs` VFs: they are enabled, work, are disabled, and all of it is repeated.
+pub fn vfs_work_twice(vfs: usize) {
+    let (status, report) = arctic(&["boot", "--vfs", &vfs.to_string()]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+    all_worked(&report, vfs, &CLASSES);
+    for again in ["vfs enabled again", &format!("vf{vfs}: work again"), "vfs disabled again"] {
+        assert!(report["results"].as_array().unwrap().iter().any(|result| result["test"] == again), "{again}");
+    }
+}
+
+/// Boots a guest with the PF, which provisions `vfs` VFs, and a guest for each VF.
+pub fn guests_share_a_card(vfs: usize) {
+    let (status, report) = arctic(&["boot", "--vfs", &vfs.to_string(), "--split"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+    let clocks: Vec<&Value> = report["clocks"].as_array().unwrap().iter().map(|clock| &clock["guest"]).collect();
+    let guests: Vec<String> =
+        std::iter::once("pf".into()).chain((1..=vfs).map(|number| format!("vf{number}"))).collect();
+    assert_eq!(clocks, guests.iter().collect::<Vec<_>>());
+    all_worked(&report, vfs, &CLASSES);
+}

@@ -5,16 +5,13 @@ use serde_json::Value;
 
 #[path = "../guest/run.rs"]
 mod run;
-use run::{CLASSES, all_worked, arctic, igt_passes, list, one_guest, others};
+use run::{CLASSES, all_worked, arctic, guests_share_a_card, igt_passes, list, one_guest, others, vfs_work_twice};
 
 /// Seven virtual functions in the PF's guest: enabled, at work and disabled twice.
 #[test]
 fn seven_virtual_functions() {
     let _one = one_guest();
-    let (status, report) = arctic(&["boot", "--vfs", "7"]);
-    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
-    assert_eq!(status, Some(0));
-    all_worked(&report, 7, &CLASSES);
+    vfs_work_twice(7);
 }
 
 /// One guest with the PF that provisions two VFs, and two guests with a VF each, all running workloads at the same
@@ -22,12 +19,7 @@ fn seven_virtual_functions() {
 #[test]
 fn three_guests_share_a_card() {
     let _one = one_guest();
-    let (status, report) = arctic(&["boot", "--vfs", "2", "--split"]);
-    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
-    assert_eq!(status, Some(0));
-    let clocks: Vec<&Value> = report["clocks"].as_array().unwrap().iter().map(|clock| &clock["guest"]).collect();
-    assert_eq!(clocks, ["pf", "vf1", "vf2"]);
-    all_worked(&report, 2, &CLASSES);
+    guests_share_a_card(2);
 }
 
 /// The maximum number of virtual functions of the hardware, in one guest.
