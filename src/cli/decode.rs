@@ -11,7 +11,7 @@ use arctic_device_model::engine::id::{ENGINES, EngineId};
 use arctic_device_model::trace::{Event, Filter};
 
 use super::stdout::Stdout;
-use crate::decode::limits::{MOST_OF_FILE, listed};
+use crate::decode::limits::{Budget, MOST_OF_FILE, listed};
 use crate::decode::{File, capture, i915, xe};
 
 /// Disassemble the input of an engine or of the GuC: raw dwords, a driver's dump, or a capture.
@@ -159,8 +159,8 @@ impl Arguments {
         let chosen = self.chosen();
         let mut tell = |line: Line| printer.line(&line);
         match file {
-            File::Xe(text) => xe::decode(&text, chosen, &mut tell)?,
-            File::I915(text) => i915::decode(&text, chosen, &mut tell)?,
+            File::Xe(text) => xe::decode(&mut Budget::default(), &text, chosen, &mut tell)?,
+            File::I915(text) => i915::decode(&mut Budget::default(), &text, chosen, &mut tell)?,
             File::Capture(text) => self.capture(name, &text, printer)?,
             File::Dwords(dwords, rest) => {
                 self.dwords(&dwords, &mut tell)?;

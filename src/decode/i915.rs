@@ -33,13 +33,8 @@ struct Registers {
     acthd: Option<u64>,
 }
 
-/// Decodes the dump in the order of its lines; `chosen` excludes the objects of other engines.
-pub fn decode(text: &str, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
-    decode_within(&mut Budget::default(), text, chosen, tell)
-}
-
-/// Like [`decode`], within a budget.
-pub(super) fn decode_within(
+/// Decodes the dump in the order of its lines, within `budget`; `chosen` excludes the objects of other engines.
+pub fn decode(
     budget: &mut Budget,
     text: &str,
     chosen: Option<EngineId>,

@@ -58,7 +58,7 @@ fn xe_dump() -> String {
 #[test]
 fn a_devcoredump_tells_where_the_engine_stands() {
     let File::Xe(text) = File::of(xe_dump().into_bytes()).unwrap() else { panic!("not recognised") };
-    let lines = told(|tell| xe::decode(&text, None, tell));
+    let lines = told(|tell| xe::decode(&mut limits::Budget::default(), &text, None, tell));
     assert_in_order(
         &lines,
         &[
@@ -85,7 +85,7 @@ fn a_devcoredump_tells_where_the_engine_stands() {
 #[test]
 fn a_broken_devcoredump_is_told_about_and_read_on() {
     let text = xe_dump().replace("[100000].data: ", "[100000].data: ~~~");
-    let lines = told(|tell| xe::decode(&text, None, tell));
+    let lines = told(|tell| xe::decode(&mut limits::Budget::default(), &text, None, tell));
     assert_in_order(
         &lines,
         &["# [100000]: no ascii85 at character 0 of its data", "Batch at 0x100000 on bcs0: not in the dump"],
@@ -112,7 +112,7 @@ fn an_error_state_reads() {
         packed(&ring)
     );
     let File::I915(text) = File::of(text.into_bytes()).unwrap() else { panic!("not recognised") };
-    let lines = told(|tell| i915::decode(&text, None, tell));
+    let lines = told(|tell| i915::decode(&mut limits::Budget::default(), &text, None, tell));
     assert_in_order(
         &lines,
         &[
@@ -125,7 +125,7 @@ fn an_error_state_reads() {
             "0x000000fe0018: 00000000 MI_NOOP x2 <== TAIL",
         ],
     );
-    let none = told(|tell| i915::decode(&text, register::engine("bcs0"), tell));
+    let none = told(|tell| i915::decode(&mut limits::Budget::default(), &text, register::engine("bcs0"), tell));
     assert!(!none.iter().any(|line| line.contains("MI_BATCH")), "{none:#?}");
 }
 
@@ -136,7 +136,7 @@ fn what_is_taken_out_of_a_file_is_bounded() {
     let object = |at: u64, data: &str| format!("rcs0 --- ring = 0x00000000 {at:08x}\n{data}\n");
     let text = [object(0x1000, &noops(600)), object(0x2000, &noops(256)), object(0x3000, &noops(600))].concat();
     let mut budget = limits::Budget::new(1024, 2560);
-    let lines = told(|tell| i915::decode_within(&mut budget, &text, register::engine("rcs0"), tell));
+    let lines = told(|tell| i915::decode(&mut budget, &text, register::engine("rcs0"), tell));
     let wanted = ["# the rest is omitted: at most 256 MiB of an object and 1024 MiB of a file are decoded"];
     assert_eq!(lines.iter().filter(|line| **line == wanted[0]).count(), 2, "{lines:#?}");
     assert_in_order(
@@ -153,14 +153,14 @@ fn what_is_taken_out_of_a_file_is_bounded() {
         ],
     );
     let xe = xe_dump();
-    let lines = told(|tell| xe::decode_within(&mut limits::Budget::new(1 << 20, 0x3800), &xe, None, tell));
+    let lines = told(|tell| xe::decode(&mut limits::Budget::new(1 << 20, 0x3800), &xe, None, tell));
     assert_in_order(&lines, &["GuC CT buffer, host to GuC", wanted[0], "Batch at 0x100000 on bcs0: not in the dump"]);
 }
 
 #[test]
 fn an_image_without_end_is_listed_in_part() {
     let text = format!("rcs0 --- HW context = 0x00000000 00001000\n{}\n", packed(&vec![1; 2 << 20]));
-    let lines = told(|tell| i915::decode(&text, None, tell));
+    let lines = told(|tell| i915::decode(&mut limits::Budget::default(), &text, None, tell));
     assert!(lines.iter().any(|line| line.contains("trailing dwords are omitted: 262144 are listed")), "{lines:?}");
 }
 
@@ -185,8 +185,8 @@ proptest::proptest! {
         let at = at % bytes.len();
         bytes[at] = byte;
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let _ = told(|tell| xe::decode(&text, None, tell));
-        let _ = told(|tell| i915::decode(&text, None, tell));
+        let _ = told(|tell| xe::decode(&mut limits::Budget::default(), &text, None, tell));
+        let _ = told(|tell| i915::decode(&mut limits::Budget::default(), &text, None, tell));
         let _ = File::of(bytes);
     }
 }

@@ -44,13 +44,8 @@ fn engine(class: u64) -> Option<EngineId> {
     register::engine(name)
 }
 
-/// Decodes the dump, section by section; `chosen` is the engine given by the user.
-pub fn decode(text: &str, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
-    decode_within(&mut Budget::default(), text, chosen, tell)
-}
-
-/// Like [`decode`], within a budget.
-pub(super) fn decode_within(
+/// Decodes the dump, section by section, within `budget`; `chosen` is the engine given by the user.
+pub fn decode(
     budget: &mut Budget,
     text: &str,
     chosen: Option<EngineId>,
