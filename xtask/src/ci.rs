@@ -1,11 +1,9 @@
 //! The steps of CI, in their order: the first that fails ends it.
 
-use std::process::Command;
-
 use anyhow::{Result, ensure};
 
 use crate::jobs::{JOBS, Job};
-use crate::{root, step};
+use crate::{git, step};
 
 /// What runs for every change. One target folder and one profile, so that nothing is built twice.
 const STEPS: &[&str] = &[
@@ -24,7 +22,7 @@ const COMMITS: u32 = 20;
 
 /// Runs the steps, or prints them.
 pub fn run(list: bool) -> Result<()> {
-    let (chosen, left_out) = choose(&changed_files());
+    let (chosen, left_out) = choose(&changed_files()?);
     if list {
         STEPS.iter().for_each(|line| println!("{line}"));
         chosen.iter().for_each(|job| println!("cargo xtask long {}", job.name));
@@ -53,13 +51,9 @@ fn choose(files: &[String]) -> (Vec<&'static Job>, Vec<&'static Job>) {
 }
 
 /// Files that the last commits touch; those of the whole repository where its history is shorter.
-fn changed_files() -> Vec<String> {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).current_dir(root()).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
-    };
+fn changed_files() -> Result<Vec<String>> {
     let since = format!("HEAD~{COMMITS}");
-    git(&["diff", "--name-only", &since, "HEAD"]).or_else(|| git(&["ls-files"])).unwrap_or_default()
+    git(&["diff", "--name-only", &since, "HEAD"]).or_else(|_| git(&["ls-files"]))
 }
 
 #[cfg(test)]
@@ -76,7 +70,7 @@ mod tests {
     /// The workflow of GitHub runs every step, and every long job at night.
     #[test]
     fn the_workflow_has_every_step_and_job() {
-        let workflow = std::fs::read_to_string(root().join(".github/workflows/ci.yml")).unwrap();
+        let workflow = std::fs::read_to_string(crate::root().join(".github/workflows/ci.yml")).unwrap();
         let lines: Vec<&str> = workflow.lines().map(str::trim).collect();
         for line in STEPS {
             assert!(lines.contains(&format!("- run: {line}").as_str()), "{line}");

@@ -123,7 +123,7 @@ pub const JOBS: &[Job] = &[
     },
     Job {
         name: "flr",
-        minutes: 15,
+        minutes: 40,
         tests: "200 FLRs of a VF with 1 GiB of written memory, beside 10 busy threads a core",
         paths: &[],
         steps: &[
@@ -134,7 +134,7 @@ pub const JOBS: &[Job] = &[
     },
     Job {
         name: "loaded-boot",
-        minutes: 100,
+        minutes: 75,
         tests: "20 boots of two VFs with their own guests, beside 6 busy threads a core",
         paths: &[],
         steps: &[

@@ -69,6 +69,14 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
 }
 
+/// Runs git in the repository; returns the lines of its output.
+fn git(arguments: &[&str]) -> Result<Vec<String>> {
+    let output = Command::new("git").args(arguments).current_dir(root()).output().context("cannot run git")?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "git {} failed: {}", arguments.join(" "), error.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
 /// Runs a command line in the repository, split as a shell does; leading `NAME=VALUE` words are environment.
 fn step(line: &str) -> Result<()> {
     eprintln!("+ {line}");

@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::root;
+use crate::{git, root};
 
 /// Words and phrases, in lower case.
 const WORDS: &[&str] = &[
@@ -37,10 +36,8 @@ const LIMIT: usize = 60;
 
 /// Counts the uses in the repository and prints them.
 pub fn check(list: bool) -> Result<()> {
-    let files = Command::new("git").args(["ls-files"]).current_dir(root()).output().context("cannot run git")?;
-    let files = String::from_utf8_lossy(&files.stdout).into_owned();
     let mut uses = Vec::new();
-    for file in files.lines().filter(|file| is_checked(file)) {
+    for file in git(&["ls-files"])?.iter().filter(|file| is_checked(file)) {
         let text = fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))?;
         for (number, line) in text.lines().enumerate() {
             let words = uses_in(comment(Path::new(file), line));
