@@ -27,7 +27,7 @@ fn no_item_is_left_out() {
 #[test]
 fn the_page_is_in_step() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("FIDELITY.md");
-    let (page, wanted) = (fs::read_to_string(path).unwrap_or_default(), Report::of_this_build().markdown());
+    let (page, wanted) = (fs::read_to_string(path).unwrap_or_default(), Report::of_this_build().summary());
     let differs = page.lines().zip(wanted.lines()).find(|(is, wanted)| is != wanted);
     assert!(page == wanted, "FIDELITY.md is out of date: {REGENERATE}\nfirst line that differs: {differs:?}");
 }
@@ -36,6 +36,14 @@ fn arctic(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_arctic")).arg("fidelity").args(arguments).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn the_page_of_every_item_has_a_row_for_each() {
+    let (status, page, _) = arctic(&["--markdown", "--every-item"]);
+    let rows: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("| V")?.split(' ').next()).collect();
+    assert_eq!((status, rows.len()), (Some(0), 166 + 288));
+    assert!(page.contains("| V8-153 | Shifts | exact | [`alu.rs::shifts_round_down`]"), "{rows:?}");
 }
 
 #[test]

@@ -42,6 +42,9 @@ pub struct Arguments {
     /// Print FIDELITY.md
     #[arg(long, conflicts_with_all = ["document", "status", "json"])]
     markdown: bool,
+    /// With --markdown: print a page of every item, with links to its tests from the root of the source tree
+    #[arg(long, requires = "markdown")]
+    every_item: bool,
 }
 
 /// Maximum line length of wrapped text.
@@ -60,8 +63,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let text = if arguments.json {
         serde_json::to_string_pretty(&items)? + "\n"
+    } else if arguments.every_item {
+        report.every_item()
     } else if arguments.markdown {
-        report.markdown()
+        report.summary()
     } else if let (Some(_), Some(item)) = (&arguments.item, items.first()) {
         of_item(item)
     } else if arguments.status.is_some() {

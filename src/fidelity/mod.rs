@@ -183,9 +183,14 @@ impl Report {
         groups
     }
 
-    /// The text of `FIDELITY.md`.
-    pub fn markdown(&self) -> String {
-        page::markdown(self)
+    /// The text of `FIDELITY.md`: counts by mechanism.
+    pub fn summary(&self) -> String {
+        page::summary(self)
+    }
+
+    /// A Markdown page of every item with its note and tests.
+    pub fn every_item(&self) -> String {
+        page::every_item(self)
     }
 }
 

@@ -1,20 +1,20 @@
-//! `FIDELITY.md`: the report as a Markdown page.
+//! The report as Markdown pages: `FIDELITY.md`, and a page of every item.
 
 use std::fmt::Write;
 
 use super::{Counts, Item, REGENERATE, Report, Status};
 
-/// Renders the page.
-pub fn markdown(report: &Report) -> String {
+/// Renders `FIDELITY.md`: the number of items with each status, by document and mechanism.
+pub fn summary(report: &Report) -> String {
     let mut page = format!(
-        "# What the card keeps of its documents\n\
-        Made from the tests by `{REGENERATE}`; a test fails when it is out of date. `arctic fidelity --item V8-052` shows a \
-        rule in full, with the code that carries it out.\n\n\
-        * **exact**: a test that can fail names the rule, and nothing is known to differ.\n\
-        * **approximate**: kept, but for what the note says; a test names what is kept.\n\
-        * **absent**: not kept, for the reason that the note gives.\n\
-        * **not assessed**: no test names it, and docs/fidelity.toml has no entry for it.\n\n\
-        *of a range* marks a test that names the rule only as one of several.\n"
+        "# Conformance to Intel's manuals\n\
+        Generated from the tests by `{REGENERATE}`; a test fails if it is out of date.\n\n\
+        * **exact**: a test that can fail names the rule, and no deviation is known.\n\
+        * **approximate**: implemented with a known deviation; a test names the rule.\n\
+        * **absent**: not implemented, for a stated reason.\n\
+        * **not assessed**: no test names the rule, and `docs/fidelity.toml` does not list it.\n\n\
+        `arctic fidelity` lists every deviation with its reason, `arctic fidelity --item V8-052` shows a rule with its \
+        tests, `arctic fidelity --markdown --every-item` prints a page of all rules.\n"
     );
     for &(document, title) in &report.documents {
         let _ = write!(page, "\n## {document}: {title}\n\n| | mechanism | items |");
@@ -28,10 +28,18 @@ pub fn markdown(report: &Report) -> String {
             let _ = writeln!(page, "| {} | {} | {}", group.letter, cell(group.mechanism), numbers(group.counts));
             total = std::array::from_fn(|n| total[n] + group.counts[n]);
         }
-        let _ = writeln!(page, "| | **in all** | {}", numbers(total));
+        let _ = writeln!(page, "| | **total** | {}", numbers(total));
     }
+    page
+}
+
+/// Renders a page of every item with its note and links to its tests.
+pub fn every_item(report: &Report) -> String {
+    let mut page = "# Conformance to Intel's manuals, item by item\n\
+        *of a range* marks a test that names the rule only as one of several.\n"
+        .to_owned();
     for &(document, title) in &report.documents {
-        let _ = write!(page, "\n## Every item of {title}\n");
+        let _ = write!(page, "\n## {document}: {title}\n");
         for group in report.groups(document) {
             let _ = write!(page, "\n### {document} {}. {}\n", group.letter, group.mechanism);
             let _ = write!(page, "| item | rule | status | note and tests |\n|---|---|---|---|\n");
