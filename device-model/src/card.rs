@@ -11,8 +11,8 @@ mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::Thread;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
 use self::bell::Bell;
@@ -74,6 +74,10 @@ pub struct Card {
     contention: Contention,
     /// The thread that returns memory to the host; if not set, [`Card::work`] does this.
     scrubber: OnceLock<Thread>,
+    /// Threads that release the local memory of VFs in reset.
+    resetting: Mutex<Vec<JoinHandle<()>>>,
+    /// For those threads.
+    this: Weak<Card>,
     /// Number of enabled VFs: VFs 1 to this number exist.
     vfs: AtomicU8,
     bell: Bell,
@@ -98,7 +102,7 @@ impl Card {
 
     /// Creates a card in the state after reset from its shared parts and the engines that are not fused off.
     pub fn assemble(gt: Gt, engines: Engines) -> Arc<Self> {
-        Arc::new(Card {
+        Arc::new_cyclic(|this| Card {
             gt,
             engines,
             guc: Mutex::new(Guc::new()),
@@ -106,6 +110,8 @@ impl Card {
             deferred: Deferred::new(),
             contention: Contention::new(),
             scrubber: OnceLock::new(),
+            resetting: Mutex::new(Vec::new()),
+            this: this.clone(),
             vfs: AtomicU8::new(0),
             bell: Bell::new(),
             stopping: AtomicBool::new(false),
@@ -534,7 +540,8 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.card.stop();
-        for thread in self.threads.drain(..) {
+        let resetting = std::mem::take(&mut *self.card.resetting());
+        for thread in self.threads.drain(..).chain(resetting) {
             let _ = thread.join();
         }
     }

@@ -384,11 +384,13 @@ impl CardFunction {
 
     /// Must be called when the function's machine no longer exists. For the PF, the card is powered off: its memories
     /// are cleared and their pages returned to the host. A VF undergoes an FLR, in which the PF driver (or the card, if
-    /// no guest has the PF) clears the VF's resources.
+    /// no guest has the PF) clears the VF's resources; its local memory is cleared and returned to the host before this
+    /// returns, so that the next machine cannot read it.
     pub fn power_off(&self) {
         self.reset();
-        if self.number == Function::PF {
-            self.family.members().for_each(|member| member.empty());
+        match self.number {
+            Function::PF => self.family.members().for_each(|member| member.empty()),
+            vf => self.family.card.gt().memory.empty(vf, || false),
         }
     }
 

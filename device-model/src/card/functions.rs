@@ -1,6 +1,8 @@
 //! The card's PCI Express functions: which VFs exist, their resets, doorbell windows and LMEM BARs.
 
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use super::Card;
 use crate::doorbell::{ACK, NACK, Page, Ring, Route};
@@ -47,32 +49,71 @@ impl Card {
     /// VF Enable was cleared: every VF ceases to exist and loses its state, each through the FLR flow (V13-127).
     pub fn disable_vfs(&self) {
         let count = self.vfs.swap(0, Ordering::AcqRel);
-        for n in 1..=count {
-            self.reset_existing(Function(n));
-        }
+        let unannounced = (1..=count).map(Function).filter(|vf| self.reset_existing(*vf)).collect();
+        self.empty_and_announce(unannounced);
     }
 
     /// FLR of a VF: it continues to exist, but loses its work and state (V13-116..125).
     pub fn reset_function(&self, function: Function) {
-        if function.is_vf() && self.enabled(function) {
-            self.reset_existing(function);
+        if function.is_vf() && self.enabled(function) && self.reset_existing(function) {
+            self.empty_and_announce(vec![function]);
         }
     }
 
-    fn reset_existing(&self, function: Function) {
+    /// Resets a VF. Returns whether its memory must be emptied and the PF be notified
+    /// ([`FunctionReset::Unannounced`]).
+    fn reset_existing(&self, function: Function) -> bool {
         let reset = self.guc_for(function).function_reset(&self.gt, &self.engines, function);
         self.call_guc(function.bit());
         // No lock is held: the other functions continue, however much memory there is to clear.
         if reset == FunctionReset::Unled {
             self.gt.memory.clear_vf(function);
         }
-        self.gt.memory.free_unused(function);
+        if reset != FunctionReset::Unannounced {
+            self.gt.memory.free_unused(function);
+        }
         if reset == FunctionReset::Unled {
             self.guc_for(function).finish_reset(&self.gt, &self.engines, function);
         }
         if let Some(vf) = self.gt.vf(function) {
             vf.reset();
         }
+        reset == FunctionReset::Unannounced
+    }
+
+    /// Releases the local memory of VFs in reset and notifies the PF of each. On a card with worker threads this is done
+    /// by a thread of its own: the caller's access to configuration space must not take as long, and the files of one
+    /// VF, whose client can delay system calls on them, must not delay another.
+    pub(super) fn empty_and_announce(&self, vfs: Vec<Function>) {
+        let Some(card) = self.this.upgrade().filter(|_| self.scrubber.get().is_some() && !vfs.is_empty()) else {
+            return vfs.into_iter().for_each(|vf| self.empty_and_announce_one(vf));
+        };
+        let name = format!("flr{}", vfs[0].0);
+        let work = {
+            let vfs = vfs.clone();
+            move || vfs.into_iter().for_each(|vf| card.empty_and_announce_one(vf))
+        };
+        match std::thread::Builder::new().name(name).spawn(work) {
+            Ok(thread) => {
+                let mut resetting = self.resetting();
+                resetting.retain(|thread| !thread.is_finished());
+                resetting.push(thread);
+            }
+            Err(error) => {
+                log::warn!("cannot start a thread for an FLR: {error}");
+                vfs.into_iter().for_each(|vf| self.empty_and_announce_one(vf));
+            }
+        }
+    }
+
+    fn empty_and_announce_one(&self, vf: Function) {
+        self.guarded(|| self.gt.memory.empty(vf, || self.stopping.load(Ordering::Acquire)));
+        self.guc_for(vf).announce_reset(&self.gt, &self.engines, vf);
+        self.call_guc(vf.bit());
+    }
+
+    pub(super) fn resetting(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.resetting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Handles a write of `function` to its GUC_HOST_INTERRUPT and wakes a worker (contract B.6).

@@ -199,6 +199,24 @@ fn memory_is_cleared_without_a_lock() {
     assert_eq!(card.gt().memory.stored_by(VF1), 0);
 }
 
+/// On a card with worker threads, an FLR led by the PF does not wait until the VF's memory has been emptied.
+#[test]
+fn a_reset_empties_memory_on_a_thread_of_its_own() {
+    let card = asked();
+    let _ = card.scrubber.set(std::thread::current());
+    card.provision(&[QUOTA]).unwrap();
+    let memory = &card.gt().memory;
+    memory.write_bar(VF1, 0, &[1]);
+    let alone = memory.storage().alone();
+    assert!(memory.begin_emptying(VF1));
+    card.empty_and_announce(vec![VF1]);
+    assert!(memory.is_emptying(VF1), "it waits for the frames");
+    drop(alone);
+    let threads = std::mem::take(&mut *card.resetting());
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!((memory.stored_by(VF1), memory.is_emptying(VF1)), (0, false));
+}
+
 /// A card with worker threads returns memory to the host only on the scrubber thread.
 #[test]
 fn workers_leave_memory_to_a_thread_of_its_own() {

@@ -67,6 +67,8 @@ pub enum State {
     },
     /// Stopped by the PF: only a reset makes it run again.
     Stopped,
+    /// It was reset; the card releases its local memory, then notifies the PF.
+    Emptying,
     /// It was reset; the PF has been notified and has not sent FLR_START yet.
     ResetPending,
     /// The PF resets its own part, until FLR_FINISH.

@@ -193,8 +193,13 @@ fn forget(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum FunctionReset {
-    /// None for the card: the PF driver handles the FLR.
+    /// None for the card: the PF driver is handling an FLR already, or there is nothing that it could handle.
     Led,
+    /// The PF driver handles the FLR, and has not been notified yet: the card releases the VF's local memory
+    /// ([`crate::memory::Memory::empty`]), then calls `announce_reset`. xe clears the memory within a timeout of five
+    /// seconds, which must not depend on how much the VF has written, or on the host's load. Must be done without the
+    /// GuC's lock.
+    Unannounced,
     /// There is no PF driver to handle the FLR: the card clears the VF's memory, then calls `finish_reset`. Clearing
     /// takes time proportional to the memory in use and must be done without the GuC's lock. The VF is not served until
     /// then.
@@ -212,16 +217,30 @@ pub fn function_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) ->
     }
     forget(kernel, turn, vf);
     if leads {
-        if state != State::ResetPending {
-            notify(turn, vf, Notice::Reset);
+        if state == State::ResetPending {
+            return FunctionReset::Led;
         }
-        kernel.clients.of(vf).state = State::ResetPending;
-        return FunctionReset::Led;
+        kernel.clients.of(vf).state = State::Emptying;
+        // Fails if an earlier reset is still emptying the memory: that thread will notify the PF.
+        return if turn.gt.memory.begin_emptying(vf) { FunctionReset::Unannounced } else { FunctionReset::Led };
     }
     second_level::forget_global(turn, vf);
     turn.gt.memory.ggtt().assign(vf, kernel.clients.of(vf).config.ggtt());
     kernel.clients.of(vf).state = State::Clearing;
     FunctionReset::Unled
+}
+
+/// The local memory of `vf` has been released for an FLR. Notifies the PF, unless it has begun to handle the reset by
+/// itself; if it has finished as well, the VF is served again.
+pub fn announce_reset(kernel: &mut Kernel, turn: &mut Turn<'_>, vf: Function) {
+    match kernel.clients.of(vf).state {
+        State::Emptying => {
+            notify(turn, vf, Notice::Reset);
+            kernel.clients.of(vf).state = State::ResetPending;
+        }
+        State::Running => listen(kernel, turn, vf),
+        _ => {}
+    }
 }
 
 /// The memory of `vf` has been cleared for an FLR without a PF driver: it is served again.

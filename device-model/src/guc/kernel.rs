@@ -314,7 +314,7 @@ impl Kernel {
     /// Executes requests from the CT buffer of `function`.
     fn take_requests(&mut self, turn: &mut Turn<'_>, function: Function) -> Served {
         let Some(client) = self.clients.get_mut(function) else { return Served::Empty };
-        if client.state != State::Running {
+        if client.state != State::Running || turn.gt.memory.is_emptying(function) {
             return Served::Empty;
         }
         self.unread &= !function.bit();

@@ -66,7 +66,7 @@ pub fn holds_request(gt: &Gt, function: Function) -> bool {
 pub fn answer(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     let gt = turn.gt;
     let function = turn.function;
-    if kernel.clients.of(function).state != State::Running {
+    if kernel.clients.of(function).state != State::Running || gt.memory.is_emptying(function) {
         return;
     }
     let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox(function, n));

@@ -177,6 +177,16 @@ impl Guc {
         control::function_reset(kernel, &mut turn, function)
     }
 
+    /// Continues a reset that returned [`FunctionReset::Unannounced`], after the local memory of the VF has been released.
+    /// The caller must request a GuC step, which sends the notification.
+    pub fn announce_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
+        gt.memory.end_emptying(function);
+        let Some(kernel) = &mut self.kernel else { return };
+        let views = gt.memory.views();
+        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
+        control::announce_reset(kernel, &mut turn, function);
+    }
+
     /// Completes a reset that returned [`FunctionReset::Unled`], after the memory of the VF has been cleared.
     pub fn finish_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
         let Some(kernel) = &mut self.kernel else { return };

@@ -111,6 +111,8 @@ pub struct Memory {
     lmem_cfg: AtomicU32,
     /// Local memory provisioned to each VF in bytes, whole frames; by [`Function::index`].
     quotas: [AtomicU64; FUNCTIONS],
+    /// VFs whose memory [`Memory::empty`] is releasing, one bit each.
+    emptying: AtomicU64,
 }
 
 impl Memory {
@@ -124,6 +126,7 @@ impl Memory {
             flat_ccs: None,
             lmem_cfg: AtomicU32::new(0),
             quotas: [const { AtomicU64::new(0) }; FUNCTIONS],
+            emptying: AtomicU64::new(0),
         }
     }
 
@@ -309,6 +312,29 @@ impl Memory {
                 }
             }
         }
+    }
+
+    /// Reserves [`Memory::empty`] for the calling thread until [`Memory::end_emptying`]. Returns false if another thread
+    /// has done so.
+    pub fn begin_emptying(&self, vf: Function) -> bool {
+        self.emptying.fetch_or(vf.bit(), Ordering::AcqRel) & vf.bit() == 0
+    }
+
+    /// Releases all data of `vf`'s LMEM BAR to the host, before the PF clears the VF's local memory in an FLR. Takes
+    /// about 0.2 s per GiB of data; no lock is held for longer than one frame takes. Returns early if `stop` returns
+    /// true. The GuC does not serve the VF meanwhile ([`Memory::is_emptying`]).
+    pub fn empty(&self, vf: Function, stop: impl Fn() -> bool) {
+        self.storage.empty(vf, stop);
+    }
+
+    /// Ends what [`Memory::begin_emptying`] has begun.
+    pub fn end_emptying(&self, vf: Function) {
+        self.emptying.fetch_and(!vf.bit(), Ordering::AcqRel);
+    }
+
+    /// Returns whether data of `vf` is being released: what the VF writes may be lost.
+    pub fn is_emptying(&self, vf: Function) -> bool {
+        self.emptying.load(Ordering::Acquire) & vf.bit() != 0
     }
 
     /// Clears the part of `vf`'s LMEM BAR beyond its local memory. Part of every FLR, whatever triggers it.

@@ -10,7 +10,8 @@
 //! another function. A frame that returns home holds zeros or what the PF itself had stored there before, never data of
 //! a virtual function. Hardware keeps the bytes instead. The difference is not visible to the drivers: xe assigns a VF
 //! a new buffer that it has not written, clears it with its copy engine at the VF's FLR, and reads it only to save or
-//! restore the VF, which does not move frames.
+//! restore the VF, which does not move frames. Therefore an FLR also empties the VF's region before the PF is notified
+//! ([`Storage::empty`]): the PF's clear then finds no data and takes a time that does not depend on what the VF wrote.
 //!
 //! The memory that a move leaves behind is released to the host later, in pieces ([`Storage::scrub`]).
 
@@ -274,6 +275,21 @@ impl Storage {
             return true;
         }
         true
+    }
+
+    /// Releases all pages of a VF's region, which then reads as zeros, from its end in pieces of one frame; what is
+    /// written concurrently may remain. Returns early if `stop` returns true between two pieces.
+    ///
+    /// Starts at the end because a PF driver that clears the VF's memory at the same time starts at the beginning.
+    pub fn empty(&self, vf: Function, stop: impl Fn() -> bool) {
+        let Some(region) = self.region(vf) else { return };
+        let mut end = region.len();
+        while end > 0 && !stop() {
+            let _still = self.still();
+            let start = (end - 1) / FRAME * FRAME;
+            empty(region, start..end);
+            end = start;
+        }
     }
 
     /// Releases all pages of a VF's region that store no frame, so that the next user of the function cannot read data

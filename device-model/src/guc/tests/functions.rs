@@ -233,9 +233,16 @@ impl Rig {
     /// Resets the function as the card does.
     fn reset_function(&mut self, vf: Vf) {
         let Host { gt, engines, guc, .. } = &mut self.host;
-        if guc.function_reset(gt, engines, vf.function()) == FunctionReset::Unled {
-            gt.memory.clear_vf(vf.function());
-            guc.finish_reset(gt, engines, vf.function());
+        match guc.function_reset(gt, engines, vf.function()) {
+            FunctionReset::Led => {}
+            FunctionReset::Unannounced => {
+                gt.memory.empty(vf.function(), || false);
+                guc.announce_reset(gt, engines, vf.function());
+            }
+            FunctionReset::Unled => {
+                gt.memory.clear_vf(vf.function());
+                guc.finish_reset(gt, engines, vf.function());
+            }
         }
     }
 }

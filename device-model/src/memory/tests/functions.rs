@@ -562,6 +562,32 @@ fn what_holds_no_frame_is_freed() {
     }
 }
 
+/// SRIOV storage: an FLR led by the PF releases all data of a function, from the end and in pieces of a frame, and none of
+/// other functions.
+#[test]
+fn a_region_is_emptied_from_its_end() {
+    let bench = Bench::new();
+    bench.provision(VF1, &[5, 6]);
+    bench.provision(VF2, &[7]);
+    let fill = |vf: Function, page: u64| {
+        let file = bench.memory.storage.region(vf).unwrap();
+        file.slice(page * FRAME, FRAME as usize).unwrap().write_slice(&[1; FRAME as usize], 0).unwrap();
+    };
+    (0..3).for_each(|page| fill(VF1, page));
+    fill(VF2, 0);
+    assert!(bench.memory.begin_emptying(VF1) && !bench.memory.begin_emptying(VF1));
+    let pieces = std::cell::Cell::new(0);
+    let stop = || pieces.replace(pieces.get() + 1) == PAGES - 2;
+    bench.memory.empty(VF1, stop);
+    assert_eq!(bench.memory.stored_by(VF1), 2 * FRAME);
+    assert_eq!([0, 1].map(|page| bench.window(VF1, page * FRAME) & 0xff), [1; 2], "these are last");
+    bench.memory.empty(VF1, || false);
+    assert_eq!([VF1, VF2].map(|vf| bench.memory.stored_by(vf)), [0, FRAME]);
+    assert_eq!([VF1, VF2].map(|vf| bench.memory.is_emptying(vf)), [true, false]);
+    bench.memory.end_emptying(VF1);
+    assert!(bench.memory.begin_emptying(VF1));
+}
+
 /// SRIOV storage: the PF's LMTT may map a frame twice, map its own tables, or map missing memory: only the first
 /// mapping is visible in a BAR, the tables stay in the PF's region, and engines always follow the walk.
 #[test]

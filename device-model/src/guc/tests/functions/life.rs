@@ -175,6 +175,47 @@ fn reset_without_pf_driver() {
     rig.connect(VF1);
 }
 
+/// Contract D.7: the PF is notified of an FLR after the VF's memory has been emptied, unless it has started by itself;
+/// the VF is served only when both have finished.
+#[test]
+fn the_pf_is_notified_when_memory_is_empty() {
+    let mut rig = Rig::talking();
+    let reset = |rig: &mut Rig| {
+        let Host { gt, engines, guc, .. } = &mut rig.host;
+        guc.function_reset(gt, engines, VF1.function())
+    };
+    let announce = |rig: &mut Rig| {
+        let Host { gt, engines, guc, .. } = &mut rig.host;
+        guc.announce_reset(gt, engines, VF1.function());
+        rig.step();
+        rig.host.received()
+    };
+    assert_eq!((reset(&mut rig), reset(&mut rig)), (FunctionReset::Unannounced, FunctionReset::Led));
+    rig.step();
+    assert!(rig.host.received().is_empty(), "memory is not empty yet");
+    assert_eq!(announce(&mut rig), [[3, 0x9000_5106, 1, 1]]);
+    assert!(announce(&mut rig).is_empty(), "once");
+    rig.control_and_collect(VF1, 4);
+    assert_eq!(rig.control(VF1, 5), SUCCESS);
+    rig.connect(VF1);
+
+    assert_eq!(reset(&mut rig), FunctionReset::Unannounced);
+    let answers = rig.control_and_collect(VF1, 4);
+    assert!(answers.contains(&vec![3, 0x9000_5106, 1, 2]), "the PF has started by itself: {answers:x?}");
+    assert_eq!((rig.control(VF1, 5), rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507), "memory is not empty yet");
+    assert_eq!(reset(&mut rig), FunctionReset::Led, "a thread empties the memory already");
+    assert_eq!(announce(&mut rig), [[3, 0x9000_5106, 1, 1]]);
+    rig.control_and_collect(VF1, 4);
+    assert_eq!((rig.control(VF1, 5), rig.host.gt.mailbox(VF1.function(), 0)), (SUCCESS, SUCCESS));
+
+    assert_eq!(reset(&mut rig), FunctionReset::Unannounced);
+    rig.control_and_collect(VF1, 4);
+    assert_eq!((rig.control(VF1, 5), rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507));
+    assert!(announce(&mut rig).is_empty());
+    assert_eq!(rig.host.gt.mailbox(VF1.function(), 0), SUCCESS);
+    rig.connect(VF1);
+}
+
 /// The PF's driver is unloaded during an FLR that it handles: the card completes the next FLR.
 #[test]
 fn the_pf_driver_goes_during_a_reset() {
