@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Builds the index of tests and code that name items of the documents, so that `arctic fidelity` needs no source tree.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Embedding the card in a VMM, in one process and without KVM: what the VMM provides, what it gets, and the effects of
 //! a guest's accesses. `cargo run --release --example in_process --no-default-features`
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card as PCI functions: the functions of `sriov` in front of the device model, the memory files, and the ports to
 //! the machine.
 

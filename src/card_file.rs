@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Card files: found by name or path, parsed, and rejected with a one-line message that gives the line and the valid
 //! values.
 

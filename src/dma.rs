@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Guest memory as mapped by a function's client: an immutable table of sections, replaced by each map and unmap.
 //!
 //! If a client truncates its memory file, every access to a mapping beyond the new end raises SIGBUS, which would

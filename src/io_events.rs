@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers that are written through eventfds (ioeventfd), and the handlers of these events.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A virtual Intel Data Center GPU Flex 170 with SR-IOV, as a library for VMMs that use the rust-vmm crates.
 //!
 //! ```toml

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A UNIX socket with a dedicated server thread, in the directory of a served card.
 
 use std::io::{self, ErrorKind, Read};

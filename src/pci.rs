@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The interface between the card and a VMM, independent of the transport.
 //!
 //! A VMM calls [`PciDevice`]. It implements [`MsiSink`] for each function and, to be notified of BAR moves, VF changes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The report of a card: trapped accesses by region, accesses to unimplemented registers, commands that are skipped or
 //! partly implemented.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The directory of `arctic serve`: its creation or check, its lock, and its contents.
 //!
 //! * `lock`: held with flock(2) until the program ends, never removed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The status socket of a served card: each client is sent one JSON document, then the connection is shut down.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The trace socket of a served card: a client sends a filter, one JSON line, and receives events, one JSON line each,
 //! until it disconnects.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Parsing of the card's log, of kernel counters and of the device model's bench output by `cargo bench`.
 
 #[path = "../benches/report/memory.rs"]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Doorbells in the event loop of a VMM based on `event-manager`.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Every promised item has a test or a documented deviation, and `FIDELITY.md` is up to date.
 
 use std::fs;

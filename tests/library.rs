@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Checks of the library as a dependency: it builds without its features, its documentation builds without warnings,
 //! and its example runs.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! QEMU accepts the arguments that `arctic serve` prints, and creates every function.
 //!
 //! QEMU is taken from the cache that `arctic boot` fills. It exits before the guest's first instruction.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The most frequent operations of a driver, through the library and over vfio-user on the same machine, with the
 //! driver and transports of the conformance suite.
 

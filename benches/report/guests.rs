@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Measurements in guests: the accesses of a probe and of a submission, and the card's memory with and without a guest.
 
 use std::collections::BTreeMap;

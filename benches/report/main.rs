@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `cargo bench`: the costs of the card as ratios and counts that are stable on a noisy machine, each compared with its
 //! target.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Resident memory of a running card, from the kernel's accounting.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Parser of the output of the device model's benches, `blit` and `streamer`.
 
 /// The first number after `name` in `text`.

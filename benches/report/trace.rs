@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Parser of the card's log with `RUST_LOG=arctic_gpu=trace`: register accesses, and the accesses per submission.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Linear 2 MiB copy and fill by the copy engine, compared with non-temporal `memcpy` and `memset` on the same core.
 //!
 //! Prints the ratio of the two speeds (1.0: equal; the target is 0.9), as the median of many short alternating rounds,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Number of host instructions of the command streamer for one MI_STORE_DATA_IMM through the PPGTT with TLB hits,
 //! counted by callgrind (target: under 150), and the resulting rate of commands per second.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Measures the time to provision a virtual function with local memory that is completely written, and to clear it
 //! again.
 //!

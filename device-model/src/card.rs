@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card: access to each function's GTTMMADR, the effects of register writes, and the execution of pending work.
 
 mod bell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State shared by engines and GuC: memory, registers, interrupts, time.
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Device model of the card: registers, memory, command streamers, copy engine, GuC, interrupts.
 //!
 //! It does not depend on sockets, a PCI transport or files. Its interfaces to the VMM are [`world::Dma`],

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PCODE: the power controller's mailbox, and the card's power, energy and temperature sensors.
 
 /// Mailbox: run bit, parameters and command; reads back the error code of the last command.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Contents of a card file: the enabled units of the die and the size of local memory.
 
 pub mod limits;

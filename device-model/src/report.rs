@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Report of driver accesses that the card does not model, for display and for JSON: accesses to unimplemented
 //! registers and commands are counted and reported.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! RC6: the reasons that keep the GT awake, and its accumulated sleep time (contract E.8).
 
 use std::sync::atomic::{AtomicU64, Ordering};

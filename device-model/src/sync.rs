@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Synchronisation primitives used by the lock-free parts. The loom tests (`tests/loom`) compile those parts a second
 //! time and substitute loom's types for this module.
 

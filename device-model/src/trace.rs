@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Event tracing of a running card: subscribers receive the events of engines, GuC and interrupts in order. Without
 //! subscribers the cost is one flag check per step. Queues are bounded: a subscriber that does not keep up loses events
 //! and receives their number; the card never waits for it.

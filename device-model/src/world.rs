@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The traits through which the card uses its VMM: guest memory, interrupts and time.
 
 use std::sync::Arc;

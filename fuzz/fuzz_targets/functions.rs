@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses to configuration space and BARs of the PF and of VFs, in any order, on a complete card.
 #![no_main]
 

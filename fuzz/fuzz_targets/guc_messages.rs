@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages of the PF and VF drivers to the GuC: CT buffers, mailbox, and the memory that the messages point to.
 #![no_main]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages and descriptors that a client sends over its socket, and engine accesses to the memory it maps.
 #![no_main]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Sequential choices made from a fuzzer's bytes.
 
 /// The remaining bytes of an input; after its end all choices are 0.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runs the inputs of a fuzz target without a fuzzer: its corpus plus random inputs.
 
 use std::fs;

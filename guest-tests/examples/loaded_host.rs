@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runs a command line many times on a deliberately loaded host, to measure it when it gets a small share of each CPU.
 //! An example and not a test because of its run time.
 //!

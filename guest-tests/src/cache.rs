@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The cache folder. Entries are built in a scratch folder and renamed when complete, by one process at a time.
 
 use std::fs::{self, File, TryLockError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card under test as a separate process (`arctic serve`): start, supervision, stop, and its report.
 
 use std::collections::BTreeMap;

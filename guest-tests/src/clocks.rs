@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Compares the guest's clock with the host's. A run in a guest with a wrong clock rate proves nothing: all timeouts of
 //! the kernel, the driver and the tests are wrong by the same factor.
 

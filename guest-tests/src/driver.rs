@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The kernel drivers for the card, and what each requires of a guest's image, its command line and its kernel log.
 
 use std::path::Path;

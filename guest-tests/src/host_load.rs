@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The load of the host during a run. It is printed next to a failure and does not change the result.
 
 use std::fmt;

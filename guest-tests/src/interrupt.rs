@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Converts SIGINT, SIGTERM and SIGHUP to an error that unwinds a run, so that all child processes and files are
 //! cleaned up.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Checks of a guest's kernel log: lines that must not appear, and lines that must.
 
 use serde::Serialize;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Guest tests: fetches QEMU, kernel and IGT, builds guest images, boots them and evaluates their logs.
 //!
 //! [`boot::run`] and [`igt::run`] are the two scenarios; the other modules support them. The device under test runs as

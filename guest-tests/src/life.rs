@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card's server process and the guests of a run: obtains the parts, starts server and VMs, delivers the guests'
 //! events, and shuts everything down.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests a VMM that needs KVM on hosts without usable KVM. QEMU emulates a VM with AMD virtualisation (SVM, nested
 //! paging), in which KVM works. The VMM runs in that VM and boots a guest, in which xe tests the card. Both consoles
 //! are captured in one log.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Child processes that never outlive the run: each has its own process group, killed on drop and when this program
 //! dies.
 

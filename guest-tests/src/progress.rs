@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Progress output for interactive users: steps and percentages, always on stderr, never on stdout.
 
 use std::io::{IsTerminal, Write};

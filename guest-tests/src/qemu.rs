@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The VM with the card: QEMU's command line, and the running process with its ports.
 
 use std::fs::File;

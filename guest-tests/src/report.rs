@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Test results for output as text and JSON, common to all scenarios.
 
 use serde::{Deserialize, Serialize};

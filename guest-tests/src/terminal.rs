@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Connects the user's terminal to the guest's interactive console, and restores its mode afterwards.
 
 use std::io::{self, IsTerminal, Read, Write};

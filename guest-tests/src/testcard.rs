@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The test card: a picture of 1920 by 1080 pixels, defined as fills and copies, drawn by the guest with the copy
 //! engine and by the host on the CPU.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The frequency of the host's time stamp counter (TSC), and the kernel arguments that pass it to a guest.
 //!
 //! Under TCG on an x86-64 host, the guest's RDTSC returns the host's TSC (QEMU: `cpu_get_host_ticks`). A guest kernel

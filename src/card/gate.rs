@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Mutual exclusion of interrupt delivery and changes of the configuration that permits interrupts.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A function's port to its machine: interrupts and guest memory, gated by its configuration space.
 
 use std::sync::atomic::{AtomicBool, Ordering};

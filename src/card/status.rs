@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The current state of a card, as a JSON document and as a table.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the card through its PCI functions, as a transport uses them.
 
 // A list of mappable areas often has one element.

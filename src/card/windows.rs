@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The files behind the BARs. The mappings of a VMM and the accesses of the card's units refer to the same pages.
 
 use std::fs::File;

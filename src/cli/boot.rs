@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic boot`: a Linux guest with the card, for a test run, a shell or one command.
 
 use std::io::{self, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic decode`: decodes batches, rings, context images and GuC messages from a file.
 
 use std::fs;

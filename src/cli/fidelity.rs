@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic fidelity`: which rules of Intel's documents the card implements.
 
 use std::fmt::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic firmware`: writes placeholder firmware images to the directory that a guest's kernel loads firmware from.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic igt`: runs IGT GPU Tools against the card, in a Linux guest.
 
 use std::fs;

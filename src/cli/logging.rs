@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Log messages on stderr, rate-limited per call site: a misbehaving guest cannot flood the terminal.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic serve`: serves the card to VMMs that the user starts.
 
 mod connection;

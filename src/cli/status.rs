@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic status`: the current state of a served card.
 
 use std::io::ErrorKind;

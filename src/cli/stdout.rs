@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Output of commands: a closed pipe ends a command silently, a full disk is an error. `println!` panics in both cases.
 
 use std::fmt::Display;

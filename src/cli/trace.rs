@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic trace`: traces a served card, command by command.
 
 use std::fs::File;

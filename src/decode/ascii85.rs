@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The ascii85 encoding of the kernel's dumps: five characters per dword, `z` for zero (linux/ascii85.h).
 
 /// Decodes at most `most` dwords of `text`, and returns whether there are more; `Err` is the position of the first

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A capture of `arctic trace`: its events, with their commands and messages disassembled.
 
 use arctic_device_model::command::Requester;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! i915's error state (i915: i915_gpu_error.c, intel_guc_capture.c).
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Limits on the data decoded from one file: a few compressed bytes in a dump may expand to an arbitrary size.
 
 use std::io::{self, BufRead, BufReader, Read};

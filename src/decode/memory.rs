@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The memory ranges in a dump, by address, and the batches in them.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Files that `arctic decode` reads: raw dwords, hexadecimal text, captures, and dumps of drivers.
 
 pub mod ascii85;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Constructed dumps in the formats that the drivers print.
 
 use std::io::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Numbers in lines of dumps and on the command line.
 
 /// The text after `name:` at the start of a line.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! xe's devcoredump (xe: xe_devcoredump.c; xe_guc_ct.c, xe_lrc.c, xe_vm.c and xe_guc_capture.c print its sections).
 
 use std::io;

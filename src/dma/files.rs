@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Files received from a client: sections of the same file share one descriptor.
 
 use std::collections::HashMap;

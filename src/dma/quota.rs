@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accounting of the resources of this process that the clients of a card use: address space, sections, descriptors.
 //! Each function has a limit, so that no client can exhaust the resources of the others.
 

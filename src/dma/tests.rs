@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of sections of every kind of memory file: map, unmap, misuse.
 
 mod tables;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The documents as numbered rules, parsed from the texts in `docs/spec`.
 
 use serde::Serialize;

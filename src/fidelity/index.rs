@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The references to items in the sources: the tests that prove them and the code that implements them. The build
 //! script writes the index as text, which is embedded in the program and parsed by it.
 

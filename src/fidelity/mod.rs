@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Which rules of Intel's documents the card implements: exactly, approximately, or not.
 //!
 //! The report combines three sources: the documents' numbered rules (`docs/spec`), the references in tests and code

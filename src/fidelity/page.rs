@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The report as Markdown pages: `FIDELITY.md`, and a page of every item.
 
 use std::fmt::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Finds the references to items in the sources: tests, lines of IGT lists, code, rows of tables.
 //!
 //! It scans text instead of syntax trees, because comments are the main input. It only distinguishes code, comments and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The GuC firmware file: a CSS header, text in place of microcode, text in place of a signature. Layout: xe:
 //! abi/uc_fw_abi.h (`uc_css_header`), read by xe: xe_uc_fw.c and i915: intel_uc_fw.c.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The HuC firmware file, which on hardware is loaded by the GSC: a code partition directory with two entries, the
 //! manifest with the version, and the image. Layout: i915: intel_gsc_binary_headers.h, read by i915: intel_huc_fw.c
 //! (`intel_huc_fw_get_binary_info`).

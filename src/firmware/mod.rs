@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Placeholder firmware: generated files with the headers that drivers check before they upload them.
 //!
 //! The card runs no firmware code (its GuC and HuC are part of the device model), but drivers do not probe without the

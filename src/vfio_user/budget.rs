@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Limits on the time that the card waits for one client, during which engines and the GuC do no work for others.
 //!
 //! Only waiting that delays others is charged: for other messages to the client to be sent, for room in its socket, for

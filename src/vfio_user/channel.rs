@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! One client's socket: receiving messages with their file descriptors, sending messages, and waiting.
 
 use std::fs::File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Guest memory without a file descriptor: DMA_READ and DMA_WRITE messages to the client.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A card with functions served over sockets: each function's client is its machine.
 
 use std::sync::{Arc, OnceLock};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! VF BARs for virtual functions in the PF's own guest, under a VMM without SR-IOV support.
 //!
 //! QEMU maps a function's BARs at the addresses in that function's own BAR registers, but guests do not program those

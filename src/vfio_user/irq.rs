@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Interrupt vectors of a function: eventfds provided by the client, signalled by a separate thread.
 //!
 //! A client shares the open file description of its eventfd with this process: it can clear O_NONBLOCK and fill the

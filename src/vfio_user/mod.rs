@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The vfio-user server: one socket per PCI function, with the protocol separated from the card by [`Device`].
 
 mod budget;

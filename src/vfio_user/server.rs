@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The server sockets: one listener and one thread per function, one client at a time, until the server is stopped.
 
 use std::io;

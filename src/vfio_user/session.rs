@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! One client's session: the version exchange, then a loop that reads a message, executes it and replies.
 
 use std::fs::File;

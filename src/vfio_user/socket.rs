@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Listening UNIX sockets: mode and group are final before a connection is possible, and only stale sockets are
 //! removed.
 

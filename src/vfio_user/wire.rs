@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Encoding of the messages of vfio-user protocol 0.0: header, commands, flags, limits and the fields of each body.
 //!
 //! Source: QEMU docs/interop/vfio-user.rst. Structures shared with the kernel's VFIO interface (region, interrupt and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Base address registers: 64-bit memory BARs and their register pairs.
 
 use std::fmt;

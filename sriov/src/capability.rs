@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Capability structures as lists of fields, and the standard and extended capability lists that link them.
 
 use crate::config::Field;

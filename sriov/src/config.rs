@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A function's 4096 bytes of configuration space: reset value and write behaviour of each bit.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A PCI Express function: takes configuration accesses, returns events for the device and the transport.
 
 use std::array;

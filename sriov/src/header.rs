@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The type 0 header: function identity, command and status registers.
 
 use crate::config::Field;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PCI Express functions as data: configuration space, capabilities, BARs, MSI, FLR and the SR-IOV rules.
 #![forbid(unsafe_code)]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The SR-IOV extended capability of the physical function and its companion, VF Resizable BAR (PCIe 9.3.3, 9.3.7.5;
 //! V13-001, V13-002, V13-016; contract A.3, A.4, D.4).
 //!

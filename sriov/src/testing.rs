@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Test helpers: read a function's configuration space and collect the events of a write.
 
 use crate::function::{Event, Events, PciFunction};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Virtual functions: as an ordinary function in a guest, and as a VMM exposes them next to the physical function.
 
 use crate::bar::Bar;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PCI enumeration as firmware and an operating system do it: walk the capability lists, size and place BARs, enable
 //! VFs.
 

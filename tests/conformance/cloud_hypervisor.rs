@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The accesses that Cloud Hypervisor makes to a vfio-user device before and while a guest uses it, in the same order
 //! and with its client crate (from its `pci/src/vfio.rs` and `pci/src/vfio_user.rs`; `docs/cloud-hypervisor.md` names
 //! the commit). No guest runs in this test.

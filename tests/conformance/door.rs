@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The interface that each transport implements for the tests: a machine with the card in it, as guest software and the
 //! VMM access it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runs each test that does not depend on a transport over each transport.
 //!
 //! `suite` has the tests, functions of a [`door::Machine`]; `doors` has the implementations for each transport;

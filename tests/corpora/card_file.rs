@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Card file parser: each input is either rejected with a one-sentence error with the line number, or describes a
 //! valid card.
 

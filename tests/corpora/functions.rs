@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses to configuration spaces and BARs of a whole card at any offset and width, from any function, in any order.
 //! The test advances the clock and runs the card's steps.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Replays the corpora of the fuzz targets (`fuzz/`) for the external interfaces, plus random inputs.
 //! `ARCTIC_FUZZ_INPUTS` sets the number of random inputs.
 #![cfg(feature = "vfio-user")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Arbitrary input from a vfio-user client: protocol messages, mutated or not, arbitrary bytes, descriptors of all
 //! kinds, files that shrink, disconnects; and accesses of engines to the memory that the client has mapped.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Guest tests: each test boots an unmodified kernel with its own drivers and checks its output. At most 12 guests, each of less
 //! than a minute; `tests/guest_long` has the others.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runs the program `arctic` with real guests and checks its reports.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Guest tests that take too long for the test command: long IGT lists, the maximum number of VFs. `cargo xtask long --list`
 //! lists them.
 

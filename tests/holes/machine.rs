@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A machine for tests that records which VFs the card enables and disables.
 
 use std::sync::{Arc, Mutex};

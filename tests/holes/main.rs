@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Regression tests for vulnerability classes found in other device models and drivers.
 //!
 //! * `num_vfs.rs`: NumVFs above TotalVFs, NumVFs that changes under enabled VFs, NumVFs after a reset. QEMU:

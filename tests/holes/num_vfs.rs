@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! QEMU created as many VFs as NumVFs said, and removed as many as it said later: CVE-2024-26327, CVE-2024-26328.
 
 use std::sync::Arc;

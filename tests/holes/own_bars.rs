@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A guest directs the device's DMA at the device's own registers, so that the access reenters the card while the
 //! access that caused it is still in progress.
 //!

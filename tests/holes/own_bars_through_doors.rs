@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! DMA to the card's own BARs, over the transports that a VMM uses.
 //!
 //! Guards: `ClientDma` waits for a bounded time (over vfio-user the access arrives on the connection on which the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! TOCTOU: the card reads each item of guest memory once, and the value that it has checked is the value that it uses.
 //!
 //! Guest memory in these tests counts the reads of each dword and returns the true value only to the first read. (PPGTT

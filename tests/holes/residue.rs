@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Data remanence: state of a function that the next user could read, in memory, registers, contexts and doorbells;
 //! checked inside the card and through the interfaces of a VMM. (LeftoverLocals, CVE-2023-4969.)
 

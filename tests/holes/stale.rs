@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Stale translations: entries that survive an unmap, a reset or new provisioning.
 
 use arctic_device_model::engine::id::EngineClass;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A minimal VMM client and driver for the PF's copy engine: no GuC, an execlist of one context, all data structures in
 //! local memory, written by messages (i915 with `enable_guc=0`).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fault handling: VMMs that die, stall, send malformed messages or never answer, and termination of the program
 //! meanwhile.
 

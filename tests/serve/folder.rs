@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The directory of `arctic serve`: requirements on it, its contents, and access rights of users to the sockets.
 
 use std::fs;

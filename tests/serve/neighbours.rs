@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A hostile client affects only its own function: the client of the PF misbehaves, and VF 1's client measures the
 //! delays.
 

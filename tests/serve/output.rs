@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Output of commands to closed pipes and full disks, and resource limits of the process.
 
 use std::fs::File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Long tests: what the test command leaves out because of its time.
 
 use anyhow::{Context, Result, ensure};

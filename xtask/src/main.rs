@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `cargo xtask`: long tests by name, the steps of CI, and the word list of the documentation.
 
 mod ci;

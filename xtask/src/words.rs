@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The word list: words that make a description hard to read, counted in comments and documents.
 
 use std::fs;

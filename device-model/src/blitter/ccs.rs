@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Flat CCS: one byte of compression control data for each 256 bytes of local memory.
 //!
 //! Approximate: Intel does not publish the format of a compressed block. In this model a block with a control byte of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Command table of the copy engine, and decoding of the fields (Mesa genxml gen125; IGT lib/intel_blt.c;
 //! xe_migrate.c).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! XY_CTRL_SURF_COPY_BLT: copies of compression control data from and to the flat CCS.
 
 use super::Progress;

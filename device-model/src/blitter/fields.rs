@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fields of the copy engine's commands (IGT: lib/intel_blt.c; Mesa: gen125.xml; xe: xe_gpu_commands.h).
 
 use crate::command::Field;

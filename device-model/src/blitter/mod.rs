@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The copy engine: a table of the XY commands, each executed as a resumable state machine that accesses memory through
 //! [`Gam`].
 //!

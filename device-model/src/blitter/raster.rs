@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Raster operations of the XY commands: computation of destination pixels.
 
 /// Raster operation code of a plain copy of the source.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Resumable copy, fill and resolve of a rectangle.
 
 use std::ops::Range;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Addresses of pixels: linear and tiled surface layouts.
 
 /// Valid bits of a graphics address; the upper bits of a canonical address are ignored.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The part of a surface's memory that is open during a step, with its compression control data.
 
 use super::ccs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The event count that worker threads sleep on while there is no work.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Requests for GuC steps, from host notifications, engine reports and time. Any thread may post one, without a lock.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Detects whether a step that waits for something outside the card delays other functions.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

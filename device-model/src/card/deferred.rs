@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Register-write requests deferred to a worker, because they may have to request guest memory from the function's
 //! client.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card's PCI Express functions: which VFs exist, their resets, doorbell windows and LMEM BARs.
 
 use std::sync::atomic::Ordering;

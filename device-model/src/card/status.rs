@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Current activity of the card, by function and by engine, for display by user interfaces.
 
 use std::collections::BTreeMap;

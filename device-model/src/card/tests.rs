@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of GTTMMADR accesses by functions: registers, doorbell windows and VF resets.
 
 use vm_memory::Bytes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fields of commands as data: their location in a command's dwords and their display format. The executors, the
 //! disassembler and the fuzzer's grammar use the same tables.
 

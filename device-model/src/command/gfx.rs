@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Commands of the render, compute and media pipelines (client 3): PIPE_CONTROL is executed, the others are skipped by
 //! their length and only counted as state (contract K.8; xe: xe_gfxpipe_commands.h).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI commands (client 0), which the command streamer of every engine executes itself (V8-097, V8-098).
 
 pub mod fields;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The command set of the engines as data: one table per client, used by the command streamer and by the disassembler.
 
 pub mod field;

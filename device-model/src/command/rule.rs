@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Privilege of commands by requester (V13-044..076): the rules in the columns of the command tables.
 
 /// Origin of the commands of a ring or batch. Commands in the GGTT are privileged, commands in a PPGTT are not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Disassembly of context images: logical ring contexts in memory (V8-040..051).
 
 use super::batch::Batch;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Disassembly of messages between host and GuC: HXG, and the CT buffers that transport it.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Names of registers by offset, from the register tables.
 
 use std::collections::BTreeMap;

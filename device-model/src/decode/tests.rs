@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the disassembler with synthetic batches, images and messages.
 
 use super::batch::Target;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Doorbells: an access to a page notifies the GuC without a message (V13-081..100).
 //!
 //! Every function has a window of 1,024 pages, each of which a driver can map into a user process. 256 physical

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Unit tests of the doorbell block: stages, arming, coalescing, windows, and isolation between functions.
 
 use proptest::prelude::*;

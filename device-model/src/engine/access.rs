@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Register and memory accesses by commands: checked against the requester's rights, and recorded for loop detection.
 
 use vm_memory::VolatileSlice;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI_MATH: the command streamer's 64-bit ALU and its sixteen registers (V8-145..156).
 
 use super::reg;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI_ATOMIC: read-modify-write of 4, 8 or 16 bytes (V8-133; Intel media-driver mhw_mi_hwcmd_xe_xpm.h, mhw_mi.h).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Which engines are runnable, and when waiting engines are stepped again. Workers read these flags without a lock. The
 //! flags of an engine are changed with its lock held, except for the notification that memory has changed.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Engine time: the time base of time slices, execution quanta, preemption timeouts and the watchdog.
 //!
 //! The card's clock advances even while the host does not run the card's workers. A context makes no progress in that

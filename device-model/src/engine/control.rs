@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI commands that control the parser: batches, semaphores, predicates, interrupts (V8-105..121, 134..141).
 
 use super::access::address;

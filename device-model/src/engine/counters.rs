@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Counters of operations that an engine did not execute, or executed only in part. All of them appear in the report.
 
 use std::collections::BTreeMap;

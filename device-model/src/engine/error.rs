@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Error detection and reporting of an engine: the error registers ESR, EMR and EIR, the status that it writes to its
 //! global status page, and page faults (V8-085..090).
 

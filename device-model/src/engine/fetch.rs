@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Command fetch: the dwords that the parser has prefetched (V8-205).
 
 use vm_memory::Bytes;

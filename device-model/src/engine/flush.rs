@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI_FLUSH_DW and PIPE_CONTROL. In an in-order model the flushes themselves need no work; implemented are the
 //! post-sync operation, the TLB invalidation and the notification (V8-127, V8-137).
 

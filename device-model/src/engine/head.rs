@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Automatic report of the ring's head in the PPHWSP (V8-069).
 
 use super::reg;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The engines of the card, and their identifiers in the interrupt, GuC and register interfaces (contract K.3).
 
 /// Hardware engine class, as encoded in ENGINE_ID and in interrupt identities (V13-267).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A logical ring context's register image. The image is a command list: MI_NOOP, MI_LOAD_REGISTER_IMM, one
 //! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and the end (V8-046). Parsing is bounded by the image's length.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Layout of a logical ring context's register image on each engine, and the registers that it contains (V8-042,
 //! V8-046..051). The engine writes images in this layout, and drivers rely on positions in it. After the documented
 //! part follows a part specific to this model: the remaining registers of the context, as further LRIs.

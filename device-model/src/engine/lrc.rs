@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The logical ring context in memory: the PPHWSP, followed by the register image that an engine restores and saves
 //! (V8-040, V8-041, V8-045; contract F.3, F.4, K.1).
 

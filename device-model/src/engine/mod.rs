@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The engines: their identities, their logical contexts, and the command streamer that executes them.
 
 mod access;

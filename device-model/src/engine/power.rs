@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The power context: register state that an engine preserves over RC6 independently of contexts, as the image that the
 //! power controller saves and restores (V8-190..194). Each engine has one copy of this global state, which changes only
 //! by register writes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Register offsets, relative to an engine's base, that the command streamer itself maintains or reads (V8-009; xe:
 //! xe_engine_regs.h).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MMIO remapping: a command names a register of one engine and accesses the same register of the executing engine, so
 //! that a buffer can run on any instance (V8-046, trap T19; Intel media-driver mhw_mi_hwcmd_xe_xpm.h,
 //! MMIO_REMAP_ENABLE).

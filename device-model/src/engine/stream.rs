@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Parser position: ring, nested batches, workaround batches, and detection of loops without progress.
 
 use crate::memory::Space;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The command streamer: fetches, decodes and executes the commands of the loaded context.
 
 use super::counters::Counters;

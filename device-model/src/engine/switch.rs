@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Context switches: restore by executing the image, workaround batches during and after the restore, lite restore,
 //! save, and register updates.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI commands that move data between commands, registers and memory (V8-122..133).
 
 use super::access::{address, bytes_kept};

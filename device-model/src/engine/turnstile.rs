@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A mutex on which control paths have priority over engine workers.
 
 use std::ops::{Deref, DerefMut};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PR_CTR, the watchdog of an engine (V8-165..167), and its expiration in a virtual function (contract C.6).
 //!
 //! It counts engine time ([`super::EngineClock`]), at either rate. While the host does not run the card's workers, the

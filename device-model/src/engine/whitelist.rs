@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers that commands may access, by requester (V13-080): the public whitelists for non-privileged batches
 //! (V8-175..185), the slots that the driver programs (V8-186), and the registers of virtual functions.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Receivers of status quadwords: for a scheduling host the context status buffer in the global hardware status page,
 //! with copies in registers (V8-057..059); for the GuC its FIFO (V8-060).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Context descriptors: identity and location of the contexts in a queue (V8-030..032).
 
 /// Context name as in status words: SW counter and SW context ID (V8-031), 22 bits.

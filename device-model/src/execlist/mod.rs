@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Execlist submission: queues of context descriptors with the semantics of the hardware, and the status of every
 //! context switch (V8-008, V8-010..023, V8-052..060).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Submission queue and execution queue of an engine (V8-010..020).
 
 use super::descriptor::Descriptor;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Reports of a context switch: the status quadword and the switch reasons (V8-052..056), and EXECLIST_STATUS (V8-022).
 
 use super::descriptor::{ContextId, Descriptor};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The registers that exist once per virtual function (V13-005, contract C.2), and its interrupts.
 
 use std::sync::Arc;

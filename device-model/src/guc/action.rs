@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Actions that a host can request over the CT buffers: code, payload length, permitted senders and handler (contract
 //! B.6, G.4).
 

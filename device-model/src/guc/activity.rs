@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Engine activity: busy time of each engine, in total and per function, in the buffers that the drivers register
 //! (contract K.6, G.4).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Additional data structure (ADS) that the driver prepares in memory for the GuC: engine map, scheduler policies and
 //! capture register lists (contract B.7, K.2).
 

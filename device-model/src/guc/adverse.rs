@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Adverse events: VF activity that affects other functions, counted per sample period against thresholds that the PF
 //! sets (contract D.10; xe: abi/guc_klvs_abi.h, xe_guc_klv_thresholds_set_types.h).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Error capture: the engine registers that the GuC logs before it resets an engine (contract B.13).
 
 use crate::engine::id::{EngineClass, EngineId};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Per-function state of the GuC: CT buffers, interrupt, opt-ins, quotas and request counters.
 
 use std::array;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registered contexts: their registration, policies and scheduling state (contract F.1, F.2).
 
 use crate::engine::id::EngineClass;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Requests of the PF to manage its VFs: configuration (quotas), policies, pause, stop and reset (contract D.4, D.6,
 //! D.7).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! CT buffers: the two message rings between host and GuC, with their descriptors (contract B.6, K.7).
 
 use std::collections::VecDeque;

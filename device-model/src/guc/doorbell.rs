@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Assignment of physical doorbells to contexts, ownership checks, and the actions by which drivers arm doorbells
 //! (V13-035, V13-036, V13-095, V13-096).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Firmware upload: DMA into WOPCM, the boot ROM's checks of the CSS header, and the status read by the driver.
 
 use crate::gt::Gt;

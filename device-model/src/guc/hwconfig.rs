@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Hardware configuration table returned by GET_HWCONFIG: key, length in dwords, values (contract B.4 step 21).
 //!
 //! It contains what is publicly known of DG2-G10. Omitted because not public: pixel pipes (4), cache ways (8, 9, 61),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! HXG messages: the header dword and the layout of requests and replies (contract K.7).
 
 /// Origin bit of a message header: set in messages from the GuC.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The running GuC kernel: its state and its steps.
 
 use std::ops::Range;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Key-length-value (KLV) lists, which carry policies and opt-ins (xe: abi/guc_klvs_abi.h, contract K.5).
 
 use super::hxg::{Error, global_address};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The mailbox: requests through the VF_SW_FLAG registers, answered before the notifying register access completes
 //! (contract B.6).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The GuC: firmware upload, mailbox, CT buffers, actions, and the scheduler.
 
 pub mod action;

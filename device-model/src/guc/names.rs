@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Human-readable names of message contents: actions, parameters, keys, errors (xe: abi/guc_actions_abi.h,
 //! guc_actions_sriov_abi.h, guc_klvs_abi.h, guc_errors_abi.h).
 

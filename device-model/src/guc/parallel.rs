@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Work queues of parallel contexts: their items update the ring tails of all members at once (contract F.5).
 
 use crate::memory::{Fault, Gam, Space};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Provisioning of the VFs by the card if no guest has the PF (contract C.4, D.4). Uses the same structures, tables and
 //! checks as for requests of a PF driver.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Configuration that the PF assigns to each function, as key-length-values (contract D.4, D.6, K.5; xe:
 //! abi/guc_klvs_abi.h).
 

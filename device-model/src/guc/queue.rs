@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runnable queue of an engine class: dispatches contexts to instances and selects contexts to preempt (contract F.2).
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages between PF and VFs that the GuC forwards unchanged (contract C.4; xe: abi/guc_relay_communication_abi.h).
 
 use super::client::MOST_WAITING;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Turns of the functions at one engine: the owner of the current turn, and the quantum used by each function (contract
 //! D.4, K.5).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The scheduler: registered contexts, the queues of each engine class, the state of each engine, and notifications to
 //! the functions.
 

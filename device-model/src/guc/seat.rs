@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Scheduler state of one engine: its context, the current load and its deadlines. Times are engine time
 //! ([`crate::engine::EngineClock`]) of that engine.
 

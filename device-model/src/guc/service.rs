@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Requests of VF drivers to the PF driver, answered by the card if it acts as the PF: handshake and the values of
 //! registers that a VF cannot read (contract C.4; xe: xe_gt_sriov_pf_service.c, abi/guc_relay_actions_abi.h).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A function's share of the engines: execution quantum, preemption timeout and priority (contract D.4, K.5).
 
 /// Scheduling priority of a function (xe: abi/guc_klvs_abi.h, GUC_KLV_VF_CFG_SCHED_PRIORITY).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Frequency management (SLPC) and render-C states: the shared data in memory and the registers that reflect them
 //! (contract B.11, K.6).
 

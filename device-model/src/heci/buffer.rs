@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! One direction of a HECI window: a circular buffer of dwords with pointers visible to both sides.
 
 /// Number of slots of a buffer. Pointers are free-running 8-bit counters, so the depth must divide 256.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Host bus messages (HBM): responses of the graphics system controller's firmware while a driver sets up the link.
 //!
 //! This firmware has no clients, so enumeration returns an empty list and connection requests are refused.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! HECI: the register windows for communication with the graphics system controller (GSC), and the behaviour of its
 //! firmware.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the link setup as `mei_gsc` does it, and of hosts that violate the protocol.
 
 use proptest::prelude::*;

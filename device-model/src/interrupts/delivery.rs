@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Thread-safe interrupt tree: serialised changes, and the MSI that results from a change.
 
 use std::sync::Arc;

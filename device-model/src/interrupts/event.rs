@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Events of an engine, as data: the bits of its interrupt vector, which are also the byte offsets of its status in
 //! memory (V13-259, V13-275, V13-276).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Memory-based interrupts: one byte per event in the function's memory, then its MSI (V13-273..277, contract C.3).
 //! They serve functions for which the interrupt message has no room.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The interrupt tree: GT banks with selector and identity, GFX_MSTR_IRQ, DG1_MSTR_TILE_INTR, one MSI (V13-257..288).
 //!
 //! All levels from the leaf to the root are level-triggered: a source is ready while it has an unmasked event, a bank

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the tree with a driver's interrupt handler: step by step, with events at every step, and with threads that
 //! raise random events.
 

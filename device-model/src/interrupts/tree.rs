@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State of the levels of the tree: visible events, and when they trigger an MSI. Without locks and threads.
 
 use super::sources::{Half, SOURCES, Source};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Flat CCS: compression control data of local memory, stored at its top (xe: get_flat_ccs_offset).
 
 use std::ops::Range;

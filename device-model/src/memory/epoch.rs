@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Invalidation of cached page table entries.
 
 use crate::sync::atomic::{AtomicU64, Ordering};

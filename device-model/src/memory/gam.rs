@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Graphics address translation and memory access for one step, on behalf of one function. All accesses of engines and
 //! GuC use it.
 

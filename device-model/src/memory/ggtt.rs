@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The global graphics translation table (GGTT): 4 GiB of address space, 2^20 64-bit entries (V13-019, V13-027).
 //!
 //! The PF's table defines the owner and the valid bit of each page. A virtual function can change the other bits of its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Layout of the card's local memory: usable memory, compression metadata, GGTT, stolen memory (contract B.2).
 
 /// 1 MiB in bytes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Regions of shared memory: local memory (VRAM), the GGTT half of GTTMMADR, the VFs' regions.
 
 use std::fs::File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card's memory system: GGTT and PPGTT translation, local memory, guest memory. All memory accesses of the card go
 //! through it.
 

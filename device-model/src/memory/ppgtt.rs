@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The per-process page tables (PPGTT): four levels of 512 entries, with 1 GiB, 2 MiB, 64 KiB and 4 KiB pages.
 //!
 //! Layout as in xe (xe_pt.c, xe_gtt_defs.h; contract E.1, E.2). All tables are in local memory.

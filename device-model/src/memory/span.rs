@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A contiguous, bounded range of translated memory, wherever it is stored.
 
 use vm_memory::{Bytes, VolatileSlice};

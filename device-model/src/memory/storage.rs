@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Storage of local memory: a frame is stored in the PF's region (its home), or in the region of the virtual function
 //! to which it is assigned.
 //!

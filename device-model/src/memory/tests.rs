@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of address translation: all page sizes and types, faults, TLB caching and invalidation.
 
 use std::sync::Arc;

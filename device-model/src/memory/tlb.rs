@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! TLB of an engine: cached leaf translations and last directory levels.
 
 use super::storage::FRAME;

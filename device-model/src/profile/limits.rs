@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Limits on the resources that clients consume in the process that serves the card (`[limits]` of a card file).
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};

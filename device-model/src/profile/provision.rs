@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Resources of each virtual function if no PF driver provisions the card: a card file's `[provision]` section, and
 //! fair shares for the values that it omits.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The value of one register: threads may write it concurrently, each its own bits.
 
 use super::Kind;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers of the doorbell block (V13-081..100, [`crate::doorbell`]).
 
 use super::Kind::Live as L;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers that every engine has, by offset from its base (contract K.3, V8-009).
 
 use super::Kind::{self, Live as L, Masked, ReadOnly};

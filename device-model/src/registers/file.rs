@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The register file: current values of all modelled registers, and counts of accesses to unmodelled ones.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fuse mirrors: slices, subslices, engines and banks of the die (V13-160, contract B.4).
 
 use super::Kind::ReadOnly;

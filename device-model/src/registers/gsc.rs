@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The two windows of the graphics system controller: HECI1 (GSC) and HECI2 (GSCFI) (contract G.9).
 
 use super::Kind::{self, Live as L};

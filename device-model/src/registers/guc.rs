@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The GuC's registers: status, scratch, DMA, WOPCM, mailboxes, doorbell (contract B.4, B.6; V13-184..195).
 
 use super::Kind::{self, Live as L, ReadOnly};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers of the interrupt tree (contract B.10, V13-278..285).
 
 use super::Kind::{self, Live as L, ReadOnly, Write1Clear};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers that exist on the card and are intentionally not modelled, as ranges with a reason: they read 0, writes
 //! are dropped.
 

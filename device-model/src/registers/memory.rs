@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Memory attributes, translation caches, faults: PAT, MOCS, TLB invalidation, LMTT (contract B.2, B.5, G.6, G.7).
 
 use super::Kind::{Live as L, ReadOnly};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers as data: one table per unit, from which decoding, reset, access rules and the report of unmodelled
 //! accesses are derived.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Observation (OA): the control registers that drivers write during probe; the counters do not run (contract E.9).
 
 use super::Kind::{self, Masked};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Reset values that depend on the card's profile or on the engine: memory layout, fuses, frequencies, instance
 //! numbers.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Power: forcewake, RC6, frequency, PCODE and the sensors of the PCU (contract B.1, B.2, B.5b, B.11).
 
 use super::Kind::{self, Live as L, ReadOnly};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Ranges of GT registers: their forcewake domain and replication (V13-129..134, V13-140..164).
 
 use crate::engine::id::EngineId;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Render-only registers of the command streamer: statistics, draw parameters, stream output (V8-181).
 
 use super::Kind::{Live as L, Masked, ReadOnly};

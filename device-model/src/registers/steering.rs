@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Steering registers of the replicated ranges (V13-140..143).
 
 use super::{Register, STORED, register};

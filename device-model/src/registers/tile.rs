@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers of the tile outside the GT: identity, reset, memory layout, errors (contract A, B.1, B.2).
 
 use super::Kind::{Live as L, ReadOnly, Write1Clear};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Chicken bits, clock gating and tuning: stored and read back, without effect in a functional model.
 
 use super::Kind::Masked;

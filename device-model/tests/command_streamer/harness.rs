@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fuzz harness of the command streamer: input bytes become work for one engine, from the ring or a batch, privileged
 //! or not, of the PF or a VF. Afterwards isolation must hold and the engine must work.
 //!

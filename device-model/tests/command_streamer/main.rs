@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Replays the corpus of the command streamer's fuzz target (`fuzz/`), plus random inputs. `ARCTIC_FUZZ_INPUTS` sets
 //! the number of random inputs.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fuzz harness of context images: an image that an engine has saved, with some dwords changed, is restored by that
 //! engine with a few commands in its ring, saved, and restored again.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Source of the grammar's choices: a seeded generator, or a fuzzer's input bytes.
 
 /// A stream of choices.

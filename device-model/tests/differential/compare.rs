@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runs work on the engine and on the reference, and compares the resulting states.
 
 use std::collections::BTreeMap;

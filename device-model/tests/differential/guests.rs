@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Guest memory: of the context's function, and of all other functions.
 
 use std::sync::{Arc, Mutex};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Memory layout used by both sides: local memory, guest memory, and two address spaces in which equal addresses map to
 //! different bytes, so that an access in the wrong space is detected.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Differential test of the engine against a slow, plain reference: both execute random well-formed work, and the
 //! results are compared: memory, GGTT, registers, context image, and the position where the parser stopped.
 //!

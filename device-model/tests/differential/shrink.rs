@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Minimises a failing case: removes commands while the two sides still disagree.
 
 use crate::compare::{Worlds, both, disagreement};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The engine's side: a card with memory, guests and a context, which is restored to the same state for each run.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fuzz harness of the GuC's interface: input bytes become messages in CT buffers and mailbox, from a VF or from the
 //! PF, the data that they point to, and the work that they start.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Replays the corpus of the fuzz target for GuC messages (`fuzz/`), plus random inputs. `ARCTIC_FUZZ_INPUTS` sets the
 //! number of random inputs.
 

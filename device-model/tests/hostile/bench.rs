@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A card with guest memory, clock and interrupt sink, and a driver that knows the handshake.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Mostly valid commands from the command tables, with operands that address memory and registers a guest should not
 //! access.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A hostile guest against the whole card: whatever the guest writes, the card must not panic, hang, leak memory, or
 //! access memory outside the guest's, and must work again after a reset.
 //!

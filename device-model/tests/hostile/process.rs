@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Properties of the test process: settings from the environment, memory and CPU time.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Reproducible random numbers for attacks.
 
 /// xorshift64* generator; a seed always gives the same sequence.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Commands and addresses that target resources of other functions.
 
 use arctic_device_model::engine::id::EngineClass;

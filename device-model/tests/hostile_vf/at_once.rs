@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Concurrency and floods: workers, resets and accesses from several threads, and endless requests.
 
 use std::sync::Arc;

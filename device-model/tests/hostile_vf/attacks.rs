@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Operations of the hostile function.
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A card with three provisioned virtual functions, and the driver of a virtual function.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Canary words that identify the function to which data belongs.
 
 use std::sync::LazyLock;

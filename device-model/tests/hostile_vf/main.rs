@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A hostile virtual function against other functions: it uses its BARs, rings and contexts in any way, but must not
 //! read or write data of other functions, get more engine time than its quantum allows, or make the card panic, hang or
 //! leak memory.

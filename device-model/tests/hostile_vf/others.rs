@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State of the functions other than the attacker: filled with canaries and checked for changes; and a check of all
 //! data that the attacker can read.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A minimal PF driver that provisions and resets virtual functions by register accesses, tables and messages.
 
 use std::sync::Arc;

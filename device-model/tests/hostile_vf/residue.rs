@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Data remanence: after a reset or new provisioning the next owner finds no data of the previous one.
 
 use arctic_device_model::engine::id::EngineClass;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Exhaustive tests: each offset of the BAR, each GGTT page, each context ID, each register.
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Engine time by the card's clock: while two other functions always have work for an engine, the attacker gets at most
 //! the share of its quantum, and the others get equal shares.
 

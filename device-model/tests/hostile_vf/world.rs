@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Surroundings of the card: guest memory of each function, files, clock, and a counter of log lines.
 
 use std::cell::Cell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Model checking of the parts that threads share without a global lock, in every order that the memory model permits.
 //!
 //! The modules below are the library's own sources, compiled a second time with loom's types as `crate::sync`. loom

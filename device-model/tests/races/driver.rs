@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A virtual function's driver, executed one access at a time.
 
 use arctic_device_model::engine::id::EngineClass;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses and steps of the card in an order determined by a seed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

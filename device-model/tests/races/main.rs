@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Races: several processors access the same functions, with resets and FLRs during work. Work in progress completes or
 //! is dropped as a whole, other functions are not affected, there is no deadlock, and afterwards a new driver finds the
 //! card in reset state.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Several processors write one register: each has its own bits, which must keep the value that it wrote.
 
 use std::sync::{Arc, Barrier};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Concurrency test: processors of several functions and of the PF, workers, and a host that makes resets.
 
 use std::io::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Order of the steps when several guests share the card: the PF guest boots first, the VF guests boot when their
 //! functions are enabled, all VF guests work at the same time, and the VFs are disabled last.
 

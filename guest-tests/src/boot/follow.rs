@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Follows one guest through its stages: parses its control messages, applies time limits, detects its end.
 
 use std::fs::File;

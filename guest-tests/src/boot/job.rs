@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The shell scripts that the guests' init runs, and the files through which guests and host communicate in addition to
 //! the control port.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The checks of a boot: what the guest, its kernel log and the card's report must show.
 
 use std::fs;

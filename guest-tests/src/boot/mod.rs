@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The boot scenarios: guests with the card load the driver, run workloads and are checked; or one guest is given to
 //! the user.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A run with several guests on one card: one guest per VF, and one for the PF unless the card's server process
 //! provisions the VFs.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Text form of a boot's report: the components, one line per engine with the passed checks, every failure in full.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The VFs in a boot's report: one line per VF, times, and host memory per VF.
 
 use std::fs;

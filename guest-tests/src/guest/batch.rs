@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Batch buffers: MI commands, flushes and jumps, with the names used by the PRM and the driver.
 //!
 //! Layouts: contract K.8, `xe: instructions/xe_mi_commands.h`. The copy engine's own commands are in `blt.rs`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The copy engine's commands, XY_FAST_COLOR_BLT, XY_FAST_COPY_BLT and XY_BLOCK_COPY_BLT, and the surfaces that they
 //! work on (contract B.9, `xe: xe_gpu_commands.h`).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! An open DRM device of the card, with either driver: ioctls, queries, and the error type of this layer.
 
 use std::fs::{self, File, OpenOptions};

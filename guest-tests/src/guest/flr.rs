@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic guest flr`: resets a virtual function many times, and checks after each reset that it answers again and that pages
 //! of its local memory read zeros.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic guest hang`: submits a batch that waits for a value that is never written, and saves the driver's dump.
 
 use std::fs;

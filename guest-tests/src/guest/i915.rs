@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The i915 implementation of the driver interface.
 //!
 //! The program chooses GPU addresses itself, as with xe. Every submission lists all objects of the address space,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic guest info`: prints the card's properties as the driver exposes them to user space.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! CPU views of buffers that the GPU reads and writes at the same time.
 
 use std::fs::File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Instructions of the command streamer's ALU, the payload of MI_MATH (contract K.8, `i915: gt/intel_gpu_commands.h`).
 
 /// An ALU register.

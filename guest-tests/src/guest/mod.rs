@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The program inside the guest:
 //! - `arctic guest work` runs checked batches on every engine.
 //! - `arctic guest vfs` enables VFs and runs work on each.

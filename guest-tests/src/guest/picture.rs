@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Draws the test card with the copy engine in local memory and reads it back through system memory.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Documents that the guest writes for the host: JSON with the card's properties and the result of every check.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic guest rounds`: repeats a store, a copy and a fence on an engine of each class while other guests work on the
 //! same card.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic guest submit`: runs empty batches on one engine, each after completion of the one before, to measure the
 //! cost of a submission.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card's functions as exposed by sysfs and debugfs.
 
 use std::fs;

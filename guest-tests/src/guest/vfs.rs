@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic guest vfs`: enables VFs through sysfs, waits for their drivers and runs work on each.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! GPU address spaces with their buffers, queues and fences.
 //!
 //! Each object borrows the object that created it, and releases its kernel resource when dropped.

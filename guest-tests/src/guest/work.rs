@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic guest work`: runs every check on every engine, draws the test card and writes the report.
 
 use std::path::PathBuf;

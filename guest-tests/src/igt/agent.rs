@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The agent in the guest: runs one process per test and reports to the host, line by line, which test runs and how it
 //! ended.
 

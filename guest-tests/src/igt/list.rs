@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Test lists: one `binary@subtest` per line, in the format of IGT's own lists.
 
 use anyhow::{Result, bail};

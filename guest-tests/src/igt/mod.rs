@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The IGT scenario: runs every line of a list in a guest with the card, and boots a new guest after a hang or crash.
 
 pub mod agent;

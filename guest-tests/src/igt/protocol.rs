@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The protocol between host and agent: one plan in a file, then one JSON message per line.
 
 use serde::{Deserialize, Serialize};

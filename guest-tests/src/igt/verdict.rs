@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Maps a test's exit status and output to pass, fail or skip with IGT's own explanation.
 
 use super::list::Test;

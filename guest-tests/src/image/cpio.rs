@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The initramfs as a tree of nodes, written in the kernel's `newc` cpio format. Output is deterministic.
 
 use std::collections::BTreeMap;

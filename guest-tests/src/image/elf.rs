@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Finds the shared libraries of programs: through DT_NEEDED in an unpacked tree, and through the loader for host
 //! programs.
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 # PID 1 of the guest: mounts file systems, opens the ports and runs the job. Reports to the host on the port "control":
 #   ready SECONDS       the job is about to start, SECONDS after the start of the kernel
 #   clock SECONDS       the current time of the guest's clock (CLOCK_BOOTTIME)

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 # Loads drivers as a distribution's hotplug does: first the card's driver (/etc/card-driver), then a driver for every
 # modalias, repeated for devices that appear meanwhile (the mei bus is populated when its firmware client responds).
 # Prints for the host:

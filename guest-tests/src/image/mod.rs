@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Builds the guest's initramfs: a base archive kept in the cache, preceded by the files of one run.
 
 mod cpio;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Kernel modules: the dependency closure of a guest's modules, uncompressed, with the indexes that libkmod reads.
 
 use std::collections::{BTreeMap, BTreeSet};

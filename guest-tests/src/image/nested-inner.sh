@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 # PID 1 of the VMM's guest: loads xe and runs work on the card's functions. Its console is the VMM's output; lines that
 # start with "proof:" are parsed by the host.
 export PATH=/usr/bin:/usr/sbin HOME=/root TERM=linux

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 # PID 1 of a VM with KVM: runs the VMM. Lines on the console that start with "proof:" are parsed by the host.
 export PATH=/usr/bin:/usr/sbin HOME=/root TERM=linux
 mount -t proc proc /proc

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The images for nested virtualisation: a VM with KVM, in which a VMM runs, and the guest of that VMM.
 
 use std::fs::File;

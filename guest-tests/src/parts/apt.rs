@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! apt-get and dpkg-deb on private folders: signed packages without root and without the host's package database.
 
 use std::fs;

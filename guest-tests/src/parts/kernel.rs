@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The guest's kernel: selection among a suite's kernels, and location of its image and modules.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The source of Debian's packages: the host's own apt sources, so that no mirror is hard-coded.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The parts of a guest: QEMU, a kernel with its modules, busybox, depmod, IGT; downloaded once or given by the user.
 
 mod apt;

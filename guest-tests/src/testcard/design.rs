@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The contents of the test card: a grid with castellations, four corner circles, colour ramps, and in the centre a
 //! circle with an arctic night scene, colour bars, the name, a grey ramp and gratings.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A bitmap font of 5 by 7 pixels with the capitals, digits and symbols of the test card.
 
 /// Width of a glyph in pixels.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Measures the cost of a guest's accesses to the card under KVM, and of a bare exit and a bare ioeventfd for
 //! comparison. Prints lines of a name, a colon and a number, which the workspace's `cargo bench` parses.
 

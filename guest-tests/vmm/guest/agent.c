@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Serves the test mailbox; see mailbox.h for the protocol. */
 
 #include "agent.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* The guest as an agent that executes accesses for a test on the host. */
 #ifndef AGENT_H
 #define AGENT_H

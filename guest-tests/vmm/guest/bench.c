@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Measures frequent operations of a driver and writes the results to the mailbox. Other load on the host can
  * lengthen a measurement but never shorten it, so all operations are measured in turn, many times, and the shortest
  * time is used. */

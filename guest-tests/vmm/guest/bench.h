@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* The measurements of `bench`: indexes of mailbox.report, in TSC ticks; all in ring 3. */
 #ifndef BENCH_H
 #define BENCH_H

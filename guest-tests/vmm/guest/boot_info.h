@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /*
  * The data that the VMM passes to a bare-metal guest; rdi has its address on entry. Rust equivalent:
  * `arctic_vmm::boot::BootInfo`.

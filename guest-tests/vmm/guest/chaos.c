@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Random accesses to configuration spaces, registers and memory. The VM must survive them and must recover
  * afterwards. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Text output: formats a line and writes it to the serial port with one service call. */
 
 #include "console.h"

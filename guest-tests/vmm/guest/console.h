@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* The guest's output on the serial port, and the end of a test. */
 #ifndef CONSOLE_H
 #define CONSOLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Descriptor tables, the local APIC, and ring 0 services for ring 3. KVM may interpret ring 0, so it does as little
  * as possible. */
 

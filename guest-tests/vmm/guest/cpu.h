@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* The processors: rings, interrupts, time. */
 #ifndef CPU_H
 #define CPU_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Entry point of the processors, transitions to ring 3 and back, and interrupts. */
 
 #include "cpu.h"

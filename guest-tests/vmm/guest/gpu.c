@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Memory, interrupts and contexts of a function (contract B.10, C.3, E.2, K.1). */
 
 #include "gpu.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* A driver of one function of the card, PF or VF: registers, page tables and messages
  * (docs/spec/xe-driver-contract.md). */
 #ifndef GPU_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* The GuC: firmware, mailbox, CT rings (contract B.4, B.6, K.7). */
 
 #include "boot_info.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* The tests: each is a theme of the command line. A test prints its steps and does not return from a failed one. */
 #ifndef LIFE_H
 #define LIFE_H

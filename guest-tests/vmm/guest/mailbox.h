@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /*
  * The test mailbox: by it a test on the host makes this guest's processor access memory and devices.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Evaluates the guest's command line, which selects a theme. */
 
 #include "agent.h"

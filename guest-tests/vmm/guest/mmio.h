@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Accesses to memory or devices with exactly one instruction of exactly one width. */
 #ifndef MMIO_H
 #define MMIO_H

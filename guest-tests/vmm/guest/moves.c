@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* BARs that move, overlap each other or RAM, and are enabled and disabled while a processor uses them. */
 
 #include "boot_info.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Enumerates the bus, as firmware and operating system do together: no BAR has an address when the guest starts. */
 
 #include "pci.h"

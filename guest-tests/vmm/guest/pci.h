@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* The bus: configuration space, capabilities, BARs, MSI, SR-IOV (PCI Express 6.0; SR-IOV registers: 9.3.3). */
 #ifndef PCI_H
 #define PCI_H

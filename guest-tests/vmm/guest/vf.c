@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Tests of two VFs: the PF's driver provisions them and handles their resets, and the VFs' drivers run (contract C,
  * D). */
 

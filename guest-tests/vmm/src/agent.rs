@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The test mailbox: by it a test makes the vCPU of a bare-metal guest access memory and devices.
 //!
 //! The guest's side and the description of the protocol are in `guest/mailbox.h`: one page of guest memory at

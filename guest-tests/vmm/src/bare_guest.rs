@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The bare-metal test guest: freestanding C in `guest/`, compiled by the tests at run time.
 
 use std::path::{Path, PathBuf};

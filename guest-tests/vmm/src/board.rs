@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The VM's devices, shared by the vCPU threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The contents of RAM and of the registers at the first instruction.
 
 pub mod acpi;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! CPUID of the vCPUs.
 
 use kvm_bindings::{CpuId, kvm_cpuid_entry2};

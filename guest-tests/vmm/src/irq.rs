@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Interrupts of the card's functions: an irqfd per function, and its MSI route.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A reference VMM on KVM that embeds the card as a library.
 //!
 //! It shows, with the rust-vmm crates, what a VMM must implement: configuration space below a root port, BAR

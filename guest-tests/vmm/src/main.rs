@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic-vmm`: boots a guest on KVM with the card in the same process.
 
 mod cli;

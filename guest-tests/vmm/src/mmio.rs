@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MMIO dispatch: a sorted table that is replaced as a whole, so that a lookup takes no lock.
 
 use std::ops::Range;

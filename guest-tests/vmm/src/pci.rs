@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The PCI Express hierarchy: configuration space of host bridge, root port and card, and the KVM resources of BARs.
 
 mod card;

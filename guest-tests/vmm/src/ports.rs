@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The VM's I/O ports: serial port, power control, legacy configuration access.
 
 use std::io::{self, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Uses this process' terminal for the guest's serial port.
 
 use std::io::{self, Read};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! vCPU threads: run the guest and handle its exits.
 
 use std::cell::Cell;

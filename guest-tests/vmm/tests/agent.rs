@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the bare-metal guest's agent: every command of the mailbox, in a VM without a card.
 
 mod common;

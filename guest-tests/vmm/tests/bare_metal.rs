@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of PF and VFs in a bare-metal VM: a freestanding C guest drives the card through real exits, ioeventfds,
 //! irqfds and memslots of KVM. Each test is a theme of the guest's command line. The guest checks what it observes and
 //! ends the VM with an exit code; the test checks the host's side.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Linux on the reference VMM: an unmodified Debian kernel with its xe on PF and VFs. Since KVM cannot run Linux on
 //! most CI machines, QEMU emulates a VM in which it can (see `arctic_guest_tests::nested`). The test thus covers the
 //! VMM with the kernel's own KVM on any host.

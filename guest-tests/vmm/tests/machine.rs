@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the VM itself: how programs of a few instructions end it, and how the host ends it.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Virtual functions: visibility, existence, and the sessions of their clients.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card in a machine with SR-IOV support, in one process.
 
 use std::sync::Mutex;

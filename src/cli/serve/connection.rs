@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! How VMMs connect to a served card: its sockets, and QEMU's arguments for each guest.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The table of sections compared with a reference model in pages: every sequence of three operations in a small
 //! address space.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Random bytes and mutated messages: the server replies or disconnects, and always serves the next client.
 
 use rustix::fs::SealFlags;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Malicious clients: stalled ones, ones that exhaust resources, ones that remove what the card is using.
 
 use std::ffi::CString;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The `vfio_user` crate's client, an independent implementation, with this server.
 
 use vfio_bindings::bindings::vfio::*;

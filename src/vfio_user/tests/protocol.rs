@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Each command, and its invalid forms, from a raw client.
 
 use std::thread;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Configuration accesses as made by drivers, firmware and VMMs, and random accesses.
 
 use proptest::prelude::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Ownership of GGTT pages, and VF read and write access to their entries (V13-019..031).
 //!
 //! All functions share one table of 64-bit entries. The PF sets the owner in each entry. Access is checked per entry: a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Local memory translation table: translates a VF's local memory addresses to the card's (V13-101..112, contract D.5).
 //!
 //! The table has two levels, both in local memory. A register points to a directory with one entry per function. Each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Isolation rules: what each function may read and write. Pure functions over the caller's inputs.
 //!
 //! The card calls them on its register, translation and memory paths. They do not allocate or lock, and do a bounded

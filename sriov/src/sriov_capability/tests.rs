@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! SR-IOV capability accesses as made by the PCI core and xe, accesses by a hostile guest, and the resulting events.
 
 use proptest::prelude::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A virtual function assigned to a guest, and as seen by QEMU and a guest's PCI core next to its physical function.
 
 use proptest::prelude::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The vfio-user transport with guest memory that has no file descriptor: a relay in front of each function's socket
 //! removes the descriptor from each DMA_MAP and answers the card's DMA_READ and DMA_WRITE.
 

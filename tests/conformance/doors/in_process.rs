@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card linked as a library into a minimal VMM. The VMM's bus takes BAR addresses and VFs only from the card's
 //! notifications.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The reference VMM: a vCPU makes each access, through KVM exits, memory slots and ioeventfds, and receives the
 //! interrupts.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card over vfio-user sockets, with an independent client: the `vfio_user` crate's, which Cloud Hypervisor also
 //! uses.
 //!

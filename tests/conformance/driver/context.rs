@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Contexts and their contents: images, rings, batches, commands.
 
 use super::{BATCHES, Driver, IMAGES, MEMIRQ, RINGS};

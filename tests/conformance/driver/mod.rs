@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A minimal driver in plain Rust that can submit work. It is written from the driver contract
 //! (`docs/spec/xe-driver-contract.md`) and accesses the card only through the transport under test.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The parts of the driver that only the PF has: interrupts by registers, provisioning of VFs, handling of VF resets.
 
 use super::context::{COPY, store};

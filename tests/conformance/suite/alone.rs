@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! VFs without a PF driver: the card provisions them from its card file and performs the PF driver's tasks.
 
 use super::work::{store_and_interrupt, work_in_local_memory};

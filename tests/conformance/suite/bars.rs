@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! BARs: registers, windows, resets of the card.
 
 use crate::bus::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Virtual functions: enabling, disabling, and resets that disable them.
 
 use crate::bus::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Isolation of memory: the GGTT, local memory, guest memory.
 
 use crate::bus::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! GPU work: GuC, contexts and interrupts, on the PF and on VFs.
 
 use std::time::Duration;

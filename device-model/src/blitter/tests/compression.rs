@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Flat CCS, with the command sequences of the drivers and of IGT's xe_ccs.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Malformed commands that no driver sends.
 
 use proptest::prelude::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Copies and fills in all tilings and pixel sizes, compared per pixel.
 
 use proptest::prelude::*;

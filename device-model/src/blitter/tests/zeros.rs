@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Large clears: cleared memory reads as zeros, and memory without data stays unallocated.
 
 use super::drivers::emit_clear;

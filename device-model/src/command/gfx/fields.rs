@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fields of the pipeline commands that are relevant for debugging a hung context (Mesa: gen125.xml; compute-runtime:
 //! hw_cmds_generated_xe_hpg_core.inl; xe: xe_gpu_commands.h).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Names of the commands that drivers and tests use, by the upper word of the header; unknown opcodes are skipped in
 //! the same way.
 

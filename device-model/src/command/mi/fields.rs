@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fields of the MI commands (Mesa: gen125.xml; compute-runtime: hw_cmds_generated_xe_hpg_core.inl; i915:
 //! intel_gpu_commands.h; xe: xe_mi_commands.h). The field lists are named after the commands.
 

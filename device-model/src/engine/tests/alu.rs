@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI_MATH: the ALU's instructions, operands and flags (V8-145..156).
 
 use super::commands::{gpr, gpr_of};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI_ATOMIC: operations, sizes, operands and return values (V8-133).
 
 use super::commands::{gpr, gpr_of};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Rings, batches, and batches that run during a context restore.
 
 use super::*;

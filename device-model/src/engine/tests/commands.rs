@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Each MI command, from rings and from non-privileged batches.
 
 use super::*;

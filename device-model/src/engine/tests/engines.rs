@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! All engines: register bases, separate registers, concurrent execution.
 
 use super::whitelists::BASES;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Errors, interrupts and status pages: ESR, EMR and EIR, HWSTAM, HWS_PGA, page faults, interrupt vectors of all
 //! engines.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI_FLUSH_DW and PIPE_CONTROL: flush, post-sync operation and notification, by privilege (V8-127, V8-137).
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! For any memory contents that a guest provides, steps are bounded and the streamer does not panic.
 
 use proptest::prelude::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The context image: layout, execution, save, and isolation of its contents.
 
 use proptest::prelude::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Register isolation: no function reads or is affected by register state of another function.
 
 use proptest::prelude::*;

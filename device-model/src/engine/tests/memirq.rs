@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Memory-based interrupts, and the separate interrupt registers of each function.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the command streamer, with a card that consists of memory, a manually advanced clock and one engine.
 
 mod alu;

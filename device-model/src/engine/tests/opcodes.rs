@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The command table compared with Volume 8: opcodes, engines, lengths, and handling of unlisted opcodes (V8-095..100).
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Memory and register ordering, as seen by CPUs and by later commands, and command prefetch.
 
 use vm_memory::mmap::MmapRegion;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The power context: register state that engines preserve over RC6.
 
 use super::*;

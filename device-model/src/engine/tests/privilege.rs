@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The command table of V13's group D: each command in rings, privileged batches and non-privileged batches of the
 //! physical function and of a virtual function.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Register accesses by commands: four requester levels, and all commands that write and read registers.
 
 use super::*;

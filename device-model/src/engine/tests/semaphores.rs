@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI_SEMAPHORE_WAIT and MI_SEMAPHORE_SIGNAL (V8-119, V8-120).
 
 use super::commands::gpr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Engine tracing: each command is traced once, in order, and tracing does not change execution.
 
 use std::time::Duration;

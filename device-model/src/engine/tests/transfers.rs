@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Commands that move data between commands, registers and memory: cases that driver batches do not cover
 //! (V8-122..132).
 

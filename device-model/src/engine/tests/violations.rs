@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The table "User Mode Privileged Commands", row by row, on every engine: effect of each command in a non-privileged
 //! batch, the error that it raises, and both with privilege checks disabled.
 

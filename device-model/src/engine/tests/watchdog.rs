@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The watchdog: an event for the physical function, an engine reset for a virtual function's ring.
 
 use super::*;

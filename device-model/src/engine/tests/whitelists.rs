@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The public whitelists, transcribed independently, row by row in the document's order (Volume 8, "Read Only User Mode
 //! Privilege MMIO Access" and "User Mode Privileged Commands"), and compared with the implementation for every dword.
 

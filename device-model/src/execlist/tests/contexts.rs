@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of contexts as selected by the descriptors in a queue.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of execlist submission: a card without GuC firmware, driven through its registers like i915's execlist code,
 //! and checked through memory, registers and interrupts.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of preemption points, and of several Loads before a preemption.
 
 use super::switches::{end, spinner};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of switch reports: status page, its copies in registers, interrupts, and their masks.
 
 use super::*;

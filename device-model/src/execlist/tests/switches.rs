@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the ten cases of a context switch (V8-052): the contents and number of their reports.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Exhaustive tests of ring positions on rings of a few dwords, compared with a list as the model.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Handling of engine reports, and resets of contexts that are halted or exceed their preemption timeout.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Loading contexts onto engines, and taking them off.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Time sharing of the engines: selects the function that owns each engine's current turn, and which of its contexts
 //! run.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Error capture: contents of the log after an engine reset.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Doorbells, from allocation by the driver to the running context, without a submission message.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Virtual functions as seen by the VF and PF drivers: quotas, mailbox, CT buffers, contexts, relay.
 
 mod life;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Firmware upload, mailbox, and restart after a reset.
 
 use super::*;

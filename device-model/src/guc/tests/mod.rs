@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the GuC through the driver's interface: upload, handshake, messages byte by byte, contexts.
 
 mod capture;

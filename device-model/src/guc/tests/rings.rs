@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! CT buffers: replies, wrapping, flow control, and invalid contents.
 
 use super::*;

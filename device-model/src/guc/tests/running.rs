@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The GuC with real command streamers: contexts with commands in their rings, from submission to completion.
 
 use super::contexts::{append_item, wide};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Time sharing of the engines among functions, with real command streamers and a manual clock.
 
 use super::turns::{Bench, MS, global, image};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The scheduler with several functions: dispatch of their contexts, and the messages to them.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of memory isolation between functions: GGTT pages, local memory, and its storage.
 
 mod random;

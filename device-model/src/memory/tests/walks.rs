@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Page tables that change during a walk (TOCTOU): each entry is read once, and the value read is the value used.
 
 use std::collections::HashMap;

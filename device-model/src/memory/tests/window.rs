@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses to the GGTT window, byte by byte, at both ends of the table and beyond.
 
 use arctic_sriov::gate::PF;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Commands: which ones may occur at a place, and the values of their fields.
 
 use arctic_device_model::command::mi::{self, MiCommand};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Well-formed batches: rings, chained and nested batches with commands from the tables for an engine's class.
 //!
 //! Choices come from a seed or from a fuzzer's bytes. Behaviour that the documents leave open is not generated;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Operands: values and addresses from small ranges, so that commands interact, and registers of various engines.
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The ALU, with one function per item.
 
 /// State of MI_MATH besides the general-purpose registers (V8-146).

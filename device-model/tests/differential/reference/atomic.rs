@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI_ATOMIC's operations (V8-133; opcodes of Mesa's genxml, MI_ATOMIC_OP; operands of Intel's media driver,
 //! mhw_mi_hwcmd_*.h).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The commands. Layouts are from Mesa's gen125.xml and Intel's media driver (mhw_mi_hwcmd_*.h), which agree.
 
 use super::alu::Effect;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The reference's memory: byte arrays, and two address spaces with a lookup per access.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Reference implementation of the command streamer: slow and plain, one function per command, written only from the
 //! items that it names. It shares no code with the engine, translates each access anew, and has no fast path.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Register accesses by commands: write permissions, read permissions, and effects of writes.
 
 use std::collections::BTreeMap;

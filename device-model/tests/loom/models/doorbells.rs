@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Doorbells: no doorbell write is lost or attributed to another context, and a group sends one message.
 
 use loom::sync::Arc;

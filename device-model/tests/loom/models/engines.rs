@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Engines: their locks, the flags by which workers select them, and memory that is unmapped while they run.
 
 use std::ops::Range;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Guest memory shared with loom threads: dwords with atomic loads and stores.
 
 use loom::sync::atomic::{AtomicU32, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages between host and GuC, and interrupts: no message or event is lost, no data is read before it is written,
 //! and no interrupt is sent after it has been disabled.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers: concurrent writes do not undo each other.
 
 use loom::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card's workers: no notification is lost, no worker sleeps past one, and flags and locks of the engines do not
 //! block work.
 

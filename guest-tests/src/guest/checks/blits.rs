@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Compares fills and copies of the copy engine with a CPU model, over entire buffers.
 
 use anyhow::{Result, ensure};

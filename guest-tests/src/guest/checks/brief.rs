@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A store, a copy and a fence on one engine of each class, all in flight at the same time: a check that each of many
 //! VFs completes in a few milliseconds.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Compares timestamps with the CPU's clock.
 
 use std::thread::sleep;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fences: submissions ordered only by their fences, and user fences in memory.
 
 use anyhow::{Context, Result, ensure};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Arithmetic, loops and calls inside batches.
 
 use anyhow::{Result, ensure};

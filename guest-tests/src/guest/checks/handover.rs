@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Engines that access the same memory concurrently, ordered by semaphores or by atomics.
 
 use anyhow::{Context, Result, ensure};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The checks of the engines; the CPU of the guest compares what the GPU wrote with what it expects.
 
 mod blits;

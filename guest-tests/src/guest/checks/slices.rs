@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Contexts that compete for the same engine.
 
 use std::time::Instant;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Immediate stores, register moves and the writes of flushes, verified by the CPU.
 
 use anyhow::{Result, ensure};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The ioctl structures of the i915 driver, with the layout of `i915_drm.h`.
 
 use std::mem::size_of;

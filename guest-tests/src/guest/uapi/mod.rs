@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The DRM ioctl structures used by the guest program, with the layout of `drm.h`; those of the drivers are in [`xe`]
 //! and [`i915`].
 //!

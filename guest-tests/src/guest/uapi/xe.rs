@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The ioctl structures of the xe driver, with the layout of `xe_drm.h`.
 
 use std::mem::size_of;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! ACPI tables, by which Linux finds CPUs, interrupt controllers, configuration space and the windows for BARs.
 
 use std::ops::Range;

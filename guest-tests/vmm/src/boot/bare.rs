@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Programs without an operating system.
 //!
 //! The file is a static ELF64 for x86-64, loaded to the physical addresses of its program headers, which must be at

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The VM's description for a bare-metal guest.
 
 use vm_memory::ByteValued;

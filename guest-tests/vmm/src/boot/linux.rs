@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Boots Linux by its 64-bit boot protocol (`Documentation/arch/x86/boot.rst`).
 
 use std::fs::File;

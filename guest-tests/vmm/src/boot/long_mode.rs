@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The initial state of a CPU that starts in 64-bit mode: flat segments and an identity map.
 
 use std::ops::Range;

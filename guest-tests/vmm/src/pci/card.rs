@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Connects the card to KVM: memslots and ioeventfds of BARs, and irqfds.
 
 use std::collections::HashMap;

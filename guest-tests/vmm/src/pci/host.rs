@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The host bridge: bus 0, and routing of configuration accesses.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Configuration space of a function of the VMM: register bytes, and masks of the writable bits.
 
 use arctic_gpu::pci::CONFIG_BYTES;

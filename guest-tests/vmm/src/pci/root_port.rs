@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The root port to which the card is connected: a bridge from bus 0 to the card's bus.
 //!
 //! Its bus numbers determine which configuration accesses reach the card, and ARI Forwarding determines whether

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Common parts of the tests under KVM: the bare-metal guest, its VM, and a test harness that skips tests that cannot
 //! run on this host.
 

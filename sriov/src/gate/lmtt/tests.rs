@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The walk over tables as xe writes them, and over arbitrary memory contents.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Management of virtual functions by the PF: resets, pauses, policies, thresholds; and a card that acts as its own PF.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! CT buffers in guest memory that is requested from the VF's client and temporarily inaccessible.
 
 use std::ops::Range;

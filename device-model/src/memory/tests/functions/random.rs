@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Random tables of all types: a VF reaches its assigned memory and its own guest's memory, and no other byte.
 
 use proptest::prelude::*;

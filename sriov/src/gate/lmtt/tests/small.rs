@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The walk at a scale that permits exhaustive tests: 16-byte pages, 8-byte table alignment, four pages per VF, three
 //! VFs.
 
