@@ -9,6 +9,7 @@ use crate::{git, step};
 /// What runs for every change. One target folder and one profile, so that nothing is built twice.
 const STEPS: &[&str] = &[
     "cargo fmt --all --check",
+    "cargo xtask spdx",
     "cargo xtask words",
     "cargo clippy --release --workspace --all-targets --quiet -- -D warnings",
     "RUSTDOCFLAGS=-Dwarnings cargo doc --release --workspace --no-deps --quiet",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `cargo xtask`: long tests by name, the steps of CI, and the word list of the documentation.
+//! `cargo xtask`: long tests by name, the steps of CI, the licence lines, and the word list of the documentation.
 
 mod ci;
 mod jobs;
+mod spdx;
 mod words;
 
 use std::path::Path;
@@ -41,6 +42,8 @@ enum Task {
         #[arg(long)]
         list: bool,
     },
+    /// Check that every source starts with its licence line
+    Spdx,
     /// Count words that the documentation avoids, in comments and documents; fails above the limit
     Words {
         /// Print each use
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Task::Long { list: true, json, .. } => jobs::print(json),
         Task::Long { names, .. } => jobs::run(&names),
         Task::Ci { list } => ci::run(list),
+        Task::Spdx => spdx::check(),
         Task::Words { list } => words::check(list),
     };
     match result {
