@@ -32,7 +32,7 @@ use crate::memory::layout::MemoryLayout;
 use crate::memory::{Memories, Memory};
 use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
-use crate::world::{Clock, Dma, Function, InterruptSink, MAX_VFS, functions};
+use crate::world::{Clock, Dma, Function, InterruptSink, functions};
 
 /// Offset of the GGTT window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;
@@ -315,7 +315,7 @@ impl Card {
         drop(guc);
         // Data remanence: the next user of a VF must not see the previous user's data. Done in pieces, without a lock
         // held.
-        for vf in (1..=MAX_VFS as u8).map(Function) {
+        for vf in Function::vfs() {
             self.gt.memory.free_unused(vf);
         }
         self.call_workers();

@@ -22,7 +22,8 @@ use crate::registers::ranges::{self, Range, Replication};
 use crate::registers::{Decoded, Kind, Live, MCR_SELECTOR, RegisterFile, masked};
 use crate::residency::{Awake, Residency};
 use crate::trace::{Recorder, Told};
-use crate::world::{Clock, Function, InterruptSink, MAX_VFS, ticks, ticks_to_ns};
+use crate::world::{Clock, Function, InterruptSink, ticks, ticks_to_ns};
+use arctic_sriov::number::{high, low};
 use virtual_function::VirtualFunction;
 
 /// Context timestamp of one engine as read by MMIO: ticks of the 19.2 MHz counter that the context has run. While the
@@ -41,7 +42,7 @@ impl ContextClock {
 
     /// Continues from `context_ticks` at global tick `now`.
     pub fn set(&self, now: u64, context_ticks: u32) {
-        let since = (now as u32).wrapping_sub(context_ticks);
+        let since = low(now).wrapping_sub(context_ticks);
         self.state.store(self.running() | u64::from(since), Ordering::Release);
     }
 
@@ -51,7 +52,7 @@ impl ContextClock {
 
     /// Starts counting from 0 at global tick `now`; calls `wake` if the GT leaves RC6.
     fn start(&self, now: u64, wake: impl FnOnce()) {
-        let before = self.state.swap(RUNNING | u64::from(now as u32), Ordering::AcqRel);
+        let before = self.state.swap(RUNNING | u64::from(low(now)), Ordering::AcqRel);
         if before & RUNNING == 0 {
             self.residency.set(Awake::Engine(self.engine), true, ticks_to_ns(now), wake);
         }
@@ -70,7 +71,7 @@ impl ContextClock {
     /// The context's ticks at global tick `now`.
     pub fn read(&self, now: u64) -> u32 {
         let state = self.state.load(Ordering::Acquire);
-        if state & RUNNING != 0 { (now as u32).wrapping_sub(state as u32) } else { state as u32 }
+        if state & RUNNING != 0 { low(now).wrapping_sub(low(state)) } else { low(state) }
     }
 }
 
@@ -188,7 +189,7 @@ impl Gt {
             memory,
             registers: RegisterFile::of_card(profile),
             interrupts: Interrupts::new(Function::PF, sink.clone()),
-            vfs: (1..=MAX_VFS as u8).map(|n| VirtualFunction::new(Function(n), sink.clone())).collect(),
+            vfs: Function::vfs().map(|vf| VirtualFunction::new(vf, sink.clone())).collect(),
             doorbells: Doorbells::new(),
             clock,
             context_clocks: EngineId::all().map(|engine| ContextClock::new(engine, residency.clone())).collect(),
@@ -397,7 +398,7 @@ impl Gt {
 
     fn read_live(&self, live: Live, offset: u32, decoded: &Decoded) -> u32 {
         let ordinal = decoded.ordinal;
-        let half = |value: u64| if ordinal == 0 { value as u32 } else { (value >> 32) as u32 };
+        let half = |value: u64| if ordinal == 0 { low(value) } else { high(value) };
         match live {
             Live::Timestamp => half(self.timestamp()),
             // 36 bits wide (contract E.7).
@@ -412,7 +413,7 @@ impl Gt {
                     RC0
                 }
             }
-            Live::Rc6Residency => (self.residency.slept(self.clock.now()) / RC6_UNIT) as u32,
+            Live::Rc6Residency => low(self.residency.slept(self.clock.now()) / RC6_UNIT),
             Live::PerfStatus => {
                 let sleeping = if self.residency.asleep() { CAGF_MASK } else { 0 };
                 self.registers.value(offset) & !sleeping
@@ -535,6 +536,6 @@ fn forcewake_domain(offset: u32) -> u8 {
     match offset {
         0xa188 => 0,
         0xa278 => 1,
-        media => ((media.wrapping_sub(0xa540) / 4) as u8).wrapping_add(2),
+        media => (media.wrapping_sub(0xa540) / 4 + 2 & 0xff) as u8,
     }
 }

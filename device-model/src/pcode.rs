@@ -74,7 +74,7 @@ impl Pcode {
         if value & RUN == 0 {
             return;
         }
-        let error = match self.run(value as u8, (value >> 8) as u8) {
+        let error = match self.run((value & 0xff) as u8, (value >> 8 & 0xff) as u8) {
             Ok(data) => {
                 self.data = data;
                 0
@@ -151,7 +151,7 @@ fn package_energy(activity: Activity) -> u32 {
     let nanojoules =
         u128::from(activity.now) * u128::from(IDLE_WATTS) + u128::from(busy) * u128::from(BOARD_WATTS - IDLE_WATTS);
     // The counter is 32 bits and wraps (xe: xe_hwmon_energy_get).
-    ((nanojoules << ENERGY_SHIFT) / 1_000_000_000) as u32
+    ((nanojoules << ENERGY_SHIFT) / 1_000_000_000 & 0xffff_ffff) as u32
 }
 
 /// A read-only sensor register.

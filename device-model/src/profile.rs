@@ -4,6 +4,7 @@
 pub mod limits;
 pub mod provision;
 
+use arctic_sriov::number::low;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use self::limits::Limits;
@@ -150,7 +151,7 @@ fn local_memory<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
 
 fn revision<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
     match u64::deserialize(from)? {
-        revision @ (0 | 1 | 4 | 5 | 8) => Ok(revision as u8),
+        revision @ (0 | 1 | 4 | 5 | 8) => Ok((revision & 0xf) as u8),
         other => Err(D::Error::invalid_value(
             Unexpected::Unsigned(other),
             &"a stepping of DG2-G10: 0 (A0), 1 (A1), 4 (B0), 5 (B1) or 8 (C0)",
@@ -165,7 +166,7 @@ fn most_vfs() -> u8 {
 
 fn total_vfs<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
     match u64::deserialize(from)? {
-        vfs @ 0..=63 => Ok(vfs as u8),
+        vfs @ 0..=63 => Ok((vfs & 0x3f) as u8),
         other => {
             let expected = "a number of virtual functions, 1 to 63, or 0 for a card without SR-IOV";
             Err(D::Error::invalid_value(Unexpected::Unsigned(other), &expected))
@@ -173,37 +174,38 @@ fn total_vfs<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
     }
 }
 
-fn mask<'de, D: Deserializer<'de>>(from: D, highest: u64, expected: &str) -> Result<u64, D::Error> {
-    let mask = u64::deserialize(from)?;
-    if mask == 0 || mask > highest {
-        return Err(D::Error::invalid_value(Unexpected::Unsigned(mask), &expected));
-    }
-    Ok(mask)
+fn mask<'de, D: Deserializer<'de>, M>(from: D, highest: M, expected: &str) -> Result<M, D::Error>
+where
+    M: TryFrom<u64> + PartialOrd + Default,
+{
+    let number = u64::deserialize(from)?;
+    let mask = M::try_from(number).ok().filter(|mask| *mask != M::default() && *mask <= highest);
+    mask.ok_or_else(|| D::Error::invalid_value(Unexpected::Unsigned(number), &expected))
 }
 
 fn dss_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
-    mask(from, 0xffff_ffff, "a mask of dual subslices, 0x1 to 0xffffffff").map(|mask| mask as u32)
+    mask(from, 0xffff_ffff, "a mask of dual subslices, 0x1 to 0xffffffff")
 }
 
 fn eu_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
-    mask(from, 0xff, "a mask of EU pairs, 0x1 to 0xff").map(|mask| mask as u8)
+    mask(from, 0xff, "a mask of EU pairs, 0x1 to 0xff")
 }
 
 fn mslice_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
-    mask(from, 0xf, "a mask of memory slices, 0x1 to 0xf").map(|mask| mask as u8)
+    mask(from, 0xf, "a mask of memory slices, 0x1 to 0xf")
 }
 
 fn vdbox_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
-    mask(from, 0xff, "a mask of video decode engines, 0x1 to 0xff").map(|mask| mask as u8)
+    mask(from, 0xff, "a mask of video decode engines, 0x1 to 0xff")
 }
 
 fn vebox_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
-    mask(from, 0xf, "a mask of video enhancement engines, 0x1 to 0xf").map(|mask| mask as u8)
+    mask(from, 0xf, "a mask of video enhancement engines, 0x1 to 0xf")
 }
 
 fn mhz<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     match u64::deserialize(from)? {
-        mhz @ 50..=12750 if mhz % 50 == 0 => Ok(mhz as u32),
+        mhz @ 50..=12750 if mhz % 50 == 0 => Ok(low(mhz)),
         other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"a multiple of 50 MHz, 50 to 12750")),
     }
 }

@@ -12,9 +12,9 @@ use vm_memory::VolatileSlice;
 pub struct Function(pub u8);
 
 /// Maximum number of virtual functions (V13-002).
-pub const MAX_VFS: usize = 63;
+pub const MAX_VFS: u8 = 63;
 /// Number of functions, for arrays indexed by function: the PF and all VFs (V13-002).
-pub const FUNCTIONS: usize = MAX_VFS + 1;
+pub const FUNCTIONS: usize = MAX_VFS as usize + 1;
 
 impl Function {
     /// The physical function.
@@ -22,7 +22,12 @@ impl Function {
 
     /// Virtual function `number`, 1 to 63; `None` for any other number.
     pub fn vf(number: u32) -> Option<Function> {
-        u8::try_from(number).ok().filter(|n| (1..=MAX_VFS).contains(&usize::from(*n))).map(Function)
+        u8::try_from(number).ok().filter(|n| (1..=MAX_VFS).contains(n)).map(Function)
+    }
+
+    /// All virtual functions.
+    pub fn vfs() -> impl Iterator<Item = Function> {
+        (1..=MAX_VFS).map(Function)
     }
 
     /// Returns whether the function is a VF.
@@ -43,7 +48,7 @@ impl Function {
 
 /// Iterates over the functions with a set bit in `set`.
 pub fn functions(set: u64) -> impl Iterator<Item = Function> {
-    (0..FUNCTIONS as u8).map(Function).filter(move |function| set & function.bit() != 0)
+    (0..=MAX_VFS).map(Function).filter(move |function| set & function.bit() != 0)
 }
 
 /// The access failed: the function's VMM does not map the address for the device, or the transport failed.

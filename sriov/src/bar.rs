@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::config::Field;
+use crate::number::{high, low};
 
 /// Number of base address registers in a type 0 header.
 pub const BAR_REGISTERS: u8 = 6;
@@ -81,8 +82,8 @@ impl Bar {
     pub fn fields_at(&self, register: u16) -> [Field; 2] {
         let kind = MEMORY_64 | if self.prefetchable { PREFETCHABLE } else { 0 };
         [
-            Field::dword(register, kind).writable(self.address_mask() as u32),
-            Field::dword(register + 4, 0).writable((self.address_mask() >> 32) as u32),
+            Field::dword(register, kind).writable(low(self.address_mask())),
+            Field::dword(register + 4, 0).writable(high(self.address_mask())),
         ]
     }
 

@@ -3,6 +3,7 @@
 
 use crate::config::Field;
 use crate::header::CAPABILITIES_POINTER;
+use crate::number::{high, low};
 
 /// Power Management.
 pub const ID_POWER_MANAGEMENT: u16 = 0x01;
@@ -170,7 +171,7 @@ impl Capability {
 
     /// Device Serial Number.
     pub fn serial_number(at: u16, serial: u64) -> Self {
-        let body = [Field::dword(0x04, serial as u32), Field::dword(0x08, (serial >> 32) as u32)];
+        let body = [Field::dword(0x04, low(serial)), Field::dword(0x08, high(serial))];
         Self::extended(ID_SERIAL_NUMBER, 1, at, body)
     }
 
@@ -188,7 +189,7 @@ impl Capability {
     pub fn chain(list: &[Capability]) -> impl Iterator<Item = Field> {
         let standard = |capability: &&Capability| capability.chain == Chain::Standard;
         let first = list.iter().find(standard).map_or(0, |capability| capability.at);
-        let pointer = Field::byte(CAPABILITIES_POINTER, first as u8);
+        let pointer = Field::byte(CAPABILITIES_POINTER, (first & 0xff) as u8);
         let structures = list.iter().enumerate().flat_map(move |(n, capability)| {
             let same_chain = |other: &&Capability| standard(other) == standard(&capability);
             let next = list[n + 1..].iter().find(same_chain).map_or(0, |capability| capability.at);

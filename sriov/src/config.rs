@@ -106,12 +106,12 @@ impl ConfigSpace {
         let mut bytes = vec![Byte::default(); CONFIG_BYTES];
         let mut claimed = vec![false; CONFIG_BYTES];
         for field in fields {
-            for n in 0..usize::from(field.bytes) {
-                let part = |bits: u32| bits.to_le_bytes()[n];
-                let at = usize::from(field.at) + n;
+            for n in 0..field.bytes {
+                let part = |bits: u32| bits.to_le_bytes()[usize::from(n)];
+                let at = usize::from(field.at) + usize::from(n);
                 let byte = bytes.get_mut(at).ok_or(LayoutError::OutOfRange(field.at))?;
                 if std::mem::replace(&mut claimed[at], true) {
-                    return Err(LayoutError::Overlap(field.at + n as u16));
+                    return Err(LayoutError::Overlap(field.at + u16::from(n)));
                 }
                 *byte = Byte {
                     value: part(field.reset),

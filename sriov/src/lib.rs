@@ -8,6 +8,7 @@ pub mod config;
 pub mod function;
 pub mod gate;
 pub mod header;
+pub mod number;
 pub mod sriov_capability;
 #[cfg(test)]
 mod testing;

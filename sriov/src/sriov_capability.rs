@@ -14,6 +14,7 @@ use crate::bar::{BAR_REGISTERS, Bar, BarError};
 use crate::capability::{Capability, ID_SRIOV, ID_VF_RESIZABLE_BAR};
 use crate::config::{ConfigSpace, Field};
 use crate::function::{GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
+use crate::number::{high, low};
 
 /// Maximum number of virtual functions of a card: its LMTT directory has 64 entries, of which the first is the PF's
 /// (V13-002, contract D.1).
@@ -284,8 +285,8 @@ impl Sriov {
     pub fn resize(&self, config: &mut ConfigSpace) {
         let mask = !(self.lmem_bytes(config) - 1);
         let register = self.register(LMEM_BAR);
-        config.set_writable(register, mask as u32);
-        config.set_writable(register + 4, (mask >> 32) as u32);
+        config.set_writable(register, low(mask));
+        config.set_writable(register + 4, high(mask));
     }
 
     fn register(&self, bar: u8) -> u16 {

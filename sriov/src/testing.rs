@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Test helpers: read a function's configuration space and collect the events of a write.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use crate::function::{Event, Events, PciFunction};
 

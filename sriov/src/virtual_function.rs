@@ -6,6 +6,7 @@ use crate::capability::Capability;
 use crate::config::Reset;
 use crate::function::{Events, FunctionError, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR, MsiMessage, PciFunction};
 use crate::header::{COMMAND, COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, Identity};
+use crate::number::size;
 
 /// Offset of a virtual function's Express capability.
 const EXPRESS: u16 = 0x70;
@@ -107,7 +108,7 @@ impl VfFace {
             return;
         }
         self.function.read_config(offset, data);
-        let ids = 4_u64.saturating_sub(offset).min(data.len() as u64) as usize;
+        let ids = size(4_u64.saturating_sub(offset).min(data.len() as u64));
         if short {
             data[..ids].fill(0xff);
         }
@@ -119,17 +120,17 @@ impl VfFace {
             return self.function.write_config(offset, data);
         }
         // Large enough for the largest write to these registers.
-        let mut placing = [0; (PLACING.end - PLACING.start) as usize];
+        let mut placing = [0; size(PLACING.end - PLACING.start)];
         let start = offset.max(PLACING.start);
         let end = offset.saturating_add(data.len() as u64).min(PLACING.end);
         if start >= end {
             return Events::default();
         }
-        let part = &mut placing[..(end - start) as usize];
-        part.copy_from_slice(&data[(start - offset) as usize..(end - offset) as usize]);
+        let part = &mut placing[..size(end - start)];
+        part.copy_from_slice(&data[size(start - offset)..size(end - offset)]);
         for (n, byte) in part.iter_mut().enumerate() {
             match start + n as u64 {
-                0x04 => *byte &= COMMAND_MEMORY_SPACE as u8,
+                0x04 => *byte &= COMMAND_MEMORY_SPACE.to_le_bytes()[0],
                 0x05 => *byte = 0,
                 _ => {}
             }

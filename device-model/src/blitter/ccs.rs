@@ -10,6 +10,7 @@
 use crate::memory::Span;
 use crate::memory::ccs::BLOCK;
 use crate::world::DmaFault;
+use arctic_sriov::number::size;
 
 /// Control byte of a block compressed by the copy engine.
 const COMPRESSED: u8 = 0x5c;
@@ -40,7 +41,7 @@ impl Controlled<'_, '_> {
         len: usize,
         mut each: impl FnMut(usize, std::ops::Range<usize>, usize) -> Result<(), DmaFault>,
     ) -> Result<(), DmaFault> {
-        let phase = (self.start % BLOCK as u64) as usize;
+        let phase = size(self.start % BLOCK as u64);
         let mut done = 0;
         while done < len {
             let at = self.offset + done;
@@ -107,7 +108,7 @@ impl Controlled<'_, '_> {
 
     /// XORs the whole block that contains offset `at` with `key`: compresses a plain block, or decompresses it.
     fn rewrite(&self, at: usize, key: u8) -> Result<(), DmaFault> {
-        let phase = (self.start % BLOCK as u64) as usize;
+        let phase = size(self.start % BLOCK as u64);
         let first = at.saturating_sub((phase + at) % BLOCK);
         let span = self.span.part(first, BLOCK);
         let mut block = [0; BLOCK];

@@ -24,8 +24,8 @@ pub struct BlitCommand {
 
 impl BlitCommand {
     /// Length in dwords of a command with this header: bits 7:0 plus two.
-    pub fn dwords(&self, header: u32) -> usize {
-        (header & 0xff) as usize + 2
+    pub fn dwords(&self, header: u32) -> u32 {
+        (header & 0xff) + 2
     }
 }
 
@@ -97,7 +97,7 @@ pub enum BlitError {
 pub(super) fn decode(dwords: &[u32], swctrl: u32) -> Result<(&'static BlitCommand, Work), BlitError> {
     let header = dwords.first().copied().unwrap_or(0);
     let command = lookup(header).ok_or(BlitError::Unknown(header))?;
-    if command.dwords(header) != dwords.len() || !command.lengths.contains(&dwords.len()) {
+    if command.dwords(header) as usize != dwords.len() || !command.lengths.contains(&dwords.len()) {
         return Err(BlitError::Length { command: command.name, dwords: dwords.len() });
     }
     let work = (command.decode)(&Fields { dwords, swctrl, command: command.name })?;
@@ -135,7 +135,7 @@ impl Fields<'_> {
     /// A corner encoded in one dword as two signed words.
     fn point(&self, index: usize) -> Point {
         let dword = self.dword(index);
-        Point { x: i64::from(dword as i16), y: i64::from((dword >> 16) as i16) }
+        Point { x: i64::from((dword & 0xffff) as i16), y: i64::from((dword >> 16) as i16) }
     }
 
     /// A corner plus the surface offset in another dword (bits 13:0 and 29:16).
@@ -214,7 +214,7 @@ impl Fields<'_> {
             (true, false) => Tiling::Tiled(&TILE_X),
             (true, true) => Tiling::Tiled(&TILE_Y),
         };
-        let pitch = pitch_bytes(i64::from(pitch as i16), tiling);
+        let pitch = pitch_bytes(i64::from((pitch & 0xffff) as i16), tiling);
         Surface { base: self.address(address), pitch, tiling, compressed: false }
     }
 
@@ -222,7 +222,7 @@ impl Fields<'_> {
     fn raster(&self, cpp: u32) -> Raster {
         let colours = if self.bits(0, 20, 20) == 1 { 0x7 } else { 0 };
         let alpha = if self.bits(0, 21, 21) == 1 { 0x8 } else { 0 };
-        Raster { code: self.bits(1, 23, 16) as u8, channels: if cpp == 4 { colours | alpha } else { 0xf } }
+        Raster { code: (self.bits(1, 23, 16) & 0xff) as u8, channels: if cpp == 4 { colours | alpha } else { 0xf } }
     }
 }
 
@@ -340,6 +340,8 @@ const CONTROL_BLOCK: u64 = 256;
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use super::*;
     use crate::command::field::well_laid;
 

@@ -5,6 +5,7 @@ use super::Progress;
 use super::tiling::ADDRESS_MASK;
 use crate::memory::ccs::BLOCK;
 use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
+use arctic_sriov::number::size;
 
 /// Location of control bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl ControlCopy {
             if spent >= budget && spent > 0 {
                 return Ok(Progress::More);
             }
-            let left = (self.len - self.done) as usize;
+            let left = size(self.len - self.done);
             let (to, address) = self.to.open(gam, space, self.done, left, Access::Write)?;
             let (from, origin) = self.from.open(gam, space, self.done, to.len(), Access::Read)?;
             from.copy_to(&to, from.len()).map_err(|_| match from {

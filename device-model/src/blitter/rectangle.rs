@@ -8,6 +8,7 @@ use super::raster::Raster;
 use super::tiling::{Area, BLOCK_BYTES, Surface, Tiling};
 use super::window::Window;
 use crate::memory::{Access, Fault, Gam, Space};
+use arctic_sriov::number::size;
 
 /// Relative cost of a byte that is processed through a buffer (tiles, compression, raster operations).
 const BUFFERED_COST: usize = 4;
@@ -114,16 +115,17 @@ impl Rectangle {
             if spent >= budget && spent > 0 {
                 return Ok(Progress::More);
             }
-            let (column, row) = ((self.done % width) as i64, (self.done / width) as i64);
-            let left = if merged { total - self.done } else { width - column as u64 };
-            let left = left.min(PIECE).min((budget - spent).max(1) as u64) as usize;
+            let (column, row) = (self.done % width, self.done / width);
+            let left = if merged { total - self.done } else { width - column };
+            let left = size(left.min(PIECE).min((budget - spent).max(1) as u64));
+            let (phase, column, row) = (size(column), column as i64, row as i64);
             let address = self.destination.address(self.area.column + column, self.area.row + row);
             if zeros
                 && merged
                 && let Some(zeroed) = gam.zero(space, address, total - self.done)?
             {
                 self.done += zeroed.len;
-                into.charge(zeroed.held.max(LOOK_COST) as usize);
+                into.charge(size(zeroed.held.max(LOOK_COST)));
                 continue;
             }
             let destination = into.open(gam, address, left)?;
@@ -140,7 +142,7 @@ impl Rectangle {
                 }
                 Source::Colour { pixel, cpp } => {
                     let mut pixel = *pixel;
-                    pixel[..*cpp].rotate_left(column as usize % cpp);
+                    pixel[..*cpp].rotate_left(phase % cpp);
                     destination.fill(&pixel[..*cpp]).map_err(|_| into.not_mapped(address))?;
                     destination.len()
                 }
@@ -196,7 +198,7 @@ impl Rectangle {
             } else {
                 read(&mut into, gam, &self.destination, cell, &mut old)?;
                 let colour = matches!(self.source, Source::Colour { .. });
-                let phase = cell.column.rem_euclid(4) as usize;
+                let phase = size(cell.column.rem_euclid(4) as u64);
                 self.raster.merge(&mut old[..bytes], &new[..bytes], colour, phase);
                 write(&mut into, gam, &self.destination, cell, &old)?;
             }
@@ -235,12 +237,17 @@ impl Resolve {
 /// Fills a cell's packed rows with a colour.
 fn paint(cell: Area, pixel: &[u8], rows: &mut [u8; BLOCK_BYTES]) {
     let width = cell.width as usize;
-    let phase = cell.column.rem_euclid(pixel.len() as i64) as usize;
+    let phase = size(cell.column.rem_euclid(pixel.len() as i64) as u64);
     for row in rows[..width * cell.height as usize].chunks_exact_mut(width) {
         let (first, rest) = row.split_at_mut(((pixel.len() - phase) % pixel.len()).min(width));
         first.copy_from_slice(&pixel[phase..][..first.len()]);
         rest.chunks_mut(pixel.len()).for_each(|piece| piece.copy_from_slice(&pixel[..piece.len()]));
     }
+}
+
+/// Distance of a column or row within a cell from the cell's `start`.
+fn within(start: i64, at: i64) -> usize {
+    size(at.abs_diff(start))
 }
 
 /// Calls `each(address, range of the cell's packed rows)` for each contiguous run in a part of a cell.
@@ -251,10 +258,10 @@ fn runs<E>(
     mut each: impl FnMut(u64, Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {
     for row in part.row..part.row + i64::from(part.height) {
-        let mut at = (row - cell.row) as usize * cell.width as usize + (part.column - cell.column) as usize;
+        let mut at = within(cell.row, row) * cell.width as usize + within(cell.column, part.column);
         let (mut column, end) = (part.column, part.column + i64::from(part.width));
         while column < end {
-            let n = surface.run(column).min((end - column) as u64) as usize;
+            let n = size(surface.run(column).min(end.abs_diff(column)));
             each(surface.address(column, row), at..at + n)?;
             at += n;
             column += n as i64;
@@ -297,9 +304,8 @@ fn read<'m>(
         layout.unpack(&raw, &mut block);
         let (width, n) = (extent.0 as usize, part.width as usize);
         for row in 0..part.height as usize {
-            let from = (origin.1 as usize + row) * width + origin.0 as usize;
-            let to =
-                ((part.row - cell.row) as usize + row) * cell.width as usize + (part.column - cell.column) as usize;
+            let from = (within(0, origin.1) + row) * width + within(0, origin.0);
+            let to = (within(cell.row, part.row) + row) * cell.width as usize + within(cell.column, part.column);
             rows[to..to + n].copy_from_slice(&block[from..from + n]);
         }
     }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Addresses of pixels: linear and tiled surface layouts.
 
+use arctic_sriov::number::low;
+
 /// Valid bits of a graphics address; the upper bits of a canonical address are ignored.
 pub const ADDRESS_MASK: u64 = (1 << 48) - 1;
 
 /// Size in bytes of a block, the unit in which a surface is processed.
-pub const BLOCK_BYTES: usize = 4096;
+pub const BLOCK_BYTES: usize = LINEAR_BLOCK as usize;
+/// Columns of a block of a linear surface, which has one row.
+const LINEAR_BLOCK: u32 = 4096;
 
 /// Memory layout of a surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +146,7 @@ impl Surface {
     /// Columns and rows of the preferred unit of processing: 4 KiB of memory, [`BLOCK_BYTES`].
     pub fn block_extent(&self) -> (u32, u32) {
         match self.tiling {
-            Tiling::Linear => (BLOCK_BYTES as u32, 1),
+            Tiling::Linear => (LINEAR_BLOCK, 1),
             Tiling::Tiled(layout) => layout.block_extent(),
         }
     }
@@ -154,7 +158,7 @@ impl Surface {
             Tiling::Tiled(layout) => {
                 let (width, height) = layout.extent();
                 let (width, height) = (i64::from(width), i64::from(height));
-                let inside = layout.offset(column.rem_euclid(width) as u32, row.rem_euclid(height) as u32);
+                let inside = layout.offset(low(column.rem_euclid(width) as u64), low(row.rem_euclid(height) as u64));
                 let tile_row = row.div_euclid(height).wrapping_mul(self.pitch.wrapping_mul(height));
                 let tile = column.div_euclid(width).wrapping_mul(width * height);
                 tile_row.wrapping_add(tile).wrapping_add(i64::from(inside))
@@ -210,7 +214,7 @@ impl Area {
                 return 0;
             }
             let cell = i64::from(cell);
-            ((start + i64::from(len) + cell - 1).div_euclid(cell) - start.div_euclid(cell)) as u64
+            (start + i64::from(len) + cell - 1).div_euclid(cell).abs_diff(start.div_euclid(cell))
         };
         (count(self.column, self.width, cell.0), count(self.row, self.height, cell.1))
     }

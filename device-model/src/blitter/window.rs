@@ -4,6 +4,7 @@
 use super::ccs;
 use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
 use crate::world::DmaFault;
+use arctic_sriov::number::size;
 
 /// Smallest page size: windows start at a multiple of it, so that they contain neighbouring bytes on both sides.
 const PAGE: u64 = 4096;
@@ -38,7 +39,7 @@ impl<'m> Window<'m> {
     fn seek(&mut self, gam: &mut Gam<'m>, address: u64) -> Result<usize, Fault> {
         let offset = address.wrapping_sub(self.start);
         if offset < self.span.len() as u64 {
-            return Ok(offset as usize);
+            return Ok(size(offset));
         }
         for start in [address & !(PAGE - 1), address] {
             self.span = Span::Null(0);
@@ -50,7 +51,7 @@ impl<'m> Window<'m> {
                 };
                 self.span = span;
                 self.start = start;
-                return Ok((address - start) as usize);
+                return Ok(size(address - start));
             }
         }
         Err(self.not_mapped(address))

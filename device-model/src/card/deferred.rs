@@ -77,6 +77,8 @@ impl Drop for Taken<'_> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use super::*;
 
     #[test]

@@ -31,7 +31,7 @@ impl Card {
     /// VF Enable was set with NumVFs `count` (at most [`MAX_VFS`]): VFs 1 to `count` now exist, in their reset state.
     pub fn enable_vfs(&self, count: u8) {
         // An access that was in progress when the VFs were disabled may have changed their registers.
-        let count = count.min(MAX_VFS as u8);
+        let count = count.min(MAX_VFS);
         (self.vfs() + 1..=count).filter_map(|n| self.gt.vf(Function(n))).for_each(VirtualFunction::reset);
         self.vfs.store(count, Ordering::Release);
     }

@@ -9,7 +9,7 @@ use super::Card;
 use crate::engine::id::{EngineClass, EngineId};
 use crate::guc::client::State;
 use crate::guc::provisioning::VfConfig;
-use crate::world::{FUNCTIONS, Function, ticks, ticks_to_ns};
+use crate::world::{Function, functions, ticks, ticks_to_ns};
 
 /// A snapshot of the card. Times and counts start when the GuC firmware starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ impl Card {
     /// Takes a snapshot. Waits for a GuC step in progress, but not for engines.
     pub fn status(&self) -> Status {
         let now = ticks(self.gt.clock.now());
-        let functions = (0..FUNCTIONS as u8).map(Function).filter(|function| self.enabled(*function));
+        let functions = functions(u64::MAX).filter(|function| self.enabled(*function));
         let mut status = Status {
             functions: functions.map(|f| FunctionStatus { function: f.0, ..FunctionStatus::default() }).collect(),
             engines: Vec::new(),

@@ -68,7 +68,7 @@ impl Command {
         match self {
             Command::Mi(command) => command.length.dwords(header),
             Command::Gfx(command) => command.length.dwords(header),
-            Command::Blit(command) => command.dwords(header) as u32,
+            Command::Blit(command) => command.dwords(header),
         }
     }
 

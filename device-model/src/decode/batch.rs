@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use arctic_sriov::number::size;
 use serde::Serialize;
 
 use super::show::{self, Shown};
@@ -112,7 +113,7 @@ impl<'b> Batch<'b> {
     fn noops(&self, rest: &[u32], address: u64) -> usize {
         let run = rest.iter().take_while(|word| **word == 0).count();
         let until = self.marks.iter().filter(|(mark, _)| *mark > address).map(|(mark, _)| (mark - address).div_ceil(4));
-        until.min().map_or(run, |until| run.min(until as usize))
+        until.min().map_or(run, |until| run.min(size(until)))
     }
 
     fn one(&self, rest: &[u32], address: u64) -> (Command, End) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Display of a command's fields.
 
+use arctic_sriov::number::low;
 use serde::Serialize;
 
 use super::register;
@@ -67,14 +68,14 @@ fn show(field: &Field, words: &[u32], all: &[u32], engine: EngineId, header: u32
     words.get(usize::from(field.dword))?;
     let value = field.wide(words);
     let name = field.name;
-    let register_at = |relative: bool| register::name(register::meant(value as u32, relative, engine));
+    let register_at = |relative: bool| register::name(register::meant(low(value), relative, engine));
     let whole = field.mask() == u32::MAX;
     let (meaning, text) = match field.kind {
         FieldKind::Flag => (None, if value != 0 { name.into() } else { String::new() }),
         FieldKind::Value => (None, if value != 0 || whole { format!("{name} {value}") } else { String::new() }),
         FieldKind::Signed => {
             let bits = field.high - field.low + 1;
-            let signed = (value as u32) << (32 - bits);
+            let signed = low(value) << (32 - bits);
             let signed = signed as i32 >> (32 - bits);
             (None, format!("{name} {signed}"))
         }

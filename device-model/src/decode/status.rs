@@ -2,6 +2,7 @@
 //! Context descriptors and context status quadwords.
 
 use super::{Dword, Line};
+use arctic_sriov::number;
 
 /// Context ID that means "no context" (V8-053).
 const IDLE: u64 = 0xffff;
@@ -22,8 +23,8 @@ pub fn descriptor(descriptor: u64) -> Vec<Line> {
     let low = format!("LRC at {:#x} (PPHWSP, image 4 KiB behind), {valid}, {mode}, {space}", descriptor & 0xffff_f000);
     let high = format!("SW context ID {:#x}, SW counter {}, VF {}", bits(54, 39), bits(63, 58), bits(37, 32));
     vec![
-        dword(0, "descriptor, low", descriptor as u32, low),
-        dword(1, "descriptor, high", (descriptor >> 32) as u32, high),
+        dword(0, "descriptor, low", number::low(descriptor), low),
+        dword(1, "descriptor, high", number::high(descriptor), high),
     ]
 }
 

@@ -21,6 +21,7 @@
 #[cfg(test)]
 mod tests;
 
+use arctic_sriov::number::{high, low};
 use serde::Serialize;
 
 use crate::registers::DoorbellRegister;
@@ -153,11 +154,11 @@ impl Armed {
     }
 
     fn function(self) -> Function {
-        Function((self.0 >> 16) as u8 & 0x3f)
+        Function((self.0 >> 16 & 0x3f) as u8)
     }
 
     fn page(self) -> Page {
-        Page(self.0 as u16 & (PAGES - 1))
+        Page((self.0 & 0xffff) as u16 & (PAGES - 1))
     }
 
     fn watches(self, function: Function, page: Page) -> bool {
@@ -214,7 +215,7 @@ impl Doorbells {
     }
 
     fn indices(&self) -> impl Iterator<Item = u8> + use<> {
-        (0..self.armed.len()).map(|index| index as u8)
+        (0..=u8::MAX).take(self.armed.len())
     }
 
     fn word(&self, index: u8) -> Armed {
@@ -285,7 +286,7 @@ impl Doorbells {
             }
             found = true;
             // The GTI notifies the GuC when a group's status changes from zero to nonzero (V13-097).
-            if self.groups[group(index)].fetch_or(bit(index).into(), Ordering::AcqRel) as u32 == 0 {
+            if low(self.groups[group(index)].fetch_or(bit(index).into(), Ordering::AcqRel)) == 0 {
                 groups |= 1 << group(index);
             }
         }
@@ -323,7 +324,7 @@ impl Doorbells {
     /// ring sets it again, in the worst case for a status that is found empty next time.
     fn take_group(&self, group: usize) {
         self.control.fetch_and(!(1 << group), Ordering::AcqRel);
-        let moved = |word: u64| (word as u32 != 0).then_some((word | word << 32) & INTERRUPT_STATUS);
+        let moved = |word: u64| (low(word) != 0).then_some((word | word << 32) & INTERRUPT_STATUS);
         // Fails if no doorbell of the group has rung.
         let _ = self.groups[group].fetch_update(Ordering::AcqRel, Ordering::Acquire, moved);
     }
@@ -384,18 +385,18 @@ impl Doorbells {
         match register {
             DoorbellRegister::Address => {
                 let watched = u8::try_from(ordinal).ok().and_then(|index| self.watched(index));
-                watched.map_or(0, |(_, page)| page.offset() as u32 | VALID)
+                watched.map_or(0, |(_, page)| low(page.offset()) | VALID)
             }
             DoorbellRegister::Function => {
                 let watched = u8::try_from(ordinal).ok().and_then(|index| self.watched(index));
                 watched.map_or(0, |(function, _)| u32::from(function.0))
             }
-            DoorbellRegister::Status => self.group(ordinal) as u32,
+            DoorbellRegister::Status => low(self.group(ordinal)),
             DoorbellRegister::InterruptStatus => {
                 if usize::from(ordinal) < self.groups.len() {
                     self.take_group(ordinal.into());
                 }
-                (self.group(ordinal) >> 32) as u32
+                high(self.group(ordinal))
             }
             DoorbellRegister::Control => self.control.load(Ordering::Acquire),
         }

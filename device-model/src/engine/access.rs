@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Register and memory accesses by commands: checked against the requester's rights, and recorded for loop detection.
 
+use arctic_sriov::number::{high, low};
 use vm_memory::VolatileSlice;
 
 use super::remap::remap;
@@ -151,8 +152,8 @@ impl Streamer<'_> {
     /// Writes a 64-bit register of this engine.
     #[inline]
     pub fn set_own64(&mut self, offset: u32, value: u64) {
-        self.set_own(offset, value as u32);
-        self.set_own(offset + 4, (value >> 32) as u32);
+        self.set_own(offset, low(value));
+        self.set_own(offset + 4, high(value));
     }
 
     /// Returns the address space of a memory operand: GGTT if the command selects it, otherwise the context's.

@@ -89,7 +89,7 @@ impl Alu {
             opcode::XOR => (a ^ b, false),
             opcode::SHL => (a << shift(b), false),
             opcode::SHR => (a >> shift(b), false),
-            opcode::SAR => (((a as i64) >> shift(b)) as u64, false),
+            opcode::SAR => ((a.cast_signed() >> shift(b)).cast_unsigned(), false),
             _ => return None,
         };
         (self.accumulator, self.carry, self.zero) = (value, carry, value == 0);

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use arctic_sriov::number::low;
 use vm_memory::VolatileMemory;
 
 use super::access::address;
@@ -68,7 +69,7 @@ struct Operands {
 
 /// Returns the new memory value of a dword or qword operation; `None` for an invalid operation.
 fn operate(operation: u32, size: Size, old: u64, first: u64, second: u64) -> Option<u64> {
-    let signed = |value: u64| if size == Size::Dword { i64::from(value as i32) } else { value as i64 };
+    let signed = |value: u64| if size == Size::Dword { i64::from(low(value).cast_signed()) } else { value as i64 };
     Some(match operation {
         operation::AND => old & first,
         operation::OR => old | first,
@@ -125,7 +126,7 @@ impl Streamer<'_> {
         let old = if operation == operation::PREDECREMENT { old.wrapping_sub(1) } else { old };
         if header & (RETURN | POST_SYNC) == RETURN {
             match size {
-                Size::Dword => self.set_own(reg::GPR + 8 * 4, old as u32),
+                Size::Dword => self.set_own(reg::GPR + 8 * 4, low(old)),
                 Size::Qword => self.set_own64(reg::GPR + 8 * 4, old),
                 Size::Octword => {
                     self.set_own64(reg::GPR + 8 * 4, old);
@@ -157,7 +158,7 @@ impl Streamer<'_> {
     /// Returns the old dword, or `None` for a reserved operation.
     fn atomic32(&mut self, space: Space, at: u64, operation: u32, a: u64, b: u64) -> Result<Option<u64>, Fault> {
         let (a, b) = (a & 0xffff_ffff, b & 0xffff_ffff);
-        let new = |old: u32| operate(operation, Size::Dword, u64::from(old), a, b).map(|value| value as u32);
+        let new = |old: u32| operate(operation, Size::Dword, u64::from(old), a, b).map(low);
         if let Some(cell) = self.cell(space, at, 4)?
             && let Ok(cell) = cell.get_atomic_ref::<AtomicU32>(0)
         {

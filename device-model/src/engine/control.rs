@@ -9,6 +9,7 @@ use crate::command::mi::fields;
 use crate::engine::id::EngineClass;
 use crate::interrupts::{SEMAPHORE_WAIT, USER_INTERRUPT};
 use crate::memory::{Fault, Space};
+use arctic_sriov::number::{high, low};
 
 /// MI_NOOP bit 22: bits 21:0 are written to NOPID.
 const NOOP_WRITE_ID: u32 = fields::WRITE_NOPID.mask();
@@ -112,7 +113,7 @@ impl Streamer<'_> {
         let at = address(words[2], words[3]);
         let data = if header & END_MASKED != 0 {
             let masked = self.gam.read_u64(space, at & !7)?;
-            masked as u32 & (masked >> 32) as u32
+            low(masked) & high(masked)
         } else {
             self.gam.read_u32(space, at)?
         };

@@ -100,7 +100,7 @@ impl Gt {
     /// the user interrupt and of the flush are written as 0 (V8-087: what is reported "when unmasked via HWSTAM").
     /// `gam` must be the physical function's, which owns the page.
     pub(super) fn write_status(&self, gam: &mut Gam<'_>, engine: EngineId, events: u16) {
-        let unmasked = STATUS_EVENTS & !self.error_register(engine, reg::HWSTAM) as u16;
+        let unmasked = STATUS_EVENTS & (!self.error_register(engine, reg::HWSTAM) & 0xffff) as u16;
         if events & unmasked == 0 {
             return;
         }

@@ -68,6 +68,7 @@ impl Window {
     }
 
     /// Dwords consumed since the last call, by which the parser's position must advance.
+    #[allow(clippy::cast_possible_truncation, reason = "at most LONGEST")]
     pub fn lag(&mut self) -> u32 {
         let lag = self.at - self.synced;
         self.synced = self.at;

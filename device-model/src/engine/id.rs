@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The engines of the card, and their identifiers in the interrupt, GuC and register interfaces (contract K.3).
 
+use arctic_sriov::number::byte;
+
 /// Hardware engine class, as encoded in ENGINE_ID and in interrupt identities (V13-267).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -201,7 +203,7 @@ impl EngineId {
 
     /// All engines of the die.
     pub fn all() -> impl Iterator<Item = EngineId> {
-        (0..Self::COUNT as u8).map(EngineId)
+        (0..byte(Self::COUNT)).map(EngineId)
     }
 
     /// Returns the engine with this class and physical instance.

@@ -27,8 +27,8 @@ pub const GLOBAL: u32 = 1 << 22;
 const OPCODE: u32 = 0xff80_0000;
 
 /// Header of an LRI with `registers` registers.
-pub const fn lri(flags: u32, registers: usize) -> u32 {
-    LRI | flags | (2 * registers as u32 - 1)
+pub const fn lri(flags: u32, registers: u32) -> u32 {
+    LRI | flags | (2 * registers - 1)
 }
 
 /// Length in dwords of a command with a length field.

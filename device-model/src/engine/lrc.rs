@@ -7,6 +7,7 @@ use super::layout::{IMAGE_DWORDS, Layout};
 use super::stream::{LEVELS, Position};
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::RegisterFile;
+use arctic_sriov::number::{high, low};
 
 /// Offset in bytes from the PPHWSP to the image (V8-040).
 const IMAGE: u64 = 0x1000;
@@ -117,12 +118,12 @@ impl Lrc {
         }
         words[dword::CTX_TIMESTAMP] = clocks.context;
         words[dword::TIMESTAMP] = clocks.card;
-        words[dword::MASK_ADDRESS] = mask as u32;
-        words[dword::MASK_ADDRESS + 1] = (mask >> 32) as u32;
+        words[dword::MASK_ADDRESS] = low(mask);
+        words[dword::MASK_ADDRESS + 1] = high(mask);
         words[dword::SAVED_HEAD] = position.ring.head | SAVED;
         for (level, entry) in position.stack().iter().enumerate().take(LEVELS) {
-            words[dword::BB_STACK + 4 * level] = *entry as u32;
-            words[dword::BB_STACK + 4 * level + 2] = (entry >> 32) as u32;
+            words[dword::BB_STACK + 4 * level] = low(*entry);
+            words[dword::BB_STACK + 4 * level + 2] = high(*entry);
         }
         let mut bytes = [0; IMAGE_DWORDS * 4];
         for (raw, word) in bytes.chunks_exact_mut(4).zip(&words[..len]) {

@@ -42,6 +42,7 @@ use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, Tlb, Views};
 use crate::trace::What;
 use crate::world::{Function, ticks};
+use arctic_sriov::number::{high, low};
 use attention::{Attention, Changes};
 pub use clock::EngineClock;
 pub use counters::Counters;
@@ -284,8 +285,8 @@ impl Engine {
         let arbitration = running.is_some_and(|running| running.arbitration);
         let status = self.execlist.shown(running.map(|running| running.load.descriptor()), arbitration).register();
         let at = self.id.info().mmio_base + execlist::STATUS;
-        gt.registers.set(at, status as u32);
-        gt.registers.set(at + 4, (status >> 32) as u32);
+        gt.registers.set(at, low(status));
+        gt.registers.set(at + 4, high(status));
     }
 
     /// Resets the engine: stops the loaded context, saves its HEAD and CTX_TIMESTAMP, and unloads it.

@@ -6,6 +6,7 @@
 use super::id::{EngineClass, EngineId};
 use super::{image, layout, reg};
 use crate::registers::{Kind, RegisterFile, masked};
+use arctic_sriov::number::count;
 
 /// Content of a pair in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,7 +219,7 @@ impl PowerImage {
             };
             at += 2;
         }
-        image[1] = image::lri(0, (at - 2) / 2);
+        image[1] = image::lri(0, count((at - 2) / 2));
         at.next_multiple_of(16).min(POWER_DWORDS)
     }
 

@@ -17,6 +17,7 @@ use crate::gt::Gt;
 use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
 use crate::trace::{KEPT_DWORDS, What};
+use arctic_sriov::number::byte;
 
 /// Maximum number of bytes that blits process in one step: well under a millisecond at memory speed.
 const BLIT_BYTES: usize = 2 << 20;
@@ -314,7 +315,7 @@ impl Streamer<'_> {
         self.tell(|position| What::Command {
             address,
             ppgtt: !position.privileged(),
-            level: position.batches().len() as u8 + u8::from(position.workaround.is_some()),
+            level: byte(position.batches().len()) + u8::from(position.workaround.is_some()),
             length: dwords,
             dwords: ahead.iter().take((dwords as usize).min(KEPT_DWORDS)).copied().collect(),
         });

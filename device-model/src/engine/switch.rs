@@ -14,6 +14,7 @@ use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
 use crate::trace::What;
+use arctic_sriov::number::{count, high, low};
 
 /// RING_CONTEXT_CONTROL bit 0 (xe: CTX_CTRL_ENGINE_CTX_RESTORE_INHIBIT).
 const RESTORE_INHIBIT: u32 = 1 << 0;
@@ -55,7 +56,7 @@ impl Streamer<'_> {
         self.running.tail_moved = false;
         self.running.report = None;
         self.running.mask_address = 0;
-        self.gt.registers.set(self.base + reg::CURRENT_LRCA, self.running.load.descriptor as u32);
+        self.gt.registers.set(self.base + reg::CURRENT_LRCA, low(self.running.load.descriptor));
         let mut restoring = Restoring {
             image,
             next: Cursor::default(),
@@ -73,7 +74,7 @@ impl Streamer<'_> {
         self.running.position = Position::in_ring(self.ring());
         self.running.phase = Phase::Run;
         let indirect = self.own(reg::INDIRECT_CTX);
-        let left = (indirect & 0x3f) * CACHELINE as u32;
+        let left = (indirect & 0x3f) * count(CACHELINE);
         if left == 0 {
             self.finish_restore(&mut restoring);
         } else {
@@ -125,7 +126,7 @@ impl Streamer<'_> {
             self.running.position.interrupt(batch);
         }
         self.control_watchdog();
-        self.running.restored_at = self.gt.timestamp() as u32;
+        self.running.restored_at = low(self.gt.timestamp());
         let pointer = self.own(reg::BB_PER_CTX_PTR);
         let batch = Batch { ppgtt: false, address: u64::from(pointer & !0xfff) };
         self.running.position.workaround = (pointer & 1 != 0).then_some((Workaround::PerContext, batch));
@@ -277,15 +278,15 @@ impl Streamer<'_> {
     pub(super) fn save(&mut self) -> Result<(), Halt> {
         let now = self.gt.timestamp();
         let context = self.gt.context_clocks[self.id.index()].stop(now);
-        let clocks = Clocks { context, card: now as u32, restored: self.running.restored_at };
+        let clocks = Clocks { context, card: low(now), restored: self.running.restored_at };
         self.publish();
         let position = &self.running.position;
         let registers = &self.gt.registers;
         let set = |offset, value| registers.set(self.base + offset, value);
         if let Some(batch) = position.batches().last() {
-            set(reg::BB_START_ADDR, position.started as u32);
-            set(reg::BB_START_ADDR_UDW, (position.started >> 32) as u32);
-            set(reg::BB_ADD_DIFF, batch.address.wrapping_sub(position.started) as u32);
+            set(reg::BB_START_ADDR, low(position.started));
+            set(reg::BB_START_ADDR_UDW, high(position.started));
+            set(reg::BB_ADD_DIFF, low(batch.address.wrapping_sub(position.started)));
         }
         // The next restore must restore an engine context (V8-044).
         set(reg::CONTEXT_CONTROL, self.own(reg::CONTEXT_CONTROL) & !RESTORE_INHIBIT);
@@ -300,16 +301,16 @@ impl Streamer<'_> {
         set(reg::RING_HEAD, position.ring.head);
         set(reg::RING_TAIL, position.ring.tail);
         let address = position.address();
-        set(reg::ACTHD, address as u32);
-        set(reg::ACTHD_UDW, (address >> 32) as u32);
+        set(reg::ACTHD, low(address));
+        set(reg::ACTHD_UDW, high(address));
         // During a restore the registers hold the image's batch state; the position replaces it when the restore ends.
         if self.running.restoring.is_some() {
             return;
         }
         let batch = position.batches().last();
         let at = batch.map_or(0, |batch| batch.address | BATCH_VALID);
-        set(reg::BBADDR, at as u32);
-        set(reg::BBADDR_UDW, (at >> 32) as u32);
+        set(reg::BBADDR, low(at));
+        set(reg::BBADDR_UDW, high(at));
         set(reg::BB_STATE, if batch.is_some_and(|batch| batch.ppgtt) { BB_STATE_PPGTT } else { 0 });
     }
 }

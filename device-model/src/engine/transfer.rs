@@ -8,6 +8,7 @@ use crate::command::mi::fields;
 use crate::gt::Agent;
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::{Fault, Space};
+use arctic_sriov::number::low;
 
 /// Bit 22 of most commands: the address is global.
 const GGTT: u32 = fields::GLOBAL.mask();
@@ -180,8 +181,8 @@ impl Streamer<'_> {
     pub(super) fn report_perf_count(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         self.counters.perf_reports += 1;
         let (space, at) = (self.space(words[1] & 1 != 0), address(words[1], words[2]) & !0x3f);
-        let now = self.gt.timestamp() as u32;
-        let context = self.running.load.descriptor as u32 >> 12;
+        let now = low(self.gt.timestamp());
+        let context = low(self.running.load.descriptor) >> 12;
         let mut report = [0; REPORT_DWORDS];
         report[..4].copy_from_slice(&[words[3], now, context, now]);
         self.store_run(space, at, &report)?;

@@ -12,6 +12,7 @@ use crate::execlist;
 use crate::interrupts::WATCHDOG;
 use crate::registers::GT_PERF_STATUS;
 use crate::world::{ticks, ticks_to_ns};
+use arctic_sriov::number::low;
 
 /// PR_CTR_CTRL bits 30:0: 0 enables the counter (trap T4) ...
 const CONTROL: u32 = 0x7fff_ffff;
@@ -41,9 +42,9 @@ impl Watchdog {
         let distance = self.distance(threshold);
         let reached = clocks >= distance;
         self.count = match (clocks.checked_sub(distance), u64::from(threshold)) {
-            (None, _) => self.count.wrapping_add(clocks as u32),
-            (Some(behind), 0) => behind as u32,
-            (Some(behind), period) => (behind % period) as u32,
+            (None, _) => self.count.wrapping_add(low(clocks)),
+            (Some(behind), 0) => low(behind),
+            (Some(behind), period) => low(behind % period),
         };
         reached
     }

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 use super::status::ContextStatus;
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::RegisterFile;
+use arctic_sriov::number::{high, low};
 
 /// Number of entries of the buffer.
 pub const ENTRIES: u32 = 12;
@@ -39,8 +40,8 @@ pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: Co
     let entry = after(registers.value(base + STATUS_POINTER));
     let half = ENTRIES / 2;
     let copy = base + STATUS_BUFFER[usize::from(entry >= half)] + entry % half * 8;
-    registers.set(copy, status.0 as u32);
-    registers.set(copy + 4, (status.0 >> 32) as u32);
+    registers.set(copy, low(status.0));
+    registers.set(copy + 4, high(status.0));
     // The same register contains the host's read pointer.
     registers.update(base + STATUS_POINTER, |pointer| pointer & !0xff | entry);
     if registers.value(base + CSFE_CHICKEN1) & NO_PAGE_REPORT != 0 {
@@ -50,7 +51,7 @@ pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: Co
     gam.write_u64(Space::Ggtt, page + PAGE_ENTRIES + u64::from(entry) * 8, status.0)?;
     // Byte writes are unordered: order the pointer after the entry.
     fence(Ordering::Release);
-    gam.write(Space::Ggtt, page + PAGE_POINTER, &[entry as u8])
+    gam.write(Space::Ggtt, page + PAGE_POINTER, &[(entry & 0xff) as u8])
 }
 
 /// Depth of the GuC's FIFO; the depth of the hardware FIFO is not public.
@@ -98,9 +99,9 @@ impl CsbPort {
             return high;
         }
         let Some(entry) = fifo.entries.pop_front() else { return 0 };
-        fifo.half = Some((entry >> 32) as u32);
+        fifo.half = Some(high(entry));
         self.waiting.store(fifo.entries.len(), Ordering::Release);
-        entry as u32
+        low(entry)
     }
 
     /// Reads one entry through the port, if there is one.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Context descriptors: identity and location of the contexts in a queue (V8-030..032).
 
+use arctic_sriov::number::low;
+
 /// Context name as in status words: SW counter and SW context ID (V8-031), 22 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextId(u32);
@@ -60,7 +62,7 @@ impl Descriptor {
 
     /// Bits 31:12: GGTT address of the context's PPHWSP.
     pub const fn lrca(self) -> u32 {
-        self.0 as u32 & 0xffff_f000
+        low(self.0) & 0xffff_f000
     }
 
     /// Bits 37:32: number of the function that owns the context.
@@ -70,7 +72,7 @@ impl Descriptor {
 
     /// Bits 54:39.
     pub const fn software_id(self) -> u16 {
-        (self.0 >> ID_SHIFT) as u16
+        (self.0 >> ID_SHIFT & 0xffff) as u16
     }
 
     /// Bits 63:58.
@@ -93,6 +95,8 @@ impl Descriptor {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use super::*;
 
     /// V8-030, V8-031: the fields of a descriptor as i915 composes it on this generation: valid, 64-bit addressing,

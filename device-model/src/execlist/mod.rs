@@ -13,6 +13,7 @@ pub mod status;
 #[cfg(test)]
 mod tests;
 
+use arctic_sriov::number::byte;
 use descriptor::{ContextId, Descriptor};
 use queue::{ELEMENTS, Queue, SubmitPort};
 use status::{ContextStatus, Detail, QueueStatus};
@@ -79,7 +80,7 @@ impl Execlist {
         self.valid = found.is_some();
         let (element, descriptor) = found?;
         self.next = element + 1;
-        self.active = element as u8;
+        self.active = byte(element);
         Some(descriptor)
     }
 

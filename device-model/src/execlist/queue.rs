@@ -3,6 +3,7 @@
 
 use super::descriptor::Descriptor;
 use crate::registers::RegisterFile;
+use arctic_sriov::number::{byte, count};
 
 /// Number of elements of a queue.
 pub const ELEMENTS: usize = 8;
@@ -23,7 +24,7 @@ impl Queue {
 
     /// Reads the submission queue of the engine at `base`; its contents do not change (V8-015).
     pub fn sample(registers: &RegisterFile, base: u32) -> Self {
-        let dword = |n: usize| u64::from(registers.value(base + SQ_CONTENTS + 4 * n as u32));
+        let dword = |n: usize| u64::from(registers.value(base + SQ_CONTENTS + 4 * count(n)));
         Queue(std::array::from_fn(|n| Descriptor(dword(2 * n) | dword(2 * n + 1) << 32)))
     }
 
@@ -52,6 +53,6 @@ impl SubmitPort {
         let at = base + SQ_CONTENTS + 8 * u32::from(self.element);
         registers.set(at, value);
         registers.set(at + 4, high);
-        self.element = (self.element + 1) % ELEMENTS as u8;
+        self.element = (self.element + 1) % byte(ELEMENTS);
     }
 }

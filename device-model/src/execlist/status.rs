@@ -2,6 +2,7 @@
 //! Reports of a context switch: the status quadword and the switch reasons (V8-052..056), and EXECLIST_STATUS (V8-022).
 
 use super::descriptor::{ContextId, Descriptor};
+use arctic_sriov::number::{high, low};
 
 /// MI_SEMAPHORE_WAIT, bits 31:23 of its header.
 const SEMAPHORE_WAIT: u32 = 0x1c;
@@ -85,12 +86,12 @@ impl ContextStatus {
 
     /// Context that left.
     pub const fn away(self) -> ContextId {
-        ContextId::new((self.0 >> (32 + ID_SHIFT)) as u32)
+        ContextId::new(high(self.0) >> ID_SHIFT)
     }
 
     /// Context that was started.
     pub const fn to(self) -> ContextId {
-        ContextId::new(self.0 as u32 >> ID_SHIFT)
+        ContextId::new(low(self.0) >> ID_SHIFT)
     }
 
     /// Switch detail: 0 complete, 1 to 4 an unsuccessful wait, 5 preempted.
@@ -152,6 +153,8 @@ impl QueueStatus {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use super::*;
 
     /// V8-052, V8-053: positions of all fields as i915's parser reads them: to 31:10, detail 3:0, away 63:42, new queue

@@ -10,6 +10,7 @@ use crate::engine::id::EngineId;
 use crate::interrupts::Interrupts;
 use crate::registers::{Kind, Live};
 use crate::world::{Function, InterruptSink};
+use arctic_sriov::number::count;
 
 /// VF_SW_FLAG(0): first dword of the GuC mailbox.
 const SW_FLAG: u32 = 0x19_0240;
@@ -86,7 +87,7 @@ impl Gt {
     /// Reads dword `n` of the GuC mailbox of `function`.
     pub fn mailbox(&self, function: Function, n: usize) -> u32 {
         match self.vf(function) {
-            None => self.registers.value(SW_FLAG + n as u32 * 4),
+            None => self.registers.value(SW_FLAG + count(n) * 4),
             Some(vf) => vf.scratch.get(n).map_or(0, |dword| dword.load(Ordering::Acquire)),
         }
     }
@@ -102,7 +103,7 @@ impl Gt {
     /// Sets dword `n` of the GuC mailbox of `function`.
     pub fn set_mailbox(&self, function: Function, n: usize, value: u32) {
         match self.vf(function) {
-            None => self.registers.set(SW_FLAG + n as u32 * 4, value),
+            None => self.registers.set(SW_FLAG + count(n) * 4, value),
             Some(vf) => {
                 if let Some(dword) = vf.scratch.get(n) {
                     dword.store(value, Ordering::Release);

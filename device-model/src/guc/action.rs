@@ -170,7 +170,7 @@ fn set_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
 fn deregister(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     let id = kernel.global_id(turn.function, m[0])?;
     let reply = kernel.scheduler.deregister(turn, id)?;
-    kernel.doorbells.release_context(&turn.gt.doorbells, id as u16);
+    kernel.doorbells.release_context(&turn.gt.doorbells, (id & 0xffff) as u16);
     Ok(reply)
 }
 

@@ -5,6 +5,7 @@
 use crate::engine::id::{EngineClass, EngineId};
 use crate::memory::{Fault, Gam, Space};
 use crate::world::{FUNCTIONS, Function, TIMESTAMP_HZ, functions};
+use arctic_sriov::number::low;
 
 use super::ads::{EngineMap, MAX_LOGICAL};
 use super::share::Share;
@@ -82,7 +83,7 @@ impl Place {
 
 /// Low 32 bits of a tick, never 0: the drivers interpret 0 as "idle".
 fn stamp(tick: u64) -> u32 {
-    (tick as u32).max(1)
+    low(tick).max(1)
 }
 
 impl Activity {
@@ -127,9 +128,9 @@ impl Activity {
         gam: &mut Gam<'_>,
         (count, metadata, records): (u32, u64, u64),
     ) -> Result<(), Fault> {
-        for n in 0..count as u8 {
-            let (metadata, records) = element(Function(n), metadata, records);
-            self.prepare(gam, metadata, records, Some(Function(n)))?;
+        for function in functions(u64::MAX).take(count as usize) {
+            let (metadata, records) = element(function, metadata, records);
+            self.prepare(gam, metadata, records, Some(function))?;
         }
         Ok(())
     }
@@ -139,7 +140,7 @@ impl Activity {
         let sum = shares.iter().fold(0u64, |sum, share| sum.saturating_add(share.quantum));
         self.parts = shares.map(|share| match share.quantum {
             0 => WHOLE,
-            quantum => (u128::from(quantum) * u128::from(WHOLE) / u128::from(sum)) as u16,
+            quantum => u16::try_from(u128::from(quantum) * u128::from(WHOLE) / u128::from(sum)).unwrap_or(WHOLE),
         });
         if let Some(buffers) = self.functions {
             // If the driver has unmapped its buffer, only this update is lost.
@@ -174,7 +175,7 @@ impl Activity {
         for place in self.places() {
             self.write_record(gam, records, place, function)?;
         }
-        gam.write_u32(Space::Ggtt, metadata, TIMESTAMP_HZ as u32)?;
+        gam.write_u32(Space::Ggtt, metadata, low(TIMESTAMP_HZ))?;
         self.count_change(gam, metadata)
     }
 
@@ -206,7 +207,7 @@ impl Activity {
         let at = place.engine.index();
         let meter = &self.whole[at];
         let record = place.record(records, 32);
-        gam.write_u32(Space::Ggtt, record + 12, meter.total as u32)?;
+        gam.write_u32(Space::Ggtt, record + 12, low(meter.total))?;
         gam.write_u32(Space::Ggtt, record + 4, meter.since.map_or(0, stamp))?;
         gam.write_u32(Space::Ggtt, record, self.running[at].map_or(u32::MAX, |(_, context)| context))
     }

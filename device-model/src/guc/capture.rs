@@ -4,6 +4,7 @@
 use crate::engine::id::{EngineClass, EngineId};
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
+use arctic_sriov::number::count;
 
 /// ADS: pointers to the register lists of one engine instance; 16 classes for the physical function, then 16 for VFs.
 const INSTANCE_LISTS: u64 = 0x109c;
@@ -108,7 +109,7 @@ impl Capture {
     }
 
     fn group(&self, gt: &Gt, gam: &mut Gam<'_>, hung: &[Hung]) -> Result<Vec<u32>, Fault> {
-        let mut group = vec![0, 1 + 2 * hung.len() as u32];
+        let mut group = vec![0, 1 + 2 * count(hung.len())];
         captured(gt, gam, &mut group, (TYPE_GLOBAL, NOBODY, NOBODY), self.lists.global, 0)?;
         for Hung { engine, lrca, context } in hung {
             let info = engine.info();
@@ -142,7 +143,7 @@ impl Capture {
         let (to_end, from_start) = bytes.split_at(bytes.len().min((size - write) as usize));
         gam.write(Space::Ggtt, log + at + u64::from(write), to_end)?;
         gam.write(Space::Ggtt, log + at, from_start)?;
-        let next = (write + bytes.len() as u32) % size;
+        let next = (write + count(bytes.len())) % size;
         for (field, value) in [
             (SECTION_BYTES, size),
             (WRITE_POINTER, next),

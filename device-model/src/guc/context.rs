@@ -51,7 +51,8 @@ impl Policies {
             match key {
                 klv::SCHEDULING_PRIORITY => {
                     let priority = *value.first().ok_or(Error::MalformedKlv)?;
-                    self.priority = priority.min(PRIORITIES as u32 - 1) as u8;
+                    self.priority =
+                        u8::try_from(priority).map_or(PRIORITIES - 1, |priority| priority.min(PRIORITIES - 1));
                 }
                 klv::EXECUTION_QUANTUM => self.quantum = microseconds(value).ok_or(Error::MalformedKlv)?,
                 klv::PREEMPTION_TIMEOUT => self.preemption_timeout = microseconds(value).ok_or(Error::MalformedKlv)?,

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use super::hxg::{MAX_DWORDS, Outgoing};
 use crate::memory::{Fault, Gam, Space};
 use crate::sync::atomic::{Ordering, fence};
+use arctic_sriov::number::{count, size};
 
 /// Descriptor field: dword offset up to which the receiver has read.
 const HEAD: u64 = 0;
@@ -207,7 +208,7 @@ impl CtBuffer {
     fn copy_out(&self, gam: &mut Gam<'_>, from: u32, into: &mut [u32]) -> Result<(), Fault> {
         let mut bytes = [0u8; MAX_DWORDS * 4];
         let bytes = &mut bytes[..into.len() * 4];
-        let (first, second) = bytes.split_at_mut(self.ring.before_end(from, into.len() as u32) as usize * 4);
+        let (first, second) = bytes.split_at_mut(self.ring.before_end(from, count(into.len())) as usize * 4);
         gam.read(Space::Ggtt, self.address(from), first)?;
         gam.read(Space::Ggtt, self.at.buffer, second)?;
         for (dword, bytes) in into.iter_mut().zip(bytes.chunks_exact(4)) {
@@ -225,7 +226,7 @@ impl CtBuffer {
             *bytes = dword.to_le_bytes();
             len += 1;
         }
-        let (first, second) = bytes[..len * 4].split_at(self.ring.before_end(to, len as u32) as usize * 4);
+        let (first, second) = bytes[..len * 4].split_at(self.ring.before_end(to, count(len)) as usize * 4);
         gam.write(Space::Ggtt, self.address(to), first)?;
         gam.write(Space::Ggtt, self.at.buffer, second)
     }
@@ -255,14 +256,14 @@ impl CtBuffer {
         gam.read(Space::Ggtt, self.at.descriptor.wrapping_add(TAIL), &mut fields)?;
         // Pairs with the host's release of the tail: the message is read after it.
         fence(Ordering::Acquire);
-        let (tail, status) = fields.split_at(STATUS as usize - TAIL as usize);
+        let (tail, status) = fields.split_at(size(STATUS - TAIL));
         let [tail, status] = [tail, status].map(|field| u32::from_le_bytes([field[0], field[1], field[2], field[3]]));
         if tail == self.own || status != 0 {
             return Ok(None);
         }
         let mut head = self.own;
         let read = |dword| gam.read_u32(Space::Ggtt, self.address(dword));
-        let next = self.ring.next(&mut head, tail, MAX_DWORDS as u32, read)?;
+        let next = self.ring.next(&mut head, tail, count(MAX_DWORDS), read)?;
         self.own = head;
         let (header, len) = match next {
             Next::Nothing => return Ok(None),
@@ -308,7 +309,7 @@ impl CtBuffer {
             self.break_with(gam, STATUS_OVERFLOW);
             return false;
         }
-        let need = message.hxg().len() as u32 + 1;
+        let need = count(message.hxg().len()) + 1;
         if need > self.ring.room(head, self.own) {
             return false;
         }

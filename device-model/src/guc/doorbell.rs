@@ -11,6 +11,7 @@
 use crate::doorbell::{DOORBELLS, Doorbells, Page, SEND_TO_CORE};
 use crate::registers::DoorbellRegister;
 use crate::world::{FUNCTIONS, Function};
+use arctic_sriov::number;
 
 use super::adverse::Kind;
 use super::hxg::{Error, Reply};
@@ -30,11 +31,11 @@ pub struct Quota {
 impl Quota {
     /// Checks that the doorbells exist.
     pub fn new(begin: u32, count: u32) -> Result<Quota, Error> {
-        let total = DOORBELLS as u32;
+        let total = number::count(DOORBELLS);
         if begin > total || count > total - begin {
             return Err(Error::InvalidParams);
         }
-        Ok(Quota { begin: begin as u16, count: count as u16 })
+        Ok(Quota { begin: (begin & 0xffff) as u16, count: (count & 0xffff) as u16 })
     }
 
     fn contains(self, index: u8) -> bool {
@@ -102,11 +103,11 @@ impl DoorbellTable {
         (id, page): (u32, Page),
     ) -> Reply {
         let index = self.physical(function, id)?;
-        let used = |(index, bound): (usize, &Option<Bound>)| {
-            let is_page = doorbells.watched(index as u8) == Some((function, page));
+        let used = |(index, bound): (u8, &Option<Bound>)| {
+            let is_page = doorbells.watched(index) == Some((function, page));
             bound.is_some_and(|bound| bound.context == context || is_page)
         };
-        if self.bound.iter().enumerate().any(used) {
+        if (0..=u8::MAX).zip(self.bound.iter()).any(used) {
             // At most one doorbell per context, and one context per page: the KMD must choose a free one (V13-095).
             return Err(Error::InvalidParams);
         }

@@ -3,6 +3,7 @@
 
 use crate::gt::Gt;
 use crate::memory::{Gam, Space};
+use arctic_sriov::number::count;
 
 /// GUC_STATUS (xe: regs/xe_guc_regs.h).
 pub const GUC_STATUS: u32 = 0xc000;
@@ -138,7 +139,8 @@ pub struct Version {
 
 impl From<u32> for Version {
     fn from(packed: u32) -> Self {
-        Version { major: (packed >> 16) as u8, minor: (packed >> 8) as u8, patch: packed as u8 }
+        let [patch, minor, major, _] = packed.to_le_bytes();
+        Version { major, minor, patch }
     }
 }
 
@@ -234,9 +236,9 @@ fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, Bo
     }
     // The kernel's code is not executed, but all of it must be readable.
     let mut block = [0; 4096];
-    let mut done = CSS_BYTES as u32;
+    let mut done = count(CSS_BYTES);
     while done < size {
-        let n = (size - done).min(block.len() as u32);
+        let n = (size - done).min(count(block.len()));
         gam.read(Space::Ggtt, from + u64::from(done), &mut block[..n as usize])
             .map_err(|_| BootRom::LoadLocationFailed)?;
         done += n;

@@ -106,6 +106,8 @@ pub fn table() -> &'static [u32] {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use super::*;
 
     /// Keys known to IGT: `__INTEL_HWCONFIG_KEY_LIMIT`.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! HXG messages: the header dword and the layout of requests and replies (contract K.7).
 
+use arctic_sriov::number::{byte, count};
+
 /// Origin bit of a message header: set in messages from the GuC.
 pub const ORIGIN_GUC: u32 = 1 << 31;
 
@@ -45,7 +47,7 @@ impl Type {
 
 /// Action code of a request or event: header bits 15:0.
 pub fn action(header: u32) -> u16 {
-    header as u16
+    (header & 0xffff) as u16
 }
 
 /// Error codes of failed requests (xe: abi/guc_errors_abi.h).
@@ -186,7 +188,7 @@ impl Outgoing {
         let dwords = if len <= SHORT {
             let mut short = [0; SHORT];
             short.iter_mut().zip(all).for_each(|(to, from)| *to = from);
-            Dwords::Short(len as u8, short)
+            Dwords::Short(byte(len), short)
         } else {
             Dwords::Long(all.collect())
         };
@@ -218,7 +220,7 @@ impl Outgoing {
 
     /// The CT header: fence, format 0, length in HXG dwords.
     pub fn ct_header(&self) -> u32 {
-        u32::from(self.fence) << 16 | self.hxg().len() as u32
+        u32::from(self.fence) << 16 | count(self.hxg().len())
     }
 }
 

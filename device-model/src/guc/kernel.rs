@@ -7,6 +7,7 @@ use crate::engine::EngineReport;
 use crate::gt::Gt;
 use crate::trace::What;
 use crate::world::{FUNCTIONS, Function, functions};
+use arctic_sriov::number::byte;
 
 use super::Step;
 use super::action;
@@ -290,7 +291,7 @@ impl Kernel {
         let mut turns = 0;
         for _ in 0..FUNCTIONS {
             let function = Function(self.next);
-            self.next = (self.next + 1) % FUNCTIONS as u8;
+            self.next = (self.next + 1) % byte(FUNCTIONS);
             if self.pending & function.bit() == 0 {
                 continue;
             }

@@ -35,7 +35,7 @@ pub fn walk(dwords: &[u32]) -> impl Iterator<Item = Result<(u16, &[u32]), Error>
     let mut rest = dwords;
     std::iter::from_fn(move || {
         let (header, after) = rest.split_first()?;
-        let len = usize::from(*header as u16);
+        let len = (*header & 0xffff) as usize;
         let Some((value, next)) = after.split_at_checked(len) else {
             rest = &[];
             return Some(Err(Error::MalformedKlv));

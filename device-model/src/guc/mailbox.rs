@@ -8,6 +8,7 @@ use crate::gt::Gt;
 use crate::memory::Space;
 use crate::trace::What;
 use crate::world::Function;
+use arctic_sriov::number::count;
 
 use super::action::Sender;
 use super::client::State;
@@ -225,7 +226,7 @@ fn control_ctb(kernel: &mut Kernel, turn: &mut Turn<'_>, [control, ..]: [u32; 3]
 /// GET_HWCONFIG: replies with the size of the table in bytes; also copies the table if the given size is not 0.
 fn hardware_config(_: &mut Kernel, turn: &mut Turn<'_>, [low, high, size]: [u32; 3]) -> Result<Answer, Error> {
     let table = hwconfig::table();
-    let bytes = (table.len() * 4) as u32;
+    let bytes = count(table.len() * 4);
     if bytes == 0 {
         return Err(Error::NoAttributeTable);
     }

@@ -101,7 +101,7 @@ impl WorkQueue {
                 NOOP => {}
                 MULTI_LRC if len as usize == members.len() + 2 => {
                     let first = dword(gam, 2)?;
-                    if first as u16 != context {
+                    if (first & 0xffff) as u16 != context {
                         return Err(Trouble::Item);
                     }
                     for (n, member) in (3..).zip(members) {

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use arctic_sriov::number::{high, low};
 use serde::{Deserialize, Serialize};
 
 use super::adverse::{KINDS, Kind};
@@ -166,7 +167,7 @@ impl VfConfig {
 
     /// Returns the value of a key that a VF may query (VF2GUC_QUERY_SINGLE_KLV): number of dwords, dwords.
     pub fn query(&self, key: u32) -> Result<(u32, [u32; 2]), Error> {
-        let qword = |value: u64| Ok((2, [value as u32, (value >> 32) as u32]));
+        let qword = |value: u64| Ok((2, [low(value), high(value)]));
         let dword = |value: u32| Ok((1, [value, 0]));
         match key {
             0x0001 => qword(self.ggtt_start),

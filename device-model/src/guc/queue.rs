@@ -4,11 +4,12 @@
 use std::collections::VecDeque;
 
 use crate::world::{FUNCTIONS, Function, functions};
+use arctic_sriov::number::byte;
 
 use super::ads::MAX_LOGICAL;
 
 /// Number of priorities, 0 = highest (xe: GUC_CLIENT_PRIORITY_NUM).
-pub const PRIORITIES: usize = 4;
+pub const PRIORITIES: u8 = 4;
 
 /// Minimum time until engine time is checked again, in nanoseconds: engine time only advances at the end of a step.
 const LOOK_AGAIN: u64 = 100_000;
@@ -75,7 +76,7 @@ impl Plan {
 /// Queue of one class and function.
 #[derive(Debug, Default)]
 pub struct Queue {
-    ready: [VecDeque<Entry>; PRIORITIES],
+    ready: [VecDeque<Entry>; PRIORITIES as usize],
     /// Contexts, with their priority, that were waiting for a memory change; ordered by the time at which they may
     /// preempt.
     resting: VecDeque<(u8, Entry)>,
@@ -88,7 +89,7 @@ pub struct Queue {
 impl Queue {
     /// Adds a context after those of the same priority that become eligible at the same time or earlier.
     pub fn push(&mut self, priority: u8, entry: Entry) {
-        let priority = priority.min(PRIORITIES as u8 - 1);
+        let priority = priority.min(PRIORITIES - 1);
         self.wide += u32::from(entry.width > 1);
         let behind = self.resting.partition_point(|(_, other)| other.eligible_at <= entry.eligible_at);
         self.resting.insert(behind, (priority, entry));
@@ -258,7 +259,7 @@ impl Claims<'_> {
         let (mask, width) = (entry.mask, usize::from(entry.width));
         (0..MAX_LOGICAL).filter_map(move |base| {
             let set = u8::try_from(((1u32 << width) - 1) << base).ok()?;
-            (mask >> base & 1 != 0 && set & claimed == 0).then_some((base as u8, set))
+            (mask >> base & 1 != 0 && set & claimed == 0).then_some((byte(base), set))
         })
     }
 
@@ -327,6 +328,8 @@ impl Claims<'_> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use super::*;
 
     fn entry(context: u16, mask: u8, width: u8) -> Entry {

@@ -10,7 +10,7 @@
 //! A function with a context on the engine is charged in engine time ([`crate::engine::EngineClock`]); a turn kept by a
 //! function without work is charged by the card's clock.
 
-use crate::world::{FUNCTIONS, Function, functions};
+use crate::world::{FUNCTIONS, Function, MAX_VFS, functions};
 
 use super::share::{Priority, Share};
 
@@ -58,7 +58,7 @@ impl Default for Rotation {
             credit: [0; FUNCTIONS],
             contended: false,
             idle: true,
-            last: (FUNCTIONS as u8 - 1, FUNCTIONS as u8 - 1),
+            last: (MAX_VFS, MAX_VFS),
             served: 0,
         }
     }
@@ -256,7 +256,7 @@ impl Rotation {
 fn next(set: u64, last: u8) -> Option<Function> {
     let from = u32::from(last) + 1;
     let ahead = set.rotate_right(from).trailing_zeros();
-    (set != 0).then(|| Function(((from + ahead) % FUNCTIONS as u32) as u8))
+    (set != 0).then(|| Function((from + ahead & 0x3f) as u8))
 }
 
 fn signed(ns: u64) -> i64 {

@@ -4,6 +4,7 @@
 
 use super::hxg::{MAX_DWORDS, Type, action};
 use crate::gt::Gt;
+use arctic_sriov::number::count;
 
 /// Fuse and clock registers, in ascending order as required by the search of VF drivers (xe: ats_m_runtime_regs).
 const RUNTIME_REGISTERS: [u32; 8] = [0x0d00, 0x9118, 0x911c, 0x9134, 0x913c, 0x9140, 0x9144, 0xc1dc];
@@ -66,7 +67,7 @@ fn runtime(gt: &Gt, limit: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
     let rest = &RUNTIME_REGISTERS[from.ok_or(Failure::InvalidArgument)?..];
     let most = if limit == 0 { MOST_PAIRS } else { MOST_PAIRS.min(limit as usize) };
     let (now, later) = rest.split_at(most.min(rest.len()));
-    let mut answer = vec![success(now.len() as u32), later.len() as u32];
+    let mut answer = vec![success(count(now.len())), count(later.len())];
     answer.extend(now.iter().flat_map(|offset| [*offset, gt.registers.value(*offset)]));
     Ok(answer)
 }

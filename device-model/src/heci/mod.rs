@@ -8,6 +8,7 @@
 mod buffer;
 mod hbm;
 
+use arctic_sriov::number::{byte, count};
 use buffer::{CircularBuffer, DEPTH};
 use hbm::{COMMANDS, HOST_START, LONGEST_REPLY, REQUEST_BYTES, Reply};
 
@@ -44,7 +45,7 @@ const COMPLETE: u32 = 1 << 31;
 /// Message header: extended header, DMA ring, internal; none of them is supported.
 const UNOFFERED: u32 = 1 << 28 | 1 << 29 | 1 << 30;
 /// Maximum number of slots of a reply, including its header.
-const REPLY_SLOTS: u8 = 1 + LONGEST_REPLY.div_ceil(4) as u8;
+const REPLY_SLOTS: u8 = 1 + byte(LONGEST_REPLY.div_ceil(4));
 
 /// Side effect of a register access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +229,7 @@ impl Heci {
 
     /// Appends a bus message to the firmware's buffer; [`Self::serve`] has checked that it fits.
     fn send(&mut self, reply: &Reply) {
-        self.firmware.push(COMPLETE | (reply.bytes().len() as u32) << 16);
+        self.firmware.push(COMPLETE | count(reply.bytes().len()) << 16);
         for chunk in reply.bytes().chunks(4) {
             let mut dword = [0; 4];
             dword[..chunk.len()].copy_from_slice(chunk);

@@ -33,7 +33,7 @@ impl Report {
     pub fn write(&self, gam: &mut Gam<'_>, engine: EngineId, bits: u16) -> Result<bool, Fault> {
         let source = source(engine);
         let status = u64::from(self.status) + source * STATUS_BYTES;
-        let wanted = bits & event::of_class(engine.info().class) & (self.enable as u16 | USER_INTERRUPT);
+        let wanted = bits & event::of_class(engine.info().class) & ((self.enable & 0xffff) as u16 | USER_INTERRUPT);
         for bit in (0..16).filter(|bit| wanted >> bit & 1 != 0) {
             write(gam, status, u64::from(self.source) + source, bit)?;
         }

@@ -15,7 +15,7 @@ pub struct Half {
 impl Half {
     /// Extracts the half from a register's value.
     pub const fn of(self, value: u32) -> u16 {
-        (value >> self.shift) as u16
+        (value >> self.shift & 0xffff) as u16
     }
 
     /// A register value with these bits in its half.

@@ -181,7 +181,7 @@ impl Tree {
             .position(|source| usize::from(source.bank) == number && value == 1 << source.bit)
             .filter(|_| value & bank.visible() != 0);
         // Events that were shown but not acknowledged return to their source.
-        let unserved = (bank.identity & DATA_VALID != 0).then_some((bank.shown, bank.identity as u16));
+        let unserved = (bank.identity & DATA_VALID != 0).then_some((bank.shown, (bank.identity & 0xffff) as u16));
         (bank.selector, bank.identity) = (value, 0);
         if let Some((shown, bits)) = unserved {
             self.sources[shown].pending |= bits;
@@ -203,7 +203,7 @@ impl Tree {
             && value & DATA_VALID != 0
         {
             if bank.identity & DATA_VALID != 0 {
-                self.sources[bank.shown].past_mask &= !(bank.identity as u16);
+                self.sources[bank.shown].past_mask &= !((bank.identity & 0xffff) as u16);
             }
             (bank.selector, bank.identity) = (0, 0);
         }

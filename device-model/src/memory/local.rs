@@ -6,6 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
+use arctic_sriov::number::size;
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{Bytes, FileOffset, VolatileMemory, VolatileSlice};
 use vmm_sys_util::fallocate::{FallocateMode, fallocate};
@@ -153,7 +154,7 @@ impl SharedRegion {
         const ZEROS: [u8; 4096] = [0; 4096];
         let mut at = range.start;
         while at < range.end {
-            let n = (range.end - at).min(ZEROS.len() as u64) as usize;
+            let n = size((range.end - at).min(ZEROS.len() as u64));
             if let Some(slice) = self.slice(at, n) {
                 // Cannot fail: the slice has exactly this length.
                 let _ = slice.write_slice(&ZEROS[..n], 0);

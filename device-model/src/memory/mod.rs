@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use arctic_sriov::gate::lmtt::{self, Lmtt, LmttFault};
 use vm_memory::{Bytes, VolatileSlice};
 
-use crate::world::{Dma, DmaView, FUNCTIONS, Function, MAX_VFS};
+use crate::world::{Dma, DmaView, FUNCTIONS, Function};
 use epoch::Epoch;
 pub use gam::{Gam, Zeroed};
 use ggtt::Ggtt;
@@ -236,7 +236,7 @@ impl Memory {
     fn places(&self) -> Vec<Place> {
         let mut places = vec![Place::HOME; self.storage.frames()];
         let lmtt = self.lmtt();
-        let given = (1..=MAX_VFS as u8).map(Function).filter(|vf| self.quota(*vf) > 0);
+        let given = Function::vfs().filter(|vf| self.quota(*vf) > 0);
         let tables: Vec<(Function, u64)> =
             given.filter_map(|vf| Some((vf, lmtt.table(vf.0, |at| self.table_entry(at)).ok()?))).collect();
         let mut held = vec![false; places.len()];
@@ -254,7 +254,7 @@ impl Memory {
                 if let Some(place @ &mut Place::HOME) = places.get_mut(frame)
                     && !held[frame]
                 {
-                    *place = Place::of(vf, page as u16);
+                    *place = Place::of(vf, (page & 0xffff) as u16);
                 }
             }
         }
@@ -354,7 +354,7 @@ impl Memory {
     /// engines must be stopped.
     pub fn forget_vfs(&self) {
         self.set_lmem_cfg(0);
-        for vf in (1..=MAX_VFS as u8).map(Function) {
+        for vf in Function::vfs() {
             self.set_quota(vf, 0);
             self.ggtt.empty_vf(vf);
         }

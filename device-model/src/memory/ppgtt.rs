@@ -42,7 +42,7 @@ pub fn walk(
     if address >> VA_BITS != 0 {
         return Err(WalkFault::NotPresent { level: 3 });
     }
-    let index = |level: u32| (address >> (12 + 9 * level) & 0x1ff) * 8;
+    let index = |level: u8| (address >> (12 + 9 * u32::from(level)) & 0x1ff) * 8;
     let leaf = |entry: u64, shift: u32| {
         let len = 1u64 << shift;
         Page {
@@ -65,13 +65,13 @@ pub fn walk(
         None => {
             let mut table = root & ADDRESS;
             let mut found = 0;
-            for level in [3u32, 2, 1] {
+            for level in [3u8, 2, 1] {
                 let entry = load(table + index(level)).ok_or(WalkFault::BadTable)?;
                 if entry & PRESENT == 0 {
-                    return Err(WalkFault::NotPresent { level: level as u8 });
+                    return Err(WalkFault::NotPresent { level });
                 }
                 if level < 3 && entry & PAGE_SIZE != 0 {
-                    return Ok(leaf(entry, 12 + 9 * level));
+                    return Ok(leaf(entry, 12 + 9 * u32::from(level)));
                 }
                 table = entry & ADDRESS;
                 found = entry;

@@ -144,6 +144,8 @@ impl<'m> Span<'m> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use vm_memory::VolatileMemory;
     use vm_memory::mmap::MmapRegion;
 

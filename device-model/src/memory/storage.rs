@@ -18,6 +18,7 @@
 
 use std::ops::Range;
 
+use arctic_sriov::number::size;
 use vm_memory::VolatileSlice;
 
 use super::local::SharedRegion;
@@ -197,7 +198,7 @@ impl Storage {
             arriving.into_iter().for_each(|run| empty(region, run));
         }
         let mut moved = Vec::new();
-        for ((address, frame), wanted) in (0..).step_by(FRAME as usize).zip(&self.frames).zip(wanted) {
+        for ((address, frame), wanted) in (0..).step_by(size(FRAME)).zip(&self.frames).zip(wanted) {
             let known = wanted.function() <= self.vfs.len();
             let wanted = if known { *wanted } else { Place::HOME };
             if frame.swap(wanted.0, Ordering::AcqRel) != wanted.0 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Limits on the resources that clients consume in the process that serves the card (`[limits]` of a card file).
 
+use arctic_sriov::number::low;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 /// Limits on guest memory that clients map for the card: per function, and for all functions together.
@@ -47,7 +48,7 @@ impl Limits {
     /// The limits of each of `functions` functions: at most an equal part of the total.
     pub fn each(&self, functions: usize) -> Limits {
         let parts = functions.max(1) as u64;
-        let part = |one: u32, all: u32| one.min((u64::from(all) / parts) as u32);
+        let part = |one: u32, all: u32| one.min(u32::try_from(u64::from(all) / parts).unwrap_or(all));
         Limits {
             mapped: self.mapped.min(self.mapped_in_all / parts),
             sections: part(self.sections, self.sections_in_all),
@@ -69,7 +70,7 @@ fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
 
 fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     match u64::deserialize(from)? {
-        count @ 16..=65535 => Ok(count as u32),
+        count @ 16..=65535 => Ok(low(count)),
         other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"a number from 16 to 65535")),
     }
 }

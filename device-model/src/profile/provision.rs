@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use arctic_sriov::number::low;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use super::{CardProfile, GIB};
@@ -189,8 +190,8 @@ impl CardProfile {
         let fair = Shares {
             ggtt: Some(if vfs > 56 { 56 * MIB } else { power_of_two_within((GGTT_TOP & !(512 * MIB - 1)) / count) }),
             local_memory: Some(power_of_two_within(shareable / (count + 1)).max(LOCAL_PAGE)),
-            contexts: Some(power_of_two_within(u64::from(CONTEXTS) / count) as u32),
-            doorbells: Some(power_of_two_within(u64::from(DOORBELLS) / (count + 1)) as u32),
+            contexts: Some(low(power_of_two_within(u64::from(CONTEXTS) / count))),
+            doorbells: Some(low(power_of_two_within(u64::from(DOORBELLS) / (count + 1)))),
             exec_quantum_ms: Some(FAIR_QUANTUM_MS),
             preempt_timeout_us: Some(FAIR_PREEMPT_US),
         };
@@ -250,12 +251,12 @@ fn local_memory<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Er
 }
 
 fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
-    within(from, 1, 63, "a VF's number, 1 to 63").map(|number| Some(number as u8))
+    within(from, 1, 63, "a VF's number, 1 to 63").map(|number| Some((number & 0x3f) as u8))
 }
 
 fn within<'de, D: Deserializer<'de>>(from: D, least: u32, most: u32, expected: &str) -> Result<u32, D::Error> {
     match u64::deserialize(from)? {
-        number if (u64::from(least)..=u64::from(most)).contains(&number) => Ok(number as u32),
+        number if (u64::from(least)..=u64::from(most)).contains(&number) => Ok(low(number)),
         other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &expected)),
     }
 }

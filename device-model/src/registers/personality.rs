@@ -6,6 +6,7 @@ use super::power::{FREQ_INFO_REC, GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
 use crate::engine::id::EngineId;
 use crate::memory::layout::MemoryLayout;
 use crate::profile::CardProfile;
+use arctic_sriov::number::{high, low};
 
 /// STOLEN_RESERVED: bits 63:20 are the address of the WOPCM at the end of stolen memory, bits 9:7 = 2 encode its size
 /// of 4 MiB, bit 0 is set if it exists (contract B.2; i915: icl_get_stolen_reserved).
@@ -16,12 +17,12 @@ const WOPCM_BYTES: u64 = 4 << 20;
 pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
     let layout = MemoryLayout::of(profile.local_memory);
     let fuses = &profile.fuses;
-    let gibibytes = (profile.local_memory >> 30) as u32;
-    let halves = |offset: u32, address: u64| [(offset, address as u32), (offset + 4, (address >> 32) as u32)];
+    let gibibytes = low(profile.local_memory >> 30);
+    let halves = |offset: u32, address: u64| [(offset, low(address)), (offset + 4, high(address))];
     let mut values = vec![
         (0x4900, gibibytes << 8),
         (0x10_83a0, gibibytes << 8),
-        (0x4910, ((layout.usable >> 16) as u32) << 8),
+        (0x4910, low(layout.usable >> 16) << 8),
         (0x913c, fuses.dss_mask),
         (0x9144, fuses.dss_mask),
         (0x9134, u32::from(fuses.eu_mask)),

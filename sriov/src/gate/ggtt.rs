@@ -87,6 +87,8 @@ pub const fn permits(entry: u64, function: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use proptest::prelude::*;
 
     use super::*;

@@ -8,6 +8,8 @@
 
 use std::fmt;
 
+use crate::number::low;
+
 /// Size in bytes of an LMTT page (V13-105).
 pub const PAGE: u64 = 1 << PAGE_SHIFT;
 const PAGE_SHIFT: u32 = 21;
@@ -156,17 +158,17 @@ impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIO
 
 /// Returns LMEM_CFG for a directory at `address`, rounded down to 64 KiB.
 pub const fn register(address: u64) -> u32 {
-    (address >> UNIT_SHIFT) as u32 & !ENABLE | ENABLE
+    low(address >> UNIT_SHIFT) & !ENABLE | ENABLE
 }
 
 /// Returns the directory entry for a table at `address`, rounded down to 64 KiB.
 pub const fn directory_entry(address: u64) -> u32 {
-    ((address >> UNIT_SHIFT) as u32) << TABLE_SHIFT & TABLE | VALID
+    low(address >> UNIT_SHIFT) << TABLE_SHIFT & TABLE | VALID
 }
 
 /// Returns the table entry for a frame at `address`, rounded down to 2 MiB.
 pub const fn table_entry(address: u64) -> u32 {
-    ((address / PAGE) as u32) << FRAME_SHIFT & FRAME | VALID
+    low(address / PAGE) << FRAME_SHIFT & FRAME | VALID
 }
 
 /// Returns the table address of a directory entry.

@@ -49,7 +49,7 @@ fn table() {
     ] {
         let command = lookup(header).unwrap();
         assert_eq!((command.name, command.dwords(header)), (name, dwords));
-        assert!(command.lengths.contains(&dwords));
+        assert!(command.lengths.contains(&(dwords as usize)));
     }
     assert!(lookup(0x42 << 22 | 8).is_none(), "not the 2D client");
     assert!(lookup(2 << 29 | 0x5a << 22).is_none(), "MEM_COPY exists only on later cards");

@@ -2,6 +2,7 @@
 //! Handling of engine reports, and resets of contexts that are halted or exceed their preemption timeout.
 
 use super::*;
+use arctic_sriov::number::low;
 
 /// Reads the engine's context-status FIFO (V8-060). Returns whether the reported context left before it was complete. A
 /// context removed without a switch has no entry; then the outcome of the report decides.
@@ -119,7 +120,7 @@ impl Scheduler {
         };
         let hung = EngineId::all().filter(on).filter_map(|engine| {
             let member = context.members.get(usize::from(self.seats[engine.index()].member))?;
-            Some(Hung { engine, lrca: member.descriptor as u32 & !0xfff, context: u32::from(id) })
+            Some(Hung { engine, lrca: low(member.descriptor) & !0xfff, context: u32::from(id) })
         });
         let hung: Vec<Hung> = hung.collect();
         if let Some(status) = self.capture.write(turn.gt, &mut turn.gam(Function::PF), &hung) {

@@ -2,6 +2,7 @@
 //! Loading contexts onto engines, and taking them off.
 
 use super::*;
+use arctic_sriov::number::{byte, low};
 
 impl Scheduler {
     /// Checks whether a context has new work, and updates its engines or queues it.
@@ -46,7 +47,7 @@ impl Scheduler {
             Home::Queued => {}
             Home::Rest => {
                 context.home = Home::Queued;
-                let entry = Entry { context: id, mask: context.mask, width: context.members.len() as u8, eligible_at };
+                let entry = Entry { context: id, mask: context.mask, width: byte(context.members.len()), eligible_at };
                 let (function, priority) = (context.function, context.policies.priority);
                 self.queues[usize::from(context.class.guc())].look(function, |queue| queue.push(priority, entry));
             }
@@ -73,7 +74,7 @@ impl Scheduler {
                     0 => None,
                     quantum => Some(turn.time(engine).saturating_add(quantum)),
                 };
-                *seat = Seat { context: id, function, member: at as u8, held: true, slice_end, ..Seat::default() };
+                *seat = Seat { context: id, function, member: byte(at), held: true, slice_end, ..Seat::default() };
             }
             let member = &mut context.members[at];
             if member.loaded || !member.ready {
@@ -86,7 +87,7 @@ impl Scheduler {
             member.loaded = true;
             member.ready = false;
             // The engine's status words contain the function's own id of the context (V8-031, V8-060).
-            let (low, count) = (member.descriptor as u32, self.loads as u8);
+            let (low, count) = (low(member.descriptor), (self.loads & 0xff) as u8);
             let descriptor = Descriptor::named(low, context.local, count, context.function.0).0;
             let load = Load { function: context.function, submitter: Submitter::Guc, context: ticket, descriptor };
             let mut streamer = turn.engines.lock(engine);

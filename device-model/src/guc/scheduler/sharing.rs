@@ -7,6 +7,7 @@
 //! engines at once: if such a context exists, all engines of the class follow the turns of the first one.
 
 use super::*;
+use arctic_sriov::number::byte;
 
 /// Function that owns the current turn of each logical instance of a class.
 type Turns = [Option<Function>; MAX_LOGICAL];
@@ -183,8 +184,9 @@ impl Scheduler {
                 }
             }
             if let Some(context) = self.contexts.get_mut(&entry.context) {
-                context.home = Home::Placed(base as u8);
-                self.load(turn, entry.context, base as u8);
+                let base = byte(base);
+                context.home = Home::Placed(base);
+                self.load(turn, entry.context, base);
             }
         }
         for (_, engine) in self.engines_of(class).filter(|(logical, _)| plan.leave >> logical & 1 != 0) {
