@@ -22,6 +22,7 @@ use arctic_device_model::profile::provision::{GgttAccess, TooMuch};
 use arctic_device_model::world::{Clock, Dma, Function, HostClock};
 use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::Identity;
+use arctic_sriov::number::byte;
 use arctic_sriov::sriov_capability::SriovLayout;
 use arctic_sriov::virtual_function::VfFace;
 
@@ -204,7 +205,7 @@ impl VirtualCard {
 
     /// Number of VFs that the card offers.
     pub fn total_vfs(&self) -> u8 {
-        (self.functions.len() - 1) as u8
+        byte(self.functions.len() - 1)
     }
 
     /// Must be called after the map of guest memory was replaced. Returns when the card no longer uses the old map.

@@ -223,7 +223,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let status = match (&mode, report.status) {
         (Mode::Work, _) => u8::from(!report.ok),
-        (_, Some(status)) => status.clamp(0, 255) as u8,
+        (_, Some(status)) => u8::try_from(status.max(0)).unwrap_or(u8::MAX),
         (_, None) => 1,
     };
     Ok(ExitCode::from(clocks::exit_status(&report.clocks, status)))

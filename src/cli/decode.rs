@@ -10,6 +10,7 @@ use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Batch, Line, context, guc, register};
 use arctic_device_model::engine::id::{ENGINES, EngineId};
 use arctic_device_model::trace::{Event, Filter};
+use arctic_sriov::number::size;
 
 use super::stdout::Stdout;
 use crate::decode::limits::{Budget, MOST_OF_FILE, listed};
@@ -186,7 +187,7 @@ impl Arguments {
                 context::image(listed(image, tell)?, engine).into_iter().try_for_each(tell)?;
             }
             Kind::Guc => {
-                let offset = |at: Option<u64>| at.map(|at| at as usize);
+                let offset = |at: Option<u64>| at.map(size);
                 guc::ring(listed(dwords, tell)?, offset(self.head), offset(self.tail))
                     .into_iter()
                     .try_for_each(tell)?;

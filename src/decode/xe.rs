@@ -134,7 +134,8 @@ impl<'d> Dump<'d> {
                 }
                 let header = value(line, "IPEHR").or_else(|| value(line, "RING_IPEHR")).and_then(hex);
                 let class = self.registers.and_then(register::engine).map(|engine| engine.info().class);
-                match header.zip(class).and_then(|(header, class)| Command::decode(header as u32, class)) {
+                match header.zip(class).and_then(|(header, class)| Command::decode(u32::try_from(header).ok()?, class))
+                {
                     Some(command) => tell(Line::note(format!("{line} ({})", command.name()))),
                     None => tell(Line::note(line)),
                 }

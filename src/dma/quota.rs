@@ -170,6 +170,8 @@ pub fn spare_descriptors(functions: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use super::*;
 
     fn account(limits: Limits) -> (Arc<Ledger>, [Arc<Account>; 2]) {

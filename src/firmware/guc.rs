@@ -3,6 +3,7 @@
 //! abi/uc_fw_abi.h (`uc_css_header`), read by xe: xe_uc_fw.c and i915: intel_uc_fw.c.
 
 use super::{DATE, VENDOR, bytes_of, no_signature};
+use arctic_sriov::number::count;
 
 /// Path of the file below a firmware directory, as requested by the driver for DG2 (xe: xe_uc_fw.c).
 pub(super) const FILE: &str = "i915/dg2_guc_70.bin";
@@ -37,7 +38,7 @@ const UCODE_BYTES: usize = TEXT.len().next_multiple_of(4096);
 /// The file's contents: header, text in place of microcode, text in place of a signature.
 pub(super) fn file() -> Vec<u8> {
     let version = |[major, minor, patch]: [u8; 3]| u32::from_be_bytes([0, major, minor, patch]);
-    let header_dwords = HEADER_BYTES as u32 / 4 + RSA_DWORDS + MODULUS_DWORDS + EXPONENT_DWORDS;
+    let header_dwords = count(HEADER_BYTES) / 4 + RSA_DWORDS + MODULUS_DWORDS + EXPONENT_DWORDS;
     let mut header = [0u32; HEADER_BYTES / 4];
     header[..7].copy_from_slice(&[
         MODULE_TYPE,
@@ -46,7 +47,7 @@ pub(super) fn file() -> Vec<u8> {
         0,
         VENDOR,
         DATE,
-        header_dwords + UCODE_BYTES as u32 / 4,
+        header_dwords + count(UCODE_BYTES) / 4,
     ]);
     header[7..10].copy_from_slice(&[RSA_DWORDS, MODULUS_DWORDS, EXPONENT_DWORDS]);
     header[16] = version(RELEASE);

@@ -4,6 +4,7 @@
 //! (`intel_huc_fw_get_binary_info`).
 
 use super::{DATE, VENDOR, bytes_of, no_signature};
+use arctic_sriov::number::{byte, count};
 
 /// Path of the file below a firmware directory, as requested by i915 for DG2 (i915: intel_uc_fw.c).
 pub(super) const FILE: &str = "i915/dg2_huc_gsc.bin";
@@ -14,7 +15,7 @@ const RELEASE: [u16; 4] = [7, 10, 16, 0];
 /// `$CPD`.
 const DIRECTORY_MARKER: u32 = 0x4450_4324;
 /// Version of the directory's header, version of its entries, size of the header in bytes, no flags.
-const DIRECTORY_VERSIONS: [u8; 4] = [2, 1, DIRECTORY_BYTES as u8, 0];
+const DIRECTORY_VERSIONS: [u8; 4] = [2, 1, byte(DIRECTORY_BYTES), 0];
 const DIRECTORY_BYTES: usize = 20;
 /// Offset of the checksum in the header.
 const DIRECTORY_CRC: usize = 16;
@@ -45,14 +46,14 @@ const TEXT: &str = "Arctic stand-in HuC firmware.\n\
 /// The file's contents.
 pub(super) fn file() -> Vec<u8> {
     let parts = [(MANIFEST, manifest()), (IMAGE, TEXT.as_bytes().to_vec())];
-    let mut directory: Vec<u8> = bytes_of(&[DIRECTORY_MARKER, parts.len() as u32]).collect();
+    let mut directory: Vec<u8> = bytes_of(&[DIRECTORY_MARKER, count(parts.len())]).collect();
     directory.extend(DIRECTORY_VERSIONS);
     directory.extend(PARTITION);
     directory.extend([0; 4]);
     let mut at = DIRECTORY_BYTES + ENTRY_BYTES * parts.len();
     for (name, bytes) in &parts {
         directory.extend(name);
-        directory.extend(bytes_of(&[at as u32, bytes.len() as u32, 0]));
+        directory.extend(bytes_of(&[count(at), count(bytes.len()), 0]));
         at += bytes.len();
     }
     let checksum = crc32(&directory);
@@ -61,7 +62,7 @@ pub(super) fn file() -> Vec<u8> {
 }
 
 fn manifest() -> Vec<u8> {
-    let words = MANIFEST_BYTES as u32 / 4 + 2 * MODULUS_DWORDS + EXPONENT_DWORDS;
+    let words = count(MANIFEST_BYTES) / 4 + 2 * MODULUS_DWORDS + EXPONENT_DWORDS;
     let mut header = [0u32; MANIFEST_BYTES / 4];
     header[..8].copy_from_slice(&[MANIFEST_TYPE, words, MANIFEST_VERSION, 0, VENDOR, DATE, words, MANIFEST_MARKER]);
     let [major, minor, hotfix, build] = RELEASE.map(u32::from);

@@ -92,7 +92,7 @@ impl StepBudget {
     /// Charges one request that took `waited`.
     pub fn spend(&self, waited: Duration) {
         self.questions.fetch_add(1, Ordering::Relaxed);
-        self.waited.fetch_add(waited.as_nanos() as u64, Ordering::Relaxed);
+        self.waited.fetch_add(u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 

@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arctic_sriov::header::Identity;
+use arctic_sriov::number::byte;
 
 use super::DmaError;
 use crate::dma::GuestMemory;
@@ -103,7 +104,7 @@ impl Ecam {
 
     /// Maximum number of VFs after the PF on its bus, which is where the PF driver expects them.
     pub fn most_vfs(&self) -> u8 {
-        0xff - self.pf.routing_id() as u8
+        0xff - (self.pf.routing_id() & 0xff) as u8
     }
 
     /// Guest address of the first register of VF `number`, or of the PF, 0.
@@ -206,7 +207,7 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
         };
         let reasons = work.reasons;
         drop(work);
-        let outcome = place(ecam, vf as u8 + 1, bars, memory);
+        let outcome = place(ecam, byte(vf) + 1, bars, memory);
         work = shared.work();
         match outcome {
             Ok(()) => {

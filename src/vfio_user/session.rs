@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arctic_sriov::number;
 use serde::{Deserialize, Serialize};
 use vfio_bindings::bindings::vfio::*;
 
@@ -38,7 +39,7 @@ struct Capabilities {
 impl Default for Capabilities {
     fn default() -> Self {
         Capabilities {
-            max_msg_fds: MAX_FDS as u32,
+            max_msg_fds: number::count(MAX_FDS),
             max_data_xfer_size: MAX_DATA as u64,
             max_dma_maps: MAX_DMA_MAPS as u64,
             pgsizes: 4096,
@@ -200,7 +201,7 @@ impl<'s> Session<'s> {
     fn device_info(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
         let _argsz = fields.u32()?;
         let flags = VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET;
-        self.out.u32(16).u32(flags).u32(REGIONS).u32(IRQ_INDEXES as u32);
+        self.out.u32(16).u32(flags).u32(REGIONS).u32(number::count(IRQ_INDEXES));
         Ok(())
     }
 
@@ -248,10 +249,10 @@ impl<'s> Session<'s> {
 
     fn region_read(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
         let (offset, region, count) = self.access(&mut fields)?;
-        let data = self.out.u64(offset).u32(region).u32(count as u32).space(count);
+        let data = self.out.u64(offset).u32(region).u32(number::count(count)).space(count);
         match region {
             CONFIG_REGION => self.device.pci().read_config(offset, data),
-            bar => self.device.pci().read_bar(bar as u8, offset, data),
+            bar => self.device.pci().read_bar((bar & 0xff) as u8, offset, data),
         }
         Ok(())
     }
@@ -261,9 +262,9 @@ impl<'s> Session<'s> {
         let data = fields.rest().get(..count).ok_or(Errno::EINVAL)?;
         match region {
             CONFIG_REGION => self.device.pci().write_config(offset, data),
-            bar => self.device.pci().write_bar(bar as u8, offset, data),
+            bar => self.device.pci().write_bar((bar & 0xff) as u8, offset, data),
         }
-        self.out.u64(offset).u32(region).u32(count as u32);
+        self.out.u64(offset).u32(region).u32(number::count(count));
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use arctic_sriov::number::count;
 use vfio_bindings::bindings::vfio::*;
 
 use super::Errno;
@@ -209,9 +210,9 @@ impl Builder {
     }
 }
 
-const REGION_INFO_LEN: u32 = size_of::<vfio_region_info>() as u32;
-const SPARSE_HEADER_LEN: u32 = size_of::<vfio_region_info_cap_sparse_mmap>() as u32;
-const SPARSE_AREA_LEN: u32 = size_of::<vfio_region_sparse_mmap_area>() as u32;
+const REGION_INFO_LEN: u32 = count(size_of::<vfio_region_info>());
+const SPARSE_HEADER_LEN: u32 = count(size_of::<vfio_region_info_cap_sparse_mmap>());
+const SPARSE_AREA_LEN: u32 = count(size_of::<vfio_region_sparse_mmap_area>());
 
 /// Appends the reply to DEVICE_GET_REGION_INFO for a region of `size` bytes with mappable `areas`, for a client with a
 /// buffer of `argsz` bytes. Returns whether the reply is complete (and the file must be sent with it); otherwise the
@@ -221,7 +222,7 @@ pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<
     // A region that is mappable as a whole needs no list of areas.
     let whole = |area: &Range<u64>| *area == (0..size);
     let areas = if areas.iter().any(whole) { &[] } else { areas };
-    let caps_len = match areas.len() as u32 {
+    let caps_len = match count(areas.len()) {
         0 => 0,
         count => SPARSE_HEADER_LEN + count * SPARSE_AREA_LEN,
     };
@@ -242,8 +243,8 @@ pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<
     out.u32(if with_caps { REGION_INFO_LEN } else { 0 });
     out.u64(size).u64(0);
     if with_caps {
-        out.u16(VFIO_REGION_INFO_CAP_SPARSE_MMAP as u16).u16(1).u32(0);
-        out.u32(areas.len() as u32).u32(0);
+        out.u16((VFIO_REGION_INFO_CAP_SPARSE_MMAP & 0xffff) as u16).u16(1).u32(0);
+        out.u32(count(areas.len())).u32(0);
         for area in areas {
             out.u64(area.start).u64(area.end - area.start);
         }
@@ -253,6 +254,8 @@ pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use super::*;
 
     /// vfio-user header: little-endian fields at 0, 2, 4, 8, 12.
