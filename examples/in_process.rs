@@ -101,7 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let write16 = |at: u64, value: u16| pf.write_config(at, &value.to_le_bytes());
     println!("BARs: {:x?}", pf.bars());
     for (register, address) in [(0x10, 0x40_0000_0000_u64), (0x18, 0x50_0000_0000)] {
-        write32(register, address as u32);
+        write32(register, (address & 0xffff_ffff) as u32);
         write32(register + 4, (address >> 32) as u32);
     }
     write16(0x04, 0b110);
@@ -115,7 +115,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The guest assigns addresses to the VF BARs and enables two VFs. The BARs of the VFs are then reported.
     for (register, address) in [(sriov + 0x24, 0x60_0000_0000_u64), (sriov + 0x2c, 0x70_0000_0000)] {
-        write32(register, address as u32);
+        write32(register, (address & 0xffff_ffff) as u32);
         write32(register + 4, (address >> 32) as u32);
     }
     write16(sriov + 0x10, 2);

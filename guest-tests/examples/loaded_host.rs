@@ -73,7 +73,7 @@ fn say(line: &str) {
 /// Returns whether every run succeeded.
 fn run(arguments: &Arguments) -> Result<bool> {
     interrupt::install();
-    let cores = thread::available_parallelism()?.get() as u32;
+    let cores = u32::try_from(thread::available_parallelism()?.get())?;
     // Processes; each is killed when its `Child` is dropped and when this process dies.
     let program = std::env::current_exe()?;
     let mut busy = Vec::new();

@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs;
 use std::time::Instant;
 
+use crate::number::count;
 use serde::{Deserialize, Serialize};
 
 /// Overload threshold: percent of the time during which some task waited for a CPU.
@@ -40,7 +41,7 @@ impl Snapshot {
     /// The host's load since the snapshot.
     pub fn until_now(&self) -> HostLoad {
         let load = fs::read_to_string("/proc/loadavg").ok().and_then(|text| load(&text));
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let cores = std::thread::available_parallelism().map_or(1, |cores| count(cores.get()));
         self.until(&Self::take(), load.unwrap_or_default(), cores)
     }
 

@@ -17,6 +17,7 @@ pub mod interrupt;
 pub mod kernel_log;
 pub mod life;
 pub mod nested;
+mod number;
 pub mod parts;
 pub mod process;
 pub mod progress;

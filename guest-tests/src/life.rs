@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
+use crate::number::count;
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
@@ -96,7 +97,7 @@ impl Seat {
             Functions::Provisioned(_) => vec![Functions::virtual_socket(1)],
             _ => functions.physical_sockets(),
         };
-        let more = MEMORY_OF_A_VF * (sockets.len() as u32 - 1);
+        let more = MEMORY_OF_A_VF * (count(sockets.len()) - 1);
         Self { name: String::new(), sockets, memory: MEMORY + more }
     }
 

@@ -33,7 +33,8 @@ impl Child {
             command.pre_exec(move || {
                 // The group does not receive the terminal's Ctrl-C, so the kernel must kill the child if this program
                 // is killed.
-                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 || libc::getppid() as u32 != parent {
+                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 || libc::getppid().cast_unsigned() != parent
+                {
                     return Err(std::io::Error::last_os_error());
                 }
                 Ok(())

@@ -70,6 +70,7 @@ fn between(brackets: &[Bracket]) -> Option<Measured> {
 
 /// Selects the frequency to use: one reported by CPUID if the measurement agrees with it, else the measured one.
 /// Returns `None` if neither is plausible.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is checked to be plausible")]
 fn settle(named: &[u32], measured: Option<Measured>) -> Option<u32> {
     let measured = measured.filter(|measured| measured.error <= TOLERANCE);
     let mut named = named.iter().copied().filter(|khz| PLAUSIBLE.contains(khz));
@@ -116,7 +117,8 @@ mod host {
     /// its nominal frequency can be wrong by more than 0.1 %.
     fn named<R: raw_cpuid::CpuIdReader>(cpuid: &CpuId<R>) -> Vec<u32> {
         let hypervisor = cpuid.get_hypervisor_info().and_then(|info| info.tsc_frequency());
-        let crystal = cpuid.get_tsc_info().and_then(|info| info.tsc_frequency()).map(|hz| (hz / 1000) as u32);
+        let crystal =
+            cpuid.get_tsc_info().and_then(|info| info.tsc_frequency()).and_then(|hz| u32::try_from(hz / 1000).ok());
         [hypervisor, crystal].into_iter().flatten().collect()
     }
 
@@ -134,7 +136,7 @@ mod host {
     fn bracket() -> Bracket {
         let now = || {
             let time = clock_gettime(ClockId::MonotonicRaw);
-            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+            time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
         };
         let ns = now();
         // SAFETY: RDTSC only reads a counter; every x86-64 CPU has it.

@@ -92,11 +92,11 @@ impl Conductor {
     }
 
     fn boot_virtuals(&mut self) -> Vec<Order> {
-        let absent = self.virtuals.iter_mut().enumerate().filter(|(_, state)| **state == State::Absent);
+        let absent = (1..).zip(self.virtuals.iter_mut()).filter(|(_, state)| **state == State::Absent);
         absent
-            .map(|(index, state)| {
+            .map(|(number, state)| {
                 *state = State::Running;
-                Order::Boot(Who::Virtual(index as u8 + 1))
+                Order::Boot(Who::Virtual(number))
             })
             .collect()
     }

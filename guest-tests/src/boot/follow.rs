@@ -47,8 +47,8 @@ impl Guest {
             "kernel" => self.kernel = Some(rest.to_owned()),
             "probe" => {
                 let mut fields = rest.split(' ');
-                let mut number = || fields.next()?.parse::<f64>().ok();
-                self.probe = (|| Some((number()?, number()?, number()? as i32)))();
+                let mut field = || fields.next();
+                self.probe = (|| Some((field()?.parse().ok()?, field()?.parse().ok()?, field()?.parse().ok()?)))();
             }
             "modules" => self.modules = rest.split_whitespace().map(str::to_owned).collect(),
             "taint" => self.taint = rest.parse().ok(),

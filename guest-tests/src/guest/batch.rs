@@ -4,6 +4,7 @@
 //! Layouts: contract K.8, `xe: instructions/xe_mi_commands.h`. The copy engine's own commands are in `blt.rs`.
 
 use super::mi_math::Alu;
+use crate::number::{count, high, low};
 
 const fn mi(opcode: u32) -> u32 {
     opcode << 23
@@ -127,7 +128,7 @@ impl Batch {
     }
 
     fn addressed(&mut self, header: u32, address: u64) -> &mut Self {
-        self.push(&[header, address as u32, (address >> 32) as u32])
+        self.push(&[header, low(address), high(address)])
     }
 
     /// MI_NOOP.
@@ -148,23 +149,23 @@ impl Batch {
     /// MI_STORE_DATA_IMM of 1 to [`MAX_QWORDS`] quadwords.
     pub fn store_qwords(&mut self, address: u64, values: &[u64]) -> &mut Self {
         assert!((1..=MAX_QWORDS).contains(&values.len()), "{} quadwords in one store", values.len());
-        self.addressed(MI_STORE_DATA_IMM | SDI_QWORD | (2 * values.len() as u32 + 1), address);
-        self.dwords.extend(values.iter().flat_map(|value| [*value as u32, (value >> 32) as u32]));
+        self.addressed(MI_STORE_DATA_IMM | SDI_QWORD | (2 * count(values.len()) + 1), address);
+        self.dwords.extend(values.iter().flat_map(|value| [low(*value), high(*value)]));
         self
     }
 
     /// MI_LOAD_REGISTER_IMM of (engine-relative register, value) pairs.
     pub fn load_register_imm(&mut self, registers: &[(u32, u32)]) -> &mut Self {
         assert!((1..=127).contains(&registers.len()));
-        self.push(&[MI_LOAD_REGISTER_IMM | CS_MMIO | (2 * registers.len() as u32 - 1)]);
+        self.push(&[MI_LOAD_REGISTER_IMM | CS_MMIO | (2 * count(registers.len()) - 1)]);
         self.dwords.extend(registers.iter().flat_map(|&(register, value)| [register, value]));
         self
     }
 
     /// Loads both halves of general purpose register `n`.
     pub fn load_gpr(&mut self, n: u32, value: u64) -> &mut Self {
-        let low = reg::gpr(n);
-        self.load_register_imm(&[(low, value as u32), (low + 4, (value >> 32) as u32)])
+        let at = reg::gpr(n);
+        self.load_register_imm(&[(at, low(value)), (at + 4, high(value))])
     }
 
     /// MI_LOAD_REGISTER_REG between registers of this engine.
@@ -174,12 +175,12 @@ impl Batch {
 
     /// MI_LOAD_REGISTER_MEM of one dword.
     pub fn load_register_mem(&mut self, register: u32, address: u64) -> &mut Self {
-        self.push(&[MI_LOAD_REGISTER_MEM | CS_MMIO | 2, register, address as u32, (address >> 32) as u32])
+        self.push(&[MI_LOAD_REGISTER_MEM | CS_MMIO | 2, register, low(address), high(address)])
     }
 
     /// MI_STORE_REGISTER_MEM of one dword.
     pub fn store_register_mem(&mut self, register: u32, address: u64) -> &mut Self {
-        self.push(&[MI_STORE_REGISTER_MEM | CS_MMIO | 2, register, address as u32, (address >> 32) as u32])
+        self.push(&[MI_STORE_REGISTER_MEM | CS_MMIO | 2, register, low(address), high(address)])
     }
 
     /// Stores both halves of general purpose register `n` to the quadword at `address`.
@@ -190,7 +191,7 @@ impl Batch {
     /// MI_MATH with these ALU instructions.
     pub fn math(&mut self, program: &[Alu]) -> &mut Self {
         assert!((1..=255).contains(&program.len()));
-        self.push(&[MI_MATH | (program.len() as u32 - 1)]);
+        self.push(&[MI_MATH | (count(program.len()) - 1)]);
         self.dwords.extend(program.iter().map(|instruction| instruction.dword()));
         self
     }
@@ -198,7 +199,7 @@ impl Batch {
     /// MI_SEMAPHORE_WAIT in polling mode: waits until the dword at `address` satisfies `compare` with `data`.
     pub fn semaphore_wait(&mut self, address: u64, compare: Compare, data: u32) -> &mut Self {
         let header = MI_SEMAPHORE_WAIT | SEMAPHORE_POLL | (compare as u32) << 12 | 3;
-        self.push(&[header, data, address as u32, (address >> 32) as u32, 0])
+        self.push(&[header, data, low(address), high(address), 0])
     }
 
     /// MI_ATOMIC: adds one to the dword at `address`.
@@ -210,7 +211,7 @@ impl Batch {
     /// ends the batch otherwise.
     pub fn end_unless(&mut self, address: u64, compare: Compare, data: u32) -> &mut Self {
         let header = MI_CONDITIONAL_BATCH_BUFFER_END | COND_DO_COMPARE | (compare as u32) << 12 | 2;
-        self.push(&[header, data, address as u32, (address >> 32) as u32])
+        self.push(&[header, data, low(address), high(address)])
     }
 
     /// MI_BATCH_BUFFER_START: a jump without return.
@@ -231,15 +232,14 @@ impl Batch {
     /// MI_FLUSH_DW with a 64-bit write of `what` to `address` (copy and media engines).
     pub fn flush_dw(&mut self, address: u64, what: PostSync) -> &mut Self {
         let value = what.immediate();
-        self.addressed(MI_FLUSH_DW | what.field() | 3, address).push(&[value as u32, (value >> 32) as u32])
+        self.addressed(MI_FLUSH_DW | what.field() | 3, address).push(&[low(value), high(value)])
     }
 
     /// PIPE_CONTROL with a 64-bit write of `what` to `address` (render and compute engines).
     pub fn pipe_control(&mut self, address: u64, what: PostSync) -> &mut Self {
         let value = what.immediate();
         let flags = PIPE_CONTROL_CS_STALL | PIPE_CONTROL_FLUSH_ENABLE | what.field();
-        self.push(&[PIPE_CONTROL | 4, flags, address as u32, (address >> 32) as u32])
-            .push(&[value as u32, (value >> 32) as u32])
+        self.push(&[PIPE_CONTROL | 4, flags, low(address), high(address)]).push(&[low(value), high(value)])
     }
 }
 

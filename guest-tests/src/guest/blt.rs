@@ -3,6 +3,7 @@
 //! work on (contract B.9, `xe: xe_gpu_commands.h`).
 
 use super::batch::Batch;
+use crate::number::{count, high, low};
 
 const fn xy(opcode: u32, dwords: u32) -> u32 {
     2 << 29 | opcode << 22 | (dwords - 2)
@@ -91,7 +92,7 @@ impl Surface {
 
     /// Surface type, width and height; the width is in pixels of `depth`.
     fn extent_field(&self, depth: Depth) -> u32 {
-        let width = self.pitch / depth.bytes() as u32;
+        let width = self.pitch / count(depth.bytes());
         SURFACE_TYPE_2D | ((width - 1) & 0x3fff) << 14 | ((self.height - 1) & 0x3fff)
     }
 }
@@ -121,8 +122,8 @@ impl Batch {
         command[1] = (to.tiling as u32) << 30 | MOCS << 22 | (to.pitch_field() - 1);
         command[2] = point(area.x, area.y);
         command[3] = point(area.x + area.width, area.y + area.height);
-        command[4] = to.address as u32;
-        command[5] = (to.address >> 32) as u32;
+        command[4] = low(to.address);
+        command[5] = high(to.address);
         command[6] = u32::from(to.system) << 31;
         command[7..11].copy_from_slice(&colour);
         command[13] = to.extent_field(depth);
@@ -142,12 +143,12 @@ impl Batch {
                 | to.pitch_field(),
             point(x, y),
             point(x + area.width, y + area.height),
-            to.address as u32,
-            (to.address >> 32) as u32,
+            low(to.address),
+            high(to.address),
             point(area.x, area.y),
             from.pitch_field(),
-            from.address as u32,
-            (from.address >> 32) as u32,
+            low(from.address),
+            high(from.address),
         ])
     }
 
@@ -160,13 +161,13 @@ impl Batch {
             layout(to),
             point(x, y),
             point(x + area.width, y + area.height),
-            to.address as u32,
-            (to.address >> 32) as u32,
+            low(to.address),
+            high(to.address),
             u32::from(to.system) << 31,
             point(area.x, area.y),
             layout(from),
-            from.address as u32,
-            (from.address >> 32) as u32,
+            low(from.address),
+            high(from.address),
             u32::from(from.system) << 31,
         ]);
         command[16] = to.extent_field(depth);

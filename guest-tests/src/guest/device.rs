@@ -12,6 +12,7 @@ use super::uapi::{self, Request};
 use super::vm::{Bound, Fence, Place, Signal, Vm};
 use super::xe::Xe;
 use crate::driver::Driver;
+use crate::number::size;
 
 /// Folder of the DRM nodes.
 const DRI: &str = "/dev/dri";
@@ -337,7 +338,7 @@ fn driver_name(file: &File) -> Result<String> {
     let mut version =
         uapi::Version { name: name.as_mut_ptr() as u64, name_len: name.len() as u64, ..Default::default() };
     ioctl(file, &mut version)?;
-    let length = (version.name_len as usize).min(name.len());
+    let length = size(version.name_len).min(name.len());
     Ok(String::from_utf8_lossy(&name[..length]).into_owned())
 }
 

@@ -11,6 +11,7 @@ use super::device::{Config, Device, Dialect, DrmError, Engine, Gt, MemRegion, Re
 use super::uapi::i915 as uapi;
 use super::vm::{Bound, Place, Signal};
 use crate::driver::Driver;
+use crate::number::{count, low};
 
 /// Size in bytes of an engine list with one engine: `struct i915_context_param_engines` is packed.
 const ONE_ENGINE_BYTES: u32 = 12;
@@ -50,14 +51,14 @@ impl Dialect for I915 {
     }
 
     fn gts(&self, device: &Device) -> Result<Vec<Gt>> {
-        let reference_clock = parameter(device, uapi::param::CS_TIMESTAMP_FREQUENCY)? as u32;
+        let reference_clock = parameter(device, uapi::param::CS_TIMESTAMP_FREQUENCY)?.cast_unsigned();
         Ok(vec![Gt { id: 0, kind: "main", reference_clock }])
     }
 
     fn config(&self, device: &Device) -> Result<Config> {
         Ok(Config {
-            device_id: parameter(device, uapi::param::CHIPSET_ID)? as u16,
-            revision: parameter(device, uapi::param::REVISION)? as u8,
+            device_id: (parameter(device, uapi::param::CHIPSET_ID)?.cast_unsigned() & 0xffff) as u16,
+            revision: (parameter(device, uapi::param::REVISION)?.cast_unsigned() & 0xff) as u8,
             flags: 0,
             min_alignment: 64 << 10,
             va_bits: 48,
@@ -168,10 +169,10 @@ impl Dialect for I915 {
         let fences: Vec<uapi::ExecFence> = awaited.into_iter().chain([signal]).collect();
         device.ioctl(&mut uapi::ExecBuffer2 {
             buffers: objects.as_ptr() as u64,
-            buffer_count: objects.len() as u32,
+            buffer_count: count(objects.len()),
             // Relative to the start of the object; batch_len 0 means up to the end of the object.
-            batch_start_offset: (address - batch.address) as u32,
-            num_fences: fences.len() as u32,
+            batch_start_offset: low(address - batch.address),
+            num_fences: count(fences.len()),
             fences: fences.as_ptr() as u64,
             flags: uapi::EXEC_BATCH_FIRST | uapi::EXEC_NO_RELOC | uapi::EXEC_FENCE_ARRAY,
             context: queue.into(),
@@ -207,7 +208,8 @@ fn query(device: &Device, query: u64) -> Result<Vec<u8>> {
     let mut answer = Vec::new();
     // The first query returns only the length.
     for _ in 0..2 {
-        let mut item = uapi::QueryItem { query, length: answer.len() as i32, ..Default::default() };
+        let mut item =
+            uapi::QueryItem { query, length: i32::try_from(answer.len()).unwrap_or(i32::MAX), ..Default::default() };
         item.data = if answer.is_empty() { 0 } else { answer.as_mut_ptr() as u64 };
         let items = std::ptr::from_mut(&mut item) as u64;
         device.ioctl(&mut uapi::Query { num_items: 1, flags: 0, items })?;

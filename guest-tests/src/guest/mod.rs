@@ -61,7 +61,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Err(error) => {
             // An error while printing is ignored; the exit code remains.
             let _ = error.print();
-            return ExitCode::from(error.exit_code() as u8);
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
         }
     };
     let result = match &command {

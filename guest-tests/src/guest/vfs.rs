@@ -118,7 +118,7 @@ fn watch(vfs: &Vfs, sysfs: &Sysfs, start: Instant, finished: &AtomicBool) -> Vec
     while took.len() < usize::from(vfs.count) {
         // Loaded before the check below, so that a change made before `finished` was set is not missed.
         let last_look = finished.load(Ordering::Acquire);
-        let next = sysfs.virtual_function(&vfs.pf, took.len() as u8 + 1);
+        let next = u8::try_from(took.len() + 1).ok().and_then(|number| sysfs.virtual_function(&vfs.pf, number));
         if next.is_some() {
             begun.get_or_insert_with(Instant::now);
         }

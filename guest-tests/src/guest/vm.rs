@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
+use crate::number;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::batch::Batch;
@@ -77,7 +78,7 @@ impl<'d> Vm<'d> {
         let object = GemObject { device, handle };
 
         let offset = device.dialect.mmap_offset(device, handle)?;
-        let mapping = Mapping::new(device.file(), offset, size as usize)
+        let mapping = Mapping::new(device.file(), offset, number::size(size))
             .map_err(|source| DrmError::Os { what: format!("mmap of {size} bytes of {place:?}"), source })?;
 
         // Large buffers are aligned to 2 MiB, so that the driver can use 2 MiB pages.
@@ -267,5 +268,6 @@ impl Drop for Fence<'_> {
 /// The CLOCK_MONOTONIC time `delay` from now, in nanoseconds.
 fn monotonic_after(delay: Duration) -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec + delay.as_nanos() as i64
+    let delay = i64::try_from(delay.as_nanos()).unwrap_or(i64::MAX);
+    (now.tv_sec * 1_000_000_000 + now.tv_nsec).saturating_add(delay)
 }

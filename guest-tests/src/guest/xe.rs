@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::device::{Config, Device, Dialect, DrmError, Engine, Gt, MemRegion, Result, Table};
 use super::uapi::xe as uapi;
 use super::vm::{Bound, Place, Signal};
+use crate::number::count;
 
 /// The [`Dialect`] of xe.
 pub(super) struct Xe;
@@ -61,8 +62,8 @@ impl Dialect for Xe {
         let info = |index: usize| table.u64(8 + 8 * index);
         let id = info(0)?;
         Ok(Config {
-            device_id: id as u16,
-            revision: (id >> 16) as u8,
+            device_id: (id & 0xffff) as u16,
+            revision: (id >> 16 & 0xff) as u8,
             flags: info(1)?,
             min_alignment: info(2)?,
             va_bits: info(3)?,
@@ -166,7 +167,7 @@ impl Dialect for Xe {
         let syncs: Vec<uapi::Sync> = awaited.into_iter().chain([signal]).collect();
         device.ioctl(&mut uapi::Exec {
             exec_queue_id: queue,
-            num_syncs: syncs.len() as u32,
+            num_syncs: count(syncs.len()),
             syncs: syncs.as_ptr() as u64,
             address,
             num_batch_buffer: 1,
@@ -190,7 +191,7 @@ impl Dialect for Xe {
             op: uapi::UFENCE_WAIT_OP_EQ,
             value,
             mask: u64::MAX,
-            timeout: timeout.as_nanos() as i64,
+            timeout: i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX),
             exec_queue_id: queue,
             ..Default::default()
         };

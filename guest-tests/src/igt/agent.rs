@@ -214,7 +214,8 @@ fn warning(record: &str) -> Option<(u8, String)> {
     let (head, text) = record.split_once(';')?;
     let priority: u32 = head.split(',').next()?.parse().ok()?;
     // The facility above the level is 0 for kernel messages; tests log with another facility.
-    (priority <= u32::from(WARNING)).then(|| (priority as u8, text.lines().next().unwrap_or_default().to_owned()))
+    let level = u8::try_from(priority).ok().filter(|level| *level <= WARNING)?;
+    Some((level, text.lines().next().unwrap_or_default().to_owned()))
 }
 
 #[cfg(test)]

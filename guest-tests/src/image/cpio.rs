@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::number::count;
 use anyhow::{Context, Result};
 
 /// The file tree of an initramfs. Paths are relative, without a leading slash.
@@ -83,7 +84,7 @@ impl Tree {
     /// concatenated.
     pub fn write(&self, out: &mut impl Write) -> Result<()> {
         for (number, (path, node)) in self.nodes.iter().enumerate() {
-            let inode = number as u32 + 1;
+            let inode = count(number) + 1;
             match node {
                 Node::Folder => entry(out, inode, path, 0o040_755, &[])?,
                 Node::Link(target) => entry(out, inode, path, 0o120_777, target.as_bytes())?,
@@ -112,7 +113,7 @@ impl Tree {
 /// bytes.
 fn entry(out: &mut impl Write, inode: u32, path: &str, mode: u32, data: &[u8]) -> Result<()> {
     let size = u32::try_from(data.len()).with_context(|| format!("{path} is too large for an initramfs"))?;
-    let name_size = path.len() as u32 + 1;
+    let name_size = count(path.len()) + 1;
     let links = if mode & 0o170_000 == 0o040_000 { 2 } else { 1 };
     // inode, mode, uid, gid, links, mtime, size, device (major, minor), rdev (major, minor), name size, checksum
     let fields = [inode, mode, 0, 0, links, 0, size, 0, 0, 0, 0, name_size, 0];

@@ -91,6 +91,8 @@ fn libraries(listing: &str) -> Vec<(String, PathBuf)> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use super::*;
 
     #[test]

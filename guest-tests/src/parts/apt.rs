@@ -120,7 +120,7 @@ impl Apt {
         fs::create_dir_all(root)?;
         let step = format!("unpacking {}", packages.join(", "));
         for (number, deb) in debs.iter().enumerate() {
-            progress.percent(&step, (number * 100 / debs.len()) as u8);
+            progress.percent(&step, u8::try_from(number * 100 / debs.len()).unwrap_or(100));
             process::run_lines(Command::new("dpkg-deb").arg("-x").arg(deb).arg(root), "dpkg-deb", |_| ())?;
             fs::remove_file(deb)?;
         }
@@ -133,6 +133,7 @@ impl Apt {
 }
 
 /// Parses the percentage of a line of apt's status protocol, e.g. `dlstatus:3:0.8484:Retrieving file 3 of 73`.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0 to 100")]
 fn percent_of(line: &str) -> Option<u8> {
     let percent: f32 = line.strip_prefix("dlstatus:")?.split(':').nth(1)?.parse().ok()?;
     Some(percent.clamp(0.0, 100.0) as u8)

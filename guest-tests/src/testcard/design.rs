@@ -4,6 +4,7 @@
 
 use super::font;
 use super::{Canvas, HEIGHT, Op, Rect, WIDTH};
+use crate::number::count;
 
 const NIGHT: u32 = 0x0b_16_26;
 const WHITE: u32 = 0xf4_f8_fb;
@@ -136,8 +137,8 @@ impl Painter {
         const STEPS: u32 = 32;
         const ROWS: u32 = 12;
         let top = HEIGHT / 2 - STEPS * ROWS / 2 - 6;
-        for (index, colour) in [0xff_30_30, 0x30_e0_50, 0x40_70_ff].into_iter().enumerate() {
-            let x = 180 + GRID * index as u32;
+        for (index, colour) in (0..).zip([0xff_30_30, 0x30_e0_50, 0x40_70_ff]) {
+            let x = 180 + GRID * index;
             for step in 0..STEPS {
                 self.screen((x, top + step * ROWS), (GRID, ROWS), blend(BLACK, colour, step, STEPS - 1));
             }
@@ -147,8 +148,8 @@ impl Painter {
             let place = step * 6 * 16 / STEPS;
             let (from, part) = ((place / 16) as usize, place % 16);
             let hue = blend(HUES[from], HUES[from + 1], part, 16);
-            for (index, towards) in [WHITE, hue, BLACK].into_iter().enumerate() {
-                let x = WIDTH - 180 - GRID * (3 - index as u32);
+            for (index, towards) in (0..).zip([WHITE, hue, BLACK]) {
+                let x = WIDTH - 180 - GRID * (3 - index);
                 self.screen((x, top + step * ROWS), (GRID, ROWS), blend(hue, towards, 1, 2));
             }
         }
@@ -215,12 +216,12 @@ impl Painter {
     fn mountains(&mut self) {
         /// Number of rows over which the snow thins out.
         const TEETH: u32 = 28;
-        for (index, (column, height, half)) in PEAKS.into_iter().enumerate() {
+        for (index, (column, height, half)) in (0..).zip(PEAKS) {
             let rock = if index % 2 == 0 { 0x12_26_3a } else { 0x18_30_48 };
             for row in (0..height).step_by(2) {
                 let reach = (half * (row + 2) / height).max(1);
                 // A repeatable jagged edge.
-                let jag = |side: u32| scatter(row / 6 + 31 * side + 77 * index as u32) % 7;
+                let jag = |side: u32| scatter(row / 6 + 31 * side + 77 * index) % 7;
                 let left = column.saturating_sub(reach + jag(0));
                 let right = (column + reach + jag(1)).min(SCENE);
                 let y = SKY.1 - height + row;
@@ -247,8 +248,8 @@ impl Painter {
 
     /// Draws colour bars, the background of the name, greys and gratings.
     fn bands(&mut self) {
-        for (index, colour) in COLOUR_BARS.into_iter().enumerate() {
-            self.scene((120 * index as u32, BARS.0), (120, BARS.1 - BARS.0), colour);
+        for (index, colour) in (0..).zip(COLOUR_BARS) {
+            self.scene((120 * index, BARS.0), (120, BARS.1 - BARS.0), colour);
         }
         self.scene((0, PLATE.0), (SCENE, PLATE.1 - PLATE.0), BLACK);
         for y in [PLATE.0, PLATE.1 - 4] {
@@ -345,7 +346,7 @@ impl Painter {
         for character in text.chars() {
             if let Some((_, rows)) = font::GLYPHS.iter().find(|(glyph, _)| *glyph == character) {
                 let known = drawn.iter().position(|other| *other == character);
-                let place = known.unwrap_or(drawn.len()) as u32 * (size.0 + scale);
+                let place = count(known.unwrap_or(drawn.len())) * (size.0 + scale);
                 if known.is_none() {
                     drawn.push(character);
                     self.fill(Canvas::Glyphs, (place, 0), size, ground);
@@ -367,7 +368,7 @@ impl Painter {
 
 /// Width of `text` in pixels, without the gap after the last character.
 fn text_width(text: &str, scale: u32) -> u32 {
-    let characters = text.chars().count() as u32;
+    let characters = count(text.chars().count());
     (characters * (font::WIDTH + 1)).saturating_sub(1) * scale
 }
 

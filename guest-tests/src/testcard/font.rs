@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A bitmap font of 5 by 7 pixels with the capitals, digits and symbols of the test card.
 
+use crate::number::count;
+
 /// Width of a glyph in pixels.
 pub const WIDTH: u32 = 5;
 /// Height of a glyph in pixels.
@@ -57,7 +59,7 @@ pub fn runs(row: u8) -> impl Iterator<Item = (u32, u32)> {
     let set = move |x: u32| x < WIDTH && row >> (WIDTH - 1 - x) & 1 == 1;
     (0..WIDTH)
         .filter(move |&x| set(x) && (x == 0 || !set(x - 1)))
-        .map(move |x| (x, (x..).take_while(|&x| set(x)).count() as u32))
+        .map(move |x| (x, count((x..).take_while(|&x| set(x)).count())))
 }
 
 #[cfg(test)]

@@ -259,7 +259,7 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Timeout`] after `within`.
     pub fn wait_interrupt(&mut self, vector: u8, count: u64, within: Duration) -> Result<u64, AgentError> {
-        let arguments = [u64::from(vector), count, within.as_micros() as u64];
+        let arguments = [u64::from(vector), count, u64::try_from(within.as_micros()).unwrap_or(u64::MAX)];
         Ok(self.command(Command::WaitInterrupt, &arguments, within)?[0])
     }
 
@@ -274,7 +274,7 @@ impl Agent {
         value: u64,
         within: Duration,
     ) -> Result<u64, AgentError> {
-        let arguments = [address, width as u64, mask, value, within.as_micros() as u64];
+        let arguments = [address, width as u64, mask, value, u64::try_from(within.as_micros()).unwrap_or(u64::MAX)];
         Ok(self.command(Command::WaitValue, &arguments, within)?[0])
     }
 

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arctic_gpu::{Function, MsiMessage, MsiSink};
+use arctic_sriov::number::{count, high, low};
 use kvm_bindings::{
     KVM_IRQ_ROUTING_IRQCHIP, KVM_IRQ_ROUTING_MSI, KVM_IRQCHIP_IOAPIC, KVM_IRQCHIP_PIC_MASTER, KVM_IRQCHIP_PIC_SLAVE,
     KvmIrqRouting, kvm_irq_routing_entry,
@@ -65,8 +66,8 @@ fn table(messages: &BTreeMap<u32, MsiMessage>) -> Vec<kvm_irq_routing_entry> {
     }
     for (gsi, message) in messages {
         let mut entry = kvm_irq_routing_entry { gsi: *gsi, type_: KVM_IRQ_ROUTING_MSI, ..Default::default() };
-        entry.u.msi.address_lo = message.address as u32;
-        entry.u.msi.address_hi = (message.address >> 32) as u32;
+        entry.u.msi.address_lo = low(message.address);
+        entry.u.msi.address_hi = high(message.address);
         entry.u.msi.data = message.data;
         entries.push(entry);
     }
@@ -83,7 +84,7 @@ pub struct Msi {
 impl Msi {
     /// Registers the function's irqfd at its GSI.
     pub fn connect(routes: &Arc<Routes>, function: Function) -> io::Result<Arc<Self>> {
-        let gsi = layout::IO_APIC_PINS + function.index() as u32;
+        let gsi = layout::IO_APIC_PINS + count(function.index());
         let event = EventFd::new(libc::EFD_NONBLOCK)?;
         // As long as there is no route, KVM ignores the event.
         routes.vm.register_irqfd(&event, gsi).map_err(|error| io::Error::from_raw_os_error(error.errno()))?;

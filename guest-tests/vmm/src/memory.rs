@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arctic_sriov::number::{count, size};
 use kvm_bindings::kvm_userspace_memory_region;
 use kvm_ioctls::VmFd;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -28,7 +29,7 @@ pub fn ram(bytes: u64) -> Result<Ram, Error> {
     for (address, len, offset) in [(0, low, 0), (layout::RAM_ABOVE_4G, bytes - low, low)] {
         if len != 0 {
             let file = FileOffset::new(file.try_clone().map_err(Error::Ram)?, offset);
-            ranges.push((GuestAddress(address), len as usize, Some(file)));
+            ranges.push((GuestAddress(address), size(len), Some(file)));
         }
     }
     let memory = GuestMemoryMmap::from_ranges_with_files(ranges);
@@ -113,13 +114,13 @@ impl Slots {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let number = table.slots.iter().position(Option::is_none).unwrap_or(table.slots.len());
         let (userspace_addr, memory_size) = memory.place();
-        self.set(number as u32, guest, memory_size, userspace_addr)?;
+        self.set(count(number), guest, memory_size, userspace_addr)?;
         let mapped = Some(Mapped { guest, memory });
         match table.slots.get_mut(number) {
             Some(slot) => *slot = mapped,
             None => table.slots.push(mapped),
         }
-        Ok(SlotNumber(number as u32))
+        Ok(SlotNumber(count(number)))
     }
 
     /// Removes a slot. KVM waits until no vCPU uses it; the mapping no longer exists when this returns.

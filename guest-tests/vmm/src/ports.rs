@@ -87,7 +87,7 @@ impl Ports {
         match port {
             layout::SERIAL_PORT..=0x3ff => {
                 if let [value] = data {
-                    self.console.write((port - layout::SERIAL_PORT) as u8, *value);
+                    self.console.write((port - layout::SERIAL_PORT & 0xff) as u8, *value);
                 }
             }
             layout::EXIT_PORT => return Outcome::Exit(Exit::Value(value)),
@@ -112,7 +112,7 @@ impl Ports {
     pub fn read(&self, port: u16, data: &mut [u8]) -> Option<ConfigAccess> {
         data.fill(0xff);
         match (port, data.len()) {
-            (layout::SERIAL_PORT..=0x3ff, 1) => data[0] = self.console.read((port - layout::SERIAL_PORT) as u8),
+            (layout::SERIAL_PORT..=0x3ff, 1) => data[0] = self.console.read((port - layout::SERIAL_PORT & 0xff) as u8),
             (layout::CONFIG_ADDRESS_PORT, 4) => {
                 data.copy_from_slice(&self.config_address.load(Ordering::Relaxed).to_le_bytes());
             }
@@ -129,7 +129,7 @@ impl Ports {
         let address = self.config_address.load(Ordering::Relaxed);
         let enabled = address & 1 << 31 != 0;
         enabled.then(|| ConfigAccess {
-            routing_id: (address >> 8) as u16,
+            routing_id: (address >> 8 & 0xffff) as u16,
             register: u64::from(address & 0xfc) + u64::from(byte),
         })
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use arctic_gpu::{Arrangement, CardProfile, GuestRam, IoEventThread, VirtualCard};
+use arctic_sriov::number::{low, size};
 use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES, KVM_PIT_SPEAKER_DUMMY, kvm_pit_config};
 use kvm_ioctls::{Cap, Kvm, VcpuFd, VmFd};
 use vmm_sys_util::eventfd::EventFd;
@@ -94,7 +95,7 @@ impl Vm {
         }
         vcpu::handle_kicks()?;
         let vm = Arc::new(kvm.create_vm().step("create a VM")?);
-        vm.set_tss_address(layout::KVM_TSS as usize).step("set the TSS address")?;
+        vm.set_tss_address(size(layout::KVM_TSS)).step("set the TSS address")?;
         vm.create_irq_chip().step("create interrupt controllers")?;
 
         let ram = memory::ram(memory)?;
@@ -171,7 +172,7 @@ impl Vm {
             ram_high: ram_all - ram_low,
             ecam: layout::ECAM,
             bus_first: 0,
-            bus_last: (layout::ECAM_BYTES >> 20) as u32 - 1,
+            bus_last: low(layout::ECAM_BYTES >> 20) - 1,
             mmio32: layout::MMIO32.start,
             mmio32_size: layout::MMIO32.end - layout::MMIO32.start,
             mmio64: mmio64.start,

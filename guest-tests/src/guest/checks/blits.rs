@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Compares fills and copies of the copy engine with a CPU model, over entire buffers.
 
+use crate::number::{count, low};
 use anyhow::{Result, ensure};
 
 use super::{Bench, Noise, compare};
@@ -34,8 +35,8 @@ impl Shape {
     fn surface(&self, buffer: &Buffer<'_>) -> Surface {
         Surface {
             address: buffer.address(),
-            pitch: self.pitch as u32,
-            height: self.height as u32,
+            pitch: count(self.pitch),
+            height: count(self.height),
             tiling: self.tiling,
             system: self.place == Place::System,
         }
@@ -80,7 +81,7 @@ const fn whole(name: &'static str, from: Place, to: Place, pitch: usize, height:
         command: Command::Fast,
         depth: Depth::Bits32,
         from: linear(from, pitch, height),
-        area: area(0, 0, pitch as u32 / 4, height as u32),
+        area: area(0, 0, count(pitch) / 4, count(height)),
         to: linear(to, pitch, height),
         x: 0,
         y: 0,
@@ -330,7 +331,7 @@ pub fn fills(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let mut noise = Noise(6);
     for fill in &FILLS {
         let (to, mut expected) = fill.to.buffer(&vm, &mut noise)?;
-        let colour = [0; 4].map(|_| noise.quadword() as u32);
+        let colour = [0; 4].map(|_| low(noise.quadword()));
         let surface = fill.to.surface(&to);
         bench.run(&vm, &queue, Place::System, |batch| {
             batch.fast_color(&surface, fill.depth, fill.area, colour);

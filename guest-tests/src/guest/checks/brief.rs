@@ -2,6 +2,7 @@
 //! A store, a copy and a fence on one engine of each class, all in flight at the same time: a check that each of many
 //! VFs completes in a few milliseconds.
 
+use crate::number::size;
 use anyhow::{Context, Result, ensure};
 
 use super::{Bench, Noise};
@@ -66,14 +67,14 @@ pub fn brief(bench: &Bench<'_>, engines: &[Engine], seed: u64) -> Result<Vec<(En
         let [stored, flushed, fence] = [0; 3].map(|_| noise.quadword() | 1);
         let errand = Errand { engine: *engine, at: PART * index as u64, stored, flushed, fence, source: quadwords };
         for (number, quadword) in errand.source.iter().enumerate() {
-            system.mapping().write_u64((errand.at + SOURCE) as usize + 8 * number, *quadword);
+            system.mapping().write_u64(size(errand.at + SOURCE) + 8 * number, *quadword);
         }
         let start = code.address() + CODE * index as u64;
         let mut batch = Batch::at(start);
         write(&mut batch, &errand, card.address(), system.address());
         ensure!(4 * batch.dwords().len() as u64 <= CODE, "the batch of {} exceeds its code buffer", engine.name());
         for (number, dword) in batch.dwords().iter().enumerate() {
-            code.mapping().write_u32((CODE as usize) * index + 4 * number, *dword);
+            code.mapping().write_u32(size(CODE) * index + 4 * number, *dword);
         }
         let queue = vm.queue(*engine);
         let queue = queue.and_then(|queue| {
@@ -86,7 +87,7 @@ pub fn brief(bench: &Bench<'_>, engines: &[Engine], seed: u64) -> Result<Vec<(En
     for (errand, queue) in queues {
         let outcome = match queue {
             Ok(queue) => queue
-                .wait_user_fence(&system, (errand.at + FENCE) as usize, errand.fence, bench.timeout)
+                .wait_user_fence(&system, size(errand.at + FENCE), errand.fence, bench.timeout)
                 .map_err(anyhow::Error::from)
                 .and_then(|()| errand.judge(&card, &system)),
             Err(error) => Err(error.into()),
@@ -127,7 +128,7 @@ impl Errand {
     /// Compares the contents of the buffers with the expected results.
     fn judge(&self, card: &Buffer<'_>, system: &Buffer<'_>) -> Result<()> {
         let same = |what: &str, buffer: &Buffer<'_>, offset: u64, want: u64| {
-            let got = buffer.mapping().read_u64((self.at + offset) as usize);
+            let got = buffer.mapping().read_u64(size(self.at + offset));
             ensure!(got == want, "{what}: expected {want:#018x}, got {got:#018x}");
             Ok(())
         };

@@ -4,6 +4,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::number::size;
 use anyhow::{Result, ensure};
 
 use super::{Bench, program};
@@ -37,7 +38,7 @@ pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         queue.wait(&fence, bench.timeout)?;
         let after = Instant::now();
         let ticks: Vec<_> =
-            (0..READINGS).map(|index| memory.mapping().read_u64(8 * index as usize) & TIMESTAMP_MASK).collect();
+            (0..READINGS).map(|index| memory.mapping().read_u64(size(8 * index)) & TIMESTAMP_MASK).collect();
         let back = ticks.windows(2).find(|pair| pair[1].wrapping_sub(pair[0]) & TIMESTAMP_MASK > TIMESTAMP_MASK / 2);
         ensure!(back.is_none(), "timestamps in one batch must not run backwards: {back:x?}");
         Ok((before, ticks[0], after))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fences: submissions ordered only by their fences, and user fences in memory.
 
+use crate::number::size;
 use anyhow::{Context, Result, ensure};
 
 use super::{Bench, program};
@@ -21,7 +22,7 @@ pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let vm = bench.device.vm()?;
     let queues = [vm.queue(engine)?, vm.queue(engine)?];
     let memory = vm.buffer(Place::System, 4096)?;
-    for at in (0..LOG as usize + 4 * LINKS).step_by(8) {
+    for at in (0..size(LOG) + 4 * LINKS).step_by(8) {
         memory.mapping().write_u64(at, 0);
     }
     let at = |offset: u64| memory.address() + offset;
@@ -42,14 +43,14 @@ pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     for (link, program) in programs.iter().enumerate().skip(1) {
         last = queues[link % 2].submit_after(program.address(), &last)?;
     }
-    let early = memory.mapping().read_u32(COUNTER as usize);
-    memory.mapping().write_u32(SEMAPHORE as usize, 1);
+    let early = memory.mapping().read_u32(size(COUNTER));
+    memory.mapping().write_u32(size(SEMAPHORE), 1);
     queues[(LINKS - 1) % 2]
         .wait(&last, bench.timeout)
-        .with_context(|| format!("after {} of {LINKS} submissions", memory.mapping().read_u32(COUNTER as usize)))?;
+        .with_context(|| format!("after {} of {LINKS} submissions", memory.mapping().read_u32(size(COUNTER))))?;
     ensure!(early == 0, "{early} submissions ran before the submission that they depend on");
     for link in 0..LINKS {
-        let found = memory.mapping().read_u32(LOG as usize + 4 * link);
+        let found = memory.mapping().read_u32(size(LOG) + 4 * link);
         ensure!(found as usize == link, "submission {link} of the chain ran after {found} others");
     }
     Ok(format!("{LINKS} submissions of two queues, each after the other's"))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Engines that access the same memory concurrently, ordered by semaphores or by atomics.
 
+use crate::number::count;
 use anyhow::{Context, Result, ensure};
 
 use super::{Bench, program};
@@ -79,7 +80,7 @@ fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Re
         })?;
     }
     for index in 0..turn(rounds, 0) {
-        let (want, got) = (index as u32 + 1, memory.mapping().read_u32(LOG + 4 * index));
+        let (want, got) = (count(index) + 1, memory.mapping().read_u32(LOG + 4 * index));
         let engine = engines[index % engines.len()].name();
         ensure!(got == want, "turn {want} ({engine}): expected a counter of {want}, got {got}");
     }
@@ -117,7 +118,7 @@ pub fn atomics(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
         let got = memory.mapping().read_u32(own(index));
         ensure!(got == ROUNDS, "rounds of {}: expected {ROUNDS}, got {got}", engine.name());
     }
-    let (want, got) = (ROUNDS * engines.len() as u32, memory.mapping().read_u32(0));
+    let (want, got) = (ROUNDS * count(engines.len()), memory.mapping().read_u32(0));
     ensure!(got == want, "shared counter: expected {want}, got {got}");
     Ok(format!("{got} increments of one dword by {} engines", engines.len()))
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Immediate stores, register moves and the writes of flushes, verified by the CPU.
 
+use crate::number::low;
 use anyhow::{Result, ensure};
 
 use super::{Bench, Noise, compare};
@@ -27,7 +28,7 @@ pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {
                 written += len;
                 let address = memory.address() + at as u64;
                 if dword {
-                    batch.store_dword(address, values[0] as u32);
+                    batch.store_dword(address, low(values[0]));
                 } else {
                     batch.store_qwords(address, values);
                 }

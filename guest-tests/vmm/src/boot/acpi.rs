@@ -15,6 +15,7 @@ use acpi_tables::mcfg::MCFG;
 use acpi_tables::rsdp::Rsdp;
 use acpi_tables::sdt::Sdt;
 use acpi_tables::xsdt::XSDT;
+use arctic_sriov::number;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::error::Error;
@@ -58,12 +59,12 @@ impl Tables {
         fadt.sleep_status_reg = port(layout::SLEEP_PORT);
         let fadt = tables.add(&fadt.finalize());
 
-        let local = LocalInterruptController::Address(layout::LOCAL_APIC as u32);
+        let local = LocalInterruptController::Address(number::low(layout::LOCAL_APIC));
         let mut madt = MADT::new(OEM, TABLE, REVISION, local);
         for cpu in 0..cpus {
             madt.add_structure(ProcessorLocalApic::new(cpu, cpu, EnabledStatus::Enabled));
         }
-        madt.add_structure(IoApic::new(0, layout::IO_APIC as u32, 0));
+        madt.add_structure(IoApic::new(0, number::low(layout::IO_APIC), 0));
         let madt = tables.add(&madt);
 
         let mut mcfg = MCFG::new(OEM, TABLE, REVISION);
@@ -92,7 +93,7 @@ impl Tables {
 /// Alignment of tables.
 const ALIGNMENT: usize = 16;
 /// Last bus of configuration space.
-const LAST_BUS: u8 = ((layout::ECAM_BYTES >> 20) - 1) as u8;
+const LAST_BUS: u8 = ((layout::ECAM_BYTES >> 20) - 1 & 0xff) as u8;
 
 /// Writes the tables; the root pointer is at [`layout::ACPI`].
 pub(crate) fn write(ram: &Ram, cpus: u8, mmio64: &Range<u64>) -> Result<(), Error> {
@@ -108,14 +109,14 @@ fn dsdt(mmio64: &Range<u64>) -> Sdt {
     let registers = IO::new(layout::SERIAL_PORT, layout::SERIAL_PORT, 1, 8);
     let serial = ResourceTemplate::new(vec![&registers, &interrupt]);
 
-    let configuration = Memory32Fixed::new(true, layout::ECAM as u32, layout::ECAM_BYTES as u32);
+    let configuration = Memory32Fixed::new(true, number::low(layout::ECAM), number::low(layout::ECAM_BYTES));
     let configuration = ResourceTemplate::new(vec![&configuration]);
 
     let uncached = AddressSpaceCacheable::NotCacheable;
     let low = layout::MMIO32;
     let buses = AddressSpace::<u16>::new_bus_number(0, LAST_BUS.into());
     let ports = IO::new(layout::CONFIG_ADDRESS_PORT, layout::CONFIG_ADDRESS_PORT, 1, 8);
-    let low = AddressSpace::<u32>::new_memory(uncached, true, low.start as u32, (low.end - 1) as u32, None);
+    let low = AddressSpace::<u32>::new_memory(uncached, true, number::low(low.start), number::low(low.end - 1), None);
     let high = AddressSpace::<u64>::new_memory(uncached, true, mmio64.start, mmio64.end - 1, None);
     let windows = ResourceTemplate::new(vec![&buses, &ports, &low, &high]);
 
@@ -144,6 +145,8 @@ fn dsdt(mmio64: &Range<u64>) -> Sdt {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
     use super::*;
 
     /// Returns the table at `address`, with its length from the header, after checking its checksum.

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use arctic_sriov::number::count;
 use linux_loader::elf::{EI_CLASS, ELFCLASS64};
 use linux_loader::loader::{Elf, KernelLoader};
 use vm_memory::{Bytes, GuestAddress};
@@ -46,7 +47,7 @@ pub(crate) fn load(ram: &Ram, elf: &Path, info: BootInfo, command_line: &str) ->
     let info = BootInfo {
         magic: BootInfo::MAGIC,
         version: BootInfo::VERSION,
-        size: size_of::<BootInfo>() as u32,
+        size: count(size_of::<BootInfo>()),
         command_line: layout::COMMAND_LINE,
         command_line_size: command_line.len() as u64,
         mailbox: layout::MAILBOX,

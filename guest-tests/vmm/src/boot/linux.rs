@@ -5,6 +5,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
+use arctic_sriov::number;
 use linux_loader::configurator::linux::LinuxBootConfigurator;
 use linux_loader::configurator::{BootConfigurator, BootParams};
 use linux_loader::loader::bootparam::{boot_e820_entry, boot_params};
@@ -61,18 +62,18 @@ pub(crate) fn load(
         let end = low.min(u64::from(header.initrd_addr_max) + 1);
         let start = end.checked_sub(size).map(|start| start & !(PAGE - 1)).filter(|start| *start >= kernel_end);
         let start = start.ok_or(Error::NoRoom { what: "the initrd", ram: low })?;
-        let read = ram.read_exact_volatile_from(GuestAddress(start), &mut file, size as usize);
+        let read = ram.read_exact_volatile_from(GuestAddress(start), &mut file, number::size(size));
         read.map_err(|error| Error::file(initrd)(std::io::Error::other(error)))?;
-        // The casts do not truncate: the end is below 4 GiB.
-        (header.ramdisk_image, header.ramdisk_size) = (start as u32, size as u32);
+        // Both are below 4 GiB, as the end is.
+        (header.ramdisk_image, header.ramdisk_size) = (number::low(start), number::low(size));
     }
 
     write_command_line(ram, command_line)?;
-    header.cmd_line_ptr = layout::COMMAND_LINE as u32;
+    header.cmd_line_ptr = number::low(layout::COMMAND_LINE);
     header.type_of_loader = LOADER;
     let mut params = boot_params { hdr: header, acpi_rsdp_addr: layout::ACPI, ..Default::default() };
     let map = memory_map(ram);
-    params.e820_entries = map.len() as u8;
+    params.e820_entries = number::byte(map.len());
     params.e820_table[..map.len()].copy_from_slice(&map);
     let params = BootParams::new(&params, GuestAddress(layout::BOOT_INFO));
     LinuxBootConfigurator::write_bootparams(&params, &**ram)

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use arctic_sriov::number::size;
 use kvm_bindings::{kvm_dtable, kvm_regs, kvm_segment, kvm_sregs};
 use vm_memory::{Bytes, GuestAddress};
 
@@ -52,7 +53,7 @@ impl LongMode {
             ram.write_obj(descriptor, GuestAddress(layout::GDT + u64::from(number))).map_err(no_room)?;
         }
         let tables = Tables::identity(page_tables, ranges);
-        for (address, table) in (page_tables..).step_by(PAGE as usize).zip(&tables.0) {
+        for (address, table) in (page_tables..).step_by(size(PAGE)).zip(&tables.0) {
             let bytes: Vec<u8> = table.iter().flat_map(|entry| entry.to_le_bytes()).collect();
             ram.write_slice(&bytes, GuestAddress(address)).map_err(no_room)?;
         }
@@ -101,7 +102,7 @@ impl Tables {
         let mut tables = Tables(vec![[0; ENTRIES]]);
         for range in ranges {
             for number in range.start / DIRECTORY..range.end.div_ceil(DIRECTORY) {
-                let (upper, lower) = (number as usize / ENTRIES, number as usize % ENTRIES);
+                let (upper, lower) = (size(number) / ENTRIES, size(number) % ENTRIES);
                 let pointers = tables.below(base, 0, upper);
                 let directory = tables.below(base, pointers, lower);
                 for (page, entry) in (0..).zip(&mut tables.0[directory]) {
@@ -118,7 +119,7 @@ impl Tables {
             self.0[table][index] = base + PAGE * self.0.len() as u64 | TABLE;
             self.0.push([0; ENTRIES]);
         }
-        (((self.0[table][index] & !(PAGE - 1)) - base) / PAGE) as usize
+        size(((self.0[table][index] & !(PAGE - 1)) - base) / PAGE)
     }
 }
 

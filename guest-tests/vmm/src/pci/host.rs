@@ -43,7 +43,7 @@ impl Host {
     /// Decodes a guest address in the configuration window to routing ID and register.
     pub fn decode(address: u64) -> Option<(u16, u64)> {
         let offset = address.checked_sub(layout::ECAM).filter(|offset| *offset < layout::ECAM_BYTES)?;
-        Some(((offset / CONFIG_BYTES) as u16, offset % CONFIG_BYTES))
+        Some(((offset / CONFIG_BYTES & 0xffff) as u16, offset % CONFIG_BYTES))
     }
 
     /// Handles a read by the guest.

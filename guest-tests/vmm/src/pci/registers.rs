@@ -2,6 +2,7 @@
 //! Configuration space of a function of the VMM: register bytes, and masks of the writable bits.
 
 use arctic_gpu::pci::CONFIG_BYTES;
+use arctic_sriov::number::size;
 
 /// 4 KiB of registers with their write masks.
 pub struct Registers {
@@ -12,7 +13,7 @@ pub struct Registers {
 impl Registers {
     /// All registers zero and read-only.
     pub fn new() -> Self {
-        let zeros = || vec![0; CONFIG_BYTES as usize].into_boxed_slice();
+        let zeros = || vec![0; size(CONFIG_BYTES)].into_boxed_slice();
         Registers { bytes: zeros(), writable: zeros() }
     }
 

@@ -7,6 +7,7 @@
 
 use super::registers::Registers;
 use crate::layout;
+use arctic_sriov::number::byte;
 
 /// Capability ID of PCI Express, and its offset.
 const EXPRESS: u8 = 0x10;
@@ -54,7 +55,7 @@ impl RootPort {
         registers.define32(0x24, 0x0001_fff1, 0xfff0_fff0);
         registers.define32(0x28, 0, u32::MAX);
         registers.define32(0x2c, 0, u32::MAX);
-        registers.define(0x34, [EXPRESS_AT as u8], [0]);
+        registers.define(0x34, [byte(EXPRESS_AT)], [0]);
         // Interrupt Line is scratch; no interrupt pin. Bridge Control: parity, SERR, secondary bus reset.
         registers.define32(0x3c, 0, 0x0043_00ff);
 
