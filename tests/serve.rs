@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Command-line tests of `arctic serve` and `arctic firmware`.
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
 #[path = "serve/driver.rs"]
 mod driver;

@@ -4,6 +4,7 @@
 //!
 //! `cargo bench -- --json` prints one JSON document; `cargo bench -- probe copy` runs only the measurements with one of
 //! the words in their names.
+#![allow(clippy::cast_possible_truncation, reason = "numbers are chosen by the benchmark")]
 
 mod accesses;
 mod guests;

@@ -3,6 +3,7 @@
 //!
 //! Prints the ratio of the two speeds (1.0: equal; the target is 0.9), as the median of many short alternating rounds,
 //! so that noise on the machine affects both equally. Then prints the speed of tiled copies relative to a linear copy.
+#![allow(clippy::cast_possible_truncation, reason = "numbers are chosen by the benchmark")]
 
 use std::hint::black_box;
 use std::sync::Arc;

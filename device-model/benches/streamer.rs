@@ -4,6 +4,7 @@
 //!
 //! The count is the difference of two runs of this program under `valgrind`, which eliminates the setup of the card.
 //! Without valgrind only the rate is printed.
+#![allow(clippy::cast_possible_truncation, reason = "numbers are chosen by the benchmark")]
 
 use std::process::Command;
 use std::sync::Arc;

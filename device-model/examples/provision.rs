@@ -5,6 +5,7 @@
 //! `cargo run --release -p arctic-device-model --example provision -- [GiB of the VF, default 1]` needs twice that much
 //! memory. The driver's timeouts are 1 s for the response to UPDATE_VF_CFG, and 5 s for the PF's clearing during an FLR
 //! of a VF; the engines are stopped only during the adoption.
+#![allow(clippy::cast_possible_truncation, reason = "numbers are chosen by the example")]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the card through its PCI functions, as a transport uses them.
-
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 // A list of mappable areas often has one element.
 #![allow(clippy::single_range_in_vec_init)]
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the server with two kinds of clients: a raw one that can misbehave, and the `vfio_user` crate's client as
 //! an independent implementation.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod fuzz;
 mod hostile;

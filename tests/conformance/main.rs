@@ -4,6 +4,7 @@
 //! `suite` has the tests, functions of a [`door::Machine`]; `doors` has the implementations for each transport;
 //! `driver` is a driver in plain Rust. Test names begin with the transport's: `cargo test --test conformance
 //! vfio_user::` runs one transport's tests.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod bus;
 mod cloud_hypervisor;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Replays the corpora of the fuzz targets (`fuzz/`) for the external interfaces, plus random inputs.
 //! `ARCTIC_FUZZ_INPUTS` sets the number of random inputs.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 #![cfg(feature = "vfio-user")]
 
 #[path = "../../fuzz/shared/bytes.rs"]

@@ -10,6 +10,7 @@
 //! * `residue.rs`: data remanence, one function's data is visible to the next. LeftoverLocals: CVE-2023-4969.
 //!
 //! Each test fails if the guard that its comment names is removed.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 #[path = "../../device-model/tests/hostile_vf/bench.rs"]
 #[allow(dead_code, reason = "another test's bench")]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of GTTMMADR accesses by functions: registers, doorbell windows and VF resets.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use vm_memory::Bytes;
 

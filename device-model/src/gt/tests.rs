@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the live registers with driver access sequences.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use super::*;
 use crate::engine::id::EngineClass;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Replays the corpus of the context image fuzz target (`fuzz/`), plus random inputs. `ARCTIC_FUZZ_INPUTS` sets the
 //! number of random inputs.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 #[path = "../../../fuzz/shared/bytes.rs"]
 mod bytes;

@@ -4,6 +4,7 @@
 //!
 //! `ARCTIC_DIFFERENTIAL_COMMANDS` sets the number of commands to execute (default 60 000; a million takes about ten
 //! seconds), `ARCTIC_DIFFERENTIAL_SEED` the first seed.
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
 mod choice;
 mod compare;

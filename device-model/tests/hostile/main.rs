@@ -3,6 +3,7 @@
 //! access memory outside the guest's, and must work again after a reset.
 //!
 //! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first seed.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod bench;
 mod grammar;

@@ -4,6 +4,7 @@
 //! leak memory.
 //!
 //! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first seed.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod aim;
 mod at_once;

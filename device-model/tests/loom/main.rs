@@ -8,7 +8,7 @@
 //!
 //! `cargo test --test loom -- part-of-a-name` runs some of the models; `LOOM_MAX_PREEMPTIONS` and loom's other
 //! variables set the limits of the search.
-
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 #![forbid(unsafe_code)]
 // The library's sources contain more than the models use.
 #![allow(dead_code, unused_imports, clippy::enum_variant_names)]

@@ -5,6 +5,7 @@
 //!
 //! The guest counts its register accesses, and the card counts the accesses that it receives. Equal counts show that
 //! doorbells were delivered only as events, that no mapped range was trapped, and that no access was lost.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod common;
 

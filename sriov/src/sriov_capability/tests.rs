@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! SR-IOV capability accesses as made by the PCI core and xe, accesses by a hostile guest, and the resulting events.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use proptest::prelude::*;
 

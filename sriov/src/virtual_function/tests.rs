@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A virtual function assigned to a guest, and as seen by QEMU and a guest's PCI core next to its physical function.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use proptest::prelude::*;
 

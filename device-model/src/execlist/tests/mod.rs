@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of execlist submission: a card without GuC firmware, driven through its registers like i915's execlist code,
 //! and checked through memory, registers and interrupts.
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
 mod contexts;
 mod port;
