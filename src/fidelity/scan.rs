@@ -8,14 +8,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::{Claim, Flaw, Index, Place, Test};
 
+/// The package that has what tests of several packages share: all of it is test code, of each package that uses it.
+const SUPPORT: &str = "test-support";
+/// Its name in sources.
+const SUPPORT_CRATE: &str = "arctic_test_support";
+
 /// Builds the index of sources given by path from the root.
 pub fn index(files: &BTreeMap<String, String>) -> Index {
     let mut index = Index::default();
     let sources: Vec<Source<'_>> =
         files.iter().filter(|(path, _)| path.ends_with(".rs")).map(|(path, text)| Source::new(path, text)).collect();
+    let uses = |source: &&Source<'_>| source.code.contains(SUPPORT_CRATE);
+    let users: BTreeSet<&str> = sources.iter().filter(uses).map(Source::package).collect();
     let mut helpers: BTreeMap<&str, Asserting> = BTreeMap::new();
     for source in &sources {
         helpers.entry(source.package()).or_default().learn(source);
+        if source.package() == SUPPORT {
+            users.iter().for_each(|&user| helpers.entry(user).or_default().learn(source));
+        }
     }
     helpers.values_mut().for_each(Asserting::settle);
     for source in &sources {
@@ -219,7 +229,7 @@ impl<'a> Source<'a> {
 
     fn is_test_code(&self, line: usize) -> bool {
         let in_tests = self.path.split('/').any(|part| part == "tests" || part == "tests.rs");
-        in_tests || line >= self.tests_from
+        in_tests || self.package() == SUPPORT || line >= self.tests_from
     }
 
     fn line_of(&self, offset: usize) -> usize {
@@ -447,6 +457,17 @@ mod tests {
             model(); }\n}\n";
         let index = of(&[("a/src/model.rs", text)]);
         assert_eq!(index.tests[0].flaw, Some(Flaw::AssertsNothing));
+    }
+
+    #[test]
+    fn shared_test_code_asserts_for_the_packages_that_use_it() {
+        let support = ("test-support/src/bench.rs", "// V1-009\npub fn works() { assert!(true) }\n");
+        let test = "/// V1-001\n#[test]\nfn a() { works(); }\n";
+        let uses = format!("use arctic_test_support::works;\n{test}");
+        let index = of(&[support, ("a/tests/a.rs", &uses), ("b/tests/b.rs", test)]);
+        let flaws: Vec<_> = index.tests.iter().map(|test| test.flaw).collect();
+        assert_eq!(flaws, [None, Some(Flaw::AssertsNothing)]);
+        assert!(index.places.is_empty(), "shared test code implements no item: {:?}", index.places);
     }
 
     #[test]
