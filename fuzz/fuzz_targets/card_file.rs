@@ -2,7 +2,7 @@
 //! Arbitrary texts, parsed as card files.
 #![no_main]
 
-#[path = "../../tests/corpora/card_file.rs"]
+#[path = "../../test-support/src/harness/card_file.rs"]
 mod harness;
 
 use libfuzzer_sys::fuzz_target;

@@ -2,23 +2,23 @@
 //! The command streamer, executing from the ring and from kernel and user batches of the PF and of a VF.
 #![no_main]
 
-#[path = "../../device-model/tests/differential/choice.rs"]
+#[path = "../../test-support/src/differential/choice.rs"]
 #[allow(dead_code)] // the differential test uses the rest
 mod choice;
-#[path = "../../device-model/tests/differential/compare.rs"]
+#[path = "../../test-support/src/differential/compare.rs"]
 mod compare;
-#[path = "../../device-model/tests/differential/grammar/mod.rs"]
+#[path = "../../test-support/src/differential/grammar/mod.rs"]
 #[allow(dead_code)] // the differential test uses the rest
 mod grammar;
-#[path = "../../device-model/tests/differential/guests.rs"]
+#[path = "../../test-support/src/differential/guests.rs"]
 mod guests;
-#[path = "../../device-model/tests/command_streamer/harness.rs"]
+#[path = "../../test-support/src/harness/command_streamer.rs"]
 mod harness;
-#[path = "../../device-model/tests/differential/layout.rs"]
+#[path = "../../test-support/src/differential/layout.rs"]
 mod layout;
-#[path = "../../device-model/tests/differential/reference/mod.rs"]
+#[path = "../../test-support/src/differential/reference/mod.rs"]
 mod reference;
-#[path = "../../device-model/tests/differential/world.rs"]
+#[path = "../../test-support/src/differential/world.rs"]
 #[allow(dead_code)] // the differential test uses the rest
 mod world;
 

@@ -2,22 +2,22 @@
 //! Context images other than those saved by an engine, of the PF and of a VF.
 #![no_main]
 
-#[path = "../shared/bytes.rs"]
+#[path = "../../test-support/src/bytes.rs"]
 mod bytes;
-#[path = "../../device-model/tests/differential/choice.rs"]
+#[path = "../../test-support/src/differential/choice.rs"]
 #[allow(dead_code)] // the differential test uses the rest, of this and of what follows
 mod choice;
-#[path = "../../device-model/tests/differential/grammar/mod.rs"]
+#[path = "../../test-support/src/differential/grammar/mod.rs"]
 #[allow(dead_code)]
 mod grammar;
-#[path = "../../device-model/tests/differential/guests.rs"]
+#[path = "../../test-support/src/differential/guests.rs"]
 mod guests;
-#[path = "../../device-model/tests/context_images/harness.rs"]
+#[path = "../../test-support/src/harness/context_images.rs"]
 mod harness;
-#[path = "../../device-model/tests/differential/layout.rs"]
+#[path = "../../test-support/src/differential/layout.rs"]
 #[allow(dead_code)]
 mod layout;
-#[path = "../../device-model/tests/differential/world.rs"]
+#[path = "../../test-support/src/differential/world.rs"]
 #[allow(dead_code)]
 mod world;
 

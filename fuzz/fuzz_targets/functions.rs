@@ -2,9 +2,9 @@
 //! Accesses to configuration space and BARs of the PF and of VFs, in any order, on a complete card.
 #![no_main]
 
-#[path = "../shared/bytes.rs"]
+#[path = "../../test-support/src/bytes.rs"]
 mod bytes;
-#[path = "../../tests/corpora/functions.rs"]
+#[path = "../../test-support/src/harness/functions.rs"]
 mod harness;
 
 use libfuzzer_sys::fuzz_target;

@@ -2,27 +2,27 @@
 //! Messages of the PF and VF drivers to the GuC: CT buffers, mailbox, and the memory that the messages point to.
 #![no_main]
 
-#[path = "../../device-model/tests/hostile_vf/bench.rs"]
+#[path = "../../test-support/src/vfs/bench.rs"]
 #[allow(dead_code)] // the test of a hostile function uses the rest, of this and of what follows
 mod bench;
-#[path = "../shared/bytes.rs"]
+#[path = "../../test-support/src/bytes.rs"]
 mod bytes;
-#[path = "../../device-model/tests/hostile_vf/canary.rs"]
+#[path = "../../test-support/src/vfs/canary.rs"]
 mod canary;
-#[path = "../../device-model/tests/hostile/grammar.rs"]
+#[path = "../../test-support/src/grammar.rs"]
 #[allow(dead_code)]
 mod grammar;
-#[path = "../../device-model/tests/guc_messages/harness.rs"]
+#[path = "../../test-support/src/harness/guc_messages.rs"]
 mod harness;
-#[path = "../../device-model/tests/hostile_vf/pf.rs"]
+#[path = "../../test-support/src/vfs/pf.rs"]
 mod pf;
-#[path = "../../device-model/tests/hostile/process.rs"]
+#[path = "../../test-support/src/process.rs"]
 #[allow(dead_code)]
 mod process;
-#[path = "../../device-model/tests/hostile/random.rs"]
+#[path = "../../test-support/src/random.rs"]
 #[allow(dead_code)]
 mod random;
-#[path = "../../device-model/tests/hostile_vf/world.rs"]
+#[path = "../../test-support/src/vfs/world.rs"]
 #[allow(dead_code)]
 mod world;
 

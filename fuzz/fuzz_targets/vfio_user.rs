@@ -2,9 +2,9 @@
 //! Messages and descriptors that a client sends over its socket, and engine accesses to the memory it maps.
 #![no_main]
 
-#[path = "../shared/bytes.rs"]
+#[path = "../../test-support/src/bytes.rs"]
 mod bytes;
-#[path = "../../tests/corpora/vfio_user.rs"]
+#[path = "../../test-support/src/harness/vfio_user.rs"]
 mod harness;
 
 use libfuzzer_sys::fuzz_target;

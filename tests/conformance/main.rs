@@ -6,10 +6,13 @@
 //! vfio_user::` runs one transport's tests.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+#[path = "../../test-support/src/machine/bus.rs"]
 mod bus;
 mod cloud_hypervisor;
+#[path = "../../test-support/src/machine/door.rs"]
 mod door;
 mod doors;
+#[path = "../../test-support/src/machine/driver/mod.rs"]
 mod driver;
 mod suite;
 

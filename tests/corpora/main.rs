@@ -4,13 +4,16 @@
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 #![cfg(feature = "vfio-user")]
 
-#[path = "../../fuzz/shared/bytes.rs"]
+#[path = "../../test-support/src/bytes.rs"]
 mod bytes;
+#[path = "../../test-support/src/harness/card_file.rs"]
 mod card_file;
+#[path = "../../test-support/src/harness/functions.rs"]
 mod functions;
 
-#[path = "../../fuzz/shared/replay.rs"]
+#[path = "../../test-support/src/replay.rs"]
 mod replay;
+#[path = "../../test-support/src/harness/vfio_user.rs"]
 mod vfio_user;
 
 /// A card file is either valid or rejected with a one-sentence error with the line number.

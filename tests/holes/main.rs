@@ -12,29 +12,29 @@
 //! Each test fails if the guard that its comment names is removed.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
-#[path = "../../device-model/tests/hostile_vf/bench.rs"]
+#[path = "../../test-support/src/vfs/bench.rs"]
 #[allow(dead_code, reason = "another test's bench")]
 mod bench;
-#[path = "../../device-model/tests/hostile_vf/canary.rs"]
+#[path = "../../test-support/src/vfs/canary.rs"]
 #[allow(dead_code, reason = "another test's bench")]
 mod canary;
-#[path = "../../device-model/tests/hostile/grammar.rs"]
+#[path = "../../test-support/src/grammar.rs"]
 #[allow(dead_code, reason = "another test's bench")]
 mod grammar;
-#[path = "../../device-model/tests/hostile_vf/pf.rs"]
+#[path = "../../test-support/src/vfs/pf.rs"]
 #[allow(dead_code, reason = "another test's bench")]
 mod pf;
-#[path = "../../device-model/tests/hostile/process.rs"]
+#[path = "../../test-support/src/process.rs"]
 #[allow(dead_code, reason = "another test's bench")]
 mod process;
-#[path = "../../device-model/tests/hostile/random.rs"]
+#[path = "../../test-support/src/random.rs"]
 #[allow(dead_code, reason = "another test's bench")]
 mod random;
-#[path = "../../device-model/tests/hostile_vf/world.rs"]
+#[path = "../../test-support/src/vfs/world.rs"]
 #[allow(dead_code, reason = "another test's bench")]
 mod world;
 
-#[path = "../serve/driver.rs"]
+#[path = "../../test-support/src/client.rs"]
 #[allow(dead_code, reason = "another test's driver")]
 mod driver;
 

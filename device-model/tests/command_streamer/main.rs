@@ -3,22 +3,23 @@
 //! the number of random inputs.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
-#[path = "../differential/choice.rs"]
+#[path = "../../../test-support/src/differential/choice.rs"]
 #[allow(dead_code)] // the differential test uses the rest
 mod choice;
-#[path = "../differential/compare.rs"]
+#[path = "../../../test-support/src/differential/compare.rs"]
 mod compare;
-#[path = "../differential/grammar/mod.rs"]
+#[path = "../../../test-support/src/differential/grammar/mod.rs"]
 #[allow(dead_code)] // the differential test uses the rest
 mod grammar;
-#[path = "../differential/guests.rs"]
+#[path = "../../../test-support/src/differential/guests.rs"]
 mod guests;
+#[path = "../../../test-support/src/harness/command_streamer.rs"]
 mod harness;
-#[path = "../differential/layout.rs"]
+#[path = "../../../test-support/src/differential/layout.rs"]
 mod layout;
-#[path = "../differential/reference/mod.rs"]
+#[path = "../../../test-support/src/differential/reference/mod.rs"]
 mod reference;
-#[path = "../differential/world.rs"]
+#[path = "../../../test-support/src/differential/world.rs"]
 #[allow(dead_code)] // the differential test uses the rest
 mod world;
 

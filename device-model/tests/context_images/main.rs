@@ -3,23 +3,24 @@
 //! number of random inputs.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
-#[path = "../../../fuzz/shared/bytes.rs"]
+#[path = "../../../test-support/src/bytes.rs"]
 mod bytes;
-#[path = "../differential/choice.rs"]
+#[path = "../../../test-support/src/differential/choice.rs"]
 #[allow(dead_code)] // the differential test uses the rest, also of the modules below
 mod choice;
-#[path = "../differential/grammar/mod.rs"]
+#[path = "../../../test-support/src/differential/grammar/mod.rs"]
 #[allow(dead_code)]
 mod grammar;
-#[path = "../differential/guests.rs"]
+#[path = "../../../test-support/src/differential/guests.rs"]
 mod guests;
+#[path = "../../../test-support/src/harness/context_images.rs"]
 mod harness;
-#[path = "../differential/layout.rs"]
+#[path = "../../../test-support/src/differential/layout.rs"]
 #[allow(dead_code)]
 mod layout;
-#[path = "../../../fuzz/shared/replay.rs"]
+#[path = "../../../test-support/src/replay.rs"]
 mod replay;
-#[path = "../differential/world.rs"]
+#[path = "../../../test-support/src/differential/world.rs"]
 #[allow(dead_code)]
 mod world;
 

@@ -6,14 +6,21 @@
 //! seconds), `ARCTIC_DIFFERENTIAL_SEED` the first seed.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
+#[path = "../../../test-support/src/differential/choice.rs"]
 mod choice;
+#[path = "../../../test-support/src/differential/compare.rs"]
 mod compare;
+#[path = "../../../test-support/src/differential/grammar/mod.rs"]
 mod grammar;
+#[path = "../../../test-support/src/differential/guests.rs"]
 mod guests;
+#[path = "../../../test-support/src/differential/layout.rs"]
 mod layout;
+#[path = "../../../test-support/src/differential/reference/mod.rs"]
 mod reference;
 mod shrink;
 // The fuzz target uses more of this module.
+#[path = "../../../test-support/src/differential/world.rs"]
 #[allow(dead_code)]
 mod world;
 

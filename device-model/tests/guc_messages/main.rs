@@ -3,28 +3,29 @@
 //! number of random inputs.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
-#[path = "../hostile_vf/bench.rs"]
+#[path = "../../../test-support/src/vfs/bench.rs"]
 #[allow(dead_code)] // the hostile_vf test uses the rest, also of the modules below
 mod bench;
-#[path = "../../../fuzz/shared/bytes.rs"]
+#[path = "../../../test-support/src/bytes.rs"]
 mod bytes;
-#[path = "../hostile_vf/canary.rs"]
+#[path = "../../../test-support/src/vfs/canary.rs"]
 mod canary;
-#[path = "../hostile/grammar.rs"]
+#[path = "../../../test-support/src/grammar.rs"]
 #[allow(dead_code)]
 mod grammar;
+#[path = "../../../test-support/src/harness/guc_messages.rs"]
 mod harness;
-#[path = "../hostile_vf/pf.rs"]
+#[path = "../../../test-support/src/vfs/pf.rs"]
 mod pf;
-#[path = "../hostile/process.rs"]
+#[path = "../../../test-support/src/process.rs"]
 #[allow(dead_code)]
 mod process;
-#[path = "../hostile/random.rs"]
+#[path = "../../../test-support/src/random.rs"]
 #[allow(dead_code)]
 mod random;
-#[path = "../../../fuzz/shared/replay.rs"]
+#[path = "../../../test-support/src/replay.rs"]
 mod replay;
-#[path = "../hostile_vf/world.rs"]
+#[path = "../../../test-support/src/vfs/world.rs"]
 #[allow(dead_code)]
 mod world;
 

@@ -6,8 +6,11 @@
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod bench;
+#[path = "../../../test-support/src/grammar.rs"]
 mod grammar;
+#[path = "../../../test-support/src/process.rs"]
 mod process;
+#[path = "../../../test-support/src/random.rs"]
 mod random;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -9,19 +9,24 @@
 mod aim;
 mod at_once;
 mod attacks;
+#[path = "../../../test-support/src/vfs/bench.rs"]
 mod bench;
+#[path = "../../../test-support/src/vfs/canary.rs"]
 mod canary;
-#[path = "../hostile/grammar.rs"]
+#[path = "../../../test-support/src/grammar.rs"]
 mod grammar;
+#[path = "../../../test-support/src/vfs/others.rs"]
 mod others;
+#[path = "../../../test-support/src/vfs/pf.rs"]
 mod pf;
-#[path = "../hostile/process.rs"]
+#[path = "../../../test-support/src/process.rs"]
 mod process;
-#[path = "../hostile/random.rs"]
+#[path = "../../../test-support/src/random.rs"]
 mod random;
 mod residue;
 mod sweeps;
 mod time;
+#[path = "../../../test-support/src/vfs/world.rs"]
 #[allow(dead_code, reason = "the guc_messages test uses the rest")]
 mod world;
 

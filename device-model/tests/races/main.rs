@@ -8,31 +8,31 @@
 //! milliseconds. Races within one access are covered by `tests/loom`.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
-#[path = "../hostile_vf/bench.rs"]
+#[path = "../../../test-support/src/vfs/bench.rs"]
 #[allow(dead_code)]
 mod bench;
-#[path = "../hostile_vf/canary.rs"]
+#[path = "../../../test-support/src/vfs/canary.rs"]
 #[allow(dead_code)]
 mod canary;
 mod driver;
-#[path = "../hostile/grammar.rs"]
+#[path = "../../../test-support/src/grammar.rs"]
 #[allow(dead_code)]
 mod grammar;
 mod interleaved;
-#[path = "../hostile_vf/others.rs"]
+#[path = "../../../test-support/src/vfs/others.rs"]
 #[allow(dead_code)]
 mod others;
-#[path = "../hostile_vf/pf.rs"]
+#[path = "../../../test-support/src/vfs/pf.rs"]
 #[allow(dead_code)]
 mod pf;
-#[path = "../hostile/process.rs"]
+#[path = "../../../test-support/src/process.rs"]
 #[allow(dead_code)]
 mod process;
-#[path = "../hostile/random.rs"]
+#[path = "../../../test-support/src/random.rs"]
 #[allow(dead_code)]
 mod random;
 mod registers;
 mod threads;
-#[path = "../hostile_vf/world.rs"]
+#[path = "../../../test-support/src/vfs/world.rs"]
 #[allow(dead_code)]
 mod world;

@@ -2,15 +2,11 @@
 //! Command-line tests of `arctic serve` and `arctic firmware`.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
-#[path = "serve/driver.rs"]
+#[path = "../../test-support/src/client.rs"]
 mod driver;
-#[path = "serve/faults.rs"]
 mod faults;
-#[path = "serve/folder.rs"]
 mod folder;
-#[path = "serve/neighbours.rs"]
 mod neighbours;
-#[path = "serve/output.rs"]
 mod output;
 
 use std::fs;
