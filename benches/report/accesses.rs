@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use crate::door::Machine;
-use crate::driver::context::{COPY, USER_INTERRUPT, store};
-use crate::driver::{BELL, Driver, SCRATCH, VF_CAP};
-use crate::{in_process, over_sockets};
+use arctic_test_support::machine::door::Machine;
+use arctic_test_support::machine::driver::context::{COPY, USER_INTERRUPT, store};
+use arctic_test_support::machine::driver::{BELL, Driver, SCRATCH, VF_CAP};
+use arctic_test_support::machine::{in_process, vfio_user};
 
 /// The measured operations, in the order of [`Seconds`].
 pub const NAMES: [&str; 4] = ["register read", "doorbell", "submission to its seqno", "submission to its interrupt"];
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Measures through the library, and over vfio-user with the client of another project.
 pub fn measure() -> Result<[Seconds; 2]> {
     let library = through(&mut *in_process::native(), 100)?;
-    let vfio_user = through(&mut *over_sockets::split(), 1)?;
+    let vfio_user = through(&mut *vfio_user::split(), 1)?;
     Ok([library, vfio_user])
 }
 

@@ -12,25 +12,6 @@ mod memory;
 mod model;
 mod trace;
 
-// The conformance suite's bus, driver and transports, except the one that needs KVM.
-#[allow(dead_code, reason = "the suite uses the rest")]
-#[path = "../../test-support/src/machine/bus.rs"]
-mod bus;
-#[allow(dead_code, reason = "the suite uses the rest")]
-#[path = "../../test-support/src/machine/by_messages.rs"]
-mod by_messages;
-#[allow(dead_code, reason = "the suite uses the rest")]
-#[path = "../../test-support/src/machine/door.rs"]
-mod door;
-#[allow(dead_code, reason = "the suite uses the rest")]
-#[path = "../../test-support/src/machine/driver/mod.rs"]
-mod driver;
-#[path = "../../test-support/src/machine/in_process.rs"]
-mod in_process;
-#[allow(dead_code, reason = "the suite uses the rest")]
-#[path = "../../test-support/src/machine/vfio_user.rs"]
-mod over_sockets;
-
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode, Stdio};
 

@@ -2,9 +2,8 @@
 //! Arbitrary texts, parsed as card files.
 #![no_main]
 
-#[path = "../../test-support/src/harness/card_file.rs"]
-mod harness;
 
+use arctic_test_support::harness::card_file;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &[u8]| harness::run(input));
+fuzz_target!(|input: &[u8]| card_file::run(input));

@@ -2,11 +2,8 @@
 //! Messages and descriptors that a client sends over its socket, and engine accesses to the memory it maps.
 #![no_main]
 
-#[path = "../../test-support/src/bytes.rs"]
-mod bytes;
-#[path = "../../test-support/src/harness/vfio_user.rs"]
-mod harness;
 
+use arctic_test_support::harness::vfio_user;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &[u8]| harness::run(input));
+fuzz_target!(|input: &[u8]| vfio_user::run(input));

@@ -4,27 +4,30 @@
 /// The remaining bytes of an input; after its end all choices are 0.
 pub struct Bytes<'b>(pub &'b [u8]);
 
-#[allow(dead_code)] // not every target needs each kind of choice
 impl<'b> Bytes<'b> {
     /// Returns whether bytes are left.
     pub fn more(&self) -> bool {
         !self.0.is_empty()
     }
 
+    /// The next byte.
     pub fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         *first
     }
 
+    /// The next two bytes.
     pub fn word(&mut self) -> u16 {
         u16::from_le_bytes(std::array::from_fn(|_| self.byte()))
     }
 
+    /// The next four bytes.
     pub fn dword(&mut self) -> u32 {
         u32::from_le_bytes(std::array::from_fn(|_| self.byte()))
     }
 
+    /// The next eight bytes.
     pub fn qword(&mut self) -> u64 {
         u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
     }

@@ -13,25 +13,33 @@ use arctic_device_model::engine::blank_image;
 use arctic_gpu::vfio_user::wire::{FLAG_ERROR, HEADER_LEN, Header, TYPE_REPLY, command};
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
+/// Region of registers and GGTT.
 pub const GTTMMADR: u32 = 0;
+/// Region of local memory.
 pub const LMEM: u32 = 2;
+/// Region of configuration space.
 pub const CONFIG: u32 = 7;
 
 /// A request from the server.
 pub struct Question {
+    /// Header of the message.
     pub header: Header,
+    /// First address of the memory.
     pub iova: u64,
+    /// Bytes of the memory.
     pub count: usize,
 }
 
 /// A client without a library, which can send any bytes.
 pub struct Raw {
+    /// The socket.
     pub stream: UnixStream,
     next: u16,
     /// Requests received while waiting for a reply.
     pub questions: Vec<Question>,
 }
 
+/// Returns the body of an access to a region.
 pub fn access(offset: u64, region: u32, count: u32, data: &[u8]) -> Vec<u8> {
     [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes(), data].concat()
 }
@@ -46,11 +54,13 @@ impl Raw {
         raw
     }
 
+    /// Returns the header of the next command.
     pub fn header(&mut self, command: u16, body: &[u8]) -> Header {
         self.next = self.next.wrapping_add(1);
         Header { id: self.next, command, size: (HEADER_LEN + body.len()) as u32, flags: 0, error: 0 }
     }
 
+    /// Sends a command without waiting for its reply; returns its header.
     pub fn send(&mut self, command: u16, body: &[u8], fds: &[RawFd]) -> Header {
         let header = self.header(command, body);
         let message = [&header.encode()[..], body].concat();
@@ -125,11 +135,16 @@ impl Raw {
     }
 }
 
-/// Offsets in local memory, equal to the GGTT addresses; two pages at [`GUEST`] map guest memory.
+// Offsets in local memory, equal to the GGTT addresses.
+
+/// The context: a ring of four pages, then status page and image.
 pub const CONTEXT: u64 = 0x10_0000;
 const STATUS_PAGE: u64 = 0x8_0000;
+/// The batch.
 pub const BATCH: u64 = 0x20_0000;
+/// Data of tests.
 pub const DATA: u64 = 0x21_0000;
+/// Two pages that map guest memory.
 pub const GUEST: u64 = 0x40_0000;
 /// IOVA of that guest memory: two pages.
 pub const IOVA: u64 = 0x8000_0000;
@@ -149,16 +164,20 @@ impl Door for Raw {
 
 /// Access to the PF's registers and memory, and the driver's operations based on it.
 pub trait Door {
+    /// Writes bytes of a region.
     fn write(&mut self, region: u32, offset: u64, data: &[u8]);
 
+    /// Reads a dword of a region.
     fn read_u32(&mut self, region: u32, offset: u64) -> u32;
 
+    /// Writes dwords to local memory.
     fn words(&mut self, at: u64, words: &[u32]) {
         for (at, word) in (at..).step_by(4).zip(words) {
             self.write(LMEM, at, &word.to_le_bytes());
         }
     }
 
+    /// Writes a register.
     fn register(&mut self, offset: u64, value: u32) {
         self.write(GTTMMADR, offset, &value.to_le_bytes());
     }
@@ -257,6 +276,7 @@ pub trait Door {
         self.register(COPY + 0xd0, 0x0001_0000);
     }
 
+    /// Returns the dword that [`Door::fetch`] has stored.
     fn fetched(&mut self) -> u32 {
         self.read_u32(LMEM, DATA)
     }

@@ -8,39 +8,201 @@ use arctic_device_model::command::{Length, mi};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action;
 
-use crate::bench::*;
+use crate::random::Random;
+
+/// Number of contexts; each has images and rings for its members, and a batch.
+pub const CONTEXTS: u32 = 16;
+
+/// Addresses of a driver's data structures in the GGTT.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    /// Descriptors of the CT buffers, both rings after them.
+    pub ctb: u64,
+    /// Contexts' images, 16 KiB for each of the four members of a context.
+    pub images: u64,
+    /// Contexts' rings, a page for each member.
+    pub rings: u64,
+    /// Contexts' batches, a page each, at the same addresses in the PPGTT.
+    pub batches: u64,
+    /// Page tables.
+    pub tables: u64,
+    /// Work queues.
+    pub queues: u64,
+    /// Memory for results.
+    pub scratch: u64,
+    /// Guest memory that is mapped.
+    pub ram: u64,
+    /// Guest memory that is accessed by messages.
+    pub remote: u64,
+    /// Guest memory with a mapping that ends within a dword.
+    pub odd: u64,
+}
+
+impl Places {
+    /// Returns the address of the image of a context's member.
+    pub const fn image(&self, id: u32, member: u32) -> u64 {
+        self.images + (id * 4 + member) as u64 * 0x4000
+    }
+
+    /// Returns the address of the ring of a context's member.
+    pub const fn ring(&self, id: u32, member: u32) -> u64 {
+        self.rings + (id * 4 + member) as u64 * 0x1000
+    }
+
+    /// Returns the address of a context's batch.
+    pub const fn batch(&self, id: u32) -> u64 {
+        self.batches + id as u64 * 0x1000
+    }
+}
 
 /// PPGTT addresses that are not mapped or not writable.
 const HOLES: [u64; 7] = [0x18_4000, 0x19_0000, 0x19_4000, 0x60_0000, 0xc0_0000, 0x7fff_f000, 0xffff_ffff_f000];
 /// PPGTT addresses of local memory, guest memory mapped and by message, and NULL pages, with all page sizes.
 const PAGES: [u64; 8] = [0, 0xf_f000, 0x10_0000, 0x17_f000, 0x18_0000, 0x20_0000, 0x40_0000, 0x80_0000];
 
-/// Returns a PPGTT address: mapped in any way, at the end of a mapping, or unmapped.
-pub fn process_address(random: &mut Random) -> u64 {
-    match random.below(64) {
-        0 => random.edge(),
-        1 => random.of(&HOLES) + random.below(4096),
-        2 => 0x4000_0000 + SCRATCH + random.below(1 << 22),
-        3..8 => Bench::batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(64) * 4,
-        _ => random.of(&PAGES) + random.below(4096),
+impl Places {
+    /// Returns a PPGTT address: mapped in any way, at the end of a mapping, or unmapped.
+    pub fn process_address(&self, random: &mut Random) -> u64 {
+        match random.below(64) {
+            0 => random.edge(),
+            1 => random.of(&HOLES) + random.below(4096),
+            2 => 0x4000_0000 + self.scratch + random.below(1 << 22),
+            3..8 => self.batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(64) * 4,
+            _ => random.of(&PAGES) + random.below(4096),
+        }
     }
-}
 
-/// Returns a GGTT address: data structures of the GuC and of the streamers, guest memory, or unmapped.
-pub fn global_address(random: &mut Random) -> u64 {
-    let context = random.below(u64::from(CONTEXTS)) as u32;
-    match random.below(28) {
-        0 => random.edge(),
-        1 => CTB + random.below(0x3000),
-        2 => Bench::image(context, 0) + random.below(0x2000),
-        3 => Bench::ring(context, 0) + random.below(0x1000),
-        4 => Bench::batch(context) + random.below(0x1000),
-        5 => TABLES + random.below(0x6000),
-        6 => GLOBAL_RAM + random.below(0x4_0000),
-        7 => GLOBAL_REMOTE + random.below(0x5000),
-        8 => GLOBAL_ODD + random.below(0x10),
-        9 => QUEUES + random.below(0x2000),
-        _ => SCRATCH + random.below(0x1_0000),
+    /// Returns a GGTT address: data structures of the GuC and of the streamers, guest memory, or unmapped.
+    pub fn global_address(&self, random: &mut Random) -> u64 {
+        let context = random.below(u64::from(CONTEXTS)) as u32;
+        match random.below(28) {
+            0 => random.edge(),
+            1 => self.ctb + random.below(0x3000),
+            2 => self.image(context, 0) + random.below(0x2000),
+            3 => self.ring(context, 0) + random.below(0x1000),
+            4 => self.batch(context) + random.below(0x1000),
+            5 => self.tables + random.below(0x6000),
+            6 => self.ram + random.below(0x4_0000),
+            7 => self.remote + random.below(0x5000),
+            8 => self.odd + random.below(0x10),
+            9 => self.queues + random.below(0x2000),
+            _ => self.scratch + random.below(0x1_0000),
+        }
+    }
+
+    /// Returns one MI command.
+    fn memory_interface(&self, random: &mut Random, class: EngineClass, listing: &[u32]) -> Vec<u32> {
+        let command = loop {
+            let command = &mi::COMMANDS[random.below(mi::COMMANDS.len() as u64) as usize];
+            if command.classes.has(class) || random.one_in(100) {
+                break command;
+            }
+        };
+        let flags = match random.below(4) {
+            0 | 1 => 0,
+            2 => 1 << random.below(23),
+            _ => random.any() as u32 & 0x7f_ffff,
+        };
+        let opcode = u32::from(command.opcode) << 23;
+        let mask = command.length.mask();
+        if command.length == Length::SINGLE {
+            return vec![opcode | flags];
+        }
+        let least = u32::from(command.least).max(2);
+        let dwords = match random.below(8) {
+            0 => 2 + (random.any() as u32 & mask).min(200),
+            1..=4 => least + random.below(3) as u32,
+            _ => least,
+        };
+        let header = opcode | flags & !mask | (dwords - 2) & mask;
+        let mut words = vec![header];
+        let global = header >> 22 & 1 != 0;
+        while words.len() < dwords as usize {
+            let address = if global { self.global_address(random) } else { self.process_address(random) };
+            match random.below(4) {
+                0 => words.extend([register(random, listing), random.dword()]),
+                1 => words.push(random.dword()),
+                // ALU instructions of MI_MATH.
+                2 if command.opcode == 0x1a => {
+                    let opcode =
+                        random.of(&[0x080, 0x081, 0x082, 0x100, 0x101, 0x105, 0x107, 0x180, 0x181, 0x480, 0x580]);
+                    words.push(opcode << 20 | random.below(64) as u32 * 1024 | random.below(64) as u32);
+                }
+                _ => words.extend([address as u32, (address >> 32) as u32]),
+            }
+        }
+        words.truncate(dwords as usize);
+        words
+    }
+
+    /// Returns one copy engine command.
+    fn blit(&self, random: &mut Random) -> Vec<u32> {
+        let command = &blitter::COMMANDS[random.below(blitter::COMMANDS.len() as u64) as usize];
+        let dwords = random.of(command.lengths);
+        let mut words = vec![2 << 29 | u32::from(command.opcode) << 22 | dwords as u32 - 2];
+        if random.one_in(3) {
+            words[0] |= random.any() as u32 & 0x3f_ff00;
+        }
+        for at in 1..dwords {
+            words.push(match (at, random.below(5)) {
+                // Pitches, corners and addresses with usual values; otherwise any value.
+                (1, 0..4) => 3 << 24 | random.of(&[64, 512, 4096, 0x7fff]),
+                (2, 0..4) => random.below(64) as u32 | (random.below(64) as u32) << 16,
+                (3, 0..4) => random.below(2048) as u32 | (random.below(2048) as u32) << 16,
+                (4 | 8, 0..4) => self.process_address(random) as u32,
+                (5 | 6 | 9, 0..4) => 0,
+                (7, 0..4) => random.of(&[64, 512, 4096]),
+                (_, 0) if random.one_in(4) => random.dword(),
+                (_, 1) if random.one_in(4) => random.any() as u32 & 0x7fff_7fff,
+                _ => 0,
+            });
+        }
+        words
+    }
+
+    /// Returns one command for an engine of `class`, mostly well-formed.
+    pub fn command(&self, random: &mut Random, class: EngineClass, listing: &[u32]) -> Vec<u32> {
+        let mut words = match random.below(12) {
+            0..4 if class == EngineClass::Copy => self.blit(random),
+            // 3D and compute pipeline commands, with any length.
+            0 => {
+                let len = random.below(12) as u32;
+                let mut words = vec![3 << 29 | random.any() as u32 & 0x1fff_0000 | len];
+                words.extend((0..=len).map(|_| random.dword()));
+                words
+            }
+            // PIPE_CONTROL.
+            1 | 2 if matches!(class, EngineClass::Render | EngineClass::Compute) => {
+                let (flags, global) = (random.any() as u32 & !(1 << 24 | 1 << 21), random.one_in(2));
+                let at = if global { self.global_address(random) } else { self.process_address(random) };
+                let flags = flags | u32::from(global) << 24;
+                vec![0x7a00_0004, flags, at as u32, (at >> 32) as u32, random.dword(), random.dword()]
+            }
+            // MI_BATCH_BUFFER_START of any batch, which creates loops and nested batches.
+            3 => {
+                let to = self.batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(16) * 4;
+                vec![0x31 << 23 | random.of(&[0, 1 << 8, 1 << 22, 1 << 22 | 1 << 8]) | 1, to as u32, 0]
+            }
+            _ => self.memory_interface(random, class, listing),
+        };
+        if random.one_in(100) {
+            let at = random.below(words.len() as u64) as usize;
+            words[at] ^= 1 << random.below(32);
+        }
+        words
+    }
+
+    /// Returns a stream of at most `dwords` dwords; it may end within a command, or with the end of a batch.
+    pub fn stream(&self, random: &mut Random, class: EngineClass, listing: &[u32], dwords: usize) -> Vec<u32> {
+        let mut words = Vec::new();
+        while words.len() < dwords && !random.one_in(40) {
+            words.extend(self.command(random, class, listing));
+        }
+        words.truncate(dwords - 1);
+        if !random.one_in(6) {
+            words.push(0x0a << 23);
+        }
+        words
     }
 }
 
@@ -52,120 +214,6 @@ fn register(random: &mut Random, listing: &[u32]) -> u32 {
         2 => 0x600 + random.below(32) as u32 * 4,
         _ => random.of(listing),
     }
-}
-
-/// Returns one MI command.
-fn memory_interface(random: &mut Random, class: EngineClass, listing: &[u32]) -> Vec<u32> {
-    let command = loop {
-        let command = &mi::COMMANDS[random.below(mi::COMMANDS.len() as u64) as usize];
-        if command.classes.has(class) || random.one_in(100) {
-            break command;
-        }
-    };
-    let flags = match random.below(4) {
-        0 | 1 => 0,
-        2 => 1 << random.below(23),
-        _ => random.next() as u32 & 0x7f_ffff,
-    };
-    let opcode = u32::from(command.opcode) << 23;
-    let mask = command.length.mask();
-    if command.length == Length::SINGLE {
-        return vec![opcode | flags];
-    }
-    let least = u32::from(command.least).max(2);
-    let dwords = match random.below(8) {
-        0 => 2 + (random.next() as u32 & mask).min(200),
-        1..=4 => least + random.below(3) as u32,
-        _ => least,
-    };
-    let header = opcode | flags & !mask | (dwords - 2) & mask;
-    let mut words = vec![header];
-    let global = header >> 22 & 1 != 0;
-    while words.len() < dwords as usize {
-        let address = if global { global_address(random) } else { process_address(random) };
-        match random.below(4) {
-            0 => words.extend([register(random, listing), random.dword()]),
-            1 => words.push(random.dword()),
-            // ALU instructions of MI_MATH.
-            2 if command.opcode == 0x1a => {
-                let opcode = random.of(&[0x080, 0x081, 0x082, 0x100, 0x101, 0x105, 0x107, 0x180, 0x181, 0x480, 0x580]);
-                words.push(opcode << 20 | random.below(64) as u32 * 1024 | random.below(64) as u32);
-            }
-            _ => words.extend([address as u32, (address >> 32) as u32]),
-        }
-    }
-    words.truncate(dwords as usize);
-    words
-}
-
-/// Returns one copy engine command.
-fn blit(random: &mut Random) -> Vec<u32> {
-    let command = &blitter::COMMANDS[random.below(blitter::COMMANDS.len() as u64) as usize];
-    let dwords = random.of(command.lengths);
-    let mut words = vec![2 << 29 | u32::from(command.opcode) << 22 | dwords as u32 - 2];
-    if random.one_in(3) {
-        words[0] |= random.next() as u32 & 0x3f_ff00;
-    }
-    for at in 1..dwords {
-        words.push(match (at, random.below(5)) {
-            // Pitches, corners and addresses with usual values; otherwise any value.
-            (1, 0..4) => 3 << 24 | random.of(&[64, 512, 4096, 0x7fff]),
-            (2, 0..4) => random.below(64) as u32 | (random.below(64) as u32) << 16,
-            (3, 0..4) => random.below(2048) as u32 | (random.below(2048) as u32) << 16,
-            (4 | 8, 0..4) => process_address(random) as u32,
-            (5 | 6 | 9, 0..4) => 0,
-            (7, 0..4) => random.of(&[64, 512, 4096]),
-            (_, 0) if random.one_in(4) => random.dword(),
-            (_, 1) if random.one_in(4) => random.next() as u32 & 0x7fff_7fff,
-            _ => 0,
-        });
-    }
-    words
-}
-
-/// Returns one command for an engine of `class`, mostly well-formed.
-pub fn command(random: &mut Random, class: EngineClass, listing: &[u32]) -> Vec<u32> {
-    let mut words = match random.below(12) {
-        0..4 if class == EngineClass::Copy => blit(random),
-        // 3D and compute pipeline commands, with any length.
-        0 => {
-            let len = random.below(12) as u32;
-            let mut words = vec![3 << 29 | random.next() as u32 & 0x1fff_0000 | len];
-            words.extend((0..=len).map(|_| random.dword()));
-            words
-        }
-        // PIPE_CONTROL.
-        1 | 2 if matches!(class, EngineClass::Render | EngineClass::Compute) => {
-            let (flags, global) = (random.next() as u32 & !(1 << 24 | 1 << 21), random.one_in(2));
-            let at = if global { global_address(random) } else { process_address(random) };
-            let flags = flags | u32::from(global) << 24;
-            vec![0x7a00_0004, flags, at as u32, (at >> 32) as u32, random.dword(), random.dword()]
-        }
-        // MI_BATCH_BUFFER_START of any batch, which creates loops and nested batches.
-        3 => {
-            let to = Bench::batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(16) * 4;
-            vec![0x31 << 23 | random.of(&[0, 1 << 8, 1 << 22, 1 << 22 | 1 << 8]) | 1, to as u32, 0]
-        }
-        _ => memory_interface(random, class, listing),
-    };
-    if random.one_in(100) {
-        let at = random.below(words.len() as u64) as usize;
-        words[at] ^= 1 << random.below(32);
-    }
-    words
-}
-
-/// Returns a stream of at most `dwords` dwords; it may end within a command, or with the end of a batch.
-pub fn stream(random: &mut Random, class: EngineClass, listing: &[u32], dwords: usize) -> Vec<u32> {
-    let mut words = Vec::new();
-    while words.len() < dwords && !random.one_in(40) {
-        words.extend(command(random, class, listing));
-    }
-    words.truncate(dwords - 1);
-    if !random.one_in(6) {
-        words.push(0x0a << 23);
-    }
-    words
 }
 
 /// Returns items of a parallel context's work queue: submissions of context `id` with `width` members, NOOPs, and

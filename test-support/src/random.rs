@@ -5,19 +5,22 @@
 pub struct Random(u64);
 
 impl Random {
+    /// Returns the sequence of a seed.
     pub fn new(seed: u64) -> Self {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn next(&mut self) -> u64 {
+    /// Returns any number.
+    pub fn any(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
+    /// Returns a number below `n`, which must not be 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 16) % n
+        (self.any() >> 16) % n
     }
 
     /// Returns true with probability 1/`n`.
@@ -25,6 +28,7 @@ impl Random {
         self.below(n) == 0
     }
 
+    /// Returns an element of a list.
     pub fn of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len() as u64) as usize]
     }
@@ -50,12 +54,13 @@ impl Random {
             u64::MAX,
         ];
         match self.below(4) {
-            0 => self.next(),
+            0 => self.any(),
             1 => self.below(64),
             _ => self.of(&EDGES),
         }
     }
 
+    /// The lower half of [`Random::edge`].
     pub fn dword(&mut self) -> u32 {
         self.edge() as u32
     }

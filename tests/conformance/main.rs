@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runs each test that does not depend on a transport over each transport.
 //!
-//! `suite` has the tests, functions of a [`door::Machine`]; `doors` has the implementations for each transport;
-//! `driver` is a driver in plain Rust. Test names begin with the transport's: `cargo test --test conformance
-//! vfio_user::` runs one transport's tests.
+//! `suite` has the tests, functions of a [`door::Machine`]; the machines of all transports but KVM, and a driver in
+//! plain Rust, are shared (`arctic_test_support::machine`). Test names begin with the transport's: `cargo test --test
+//! conformance vfio_user::` runs one transport's tests.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
-#[path = "../../test-support/src/machine/bus.rs"]
-mod bus;
 mod cloud_hypervisor;
-#[path = "../../test-support/src/machine/door.rs"]
-mod door;
-mod doors;
-#[path = "../../test-support/src/machine/driver/mod.rs"]
-mod driver;
+mod kvm;
 mod suite;
 
 use std::process::ExitCode;
@@ -21,9 +15,9 @@ use std::process::ExitCode;
 use arctic_vmm::bare_guest;
 use libtest_mimic::{Arguments, Trial};
 
-use crate::door::{Machine, Test};
-use crate::doors::{in_process, kvm, vfio_user};
 use crate::suite::{alone, bars, configuration, functions, memory, work};
+use arctic_test_support::machine::door::{self, Machine, Test};
+use arctic_test_support::machine::{in_process, vfio_user};
 
 /// Makes a list of functions with their names.
 macro_rules! tests {

@@ -4,17 +4,8 @@
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 #![cfg(feature = "vfio-user")]
 
-#[path = "../../test-support/src/bytes.rs"]
-mod bytes;
-#[path = "../../test-support/src/harness/card_file.rs"]
-mod card_file;
-#[path = "../../test-support/src/harness/functions.rs"]
-mod functions;
-
-#[path = "../../test-support/src/replay.rs"]
-mod replay;
-#[path = "../../test-support/src/harness/vfio_user.rs"]
-mod vfio_user;
+use arctic_test_support::harness::{card_file, functions, vfio_user};
+use arctic_test_support::replay;
 
 /// A card file is either valid or rejected with a one-sentence error with the line number.
 #[test]

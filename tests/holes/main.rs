@@ -12,32 +12,6 @@
 //! Each test fails if the guard that its comment names is removed.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
-#[path = "../../test-support/src/vfs/bench.rs"]
-#[allow(dead_code, reason = "another test's bench")]
-mod bench;
-#[path = "../../test-support/src/vfs/canary.rs"]
-#[allow(dead_code, reason = "another test's bench")]
-mod canary;
-#[path = "../../test-support/src/grammar.rs"]
-#[allow(dead_code, reason = "another test's bench")]
-mod grammar;
-#[path = "../../test-support/src/vfs/pf.rs"]
-#[allow(dead_code, reason = "another test's bench")]
-mod pf;
-#[path = "../../test-support/src/process.rs"]
-#[allow(dead_code, reason = "another test's bench")]
-mod process;
-#[path = "../../test-support/src/random.rs"]
-#[allow(dead_code, reason = "another test's bench")]
-mod random;
-#[path = "../../test-support/src/vfs/world.rs"]
-#[allow(dead_code, reason = "another test's bench")]
-mod world;
-
-#[path = "../../test-support/src/client.rs"]
-#[allow(dead_code, reason = "another test's driver")]
-mod driver;
-
 mod machine;
 mod num_vfs;
 mod own_bars;

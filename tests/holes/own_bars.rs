@@ -15,8 +15,8 @@ use arctic_device_model::card::{Card, GGTT_WINDOW};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::world::{DmaFault, Function};
 
-use crate::bench::*;
-use crate::world::Trap;
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::world::Trap;
 
 /// Guest addresses of the BARs: the PF's, followed by the VFs'.
 const BARS: u64 = 0x40_0000_0000;

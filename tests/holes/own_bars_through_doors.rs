@@ -13,8 +13,8 @@ use arctic_gpu::{Arrangement, CardFunction, GuestRam, PciDevice, card_file};
 use vm_memory::{GuestAddress, GuestMemoryMmap};
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::driver::*;
 use crate::machine;
+use arctic_test_support::client::*;
 
 /// Guest address of GTTMMADR.
 const BAR: u64 = 0x40_0000_0000;
@@ -75,19 +75,22 @@ fn a_vmm_over_vfio_user() {
     assert_eq!(card.card().model().panics(), 0);
 }
 
-impl Door for Arc<CardFunction> {
+/// A function of a card in this process.
+struct Linked(Arc<CardFunction>);
+
+impl Door for Linked {
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
         match region {
-            CONFIG => self.write_config(offset, data),
-            bar => self.write_bar(bar as u8, offset, data),
+            CONFIG => self.0.write_config(offset, data),
+            bar => self.0.write_bar(bar as u8, offset, data),
         }
     }
 
     fn read_u32(&mut self, region: u32, offset: u64) -> u32 {
         let mut data = [0; 4];
         match region {
-            CONFIG => self.read_config(offset, &mut data),
-            bar => self.read_bar(bar as u8, offset, &mut data),
+            CONFIG => self.0.read_config(offset, &mut data),
+            bar => self.0.read_bar(bar as u8, offset, &mut data),
         }
         u32::from_le_bytes(data)
     }
@@ -99,7 +102,7 @@ impl Door for Arc<CardFunction> {
 fn a_vmm_in_the_same_process() {
     let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20), (GuestAddress(BAR - 0x1000), 0x1000)]);
     let (card, _) = machine::card(0, Arrangement::Native, GuestRam::new(Arc::new(ram.unwrap())));
-    let mut pf = card.pf().clone();
+    let mut pf = Linked(card.pf().clone());
     for target in TARGETS {
         let entry = pf.read_u32(GTTMMADR, (8 << 20) + 0xf00);
         pf.write(LMEM, DATA, &[0; 8]);

@@ -11,8 +11,8 @@ use arctic_device_model::engine::blank_image;
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::world::DmaFault;
 
-use crate::bench::*;
-use crate::world::{RAM, Trap};
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::world::{RAM, Trap};
 
 const BYTES: u64 = 0x1_0000;
 

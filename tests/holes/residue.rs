@@ -11,10 +11,11 @@ use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::world::Unconnected;
 use arctic_gpu::{Arrangement, CardFunction, PciDevice};
 
-use crate::bench::*;
+use crate::machine;
 use crate::machine::*;
-use crate::world::Time;
-use crate::{canary, machine};
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::canary;
+use arctic_test_support::vfs::world::Time;
 
 /// A VF's registers as its driver reads them, with their offsets, and a dword of each page of the doorbell window.
 fn registers(bench: &Bench) -> Vec<(u64, u32)> {
@@ -117,7 +118,7 @@ fn the_next_driver_finds_a_function_that_nobody_has_used() {
                 status.engines.iter().all(|engine| engine.function.is_none()),
                 "{ending}: an engine still runs a function"
             );
-            let memory = crate::world::read(&bench.attacker.local, 0, BAR as usize);
+            let memory = arctic_test_support::vfs::world::read(&bench.attacker.local, 0, BAR as usize);
             assert_eq!(memory.iter().position(|byte| *byte != 0), None, "{ending}: memory");
             for index in 0..GLOBAL >> 12 {
                 let entry = bench.card.gt().memory.ggtt().effective((bench.attacker.base() >> 12) + index);

@@ -6,8 +6,8 @@ use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::world::Function;
 use vm_memory::Bytes;
 
-use crate::bench::*;
-use crate::world::read;
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::world::read;
 
 /// PPGTT page that the batch writes; `OLD` and `NEW`: the local memory offsets that it maps to before and after.
 const PAGE: u64 = 5;

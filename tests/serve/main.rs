@@ -2,8 +2,6 @@
 //! Command-line tests of `arctic serve` and `arctic firmware`.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
-#[path = "../../test-support/src/client.rs"]
-mod driver;
 mod faults;
 mod folder;
 mod neighbours;

@@ -12,8 +12,8 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use vmm_sys_util::eventfd::EventFd;
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::driver::*;
 use crate::{Served, eventually, status};
+use arctic_test_support::client::*;
 
 /// Limit for the total delay per minute that one client may cause to others.
 const ALLOWED: Duration = Duration::from_secs(1);

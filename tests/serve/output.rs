@@ -9,8 +9,8 @@ use std::process::Stdio;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::driver::{DATA, Door, Raw};
 use crate::{Served, arctic};
+use arctic_test_support::client::{DATA, Door, Raw};
 
 /// MI_STORE_DATA_IMM of a dword to a GGTT address.
 const STORE_DWORD: u32 = 0x10 << 23 | 1 << 22 | 2;

@@ -6,32 +6,16 @@
 //! seconds), `ARCTIC_DIFFERENTIAL_SEED` the first seed.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
-#[path = "../../../test-support/src/differential/choice.rs"]
-mod choice;
-#[path = "../../../test-support/src/differential/compare.rs"]
-mod compare;
-#[path = "../../../test-support/src/differential/grammar/mod.rs"]
-mod grammar;
-#[path = "../../../test-support/src/differential/guests.rs"]
-mod guests;
-#[path = "../../../test-support/src/differential/layout.rs"]
-mod layout;
-#[path = "../../../test-support/src/differential/reference/mod.rs"]
-mod reference;
 mod shrink;
-// The fuzz target uses more of this module.
-#[path = "../../../test-support/src/differential/world.rs"]
-#[allow(dead_code)]
-mod world;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
 
-use choice::{Choice, Seeded};
-use compare::{Worlds, both, disagreement};
-use grammar::Case;
+use arctic_test_support::differential::choice::{self, Choice, Seeded};
+use arctic_test_support::differential::compare::{Worlds, both, disagreement};
+use arctic_test_support::differential::grammar::Case;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}?")))

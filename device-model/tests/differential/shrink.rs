@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Minimises a failing case: removes commands while the two sides still disagree.
 
-use crate::compare::{Worlds, both, disagreement};
-use crate::grammar::Case;
+use arctic_test_support::differential::compare::{Worlds, both, disagreement};
+use arctic_test_support::differential::grammar::Case;
 
 /// Returns the commands of part `n` of a case: its batches, then its ring.
 fn part(case: &mut Case, n: usize) -> &mut Vec<Vec<u32>> {
@@ -18,7 +18,7 @@ pub fn shrink(worlds: &mut Worlds, mut case: Case, mut difference: String) -> (C
         true
     };
     for _ in 0..4 {
-        let before = case.len();
+        let before = case.size();
         for n in 0..9 {
             // Runs of commands first, then single commands; the end of a batch is kept.
             let mut run = part(&mut case, n).len();
@@ -34,7 +34,7 @@ pub fn shrink(worlds: &mut Worlds, mut case: Case, mut difference: String) -> (C
                 run /= 2;
             }
         }
-        if case.len() == before {
+        if case.size() == before {
             break;
         }
     }

@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::grammar;
-use crate::process::cpu_time;
 use arctic_device_model::card::{Card, GGTT_WINDOW, Turn};
 use arctic_device_model::engine::blank_image;
 use arctic_device_model::engine::id::EngineClass;
@@ -15,9 +13,12 @@ use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::world::{Clock, Dma, DmaFault, DmaView, Function, HandWoundClock, InterruptSink, Unconnected};
+pub use arctic_test_support::grammar::CONTEXTS;
+use arctic_test_support::grammar::{self, Places};
+use arctic_test_support::process::cpu_time;
 use vm_memory::{Bytes, VolatileSlice};
 
-pub use crate::random::Random;
+pub use arctic_test_support::random::Random;
 
 pub const PF: Function = Function::PF;
 
@@ -152,12 +153,22 @@ pub const TABLES: u64 = 0xc0_0000;
 /// Work queues: descriptor, and the ring one page after it.
 pub const QUEUES: u64 = 0xd0_0000;
 pub const DATA: u64 = 0x100_0000;
-/// Number of contexts; each has an image, a ring and a batch.
-pub const CONTEXTS: u32 = 16;
 /// GGTT addresses of guest memory: mapped, by message, odd.
 pub const GLOBAL_RAM: u64 = 0x200_0000;
 pub const GLOBAL_REMOTE: u64 = 0x240_0000;
 pub const GLOBAL_ODD: u64 = 0x250_0000;
+pub const PLACES: Places = Places {
+    ctb: CTB,
+    images: IMAGES,
+    rings: RINGS,
+    batches: BATCHES,
+    tables: TABLES,
+    queues: QUEUES,
+    scratch: SCRATCH,
+    ram: GLOBAL_RAM,
+    remote: GLOBAL_REMOTE,
+    odd: GLOBAL_ODD,
+};
 
 const KERNEL_DWORDS: u32 = 0x100;
 const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
@@ -412,21 +423,9 @@ impl Bench {
         self.poke(CTB + 0x800, self.peek(CTB + 0x804));
     }
 
-    pub fn image(id: u32, member: u32) -> u64 {
-        IMAGES + u64::from(id * 4 + member) * 0x4000
-    }
-
-    pub fn ring(id: u32, member: u32) -> u64 {
-        RINGS + u64::from(id * 4 + member) * 0x1000
-    }
-
-    pub fn batch(id: u32) -> u64 {
-        BATCHES + u64::from(id) * 0x1000
-    }
-
     /// Writes an image with a ring of `commands` and with PPGTT tables.
     pub fn write_context(&self, id: u32, member: u32, commands: &[u32]) {
-        let (image, ring) = (Self::image(id, member) + 0x1000, Self::ring(id, member));
+        let (image, ring) = (PLACES.image(id, member) + 0x1000, PLACES.ring(id, member));
         self.write_words(image, &[0; 0x400]);
         self.write_words(image, &blank_image());
         self.write_words(ring, commands);
@@ -437,7 +436,7 @@ impl Bench {
     }
 
     pub fn register(&mut self, id: u32, class: u32, mask: u32) {
-        self.request(0x4502, &[1, id, class, mask, 0, 0, 0, 0, 0, Self::image(id, 0) as u32 | 0x119, 0]);
+        self.request(0x4502, &[1, id, class, mask, 0, 0, 0, 0, 0, PLACES.image(id, 0) as u32 | 0x119, 0]);
     }
 
     /// Writes, registers and enables a context with these commands.

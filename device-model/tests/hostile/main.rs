@@ -6,12 +6,6 @@
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod bench;
-#[path = "../../../test-support/src/grammar.rs"]
-mod grammar;
-#[path = "../../../test-support/src/process.rs"]
-mod process;
-#[path = "../../../test-support/src/random.rs"]
-mod random;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::channel;
@@ -23,8 +17,9 @@ use arctic_device_model::engine::Counters;
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action::ACTIONS;
 
+use arctic_test_support::grammar;
+use arctic_test_support::process::{resident, setting};
 use bench::*;
-use process::{resident, setting};
 
 /// Returns the offsets of the registers that the card models.
 fn listing(bench: &Bench) -> Vec<u32> {
@@ -43,14 +38,14 @@ fn every_register() {
         for n in 0..dwords {
             // An odd stride visits each dword once.
             let offset = (start + n * 0x9_e377) % dwords * 4;
-            let value = if pattern == 0x5a5a_a5a5 { random.next() as u32 } else { pattern };
+            let value = if pattern == 0x5a5a_a5a5 { random.any() as u32 } else { pattern };
             bench.card.write(PF, offset, &value.to_le_bytes());
             let mut data = [0; 8];
             let width = random.of(&[1, 2, 4, 8]);
             let skew = if random.one_in(8) { random.below(4) } else { 0 };
             bench.card.read(PF, offset + skew, &mut data[..width]);
             if random.one_in(16) {
-                bench.card.write(PF, offset + skew, &random.next().to_le_bytes()[..width]);
+                bench.card.write(PF, offset + skew, &random.any().to_le_bytes()[..width]);
             }
             if n % 0x1000 == 0 {
                 bench.work(2);
@@ -75,7 +70,7 @@ fn every_entry_of_the_table_and_the_end() {
             _ => (8 << 20) + random.below(8 << 20),
         };
         let width = random.of(&[1, 2, 4, 8, 3, 5]);
-        let mut data = random.next().to_le_bytes();
+        let mut data = random.any().to_le_bytes();
         bench.card.write(PF, offset, &data[..width]);
         bench.card.read(PF, offset, &mut data[..width]);
         if offset > GTTMMADR_BYTES {
@@ -95,17 +90,17 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let class = random.of(&EngineClass::BY_GUC);
     // A ring with commands of the kernel, or a ring that starts an unprivileged batch.
     let ring = match random.below(3) {
-        0 => grammar::stream(random, class, registers, 512),
-        _ => vec![0x31 << 23 | 1 << 8 | 1, Bench::batch(id) as u32, 0, 0],
+        0 => PLACES.stream(random, class, registers, 512),
+        _ => vec![0x31 << 23 | 1 << 8 | 1, PLACES.batch(id) as u32, 0, 0],
     };
-    let batch = grammar::stream(random, class, registers, 1024);
-    bench.write_words(Bench::batch(id), &batch);
+    let batch = PLACES.stream(random, class, registers, 1024);
+    bench.write_words(PLACES.batch(id), &batch);
     bench.write_context(id, 0, &ring);
-    let image = Bench::image(id, 0) + 0x1000;
+    let image = PLACES.image(id, 0) + 0x1000;
     while random.one_in(6) {
         let at =
             random.of(&[3, 5, 7, 9, 0xb, 0xd, 0xf, 0x11, 0x13, 0x15, 0x31, 0x33, 0x50, 0x52, 0x57, 0x59, 0x63, 0x65]);
-        let value = if random.one_in(2) { grammar::global_address(random) as u32 | 1 } else { random.dword() };
+        let value = if random.one_in(2) { PLACES.global_address(random) as u32 | 1 } else { random.dword() };
         bench.poke(image + at * 4, value);
     }
     let class = if random.one_in(20) { random.dword() } else { u32::from(class.guc()) };
@@ -127,7 +122,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let id = random.below(u64::from(CONTEXTS)) as u32;
     let width = 1 + random.below(4) as u32;
     for member in 0..width {
-        let words = grammar::stream(random, EngineClass::VideoDecode, registers, 256);
+        let words = PLACES.stream(random, EngineClass::VideoDecode, registers, 256);
         bench.write_context(id, member, &words);
     }
     let bytes = random.of(&[0x1000, 0x800, 64, 0x1_0000, 4]);
@@ -139,7 +134,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let mut payload =
         vec![1, id, 3, 1 + random.below(3) as u32, QUEUES as u32, 0, QUEUES as u32 + 0x1000, 0, bytes, width];
     for member in 0..width {
-        payload.extend([Bench::image(id, member) as u32 | 0x119, 0]);
+        payload.extend([PLACES.image(id, member) as u32 | 0x119, 0]);
     }
     if random.one_in(3) {
         let at = random.below(payload.len() as u64) as usize;
@@ -158,7 +153,7 @@ fn message(bench: &mut Bench, random: &mut Random) {
         .map(|_| match random.below(4) {
             0 => random.dword(),
             1 => random.below(u64::from(CONTEXTS)) as u32,
-            2 => grammar::global_address(random) as u32,
+            2 => PLACES.global_address(random) as u32,
             _ => 0,
         })
         .collect();
@@ -167,7 +162,7 @@ fn message(bench: &mut Bench, random: &mut Random) {
         payload.fill(u32::MAX);
     }
     let code = if random.one_in(10) { random.below(0x1_0000) as u32 } else { u32::from(action.code) };
-    let mut words = vec![(random.next() as u32) << 16 | (payload.len() as u32 + 1), random.of(&[0, 1, 2]) << 28 | code];
+    let mut words = vec![(random.any() as u32) << 16 | (payload.len() as u32 + 1), random.of(&[0, 1, 2]) << 28 | code];
     words.extend(payload);
     if random.one_in(10) {
         words[0] = random.dword();
@@ -204,7 +199,7 @@ fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
         }
         17 => {
             let page = match random.below(2) {
-                0 => grammar::global_address(random) >> 12,
+                0 => PLACES.global_address(random) >> 12,
                 _ => random.below(1 << 20),
             };
             bench.set_global(page, random.edge() << 12 | random.below(8));
@@ -319,8 +314,8 @@ fn a_panic_in_an_engine_stays_there() {
     bench.poke(SCRATCH, 0);
     // An endless batch that increments a counter.
     let count_up = [0x2f << 23 | 1 << 22 | 5 << 8 | 1, SCRATCH as u32, 0];
-    let again = [0x31 << 23 | 1, Bench::batch(2) as u32, 0];
-    bench.write_words(Bench::batch(2), &[count_up, again].concat());
+    let again = [0x31 << 23 | 1, PLACES.batch(2) as u32, 0];
+    bench.write_words(PLACES.batch(2), &[count_up, again].concat());
     bench.submit(2, EngineClass::Render, &again);
     eventually("the other engine runs", || bench.peek(SCRATCH) > 0);
     bench.guest.trap(RAM.0 + 0x5000);

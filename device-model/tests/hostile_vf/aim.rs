@@ -4,9 +4,9 @@
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::world::Function;
 
-use crate::bench::*;
-use crate::others::PF_GLOBAL;
-use crate::world::{ODD, RAM, REMOTE, private};
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::others::PF_GLOBAL;
+use arctic_test_support::vfs::world::{ODD, RAM, REMOTE, private};
 
 /// Returns an address of local memory outside the attacker's quota or address space.
 pub fn foreign_local(random: &mut Random) -> u64 {
@@ -70,7 +70,7 @@ pub fn entry(random: &mut Random) -> u64 {
         1 => random.below(8) << 2 | 1,
         _ => u64::from(VICTIMS[0].0) << 2 | 1,
     };
-    address & !0xfff | flags & !2 | local | if random.one_in(8) { random.next() << 46 } else { 0 }
+    address & !0xfff | flags & !2 | local | if random.one_in(8) { random.any() << 46 } else { 0 }
 }
 
 /// Returns a forged PPGTT entry.

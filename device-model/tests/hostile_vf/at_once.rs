@@ -11,10 +11,11 @@ use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
 
 use crate::attacks::attack;
-use crate::bench::*;
-use crate::others::*;
-use crate::world::{Time, held, lines};
-use crate::{Watchdog, aim, listing, resident, setting};
+use crate::{Watchdog, aim, listing};
+use arctic_test_support::process::{resident, setting};
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::others::*;
+use arctic_test_support::vfs::world::{Time, held, lines};
 
 /// Runs jobs on another VF until `stop` is set; returns the number of completed jobs.
 fn neighbour(mut vf: Vf, stop: &AtomicBool, beats: &AtomicU64) -> u64 {

@@ -6,9 +6,9 @@ use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action::ACTIONS;
 
 use crate::aim;
-use crate::bench::*;
-use crate::canary;
-use crate::grammar;
+use arctic_test_support::grammar;
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::canary;
 
 /// Returns `word`, or its complement if it equals a canary: a canary found later was then read from another function.
 fn innocent(word: u32) -> u32 {
@@ -26,7 +26,7 @@ fn operand(random: &mut Random) -> u32 {
         1 => random.below(70) as u32,
         2 => random.below(256) as u32,
         3 => aim::foreign_global(random) as u32,
-        4 => grammar::global_address(random) as u32,
+        4 => PLACES.global_address(random) as u32,
         _ => 0,
     })
 }
@@ -43,7 +43,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let id = random.below(u64::from(CONTEXTS)) as u32;
     let class = random.of(&EngineClass::BY_GUC);
     let words = |random: &mut Random, most| match random.below(3) {
-        0 => innocents(grammar::stream(random, class, registers, most)),
+        0 => innocents(PLACES.stream(random, class, registers, most)),
         _ => innocents(aim::stream(random, class, registers)),
     };
     let ring = if random.one_in(2) { words(random, 512) } else { vf.jump(id).to_vec() };
@@ -58,7 +58,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
         let at =
             random.of(&[3, 5, 7, 9, 0xb, 0xd, 0xf, 0x11, 0x13, 0x15, 0x31, 0x33, 0x50, 0x52, 0x57, 0x59, 0x63, 0x65]);
         let value = match random.below(4) {
-            0 => grammar::global_address(random) as u32 | 1,
+            0 => PLACES.global_address(random) as u32 | 1,
             1 => aim::foreign_global(random) as u32 & !0xfff | 1,
             2 => aim::window(random) as u32 & !0xfff | 1,
             _ => operand(random),
@@ -72,7 +72,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
         0 => aim::foreign_global(random) as u32 & !0xfff | 0x119,
         1 if random.one_in(2) => aim::window(random) as u32 & !0xfff | 0x119,
         2 if random.one_in(4) => operand(random),
-        _ => Bench::image(id, 0) as u32 | 0x119,
+        _ => PLACES.image(id, 0) as u32 | 0x119,
     };
     let class = if random.one_in(20) { random.dword() } else { u32::from(class.guc()) };
     let mask = if random.one_in(10) { random.dword() } else { 1 };
@@ -115,7 +115,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     }
     let mut payload = vec![1, id, 3, 1 + random.below(3) as u32, descriptor, 0, ring, 0, bytes, width];
     for member in 0..width {
-        let image = if random.one_in(6) { aim::foreign_global(random) } else { Bench::image(id, member) };
+        let image = if random.one_in(6) { aim::foreign_global(random) } else { PLACES.image(id, member) };
         payload.extend([image as u32 & !0xfff | 0x119, 0]);
     }
     if random.one_in(3) {
@@ -139,7 +139,7 @@ fn message(bench: &mut Bench, random: &mut Random) {
         payload.fill(u32::MAX);
     }
     let code = if random.one_in(10) { random.below(0x1_0000) as u32 } else { u32::from(action.code) };
-    let mut words = vec![(random.next() as u32) << 16 | (payload.len() as u32 + 1), random.of(&[0, 1, 2]) << 28 | code];
+    let mut words = vec![(random.any() as u32) << 16 | (payload.len() as u32 + 1), random.of(&[0, 1, 2]) << 28 | code];
     words.extend(payload);
     if random.one_in(10) {
         words[0] = innocent(random.dword());
@@ -196,7 +196,7 @@ fn mail(bench: &mut Bench, random: &mut Random) {
             vf.mail([0x5509, random.dword(), 0, 0]);
         }
         _ => {
-            let any = random.next() as u32;
+            let any = random.any() as u32;
             let code = random.of(&[0x0508, 0x4509, 0x4100, 0x5507, 0x5500, 0x5508, 0x550f, any]);
             vf.mail([innocent(code), operand(random), operand(random), operand(random)]);
         }

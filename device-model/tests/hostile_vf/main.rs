@@ -9,26 +9,9 @@
 mod aim;
 mod at_once;
 mod attacks;
-#[path = "../../../test-support/src/vfs/bench.rs"]
-mod bench;
-#[path = "../../../test-support/src/vfs/canary.rs"]
-mod canary;
-#[path = "../../../test-support/src/grammar.rs"]
-mod grammar;
-#[path = "../../../test-support/src/vfs/others.rs"]
-mod others;
-#[path = "../../../test-support/src/vfs/pf.rs"]
-mod pf;
-#[path = "../../../test-support/src/process.rs"]
-mod process;
-#[path = "../../../test-support/src/random.rs"]
-mod random;
 mod residue;
 mod sweeps;
 mod time;
-#[path = "../../../test-support/src/vfs/world.rs"]
-#[allow(dead_code, reason = "the guc_messages test uses the rest")]
-mod world;
 
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -37,11 +20,12 @@ use std::time::Duration;
 
 use arctic_device_model::engine::id::EngineClass;
 
+use arctic_test_support::process::{resident, setting};
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::canary;
+use arctic_test_support::vfs::others::{fill, nothing_leaked, own_control, snapshot, unharmed};
+use arctic_test_support::vfs::world::{self, Time, read};
 use attacks::attack;
-use bench::*;
-use others::{fill, nothing_leaked, own_control, snapshot, unharmed};
-use process::{resident, setting};
-use world::{Time, read};
 
 /// Returns the offsets of the registers that the card models.
 fn listing(bench: &Bench) -> Vec<u32> {

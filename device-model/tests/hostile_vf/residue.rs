@@ -6,10 +6,11 @@ use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::world::Function;
 use vm_memory::Bytes;
 
-use crate::bench::*;
-use crate::others::*;
-use crate::world::read;
-use crate::{Job, canary, works};
+use crate::{Job, works};
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::canary;
+use arctic_test_support::vfs::others::*;
+use arctic_test_support::vfs::world::read;
 
 /// Contract H.3.4, V13-121..125: an FLR without a PF driver clears memory and its compression control data; other
 /// functions are not affected.

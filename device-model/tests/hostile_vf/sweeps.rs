@@ -7,10 +7,11 @@ use arctic_device_model::memory::{Access, Space, Tlb};
 use arctic_device_model::registers::{Kind, Scope};
 use arctic_device_model::world::Function;
 
-use crate::bench::*;
-use crate::others::*;
-use crate::world::{RAM, private};
-use crate::{Job, aim, canary, works};
+use crate::{Job, aim, works};
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::canary;
+use arctic_test_support::vfs::others::*;
+use arctic_test_support::vfs::world::{RAM, private};
 
 fn ready(mapped: bool) -> Bench {
     let mut bench = Bench::new(mapped);
@@ -41,7 +42,7 @@ fn every_offset_of_the_bar() {
             bench.card.read(ATTACKER, offset + skew, &mut data[..width]);
             assert_eq!(canary::owner(u32::from_le_bytes([data[0], data[1], data[2], data[3]])), None, "at {offset:#x}");
             if random.one_in(16) {
-                bench.card.write(ATTACKER, offset + skew, &random.next().to_le_bytes()[..width]);
+                bench.card.write(ATTACKER, offset + skew, &random.any().to_le_bytes()[..width]);
             }
             if n % 0x2000 == 0 {
                 bench.work(2);
@@ -127,7 +128,7 @@ fn random_process_tables() {
         for _ in 0..400 {
             let root = match random.below(8) {
                 0 => aim::foreign_local(&mut random),
-                1 => random.next(),
+                1 => random.any(),
                 _ => at::TABLES,
             };
             let address = match random.below(3) {
@@ -162,7 +163,7 @@ fn every_context_id() {
     let jobs = [0, 1].map(|victim| Job::start(&mut bench, victim, EngineClass::Render));
     let before = snapshot(&bench, false);
     bench.attacker.write_context(0, 0, &[0; 4]);
-    let descriptor = Bench::image(0, 0) as u32 | 0x119;
+    let descriptor = PLACES.image(0, 0) as u32 | 0x119;
     for id in (0..0x1_0000u32).chain([0x1_0000, 0x1_0001, 0x7fff_ffff, u32::MAX - 1, u32::MAX]) {
         let vf = &mut bench.attacker;
         vf.request(0x1000, &[id]);
@@ -224,7 +225,7 @@ fn every_register_by_commands() {
                     .collect();
                 let vf = &mut bench.attacker;
                 vf.write_words(Vf::batch(5), &words);
-                let ring = [0x31 << 23 | u32::from(!privileged) << 8 | 1, Bench::batch(5) as u32, 0, 0];
+                let ring = [0x31 << 23 | u32::from(!privileged) << 8 | 1, PLACES.batch(5) as u32, 0, 0];
                 vf.submit(5, class, &ring);
                 bench.until("a batch", 60_000, |bench| bench.attacker.peek(at::SCRATCH) != 0);
                 bench.attacker.poke(at::SCRATCH, 0);
@@ -306,7 +307,7 @@ fn functions_without_anything() {
                 }
                 bench.card.write(vf, u64::from(BELL), &[1, 0, 0, 0]);
                 let index = random.below(1 << 20);
-                bench.card.write(vf, GGTT_WINDOW + index * 8, &random.next().to_le_bytes());
+                bench.card.write(vf, GGTT_WINDOW + index * 8, &random.any().to_le_bytes());
                 bench.card.write(vf, (4 << 20) + random.below(1024) * 4096, &[1; 4]);
                 bench.card.write_local(vf, random.below(4 * LOCAL), &[0xa7; 64]);
                 let (mut entry, mut local) = ([1; 8], [0; 64]);

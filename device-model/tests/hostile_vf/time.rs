@@ -5,8 +5,8 @@
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
 
-use crate::bench::*;
-use crate::world::Time;
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::world::Time;
 
 const SHARE: Quota = Quota { exec_quantum_ms: 1, preempt_timeout_us: 500, ..QUOTA };
 /// Time by which the test advances the card's clock per step, in ns.
@@ -262,7 +262,7 @@ fn a_parallel_context_holds_no_engine_for_nothing() {
         vf.write_words(at::QUEUES, &[0; 16]);
         let mut payload = vec![1, id, 1, 1, QUEUES as u32, 0, QUEUES as u32 + 0x1000, 0, 0x800, 2];
         for member in 0..2 {
-            payload.extend([Bench::image(id, member) as u32 | 0x119, 0]);
+            payload.extend([PLACES.image(id, member) as u32 | 0x119, 0]);
         }
         vf.request(0x4601, &payload);
         vf.request(0x1001, &[id, 1]);

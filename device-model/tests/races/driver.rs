@@ -3,7 +3,7 @@
 
 use arctic_device_model::engine::id::EngineClass;
 
-use crate::bench::*;
+use arctic_test_support::vfs::bench::*;
 
 /// State of the driver's current job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

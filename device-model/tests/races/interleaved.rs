@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::world::Function;
 
-use crate::bench::*;
 use crate::driver::{Driver, Processor};
-use crate::others::{Snapshot, fill, nothing_leaked, snapshot, unharmed};
-use crate::pf::Pf;
-use crate::process::setting;
-use crate::world::Time;
+use arctic_test_support::process::setting;
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::others::{Snapshot, fill, nothing_leaked, snapshot, unharmed};
+use arctic_test_support::vfs::pf::Pf;
+use arctic_test_support::vfs::world::Time;
 
 /// Number of accesses and steps per case.
 const TURNS: u64 = 600;
@@ -56,7 +56,7 @@ pub fn attacker_starts_anew(bench: &mut Bench, before: &Snapshot) {
     for victim in &bench.victims {
         victim.write_words(Vf::ring(5, 0), &[0; 8]);
         for n in 1..4 {
-            victim.set(MAILBOX + n * 4, crate::canary::word(victim.function.0, n.into()));
+            victim.set(MAILBOX + n * 4, arctic_test_support::vfs::canary::word(victim.function.0, n.into()));
         }
     }
     unharmed(before, &snapshot(bench, false));
@@ -65,25 +65,10 @@ pub fn attacker_starts_anew(bench: &mut Bench, before: &Snapshot) {
     assert_eq!(bench.card.panics(), 0);
 }
 
-impl Bench {
-    /// [`Bench::until`] with a condition that may change state.
-    pub fn until_mut(&mut self, what: &str, milliseconds: u64, mut holds: impl FnMut(&mut Bench) -> bool) {
-        let end = self.now() + milliseconds * 1_000_000;
-        while !holds(self) {
-            assert!(
-                self.now() < end,
-                "timed out after {milliseconds} ms waiting for: {what}: {:?}",
-                self.card.status().functions
-            );
-            self.work(4);
-            self.pass(200_000);
-        }
-    }
-
-    fn turn(&mut self, random: &mut Random) {
-        self.work(1 + random.below(2) as u32);
-        self.pass(random.below(100_000));
-    }
+/// Runs the card for a random time.
+fn turn(bench: &Bench, random: &mut Random) {
+    bench.work(1 + random.below(2) as u32);
+    bench.pass(random.below(100_000));
 }
 
 /// A card that provisions VFs without a PF driver. One function is reset at random moments of its work; two processors
@@ -114,7 +99,7 @@ fn functions_beside_one_that_is_reset() {
                 6 => processors[1].step(random),
                 7 if random.one_in(4) => bench.card.reset_function(ATTACKER),
                 7 if random.one_in(2) => reset.restart(),
-                _ => bench.turn(random),
+                _ => turn(&bench, random),
             }
         }
         let done = works_on.jobs();
@@ -144,7 +129,7 @@ fn resets_of_everything() {
         });
         for function in guests {
             let guest = bench.guests.of(function);
-            guest.fill(&crate::canary::bytes(function.0, guest.bytes().len()));
+            guest.fill(&arctic_test_support::vfs::canary::bytes(function.0, guest.bytes().len()));
         }
         let mut processors = functions.map(|function| Processor::new(bench.vf(function)));
         processors.iter_mut().for_each(|processor| processor.vf.disturbed = true);
@@ -155,7 +140,7 @@ fn resets_of_everything() {
                 6..8 => processors[n].step(random),
                 8 if random.one_in(4) => drivers[n].restart(),
                 9 if random.one_in(8) => disturb(&mut bench, random),
-                _ => bench.turn(random),
+                _ => turn(&bench, random),
             }
         }
         // New start of the PF driver.
@@ -165,7 +150,10 @@ fn resets_of_everything() {
         bench.work(60);
         for guest in guests {
             let bytes = bench.guests.of(guest).bytes();
-            assert!(bytes == crate::canary::bytes(guest.0, bytes.len()), "{guest:?}'s memory has changed");
+            assert!(
+                bytes == arctic_test_support::vfs::canary::bytes(guest.0, bytes.len()),
+                "{guest:?}'s memory has changed"
+            );
         }
         bench.victims[0].up();
         works(&mut bench, |bench| &mut bench.victims[0]);

@@ -8,31 +8,7 @@
 //! milliseconds. Races within one access are covered by `tests/loom`.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
-#[path = "../../../test-support/src/vfs/bench.rs"]
-#[allow(dead_code)]
-mod bench;
-#[path = "../../../test-support/src/vfs/canary.rs"]
-#[allow(dead_code)]
-mod canary;
 mod driver;
-#[path = "../../../test-support/src/grammar.rs"]
-#[allow(dead_code)]
-mod grammar;
 mod interleaved;
-#[path = "../../../test-support/src/vfs/others.rs"]
-#[allow(dead_code)]
-mod others;
-#[path = "../../../test-support/src/vfs/pf.rs"]
-#[allow(dead_code)]
-mod pf;
-#[path = "../../../test-support/src/process.rs"]
-#[allow(dead_code)]
-mod process;
-#[path = "../../../test-support/src/random.rs"]
-#[allow(dead_code)]
-mod random;
 mod registers;
 mod threads;
-#[path = "../../../test-support/src/vfs/world.rs"]
-#[allow(dead_code)]
-mod world;

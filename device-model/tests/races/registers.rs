@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use arctic_device_model::card::Card;
 use arctic_device_model::world::Function;
 
-use crate::bench::*;
-use crate::world::Time;
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::world::Time;
 
 const PROCESSORS: u32 = 4;
 /// Duration of each test; sufficient on a busy machine.

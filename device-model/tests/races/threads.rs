@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use arctic_device_model::card::Workers;
 use arctic_device_model::world::Function;
 
-use crate::bench::*;
 use crate::driver::{Driver, Processor};
 use crate::interleaved::{attacker_starts_anew, works};
-use crate::others::{fill, snapshot};
-use crate::pf::Pf;
-use crate::process::setting;
-use crate::world::Time;
+use arctic_test_support::process::setting;
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::others::{fill, snapshot};
+use arctic_test_support::vfs::pf::Pf;
+use arctic_test_support::vfs::world::Time;
 
 /// Aborts the process, and names the thread, if a thread makes no progress for half a minute, which indicates a
 /// deadlock.
@@ -146,7 +146,7 @@ fn functions_beside_one_that_is_reset() {
                 card.quiesce();
                 // The memory belongs to another owner from here.
                 let guest = guests.of(ATTACKER);
-                let others = crate::canary::bytes(0, guest.bytes().len());
+                let others = arctic_test_support::vfs::canary::bytes(0, guest.bytes().len());
                 guest.fill(&others);
                 thread::sleep(Duration::from_micros(random.below(1000)));
                 assert!(guest.bytes() == others, "unmapped memory was written");
@@ -175,7 +175,7 @@ fn resets_of_everything() {
     let guests = [Function::PF, VICTIMS[0], ATTACKER, VICTIMS[1]];
     for function in guests {
         let guest = bench.guests.of(function);
-        guest.fill(&crate::canary::bytes(function.0, guest.bytes().len()));
+        guest.fill(&arctic_test_support::vfs::canary::bytes(function.0, guest.bytes().len()));
     }
     let workers = Workers::start(bench.card.clone(), 2).unwrap();
     let mut watchdog = Watchdog::new();
@@ -225,7 +225,10 @@ fn resets_of_everything() {
     bench.work(60);
     for guest in guests {
         let bytes = bench.guests.of(guest).bytes();
-        assert!(bytes == crate::canary::bytes(guest.0, bytes.len()), "{guest:?}'s memory has changed");
+        assert!(
+            bytes == arctic_test_support::vfs::canary::bytes(guest.0, bytes.len()),
+            "{guest:?}'s memory has changed"
+        );
     }
     bench.victims[0].up();
     works(&mut bench, |bench| &mut bench.victims[0]);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Source of the grammar's choices: a seeded generator, or a fuzzer's input bytes.
 
+use crate::bytes::Bytes;
+
 /// A stream of choices.
 pub trait Choice {
     /// Returns any dword.
@@ -23,10 +25,25 @@ pub fn of<T: Copy>(choice: &mut dyn Choice, list: &[T]) -> T {
     list[choice.below(list.len() as u32) as usize]
 }
 
+impl Choice for Bytes<'_> {
+    fn dword(&mut self) -> u32 {
+        Bytes::dword(self)
+    }
+
+    fn below(&mut self, n: u32) -> u32 {
+        Bytes::below(self, n)
+    }
+
+    fn more(&self) -> bool {
+        Bytes::more(self)
+    }
+}
+
 /// Reproducible choices: xorshift64*.
 pub struct Seeded(u64);
 
 impl Seeded {
+    /// Returns the choices of a seed.
     pub fn new(seed: u64) -> Self {
         Seeded(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use arctic_device_model::engine::id::EngineClass;
 
-use crate::grammar::Case;
-use crate::layout;
-use crate::reference;
-use crate::world::{Left, World};
+use crate::differential::grammar::Case;
+use crate::differential::layout;
+use crate::differential::reference;
+use crate::differential::world::{Left, World};
 
 /// The cards that cases run on.
 pub struct Worlds {

@@ -7,7 +7,7 @@ use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::world::{Dma, DmaFault, DmaView, Function};
 use vm_memory::{Bytes, VolatileSlice};
 
-use crate::layout::*;
+use crate::differential::layout::*;
 
 /// Memory of one function's guest.
 pub struct Guest {

@@ -16,8 +16,8 @@ use arctic_device_model::world::{Function, HandWoundClock, InterruptSink};
 use vm_memory::Bytes;
 use vmm_sys_util::tempfile::TempFile;
 
-use crate::guests::{Guest, Guests};
-use crate::layout::*;
+use crate::differential::guests::{Guest, Guests};
+use crate::differential::layout::*;
 
 /// The virtual function under test, and an uninvolved one.
 pub const VF: Function = Function(2);

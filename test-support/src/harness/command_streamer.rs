@@ -10,43 +10,16 @@ use std::sync::Mutex;
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
 
-use crate::choice::Choice;
-use crate::compare::{Worlds, both, disagreement};
-use crate::grammar::{Case, batch_address};
-use crate::layout::*;
-use crate::world::{CANARY, Left, PATIENCE, STEP, Stop, Work, World};
+use crate::bytes::Bytes;
+use crate::differential::compare::{Worlds, both, disagreement};
+use crate::differential::grammar::{Case, batch_address};
+use crate::differential::layout::*;
+use crate::differential::world::{CANARY, Left, PATIENCE, STEP, Stop, Work, World};
 
 /// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 4096;
 
 static WORLDS: Mutex<Option<Worlds>> = Mutex::new(None);
-
-/// Choices made from bytes; 0 after the last byte.
-struct Bytes<'b>(&'b [u8]);
-
-impl Bytes<'_> {
-    fn byte(&mut self) -> u8 {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        *first
-    }
-}
-
-impl Choice for Bytes<'_> {
-    fn dword(&mut self) -> u32 {
-        u32::from_le_bytes(std::array::from_fn(|_| self.byte()))
-    }
-
-    fn below(&mut self, n: u32) -> u32 {
-        let value =
-            if n <= 256 { u32::from(self.byte()) } else { u32::from(self.byte()) | u32::from(self.byte()) << 8 };
-        value % n
-    }
-
-    fn more(&self) -> bool {
-        !self.0.is_empty()
-    }
-}
 
 /// Location of the commands, which determines their privilege.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -12,10 +12,9 @@ use std::sync::Mutex;
 use arctic_device_model::engine::id::{EngineClass, EngineId};
 
 use crate::bytes::Bytes;
-use crate::choice::Choice;
-use crate::grammar::{Case, batch_address};
-use crate::layout::*;
-use crate::world::{CANARY, PATIENCE, STEP, Stop, Work, World};
+use crate::differential::grammar::{Case, batch_address};
+use crate::differential::layout::*;
+use crate::differential::world::{CANARY, PATIENCE, STEP, Stop, Work, World};
 
 /// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 2048;
@@ -32,20 +31,6 @@ struct Place {
 }
 
 static PLACES: Mutex<Vec<Place>> = Mutex::new(Vec::new());
-
-impl Choice for Bytes<'_> {
-    fn dword(&mut self) -> u32 {
-        Bytes::dword(self)
-    }
-
-    fn below(&mut self, n: u32) -> u32 {
-        Bytes::below(self, n)
-    }
-
-    fn more(&self) -> bool {
-        Bytes::more(self)
-    }
-}
 
 impl Place {
     fn new(vf: bool) -> Place {

@@ -14,11 +14,11 @@ use arctic_device_model::guc::action::{ACTIONS, Length};
 use arctic_device_model::world::Function;
 use vm_memory::Bytes as _;
 
-use crate::bench::*;
 use crate::bytes::Bytes;
-use crate::canary;
-use crate::pf::{self, Pf};
-use crate::world::{Time, read};
+use crate::vfs::bench::*;
+use crate::vfs::canary;
+use crate::vfs::pf::{self, Pf};
+use crate::vfs::world::{Time, read};
 
 /// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 2048;

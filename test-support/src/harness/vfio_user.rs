@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
@@ -20,7 +20,8 @@ use arctic_gpu::vfio_user::by_hand::{Channel, Closed, Session, Wake};
 use arctic_gpu::vfio_user::wire::*;
 use arctic_gpu::vfio_user::{CONFIG_REGION, Device, VECTORS, Vectors};
 use arctic_gpu::{Bar, BarMapping, MsiSink, PciDevice};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use vm_memory::Bytes as _;
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use vmm_sys_util::poll::EpollContext;
@@ -150,15 +151,7 @@ impl Descriptors {
             4 => memory_file(0x800, SealFlags::empty()).into(),
             5 => memory_file(FILE, SealFlags::WRITE | SHRINK).into(),
             6 => File::open("/dev/null").unwrap().into(),
-            7 => {
-                // SAFETY: the call creates a descriptor that has no other owner; its failure is caught by the
-                // assertion.
-                unsafe {
-                    let fd = libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
-                    assert!(fd >= 0);
-                    OwnedFd::from_raw_fd(fd)
-                }
-            }
+            7 => eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap(),
             _ => std::io::pipe().unwrap().0.into(),
         };
         self.0[n].get_or_init(make)
@@ -499,12 +492,7 @@ fn meddle(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
         1 => seal(&file, SealFlags::from_bits_retain(1 << (bytes.byte() & 3))),
         2 => drop(file.write_at(&bytes.edge().to_le_bytes(), bytes.word().into())),
         // Frees its pages without changing its length.
-        _ => {
-            // SAFETY: the call changes a file that belongs to the test and accesses no memory.
-            unsafe {
-                libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, 0, 0x2000)
-            };
-        }
+        _ => _ = fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, 0x2000),
     }
 }
 

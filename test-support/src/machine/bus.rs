@@ -2,31 +2,47 @@
 //! PCI enumeration as firmware and an operating system do it: walk the capability lists, size and place BARs, enable
 //! VFs.
 
-use crate::door::{Machine, VFS};
+use crate::machine::door::{Machine, VFS};
 
+/// Command register.
 pub const COMMAND: u16 = 0x04;
+/// First BAR.
 pub const BAR0: u16 = 0x10;
+/// Memory Space Enable in Command.
 pub const MEMORY_SPACE: u16 = 1 << 1;
+/// Bus Master Enable in Command.
 pub const BUS_MASTER: u16 = 1 << 2;
 
-/// Capability IDs.
+/// Capability ID: power management.
 pub const POWER_MANAGEMENT: u8 = 0x01;
+/// Capability ID: MSI.
 pub const MSI: u8 = 0x05;
+/// Capability ID: PCI Express.
 pub const EXPRESS: u8 = 0x10;
+/// Capability ID: MSI-X.
 pub const MSI_X: u8 = 0x11;
-/// Extended capability IDs.
+/// Extended capability ID: ARI.
 pub const ARI: u16 = 0x0e;
+/// Extended capability ID: SR-IOV.
 pub const SRIOV: u16 = 0x10;
 
-// Offsets in the SR-IOV capability.
+/// SR-IOV Control, in the SR-IOV capability.
 pub const SRIOV_CONTROL: u16 = 0x08;
+/// TotalVFs, in the SR-IOV capability.
 pub const TOTAL_VFS: u16 = 0x0e;
+/// NumVFs, in the SR-IOV capability.
 pub const NUM_VFS: u16 = 0x10;
+/// First VF Offset, in the SR-IOV capability.
 pub const VF_OFFSET: u16 = 0x14;
+/// VF Stride, in the SR-IOV capability.
 pub const VF_STRIDE: u16 = 0x16;
+/// VF Device ID, in the SR-IOV capability.
 pub const VF_DEVICE: u16 = 0x1a;
+/// First VF BAR, in the SR-IOV capability.
 pub const VF_BAR0: u16 = 0x24;
+/// VF Enable in SR-IOV Control.
 pub const VF_ENABLE: u16 = 1 << 0;
+/// VF MSE in SR-IOV Control.
 pub const VF_MEMORY_SPACE: u16 = 1 << 3;
 
 /// Base address of the window for 64-bit BARs.

@@ -3,8 +3,9 @@
 //! removes the descriptor from each DMA_MAP and answers the card's DMA_READ and DMA_WRITE.
 
 use std::fs::File;
-use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use arctic_gpu::vfio_user::wire::{FLAG_ERROR, HEADER_LEN, Header, MAX_FDS, TYPE_REPLY, command};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
 /// A message with its file descriptors.
@@ -23,12 +25,15 @@ struct Message {
 
 fn receive(stream: &UnixStream) -> Option<Message> {
     let mut bytes = [0; HEADER_LEN];
-    let mut iovecs = [libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() }];
-    let mut fds = [-1; MAX_FDS];
-    // SAFETY: the only iovec describes `bytes`, which outlives the call.
-    let (mut have, count) = unsafe { stream.recv_with_fds(&mut iovecs, &mut fds).ok()? };
-    // SAFETY: the kernel has just installed the first `count` descriptors for this process.
-    let files = fds[..count].iter().map(|fd| unsafe { OwnedFd::from_raw_fd(*fd) }).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let mut have = recvmsg(stream, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags).ok()?.bytes;
+    let rights = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    let files = rights.flatten().collect();
     while have < HEADER_LEN {
         have += (&mut &*stream).read(&mut bytes[have..]).ok().filter(|n| *n != 0)?;
     }

@@ -14,7 +14,7 @@ use arctic_gpu::{
 };
 use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryMmap, MmapRegion, VolatileMemory};
 
-use crate::door::{Machine, RAM_BYTES, Shows, VFS};
+use crate::machine::door::{Machine, RAM_BYTES, Shows, VFS};
 
 /// Guest address of guest memory.
 const RAM: u64 = 0x10_0000;

@@ -20,13 +20,13 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use vfio_bindings::bindings::vfio::*;
 use vfio_user::Client;
 use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory};
-use vmm_sys_util::eventfd::EventFd;
+use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use vmm_sys_util::tempdir::TempDir;
 use vmm_sys_util::tempfile::TempFile;
 
 use super::by_messages;
-use crate::bus;
-use crate::door::{Machine, PATIENCE, RAM_BYTES, Shows, VFS};
+use crate::machine::bus;
+use crate::machine::door::{Machine, PATIENCE, RAM_BYTES, Shows, VFS};
 
 const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
 /// Offset of Message Control in the card's MSI capability.
@@ -53,7 +53,7 @@ impl Connection {
     fn new(path: &Path, ram: &File) -> Option<Self> {
         let mut client = Client::new(path).ok()?;
         client.dma_map(0, RAM, RAM_BYTES, ram.as_raw_fd()).ok()?;
-        let msi = EventFd::new(libc::EFD_NONBLOCK).unwrap();
+        let msi = EventFd::new(EFD_NONBLOCK).unwrap();
         assert_eq!(client.get_irq_info(VFIO_PCI_MSI_IRQ_INDEX).ok()?.count, 1);
         let mut windows = Vec::new();
         for bar in [0, 2] {

@@ -19,22 +19,27 @@ use arctic_device_model::profile::provision::{GGTT_BOTTOM, Quota};
 use arctic_device_model::world::{Clock, Function};
 use vm_memory::Bytes;
 
-use crate::pf::Pf;
+pub use crate::grammar::CONTEXTS;
+use crate::grammar::Places;
 use crate::process::cpu_time;
 pub use crate::random::Random;
-use crate::world::*;
+use crate::vfs::pf::Pf;
+use crate::vfs::world::*;
 
-/// The hostile function; the victims are the functions before and after it.
+/// The hostile function.
 pub const ATTACKER: Function = Function(2);
+/// The functions before and after it.
 pub const VICTIMS: [Function; 2] = [Function(1), Function(3)];
 
-/// Bytes of the card's local memory, and of each function's.
+/// Bytes of the card's local memory.
 const CARD_LOCAL: u64 = 1 << 30;
+/// Bytes of each function's local memory.
 pub const LOCAL: u64 = 4 << 20;
 /// Bytes of a virtual function's LMEM BAR, which is larger than its quota.
 pub const BAR: u64 = 8 << 20;
 /// Bytes of each function's GGTT range.
 pub const GLOBAL: u64 = 16 << 20;
+/// The resources of each function.
 pub const QUOTA: Quota = Quota {
     ggtt: GLOBAL,
     local_memory: LOCAL,
@@ -52,35 +57,53 @@ pub const fn base(function: Function) -> u64 {
 
 /// Layout of each function's local memory, by offset; its GGTT range begins with a mapping of it.
 pub mod at {
+    /// Contexts' rings.
     pub const RINGS: u64 = 0x10_0000;
+    /// Contexts' batches.
     pub const BATCHES: u64 = 0x14_0000;
+    /// Page tables.
     pub const TABLES: u64 = 0x16_0000;
+    /// Work queues.
     pub const QUEUES: u64 = 0x17_0000;
+    /// Results.
     pub const SCRATCH: u64 = 0x18_0000;
+    /// Contexts' images.
     pub const IMAGES: u64 = 0x20_0000;
+    /// Data.
     pub const DATA: u64 = 0x30_0000;
-    /// Guest memory in the function's GGTT range: mapped, by message, odd.
+    /// Mapped guest memory, in the function's GGTT range.
     pub const RAM: u64 = 0x80_0000;
+    /// Guest memory by message.
     pub const REMOTE: u64 = 0xa0_0000;
+    /// Guest memory with a mapping that ends within a dword.
     pub const ODD: u64 = 0xb0_0000;
     /// Pages of the function's GGTT range that are not mapped initially.
     pub const WINDOW: std::ops::Range<u64> = 0xc0_0000..0x100_0000;
 }
 
-// GGTT addresses of the attacker, which the grammar of commands uses.
 const BASE: u64 = base(ATTACKER);
-pub const CTB: u64 = BASE;
+/// GGTT address of the attacker's results.
 pub const SCRATCH: u64 = BASE + at::SCRATCH;
-pub const TABLES: u64 = BASE + at::TABLES;
+/// GGTT address of the attacker's work queues.
 pub const QUEUES: u64 = BASE + at::QUEUES;
-pub const GLOBAL_RAM: u64 = BASE + at::RAM;
-pub const GLOBAL_REMOTE: u64 = BASE + at::REMOTE;
-pub const GLOBAL_ODD: u64 = BASE + at::ODD;
-/// Number of contexts; each has an image, a ring and a batch.
-pub const CONTEXTS: u32 = 16;
+/// Places of the attacker's data structures.
+pub const PLACES: Places = Places {
+    ctb: BASE,
+    images: BASE + at::IMAGES,
+    rings: BASE + at::RINGS,
+    batches: BASE + at::BATCHES,
+    tables: BASE + at::TABLES,
+    queues: QUEUES,
+    scratch: SCRATCH,
+    ram: BASE + at::RAM,
+    remote: BASE + at::REMOTE,
+    odd: BASE + at::ODD,
+};
 
 const RING_DWORDS: u32 = 1024;
+/// GUC_HOST_INTERRUPT.
 pub const BELL: u32 = 0x19_01f0;
+/// First dword of the GuC's mailbox (VF_SW_FLAG).
 pub const MAILBOX: u32 = 0x19_0240;
 
 /// Limit for the CPU time of one call of the card's work, which runs a step of each engine.
@@ -88,7 +111,9 @@ const LONGEST_WORK: Duration = Duration::from_millis(150);
 
 /// A virtual function with its driver.
 pub struct Vf {
+    /// Its number.
     pub function: Function,
+    /// The card.
     pub card: Arc<Card>,
     /// The function's LMEM BAR, as its VMM maps it.
     pub local: SharedRegion,
@@ -107,33 +132,40 @@ impl Vf {
         Vf { function, card: card.clone(), local: files[function.index()].map(), table, disturbed: false, tail: 0 }
     }
 
+    /// Returns the first address of its GGTT range.
     pub fn base(&self) -> u64 {
         base(self.function)
     }
 
+    /// Writes a register.
     pub fn set(&self, register: u32, value: u32) {
         self.card.write(self.function, u64::from(register), &value.to_le_bytes());
     }
 
+    /// Reads a register.
     pub fn get(&self, register: u32) -> u32 {
         let mut data = [0; 4];
         self.card.read(self.function, u64::from(register), &mut data);
         u32::from_le_bytes(data)
     }
 
+    /// Writes a dword of its local memory.
     pub fn poke(&self, at: u64, value: u32) {
         self.local.slice(at, 4).unwrap().store(value, 0, Ordering::SeqCst).unwrap();
     }
 
+    /// Writes a qword of its local memory.
     pub fn poke64(&self, at: u64, value: u64) {
         self.poke(at, value as u32);
         self.poke(at + 4, (value >> 32) as u32);
     }
 
+    /// Reads a dword of its local memory.
     pub fn peek(&self, at: u64) -> u32 {
         self.local.slice(at, 4).unwrap().load(0, Ordering::SeqCst).unwrap()
     }
 
+    /// Writes dwords to its local memory.
     pub fn write_words(&self, at: u64, words: &[u32]) {
         for (n, word) in (0u64..).zip(words) {
             self.poke(at + n * 4, *word);
@@ -148,6 +180,7 @@ impl Vf {
         }
     }
 
+    /// Sends a mailbox request; returns the header of the response.
     pub fn mail(&self, message: [u32; 4]) -> u32 {
         for (n, value) in (0u32..).zip(message) {
             self.set(MAILBOX + n * 4, value);
@@ -283,14 +316,17 @@ impl Vf {
         lost
     }
 
+    /// Returns the offset of the image of a context's member in local memory.
     pub fn image(id: u32, member: u32) -> u64 {
         at::IMAGES + u64::from(id * 4 + member) * 0x4000
     }
 
+    /// Returns the offset of the ring of a context's member.
     pub fn ring(id: u32, member: u32) -> u64 {
         at::RINGS + u64::from(id * 4 + member) * 0x1000
     }
 
+    /// Returns the offset of a context's batch.
     pub fn batch(id: u32) -> u64 {
         at::BATCHES + u64::from(id) * 0x1000
     }
@@ -308,6 +344,7 @@ impl Vf {
         }
     }
 
+    /// Registers a context on the engines in `mask` of a class.
     pub fn register(&mut self, id: u32, class: u32, mask: u32) {
         let descriptor = (self.base() + Self::image(id, 0)) as u32 | 0x119;
         self.request(0x4502, &[1, id, class, mask, 0, 0, 0, 0, 0, descriptor, 0]);
@@ -333,12 +370,17 @@ pub fn store(at: u64, value: u32) -> [u32; 4] {
 
 /// A card with its surroundings.
 pub struct Bench {
+    /// The card.
     pub card: Arc<Card>,
+    /// The guests of all functions.
     pub guests: Arc<Guests>,
     /// The files of local memory and of the virtual functions' BARs.
     pub files: Vec<Shared>,
+    /// The driver of [`ATTACKER`].
     pub attacker: Vf,
+    /// The drivers of [`VICTIMS`].
     pub victims: [Vf; 2],
+    /// Layout of local memory.
     pub layout: MemoryLayout,
     clock: Arc<Time>,
     /// The PF's driver; `None` if the card provisions VFs without a PF driver.
@@ -389,24 +431,12 @@ impl Bench {
         Vf { tail, ..Vf::of(&self.card, &self.files, function) }
     }
 
-    // GGTT addresses of the attacker, for the grammar.
-
-    pub fn image(id: u32, member: u32) -> u64 {
-        BASE + Vf::image(id, member)
-    }
-
-    pub fn ring(id: u32, member: u32) -> u64 {
-        BASE + Vf::ring(id, member)
-    }
-
-    pub fn batch(id: u32) -> u64 {
-        BASE + Vf::batch(id)
-    }
-
+    /// Returns the card's time in ns.
     pub fn now(&self) -> u64 {
         self.clock.now()
     }
 
+    /// Lets time pass.
     pub fn pass(&self, nanoseconds: u64) {
         self.clock.advance(nanoseconds);
     }
@@ -451,14 +481,23 @@ impl Bench {
     pub fn until(&self, what: &str, milliseconds: u64, mut holds: impl FnMut(&Bench) -> bool) {
         let end = self.now() + milliseconds * 1_000_000;
         while !holds(self) {
-            let status = || self.card.status().functions;
-            assert!(
-                self.now() < end,
-                "timed out after {milliseconds} ms of the card's time waiting for: {what}: {:?}",
-                status()
-            );
-            self.work(4);
-            self.pass(200_000);
+            self.wait(what, end);
         }
+    }
+
+    /// The same with a condition that may change state.
+    pub fn until_mut(&mut self, what: &str, milliseconds: u64, mut holds: impl FnMut(&mut Bench) -> bool) {
+        let end = self.now() + milliseconds * 1_000_000;
+        while !holds(self) {
+            self.wait(what, end);
+        }
+    }
+
+    /// Runs the card for a short time; panics at `end`.
+    fn wait(&self, what: &str, end: u64) {
+        let status = || self.card.status().functions;
+        assert!(self.now() < end, "timed out by the card's time, waiting for: {what}: {:?}", status());
+        self.work(4);
+        self.pass(200_000);
     }
 }

@@ -7,13 +7,14 @@ use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::world::Function;
 use vm_memory::Bytes;
 
-use crate::bench::*;
-use crate::canary;
-use crate::world::read;
+use crate::vfs::bench::*;
+use crate::vfs::canary;
+use crate::vfs::world::read;
 
 const FRAME: u64 = 2 << 20;
-/// Device address of the PF's own local memory, after the VFs' quotas, and GGTT address of the PF's pages.
+/// Device address of the PF's own local memory, after the VFs' quotas.
 const PF_LOCAL: u64 = 3 * LOCAL;
+/// GGTT address of the PF's own pages.
 pub const PF_GLOBAL: u64 = 0x4000_0000;
 /// Bytes of compression control data per frame.
 const CONTROL_BYTES: u64 = FRAME / 256;
@@ -43,7 +44,7 @@ pub fn fill(bench: &Bench) {
         home.slice(at, control.len()).unwrap().write_slice(&control, 0).unwrap();
     }
     for page in 0..32 {
-        let target = if page < 16 { PF_LOCAL + page * 4096 | 2 } else { crate::world::RAM.0 + page * 4096 };
+        let target = if page < 16 { PF_LOCAL + page * 4096 | 2 } else { crate::vfs::world::RAM.0 + page * 4096 };
         let index = (PF_GLOBAL >> 12) + page;
         bench.card.write(Function::PF, GGTT_WINDOW + index * 8, &(target | 1).to_le_bytes());
     }

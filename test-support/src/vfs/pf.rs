@@ -10,18 +10,21 @@ use arctic_device_model::world::Function;
 use arctic_sriov::gate::{ggtt, lmtt};
 use vm_memory::Bytes;
 
-use crate::bench::{BELL, GLOBAL, LOCAL, MAILBOX, QUOTA, base};
 use crate::grammar;
+use crate::vfs::bench::{BELL, GLOBAL, LOCAL, MAILBOX, QUOTA, base};
 
 const PF: Function = Function::PF;
-/// Device address of the driver's memory, and the GGTT address at which it is mapped.
+/// Device address of the driver's memory.
 const OWN: u64 = 64 << 20;
+/// GGTT address at which the driver's memory is mapped.
 pub const SHOWN: u64 = 0x2000_0000;
 const OWN_BYTES: u64 = 8 << 20;
 // Offsets in the driver's memory.
 const FIRMWARE: u64 = 0;
 const ADS: u64 = 0x20_0000;
+/// CT buffers: descriptors, and a ring in each direction.
 pub const CTB: u64 = 0x30_0000;
+/// Configuration lists.
 pub const LIST: u64 = 0x31_0000;
 
 const KERNEL_DWORDS: u32 = 0x100;
@@ -30,6 +33,7 @@ const RING_DWORDS: u32 = 1024;
 const LMEM_CFG: u32 = 0xcf58;
 const GUC_STATUS: u32 = 0xc000;
 
+/// The PF's driver.
 pub struct Pf {
     card: Arc<Card>,
     head: u32,

@@ -33,7 +33,9 @@ pub fn private(function: Function) -> u64 {
 pub trait Trap: Send + Sync {
     /// Returns whether `iova` is such an address.
     fn claims(&self, iova: u64) -> bool;
+    /// Answers a read.
     fn read(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault>;
+    /// Answers a write.
     fn write(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault>;
 }
 
@@ -61,7 +63,6 @@ impl Guest {
     }
 
     /// Makes `trap` handle accesses to the addresses that it claims, with precedence over memory.
-    #[allow(dead_code, reason = "not used by the hostile_vf test")]
     pub fn set_trap(&self, trap: Arc<dyn Trap>) {
         *self.trap.write().unwrap() = Some(trap);
     }
@@ -154,6 +155,7 @@ impl Default for Guests {
 }
 
 impl Guests {
+    /// Returns the guest of a function.
     pub fn of(&self, function: Function) -> &Arc<Guest> {
         &self.0[function.index()]
     }
@@ -198,14 +200,17 @@ struct Running {
 const LONGEST_LOOK: u64 = 2_000_000;
 
 impl Time {
+    /// A clock that runs in real time.
     pub fn real() -> Self {
         Time(Some(Mutex::new(Running { last: Instant::now(), elapsed: 0 })), HandWoundClock::default())
     }
 
+    /// A clock that is only advanced manually.
     pub fn by_hand() -> Self {
         Time(None, HandWoundClock::default())
     }
 
+    /// Advances the clock.
     pub fn advance(&self, nanoseconds: u64) {
         self.1.advance(nanoseconds);
     }
@@ -231,12 +236,14 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Returns a file of `len` bytes, which reads 0.
     pub fn new(len: u64) -> Self {
         let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
         file.set_len(len).unwrap();
         Shared { file, len: len as usize }
     }
 
+    /// Returns a new mapping.
     pub fn map(&self) -> SharedRegion {
         SharedRegion::from_file(self.file.try_clone().unwrap(), self.len).unwrap()
     }

@@ -2,10 +2,10 @@
 //! VFs without a PF driver: the card provisions them from its card file and performs the PF driver's tasks.
 
 use super::work::{store_and_interrupt, work_in_local_memory};
-use crate::bus::*;
-use crate::door::{Machine, VFS};
-use crate::driver::context::{COPY, store};
-use crate::driver::{Driver, SCRATCH, VF_CAP};
+use arctic_test_support::machine::bus::*;
+use arctic_test_support::machine::door::{Machine, VFS};
+use arctic_test_support::machine::driver::context::{COPY, store};
+use arctic_test_support::machine::driver::{Driver, SCRATCH, VF_CAP};
 
 /// Contract A.4: identity, capabilities and BARs of an ordinary function that any operating system can enumerate and
 /// drive.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! BARs: registers, windows, resets of the card.
 
-use crate::bus::*;
-use crate::door::Machine;
-use crate::driver::{Driver, GGTT, GTTMMADR_BYTES, MAILBOX, VF_CAP};
+use arctic_test_support::machine::bus::*;
+use arctic_test_support::machine::door::Machine;
+use arctic_test_support::machine::driver::{Driver, GGTT, GTTMMADR_BYTES, MAILBOX, VF_CAP};
 
 const LMEM_BYTES: u64 = 2 << 30;
 const DOORBELLS: u64 = 4 << 20;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Configuration space.
 
-use crate::bus::*;
-use crate::door::{Machine, VFS};
+use arctic_test_support::machine::bus::*;
+use arctic_test_support::machine::door::{Machine, VFS};
 
 const GTTMMADR_BYTES: u64 = 16 << 20;
 /// Low four bits of a BAR: 64-bit, prefetchable.
@@ -121,8 +121,8 @@ pub fn configuration_space_takes_every_width(machine: &mut dyn Machine) {
 
 /// PCI: read-only registers keep their values, whatever is written.
 pub fn read_only_registers_keep_their_values(machine: &mut dyn Machine) {
+    let express = capability(machine, 0, EXPRESS);
     let capability = sriov(machine);
-    let express = super::super::bus::capability(machine, 0, EXPRESS);
     let fixed = [0, 8, 0x2c, 0x34, 0x50, express + 4, capability, capability + 0xc, capability + 0x14, 0x100];
     for at in fixed {
         let before = machine.config32(0, at);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Virtual functions: enabling, disabling, and resets that disable them.
 
-use crate::bus::*;
-use crate::door::{Machine, VFS};
-use crate::driver::{MAILBOX, VF_CAP};
+use arctic_test_support::machine::bus::*;
+use arctic_test_support::machine::door::{Machine, VFS};
+use arctic_test_support::machine::driver::{MAILBOX, VF_CAP};
 
 /// Returns whether the VF is absent: reads return all ones, as on a bus.
 fn absent(machine: &mut dyn Machine, vf: u8) -> bool {

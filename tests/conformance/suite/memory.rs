@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Isolation of memory: the GGTT, local memory, guest memory.
 
-use crate::bus::*;
-use crate::door::{Machine, eventually};
-use crate::driver::context::{COPY, store};
-use crate::driver::pf::{frames, share_of};
-use crate::driver::{CTB, Driver, GGTT, SCRATCH};
+use arctic_test_support::machine::bus::*;
+use arctic_test_support::machine::door::{Machine, eventually};
+use arctic_test_support::machine::driver::context::{COPY, store};
+use arctic_test_support::machine::driver::pf::{frames, share_of};
+use arctic_test_support::machine::driver::{CTB, Driver, GGTT, SCRATCH};
 
 /// GUC_STATUS when the firmware runs.
 const READY: u32 = 0x8001_f0ec;

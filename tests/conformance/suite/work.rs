@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use crate::bus::*;
-use crate::door::{Machine, eventually};
-use crate::driver::context::*;
-use crate::driver::pf::share_of;
-use crate::driver::{Driver, FAILURE, GGTT, SCRATCH, SUCCESS};
+use arctic_test_support::machine::bus::*;
+use arctic_test_support::machine::door::{Machine, eventually};
+use arctic_test_support::machine::driver::context::*;
+use arctic_test_support::machine::driver::pf::share_of;
+use arctic_test_support::machine::driver::{Driver, FAILURE, GGTT, SCRATCH, SUCCESS};
 
 /// Identity of the user interrupt of the copy engine: class 3, bit 0.
 const COPY_USER: u32 = 3 << 16 | 1;

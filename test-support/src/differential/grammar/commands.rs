@@ -6,8 +6,8 @@ use arctic_device_model::command::{Length, Mi};
 use arctic_device_model::engine::id::EngineClass;
 
 use super::{OFFSETS, RELATIVE, REMAP, Words, Writer, batch_address};
-use crate::choice::of;
-use crate::layout::*;
+use crate::differential::choice::of;
+use crate::differential::layout::*;
 
 impl Writer<'_> {
     pub(super) fn commands(&mut self, count: u32) -> Vec<Words> {

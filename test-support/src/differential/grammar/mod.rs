@@ -12,9 +12,9 @@ use std::fmt::Write;
 use arctic_device_model::command;
 use arctic_device_model::engine::id::{EngineClass, EngineId};
 
-use crate::choice::Choice;
-use crate::layout::*;
-use crate::world::Work;
+use crate::differential::choice::Choice;
+use crate::differential::layout::*;
+use crate::differential::world::Work;
 
 /// Dwords of a command.
 pub type Words = Vec<u32>;
@@ -22,18 +22,21 @@ pub type Words = Vec<u32>;
 /// Work of a context: a ring, and the batches that it starts.
 #[derive(Clone, Debug)]
 pub struct Case {
+    /// The engine that executes it.
     pub engine: EngineId,
     /// The context belongs to a virtual function.
     pub vf: bool,
     /// Offset in the ring at which execution starts.
     pub head: u32,
+    /// Commands of the ring.
     pub ring: Vec<Words>,
+    /// Commands of the batches, one page each.
     pub batches: [Vec<Words>; 8],
     /// Seed of the initial contents of the data pages.
     pub fill: u64,
-    /// How often the engine is preempted, if at all ([`Work::interruptions`]).
+    /// How often the engine is preempted, if at all (`Work::interruptions`).
     pub interruptions: Option<u32>,
-    /// Whether the host submits the context by the engine's execlist port ([`Work::execlist`]).
+    /// Whether the host submits the context by the engine's execlist port (`Work::execlist`).
     pub execlist: bool,
 }
 
@@ -136,7 +139,7 @@ impl Case {
     }
 
     /// Returns the number of commands.
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.ring.len() + self.batches.iter().map(Vec::len).sum::<usize>()
     }
 

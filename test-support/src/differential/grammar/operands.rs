@@ -4,8 +4,8 @@
 use arctic_device_model::engine::id::{EngineClass, EngineId};
 
 use super::{GGTT, RELATIVE, REMAP, Writer};
-use crate::choice::of;
-use crate::layout::*;
+use crate::differential::choice::of;
+use crate::differential::layout::*;
 
 impl Writer<'_> {
     /// MI_PREDICATE_RESULT exists on render and compute engines only (V8-142).

@@ -5,7 +5,7 @@ use super::alu::Effect;
 use super::atomic;
 use super::registers::{Registers, Who};
 use super::{Done, End, Level, Machine};
-use crate::layout::*;
+use crate::differential::layout::*;
 
 /// Use Global GTT, in most commands.
 const GGTT: u32 = 1 << 22;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::layout::*;
-use crate::world::{Left, Start, canaries, start};
+use crate::differential::layout::*;
+use crate::differential::world::{Left, Start, canaries, start};
 
 /// An unmapped address: its space, and its page counted from [`BASE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

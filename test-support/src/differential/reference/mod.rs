@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
 
-use crate::grammar::Case;
-use crate::layout::*;
-use crate::world::{Left, Stop};
+use crate::differential::grammar::Case;
+use crate::differential::layout::*;
+use crate::differential::world::{Left, Stop};
 use memory::{Fault, Memory};
 use registers::{Registers, Who};
 

@@ -2,7 +2,7 @@
 //! Contexts and their contents: images, rings, batches, commands.
 
 use super::{BATCHES, Driver, IMAGES, MEMIRQ, RINGS};
-use crate::door::Machine;
+use crate::machine::door::Machine;
 use arctic_device_model::engine::blank_image;
 
 /// The GuC's class number of copy engines.

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use super::{ADS, Driver, FIRMWARE, PF_BASE};
-use crate::door::{Machine, PATIENCE};
+use crate::machine::door::{Machine, PATIENCE};
 
 const KERNEL_DWORDS: u32 = 0x100;
 /// Bytes of header and kernel, the part that the DMA copies.

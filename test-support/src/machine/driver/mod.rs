@@ -10,9 +10,11 @@ pub mod pf;
 
 use std::time::Instant;
 
-use crate::door::{Machine, PATIENCE, eventually};
+use crate::machine::door::{Machine, PATIENCE, eventually};
 
+/// HXG header of a successful response.
 pub const SUCCESS: u32 = 0xf000_0000;
+/// HXG header of an error response.
 pub const FAILURE: u32 = 0xe000_0000;
 
 // Registers.
@@ -51,6 +53,7 @@ const RING_DWORDS: u32 = 1024;
 
 /// The driver of one function.
 pub struct Driver {
+    /// Number of the function.
     pub function: u8,
     /// GGTT address of its memory; for a VF also the base of its GGTT range.
     pub base: u64,
@@ -236,10 +239,15 @@ impl Driver {
 /// A VF's resources as reported to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
+    /// First address of its GGTT range.
     pub ggtt_start: u64,
+    /// Bytes of its GGTT range.
     pub ggtt_bytes: u64,
+    /// Bytes of its local memory.
     pub local_bytes: u64,
+    /// Number of context IDs.
     pub contexts: u32,
+    /// Number of doorbells.
     pub doorbells: u32,
 }
 

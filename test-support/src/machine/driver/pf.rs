@@ -4,8 +4,8 @@
 use super::context::{COPY, store};
 use super::firmware::READY;
 use super::{Driver, GGTT, LIST, MAILBOX, SCRATCH, SUCCESS, Share};
-use crate::bus;
-use crate::door::Machine;
+use crate::machine::bus;
+use crate::machine::door::Machine;
 
 /// LMEM_CFG: address of the LMTT, and its enable bit.
 const LMEM_CFG: u32 = 0xcf58;

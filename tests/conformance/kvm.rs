@@ -12,7 +12,7 @@ use arctic_vmm::agent::{Agent, Width};
 use arctic_vmm::{Boot, CardConfig, Config, Error, Running, Transcript, Vm, bare_guest, layout};
 use vm_memory::{Bytes, GuestAddress};
 
-use crate::door::{Machine, Shows, VFS};
+use arctic_test_support::machine::door::{Machine, Shows, VFS};
 
 /// Bytes of guest memory; the range that tests use starts after the guest program.
 const MEMORY: u64 = 64 << 20;

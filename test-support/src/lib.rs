@@ -1,0 +1,21 @@
+//! What the tests, benches and fuzz targets of several packages share.
+//!
+//! Only integration tests, benches and fuzz targets can use it: in the unit tests of the device model, its types would
+//! be those of another build of that crate.
+//!
+//! Features: `vfio-user` adds what needs the library with its server, `machines` the machines of the conformance suite.
+
+#![forbid(unsafe_code)]
+
+pub mod bytes;
+#[cfg(feature = "vfio-user")]
+pub mod client;
+pub mod differential;
+pub mod grammar;
+pub mod harness;
+#[cfg(feature = "machines")]
+pub mod machine;
+pub mod process;
+pub mod random;
+pub mod replay;
+pub mod vfs;

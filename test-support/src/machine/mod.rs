@@ -1,0 +1,8 @@
+//! Machines with the card in them, as guest software and a VMM access it, and a driver for them.
+
+pub mod bus;
+mod by_messages;
+pub mod door;
+pub mod driver;
+pub mod in_process;
+pub mod vfio_user;
