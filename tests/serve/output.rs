@@ -13,7 +13,7 @@ use crate::{Served, arctic};
 use arctic_test_support::client::{DATA, Door, Raw};
 
 /// MI_STORE_DATA_IMM of a dword to a GGTT address.
-const STORE_DWORD: u32 = 0x10 << 23 | 1 << 22 | 2;
+const STORE_DWORD: u32 = 0x20 << 23 | 1 << 22 | 2;
 
 /// A closed pipe as stdout is no error; a full disk is.
 #[test]
