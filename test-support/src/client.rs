@@ -2,6 +2,7 @@
 //! A minimal VMM client and driver for the PF's copy engine: no GuC, an execlist of one context, all data structures in
 //! local memory, written by messages (i915 with `enable_guc=0`).
 
+use crate::mi::{self, At::Global, Reg};
 use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -197,11 +198,16 @@ pub trait Door {
         }
         let image = CONTEXT + 0x5000;
         self.words(image, &blank_image());
-        for (dword, value) in [(3, 0x0009_0009), (5, 0), (7, ring.len() as u32 * 4), (9, CONTEXT as u32), (11, 0x3001)]
-        {
+        for (dword, value) in [
+            (3, 0x0009_0009),
+            (5, 0),
+            (7, (ring.len() as u32 * 4).next_multiple_of(8)),
+            (9, CONTEXT as u32),
+            (11, 0x3001),
+        ] {
             self.words(image + dword * 4, &[value]);
         }
-        self.words(CONTEXT, ring);
+        self.words(CONTEXT, &mi::padded(ring));
         self.words(BATCH, batch);
         self.register(COPY + 0x29c, 0x0008_0008);
         self.register(COPY + 0x80, STATUS_PAGE as u32);
@@ -243,9 +249,9 @@ pub trait Door {
 
     /// Runs an endless batch that stores the timestamp in each iteration.
     fn spin(&mut self) {
-        let again = [0x31 << 23 | 1, BATCH as u32, 0, 0];
-        let tell = [0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x358, DATA as u32 + 8, 0];
-        self.run(&again, &[tell, again].concat());
+        let again = mi::batch_buffer_start(Global(BATCH));
+        let tell = mi::store_register_mem(Reg::Own(mi::TIMESTAMP), Global(DATA + 8));
+        self.run(&again, &[&tell[..], &again].concat());
         assert!((0..100).any(|_| self.spins()), "the engine did not start the batch");
     }
 
@@ -263,8 +269,8 @@ pub trait Door {
 
     /// Submits a ring that reads a dword of guest memory and stores it where [`Door::fetched`] reads it.
     fn fetch(&mut self) {
-        let load = [0x29 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, GUEST as u32, 0];
-        let store = [0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, DATA as u32, 0];
+        let load = mi::load_register_mem(Reg::Own(mi::GPR0), Global(GUEST));
+        let store = mi::store_register_mem(Reg::Own(mi::GPR0), Global(DATA));
         self.write(LMEM, DATA, &[0; 4]);
         self.run(&[load, store].concat(), &[]);
     }

@@ -2,9 +2,10 @@
 //! Mostly valid commands from the command tables, with operands that address memory and registers a guest should not
 //! access.
 
+use crate::mi::{self, At::Global};
 use arctic_device_model::blitter;
 use arctic_device_model::card::Card;
-use arctic_device_model::command::{Length, mi};
+use arctic_device_model::command::{self, Length};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action;
 
@@ -93,7 +94,7 @@ impl Places {
     /// Returns one MI command.
     fn memory_interface(&self, random: &mut Random, class: EngineClass, listing: &[u32]) -> Vec<u32> {
         let command = loop {
-            let command = &mi::COMMANDS[random.below(mi::COMMANDS.len() as u64) as usize];
+            let command = &command::mi::COMMANDS[random.below(command::mi::COMMANDS.len() as u64) as usize];
             if command.classes.has(class) || random.one_in(100) {
                 break command;
             }
@@ -181,7 +182,9 @@ impl Places {
             // MI_BATCH_BUFFER_START of any batch, which creates loops and nested batches.
             3 => {
                 let to = self.batch(random.below(u64::from(CONTEXTS)) as u32) + random.below(16) * 4;
-                vec![0x31 << 23 | random.of(&[0, 1 << 8, 1 << 22, 1 << 22 | 1 << 8]) | 1, to as u32, 0]
+                let mut words = mi::batch_buffer_start(Global(to)).to_vec();
+                words[0] |= random.of(&[0, 1 << 8, 1 << 22, 1 << 22 | 1 << 8]);
+                words
             }
             _ => self.memory_interface(random, class, listing),
         };
@@ -200,7 +203,7 @@ impl Places {
         }
         words.truncate(dwords - 1);
         if !random.one_in(6) {
-            words.push(0x0a << 23);
+            words.push(mi::BATCH_BUFFER_END);
         }
         words
     }

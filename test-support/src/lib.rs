@@ -15,6 +15,7 @@ pub mod grammar;
 pub mod harness;
 #[cfg(feature = "machines")]
 pub mod machine;
+pub mod mi;
 pub mod process;
 pub mod random;
 pub mod replay;

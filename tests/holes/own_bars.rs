@@ -5,6 +5,7 @@
 //! Guards: an engine's step waits for a client only for a bounded time and holds only the engine's lock (the GuC's step
 //! only the GuC's lock); a VMM in the same process gives the card access to RAM only (`GuestRam`).
 
+use arctic_test_support::mi::{self, At::Global, Reg};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -106,9 +107,9 @@ fn an_engine_that_writes_registers_of_its_own_card() {
             let iova = BARS + u64::from(function.0) * BAR_BYTES + target;
             bench.attacker.set_global(shown >> 12, iova & !0xfff);
             let address = shown + iova % 4096;
-            let mut job = store(address, 0x0001_0001).to_vec();
-            job.extend([0x29 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, address as u32, 0]);
-            job.extend(store(bench.attacker.base() + at::SCRATCH, 0x600d));
+            let mut job = mi::store_data_imm(Global(address), 0x0001_0001).to_vec();
+            job.extend(mi::load_register_mem(Reg::Own(mi::GPR0), Global(address)));
+            job.extend(mi::store_data_imm(Global(bench.attacker.base() + at::SCRATCH), 0x600d));
             bench.attacker.poke(at::SCRATCH, 0);
             let start = Instant::now();
             bench.attacker.submit(1, EngineClass::Copy, &job);
@@ -136,7 +137,7 @@ fn an_engine_that_writes_registers_of_its_own_card() {
     bench.card.provision(&[QUOTA; 3]).unwrap();
     bench.attacker_up();
     bench.attacker.poke(at::SCRATCH, 0);
-    let job = store(bench.attacker.base() + at::SCRATCH, 0x600d);
+    let job = mi::store_data_imm(Global(bench.attacker.base() + at::SCRATCH), 0x600d);
     bench.attacker.submit(1, EngineClass::Copy, &job);
     bench.until("work after the reset", 60_000, |bench| bench.attacker.peek(at::SCRATCH) == 0x600d);
 }

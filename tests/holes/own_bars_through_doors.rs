@@ -4,6 +4,7 @@
 //! Guards: `ClientDma` waits for a bounded time (over vfio-user the access arrives on the connection on which the
 //! answer is awaited); `GuestRam` accesses RAM only.
 
+use arctic_test_support::mi::{self, At::Global, Reg};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,11 +25,12 @@ const BAR: u64 = 0x40_0000_0000;
 const TARGETS: [u64; 10] =
     [0x2_2030, 0x2_2034, 0x2_2510, 0x2_2550, 0x2_20d0, 0x19_01f0, 0xc314, 0x941c, 8 << 20, (8 << 20) + 0xf00];
 
-fn load_and_store(offset: u32) -> Vec<u32> {
-    let load = [0x29 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, GUEST as u32 + offset, 0];
-    let keep = [0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, DATA as u32, 0];
-    let store = [0x20 << 23 | 1 << 22 | 2, GUEST as u32 + offset, 0, 0x0001_0001];
-    let done = [0x20 << 23 | 1 << 22 | 2, DATA as u32 + 4, 0, 0x600d];
+fn load_and_store(offset: u64) -> Vec<u32> {
+    let (target, register) = (Global(GUEST + offset), Reg::Own(mi::GPR0));
+    let load = mi::load_register_mem(register, target);
+    let keep = mi::store_register_mem(register, Global(DATA));
+    let store = mi::store_data_imm(target, 0x0001_0001);
+    let done = mi::store_data_imm(Global(DATA + 4), 0x600d);
     [load, keep, store, done].concat()
 }
 
@@ -51,7 +53,7 @@ fn a_vmm_over_vfio_user() {
         let raw = raw.as_mut().expect("a connection");
         raw.map(BAR, 16 << 20, &[]);
         let start = Instant::now();
-        raw.run_beside(BAR + (target & !0xfff), &load_and_store((target & 0xfff) as u32), &[]);
+        raw.run_beside(BAR + (target & !0xfff), &load_and_store(target & 0xfff), &[]);
         let mut questions = 0;
         while let Some(question) = raw.question(Duration::from_millis(400)) {
             let offset = question.iova - BAR;
@@ -106,7 +108,7 @@ fn a_vmm_in_the_same_process() {
     for target in TARGETS {
         let entry = pf.read_u32(GTTMMADR, (8 << 20) + 0xf00);
         pf.write(LMEM, DATA, &[0; 8]);
-        pf.run_beside(BAR + (target & !0xfff), &load_and_store((target & 0xfff) as u32), &[]);
+        pf.run_beside(BAR + (target & !0xfff), &load_and_store(target & 0xfff), &[]);
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(pf.read_u32(LMEM, DATA + 4), 0, "{target:#x}: the engine continued after the fault");
         assert_eq!(pf.read_u32(GTTMMADR, (8 << 20) + 0xf00), entry, "{target:#x}: a GGTT entry was written");

@@ -4,6 +4,7 @@
 //! Guest memory in these tests counts the reads of each dword and returns the true value only to the first read. (PPGTT
 //! tables are in local memory; unit tests of the card count their reads, `memory::tests::walks`.)
 
+use arctic_test_support::mi::{self, At::Global};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -234,7 +235,8 @@ fn a_context_image_that_changes_after_it_has_been_read() {
         let scratch = bench.attacker.base() + at::SCRATCH;
         liar.put(IMAGE, &[0; 0x400]);
         liar.put(IMAGE, &blank_image());
-        let job = [store(scratch, 0x600d), store(scratch + 4, 0x600e)].concat();
+        let job =
+            [mi::store_data_imm(Global(scratch), 0x600d), mi::store_data_imm(Global(scratch + 4), 0x600e)].concat();
         liar.put(RING, &job);
         for (dword, value) in
             [(3, 0x0009_0009), (7, 32), (9, (shown + RING) as u32), (11, 1), (0x33, at::TABLES as u32)]

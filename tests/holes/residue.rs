@@ -2,6 +2,7 @@
 //! Data remanence: state of a function that the next user could read, in memory, registers, contexts and doorbells;
 //! checked inside the card and through the interfaces of a VMM. (LeftoverLocals, CVE-2023-4969.)
 
+use arctic_test_support::mi::{self, At::Global};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ fn doorbell_works(bench: &mut Bench, allocate: bool) -> bool {
     if allocate {
         allocate_doorbell(bench, 5);
     }
-    let job = store(bench.attacker.base() + at::SCRATCH, 0xbe11);
+    let job = mi::store_data_imm(Global(bench.attacker.base() + at::SCRATCH), 0xbe11);
     bench.attacker.write_words(Vf::ring(5, 0), &job);
     bench.attacker.poke(Vf::image(5, 0) + 0x1000 + 7 * 4, 16);
     bench.attacker.set(0x40_0000 + DOORBELL * 4096, 1);
@@ -58,14 +59,13 @@ fn doorbell_works(bench: &mut Bench, allocate: bool) -> bool {
 fn live(bench: &mut Bench) {
     bench.attacker_up();
     let scratch = bench.attacker.base() + at::SCRATCH;
-    let job = store(scratch, 0x600d);
+    let job = mi::store_data_imm(Global(scratch), 0x600d);
     bench.attacker.poke(at::SCRATCH, 0);
     bench.attacker.submit(1, EngineClass::Copy, &job);
     bench.until("the job", 1000, |bench| bench.attacker.peek(at::SCRATCH) == 0x600d);
     assert!(doorbell_works(bench, true));
-    let again = [0x31 << 23 | 1 << 8 | 1, bench.attacker.jump(2)[1], 0, 0];
-    bench.attacker.write_words(Vf::batch(2), &again);
     let ring = bench.attacker.jump(2);
+    bench.attacker.write_words(Vf::batch(2), &ring);
     bench.attacker.submit(2, EngineClass::Render, &ring);
     bench.work(20);
     let secret = canary::bytes(ATTACKER.0, 0x1000);

@@ -4,6 +4,11 @@
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::world::Function;
+use arctic_test_support::mi::{
+    self,
+    At::{Global, Process},
+    Compare,
+};
 use vm_memory::Bytes;
 
 use arctic_test_support::vfs::bench::*;
@@ -24,12 +29,11 @@ fn entry(page: u64) -> u64 {
 /// Returns while the batch waits.
 fn at_the_gate(bench: &mut Bench) {
     let attacker = &mut bench.attacker;
-    let (address, gate) = ((PAGE * 4096) as u32, (attacker.base() + GATE) as u32);
-    let process_store = |address, value| [0x20 << 23 | 2, address, 0, value];
-    let mut batch = process_store(address, 1).to_vec();
-    batch.extend([0x1c << 23 | 1 << 15 | 4 << 12 | 3, 1, gate, 0, 0]);
-    batch.extend(process_store(address + 4, 2));
-    batch.push(0x0500_0000);
+    let gate = Process(attacker.base() + GATE);
+    let mut batch = mi::store_data_imm(Process(PAGE * 4096), 1).to_vec();
+    batch.extend(mi::semaphore_wait(gate, Compare::Equal, 1));
+    batch.extend(mi::store_data_imm(Process(PAGE * 4096 + 4), 2));
+    batch.push(mi::BATCH_BUFFER_END);
     attacker.write_words(Vf::batch(ID), &batch);
     for at in [OLD, OLD + 4, NEW, NEW + 4, GATE] {
         attacker.poke(at, 0);
@@ -79,7 +83,8 @@ fn an_flr_forgets_what_the_engines_remember() {
     bench.work(60);
     assert_eq!(dwords(&bench), [0; 4], "the context still runs after its function's reset");
     bench.attacker.poke64(entry(PAGE), NEW | 0x803);
-    let user = [0x20 << 23 | 2, (PAGE * 4096) as u32, 0, 3, 0x0500_0000];
+    let store = mi::store_data_imm(Process(PAGE * 4096), 3);
+    let user = [&store[..], &[mi::BATCH_BUFFER_END]].concat();
     bench.attacker.write_words(Vf::batch(ID), &user);
     let ring = bench.attacker.jump(ID);
     bench.attacker.submit(ID, EngineClass::Copy, &ring);
@@ -136,10 +141,10 @@ fn a_global_page_that_is_given_away_is_not_written() {
         let mut bench = Bench::new(mapped);
         bench.attacker_up();
         // Two stores to the page by GGTT address, with a semaphore wait between them.
-        let (base, gate) = (bench.attacker.base(), (bench.attacker.base() + GATE) as u32);
-        let mut ring = store(base + OLD, 1).to_vec();
-        ring.extend([0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 1, gate, 0, 0]);
-        ring.extend(store(base + OLD + 4, 2));
+        let base = bench.attacker.base();
+        let mut ring = mi::store_data_imm(Global(base + OLD), 1).to_vec();
+        ring.extend(mi::semaphore_wait(Global(base + GATE), Compare::Equal, 1));
+        ring.extend(mi::store_data_imm(Global(base + OLD + 4), 2));
         [OLD, OLD + 4, GATE].into_iter().for_each(|at| bench.attacker.poke(at, 0));
         bench.attacker.submit(ID, EngineClass::Copy, &ring);
         bench.until("the first store of the ring", 1000, |bench| bench.attacker.peek(OLD) == 1);

@@ -2,6 +2,7 @@
 //! A hostile client affects only its own function: the client of the PF misbehaves, and VF 1's client measures the
 //! delays.
 
+use arctic_test_support::mi::{self, At::Global, Compare, Reg};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -139,8 +140,8 @@ fn a_client_that_does_not_read() {
     let mut card = Card::start();
     card.pf.map(IOVA, 0x2000, &[]);
     // The engine waits for a dword in local memory, and then loads from guest memory.
-    let wait = [0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 2, 1, DATA as u32, 0];
-    let load = [0x29 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, GUEST as u32, 0];
+    let wait = mi::semaphore_wait(Global(DATA), Compare::Equal, 1);
+    let load = mi::load_register_mem(Reg::Own(mi::GPR0), Global(GUEST));
     card.pf.write(LMEM, DATA, &[0; 4]);
     card.pf.run(&[&wait[..], &load.repeat(100)].concat(), &[]);
     // The first message releases the engine; the replies to the others fill the socket.

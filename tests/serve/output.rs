@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Output of commands to closed pipes and full disks, and resource limits of the process.
 
+use arctic_test_support::mi::{self, At::Global};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -11,9 +12,6 @@ use vmm_sys_util::tempdir::TempDir;
 
 use crate::{Served, arctic};
 use arctic_test_support::client::{DATA, Door, Raw};
-
-/// MI_STORE_DATA_IMM of a dword to a GGTT address.
-const STORE_DWORD: u32 = 0x20 << 23 | 1 << 22 | 2;
 
 /// A closed pipe as stdout is no error; a full disk is.
 #[test]
@@ -71,7 +69,7 @@ fn a_trace_ends_with_its_reader() {
         let mut pf = Raw::connect(&dir.as_path().join("pf.sock"));
         crate::eventually("the exit of arctic trace", || {
             pf.reset_engine();
-            pf.run(&[STORE_DWORD, DATA as u32, 0, 7], &[]);
+            pf.run(&mi::store_data_imm(Global(DATA), 7), &[]);
             child.try_wait().unwrap().is_some()
         });
         let mut text = String::new();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A card with guest memory, clock and interrupt sink, and a driver that knows the handshake.
 
+use arctic_test_support::mi::{self, At::Global};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -428,7 +429,7 @@ impl Bench {
         let (image, ring) = (PLACES.image(id, member) + 0x1000, PLACES.ring(id, member));
         self.write_words(image, &[0; 0x400]);
         self.write_words(image, &blank_image());
-        self.write_words(ring, commands);
+        self.write_words(ring, &mi::padded(commands));
         let tail = (commands.len() as u32 * 4).next_multiple_of(8) % 4096;
         for (at, value) in [(3, 0x0009_0009), (7, tail), (9, ring as u32), (0xb, 1), (0x33, TABLES as u32)] {
             self.poke(image + at * 4, value);
@@ -450,7 +451,7 @@ impl Bench {
     pub fn works(&mut self) {
         self.revive();
         self.poke(SCRATCH, 0);
-        self.submit(1, EngineClass::Copy, &store(SCRATCH, 0x600d));
+        self.submit(1, EngineClass::Copy, &mi::store_data_imm(Global(SCRATCH), 0x600d));
         for _ in 0..200 {
             self.work(10);
             if self.peek(SCRATCH) == 0x600d {
@@ -459,9 +460,4 @@ impl Bench {
         }
         panic!("the card does not complete a job after a reset");
     }
-}
-
-/// MI_STORE_DATA_IMM to a GGTT address.
-pub fn store(at: u64, value: u32) -> [u32; 4] {
-    [0x20 << 23 | 1 << 22 | 2, at as u32, 0, value]
 }

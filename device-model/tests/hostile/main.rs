@@ -7,6 +7,10 @@
 
 mod bench;
 
+use arctic_test_support::mi::{
+    self,
+    At::{Global, Process},
+};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -91,7 +95,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     // A ring with commands of the kernel, or a ring that starts an unprivileged batch.
     let ring = match random.below(3) {
         0 => PLACES.stream(random, class, registers, 512),
-        _ => vec![0x31 << 23 | 1 << 8 | 1, PLACES.batch(id) as u32, 0, 0],
+        _ => mi::batch_buffer_start(Process(PLACES.batch(id))).to_vec(),
     };
     let batch = PLACES.stream(random, class, registers, 1024);
     bench.write_words(PLACES.batch(id), &batch);
@@ -290,7 +294,7 @@ fn workers_and_accesses_at_once() {
         }
         bench.revive();
         bench.poke(SCRATCH, 0);
-        bench.submit(1, EngineClass::Copy, &store(SCRATCH, 0x600d));
+        bench.submit(1, EngineClass::Copy, &mi::store_data_imm(Global(SCRATCH), 0x600d));
         eventually("the card works", || bench.peek(SCRATCH) == 0x600d);
         assert_eq!(bench.card.panics(), 0);
         done.send(()).unwrap();
@@ -313,13 +317,13 @@ fn a_panic_in_an_engine_stays_there() {
     let _workers = Workers::start(bench.card.clone(), 2).unwrap();
     bench.poke(SCRATCH, 0);
     // An endless batch that increments a counter.
-    let count_up = [0x2f << 23 | 1 << 22 | 5 << 8 | 1, SCRATCH as u32, 0];
-    let again = [0x31 << 23 | 1, PLACES.batch(2) as u32, 0];
+    let count_up = mi::atomic_increment(Global(SCRATCH));
+    let again = mi::batch_buffer_start(Global(PLACES.batch(2)));
     bench.write_words(PLACES.batch(2), &[count_up, again].concat());
     bench.submit(2, EngineClass::Render, &again);
     eventually("the other engine runs", || bench.peek(SCRATCH) > 0);
     bench.guest.trap(RAM.0 + 0x5000);
-    bench.submit(1, EngineClass::Copy, &store(GLOBAL_RAM + 0x5000, 1));
+    bench.submit(1, EngineClass::Copy, &mi::store_data_imm(Global(GLOBAL_RAM + 0x5000), 1));
     let told = || {
         let tail = bench.peek(CTB + 0x804);
         (0..tail.saturating_sub(1)).any(|at| {
@@ -331,7 +335,7 @@ fn a_panic_in_an_engine_stays_there() {
     assert_eq!(bench.card.panics(), 1);
     let count = bench.peek(SCRATCH);
     eventually("the other engine continues", || bench.peek(SCRATCH) != count);
-    bench.submit(3, EngineClass::Copy, &store(SCRATCH + 0x100, 7));
+    bench.submit(3, EngineClass::Copy, &mi::store_data_imm(Global(SCRATCH + 0x100), 7));
     eventually("the engine continues", || bench.peek(SCRATCH + 0x100) == 7);
     assert_eq!(bench.card.panics(), 1);
 }
@@ -349,7 +353,7 @@ fn a_panic_in_the_guc_resets_it() {
     assert_eq!(bench.card.panics(), 1);
     bench.revive();
     bench.poke(SCRATCH, 0);
-    bench.submit(1, EngineClass::Copy, &store(SCRATCH, 0x600d));
+    bench.submit(1, EngineClass::Copy, &mi::store_data_imm(Global(SCRATCH), 0x600d));
     eventually("the card works", || bench.peek(SCRATCH) == 0x600d);
 }
 
@@ -358,7 +362,7 @@ fn a_panic_in_the_guc_resets_it() {
 fn commands_in_odd_bits_of_memory() {
     let mut bench = Bench::new();
     bench.revive();
-    bench.submit(1, EngineClass::Copy, &[0x31 << 23 | 1, GLOBAL_ODD as u32, 0]);
+    bench.submit(1, EngineClass::Copy, &mi::batch_buffer_start(Global(GLOBAL_ODD)));
     assert!(bench.work(1000), "the engine did not become idle");
     let told: Vec<u32> = (0..16).map(|at| bench.peek(CTB + 0x2000 + at * 4)).collect();
     assert!(told.windows(2).any(|pair| pair == [0x9000_1008, 1]), "no CONTEXT_RESET_NOTIFICATION: {told:x?}");

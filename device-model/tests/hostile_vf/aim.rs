@@ -3,6 +3,7 @@
 
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::world::Function;
+use arctic_test_support::mi::{self, At, At::Global, Compare, Control, Reg, Surface};
 
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::PF_GLOBAL;
@@ -106,50 +107,49 @@ fn own(random: &mut Random) -> u64 {
 /// Returns a command that reads or writes a target; data that it reads is stored in the attacker's memory.
 pub fn command(random: &mut Random, class: EngineClass, registers: &[u32]) -> Vec<u32> {
     let (to, global) = target(random);
-    let (to, high, gg) = (to as u32 & !3, (to >> 32) as u32, u32::from(global) << 22);
-    let home = own(random) as u32;
+    let (address, to, aligned) = (to, At::new(global, to & !3), At::new(global, to & !7));
+    let home = Global(own(random));
     let data = random.dword();
+    let both = u64::from(data) << 32 | u64::from(data);
+    let gpr = Reg::Own(mi::GPR0);
     match random.below(14) {
-        0 => vec![0x20 << 23 | gg | 2, to, high, data],
-        1 => vec![0x20 << 23 | gg | 1 << 21 | 3, to & !7, high, data, data],
-        // Register from memory, then to memory.
-        2 | 3 => {
-            vec![0x29 << 23 | gg | 1 << 19 | 2, 0x600, to, high, 0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x600, home, 0]
-        }
-        4 => vec![0x24 << 23 | gg | 2, random.of(registers), to, high],
-        5 => vec![0x24 << 23 | 1 << 22 | 2, random.of(registers), home, 0],
-        6 => vec![0x22 << 23 | 1, random.of(registers), data],
-        7 => vec![0x2a << 23 | 1, random.of(registers), random.of(registers)],
-        // Memory to memory: bit 22 selects the source's address space, bit 21 the destination's.
-        8 => vec![0x2e << 23 | gg | 1 << 21 | 3, home, 0, to, high],
-        9 => vec![0x2e << 23 | gg >> 1 | 1 << 22 | 3, to, high, home, 0],
-        10 => vec![0x2f << 23 | gg | random.below(0x40) as u32 % 24 << 8 | 1, to & !7, high],
-        11 => vec![0x1c << 23 | gg | 1 << 15 | (random.below(6) as u32) << 12 | 3, data, to, high, 0],
+        0 => mi::store_data_imm(to, data).to_vec(),
+        1 => mi::store_data_imm_qword(aligned, both).to_vec(),
+        2 | 3 => [mi::load_register_mem(gpr, to), mi::store_register_mem(gpr, home)].concat(),
+        4 => mi::store_register_mem(Reg::Mmio(random.of(registers)), to).to_vec(),
+        5 => mi::store_register_mem(Reg::Mmio(random.of(registers)), home).to_vec(),
+        6 => mi::load_register_imm(Reg::Mmio(random.of(registers)), data).to_vec(),
+        7 => mi::load_register_reg(Reg::Mmio(random.of(registers)), Reg::Mmio(random.of(registers))).to_vec(),
+        8 => mi::copy_mem_mem(home, to).to_vec(),
+        9 => mi::copy_mem_mem(to, home).to_vec(),
+        10 => mi::atomic(random.below(0x40) as u32 % 24, aligned).to_vec(),
+        11 => mi::semaphore_wait(to, random.of(&Compare::ALL), data).to_vec(),
         12 if class == EngineClass::Copy => blit(random),
-        13 if matches!(class, EngineClass::Render | EngineClass::Compute) => {
-            vec![0x7a00_0004, 1 << 14 | 1 << 20 | gg << 2, to & !7, high, data, data]
-        }
-        12 => vec![0x31 << 23 | random.of(&[0, 1 << 8]) | 1, to, high],
-        _ => vec![0x26 << 23 | 1 << 14 | 3, to & !7 | u32::from(global) << 2, high, data, data],
+        13 if matches!(class, EngineClass::Render | EngineClass::Compute) => mi::pipe_control(aligned, both).to_vec(),
+        12 => mi::batch_buffer_start(At::new(random.one_in(2), address & !3)).to_vec(),
+        _ => mi::flush_dw(aligned, both).to_vec(),
     }
 }
 
 /// Returns a copy, fill or control surface copy with PPGTT addresses, which map pages of all kinds.
 fn blit(random: &mut Random) -> Vec<u32> {
-    let address = |random: &mut Random| random.below(0x200_0000) as u32 & !0x3f;
-    let (to, from) = (address(random), address(random));
-    let home = own(random) as u32 & !0x3f;
-    let rectangle = 16 | (1 + random.below(32) as u32) << 16;
+    let address = |random: &mut Random| random.below(0x200_0000) & !0x3f;
+    let (to, from, home) = (address(random), address(random), own(random) & !0x3f);
+    let surface = |address| Surface { address, pitch: 64 };
+    let size = (16, 1 + random.below(32) as u16);
     match random.below(5) {
-        // XY_FAST_COPY_BLT, 32 bits per pixel.
-        0 => vec![2 << 29 | 0x42 << 22 | 8, 3 << 24 | 64, 0, rectangle, home, 0, 0, 64, from, 0],
-        1 => vec![2 << 29 | 0x42 << 22 | 8, 3 << 24 | 64, 0, rectangle, to, 0, 0, 64, from, 0],
-        2 => vec![2 << 29 | 0x50 << 22 | 5, 3 << 24 | 0xf0 << 16 | 64, 0, rectangle, to, 0, random.dword()],
-        // XY_CTRL_SURF_COPY_BLT: compression control to memory, and back.
-        3 => {
-            vec![2 << 29 | 0x48 << 22 | 3 | 1 << 20 | (random.below(4) as u32) << 8, from & !0xfff, 0, home & !0xfff, 0]
+        0 => mi::xy_fast_copy(surface(home), surface(from), size).to_vec(),
+        1 => mi::xy_fast_copy(surface(to), surface(from), size).to_vec(),
+        2 => mi::xy_color(surface(to), size, random.dword()).to_vec(),
+        how => {
+            // Compression control data to memory, and back.
+            let blocks = 1 + random.below(4) as u32;
+            let (from, to, home) = (from & !0xfff, to & !0xfff, home & !0xfff);
+            match how {
+                3 => mi::xy_ctrl_surf_copy(Control::Memory(home), Control::Surface(from), blocks).to_vec(),
+                _ => mi::xy_ctrl_surf_copy(Control::Surface(to), Control::Memory(home), blocks).to_vec(),
+            }
         }
-        _ => vec![2 << 29 | 0x48 << 22 | 3 | 1 << 21 | (random.below(4) as u32) << 8, home & !0xfff, 0, to & !0xfff, 0],
     }
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Concurrency and floods: workers, resets and accesses from several threads, and endless requests.
 
+use arctic_test_support::mi::{
+    self,
+    At::{Global, Process},
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -23,7 +27,7 @@ fn neighbour(mut vf: Vf, stop: &AtomicBool, beats: &AtomicU64) -> u64 {
     while !stop.load(Ordering::Relaxed) {
         let class = EngineClass::BY_GUC[done as usize % 5];
         let value = done as u32 | 1 << 31;
-        vf.submit(1, class, &store(vf.base() + at::SCRATCH, value));
+        vf.submit(1, class, &mi::store_data_imm(Global(vf.base() + at::SCRATCH), value));
         wait("a victim's work", || vf.peek(at::SCRATCH) == value);
         vf.request(0x4503, &[1]);
         wait("the end of a victim's context", || {
@@ -130,7 +134,7 @@ fn floods_make_nothing_grow() {
                 4 => {
                     // Faulting contexts and their doorbells, while the notifications are not read.
                     for id in 0..16 {
-                        vf.write_context(id, 0, &store(base(VICTIMS[0]), 1));
+                        vf.write_context(id, 0, &mi::store_data_imm(Global(base(VICTIMS[0])), 1));
                         vf.register(id, 0, 1);
                         vf.request(0x0010, &[id, id % 8, 0x40_0000 + id % 8 * 4096, 0, 0]);
                         vf.request(0x1001, &[id, 1]);
@@ -171,10 +175,9 @@ fn ringing_without_end() {
     let _workers = Workers::start(bench.card.clone(), 2).unwrap();
     let cell = at::SCRATCH + 0x40;
     let vf = &mut bench.victims[0];
-    let start = (vf.base() + Vf::batch(1)) as u32;
-    let count = [0x2f << 23 | 5 << 8 | 1, (vf.base() + cell) as u32, 0, 0x05 << 23, 0x31 << 23 | 1 << 8 | 1, start, 0];
-    vf.write_words(Vf::batch(1), &count);
     let ring = vf.jump(1);
+    let count = mi::atomic_increment(Process(vf.base() + cell));
+    vf.write_words(Vf::batch(1), &[&count[..], &[mi::ARB_CHECK], &ring].concat());
     vf.submit(1, EngineClass::Copy, &ring);
     wait("the victim's counter", || vf.peek(cell) != 0);
     let counted = |milliseconds| {

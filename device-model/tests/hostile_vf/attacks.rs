@@ -4,6 +4,7 @@
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action::ACTIONS;
+use arctic_test_support::mi::{self, At::Process, Reg};
 
 use crate::aim;
 use arctic_test_support::grammar;
@@ -48,7 +49,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     };
     let ring = if random.one_in(2) { words(random, 512) } else { vf.jump(id).to_vec() };
     let mut batch = words(random, 1024);
-    batch.push(0x0a << 23);
+    batch.push(mi::BATCH_BUFFER_END);
     vf.request(0x4503, &[id]);
     vf.write_words(Vf::batch(id), &batch);
     vf.write_context(id, 0, &ring);
@@ -65,7 +66,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
         };
         vf.poke(image + at * 4, value);
         if at >= 0x50 {
-            vf.poke(image + 0x50 * 4, 0x29 << 23 | 2);
+            vf.poke(image + 0x50 * 4, mi::load_register_mem(Reg::Mmio(0), Process(0))[0]);
         }
     }
     let descriptor = match random.below(4) {

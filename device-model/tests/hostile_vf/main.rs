@@ -13,6 +13,7 @@ mod residue;
 mod sweeps;
 mod time;
 
+use arctic_test_support::mi::{self, At::Global, Compare, Reg};
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,13 +83,13 @@ impl Job {
         let vf = &mut bench.victims[victim];
         let base = vf.base();
         let mut words: Vec<u32> =
-            (0..Self::GPRS).flat_map(|n| [0x22 << 23 | 1 << 19 | 1, 0x600 + n * 4, job.value(n)]).collect();
-        words.extend([0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 1, (base + Self::GATE) as u32, 0, 0]);
+            (0..Self::GPRS).flat_map(|n| mi::load_register_imm(Reg::Own(mi::GPR0 + n * 4), job.value(n))).collect();
+        words.extend(mi::semaphore_wait(Global(base + Self::GATE), Compare::Equal, 1));
         for n in 0..Self::GPRS {
-            let out = (base + Self::OUT) as u32 + n * 4;
-            words.extend([0x24 << 23 | 1 << 22 | 1 << 19 | 2, 0x600 + n * 4, out, 0]);
+            let out = base + Self::OUT + u64::from(n) * 4;
+            words.extend(mi::store_register_mem(Reg::Own(mi::GPR0 + n * 4), Global(out)));
         }
-        words.extend(store(base + Self::DONE, 0x600d));
+        words.extend(mi::store_data_imm(Global(base + Self::DONE), 0x600d));
         vf.write_words(Self::GATE, &[0; 0x100]);
         vf.submit(Self::ID, class, &words);
         bench.work(20);
@@ -122,7 +123,7 @@ fn works(bench: &mut Bench, class: EngineClass) {
     for victim in 0..2 {
         let vf = &mut bench.victims[victim];
         vf.poke(at::SCRATCH, 0);
-        let job = store(vf.base() + at::SCRATCH, 0x600d);
+        let job = mi::store_data_imm(Global(vf.base() + at::SCRATCH), 0x600d);
         vf.submit(1, class, &job);
         bench.until("a victim's work", 60_000, |bench| bench.victims[victim].peek(at::SCRATCH) == 0x600d);
         retire(bench, victim, 1);

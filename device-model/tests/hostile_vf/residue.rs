@@ -4,6 +4,7 @@
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::world::Function;
+use arctic_test_support::mi::{self, Control};
 use vm_memory::Bytes;
 
 use crate::{Job, works};
@@ -20,12 +21,12 @@ fn an_flr_leaves_no_compression_control() {
     bench.victims.iter_mut().for_each(Vf::up);
     fill(&bench);
     bench.attacker.up();
-    // XY_CTRL_SURF_COPY_BLT: 256 bytes of control data, for 64 KiB of memory, from memory.
+    // 256 bytes of control data, for 64 KiB of memory, from memory.
     let data = canary::bytes(ATTACKER.0, 0x100);
     bench.attacker.local.slice(at::DATA, data.len()).unwrap().write_slice(&data, 0).unwrap();
-    let from = (base(ATTACKER) + at::DATA) as u32;
-    let to = (base(ATTACKER) + 0x10_0000) as u32;
-    bench.attacker.submit(1, EngineClass::Copy, &[2 << 29 | 0x48 << 22 | 3 | 1 << 21, from, 0, to, 0]);
+    let from = Control::Memory(base(ATTACKER) + at::DATA);
+    let to = Control::Surface(base(ATTACKER) + 0x10_0000);
+    bench.attacker.submit(1, EngineClass::Copy, &mi::xy_ctrl_surf_copy(to, from, 1));
     bench.until("the copy", 1000, |bench| own_control(bench).iter().any(|byte| *byte != 0));
     let before = snapshot(&bench, true);
     bench.card.reset_function(ATTACKER);
@@ -71,8 +72,7 @@ fn virtual_functions_vanish_in_mid_flight() {
         let _jobs = [0, 1].map(|victim| Job::start(&mut bench, victim, class));
         // An endless batch.
         let ring = bench.attacker.jump(2);
-        let again = [0x31 << 23 | 1 << 8 | 1, ring[1], 0, 0];
-        bench.attacker.write_words(Vf::batch(2), &again);
+        bench.attacker.write_words(Vf::batch(2), &ring);
         bench.attacker.submit(2, class, &ring);
         bench.work(round as u32 * 3);
         bench.card.disable_vfs();

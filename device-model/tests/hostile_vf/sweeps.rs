@@ -6,6 +6,7 @@ use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::memory::{Access, Space, Tlb};
 use arctic_device_model::registers::{Kind, Scope};
 use arctic_device_model::world::Function;
+use arctic_test_support::mi::{self, At, Reg};
 
 use crate::{Job, aim, works};
 use arctic_test_support::vfs::bench::*;
@@ -213,19 +214,22 @@ fn every_register_by_commands() {
         let before = snapshot(&bench, false);
         for privileged in [true, false] {
             for part in registers.chunks(60) {
-                let read = |n: usize| (SCRATCH + 0x1000) as u32 + n as u32 * 4;
+                let at = |address| At::new(privileged, address);
+                let read = |n: usize| at(SCRATCH + 0x1000 + n as u64 * 4);
                 let words: Vec<u32> = part
                     .iter()
                     .enumerate()
-                    .flat_map(|(n, register)| [0x24 << 23 | u32::from(privileged) << 22 | 2, *register, read(n), 0])
-                    .chain(part.iter().flat_map(|register| [0x22 << 23 | 1, *register, 0x0076_0076]))
-                    .chain(part.iter().flat_map(|register| [0x2a << 23 | 1, *register, 0x2600]))
-                    .chain([0x20 << 23 | u32::from(privileged) << 22 | 2, SCRATCH as u32, 0, 1])
-                    .chain([0x0a << 23])
+                    .flat_map(|(n, register)| mi::store_register_mem(Reg::Mmio(*register), read(n)))
+                    .chain(part.iter().flat_map(|register| mi::load_register_imm(Reg::Mmio(*register), 0x0076_0076)))
+                    .chain(
+                        part.iter().flat_map(|register| mi::load_register_reg(Reg::Mmio(0x2600), Reg::Mmio(*register))),
+                    )
+                    .chain(mi::store_data_imm(at(SCRATCH), 1))
+                    .chain([mi::BATCH_BUFFER_END])
                     .collect();
                 let vf = &mut bench.attacker;
                 vf.write_words(Vf::batch(5), &words);
-                let ring = [0x31 << 23 | u32::from(!privileged) << 8 | 1, PLACES.batch(5) as u32, 0, 0];
+                let ring = mi::batch_buffer_start(at(PLACES.batch(5)));
                 vf.submit(5, class, &ring);
                 bench.until("a batch", 60_000, |bench| bench.attacker.peek(at::SCRATCH) != 0);
                 bench.attacker.poke(at::SCRATCH, 0);

@@ -4,6 +4,11 @@
 
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
+use arctic_test_support::mi::{
+    self,
+    At::{Global, Process},
+    Compare,
+};
 
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Time;
@@ -12,16 +17,16 @@ const SHARE: Quota = Quota { exec_quantum_ms: 1, preempt_timeout_us: 500, ..QUOT
 /// Time by which the test advances the card's clock per step, in ns.
 const STEP: u64 = 20_000;
 const MS: u64 = 1_000_000;
-const ARB_CHECK: u32 = 0x05 << 23;
 
 /// Writes an endless batch of `vf` that increments a counter at `at::SCRATCH + 8 * id`, preceded by `first`; returns a
 /// ring that starts it.
-fn endless(vf: &Vf, id: u32, first: &[u32]) -> [u32; 4] {
-    let round = (vf.base() + Vf::batch(id)) as u32 + first.len() as u32 * 4;
-    let cell = (vf.base() + at::SCRATCH) as u32 + id * 8;
-    // MI_ATOMIC, increment.
+fn endless(vf: &Vf, id: u32, first: &[u32]) -> [u32; 3] {
+    let round = vf.base() + Vf::batch(id) + first.len() as u64 * 4;
+    let cell = vf.base() + at::SCRATCH + u64::from(id) * 8;
     let mut words = first.to_vec();
-    words.extend([0x2f << 23 | 5 << 8 | 1, cell, 0, ARB_CHECK, 0x31 << 23 | 1 << 8 | 1, round, 0]);
+    words.extend(mi::atomic_increment(Process(cell)));
+    words.push(mi::ARB_CHECK);
+    words.extend(mi::batch_buffer_start(Process(round)));
     vf.write_words(Vf::batch(id), &words);
     vf.jump(id)
 }
@@ -34,11 +39,12 @@ fn restart(vf: &mut Vf, id: u32, class: EngineClass, ring: &[u32]) {
 
 /// Makes a context non-preemptible: the batch that the engine runs before the ring is endless.
 fn stubborn(vf: &Vf, id: u32, waits: bool) {
-    let at = (vf.base() + Vf::batch(id)) as u32;
-    let again = [0x2f << 23 | 1 << 22 | 5 << 8 | 1, SCRATCH as u32 + id * 8, 0, 0x31 << 23 | 1, at, 0];
-    let wait = [0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 0x7777, SCRATCH as u32 + 0x900, 0, 0];
+    let at = vf.base() + Vf::batch(id);
+    let count = mi::atomic_increment(Global(SCRATCH + u64::from(id) * 8));
+    let again = [count, mi::batch_buffer_start(Global(at))].concat();
+    let wait = mi::semaphore_wait(Global(SCRATCH + 0x900), Compare::Equal, 0x7777);
     vf.write_words(Vf::batch(id), if waits { &wait } else { &again });
-    vf.poke(Vf::image(id, 0) + 0x1000 + 0x13 * 4, at | 1);
+    vf.poke(Vf::image(id, 0) + 0x1000 + 0x13 * 4, at as u32 | 1);
 }
 
 /// Registers such a context again.
@@ -129,7 +135,7 @@ fn endless_loops() {
         if step == 0 {
             let vf = &mut bench.attacker;
             let ring = vf.jump(1);
-            vf.write_words(Vf::batch(1), &[ARB_CHECK, 0x31 << 23 | 1 << 8 | 1, ring[1], 0]);
+            vf.write_words(Vf::batch(1), &[&[mi::ARB_CHECK][..], &ring].concat());
             vf.submit(1, class, &ring);
         }
     });
@@ -222,7 +228,7 @@ fn starting_over_pays_no_debts() {
                 restart(&mut bench.attacker, id, class, &ring);
             }
             1 => {
-                let job = store(SCRATCH, step as u32);
+                let job = mi::store_data_imm(Global(SCRATCH), step as u32);
                 restart(&mut bench.attacker, id, class, &job);
             }
             2 => bench.attacker.request(0x1001, &[id, random.below(2) as u32]),
@@ -230,7 +236,7 @@ fn starting_over_pays_no_debts() {
             4 => bench.attacker.request(0x7000, &[1, 1 << 31]),
             5 => {
                 // A semaphore wait that is satisfied only at times.
-                let wait = [0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 1, SCRATCH as u32 + 0x800, 0, 0];
+                let wait = mi::semaphore_wait(Global(SCRATCH + 0x800), Compare::Equal, 1);
                 restart(&mut bench.attacker, id, class, &wait);
                 bench.attacker.poke(at::SCRATCH + 0x800, random.below(2) as u32);
             }

@@ -2,6 +2,10 @@
 //! A virtual function's driver, executed one access at a time.
 
 use arctic_device_model::engine::id::EngineClass;
+use arctic_test_support::mi::{
+    self,
+    At::{Global, Process},
+};
 
 use arctic_test_support::vfs::bench::*;
 
@@ -62,7 +66,10 @@ impl Driver {
             Stage::Free => {
                 self.value = self.jobs << 8 | u32::from(self.vf.function.0) << 4 | 1;
                 self.vf.poke(CELL, 0);
-                let job = if self.floods { self.flood() } else { store(self.vf.base() + CELL, self.value) };
+                let job = match self.floods {
+                    true => self.flood().to_vec(),
+                    false => mi::store_data_imm(Global(self.vf.base() + CELL), self.value).to_vec(),
+                };
                 self.vf.write_context(ID, 0, &job);
                 Stage::Written
             }
@@ -99,15 +106,15 @@ impl Driver {
     }
 
     /// Returns a ring that starts an endless batch of stores to guest memory by PPGTT addresses.
-    fn flood(&self) -> [u32; 4] {
-        const RAM: u32 = 0x10_0000;
-        let start = (self.vf.base() + Vf::batch(ID)) as u32;
-        let store = |address: u32| [0x20 << 23 | 2, address, 0, self.value];
-        let mut batch = store((self.vf.base() + CELL) as u32).to_vec();
+    fn flood(&self) -> [u32; 3] {
+        const RAM: u64 = 0x10_0000;
+        let store = |address| mi::store_data_imm(Process(address), self.value);
+        let again = self.vf.jump(ID);
+        let mut batch = store(self.vf.base() + CELL).to_vec();
         batch.extend((0..200).flat_map(|n| store(RAM + n * 4)));
-        batch.extend([0x31 << 23 | 1 << 8 | 1, start, 0]);
+        batch.extend(again);
         self.vf.write_words(Vf::batch(ID), &batch);
-        self.vf.jump(ID)
+        again
     }
 
     fn ring(&self, next: Stage) -> Stage {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses and steps of the card in an order determined by a seed.
 
+use arctic_test_support::mi::{self, At::Global};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use arctic_device_model::engine::id::EngineClass;
@@ -32,7 +33,7 @@ pub fn works(bench: &mut Bench, vf: impl Fn(&mut Bench) -> &mut Vf) {
     for class in EngineClass::BY_GUC {
         let one = vf(bench);
         one.poke(at::SCRATCH, 0);
-        let job = store(one.base() + at::SCRATCH, 0x600d);
+        let job = mi::store_data_imm(Global(one.base() + at::SCRATCH), 0x600d);
         one.submit(1, class, &job);
         bench.until_mut("work after the resets", 60_000, |bench| vf(bench).peek(at::SCRATCH) == 0x600d);
         vf(bench).request(0x4503, &[1]);

@@ -6,6 +6,10 @@
 //! of the commands and the way of submission, byte 2 how often the engine is preempted. The rest are raw dwords, or the
 //! choices of the differential test's grammar, in which case the outcome is compared with the reference.
 
+use crate::mi::{
+    self, At,
+    At::{Global, Process},
+};
 use std::sync::Mutex;
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
@@ -81,7 +85,7 @@ pub fn run(input: &[u8]) {
 /// Runs dwords, and checks memory that they must not have changed.
 fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) {
     words.truncate(PAGE as usize / 4 - 4);
-    let mut batches = vec![vec![0x0500_0000]; 8];
+    let mut batches = vec![vec![mi::BATCH_BUFFER_END]; 8];
     let ring = match place {
         Place::Ring => {
             words.resize(words.len().next_multiple_of(2), 0);
@@ -89,9 +93,9 @@ fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) {
         }
         Place::Privileged | Place::User => {
             batches[0] = words.clone();
-            batches[0].push(0x0500_0000);
-            let process = u32::from(place == Place::User) << 8;
-            vec![0x31 << 23 | process | 1, batch_address(0) as u32, 0, 0]
+            batches[0].push(mi::BATCH_BUFFER_END);
+            let start = mi::batch_buffer_start(At::new(place == Place::Privileged, batch_address(0)));
+            mi::padded(&start)
         }
     };
     let work = Work { ring, batches, ..work };
@@ -137,7 +141,7 @@ fn check_left(work: &Work, place: Place, left: &Left) {
 /// Checks that the engine completes ordinary work after a reset.
 fn check_works(world: &mut World, engine: EngineId) {
     let at = BASE + at::DATA * PAGE;
-    let ring = vec![0x1000_0002, at as u32, 0, 0x600d_600d, 0x1040_0002, at as u32 + 8, 0, 0x600d_600d];
+    let ring = [Process(at), Global(at + 8)].map(|at| mi::store_data_imm(at, 0x600d_600d)).concat();
     let work = Work { engine, head: 0, ring, batches: Vec::new(), fill: 1, interruptions: None, execlist: false };
     let left = world.run(&work, &[]);
     assert_eq!(left.stop, Stop::Complete, "the engine does not complete work after a reset");

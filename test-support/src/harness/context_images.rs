@@ -6,6 +6,10 @@
 //! context is submitted, byte 2 the number of dwords of the image that change. The changed dwords follow, then the
 //! commands.
 
+use crate::mi::{
+    self,
+    At::{Global, Process},
+};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -110,8 +114,8 @@ pub fn run(input: &[u8]) {
     work.execlist = execlist;
     if how & 0x40 != 0 {
         work.batches = vec![std::mem::take(&mut work.ring)];
-        work.batches[0].push(0x0500_0000);
-        work.ring = vec![0x31 << 23 | 1 << 8 | 1, batch_address(0) as u32, 0, 0];
+        work.batches[0].push(mi::BATCH_BUFFER_END);
+        work.ring = mi::padded(&mi::batch_buffer_start(Process(batch_address(0))));
     }
     work.ring.truncate(PAGE as usize / 4);
     work.ring.resize(work.ring.len().next_multiple_of(2), 0);
@@ -150,7 +154,7 @@ pub fn run(input: &[u8]) {
 /// Checks that the engine completes ordinary work afterwards.
 fn works(world: &mut World, engine: EngineId) {
     let at = BASE + at::DATA * PAGE;
-    let ring = vec![0x1000_0002, at as u32, 0, 0x600d_600d, 0x1040_0002, at as u32 + 8, 0, 0x600d_600d];
+    let ring = [Process(at), Global(at + 8)].map(|at| mi::store_data_imm(at, 0x600d_600d)).concat();
     let left = world.run(&job(engine, ring, None), &[]);
     assert_eq!(left.stop, Stop::Complete, "the engine does not complete work after a reset");
     for at in [PROCESS_DATA, GLOBAL_DATA + 8] {

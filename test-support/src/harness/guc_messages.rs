@@ -5,6 +5,7 @@
 //! Byte 0 of the input selects the hostile side and the way of provisioning; the rest are its operations. A hostile VF
 //! must not change the state of the other VFs and of the PF; after a hostile PF the card must work again after a reset.
 
+use crate::mi::{self, At::Global, Compare};
 use std::sync::Arc;
 
 use arctic_device_model::card::{Card, GGTT_WINDOW};
@@ -174,11 +175,12 @@ impl Play {
     /// Registers and enables a context with one of a few rings.
     fn context(&mut self, bytes: &mut Bytes<'_>) {
         let id = u32::from(bytes.byte() % 8);
-        let (ring, scratch) = (Vf::ring(id, 0), self.global(at::SCRATCH + 0x8000) as u32);
+        let (ring, scratch) = (Vf::ring(id, 0), self.global(at::SCRATCH + 0x8000));
         let commands = match bytes.byte() % 5 {
-            0 => store(scratch.into(), 1).to_vec(),
-            1 => vec![0x31 << 23 | 1, self.global(ring) as u32, 0],
-            2 => vec![0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, 1, scratch, 0, 0],
+            0 => mi::store_data_imm(Global(scratch), 1).to_vec(),
+            1 => mi::batch_buffer_start(Global(self.global(ring))).to_vec(),
+            2 => mi::semaphore_wait(Global(scratch), Compare::Equal, 1).to_vec(),
+            // No command.
             3 => vec![0x7f << 23],
             _ => Vec::new(),
         };
@@ -351,7 +353,7 @@ fn unharmed(bench: &Bench) {
 fn works(bench: &mut Bench, victim: usize) {
     let vf = &mut bench.victims[victim];
     vf.poke(at::SCRATCH, 0);
-    let job = store(vf.base() + at::SCRATCH, 0x600d);
+    let job = mi::store_data_imm(Global(vf.base() + at::SCRATCH), 0x600d);
     vf.submit(1, EngineClass::Copy, &job);
     bench.until("a victim's work", 60_000, |bench| bench.victims[victim].peek(at::SCRATCH) == 0x600d);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A card with three provisioned virtual functions, and the driver of a virtual function.
 
+use crate::mi::{self, At::Process};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -336,7 +337,7 @@ impl Vf {
         let (image, ring) = (Self::image(id, member) + 0x1000, Self::ring(id, member));
         self.write_words(image, &[0; 0x400]);
         self.write_words(image, &blank_image());
-        self.write_words(ring, commands);
+        self.write_words(ring, &mi::padded(commands));
         let tail = (commands.len() as u32 * 4).next_multiple_of(8) % 4096;
         let start = (self.base() + ring) as u32;
         for (at, value) in [(3, 0x0009_0009), (7, tail), (9, start), (0xb, 1), (0x33, at::TABLES as u32)] {
@@ -358,14 +359,9 @@ impl Vf {
     }
 
     /// Returns a ring that starts the context's unprivileged batch.
-    pub fn jump(&self, id: u32) -> [u32; 4] {
-        [0x31 << 23 | 1 << 8 | 1, (self.base() + Self::batch(id)) as u32, 0, 0]
+    pub fn jump(&self, id: u32) -> [u32; 3] {
+        mi::batch_buffer_start(Process(self.base() + Self::batch(id)))
     }
-}
-
-/// MI_STORE_DATA_IMM to a GGTT address.
-pub fn store(at: u64, value: u32) -> [u32; 4] {
-    [0x20 << 23 | 1 << 22 | 2, at as u32, 0, value]
 }
 
 /// A card with its surroundings.

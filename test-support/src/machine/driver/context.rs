@@ -3,39 +3,11 @@
 
 use super::{BATCHES, Driver, IMAGES, MEMIRQ, RINGS};
 use crate::machine::door::Machine;
+use crate::mi;
 use arctic_device_model::engine::blank_image;
 
 /// The GuC's class number of copy engines.
 pub const COPY: u32 = 3;
-
-/// MI_USER_INTERRUPT.
-pub const USER_INTERRUPT: u32 = 0x02 << 23;
-/// MI_ARB_CHECK.
-pub const ARB_CHECK: u32 = 0x05 << 23;
-/// MI_ARB_ON_OFF, off.
-pub const ARB_OFF: u32 = 0x08 << 23;
-/// MI_BATCH_BUFFER_END.
-pub const BATCH_END: u32 = 0x0a << 23;
-
-/// MI_STORE_DATA_IMM to a GGTT address.
-pub fn store(at: u64, value: u32) -> [u32; 4] {
-    [0x20 << 23 | 1 << 22 | 2, at as u32, (at >> 32) as u32, value]
-}
-
-/// MI_STORE_DATA_IMM to a PPGTT address.
-pub fn store_process(at: u64, value: u32) -> [u32; 4] {
-    [0x20 << 23 | 2, at as u32, (at >> 32) as u32, value]
-}
-
-/// MI_BATCH_BUFFER_START at a GGTT address.
-pub fn jump(to: u64) -> [u32; 3] {
-    [0x31 << 23 | 1, to as u32, (to >> 32) as u32]
-}
-
-/// MI_BATCH_BUFFER_START at a PPGTT address.
-pub fn jump_process(to: u64) -> [u32; 3] {
-    [0x31 << 23 | 1 << 8 | 1, to as u32, (to >> 32) as u32]
-}
 
 impl Driver {
     /// Returns the offset of a context's image in the driver's memory.
@@ -83,9 +55,9 @@ impl Driver {
             words[0x55..0x5a].copy_from_slice(&[0x1108_1003, 0xac, page, 0xa4, page + 0x400]);
             self.poke(machine, MEMIRQ + 0x440, &[1]);
         }
-        words[0x5a] = BATCH_END | 1;
+        words[0x5a] = mi::BATCH_BUFFER_END | 1;
         self.poke(machine, image, &words);
-        self.poke(machine, Self::ring(id), commands);
+        self.poke(machine, Self::ring(id), &mi::padded(commands));
     }
 
     /// Registers a context with these commands, enables it, and waits for the completion message.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The parts of the driver that only the PF has: interrupts by registers, provisioning of VFs, handling of VF resets.
 
-use super::context::{COPY, store};
+use super::context::COPY;
 use super::firmware::READY;
 use super::{Driver, GGTT, LIST, MAILBOX, SCRATCH, SUCCESS, Share};
 use crate::machine::bus;
 use crate::machine::door::Machine;
+use crate::mi::{self, At::Global};
 
 /// LMEM_CFG: address of the LMTT, and its enable bit.
 const LMEM_CFG: u32 = 0xcf58;
@@ -204,15 +205,9 @@ impl Driver {
             machine.set_bar64(0, 2, TABLES + 0x2000 + page * 8, (from + page * LARGE_PAGE) | 0x883);
         }
         self.invalidate(machine);
-        // XY_FAST_COLOR_BLT, 32 bits per pixel, rows of one page (contract B.9).
-        let mut commands = [0; 16];
-        commands[..4].copy_from_slice(&[
-            2 << 29 | 0x44 << 22 | 2 << 19 | 14,
-            4095,
-            0,
-            (bytes as u32 >> 12) << 16 | 1024,
-        ]);
-        let done = store(self.global(DONE), self.next_context);
+        // Rows of one page (contract B.9).
+        let commands = mi::xy_fast_clear(4096, 1024, (bytes >> 12) as u16);
+        let done = mi::store_data_imm(Global(self.global(DONE)), self.next_context);
         self.run(machine, TABLES, &[&commands[..], &done].concat());
     }
 
@@ -221,9 +216,8 @@ impl Driver {
         machine.set_bar64(0, 0, GGTT + (LOOK >> 12) * 8, at & !0xfff | 3);
         self.invalidate(machine);
         let (from, to) = (LOOK + (at & 0xfff), self.global(DONE + 8));
-        // MI_COPY_MEM_MEM, both addresses in the GGTT.
-        let copy = [0x2e << 23 | 1 << 22 | 1 << 21 | 3, to as u32, 0, from as u32, 0];
-        let done = store(self.global(DONE), self.next_context);
+        let copy = mi::copy_mem_mem(Global(to), Global(from));
+        let done = mi::store_data_imm(Global(self.global(DONE)), self.next_context);
         self.run(machine, 0, &[&copy[..], &done].concat());
         self.peek(machine, DONE + 8)
     }
