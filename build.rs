@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Builds the index of tests and code that name items of the documents, so that `arctic fidelity` needs no source tree.
+//! Builds the index of tests and code that name items of the documents, so that `arctic fidelity` needs no source tree,
+//! and the version that `arctic --version` prints.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs, io};
 
 #[path = "src/fidelity/index.rs"]
@@ -22,6 +24,8 @@ fn main() -> io::Result<()> {
     let root = variable("CARGO_MANIFEST_DIR")?;
     let mut files = BTreeMap::new();
     gather(&root, &root, &mut files)?;
+    let commit = commit(&root).map(|commit| format!(" ({commit})")).unwrap_or_default();
+    println!("cargo::rustc-env=ARCTIC_VERSION={}{commit}", env!("CARGO_PKG_VERSION"));
     fs::write(variable("OUT_DIR")?.join("fidelity-index.txt"), scan::index(&files).to_string())
 }
 
@@ -53,4 +57,21 @@ fn gather(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> i
         }
     }
     Ok(())
+}
+
+/// The abbreviated commit of the checkout whose top folder is `root`; `None` for sources without git. Registers the
+/// files that git writes with every change of HEAD, also in a linked worktree, with cargo for rebuilds.
+fn commit(root: &Path) -> Option<String> {
+    const ARGUMENTS: [&str; 8] =
+        ["rev-parse", "--show-prefix", "--git-path", "HEAD", "--git-path", "logs/HEAD", "--short", "HEAD"];
+    let output = Command::new("git").args(ARGUMENTS).current_dir(root).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+    // The prefix is not empty if the sources are a subfolder of another repository.
+    let ["", head, log, commit] = text.lines().collect::<Vec<_>>()[..] else { return None };
+    // HEAD changes when another branch is checked out, its log also with each commit. The log may not exist, and cargo
+    // would rebuild every time if it watched a file that does not exist.
+    for file in [head, log].iter().filter(|file| root.join(file).exists()) {
+        println!("cargo::rerun-if-changed={file}");
+    }
+    Some(commit.to_owned())
 }

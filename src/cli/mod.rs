@@ -18,9 +18,12 @@ use clap::{Parser, Subcommand};
 
 use self::stdout::{Unwritten, complain};
 
+/// The version of the package, with the commit if it was built in a checkout: `0.1.0 (5c5c552)`.
+const VERSION: &str = env!("ARCTIC_VERSION");
+
 /// A virtual Intel Data Center GPU Flex 170 for testing GPU drivers and VMMs without the hardware.
 #[derive(Parser)]
-#[command(version, propagate_version = true, max_term_width = 100)]
+#[command(name = "arctic", version = VERSION, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Set RUST_LOG=info for verbose output, RUST_LOG=arctic_gpu=trace to log every access; by default only warnings are logged.\n\
     Exit status: 0 success, 1 failure, 2 usage error, 125 the clocks of guest and host differ by more than 5 %, so that the \
@@ -184,7 +187,7 @@ mod tests {
                     continue;
                 };
                 let fine = match error.kind() {
-                    ErrorKind::DisplayHelp => true,
+                    ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
                     ErrorKind::MissingRequiredArgument | ErrorKind::InvalidSubcommand => within,
                     _ => false,
                 };
