@@ -2,11 +2,13 @@
 //! The command line: its commands, and how errors are reported.
 
 mod boot;
+mod completions;
 mod decode;
 mod fidelity;
 mod firmware;
 mod igt;
 mod logging;
+mod man;
 mod serve;
 mod status;
 mod stdout;
@@ -57,6 +59,8 @@ enum Command {
     Decode(decode::Arguments),
     Firmware(firmware::Arguments),
     Fidelity(fidelity::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
     /// The part of the program that runs inside a guest, started there by `arctic boot`
     #[command(hide = true, disable_help_flag = true, after_help = "Example, in a guest: arctic guest info")]
     Guest {
@@ -83,6 +87,8 @@ pub fn run() -> ExitCode {
         Command::Decode(arguments) => decode::run(&arguments).map(done),
         Command::Firmware(arguments) => firmware::run(&arguments).map(done),
         Command::Fidelity(arguments) => fidelity::run(&arguments).map(done),
+        Command::Completions(arguments) => completions::run(&arguments).map(done),
+        Command::Man(arguments) => man::run(&arguments).map(done),
         Command::Guest { arguments } => return arctic_guest_tests::guest::main(arguments),
     };
     match result {

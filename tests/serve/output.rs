@@ -36,6 +36,8 @@ fn a_reader_that_goes_is_no_error_and_a_full_disk_is() {
         &["status", path, "--json"],
         &["decode", batch],
         &["decode", batch, "--json"],
+        &["completions", "bash"],
+        &["man"],
     ] {
         let mut child = arctic(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());

@@ -1,0 +1,55 @@
+//! `arctic completions`: a shell's completion script, from the definition of the command line.
+
+use anyhow::Result;
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::stdout;
+
+/// Print a script that completes the commands and options of this program in a shell.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    arctic completions bash > ~/.local/share/bash-completion/completions/arctic\n  \
+    arctic completions fish > ~/.config/fish/completions/arctic.fish\n  \
+    arctic completions zsh > ~/.zfunc/_arctic")]
+pub struct Arguments {
+    /// The shell that reads the script
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: Shell,
+}
+
+/// Prints the script.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    Ok(stdout::print(script(arguments.shell))?)
+}
+
+fn script(shell: Shell) -> String {
+    // The generators do not leave out hidden commands.
+    let program = super::Arguments::command();
+    let shown = program.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let mut program = clap::Command::new("arctic").version(super::VERSION).propagate_version(true).subcommands(shown);
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut program, "arctic", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    #[test]
+    fn each_script_names_each_command() {
+        let program = super::super::Arguments::command();
+        for shell in Shell::value_variants() {
+            let script = script(*shell);
+            for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
+                assert!(script.contains(command.get_name()), "{shell}: {}", command.get_name());
+            }
+            assert!(script.contains("socket-group"), "{shell}: options of a command");
+        }
+        // Has no descriptions.
+        assert!(!script(Shell::Bash).contains("guest"), "a hidden command");
+    }
+}
