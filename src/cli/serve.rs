@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic serve`: serves the card to VMMs that the user starts.
 
+mod capabilities;
 mod connection;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
+use self::capabilities::Capabilities;
 use self::connection::Connection;
 use super::stdout::{self, Unwritten};
 use crate::card::Arrangement;
@@ -38,20 +40,24 @@ use crate::vfio_user::{Served, ServedCard, Server, Settings};
 /// but sees only their configuration space (vf1-face.sock ...); each VF is used by a separate guest, which is started
 /// after that. With --provision config, no guest has the PF: the card file partitions the resources, and the VFs exist
 /// from the start.
+///
+/// With --print-capabilities no card is served: the output is one JSON document for management software, with the type
+/// of the device (`gpu`), its PCI identity, the version of vfio-user, the built-in cards and the options of this command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic serve --card flex170 --dir /tmp/card\n  \
     arctic serve --card flex170 --dir /tmp/card --vfs 7\n  \
     arctic serve --card flex170 --dir /tmp/card --vfs 2 --split\n  \
     arctic serve --card flex170 --dir /run/card --socket-group kvm\n  \
+    arctic serve --print-capabilities\n  \
     arctic serve --card flex170-63vf --dir /tmp/card --vfs 63 --provision config --json > card.json")]
 pub struct Arguments {
     /// Card file, or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex170-63vf, small (2 GiB)
-    #[arg(long, value_name = "FILE|NAME")]
-    card: String,
+    #[arg(long, value_name = "FILE|NAME", required_unless_present = CAPABILITIES)]
+    card: Option<String>,
     /// Directory for sockets and the report; created if it does not exist
-    #[arg(long, value_name = "DIR")]
-    dir: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = CAPABILITIES)]
+    dir: Option<PathBuf>,
     /// Group, by name or number: its members may connect to the functions' sockets (not to status and trace)
     #[arg(long, value_name = "GROUP", value_parser = group)]
     socket_group: Option<u32>,
@@ -80,7 +86,13 @@ pub struct Arguments {
     /// Write all events of the card, from its start, to a capture for `arctic decode`; slows the card down
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Print what this program can serve, as one JSON document, and exit; all other options are ignored
+    #[arg(long)]
+    print_capabilities: bool,
 }
+
+/// Identifier of the argument without which a card and a directory are required.
+const CAPABILITIES: &str = "print_capabilities";
 
 /// What provisions the VFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -105,11 +117,11 @@ impl Arguments {
         Ecam { base: self.ecam, pf: self.pf_address }
     }
 
-    fn arrangement(&self, profile: &CardProfile) -> Result<Arrangement> {
+    fn arrangement(&self, card: &str, profile: &CardProfile) -> Result<Arrangement> {
         let total = profile.total_vfs;
         if self.vfs > total {
             let remedy = "ask for fewer, or raise total_vfs in the card file";
-            bail!("the card {} has {total} VFs, not {}: {remedy}", self.card, self.vfs);
+            bail!("the card {card} has {total} VFs, not {}: {remedy}", self.vfs);
         }
         if self.vfs == 0 && (self.split || self.provision == Provisioner::Config) {
             bail!("--split and --provision config need VFs: say with --vfs how many");
@@ -129,16 +141,19 @@ impl Arguments {
     }
 }
 
-/// Serves until a signal arrives, then writes the report.
+/// Serves until a signal arrives, then writes the report; or prints the capabilities.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let profile = card_file::load(&arguments.card)?;
-    let arrangement = arguments.arrangement(&profile)?;
+    let (Some(card), Some(dir), false) = (&arguments.card, &arguments.dir, arguments.print_capabilities) else {
+        return Ok(stdout::line(serde_json::to_string_pretty(&Capabilities::new()?)?)?);
+    };
+    let profile = card_file::load(card)?;
+    let arrangement = arguments.arrangement(card, &profile)?;
     let name = profile.name.clone();
     // From here on a signal terminates the program in an orderly way.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
     survive_long_files()?;
     let names = socket_names(arguments.vfs, arrangement);
-    let dir = RunDir::open(&arguments.dir, arguments.socket_group, &names)?;
+    let dir = RunDir::open(dir, arguments.socket_group, &names)?;
     raise_descriptor_limit();
     check_file_size(&profile)?;
 

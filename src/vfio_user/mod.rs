@@ -17,6 +17,7 @@ pub use client_dma::{ClientDma, DmaError};
 pub use clients::{Served, ServedCard};
 pub use irq::Vectors;
 pub use server::{Function, Server, Settings};
+pub use session::PROTOCOL_VERSION;
 
 /// A session that a test drives message by message, without a thread.
 #[doc(hidden)]

@@ -17,8 +17,8 @@ use super::{CONFIG_REGION, Device, Errno, VECTORS, Vectors};
 use crate::dma::{GuestMemory, function_name};
 use crate::pci::{BarMapping, CONFIG_BYTES, MsiSink};
 
-/// Version 0.0 is the only one supported by QEMU 11.1.
-const VERSION: (u16, u16) = (0, 0);
+/// Major and minor version of the protocol: 0.0 is the only one supported by QEMU 11.1.
+pub const PROTOCOL_VERSION: (u16, u16) = (0, 0);
 
 #[derive(Serialize, Deserialize)]
 struct VersionData {
@@ -149,7 +149,7 @@ impl<'s> Session<'s> {
 
     fn version(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
         let (major, _minor) = (fields.u16()?, fields.u16()?);
-        if self.client.is_some() || major != VERSION.0 {
+        if self.client.is_some() || major != PROTOCOL_VERSION.0 {
             return Err(Errno::EINVAL);
         }
         let text = fields.rest();
@@ -171,7 +171,7 @@ impl<'s> Session<'s> {
         let max_dma_maps = self.memory.most_sections().into();
         let ours = VersionData { capabilities: Capabilities { max_dma_maps, ..Capabilities::default() } };
         let json = serde_json::to_vec(&ours).map_err(|_| Errno::ENOMEM)?;
-        self.out.u16(VERSION.0).u16(VERSION.1).bytes(&json).bytes(b"\0");
+        self.out.u16(PROTOCOL_VERSION.0).u16(PROTOCOL_VERSION.1).bytes(&json).bytes(b"\0");
         Ok(())
     }
 

@@ -238,6 +238,28 @@ fn json_is_one_document() {
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
 
+/// The document has what management software asks for, whatever the other options are, and nothing is created.
+#[test]
+fn capabilities_are_printed_without_a_card() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.as_path().join("card");
+    for more in [&[][..], &["--card", "nonsense", "--dir", path.to_str().unwrap(), "--vfs", "2"]] {
+        let output = arctic(&[&["serve", "--print-capabilities"], more].concat()).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty() && !path.exists());
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&json["type"], &json["protocol"]["name"]), (&"gpu".into(), &"vfio-user".into()));
+        assert_eq!((&json["device"]["vendor"], &json["device"]["device"]), (&"0x8086".into(), &"0x56c0".into()));
+        assert_eq!(json["device"]["max_vfs"], 63);
+        let features: Vec<&str> =
+            json["features"].as_array().unwrap().iter().map(|feature| feature.as_str().unwrap()).collect();
+        assert!(["socket-group", "split", "vfs"].iter().all(|option| features.contains(option)), "{features:?}");
+        assert!(!features.contains(&"print-capabilities"));
+        let card = &json["cards"][0];
+        assert_eq!((&card["name"], &card["max_vfs"]), (&"flex170".into(), &31.into()));
+        assert_eq!(card["local_memory_bytes"], 16_u64 << 30);
+    }
+}
+
 #[test]
 fn what_cannot_be_served_is_refused_in_one_sentence() {
     let dir = TempDir::new().unwrap();

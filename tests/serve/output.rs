@@ -38,6 +38,7 @@ fn a_reader_that_goes_is_no_error_and_a_full_disk_is() {
         &["decode", batch, "--json"],
         &["completions", "bash"],
         &["man"],
+        &["serve", "--print-capabilities"],
     ] {
         let mut child = arctic(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());

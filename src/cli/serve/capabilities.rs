@@ -1,0 +1,92 @@
+//! `arctic serve --print-capabilities`: what the program can serve, for management software. As in the conventions of
+//! vhost-user backends (QEMU: docs/interop/vhost-user.json), the document has the device's `type` and its `features`.
+
+use arctic_sriov::header::Identity;
+use arctic_sriov::sriov_capability::MAX_VFS;
+use clap::Args;
+use serde::Serialize;
+
+use super::{Arguments, CAPABILITIES};
+use crate::card_file::{self, BUILT_IN, CardFileError};
+use crate::vfio_user::PROTOCOL_VERSION;
+
+/// The document.
+#[derive(Serialize)]
+pub struct Capabilities {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The options of `arctic serve`, without dashes.
+    features: Vec<String>,
+    /// Version of this program.
+    version: &'static str,
+    protocol: Protocol,
+    device: Device,
+    /// The built-in cards.
+    cards: Vec<Card>,
+}
+
+/// The protocol that the sockets speak.
+#[derive(Serialize)]
+struct Protocol {
+    name: &'static str,
+    major: u16,
+    minor: u16,
+}
+
+/// What all cards have in common. PCI IDs are hexadecimal strings, as in libvirt's documents.
+#[derive(Serialize)]
+struct Device {
+    vendor: String,
+    device: String,
+    subsystem_vendor: String,
+    subsystem: String,
+    class: String,
+    /// Maximum number of virtual functions of a card file.
+    max_vfs: u16,
+}
+
+#[derive(Serialize)]
+struct Card {
+    /// For `--card`.
+    name: &'static str,
+    revision: u8,
+    local_memory_bytes: u64,
+    /// Maximum of `--vfs`.
+    max_vfs: u8,
+}
+
+impl Capabilities {
+    /// Collects the facts from the definitions that `arctic serve` uses.
+    pub fn new() -> Result<Self, CardFileError> {
+        let options = Arguments::augment_args(clap::Command::new("serve"));
+        let features = options.get_arguments().filter(|option| option.get_id() != CAPABILITIES);
+        let (major, minor) = PROTOCOL_VERSION;
+        let Identity { vendor, device, subsystem_vendor, subsystem, class, .. } = Identity::FLEX_170;
+        let [vendor, device, subsystem_vendor, subsystem] =
+            [vendor, device, subsystem_vendor, subsystem].map(|id| format!("{id:#06x}"));
+        let card = |(name, text)| {
+            let profile = card_file::parse(name, text)?;
+            Ok(Card {
+                name,
+                revision: profile.revision,
+                local_memory_bytes: profile.local_memory,
+                max_vfs: profile.total_vfs,
+            })
+        };
+        Ok(Self {
+            kind: "gpu",
+            features: features.filter_map(|option| option.get_long()).map(str::to_owned).collect(),
+            version: crate::cli::VERSION,
+            protocol: Protocol { name: "vfio-user", major, minor },
+            device: Device {
+                vendor,
+                device,
+                subsystem_vendor,
+                subsystem,
+                class: format!("{class:#08x}"),
+                max_vfs: MAX_VFS,
+            },
+            cards: BUILT_IN.into_iter().map(card).collect::<Result<_, _>>()?,
+        })
+    }
+}
