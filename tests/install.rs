@@ -1,7 +1,11 @@
-//! The version of the program.
+//! The program by itself: its version, and its commands without the checkout that it was built in.
 
+use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_arctic");
 
@@ -26,4 +30,99 @@ fn the_version_names_the_commit() {
         let version = output(Command::new(PROGRAM).args(arguments)).unwrap();
         assert_eq!(version.replace("arctic-serve", "arctic"), expected);
     }
+}
+
+/// A copy of the program in an empty directory, which is its home and working directory.
+struct Copy {
+    home: TempDir,
+    /// The program that hides the checkout, with its arguments; empty where the host permits no user namespaces.
+    hiding: Vec<String>,
+}
+
+impl Copy {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        // Not by fs::copy: a concurrent fork in another test would inherit the descriptor that is open for writing, and
+        // exec would fail with ETXTBSY.
+        output(Command::new("cp").arg(PROGRAM).arg(home.path().join("arctic"))).unwrap();
+        // An empty file system on the checkout, in a mount namespace of its own.
+        let hide = ["unshare", "--map-root-user", "--mount", "sh", "-c", "mount -t tmpfs none \"$0\" && exec \"$@\""];
+        let hiding: Vec<String> =
+            hide.iter().map(ToString::to_string).chain([checkout().display().to_string()]).collect();
+        let seen = output(Command::new(&hiding[0]).args(&hiding[1..]).arg("ls").arg(checkout()));
+        let hides = seen.is_some_and(|files| files.is_empty());
+        if !hides {
+            eprintln!("the checkout cannot be hidden on this host");
+        }
+        Copy { home, hiding: if hides { hiding } else { Vec::new() } }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let program = self.home.path().join("arctic").display().to_string();
+        let words: Vec<&str> = self.hiding.iter().map(String::as_str).chain([program.as_str()]).collect();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).args(arguments).current_dir(self.home.path()).stdin(Stdio::null());
+        command.env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", self.home.path());
+        command
+    }
+}
+
+/// Commands that need no guest give the same output as in the checkout.
+#[test]
+fn commands_work_without_the_checkout() {
+    let copy = Copy::new();
+    let path = |name: &str| copy.home.path().join(name).display().to_string();
+    let (batch, firmware, pages) = (path("batch"), path("firmware"), path("man1"));
+    fs::write(&batch, [0, 0, 0, 5].repeat(4)).unwrap();
+    for arguments in [
+        &["--version"][..],
+        &["help"],
+        &["fidelity"],
+        &["fidelity", "--json"],
+        &["fidelity", "--status", "unassessed"],
+        &["serve", "--print-capabilities"],
+        &["decode", &batch],
+        &["firmware", "--out", &firmware],
+        &["completions", "bash"],
+        &["man"],
+        &["man", &pages],
+    ] {
+        let outside = output(&mut copy.command(arguments)).unwrap_or_else(|| panic!("{arguments:?} failed"));
+        assert_eq!(Some(outside), output(Command::new(PROGRAM).args(arguments)), "{arguments:?}");
+    }
+}
+
+/// A built-in card is served, `arctic status` prints its state, and SIGTERM ends the server with its report.
+#[test]
+fn a_card_is_served_without_the_checkout() {
+    let copy = Copy::new();
+    let dir = copy.home.path().join("card").display().to_string();
+    let mut server = copy
+        .command(&["serve", "--card", "small", "--dir", &dir])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("pf.sock"), "{line}");
+    assert!(output(&mut copy.command(&["status", &dir])).unwrap().contains("Flex 170, 2 GiB"));
+    // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.
+    assert_eq!(unsafe { libc::kill(server.id() as i32, libc::SIGTERM) }, 0);
+    assert!(server.wait().unwrap().success());
+    assert!(Path::new(&dir).join("report.json").is_file());
+}
+
+/// `cargo install` in a clone, which is then removed; the installed program boots a guest.
+#[cfg(feature = "long-tests")]
+#[test]
+fn an_installed_program_boots_a_guest() {
+    let folder = tempfile::tempdir().unwrap();
+    let clone = folder.path().join("clone");
+    let succeeds = |command: &mut Command| assert!(command.status().unwrap().success(), "{command:?}");
+    succeeds(Command::new("git").args(["clone", "--quiet"]).arg(checkout()).arg(&clone));
+    let cargo = &mut Command::new(env!("CARGO"));
+    succeeds(cargo.args(["install", "--locked", "--path", ".", "--root"]).arg(folder.path()).current_dir(&clone));
+    fs::remove_dir_all(&clone).unwrap();
+    succeeds(Command::new(folder.path().join("bin/arctic")).arg("boot").current_dir(folder.path()));
 }

@@ -77,6 +77,15 @@ pub const JOBS: &[Job] = &[
         ],
     },
     Job {
+        name: "install",
+        minutes: 5,
+        tests: "`cargo install` in a clone that is then removed; the installed program boots a guest",
+        paths: &["build.rs", "src/cli/", "tests/install.rs"],
+        steps: &[
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test install -- an_installed_program",
+        ],
+    },
+    Job {
         name: "vfs-guests",
         minutes: 2,
         tests: "seven VFs in the PF's guest; three guests that share a card",
