@@ -86,6 +86,17 @@ pub const JOBS: &[Job] = &[
         ],
     },
     Job {
+        name: "rootfs",
+        minutes: 8,
+        tests: "the static program boots a guest in the container's root file system (root, debootstrap, the musl target)",
+        paths: &[],
+        steps: &[
+            "cargo build --release --locked --target x86_64-unknown-linux-musl",
+            "dist/rootfs.sh target/rootfs target/x86_64-unknown-linux-musl/release/arctic",
+            "unshare --mount --pid --fork --root=target/rootfs --mount-proc arctic boot",
+        ],
+    },
+    Job {
         name: "vfs-guests",
         minutes: 2,
         tests: "seven VFs in the PF's guest; three guests that share a card",
