@@ -27,7 +27,7 @@ const MSI: usize = VFIO_PCI_MSI_IRQ_INDEX as usize;
 /// Maximum number of vectors of one index: a notifier keeps one pending bit each.
 const MAX_VECTORS: u32 = u32::BITS;
 /// Time limit for [`MsiSink::settle`] to wait for the notifier: a wake-up on a busy host.
-const SETTLE: Duration = Duration::from_millis(5);
+pub(super) const SETTLE: Duration = Duration::from_millis(5);
 /// Signal that interrupts a blocked `write` of a notifier. Its default action is to be ignored.
 const KICK: libc::c_int = libc::SIGURG;
 /// Time limit for [`Vectors::clear`] to wait for the end of a notifier. A blocked one ends at the next signal.
@@ -354,6 +354,20 @@ pub(crate) mod tests {
             assert!(notifier.upgrade().is_none(), "the notifier has not ended");
             assert_eq!(fd.read().unwrap(), u64::MAX - 1);
         }
+    }
+
+    /// Before a vector is armed anew, interrupts raised earlier get their time to be signalled to the previous eventfd.
+    #[test]
+    fn arming_waits_for_interrupts_raised_before() {
+        let vectors = Vectors::new([0, 1, 0]);
+        let fd = EventFd::new(0).unwrap();
+        vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file(&fd)]).unwrap();
+        fd.write(u64::MAX - 1).unwrap();
+        vectors.raise_msi(0);
+        let begun = Instant::now();
+        vectors.set(Fields(&body(SET, 1, 0, 1)), Vec::new()).unwrap();
+        assert!(begun.elapsed() >= SETTLE, "{:?}", begun.elapsed());
+        vectors.clear();
     }
 
     /// The next client's interrupts are signalled, whatever the previous client did.

@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
@@ -36,8 +36,12 @@ struct Scratch {
     resets: AtomicUsize,
     disconnects: AtomicUsize,
     closed: AtomicBool,
+    /// For writes at [`RAISE`].
+    vectors: OnceLock<Arc<Vectors>>,
 }
 
+/// A write at this offset of BAR 0 raises MSI 0.
+const RAISE: u64 = 0xff8;
 /// A read at this offset of BAR 0 panics.
 const BUG: u64 = 0xffc;
 const BAR2_AREA: std::ops::Range<u64> = 0x1000..0x3000;
@@ -54,6 +58,7 @@ impl Scratch {
             resets: AtomicUsize::new(0),
             disconnects: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            vectors: OnceLock::new(),
         })
     }
 
@@ -87,6 +92,9 @@ impl PciDevice for Scratch {
     }
 
     fn write_bar(&self, bar: u8, offset: u64, data: &[u8]) {
+        if (bar, offset) == (0, RAISE) {
+            self.vectors.get().inspect(|vectors| vectors.raise_msi(0));
+        }
         self.write(bar.into(), offset, data);
     }
 
@@ -132,6 +140,7 @@ impl Bench {
         let device = Scratch::new();
         let memory = Arc::new(GuestMemory::default());
         let vectors = Arc::new(Vectors::new(VECTORS));
+        let _ = device.vectors.set(vectors.clone());
         let function = Function { device: device.clone(), memory: memory.clone(), vectors: vectors.clone() };
         let server = Some(Server::start(&path, function, Settings::default()).unwrap());
         Bench { device, memory, vectors, path, server, _dir: dir }

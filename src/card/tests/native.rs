@@ -2,7 +2,7 @@
 //! The card in a machine with SR-IOV support, in one process.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arctic_sriov::sriov_capability::{NUM_VFS, SRIOV_CONTROL, VF_BAR0, VF_ENABLE, VF_MEMORY_SPACE_ENABLE};
 use vm_memory::{Bytes, GuestAddress, GuestAddressSpace, GuestMemoryAtomic, GuestMemoryMmap};
@@ -28,6 +28,7 @@ use Told::*;
 struct Recorder {
     told: Arc<Mutex<Vec<Told>>>,
     triggered: Arc<AtomicUsize>,
+    settled: Arc<AtomicBool>,
 }
 
 impl Recorder {
@@ -40,21 +41,26 @@ impl Recorder {
     }
 }
 
-struct Msi(Function, Arc<Mutex<Vec<Told>>>, Arc<AtomicUsize>);
+struct Msi(Function, Arc<Mutex<Vec<Told>>>, Arc<AtomicUsize>, Arc<AtomicBool>);
 
 impl MsiSink for Msi {
     fn route(&self, message: Option<MsiMessage>) {
+        assert!(self.3.swap(false, Ordering::Relaxed), "interrupts sent under the old route must be delivered first");
         self.1.lock().unwrap().push(Route(self.0.0, message));
     }
 
     fn trigger(&self) {
         self.2.fetch_add(1, Ordering::Relaxed);
     }
+
+    fn settle(&self) {
+        self.3.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Machine for Recorder {
     fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
-        Arc::new(Msi(function, self.told.clone(), self.triggered.clone()))
+        Arc::new(Msi(function, self.told.clone(), self.triggered.clone(), self.settled.clone()))
     }
 
     fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {

@@ -194,6 +194,23 @@ fn interrupts_arrive_through_eventfds() {
     assert!(fd.read().is_err(), "a disconnected client gets no interrupts");
 }
 
+/// The reply to an access waits for the interrupts that the access raised, but not longer than the time for a wake-up if
+/// the client blocks its own eventfd.
+#[test]
+fn the_reply_follows_the_interrupts_of_the_access() {
+    let bench = Bench::new();
+    let mut raw = bench.client();
+    let fd = EventFd::new(0).unwrap();
+    let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+    let body = dwords(&[20, flags, VFIO_PCI_MSI_IRQ_INDEX, 0, 1]);
+    assert_eq!(raw.ask_with(command::DEVICE_SET_IRQS, &body, &[fd.as_raw_fd()]).header.error, 0);
+    fd.write(u64::MAX - 1).unwrap();
+    let begun = Instant::now();
+    assert_eq!(raw.ask(command::REGION_WRITE, &access(RAISE, 0, 1, &[1])).header.error, 0);
+    assert!(begun.elapsed() >= irq::SETTLE, "{:?}", begun.elapsed());
+    assert_eq!(fd.read().unwrap(), u64::MAX - 1);
+}
+
 #[test]
 fn guest_memory_comes_and_goes() {
     let bench = Bench::new();
