@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The part of a surface's memory that is open during a step, with its compression control data.
+//! The currently translated part of a surface's memory, with its compression control data. Valid for one step.
 
 use super::ccs;
 use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
 use crate::world::DmaFault;
 use arctic_sriov::number::size;
 
-/// Smallest page size: windows start at a multiple of it, so that they contain neighbouring bytes on both sides.
+/// Smallest page size. A window starts at a page boundary if possible, so that it also covers accesses just before the
+/// address.
 const PAGE: u64 = 4096;
-/// Number of bytes requested at once; a translation opens fewer if its page ends before.
+/// Maximum number of bytes of a translation request; the result is shorter if the page ends earlier.
 const OPEN: usize = 2 << 20;
-/// Maximum length in bytes of one access to guest memory without a mapping: each 4 KiB is a message.
+/// Maximum number of bytes of an access to unmapped guest memory, which is transferred in messages of 4 KiB.
 const REMOTE_PIECE: usize = 16 << 10;
-/// Relative cost of such a byte.
+/// Cost of a byte of unmapped guest memory, relative to a mapped byte.
 const REMOTE_COST: usize = 32;
-/// Cost of an access in addition to its bytes.
+/// Fixed cost of an access, added to the cost of its bytes.
 const ACCESS_COST: usize = 256;
 
-/// An open part of an address space. Must not be used beyond one step, like its spans.
+/// A translated range of an address space. Must not be used beyond one step, like its spans.
 pub struct Window<'m> {
     space: Space,
     access: Access,
     compressed: bool,
-    /// Cost of the accesses so far, in the unit of a step's budget: bytes of linear copy of equal duration.
+    /// Cost of the accesses so far, in the unit of a step's budget: the number of bytes that a linear copy processes in
+    /// the same time.
     pub spent: usize,
     start: u64,
     span: Span<'m>,
@@ -30,7 +32,7 @@ pub struct Window<'m> {
 }
 
 impl<'m> Window<'m> {
-    /// Creates a window on `space` that is not open anywhere.
+    /// Creates an empty window on `space`.
     pub fn new(space: Space, access: Access, compressed: bool) -> Self {
         Window { space, access, compressed, spent: 0, start: 0, span: Span::Null(0), control: Span::Null(0) }
     }
@@ -57,7 +59,7 @@ impl<'m> Window<'m> {
         Err(self.not_mapped(address))
     }
 
-    /// Opens between 1 and `len` bytes at `address`, without decompression.
+    /// Returns a span of 1 to `len` bytes at `address`. Accesses to it are not decompressed.
     pub fn open(&mut self, gam: &mut Gam<'m>, address: u64, len: usize) -> Result<Span<'m>, Fault> {
         let offset = self.seek(gam, address)?;
         Ok(self.span.part(offset, if self.remote() { len.min(REMOTE_PIECE) } else { len }))
@@ -67,7 +69,7 @@ impl<'m> Window<'m> {
         matches!(self.span, Span::Remote { .. })
     }
 
-    /// Adds the cost of an access to `len` of the open bytes.
+    /// Adds the cost of an access to `len` bytes in the window.
     pub fn charge(&mut self, len: usize) {
         let bytes = if self.remote() { len.saturating_mul(REMOTE_COST) } else { len };
         self.spent = self.spent.saturating_add(ACCESS_COST).saturating_add(bytes);
@@ -78,7 +80,8 @@ impl<'m> Window<'m> {
         Fault { space: self.space, address, access: self.access, reason: FaultReason::NotMapped }
     }
 
-    /// Runs `work(memory, range of the access)` over the open parts of `[address, address + len)`.
+    /// Splits `[address, address + len)` at translation boundaries and calls `work(memory, range)` for each piece; `range`
+    /// is relative to `address`.
     fn each(
         &mut self,
         gam: &mut Gam<'m>,

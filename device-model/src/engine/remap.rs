@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MMIO remapping: a command names a register of one engine and accesses the same register of the executing engine, so
-//! that a buffer can run on any instance (V8-046, trap T19; Intel media-driver mhw_mi_hwcmd_xe_xpm.h,
+//! that a batch buffer can run on any instance (V8-046, vol8.md note T19; Intel media-driver mhw_mi_hwcmd_xe_xpm.h,
 //! MMIO_REMAP_ENABLE).
 
 use super::id::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
@@ -18,7 +18,8 @@ fn table(class: EngineClass) -> Option<u8> {
     }
 }
 
-/// Blocks of an engine: its streamer's, including the pipeline's if they are contiguous, and its TRTT registers.
+/// Register blocks of an engine: the command streamer's (with the media pipeline's if contiguous), and the TRTT
+/// registers.
 fn blocks(engine: EngineId) -> [Option<Block>; 2] {
     let info = engine.info();
     let own = match info.class {
@@ -28,7 +29,8 @@ fn blocks(engine: EngineId) -> [Option<Block>; 2] {
     [Some((info.mmio_base, own)), trtt(info.class, info.instance).map(|first| (first, 4 * TRTT_REGISTERS))]
 }
 
-/// Returns the register on `engine` that corresponds to `register`, if that belongs to an engine of the same table.
+/// Returns the register on `engine` that corresponds to `register`, if `register` belongs to an engine that uses the same
+/// table.
 /// Returns an inaccessible offset if `engine` has no such register.
 #[cold]
 pub fn remap(engine: EngineId, register: u32) -> u32 {
@@ -50,9 +52,9 @@ mod tests {
         remap(EngineId::find(class, instance).unwrap(), register)
     }
 
-    /// V8-124, trap T19: registers of instance 0 map to the executing instance, within the table of the class.
+    /// V8-124, vol8.md note T19: registers of instance 0 map to the executing instance, within the table of the class.
     #[test]
-    fn registers_move_to_the_executing_instance() {
+    fn registers_map_to_the_executing_instance() {
         use EngineClass::*;
         assert_eq!(on(VideoDecode, 2, 0x1c_0600), 0x1d_0600);
         assert_eq!(on(VideoDecode, 2, 0x1c_2834), 0x1d_2834, "the HEVC block is remapped too");
@@ -64,10 +66,10 @@ mod tests {
         assert_eq!(on(Compute, 3, 0x4404), 0x45e4);
     }
 
-    /// V8-124: registers outside the table are unchanged; registers that the executing instance lacks map to no
-    /// register.
+    /// V8-124: registers outside the table are unchanged; registers that the executing instance does not have map
+    /// to an inaccessible offset.
     #[test]
-    fn other_registers_stay() {
+    fn other_registers_are_not_remapped() {
         use EngineClass::*;
         for register in [0x7004, 0x2_2600, 0x1c_8600, 0x4480, 0x4418, 0x1c_4000 - 0x4001] {
             assert_eq!(on(Compute, 0, register), register, "{register:#x}");

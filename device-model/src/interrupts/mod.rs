@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The interrupt tree: GT banks with selector and identity, GFX_MSTR_IRQ, DG1_MSTR_TILE_INTR, one MSI (V13-257..288).
+//! The interrupt hierarchy: GT interrupt banks (each with selector and identity), GFX_MSTR_IRQ, DG1_MSTR_TILE_INTR, and
+//! one MSI vector (V13-257..288).
 //!
-//! All levels from the leaf to the root are level-triggered: a source is ready while it has an unmasked event, a bank
-//! while it shows a source, the tile while a bank shows a source. An MSI is sent when "tile pending and master enabled"
-//! becomes true, and again when a bank is cleared and shows the events that arrived in the meantime. Therefore no event
-//! is lost, in whatever order the driver acknowledges, and no MSI repeats while the driver has the master disabled.
+//! All stages are level-triggered: a source is pending while it has an unmasked event, a bank while one of its sources is
+//! pending, and the tile while a bank is pending. An MSI is sent when "tile pending and master enabled" becomes true, and
+//! again if a bank is still pending after software has cleared it, because new events arrived. Therefore no event is lost
+//! regardless of the acknowledge order, and no further MSI is sent while the master interrupt is disabled.
 
 mod delivery;
 pub mod event;

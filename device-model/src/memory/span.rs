@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A contiguous, bounded range of translated memory, wherever it is stored.
+//! A contiguous, bounded range of translated memory, independent of its backing.
 
 use vm_memory::{Bytes, VolatileSlice};
 
 use crate::world::{DmaFault, DmaView};
 
-/// Memory reached by one translation. Must not be used beyond the step that created it.
+/// Memory covered by one address translation. Must not be used beyond the step that created it.
 pub enum Span<'m> {
     /// Memory mapped into this process: local memory, or guest memory with a file descriptor.
     Mapped(VolatileSlice<'m>),
@@ -22,11 +22,11 @@ pub enum Span<'m> {
     },
 }
 
-/// Size of the bounce buffer for copies between memories that are not both mapped.
+/// Size of the bounce buffer for copies of which at least one side is not mapped.
 const BOUNCE: usize = 4096;
 /// Block size of a fill: large enough for few writes, small enough for the L1 cache.
 const FILL_BLOCK: usize = 16 << 10;
-/// Block size for fills up to this length, for which preparing a large block would cost more than the fill.
+/// Fills up to this length use a block of this size: preparing a large block would cost more than the fill.
 const SHORT_FILL: usize = 256;
 
 impl<'m> Span<'m> {
@@ -104,7 +104,8 @@ impl<'m> Span<'m> {
         }
     }
 
-    /// Fills the span with a repeated pattern; its length should be a multiple of the pattern's.
+    /// Fills the span with a repeated pattern. If the span's length is not a multiple of the pattern's, the last repetition
+    /// is truncated.
     pub fn fill(&self, pattern: &[u8]) -> Result<(), DmaFault> {
         match self {
             Span::Null(_) => Ok(()),
@@ -163,15 +164,15 @@ mod tests {
                 Span::Mapped(all).part(64, len).fill(&pattern).unwrap();
                 let mut data = vec![0; 3 * FILL_BLOCK];
                 all.read_slice(&mut data, 0).unwrap();
-                assert!(data[..64].iter().chain(&data[64 + len..]).all(|byte| *byte == 0), "beyond {len} bytes");
+                assert!(data[..64].iter().chain(&data[64 + len..]).all(|byte| *byte == 0), "wrote beyond {len} bytes");
                 let wanted = pattern.iter().cycle();
                 assert!(data[64..64 + len].iter().zip(wanted).all(|(a, b)| a == b), "{len} bytes of {}", pattern.len());
             }
         }
     }
 
-    /// Contract E.2: a copy from a NULL page stores zeros, a copy to one is dropped; both are longer than the bounce
-    /// buffer.
+    /// Contract E.2: a copy from a NULL page writes zeros; a copy to a NULL page is dropped. Both copies are longer than
+    /// the bounce buffer.
     #[test]
     fn copies_with_null_pages() {
         const LEN: usize = 3 * BOUNCE + 1;

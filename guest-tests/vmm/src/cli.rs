@@ -7,18 +7,18 @@ use arctic_gpu::card_file;
 use arctic_vmm::{Boot, CardConfig, Config, layout};
 use clap::Parser;
 
-/// Boot a guest on KVM with a virtual Flex 170, its virtual functions among the guest's devices.
+/// Boot a KVM guest with a virtual Flex 170. The card's PF and VFs are all assigned to this guest.
 ///
 /// The card is part of this process. Its local memory and GGTT are mapped into the guest, doorbells are ioeventfds, and
 /// interrupts are irqfds. Linux finds the card at 01:00.0 below a root port; with --vfs N,
 /// `echo N > /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs` enables N virtual functions.
 ///
-/// xe requires `xe.force_probe=56c0`, and firmware that `arctic firmware` writes into the guest's image.
+/// The xe driver requires `xe.force_probe=56c0` and its firmware files; `arctic firmware` adds them to the guest image.
 ///
-/// The guest's serial port is this terminal; Ctrl-C ends the VM. At exit, a report of the card is printed on stderr:
-/// trapped accesses, and accessed registers that are not modelled. The exit status is 0 if the guest powered off or
+/// The guest's serial port is connected to this terminal; Ctrl-C ends the VM. At exit, an access report is printed to
+/// stderr: trapped accesses and accesses to unmodelled registers. The exit status is 0 if the guest powered off or
 /// requested a reset (as it does after a panic), 130 after Ctrl-C (a second Ctrl-C does not wait for the vCPUs), and 1
-/// after a failure. If the guest writes to port 0xf4, it is the written value, or 255 for larger values.
+/// after a failure. If the guest writes to port 0xf4, the exit status is the written value, at most 255.
 ///
 /// Examples:
 ///   arctic-vmm --kernel /boot/vmlinuz --initrd initrd.img --vfs 2 --append xe.force_probe=56c0
@@ -27,7 +27,7 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "arctic-vmm", version, verbatim_doc_comment)]
 pub struct Args {
-    /// Linux kernel to boot: a bzImage, as in /boot of distributions
+    /// Linux kernel to boot: a bzImage, such as a distribution's /boot/vmlinuz
     #[arg(long, value_name = "FILE", required_unless_present = "bare")]
     kernel: Option<PathBuf>,
     /// The kernel's initrd
@@ -37,13 +37,13 @@ pub struct Args {
     /// `struct boot_info` in rdi
     #[arg(long, value_name = "ELF", conflicts_with = "kernel")]
     bare: Option<PathBuf>,
-    /// Further kernel arguments, after `console=ttyS0 panic=-1`; for a bare program the whole command line
+    /// Additional kernel arguments, appended to `console=ttyS0 panic=-1`; with --bare, the whole command line
     #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
     append: String,
-    /// The guest's RAM, such as 512M or 4G
+    /// Guest RAM size, such as 512M or 4G
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_size)]
     memory: u64,
-    /// Number of the guest's CPUs
+    /// Number of vCPUs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(layout::MAX_CPUS)))]
     cpus: u8,
     /// The card: a card file, or the name of a built-in one (flex170, flex170-63vf, small)
@@ -57,7 +57,7 @@ pub struct Args {
     no_card: bool,
 }
 
-/// Kernel arguments that are always passed: the console, and to end the VM on a panic.
+/// Kernel arguments that are always passed: the console device, and a reboot on panic, which ends the VM.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 panic=-1";
 
 impl Args {
@@ -69,7 +69,7 @@ impl Args {
                 let command_line = format!("{KERNEL_ARGUMENTS} {}", self.append).trim_end().to_owned();
                 Boot::Linux { kernel, initrd: self.initrd, command_line }
             }
-            (None, None) => return Err("give --kernel or --bare".into()),
+            (None, None) => return Err("--kernel or --bare is required".into()),
         };
         let card = match self.no_card {
             true => None,
@@ -78,7 +78,7 @@ impl Args {
                 if self.vfs > profile.total_vfs {
                     let most = profile.total_vfs;
                     return Err(format!(
-                        "card {} has at most {most} VFs: give --vfs {most} or another card",
+                        "card {} supports at most {most} VFs: reduce --vfs or use another card",
                         self.card
                     ));
                 }
@@ -95,9 +95,9 @@ fn parse_size(text: &str) -> Result<u64, String> {
         Some(b'K') => 10,
         Some(b'M') => 20,
         Some(b'G') => 30,
-        _ => return Err("give a number with a unit: 512M, 4G".into()),
+        _ => return Err("expected a size with a suffix, such as 512M or 4G".into()),
     };
-    let number: u64 = text[..text.len() - 1].parse().map_err(|_| "give a number with a unit: 512M, 4G".to_owned())?;
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| "expected a size with a suffix, such as 512M or 4G".to_owned())?;
     number.checked_mul(1 << shift).ok_or_else(|| "the size exceeds 64 bits".into())
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_units() {
+    fn a_size_requires_a_suffix() {
         assert_eq!(parse_size("512M"), Ok(512 << 20));
         assert_eq!(parse_size("4g"), Ok(4 << 30));
         for wrong in ["", "G", "12", "1.5G", "99999999999G", "4\u{e9}"] {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_kernel_and_program_is_needed() {
+    fn kernel_or_bare_is_required() {
         Args::command().debug_assert();
         assert!(Args::try_parse_from(["arctic-vmm"]).is_err());
         assert!(Args::try_parse_from(["arctic-vmm", "--bare", "a", "--kernel", "b"]).is_err());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The card over vfio-user sockets, with an independent client: the `vfio_user` crate's, which Cloud Hypervisor also
-//! uses.
+//! Accesses the card over vfio-user sockets with an independent client: that of the `vfio_user` crate, which Cloud
+//! Hypervisor also uses.
 //!
-//! The client assumes that every request succeeds and never reads requests sent by the card. Therefore these tests send
-//! no request that the server rejects, and do not move VF BARs of functions in one guest, which the card would place by
-//! DMA.
+//! The client assumes that every request succeeds and never reads requests sent by the card. Therefore these tests
+//! do not send requests that the server rejects. With all functions in one guest they do not move VF BARs, because the
+//! card would program them by DMA to the guest's ECAM.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -59,7 +59,7 @@ impl Connection {
         for bar in [0, 2] {
             let region = client.region(bar).unwrap();
             let Some(file) = &region.file_offset else { continue };
-            // A file without sparse areas covers the whole region.
+            // A region without sparse mmap areas is mappable as a whole.
             let mut areas: Vec<_> = region.sparse_areas.iter().map(|area| (area.offset, area.size)).collect();
             if areas.is_empty() {
                 areas.push((0, region.size));
@@ -82,7 +82,7 @@ impl Connection {
     }
 }
 
-/// A served card, and one VMM connection for each function.
+/// A card exported over vfio-user, and one VMM connection per function.
 pub struct VfioUser {
     connections: Vec<Option<Connection>>,
     ram: Vec<File>,
@@ -90,11 +90,11 @@ pub struct VfioUser {
     card: ServedCard,
     dir: TempDir,
     arrangement: Arrangement,
-    /// Functions are accessed over a relay that withholds the files of guest memory from the card.
+    /// Clients connect through a relay that strips the file descriptors of guest memory from DMA_MAP requests.
     by_messages: bool,
 }
 
-/// Returns the name of a function's socket, or of its relay's.
+/// Returns the socket name of a function or of its relay.
 fn socket(function: u8, relayed: bool) -> String {
     let name = if function == 0 { "pf".into() } else { format!("vf{function}") };
     if relayed { format!("{name}-relay.sock") } else { format!("{name}.sock") }
@@ -125,7 +125,7 @@ fn plain() -> File {
     file
 }
 
-/// The PF is in no guest, and each VF is in a separate guest from the start.
+/// The PF is not assigned to a guest; each VF is assigned to a separate guest from the start.
 pub fn provisioned() -> Box<dyn Machine> {
     Box::new(VfioUser::new(Arrangement::Provisioned))
 }
@@ -170,7 +170,7 @@ impl VfioUser {
         self.arrangement != Arrangement::Together
     }
 
-    /// Connects the VMMs that exist from the start.
+    /// Connects the VMMs that are present at power-on.
     fn power_on(&mut self) {
         match self.arrangement {
             Arrangement::Provisioned => (1..=VFS).for_each(|vf| self.connect(vf)),
@@ -217,7 +217,7 @@ impl VfioUser {
         }
         self.connect(function);
         let connection = self.connections[slot].as_mut()?;
-        Some(access(&mut connection.client).expect("the function accepts a client but does not answer"))
+        Some(access(&mut connection.client).expect("a request failed on a new connection"))
     }
 
     fn window(&mut self, function: u8, bar: u8, offset: u64, len: usize) -> Option<(&MmapRegion, usize)> {

@@ -43,7 +43,7 @@ fn set_bytes(bench: &Bench) -> Vec<u64> {
 /// V13-273, V13-275, contract C.3, K.1: the user interrupt of every engine writes its status byte and its source byte
 /// and sends an MSI to its function. No interrupt register reports it.
 #[test]
-fn user_interrupts_are_bytes() {
+fn a_user_interrupt_writes_status_and_source() {
     let engines = [
         (EngineClass::Render, 0, 0),
         (EngineClass::Copy, 0, 15),
@@ -83,10 +83,10 @@ fn bytes_are_written_before_the_msi() {
     assert_eq!(bench.msis.take(), []);
 }
 
-/// V13-275, V13-276, contract C.3: each event has its byte. All except the user interrupt are reported only if
+/// V13-275, V13-276, contract C.3: each event has its own status byte. All except the user interrupt are reported only if
 /// unmasked.
 #[test]
-fn events_are_told_by_byte() {
+fn each_event_has_a_status_byte() {
     for (enable, told) in [(0u32, false), (1 << 4, true), (1, false), (u32::MAX, true)] {
         let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
         let context = bench.context(0);
@@ -107,9 +107,9 @@ fn events_are_told_by_byte() {
     }
 }
 
-/// Contract C.3: a report by the GuC writes its source byte and its status byte.
+/// Contract C.3: a GuC interrupt writes the GuC's source byte and status byte.
 #[test]
-fn the_guc_tells_in_memory_too() {
+fn the_guc_writes_memory_interrupts() {
     let bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let (views, mut tlb) = (bench.gt.memory.views(), Tlb::default());
     let mut gam = bench.gt.memory.gam(VF, &views, &mut tlb);
@@ -152,7 +152,7 @@ fn report_pointers_belong_to_the_context() {
 /// V13-262, V13-068: a context's events reach only the interrupt registers of its function. Each function has separate
 /// enables, masks, snapshots and MSIs.
 #[test]
-fn each_function_has_its_tree() {
+fn interrupt_registers_are_per_function() {
     let functions = [Function::PF, Function(1), Function(63)];
     let mut bench = Bench::new(EngineClass::Copy);
     for function in functions {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The watchdog: an event for the physical function, an engine reset for a virtual function's ring.
+//! The watchdog: expiration raises an event on the PF; in the ring buffer of a VF it resets the engine.
 
 use super::*;
 use crate::interrupts::WATCHDOG;
@@ -9,20 +9,20 @@ use crate::world::{Clock, ticks_to_ns};
 const VF: Function = Function(2);
 const STOP: [u32; 3] = [0x1108_0001, 0x178, 1];
 
-/// Starts the watchdog with a threshold in ticks, with register writes in xe's order.
+/// Commands that start the watchdog with a threshold in ticks; register order as in xe.
 fn watch(threshold: u32) -> [u32; 5] {
     [0x1108_0003, 0x17c, threshold, 0x178, 0]
 }
 
-/// xe's wait for a value that is never written, at the PPHWSP.
+/// Semaphore wait on the PPHWSP for a value that is never written, as emitted by xe.
 fn endless(context: Context) -> [u32; 5] {
     [0x0e40_c003, 0xdead, context.pphwsp() as u32, 0, 0]
 }
 
-/// Contract C.6: xe's job on a VF, on every class: the wait ends exactly when the threshold is reached. The engine has
-/// reset values, the watchdog is stopped, and the ring continues after the wait.
+/// Contract C.6: on a VF, for each engine class, the wait in xe's job ends exactly when the threshold is reached. The
+/// engine's registers have their reset values, the watchdog is stopped, and execution continues after the wait.
 #[test]
-fn the_watchdog_resets_the_engine_under_a_ring() {
+fn expiration_in_a_vf_ring_buffer_resets_the_engine() {
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::of_vf(class, VF.0);
         let context = bench.context(0);
@@ -37,7 +37,7 @@ fn the_watchdog_resets_the_engine_under_a_ring() {
         bench.put(DATA, 0xffff);
         let started = bench.clock.now();
         assert_eq!(bench.submit(context), Outcome::Waiting);
-        assert_eq!(bench.engine.wake_at(), Some(started + ticks_to_ns(100)), "no earlier check is needed");
+        assert_eq!(bench.engine.wake_at(), Some(started + ticks_to_ns(100)), "the next step is due at expiration");
         bench.clock.advance(ticks_to_ns(99));
         assert_eq!(bench.run(), Outcome::Waiting);
         bench.clock.advance(ticks_to_ns(2));
@@ -48,9 +48,10 @@ fn the_watchdog_resets_the_engine_under_a_ring() {
     }
 }
 
-/// Contract C.6: a ring that does not start the watchdog, or stops it, waits forever, as does one below the threshold.
+/// Contract C.6: a wait in the ring buffer does not end if the watchdog is not started, is stopped, or does not reach its
+/// threshold.
 #[test]
-fn a_watchdog_that_stands_ends_no_wait() {
+fn a_wait_continues_without_expiration() {
     let preludes: [&[u32]; 4] = [&[0, 0], &watch(0), &watch(u32::MAX), &[&watch(2)[..], &STOP[..]].concat()];
     for prelude in preludes {
         let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -65,10 +66,9 @@ fn a_watchdog_that_stands_ends_no_wait() {
     }
 }
 
-/// Issue point 7 (c): time in which the host does not step the engine does not expire the watchdog: each step is
-/// charged at most one millisecond.
+/// The watchdog does not count scheduling delay of the host: a step adds at most one millisecond.
 #[test]
-fn a_late_look_does_not_expire_the_watchdog() {
+fn a_delayed_step_does_not_expire_the_watchdog() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
     bench.emit(context, &watch(3 * 19_200));
@@ -84,10 +84,9 @@ fn a_late_look_does_not_expire_the_watchdog() {
     assert_eq!(bench.engine.counters().watchdog_resets, 1);
 }
 
-/// Issue point 7 (b), V8-214: timestamps that a guest reads keep the rate of the card's clock while the host does not
-/// run the engine's steps.
+/// V8-214: timestamps that a guest reads follow the card's clock even while the host does not step the engine.
 #[test]
-fn timestamps_do_not_stand_on_a_loaded_host() {
+fn timestamps_advance_while_the_engine_is_not_stepped() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
     bench.emit(context, &endless(context));
@@ -105,10 +104,10 @@ fn timestamps_do_not_stand_on_a_loaded_host() {
     assert_eq!(after.2 - before.2, 1_000_000, "engine time");
 }
 
-/// V8-165, V8-167: control and threshold belong to the context, the count does not: the watchdog runs again after the
+/// V8-165, V8-167: PR_CTR_CTRL and PR_CTR_THRSH are context state, PR_CTR is not: the watchdog counts again after the
 /// context has resumed.
 #[test]
-fn a_preempted_wait_is_watched_again() {
+fn the_watchdog_restarts_after_preemption() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let (context, other) = (bench.context(0), bench.context(1));
     bench.emit(context, &watch(100));
@@ -128,10 +127,10 @@ fn a_preempted_wait_is_watched_again() {
     assert_eq!(bench.get(DATA), 1);
 }
 
-/// V8-166: on the physical function and in any non-privileged batch the wait continues. The PF's driver gets event 6 if
+/// V8-166: on the PF and in non-privileged batches the wait continues after expiration. The PF's driver gets event 6 if
 /// enabled, and the counter restarts.
 #[test]
-fn elsewhere_the_watchdog_is_an_event() {
+fn expiration_on_the_pf_or_in_a_batch_does_not_reset() {
     for (function, user) in [(Function::PF, false), (Function::PF, true), (VF, true)] {
         let mut bench = Bench::new(EngineClass::Copy);
         bench.give(function);
@@ -155,7 +154,7 @@ fn elsewhere_the_watchdog_is_an_event() {
             assert_eq!((bench.run(), bench.run()), (Outcome::Waiting, Outcome::Waiting));
             let told = if function.is_vf() { vec![] } else { vec![function] };
             assert_eq!(bench.msis.take(), told, "{function:?} user {user}");
-            assert_eq!(bench.engine.wake_at(), None, "no check is needed");
+            assert_eq!(bench.engine.wake_at(), None, "no timed step");
             if !function.is_vf() {
                 let tree = bench.gt.interrupts_of(function);
                 tree.write(Live::InterruptSelector, 0x19_0070, 0, 1 << 15);
@@ -168,9 +167,10 @@ fn elsewhere_the_watchdog_is_an_event() {
     }
 }
 
-/// A ring in which the watchdog expires repeatedly gets one reset per step, and can be preempted.
+/// If the watchdog expires repeatedly in a ring buffer, a step performs at most one reset, and the context can be
+/// preempted.
 #[test]
-fn a_ring_of_watchdogs_is_bounded() {
+fn repeated_expiration_remains_preemptible() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
     let mut round = watch(1).to_vec();
@@ -193,7 +193,7 @@ fn a_ring_of_watchdogs_is_bounded() {
 
 /// The next step of a waiting engine is not deferred beyond the expiration of its watchdog.
 #[test]
-fn a_waiting_engine_is_looked_at_in_time() {
+fn a_step_is_not_deferred_past_expiration() {
     let engines = Engines::new(|_| true);
     let id = engines.present().next().unwrap();
     engines.put_off(id, 1000, engines.changes());
@@ -217,7 +217,7 @@ fn watching(bench: &mut Bench, commands: &[u32]) -> Context {
     context
 }
 
-/// Advances the clock, with regular steps of the engine. Returns the number of reported watchdog events (0 or 1).
+/// Advances the clock by `ticks`, with a step of the engine every millisecond. Returns the number of reported watchdog events (0 or 1).
 fn later(bench: &mut Bench, ticks: u64) -> usize {
     const LOOK: u64 = 19_200;
     for _ in 0..(ticks - 1) / LOOK {
@@ -231,9 +231,9 @@ fn later(bench: &mut Bench, ticks: u64) -> usize {
     usize::from(told.is_some_and(|(.., events)| events & WATCHDOG != 0))
 }
 
-/// V8-165, trap T4: 0 in bits 30:0 enables the counter, 1 stops and clears it. After reset it is stopped.
+/// V8-165, vol8.md note T4: 0 in bits 30:0 enables the counter, 1 stops and clears it. After reset it is stopped.
 #[test]
-fn zero_enables_and_one_clears() {
+fn control_0_enables_and_1_clears() {
     let bench = Bench::new(EngineClass::Copy);
     assert_eq!((bench.own(reg::PR_CTR_CTRL), bench.own(reg::PR_CTR_THRSH)), (1, 0x15_0000));
     for (control, counts) in [(0, 40), (1, 0), (2, 0), (0x7fff_ffff, 0)] {
@@ -289,16 +289,16 @@ fn the_counter_has_two_clocks() {
 }
 
 /// V8-166: event 6 is raised exactly when the counter reaches the threshold, and the counter restarts at 0. A threshold
-/// below the counter is reached after a wrap.
+/// below the current count is reached after the counter wraps.
 #[test]
-fn the_threshold_is_met_again_and_again() {
+fn the_counter_restarts_at_the_threshold() {
     let mut bench = Bench::new(EngineClass::VideoDecode);
     watching(&mut bench, &watch(100));
     assert_eq!((later(&mut bench, 99), bench.own(reg::PR_CTR)), (0, 99));
     assert_eq!((later(&mut bench, 1), bench.own(reg::PR_CTR)), (1, 0));
     assert_eq!((later(&mut bench, 99), bench.own(reg::PR_CTR)), (0, 99));
     assert_eq!((later(&mut bench, 3), bench.own(reg::PR_CTR)), (1, 2));
-    assert_eq!((later(&mut bench, 1000), bench.own(reg::PR_CTR)), (1, 2), "one event per check");
+    assert_eq!((later(&mut bench, 1000), bench.own(reg::PR_CTR)), (1, 2), "at most one event per step");
     bench.gt.write(bench.base() + reg::PR_CTR_THRSH, 1);
     assert_eq!((later(&mut bench, 50), bench.own(reg::PR_CTR)), (0, 52), "the threshold is below the counter");
     assert_eq!((later(&mut bench, (1 << 32) - 52), bench.own(reg::PR_CTR)), (0, 0));
@@ -308,7 +308,7 @@ fn the_threshold_is_met_again_and_again() {
 /// V8-167: the counter stops while no context is loaded and while execlists are disabled. It is not context state: a
 /// switch does not restore an old count, and the next context that uses it continues the count.
 #[test]
-fn the_counter_counts_with_a_context_alone() {
+fn the_counter_runs_only_while_a_context_is_loaded() {
     let mut bench = Bench::new(EngineClass::Copy);
     let other = bench.context(1);
     bench.emit(other, &watch(1000));
@@ -328,7 +328,7 @@ fn the_counter_counts_with_a_context_alone() {
     assert_eq!(bench.run(), Outcome::Preempted);
     assert_eq!(bench.submit(context), Outcome::Waiting);
     assert_eq!(later(&mut bench, 5), 0);
-    assert_eq!((bench.own(reg::PR_CTR), bench.own(reg::PR_CTR_THRSH)), (75, 1000), "not 50, the context's own count");
+    assert_eq!((bench.own(reg::PR_CTR), bench.own(reg::PR_CTR_THRSH)), (75, 1000), "a switch does not restore the count");
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0000);
     later(&mut bench, 40);
     assert_eq!(bench.own(reg::PR_CTR), 75, "execlists disabled");
@@ -346,7 +346,7 @@ fn the_counter_counts_with_a_context_alone() {
 
 /// V8-165: two contexts have separate control and threshold settings.
 #[test]
-fn two_contexts_keep_their_settings() {
+fn control_and_threshold_are_per_context() {
     let mut bench = Bench::new(EngineClass::Compute);
     let (context, other) = (bench.context(0), bench.context(1));
     for (context, commands) in [(context, watch(100)), (other, [0x1108_0003, 0x17c, 7, 0x178, 1])] {

@@ -23,7 +23,7 @@ fn upload_good_image() {
 
 /// Contract G.4: i915 does not set the address space of the source; the default is the GGTT.
 #[test]
-fn upload_from_the_default_space() {
+fn upload_from_the_default_address_space() {
     let mut host = Host::new();
     host.upload();
     host.guc.reset(&host.gt);
@@ -45,16 +45,16 @@ fn upload_bad_images() {
         ("no signature", 0x13, |h| h.poke(FIRMWARE + u64::from(DMA_BYTES), 0)),
         ("WOPCM not locked", 0x74, |h| h.gt.registers.set(0xc050, 0x3f_3000)),
         ("WOPCM too small", 0x74, |h| h.gt.registers.set(0xc050, 0x1001)),
-        ("more than the die's WOPCM", 0x74, |h| {
+        ("WOPCM size exceeds the hardware's", 0x74, |h| {
             h.gt.registers.set(0xc050, 0xffff_f001);
             h.gt.registers.set(0xc310, 0x50_0000);
         }),
         ("source not mapped", 0x75, |h| h.gt.registers.set(0xc300, 0x100_0000 + MAPPED.end as u32)),
-        ("wrong space", 0x75, |h| h.gt.registers.set(0xc304, 0x7_0000)),
+        ("invalid source address space", 0x75, |h| h.gt.registers.set(0xc304, 0x7_0000)),
     ];
     for (name, code, spoil) in cases {
         let mut host = Host::new();
-        // Registers as the driver sets them; the transfer is started after the corruption.
+        // Programs the registers as the driver does; the transfer is started after an image or register is corrupted.
         host.upload();
         host.guc.reset(&host.gt);
         spoil(&host);
@@ -72,7 +72,7 @@ fn upload_bad_images() {
     assert_eq!(host.start_dma() >> 8 & 0xff, 0x71, "no ADS");
 }
 
-/// Contract B.4 step 21, K.11: the mailbox's wire examples.
+/// Contract B.4 step 21, K.11: the contract's examples of mailbox messages.
 #[test]
 fn mailbox_examples() {
     let mut host = Host::new();
@@ -87,20 +87,20 @@ fn mailbox_examples() {
     }
     assert_eq!(host.mail(&[0x4100, 0x1000, 0, bytes])[0], 0xe000_0080, "not mapped");
     assert_eq!(host.mail(&[0x4100, SCRATCH as u32, 0, bytes - 4])[0], 0xe000_0102, "too small");
-    assert_eq!(host.mail(&[0x4509, 1])[0], 0xe000_0304, "rings not configured");
+    assert_eq!(host.mail(&[0x4509, 1])[0], 0xe000_0304, "CT buffers not registered");
     assert_eq!(host.mail(&[0x0508, 0x0902_0002, CTB as u32, 0]), [0xf000_0001, 0, 0, 0]);
     assert_eq!(host.mail(&[0x0508, 0x0902_0001, CTB as u32, 0])[0], 0xe000_0103, "wrong length");
     assert_eq!(host.mail(&[0x0508, 0x0902_0002, 0x1000, 0])[0], 0xe000_0080, "inside WOPCM");
     assert_eq!(host.mail(&[0x0508, 0x0904_0001, 100, 0])[0], 0xe000_0060, "not a multiple of 4 KiB");
-    assert_eq!(host.mail(&[0x0508, 0x0999_0001, 1, 0])[0], 0xf000_0000, "unknown key: none applied");
+    assert_eq!(host.mail(&[0x0508, 0x0999_0001, 1, 0])[0], 0xf000_0000, "unknown key: no KLV is applied");
     assert_eq!(host.mail(&[0x1234])[0], 0xe000_0030);
     assert_eq!(host.mail(&[0x1000_4100])[0], 0xe000_0004, "an event is not a request");
-    assert_eq!(host.mail(&[0x5500, 0x0001_0100])[0], 0xe000_0302, "for virtual functions");
+    assert_eq!(host.mail(&[0x5500, 0x0001_0100])[0], 0xe000_0302, "a request for VFs only");
 }
 
-/// V13-126: a GuC in reset answers nothing; the driver detects this by polling and loads the firmware again.
+/// V13-126: a GuC in reset does not respond; the driver detects this by polling and loads the firmware again.
 #[test]
-fn silent_in_reset() {
+fn no_response_in_reset() {
     let mut host = Host::new();
     assert_eq!(host.mail(&[0x4100, 0, 0, 0])[0], 0x4100);
     assert_eq!(host.guc.step(&host.gt, &host.engines, 0), Step::default());
@@ -108,8 +108,8 @@ fn silent_in_reset() {
     assert_eq!(host.mail(&[0x4100, 0, 0, 0])[0] >> 28, 0xf);
 }
 
-/// Contract F.7: after a reset and a new upload all contexts must be registered again; reports about loads of the
-/// previous boot are ignored.
+/// Contract F.7: after a reset and a new upload all contexts must be registered again; completions of contexts that
+/// were loaded before the reset are ignored.
 #[test]
 fn reset_and_reload() {
     let mut host = Host::up();
@@ -119,7 +119,7 @@ fn reset_and_reload() {
     assert_eq!(host.upload(), 0x8001_f0ec);
     host.enable_rings();
     host.start(5, EngineClass::Copy, 1, 2);
-    assert_eq!(host.runs("bcs0"), Some(5), "the report of the previous boot is ignored");
+    assert_eq!(host.runs("bcs0"), Some(5), "a completion from before the reset is ignored");
     assert_eq!(host.mail(&[0x5507])[0], 0xf000_0000);
     assert_eq!(host.runs("bcs0"), None);
     host.enable_rings();
@@ -127,9 +127,9 @@ fn reset_and_reload() {
     assert_eq!(host.stepped(), [[0x8001_0001, 0xe000_0100]]);
 }
 
-/// Contract B.4 steps 19 to 22, B.6: the driver's register writes through the register window of the complete card.
+/// Contract B.4 steps 19 to 22, B.6: the driver's register writes through the MMIO BAR of the complete card.
 #[test]
-fn handshake_through_the_register_window() {
+fn the_guc_is_loaded_through_the_mmio_bar() {
     use crate::card::Card;
 
     let host = Host::new();

@@ -29,7 +29,7 @@ impl Host {
     /// Creates a bus with a root port, and the card below it.
     pub fn new(card: Option<Arc<VirtualCard>>) -> Self {
         let mut bridge = Registers::new();
-        // QEMU's device ID of a generic PCI Express host bridge; class host bridge.
+        // QEMU's vendor and device ID of a generic PCIe host bridge; class code: host bridge.
         bridge.define32(0x00, 0x0008_1b36, 0);
         bridge.define32(0x08, 0x0600_0000, 0);
         Host { bridge, root_port: Mutex::new(RootPort::new()), card }
@@ -40,7 +40,7 @@ impl Host {
         self.card.as_ref()
     }
 
-    /// Decodes a guest address in the configuration window to routing ID and register.
+    /// Decodes an ECAM address into routing ID and register offset.
     pub fn decode(address: u64) -> Option<(u16, u64)> {
         let offset = address.checked_sub(layout::ECAM).filter(|offset| *offset < layout::ECAM_BYTES)?;
         Some(((offset / CONFIG_BYTES & 0xffff) as u16, offset % CONFIG_BYTES))
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_window_is_4_kib_a_function() {
+    fn ecam_has_4_kib_per_function() {
         assert_eq!(Host::decode(layout::ECAM), Some((0, 0)));
         assert_eq!(Host::decode(layout::ECAM + 0x10_0000 + 2 * 0x1000 + 0x324), Some((0x102, 0x324)));
         assert_eq!(Host::decode(layout::ECAM + layout::ECAM_BYTES - 1), Some((0xffff, 0xfff)));
