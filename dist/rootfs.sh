@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 # Makes the root file system of dist/Containerfile without a container engine: Debian's packages and the static program.
 # As root, on a host with debootstrap:
 #

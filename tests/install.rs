@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The program by itself: its version, and its commands without the checkout that it was built in.
 
 use std::fs;

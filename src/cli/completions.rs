@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic completions`: a shell's completion script, from the definition of the command line.
 
 use anyhow::Result;

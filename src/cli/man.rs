@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic man`: manual pages, from the definition of the command line.
 
 use std::fs;

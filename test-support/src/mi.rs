@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Commands as dwords: MI commands of all engines, flushes with a write, and commands of the copy engine.
 //!
 //! Layouts: contract K.8, B.9, `xe: instructions/xe_mi_commands.h`. Each function encodes the form that drivers use;

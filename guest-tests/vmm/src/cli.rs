@@ -97,7 +97,8 @@ fn parse_size(text: &str) -> Result<u64, String> {
         Some(b'G') => 30,
         _ => return Err("expected a size with a suffix, such as 512M or 4G".into()),
     };
-    let number: u64 = text[..text.len() - 1].parse().map_err(|_| "expected a size with a suffix, such as 512M or 4G".to_owned())?;
+    let number: u64 =
+        text[..text.len() - 1].parse().map_err(|_| "expected a size with a suffix, such as 512M or 4G".to_owned())?;
     number.checked_mul(1 << shift).ok_or_else(|| "the size exceeds 64 bits".into())
 }
 

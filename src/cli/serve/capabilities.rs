@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic serve --print-capabilities`: what the program can serve, for management software. As in the conventions of
 //! vhost-user backends (QEMU: docs/interop/vhost-user.json), the document has the device's `type` and its `features`.
 

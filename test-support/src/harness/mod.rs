@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The fuzz targets' harnesses: each runs one input and panics if an invariant is violated. Tests replay the corpora.
 
 #[cfg(feature = "vfio-user")]

@@ -328,7 +328,11 @@ fn the_counter_runs_only_while_a_context_is_loaded() {
     assert_eq!(bench.run(), Outcome::Preempted);
     assert_eq!(bench.submit(context), Outcome::Waiting);
     assert_eq!(later(&mut bench, 5), 0);
-    assert_eq!((bench.own(reg::PR_CTR), bench.own(reg::PR_CTR_THRSH)), (75, 1000), "a switch does not restore the count");
+    assert_eq!(
+        (bench.own(reg::PR_CTR), bench.own(reg::PR_CTR_THRSH)),
+        (75, 1000),
+        "a switch does not restore the count"
+    );
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0000);
     later(&mut bench, 40);
     assert_eq!(bench.own(reg::PR_CTR), 75, "execlists disabled");
