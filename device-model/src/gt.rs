@@ -8,6 +8,8 @@ pub mod virtual_function;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use arctic_sriov::number::{high, low};
+
 use crate::doorbell::Doorbells;
 use crate::engine::EngineClock;
 use crate::engine::id::{EngineClass, EngineId, WakeDomain};
@@ -23,7 +25,6 @@ use crate::registers::{Decoded, Kind, Live, MCR_SELECTOR, RegisterFile, masked};
 use crate::residency::{Awake, Residency};
 use crate::trace::{Recorder, Told};
 use crate::world::{Clock, Function, InterruptSink, ticks, ticks_to_ns};
-use arctic_sriov::number::{high, low};
 use virtual_function::VirtualFunction;
 
 /// Context timestamp of one engine as read by MMIO: ticks of the 19.2 MHz counter that the context has run. While the

@@ -5,8 +5,9 @@ use std::fmt;
 use std::fs;
 use std::time::Instant;
 
-use crate::number::count;
 use serde::{Deserialize, Serialize};
+
+use crate::number::count;
 
 /// Overload threshold: percent of the time during which some task waited for a CPU.
 const PRESSURE: f64 = 50.0;

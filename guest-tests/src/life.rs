@@ -8,7 +8,6 @@ use std::process::Command;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use crate::number::count;
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
@@ -17,6 +16,7 @@ use crate::card::{Card, CardReport, Functions, Memory};
 use crate::driver::Driver;
 use crate::image::{self, Extra};
 use crate::interrupt;
+use crate::number::count;
 use crate::parts::{self, Own, Parts};
 use crate::process::{self, LOOK};
 use crate::progress::Progress;

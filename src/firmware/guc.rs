@@ -2,8 +2,9 @@
 //! The GuC firmware file: a CSS header, text in place of microcode, text in place of a signature. Layout: xe:
 //! abi/uc_fw_abi.h (`uc_css_header`), read by xe: xe_uc_fw.c and i915: intel_uc_fw.c.
 
-use super::{DATE, VENDOR, bytes_of, no_signature};
 use arctic_sriov::number::count;
+
+use super::{DATE, VENDOR, bytes_of, no_signature};
 
 /// Path of the file below a firmware directory, as requested by the driver for DG2 (xe: xe_uc_fw.c).
 pub(super) const FILE: &str = "i915/dg2_guc_70.bin";

@@ -3,8 +3,9 @@
 //! manifest with the version, and the image. Layout: i915: intel_gsc_binary_headers.h, read by i915: intel_huc_fw.c
 //! (`intel_huc_fw_get_binary_info`).
 
-use super::{DATE, VENDOR, bytes_of, no_signature};
 use arctic_sriov::number::{byte, count};
+
+use super::{DATE, VENDOR, bytes_of, no_signature};
 
 /// Path of the file below a firmware directory, as requested by i915 for DG2 (i915: intel_uc_fw.c).
 pub(super) const FILE: &str = "i915/dg2_huc_gsc.bin";

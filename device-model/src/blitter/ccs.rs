@@ -7,10 +7,11 @@
 //! the control data, a block with a modified control byte decompresses to other data, restoring the byte restores the
 //! pixels, and zero (the value to which drivers clear it) means uncompressed.
 
+use arctic_sriov::number::size;
+
 use crate::memory::Span;
 use crate::memory::ccs::BLOCK;
 use crate::world::DmaFault;
-use arctic_sriov::number::size;
 
 /// Control byte of a block compressed by the copy engine.
 const COMPRESSED: u8 = 0x5c;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! XY_CTRL_SURF_COPY_BLT: copies of compression control data from and to the flat CCS.
 
+use arctic_sriov::number::size;
+
 use super::Progress;
 use super::tiling::ADDRESS_MASK;
 use crate::memory::ccs::BLOCK;
 use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
-use arctic_sriov::number::size;
 
 /// Location of control bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

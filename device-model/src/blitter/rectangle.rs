@@ -3,12 +3,13 @@
 
 use std::ops::Range;
 
+use arctic_sriov::number::size;
+
 use super::Progress;
 use super::raster::Raster;
 use super::tiling::{Area, BLOCK_BYTES, Surface, Tiling};
 use super::window::Window;
 use crate::memory::{Access, Fault, Gam, Space};
-use arctic_sriov::number::size;
 
 /// Relative cost of a byte that is processed through a buffer (tiles, compression, raster operations).
 const BUFFERED_COST: usize = 4;

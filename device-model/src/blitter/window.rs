@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The currently translated part of a surface's memory, with its compression control data. Valid for one step.
 
+use arctic_sriov::number::size;
+
 use super::ccs;
 use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
 use crate::world::DmaFault;
-use arctic_sriov::number::size;
 
 /// Smallest page size. A window starts at a page boundary if possible, so that it also covers accesses just before the
 /// address.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Context descriptors and context status quadwords.
 
-use super::{Dword, Line};
 use arctic_sriov::number;
+
+use super::{Dword, Line};
 
 /// Context ID that means "no context" (V8-053).
 const IDLE: u64 = 0xffff;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI commands that control the parser: batches, semaphores, predicates, interrupts (V8-105..121, 134..141).
 
+use arctic_sriov::number::{high, low};
+
 use super::access::address;
 use super::head::REPORTED_HEAD;
 use super::reg;
@@ -9,7 +11,6 @@ use crate::command::mi::fields;
 use crate::engine::id::EngineClass;
 use crate::interrupts::{SEMAPHORE_WAIT, USER_INTERRUPT};
 use crate::memory::{Fault, Space};
-use arctic_sriov::number::{high, low};
 
 /// MI_NOOP bit 22: bits 21:0 are written to NOPID.
 const NOOP_WRITE_ID: u32 = fields::WRITE_NOPID.mask();

@@ -2,12 +2,13 @@
 //! The logical ring context in memory: the PPHWSP, followed by the register image that an engine restores and saves
 //! (V8-040, V8-041, V8-045; contract F.3, F.4, K.1).
 
+use arctic_sriov::number::{high, low};
+
 use super::image::Image;
 use super::layout::{IMAGE_DWORDS, Layout};
 use super::stream::{LEVELS, Position};
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::RegisterFile;
-use arctic_sriov::number::{high, low};
 
 /// Offset in bytes from the PPHWSP to the image (V8-040).
 const IMAGE: u64 = 0x1000;

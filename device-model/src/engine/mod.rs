@@ -33,6 +33,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
+use arctic_sriov::number::{high, low};
+
 use crate::execlist::descriptor::Descriptor;
 use crate::execlist::queue::Queue;
 use crate::execlist::status::{ContextStatus, Detail};
@@ -42,7 +44,6 @@ use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, Tlb, Views};
 use crate::trace::What;
 use crate::world::{Function, ticks};
-use arctic_sriov::number::{high, low};
 use attention::{Attention, Changes};
 pub use clock::EngineClock;
 pub use counters::Counters;

@@ -3,10 +3,11 @@
 //! power controller saves and restores (V8-190..194). Each engine has one copy of this global state, which changes only
 //! by register writes.
 
+use arctic_sriov::number::count;
+
 use super::id::{EngineClass, EngineId};
 use super::{image, layout, reg};
 use crate::registers::{Kind, RegisterFile, masked};
-use arctic_sriov::number::count;
 
 /// Content of a pair in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The command streamer: fetches, decodes and executes the commands of the loaded context.
 
+use arctic_sriov::number::byte;
+
 use super::counters::Counters;
 use super::fetch::{Fetched, LONGEST, Window};
 use super::id::{EngineClass, EngineId};
@@ -17,7 +19,6 @@ use crate::gt::Gt;
 use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
 use crate::trace::{KEPT_DWORDS, What};
-use arctic_sriov::number::byte;
 
 /// Maximum number of bytes that blits process in one step: well under a millisecond at memory speed.
 const BLIT_BYTES: usize = 2 << 20;

@@ -2,6 +2,8 @@
 //! Context switches: restore by executing the image, workaround batches during and after the restore, lite restore,
 //! save, and register updates.
 
+use arctic_sriov::number::{count, high, low};
+
 use super::image::{Cursor, GLOBAL, Image, Load, Value};
 use super::layout::{self, ENGINE_CONTEXT, IMAGE_DWORDS, INDIRECT_CTX_OFFSET};
 use super::lrc::{Clocks, Lrc};
@@ -14,7 +16,6 @@ use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
 use crate::trace::What;
-use arctic_sriov::number::{count, high, low};
 
 /// RING_CONTEXT_CONTROL bit 0 (xe: CTX_CTRL_ENGINE_CTX_RESTORE_INHIBIT).
 const RESTORE_INHIBIT: u32 = 1 << 0;

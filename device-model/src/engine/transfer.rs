@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI commands that move data between commands, registers and memory (V8-122..133).
 
+use arctic_sriov::number::low;
+
 use super::access::{address, bytes_kept};
 use super::reg;
 use super::streamer::{Flow, Streamer};
@@ -8,7 +10,6 @@ use crate::command::mi::fields;
 use crate::gt::Agent;
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::{Fault, Space};
-use arctic_sriov::number::low;
 
 /// Bit 22 of most commands: the address is global.
 const GGTT: u32 = fields::GLOBAL.mask();

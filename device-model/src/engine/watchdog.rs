@@ -4,6 +4,8 @@
 //! It counts engine time ([`super::EngineClock`]), at either rate. While the host does not run the card's workers, the
 //! watchdog stops together with the context.
 
+use arctic_sriov::number::low;
+
 use super::layout;
 use super::reg;
 use super::streamer::Streamer;
@@ -12,7 +14,6 @@ use crate::execlist;
 use crate::interrupts::WATCHDOG;
 use crate::registers::GT_PERF_STATUS;
 use crate::world::{ticks, ticks_to_ns};
-use arctic_sriov::number::low;
 
 /// PR_CTR_CTRL bits 30:0: 0 enables the counter (trap T4) ...
 const CONTROL: u32 = 0x7fff_ffff;

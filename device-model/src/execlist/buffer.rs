@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard};
 
+use arctic_sriov::number::{high, low};
+
 use super::status::ContextStatus;
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::RegisterFile;
-use arctic_sriov::number::{high, low};
 
 /// Number of entries of the buffer.
 pub const ENTRIES: u32 = 12;

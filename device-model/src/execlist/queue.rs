@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Submission queue and execution queue of an engine (V8-010..020).
 
+use arctic_sriov::number::{byte, count};
+
 use super::descriptor::Descriptor;
 use crate::registers::RegisterFile;
-use arctic_sriov::number::{byte, count};
 
 /// Number of elements of a queue.
 pub const ELEMENTS: usize = 8;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Reports of a context switch: the status quadword and the switch reasons (V8-052..056), and EXECLIST_STATUS (V8-022).
 
-use super::descriptor::{ContextId, Descriptor};
 use arctic_sriov::number::{high, low};
+
+use super::descriptor::{ContextId, Descriptor};
 
 /// MI_SEMAPHORE_WAIT, bits 31:23 of its header.
 const SEMAPHORE_WAIT: u32 = 0x1c;

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use arctic_sriov::number::count;
+
 use super::{Gt, Request};
 use crate::engine::GLOBALS;
 use crate::engine::id::EngineId;
 use crate::interrupts::Interrupts;
 use crate::registers::{Kind, Live};
 use crate::world::{Function, InterruptSink};
-use arctic_sriov::number::count;
 
 /// VF_SW_FLAG(0): first dword of the GuC mailbox.
 const SW_FLAG: u32 = 0x19_0240;

@@ -2,10 +2,11 @@
 //! Engine activity: busy time of each engine, in total and per function, in the buffers that the drivers register
 //! (contract K.6, G.4).
 
+use arctic_sriov::number::low;
+
 use crate::engine::id::{EngineClass, EngineId};
 use crate::memory::{Fault, Gam, Space};
 use crate::world::{FUNCTIONS, Function, TIMESTAMP_HZ, functions};
-use arctic_sriov::number::low;
 
 use super::ads::{EngineMap, MAX_LOGICAL};
 use super::share::Share;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Error capture: the engine registers that the GuC logs before it resets an engine (contract B.13).
 
+use arctic_sriov::number::count;
+
 use crate::engine::id::{EngineClass, EngineId};
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
-use arctic_sriov::number::count;
 
 /// ADS: pointers to the register lists of one engine instance; 16 classes for the physical function, then 16 for VFs.
 const INSTANCE_LISTS: u64 = 0x109c;

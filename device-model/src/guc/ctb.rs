@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 
+use arctic_sriov::number::{count, size};
+
 use super::hxg::{MAX_DWORDS, Outgoing};
 use crate::memory::{Fault, Gam, Space};
 use crate::sync::atomic::{Ordering, fence};
-use arctic_sriov::number::{count, size};
 
 /// Descriptor field: dword offset up to which the receiver has read.
 const HEAD: u64 = 0;

@@ -8,10 +8,11 @@
 //! queues", a patch that was proposed for xe. Current drivers send neither. All ids are local to the sender: a VF
 //! numbers both from 0.
 
+use arctic_sriov::number;
+
 use crate::doorbell::{DOORBELLS, Doorbells, Page, SEND_TO_CORE};
 use crate::registers::DoorbellRegister;
 use crate::world::{FUNCTIONS, Function};
-use arctic_sriov::number;
 
 use super::adverse::Kind;
 use super::hxg::{Error, Reply};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Firmware upload: DMA into WOPCM, the boot ROM's checks of the CSS header, and the status read by the driver.
 
+use arctic_sriov::number::count;
+
 use crate::gt::Gt;
 use crate::memory::{Gam, Space};
-use arctic_sriov::number::count;
 
 /// GUC_STATUS (xe: regs/xe_guc_regs.h).
 pub const GUC_STATUS: u32 = 0xc000;

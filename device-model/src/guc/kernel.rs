@@ -3,11 +3,12 @@
 
 use std::ops::Range;
 
+use arctic_sriov::number::byte;
+
 use crate::engine::EngineReport;
 use crate::gt::Gt;
 use crate::trace::What;
 use crate::world::{FUNCTIONS, Function, functions};
-use arctic_sriov::number::byte;
 
 use super::Step;
 use super::action;

@@ -4,11 +4,12 @@
 
 use std::ops::Range;
 
+use arctic_sriov::number::count;
+
 use crate::gt::Gt;
 use crate::memory::Space;
 use crate::trace::What;
 use crate::world::Function;
-use arctic_sriov::number::count;
 
 use super::action::Sender;
 use super::client::State;

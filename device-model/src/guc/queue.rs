@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
-use crate::world::{FUNCTIONS, Function, functions};
 use arctic_sriov::number::byte;
+
+use crate::world::{FUNCTIONS, Function, functions};
 
 use super::ads::MAX_LOGICAL;
 

@@ -2,9 +2,10 @@
 //! Requests of VF drivers to the PF driver, answered by the card if it acts as the PF: handshake and the values of
 //! registers that a VF cannot read (contract C.4; xe: xe_gt_sriov_pf_service.c, abi/guc_relay_actions_abi.h).
 
+use arctic_sriov::number::count;
+
 use super::hxg::{MAX_DWORDS, Type, action};
 use crate::gt::Gt;
-use arctic_sriov::number::count;
 
 /// Fuse and clock registers, in ascending order as required by the search of VF drivers (xe: ats_m_runtime_regs).
 const RUNTIME_REGISTERS: [u32; 8] = [0x0d00, 0x9118, 0x911c, 0x9134, 0x913c, 0x9140, 0x9144, 0xc1dc];

@@ -6,13 +6,13 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
-use crate::number;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::batch::Batch;
 use super::device::{Device, DrmError, Engine, Result};
 use super::mapping::Mapping;
 use super::uapi;
+use crate::number;
 
 /// First GPU virtual address to be allocated. Page 0 stays unmapped, so that accesses to a null address are detected.
 const FIRST_ADDRESS: u64 = 16 << 20;

@@ -6,8 +6,9 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::number::count;
 use anyhow::{Context, Result};
+
+use crate::number::count;
 
 /// The file tree of an initramfs. Paths are relative, without a leading slash.
 #[derive(Debug, Default)]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Handling of engine reports, and resets of contexts that are halted or exceed their preemption timeout.
 
-use super::*;
 use arctic_sriov::number::low;
+
+use super::*;
 
 /// Reads the engine's context-status FIFO (V8-060). Returns whether the reported context left before it was complete. A
 /// context removed without a switch has no entry; then the outcome of the report decides.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Loading contexts onto engines, and taking them off.
 
-use super::*;
 use arctic_sriov::number::{byte, low};
+
+use super::*;
 
 impl Scheduler {
     /// Checks whether a context has new work, and updates its engines or queues it.

@@ -6,8 +6,9 @@
 //! that engines can run different functions at the same time (V13-039). The members of a parallel context need several
 //! engines at once: if such a context exists, all engines of the class follow the turns of the first one.
 
-use super::*;
 use arctic_sriov::number::byte;
+
+use super::*;
 
 /// Function that owns the current turn of each logical instance of a class.
 type Turns = [Option<Function>; MAX_LOGICAL];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Compares fills and copies of the copy engine with a CPU model, over entire buffers.
 
-use crate::number::{count, low};
 use anyhow::{Result, ensure};
 
 use super::{Bench, Noise, compare};
 use crate::guest::blt::{Area, Depth, Surface, Tiling, offset};
 use crate::guest::device::Engine;
 use crate::guest::vm::{Buffer, Place, Vm};
+use crate::number::{count, low};
 
 /// The layout of a test surface.
 #[derive(Clone, Copy)]

@@ -2,7 +2,6 @@
 //! A store, a copy and a fence on one engine of each class, all in flight at the same time: a check that each of many
 //! VFs completes in a few milliseconds.
 
-use crate::number::size;
 use anyhow::{Context, Result, ensure};
 
 use super::{Bench, Noise};
@@ -10,6 +9,7 @@ use crate::guest::batch::{Batch, PostSync, reg};
 use crate::guest::blt::{Area, Depth, Surface, Tiling};
 use crate::guest::device::Engine;
 use crate::guest::vm::{Buffer, Place};
+use crate::number::size;
 
 /// Name of the result of [`brief`].
 pub const BRIEF: &str = "store, copy, fence";

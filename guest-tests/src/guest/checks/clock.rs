@@ -4,13 +4,13 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::number::size;
 use anyhow::{Result, ensure};
 
 use super::{Bench, program};
 use crate::guest::batch::reg;
 use crate::guest::device::Engine;
 use crate::guest::vm::Place;
+use crate::number::size;
 
 /// RING_TIMESTAMP is 36 bits wide (contract E.7).
 const TIMESTAMP_MASK: u64 = (1 << 36) - 1;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fences: submissions ordered only by their fences, and user fences in memory.
 
-use crate::number::size;
 use anyhow::{Context, Result, ensure};
 
 use super::{Bench, program};
@@ -10,6 +9,7 @@ use crate::guest::device::Engine;
 use crate::guest::mi_math::Alu::*;
 use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
+use crate::number::size;
 
 /// Submissions on two queues of one engine, each dependent on the last one of the other queue. The first waits for a
 /// semaphore, so that the driver or the GuC has to hold back all others. Each increments a counter non-atomically and

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Engines that access the same memory concurrently, ordered by semaphores or by atomics.
 
-use crate::number::count;
 use anyhow::{Context, Result, ensure};
 
 use super::{Bench, program};
@@ -10,6 +9,7 @@ use crate::guest::device::Engine;
 use crate::guest::mi_math::Alu::*;
 use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
+use crate::number::count;
 
 /// A semaphore passed around a ring of all engines.
 pub fn ring(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Immediate stores, register moves and the writes of flushes, verified by the CPU.
 
-use crate::number::low;
 use anyhow::{Result, ensure};
 
 use super::{Bench, Noise, compare};
 use crate::guest::batch::{MAX_QWORDS, PostSync, reg};
 use crate::guest::device::Engine;
 use crate::guest::vm::Place;
+use crate::number::low;
 
 /// Stores of random dwords, quadwords and long runs to both memories. Adjacent bytes must not change.
 pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {

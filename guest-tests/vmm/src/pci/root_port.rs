@@ -5,9 +5,10 @@
 //! functions beyond the first eight are accessible. Its memory windows are writable registers without effect: the VMM
 //! decodes a BAR anywhere in the host bridge's windows, even outside the bridge's windows.
 
+use arctic_sriov::number::byte;
+
 use super::registers::Registers;
 use crate::layout;
-use arctic_sriov::number::byte;
 
 /// Capability ID of PCI Express, and its offset.
 const EXPRESS: u8 = 0x10;
