@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Actions that a host can request over the CT buffers: code, payload length, permitted senders and handler (contract
 //! B.6, G.4).
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+use arctic_sriov::number::count;
 
 use crate::memory::Fault;
 use crate::world::{Function, functions};
@@ -36,7 +39,7 @@ impl Length {
             Length::Exact(n) => dwords == n,
             Length::Either(a, b) => dwords == a || dwords == b,
             Length::AtLeast(n) => dwords >= n,
-            Length::Pairs(n) => dwords >= n && (dwords - n).is_multiple_of(2),
+            Length::Pairs(n) => dwords.checked_sub(n).is_some_and(|rest| rest.is_multiple_of(2)),
         }
     }
 }
@@ -109,7 +112,7 @@ pub const ACTIONS: &[Action] = &[
     action(0x0509, "UPDATE_SCHEDULING_POLICIES_KLV", AtLeast(1), Any, scheduling_policies),
     action(0x0506, "GLOBAL_SCHED_POLICY_CHANGE", Exact(1), Physical, global_policies),
     action(0x3003, "PC_SLPC_REQUEST", AtLeast(1), Physical, |k, t, m| k.slpc_request(t, m)),
-    action(0x3004, "SETUP_PC_GUCRC", Exact(1), Physical, |_, t, m| slpc::set_guc_rc(t.gt, m[0])),
+    action(0x3004, "SETUP_PC_GUCRC", Exact(1), Physical, |_, t, m| slpc::set_guc_rc(t.gt, one(m)?)),
     action(0x550a, "SET_ENG_UTIL_BUFF", Exact(2), Physical, usage_buffer),
     action(0x550c, "SET_DEVICE_ENGINE_ACTIVITY_BUFFER", Exact(4), Physical, device_activity),
     action(0x550d, "SET_FUNCTION_ENGINE_ACTIVITY_BUFFER", Exact(5), Physical, function_activity),
@@ -119,7 +122,7 @@ pub const ACTIONS: &[Action] = &[
     action(0x5503, "PF2GUC_UPDATE_VF_CFG", Exact(4), Physical, control::update_config),
     action(0x5506, "PF2GUC_VF_CONTROL", Exact(2), Physical, control::control),
     action(0x0030, "LOG_BUFFER_FILE_FLUSH_COMPLETE", Exact(1), Any, |_, _, _| Ok(0)),
-    action(0x0040, "UK_LOG_ENABLE_LOGGING", Exact(1), Physical, |k, _, m| k.set_log_control(m[0])),
+    action(0x0040, "UK_LOG_ENABLE_LOGGING", Exact(1), Physical, |k, _, m| k.set_log_control(one(m)?)),
     // Log messages are not buffered, so there is nothing to flush.
     action(0x0302, "FORCE_LOG_BUFFER_FLUSH", Exact(1), Physical, |_, _, _| Ok(0)),
     absent(0x4000, "AUTHENTICATE_HUC"),
@@ -147,14 +150,25 @@ fn bad_address(_: Fault) -> Error {
     Error::InvalidGgttAddress
 }
 
+/// The dwords of a payload with `N` dwords.
+fn all<const N: usize>(m: &[u32]) -> Result<[u32; N], Error> {
+    m.try_into().map_err(|_| Error::InvalidSize)
+}
+
+/// The dword of a payload with one.
+fn one(m: &[u32]) -> Result<u32, Error> {
+    all(m).map(|[value]| value)
+}
+
 fn submit(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let id = kernel.global_id(turn.function, m[0])?;
+    let id = kernel.global_id(turn.function, one(m)?)?;
     kernel.scheduler.submit(turn, id)
 }
 
 fn set_mode(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let id = kernel.global_id(turn.function, m[0])?;
-    match m[1] {
+    let [id, mode] = all(m)?;
+    let id = kernel.global_id(turn.function, id)?;
+    match mode {
         0 => kernel.scheduler.set_mode(turn, id, false),
         1 => kernel.scheduler.set_mode(turn, id, true),
         _ => Err(Error::InvalidParams),
@@ -162,31 +176,34 @@ fn set_mode(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
 }
 
 fn set_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let id = kernel.global_id(turn.function, m[0])?;
-    kernel.scheduler.set_policies(id, &m[1..])
+    let [id, policies @ ..] = m else { return Err(Error::InvalidSize) };
+    let id = kernel.global_id(turn.function, *id)?;
+    kernel.scheduler.set_policies(id, policies)
 }
 
 /// DEREGISTER_CONTEXT: also releases the context's doorbell.
 fn deregister(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let id = kernel.global_id(turn.function, m[0])?;
+    let id = kernel.global_id(turn.function, one(m)?)?;
     let reply = kernel.scheduler.deregister(turn, id)?;
     kernel.doorbells.release_context(&turn.gt.doorbells, (id & 0xffff) as u16);
     Ok(reply)
 }
 
 fn register(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let work_queue = (0, 0, 0);
-    let registration = Registration { id: m[1], class: m[2], mask: m[3], work_queue, descriptors: &m[9..11] };
+    let &[_, id, class, mask, _, _, _, _, _, ref descriptors @ ..] = m else { return Err(Error::InvalidSize) };
+    let registration = Registration { id, class, mask, work_queue: (0, 0, 0), descriptors };
     register_as(kernel, turn, &registration)
 }
 
 fn register_parallel(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let descriptors = &m[10..];
-    if m[9] as usize != descriptors.len() / 2 {
+    let &[_, id, class, mask, low, high, ring_low, ring_high, bytes, members, ref descriptors @ ..] = m else {
+        return Err(Error::InvalidSize);
+    };
+    if members as usize != descriptors.len() / 2 {
         return Err(Error::InvalidSize);
     }
-    let work_queue = (global_address(m[4], m[5])?, global_address(m[6], m[7])?, m[8]);
-    let registration = Registration { id: m[1], class: m[2], mask: m[3], work_queue, descriptors };
+    let work_queue = (global_address(low, high)?, global_address(ring_low, ring_high)?, bytes);
+    let registration = Registration { id, class, mask, work_queue, descriptors };
     register_as(kernel, turn, &registration)
 }
 
@@ -198,7 +215,8 @@ fn register_as(kernel: &mut Kernel, turn: &mut Turn<'_>, registration: &Registra
 
 /// The response is sent once every engine has passed a step boundary.
 fn invalidate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    kernel.clients.of(turn.function).invalidations.push(m[0]);
+    let [seqno, ..] = m else { return Err(Error::InvalidSize) };
+    kernel.clients.of(turn.function).invalidations.push(*seqno);
     kernel.invalidating |= turn.function.bit();
     Ok(0)
 }
@@ -212,22 +230,20 @@ fn invalidate_all(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply 
 /// OPT_IN_FEATURE_KLV: checks key and value length of each opt-in. Returns the number of applied keys.
 fn opt_in(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     const MOST: u32 = 64;
-    let list = klv::read(&mut turn.own(), (m[0], m[1]), m[2], MOST)?;
-    let mut applied = 0;
+    let [low, high, dwords] = all(m)?;
+    let list = klv::read(&mut turn.own(), (low, high), dwords, MOST)?;
     for item in klv::walk(&list) {
         match item? {
             (klv::EXT_CAT_ERR_TYPE, []) => kernel.scheduler.set_cat_error_type(turn.function, true),
             (klv::EXT_CAT_ERR_TYPE, _) => return Err(Error::MalformedKlv),
             _ => return Err(Error::InvalidKlvKey),
         }
-        applied += 1;
     }
-    Ok(applied)
+    Ok(count(klv::walk(&list).count()))
 }
 
 /// Render and compute engines run concurrently here, so the yield policy has no effect: it is checked and stored.
 fn scheduling_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let mut applied = 0;
     for item in klv::walk(m) {
         match item? {
             (klv::RENDER_COMPUTE_YIELD, [quantum, ratio]) if *ratio <= 100 => {
@@ -240,35 +256,37 @@ fn scheduling_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> R
             (klv::RENDER_COMPUTE_YIELD, _) => return Err(Error::MalformedKlv),
             _ => return Err(Error::InvalidKlvKey),
         }
-        applied += 1;
     }
-    Ok(applied)
+    Ok(count(klv::walk(m).count()))
 }
 
 fn global_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    if let Some(disabled) = ads::engine_reset_disabled(&mut turn.own(), u64::from(m[0])).map_err(bad_address)? {
+    if let Some(disabled) = ads::engine_reset_disabled(&mut turn.own(), u64::from(one(m)?)).map_err(bad_address)? {
         kernel.scheduler.set_engine_reset_disabled(disabled);
     }
     Ok(0)
 }
 
 fn usage_buffer(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    kernel.scheduler.activity.set_usage(&mut turn.own(), global_address(m[0], m[1])?).map_err(bad_address)?;
+    let [low, high] = all(m)?;
+    kernel.scheduler.activity.set_usage(&mut turn.own(), global_address(low, high)?).map_err(bad_address)?;
     Ok(0)
 }
 
 fn device_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let (metadata, records) = (global_address(m[0], m[1])?, global_address(m[2], m[3])?);
+    let [low, high, records_low, records_high] = all(m)?;
+    let (metadata, records) = (global_address(low, high)?, global_address(records_low, records_high)?);
     kernel.scheduler.activity.set_device(&mut turn.own(), metadata, records).map_err(bad_address)?;
     Ok(0)
 }
 
 fn function_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    if m[0] > super::activity::MAX_FUNCTIONS {
+    let [functions, low, high, records_low, records_high] = all(m)?;
+    if functions > super::activity::MAX_FUNCTIONS {
         return Err(Error::InvalidParams);
     }
-    let (metadata, records) = (global_address(m[1], m[2])?, global_address(m[3], m[4])?);
-    kernel.scheduler.activity.set_functions(&mut turn.own(), m[0], metadata, records).map_err(bad_address)?;
+    let (metadata, records) = (global_address(low, high)?, global_address(records_low, records_high)?);
+    kernel.scheduler.activity.set_functions(&mut turn.own(), functions, metadata, records).map_err(bad_address)?;
     Ok(0)
 }
 
@@ -292,6 +310,8 @@ pub fn finish_invalidations(kernel: &mut Kernel, turn: &mut Turn<'_>) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
+
     use super::*;
 
     /// Contract B.6: each code occurs once.

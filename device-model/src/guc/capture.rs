@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Error capture: the engine registers that the GuC logs before it resets an engine (contract B.13).
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use arctic_sriov::number::count;
 
@@ -61,9 +62,9 @@ impl Lists {
     pub fn read(gam: &mut Gam<'_>, ads: u64) -> Result<Lists, Fault> {
         let mut pointer = |at: u64| gam.read_u32(Space::Ggtt, ads.wrapping_add(at));
         let mut lists = Lists { global: pointer(GLOBAL_LIST)?, ..Lists::default() };
-        for class in 0..CLASSES {
-            lists.class[class] = pointer(CLASS_LISTS + class as u64 * 4)?;
-            lists.instance[class] = pointer(INSTANCE_LISTS + class as u64 * 4)?;
+        for (at, (class, instance)) in (0..).step_by(4).zip(lists.class.iter_mut().zip(&mut lists.instance)) {
+            *class = pointer(CLASS_LISTS.wrapping_add(at))?;
+            *instance = pointer(INSTANCE_LISTS.wrapping_add(at))?;
         }
         Ok(lists)
     }
@@ -92,6 +93,10 @@ pub struct Capture {
 
 impl Capture {
     /// Location and section sizes of the log come from the GuC's first parameter (xe: GUC_CTL_LOG_PARAMS).
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "a section has at most sixteen units of at most 1 MiB, by the widths of the fields"
+    )]
     pub fn new(log_params: u32, lists: Lists) -> Self {
         let unit = |bit: u32| if log_params >> bit & 1 != 0 { 1 << 20 } else { 4 << 10 };
         let count = |shift: u32, mask: u32| (log_params >> shift & mask) + 1;
@@ -110,8 +115,9 @@ impl Capture {
     }
 
     fn group(&self, gt: &Gt, gam: &mut Gam<'_>, hung: &[Hung]) -> Result<Vec<u32>, Fault> {
-        let mut group = vec![0, 1 + 2 * count(hung.len())];
+        let mut group = vec![0, count(hung.len()).saturating_mul(2).saturating_add(1)];
         captured(gt, gam, &mut group, (TYPE_GLOBAL, NOBODY, NOBODY), self.lists.global, 0)?;
+        let listed = |lists: [u32; CLASSES], class: usize| lists.get(class).copied().unwrap_or(0);
         for Hung { engine, lrca, context } in hung {
             let info = engine.info();
             let list = match info.class {
@@ -122,8 +128,8 @@ impl Capture {
             };
             let class = u32::from(info.class.guc()) << 4;
             let instance = class | u32::from(info.instance) << 8 | TYPE_INSTANCE;
-            captured(gt, gam, &mut group, (class | TYPE_CLASS, NOBODY, NOBODY), self.lists.class[list], 0)?;
-            let list = self.lists.instance[list];
+            captured(gt, gam, &mut group, (class | TYPE_CLASS, NOBODY, NOBODY), listed(self.lists.class, list), 0)?;
+            let list = listed(self.lists.instance, list);
             captured(gt, gam, &mut group, (instance, *lrca, *context), list, info.mmio_base)?;
         }
         Ok(group)
@@ -131,27 +137,28 @@ impl Capture {
 
     fn append(&self, gam: &mut Gam<'_>, log: u64, group: &[u32]) -> Result<Status, Fault> {
         let (at, size) = self.section;
-        let mut state = |at: u64| gam.read_u32(Space::Ggtt, log + at);
+        let place = |at: u64| log.wrapping_add(at);
+        let mut state = |at: u64| gam.read_u32(Space::Ggtt, place(at));
         let inside = |pointer: u32| if pointer < size { pointer & !3 } else { 0 };
         let (read, write) = (inside(state(READ_POINTER)?), inside(state(WRITE_POINTER)?));
         let flags = state(FLAGS)?;
-        let used = if write >= read { write - read } else { size - read + write };
+        let used = write.checked_sub(read).unwrap_or_else(|| size.wrapping_sub(read).wrapping_add(write));
         let bytes: Vec<u8> = group.iter().flat_map(|dword| dword.to_le_bytes()).collect();
         // One dword stays free: a full section would look empty.
-        if bytes.len() + 4 > (size - used) as usize {
+        if bytes.len().saturating_add(4) > size.saturating_sub(used) as usize {
             return Ok(Status::NoSpace);
         }
-        let (to_end, from_start) = bytes.split_at(bytes.len().min((size - write) as usize));
-        gam.write(Space::Ggtt, log + at + u64::from(write), to_end)?;
-        gam.write(Space::Ggtt, log + at, from_start)?;
-        let next = (write + count(bytes.len())) % size;
+        let (to_end, from_start) = bytes.split_at(bytes.len().min(size.saturating_sub(write) as usize));
+        gam.write(Space::Ggtt, place(at).wrapping_add(u64::from(write)), to_end)?;
+        gam.write(Space::Ggtt, place(at), from_start)?;
+        let next = write.wrapping_add(count(bytes.len())).checked_rem(size).unwrap_or(0);
         for (field, value) in [
             (SECTION_BYTES, size),
             (WRITE_POINTER, next),
             (SAMPLED_WRITE_POINTER, next),
             (FLAGS, flags | FLUSH_TO_FILE),
         ] {
-            gam.write_u32(Space::Ggtt, log + field, value)?;
+            gam.write_u32(Space::Ggtt, place(field), value)?;
         }
         Ok(Status::Written)
     }
@@ -172,14 +179,13 @@ fn captured(
         list => (gam.read_u32(Space::Ggtt, list)? & 0xffff).min(MOST_REGISTERS),
     };
     group.extend([0, info, lrca, context, count]);
-    let mut entries = vec![0; count as usize * ENTRY_DWORDS * 4];
+    let mut entries = vec![[[0; 4]; ENTRY_DWORDS]; count as usize];
     if count > 0 {
-        gam.read(Space::Ggtt, list + 4, &mut entries)?;
+        gam.read(Space::Ggtt, list.wrapping_add(4), entries.as_flattened_mut().as_flattened_mut())?;
     }
-    for entry in entries.chunks_exact(ENTRY_DWORDS * 4) {
-        let dword = |at: usize| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]);
-        let offset = dword(0);
-        group.extend([offset, gt.registers.value(base.wrapping_add(offset)), dword(8), dword(12)]);
+    for entry in entries {
+        let [offset, _, flags, mask] = entry.map(u32::from_le_bytes);
+        group.extend([offset, gt.registers.value(base.wrapping_add(offset)), flags, mask]);
     }
     Ok(())
 }

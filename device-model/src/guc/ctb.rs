@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! CT buffers: the two message rings between host and GuC, with their descriptors (contract B.6, K.7).
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::VecDeque;
 
-use arctic_sriov::number::{count, size};
+use arctic_sriov::number::count;
 
 use super::hxg::{MAX_DWORDS, Outgoing};
 use crate::memory::{Fault, Gam, Space};
@@ -68,22 +69,23 @@ impl Ring {
 
     /// The position `by` dwords (at most the size of the ring) after `from`.
     fn advance(self, from: u32, by: u32) -> u32 {
-        (from + by) % self.0
+        let to = from.wrapping_add(by);
+        if to < self.0 { to } else { to.wrapping_sub(self.0) }
     }
 
     /// Number of dwords that have been written and not yet read.
     fn used(self, head: u32, tail: u32) -> u32 {
-        (tail + self.0 - head) % self.0
+        tail.checked_sub(head).unwrap_or_else(|| self.0.wrapping_sub(head).wrapping_add(tail))
     }
 
     /// Number of dwords that can be written. One always stays free: a full ring would look empty.
     fn room(self, head: u32, tail: u32) -> u32 {
-        self.0 - 1 - self.used(head, tail)
+        self.0.saturating_sub(1).saturating_sub(self.used(head, tail))
     }
 
     /// Number of dwords, of `len` from position `from`, that precede the end of the ring.
     fn before_end(self, from: u32, len: u32) -> u32 {
-        (self.0 - from).min(len)
+        self.0.saturating_sub(from).min(len)
     }
 
     /// Advances `head` past the header of the next message. The sender fills the rest of the ring with zeros if a
@@ -98,12 +100,12 @@ impl Ring {
         if !self.contains(tail) {
             return Ok(Next::Corrupt(STATUS_OVERFLOW));
         }
-        let mut zeros = 0;
+        let mut zeros = 0_u32;
         while *head != tail {
             let header = read(*head)?;
             *head = self.advance(*head, 1);
             if header == 0 {
-                zeros += 1;
+                zeros = zeros.saturating_add(1);
                 if zeros > padding && *head != tail {
                     return Ok(Next::Corrupt(STATUS_UNDERFLOW));
                 }
@@ -207,29 +209,28 @@ impl CtBuffer {
 
     /// Copies `into.len()` dwords from dword offset `from`, wrapping at the end of the ring.
     fn copy_out(&self, gam: &mut Gam<'_>, from: u32, into: &mut [u32]) -> Result<(), Fault> {
-        let mut bytes = [0u8; MAX_DWORDS * 4];
-        let bytes = &mut bytes[..into.len() * 4];
-        let (first, second) = bytes.split_at_mut(self.ring.before_end(from, count(into.len())) as usize * 4);
-        gam.read(Space::Ggtt, self.address(from), first)?;
-        gam.read(Space::Ggtt, self.at.buffer, second)?;
-        for (dword, bytes) in into.iter_mut().zip(bytes.chunks_exact(4)) {
-            *dword = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        let mut room = [[0; 4]; MAX_DWORDS];
+        let dwords = room.get_mut(..into.len()).unwrap_or_default();
+        let (first, second) = dwords.split_at_mut(self.ring.before_end(from, count(dwords.len())) as usize);
+        gam.read(Space::Ggtt, self.address(from), first.as_flattened_mut())?;
+        gam.read(Space::Ggtt, self.at.buffer, second.as_flattened_mut())?;
+        for (into, dword) in into.iter_mut().zip(dwords) {
+            *into = u32::from_le_bytes(*dword);
         }
         Ok(())
     }
 
-    /// Copies dwords to dword offset `to`, wrapping at the end of the ring.
-    fn copy_in(&self, gam: &mut Gam<'_>, to: u32, dwords: impl Iterator<Item = u32>) -> Result<(), Fault> {
+    /// Copies `len` dwords to dword offset `to`, wrapping at the end of the ring.
+    fn copy_in(&self, gam: &mut Gam<'_>, to: u32, dwords: impl Iterator<Item = u32>, len: u32) -> Result<(), Fault> {
         // A header and the longest message.
-        let mut bytes = [0u8; (1 + MAX_DWORDS) * 4];
-        let mut len = 0;
-        for (bytes, dword) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(dwords) {
+        let mut room = [[0; 4]; 1 + MAX_DWORDS];
+        for (bytes, dword) in room.iter_mut().zip(dwords) {
             *bytes = dword.to_le_bytes();
-            len += 1;
         }
-        let (first, second) = bytes[..len * 4].split_at(self.ring.before_end(to, count(len)) as usize * 4);
-        gam.write(Space::Ggtt, self.address(to), first)?;
-        gam.write(Space::Ggtt, self.at.buffer, second)
+        let written = room.get(..len as usize).unwrap_or_default();
+        let (first, second) = written.split_at(self.ring.before_end(to, count(written.len())) as usize);
+        gam.write(Space::Ggtt, self.address(to), first.as_flattened())?;
+        gam.write(Space::Ggtt, self.at.buffer, second.as_flattened())
     }
 
     /// Takes the next request from the ring into `room`; `None` if the ring is empty, broken or inaccessible. The new
@@ -247,18 +248,18 @@ impl CtBuffer {
             }
             return None;
         };
-        Some(Incoming { fence: (header >> 16) as u16, format: (header >> 12 & 0xf) as u8, hxg: &room[..len] })
+        Some(Incoming { fence: (header >> 16) as u16, format: (header >> 12 & 0xf) as u8, hxg: room.get(..len)? })
     }
 
     /// Reads the next request into `room`; returns its header and number of dwords.
     fn read_next(&mut self, gam: &mut Gam<'_>, room: &mut [u32; MAX_DWORDS]) -> Result<Option<(u32, usize)>, Fault> {
         // One access for both: where memory is requested from the client, each is a message.
-        let mut fields = [0; 8];
-        gam.read(Space::Ggtt, self.at.descriptor.wrapping_add(TAIL), &mut fields)?;
+        const _: () = assert!(STATUS == TAIL + 4);
+        let mut fields = [[0; 4]; 2];
+        gam.read(Space::Ggtt, self.at.descriptor.wrapping_add(TAIL), fields.as_flattened_mut())?;
         // Pairs with the host's release of the tail: the message is read after it.
         fence(Ordering::Acquire);
-        let (tail, status) = fields.split_at(size(STATUS - TAIL));
-        let [tail, status] = [tail, status].map(|field| u32::from_le_bytes([field[0], field[1], field[2], field[3]]));
+        let [tail, status] = fields.map(u32::from_le_bytes);
         if tail == self.own || status != 0 {
             return Ok(None);
         }
@@ -274,7 +275,7 @@ impl CtBuffer {
                 return Ok(None);
             }
         };
-        let hxg = &mut room[..len as usize];
+        let Some(hxg) = room.get_mut(..len as usize) else { return Ok(None) };
         self.copy_out(gam, self.own, hxg)?;
         self.own = self.ring.advance(self.own, len);
         Ok(Some((header, len as usize)))
@@ -310,12 +311,12 @@ impl CtBuffer {
             self.break_with(gam, STATUS_OVERFLOW);
             return false;
         }
-        let need = count(message.hxg().len()) + 1;
+        let need = count(message.hxg().len()).saturating_add(1);
         if need > self.ring.room(head, self.own) {
             return false;
         }
         let dwords = std::iter::once(message.ct_header()).chain(message.hxg().iter().copied());
-        if self.copy_in(gam, self.own, dwords).is_err() {
+        if self.copy_in(gam, self.own, dwords, need).is_err() {
             return false;
         }
         self.own = self.ring.advance(self.own, need);

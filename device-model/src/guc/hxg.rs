@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! HXG messages: the header dword and the layout of requests and replies (contract K.7).
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use arctic_sriov::number::{byte, count};
 
@@ -182,7 +183,7 @@ pub struct Outgoing {
 impl Outgoing {
     /// Concatenates `header`, `head` and `tail`. The total must not exceed [`MAX_DWORDS`]; excess dwords are dropped.
     fn new(fence: u16, header: u32, head: &[u32], tail: &[u32]) -> Self {
-        let len = 1 + head.len() + tail.len();
+        let len = head.len().saturating_add(tail.len()).saturating_add(1);
         debug_assert!(len <= MAX_DWORDS);
         let all = std::iter::once(header).chain(head.iter().copied()).chain(tail.iter().copied()).take(MAX_DWORDS);
         let dwords = if len <= SHORT {
@@ -213,7 +214,7 @@ impl Outgoing {
     /// The HXG dwords.
     pub fn hxg(&self) -> &[u32] {
         match &self.dwords {
-            Dwords::Short(len, dwords) => &dwords[..usize::from(*len)],
+            Dwords::Short(len, dwords) => dwords.get(..usize::from(*len)).unwrap_or(dwords),
             Dwords::Long(dwords) => dwords,
         }
     }
@@ -226,6 +227,8 @@ impl Outgoing {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
+
     use super::*;
 
     /// Contract K.11: the worked wire examples.

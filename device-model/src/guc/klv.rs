@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Key-length-value (KLV) lists, which carry policies and opt-ins (xe: abi/guc_klvs_abi.h, contract K.5).
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use super::hxg::{Error, global_address};
 use crate::memory::{Gam, Space};
@@ -26,7 +27,7 @@ pub fn read(gam: &mut Gam<'_>, (low, high): (u32, u32), dwords: u32, most: u32) 
     }
     let address = global_address(low, high)?;
     (0..u64::from(dwords))
-        .map(|n| gam.read_u32(Space::Ggtt, address + n * 4).map_err(|_| Error::InvalidGgttAddress))
+        .map(|n| gam.read_u32(Space::Ggtt, address.wrapping_add(n << 2)).map_err(|_| Error::InvalidGgttAddress))
         .collect()
 }
 
@@ -47,6 +48,8 @@ pub fn walk(dwords: &[u32]) -> impl Iterator<Item = Result<(u16, &[u32]), Error>
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
+
     use super::*;
 
     /// Contract K.5: header dword key:len; a length beyond the buffer is malformed.
