@@ -4,6 +4,7 @@
 //! If a client truncates its memory file, every access to a mapping beyond the new end raises SIGBUS, which would
 //! terminate this process and with it the cards of all other clients. So only a file that cannot be truncated is mapped
 //! here; any other is accessed by system calls, or by messages to the client (see `Backing`).
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 mod files;
 pub mod quota;
@@ -88,11 +89,16 @@ impl Mapping {
         memory.get_slice(offset, len.min(memory.size().checked_sub(offset)?)).ok()
     }
 
+    /// Offset of address `at` in the section's file.
+    fn place(&self, window: &Window, at: u64) -> Option<u64> {
+        window.offset.checked_add(at.checked_sub(self.iova)?)
+    }
+
     /// Reads `data` from address `at`; the whole range must be inside the section.
     fn read(&self, at: u64, data: &mut [u8], client: Option<Asking<'_>>) -> Option<()> {
         match &self.backing {
             Backing::Mapped(mapped) => self.bytes(&mapped.memory, at, data.len())?.read_slice(data, 0).ok(),
-            Backing::File(window) => window.file.file.read_exact_at(data, window.offset + (at - self.iova)).ok(),
+            Backing::File(window) => window.file.file.read_exact_at(data, self.place(window, at)?).ok(),
             Backing::Client => client.and_then(|(client, step)| client.read(at, data, step).ok()),
         }
     }
@@ -101,7 +107,7 @@ impl Mapping {
     fn write(&self, at: u64, data: &[u8], client: Option<Asking<'_>>) -> Option<()> {
         match &self.backing {
             Backing::Mapped(mapped) => self.bytes(&mapped.memory, at, data.len())?.write_slice(data, 0).ok(),
-            Backing::File(window) => window.file.file.write_all_at(data, window.offset + (at - self.iova)).ok(),
+            Backing::File(window) => window.file.file.write_all_at(data, self.place(window, at)?).ok(),
             Backing::Client => client.and_then(|(client, step)| client.write(at, data, step).ok()),
         }
     }
@@ -122,7 +128,7 @@ struct Table {
 impl Table {
     fn find(&self, iova: u64) -> Option<&Mapping> {
         let after = self.mappings.partition_point(|mapping| mapping.iova <= iova);
-        self.mappings[..after].last().filter(|mapping| iova <= mapping.last)
+        self.mappings.get(after.checked_sub(1)?).filter(|mapping| iova <= mapping.last)
     }
 
     /// Runs `step` on each section that `[iova, iova + len)` overlaps, with the address and the range of the data of
@@ -138,8 +144,8 @@ impl Table {
         while done < len {
             let at = iova.checked_add(done as u64).ok_or(DmaFault { iova })?;
             let mapping = self.find(at).filter(|mapping| mapping.allows(needs)).ok_or(DmaFault { iova: at })?;
-            let rest = usize::try_from(mapping.last - at).unwrap_or(usize::MAX).saturating_add(1);
-            let end = done + rest.min(len - done);
+            let rest = usize::try_from(mapping.last.saturating_sub(at)).unwrap_or(usize::MAX).saturating_add(1);
+            let end = done.saturating_add(rest).min(len);
             step(mapping, at, done..end).ok_or(DmaFault { iova: at })?;
             done = end;
         }
@@ -165,11 +171,11 @@ impl Table {
     }
 
     fn read(&self, iova: u64, data: &mut [u8], client: Option<Asking<'_>>) -> Result<(), DmaFault> {
-        self.pieces(iova, data.len(), DMA_READABLE, |mapping, at, range| mapping.read(at, &mut data[range], client))
+        self.pieces(iova, data.len(), DMA_READABLE, |mapping, at, range| mapping.read(at, data.get_mut(range)?, client))
     }
 
     fn write(&self, iova: u64, data: &[u8], client: Option<Asking<'_>>) -> Result<(), DmaFault> {
-        self.pieces(iova, data.len(), DMA_WRITABLE, |mapping, at, range| mapping.write(at, &data[range], client))
+        self.pieces(iova, data.len(), DMA_WRITABLE, |mapping, at, range| mapping.write(at, data.get(range)?, client))
     }
 }
 
@@ -342,10 +348,11 @@ impl GuestMemory {
             None => self.account.section(0).map(|charge| (Backing::Client, charge)),
         };
         let (backing, charge) = backed.inspect_err(|error| self.tell_refused(*error))?;
-        let mut mappings = Vec::with_capacity(old.mappings.len() + 1);
-        mappings.extend_from_slice(&old.mappings[..at]);
+        let mut mappings = Vec::with_capacity(old.mappings.len().saturating_add(1));
+        let (before, after) = old.mappings.split_at(at);
+        mappings.extend_from_slice(before);
         mappings.push(Mapping { iova, last, flags, backing, _charge: Arc::new(charge) });
-        mappings.extend_from_slice(&old.mappings[at..]);
+        mappings.extend_from_slice(after);
         self.table.store(Table::new(mappings, old.client.clone()));
         Ok(())
     }
@@ -407,12 +414,10 @@ impl GuestMemory {
                 None => (0, old.mappings.len()),
                 Some((iova, size)) => old.inside(iova, size)?,
             };
-            let gone = old.mappings[from..to].to_vec();
-            let mut mappings = Vec::with_capacity(old.mappings.len() - gone.len());
-            mappings.extend_from_slice(&old.mappings[..from]);
-            mappings.extend_from_slice(&old.mappings[to..]);
-            self.table.store(Table::new(mappings, old.client.clone()));
-            gone
+            let (before, after) = old.mappings.split_at(to);
+            let (before, gone) = before.split_at(from);
+            self.table.store(Table::new([before, after].concat(), old.client.clone()));
+            gone.to_vec()
         };
         let start = Instant::now();
         for backing in gone.into_iter().map(|mapping| mapping.backing) {

@@ -163,13 +163,15 @@ pub fn spare_descriptors(functions: usize) -> u32 {
     const OF_A_FUNCTION: u64 = crate::vfio_user::wire::MAX_FDS as u64 + 4;
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
     // Without /proc: an estimate for a card with this many functions.
-    let open = std::fs::read_dir("/proc/self/fd").map_or(64 + 8 * functions as u64, |files| files.count() as u64);
-    let needed = open + RESERVE + OF_A_FUNCTION * functions as u64;
+    let open =
+        std::fs::read_dir("/proc/self/fd").map_or(functions.saturating_mul(8).saturating_add(64), Iterator::count);
+    let needed = OF_A_FUNCTION.saturating_mul(functions as u64).saturating_add(RESERVE).saturating_add(open as u64);
     u32::try_from(limit.saturating_sub(needed)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
     #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
     use super::*;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of sections of every kind of memory file: map, unmap, misuse.
+#![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod tables;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Guest memory without a file descriptor: DMA_READ and DMA_WRITE messages to the client.
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -163,7 +164,7 @@ impl ClientDma {
     }
 
     fn wait(&self, reply: &Receiver<Reply>, patience: &Patience<'_>) -> Reply {
-        let (mut request, mut looks) = (self.requests.load(Ordering::Acquire), 0);
+        let (mut request, mut looks) = (self.requests.load(Ordering::Acquire), 0_u32);
         loop {
             let look = next_look(patience).ok_or(DmaError::NoAnswer)?;
             match reply.recv_timeout(look) {
@@ -173,7 +174,7 @@ impl ClientDma {
             }
             // The receiving thread may need a lock that this thread holds: then no reply can arrive (deadlock).
             let now = self.requests.load(Ordering::Acquire);
-            looks = if now == request && now % 2 == 1 { looks + 1 } else { 0 };
+            looks = if now == request && now % 2 == 1 { looks.saturating_add(1) } else { 0 };
             request = now;
             if looks >= BUSY_LOOKS {
                 return Err(DmaError::NoAnswer);
@@ -219,6 +220,8 @@ impl ClientDma {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
+
     use arctic_device_model::profile::limits::Limits;
 
     use super::*;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! One client's session: the version exchange, then a loop that reads a message, executes it and replies.
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -211,7 +212,8 @@ impl<'s> Session<'s> {
             return Err(Errno::EINVAL);
         }
         let mappings = u8::try_from(index).map_or_else(|_| Vec::new(), |bar| self.device.pci().mappings(bar));
-        let areas: Vec<_> = mappings.iter().map(|BarMapping { offset, len, .. }| *offset..offset + len).collect();
+        let areas: Vec<_> =
+            mappings.iter().map(|BarMapping { offset, len, .. }| *offset..offset.saturating_add(*len)).collect();
         let size = self.region_size(index);
         let complete = put_region_info(&mut self.out, index, size, &areas, argsz);
         Ok(mappings.first().filter(|_| complete).map(|mapping| mapping.file.as_raw_fd()))

@@ -3,6 +3,7 @@
 //!
 //! Source: QEMU docs/interop/vfio-user.rst. Structures shared with the kernel's VFIO interface (region, interrupt and
 //! device flags, the sparse-mmap capability) come from `vfio-bindings`. All fields are little-endian.
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::ops::Range;
 
@@ -92,13 +93,12 @@ pub struct Header {
 impl Header {
     /// Decodes a header.
     pub fn decode(bytes: &[u8; HEADER_LEN]) -> Header {
-        let dword = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         Header {
             id: u16::from_le_bytes([bytes[0], bytes[1]]),
             command: u16::from_le_bytes([bytes[2], bytes[3]]),
-            size: dword(4),
-            flags: dword(8),
-            error: dword(12),
+            size: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
+            flags: u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]),
+            error: u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]),
         }
     }
 
@@ -197,15 +197,17 @@ impl Builder {
     /// Appends `len` zero bytes and returns them, to be filled in place.
     pub fn space(&mut self, len: usize) -> &mut [u8] {
         let from = self.0.len();
-        self.0.resize(from + len, 0);
-        &mut self.0[from..]
+        self.0.resize(from.saturating_add(len), 0);
+        self.0.get_mut(from..).unwrap_or_default()
     }
 
     /// Writes the header at the front and returns the whole message.
     pub fn finish(&mut self, mut header: Header) -> &[u8] {
         // Bodies are bounded by MAX_MESSAGE, far below 4 GiB.
         header.size = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
-        self.0[..HEADER_LEN].copy_from_slice(&header.encode());
+        if let Some(front) = self.0.first_chunk_mut() {
+            *front = header.encode();
+        }
         &self.0
     }
 }
@@ -224,9 +226,10 @@ pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<
     let areas = if areas.iter().any(whole) { &[] } else { areas };
     let caps_len = match count(areas.len()) {
         0 => 0,
-        count => SPARSE_HEADER_LEN + count * SPARSE_AREA_LEN,
+        count => count.saturating_mul(SPARSE_AREA_LEN).saturating_add(SPARSE_HEADER_LEN),
     };
-    let complete = argsz >= REGION_INFO_LEN + caps_len;
+    let len = REGION_INFO_LEN.saturating_add(caps_len);
+    let complete = argsz >= len;
     let with_caps = complete && caps_len != 0;
 
     let mut flags = 0;
@@ -239,14 +242,14 @@ pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<
     if with_caps {
         flags |= VFIO_REGION_INFO_FLAG_CAPS;
     }
-    out.u32(REGION_INFO_LEN + caps_len).u32(flags).u32(index);
+    out.u32(len).u32(flags).u32(index);
     out.u32(if with_caps { REGION_INFO_LEN } else { 0 });
     out.u64(size).u64(0);
     if with_caps {
         out.u16((VFIO_REGION_INFO_CAP_SPARSE_MMAP & 0xffff) as u16).u16(1).u32(0);
         out.u32(count(areas.len())).u32(0);
         for area in areas {
-            out.u64(area.start).u64(area.end - area.start);
+            out.u64(area.start).u64(area.end.saturating_sub(area.start));
         }
     }
     complete
@@ -254,6 +257,7 @@ pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
     #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
     use super::*;
