@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Resumable copy, fill and resolve of a rectangle.
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::ops::Range;
 
@@ -36,9 +37,14 @@ pub enum Source {
     Colour {
         /// The bytes of a pixel; the rest is unused.
         pixel: [u8; 16],
-        /// Bytes per pixel.
+        /// Bytes per pixel, 1 to 16.
         cpp: usize,
     },
+}
+
+/// The used bytes of a colour's pixel.
+fn used(pixel: &[u8; 16], cpp: usize) -> &[u8] {
+    pixel.get(..cpp).unwrap_or(pixel)
 }
 
 /// A rectangle to fill, with its progress.
@@ -70,8 +76,8 @@ impl Rectangle {
         // engine does (PRM "XY_SRC_COPY_BLT": operands may overlap, same base, X1 and Y1 compared).
         if let Source::Surface { surface, column, row } = source
             && surface.base == destination.base
-            && (column - area.column).unsigned_abs() < u64::from(area.width)
-            && (row - area.row).unsigned_abs() < u64::from(area.height)
+            && column.abs_diff(area.column) < u64::from(area.width)
+            && row.abs_diff(area.row) < u64::from(area.height)
         {
             this.right_to_left = column < area.column;
             this.bottom_up = row < area.row;
@@ -98,6 +104,7 @@ impl Rectangle {
     }
 
     /// Copies or fills linear memory; contiguous rows are processed as one run.
+    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
     fn step_linear(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let (width, height) = (u64::from(self.area.width), u64::from(self.area.height));
         let close = |surface: &Surface| surface.pitch == width as i64;
@@ -109,8 +116,7 @@ impl Rectangle {
         let mut into = Window::new(space, Access::Write, false);
         let mut from = Window::new(space, Access::Read, false);
         let total = width * height;
-        let zeros =
-            matches!(&self.source, Source::Colour { pixel, cpp } if pixel[..*cpp].iter().all(|byte| *byte == 0));
+        let zeros = matches!(&self.source, Source::Colour { pixel, cpp } if used(pixel, *cpp).iter().all(|b| *b == 0));
         while self.done < total {
             let spent = into.spent.max(from.spent);
             if spent >= budget && spent > 0 {
@@ -143,8 +149,8 @@ impl Rectangle {
                 }
                 Source::Colour { pixel, cpp } => {
                     let mut pixel = *pixel;
-                    pixel[..*cpp].rotate_left(phase % cpp);
-                    destination.fill(&pixel[..*cpp]).map_err(|_| into.not_mapped(address))?;
+                    pixel.get_mut(..*cpp).unwrap_or_default().rotate_left(phase % cpp);
+                    destination.fill(used(&pixel, *cpp)).map_err(|_| into.not_mapped(address))?;
                     destination.len()
                 }
             };
@@ -156,6 +162,7 @@ impl Rectangle {
     }
 
     /// Processes the rectangle by cells; each cell is read completely before it is written.
+    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
     fn step_cells(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let mut into = Window::new(space, Access::Write, self.destination.compressed);
         let (mut from, grid, shift) = match &self.source {
@@ -191,7 +198,7 @@ impl Rectangle {
                 Source::Surface { surface, .. } => {
                     read(&mut from, gam, surface, cell.moved(shift.0, shift.1), &mut new)?;
                 }
-                Source::Colour { pixel, cpp } => paint(cell, &pixel[..*cpp], &mut new),
+                Source::Colour { pixel, cpp } => paint(cell, used(pixel, *cpp), &mut new),
             }
             let bytes = (cell.width * cell.height) as usize;
             if plain {
@@ -200,7 +207,9 @@ impl Rectangle {
                 read(&mut into, gam, &self.destination, cell, &mut old)?;
                 let colour = matches!(self.source, Source::Colour { .. });
                 let phase = size(cell.column.rem_euclid(4) as u64);
-                self.raster.merge(&mut old[..bytes], &new[..bytes], colour, phase);
+                if let (Some(old), Some(new)) = (old.get_mut(..bytes), new.get(..bytes)) {
+                    self.raster.merge(old, new, colour, phase);
+                }
                 write(&mut into, gam, &self.destination, cell, &old)?;
             }
             self.done += 1;
@@ -217,6 +226,7 @@ impl Resolve {
     }
 
     /// Continues for about `budget` bytes.
+    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
     pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let extent = self.surface.block_extent();
         let (across, down) = self.area.cells(extent);
@@ -236,6 +246,8 @@ impl Resolve {
 }
 
 /// Fills a cell's packed rows with a colour.
+#[allow(clippy::arithmetic_side_effects, reason = "a cell is a block, and phase is within a pixel, which is not empty")]
+#[allow(clippy::indexing_slicing, reason = "a piece is no longer than a pixel, and all rows are one block")]
 fn paint(cell: Area, pixel: &[u8], rows: &mut [u8; BLOCK_BYTES]) {
     let width = cell.width as usize;
     let phase = size(cell.column.rem_euclid(pixel.len() as i64) as u64);
@@ -252,6 +264,7 @@ fn within(start: i64, at: i64) -> usize {
 }
 
 /// Calls `each(address, range of the cell's packed rows)` for each contiguous run in a part of a cell.
+#[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
 fn runs<E>(
     surface: &Surface,
     cell: Area,
@@ -272,6 +285,7 @@ fn runs<E>(
 }
 
 /// Reads a cell into packed rows.
+#[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
 fn read<'m>(
     window: &mut Window<'m>,
     gam: &mut Gam<'m>,
@@ -280,7 +294,9 @@ fn read<'m>(
     rows: &mut [u8; BLOCK_BYTES],
 ) -> Result<(), Fault> {
     let Tiling::Tiled(layout) = surface.tiling else {
-        return runs(surface, cell, cell, |address, range| window.read(gam, address, &mut rows[range]));
+        return runs(surface, cell, cell, |address, range| {
+            window.read(gam, address, rows.get_mut(range).unwrap_or_default())
+        });
     };
     let extent = layout.block_extent();
     let (across, down) = cell.cells(extent);
@@ -292,7 +308,9 @@ fn read<'m>(
         // An aligned block lies in one page, so reading all of it cannot cause an additional fault.
         let within_page = address.is_multiple_of(BLOCK_BYTES as u64) && part.width * part.height >= WORTH_A_BLOCK;
         if !whole && !within_page {
-            runs(surface, cell, part, |address, range| window.read(gam, address, &mut rows[range]))?;
+            runs(surface, cell, part, |address, range| {
+                window.read(gam, address, rows.get_mut(range).unwrap_or_default())
+            })?;
             continue;
         }
         let mut raw = [0; BLOCK_BYTES];
@@ -307,7 +325,9 @@ fn read<'m>(
         for row in 0..part.height as usize {
             let from = (within(0, origin.1) + row) * width + within(0, origin.0);
             let to = (within(cell.row, part.row) + row) * cell.width as usize + within(cell.column, part.column);
-            rows[to..to + n].copy_from_slice(&block[from..from + n]);
+            if let (Some(rows), Some(block)) = (rows.get_mut(to..to + n), block.get(from..from + n)) {
+                rows.copy_from_slice(block);
+            }
         }
     }
     Ok(())
@@ -329,5 +349,5 @@ fn write<'m>(
         layout.pack(rows, &mut raw);
         return window.write(gam, surface.address(cell.column, cell.row), &raw);
     }
-    runs(surface, cell, cell, |address, range| window.write(gam, address, &rows[range]))
+    runs(surface, cell, cell, |address, range| window.write(gam, address, rows.get(range).unwrap_or_default()))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Addresses of pixels: linear and tiled surface layouts.
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use arctic_sriov::number::low;
 
@@ -54,9 +55,18 @@ const fn spread(value: u32, mask: u32) -> u32 {
             out |= bit;
         }
         value >>= 1;
-        mask &= mask - 1;
+        mask &= mask.wrapping_sub(1);
     }
     out
+}
+
+/// Copies a run of a block; it ends within the block on both sides.
+#[inline]
+fn copy(into: &mut [u8; BLOCK_BYTES], to: usize, raw: &[u8; BLOCK_BYTES], from: usize, run: usize) {
+    let (into, raw) = (into.get_mut(to..to.wrapping_add(run)), raw.get(from..from.wrapping_add(run)));
+    if let (Some(into), Some(raw)) = (into, raw) {
+        into.copy_from_slice(raw);
+    }
 }
 
 impl Layout {
@@ -95,16 +105,16 @@ impl Layout {
     fn each_run(&self, mut each: impl FnMut(usize, usize, usize)) {
         let (width, height) = self.block_extent();
         let run = self.run();
-        let columns = self.columns & 0xfff & !(run - 1);
+        let columns = self.columns & 0xfff & !run.wrapping_sub(1);
         let rows = self.rows & 0xfff;
         let (mut row_bits, mut at) = (0u32, 0usize);
         for _ in 0..height {
             let mut column_bits = 0u32;
-            for _ in 0..width / run {
+            for _ in 0..width >> run.trailing_zeros() {
                 each((row_bits | column_bits) as usize, at, run as usize);
                 // Counts only in the bits of the mask.
                 column_bits = column_bits.wrapping_sub(columns) & columns;
-                at += run as usize;
+                at = at.wrapping_add(run as usize);
             }
             row_bits = row_bits.wrapping_sub(rows) & rows;
         }
@@ -113,18 +123,18 @@ impl Layout {
     /// Converts a block from memory order to row order.
     pub fn unpack(&self, raw: &[u8; BLOCK_BYTES], rows: &mut [u8; BLOCK_BYTES]) {
         if self.run() == 16 {
-            self.each_run(|from, to, _| rows[to..to + 16].copy_from_slice(&raw[from..from + 16]));
+            self.each_run(|from, to, _| copy(rows, to, raw, from, 16));
         } else {
-            self.each_run(|from, to, run| rows[to..to + run].copy_from_slice(&raw[from..from + run]));
+            self.each_run(|from, to, run| copy(rows, to, raw, from, run));
         }
     }
 
     /// Converts a block from row order to memory order.
     pub fn pack(&self, rows: &[u8; BLOCK_BYTES], raw: &mut [u8; BLOCK_BYTES]) {
         if self.run() == 16 {
-            self.each_run(|to, from, _| raw[to..to + 16].copy_from_slice(&rows[from..from + 16]));
+            self.each_run(|to, from, _| copy(raw, to, rows, from, 16));
         } else {
-            self.each_run(|to, from, run| raw[to..to + run].copy_from_slice(&rows[from..from + run]));
+            self.each_run(|to, from, run| copy(raw, to, rows, from, run));
         }
     }
 }
@@ -160,7 +170,7 @@ impl Surface {
                 let (width, height) = (i64::from(width), i64::from(height));
                 let inside = layout.offset(low(column.rem_euclid(width) as u64), low(row.rem_euclid(height) as u64));
                 let tile_row = row.div_euclid(height).wrapping_mul(self.pitch.wrapping_mul(height));
-                let tile = column.div_euclid(width).wrapping_mul(width * height);
+                let tile = column.div_euclid(width).wrapping_mul(width.wrapping_mul(height));
                 tile_row.wrapping_add(tile).wrapping_add(i64::from(inside))
             }
         };
@@ -173,13 +183,14 @@ impl Surface {
             Tiling::Linear => u64::MAX,
             Tiling::Tiled(layout) => {
                 let run = u64::from(layout.run());
-                run - column.rem_euclid(run as i64) as u64
+                run.wrapping_sub(column.rem_euclid(run as i64) as u64)
             }
         }
     }
 }
 
-/// A rectangle of bytes.
+/// A rectangle of bytes. Its columns are below 2^21 and its rows below 2^17 in size, and so are those of its source:
+/// corners have 16 bits, offsets 14 bits, pixels at most 16 bytes. No sum or product of them overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
     /// First column (bytes).
@@ -195,6 +206,7 @@ pub struct Area {
 impl Area {
     /// The part of the rectangle in cell (`across`, `down`) of a grid with this `cell` size, counted from the cell of
     /// its corner.
+    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
     pub fn cell(&self, cell: (u32, u32), across: u64, down: u64) -> Area {
         let part = |start: i64, len: u32, cell: u32, index: u64| {
             let (cell, end) = (i64::from(cell), start + i64::from(len));
@@ -208,6 +220,7 @@ impl Area {
     }
 
     /// Number of cells that the rectangle covers horizontally and vertically.
+    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
     pub fn cells(&self, cell: (u32, u32)) -> (u64, u64) {
         let count = |start: i64, len: u32, cell: u32| {
             if len == 0 {
@@ -225,6 +238,7 @@ impl Area {
     }
 
     /// The rectangle translated by `columns` and `rows`.
+    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
     pub fn moved(&self, columns: i64, rows: i64) -> Area {
         Area { column: self.column + columns, row: self.row + rows, ..*self }
     }

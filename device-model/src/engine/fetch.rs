@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Command fetch: the dwords that the parser has prefetched (V8-205).
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use vm_memory::Bytes;
 
@@ -26,7 +27,7 @@ pub enum Fetched {
 /// Prefetched dwords, starting at the parser's position.
 pub struct Window {
     words: Box<[u32; LONGEST]>,
-    raw: Box<[u8; AHEAD * 4]>,
+    raw: Box<[[u8; 4]; AHEAD]>,
     at: usize,
     len: usize,
     /// Index at which the parser's position was last updated.
@@ -35,7 +36,7 @@ pub struct Window {
 
 impl Default for Window {
     fn default() -> Self {
-        Window { words: Box::new([0; LONGEST]), raw: Box::new([0; AHEAD * 4]), at: 0, len: 0, synced: 0 }
+        Window { words: Box::new([0; LONGEST]), raw: Box::new([[0; 4]; AHEAD]), at: 0, len: 0, synced: 0 }
     }
 }
 
@@ -52,7 +53,7 @@ impl Window {
 
     /// Number of prefetched dwords not yet consumed.
     pub fn available(&self) -> usize {
-        self.len - self.at
+        self.len.saturating_sub(self.at)
     }
 
     /// The prefetched dwords not yet consumed.
@@ -64,13 +65,13 @@ impl Window {
     /// Consumes dwords of [`Window::ahead`]. The parser's position must be updated with [`Window::lag`].
     #[inline]
     pub fn consume(&mut self, dwords: usize) {
-        self.at = (self.at + dwords).min(self.len);
+        self.at = self.at.saturating_add(dwords).min(self.len);
     }
 
     /// Dwords consumed since the last call, by which the parser's position must advance.
     #[allow(clippy::cast_possible_truncation, reason = "at most LONGEST")]
     pub fn lag(&mut self) -> u32 {
-        let lag = self.at - self.synced;
+        let lag = self.at.wrapping_sub(self.synced);
         self.synced = self.at;
         lag as u32
     }
@@ -78,7 +79,7 @@ impl Window {
     /// Consumes a command of `dwords`, as far as prefetched. The caller updates the parser's position itself.
     pub fn take(&mut self, dwords: usize) -> &[u32] {
         let from = self.at;
-        self.at = (from + dwords).min(self.len);
+        self.at = from.saturating_add(dwords).min(self.len);
         self.synced = self.at;
         self.words.get(from..self.at).unwrap_or_default()
     }
@@ -92,17 +93,18 @@ impl Window {
         }
         while self.len < need {
             let address = source.address_of(self.len);
-            let wanted = (reach - self.len).min(source.run(self.len)) * 4;
+            // At most LONGEST dwords, as `reach` is.
+            let wanted = reach.wrapping_sub(self.len).min(source.run(self.len)).wrapping_mul(4);
             let span = gam.span(source.space, address, wanted, Access::Read)?;
             if matches!(span, Span::Null(_)) && self.len == 0 {
                 return Ok(Fetched::Null(null_run(gam, source, address)));
             }
             let fault = Fault { space: source.space, address, access: Access::Read, reason: FaultReason::NotMapped };
             // Memory that a VMM maps in fragments of less than a dword cannot hold a command.
-            let n = span.len() / 4;
-            let into = self.words.get_mut(self.len..self.len + n).filter(|into| !into.is_empty()).ok_or(fault)?;
+            let end = self.len.saturating_add(span.len() / 4);
+            let into = self.words.get_mut(self.len..end).filter(|into| !into.is_empty()).ok_or(fault)?;
             read(&span, &mut self.raw, into).map_err(|_| fault)?;
-            self.len += n;
+            self.len = end;
         }
         Ok(Fetched::Ready)
     }
@@ -117,15 +119,18 @@ fn null_run(gam: &mut Gam<'_>, source: &Source, address: u64) -> u64 {
 }
 
 /// Fills `into` from the start of `span`, which must be large enough. `raw` is a temporary buffer.
-fn read(span: &Span<'_>, raw: &mut [u8; AHEAD * 4], into: &mut [u32]) -> Result<(), DmaFault> {
-    for (n, words) in into.chunks_mut(AHEAD).enumerate() {
-        let raw = &mut raw[..words.len() * 4];
+fn read(span: &Span<'_>, raw: &mut [[u8; 4]; AHEAD], into: &mut [u32]) -> Result<(), DmaFault> {
+    let mut at = 0_usize;
+    for words in into.chunks_mut(AHEAD) {
+        let raw = raw.get_mut(..words.len()).unwrap_or_default();
+        let bytes = raw.as_flattened_mut();
         match span {
-            Span::Mapped(slice) => slice.read_slice(raw, n * AHEAD * 4).map_err(|_| DmaFault { iova: 0 })?,
-            _ => span.part(n * AHEAD * 4, raw.len()).read(raw)?,
+            Span::Mapped(slice) => slice.read_slice(bytes, at).map_err(|_| DmaFault { iova: 0 })?,
+            _ => span.part(at, bytes.len()).read(bytes)?,
         }
-        for (word, raw) in words.iter_mut().zip(raw.chunks_exact(4)) {
-            *word = u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]);
+        at = at.wrapping_add(bytes.len());
+        for (word, raw) in words.iter_mut().zip(raw) {
+            *word = u32::from_le_bytes(*raw);
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI commands that move data between commands, registers and memory (V8-122..133).
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use arctic_sriov::number::low;
 
@@ -55,12 +56,14 @@ impl Streamer<'_> {
 
     fn store_run(&mut self, space: Space, at: u64, words: &[u32]) -> Result<(), Fault> {
         self.loops().effect();
-        let mut bytes = [0u8; 256];
-        for (n, chunk) in words.chunks(bytes.len() / 4).enumerate() {
-            for (raw, word) in bytes.chunks_exact_mut(4).zip(chunk) {
-                raw.copy_from_slice(&word.to_le_bytes());
+        let (mut at, mut bytes) = (at, [[0; 4]; 64]);
+        for chunk in words.chunks(bytes.len()) {
+            for (raw, word) in bytes.iter_mut().zip(chunk) {
+                *raw = word.to_le_bytes();
             }
-            self.gam.write(space, at.wrapping_add(256 * n as u64), &bytes[..chunk.len() * 4])?;
+            let written = bytes.get(..chunk.len()).unwrap_or_default().as_flattened();
+            self.gam.write(space, at, written)?;
+            at = at.wrapping_add(written.len() as u64);
         }
         Ok(())
     }
@@ -68,11 +71,13 @@ impl Streamer<'_> {
     /// MI_STORE_DATA_INDEX: writes to the PPHWSP or the global status page, offset in bits 11:2 of the second dword
     /// (V13-055).
     pub(super) fn store_data_index(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let page = if words[0] & OWN_PAGE != 0 { self.running.lrc.pphwsp } else { self.global_page() };
-        let at = page + u64::from(words[1] & 0xffc);
-        match words {
-            [_, _, value] => self.store(Space::Ggtt, at, *value)?,
-            _ => self.store64(Space::Ggtt, at & !7, u64::from(words[3]) << 32 | u64::from(words[2]))?,
+        let [header, offset, data @ ..] = words else { return Ok(Flow::Illegal) };
+        let page = if header & OWN_PAGE != 0 { self.running.lrc.pphwsp } else { self.global_page() };
+        let at = page.wrapping_add(u64::from(offset & 0xffc));
+        match data {
+            [value] => self.store(Space::Ggtt, at, *value)?,
+            [low, high, ..] => self.store64(Space::Ggtt, at & !7, u64::from(*high) << 32 | u64::from(*low))?,
+            [] => return Ok(Flow::Illegal),
         }
         Ok(Flow::Next)
     }
@@ -81,19 +86,19 @@ impl Streamer<'_> {
     /// whole command a MI_NOOP (trap T35); a register that a virtual function's ring may not write is skipped. Bits
     /// 11:8 are byte write disables for all registers.
     pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let header = words[0];
+        let [header, pairs @ ..] = words else { return Ok(Flow::Illegal) };
+        let (pairs, _) = pairs.as_chunks();
         let (relative, remapped) = (header & CS_MMIO != 0, header & REMAP != 0);
-        let pairs = || words[1..].chunks_exact(2).map(|pair| (pair[0], pair[1]));
         if !self.requester().privileged() {
-            for (raw, _) in pairs() {
-                let offset = self.mmio(raw, relative, remapped);
+            for [raw, _] in pairs {
+                let offset = self.mmio(*raw, relative, remapped);
                 if !self.may_write(offset) {
                     return Ok(Flow::Next);
                 }
             }
         }
-        let kept = bytes_kept(header);
-        for (raw, value) in pairs() {
+        let kept = bytes_kept(*header);
+        for &[raw, value] in pairs {
             let offset = self.mmio(raw, relative, remapped);
             match kept {
                 0 => self.write_register(offset, value),
@@ -110,31 +115,32 @@ impl Streamer<'_> {
     }
 
     pub(super) fn load_register_reg(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let header = words[0];
-        let source = self.mmio(words[1], header & SOURCE_CS_MMIO != 0, header & SOURCE_REMAP != 0);
+        let &[header, source, destination, ..] = words else { return Ok(Flow::Illegal) };
+        let source = self.mmio(source, header & SOURCE_CS_MMIO != 0, header & SOURCE_REMAP != 0);
         let value = self.read_register(source);
-        let destination = self.mmio(words[2], header & CS_MMIO != 0, header & REMAP != 0);
+        let destination = self.mmio(destination, header & CS_MMIO != 0, header & REMAP != 0);
         self.write_register(destination, value);
         Ok(Flow::Next)
     }
 
     /// The register of an LRM or SRM.
-    fn named_register(&self, words: &[u32]) -> u32 {
-        self.mmio(words[1], words[0] & CS_MMIO != 0, words[0] & REMAP != 0)
+    fn named_register(&self, header: u32, register: u32) -> u32 {
+        self.mmio(register, header & CS_MMIO != 0, header & REMAP != 0)
     }
 
     /// The address of an LRM or SRM.
-    fn offset_address(&mut self, words: &[u32]) -> u64 {
-        let at = address(words[2], words[3]);
-        if words[0] & PARTITION != 0 { self.partitioned(at) } else { at }
+    fn offset_address(&mut self, header: u32, low: u32, high: u32) -> u64 {
+        let at = address(low, high);
+        if header & PARTITION != 0 { self.partitioned(at) } else { at }
     }
 
     pub(super) fn load_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let offset = self.named_register(words);
+        let &[header, register, low, high, ..] = words else { return Ok(Flow::Illegal) };
+        let offset = self.named_register(header, register);
         if !self.may_write(offset) {
             return Ok(Flow::Next);
         }
-        let (space, at) = (self.space(words[0] & GGTT != 0), self.offset_address(words));
+        let (space, at) = (self.space(header & GGTT != 0), self.offset_address(header, low, high));
         let value = self.gam.read_u32(space, at)?;
         self.write_register(offset, value);
         Ok(Flow::Next)
@@ -142,37 +148,39 @@ impl Streamer<'_> {
 
     /// MI_STORE_REGISTER_MEM: the register is always read. A global store without privilege is dropped (T6).
     pub(super) fn store_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let global = words[0] & GGTT != 0;
-        if words[0] & SRM_PREDICATE != 0 && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
+        let &[header, register, low, high, ..] = words else { return Ok(Flow::Illegal) };
+        let global = header & GGTT != 0;
+        if header & SRM_PREDICATE != 0 && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
             return Ok(Flow::Next);
         }
-        let offset = self.named_register(words);
+        let offset = self.named_register(header, register);
         let value = self.read_register(offset);
         let requester = self.requester();
         if global && !requester.privileged() {
             self.refuse(requester);
             return Ok(Flow::Next);
         }
-        let (space, at) = (self.space(global), self.offset_address(words));
+        let (space, at) = (self.space(global), self.offset_address(header, low, high));
         self.store(space, at, value)?;
         Ok(Flow::Next)
     }
 
     pub(super) fn copy_mem_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let from = self.space(words[0] & GGTT != 0);
-        let to = self.space(words[0] & DESTINATION_GGTT != 0);
-        let value = self.gam.read_u32(from, address(words[3], words[4]))?;
-        self.store(to, address(words[1], words[2]), value)?;
+        let &[header, to_low, to_high, from_low, from_high, ..] = words else { return Ok(Flow::Illegal) };
+        let from = self.space(header & GGTT != 0);
+        let to = self.space(header & DESTINATION_GGTT != 0);
+        let value = self.gam.read_u32(from, address(from_low, from_high))?;
+        self.store(to, address(to_low, to_high), value)?;
         Ok(Flow::Next)
     }
 
     /// MI_UPDATE_GTT: writes entries, starting at the global address in the second dword.
     pub(super) fn update_gtt(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         self.loops().effect();
-        let first = u64::from(words[1] >> 12);
-        for (n, entry) in words[2..].chunks_exact(2).enumerate() {
-            let entry = GgttEntry(u64::from(entry[1]) << 32 | u64::from(entry[0]));
-            self.gt.memory.ggtt().set_entry(first + n as u64, entry);
+        let [_, first, entries @ ..] = words else { return Ok(Flow::Illegal) };
+        let (entries, _) = entries.as_chunks();
+        for (index, [low, high]) in (u64::from(first >> 12)..).zip(entries) {
+            self.gt.memory.ggtt().set_entry(index, GgttEntry(u64::from(*high) << 32 | u64::from(*low)));
         }
         Ok(Flow::Next)
     }
@@ -180,12 +188,13 @@ impl Streamer<'_> {
     /// MI_REPORT_PERF_COUNT: writes a report of 256 bytes, with a header (ID, time, context, clock) and zero counters.
     /// Performance counters are not modelled.
     pub(super) fn report_perf_count(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        self.counters.perf_reports += 1;
-        let (space, at) = (self.space(words[1] & 1 != 0), address(words[1], words[2]) & !0x3f);
+        let &[_, lower, upper, id, ..] = words else { return Ok(Flow::Illegal) };
+        self.counters.perf_reports = self.counters.perf_reports.wrapping_add(1);
+        let (space, at) = (self.space(lower & 1 != 0), address(lower, upper) & !0x3f);
         let now = low(self.gt.timestamp());
         let context = low(self.running.load.descriptor) >> 12;
         let mut report = [0; REPORT_DWORDS];
-        report[..4].copy_from_slice(&[words[3], now, context, now]);
+        report[..4].copy_from_slice(&[id, now, context, now]);
         self.store_run(space, at, &report)?;
         Ok(Flow::Next)
     }
