@@ -8,12 +8,13 @@ use super::{Access, Fault, Gam, Memory, Space, Span};
 
 /// Bytes of main memory per byte of control data (xe: NUM_BYTES_PER_CCS_BYTE).
 pub const BLOCK: usize = 256;
+const BYTES: u64 = BLOCK as u64;
 
 impl Memory {
     /// Address range of the control data for local memory `[address, address + len)`, whole blocks.
     pub(super) fn control_of(&self, address: u64, len: u64) -> Option<Range<u64>> {
-        let start = self.flat_ccs?.checked_add(address / BLOCK as u64)?;
-        Some(start..start.checked_add(len / BLOCK as u64)?)
+        let start = self.flat_ccs?.checked_add(address / BYTES)?;
+        Some(start..start.checked_add(len / BYTES)?)
     }
 }
 
@@ -23,12 +24,14 @@ impl<'m> Gam<'m> {
     /// card without flat CCS) gives a NULL span: reads return zeros, writes are dropped.
     pub fn ccs_span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
         let page = self.page(space, address, access)?;
-        let offset = address - page.base;
+        let offset = address.wrapping_sub(page.base);
         let end = offset.saturating_add(len as u64).min(page.len);
-        let first = offset / BLOCK as u64;
-        let count = usize::try_from(end.div_ceil(BLOCK as u64) - first).unwrap_or(usize::MAX);
+        let first = offset / BYTES;
+        let count = usize::try_from(end.div_ceil(BYTES).saturating_sub(first)).unwrap_or(usize::MAX);
         let control = match (page.backing, self.memory.flat_ccs) {
-            (Backing::Local | Backing::Moved, Some(base)) => base.checked_add(page.target / BLOCK as u64 + first),
+            (Backing::Local | Backing::Moved, Some(base)) => {
+                base.checked_add((page.target / BYTES).wrapping_add(first))
+            }
             _ => None,
         };
         let slice = control.and_then(|at| self.memory.local().slice(at, count));
@@ -38,6 +41,8 @@ impl<'m> Gam<'m> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
+
     use std::sync::Arc;
 
     use vm_memory::Bytes;

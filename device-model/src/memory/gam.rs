@@ -126,9 +126,10 @@ impl<'m> Gam<'m> {
     #[inline]
     pub fn span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
         let page = self.page(space, address, access)?;
-        let offset = address - page.base;
-        let len = len.min(usize::try_from(page.len - offset).unwrap_or(usize::MAX));
-        let target = page.target + offset;
+        // The page contains the address, and its target has at most 48 bits.
+        let offset = address.wrapping_sub(page.base);
+        let len = len.min(usize::try_from(page.len.wrapping_sub(offset)).unwrap_or(usize::MAX));
+        let target = page.target.wrapping_add(offset);
         match page.backing {
             Backing::Null => Ok(Span::Null(len)),
             Backing::Local | Backing::Moved => self
@@ -154,38 +155,36 @@ impl<'m> Gam<'m> {
     /// caller must then write zeros through [`Gam::span`].
     pub fn zero(&mut self, space: Space, address: u64, len: u64) -> Result<Option<Zeroed>, Fault> {
         let page = self.page(space, address, Access::Write)?;
-        let offset = address - page.base;
-        let len = len.min(page.len - offset);
+        let offset = address.wrapping_sub(page.base);
+        let len = len.min(page.len.wrapping_sub(offset));
         if !matches!(page.backing, Backing::Local | Backing::Moved) || len < WORTH_A_LOOK {
             return Ok(None);
         }
         let release = page.backing == Backing::Moved && !self.function.is_vf();
-        let held = self.memory.storage.zero(page.target + offset, len, release);
+        let held = self.memory.storage.zero(page.target.wrapping_add(offset), len, release);
         Ok(held.map(|held| Zeroed { len, held }))
     }
 
     /// Reads into `data` from `address` on, across page boundaries.
     pub fn read(&mut self, space: Space, address: u64, data: &mut [u8]) -> Result<(), Fault> {
-        let mut done = 0;
-        while done < data.len() {
-            let at = address.wrapping_add(done as u64);
-            let span = self.span(space, at, data.len() - done, Access::Read)?;
-            let n = span.len();
-            span.read(&mut data[done..done + n]).map_err(|_| not_mapped(space, at, Access::Read))?;
-            done += n;
+        let (mut at, mut rest) = (address, data);
+        while !rest.is_empty() {
+            let span = self.span(space, at, rest.len(), Access::Read)?;
+            let (part, after) = rest.split_at_mut(span.len());
+            span.read(part).map_err(|_| not_mapped(space, at, Access::Read))?;
+            (at, rest) = (at.wrapping_add(span.len() as u64), after);
         }
         Ok(())
     }
 
     /// Writes `data` from `address` on, across page boundaries.
     pub fn write(&mut self, space: Space, address: u64, data: &[u8]) -> Result<(), Fault> {
-        let mut done = 0;
-        while done < data.len() {
-            let at = address.wrapping_add(done as u64);
-            let span = self.span(space, at, data.len() - done, Access::Write)?;
-            let n = span.len();
-            span.write(&data[done..done + n]).map_err(|_| not_mapped(space, at, Access::Write))?;
-            done += n;
+        let (mut at, mut rest) = (address, data);
+        while !rest.is_empty() {
+            let span = self.span(space, at, rest.len(), Access::Write)?;
+            let (part, after) = rest.split_at(span.len());
+            span.write(part).map_err(|_| not_mapped(space, at, Access::Write))?;
+            (at, rest) = (at.wrapping_add(span.len() as u64), after);
         }
         Ok(())
     }

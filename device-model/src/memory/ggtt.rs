@@ -5,6 +5,7 @@
 //! own entries (V13-021..026). If its window is trapped, each access is checked. If its VMM maps the window, the VF
 //! writes a separate table, and the effective entry is combined from both tables on use.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arctic_sriov::gate::ggtt as gate;
@@ -118,7 +119,9 @@ impl Ggtt {
         }
         for (index, within, part) in parts(offset, data.len()) {
             let value = gate::vf_read(self.effective(index).0, function.0).to_le_bytes();
-            data[part.clone()].copy_from_slice(&value[within..within + part.len()]);
+            if let (Some(data), Some(value)) = (data.get_mut(part), value.get(within)) {
+                data.copy_from_slice(value);
+            }
         }
     }
 
@@ -134,7 +137,9 @@ impl Ggtt {
         for (index, within, part) in parts(offset, data.len()) {
             self.change(index, function, |seen| {
                 let mut value = seen.to_le_bytes();
-                value[within..within + part.len()].copy_from_slice(&data[part.clone()]);
+                if let (Some(value), Some(data)) = (value.get_mut(within.clone()), data.get(part.clone())) {
+                    value.copy_from_slice(data);
+                }
                 u64::from_le_bytes(value)
             });
         }
@@ -178,7 +183,7 @@ impl Ggtt {
         let Some(own) = self.table_of(vf) else { return };
         for run in own.data(0..own.len()) {
             for index in run.start / 8..run.end / 8 {
-                let Some(slice) = self.table.slice(index * 8, 8) else { continue };
+                let Some(slice) = self.table.slice(index << 3, 8) else { continue };
                 let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0) else { continue };
                 let entry = cell.load(Ordering::Acquire);
                 let settled = gate::combine(entry, load(own, index).0, vf.0);
@@ -216,18 +221,19 @@ fn store(table: &SharedRegion, index: u64, value: u64) {
     }
 }
 
-/// Splits an access of `len` bytes at `offset` into entries: index, first byte within the entry, and the range of bytes
-/// within the access.
-fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
-    let mut done = 0;
+/// Splits an access of `len` bytes at `offset` into entries: index, and the ranges of bytes within the entry and within
+/// the access.
+fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> {
+    let mut done = 0_usize;
     std::iter::from_fn(move || {
         if done >= len {
             return None;
         }
         let at = offset.checked_add(done as u64)?;
         let within = (at % 8) as usize;
-        let n = (8 - within).min(len - done);
-        done += n;
-        Some((at / 8, within, done - n..done))
+        let n = 8_usize.saturating_sub(within).min(len.saturating_sub(done));
+        let from = done;
+        done = from.saturating_add(n);
+        Some((at / 8, within..within.saturating_add(n), from..done))
     })
 }

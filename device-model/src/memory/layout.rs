@@ -23,6 +23,7 @@ pub struct MemoryLayout {
 
 impl MemoryLayout {
     /// Computes the layout for `local` bytes of local memory, 1 GiB or more.
+    #[allow(clippy::arithmetic_side_effects, reason = "1 GiB is more than the card's own memory")]
     pub const fn of(local: u64) -> Self {
         let stolen_base = local - STOLEN;
         let gsm_base = stolen_base - GSM;
@@ -33,6 +34,8 @@ impl MemoryLayout {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
+
     use super::MemoryLayout;
 
     /// Contract B.2: order and alignment of the parts, for the largest and a small card.

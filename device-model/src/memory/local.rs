@@ -88,8 +88,8 @@ impl SharedRegion {
             return None;
         }
         let Some(backing) = &self.file else { return Some(range.start) };
-        match backing.search().seek_data(backing.start + range.start) {
-            Ok(found) => Some((found? - backing.start).max(range.start)).filter(|first| *first < range.end),
+        match backing.search().seek_data(backing.start.saturating_add(range.start)) {
+            Ok(found) => Some(found?.saturating_sub(backing.start).max(range.start)).filter(|first| *first < range.end),
             Err(_) => Some(range.start),
         }
     }
@@ -99,8 +99,8 @@ impl SharedRegion {
         let first = self.first_data(&range)?;
         let end = range.end.min(self.len());
         let Some(backing) = &self.file else { return Some(first..end) };
-        Some(match backing.search().seek_hole(backing.start + first) {
-            Ok(Some(found)) => first..(found - backing.start).clamp(first + 1, end),
+        Some(match backing.search().seek_hole(backing.start.saturating_add(first)) {
+            Ok(Some(found)) => first..found.saturating_sub(backing.start).max(first.saturating_add(1)).min(end),
             _ => first..end,
         })
     }
@@ -121,9 +121,10 @@ impl SharedRegion {
         if range.is_empty() {
             return;
         }
-        let len = range.end - range.start;
+        let len = range.end.saturating_sub(range.start);
         let punched = self.file.as_ref().is_some_and(|backing| {
-            fallocate(&backing.file, FallocateMode::PunchHole, true, backing.start + range.start, len).is_ok()
+            let start = backing.start.saturating_add(range.start);
+            fallocate(&backing.file, FallocateMode::PunchHole, true, start, len).is_ok()
         });
         if !punched {
             self.write_zeros(range);
@@ -138,13 +139,13 @@ impl SharedRegion {
         if release {
             let Some(first) = self.first_data(&range) else { return Some(0) };
             self.clear(first..range.end);
-            return Some(range.end - first);
+            return Some(range.end.saturating_sub(first));
         }
         // Does not search for runs of data: to find the end of a run, the host examines every page up to the next hole.
-        let (mut rest, mut held) = (range, 0);
+        let (mut rest, mut held) = (range, 0_u64);
         while let Some(first) = self.first_data(&rest) {
-            rest.start = (first / ZEROED * ZEROED + ZEROED).min(rest.end);
-            held += rest.start - first;
+            rest.start = (first / ZEROED).saturating_add(1).saturating_mul(ZEROED).min(rest.end);
+            held = held.saturating_add(rest.start.saturating_sub(first));
             self.write_zeros(first..rest.start);
         }
         Some(held)
@@ -154,18 +155,20 @@ impl SharedRegion {
         const ZEROS: [u8; 4096] = [0; 4096];
         let mut at = range.start;
         while at < range.end {
-            let n = size((range.end - at).min(ZEROS.len() as u64));
+            let n = size(range.end.saturating_sub(at).min(ZEROS.len() as u64));
             if let Some(slice) = self.slice(at, n) {
                 // Cannot fail: the slice has exactly this length.
-                let _ = slice.write_slice(&ZEROS[..n], 0);
+                let _ = slice.write_slice(ZEROS.get(..n).unwrap_or_default(), 0);
             }
-            at += n as u64;
+            at = at.saturating_add(n as u64);
         }
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
+
     use vmm_sys_util::tempfile::TempFile;
 
     use super::*;

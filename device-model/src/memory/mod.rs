@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card's memory system: GGTT and PPGTT translation, local memory, guest memory. All memory accesses of the card go
 //! through it.
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 pub mod ccs;
 mod epoch;
@@ -191,14 +192,16 @@ impl Memory {
 
     /// Sets the local memory quota of `vf` (UPDATE_VF_CFG), rounded down to whole frames. The frames are assigned by
     /// [`Memory::adopt_lmtt`].
+    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub fn set_quota(&self, vf: Function, bytes: u64) {
         if vf.is_vf() {
-            self.quotas[vf.index()].store(bytes / FRAME * FRAME, Ordering::Release);
+            self.quotas[vf.index()].store(bytes & !(FRAME - 1), Ordering::Release);
             self.invalidate();
         }
     }
 
     /// Local memory quota of `vf` in bytes.
+    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub fn quota(&self, vf: Function) -> u64 {
         self.quotas[vf.index()].load(Ordering::Acquire)
     }
@@ -252,7 +255,7 @@ impl Memory {
                 let Ok(address) = lmtt.frame(table, page, |at| self.table_entry(at)) else { continue };
                 let frame = (address / FRAME) as usize;
                 if let Some(place @ &mut Place::HOME) = places.get_mut(frame)
-                    && !held[frame]
+                    && held.get(frame) == Some(&false)
                 {
                     *place = Place::of(vf, (page & 0xffff) as u16);
                 }
@@ -270,7 +273,7 @@ impl Memory {
         let moved = self.storage.settle(&self.places());
         for run in &moved {
             // The compressed contents were dropped.
-            if let Some(control) = self.control_of(run.start, run.end - run.start) {
+            if let Some(control) = self.control_of(run.start, run.end.saturating_sub(run.start)) {
                 self.local().clear(control);
             }
         }
@@ -306,7 +309,7 @@ impl Memory {
     pub fn clear_vf(&self, vf: Function) {
         for page in 0..self.quota(vf) / FRAME {
             let _still = self.storage.still();
-            if let Ok(address) = self.host_address(vf, page * FRAME) {
+            if let Ok(address) = self.host_address(vf, page.saturating_mul(FRAME)) {
                 self.storage.clear(address, FRAME);
                 if let Some(control) = self.control_of(address, FRAME) {
                     self.local().clear(control);
@@ -347,7 +350,7 @@ impl Memory {
     #[cfg(test)]
     pub(crate) fn stored_by(&self, vf: Function) -> u64 {
         let region = self.storage.region(vf).unwrap();
-        region.data(0..region.len()).map(|run| run.end - run.start).sum()
+        region.data(0..region.len()).map(|run| run.end.saturating_sub(run.start)).sum()
     }
 
     /// Removes the local memory and the GGTT tables of all VFs: PF FLR or conventional reset (V13-114, V13-115). All
@@ -371,13 +374,14 @@ impl Memory {
         mut each: impl FnMut(Option<VolatileSlice<'_>>, Range<usize>),
     ) {
         let _still = self.storage.still();
-        let mut done = 0;
+        let mut done = 0_usize;
         while done < len {
             let at = offset.checked_add(done as u64);
-            let n = at.map_or(len, |at| usize::try_from(FRAME - at % FRAME).unwrap_or(len)).min(len - done);
+            let rest = at.map_or(len, |at| usize::try_from(FRAME.wrapping_sub(at % FRAME)).unwrap_or(len));
+            let end = done.saturating_add(rest).min(len);
             let address = at.and_then(|at| self.host_address(function, at).ok());
-            each(address.and_then(|address| self.storage.slice(address, n)), done..done + n);
-            done += n;
+            each(address.and_then(|address| self.storage.slice(address, end.saturating_sub(done))), done..end);
+            done = end;
         }
     }
 
@@ -387,7 +391,7 @@ impl Memory {
         self.each_of_bar(function, offset, data.len(), |memory, part| {
             if let Some(memory) = memory {
                 // Cannot fail: the slice has exactly this length.
-                let _ = memory.read_slice(&mut data[part], 0);
+                let _ = memory.read_slice(data.get_mut(part).unwrap_or_default(), 0);
             }
         });
     }
@@ -396,7 +400,7 @@ impl Memory {
     pub fn write_bar(&self, function: Function, offset: u64, data: &[u8]) {
         self.each_of_bar(function, offset, data.len(), |memory, part| {
             if let Some(memory) = memory {
-                let _ = memory.write_slice(&data[part], 0);
+                let _ = memory.write_slice(data.get(part).unwrap_or_default(), 0);
             }
         });
     }
@@ -410,6 +414,7 @@ pub struct Views<'m> {
 
 impl Views<'_> {
     /// The mappings of `function`.
+    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub fn of(&self, function: Function) -> &dyn DmaView {
         &**self.taken[function.index()].get_or_init(|| self.dma.view(function))
     }

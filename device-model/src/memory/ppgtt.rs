@@ -42,13 +42,15 @@ pub fn walk(
     if address >> VA_BITS != 0 {
         return Err(WalkFault::NotPresent { level: 3 });
     }
-    let index = |level: u8| (address >> (12 + 9 * u32::from(level)) & 0x1ff) * 8;
+    // Offset of the entry whose pages, or tables, cover `1 << shift` bytes. Tables have addresses of 48 bits.
+    let index = |shift: u32| (address >> shift & 0x1ff) << 3;
     let leaf = |entry: u64, shift: u32| {
         let len = 1u64 << shift;
+        let within = len.wrapping_sub(1);
         Page {
-            base: address & !(len - 1),
+            base: address & !within,
             len,
-            target: entry & ADDRESS & !(len - 1),
+            target: entry & ADDRESS & !within,
             root,
             backing: if entry & NULL != 0 {
                 Backing::Null
@@ -65,13 +67,13 @@ pub fn walk(
         None => {
             let mut table = root & ADDRESS;
             let mut found = 0;
-            for level in [3u8, 2, 1] {
-                let entry = load(table + index(level)).ok_or(WalkFault::BadTable)?;
+            for (level, shift) in [(3, 39), (2, 30), (1, 21)] {
+                let entry = load(table.wrapping_add(index(shift))).ok_or(WalkFault::BadTable)?;
                 if entry & PRESENT == 0 {
                     return Err(WalkFault::NotPresent { level });
                 }
                 if level < 3 && entry & PAGE_SIZE != 0 {
-                    return Ok(leaf(entry, 12 + 9 * u32::from(level)));
+                    return Ok(leaf(entry, shift));
                 }
                 table = entry & ADDRESS;
                 found = entry;
@@ -82,10 +84,10 @@ pub fn walk(
     };
     let table = directory & ADDRESS;
     if directory & COMPACT_64K != 0 {
-        let entry = load(table + (address >> 16 & 0x1f) * 8).ok_or(WalkFault::BadTable)?;
+        let entry = load(table.wrapping_add((address >> 16 & 0x1f) << 3)).ok_or(WalkFault::BadTable)?;
         return if entry & PRESENT == 0 { Err(WalkFault::NotPresent { level: 0 }) } else { Ok(leaf(entry, 16)) };
     }
-    let entry = load(table + index(0)).ok_or(WalkFault::BadTable)?;
+    let entry = load(table.wrapping_add(index(12))).ok_or(WalkFault::BadTable)?;
     if entry & PRESENT == 0 {
         return Err(WalkFault::NotPresent { level: 0 });
     }

@@ -46,7 +46,7 @@ impl<'m> Span<'m> {
     /// The sub-span from `offset` on, at most `len` bytes.
     pub fn part(&self, offset: usize, len: usize) -> Span<'m> {
         let offset = offset.min(self.len());
-        let len = len.min(self.len() - offset);
+        let len = len.min(self.len().saturating_sub(offset));
         match self {
             Span::Mapped(slice) => match slice.subslice(offset, len) {
                 Ok(part) => Span::Mapped(part),
@@ -92,12 +92,13 @@ impl<'m> Span<'m> {
             (Span::Null(_), _) => to.part(0, len).fill(&[0; 16]),
             _ => {
                 let mut bounce = [0u8; BOUNCE];
-                let mut done = 0;
+                let mut done = 0_usize;
                 while done < len {
-                    let n = BOUNCE.min(len - done);
-                    self.part(done, n).read(&mut bounce[..n])?;
-                    to.part(done, n).write(&bounce[..n])?;
-                    done += n;
+                    let n = BOUNCE.min(len.saturating_sub(done));
+                    let bytes = bounce.get_mut(..n).unwrap_or_default();
+                    self.part(done, n).read(bytes)?;
+                    to.part(done, n).write(bytes)?;
+                    done = done.saturating_add(n);
                 }
                 Ok(())
             }
@@ -116,6 +117,10 @@ impl<'m> Span<'m> {
     }
 
     /// Fills with writes of up to `N` bytes, or of one pattern if that is longer.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "the pattern is not empty, and every sum is within the block or the span"
+    )]
     fn fill_by<const N: usize>(&self, pattern: &[u8]) -> Result<(), DmaFault> {
         let mut made = [0u8; N];
         let block = if pattern.len() > N {
@@ -136,7 +141,7 @@ impl<'m> Span<'m> {
         let mut done = 0;
         while done < self.len() {
             let n = block.len().min(self.len() - done);
-            self.part(done, n).write(&block[..n])?;
+            self.part(done, n).write(block.get(..n).unwrap_or_default())?;
             done += n;
         }
         Ok(())
@@ -145,6 +150,7 @@ impl<'m> Span<'m> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
     #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
     use vm_memory::VolatileMemory;

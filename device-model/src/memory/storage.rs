@@ -127,7 +127,7 @@ impl Storage {
         if place == Place::HOME {
             return Some((&self.home, address));
         }
-        Some((self.vfs.get(place.function() - 1)?, place.offset() + address % FRAME))
+        Some((self.vfs.get(place.function().checked_sub(1)?)?, place.offset().wrapping_add(address % FRAME)))
     }
 
     /// Bytes `[address, address + len)` of local memory; they must be in one frame, or all at home.
@@ -169,7 +169,7 @@ impl Storage {
         let mut pages: Vec<Vec<u64>> = vec![Vec::new(); self.vfs.len()];
         for (frame, wanted) in wanted.iter().enumerate() {
             if let Some(pages) = wanted.function().checked_sub(1).and_then(|n| pages.get_mut(n))
-                && *wanted != self.place(frame as u64 * FRAME)
+                && *wanted != self.place((frame as u64).wrapping_mul(FRAME))
             {
                 pages.push(wanted.offset());
             }
@@ -227,10 +227,10 @@ impl Storage {
     /// omitted because their memory cannot be released to the host.
     fn find_unused(&self) -> Vec<Unused> {
         let away = self.frames.iter().enumerate().filter(|(_, frame)| frame.load(Ordering::Acquire) != Place::HOME.0);
-        let home = runs(away.map(|(frame, _)| frame as u64 * FRAME).collect());
+        let home = runs(away.map(|(frame, _)| (frame as u64).wrapping_mul(FRAME)).collect());
         let home = home.into_iter().map(|range| Unused { region: 0, range });
-        let vfs = self.vfs.iter().zip(self.given()).enumerate().flat_map(|(n, (region, given))| {
-            gaps(0..region.len(), given).map(move |range| Unused { region: n + 1, range })
+        let vfs = (1..).zip(self.vfs.iter().zip(self.given())).flat_map(|(n, (region, given))| {
+            gaps(0..region.len(), given).map(move |range| Unused { region: n, range })
         });
         home.chain(vfs).filter(|unused| self.region_of(unused).is_some_and(SharedRegion::is_file)).collect()
     }
@@ -271,7 +271,7 @@ impl Storage {
                 unused.pop();
                 continue;
             };
-            let end = last.range.end.min(first + PIECE);
+            let end = last.range.end.min(first.saturating_add(PIECE));
             last.range.start = end;
             region.clear(first..end);
             return true;
@@ -302,7 +302,7 @@ impl Storage {
         let mut from = 0;
         loop {
             let _still = self.still();
-            let given = self.given().swap_remove(vf.index() - 1);
+            let Some(given) = vf.index().checked_sub(1).and_then(|n| self.given().into_iter().nth(n)) else { return };
             let found = gaps(0..region.len(), given).filter(|gap| gap.end > from).find_map(|gap| {
                 let rest = gap.start.max(from)..gap.end;
                 Some(region.first_data(&rest)?..rest.end)
@@ -327,8 +327,8 @@ fn runs(mut pages: Vec<u64>) -> Vec<Range<u64>> {
     let mut runs: Vec<Range<u64>> = Vec::new();
     for page in pages {
         match runs.last_mut() {
-            Some(run) if run.end == page => run.end += FRAME,
-            _ => runs.push(page..page + FRAME),
+            Some(run) if run.end == page => run.end = page.saturating_add(FRAME),
+            _ => runs.push(page..page.saturating_add(FRAME)),
         }
     }
     runs

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of address translation: all page sizes and types, faults, TLB caching and invalidation.
+#![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use std::sync::Arc;

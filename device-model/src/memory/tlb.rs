@@ -38,9 +38,10 @@ impl Page {
     /// The part of the page that contains `address` and is no larger than a frame.
     pub fn within_frame(mut self, address: u64) -> Page {
         if self.len > FRAME {
-            let first = (address - self.base) / FRAME * FRAME;
-            self.base += first;
-            self.target += first;
+            // The page contains the address, and its target has at most 48 bits.
+            let first = address.wrapping_sub(self.base) & !(FRAME - 1);
+            self.base = self.base.wrapping_add(first);
+            self.target = self.target.wrapping_add(first);
             self.len = FRAME;
         }
         self
@@ -95,6 +96,7 @@ fn large_slot(address: u64) -> usize {
     (address >> 21) as usize % LARGE
 }
 
+#[allow(clippy::indexing_slicing, reason = "slots are taken modulo their number")]
 impl Tlb {
     /// Invalidates all entries.
     pub fn flush(&mut self) {
