@@ -2,16 +2,15 @@
 //! The most frequent operations of a driver, through the library and over vfio-user on the same machine, with the
 //! driver and transports of the conformance suite.
 
-use arctic_test_support::mi::{self, At::Global};
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-
 use arctic_test_support::machine::door::Machine;
 use arctic_test_support::machine::driver::context::COPY;
 use arctic_test_support::machine::driver::{BELL, Driver, SCRATCH, VF_CAP};
 use arctic_test_support::machine::{in_process, vfio_user};
+use arctic_test_support::mi;
 
 /// The measured operations, in the order of [`Seconds`].
 pub const NAMES: [&str; 4] = ["register read", "doorbell", "submission to its seqno", "submission to its interrupt"];
@@ -45,13 +44,13 @@ fn through(machine: &mut dyn Machine, often: u32) -> Result<Seconds> {
         machine.set_register(0, BELL, 0);
         Ok(())
     })?;
-    pf.submit(machine, CONTEXT, COPY, &mi::store_data_imm(Global(pf.global(SCRATCH)), 0));
+    pf.submit(machine, CONTEXT, COPY, &mi::store_data_imm(pf.global(SCRATCH), 0));
     // Submissions are written to the ring one after the other.
     let mut place = STEP;
     let mut submit = |machine: &mut dyn Machine, pf: &mut Driver, value: u32, interrupts: bool| {
         let tells = if interrupts { [mi::USER_INTERRUPT, 0, 0, 0] } else { [0; 4] };
         let commands: [u32; 8] = std::array::from_fn(|n| match n {
-            0..4 => mi::store_data_imm(Global(pf.global(SCRATCH)), value)[n],
+            0..4 => mi::store_data_imm(pf.global(SCRATCH), value)[n],
             _ => tells[n - 4],
         });
         pf.poke(machine, Driver::ring(CONTEXT) + u64::from(place), &commands);

@@ -2,17 +2,17 @@
 //! A minimal VMM client and driver for the PF's copy engine: no GuC, an execlist of one context, all data structures in
 //! local memory, written by messages (i915 with `enable_guc=0`).
 
-use crate::mi::{self, At::Global, Reg};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use std::io::{ErrorKind, Read, Write};
-
-use arctic_device_model::engine::blank_image;
 use arctic_gpu::vfio_user::wire::{FLAG_ERROR, HEADER_LEN, Header, TYPE_REPLY, command};
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
+
+use crate::context::{self, Context};
+use crate::mi::{self, Global, Reg};
 
 /// Region of registers and GGTT.
 pub const GTTMMADR: u32 = 0;
@@ -196,23 +196,14 @@ pub trait Door {
         for (page, entry) in shown {
             self.write(GTTMMADR, (8 << 20) + page / 4096 * 8, &u64::to_le_bytes(entry));
         }
-        let image = CONTEXT + 0x5000;
-        self.words(image, &blank_image());
-        for (dword, value) in [
-            (3, 0x0009_0009),
-            (5, 0),
-            (7, (ring.len() as u32 * 4).next_multiple_of(8)),
-            (9, CONTEXT as u32),
-            (11, 0x3001),
-        ] {
-            self.words(image + dword * 4, &[value]);
-        }
+        let status_page = CONTEXT + 0x4000;
+        self.words(status_page + context::IMAGE, &Context { bytes: 0x4000, ..Context::of(CONTEXT, ring, 0) }.image());
         self.words(CONTEXT, &mi::padded(ring));
         self.words(BATCH, batch);
         self.register(COPY + 0x29c, 0x0008_0008);
         self.register(COPY + 0x80, STATUS_PAGE as u32);
         self.register(COPY + 0x3a0, 0xffff_0b0b);
-        let descriptor = 1_u64 << 39 | (CONTEXT + 0x4000) | 1 << 8 | 3 << 3 | 1;
+        let descriptor = 1_u64 << 39 | u64::from(context::descriptor(status_page));
         for n in (0..8).rev() {
             let descriptor = if n == 0 { descriptor } else { 0 };
             self.register(COPY + 0x510 + 8 * n, descriptor as u32);

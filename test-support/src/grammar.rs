@@ -2,19 +2,18 @@
 //! Mostly valid commands from the command tables, with operands that address memory and registers a guest should not
 //! access.
 
-use crate::mi::{self, At::Global};
 use arctic_device_model::blitter;
-use arctic_device_model::card::Card;
 use arctic_device_model::command::{self, Length};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action;
 
+use crate::mi::{self, Global};
 use crate::random::Random;
 
 /// Number of contexts; each has images and rings for its members, and a batch.
 pub const CONTEXTS: u32 = 16;
 
-/// Addresses of a driver's data structures in the GGTT.
+/// Places of a driver's data structures: addresses in the GGTT, or offsets in its memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
     /// Descriptors of the CT buffers, both rings after them.
@@ -40,6 +39,22 @@ pub struct Places {
 }
 
 impl Places {
+    /// Returns the places of a driver whose memory begins at `base`, from their offsets.
+    pub const fn at(self, base: u64) -> Self {
+        Places {
+            ctb: base + self.ctb,
+            images: base + self.images,
+            rings: base + self.rings,
+            batches: base + self.batches,
+            tables: base + self.tables,
+            queues: base + self.queues,
+            scratch: base + self.scratch,
+            ram: base + self.ram,
+            remote: base + self.remote,
+            odd: base + self.odd,
+        }
+    }
+
     /// Returns the address of the image of a context's member.
     pub const fn image(&self, id: u32, member: u32) -> u64 {
         self.images + (id * 4 + member) as u64 * 0x4000
@@ -246,22 +261,4 @@ pub fn payload_len(random: &mut Random, length: action::Length) -> usize {
         1 => least + random.below(8) as usize,
         _ => least,
     }
-}
-
-/// Returns the engine information of the ADS at `ads` for `card`: the dwords of the mapping table, and the masks by
-/// class.
-pub fn engines_of_ads(card: &Card, ads: u64) -> Vec<(u64, u32)> {
-    let mut words = Vec::new();
-    for class in EngineClass::BY_GUC {
-        let row = ads + 0x123c + u64::from(class.guc()) * 32;
-        let present = card.engines().present().map(|engine| engine.info());
-        let instances: Vec<u8> = present.filter(|info| info.class == class).map(|info| info.instance).collect();
-        let table: Vec<u8> = (0..32).map(|n| instances.get(n).copied().unwrap_or(32)).collect();
-        for (n, quad) in (0u64..).zip(table.chunks_exact(4)) {
-            words.push((row + n * 4, u32::from_le_bytes([quad[0], quad[1], quad[2], quad[3]])));
-        }
-        let mask = instances.iter().fold(0, |mask, n| mask | 1 << n);
-        words.push((ads + 0x143c + u64::from(class.guc()) * 4, mask));
-    }
-    words
 }

@@ -16,7 +16,11 @@
 pub mod bytes;
 #[cfg(feature = "vfio-user")]
 pub mod client;
+pub mod context;
+pub mod ct;
 pub mod differential;
+pub mod driver;
+pub mod firmware;
 pub mod grammar;
 pub mod harness;
 #[cfg(feature = "machines")]

@@ -42,7 +42,7 @@ pub enum At {
     Process(u64),
 }
 
-use At::{Global, Process};
+pub use At::{Global, Process};
 
 impl At {
     /// Returns an address in the GGTT if `global`, else in the PPGTT.

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use arctic_gpu::report::Report;
 use arctic_gpu::{CardFunction, PciDevice, VirtualCard, card_file};
+use arctic_test_support::machine::door::{Machine, Shows, VFS};
 use arctic_vmm::agent::{Agent, Width};
 use arctic_vmm::{Boot, CardConfig, Config, Error, Running, Transcript, Vm, bare_guest, layout};
 use vm_memory::{Bytes, GuestAddress};
-
-use arctic_test_support::machine::door::{Machine, Shows, VFS};
 
 /// Bytes of guest memory; the range that tests use starts after the guest program.
 const MEMORY: u64 = 64 << 20;

@@ -12,12 +12,12 @@ mod suite;
 
 use std::process::ExitCode;
 
+use arctic_test_support::machine::door::{self, Machine, Test};
+use arctic_test_support::machine::{in_process, vfio_user};
 use arctic_vmm::bare_guest;
 use libtest_mimic::{Arguments, Trial};
 
 use crate::suite::{alone, bars, configuration, functions, memory, work};
-use arctic_test_support::machine::door::{self, Machine, Test};
-use arctic_test_support::machine::{in_process, vfio_user};
 
 /// Makes a list of functions with their names.
 macro_rules! tests {

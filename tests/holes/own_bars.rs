@@ -5,7 +5,6 @@
 //! Guards: an engine's step waits for a client only for a bounded time and holds only the engine's lock (the GuC's step
 //! only the GuC's lock); a VMM in the same process gives the card access to RAM only (`GuestRam`).
 
-use arctic_test_support::mi::{self, At::Global, Reg};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -15,7 +14,8 @@ use std::time::{Duration, Instant};
 use arctic_device_model::card::{Card, GGTT_WINDOW};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::world::{DmaFault, Function};
-
+use arctic_test_support::ct;
+use arctic_test_support::mi::{self, Global, Reg};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Trap;
 
@@ -109,7 +109,7 @@ fn an_engine_that_writes_registers_of_its_own_card() {
             let address = shown + iova % 4096;
             let mut job = mi::store_data_imm(Global(address), 0x0001_0001).to_vec();
             job.extend(mi::load_register_mem(Reg::Own(mi::GPR0), Global(address)));
-            job.extend(mi::store_data_imm(Global(bench.attacker.base() + at::SCRATCH), 0x600d));
+            job.extend(mi::store_data_imm(bench.attacker.global(at::SCRATCH), 0x600d));
             bench.attacker.poke(at::SCRATCH, 0);
             let start = Instant::now();
             bench.attacker.submit(1, EngineClass::Copy, &job);
@@ -137,7 +137,7 @@ fn an_engine_that_writes_registers_of_its_own_card() {
     bench.card.provision(&[QUOTA; 3]).unwrap();
     bench.attacker_up();
     bench.attacker.poke(at::SCRATCH, 0);
-    let job = mi::store_data_imm(Global(bench.attacker.base() + at::SCRATCH), 0x600d);
+    let job = mi::store_data_imm(bench.attacker.global(at::SCRATCH), 0x600d);
     bench.attacker.submit(1, EngineClass::Copy, &job);
     bench.until("work after the reset", 60_000, |bench| bench.attacker.peek(at::SCRATCH) == 0x600d);
 }
@@ -159,19 +159,11 @@ fn a_guc_whose_rings_are_registers_of_its_own_card() {
             }
             let start = Instant::now();
             let before = vmm.accesses.load(Ordering::SeqCst);
-            let keys: [(u32, u32, u64); 6] = [
-                (0x0903, 2, shown),
-                (0x0902, 2, shown + 0x1000),
-                (0x0904, 1, 4096),
-                (0x0906, 2, shown + 0x800),
-                (0x0905, 2, shown + 0x2000),
-                (0x0907, 1, 4096),
-            ];
-            bench.attacker.mail([0x4509, 0, 0, 0]);
-            for (key, len, value) in keys {
-                bench.attacker.mail([0x0508, key << 16 | len, value as u32, 0]);
+            bench.attacker.mail(ct::DISABLE);
+            for message in ct::registration(shown, shown + ct::G2H) {
+                bench.attacker.mail(message);
             }
-            bench.attacker.mail([0x4509, 1, 0, 0]);
+            bench.attacker.mail(ct::ENABLE);
             bench.attacker.set(BELL, 1);
             bench.work(60);
             assert!(

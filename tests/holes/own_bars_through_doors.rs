@@ -4,18 +4,18 @@
 //! Guards: `ClientDma` waits for a bounded time (over vfio-user the access arrives on the connection on which the
 //! answer is awaited); `GuestRam` accesses RAM only.
 
-use arctic_test_support::mi::{self, At::Global, Reg};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arctic_gpu::vfio_user::wire::command;
 use arctic_gpu::vfio_user::{Served, ServedCard, Server, Settings, ecam::Ecam};
 use arctic_gpu::{Arrangement, CardFunction, GuestRam, PciDevice, card_file};
+use arctic_test_support::client::*;
+use arctic_test_support::mi::{self, Global, Reg};
 use vm_memory::{GuestAddress, GuestMemoryMmap};
 use vmm_sys_util::tempdir::TempDir;
 
 use crate::machine;
-use arctic_test_support::client::*;
 
 /// Guest address of GTTMMADR.
 const BAR: u64 = 0x40_0000_0000;

@@ -4,14 +4,14 @@
 //! Guest memory in these tests counts the reads of each dword and returns the true value only to the first read. (PPGTT
 //! tables are in local memory; unit tests of the card count their reads, `memory::tests::walks`.)
 
-use arctic_test_support::mi::{self, At::Global};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use arctic_device_model::engine::blank_image;
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::world::DmaFault;
-
+use arctic_test_support::context::{self, Context};
+use arctic_test_support::ct::{self, G2H, G2H_DESCRIPTOR, H2G, H2G_DESCRIPTOR};
+use arctic_test_support::mi::{self, Global};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::{RAM, Trap};
 
@@ -95,11 +95,7 @@ impl Liar {
     }
 }
 
-/// Offsets of CT descriptors, H2G ring and G2H ring, and of a context image and its ring.
-const H2G_DESCRIPTOR: u64 = 0;
-const G2H_DESCRIPTOR: u64 = 0x800;
-const H2G: u64 = 0x1000;
-const G2H: u64 = 0x2000;
+/// Offsets of a context image and its ring, behind the CT buffers.
 const PPHWSP: u64 = 0x4000;
 const IMAGE: u64 = 0x5000;
 const RING: u64 = 0x8000;
@@ -120,24 +116,16 @@ fn shown(bench: &Bench) -> u64 {
 
 fn enable(bench: &Bench) {
     let shown = shown(bench);
-    assert_eq!(bench.attacker.mail([0x4509, 0, 0, 0]), 0xf000_0000);
-    let keys = [
-        (0x0903, 2, shown + H2G_DESCRIPTOR),
-        (0x0902, 2, shown + H2G),
-        (0x0904, 1, 4096),
-        (0x0906, 2, shown + G2H_DESCRIPTOR),
-        (0x0905, 2, shown + G2H),
-        (0x0907, 1, 4096),
-    ];
-    for (key, len, value) in keys {
-        assert_eq!(bench.attacker.mail([0x0508, key << 16 | len, value as u32, 0]), 0xf000_0001);
+    bench.attacker.must(ct::DISABLE, ct::SUCCESS);
+    for message in ct::registration(shown, shown + G2H) {
+        bench.attacker.must(message, ct::SUCCESS | 1);
     }
-    assert_eq!(bench.attacker.mail([0x4509, 1, 0, 0]), 0xf000_0000);
+    bench.attacker.must(ct::ENABLE, ct::SUCCESS);
 }
 
 /// Sends TLB invalidations with these sequence numbers and rings the GuC's doorbell.
 fn invalidate(bench: &Bench, liar: &Liar, numbers: &[u32], tail: u32) {
-    let messages: Vec<u32> = numbers.iter().flat_map(|n| [0x8001_0003, 2 << 28 | 0x7000, *n, 0x8000_0003]).collect();
+    let messages: Vec<u32> = numbers.iter().flat_map(|n| ct::fast_request(0x7000, &[*n, 0x8000_0003])).collect();
     liar.put(H2G + u64::from(tail) * 4, &messages);
     liar.put(H2G_DESCRIPTOR + 4, &[tail + messages.len() as u32]);
     liar.begin(None);
@@ -234,22 +222,16 @@ fn a_context_image_that_changes_after_it_has_been_read() {
         let shown = shown(&bench);
         let scratch = bench.attacker.base() + at::SCRATCH;
         liar.put(IMAGE, &[0; 0x400]);
-        liar.put(IMAGE, &blank_image());
         let job =
             [mi::store_data_imm(Global(scratch), 0x600d), mi::store_data_imm(Global(scratch + 4), 0x600e)].concat();
         liar.put(RING, &job);
-        for (dword, value) in
-            [(3, 0x0009_0009), (7, 32), (9, (shown + RING) as u32), (11, 1), (0x33, at::TABLES as u32)]
-        {
-            liar.put(IMAGE + dword * 4, &[value]);
-        }
+        liar.put(IMAGE, &Context::of(shown + RING, &job, at::TABLES).image());
         bench.attacker.poke(at::SCRATCH, 0);
         bench.attacker.poke(at::SCRATCH + 4, 0);
         let class = u32::from(EngineClass::Copy.guc());
-        let descriptor = (shown + PPHWSP) as u32 | 0x119;
-        let register = [0x8001_000c, 2 << 28 | 0x4502, 1, 1, class, 1, 0, 0, 0, 0, 0, descriptor, 0];
-        let schedule = [0x8001_0003, 2 << 28 | 0x1001, 1, 1];
-        let messages = [&register[..], &schedule].concat();
+        let descriptor = context::descriptor(shown + PPHWSP);
+        let register = ct::fast_request(0x4502, &context::registration(1, class, 1, descriptor));
+        let messages = [register, ct::fast_request(0x1001, &[1, 1])].concat();
         liar.put(H2G, &messages);
         liar.put(H2G_DESCRIPTOR + 4, &[messages.len() as u32]);
         liar.begin(always);

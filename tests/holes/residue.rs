@@ -2,7 +2,6 @@
 //! Data remanence: state of a function that the next user could read, in memory, registers, contexts and doorbells;
 //! checked inside the card and through the interfaces of a VMM. (LeftoverLocals, CVE-2023-4969.)
 
-use arctic_test_support::mi::{self, At::Global};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -11,12 +10,13 @@ use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::world::Unconnected;
 use arctic_gpu::{Arrangement, CardFunction, PciDevice};
-
-use crate::machine;
-use crate::machine::*;
+use arctic_test_support::mi::{self, Global};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::canary;
 use arctic_test_support::vfs::world::Time;
+
+use crate::machine;
+use crate::machine::*;
 
 /// A VF's registers as its driver reads them, with their offsets, and a dword of each page of the doorbell window.
 fn registers(bench: &Bench) -> Vec<(u64, u32)> {
@@ -46,7 +46,7 @@ fn doorbell_works(bench: &mut Bench, allocate: bool) -> bool {
     if allocate {
         allocate_doorbell(bench, 5);
     }
-    let job = mi::store_data_imm(Global(bench.attacker.base() + at::SCRATCH), 0xbe11);
+    let job = mi::store_data_imm(bench.attacker.global(at::SCRATCH), 0xbe11);
     bench.attacker.write_words(Vf::ring(5, 0), &job);
     bench.attacker.poke(Vf::image(5, 0) + 0x1000 + 7 * 4, 16);
     bench.attacker.set(0x40_0000 + DOORBELL * 4096, 1);

@@ -4,15 +4,10 @@
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::world::Function;
-use arctic_test_support::mi::{
-    self,
-    At::{Global, Process},
-    Compare,
-};
-use vm_memory::Bytes;
-
+use arctic_test_support::mi::{self, Compare, Global, Process};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::read;
+use vm_memory::Bytes;
 
 /// PPGTT page that the batch writes; `OLD` and `NEW`: the local memory offsets that it maps to before and after.
 const PAGE: u64 = 5;
@@ -29,7 +24,7 @@ fn entry(page: u64) -> u64 {
 /// Returns while the batch waits.
 fn at_the_gate(bench: &mut Bench) {
     let attacker = &mut bench.attacker;
-    let gate = Process(attacker.base() + GATE);
+    let gate = attacker.process(GATE);
     let mut batch = mi::store_data_imm(Process(PAGE * 4096), 1).to_vec();
     batch.extend(mi::semaphore_wait(gate, Compare::Equal, 1));
     batch.extend(mi::store_data_imm(Process(PAGE * 4096 + 4), 2));

@@ -9,11 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use arctic_gpu::vfio_user::wire::{HEADER_LEN, command};
+use arctic_test_support::client::*;
 use rustix::fs::{MemfdFlags, memfd_create};
 use vmm_sys_util::tempdir::TempDir;
 
 use crate::{LEFT, Served, eventually, left, status};
-use arctic_test_support::client::*;
 
 /// Time limit for the program's exit.
 const IN_ORDER: Duration = Duration::from_secs(2);

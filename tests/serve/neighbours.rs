@@ -2,19 +2,19 @@
 //! A hostile client affects only its own function: the client of the PF misbehaves, and VF 1's client measures the
 //! delays.
 
-use arctic_test_support::mi::{self, At::Global, Compare, Reg};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use arctic_gpu::vfio_user::wire::command;
+use arctic_test_support::client::*;
+use arctic_test_support::mi::{self, Compare, Global, Reg};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use vmm_sys_util::eventfd::EventFd;
 use vmm_sys_util::tempdir::TempDir;
 
 use crate::{Served, eventually, status};
-use arctic_test_support::client::*;
 
 /// Limit for the total delay per minute that one client may cause to others.
 const ALLOWED: Duration = Duration::from_secs(1);

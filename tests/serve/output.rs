@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Output of commands to closed pipes and full disks, and resource limits of the process.
 
-use arctic_test_support::mi::{self, At::Global};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
+use arctic_test_support::client::{DATA, Door, Raw};
+use arctic_test_support::mi::{self, Global};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use vmm_sys_util::tempdir::TempDir;
 
 use crate::{Served, arctic};
-use arctic_test_support::client::{DATA, Door, Raw};
 
 /// A closed pipe as stdout is no error; a full disk is.
 #[test]

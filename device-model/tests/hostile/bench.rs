@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A card with guest memory, clock and interrupt sink, and a driver that knows the handshake.
 
-use arctic_test_support::mi::{self, At::Global};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use arctic_device_model::card::{Card, GGTT_WINDOW, Turn};
-use arctic_device_model::engine::blank_image;
+use arctic_device_model::card::{Card, Turn};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::memory::Memories;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::world::{Clock, Dma, DmaFault, DmaView, Function, HandWoundClock, InterruptSink, Unconnected};
+use arctic_test_support::ct::{self, Rings};
+pub use arctic_test_support::driver::GucDriver;
+use arctic_test_support::firmware;
 pub use arctic_test_support::grammar::CONTEXTS;
-use arctic_test_support::grammar::{self, Places};
+use arctic_test_support::grammar::Places;
+use arctic_test_support::mi::{self, Global};
 use arctic_test_support::process::cpu_time;
-use vm_memory::{Bytes, VolatileSlice};
-
 pub use arctic_test_support::random::Random;
+use vm_memory::{Bytes, VolatileSlice};
 
 pub const PF: Function = Function::PF;
 
@@ -143,7 +144,6 @@ pub const MAPPED: std::ops::Range<u64> = 0x40_0000..0x140_0000;
 const FIRMWARE: u64 = 0x40_0000;
 const ADS: u64 = 0x60_0000;
 pub const CTB: u64 = 0x70_0000;
-pub const H2G: u64 = CTB + 0x1000;
 pub const SCRATCH: u64 = 0x80_0000;
 const IMAGES: u64 = 0x90_0000;
 const RINGS: u64 = 0xa0_0000;
@@ -171,15 +171,8 @@ pub const PLACES: Places = Places {
     odd: GLOBAL_ODD,
 };
 
-const KERNEL_DWORDS: u32 = 0x100;
-const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
-const RING_DWORDS: u32 = 1024;
-
 pub const GDRST: u32 = 0x941c;
 pub const GU_CNTL: u32 = 0x10_1010;
-pub const BELL: u32 = 0x19_01f0;
-pub const MAILBOX: u32 = 0x19_0240;
-pub const GUC_STATUS: u32 = 0xc000;
 
 /// Limit for the CPU time of one call of the card's work, which runs a step of each engine.
 const LONGEST_WORK: Duration = Duration::from_millis(100);
@@ -189,7 +182,7 @@ pub struct Bench {
     pub card: Arc<Card>,
     pub guest: Arc<GuestMemory>,
     clock: Arc<Time>,
-    h2g_tail: u32,
+    rings: Rings,
 }
 
 impl Bench {
@@ -208,44 +201,7 @@ impl Bench {
             Arc::new(Recorder::default()),
             clock.clone(),
         );
-        Bench { card, guest, clock, h2g_tail: 0 }
-    }
-
-    pub fn set(&self, register: u32, value: u32) {
-        self.card.write(PF, u64::from(register), &value.to_le_bytes());
-    }
-
-    pub fn get(&self, register: u32) -> u32 {
-        let mut data = [0; 4];
-        self.card.read(PF, u64::from(register), &mut data);
-        u32::from_le_bytes(data)
-    }
-
-    fn cell(&self, at: u64) -> VolatileSlice<'_> {
-        self.card.gt().memory.local().slice(at, 4).unwrap()
-    }
-
-    pub fn poke(&self, at: u64, value: u32) {
-        self.cell(at).store(value, 0, Ordering::SeqCst).unwrap();
-    }
-
-    pub fn poke64(&self, at: u64, value: u64) {
-        self.poke(at, value as u32);
-        self.poke(at + 4, (value >> 32) as u32);
-    }
-
-    pub fn peek(&self, at: u64) -> u32 {
-        self.cell(at).load(0, Ordering::SeqCst).unwrap()
-    }
-
-    pub fn write_words(&self, at: u64, words: &[u32]) {
-        for (n, word) in (0u64..).zip(words) {
-            self.poke(at + n * 4, *word);
-        }
-    }
-
-    pub fn set_global(&self, page: u64, entry: u64) {
-        self.card.write(PF, GGTT_WINDOW + page * 8, &entry.to_le_bytes());
+        Bench { card, guest, clock, rings: Rings::default() }
     }
 
     pub fn pass(&self, nanoseconds: u64) {
@@ -274,15 +230,15 @@ impl Bench {
     fn write_tables(&self) {
         for page in 0..GGTT_BYTES as u64 / 8 {
             if self.card.gt().memory.ggtt().entry(page).0 != 0 {
-                self.set_global(page, 0);
+                self.set_entry(page, 0);
             }
         }
         for page in MAPPED.step_by(4096) {
-            self.set_global(page >> 12, page | 3);
+            self.set_entry(page >> 12, page | 3);
         }
         for (global, (iova, len)) in [(GLOBAL_RAM, RAM), (GLOBAL_REMOTE, REMOTE), (GLOBAL_ODD, ODD)] {
             for page in (0..len.div_ceil(4096)).take(64) {
-                self.set_global((global >> 12) + page, (iova + page * 4096) | 1);
+                self.set_entry((global >> 12) + page, (iova + page * 4096) | 1);
             }
         }
         const TABLE: u64 = 3;
@@ -325,68 +281,22 @@ impl Bench {
     }
 
     fn write_firmware(&self) {
-        let header = [6, 32 + 96 + 96 + 1, 0x1_0000, 0, 0x8086, 0x2024_0101, 32 + 193 + KERNEL_DWORDS, 96, 96, 1];
-        self.write_words(FIRMWARE, &header);
-        self.write_words(FIRMWARE + 0x40, &[70 << 16 | 53 << 8, 1 << 16 | 26 << 8]);
-        self.poke(FIRMWARE + u64::from(DMA_BYTES), 0x1234_5678);
+        for (at, words) in firmware::image() {
+            self.write_words(FIRMWARE + at, &words);
+        }
     }
 
     fn write_ads(&self) {
-        self.poke(ADS + 0x1004, (ADS + 0x11dc) as u32);
-        self.poke(ADS + 0x1008, (ADS + 0x123c) as u32);
-        self.write_words(ADS + 0x11dc, &[0; 32]);
-        self.poke(ADS + 0x1220, 1);
-        for (at, word) in grammar::engines_of_ads(&self.card, ADS) {
-            self.poke(at, word);
-        }
+        let (at, words) = firmware::ads(ADS, &firmware::engines(&self.card));
+        self.write_words(ADS + at, &words);
     }
 
     /// Contract B.4: uploads the firmware by register writes; returns GUC_STATUS.
     pub fn upload(&self) -> u32 {
-        let wopcm = [(0xc050, 0x3f_3000), (0xc340, 0x4000)];
-        let parameters =
-            [(0xc180 + 5 * 4, (ADS >> 12 << 1) as u32), (0xc180 + 3 * 4, 0x14), (0xc180 + 2 * 4, 0x42_4800)];
-        let dma = [
-            (0xc200, (FIRMWARE + u64::from(DMA_BYTES)) as u32),
-            (0xc300, FIRMWARE as u32),
-            (0xc304, 0x8_0000),
-            (0xc308, 0x2000),
-            (0xc30c, 0x7_0000),
-            (0xc310, DMA_BYTES),
-            (0xc314, 0x11 << 16 | 0x11),
-        ];
-        for (register, value) in wopcm.into_iter().chain(parameters).chain(dma) {
+        for (register, value) in firmware::start(FIRMWARE, ADS) {
             self.set(register, value);
         }
-        self.get(GUC_STATUS)
-    }
-
-    pub fn mail(&self, message: [u32; 4]) -> u32 {
-        for (n, value) in (0u32..).zip(message) {
-            self.set(MAILBOX + n * 4, value);
-        }
-        self.set(BELL, 1);
-        self.get(MAILBOX)
-    }
-
-    /// Contract B.6: registers and enables both rings, with the G2H ring at `g2h`.
-    pub fn enable_rings(&mut self, g2h: u64) {
-        let keys = [
-            (0x0903, 2, CTB),
-            (0x0902, 2, H2G),
-            (0x0904, 1, u64::from(RING_DWORDS) * 4),
-            (0x0906, 2, CTB + 0x800),
-            (0x0905, 2, g2h),
-            (0x0907, 1, u64::from(RING_DWORDS) * 4),
-        ];
-        for (key, len, value) in keys {
-            assert_eq!(self.mail([0x0508, key << 16 | len, value as u32, 0]), 0xf000_0001);
-        }
-        for at in (CTB..CTB + 0x1000).step_by(4) {
-            self.poke(at, 0);
-        }
-        self.h2g_tail = 0;
-        assert_eq!(self.mail([0x4509, 1, 0, 0]), 0xf000_0000);
+        self.get(firmware::STATUS)
     }
 
     /// Initialises a card in any state: function reset, page tables, firmware, rings.
@@ -398,53 +308,8 @@ impl Bench {
         self.write_tables();
         self.write_firmware();
         self.write_ads();
-        assert_eq!(self.upload(), 0x8001_f0ec, "the firmware has not started");
-        self.enable_rings(CTB + 0x2000);
-    }
-
-    /// Writes a CT message including its header without changes, and rings the doorbell.
-    pub fn send(&mut self, message: &[u32]) {
-        for dword in message {
-            self.poke(H2G + u64::from(self.h2g_tail) * 4, *dword);
-            self.h2g_tail = (self.h2g_tail + 1) % RING_DWORDS;
-        }
-        self.poke(CTB + 4, self.h2g_tail);
-        self.set(BELL, 1);
-    }
-
-    /// Sends a request without a response.
-    pub fn request(&mut self, code: u32, payload: &[u32]) {
-        let mut message = vec![0x8001 << 16 | (payload.len() as u32 + 1), 2 << 28 | code];
-        message.extend(payload);
-        self.send(&message);
-    }
-
-    /// Marks all messages of the GuC as read.
-    pub fn consume(&self) {
-        self.poke(CTB + 0x800, self.peek(CTB + 0x804));
-    }
-
-    /// Writes an image with a ring of `commands` and with PPGTT tables.
-    pub fn write_context(&self, id: u32, member: u32, commands: &[u32]) {
-        let (image, ring) = (PLACES.image(id, member) + 0x1000, PLACES.ring(id, member));
-        self.write_words(image, &[0; 0x400]);
-        self.write_words(image, &blank_image());
-        self.write_words(ring, &mi::padded(commands));
-        let tail = (commands.len() as u32 * 4).next_multiple_of(8) % 4096;
-        for (at, value) in [(3, 0x0009_0009), (7, tail), (9, ring as u32), (0xb, 1), (0x33, TABLES as u32)] {
-            self.poke(image + at * 4, value);
-        }
-    }
-
-    pub fn register(&mut self, id: u32, class: u32, mask: u32) {
-        self.request(0x4502, &[1, id, class, mask, 0, 0, 0, 0, 0, PLACES.image(id, 0) as u32 | 0x119, 0]);
-    }
-
-    /// Writes, registers and enables a context with these commands.
-    pub fn submit(&mut self, id: u32, class: EngineClass, commands: &[u32]) {
-        self.write_context(id, 0, commands);
-        self.register(id, u32::from(class.guc()), 1);
-        self.request(0x1001, &[id, 1]);
+        assert_eq!(self.upload(), firmware::READY, "the firmware has not started");
+        self.enable_rings(CTB + ct::G2H);
     }
 
     /// Initialises the card and checks that a job completes.
@@ -459,5 +324,35 @@ impl Bench {
             }
         }
         panic!("the card does not complete a job after a reset");
+    }
+}
+
+impl GucDriver for Bench {
+    fn function(&self) -> Function {
+        PF
+    }
+
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn memory(&self) -> (&SharedRegion, u64) {
+        (self.card.gt().memory.local(), 0)
+    }
+
+    fn base(&self) -> u64 {
+        0
+    }
+
+    fn places(&self) -> &'static Places {
+        &PLACES
+    }
+
+    fn root(&self) -> u64 {
+        TABLES
+    }
+
+    fn rings(&mut self) -> &mut Rings {
+        &mut self.rings
     }
 }

@@ -7,10 +7,6 @@
 
 mod bench;
 
-use arctic_test_support::mi::{
-    self,
-    At::{Global, Process},
-};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -20,9 +16,12 @@ use arctic_device_model::card::{GTTMMADR_BYTES, Workers};
 use arctic_device_model::engine::Counters;
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action::ACTIONS;
-
+use arctic_test_support::ct::BELL;
+use arctic_test_support::firmware;
 use arctic_test_support::grammar;
+use arctic_test_support::mi::{self, Global, Process};
 use arctic_test_support::process::{resident, setting};
+
 use bench::*;
 
 /// Returns the offsets of the registers that the card models.
@@ -138,7 +137,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let mut payload =
         vec![1, id, 3, 1 + random.below(3) as u32, QUEUES as u32, 0, QUEUES as u32 + 0x1000, 0, bytes, width];
     for member in 0..width {
-        payload.extend([PLACES.image(id, member) as u32 | 0x119, 0]);
+        payload.extend([bench.descriptor(id, member), 0]);
     }
     if random.one_in(3) {
         let at = random.below(payload.len() as u64) as usize;
@@ -206,7 +205,7 @@ fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
                 0 => PLACES.global_address(random) >> 12,
                 _ => random.below(1 << 20),
             };
-            bench.set_global(page, random.edge() << 12 | random.below(8));
+            bench.set_entry(page, random.edge() << 12 | random.below(8));
         }
         18 => match random.below(4) {
             0 => bench.set(GDRST, 1 << random.below(20)),
@@ -349,7 +348,7 @@ fn a_panic_in_the_guc_resets_it() {
     bench.enable_rings(GLOBAL_RAM + 0x8000);
     bench.guest.trap(RAM.0 + 0x8000);
     bench.request(0x1001, &[1, 1]);
-    eventually("the GuC is in reset", || bench.get(GUC_STATUS) == 1);
+    eventually("the GuC is in reset", || bench.get(firmware::STATUS) == 1);
     assert_eq!(bench.card.panics(), 1);
     bench.revive();
     bench.poke(SCRATCH, 0);

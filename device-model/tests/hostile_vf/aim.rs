@@ -3,8 +3,7 @@
 
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::world::Function;
-use arctic_test_support::mi::{self, At, At::Global, Compare, Control, Reg, Surface};
-
+use arctic_test_support::mi::{self, At, Compare, Control, Global, Reg, Surface};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::PF_GLOBAL;
 use arctic_test_support::vfs::world::{ODD, RAM, REMOTE, private};

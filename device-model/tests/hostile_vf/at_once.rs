@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Concurrency and floods: workers, resets and accesses from several threads, and endless requests.
 
-use arctic_test_support::mi::{
-    self,
-    At::{Global, Process},
-};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -13,13 +9,14 @@ use std::time::{Duration, Instant};
 use arctic_device_model::card::Workers;
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
-
-use crate::attacks::attack;
-use crate::{Watchdog, aim, listing};
+use arctic_test_support::mi::{self, Global};
 use arctic_test_support::process::{resident, setting};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::*;
 use arctic_test_support::vfs::world::{Time, held, lines};
+
+use crate::attacks::attack;
+use crate::{Watchdog, aim, listing};
 
 /// Runs jobs on another VF until `stop` is set; returns the number of completed jobs.
 fn neighbour(mut vf: Vf, stop: &AtomicBool, beats: &AtomicU64) -> u64 {
@@ -27,7 +24,7 @@ fn neighbour(mut vf: Vf, stop: &AtomicBool, beats: &AtomicU64) -> u64 {
     while !stop.load(Ordering::Relaxed) {
         let class = EngineClass::BY_GUC[done as usize % 5];
         let value = done as u32 | 1 << 31;
-        vf.submit(1, class, &mi::store_data_imm(Global(vf.base() + at::SCRATCH), value));
+        vf.submit(1, class, &mi::store_data_imm(vf.global(at::SCRATCH), value));
         wait("a victim's work", || vf.peek(at::SCRATCH) == value);
         vf.request(0x4503, &[1]);
         wait("the end of a victim's context", || {
@@ -176,7 +173,7 @@ fn ringing_without_end() {
     let cell = at::SCRATCH + 0x40;
     let vf = &mut bench.victims[0];
     let ring = vf.jump(1);
-    let count = mi::atomic_increment(Process(vf.base() + cell));
+    let count = mi::atomic_increment(vf.process(cell));
     vf.write_words(Vf::batch(1), &[&count[..], &[mi::ARB_CHECK], &ring].concat());
     vf.submit(1, EngineClass::Copy, &ring);
     wait("the victim's counter", || vf.peek(cell) != 0);

@@ -4,12 +4,13 @@
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action::ACTIONS;
-use arctic_test_support::mi::{self, At::Process, Reg};
-
-use crate::aim;
 use arctic_test_support::grammar;
+use arctic_test_support::mi::{self, Process, Reg};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::canary;
+use arctic_test_support::{context, ct};
+
+use crate::aim;
 
 /// Returns `word`, or its complement if it equals a canary: a canary found later was then read from another function.
 fn innocent(word: u32) -> u32 {
@@ -70,10 +71,10 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
         }
     }
     let descriptor = match random.below(4) {
-        0 => aim::foreign_global(random) as u32 & !0xfff | 0x119,
-        1 if random.one_in(2) => aim::window(random) as u32 & !0xfff | 0x119,
+        0 => context::descriptor(aim::foreign_global(random) & 0xffff_f000),
+        1 if random.one_in(2) => context::descriptor(aim::window(random) & 0xffff_f000),
         2 if random.one_in(4) => operand(random),
-        _ => PLACES.image(id, 0) as u32 | 0x119,
+        _ => vf.descriptor(id, 0),
     };
     let class = if random.one_in(20) { random.dword() } else { u32::from(class.guc()) };
     let mask = if random.one_in(10) { random.dword() } else { 1 };
@@ -117,7 +118,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let mut payload = vec![1, id, 3, 1 + random.below(3) as u32, descriptor, 0, ring, 0, bytes, width];
     for member in 0..width {
         let image = if random.one_in(6) { aim::foreign_global(random) } else { PLACES.image(id, member) };
-        payload.extend([image as u32 & !0xfff | 0x119, 0]);
+        payload.extend([context::descriptor(image & 0xffff_f000), 0]);
     }
     if random.one_in(3) {
         let at = random.below(payload.len() as u64) as usize;
@@ -182,13 +183,14 @@ fn mail(bench: &mut Bench, random: &mut Random) {
                 1 => aim::window(random),
                 _ => base(ATTACKER) + GLOBAL - random.below(0x1000),
             };
-            vf.mail([0x0508, key << 16 | 2, address as u32, 0]);
-            vf.mail([0x4509, 0, 0, 0]);
-            vf.mail([0x4509, 1, 0, 0]);
+            vf.mail(ct::configure(key, 2, address & 0xffff_ffff));
+            vf.mail(ct::DISABLE);
+            vf.mail(ct::ENABLE);
         }
         2 => {
-            vf.mail([0x0508, random.of(&[0x0904, 0x0907]) << 16 | 1, random.dword() & !0xfff, 0]);
-            vf.mail([0x4509, 1, 0, 0]);
+            let key = random.of(&[0x0904, 0x0907]);
+            vf.mail(ct::configure(key, 1, u64::from(random.dword() & !0xfff)));
+            vf.mail(ct::ENABLE);
         }
         3 => {
             vf.mail([0x4100, aim::foreign_global(random) as u32, 0, 0x1000]);

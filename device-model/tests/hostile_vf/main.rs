@@ -13,19 +13,19 @@ mod residue;
 mod sweeps;
 mod time;
 
-use arctic_test_support::mi::{self, At::Global, Compare, Reg};
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arctic_device_model::engine::id::EngineClass;
-
+use arctic_test_support::mi::{self, Compare, Global, Reg};
 use arctic_test_support::process::{resident, setting};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::canary;
 use arctic_test_support::vfs::others::{fill, nothing_leaked, own_control, snapshot, unharmed};
 use arctic_test_support::vfs::world::{self, Time, read};
+
 use attacks::attack;
 
 /// Returns the offsets of the registers that the card models.
@@ -123,7 +123,7 @@ fn works(bench: &mut Bench, class: EngineClass) {
     for victim in 0..2 {
         let vf = &mut bench.victims[victim];
         vf.poke(at::SCRATCH, 0);
-        let job = mi::store_data_imm(Global(vf.base() + at::SCRATCH), 0x600d);
+        let job = mi::store_data_imm(vf.global(at::SCRATCH), 0x600d);
         vf.submit(1, class, &job);
         bench.until("a victim's work", 60_000, |bench| bench.victims[victim].peek(at::SCRATCH) == 0x600d);
         retire(bench, victim, 1);

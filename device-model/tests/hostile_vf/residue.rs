@@ -5,13 +5,13 @@ use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::world::Function;
 use arctic_test_support::mi::{self, Control};
-use vm_memory::Bytes;
-
-use crate::{Job, works};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::canary;
 use arctic_test_support::vfs::others::*;
 use arctic_test_support::vfs::world::read;
+use vm_memory::Bytes;
+
+use crate::{Job, works};
 
 /// Contract H.3.4, V13-121..125: an FLR without a PF driver clears memory and its compression control data; other
 /// functions are not affected.

@@ -6,13 +6,14 @@ use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::memory::{Access, Space, Tlb};
 use arctic_device_model::registers::{Kind, Scope};
 use arctic_device_model::world::Function;
+use arctic_test_support::context;
 use arctic_test_support::mi::{self, At, Reg};
-
-use crate::{Job, aim, works};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::canary;
 use arctic_test_support::vfs::others::*;
 use arctic_test_support::vfs::world::{RAM, private};
+
+use crate::{Job, aim, works};
 
 fn ready(mapped: bool) -> Bench {
     let mut bench = Bench::new(mapped);
@@ -164,7 +165,7 @@ fn every_context_id() {
     let jobs = [0, 1].map(|victim| Job::start(&mut bench, victim, EngineClass::Render));
     let before = snapshot(&bench, false);
     bench.attacker.write_context(0, 0, &[0; 4]);
-    let descriptor = PLACES.image(0, 0) as u32 | 0x119;
+    let descriptor = context::descriptor(PLACES.image(0, 0));
     for id in (0..0x1_0000u32).chain([0x1_0000, 0x1_0001, 0x7fff_ffff, u32::MAX - 1, u32::MAX]) {
         let vf = &mut bench.attacker;
         vf.request(0x1000, &[id]);

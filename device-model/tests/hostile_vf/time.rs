@@ -4,12 +4,7 @@
 
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
-use arctic_test_support::mi::{
-    self,
-    At::{Global, Process},
-    Compare,
-};
-
+use arctic_test_support::mi::{self, Compare, Global, Process};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Time;
 
@@ -268,7 +263,7 @@ fn a_parallel_context_holds_no_engine_for_nothing() {
         vf.write_words(at::QUEUES, &[0; 16]);
         let mut payload = vec![1, id, 1, 1, QUEUES as u32, 0, QUEUES as u32 + 0x1000, 0, 0x800, 2];
         for member in 0..2 {
-            payload.extend([PLACES.image(id, member) as u32 | 0x119, 0]);
+            payload.extend([vf.descriptor(id, member), 0]);
         }
         vf.request(0x4601, &payload);
         vf.request(0x1001, &[id, 1]);

@@ -2,12 +2,9 @@
 //! A virtual function's driver, executed one access at a time.
 
 use arctic_device_model::engine::id::EngineClass;
-use arctic_test_support::mi::{
-    self,
-    At::{Global, Process},
-};
-
+use arctic_test_support::mi::{self, Process};
 use arctic_test_support::vfs::bench::*;
+use arctic_test_support::{context, ct};
 
 /// State of the driver's current job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,39 +53,36 @@ impl Driver {
         EngineClass::BY_GUC[self.jobs as usize % EngineClass::BY_GUC.len()]
     }
 
-    fn descriptor(&self) -> u32 {
-        (self.vf.base() + Vf::image(ID, 0)) as u32 | 0x119
-    }
-
     /// Performs the next access to memory or to a register.
     pub fn step(&mut self) {
         self.stage = match self.stage {
             Stage::Free => {
                 self.value = self.jobs << 8 | u32::from(self.vf.function.0) << 4 | 1;
                 self.vf.poke(CELL, 0);
-                let job = match self.floods {
-                    true => self.flood().to_vec(),
-                    false => mi::store_data_imm(Global(self.vf.base() + CELL), self.value).to_vec(),
+                let job = if self.floods {
+                    self.flood().to_vec()
+                } else {
+                    mi::store_data_imm(self.vf.global(CELL), self.value).to_vec()
                 };
                 self.vf.write_context(ID, 0, &job);
                 Stage::Written
             }
             Stage::Written => {
                 let class = u32::from(self.class().guc());
-                let registration = [1, ID, class, 1, 0, 0, 0, 0, 0, self.descriptor(), 0];
-                self.vf.put(&Vf::message(0x4502, &registration));
+                let registration = context::registration(ID, class, 1, self.vf.descriptor(ID, 0));
+                self.vf.put(&ct::fast_request(0x4502, &registration));
                 Stage::Registered
             }
             Stage::Registered => self.ring(Stage::RegistrationRung),
             Stage::RegistrationRung => {
-                self.vf.put(&Vf::message(0x1001, &[ID, 1]));
+                self.vf.put(&ct::fast_request(0x1001, &[ID, 1]));
                 Stage::Enabled
             }
             Stage::Enabled => self.ring(Stage::EnabledRung),
             Stage::EnabledRung if self.vf.peek(CELL) == self.value => Stage::Done,
             Stage::EnabledRung => Stage::EnabledRung,
             Stage::Done => {
-                self.vf.put(&Vf::message(0x4503, &[ID]));
+                self.vf.put(&ct::fast_request(0x4503, &[ID]));
                 Stage::Deregistered
             }
             Stage::Deregistered => self.ring(Stage::DeregistrationRung),

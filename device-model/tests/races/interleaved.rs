@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses and steps of the card in an order determined by a seed.
 
-use arctic_test_support::mi::{self, At::Global};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::world::Function;
-
-use crate::driver::{Driver, Processor};
+use arctic_test_support::mi;
 use arctic_test_support::process::setting;
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::{Snapshot, fill, nothing_leaked, snapshot, unharmed};
 use arctic_test_support::vfs::pf::Pf;
 use arctic_test_support::vfs::world::Time;
+
+use crate::driver::{Driver, Processor};
 
 /// Number of accesses and steps per case.
 const TURNS: u64 = 600;
@@ -33,7 +33,7 @@ pub fn works(bench: &mut Bench, vf: impl Fn(&mut Bench) -> &mut Vf) {
     for class in EngineClass::BY_GUC {
         let one = vf(bench);
         one.poke(at::SCRATCH, 0);
-        let job = mi::store_data_imm(Global(one.base() + at::SCRATCH), 0x600d);
+        let job = mi::store_data_imm(one.global(at::SCRATCH), 0x600d);
         one.submit(1, class, &job);
         bench.until_mut("work after the resets", 60_000, |bench| vf(bench).peek(at::SCRATCH) == 0x600d);
         vf(bench).request(0x4503, &[1]);

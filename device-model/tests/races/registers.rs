@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use arctic_device_model::card::Card;
 use arctic_device_model::world::Function;
-
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Time;
 

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use arctic_device_model::card::Workers;
 use arctic_device_model::world::Function;
-
-use crate::driver::{Driver, Processor};
-use crate::interleaved::{attacker_starts_anew, works};
 use arctic_test_support::process::setting;
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::{fill, snapshot};
 use arctic_test_support::vfs::pf::Pf;
 use arctic_test_support::vfs::world::Time;
+
+use crate::driver::{Driver, Processor};
+use crate::interleaved::{attacker_starts_anew, works};
 
 /// Aborts the process, and names the thread, if a thread makes no progress for half a minute, which indicates a
 /// deadlock.

@@ -6,10 +6,6 @@
 //! of the commands and the way of submission, byte 2 how often the engine is preempted. The rest are raw dwords, or the
 //! choices of the differential test's grammar, in which case the outcome is compared with the reference.
 
-use crate::mi::{
-    self, At,
-    At::{Global, Process},
-};
 use std::sync::Mutex;
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
@@ -19,6 +15,7 @@ use crate::differential::compare::{Worlds, both, disagreement};
 use crate::differential::grammar::{Case, batch_address};
 use crate::differential::layout::*;
 use crate::differential::world::{CANARY, Left, PATIENCE, STEP, Stop, Work, World};
+use crate::mi::{self, At, Global, Process};
 
 /// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 4096;

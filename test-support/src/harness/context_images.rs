@@ -6,10 +6,6 @@
 //! context is submitted, byte 2 the number of dwords of the image that change. The changed dwords follow, then the
 //! commands.
 
-use crate::mi::{
-    self,
-    At::{Global, Process},
-};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -19,6 +15,7 @@ use crate::bytes::Bytes;
 use crate::differential::grammar::{Case, batch_address};
 use crate::differential::layout::*;
 use crate::differential::world::{CANARY, PATIENCE, STEP, Stop, Work, World};
+use crate::mi::{self, Global, Process};
 
 /// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 2048;

@@ -5,20 +5,20 @@
 //! Byte 0 of the input selects the hostile side and the way of provisioning; the rest are its operations. A hostile VF
 //! must not change the state of the other VFs and of the PF; after a hostile PF the card must work again after a reset.
 
-use crate::mi::{self, At::Global, Compare};
 use std::sync::Arc;
 
-use arctic_device_model::card::{Card, GGTT_WINDOW};
-use arctic_device_model::engine::blank_image;
+use arctic_device_model::card::Card;
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action::{ACTIONS, Length};
 use arctic_device_model::world::Function;
 use vm_memory::Bytes as _;
 
 use crate::bytes::Bytes;
+use crate::ct;
+use crate::mi::{self, Compare};
 use crate::vfs::bench::*;
 use crate::vfs::canary;
-use crate::vfs::pf::{self, Pf};
+use crate::vfs::pf::Pf;
 use crate::vfs::world::{Time, read};
 
 /// Bytes of an input that are used; the rest is ignored.
@@ -29,8 +29,6 @@ const DEEDS: u32 = 96;
 const SECRET: usize = 0x2000;
 /// Offset of lists and buffers in the hostile side's memory.
 const LISTS: u64 = at::SCRATCH;
-/// Offset in the PF driver's memory of the area that a VF's driver has at offset 0; it is after the CT rings.
-const PF_OFFSET: u64 = 0x30_0000;
 
 const GDRST: u32 = 0x941c;
 const GU_CNTL: u32 = 0x10_1010;
@@ -47,45 +45,36 @@ struct Play {
 }
 
 impl Play {
-    fn poke(&self, at: u64, value: u32) {
+    /// The hostile side's driver.
+    fn driver(&self) -> &dyn GucDriver {
         match &self.side {
-            Side::Virtual => self.bench.attacker.poke(at, value),
-            Side::Physical(pf) => pf.poke(PF_OFFSET + at, value),
+            Side::Virtual => &self.bench.attacker,
+            Side::Physical(pf) => pf,
         }
+    }
+
+    fn driver_mut(&mut self) -> &mut dyn GucDriver {
+        match &mut self.side {
+            Side::Virtual => &mut self.bench.attacker,
+            Side::Physical(pf) => pf,
+        }
+    }
+
+    fn poke(&self, at: u64, value: u32) {
+        self.driver().poke(at, value);
     }
 
     /// Returns the GGTT address of `at` in the side's memory.
     fn global(&self, at: u64) -> u64 {
-        match &self.side {
-            Side::Virtual => base(ATTACKER) + at,
-            Side::Physical(_) => pf::SHOWN + PF_OFFSET + at,
-        }
-    }
-
-    fn function(&self) -> Function {
-        match self.side {
-            Side::Virtual => ATTACKER,
-            Side::Physical(_) => Function::PF,
-        }
+        self.driver().base() + at
     }
 
     fn set(&self, register: u32, value: u32) {
-        self.bench.card.write(self.function(), u64::from(register), &value.to_le_bytes());
+        self.driver().set(register, value);
     }
 
     fn send(&mut self, message: &[u32]) {
-        match &mut self.side {
-            Side::Virtual => self.bench.attacker.send(message),
-            Side::Physical(pf) => pf.send(message),
-        }
-    }
-
-    /// Writes a field of the side's CT buffer descriptors.
-    fn describe(&self, field: u64, value: u32) {
-        match &self.side {
-            Side::Virtual => self.bench.attacker.poke(field, value),
-            Side::Physical(pf) => pf.poke(pf::CTB + field, value),
-        }
+        self.driver_mut().send(message);
     }
 
     fn operand(&self, bytes: &mut Bytes<'_>) -> u32 {
@@ -107,7 +96,7 @@ impl Play {
     fn payload(&self, code: u16, length: Length, bytes: &mut Bytes<'_>) -> Vec<u32> {
         let id = u32::from(bytes.byte() % 8);
         let list = self.global(LISTS + u64::from(id) * 0x100) as u32;
-        let image = |member: u32| (self.global(Vf::image(id, member)) as u32) | 0x119;
+        let image = |member: u32| self.driver().descriptor(id, member);
         match code {
             0x1000 | 0x4503 | 0x0020 => vec![id],
             0x1001 => vec![id, u32::from(bytes.byte() & 1)],
@@ -167,44 +156,26 @@ impl Play {
             _ => {}
         }
         let kind = [2, 0, 1, 2, 2, 2, 2, u32::from(bytes.0.first().copied().unwrap_or(2) & 0xf)][usize::from(how >> 5)];
-        let mut words = vec![0x8001 << 16 | (payload.len() as u32 + 1), kind << 28 | u32::from(action.code)];
-        words.extend(payload);
+        let mut words = ct::fast_request(action.code.into(), &payload);
+        words[1] = kind << 28 | u32::from(action.code);
         self.send(&words);
     }
 
     /// Registers and enables a context with one of a few rings.
     fn context(&mut self, bytes: &mut Bytes<'_>) {
         let id = u32::from(bytes.byte() % 8);
-        let (ring, scratch) = (Vf::ring(id, 0), self.global(at::SCRATCH + 0x8000));
+        let driver = self.driver();
+        let (ring, scratch) = (driver.global(Vf::ring(id, 0)), driver.global(at::SCRATCH + 0x8000));
         let commands = match bytes.byte() % 5 {
-            0 => mi::store_data_imm(Global(scratch), 1).to_vec(),
-            1 => mi::batch_buffer_start(Global(self.global(ring))).to_vec(),
-            2 => mi::semaphore_wait(Global(scratch), Compare::Equal, 1).to_vec(),
+            0 => mi::store_data_imm(scratch, 1).to_vec(),
+            1 => mi::batch_buffer_start(ring).to_vec(),
+            2 => mi::semaphore_wait(scratch, Compare::Equal, 1).to_vec(),
             // No command.
             3 => vec![0x7f << 23],
             _ => Vec::new(),
         };
         let class = bytes.of(&EngineClass::BY_GUC);
-        match self.side {
-            Side::Virtual => self.bench.attacker.submit(id, class, &commands),
-            Side::Physical(_) => self.submit(id, class, &commands),
-        }
-    }
-
-    /// The equivalent of [`Vf::submit`] for the PF.
-    fn submit(&mut self, id: u32, class: EngineClass, commands: &[u32]) {
-        let (image, ring) = (Vf::image(id, 0), Vf::ring(id, 0));
-        let put = |at: u64, words: &[u32]| (at..).step_by(4).zip(words).for_each(|(at, word)| self.poke(at, *word));
-        put(image + 0x1000, &[0; 0x400]);
-        put(image + 0x1000, &blank_image());
-        put(ring, commands);
-        let (tail, start) = (commands.len() as u32 * 4, self.global(ring) as u32);
-        for (dword, value) in [(3, 0x0009_0009), (7, tail.next_multiple_of(8)), (9, start), (0xb, 1)] {
-            self.poke(image + 0x1000 + dword * 4, value);
-        }
-        let descriptor = self.global(image) as u32 | 0x119;
-        self.send(&[0x8001_000c, 2 << 28 | 0x4502, 1, id, class.guc().into(), 1, 0, 0, 0, 0, 0, descriptor, 0]);
-        self.send(&[0x8001_0003, 2 << 28 | 0x1001, id, 1]);
+        self.driver_mut().submit(id, class, &commands);
     }
 
     /// Writes a list of key-length-value items.
@@ -240,10 +211,7 @@ impl Play {
         if bytes.byte() & 7 == 7 {
             message[usize::from(bytes.byte() & 3)] = self.operand(bytes);
         }
-        for (n, value) in (0u32..).zip(message) {
-            self.set(MAILBOX + n * 4, value);
-        }
-        self.set(BELL, 1);
+        self.driver().mail(message);
     }
 
     fn deed(&mut self, bytes: &mut Bytes<'_>) {
@@ -256,7 +224,7 @@ impl Play {
             }
             6 => {
                 let field = bytes.of(&[0, 4, 8, 0x800, 0x804, 0x808]);
-                self.describe(field, self.operand(bytes));
+                self.poke(field, self.operand(bytes));
                 self.set(BELL, 1);
             }
             7 | 8 => self.mail(bytes),
@@ -282,9 +250,7 @@ impl Play {
                 let entry = u64::from(self.operand(bytes)) & !0xfff | u64::from(bytes.byte() & 0x1f);
                 match &self.side {
                     Side::Virtual => self.bench.attacker.set_global(page, entry),
-                    Side::Physical(_) => {
-                        self.bench.card.write(Function::PF, GGTT_WINDOW + page * 8, &entry.to_le_bytes());
-                    }
+                    Side::Physical(pf) => pf.set_entry(page, entry),
                 }
             }
             15 => match &self.side {
@@ -353,7 +319,7 @@ fn unharmed(bench: &Bench) {
 fn works(bench: &mut Bench, victim: usize) {
     let vf = &mut bench.victims[victim];
     vf.poke(at::SCRATCH, 0);
-    let job = mi::store_data_imm(Global(vf.base() + at::SCRATCH), 0x600d);
+    let job = mi::store_data_imm(vf.global(at::SCRATCH), 0x600d);
     vf.submit(1, EngineClass::Copy, &job);
     bench.until("a victim's work", 60_000, |bench| bench.victims[victim].peek(at::SCRATCH) == 0x600d);
 }

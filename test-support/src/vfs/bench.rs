@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A card with three provisioned virtual functions, and the driver of a virtual function.
 
-use crate::mi::{self, At::Process};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use arctic_device_model::card::{Card, GGTT_WINDOW, Turn};
-use arctic_device_model::engine::blank_image;
-use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::card::{Card, Turn};
 use arctic_device_model::guc::client::State;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::layout::MemoryLayout;
@@ -20,8 +17,12 @@ use arctic_device_model::profile::provision::{GGTT_BOTTOM, Quota};
 use arctic_device_model::world::{Clock, Function};
 use vm_memory::Bytes;
 
+use crate::ct::{self, Rings};
+pub use crate::ct::{BELL, MAILBOX};
+pub use crate::driver::GucDriver;
 pub use crate::grammar::CONTEXTS;
 use crate::grammar::Places;
+use crate::mi;
 use crate::process::cpu_time;
 pub use crate::random::Random;
 use crate::vfs::pf::Pf;
@@ -87,25 +88,21 @@ const BASE: u64 = base(ATTACKER);
 pub const SCRATCH: u64 = BASE + at::SCRATCH;
 /// GGTT address of the attacker's work queues.
 pub const QUEUES: u64 = BASE + at::QUEUES;
-/// Places of the attacker's data structures.
-pub const PLACES: Places = Places {
-    ctb: BASE,
-    images: BASE + at::IMAGES,
-    rings: BASE + at::RINGS,
-    batches: BASE + at::BATCHES,
-    tables: BASE + at::TABLES,
-    queues: QUEUES,
-    scratch: SCRATCH,
-    ram: BASE + at::RAM,
-    remote: BASE + at::REMOTE,
-    odd: BASE + at::ODD,
+/// Offsets of each driver's data structures.
+pub const LAYOUT: Places = Places {
+    ctb: 0,
+    images: at::IMAGES,
+    rings: at::RINGS,
+    batches: at::BATCHES,
+    tables: at::TABLES,
+    queues: at::QUEUES,
+    scratch: at::SCRATCH,
+    ram: at::RAM,
+    remote: at::REMOTE,
+    odd: at::ODD,
 };
-
-const RING_DWORDS: u32 = 1024;
-/// GUC_HOST_INTERRUPT.
-pub const BELL: u32 = 0x19_01f0;
-/// First dword of the GuC's mailbox (VF_SW_FLAG).
-pub const MAILBOX: u32 = 0x19_0240;
+/// GGTT addresses of the attacker's data structures.
+pub const PLACES: Places = LAYOUT.at(BASE);
 
 /// Limit for the CPU time of one call of the card's work, which runs a step of each engine.
 const LONGEST_WORK: Duration = Duration::from_millis(150);
@@ -122,7 +119,7 @@ pub struct Vf {
     pub table: Option<SharedRegion>,
     /// The function is reset while its driver works, so requests may fail.
     pub disturbed: bool,
-    tail: u32,
+    rings: Rings,
 }
 
 impl Vf {
@@ -130,46 +127,13 @@ impl Vf {
     /// all BARs.
     fn of(card: &Arc<Card>, files: &[Shared], function: Function) -> Vf {
         let table = files.get(function.index() + 3).map(Shared::map);
-        Vf { function, card: card.clone(), local: files[function.index()].map(), table, disturbed: false, tail: 0 }
-    }
-
-    /// Returns the first address of its GGTT range.
-    pub fn base(&self) -> u64 {
-        base(self.function)
-    }
-
-    /// Writes a register.
-    pub fn set(&self, register: u32, value: u32) {
-        self.card.write(self.function, u64::from(register), &value.to_le_bytes());
-    }
-
-    /// Reads a register.
-    pub fn get(&self, register: u32) -> u32 {
-        let mut data = [0; 4];
-        self.card.read(self.function, u64::from(register), &mut data);
-        u32::from_le_bytes(data)
-    }
-
-    /// Writes a dword of its local memory.
-    pub fn poke(&self, at: u64, value: u32) {
-        self.local.slice(at, 4).unwrap().store(value, 0, Ordering::SeqCst).unwrap();
-    }
-
-    /// Writes a qword of its local memory.
-    pub fn poke64(&self, at: u64, value: u64) {
-        self.poke(at, value as u32);
-        self.poke(at + 4, (value >> 32) as u32);
-    }
-
-    /// Reads a dword of its local memory.
-    pub fn peek(&self, at: u64) -> u32 {
-        self.local.slice(at, 4).unwrap().load(0, Ordering::SeqCst).unwrap()
-    }
-
-    /// Writes dwords to its local memory.
-    pub fn write_words(&self, at: u64, words: &[u32]) {
-        for (n, word) in (0u64..).zip(words) {
-            self.poke(at + n * 4, *word);
+        Vf {
+            function,
+            card: card.clone(),
+            local: files[function.index()].map(),
+            table,
+            disturbed: false,
+            rings: Rings::default(),
         }
     }
 
@@ -177,22 +141,8 @@ impl Vf {
     pub fn set_global(&self, index: u64, entry: u64) {
         match &self.table {
             Some(table) => table.slice(index * 8, 8).unwrap().store(entry, 0, Ordering::SeqCst).unwrap(),
-            None => self.card.write(self.function, GGTT_WINDOW + index * 8, &entry.to_le_bytes()),
+            None => self.set_entry(index, entry),
         }
-    }
-
-    /// Sends a mailbox request; returns the header of the response.
-    pub fn mail(&self, message: [u32; 4]) -> u32 {
-        for (n, value) in (0u32..).zip(message) {
-            self.set(MAILBOX + n * 4, value);
-        }
-        self.set(BELL, 1);
-        self.get(MAILBOX)
-    }
-
-    fn must(&self, message: [u32; 4], answer: u32) {
-        let answered = self.mail(message);
-        assert!(self.disturbed || answered == answer, "{:?}: {answered:#x} to {message:x?}", self.function);
     }
 
     /// Initialises the function in any state: handshake, GGTT entries, PPGTT tables, rings.
@@ -201,20 +151,7 @@ impl Vf {
         self.mail([0x5500, 0, 0, 0]);
         self.write_global();
         self.write_tables();
-        let rings: [(u32, u32, u64); 6] = [
-            (0x0903, 2, self.base()),
-            (0x0902, 2, self.base() + 0x1000),
-            (0x0904, 1, u64::from(RING_DWORDS) * 4),
-            (0x0906, 2, self.base() + 0x800),
-            (0x0905, 2, self.base() + 0x2000),
-            (0x0907, 1, u64::from(RING_DWORDS) * 4),
-        ];
-        for (key, len, value) in rings {
-            self.must([0x0508, key << 16 | len, value as u32, 0], 0xf000_0001);
-        }
-        self.write_words(0, &[0; 0x400]);
-        self.tail = 0;
-        self.must([0x4509, 1, 0, 0], 0xf000_0000);
+        self.enable_rings(self.base() + ct::G2H);
     }
 
     fn write_global(&self) {
@@ -277,90 +214,68 @@ impl Vf {
         }
     }
 
-    /// Writes a CT message including its header without changes, and rings the doorbell.
-    pub fn send(&mut self, message: &[u32]) {
-        self.put(message);
-        self.set(BELL, 1);
-    }
-
-    /// Writes a CT message including its header, without ringing the doorbell.
-    pub fn put(&mut self, message: &[u32]) {
-        for dword in message {
-            self.poke(0x1000 + u64::from(self.tail) * 4, *dword);
-            self.tail = (self.tail + 1) % RING_DWORDS;
-        }
-        self.poke(4, self.tail);
-    }
-
-    /// Returns a message for a request without a response.
-    pub fn message(code: u32, payload: &[u32]) -> Vec<u32> {
-        let mut message = vec![0x8001 << 16 | (payload.len() as u32 + 1), 2 << 28 | code];
-        message.extend(payload);
-        message
-    }
-
-    /// Sends a request without a response.
-    pub fn request(&mut self, code: u32, payload: &[u32]) {
-        self.send(&Vf::message(code, payload));
-    }
-
-    /// Marks all messages of the GuC as read.
-    pub fn consume(&self) {
-        self.poke(0x800, self.peek(0x804));
-    }
-
     /// Returns whether the GuC no longer processes the rings, as visible in the descriptors; marks all messages of the
     /// GuC as read.
     pub fn deaf(&self) -> bool {
-        let lost = self.peek(0) != self.peek(4) || self.peek(4) != self.tail || self.peek(8) | self.peek(0x808) != 0;
+        let lost =
+            self.peek(0) != self.peek(4) || self.peek(4) != self.rings.tail() || self.peek(8) | self.peek(0x808) != 0;
         self.consume();
         lost
     }
 
     /// Returns the offset of the image of a context's member in local memory.
     pub fn image(id: u32, member: u32) -> u64 {
-        at::IMAGES + u64::from(id * 4 + member) * 0x4000
+        LAYOUT.image(id, member)
     }
 
     /// Returns the offset of the ring of a context's member.
     pub fn ring(id: u32, member: u32) -> u64 {
-        at::RINGS + u64::from(id * 4 + member) * 0x1000
+        LAYOUT.ring(id, member)
     }
 
     /// Returns the offset of a context's batch.
     pub fn batch(id: u32) -> u64 {
-        at::BATCHES + u64::from(id) * 0x1000
-    }
-
-    /// Writes an image with a ring of `commands` and with PPGTT tables.
-    pub fn write_context(&self, id: u32, member: u32, commands: &[u32]) {
-        let (image, ring) = (Self::image(id, member) + 0x1000, Self::ring(id, member));
-        self.write_words(image, &[0; 0x400]);
-        self.write_words(image, &blank_image());
-        self.write_words(ring, &mi::padded(commands));
-        let tail = (commands.len() as u32 * 4).next_multiple_of(8) % 4096;
-        let start = (self.base() + ring) as u32;
-        for (at, value) in [(3, 0x0009_0009), (7, tail), (9, start), (0xb, 1), (0x33, at::TABLES as u32)] {
-            self.poke(image + at * 4, value);
-        }
-    }
-
-    /// Registers a context on the engines in `mask` of a class.
-    pub fn register(&mut self, id: u32, class: u32, mask: u32) {
-        let descriptor = (self.base() + Self::image(id, 0)) as u32 | 0x119;
-        self.request(0x4502, &[1, id, class, mask, 0, 0, 0, 0, 0, descriptor, 0]);
-    }
-
-    /// Writes, registers and enables a context with these commands.
-    pub fn submit(&mut self, id: u32, class: EngineClass, commands: &[u32]) {
-        self.write_context(id, 0, commands);
-        self.register(id, u32::from(class.guc()), 1);
-        self.request(0x1001, &[id, 1]);
+        LAYOUT.batch(id)
     }
 
     /// Returns a ring that starts the context's unprivileged batch.
     pub fn jump(&self, id: u32) -> [u32; 3] {
-        mi::batch_buffer_start(Process(self.base() + Self::batch(id)))
+        mi::batch_buffer_start(self.process(Self::batch(id)))
+    }
+}
+
+impl GucDriver for Vf {
+    fn function(&self) -> Function {
+        self.function
+    }
+
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn memory(&self) -> (&SharedRegion, u64) {
+        (&self.local, 0)
+    }
+
+    fn base(&self) -> u64 {
+        base(self.function)
+    }
+
+    fn places(&self) -> &'static Places {
+        &LAYOUT
+    }
+
+    fn root(&self) -> u64 {
+        at::TABLES
+    }
+
+    fn rings(&mut self) -> &mut Rings {
+        &mut self.rings
+    }
+
+    fn must(&self, message: [u32; 4], answer: u32) {
+        let answered = self.mail(message);
+        assert!(self.disturbed || answered == answer, "{:?}: {answered:#x} to {message:x?}", self.function);
     }
 }
 
@@ -423,8 +338,9 @@ impl Bench {
 
     /// Returns a second driver for `function`, which continues at the ring position of the first.
     pub fn vf(&self, function: Function) -> Vf {
-        let tail = self.victims.iter().find(|victim| victim.function == function).map_or(0, |victim| victim.tail);
-        Vf { tail, ..Vf::of(&self.card, &self.files, function) }
+        let first = self.victims.iter().find(|victim| victim.function == function);
+        let rings = first.map_or_else(Rings::default, |first| first.rings);
+        Vf { rings, ..Vf::of(&self.card, &self.files, function) }
     }
 
     /// Returns the card's time in ns.

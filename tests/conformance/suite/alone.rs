@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! VFs without a PF driver: the card provisions them from its card file and performs the PF driver's tasks.
 
-use super::work::{store_and_interrupt, work_in_local_memory};
 use arctic_test_support::machine::bus::*;
 use arctic_test_support::machine::door::{Machine, VFS};
 use arctic_test_support::machine::driver::context::COPY;
 use arctic_test_support::machine::driver::{Driver, SCRATCH, VF_CAP};
-use arctic_test_support::mi::{self, At::Global};
+use arctic_test_support::mi;
+
+use super::work::{store_and_interrupt, work_in_local_memory};
 
 /// Contract A.4: identity, capabilities and BARs of an ordinary function that any operating system can enumerate and
 /// drive.
@@ -81,7 +82,7 @@ pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
         assert_eq!(machine.bar64(1, 2, 0x3000), 0);
         machine.set_bar64(1, 2, 0x3000, 42);
         let mut driver = Driver::vf(machine, 1);
-        driver.submit(machine, 1, COPY, &mi::store_data_imm(Global(driver.global(SCRATCH)), round));
+        driver.submit(machine, 1, COPY, &mi::store_data_imm(driver.global(SCRATCH), round));
         driver.wait_for(machine, SCRATCH, round);
         flr(machine, 1);
     }
@@ -96,7 +97,7 @@ pub fn the_next_machine_finds_nothing(machine: &mut dyn Machine) {
             assert_eq!(machine.bar64(vf, 2, 0x20_0000), 0);
             machine.set_bar64(vf, 2, 0x20_0000, 42);
             let mut driver = Driver::vf(machine, vf);
-            driver.submit(machine, 1, COPY, &mi::store_data_imm(Global(driver.global(SCRATCH)), 7));
+            driver.submit(machine, 1, COPY, &mi::store_data_imm(driver.global(SCRATCH), 7));
             driver.wait_for(machine, SCRATCH, 7);
         }
         machine.power_cycle();

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Isolation of memory: the GGTT, local memory, guest memory.
 
+use arctic_test_support::firmware::READY;
 use arctic_test_support::machine::bus::*;
 use arctic_test_support::machine::door::{Machine, eventually};
 use arctic_test_support::machine::driver::context::COPY;
 use arctic_test_support::machine::driver::pf::{frames, share_of};
 use arctic_test_support::machine::driver::{CTB, Driver, GGTT, SCRATCH};
-use arctic_test_support::mi::{self, At::Global};
-
-/// GUC_STATUS when the firmware runs.
-const READY: u32 = 0x8001_f0ec;
+use arctic_test_support::mi;
 
 /// V13-101..106, contract D.5: the LMTT defines a VF's local memory, with the same contents for the VF and for the PF's
 /// engines; accesses beyond the VF's quota reach no memory.
@@ -55,9 +53,9 @@ pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
             machine.set_bar64(1, 0, GGTT + ((base + offset) >> 12) * 8, offset | 3);
         }
     }
-    two.submit(machine, 1, COPY, &mi::store_data_imm(Global(two.global(SCRATCH)), 0x2222));
+    two.submit(machine, 1, COPY, &mi::store_data_imm(two.global(SCRATCH), 0x2222));
     two.wait_for(machine, SCRATCH, 0x2222);
-    pf.submit(machine, 1, COPY, &mi::store_data_imm(Global(pf.global(SCRATCH)), 0x1111));
+    pf.submit(machine, 1, COPY, &mi::store_data_imm(pf.global(SCRATCH), 0x1111));
     pf.wait_for(machine, SCRATCH, 0x1111);
 }
 
@@ -73,14 +71,14 @@ pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
     if machine.read_beside(1, 0, entry, &mut beside) {
         assert_eq!(u64::from_le_bytes(beside) & !0xfff, one.address(0));
     }
-    one.submit(machine, 1, COPY, &mi::store_data_imm(Global(one.global(SCRATCH)), 1));
+    one.submit(machine, 1, COPY, &mi::store_data_imm(one.global(SCRATCH), 1));
     one.wait_for(machine, SCRATCH, 1);
     // The next page, which the VF still uses after it has been reassigned.
     let taken = SCRATCH + 0x1000;
-    let page = GGTT + (one.global(taken) >> 12) * 8;
+    let page = GGTT + ((one.base + taken) >> 12) * 8;
     machine.set_bar64(0, 0, page, 2 << 2 | 1);
     pf.invalidate(machine);
-    one.submit(machine, 2, COPY, &mi::store_data_imm(Global(one.global(taken)), 0xbad));
+    one.submit(machine, 2, COPY, &mi::store_data_imm(one.global(taken), 0xbad));
     one.wait_event(machine, &[0x9000_1008, 2]);
     assert_eq!(one.peek(machine, taken), 0);
 }
@@ -104,7 +102,7 @@ pub fn each_function_reaches_its_own_guest_memory(machine: &mut dyn Machine) {
     for vf in [1, 2] {
         let mut driver = Driver::vf(machine, vf);
         let value = 0x5a00 + u32::from(vf);
-        driver.submit(machine, 1, COPY, &mi::store_data_imm(Global(driver.global(SCRATCH)), value));
+        driver.submit(machine, 1, COPY, &mi::store_data_imm(driver.global(SCRATCH), value));
         driver.wait_for(machine, SCRATCH, value);
         if !machine.shows().one_memory {
             for other in (0..=2).filter(|other| *other != vf) {

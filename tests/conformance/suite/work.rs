@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! GPU work: GuC, contexts and interrupts, on the PF and on VFs.
 
-use arctic_test_support::mi::{
-    self,
-    At::{Global, Process},
-};
 use std::time::Duration;
 
 use arctic_test_support::machine::bus::*;
@@ -12,6 +8,7 @@ use arctic_test_support::machine::door::{Machine, eventually};
 use arctic_test_support::machine::driver::context::*;
 use arctic_test_support::machine::driver::pf::share_of;
 use arctic_test_support::machine::driver::{Driver, FAILURE, GGTT, SCRATCH, SUCCESS};
+use arctic_test_support::mi::{self, Process};
 
 /// Identity of the user interrupt of the copy engine: class 3, bit 0.
 const COPY_USER: u32 = 3 << 16 | 1;
@@ -23,9 +20,9 @@ const RESET: u32 = 0x941c;
 /// Commands that store `value`, raise a user interrupt and store again: once the second store is visible, the interrupt
 /// has been raised.
 fn stores_and_tells(driver: &Driver, value: u32) -> Vec<u32> {
-    let mut commands = mi::store_data_imm(Global(driver.global(SCRATCH)), value).to_vec();
+    let mut commands = mi::store_data_imm(driver.global(SCRATCH), value).to_vec();
     commands.push(mi::USER_INTERRUPT);
-    commands.extend(mi::store_data_imm(Global(driver.global(SCRATCH + 8)), value));
+    commands.extend(mi::store_data_imm(driver.global(SCRATCH + 8), value));
     commands
 }
 
@@ -56,7 +53,7 @@ pub fn a_batch_stores_and_interrupts(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     let batch = stores_and_tells(&pf, 0x1234_5678);
     pf.poke(machine, Driver::batch(1), &[&batch[..], &[mi::BATCH_BUFFER_END]].concat());
-    pf.submit(machine, 1, COPY, &mi::batch_buffer_start(Global(pf.global(Driver::batch(1)))));
+    pf.submit(machine, 1, COPY, &mi::batch_buffer_start(pf.global(Driver::batch(1))));
     wait_for_both(&pf, machine, 0x1234_5678);
     let mut identities = Vec::new();
     eventually("the engine's interrupt", || {
@@ -127,9 +124,9 @@ pub fn no_msi_without_enable(machine: &mut dyn Machine) {
 pub fn contexts_share_an_engine(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     let spinner = pf.global(Driver::batch(1));
-    pf.poke(machine, Driver::batch(1), &[&[mi::ARB_CHECK][..], &mi::batch_buffer_start(Global(spinner))].concat());
-    pf.submit(machine, 1, COPY, &mi::batch_buffer_start(Global(spinner)));
-    pf.submit(machine, 2, COPY, &mi::store_data_imm(Global(pf.global(SCRATCH)), 7));
+    pf.poke(machine, Driver::batch(1), &[&[mi::ARB_CHECK][..], &mi::batch_buffer_start(spinner)].concat());
+    pf.submit(machine, 1, COPY, &mi::batch_buffer_start(spinner));
+    pf.submit(machine, 2, COPY, &mi::store_data_imm(pf.global(SCRATCH), 7));
     pf.wait_for(machine, SCRATCH, 7);
     // The first context still runs until its batch is overwritten.
     pf.poke(machine, Driver::batch(1), &[mi::BATCH_BUFFER_END]);
@@ -140,9 +137,9 @@ pub fn contexts_share_an_engine(machine: &mut dyn Machine) {
 /// Starts context `id`, which disables arbitration and never ends, and disables it: the GuC must reset its engine.
 fn hang_and_be_reset(driver: &mut Driver, machine: &mut dyn Machine, id: u32) {
     let batch = driver.global(Driver::batch(id));
-    driver.poke(machine, Driver::batch(id), &[&[mi::ARB_CHECK][..], &mi::batch_buffer_start(Global(batch))].concat());
-    let started = mi::store_data_imm(Global(driver.global(SCRATCH + 16)), 0x77);
-    let commands = [&[mi::ARB_OFF][..], &started, &mi::batch_buffer_start(Global(batch))].concat();
+    driver.poke(machine, Driver::batch(id), &[&[mi::ARB_CHECK][..], &mi::batch_buffer_start(batch)].concat());
+    let started = mi::store_data_imm(driver.global(SCRATCH + 16), 0x77);
+    let commands = [&[mi::ARB_OFF][..], &started, &mi::batch_buffer_start(batch)].concat();
     driver.submit(machine, id, COPY, &commands);
     driver.wait_for(machine, SCRATCH + 16, 0x77);
     driver.disable(machine, id);
@@ -154,7 +151,7 @@ fn hang_and_be_reset(driver: &mut Driver, machine: &mut dyn Machine, id: u32) {
 pub fn a_context_that_hangs_is_reset(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     hang_and_be_reset(&mut pf, machine, 1);
-    pf.submit(machine, 2, COPY, &mi::store_data_imm(Global(pf.global(SCRATCH)), 8));
+    pf.submit(machine, 2, COPY, &mi::store_data_imm(pf.global(SCRATCH), 8));
     pf.wait_for(machine, SCRATCH, 8);
 }
 
@@ -221,8 +218,7 @@ pub(super) fn work_in_local_memory(machine: &mut dyn Machine, vfs: [u8; 2]) {
             machine.set_bar32(vf, 2, at, word);
         }
         let commands =
-            [&mi::batch_buffer_start(Process(BATCH))[..], &mi::store_data_imm(Global(driver.global(SCRATCH)), 1)]
-                .concat();
+            [&mi::batch_buffer_start(Process(BATCH))[..], &mi::store_data_imm(driver.global(SCRATCH), 1)].concat();
         driver.submit_process(machine, 1, COPY, TABLES, &commands);
         driver.wait_for(machine, SCRATCH, 1);
     }
@@ -237,12 +233,12 @@ pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 2);
     let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
     // VF 1 writes the GGTT entry of that page with an address of its own memory; the entry belongs to VF 2.
-    machine.set_bar64(1, 0, GGTT + (two.global(SCRATCH) >> 12) * 8, one.address(SCRATCH) | 1);
-    one.submit(machine, 1, COPY, &mi::store_data_imm(Global(two.global(SCRATCH)), 0xbad));
+    machine.set_bar64(1, 0, GGTT + ((two.base + SCRATCH) >> 12) * 8, one.address(SCRATCH) | 1);
+    one.submit(machine, 1, COPY, &mi::store_data_imm(two.global(SCRATCH), 0xbad));
     one.wait_event(machine, &[0x9000_1008, 1]);
     assert_eq!((two.peek(machine, SCRATCH), one.peek(machine, SCRATCH)), (0, 0));
     for (n, driver) in [&mut two, &mut one].into_iter().enumerate() {
-        driver.submit(machine, 5, COPY, &mi::store_data_imm(Global(driver.global(SCRATCH)), 9 + n as u32));
+        driver.submit(machine, 5, COPY, &mi::store_data_imm(driver.global(SCRATCH), 9 + n as u32));
         driver.wait_for(machine, SCRATCH, 9 + n as u32);
         assert!(driver.events.iter().all(|event| event[0] != 0x9000_1008), "another context was reset");
     }
@@ -253,18 +249,18 @@ pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
 pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
-    one.submit(machine, 1, COPY, &mi::store_data_imm(Global(one.global(SCRATCH)), 1));
+    one.submit(machine, 1, COPY, &mi::store_data_imm(one.global(SCRATCH), 1));
     one.wait_for(machine, SCRATCH, 1);
     machine.set_bar64(1, 2, 0x3000, 42);
     flr(machine, 1);
     pf.hear_of_reset(machine, 1);
-    two.submit(machine, 1, COPY, &mi::store_data_imm(Global(two.global(SCRATCH)), 2));
+    two.submit(machine, 1, COPY, &mi::store_data_imm(two.global(SCRATCH), 2));
     two.wait_for(machine, SCRATCH, 2);
     pf.lead_reset(machine, 1);
     enable(machine, 1);
     assert_eq!(machine.bar64(1, 2, 0x3000), 0);
     let mut one = Driver::vf(machine, 1);
-    one.submit(machine, 1, COPY, &mi::store_data_imm(Global(one.global(SCRATCH)), 3));
+    one.submit(machine, 1, COPY, &mi::store_data_imm(one.global(SCRATCH), 3));
     one.wait_for(machine, SCRATCH, 3);
 }
 
@@ -274,7 +270,7 @@ pub fn vfs_enabled_again_work_again(machine: &mut dyn Machine) {
     for round in 1..=3 {
         for vf in [1, 2] {
             let mut driver = Driver::vf_led(machine, vf, &mut pf);
-            driver.submit(machine, round, COPY, &mi::store_data_imm(Global(driver.global(SCRATCH)), round));
+            driver.submit(machine, round, COPY, &mi::store_data_imm(driver.global(SCRATCH), round));
             driver.wait_for(machine, SCRATCH, round);
         }
         enable_vfs(machine, 0);
@@ -289,16 +285,16 @@ pub fn work_ends_with_a_reset_of_the_card(machine: &mut dyn Machine) {
     // This batch increments a counter in memory in an endless loop.
     let batch = pf.global(Driver::batch(1));
     let counted = pf.global(SCRATCH + 32);
-    let add_one = mi::atomic_increment(Global(counted));
-    pf.poke(machine, Driver::batch(1), &[&add_one[..], &mi::batch_buffer_start(Global(batch))].concat());
-    pf.submit(machine, 1, COPY, &mi::batch_buffer_start(Global(batch)));
+    let add_one = mi::atomic_increment(counted);
+    pf.poke(machine, Driver::batch(1), &[&add_one[..], &mi::batch_buffer_start(batch)].concat());
+    pf.submit(machine, 1, COPY, &mi::batch_buffer_start(batch));
     eventually("the counter", || pf.peek(machine, SCRATCH + 32) > 1000);
     flr(machine, 0);
     let stopped = pf.peek(machine, SCRATCH + 32);
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!(pf.peek(machine, SCRATCH + 32), stopped, "guest memory was written after the reset");
     let mut pf = Driver::pf_up(machine);
-    pf.submit(machine, 1, COPY, &mi::store_data_imm(Global(pf.global(SCRATCH)), 4));
+    pf.submit(machine, 1, COPY, &mi::store_data_imm(pf.global(SCRATCH), 4));
     pf.wait_for(machine, SCRATCH, 4);
     assert_eq!(machine.register(0, RESET), 0);
 }

@@ -2,9 +2,9 @@
 //! Contexts and their contents: images, rings, batches, commands.
 
 use super::{BATCHES, Driver, IMAGES, MEMIRQ, RINGS};
+use crate::context::{self, Context};
 use crate::machine::door::Machine;
-use crate::mi;
-use arctic_device_model::engine::blank_image;
+use crate::mi::{self, At, Global};
 
 /// The GuC's class number of copy engines.
 pub const COPY: u32 = 3;
@@ -26,28 +26,16 @@ impl Driver {
     }
 
     /// Returns the GGTT address of the driver's memory at `offset`.
-    pub fn global(&self, offset: u64) -> u64 {
-        self.base + offset
+    pub fn global(&self, offset: u64) -> At {
+        Global(self.base + offset)
     }
 
     /// Contract K.1: writes an image with a ring that holds `commands` and with page tables at `root`.
     fn write_context(&self, machine: &mut dyn Machine, id: u32, root: u64, commands: &[u32]) {
-        let image = Self::image(id) + 0x1000;
-        let mut words = blank_image();
+        let image = Self::image(id) + context::IMAGE;
+        let mut words = Context::of(self.base + Self::ring(id), commands, root).image();
         words.truncate(0x34);
         words.resize(0x60, 0);
-        let tail = (commands.len() as u32 * 4).next_multiple_of(8);
-        let start = (self.base + Self::ring(id)) as u32;
-        let ring = [
-            (3, 0x0009_0009),
-            (5, 0),
-            (7, tail),
-            (9, start),
-            (0xb, 1),
-            (0x31, (root >> 32) as u32),
-            (0x33, root as u32),
-        ];
-        ring.into_iter().for_each(|(at, value)| words[at] = value);
         if self.function != 0 {
             // xe: set_memory_based_intr (contract C.3).
             let page = (self.base + MEMIRQ) as u32;
@@ -68,8 +56,8 @@ impl Driver {
     /// The same, with PPGTT page tables at `root`.
     pub fn submit_process(&mut self, machine: &mut dyn Machine, id: u32, class: u32, root: u64, commands: &[u32]) {
         self.write_context(machine, id, root, commands);
-        let descriptor = (self.base + Self::image(id)) as u32 | 0x119;
-        self.tell(machine, 0x4502, &[1, id, class, 1, 0, 0, 0, 0, 0, descriptor, 0]);
+        let descriptor = context::descriptor(self.base + Self::image(id));
+        self.tell(machine, 0x4502, &context::registration(id, class, 1, descriptor));
         // Priority normal, quantum 1 ms, preemption timeout 20 ms.
         self.tell(machine, 0x100b, &[id, 0x2003_0001, 2, 0x2001_0001, 1000, 0x2002_0001, 20_000]);
         self.tell(machine, 0x1001, &[id, 1]);

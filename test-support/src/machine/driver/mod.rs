@@ -5,23 +5,16 @@
 //! All its data structures are in guest memory, so that the card accesses them by the transport's DMA.
 
 pub mod context;
-mod firmware;
 pub mod pf;
+mod start;
 
 use std::time::Instant;
 
+use crate::ct::{self, Rings};
+pub use crate::ct::{BELL, FAILURE, MAILBOX, SUCCESS};
 use crate::machine::door::{Machine, PATIENCE, eventually};
 
-/// HXG header of a successful response.
-pub const SUCCESS: u32 = 0xf000_0000;
-/// HXG header of an error response.
-pub const FAILURE: u32 = 0xe000_0000;
-
 // Registers.
-/// First dword of the GuC's mailbox (VF_SW_FLAG).
-pub const MAILBOX: u32 = 0x19_0240;
-/// GUC_HOST_INTERRUPT.
-pub const BELL: u32 = 0x19_01f0;
 /// VF_CAP_REG: reads 1 on a VF.
 pub const VF_CAP: u32 = 0x19_01f8;
 /// Offset of the GGTT entries in GTTMMADR.
@@ -49,8 +42,6 @@ const BATCHES: u64 = 0xa_0000;
 /// Room for 64 contexts.
 const IMAGES: u64 = 0x10_0000;
 
-const RING_DWORDS: u32 = 1024;
-
 /// The driver of one function.
 pub struct Driver {
     /// Number of the function.
@@ -59,8 +50,7 @@ pub struct Driver {
     pub base: u64,
     /// Guest address of its memory.
     ram: u64,
-    tail: u32,
-    head: u32,
+    rings: Rings,
     fence: u32,
     /// Next free context ID for the driver's own work.
     next_context: u32,
@@ -76,8 +66,7 @@ impl Driver {
             function,
             base,
             ram,
-            tail: 0,
-            head: 0,
+            rings: Rings::default(),
             fence: 0,
             next_context: 32,
             events: Vec::new(),
@@ -143,50 +132,33 @@ impl Driver {
 
     /// Contract B.6: passes the addresses of the rings to the GuC, and enables them.
     fn enable_rings(&mut self, machine: &mut dyn Machine) {
-        self.poke(machine, CTB, &[0; 3 * RING_DWORDS as usize]);
-        (self.head, self.tail) = (0, 0);
-        let shown = self.base + CTB;
-        let bytes = u64::from(RING_DWORDS) * 4;
-        let keys = [
-            (0x0903, 2, shown),
-            (0x0902, 2, shown + 0x1000),
-            (0x0904, 1, bytes),
-            (0x0906, 2, shown + 0x800),
-            (0x0905, 2, shown + 0x2000),
-            (0x0907, 1, bytes),
-        ];
-        for (key, len, value) in keys {
-            assert_eq!(self.configure_self(machine, key, len, value), SUCCESS | 1, "key {key:#x}");
+        self.poke(machine, CTB, &[0; ct::BYTES as usize / 4]);
+        self.rings = Rings::default();
+        let buffers = self.base + CTB;
+        for message in ct::registration(buffers, buffers + ct::G2H) {
+            assert_eq!(self.mail(machine, &message)[0], SUCCESS | 1, "{message:x?}");
         }
-        assert_eq!(self.mail(machine, &[0x4509, 1])[0], SUCCESS, "CT buffers are enabled");
-    }
-
-    fn configure_self(&self, machine: &mut dyn Machine, key: u32, len: u32, value: u64) -> u32 {
-        self.mail(machine, &[0x0508, key << 16 | len, value as u32, (value >> 32) as u32])[0]
+        assert_eq!(self.mail(machine, &ct::ENABLE)[0], SUCCESS, "CT buffers are enabled");
     }
 
     /// Writes a message into the ring and rings the doorbell.
-    fn send(&mut self, machine: &mut dyn Machine, header: u32, message: &[u32]) {
-        for dword in std::iter::once(&header).chain(message) {
-            self.poke(machine, CTB + 0x1000 + u64::from(self.tail) * 4, &[*dword]);
-            self.tail = (self.tail + 1) % RING_DWORDS;
-        }
-        self.poke(machine, CTB + 4, &[self.tail]);
+    fn send(&mut self, machine: &mut dyn Machine, message: &[u32]) {
+        let mut rings = self.rings;
+        rings.put(message, |at, dword| self.poke(machine, CTB + at, &[dword]));
+        self.rings = rings;
         machine.set_register(self.function, BELL, 1);
     }
 
     /// Sends a fast request, which has no response.
     pub fn tell(&mut self, machine: &mut dyn Machine, action: u32, payload: &[u32]) {
-        let message: Vec<u32> = std::iter::once(2 << 28 | action).chain(payload.iter().copied()).collect();
-        self.send(machine, 0x8001 << 16 | message.len() as u32, &message);
+        self.send(machine, &ct::fast_request(action, payload));
     }
 
     /// Sends a request through the ring; returns the header of the response.
     pub fn ask(&mut self, machine: &mut dyn Machine, action: u32, payload: &[u32]) -> u32 {
         self.fence = self.fence % 0x7fff + 1;
         let fence = self.fence;
-        let message: Vec<u32> = std::iter::once(action).chain(payload.iter().copied()).collect();
-        self.send(machine, fence << 16 | message.len() as u32, &message);
+        self.send(machine, &ct::request(fence, action, payload));
         let mut answer = None;
         eventually(&format!("the GuC answers {action:#x}"), || {
             self.receive(machine);
@@ -198,20 +170,18 @@ impl Driver {
 
     /// Reads all pending messages of the GuC from the ring.
     pub fn receive(&mut self, machine: &mut dyn Machine) {
-        assert_eq!(self.peek(machine, CTB + 0x808), 0, "the GuC's CT descriptor has an error status");
-        let tail = self.peek(machine, CTB + 0x804);
-        while self.head != tail {
-            let at = |dword: u32| CTB + 0x2000 + u64::from(dword % RING_DWORDS) * 4;
-            let header = self.peek(machine, at(self.head));
-            let message: Vec<u32> = (0..=header & 0xff).map(|n| self.peek(machine, at(self.head + n))).collect();
-            self.head = (self.head + message.len() as u32) % RING_DWORDS;
-            self.poke(machine, CTB + 0x800, &[self.head]);
+        let status = self.peek(machine, CTB + ct::G2H_DESCRIPTOR + ct::STATUS);
+        assert_eq!(status, 0, "the GuC's CT descriptor has an error status");
+        let mut rings = self.rings;
+        while let Some(message) = rings.take(|at| self.peek(machine, CTB + at)) {
+            self.poke(machine, CTB + ct::G2H_DESCRIPTOR + ct::HEAD, &[rings.head()]);
             // Message type: event or response.
             match message[1] >> 28 & 7 {
                 1 => self.events.push(message[1..].to_vec()),
                 _ => self.answers.push(message),
             }
         }
+        self.rings = rings;
     }
 
     /// Waits for this event and removes it from the list.
@@ -273,8 +243,9 @@ impl Driver {
         driver.clear(machine);
         driver.show(machine);
         let (source, status) = (driver.base + MEMIRQ + 0x400 + GUC_SOURCE, driver.base + MEMIRQ + GUC_SOURCE * 16);
-        assert_eq!(driver.configure_self(machine, 0x0901, 2, source), SUCCESS | 1);
-        assert_eq!(driver.configure_self(machine, 0x0900, 2, status), SUCCESS | 1);
+        for message in [ct::configure(0x0901, 2, source), ct::configure(0x0900, 2, status)] {
+            assert_eq!(driver.mail(machine, &message)[0], SUCCESS | 1, "{message:x?}");
+        }
         driver.enable_rings(machine);
         driver
     }

@@ -2,11 +2,11 @@
 //! The parts of the driver that only the PF has: interrupts by registers, provisioning of VFs, handling of VF resets.
 
 use super::context::COPY;
-use super::firmware::READY;
 use super::{Driver, GGTT, LIST, MAILBOX, SCRATCH, SUCCESS, Share};
+use crate::firmware;
 use crate::machine::bus;
 use crate::machine::door::Machine;
-use crate::mi::{self, At::Global};
+use crate::mi::{self, Global};
 
 /// LMEM_CFG: address of the LMTT, and its enable bit.
 const LMEM_CFG: u32 = 0xcf58;
@@ -58,7 +58,7 @@ impl Driver {
         bus::bring_up(machine);
         bus::enable_msi(machine, 0);
         let mut driver = Driver::pf(machine);
-        assert_eq!(driver.start_guc(machine), READY, "the firmware has not started");
+        assert_eq!(driver.start_guc(machine), firmware::READY, "the firmware has not started");
         driver.enable_rings(machine);
         driver.enable_interrupts(machine);
         driver
@@ -207,7 +207,7 @@ impl Driver {
         self.invalidate(machine);
         // Rows of one page (contract B.9).
         let commands = mi::xy_fast_clear(4096, 1024, (bytes >> 12) as u16);
-        let done = mi::store_data_imm(Global(self.global(DONE)), self.next_context);
+        let done = mi::store_data_imm(self.global(DONE), self.next_context);
         self.run(machine, TABLES, &[&commands[..], &done].concat());
     }
 
@@ -215,9 +215,9 @@ impl Driver {
     pub fn look(&mut self, machine: &mut dyn Machine, at: u64) -> u32 {
         machine.set_bar64(0, 0, GGTT + (LOOK >> 12) * 8, at & !0xfff | 3);
         self.invalidate(machine);
-        let (from, to) = (LOOK + (at & 0xfff), self.global(DONE + 8));
-        let copy = mi::copy_mem_mem(Global(to), Global(from));
-        let done = mi::store_data_imm(Global(self.global(DONE)), self.next_context);
+        let (from, to) = (Global(LOOK + (at & 0xfff)), self.global(DONE + 8));
+        let copy = mi::copy_mem_mem(to, from);
+        let done = mi::store_data_imm(self.global(DONE), self.next_context);
         self.run(machine, 0, &[&copy[..], &done].concat());
         self.peek(machine, DONE + 8)
     }

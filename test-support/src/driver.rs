@@ -1,0 +1,175 @@
+//! Drivers of the functions of a card in this process, which submit work through the GuC.
+
+use std::sync::atomic::Ordering;
+
+use arctic_device_model::card::{Card, GGTT_WINDOW};
+use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::world::Function;
+use vm_memory::Bytes;
+
+use crate::context::{self, Context};
+use crate::ct::{self, Rings};
+use crate::grammar::Places;
+use crate::mi::{self, At, Global, Process};
+
+/// A driver's accesses to its function, and what it does with them. Offsets are in the driver's memory.
+pub trait GucDriver {
+    /// Returns the function.
+    fn function(&self) -> Function;
+
+    /// Returns the card.
+    fn card(&self) -> &Card;
+
+    /// Returns the region of the driver's memory, and its offset there.
+    fn memory(&self) -> (&SharedRegion, u64);
+
+    /// Returns the GGTT address that maps the driver's memory.
+    fn base(&self) -> u64;
+
+    /// Returns the offsets of the driver's data structures.
+    fn places(&self) -> &'static Places;
+
+    /// Returns the address of the page tables that the driver gives its contexts, or 0.
+    fn root(&self) -> u64;
+
+    /// Returns the driver's positions in the CT rings.
+    fn rings(&mut self) -> &mut Rings;
+
+    /// Sends a mailbox request that must have this response.
+    fn must(&self, message: [u32; 4], answer: u32) {
+        let answered = self.mail(message);
+        assert_eq!(answered, answer, "{:?}: {answered:#x} to {message:x?}", self.function());
+    }
+
+    /// Writes a register.
+    fn set(&self, register: u32, value: u32) {
+        self.card().write(self.function(), u64::from(register), &value.to_le_bytes());
+    }
+
+    /// Reads a register.
+    fn get(&self, register: u32) -> u32 {
+        let mut data = [0; 4];
+        self.card().read(self.function(), u64::from(register), &mut data);
+        u32::from_le_bytes(data)
+    }
+
+    /// Writes a GGTT entry by a trapped access.
+    fn set_entry(&self, index: u64, entry: u64) {
+        self.card().write(self.function(), GGTT_WINDOW + index * 8, &entry.to_le_bytes());
+    }
+
+    /// Writes a dword of memory.
+    fn poke(&self, at: u64, value: u32) {
+        let (region, from) = self.memory();
+        region.slice(from + at, 4).unwrap().store(value, 0, Ordering::SeqCst).unwrap();
+    }
+
+    /// Writes a qword of memory, the lower half first.
+    fn poke64(&self, at: u64, value: u64) {
+        self.poke(at, value as u32);
+        self.poke(at + 4, (value >> 32) as u32);
+    }
+
+    /// Reads a dword of memory.
+    fn peek(&self, at: u64) -> u32 {
+        let (region, from) = self.memory();
+        region.slice(from + at, 4).unwrap().load(0, Ordering::SeqCst).unwrap()
+    }
+
+    /// Writes dwords to memory.
+    fn write_words(&self, at: u64, words: &[u32]) {
+        for (n, word) in (0u64..).zip(words) {
+            self.poke(at + n * 4, *word);
+        }
+    }
+
+    /// Sends a mailbox request; returns the header of the response.
+    fn mail(&self, message: [u32; 4]) -> u32 {
+        for (n, value) in (0u32..).zip(message) {
+            self.set(ct::MAILBOX + n * 4, value);
+        }
+        self.set(ct::BELL, 1);
+        self.get(ct::MAILBOX)
+    }
+
+    /// Registers and enables empty CT rings, with the ring from the GuC at the GGTT address `g2h`.
+    fn enable_rings(&mut self, g2h: u64) {
+        let buffers = self.places().ctb;
+        for message in ct::registration(self.base() + buffers, g2h) {
+            self.must(message, ct::SUCCESS | 1);
+        }
+        self.write_words(buffers, &[0; ct::H2G as usize / 4]);
+        *self.rings() = Rings::default();
+        self.must(ct::ENABLE, ct::SUCCESS);
+    }
+
+    /// Writes dwords to the ring without changes, without ringing the doorbell.
+    fn put(&mut self, message: &[u32]) {
+        let mut rings = *self.rings();
+        rings.put(message, |at, value| self.poke(self.places().ctb + at, value));
+        *self.rings() = rings;
+    }
+
+    /// Writes dwords to the ring without changes, and rings the doorbell.
+    fn send(&mut self, message: &[u32]) {
+        self.put(message);
+        self.set(ct::BELL, 1);
+    }
+
+    /// Sends a request without a response.
+    fn request(&mut self, code: u32, payload: &[u32]) {
+        self.send(&ct::fast_request(code, payload));
+    }
+
+    /// Returns the next message of the GuC, CT header first, if there is one.
+    fn take(&mut self) -> Option<Vec<u32>> {
+        let (mut rings, buffers) = (*self.rings(), self.places().ctb);
+        let message = rings.take(|at| self.peek(buffers + at))?;
+        self.poke(buffers + ct::G2H_DESCRIPTOR + ct::HEAD, rings.head());
+        *self.rings() = rings;
+        Some(message)
+    }
+
+    /// Marks all messages of the GuC as read.
+    fn consume(&self) {
+        let descriptor = self.places().ctb + ct::G2H_DESCRIPTOR;
+        self.poke(descriptor + ct::HEAD, self.peek(descriptor + ct::TAIL));
+    }
+
+    /// Returns the GGTT address of memory.
+    fn global(&self, at: u64) -> At {
+        Global(self.base() + at)
+    }
+
+    /// Returns the PPGTT address of memory, if the page tables map it at its GGTT address.
+    fn process(&self, at: u64) -> At {
+        Process(self.base() + at)
+    }
+
+    /// Returns the descriptor of a context's member.
+    fn descriptor(&self, id: u32, member: u32) -> u32 {
+        context::descriptor(self.base() + self.places().image(id, member))
+    }
+
+    /// Writes an image with a ring of `commands` and with page tables.
+    fn write_context(&self, id: u32, member: u32, commands: &[u32]) {
+        let (image, ring) = (self.places().image(id, member) + context::IMAGE, self.places().ring(id, member));
+        self.write_words(image, &[0; 0x400]);
+        self.write_words(image, &Context::of(self.base() + ring, commands, self.root()).image());
+        self.write_words(ring, &mi::padded(commands));
+    }
+
+    /// Registers a context on the engines in `mask` of a class.
+    fn register(&mut self, id: u32, class: u32, mask: u32) {
+        let descriptor = self.descriptor(id, 0);
+        self.request(0x4502, &context::registration(id, class, mask, descriptor));
+    }
+
+    /// Writes, registers and enables a context with these commands.
+    fn submit(&mut self, id: u32, class: EngineClass, commands: &[u32]) {
+        self.write_context(id, 0, commands);
+        self.register(id, u32::from(class.guc()), 1);
+        self.request(0x1001, &[id, 1]);
+    }
+}

@@ -1,0 +1,75 @@
+//! Starting the GuC (contract B.4): a firmware image without code, the ADS with the table of engines, and the registers
+//! that locate both.
+
+use arctic_device_model::card::Card;
+use arctic_device_model::engine::id::EngineClass;
+
+const KERNEL_DWORDS: u32 = 0x100;
+/// Bytes of header and kernel, the part that the DMA copies.
+const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
+
+/// GUC_STATUS.
+pub const STATUS: u32 = 0xc000;
+/// GUC_STATUS when the firmware runs.
+pub const READY: u32 = 0x8001_f0ec;
+/// DMA_CTRL, which is written last; its lowest bit is set while the DMA is in progress.
+pub const DMA_CTRL: u32 = 0xc314;
+
+/// Returns the parts of the firmware image, with their offsets. It is version 70.53; VFs negotiate interface version
+/// 1.26.
+pub fn image() -> [(u64, Vec<u32>); 3] {
+    let header = [6, 32 + 96 + 96 + 1, 0x1_0000, 0, 0x8086, 0x2024_0101, 32 + 193 + KERNEL_DWORDS, 96, 96, 1];
+    let versions = [70 << 16 | 53 << 8, 1 << 16 | 26 << 8];
+    [(0, header.to_vec()), (0x40, versions.to_vec()), (DMA_BYTES.into(), vec![0x1234_5678])]
+}
+
+/// Returns the part of the ADS at the GGTT address `shown` that the GuC reads, with its offset; `engines` has the
+/// numbers of the instances of each class.
+pub fn ads(shown: u64, engines: &[Vec<u8>]) -> (u64, Vec<u32>) {
+    const FROM: usize = 0x1000;
+    /// Number of classes in the table of engines; classes above the card's have no engines.
+    const CLASSES: usize = 16;
+    let mut words = vec![0; 0x480 / 4];
+    let mut put = |at: usize, word: u32| words[(at - FROM) / 4] = word;
+    put(0x1004, shown as u32 + 0x11dc);
+    put(0x1008, shown as u32 + 0x123c);
+    put(0x1220, 1);
+    for class in 0..CLASSES {
+        let instances = engines.get(class).map_or(&[][..], Vec::as_slice);
+        // 0x20 marks an unused entry.
+        let table: [u8; 32] = std::array::from_fn(|n| instances.get(n).copied().unwrap_or(0x20));
+        for (n, quad) in table.chunks_exact(4).enumerate() {
+            put(0x123c + class * 32 + n * 4, u32::from_le_bytes([quad[0], quad[1], quad[2], quad[3]]));
+        }
+        put(0x143c + class * 4, instances.iter().fold(0, |mask, n| mask | 1 << n));
+    }
+    (FROM as u64, words)
+}
+
+/// Returns the instances of each class of a card, in the GuC's order of classes.
+pub fn engines(card: &Card) -> Vec<Vec<u8>> {
+    let of = |class: &EngineClass| {
+        let present = card.engines().present().map(|engine| engine.info());
+        present.filter(|info| info.class == *class).map(|info| info.instance).collect()
+    };
+    EngineClass::BY_GUC.iter().map(of).collect()
+}
+
+/// Returns the registers that start the firmware, with their values, in order; both addresses are in the GGTT.
+pub const fn start(firmware: u64, ads: u64) -> [(u32, u32); 12] {
+    let firmware = firmware as u32;
+    [
+        (0xc050, 0x3f_3000),
+        (0xc340, 0x4000),
+        (0xc180 + 5 * 4, (ads >> 12 << 1) as u32),
+        (0xc180 + 3 * 4, 0x14),
+        (0xc180 + 2 * 4, 0x42_4800),
+        (0xc200, firmware + DMA_BYTES),
+        (0xc300, firmware),
+        (0xc304, 0x8_0000),
+        (0xc308, 0x2000),
+        (0xc30c, 0x7_0000),
+        (0xc310, DMA_BYTES),
+        (DMA_CTRL, 0x11 << 16 | 0x11),
+    ]
+}
