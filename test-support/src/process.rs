@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Properties of the test process: settings from the environment, memory and CPU time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use arctic_device_model::card::{Card, Turn};
 
 /// Returns the number in environment variable `name`, or `default`.
 pub fn setting(name: &str, default: u64) -> u64 {
@@ -15,7 +17,18 @@ pub fn resident() -> u64 {
 }
 
 /// Returns the CPU time of this thread.
-pub fn cpu_time() -> Duration {
+fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
+}
+
+/// Runs the card's work once, which is a step of each engine; panics if it used more CPU time than `limit`.
+pub fn work(card: &Card, limit: Duration) -> Turn {
+    let (cpu, start) = (cpu_time(), Instant::now());
+    let turn = card.work();
+    if start.elapsed() > limit {
+        let cpu = cpu_time() - cpu;
+        assert!(cpu <= limit, "one call of the work used {cpu:?} of CPU time");
+    }
+    turn
 }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arctic_device_model::card::{Card, Turn};
 use arctic_device_model::guc::client::State;
@@ -23,7 +23,7 @@ pub use crate::driver::GucDriver;
 pub use crate::grammar::CONTEXTS;
 use crate::grammar::Places;
 use crate::mi;
-use crate::process::cpu_time;
+use crate::process;
 pub use crate::random::Random;
 use crate::vfs::pf::Pf;
 use crate::vfs::world::*;
@@ -356,13 +356,7 @@ impl Bench {
     /// Runs the card's work at most `calls` times; returns true if it became idle. Asserts the time limit of each call.
     pub fn work(&self, calls: u32) -> bool {
         for _ in 0..calls {
-            let (cpu, start) = (cpu_time(), Instant::now());
-            let turn = self.card.work();
-            if start.elapsed() > LONGEST_WORK {
-                let cpu = cpu_time() - cpu;
-                assert!(cpu <= LONGEST_WORK, "one call of the work used {cpu:?} of CPU time");
-            }
-            match turn {
+            match process::work(&self.card, LONGEST_WORK) {
                 Turn::Idle(None) => return true,
                 Turn::Idle(Some(at)) => self.pass(at.saturating_sub(self.clock.now())),
                 Turn::Busy => self.pass(1000),
@@ -393,7 +387,7 @@ impl Bench {
     pub fn until(&self, what: &str, milliseconds: u64, mut holds: impl FnMut(&Bench) -> bool) {
         let end = self.now() + milliseconds * 1_000_000;
         while !holds(self) {
-            self.wait(what, end);
+            self.wait(what, milliseconds, end);
         }
     }
 
@@ -401,14 +395,17 @@ impl Bench {
     pub fn until_mut(&mut self, what: &str, milliseconds: u64, mut holds: impl FnMut(&mut Bench) -> bool) {
         let end = self.now() + milliseconds * 1_000_000;
         while !holds(self) {
-            self.wait(what, end);
+            self.wait(what, milliseconds, end);
         }
     }
 
-    /// Runs the card for a short time; panics at `end`.
-    fn wait(&self, what: &str, end: u64) {
-        let status = || self.card.status().functions;
-        assert!(self.now() < end, "timed out by the card's time, waiting for: {what}: {:?}", status());
+    /// Runs the card for a short time; panics at `end`, which is after `milliseconds`.
+    fn wait(&self, what: &str, milliseconds: u64, end: u64) {
+        assert!(
+            self.now() < end,
+            "timed out after {milliseconds} ms of the card's time waiting for: {what}: {:?}",
+            self.card.status().functions
+        );
         self.work(4);
         self.pass(200_000);
     }
