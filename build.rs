@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
+// A build script runs before the library is built, so that it can only include its sources.
 #[path = "src/fidelity/index.rs"]
 #[allow(dead_code, reason = "the program reads the index, the build script only writes it")]
 mod index;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Parsing of the card's log, of kernel counters and of the device model's bench output by `cargo bench`.
 
+// The report is a program without the test harness, so that these tests of its modules are a target of their own.
 #[path = "../benches/report/memory.rs"]
 mod memory;
 #[path = "../benches/report/model.rs"]

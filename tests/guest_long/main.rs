@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+// It needs the path of the program, which cargo gives to the tests of this package only.
 #[path = "../guest/run.rs"]
 mod run;
 use run::{CLASSES, all_worked, arctic, guests_share_a_card, igt_passes, list, one_guest, others, vfs_work_twice};

@@ -2,6 +2,7 @@
 //! Measures the cost of a guest's accesses to the card under KVM, and of a bare exit and a bare ioeventfd for
 //! comparison. Prints lines of a name, a colon and a number, which the workspace's `cargo bench` parses.
 
+// It needs this package, which the shared test code does not depend on.
 #[path = "../tests/common/mod.rs"]
 mod common;
 
