@@ -10,8 +10,68 @@ use vm_memory::Bytes;
 
 use crate::context::{self, Context};
 use crate::ct::{self, Rings};
-use crate::grammar::Places;
 use crate::mi::{self, At, Global, Process};
+
+/// Number of contexts; each has images and rings for its members, and a batch.
+pub const CONTEXTS: u32 = 16;
+
+/// Places of a driver's data structures: addresses in the GGTT, or offsets in its memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    /// Descriptors of the CT buffers, both rings after them.
+    pub ctb: u64,
+    /// Contexts' images, 16 KiB for each of the four members of a context.
+    pub images: u64,
+    /// Contexts' rings, a page for each member.
+    pub rings: u64,
+    /// Contexts' batches, a page each, at the same addresses in the PPGTT.
+    pub batches: u64,
+    /// Page tables.
+    pub tables: u64,
+    /// Work queues.
+    pub queues: u64,
+    /// Memory for results.
+    pub scratch: u64,
+    /// Guest memory that is mapped.
+    pub ram: u64,
+    /// Guest memory that is accessed by messages.
+    pub remote: u64,
+    /// Guest memory with a mapping that ends within a dword.
+    pub odd: u64,
+}
+
+impl Places {
+    /// Returns the addresses for a driver's memory at `base`, from offsets in it.
+    pub const fn at(self, base: u64) -> Self {
+        Places {
+            ctb: base + self.ctb,
+            images: base + self.images,
+            rings: base + self.rings,
+            batches: base + self.batches,
+            tables: base + self.tables,
+            queues: base + self.queues,
+            scratch: base + self.scratch,
+            ram: base + self.ram,
+            remote: base + self.remote,
+            odd: base + self.odd,
+        }
+    }
+
+    /// Returns the address of the image of a context's member.
+    pub const fn image(&self, id: u32, member: u32) -> u64 {
+        self.images + (id * 4 + member) as u64 * 0x4000
+    }
+
+    /// Returns the address of the ring of a context's member.
+    pub const fn ring(&self, id: u32, member: u32) -> u64 {
+        self.rings + (id * 4 + member) as u64 * 0x1000
+    }
+
+    /// Returns the address of a context's batch.
+    pub const fn batch(&self, id: u32) -> u64 {
+        self.batches + id as u64 * 0x1000
+    }
+}
 
 /// A driver's accesses to its function, and what it does with them. Offsets are in the driver's memory.
 pub trait GucDriver {

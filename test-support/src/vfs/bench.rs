@@ -19,9 +19,8 @@ use vm_memory::Bytes;
 
 use crate::ct::{self, Rings};
 pub use crate::ct::{BELL, MAILBOX};
-pub use crate::driver::GucDriver;
-pub use crate::grammar::CONTEXTS;
-use crate::grammar::Places;
+use crate::driver::Places;
+pub use crate::driver::{CONTEXTS, GucDriver};
 use crate::mi;
 use crate::process;
 pub use crate::random::Random;

@@ -12,9 +12,8 @@ use arctic_sriov::gate::{ggtt, lmtt};
 use vm_memory::Bytes;
 
 use crate::ct::{self, Rings};
-use crate::driver::GucDriver;
+use crate::driver::{GucDriver, Places};
 use crate::firmware;
-use crate::grammar::Places;
 use crate::vfs::bench::{GLOBAL, LAYOUT, LOCAL, QUOTA, base};
 
 const PF: Function = Function::PF;
