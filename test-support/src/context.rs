@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Contexts as a driver creates them (contract K.1).
 
 use arctic_device_model::engine::blank_image;

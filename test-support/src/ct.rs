@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A driver's end of the GuC's mailbox and CT buffers (contract B.6).
 
 /// First dword of the mailbox (VF_SW_FLAG).

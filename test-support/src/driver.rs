@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Drivers of the functions of a card in this process, which submit work through the GuC.
 
 use std::sync::atomic::Ordering;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Starting the GuC (contract B.4): a firmware image without code, the ADS with the table of engines, and the registers
 //! that locate both.
 

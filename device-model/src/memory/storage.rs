@@ -285,12 +285,10 @@ impl Storage {
     /// Starts at the end because a PF driver that clears the VF's memory at the same time starts at the beginning.
     pub fn empty(&self, vf: Function, stop: impl Fn() -> bool) {
         let Some(region) = self.region(vf) else { return };
-        let mut end = region.len();
-        while end > 0 && !stop() {
+        for page in (0..region.len().div_ceil(FRAME)).rev().take_while(|_| !stop()) {
             let _still = self.still();
-            let start = (end - 1) / FRAME * FRAME;
-            empty(region, start..end);
-            end = start;
+            let start = page.saturating_mul(FRAME);
+            empty(region, start..start.saturating_add(FRAME));
         }
     }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Starting the GuC by the PF's driver.
 
 use std::time::Instant;
