@@ -16,10 +16,10 @@ use std::time::Instant;
 
 use arctic_device_model::card::{Card, Workers};
 use arctic_device_model::guc::hxg;
+use arctic_device_model::host::{Clock, Dma, Function, HostClock};
 use arctic_device_model::memory::{Memories, VfMemory};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::provision::{GgttAccess, TooMuch};
-use arctic_device_model::world::{Clock, Dma, Function, HostClock};
 use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::Identity;
 use arctic_sriov::number::byte;

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use arctic_device_model::world::{DmaFault, DmaView, Function};
+use arctic_device_model::host::{DmaFault, DmaView, Function};
 use rustix::fs::{SealFlags, fcntl_get_seals, fstatfs};
 use rustix::process::{Resource, getrlimit};
 use vm_memory::mmap::MmapRegionBuilder;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use vmm_sys_util::eventfd::EventFd;
 
-pub use arctic_device_model::world::{Dma, DmaFault, DmaView, Function};
+pub use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
 pub use arctic_sriov::function::{Event, GTTMMADR_BAR, LMEM_BAR, MsiMessage};
 
 use crate::card::CardFunction;

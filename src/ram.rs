@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use arctic_device_model::world::{Dma, DmaFault, DmaView, Function};
+use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
 use vm_memory::{Bytes, GuestAddress, GuestAddressSpace, GuestMemory, Permissions, VolatileSlice};
 
 /// The memory of the one guest that has all of the card's functions: any `vm-memory` address space, for example an

@@ -208,8 +208,8 @@ impl Followed {
 
 #[cfg(test)]
 mod tests {
+    use arctic_device_model::host::{Function, ManualClock};
     use arctic_device_model::trace::{Event, What};
-    use arctic_device_model::world::{Function, HandWoundClock};
     use vmm_sys_util::tempdir::TempDir;
 
     use super::*;
@@ -218,7 +218,7 @@ mod tests {
     fn each_client_is_told_what_it_asked_for_until_it_goes() {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join(NAME);
-        let recorder = Recorder::new(Arc::new(HandWoundClock::default()));
+        let recorder = Recorder::new(Arc::new(ManualClock::default()));
         let socket = start(&path, "test", recorder.clone()).unwrap();
         let filter = Filter { functions: vec![1], ..Filter::default() };
         let mut followed = Followed::connect(&path, &filter).unwrap();
@@ -246,7 +246,7 @@ mod tests {
     fn a_capture_has_everything() {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join("capture");
-        let recorder = Recorder::new(Arc::new(HandWoundClock::default()));
+        let recorder = Recorder::new(Arc::new(ManualClock::default()));
         let capture = Capture::start(&path, "test", &recorder).unwrap();
         for vector in 0..1000 {
             recorder.tell(Function::PF, None, || What::Msi { vector });

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arctic_device_model::blitter::{Blit, Progress};
+use arctic_device_model::host::{Function, NullHost};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, Space, Tlb};
-use arctic_device_model::world::{Function, Unconnected};
 use vm_memory::Bytes;
 use vmm_sys_util::tempfile::TempFile;
 
@@ -45,7 +45,7 @@ impl Bench {
 
     fn on(local: SharedRegion) -> Self {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).expect("memory"));
-        let memory = Memory::new(local, ggtt, Arc::new(Unconnected));
+        let memory = Memory::new(local, ggtt, Arc::new(NullHost));
         let entry = |at: u64, value: u64| {
             memory.local().slice(at, 8).expect("inside").write_obj(value, 0).expect("inside");
         };

@@ -13,11 +13,11 @@ use std::time::Instant;
 use arctic_device_model::engine::id::{EngineClass, EngineId};
 use arctic_device_model::engine::{Engine, Load, Outcome, Submitter, blank_image};
 use arctic_device_model::gt::Gt;
+use arctic_device_model::host::{Function, ManualClock, NullHost};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, VfMemory};
 use arctic_device_model::profile::CardProfile;
-use arctic_device_model::world::{Function, HandWoundClock, Unconnected};
 use vm_memory::Bytes;
 
 /// Local memory: page tables, a context (ring, PPHWSP, image), a batch, and the destination of its stores.
@@ -38,7 +38,7 @@ fn card(function: Function) -> (Gt, Engine) {
     let owner = u64::from(function.0) << 2;
     (0..LOCAL as u64 >> 12).for_each(|page| ggtt.set_entry(page, GgttEntry(page << 12 | owner | 3)));
     let vf = VfMemory { local: region(LOCAL), ggtt: None };
-    let memory = Memory::new(region(2 * LOCAL), ggtt, Arc::new(Unconnected)).with_vfs(vec![vf]);
+    let memory = Memory::new(region(2 * LOCAL), ggtt, Arc::new(NullHost)).with_vfs(vec![vf]);
     let put = |at: u64, value: u64| memory.local().slice(at, 8).expect("inside").write_obj(value, 0).expect("inside");
     let put32 = |at: u64, value: u32| memory.local().slice(at, 4).expect("inside").write_obj(value, 0).expect("inside");
     put(ROOT, 0x2003);
@@ -73,7 +73,7 @@ fn card(function: Function) -> (Gt, Engine) {
         memory.adopt_lmtt();
     }
     let profile: CardProfile = toml::from_str(include_str!("../../configs/flex170.toml")).expect("a card");
-    let gt = Gt::new(&profile, memory, Arc::new(Unconnected), Arc::new(HandWoundClock::default()));
+    let gt = Gt::new(&profile, memory, Arc::new(NullHost), Arc::new(ManualClock::default()));
     let mut engine = Engine::new(EngineId::find(EngineClass::Copy, 0).expect("an engine"));
     let descriptor = (CONTEXT + 0x4000) | 0x119;
     engine.load(&gt, Load { function, submitter: Submitter::Guc, context: 1, descriptor });

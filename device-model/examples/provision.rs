@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::blitter::{Blit, Progress};
+use arctic_device_model::host::{Function, NullHost};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, Space, Tlb, VfMemory};
-use arctic_device_model::world::{Function, Unconnected};
 use vm_memory::Bytes;
 use vmm_sys_util::tempfile::TempFile;
 
@@ -75,7 +75,7 @@ fn main() {
     write_all(&local, FIRST);
     let vf = VfMemory { local: region(size), ggtt: None };
     let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).expect("memory"));
-    let memory = Memory::new(local, ggtt, Arc::new(Unconnected)).with_vfs(vec![vf]);
+    let memory = Memory::new(local, ggtt, Arc::new(NullHost)).with_vfs(vec![vf]);
     let put = |at: u64, value: u32| {
         memory.local().slice(at, 4).expect("inside").store(value, 0, Ordering::Release).expect("inside");
     };

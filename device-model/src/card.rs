@@ -26,13 +26,13 @@ use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::gt::virtual_function::pf_view;
 use crate::gt::{Gt, Request};
 use crate::guc::Guc;
+use crate::host::{Clock, Dma, Function, InterruptSink, functions};
 use crate::interrupts::GUC2HOST;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::layout::MemoryLayout;
 use crate::memory::{Memories, Memory};
 use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
-use crate::world::{Clock, Dma, Function, InterruptSink, functions};
 
 /// Offset of the GGTT window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;

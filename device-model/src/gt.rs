@@ -16,6 +16,7 @@ use crate::engine::id::{EngineClass, EngineId, WakeDomain};
 use crate::engine::power;
 use crate::execlist::{self, buffer::CsbPort};
 use crate::heci::{self, Heci};
+use crate::host::{Clock, Function, InterruptSink, ticks, ticks_to_ns};
 use crate::interrupts::{Interrupts, L3_PARITY};
 use crate::memory::Memory;
 use crate::pcode::{self, Activity, Pcode};
@@ -24,7 +25,6 @@ use crate::registers::ranges::{self, Range, Replication};
 use crate::registers::{Decoded, Kind, Live, MCR_SELECTOR, RegisterFile, masked};
 use crate::residency::{Awake, Residency};
 use crate::trace::{Recorder, Told};
-use crate::world::{Clock, Function, InterruptSink, ticks, ticks_to_ns};
 use virtual_function::VirtualFunction;
 
 /// Context timestamp of one engine as read by MMIO: ticks of the 19.2 MHz counter that the context has run. While the

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::id::{ENGINES, EngineId};
-use crate::world::{Clock, Function, InterruptSink};
+use crate::host::{Clock, Function, InterruptSink};
 
 /// Maximum number of queued events per subscriber.
 const MOST_EVENTS: usize = 1 << 16;
@@ -308,10 +308,10 @@ impl InterruptSink for Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::HandWoundClock;
+    use crate::host::ManualClock;
 
     fn recorder() -> Arc<Recorder> {
-        Recorder::new(Arc::new(HandWoundClock::default()))
+        Recorder::new(Arc::new(ManualClock::default()))
     }
 
     const AT_ONCE: Duration = Duration::ZERO;

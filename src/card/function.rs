@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use arctic_device_model::card::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
+use arctic_device_model::host::{Dma, Function};
 use arctic_device_model::registers::REGISTER_BYTES;
-use arctic_device_model::world::{Dma, Function};
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, LMEM_BAR};
 use serde::{Deserialize, Serialize};
 

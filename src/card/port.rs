@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arctic_device_model::world::{Dma, DmaView, Function, InterruptSink, Unconnected};
+use arctic_device_model::host::{Dma, DmaView, Function, InterruptSink, NullHost};
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, PciFunction};
 use arctic_sriov::virtual_function::VfFace;
 
@@ -246,7 +246,7 @@ impl Dma for Ports {
     fn view(&self, function: Function) -> Arc<dyn DmaView> {
         match self.ports.get(function.index()) {
             Some(port) if port.bus_master() => self.memory.view(function),
-            _ => Arc::new(Unconnected),
+            _ => Arc::new(NullHost),
         }
     }
 }

@@ -10,7 +10,7 @@ use arctic_device_model::registers::REGISTER_BYTES;
 use vmm_sys_util::eventfd::EventFd;
 
 use arctic_device_model::card::GGTT_WINDOW;
-use arctic_device_model::world::{InterruptSink, Unconnected};
+use arctic_device_model::host::{InterruptSink, NullHost};
 use vm_memory::Bytes;
 
 mod functions;
@@ -185,7 +185,7 @@ fn guest_memory_is_out_of_reach_without_bus_mastering() {
 #[test]
 fn an_interrupt_takes_msi_enabled_and_waits_while_masked() {
     let card = enabled();
-    let ports = Ports { ports: vec![card.pf().port.clone()], memory: Arc::new(Unconnected) };
+    let ports = Ports { ports: vec![card.pf().port.clone()], memory: Arc::new(NullHost) };
     let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
     let vectors = &card.hands("pf").vectors;
     vectors.arm_msi(0, crate::vfio_user::irq::tests::file(&fd));

@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use arctic_device_model::host::Function;
 use arctic_device_model::profile::limits::Limits;
-use arctic_device_model::world::Function;
 
 use crate::vfio_user::Errno;
 

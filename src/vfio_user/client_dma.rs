@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use arctic_device_model::world::Function;
+use arctic_device_model::host::Function;
 
 use super::budget::{ANSWER, Budget, StepBudget};
 use super::channel::{Patience, Sender, for_a_time, next_look};

@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use arctic_device_model::host::{Dma, DmaView, Function, NullHost};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::limits::Limits;
-use arctic_device_model::world::{Dma, DmaView, Function, Unconnected};
 use arctic_sriov::function::Event;
 
 use super::ecam::{BarAddresses, BarPlacer, Ecam};
@@ -120,7 +120,7 @@ impl Clients {
 
 impl Dma for Clients {
     fn view(&self, function: Function) -> Arc<dyn DmaView> {
-        self.hands(function).map_or_else(|| Arc::new(Unconnected) as Arc<dyn DmaView>, |hands| hands.memory.view())
+        self.hands(function).map_or_else(|| Arc::new(NullHost) as Arc<dyn DmaView>, |hands| hands.memory.view())
     }
 }
 

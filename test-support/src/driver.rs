@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use arctic_device_model::card::{Card, GGTT_WINDOW};
 use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::host::Function;
 use arctic_device_model::memory::local::SharedRegion;
-use arctic_device_model::world::Function;
 use vm_memory::Bytes;
 
 use crate::context::{self, Context};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arctic_device_model::world::Unconnected;
+use arctic_device_model::host::NullHost;
 use arctic_gpu::{Arrangement, CardFunction, PciDevice, VirtualCard};
 
 use crate::machine::*;
@@ -25,7 +25,7 @@ fn existing(card: &VirtualCard) -> usize {
 
 fn arrangements() -> impl Iterator<Item = (VirtualCard, Arc<Witness>)> {
     let all = [Arrangement::Native, Arrangement::Together, Arrangement::Split];
-    all.into_iter().map(|arrangement| card(OFFERED, arrangement, Arc::new(Unconnected)))
+    all.into_iter().map(|arrangement| card(OFFERED, arrangement, Arc::new(NullHost)))
 }
 
 /// Sets memory space enable of each VF; it is hardwired to 0 with `Native` and required otherwise.

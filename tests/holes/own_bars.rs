@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use arctic_device_model::card::{Card, GGTT_WINDOW};
 use arctic_device_model::engine::id::EngineClass;
-use arctic_device_model::world::{DmaFault, Function};
+use arctic_device_model::host::{DmaFault, Function};
 use arctic_test_support::ct;
 use arctic_test_support::mi::{self, Global, Reg};
 use arctic_test_support::vfs::bench::*;

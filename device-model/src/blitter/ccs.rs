@@ -9,9 +9,9 @@
 
 use arctic_sriov::number::size;
 
+use crate::host::DmaFault;
 use crate::memory::Span;
 use crate::memory::ccs::BLOCK;
-use crate::world::DmaFault;
 
 /// Control byte of a block compressed by the copy engine.
 const COMPRESSED: u8 = 0x5c;

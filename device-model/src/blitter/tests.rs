@@ -14,10 +14,10 @@ use std::sync::atomic::Ordering;
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
 use super::{Blit, Progress};
+use crate::host::{Dma, DmaFault, DmaView, Function};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::memory::{Fault, Memory, Space, Tlb};
-use crate::world::{Dma, DmaFault, DmaView, Function};
 
 /// Guest memory: I/O virtual addresses 0 to 1 MiB are mapped, the next MiB is accessed by messages, the rest is not
 /// mapped.

@@ -4,8 +4,8 @@
 use arctic_sriov::number::size;
 
 use super::ccs;
+use crate::host::DmaFault;
 use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
-use crate::world::DmaFault;
 
 /// Smallest page size. A window starts at a page boundary if possible, so that it also covers accesses just before the
 /// address.

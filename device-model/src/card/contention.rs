@@ -6,7 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use super::Card;
 use crate::guc::Guc;
-use crate::world::{FUNCTIONS, Function, functions};
+use crate::host::{FUNCTIONS, Function, functions};
 
 /// Published state of the threads and functions that wait.
 pub struct Contention {

@@ -2,7 +2,7 @@
 //! Register-write requests deferred to a worker, because they may have to request guest memory from the function's
 //! client.
 //!
-//! A register access must not wait for a message from its own client ([`crate::world::DmaView::asks_client`]): the
+//! A register access must not wait for a message from its own client ([`crate::host::DmaView::asks_client`]): the
 //! thread that serves the access also receives those messages (deadlock).
 
 use std::collections::VecDeque;

@@ -10,9 +10,9 @@ use crate::doorbell::{ACK, NACK, Page, Ring, Route};
 use crate::gt::virtual_function::VirtualFunction;
 use crate::guc::hxg::Error;
 use crate::guc::{FunctionReset, Guc};
+use crate::host::{Function, MAX_VFS};
 use crate::interrupts::DOORBELL_RANG;
 use crate::profile::provision::Quota;
-use crate::world::{Function, MAX_VFS};
 
 /// Value of each byte read in response to an unsupported request.
 const UNSUPPORTED: u8 = 0xff;

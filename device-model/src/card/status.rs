@@ -9,7 +9,7 @@ use super::Card;
 use crate::engine::id::{EngineClass, EngineId};
 use crate::guc::client::State;
 use crate::guc::provisioning::VfConfig;
-use crate::world::{Function, functions, ticks, ticks_to_ns};
+use crate::host::{Function, functions, ticks, ticks_to_ns};
 
 /// A snapshot of the card. Times and counts start when the GuC firmware starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -6,12 +6,12 @@ use vm_memory::Bytes;
 
 use super::*;
 use crate::doorbell::{ACK, PAGE_BYTES, SEND_TO_CORE, WINDOW};
+use crate::host::{DmaFault, DmaView, ManualClock, NullHost};
 use crate::memory::VfMemory;
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::local::SharedRegion;
 use crate::memory::local::tests::sparse;
 use crate::profile::provision::Quota;
-use crate::world::{DmaFault, DmaView, HandWoundClock, Unconnected};
 
 const VF1: Function = Function(1);
 const VF2: Function = Function(2);
@@ -32,13 +32,13 @@ fn power_on(file: &str, vfs: Vec<VfMemory>, guests: Arc<dyn Dma>, msis: Arc<Msis
     let profile: CardProfile = toml::from_str(file).unwrap();
     let region = |len| SharedRegion::anonymous(len).unwrap();
     let memories = Memories { local: region(profile.local_memory as usize), ggtt: region(GGTT_BYTES), vfs };
-    Card::power_on(&profile, memories, guests, msis, Arc::new(HandWoundClock::default()))
+    Card::power_on(&profile, memories, guests, msis, Arc::new(ManualClock::default()))
 }
 
 fn card() -> (Arc<Card>, Arc<Msis>) {
     let msis = Arc::new(Msis::default());
     let file = include_str!("../../../configs/flex170.toml");
-    (power_on(file, Vec::new(), Arc::new(Unconnected), msis.clone()), msis)
+    (power_on(file, Vec::new(), Arc::new(NullHost), msis.clone()), msis)
 }
 
 /// Guest memory that must be requested from each function's client; every request fails.
@@ -414,8 +414,8 @@ fn a_reset_that_nobody_leads() {
         ggtt: region(GGTT_BYTES),
         vfs: vec![VfMemory { local: region(256 << 20), ggtt: Some(region(GGTT_BYTES)) }],
     };
-    let (clock, msis) = (Arc::new(HandWoundClock::default()), Arc::new(Msis::default()));
-    let card = Card::power_on(&profile, memories, Arc::new(Unconnected), msis, clock);
+    let (clock, msis) = (Arc::new(ManualClock::default()), Arc::new(Msis::default()));
+    let card = Card::power_on(&profile, memories, Arc::new(NullHost), msis, clock);
     card.enable_vfs(1);
     let own = card.gt().memory.ggtt().table_of(VF1).expect("a separate table");
     own.slice(8 * 5, 8).unwrap().write_slice(&[0x55; 8], 0).unwrap();
@@ -459,8 +459,8 @@ fn workers_scrub_memory() {
     let vfs = vec![VfMemory { local: sparse(64 << 20), ggtt: None }];
     let local = sparse(profile.local_memory as usize);
     let memories = Memories { local, ggtt: SharedRegion::anonymous(GGTT_BYTES).unwrap(), vfs };
-    let clock = Arc::new(HandWoundClock::default());
-    let card = Card::power_on(&profile, memories, Arc::new(Unconnected), Arc::new(Msis::default()), clock);
+    let clock = Arc::new(ManualClock::default());
+    let card = Card::power_on(&profile, memories, Arc::new(NullHost), Arc::new(Msis::default()), clock);
     let local = card.gt().memory.local();
     local.slice(0, 64 << 20).unwrap().write_slice(&vec![1; 64 << 20], 0).unwrap();
     card.provision(&[Quota { local_memory: 64 << 20, ..QUOTA }]).unwrap();

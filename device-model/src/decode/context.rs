@@ -6,7 +6,7 @@ use super::{Dword, Line, register};
 use crate::command::mi::fields;
 use crate::command::{Command, Mi, Requester};
 use crate::engine::id::EngineId;
-use crate::world::ticks_to_ns;
+use crate::host::ticks_to_ns;
 
 /// Size in dwords of the per-process status page that precedes the image.
 pub const PAGE_DWORDS: usize = 0x400;

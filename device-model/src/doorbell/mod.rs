@@ -24,9 +24,9 @@ mod tests;
 use arctic_sriov::number::{high, low};
 use serde::Serialize;
 
+use crate::host::{FUNCTIONS, Function};
 use crate::registers::DoorbellRegister;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::world::{FUNCTIONS, Function};
 
 /// Number of physical doorbells of the card (V13-081).
 pub const DOORBELLS: usize = 256;

@@ -5,8 +5,8 @@
 use vm_memory::Bytes;
 
 use super::stream::Source;
+use crate::host::DmaFault;
 use crate::memory::{Access, Fault, FaultReason, Gam, Span};
-use crate::world::DmaFault;
 
 /// Prefetched dwords: eight cachelines (V8-205). Commands within that distance of a store may be stale, as in hardware.
 const AHEAD: usize = 128;

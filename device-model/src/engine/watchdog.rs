@@ -11,9 +11,9 @@ use super::reg;
 use super::streamer::Streamer;
 use crate::command::Requester;
 use crate::execlist;
+use crate::host::{ticks, ticks_to_ns};
 use crate::interrupts::WATCHDOG;
 use crate::registers::GT_PERF_STATUS;
-use crate::world::{ticks, ticks_to_ns};
 
 /// PR_CTR_CTRL bits 30:0: 0 enables the counter (trap T4) ...
 const CONTROL: u32 = 0x7fff_ffff;

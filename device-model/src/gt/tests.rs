@@ -4,11 +4,11 @@
 
 use super::*;
 use crate::engine::id::EngineClass;
+use crate::host::{Function, ManualClock, NullHost};
 use crate::interrupts::USER_INTERRUPT;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::local::SharedRegion;
 use crate::report::Report;
-use crate::world::{Function, HandWoundClock, Unconnected};
 
 #[derive(Default)]
 struct Msis(AtomicU64);
@@ -21,15 +21,15 @@ impl InterruptSink for Msis {
 
 struct Bench {
     gt: Gt,
-    clock: Arc<HandWoundClock>,
+    clock: Arc<ManualClock>,
     msis: Arc<Msis>,
 }
 
 fn bench() -> Bench {
     let profile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
     let region = |len| SharedRegion::anonymous(len).unwrap();
-    let memory = Memory::new(region(1 << 20), Ggtt::new(region(GGTT_BYTES)), Arc::new(Unconnected));
-    let clock = Arc::new(HandWoundClock::default());
+    let memory = Memory::new(region(1 << 20), Ggtt::new(region(GGTT_BYTES)), Arc::new(NullHost));
+    let clock = Arc::new(ManualClock::default());
     let msis = Arc::new(Msis::default());
     Bench { gt: Gt::new(&profile, memory, msis.clone(), clock.clone()), clock, msis }
 }

@@ -5,8 +5,8 @@
 
 use arctic_sriov::number::count;
 
+use crate::host::{Function, functions};
 use crate::memory::Fault;
-use crate::world::{Function, functions};
 
 use super::ads;
 use super::context::Registration;

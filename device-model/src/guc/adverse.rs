@@ -6,7 +6,7 @@
 //! microseconds that the GuC spends on handling them. Time spent in this model has no meaning for the guest, so each of
 //! the latter events counts as one microsecond.
 
-use crate::world::{FUNCTIONS, Function};
+use crate::host::{FUNCTIONS, Function};
 
 use super::hxg::Outgoing;
 

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::ctb::{Channel, Location};
 use super::firmware::Version;
 use super::provisioning::VfConfig;
+use crate::host::{FUNCTIONS, Function};
 use crate::interrupts::memirq;
 use crate::memory::Gam;
-use crate::world::{FUNCTIONS, Function};
 
 /// Maximum number of messages queued for a function that does not empty its CT buffer. Beyond this, relay messages to
 /// it are refused.

@@ -2,8 +2,8 @@
 //! Registered contexts: their registration, policies and scheduling state (contract F.1, F.2).
 
 use crate::engine::id::EngineClass;
+use crate::host::Function;
 use crate::memory::{Fault, Gam, Space};
-use crate::world::Function;
 
 use super::ads::{EngineMap, MAX_LOGICAL};
 use super::hxg::Error;

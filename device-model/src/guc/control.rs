@@ -11,7 +11,7 @@ use super::klv;
 use super::mailbox::{self, GGTT_TOP};
 use super::provisioning::VfConfig;
 use super::scheduler::Turn;
-use crate::world::{Function, functions};
+use crate::host::{Function, functions};
 
 /// G2H to the PF: the state of a VF has changed.
 const VF_STATE_NOTIFY: u16 = 0x5106;

@@ -11,8 +11,8 @@
 use arctic_sriov::number;
 
 use crate::doorbell::{DOORBELLS, Doorbells, Page, SEND_TO_CORE};
+use crate::host::{FUNCTIONS, Function};
 use crate::registers::DoorbellRegister;
-use crate::world::{FUNCTIONS, Function};
 
 use super::adverse::Kind;
 use super::hxg::{Error, Reply};

@@ -7,8 +7,8 @@ use arctic_sriov::number::byte;
 
 use crate::engine::EngineReport;
 use crate::gt::Gt;
+use crate::host::{FUNCTIONS, Function, functions};
 use crate::trace::What;
-use crate::world::{FUNCTIONS, Function, functions};
 
 use super::Step;
 use super::action;

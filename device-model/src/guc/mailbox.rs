@@ -7,9 +7,9 @@ use std::ops::Range;
 use arctic_sriov::number::count;
 
 use crate::gt::Gt;
+use crate::host::Function;
 use crate::memory::Space;
 use crate::trace::What;
-use crate::world::Function;
 
 use super::action::Sender;
 use super::client::State;

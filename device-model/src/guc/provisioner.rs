@@ -13,10 +13,10 @@ use super::hxg::Error;
 use super::kernel::Kernel;
 use super::provisioning::{Quota as Numbers, Scheduling, VfConfig};
 use super::scheduler::Turn;
+use crate::host::Function;
 use crate::memory::layout::MemoryLayout;
 use crate::profile::provision::{GGTT_BOTTOM, LMTT_RESERVE, Quota};
 use crate::registers::memory::LMEM_CFG;
-use crate::world::Function;
 
 /// Assigns `quotas` to VFs 1, 2, ...: GGTT addresses from [`GGTT_BOTTOM`] upwards, local memory from address 0,
 /// contexts and doorbells from id 0.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use arctic_sriov::number::byte;
 
-use crate::world::{FUNCTIONS, Function, functions};
+use crate::host::{FUNCTIONS, Function, functions};
 
 use super::ads::MAX_LOGICAL;
 

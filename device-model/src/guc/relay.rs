@@ -6,7 +6,7 @@ use super::hxg::{Error, MAX_DWORDS, Outgoing, Reply};
 use super::kernel::Kernel;
 use super::scheduler::Turn;
 use super::service;
-use crate::world::Function;
+use crate::host::Function;
 
 /// G2H to the PF: message from a VF.
 const RELAY_FROM_VF: u16 = 0x5100;

@@ -10,7 +10,7 @@
 //! A function with a context on the engine is charged in engine time ([`crate::engine::EngineClock`]); a turn kept by a
 //! function without work is charged by the card's clock.
 
-use crate::world::{FUNCTIONS, Function, MAX_VFS, functions};
+use crate::host::{FUNCTIONS, Function, MAX_VFS, functions};
 
 use super::share::{Priority, Share};
 

@@ -13,9 +13,9 @@ use crate::engine::id::{EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::execlist::descriptor::Descriptor;
 use crate::gt::Gt;
+use crate::host::{FUNCTIONS, Function, functions, ticks};
 use crate::memory::{Gam, Tlb, Views};
 use crate::trace::What;
-use crate::world::{FUNCTIONS, Function, functions, ticks};
 
 use super::activity::Activity;
 use super::ads::{Ads, MAX_LOGICAL};

@@ -2,7 +2,7 @@
 //! Scheduler state of one engine: its context, the current load and its deadlines. Times are engine time
 //! ([`crate::engine::EngineClock`]) of that engine.
 
-use crate::world::Function;
+use crate::host::Function;
 
 use super::queue::Place;
 

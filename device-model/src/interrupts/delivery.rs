@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::sources::{GSC, GUC};
 use super::tree::Tree;
 use crate::engine::id::EngineId;
+use crate::host::{Function, InterruptSink};
 use crate::registers::Live;
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use crate::world::{Function, InterruptSink};
 
 /// The interrupt tree of one function, from the sources' event bits to the MSI.
 pub struct Interrupts {

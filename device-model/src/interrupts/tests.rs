@@ -12,8 +12,8 @@ use super::sources::{GSC, GUC, SOURCES, Source};
 use super::tree::{DATA_VALID, MASTER_ENABLE};
 use super::*;
 use crate::engine::id::{EngineClass, EngineId};
+use crate::host::{Function, InterruptSink};
 use crate::registers::Live;
-use crate::world::{Function, InterruptSink};
 
 /// An interrupt sink that counts MSIs.
 #[derive(Default)]

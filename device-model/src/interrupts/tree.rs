@@ -2,8 +2,8 @@
 //! State of the levels of the tree: visible events, and when they trigger an MSI. Without locks and threads.
 
 use super::sources::{Half, SOURCES, Source};
+use crate::host::Function;
 use crate::registers::Live;
-use crate::world::Function;
 
 /// INTR_DATA_VALID of an identity register.
 pub(super) const DATA_VALID: u32 = 1 << 31;

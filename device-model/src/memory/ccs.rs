@@ -48,14 +48,14 @@ mod tests {
     use vm_memory::Bytes;
 
     use super::*;
+    use crate::host::{Function, NullHost};
     use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
     use crate::memory::local::SharedRegion;
     use crate::memory::{FaultReason, Tlb};
-    use crate::world::{Function, Unconnected};
 
     fn memory() -> Memory {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
-        let memory = Memory::new(SharedRegion::anonymous(1 << 20).unwrap(), ggtt, Arc::new(Unconnected));
+        let memory = Memory::new(SharedRegion::anonymous(1 << 20).unwrap(), ggtt, Arc::new(NullHost));
         // Local page 3, a page beyond the range of the control data, and a page of guest memory.
         for (index, entry) in [(0, 0x3003), (1, 0x7fff_f003), (2, 0x3001)] {
             memory.ggtt().set_entry(index, GgttEntry(entry));

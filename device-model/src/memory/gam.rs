@@ -10,7 +10,7 @@ use super::ppgtt::{self, WalkFault};
 use super::storage::Place;
 use super::tlb::{Backing, Page, Tlb};
 use super::{Access, Fault, FaultReason, Memory, Space, Span, Views, ggtt};
-use crate::world::Function;
+use crate::host::Function;
 
 /// Minimum length in bytes for which [`Gam::zero`] queries the host for holes.
 const WORTH_A_LOOK: u64 = 64 << 10;

@@ -12,7 +12,7 @@ use arctic_sriov::gate::ggtt as gate;
 use vm_memory::{Bytes, VolatileMemory};
 
 use super::local::SharedRegion;
-use crate::world::Function;
+use crate::host::Function;
 
 /// Size of the table in bytes: the upper half of GTTMMADR (V13-004).
 pub const GGTT_BYTES: usize = 8 << 20;

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use arctic_sriov::gate::lmtt::{self, Lmtt, LmttFault};
 use vm_memory::{Bytes, VolatileSlice};
 
-use crate::world::{Dma, DmaView, FUNCTIONS, Function};
+use crate::host::{Dma, DmaView, FUNCTIONS, Function};
 use epoch::Epoch;
 pub use gam::{Gam, Zeroed};
 use ggtt::Ggtt;

@@ -4,7 +4,7 @@
 //! Layout as in xe (xe_pt.c, xe_gtt_defs.h; contract E.1, E.2). All tables are in local memory.
 
 use super::tlb::{Backing, Page, Tlb};
-use crate::world::Function;
+use crate::host::Function;
 
 const PRESENT: u64 = 1 << 0;
 const WRITABLE: u64 = 1 << 1;

@@ -3,7 +3,7 @@
 
 use vm_memory::{Bytes, VolatileSlice};
 
-use crate::world::{DmaFault, DmaView};
+use crate::host::{DmaFault, DmaView};
 
 /// Memory covered by one address translation. Must not be used beyond the step that created it.
 pub enum Span<'m> {

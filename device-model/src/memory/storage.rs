@@ -22,9 +22,9 @@ use arctic_sriov::number::size;
 use vm_memory::VolatileSlice;
 
 use super::local::SharedRegion;
+use crate::host::Function;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
-use crate::world::Function;
 
 /// Frame size in bytes: the memory that one entry of the LMTT maps (V13-105).
 pub const FRAME: u64 = arctic_sriov::gate::lmtt::PAGE;

@@ -10,7 +10,7 @@ use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 use super::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use super::local::SharedRegion;
 use super::*;
-use crate::world::DmaFault;
+use crate::host::DmaFault;
 
 mod functions;
 mod walks;

@@ -2,7 +2,7 @@
 //! TLB of an engine: cached leaf translations and last directory levels.
 
 use super::storage::FRAME;
-use crate::world::Function;
+use crate::host::Function;
 
 /// A translated page with its permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

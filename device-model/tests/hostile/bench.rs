@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use arctic_device_model::card::{Card, Turn};
 use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::host::{Clock, Dma, DmaFault, DmaView, Function, InterruptSink, ManualClock, NullHost};
 use arctic_device_model::memory::Memories;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::profile::CardProfile;
-use arctic_device_model::world::{Clock, Dma, DmaFault, DmaView, Function, HandWoundClock, InterruptSink, Unconnected};
 use arctic_test_support::ct::{self, Rings};
 use arctic_test_support::driver::Places;
 pub use arctic_test_support::driver::{CONTEXTS, GucDriver};
@@ -115,7 +115,7 @@ struct Guests(Arc<GuestMemory>);
 impl Dma for Guests {
     fn view(&self, function: Function) -> Arc<dyn DmaView> {
         // Random GGTT entries may name any function as owner (V13-030); only the PF has a guest.
-        if function == PF { Arc::new(View(self.0.clone())) } else { Arc::new(Unconnected) }
+        if function == PF { Arc::new(View(self.0.clone())) } else { Arc::new(NullHost) }
     }
 }
 
@@ -130,7 +130,7 @@ impl InterruptSink for Recorder {
 }
 
 /// Real time, which bounds the duration of steps, plus a manually advanced offset.
-struct Time(Instant, HandWoundClock);
+struct Time(Instant, ManualClock);
 
 impl Clock for Time {
     fn now(&self) -> u64 {
@@ -189,7 +189,7 @@ impl Bench {
         let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
         profile.local_memory = 1 << 30;
         let guest = Arc::new(GuestMemory::new());
-        let clock = Arc::new(Time(Instant::now(), HandWoundClock::default()));
+        let clock = Arc::new(Time(Instant::now(), ManualClock::default()));
         let local = SharedRegion::anonymous(profile.local_memory as usize).unwrap();
         let ggtt = SharedRegion::anonymous(GGTT_BYTES).unwrap();
         let dma = Arc::new(Guests(guest.clone()));

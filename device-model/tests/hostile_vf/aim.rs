@@ -2,7 +2,7 @@
 //! Commands and addresses that target resources of other functions.
 
 use arctic_device_model::engine::id::EngineClass;
-use arctic_device_model::world::Function;
+use arctic_device_model::host::Function;
 use arctic_test_support::mi::{self, At, Compare, Control, Global, Reg, Surface};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::PF_GLOBAL;

@@ -2,8 +2,8 @@
 //! Data remanence: after a reset or new provisioning the next owner finds no data of the previous one.
 
 use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::host::Function;
 use arctic_device_model::profile::provision::Quota;
-use arctic_device_model::world::Function;
 use arctic_test_support::mi::{self, Control};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::canary;

@@ -30,8 +30,8 @@ mod registers {
     pub use arctic_device_model::registers::{DoorbellRegister, Kind, Live};
 }
 
-mod world {
-    pub use arctic_device_model::world::*;
+mod host {
+    pub use arctic_device_model::host::*;
 }
 
 #[path = "../../src/engine"]

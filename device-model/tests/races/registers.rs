@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::card::Card;
-use arctic_device_model::world::Function;
+use arctic_device_model::host::Function;
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Time;
 

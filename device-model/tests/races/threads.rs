@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::card::Workers;
-use arctic_device_model::world::Function;
+use arctic_device_model::host::Function;
 use arctic_test_support::process::setting;
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::{fill, snapshot};

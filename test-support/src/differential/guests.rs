@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
 use arctic_device_model::memory::local::SharedRegion;
-use arctic_device_model::world::{Dma, DmaFault, DmaView, Function};
 use vm_memory::{Bytes, VolatileSlice};
 
 use crate::differential::layout::*;

@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 use arctic_device_model::engine::id::EngineId;
 use arctic_device_model::engine::{Engine, Halt, Load, Outcome, Submitter};
 use arctic_device_model::gt::Gt;
+use arctic_device_model::host::{Function, InterruptSink, ManualClock};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, Space};
 use arctic_device_model::profile::CardProfile;
-use arctic_device_model::world::{Function, HandWoundClock, InterruptSink};
 use vm_memory::Bytes;
 use vmm_sys_util::tempfile::TempFile;
 
@@ -168,7 +168,7 @@ impl World {
         let guests = Arc::new(Guests { function, own: Arc::new(Guest::new()), other: Arc::new(Guest::new()) });
         let memory = Memory::new(map(&local, LOCAL as usize), ggtt, guests.clone());
         let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
-        let clock = Arc::new(HandWoundClock::default());
+        let clock = Arc::new(ManualClock::default());
         clock.advance(TIMESTAMP / 12 * 625);
         let gt = Gt::new(&profile, memory, Arc::new(Nobody), clock);
         let engines = EngineId::all().map(Engine::new).collect();

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use arctic_device_model::world::{HandWoundClock, Unconnected};
+use arctic_device_model::host::{ManualClock, NullHost};
 use arctic_gpu::card_file::{self, CardFileError};
 use arctic_gpu::{Arrangement, CardError, CardProfile, Function, Machine, MsiSink, PciDevice, VirtualCard};
 
@@ -69,8 +69,8 @@ fn power_on(profile: &CardProfile) {
     let profile = CardProfile { local_memory, ..profile.clone() };
     for arrangement in [Arrangement::Native, Arrangement::Provisioned] {
         let nobody = || Arc::new(Nobody);
-        let clock = Arc::new(HandWoundClock::default());
-        match VirtualCard::by_hand(profile.clone(), 3, arrangement, Arc::new(Unconnected), nobody(), clock) {
+        let clock = Arc::new(ManualClock::default());
+        match VirtualCard::by_hand(profile.clone(), 3, arrangement, Arc::new(NullHost), nobody(), clock) {
             Ok(card) => {
                 let mut identity = [0; 4];
                 card.pf().read_config(0, &mut identity);

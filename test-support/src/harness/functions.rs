@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES, Turn};
+use arctic_device_model::host::{Clock, ManualClock};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::provision::{GgttAccess, Quota};
 use arctic_device_model::registers::RegisterFile;
-use arctic_device_model::world::{Clock, HandWoundClock};
 use arctic_gpu::pci::{Event, GTTMMADR_BAR, LMEM_BAR};
 use arctic_gpu::{Arrangement, CardFunction, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, VirtualCard};
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
@@ -109,7 +109,7 @@ impl Machine for Told {
 struct World {
     card: VirtualCard,
     told: Arc<Told>,
-    clock: Arc<HandWoundClock>,
+    clock: Arc<ManualClock>,
     ram: GuestMemoryMmap,
     registers: Vec<u32>,
     native: bool,
@@ -120,7 +120,7 @@ impl World {
         let mut profile: CardProfile = arctic_gpu::card_file::load("small").unwrap();
         profile.local_memory = 1 << 30;
         profile.ggtt = ggtt;
-        let (told, clock) = (Arc::new(Told::default()), Arc::new(HandWoundClock::default()));
+        let (told, clock) = (Arc::new(Told::default()), Arc::new(ManualClock::default()));
         let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0x1000_0000), RAM)]).unwrap();
         let memory = GuestRam::new(Arc::new(ram.clone()));
         let card = VirtualCard::by_hand(profile, VFS, arrangement, memory, told.clone(), clock.clone()).unwrap();

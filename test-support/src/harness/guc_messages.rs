@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arctic_device_model::card::Card;
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action::{ACTIONS, Length};
-use arctic_device_model::world::Function;
+use arctic_device_model::host::Function;
 use vm_memory::Bytes as _;
 
 use crate::bytes::Bytes;

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use arctic_device_model::card::{Card, Turn};
 use arctic_device_model::guc::client::State;
+use arctic_device_model::host::{Clock, Function};
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::layout::MemoryLayout;
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memories, VfMemory};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::provision::{GGTT_BOTTOM, Quota};
-use arctic_device_model::world::{Clock, Function};
 use vm_memory::Bytes;
 
 use crate::ct::{self, Rings};

@@ -3,8 +3,8 @@
 //! data that the attacker can read.
 
 use arctic_device_model::card::GGTT_WINDOW;
+use arctic_device_model::host::Function;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
-use arctic_device_model::world::Function;
 use vm_memory::Bytes;
 
 use crate::vfs::bench::*;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
+use arctic_device_model::host::{Clock, Dma, DmaFault, DmaView, Function, InterruptSink, ManualClock, NullHost};
 use arctic_device_model::memory::local::SharedRegion;
-use arctic_device_model::world::{Clock, Dma, DmaFault, DmaView, Function, HandWoundClock, InterruptSink, Unconnected};
 use vm_memory::{Bytes, VolatileSlice};
 use vmm_sys_util::tempfile::TempFile;
 
@@ -170,7 +170,7 @@ impl Dma for Guests {
     fn view(&self, function: Function) -> Arc<dyn DmaView> {
         match self.0.get(function.index()) {
             Some(guest) if !self.1[function.index()].load(Ordering::SeqCst) => Arc::new(View(guest.clone())),
-            _ => Arc::new(Unconnected),
+            _ => Arc::new(NullHost),
         }
     }
 }
@@ -188,7 +188,7 @@ impl InterruptSink for Msis {
 
 /// A clock that runs in real time, which bounds the duration of steps, plus a manually advanced offset; or one that is
 /// only advanced manually.
-pub struct Time(Option<Mutex<Running>>, HandWoundClock);
+pub struct Time(Option<Mutex<Running>>, ManualClock);
 
 struct Running {
     last: Instant,
@@ -202,12 +202,12 @@ const LONGEST_LOOK: u64 = 2_000_000;
 impl Time {
     /// A clock that runs in real time.
     pub fn real() -> Self {
-        Time(Some(Mutex::new(Running { last: Instant::now(), elapsed: 0 })), HandWoundClock::default())
+        Time(Some(Mutex::new(Running { last: Instant::now(), elapsed: 0 })), ManualClock::default())
     }
 
     /// A clock that is only advanced manually.
     pub fn by_hand() -> Self {
-        Time(None, HandWoundClock::default())
+        Time(None, ManualClock::default())
     }
 
     /// Advances the clock.

@@ -5,10 +5,10 @@
 use super::*;
 use crate::engine::error;
 use crate::gt::Request;
+use crate::host::ticks_to_ns;
 use crate::interrupts::{
     CONTEXT_SWITCH, CS_ERROR, FLUSH_COMPLETE, L3_PARITY, PAGE_FAULT, SEMAPHORE_WAIT, USER_INTERRUPT, WATCHDOG,
 };
-use crate::world::ticks_to_ns;
 
 const VF: Function = Function(3);
 /// MI_ARB_ON_OFF, which is not permitted in non-privileged batches.

@@ -35,12 +35,12 @@ use vm_memory::Bytes;
 
 use super::id::{EngineClass, EngineId};
 use super::*;
+use crate::host::{Dma, InterruptSink, ManualClock, NullHost};
 use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::profile::CardProfile;
 use crate::registers::Live;
-use crate::world::{Dma, HandWoundClock, InterruptSink, Unconnected};
 
 /// Counts MSIs and records their functions.
 #[derive(Default)]
@@ -82,7 +82,7 @@ const ARB_CHECK: u32 = 0x0280_0000;
 /// A card with one engine.
 struct Bench {
     gt: Gt,
-    clock: Arc<HandWoundClock>,
+    clock: Arc<ManualClock>,
     msis: Arc<Msis>,
     engine: Engine,
     /// Function of the contexts that [`Bench::submit`] loads.
@@ -112,7 +112,7 @@ impl Context {
 
 impl Bench {
     fn new(class: EngineClass) -> Self {
-        Bench::beside(class, Arc::new(Unconnected))
+        Bench::beside(class, Arc::new(NullHost))
     }
 
     /// A card with guest memory.
@@ -122,7 +122,7 @@ impl Bench {
             ggtt.set_entry(page, GgttEntry(page << 12 | 3));
         }
         let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, guest);
-        let clock = Arc::new(HandWoundClock::default());
+        let clock = Arc::new(ManualClock::default());
         let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
         let msis = Arc::new(Msis::default());
         let gt = Gt::new(&profile, memory, msis.clone(), clock.clone());

@@ -7,7 +7,7 @@ use vm_memory::{VolatileMemory, VolatileSlice};
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::world::{DmaFault, DmaView};
+use crate::host::{DmaFault, DmaView};
 
 /// Address of the sequence number of a completion.
 const SEQNO: u64 = DATA + 0xf00;

@@ -2,9 +2,9 @@
 //! The watchdog: expiration raises an event on the PF; in the ring buffer of a VF it resets the engine.
 
 use super::*;
+use crate::host::{Clock, ticks_to_ns};
 use crate::interrupts::WATCHDOG;
 use crate::registers::Live;
-use crate::world::{Clock, ticks_to_ns};
 
 const VF: Function = Function(2);
 const STOP: [u32; 3] = [0x1108_0001, 0x178, 1];

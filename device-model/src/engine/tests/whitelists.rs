@@ -5,7 +5,7 @@
 use super::*;
 use crate::command::Requester;
 use crate::engine::whitelist::{Wanted, listed, permits};
-use crate::world::ticks_to_ns;
+use crate::host::ticks_to_ns;
 
 /// Offset and size in dwords, as printed.
 type Row = (u32, u32);

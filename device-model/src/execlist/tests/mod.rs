@@ -20,11 +20,11 @@ use crate::engine::Engines;
 use crate::engine::blank_image;
 use crate::engine::id::{EngineClass, EngineId};
 use crate::gt::Gt;
+use crate::host::{Function, InterruptSink, ManualClock, NullHost};
 use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::profile::CardProfile;
-use crate::world::{Function, HandWoundClock, InterruptSink, Unconnected};
 
 const LOCAL: usize = 16 << 20;
 /// Page tables of the process space, which maps local memory at [`VA`].
@@ -124,7 +124,7 @@ impl Context {
 /// A driver that schedules by itself.
 struct Host {
     card: Arc<Card>,
-    clock: Arc<HandWoundClock>,
+    clock: Arc<ManualClock>,
     witness: Arc<Witness>,
     engine: EngineId,
     /// Last entry that was read (i915: csb_head).
@@ -142,9 +142,9 @@ impl Host {
         for page in 0..LOCAL as u64 >> 12 {
             ggtt.set_entry(page, GgttEntry(page << 12 | 3));
         }
-        let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(Unconnected));
+        let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(NullHost));
         let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
-        let (clock, witness) = (Arc::new(HandWoundClock::default()), Arc::new(Witness::default()));
+        let (clock, witness) = (Arc::new(ManualClock::default()), Arc::new(Witness::default()));
         let gt = Gt::new(&profile, memory, witness.clone(), clock.clone());
         let card = Card::assemble(gt, Engines::new(|engine| profile.has(engine)));
         let host = Host { card, clock, witness, engine, head: 11 };

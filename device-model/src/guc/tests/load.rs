@@ -146,7 +146,7 @@ fn the_guc_is_loaded_through_the_mmio_bar() {
     let card = Card::power_on(
         &profile,
         Memories { local, ggtt, vfs: Vec::new() },
-        Arc::new(Unconnected),
+        Arc::new(NullHost),
         Arc::new(Recorder::default()),
         host.clock.clone(),
     );

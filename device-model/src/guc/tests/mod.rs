@@ -20,10 +20,10 @@ use vm_memory::Bytes;
 use super::*;
 use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{Halt, Outcome};
+use crate::host::{Clock, InterruptSink, ManualClock, NullHost};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::memory::{Access, Fault, FaultReason, Memory, Space};
-use crate::world::{Clock, HandWoundClock, InterruptSink, Unconnected};
 
 #[derive(Default)]
 struct Recorder(Mutex<Vec<u16>>);
@@ -56,7 +56,7 @@ struct Host {
     gt: Gt,
     engines: Engines,
     guc: Guc,
-    clock: Arc<HandWoundClock>,
+    clock: Arc<ManualClock>,
     ram: Arc<turns::GuestRam>,
     h2g_tail: u32,
     g2h_head: u32,
@@ -73,7 +73,7 @@ impl Host {
         for page in (MAPPED.start..MAPPED.end).step_by(4096) {
             ggtt.set_entry(page >> 12, GgttEntry(page | 3));
         }
-        let clock = Arc::new(HandWoundClock::default());
+        let clock = Arc::new(ManualClock::default());
         clock.advance(1_000_000_000);
         let engines = Engines::new(present);
         let ram = Arc::new(turns::GuestRam::default());
@@ -315,7 +315,7 @@ impl Host {
 }
 
 /// Advances the clock and the engine time of all engines.
-fn pass(gt: &Gt, clock: &HandWoundClock, ns: u64) {
+fn pass(gt: &Gt, clock: &ManualClock, ns: u64) {
     clock.advance(ns);
     gt.engine_clocks.iter().for_each(|engine| engine.run(ns));
 }

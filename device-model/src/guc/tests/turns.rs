@@ -9,8 +9,8 @@ use super::*;
 use crate::guc::context::Registration;
 use crate::guc::scheduler::Scheduler;
 use crate::guc::share::{Adverse, Priority, Share};
+use crate::host::{Dma, DmaFault, DmaView, FUNCTIONS};
 use crate::memory::Tlb;
-use crate::world::{Dma, DmaFault, DmaView, FUNCTIONS};
 
 pub(super) const MS: u64 = 1_000_000;
 /// Bytes of guest memory of each function, and of its part of the GGTT.
@@ -83,7 +83,7 @@ pub(super) struct Bench {
     pub gt: Gt,
     pub engines: Engines,
     pub scheduler: Scheduler,
-    pub clock: Arc<HandWoundClock>,
+    pub clock: Arc<ManualClock>,
     pub deadline: Option<u64>,
     tlb: Tlb,
     out: Vec<(Function, Outgoing)>,

@@ -7,8 +7,8 @@ use loom::sync::{Mutex, MutexGuard};
 use loom::thread::{self, JoinHandle};
 
 use crate::doorbell::{Doorbells, PAGE_BYTES, Page, Ring, Route, SEND_TO_CORE, WINDOW};
+use crate::host::Function;
 use crate::registers::DoorbellRegister;
-use crate::world::Function;
 
 pub const ALL: &[crate::Model] = &[
     ("doorbells::no_ring_is_lost", no_ring_is_lost),

@@ -11,10 +11,10 @@ use vm_memory::Bytes;
 
 use crate::engine::attention::{Attention, Changes};
 use crate::engine::turnstile::Turnstile;
+use crate::host::Function;
 use crate::memory::epoch::Epoch;
 use crate::memory::storage::{FRAME, Place, Storage};
 use crate::memory::tlb::{Backing, Page, Tlb};
-use crate::world::Function;
 
 pub const ALL: &[crate::Model] = &[
     ("engines::one_at_a_time", one_at_a_time),

@@ -12,11 +12,11 @@ use loom::thread;
 use crate::engine::id::{EngineClass, EngineId};
 use crate::guc::ctb::{Channel, Location};
 use crate::guc::hxg::{MAX_DWORDS, Outgoing};
+use crate::host::{Function, InterruptSink};
 use crate::interrupts::delivery::Interrupts;
 use crate::interrupts::event::USER_INTERRUPT;
 use crate::memory::Gam;
 use crate::registers::Live;
-use crate::world::{Function, InterruptSink};
 
 pub const ALL: &[crate::Model] = &[
     ("ctb::requests_arrive_whole", requests_arrive_whole),

@@ -142,7 +142,7 @@ impl Machine for CardSlot {
             Ok(msi) => msi,
             Err(error) => {
                 log::error!("function {} has no MSI: {error}", function.0);
-                Arc::new(Unconnected)
+                Arc::new(NullHost)
             }
         }
     }
@@ -167,9 +167,9 @@ impl Machine for CardSlot {
 }
 
 /// An MSI without effect, if no irqfd could be created.
-struct Unconnected;
+struct NullHost;
 
-impl MsiSink for Unconnected {
+impl MsiSink for NullHost {
     fn trigger(&self) {}
 }
 

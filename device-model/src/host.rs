@@ -92,9 +92,9 @@ pub trait Dma: Send + Sync {
 }
 
 /// An unconnected port: there is no guest memory, and interrupts are dropped.
-pub struct Unconnected;
+pub struct NullHost;
 
-impl DmaView for Unconnected {
+impl DmaView for NullHost {
     fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
         None
     }
@@ -108,13 +108,13 @@ impl DmaView for Unconnected {
     }
 }
 
-impl Dma for Unconnected {
+impl Dma for NullHost {
     fn view(&self, _: Function) -> Arc<dyn DmaView> {
-        Arc::new(Unconnected)
+        Arc::new(NullHost)
     }
 }
 
-impl InterruptSink for Unconnected {
+impl InterruptSink for NullHost {
     fn raise(&self, _: Function, _: u16) {}
 }
 
@@ -147,16 +147,16 @@ impl Clock for HostClock {
 
 /// A manually advanced clock, which makes the card deterministic.
 #[derive(Default)]
-pub struct HandWoundClock(AtomicU64);
+pub struct ManualClock(AtomicU64);
 
-impl HandWoundClock {
+impl ManualClock {
     /// Advances the time by `nanoseconds`.
     pub fn advance(&self, nanoseconds: u64) {
         self.0.fetch_add(nanoseconds, Ordering::SeqCst);
     }
 }
 
-impl Clock for HandWoundClock {
+impl Clock for ManualClock {
     fn now(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
