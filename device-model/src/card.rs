@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card: access to each function's GTTMMADR, the effects of register writes, and the execution of pending work.
 
-mod bell;
-mod calls;
 mod contention;
 mod deferred;
+mod event_count;
 mod functions;
+mod guc_pending;
 pub mod status;
 #[cfg(test)]
 mod tests;
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-use self::bell::Bell;
-use self::calls::Calls;
 use self::contention::Contention;
 use self::deferred::Deferred;
+use self::event_count::EventCount;
+use self::guc_pending::GucPending;
 use crate::doorbell::{NACK, Page};
 use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
@@ -70,7 +70,7 @@ pub struct Card {
     gt: Gt,
     engines: Engines,
     guc: Mutex<Guc>,
-    calls: Calls,
+    guc_pending: GucPending,
     deferred: Deferred,
     contention: Contention,
     /// The thread that returns memory to the host; if not set, [`Card::work`] does this.
@@ -81,7 +81,7 @@ pub struct Card {
     this: Weak<Card>,
     /// Number of enabled VFs: VFs 1 to this number exist.
     vfs: AtomicU8,
-    bell: Bell,
+    event_count: EventCount,
     stopping: AtomicBool,
     panics: AtomicU64,
 }
@@ -107,14 +107,14 @@ impl Card {
             gt,
             engines,
             guc: Mutex::new(Guc::new()),
-            calls: Calls::new(),
+            guc_pending: GucPending::new(),
             deferred: Deferred::new(),
             contention: Contention::new(),
             scrubber: OnceLock::new(),
             resetting: Mutex::new(Vec::new()),
             this: this.clone(),
             vfs: AtomicU8::new(0),
-            bell: Bell::new(),
+            event_count: EventCount::new(),
             stopping: AtomicBool::new(false),
             panics: AtomicU64::new(0),
         })
@@ -330,13 +330,13 @@ impl Card {
 
     /// Requests a GuC step for something that concerns `functions` (one bit each).
     fn call_guc(&self, functions: u64) {
-        self.calls.call(functions);
+        self.guc_pending.call(functions);
         self.call_workers();
     }
 
     /// Wakes sleeping workers. The work must be visible to them before the call.
     pub fn call_workers(&self) {
-        self.bell.ring();
+        self.event_count.ring();
     }
 
     /// Runs the GuC's step if one is due and no other thread has taken it. For a thread that already serves events:
@@ -351,14 +351,14 @@ impl Card {
         let now = self.gt.clock.now();
         let deferred = self.carry_out_deferred();
         let mut busy = self.step_guc(now) || deferred;
-        let mut next = self.calls.deadline();
+        let mut next = self.guc_pending.deadline();
         for id in self.engines.present() {
             if !self.engines.runnable(id) {
                 continue;
             }
-            let look_at = self.engines.look_at(id);
-            if look_at > now {
-                next = next.min(look_at);
+            let next_poll = self.engines.next_poll(id);
+            if next_poll > now {
+                next = next.min(next_poll);
                 continue;
             }
             busy |= self.step_engine(id, now);
@@ -374,14 +374,14 @@ impl Card {
 
     /// Runs a GuC step if one is due. Returns whether it did.
     fn step_guc(&self, now: u64) -> bool {
-        if !self.calls.due(now) {
+        if !self.guc_pending.due(now) {
             return false;
         }
         let (step, sooner) = {
             let mut guc = self.guc_for_calls();
-            let step = guc.step(&self.gt, &self.engines, self.calls.take_rang());
+            let step = guc.step(&self.gt, &self.engines, self.guc_pending.take_rang());
             self.publish_queued(&guc);
-            (step, self.calls.set_deadline(step.next))
+            (step, self.guc_pending.set_deadline(step.next))
         };
         for function in functions(step.interrupts) {
             self.gt.interrupts_of(function).raise_guc(GUC2HOST);
@@ -415,9 +415,9 @@ impl Card {
         let outcome = engine.step(&self.gt, STEP_BUDGET);
         match outcome {
             Outcome::Waiting | Outcome::Spinning => {
-                let first = self.engines.put_off(id, now, seen);
+                let first = self.engines.back_off(id, now, seen);
                 if let Some(at) = engine.wake_at() {
-                    self.engines.look_by(id, at);
+                    self.engines.poll_by(id, at);
                 }
                 drop(engine);
                 if first {
@@ -449,7 +449,7 @@ impl Card {
     /// stepped loses its work; the other engines and functions continue.
     pub fn run(&self) {
         while !self.stopping.load(Ordering::Acquire) {
-            let seen = self.bell.rings();
+            let seen = self.event_count.rings();
             if let Some(Turn::Idle(until)) = self.guarded(|| self.work()) {
                 self.wait(seen, until);
             }
@@ -498,19 +498,19 @@ impl Card {
     }
 
     fn wait(&self, seen: u64, until: Option<u64>) {
-        while self.bell.rings() == seen && !self.stopping.load(Ordering::Acquire) {
+        while self.event_count.rings() == seen && !self.stopping.load(Ordering::Acquire) {
             let left = until.map(|until| until.saturating_sub(self.gt.clock.now()));
             if left == Some(0) {
                 return;
             }
-            self.bell.sleep(seen, left.map(Duration::from_nanos));
+            self.event_count.sleep(seen, left.map(Duration::from_nanos));
         }
     }
 
     /// Ends [`Card::run`] in every worker.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        self.bell.ring();
+        self.event_count.ring();
         self.scrubber.get().inspect(|thread| thread.unpark());
     }
 }

@@ -79,13 +79,13 @@ impl Card {
         if queued.load(Ordering::Acquire) & others != 0
             || guc_outside.load(Ordering::Acquire) != 0
             || functions(others).any(|other| guc[other.index()].load(Ordering::Acquire) != 0)
-            || self.calls.waiting(others)
+            || self.guc_pending.waiting(others)
         {
             return true;
         }
         let now = self.gt.clock.now();
         self.engines.present().any(|id| {
-            let due = || self.engines.runnable(id) && self.engines.look_at(id) <= now;
+            let due = || self.engines.runnable(id) && self.engines.next_poll(id) <= now;
             // If an engine is due and not locked, every worker is busy with something else.
             self.engines.wanted(id) || due() && self.engines.try_lock(id).is_some()
         })

@@ -138,7 +138,7 @@ impl Card {
                 guc.mailbox(&self.gt, &self.engines, function);
             }
         }
-        self.calls.ring(function.bit());
+        self.guc_pending.ring(function.bit());
     }
 
     /// Handles an access to a page of the doorbell window of `function`, at BAR offset [`Page::offset`], including

@@ -126,16 +126,16 @@ fn a_step_holds_up_others_that_wait() {
     let engine = card.engines.present().next().unwrap();
     let held_up = || [Function::PF, VF1].map(|function| card.holds_up_others(function));
     assert_eq!(held_up(), [false; 2]);
-    card.calls.ring(VF1.bit());
+    card.guc_pending.ring(VF1.bit());
     assert_eq!(held_up(), [true, false], "VF 1 has rung");
-    card.calls.take_rang();
+    card.guc_pending.take_rang();
     assert_eq!(held_up(), [false; 2], "a step has begun");
-    card.calls.call(VF1.bit());
+    card.guc_pending.call(VF1.bit());
     assert_eq!(held_up(), [true, false], "an engine has reported for VF 1");
-    card.calls.call(u64::MAX);
+    card.guc_pending.call(u64::MAX);
     assert_eq!(held_up(), [true; 2]);
-    card.calls.due(0);
-    card.calls.take_rang();
+    card.guc_pending.due(0);
+    card.guc_pending.take_rang();
     card.contention.set_queued(VF1.bit());
     assert_eq!(held_up(), [true, false]);
     card.work();
@@ -185,7 +185,7 @@ fn memory_is_cleared_without_a_lock() {
         let alone = card.gt().memory.storage().alone();
         let reset = scope.spawn(|| card.reset_function(VF1));
         // The reset requests a GuC step before it clears the memory.
-        while !card.calls.due(0) {
+        while !card.guc_pending.due(0) {
             std::thread::yield_now();
         }
         std::thread::sleep(Duration::from_millis(50));

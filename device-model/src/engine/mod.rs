@@ -4,7 +4,6 @@
 mod access;
 mod alu;
 mod atomic;
-mod attention;
 mod clock;
 mod control;
 mod counters;
@@ -17,6 +16,7 @@ mod image;
 mod layout;
 mod lrc;
 pub mod power;
+mod priority_mutex;
 mod reg;
 mod remap;
 mod stream;
@@ -25,7 +25,7 @@ mod switch;
 #[cfg(test)]
 mod tests;
 mod transfer;
-mod turnstile;
+mod wakeup;
 mod watchdog;
 mod whitelist;
 
@@ -44,16 +44,16 @@ use crate::host::{Function, ticks};
 use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, Tlb, Views};
 use crate::trace::What;
-use attention::{Attention, Changes};
 pub use clock::EngineClock;
 pub use counters::Counters;
 use fetch::Window;
 use id::EngineId;
 pub(crate) use layout::GLOBALS;
 pub use layout::blank_image;
+pub use priority_mutex::PriorityGuard;
+use priority_mutex::PriorityMutex;
 use streamer::{Running, Streamer};
-pub use turnstile::Held;
-use turnstile::Turnstile;
+use wakeup::{EngineWakeup, MemoryGeneration};
 
 /// Submitter of a context. Determines how the end of the context is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -414,22 +414,29 @@ pub struct EngineReport {
 /// All engines of the card, each with a separate lock. Lock order: GuC before engine.
 pub struct Engines {
     slots: Vec<Slot>,
-    changes: Changes,
+    changes: MemoryGeneration,
     reports: Mutex<Vec<EngineReport>>,
 }
 
 struct Slot {
-    engine: Turnstile<Engine>,
+    engine: PriorityMutex<Engine>,
     present: bool,
-    attention: Attention,
+    wakeup: EngineWakeup,
 }
 
 impl Engines {
     /// Creates all engines of the die. Engines for which `present` returns false are fused off and never run.
     pub fn new(present: impl Fn(EngineId) -> bool) -> Self {
-        let slot =
-            |id| Slot { engine: Turnstile::new(Engine::new(id)), present: present(id), attention: Attention::new() };
-        Engines { slots: EngineId::all().map(slot).collect(), changes: Changes::new(), reports: Mutex::default() }
+        let slot = |id| Slot {
+            engine: PriorityMutex::new(Engine::new(id)),
+            present: present(id),
+            wakeup: EngineWakeup::new(),
+        };
+        Engines {
+            slots: EngineId::all().map(slot).collect(),
+            changes: MemoryGeneration::new(),
+            reports: Mutex::default(),
+        }
     }
 
     /// The engines that are not fused off.
@@ -479,44 +486,44 @@ impl Engines {
 
     /// Sets whether the engine has work to do. The caller must hold its lock.
     pub fn set_runnable(&self, id: EngineId, runnable: bool) {
-        self.slots[id.index()].attention.set_runnable(runnable);
+        self.slots[id.index()].wakeup.set_runnable(runnable);
     }
 
     /// Returns the number of possible memory changes. Must be read before a step that may be followed by
-    /// [`Engines::put_off`].
+    /// [`Engines::back_off`].
     pub fn changes(&self) -> u64 {
         self.changes.count()
     }
 
     /// Defers the next step of a waiting engine, with an increasing delay. If memory may have changed since `seen` was
     /// read, the engine is stepped immediately. Returns true for the first deferral of a wait.
-    pub fn put_off(&self, id: EngineId, now: u64, seen: u64) -> bool {
-        self.slots[id.index()].attention.put_off(now, &self.changes, seen)
+    pub fn back_off(&self, id: EngineId, now: u64, seen: u64) -> bool {
+        self.slots[id.index()].wakeup.back_off(now, &self.changes, seen)
     }
 
     /// Limits the deferral of a waiting engine: the next step is at `at` (ns) at the latest.
-    pub fn look_by(&self, id: EngineId, at: u64) {
-        self.slots[id.index()].attention.look_by(at);
+    pub fn poll_by(&self, id: EngineId, at: u64) {
+        self.slots[id.index()].wakeup.poll_by(at);
     }
 
     /// Returns whether the last step ended in a wait.
     pub fn waiting(&self, id: EngineId) -> bool {
-        self.slots[id.index()].attention.waiting()
+        self.slots[id.index()].wakeup.waiting()
     }
 
     /// Returns the time of the next step of a runnable engine, in ns of the card's clock.
-    pub fn look_at(&self, id: EngineId) -> u64 {
-        self.slots[id.index()].attention.look_at()
+    pub fn next_poll(&self, id: EngineId) -> u64 {
+        self.slots[id.index()].wakeup.next_poll()
     }
 
     /// Memory has changed: cancels the deferral of all engines, because their wait conditions may be met now.
     pub fn look_at_all(&self) {
-        self.changes.tell(self.slots.iter().map(|slot| &slot.attention));
+        self.changes.tell(self.slots.iter().map(|slot| &slot.wakeup));
     }
 
     /// Returns whether the engine has work to do.
     pub fn runnable(&self, id: EngineId) -> bool {
-        self.slots[id.index()].attention.runnable()
+        self.slots[id.index()].wakeup.runnable()
     }
 
     /// Queues a report for the scheduler.
@@ -539,7 +546,7 @@ impl Engines {
     /// Locks all engines: no engine is in a step until the guards are dropped. Workers do not sleep because an engine
     /// is held this way. The caller must not hold an engine's lock. No other code path holds the locks of two engines
     /// at a time.
-    pub fn hold(&self) -> Vec<Held<'_, Engine>> {
+    pub fn hold(&self) -> Vec<PriorityGuard<'_, Engine>> {
         self.slots.iter().filter(|slot| slot.present).map(|slot| slot.engine.hold()).collect()
     }
 

@@ -40,14 +40,14 @@ mod engine {
         pub use arctic_device_model::engine::id::*;
     }
 
-    pub mod attention;
-    pub mod turnstile;
+    pub mod priority_mutex;
+    pub mod wakeup;
 }
 
 #[path = "../../src/card"]
 mod card {
-    pub mod bell;
-    pub mod calls;
+    pub mod event_count;
+    pub mod guc_pending;
 }
 
 #[path = "../../src/doorbell/mod.rs"]

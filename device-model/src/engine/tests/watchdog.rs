@@ -196,12 +196,12 @@ fn repeated_expiration_remains_preemptible() {
 fn a_step_is_not_deferred_past_expiration() {
     let engines = Engines::new(|_| true);
     let id = engines.present().next().unwrap();
-    engines.put_off(id, 1000, engines.changes());
-    let later = engines.look_at(id);
-    engines.look_by(id, later + 5);
-    assert_eq!(engines.look_at(id), later);
-    engines.look_by(id, 1104);
-    assert_eq!(engines.look_at(id), 1104);
+    engines.back_off(id, 1000, engines.changes());
+    let later = engines.next_poll(id);
+    engines.poll_by(id, later + 5);
+    assert_eq!(engines.next_poll(id), later);
+    engines.poll_by(id, 1104);
+    assert_eq!(engines.next_poll(id), 1104);
 }
 
 /// Loads a context of the physical function that starts the watchdog and waits forever, with execlists enabled.

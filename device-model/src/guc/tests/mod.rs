@@ -308,7 +308,7 @@ impl Host {
             self.poke(image + 5 * 4, self.peek(image + 7 * 4));
         }
         if outcome == Outcome::Waiting {
-            self.engines.put_off(id, self.clock.now(), self.engines.changes());
+            self.engines.back_off(id, self.clock.now(), self.engines.changes());
         }
         self.engines.report(EngineReport { engine: id, load, outcome });
     }

@@ -77,7 +77,7 @@ impl Host {
                         false
                     }
                     Outcome::Waiting | Outcome::Spinning => {
-                        self.engines.put_off(id, self.clock.now(), self.engines.changes())
+                        self.engines.back_off(id, self.clock.now(), self.engines.changes())
                     }
                     _ => {
                         self.engines.set_runnable(id, false);

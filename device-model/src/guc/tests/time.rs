@@ -80,7 +80,7 @@ impl Bench {
                 let mut engine = self.engines.lock(*id);
                 let Some(load) = engine.loaded() else { continue };
                 used[id.index()][load.function.index()] += step;
-                if self.engines.look_at(*id) > now {
+                if self.engines.next_poll(*id) > now {
                     continue;
                 }
                 let outcome = engine.step(&self.gt, 8);
@@ -90,7 +90,7 @@ impl Bench {
                         self.engines.set_runnable(*id, true);
                         false
                     }
-                    Outcome::Waiting | Outcome::Spinning => self.engines.put_off(*id, now, self.engines.changes()),
+                    Outcome::Waiting | Outcome::Spinning => self.engines.back_off(*id, now, self.engines.changes()),
                     _ => {
                         self.engines.set_runnable(*id, false);
                         true

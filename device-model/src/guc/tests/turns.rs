@@ -193,7 +193,7 @@ impl Bench {
         }
         drop(streamer);
         if outcome == Outcome::Waiting {
-            self.engines.put_off(id, self.clock.now(), self.engines.changes());
+            self.engines.back_off(id, self.clock.now(), self.engines.changes());
         }
         self.engines.report(EngineReport { engine: id, load, outcome });
     }

@@ -9,8 +9,8 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use loom::thread;
 use vm_memory::Bytes;
 
-use crate::engine::attention::{Attention, Changes};
-use crate::engine::turnstile::Turnstile;
+use crate::engine::priority_mutex::PriorityMutex;
+use crate::engine::wakeup::{EngineWakeup, MemoryGeneration};
 use crate::host::Function;
 use crate::memory::epoch::Epoch;
 use crate::memory::storage::{FRAME, Place, Storage};
@@ -26,7 +26,7 @@ pub const ALL: &[crate::Model] = &[
 
 /// Mutual exclusion of a step, a waiting thread, and a control path that holds the engine.
 fn one_at_a_time() {
-    let engine = Arc::new(Turnstile::new(0));
+    let engine = Arc::new(PriorityMutex::new(0));
     let waits = {
         let engine = engine.clone();
         thread::spawn(move || *engine.lock() += 1)
@@ -51,8 +51,8 @@ fn one_at_a_time() {
 /// If a worker cannot lock an engine that no control path wants, another worker has locked it: of two workers, one
 /// steps.
 fn who_is_kept_out_knows_why() {
-    let engine = Arc::new(Turnstile::new(0));
-    let worker = |engine: Arc<Turnstile<u32>>| {
+    let engine = Arc::new(PriorityMutex::new(0));
+    let worker = |engine: Arc<PriorityMutex<u32>>| {
         move || match engine.try_lock() {
             Some(mut step) => {
                 *step += 1;
@@ -75,11 +75,15 @@ fn who_is_kept_out_knows_why() {
 /// again without delay.
 fn no_change_is_slept_over() {
     struct Shared {
-        waiting: Attention,
-        changes: Changes,
+        waiting: EngineWakeup,
+        changes: MemoryGeneration,
         semaphore: AtomicU32,
     }
-    let shared = Arc::new(Shared { waiting: Attention::new(), changes: Changes::new(), semaphore: AtomicU32::new(0) });
+    let shared = Arc::new(Shared {
+        waiting: EngineWakeup::new(),
+        changes: MemoryGeneration::new(),
+        semaphore: AtomicU32::new(0),
+    });
     shared.waiting.set_runnable(true);
     let other = {
         let shared = shared.clone();
@@ -91,10 +95,10 @@ fn no_change_is_slept_over() {
     let seen = shared.changes.count();
     let satisfied = shared.semaphore.load(Ordering::Relaxed) == 1;
     if !satisfied {
-        assert!(shared.waiting.put_off(1, &shared.changes, seen));
+        assert!(shared.waiting.back_off(1, &shared.changes, seen));
     }
     other.join().unwrap();
-    assert_eq!(shared.waiting.look_at(), 0, "deadline not cleared; satisfied at the first poll: {satisfied}");
+    assert_eq!(shared.waiting.next_poll(), 0, "deadline not cleared; satisfied at the first poll: {satisfied}");
     assert!(shared.waiting.runnable());
 }
 
@@ -103,14 +107,14 @@ fn no_change_is_slept_over() {
 fn nothing_old_after_an_invalidation() {
     const ADDRESS: u64 = 0x1000;
     struct Shared {
-        engine: Turnstile<Tlb>,
+        engine: PriorityMutex<Tlb>,
         epoch: Epoch,
         /// The target page of the table's only entry.
         entry: AtomicU64,
         pages: [AtomicU32; 2],
     }
     let shared = Arc::new(Shared {
-        engine: Turnstile::new(Tlb::default()),
+        engine: PriorityMutex::new(Tlb::default()),
         epoch: Epoch::new(),
         entry: AtomicU64::new(0),
         pages: [AtomicU32::new(0), AtomicU32::new(0)],

@@ -7,8 +7,8 @@ use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::sync::{Mutex, MutexGuard};
 use loom::thread;
 
-use crate::card::bell::Bell;
-use crate::card::calls::Calls;
+use crate::card::event_count::EventCount;
+use crate::card::guc_pending::GucPending;
 
 pub const ALL: &[crate::Model] = &[
     ("workers::a_call_wakes_a_worker", a_call_wakes_a_worker),
@@ -20,10 +20,10 @@ pub const ALL: &[crate::Model] = &[
     ("workers::all_workers_stop", all_workers_stop),
 ];
 
-/// The parts of `Card` that use bell and calls; the GuC is a lock around the tails that it has read.
+/// The parts of `Card` that use event_count and calls; the GuC is a lock around the tails that it has read.
 struct Card {
-    bell: Bell,
-    calls: Calls,
+    event_count: EventCount,
+    calls: GucPending,
     guc: Mutex<Guc>,
     /// Tails of two functions' rings in guest memory, written with relaxed stores.
     tails: [AtomicU32; 2],
@@ -43,8 +43,8 @@ struct Guc {
 impl Card {
     fn new() -> Arc<Card> {
         Arc::new(Card {
-            bell: Bell::new(),
-            calls: Calls::new(),
+            event_count: EventCount::new(),
+            calls: GucPending::new(),
             guc: Mutex::new(Guc::default()),
             tails: [AtomicU32::new(0), AtomicU32::new(0)],
             stopping: AtomicBool::new(false),
@@ -56,7 +56,7 @@ impl Card {
     fn host(&self, function: usize) {
         self.tails[function].store(1, Ordering::Relaxed);
         self.calls.ring(1 << function);
-        self.bell.ring();
+        self.event_count.ring();
     }
 
     fn guc(&self) -> MutexGuard<'_, Guc> {
@@ -81,12 +81,12 @@ impl Card {
     /// `Card::run`, until `ends` returns true.
     fn run(&self, ends: impl Fn(&Card) -> bool) {
         while !ends(self) {
-            let seen = self.bell.rings();
+            let seen = self.event_count.rings();
             if self.work() {
                 continue;
             }
-            while self.bell.rings() == seen && !ends(self) {
-                self.bell.sleep(seen, None);
+            while self.event_count.rings() == seen && !ends(self) {
+                self.event_count.sleep(seen, None);
             }
         }
     }
@@ -120,16 +120,16 @@ fn one_of_two_workers_hears_a_call() {
     let ends = |card: &Card| card.stopping.load(Ordering::Acquire);
     let work = move |card: &Card| {
         while !ends(card) {
-            let seen = card.bell.rings();
+            let seen = card.event_count.rings();
             if card.work() {
                 if card.guc().seen[0] == 1 {
                     card.stopping.store(true, Ordering::Release);
-                    card.bell.ring();
+                    card.event_count.ring();
                 }
                 continue;
             }
-            if card.bell.rings() == seen && !ends(card) {
-                card.bell.sleep(seen, None);
+            if card.event_count.rings() == seen && !ends(card) {
+                card.event_count.sleep(seen, None);
             }
         }
     };
@@ -151,12 +151,12 @@ fn a_step_calls_for_more() {
             card.host(0);
             if card.work() {
                 card.runnable.store(true, Ordering::Release);
-                card.bell.ring();
+                card.event_count.ring();
             }
         })
     };
     loop {
-        let seen = card.bell.rings();
+        let seen = card.event_count.rings();
         if card.runnable.load(Ordering::Acquire) {
             break;
         }
@@ -164,7 +164,7 @@ fn a_step_calls_for_more() {
         if card.work() {
             break;
         }
-        card.bell.sleep(seen, None);
+        card.event_count.sleep(seen, None);
     }
     guc.join().unwrap();
 }
@@ -184,7 +184,7 @@ fn a_thread_attends_to_its_own_call() {
             card.calls.ring(1 << 1);
             if card.work() && card.guc().seen[0] == 1 {
                 // The other function's work is for the worker, as a loaded engine would be.
-                card.bell.ring();
+                card.event_count.ring();
             }
         })
     };
@@ -203,18 +203,18 @@ fn a_sooner_deadline_is_told() {
             for at in [7, 9, 5] {
                 let _guc = card.guc();
                 if card.calls.set_deadline(Some(at)) {
-                    card.bell.ring();
+                    card.event_count.ring();
                 }
             }
         })
     };
     loop {
-        let seen = card.bell.rings();
+        let seen = card.event_count.rings();
         // The deadline until which this worker would sleep; the model has no time.
         if card.calls.deadline() == 5 {
             break;
         }
-        card.bell.sleep(seen, None);
+        card.event_count.sleep(seen, None);
     }
     guc.join().unwrap();
 }
@@ -227,6 +227,6 @@ fn all_workers_stop() {
         thread::spawn(move || card.run(|card| card.stopping.load(Ordering::Acquire)))
     });
     card.stopping.store(true, Ordering::Release);
-    card.bell.ring();
+    card.event_count.ring();
     workers.into_iter().for_each(|worker| worker.join().unwrap());
 }

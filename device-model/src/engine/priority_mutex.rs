@@ -8,16 +8,16 @@ use crate::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// A mutex without priorities is unfair: a worker that steps an engine in a loop would starve other threads. Workers
 /// therefore use `try_lock` only, which fails while another thread waits.
-pub struct Turnstile<T> {
+pub struct PriorityMutex<T> {
     inside: Mutex<T>,
-    /// Number of threads that wait for the lock or hold it with [`Turnstile::hold`].
+    /// Number of threads that wait for the lock or hold it with [`PriorityMutex::hold`].
     wanted: AtomicU32,
 }
 
-impl<T> Turnstile<T> {
+impl<T> PriorityMutex<T> {
     /// Creates an unlocked mutex for `value`.
     pub fn new(value: T) -> Self {
-        Turnstile { inside: Mutex::new(value), wanted: AtomicU32::new(0) }
+        PriorityMutex { inside: Mutex::new(value), wanted: AtomicU32::new(0) }
     }
 
     /// Takes the lock, poisoned or not, with priority over workers.
@@ -25,12 +25,12 @@ impl<T> Turnstile<T> {
         self.hold().guard
     }
 
-    /// Takes the lock as [`Turnstile::lock`] does. [`Turnstile::wanted`] returns true until the lock is released, not
+    /// Takes the lock as [`PriorityMutex::lock`] does. [`PriorityMutex::wanted`] returns true until the lock is released, not
     /// only until it is acquired.
-    pub fn hold(&self) -> Held<'_, T> {
+    pub fn hold(&self) -> PriorityGuard<'_, T> {
         self.wanted.fetch_add(1, Ordering::AcqRel);
         let waits = Waits(&self.wanted);
-        Held { guard: self.inside.lock().unwrap_or_else(PoisonError::into_inner), _waits: waits }
+        PriorityGuard { guard: self.inside.lock().unwrap_or_else(PoisonError::into_inner), _waits: waits }
     }
 
     /// Takes the lock if no thread holds it or waits for it.
@@ -45,7 +45,7 @@ impl<T> Turnstile<T> {
         }
     }
 
-    /// Returns whether a thread waits for the lock or holds it with [`Turnstile::hold`].
+    /// Returns whether a thread waits for the lock or holds it with [`PriorityMutex::hold`].
     pub fn wanted(&self) -> bool {
         self.wanted.load(Ordering::Acquire) != 0
     }
@@ -56,7 +56,7 @@ impl<T> Turnstile<T> {
     }
 }
 
-/// Counts a thread in [`Turnstile::wanted`] until dropped.
+/// Counts a thread in [`PriorityMutex::wanted`] until dropped.
 struct Waits<'a>(&'a AtomicU32);
 
 impl Drop for Waits<'_> {
@@ -66,13 +66,13 @@ impl Drop for Waits<'_> {
 }
 
 /// The lock, held with priority over workers.
-pub struct Held<'a, T> {
+pub struct PriorityGuard<'a, T> {
     // Drop order: the lock is released before the count is decremented.
     guard: MutexGuard<'a, T>,
     _waits: Waits<'a>,
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for PriorityGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -80,7 +80,7 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for PriorityGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
     }

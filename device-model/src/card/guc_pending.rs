@@ -4,7 +4,7 @@
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Requests that no GuC step has taken yet.
-pub struct Calls {
+pub struct GucPending {
     called: AtomicBool,
     /// Functions that have notified the GuC, one bit each.
     rang: AtomicU64,
@@ -14,10 +14,10 @@ pub struct Calls {
     deadline: AtomicU64,
 }
 
-impl Calls {
+impl GucPending {
     /// No requests, no deadline.
     pub fn new() -> Self {
-        Calls {
+        GucPending {
             called: AtomicBool::new(false),
             rang: AtomicU64::new(0),
             behalf: AtomicU64::new(0),

@@ -8,7 +8,7 @@ use crate::sync::{Condvar, LockResult, Mutex, PoisonError};
 
 /// An event count: a worker sleeps only if no wakeup was posted since it last polled for work. Posting a wakeup takes
 /// no lock, and makes no system call if no worker sleeps.
-pub struct Bell {
+pub struct EventCount {
     rings: AtomicU64,
     /// Number of workers that sleep or are about to.
     sleepers: AtomicUsize,
@@ -17,10 +17,10 @@ pub struct Bell {
     rung: Condvar,
 }
 
-impl Bell {
+impl EventCount {
     /// A new event count with no wakeups posted.
     pub fn new() -> Self {
-        Bell {
+        EventCount {
             rings: AtomicU64::new(0),
             sleepers: AtomicUsize::new(0),
             falling_asleep: Mutex::new(()),
@@ -45,7 +45,7 @@ impl Bell {
         }
     }
 
-    /// Sleeps for `pause` (indefinitely if `None`), unless a wakeup was posted since [`Bell::rings`] returned `seen`.
+    /// Sleeps for `pause` (indefinitely if `None`), unless a wakeup was posted since [`EventCount::rings`] returned `seen`.
     /// May return early.
     pub fn sleep(&self, seen: u64, pause: Option<Duration>) {
         let guard = kept(self.falling_asleep.lock());

@@ -8,12 +8,12 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 const LOOK_AGAIN: (u64, u64) = (20_000, 1_000_000);
 
 /// Counts events after which memory may have changed.
-pub struct Changes(AtomicU64);
+pub struct MemoryGeneration(AtomicU64);
 
-impl Changes {
+impl MemoryGeneration {
     /// Starts at 0.
     pub fn new() -> Self {
-        Changes(AtomicU64::new(0))
+        MemoryGeneration(AtomicU64::new(0))
     }
 
     /// Returns the count. Must be read before the memory that a wait checks.
@@ -22,34 +22,34 @@ impl Changes {
     }
 
     /// Memory has changed: cancels the deferral of all engines in `waiting`.
-    pub fn tell<'a>(&self, waiting: impl Iterator<Item = &'a Attention>) {
+    pub fn tell<'a>(&self, waiting: impl Iterator<Item = &'a EngineWakeup>) {
         self.0.fetch_add(1, Ordering::AcqRel);
-        // Pairs with the fence in `put_off`: either the waiter sees the new count or its deadline is cleared here.
+        // Pairs with the fence in `back_off`: either the waiter sees the new count or its deadline is cleared here.
         fence(Ordering::SeqCst);
-        for attention in waiting {
-            attention.look_at.store(0, Ordering::Release);
+        for wakeup in waiting {
+            wakeup.next_poll.store(0, Ordering::Release);
         }
     }
 }
 
 /// Scheduling state of one engine for the workers.
-pub struct Attention {
+pub struct EngineWakeup {
     runnable: AtomicBool,
     /// Time at which a waiting engine is stepped again (ns), and the delay that led to it.
-    look_at: AtomicU64,
+    next_poll: AtomicU64,
     pause: AtomicU64,
 }
 
-impl Attention {
+impl EngineWakeup {
     /// An engine without work.
     pub fn new() -> Self {
-        Attention { runnable: AtomicBool::new(false), look_at: AtomicU64::new(0), pause: AtomicU64::new(0) }
+        EngineWakeup { runnable: AtomicBool::new(false), next_poll: AtomicU64::new(0), pause: AtomicU64::new(0) }
     }
 
     /// Sets whether the engine has work to do. Cancels any deferral.
     pub fn set_runnable(&self, runnable: bool) {
         self.pause.store(0, Ordering::Relaxed);
-        self.look_at.store(0, Ordering::Release);
+        self.next_poll.store(0, Ordering::Release);
         self.runnable.store(runnable, Ordering::Release);
     }
 
@@ -60,26 +60,26 @@ impl Attention {
 
     /// Defers the next step, with an increasing delay, unless memory has changed since `changes` had the count `seen`,
     /// read before the last step. Returns true for the first deferral of a wait.
-    pub fn put_off(&self, now: u64, changes: &Changes, seen: u64) -> bool {
+    pub fn back_off(&self, now: u64, changes: &MemoryGeneration, seen: u64) -> bool {
         let last = self.pause.load(Ordering::Relaxed);
         let pause = if last == 0 { LOOK_AGAIN.0 } else { (last * 2).min(LOOK_AGAIN.1) };
         self.pause.store(pause, Ordering::Relaxed);
-        self.look_at.store(now.saturating_add(pause), Ordering::Release);
+        self.next_poll.store(now.saturating_add(pause), Ordering::Release);
         fence(Ordering::SeqCst);
         if changes.count() != seen {
-            self.look_at.store(0, Ordering::Release);
+            self.next_poll.store(0, Ordering::Release);
         }
         last == 0
     }
 
     /// Limits the deferral: the next step is at `at` (ns) at the latest.
-    pub fn look_by(&self, at: u64) {
-        self.look_at.fetch_min(at, Ordering::AcqRel);
+    pub fn poll_by(&self, at: u64) {
+        self.next_poll.fetch_min(at, Ordering::AcqRel);
     }
 
     /// Time of the next step if the engine is runnable, in ns of the card's clock.
-    pub fn look_at(&self) -> u64 {
-        self.look_at.load(Ordering::Acquire)
+    pub fn next_poll(&self) -> u64 {
+        self.next_poll.load(Ordering::Acquire)
     }
 
     /// Returns whether the last step ended in a wait.
