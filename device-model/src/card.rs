@@ -58,10 +58,10 @@ fn reset_domain(engine: EngineId) -> u32 {
 
 /// Result of [`Card::work`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum WorkStatus {
     /// Work was done; there may be more.
     Busy,
-    /// No work is due before the given time (ns of the card's clock), or before the next [`Card::call_workers`].
+    /// No work is due before the given time (ns of the card's clock), or before the next [`Card::wake_workers`].
     Idle(Option<u64>),
 }
 
@@ -220,7 +220,7 @@ impl Card {
         use Request::{EngineStatus, LoadQueue, StartGucDma, Submit};
         let reaches_memory = matches!(request, StartGucDma | Submit(..) | LoadQueue(_) | EngineStatus(_));
         if reaches_memory && self.gt.memory.asks_client(function) && self.deferred.push(request).is_ok() {
-            self.call_workers();
+            self.wake_workers();
             return;
         }
         self.carry_out_now(function, request);
@@ -228,8 +228,8 @@ impl Card {
 
     fn carry_out_now(&self, function: Function, request: Request) {
         match request {
-            Request::RingGuc => self.ring_guc(function),
-            Request::LookAtDoorbells => self.call_guc(function.bit()),
+            Request::RingGuc => self.guc_doorbell(function),
+            Request::LookAtDoorbells => self.kick_guc(function.bit()),
             Request::StartGucDma => self.guc_for(function).start_dma(&self.gt),
             Request::Reset(domains) => {
                 // Requests written before the reset are executed before it.
@@ -268,14 +268,14 @@ impl Card {
             engine.load_queue(&self.gt);
             self.engines.set_runnable(id, engine.loaded().is_some());
         }
-        self.call_workers();
+        self.wake_workers();
     }
 
     /// Reports `outcome` to the GuC if the GuC submitted the context; contexts from other submitters are ignored.
     fn report(&self, engine: EngineId, load: Load, outcome: Outcome) {
         if load.submitter == Submitter::Guc {
             self.engines.report(EngineReport { engine, load, outcome });
-            self.call_guc(load.function.bit());
+            self.kick_guc(load.function.bit());
         }
     }
 
@@ -318,7 +318,7 @@ impl Card {
         for vf in Function::vfs() {
             self.gt.memory.free_unused(vf);
         }
-        self.call_workers();
+        self.wake_workers();
     }
 
     /// Returns once every step that was running at the call has ended, so that no memory view taken by such a step is
@@ -329,25 +329,25 @@ impl Card {
     }
 
     /// Requests a GuC step for something that concerns `functions` (one bit each).
-    fn call_guc(&self, functions: u64) {
+    fn kick_guc(&self, functions: u64) {
         self.guc_pending.call(functions);
-        self.call_workers();
+        self.wake_workers();
     }
 
     /// Wakes sleeping workers. The work must be visible to them before the call.
-    pub fn call_workers(&self) {
+    pub fn wake_workers(&self) {
         self.event_count.ring();
     }
 
     /// Runs the GuC's step if one is due and no other thread has taken it. For a thread that already serves events:
     /// this avoids waking the workers for a notification that gives the engines no work.
-    pub fn attend_guc(&self) {
+    pub fn poll_guc(&self) {
         self.guarded(|| self.step_guc(self.gt.clock.now()));
     }
 
     /// Does one bounded piece of work, if there is any: a GuC step if one is due, and one step of each runnable engine.
     /// Engines are stepped regardless of how often functions notify the GuC, so that they cannot be starved.
-    pub fn work(&self) -> Turn {
+    pub fn work(&self) -> WorkStatus {
         let now = self.gt.clock.now();
         let deferred = self.carry_out_deferred();
         let mut busy = self.step_guc(now) || deferred;
@@ -369,7 +369,7 @@ impl Card {
                 None => busy |= self.gt.memory.scrub(),
             }
         }
-        if busy { Turn::Busy } else { Turn::Idle((next != u64::MAX).then_some(next)) }
+        if busy { WorkStatus::Busy } else { WorkStatus::Idle((next != u64::MAX).then_some(next)) }
     }
 
     /// Runs a GuC step if one is due. Returns whether it did.
@@ -392,7 +392,7 @@ impl Card {
         // Other workers may sleep until a later time than the GuC now requires, or without having seen an engine that
         // it loaded.
         if sooner || self.engines.present().any(|id| self.engines.runnable(id)) {
-            self.call_workers();
+            self.wake_workers();
         }
         true
     }
@@ -450,7 +450,7 @@ impl Card {
     pub fn run(&self) {
         while !self.stopping.load(Ordering::Acquire) {
             let seen = self.event_count.rings();
-            if let Some(Turn::Idle(until)) = self.guarded(|| self.work()) {
+            if let Some(WorkStatus::Idle(until)) = self.guarded(|| self.work()) {
                 self.wait(seen, until);
             }
         }
@@ -494,7 +494,7 @@ impl Card {
         if let Err(error) = self.guc().revive(&self.gt, &self.engines) {
             log::error!("the GuC failed to restart after a reset: {error:?}");
         }
-        self.call_guc(u64::MAX);
+        self.kick_guc(u64::MAX);
     }
 
     fn wait(&self, seen: u64, until: Option<u64>) {

@@ -254,7 +254,7 @@ impl CardFunction {
     /// with the mailbox.
     pub fn ring(&self) {
         if self.decoding() {
-            self.family.card.ring_guc(self.number);
+            self.family.card.guc_doorbell(self.number);
         }
     }
 
@@ -262,7 +262,7 @@ impl CardFunction {
     /// thread.
     pub(crate) fn serve_doorbell(&self) {
         if self.hear_doorbell() {
-            self.family.card.attend_guc();
+            self.family.card.poll_guc();
         }
     }
 
@@ -273,7 +273,7 @@ impl CardFunction {
         let _order = self.ringing.lock().unwrap_or_else(PoisonError::into_inner);
         let rang = doorbell.event.read().is_ok();
         if rang && self.decoding() {
-            self.family.card.hear_ring(self.number);
+            self.family.card.post_guc_doorbell(self.number);
         }
         rang
     }
@@ -284,7 +284,7 @@ impl CardFunction {
     /// the mailbox.
     fn hear_doorbell_at(&self, offset: u64) {
         if io_events::MAILBOX.contains(&offset) && self.hear_doorbell() {
-            self.family.card.call_workers();
+            self.family.card.wake_workers();
         }
     }
 

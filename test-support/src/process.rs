@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use arctic_device_model::card::{Card, Turn};
+use arctic_device_model::card::{Card, WorkStatus};
 
 /// Returns the number in environment variable `name`, or `default`.
 pub fn setting(name: &str, default: u64) -> u64 {
@@ -23,7 +23,7 @@ fn cpu_time() -> Duration {
 }
 
 /// Runs the card's work once, which is a step of each engine; panics if it used more CPU time than `limit`.
-pub fn work(card: &Card, limit: Duration) -> Turn {
+pub fn work(card: &Card, limit: Duration) -> WorkStatus {
     let (cpu, start) = (cpu_time(), Instant::now());
     let turn = card.work();
     if start.elapsed() > limit {

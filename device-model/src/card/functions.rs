@@ -65,7 +65,7 @@ impl Card {
     /// ([`FunctionReset::Unannounced`]).
     fn reset_existing(&self, function: Function) -> bool {
         let reset = self.guc_for(function).function_reset(&self.gt, &self.engines, function);
-        self.call_guc(function.bit());
+        self.kick_guc(function.bit());
         // No lock is held: the other functions continue, however much memory there is to clear.
         if reset == FunctionReset::Unled {
             self.gt.memory.clear_vf(function);
@@ -110,7 +110,7 @@ impl Card {
     fn empty_and_announce_one(&self, vf: Function) {
         self.guarded(|| self.gt.memory.empty(vf, || self.stopping.load(Ordering::Acquire)));
         self.guc_for(vf).announce_reset(&self.gt, &self.engines, vf);
-        self.call_guc(vf.bit());
+        self.kick_guc(vf.bit());
     }
 
     pub(super) fn resetting(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
@@ -118,16 +118,16 @@ impl Card {
     }
 
     /// Handles a write of `function` to its GUC_HOST_INTERRUPT and wakes a worker (contract B.6).
-    pub fn ring_guc(&self, function: Function) {
-        self.hear_ring(function);
-        self.call_workers();
+    pub fn guc_doorbell(&self, function: Function) {
+        self.post_guc_doorbell(function);
+        self.wake_workers();
     }
 
     /// Handles a write of `function` to its GUC_HOST_INTERRUPT that arrived as an event (contract B.6). A mailbox
     /// request is answered here, unless the answer may have to request memory from the function's client (then the
     /// GuC's step answers it), and a GuC step is requested. The caller either runs the step itself if it has time
-    /// ([`Card::attend_guc`]) or wakes a worker ([`Card::call_workers`]).
-    pub fn hear_ring(&self, function: Function) {
+    /// ([`Card::poll_guc`]) or wakes a worker ([`Card::wake_workers`]).
+    pub fn post_guc_doorbell(&self, function: Function) {
         if !self.enabled(function) {
             return;
         }
@@ -148,7 +148,7 @@ impl Card {
         let ring = self.gt.doorbells.ring(function, page);
         match ring {
             Ring::Missed | Ring::Collapsed => {}
-            Ring::Message { to: Route::Guc, .. } => self.call_guc(function.bit()),
+            Ring::Message { to: Route::Guc, .. } => self.kick_guc(function.bit()),
             Ring::Message { to: Route::Host, .. } => self.gt.interrupts.raise_guc(DOORBELL_RANG),
         }
         ring != Ring::Missed

@@ -110,9 +110,9 @@ fn a_mailbox_request_is_left_to_a_worker() {
     let card = asked();
     card.provision(&[QUOTA]).unwrap();
     card.enable_vfs(1);
-    while card.work() == super::Turn::Busy {}
+    while card.work() == super::WorkStatus::Busy {}
     card.write(VF1, MAILBOX, &0x5507_u32.to_le_bytes());
-    card.hear_ring(VF1);
+    card.post_guc_doorbell(VF1);
     assert_eq!(read(&card, VF1, MAILBOX), 0x5507);
     card.work();
     assert_eq!(read(&card, VF1, MAILBOX), 0xf000_0000);
@@ -140,7 +140,7 @@ fn a_step_holds_up_others_that_wait() {
     assert_eq!(held_up(), [true, false]);
     card.work();
     assert_eq!(held_up(), [true, false], "unchanged until a GuC step");
-    card.call_guc(Function::PF.bit());
+    card.kick_guc(Function::PF.bit());
     card.work();
     assert_eq!(held_up(), [false; 2]);
     let eventually = |expected: [bool; 2]| {
@@ -179,7 +179,7 @@ fn memory_is_cleared_without_a_lock() {
     let card = asked();
     card.provision(&[QUOTA]).unwrap();
     card.enable_vfs(1);
-    while card.work() == super::Turn::Busy {}
+    while card.work() == super::WorkStatus::Busy {}
     card.gt().memory.write_bar(VF1, 0, &[1]);
     std::thread::scope(|scope| {
         let alone = card.gt().memory.storage().alone();
@@ -226,7 +226,7 @@ fn workers_leave_memory_to_a_thread_of_its_own() {
     let _ = card.scrubber.set(std::thread::current());
     card.provision(&[QUOTA]).unwrap();
     card.gt().memory.storage().region(VF1).unwrap().slice(5 << 20, 1).unwrap().write_slice(&[1], 0).unwrap();
-    while card.work() == super::Turn::Busy {}
+    while card.work() == super::WorkStatus::Busy {}
     assert_eq!(card.gt().memory.stored_by(VF1), 4096);
     assert!(card.gt().memory.untidy());
     while card.gt().memory.scrub() {}
@@ -263,7 +263,7 @@ fn the_window_never_aliases_registers() {
     }
     assert!(snapshot() == before);
     assert!(registers.unmodelled().is_empty());
-    assert_eq!(card.work(), super::Turn::Idle(None), "no GuC step was requested");
+    assert_eq!(card.work(), super::WorkStatus::Idle(None), "no GuC step was requested");
     assert_eq!(rings(&card, Function::PF).0, 0);
 }
 
@@ -321,15 +321,19 @@ fn rings_go_where_they_are_routed() {
     write(0x19_0008, 1 << 31);
     card.gt().doorbells.arm(1, Function::PF, page(1)).unwrap();
     write(page(1).offset(), 0);
-    assert_eq!((msis.0.load(Ordering::SeqCst), card.work()), (1, super::Turn::Idle(None)));
+    assert_eq!((msis.0.load(Ordering::SeqCst), card.work()), (1, super::WorkStatus::Idle(None)));
     assert_eq!(read(&card, Function::PF, DOORBELL_CTRL), 1);
     write(DOORBELL_CTRL, SEND_TO_CORE);
-    assert_eq!((card.work(), card.work()), (super::Turn::Busy, super::Turn::Idle(None)), "doorbells rung before");
+    assert_eq!(
+        (card.work(), card.work()),
+        (super::WorkStatus::Busy, super::WorkStatus::Idle(None)),
+        "doorbells rung before"
+    );
     card.gt().doorbells.take_rung();
     assert!(card.ring_doorbell(Function::PF, page(1)));
-    assert_eq!((card.work(), card.work()), (super::Turn::Busy, super::Turn::Idle(None)));
+    assert_eq!((card.work(), card.work()), (super::WorkStatus::Busy, super::WorkStatus::Idle(None)));
     assert!(card.ring_doorbell(Function::PF, page(1)));
-    assert_eq!(card.work(), super::Turn::Idle(None), "the ring has not been taken yet");
+    assert_eq!(card.work(), super::WorkStatus::Idle(None), "the ring has not been taken yet");
     assert_eq!(msis.0.load(Ordering::SeqCst), 1);
 }
 
@@ -467,7 +471,7 @@ fn workers_scrub_memory() {
     let bytes =
         || local.first_data(&(0..64 << 20)).map(|_| local.data(0..64 << 20).map(|run| run.end - run.start).sum());
     assert_eq!(bytes(), Some(64 << 20), "provisioning does not wait for scrubbing");
-    let steps = (0..).take_while(|_| card.work() == super::Turn::Busy).count();
+    let steps = (0..).take_while(|_| card.work() == super::WorkStatus::Busy).count();
     assert!((32..40).contains(&steps), "{steps} steps for 64 MiB");
     assert_eq!(bytes(), None::<u64>);
     // A reset of the card does not defer this to the workers, because the VF may be reused before they run.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use arctic_device_model::card::{Card, Turn};
+use arctic_device_model::card::{Card, WorkStatus};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::{Clock, Dma, DmaFault, DmaView, Function, InterruptSink, ManualClock, NullHost};
 use arctic_device_model::memory::Memories;
@@ -211,9 +211,9 @@ impl Bench {
     pub fn work(&self, calls: u32) -> bool {
         for _ in 0..calls {
             match process::work(&self.card, LONGEST_WORK) {
-                Turn::Idle(None) => return true,
-                Turn::Idle(Some(at)) => self.pass(at.saturating_sub(self.clock.now())),
-                Turn::Busy => self.pass(1000),
+                WorkStatus::Idle(None) => return true,
+                WorkStatus::Idle(Some(at)) => self.pass(at.saturating_sub(self.clock.now())),
+                WorkStatus::Busy => self.pass(1000),
             }
         }
         false

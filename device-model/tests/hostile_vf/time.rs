@@ -171,7 +171,7 @@ fn calls_of_the_guc_stop_no_engine() {
     let rounds = |bench: &Bench| bench.victims.each_ref().map(|victim| victim.peek(at::SCRATCH + 8));
     let from = rounds(bench);
     for _ in 0..20_000 {
-        bench.card.ring_guc(ATTACKER);
+        bench.card.guc_doorbell(ATTACKER);
         bench.card.work();
         bench.pass(STEP);
     }

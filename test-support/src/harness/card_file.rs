@@ -76,7 +76,7 @@ fn power_on(profile: &CardProfile) {
                 card.pf().read_config(0, &mut identity);
                 assert_eq!(u32::from_le_bytes(identity), 0x56c0_8086);
                 assert_eq!(card.total_vfs(), profile.total_vfs.min(3));
-                while card.model().work() != arctic_device_model::card::Turn::Idle(None) {}
+                while card.model().work() != arctic_device_model::card::WorkStatus::Idle(None) {}
             }
             // The profile may provision more than the reduced local memory.
             Err(error @ CardError::TooMuch(_)) => assert!(!error.to_string().contains(char::is_control), "{error}"),

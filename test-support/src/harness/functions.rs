@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES, Turn};
+use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES, WorkStatus};
 use arctic_device_model::host::{Clock, ManualClock};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::provision::{GgttAccess, Quota};
@@ -184,9 +184,9 @@ impl World {
     fn work(&self, calls: u32) {
         for _ in 0..calls {
             match self.card.model().work() {
-                Turn::Idle(None) => return,
-                Turn::Idle(Some(at)) => self.clock.advance(at.saturating_sub(self.clock.now())),
-                Turn::Busy => self.clock.advance(1000),
+                WorkStatus::Idle(None) => return,
+                WorkStatus::Idle(Some(at)) => self.clock.advance(at.saturating_sub(self.clock.now())),
+                WorkStatus::Busy => self.clock.advance(1000),
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use arctic_device_model::card::{Card, Turn};
+use arctic_device_model::card::{Card, WorkStatus};
 use arctic_device_model::guc::client::State;
 use arctic_device_model::host::{Clock, Function};
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
@@ -356,9 +356,9 @@ impl Bench {
     pub fn work(&self, calls: u32) -> bool {
         for _ in 0..calls {
             match process::work(&self.card, LONGEST_WORK) {
-                Turn::Idle(None) => return true,
-                Turn::Idle(Some(at)) => self.pass(at.saturating_sub(self.clock.now())),
-                Turn::Busy => self.pass(1000),
+                WorkStatus::Idle(None) => return true,
+                WorkStatus::Idle(Some(at)) => self.pass(at.saturating_sub(self.clock.now())),
+                WorkStatus::Busy => self.pass(1000),
             }
             if let Some(pf) = &mut *self.pf.borrow_mut() {
                 pf.serve();

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use vm_memory::Bytes;
 
-use crate::card::{Card, Turn};
+use crate::card::{Card, WorkStatus};
 use crate::engine::Engines;
 use crate::engine::blank_image;
 use crate::engine::id::{EngineClass, EngineId};
@@ -299,7 +299,7 @@ impl Host {
     fn work(&self) {
         for _ in 0..2 {
             for _ in 0..1000 {
-                if matches!(self.card.work(), Turn::Idle(_)) {
+                if matches!(self.card.work(), WorkStatus::Idle(_)) {
                     break;
                 }
             }

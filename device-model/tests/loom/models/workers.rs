@@ -169,7 +169,7 @@ fn a_step_calls_for_more() {
     guc.join().unwrap();
 }
 
-/// A thread that serves events does the step for its function itself and wakes no worker (`Card::attend_guc`), while a
+/// A thread that serves events does the step for its function itself and wakes no worker (`Card::poll_guc`), while a
 /// worker handles another function: both tails are read, whichever thread handles which notification.
 fn a_thread_attends_to_its_own_call() {
     let card = Card::new();
