@@ -491,7 +491,7 @@ impl Card {
                 self.report(id, load, Outcome::Halted(Halt::Bug));
             }
         }
-        if let Err(error) = self.guc().revive(&self.gt, &self.engines) {
+        if let Err(error) = self.guc().restart_builtin(&self.gt, &self.engines) {
             log::error!("the GuC failed to restart after a reset: {error:?}");
         }
         self.kick_guc(u64::MAX);

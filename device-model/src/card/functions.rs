@@ -42,7 +42,7 @@ impl Card {
     /// VFs that already exist lose their state, as when they are disabled.
     pub fn provision(&self, quotas: &[Quota]) -> Result<(), Error> {
         self.disable_vfs();
-        let shared = self.guc().play_pf(&self.gt, &self.engines, quotas);
+        let shared = self.guc().start_without_pf_driver(&self.gt, &self.engines, quotas);
         self.enable_vfs(u8::try_from(quotas.len()).unwrap_or(u8::MAX));
         shared
     }

@@ -13,11 +13,11 @@ use super::context::Registration;
 use super::control;
 use super::doorbell;
 use super::hxg::{Error, Outgoing, Reply, global_address};
-use super::kernel::Kernel;
 use super::klv;
 use super::relay;
-use super::scheduler::Turn;
+use super::scheduler::GucCtx;
 use super::slpc;
+use super::state::GucState;
 
 /// Number of payload dwords that an action accepts, after the HXG header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub struct Action {
     handler: Handler,
 }
 
-type Handler = fn(&mut Kernel, &mut Turn<'_>, &[u32]) -> Reply;
+type Handler = fn(&mut GucState, &mut GucCtx<'_>, &[u32]) -> Reply;
 
 const fn action(code: u16, name: &'static str, length: Length, sender: Sender, handler: Handler) -> Action {
     Action { code, name, length, sender, handler }
@@ -135,15 +135,15 @@ pub const ACTIONS: &[Action] = &[
 ];
 
 /// Executes a request with the given payload (without the header). Returns `None` for an unknown action.
-pub fn carry_out(kernel: &mut Kernel, turn: &mut Turn<'_>, code: u16, payload: &[u32]) -> Option<Reply> {
+pub fn carry_out(guc: &mut GucState, ctx: &mut GucCtx<'_>, code: u16, payload: &[u32]) -> Option<Reply> {
     let action = ACTIONS.iter().find(|action| action.code == code)?;
-    if let Err(error) = action.sender.check(turn.function) {
+    if let Err(error) = action.sender.check(ctx.function) {
         return Some(Err(error));
     }
     if !action.length.permits(payload.len()) {
         return Some(Err(Error::InvalidSize));
     }
-    Some((action.handler)(kernel, turn, payload))
+    Some((action.handler)(guc, ctx, payload))
 }
 
 fn bad_address(_: Fault) -> Error {
@@ -160,42 +160,42 @@ fn one(m: &[u32]) -> Result<u32, Error> {
     all(m).map(|[value]| value)
 }
 
-fn submit(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let id = kernel.global_id(turn.function, one(m)?)?;
-    kernel.scheduler.submit(turn, id)
+fn submit(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
+    let id = guc.global_id(ctx.function, one(m)?)?;
+    guc.scheduler.submit(ctx, id)
 }
 
-fn set_mode(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+fn set_mode(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [id, mode] = all(m)?;
-    let id = kernel.global_id(turn.function, id)?;
+    let id = guc.global_id(ctx.function, id)?;
     match mode {
-        0 => kernel.scheduler.set_mode(turn, id, false),
-        1 => kernel.scheduler.set_mode(turn, id, true),
+        0 => guc.scheduler.set_mode(ctx, id, false),
+        1 => guc.scheduler.set_mode(ctx, id, true),
         _ => Err(Error::InvalidParams),
     }
 }
 
-fn set_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+fn set_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [id, policies @ ..] = m else { return Err(Error::InvalidSize) };
-    let id = kernel.global_id(turn.function, *id)?;
-    kernel.scheduler.set_policies(id, policies)
+    let id = guc.global_id(ctx.function, *id)?;
+    guc.scheduler.set_policies(id, policies)
 }
 
 /// DEREGISTER_CONTEXT: also releases the context's doorbell.
-fn deregister(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    let id = kernel.global_id(turn.function, one(m)?)?;
-    let reply = kernel.scheduler.deregister(turn, id)?;
-    kernel.doorbells.release_context(&turn.gt.doorbells, (id & 0xffff) as u16);
+fn deregister(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
+    let id = guc.global_id(ctx.function, one(m)?)?;
+    let reply = guc.scheduler.deregister(ctx, id)?;
+    guc.doorbells.release_context(&ctx.gt.doorbells, (id & 0xffff) as u16);
     Ok(reply)
 }
 
-fn register(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+fn register(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let &[_, id, class, mask, _, _, _, _, _, ref descriptors @ ..] = m else { return Err(Error::InvalidSize) };
     let registration = Registration { id, class, mask, work_queue: (0, 0, 0), descriptors };
-    register_as(kernel, turn, &registration)
+    register_as(guc, ctx, &registration)
 }
 
-fn register_parallel(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+fn register_parallel(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let &[_, id, class, mask, low, high, ring_low, ring_high, bytes, members, ref descriptors @ ..] = m else {
         return Err(Error::InvalidSize);
     };
@@ -204,37 +204,37 @@ fn register_parallel(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
     }
     let work_queue = (global_address(low, high)?, global_address(ring_low, ring_high)?, bytes);
     let registration = Registration { id, class, mask, work_queue, descriptors };
-    register_as(kernel, turn, &registration)
+    register_as(guc, ctx, &registration)
 }
 
-fn register_as(kernel: &mut Kernel, turn: &mut Turn<'_>, registration: &Registration<'_>) -> Reply {
-    let id = kernel.global_id(turn.function, registration.id)?;
+fn register_as(guc: &mut GucState, ctx: &mut GucCtx<'_>, registration: &Registration<'_>) -> Reply {
+    let id = guc.global_id(ctx.function, registration.id)?;
     let id = u16::try_from(id).map_err(|_| Error::InvalidContextIndex)?;
-    kernel.scheduler.register(turn, id, registration)
+    guc.scheduler.register(ctx, id, registration)
 }
 
 /// The response is sent once every engine has passed a step boundary.
-fn invalidate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+fn invalidate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [seqno, ..] = m else { return Err(Error::InvalidSize) };
-    kernel.clients.of(turn.function).invalidations.push(*seqno);
-    kernel.invalidating |= turn.function.bit();
+    guc.clients.of(ctx.function).invalidations.push(*seqno);
+    guc.invalidating |= ctx.function.bit();
     Ok(0)
 }
 
 /// The second-level translation may have changed: also re-reads the LMTT (contract D.5).
-fn invalidate_all(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    control::second_level::adopt(turn);
-    invalidate(kernel, turn, m)
+fn invalidate_all(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
+    control::second_level::adopt(ctx);
+    invalidate(guc, ctx, m)
 }
 
 /// OPT_IN_FEATURE_KLV: checks key and value length of each opt-in. Returns the number of applied keys.
-fn opt_in(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+fn opt_in(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     const MOST: u32 = 64;
     let [low, high, dwords] = all(m)?;
-    let list = klv::read(&mut turn.own(), (low, high), dwords, MOST)?;
+    let list = klv::read(&mut ctx.own(), (low, high), dwords, MOST)?;
     for item in klv::walk(&list) {
         match item? {
-            (klv::EXT_CAT_ERR_TYPE, []) => kernel.scheduler.set_cat_error_type(turn.function, true),
+            (klv::EXT_CAT_ERR_TYPE, []) => guc.scheduler.set_cat_error_type(ctx.function, true),
             (klv::EXT_CAT_ERR_TYPE, _) => return Err(Error::MalformedKlv),
             _ => return Err(Error::InvalidKlvKey),
         }
@@ -243,13 +243,13 @@ fn opt_in(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
 }
 
 /// Render and compute engines run concurrently here, so the yield policy has no effect: it is checked and stored.
-fn scheduling_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+fn scheduling_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     for item in klv::walk(m) {
         match item? {
             (klv::RENDER_COMPUTE_YIELD, [quantum, ratio]) if *ratio <= 100 => {
                 // A VF's value is accepted but not stored: the PF's policy applies.
-                if !turn.function.is_vf() {
-                    kernel.render_compute_yield = Some((*quantum, *ratio));
+                if !ctx.function.is_vf() {
+                    guc.render_compute_yield = Some((*quantum, *ratio));
                 }
             }
             (klv::RENDER_COMPUTE_YIELD, [_, _]) => return Err(Error::InvalidParams),
@@ -260,33 +260,33 @@ fn scheduling_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> R
     Ok(count(klv::walk(m).count()))
 }
 
-fn global_policies(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
-    if let Some(disabled) = ads::engine_reset_disabled(&mut turn.own(), u64::from(one(m)?)).map_err(bad_address)? {
-        kernel.scheduler.set_engine_reset_disabled(disabled);
+fn global_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
+    if let Some(disabled) = ads::engine_reset_disabled(&mut ctx.own(), u64::from(one(m)?)).map_err(bad_address)? {
+        guc.scheduler.set_engine_reset_disabled(disabled);
     }
     Ok(0)
 }
 
-fn usage_buffer(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+fn usage_buffer(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [low, high] = all(m)?;
-    kernel.scheduler.activity.set_usage(&mut turn.own(), global_address(low, high)?).map_err(bad_address)?;
+    guc.scheduler.activity.set_usage(&mut ctx.own(), global_address(low, high)?).map_err(bad_address)?;
     Ok(0)
 }
 
-fn device_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+fn device_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [low, high, records_low, records_high] = all(m)?;
     let (metadata, records) = (global_address(low, high)?, global_address(records_low, records_high)?);
-    kernel.scheduler.activity.set_device(&mut turn.own(), metadata, records).map_err(bad_address)?;
+    guc.scheduler.activity.set_device(&mut ctx.own(), metadata, records).map_err(bad_address)?;
     Ok(0)
 }
 
-fn function_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+fn function_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [functions, low, high, records_low, records_high] = all(m)?;
     if functions > super::activity::MAX_FUNCTIONS {
         return Err(Error::InvalidParams);
     }
     let (metadata, records) = (global_address(low, high)?, global_address(records_low, records_high)?);
-    kernel.scheduler.activity.set_functions(&mut turn.own(), functions, metadata, records).map_err(bad_address)?;
+    guc.scheduler.activity.set_functions(&mut ctx.own(), functions, metadata, records).map_err(bad_address)?;
     Ok(0)
 }
 
@@ -294,16 +294,16 @@ fn function_activity(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Rep
 const TLB_INVALIDATION_DONE: u16 = 0x7001;
 
 /// Executes all pending invalidations and sends each response to the function that requested it.
-pub fn finish_invalidations(kernel: &mut Kernel, turn: &mut Turn<'_>) {
-    let asked = std::mem::take(&mut kernel.invalidating);
+pub fn finish_invalidations(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
+    let asked = std::mem::take(&mut guc.invalidating);
     if asked == 0 {
         return;
     }
-    turn.gt.memory.invalidate();
-    turn.engines.pass_step_boundary();
+    ctx.gt.memory.invalidate();
+    ctx.engines.pass_step_boundary();
     for function in functions(asked) {
-        for seqno in kernel.clients.of(function).invalidations.drain(..) {
-            turn.tell(function, Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));
+        for seqno in guc.clients.of(function).invalidations.drain(..) {
+            ctx.tell(function, Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::registers::DoorbellRegister;
 
 use super::adverse::Kind;
 use super::hxg::{Error, Reply};
-use super::kernel::Kernel;
-use super::scheduler::Turn;
+use super::scheduler::GucCtx;
+use super::state::GucState;
 
 /// Range of physical doorbells that a VF's configuration assigns: BEGIN_DOORBELL_ID (0x8a0a) and NUM_DOORBELLS
 /// (0x0006).
@@ -152,8 +152,8 @@ impl DoorbellTable {
     }
 }
 
-/// ALLOCATE_DOORBELL from `turn.function`.
-pub fn allocate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+/// ALLOCATE_DOORBELL from `ctx.function`.
+pub fn allocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let &[context, id, low, high, global] = m else { return Err(Error::InvalidSize) };
     if global != 0 {
         // Doorbells in memory are not supported (V13-090).
@@ -161,25 +161,25 @@ pub fn allocate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
     }
     let offset = u64::from(low) | u64::from(high) << 32;
     let page = Page::at(offset).filter(|page| page.offset() == offset).ok_or(Error::InvalidParams)?;
-    let context = kernel.scheduler.owned(turn.function, kernel.global_id(turn.function, context)?)?;
-    kernel.doorbells.allocate(&turn.gt.doorbells, turn.function, context, (id, page))
+    let context = guc.scheduler.owned(ctx.function, guc.global_id(ctx.function, context)?)?;
+    guc.doorbells.allocate(&ctx.gt.doorbells, ctx.function, context, (id, page))
 }
 
-/// DEALLOCATE_DOORBELL from `turn.function`.
-pub fn deallocate(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+/// DEALLOCATE_DOORBELL from `ctx.function`.
+pub fn deallocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let &[context] = m else { return Err(Error::InvalidSize) };
-    let context = kernel.scheduler.owned(turn.function, kernel.global_id(turn.function, context)?)?;
-    kernel.doorbells.deallocate(&turn.gt.doorbells, context)
+    let context = guc.scheduler.owned(ctx.function, guc.global_id(ctx.function, context)?)?;
+    guc.doorbells.deallocate(&ctx.gt.doorbells, context)
 }
 
 /// Schedules the contexts of the doorbells that have rung, as SCHED_CONTEXT does.
-pub fn serve(kernel: &mut Kernel, turn: &mut Turn<'_>) {
-    for index in turn.gt.doorbells.take_rung().iter() {
-        let Some((function, context)) = kernel.doorbells.bound(index) else { continue };
-        kernel.note(turn, function, Kind::Doorbell);
+pub fn serve(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
+    for index in ctx.gt.doorbells.take_rung().iter() {
+        let Some((function, context)) = guc.doorbells.bound(index) else { continue };
+        guc.note(ctx, function, Kind::Doorbell);
         // The context may have been dropped, or its id reused by another function; such rings are ignored.
-        if kernel.scheduler.owned(function, context.into()).is_ok() {
-            let _ = kernel.scheduler.submit(turn, u32::from(context));
+        if guc.scheduler.owned(function, context.into()).is_ok() {
+            let _ = guc.scheduler.submit(ctx, u32::from(context));
         }
     }
 }

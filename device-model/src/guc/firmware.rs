@@ -57,7 +57,7 @@ enum BootRom {
     JumpPassed = 0x76,
 }
 
-/// Kernel status in GUC_STATUS [15:8] if its initialisation fails.
+/// GucState status in GUC_STATUS [15:8] if its initialisation fails.
 const UKERNEL_INIT_DATA_INVALID: u32 = 0x71;
 
 /// A failed load: the resulting value of GUC_STATUS.

@@ -17,8 +17,8 @@ use super::ctb::{Channel, Location};
 use super::firmware::{self, Version};
 use super::hwconfig;
 use super::hxg::{Error, Type, action, global_address, reply_header};
-use super::kernel::Kernel;
-use super::scheduler::Turn;
+use super::scheduler::GucCtx;
+use super::state::GucState;
 
 /// End of the GGTT range usable for buffers: start of the APIC window (xe: GUC_GGTT_TOP).
 pub const GGTT_TOP: u64 = 0xfee0_0000;
@@ -33,7 +33,7 @@ impl From<u32> for Answer {
     }
 }
 
-type Handler = fn(&mut Kernel, &mut Turn<'_>, [u32; 3]) -> Result<Answer, Error>;
+type Handler = fn(&mut GucState, &mut GucCtx<'_>, [u32; 3]) -> Result<Answer, Error>;
 
 /// Mailbox actions: code, name, permitted senders, and handler for the three dwords after the header. The registers
 /// keep the contents of earlier messages, so the length of a message cannot be checked.
@@ -42,8 +42,8 @@ const ACTIONS: &[(u16, &str, Sender, Handler)] = &[
     (0x4509, "CONTROL_CTB", Sender::Any, control_ctb),
     (0x4100, "GET_HWCONFIG", Sender::Any, hardware_config),
     // Called VF_RESET when sent by a VF.
-    (0x5507, "CLIENT_SOFT_RESET", Sender::Any, |kernel, turn, _| {
-        kernel.soft_reset(turn);
+    (0x5507, "CLIENT_SOFT_RESET", Sender::Any, |guc, ctx, _| {
+        guc.soft_reset(ctx);
         Ok(0.into())
     }),
     (0x5500, "VF2GUC_MATCH_VERSION", Sender::Virtual, match_version),
@@ -64,12 +64,12 @@ pub fn holds_request(gt: &Gt, function: Function) -> bool {
     header != 0 && header >> 31 == 0
 }
 
-/// Answers the mailbox request of `turn.function`. While a VF is paused, stopped or in reset, the request stays
+/// Answers the mailbox request of `ctx.function`. While a VF is paused, stopped or in reset, the request stays
 /// pending.
-pub fn answer(kernel: &mut Kernel, turn: &mut Turn<'_>) {
-    let gt = turn.gt;
-    let function = turn.function;
-    if kernel.clients.of(function).state != State::Running || gt.memory.is_emptying(function) {
+pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
+    let gt = ctx.gt;
+    let function = ctx.function;
+    if guc.clients.of(function).state != State::Running || gt.memory.is_emptying(function) {
         return;
     }
     let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox(function, n));
@@ -78,15 +78,15 @@ pub fn answer(kernel: &mut Kernel, turn: &mut Turn<'_>) {
     let code = action(header);
     let reply = match (Type::of(header), ACTIONS.iter().find(|(known, ..)| *known == code)) {
         (Some(Type::Request), Some((_, _, sender, handler))) => {
-            sender.check(function).and_then(|()| handler(kernel, turn, data))
+            sender.check(function).and_then(|()| handler(guc, ctx, data))
         }
         (Some(Type::Request), None) => Err(Error::UnknownAction),
         _ => Err(Error::ProtocolError),
     };
     match reply {
-        Ok(_) => kernel.count(function, |counters| counters.done += 1),
-        Err(Error::UnknownAction) => kernel.count(function, |counters| counters.unknown += 1),
-        Err(_) => kernel.count(function, |counters| counters.failed += 1),
+        Ok(_) => guc.count(function, |counters| counters.done += 1),
+        Err(Error::UnknownAction) => guc.count(function, |counters| counters.unknown += 1),
+        Err(_) => guc.count(function, |counters| counters.failed += 1),
     }
     if let Err(error) = reply {
         log::debug!("GuC, function {}: mailbox action {code:#06x} failed: {error:?}", function.0);
@@ -107,8 +107,8 @@ fn held(gt: &Gt, function: Function) -> Vec<u32> {
 /// VF2GUC_MATCH_VERSION: branch, major, minor in bits 31:8, 0 = any. Replies with the version of this interface, which
 /// is compatible with all older minor versions of its major. A newer version or another branch is refused (contract C.1
 /// step 1b).
-fn match_version(kernel: &mut Kernel, turn: &mut Turn<'_>, [wanted, ..]: [u32; 3]) -> Result<Answer, Error> {
-    let Version { major, minor, patch } = kernel.firmware.submission;
+fn match_version(guc: &mut GucState, ctx: &mut GucCtx<'_>, [wanted, ..]: [u32; 3]) -> Result<Answer, Error> {
+    let Version { major, minor, patch } = guc.firmware.submission;
     let [zero, wanted_minor, wanted_major, branch] = wanted.to_le_bytes();
     if zero != 0 {
         return Err(Error::InvalidParams);
@@ -121,13 +121,13 @@ fn match_version(kernel: &mut Kernel, turn: &mut Turn<'_>, [wanted, ..]: [u32; 3
     if !matches {
         return Err(Error::UnsupportedVersion);
     }
-    kernel.clients.of(turn.function).version = Some(kernel.firmware.submission);
+    guc.clients.of(ctx.function).version = Some(guc.firmware.submission);
     Ok(Answer(0, [u32::from_le_bytes([patch, minor, major, 0]), 0, 0]))
 }
 
 /// VF2GUC_QUERY_SINGLE_KLV: returns a value of the VF's configuration; data0 is the length of the value in dwords.
-fn query(kernel: &mut Kernel, turn: &mut Turn<'_>, [key, ..]: [u32; 3]) -> Result<Answer, Error> {
-    let config = kernel.clients.of(turn.function).config;
+fn query(guc: &mut GucState, ctx: &mut GucCtx<'_>, [key, ..]: [u32; 3]) -> Result<Answer, Error> {
+    let config = guc.clients.of(ctx.function).config;
     if !config.provisioned() {
         return Err(Error::UnprovisionedVf);
     }
@@ -154,28 +154,28 @@ const SELF_CONFIG: &[(u32, u32, bool, Part)] = &[
 ];
 
 /// GGTT range in which buffers of `function` may be placed.
-fn reach(kernel: &mut Kernel, turn: &Turn<'_>) -> Range<u64> {
-    let all = firmware::wopcm_top(turn.gt)..GGTT_TOP;
-    if !turn.function.is_vf() {
+fn reach(guc: &mut GucState, ctx: &GucCtx<'_>) -> Range<u64> {
+    let all = firmware::wopcm_top(ctx.gt)..GGTT_TOP;
+    if !ctx.function.is_vf() {
         return all;
     }
-    let own = kernel.clients.of(turn.function).config.ggtt();
+    let own = guc.clients.of(ctx.function).config.ggtt();
     own.start.max(all.start)..own.end.min(all.end)
 }
 
 /// SELF_CFG: replies with the number of values applied; 0 means that the key is unknown.
-fn self_config(kernel: &mut Kernel, turn: &mut Turn<'_>, [head, low, high]: [u32; 3]) -> Result<Answer, Error> {
+fn self_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, [head, low, high]: [u32; 3]) -> Result<Answer, Error> {
     const MEMIRQ_STATUS: u32 = 0x0900;
     const MEMIRQ_SOURCE: u32 = 0x0901;
     let (key, len) = (head >> 16, head & 0xffff);
     let address = u64::from(low) | u64::from(high) << 32;
-    let reach = reach(kernel, turn);
-    let client = kernel.clients.of(turn.function);
+    let reach = reach(guc, ctx);
+    let client = guc.clients.of(ctx.function);
     let reachable = |alignment: u64| match reach.contains(&address) && address % alignment == 0 {
         true => Ok(address),
         false => Err(Error::InvalidGgttAddress),
     };
-    if turn.function.is_vf() && matches!(key, MEMIRQ_STATUS | MEMIRQ_SOURCE) {
+    if ctx.function.is_vf() && matches!(key, MEMIRQ_STATUS | MEMIRQ_SOURCE) {
         if len != 2 {
             return Err(Error::MalformedKlv);
         }
@@ -201,9 +201,9 @@ fn self_config(kernel: &mut Kernel, turn: &mut Turn<'_>, [head, low, high]: [u32
     Ok(1.into())
 }
 
-fn control_ctb(kernel: &mut Kernel, turn: &mut Turn<'_>, [control, ..]: [u32; 3]) -> Result<Answer, Error> {
-    let end = reach(kernel, turn).end;
-    let client = kernel.clients.of(turn.function);
+fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, [control, ..]: [u32; 3]) -> Result<Answer, Error> {
+    let end = reach(guc, ctx).end;
+    let client = guc.clients.of(ctx.function);
     match control {
         0 => client.channel = None,
         1 => {
@@ -213,11 +213,11 @@ fn control_ctb(kernel: &mut Kernel, turn: &mut Turn<'_>, [control, ..]: [u32; 3]
             }
             for ring in [h2g, g2h] {
                 let last = ring.buffer + u64::from(ring.bytes) - 4;
-                if last >= end || turn.own().read_u32(Space::Ggtt, last).is_err() {
+                if last >= end || ctx.own().read_u32(Space::Ggtt, last).is_err() {
                     return Err(Error::CtbInvalid);
                 }
             }
-            client.channel = Some(Channel::open(&mut turn.own(), h2g, g2h).ok_or(Error::CtbInvalidDesc)?);
+            client.channel = Some(Channel::open(&mut ctx.own(), h2g, g2h).ok_or(Error::CtbInvalidDesc)?);
         }
         _ => return Err(Error::InvalidParams),
     }
@@ -225,7 +225,7 @@ fn control_ctb(kernel: &mut Kernel, turn: &mut Turn<'_>, [control, ..]: [u32; 3]
 }
 
 /// GET_HWCONFIG: replies with the size of the table in bytes; also copies the table if the given size is not 0.
-fn hardware_config(_: &mut Kernel, turn: &mut Turn<'_>, [low, high, size]: [u32; 3]) -> Result<Answer, Error> {
+fn hardware_config(_: &mut GucState, ctx: &mut GucCtx<'_>, [low, high, size]: [u32; 3]) -> Result<Answer, Error> {
     let table = hwconfig::table();
     let bytes = count(table.len() * 4);
     if bytes == 0 {
@@ -237,7 +237,7 @@ fn hardware_config(_: &mut Kernel, turn: &mut Turn<'_>, [low, high, size]: [u32;
         }
         let address = global_address(low, high)?;
         for (n, value) in (0u64..).zip(table) {
-            turn.own().write_u32(Space::Ggtt, address + n * 4, *value).map_err(|_| Error::InvalidGgttAddress)?;
+            ctx.own().write_u32(Space::Ggtt, address + n * 4, *value).map_err(|_| Error::InvalidGgttAddress)?;
         }
     }
     Ok(bytes.into())

@@ -11,10 +11,10 @@ pub mod context;
 mod control;
 pub mod ctb;
 pub mod doorbell;
+pub mod engine_slot;
 pub mod firmware;
 pub mod hwconfig;
 pub mod hxg;
-pub mod kernel;
 pub mod klv;
 pub mod mailbox;
 pub mod names;
@@ -23,12 +23,12 @@ mod provisioner;
 pub mod provisioning;
 pub mod queue;
 mod relay;
-pub mod rotation;
+pub mod round_robin;
 pub mod scheduler;
-pub mod seat;
 mod service;
 pub mod share;
 pub mod slpc;
+pub mod state;
 
 #[cfg(test)]
 mod tests;
@@ -44,8 +44,8 @@ use client::Client;
 pub use control::FunctionReset;
 use firmware::{Firmware, LoadFailure};
 use hxg::{Error, Outgoing};
-use kernel::{Counters, Heritage, Kernel};
-use scheduler::{Scheduler, Turn};
+use scheduler::{GucCtx, Scheduler};
+use state::{Counters, GucState, PersistentState};
 
 /// Result of a GuC step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,11 +62,11 @@ pub struct Step {
 /// State of the micro-controller.
 #[derive(Default)]
 pub struct Guc {
-    kernel: Option<Box<Kernel>>,
+    state: Option<Box<GucState>>,
     tlb: Tlb,
     reports: Vec<EngineReport>,
     out: Vec<(Function, Outgoing)>,
-    heritage: Heritage,
+    persistent: PersistentState,
     /// Quotas that the card itself assigns to the VFs; empty if a PF driver assigns them.
     quotas: Vec<Quota>,
 }
@@ -85,7 +85,7 @@ impl Guc {
         }
         let views = gt.memory.views();
         let mut gam = gt.memory.gam(Function::PF, &views, &mut self.tlb);
-        if self.kernel.is_none()
+        if self.state.is_none()
             && let Some(loaded) = firmware::load(gt, &mut gam)
         {
             let boot = |firmware: Firmware| match Ads::read(&mut gam, firmware.ads()) {
@@ -97,7 +97,7 @@ impl Guc {
                     // The context-status FIFOs survive a reset of engines and GuC (V13-204).
                     gt.csb_ports.iter().for_each(CsbPort::clear);
                     log::info!("GuC firmware {:?}, interface {:?}", firmware.release, firmware.submission);
-                    self.kernel = Some(Box::new(Kernel::new(gt, firmware, ads, std::mem::take(&mut self.heritage))));
+                    self.state = Some(Box::new(GucState::new(gt, firmware, ads, std::mem::take(&mut self.persistent))));
                     firmware::STATUS_READY
                 }
                 Err(failure) => {
@@ -112,8 +112,8 @@ impl Guc {
 
     /// Resets the GuC (GDRST bit 3). Firmware, CT buffers, contexts and configurations are lost.
     pub fn reset(&mut self, gt: &Gt) {
-        if let Some(kernel) = self.kernel.take() {
-            self.heritage = kernel.heritage();
+        if let Some(state) = self.state.take() {
+            self.persistent = state.persistent();
         }
         self.out.clear();
         gt.permit_rc6(false);
@@ -123,27 +123,27 @@ impl Guc {
 
     /// Restarts the GuC without a PF driver and assigns `quotas` to VFs 1, 2, ...; from now on the card acts as the PF.
     /// Returns an error if the quotas are invalid.
-    pub fn play_pf(&mut self, gt: &Gt, engines: &Engines, quotas: &[Quota]) -> Result<(), Error> {
+    pub fn start_without_pf_driver(&mut self, gt: &Gt, engines: &Engines, quotas: &[Quota]) -> Result<(), Error> {
         self.reset(gt);
         self.quotas = quotas.to_vec();
-        let shared = self.revive(gt, engines);
+        let shared = self.restart_builtin(gt, engines);
         // Scrub: a VF must not see the previous owner's data.
         engines.stand_still(|| (1..).map_while(Function::vf).zip(quotas).for_each(|(vf, _)| gt.memory.clear_vf(vf)));
         shared
     }
 
     /// Restarts the GuC after a reset if the card acts as the PF. Otherwise the PF driver does this.
-    pub fn revive(&mut self, gt: &Gt, engines: &Engines) -> Result<(), Error> {
-        if self.quotas.is_empty() || self.kernel.is_some() {
+    pub fn restart_builtin(&mut self, gt: &Gt, engines: &Engines) -> Result<(), Error> {
+        if self.quotas.is_empty() || self.state.is_some() {
             return Ok(());
         }
         let ads = Ads { map: EngineMap::of(engines.present()), ..Ads::default() };
-        let mut kernel = Box::new(Kernel::new(gt, Firmware::built_in(), ads, std::mem::take(&mut self.heritage)));
-        kernel.plays_pf = true;
+        let mut state = Box::new(GucState::new(gt, Firmware::built_in(), ads, std::mem::take(&mut self.persistent)));
+        state.builtin_pf = true;
         let views = gt.memory.views();
-        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
-        let shared = provisioner::share_out(&mut kernel, &mut turn, &self.quotas);
-        self.kernel = Some(kernel);
+        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
+        let shared = provisioner::share_out(&mut state, &mut ctx, &self.quotas);
+        self.state = Some(state);
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_READY);
         shared
     }
@@ -156,44 +156,44 @@ impl Guc {
     /// Answers the mailbox request of `function`, if any. Called on a notification, before the register access
     /// completes.
     pub fn mailbox(&mut self, gt: &Gt, engines: &Engines, function: Function) {
-        let Some(kernel) = &mut self.kernel else { return };
+        let Some(state) = &mut self.state else { return };
         if !mailbox::holds_request(gt, function) {
             return;
         }
         let views = gt.memory.views();
-        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
-        mailbox::answer(kernel, &mut turn);
+        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
+        mailbox::answer(state, &mut ctx);
     }
 
     /// FLR of a VF, either its own or because VF Enable was cleared (V13-117, V13-127).
     pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) -> FunctionReset {
         gt.doorbells.reset_function(function);
-        let Some(kernel) = &mut self.kernel else {
+        let Some(state) = &mut self.state else {
             // No PF driver handles the reset, and no contexts exist; the VF's GGTT entries are still cleared.
             gt.memory.ggtt().empty_vf(function);
             return FunctionReset::Led;
         };
         let views = gt.memory.views();
-        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
-        control::function_reset(kernel, &mut turn, function)
+        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
+        control::function_reset(state, &mut ctx, function)
     }
 
     /// Continues a reset that returned [`FunctionReset::Unannounced`], after the local memory of the VF has been released.
     /// The caller must request a GuC step, which sends the notification.
     pub fn announce_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
         gt.memory.end_emptying(function);
-        let Some(kernel) = &mut self.kernel else { return };
+        let Some(state) = &mut self.state else { return };
         let views = gt.memory.views();
-        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
-        control::announce_reset(kernel, &mut turn, function);
+        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
+        control::announce_reset(state, &mut ctx, function);
     }
 
     /// Completes a reset that returned [`FunctionReset::Unled`], after the memory of the VF has been cleared.
     pub fn finish_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
-        let Some(kernel) = &mut self.kernel else { return };
+        let Some(state) = &mut self.state else { return };
         let views = gt.memory.views();
-        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
-        control::finish_reset(kernel, &mut turn, function);
+        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
+        control::finish_reset(state, &mut ctx, function);
     }
 
     /// Does one bounded piece of work: CT buffers of the functions in `rang` (one bit each), engine reports, time
@@ -206,29 +206,29 @@ impl Guc {
                 self.mailbox(gt, engines, function);
             }
         }
-        let Some(kernel) = &mut self.kernel else { return Step::default() };
+        let Some(state) = &mut self.state else { return Step::default() };
         let views = gt.memory.views();
-        let mut turn = Turn::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
-        kernel.step(&mut turn, &self.reports, rang)
+        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
+        state.step(&mut ctx, &self.reports, rang)
     }
 
     /// The firmware, while it runs.
     pub fn firmware(&self) -> Option<Firmware> {
-        self.kernel.as_ref().map(|kernel| kernel.firmware)
+        self.state.as_ref().map(|state| state.firmware)
     }
 
     /// The scheduler, while the firmware runs.
     pub fn scheduler(&self) -> Option<&Scheduler> {
-        self.kernel.as_ref().map(|kernel| &kernel.scheduler)
+        self.state.as_ref().map(|state| &state.scheduler)
     }
 
     /// The state kept for `function`, if any.
     pub fn client(&self, function: Function) -> Option<&Client> {
-        self.kernel.as_ref()?.clients.get(function)
+        self.state.as_ref()?.clients.get(function)
     }
 
     /// Request counters since the last boot.
     pub fn counters(&self) -> Counters {
-        self.kernel.as_ref().map_or_else(Counters::default, |kernel| kernel.counters)
+        self.state.as_ref().map_or_else(Counters::default, |state| state.counters)
     }
 }

@@ -10,9 +10,9 @@ use vm_memory::Bytes;
 
 use super::control;
 use super::hxg::Error;
-use super::kernel::Kernel;
 use super::provisioning::{Quota as Numbers, Scheduling, VfConfig};
-use super::scheduler::Turn;
+use super::scheduler::GucCtx;
+use super::state::GucState;
 use crate::host::Function;
 use crate::memory::layout::MemoryLayout;
 use crate::profile::provision::{GGTT_BOTTOM, LMTT_RESERVE, Quota};
@@ -20,10 +20,10 @@ use crate::registers::memory::LMEM_CFG;
 
 /// Assigns `quotas` to VFs 1, 2, ...: GGTT addresses from [`GGTT_BOTTOM`] upwards, local memory from address 0,
 /// contexts and doorbells from id 0.
-pub fn share_out(kernel: &mut Kernel, turn: &mut Turn<'_>, quotas: &[Quota]) -> Result<(), Error> {
+pub fn share_out(guc: &mut GucState, ctx: &mut GucCtx<'_>, quotas: &[Quota]) -> Result<(), Error> {
     let mut next = VfConfig { ggtt_start: GGTT_BOTTOM, ..VfConfig::default() };
     let mut frame = 0;
-    write_directory(turn)?;
+    write_directory(ctx)?;
     for (vf, quota) in (1..).map_while(Function::vf).zip(quotas) {
         let config = VfConfig {
             ggtt_size: quota.ggtt,
@@ -38,12 +38,12 @@ pub fn share_out(kernel: &mut Kernel, turn: &mut Turn<'_>, quotas: &[Quota]) -> 
             ..next
         };
         let frames = u32::try_from(quota.local_memory / lmtt::PAGE).map_err(|_| Error::InvalidKlvData)?;
-        if u64::from(frame + frames) * lmtt::PAGE > directory(turn) {
+        if u64::from(frame + frames) * lmtt::PAGE > directory(ctx) {
             return Err(Error::InvalidKlvData);
         }
-        turn.gt.memory.ggtt().assign(vf, config.ggtt());
-        write_table(turn, vf, frame..frame + frames)?;
-        control::provision(kernel, turn, vf, config)?;
+        ctx.gt.memory.ggtt().assign(vf, config.ggtt());
+        write_table(ctx, vf, frame..frame + frames)?;
+        control::provision(guc, ctx, vf, config)?;
         frame += frames;
         next.ggtt_start = config.ggtt().end;
         next.contexts.begin += quota.contexts;
@@ -53,29 +53,29 @@ pub fn share_out(kernel: &mut Kernel, turn: &mut Turn<'_>, quotas: &[Quota]) -> 
 }
 
 /// Address of the LMTT: the top of the memory that can be assigned to functions.
-fn directory(turn: &Turn<'_>) -> u64 {
-    MemoryLayout::of(turn.gt.memory.local().len()).usable - LMTT_RESERVE
+fn directory(ctx: &GucCtx<'_>) -> u64 {
+    MemoryLayout::of(ctx.gt.memory.local().len()).usable - LMTT_RESERVE
 }
 
-fn write(turn: &Turn<'_>, at: u64, entry: u32) -> Result<(), Error> {
-    let cell = turn.gt.memory.local().slice(at, 4).ok_or(Error::InvalidKlvData)?;
+fn write(ctx: &GucCtx<'_>, at: u64, entry: u32) -> Result<(), Error> {
+    let cell = ctx.gt.memory.local().slice(at, 4).ok_or(Error::InvalidKlvData)?;
     cell.store(entry, 0, Ordering::Release).map_err(|_| Error::InvalidKlvData)
 }
 
 /// Clears the directory and sets its address in LMEM_CFG.
-fn write_directory(turn: &mut Turn<'_>) -> Result<(), Error> {
-    let at = directory(turn);
-    turn.gt.memory.local().clear(at..at + LMTT_RESERVE);
-    turn.gt.write(LMEM_CFG, lmtt::register(at));
+fn write_directory(ctx: &mut GucCtx<'_>) -> Result<(), Error> {
+    let at = directory(ctx);
+    ctx.gt.memory.local().clear(at..at + LMTT_RESERVE);
+    ctx.gt.write(LMEM_CFG, lmtt::register(at));
     Ok(())
 }
 
 /// Writes the table of `vf`, which maps `frames`, after the directory, and the VF's directory entry.
-fn write_table(turn: &mut Turn<'_>, vf: Function, frames: Range<u32>) -> Result<(), Error> {
-    let directory = directory(turn);
+fn write_table(ctx: &mut GucCtx<'_>, vf: Function, frames: Range<u32>) -> Result<(), Error> {
+    let directory = directory(ctx);
     let table = directory + lmtt::TABLE_ENTRIES * 4 * u64::from(vf.0);
     for (at, frame) in (table..).step_by(4).zip(frames) {
-        write(turn, at, lmtt::table_entry(u64::from(frame) * lmtt::PAGE))?;
+        write(ctx, at, lmtt::table_entry(u64::from(frame) * lmtt::PAGE))?;
     }
-    write(turn, directory + u64::from(vf.0) * 4, lmtt::directory_entry(table))
+    write(ctx, directory + u64::from(vf.0) * 4, lmtt::directory_entry(table))
 }

@@ -31,7 +31,7 @@ pub struct Entry {
 
 /// State of an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum InstanceState {
     /// The instance does not exist.
     #[default]
     Absent,
@@ -51,11 +51,11 @@ pub enum Place {
 }
 
 /// All instances of a class.
-pub type Places = [Place; MAX_LOGICAL];
+pub type Instances = [InstanceState; MAX_LOGICAL];
 
 /// Scheduling decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct Schedule {
     loads: [Option<(Entry, u8)>; MAX_LOGICAL],
     /// Instances to vacate, one bit each.
     pub leave: u8,
@@ -63,7 +63,7 @@ pub struct Plan {
     pub deadline: Option<u64>,
 }
 
-impl Plan {
+impl Schedule {
     /// Contexts to load, with the first instance of each.
     pub fn loads(&self) -> impl Iterator<Item = (Entry, usize)> {
         self.loads.iter().flatten().map(|(entry, base)| (*entry, usize::from(*base)))
@@ -158,10 +158,10 @@ impl Queue {
 
     /// Plans for the instances in their state at time `now` of the card's clock. Removes the contexts to load from the
     /// queue.
-    pub fn plan(&mut self, places: &[Place; MAX_LOGICAL], now: u64) -> Plan {
+    pub fn plan(&mut self, places: &[InstanceState; MAX_LOGICAL], now: u64) -> Schedule {
         self.wake(now);
-        let mut plan = Plan::default();
-        let mut claims = Claims { places, claimed: absent(places) };
+        let mut plan = Schedule::default();
+        let mut claims = Reservation { places, claimed: absent(places) };
         let mut loads = 0;
         for (priority, entry) in self.by_importance() {
             if claims.claimed == u8::MAX {
@@ -194,7 +194,7 @@ impl Queue {
         }
         if !self.is_empty() {
             for place in places {
-                if let Place::Busy { slice_left: Some(left), .. } = place
+                if let InstanceState::Busy { slice_left: Some(left), .. } = place
                     && *left > 0
                 {
                     plan.note(not_before(now, *left));
@@ -238,8 +238,8 @@ impl Queues {
     }
 }
 
-fn absent(places: &[Place; MAX_LOGICAL]) -> u8 {
-    (0..MAX_LOGICAL).filter(|at| places[*at] == Place::Absent).fold(0, |mask, at| mask | 1 << at)
+fn absent(places: &[InstanceState; MAX_LOGICAL]) -> u8 {
+    (0..MAX_LOGICAL).filter(|at| places[*at] == InstanceState::Absent).fold(0, |mask, at| mask | 1 << at)
 }
 
 /// Earliest time by which `left` ns of engine time can have passed; engine time is not faster than the card's clock. If
@@ -248,12 +248,12 @@ pub fn not_before(now: u64, left: u64) -> u64 {
     now.saturating_add(left.max(LOOK_AGAIN))
 }
 
-struct Claims<'p> {
-    places: &'p [Place; MAX_LOGICAL],
+struct Reservation<'p> {
+    places: &'p [InstanceState; MAX_LOGICAL],
     claimed: u8,
 }
 
-impl Claims<'_> {
+impl Reservation<'_> {
     /// Sets of unclaimed instances that the entry could use, as (first instance, mask).
     fn candidates(&self, entry: &Entry) -> impl Iterator<Item = (u8, u8)> + use<> {
         let claimed = self.claimed;
@@ -264,23 +264,24 @@ impl Claims<'_> {
         })
     }
 
-    fn members(&self, set: u8) -> impl Iterator<Item = Place> {
+    fn members(&self, set: u8) -> impl Iterator<Item = InstanceState> {
         (0..MAX_LOGICAL).filter(move |at| set >> at & 1 != 0).map(|at| self.places[at])
     }
 
     fn free(&mut self, entry: &Entry) -> Option<u8> {
-        let (base, set) = self.candidates(entry).find(|(_, set)| self.members(*set).all(|p| p == Place::Free))?;
+        let (base, set) =
+            self.candidates(entry).find(|(_, set)| self.members(*set).all(|p| p == InstanceState::Free))?;
         self.claimed |= set;
         Some(base)
     }
 
     /// Whether a context of `priority` may preempt `place` now; `Err` if it never may.
-    fn may_push(&self, place: Place, priority: u8) -> Result<bool, ()> {
+    fn may_push(&self, place: InstanceState, priority: u8) -> Result<bool, ()> {
         match place {
-            Place::Absent => Err(()),
-            Place::Free | Place::Leaving => Ok(true),
-            Place::Busy { waiting: true, .. } => Ok(true),
-            Place::Busy { priority: other, slice_left, .. } => match other.cmp(&priority) {
+            InstanceState::Absent => Err(()),
+            InstanceState::Free | InstanceState::Leaving => Ok(true),
+            InstanceState::Busy { waiting: true, .. } => Ok(true),
+            InstanceState::Busy { priority: other, slice_left, .. } => match other.cmp(&priority) {
                 std::cmp::Ordering::Greater => Ok(true),
                 std::cmp::Ordering::Equal => Ok(slice_left == Some(0)),
                 std::cmp::Ordering::Less => Err(()),
@@ -295,10 +296,10 @@ impl Claims<'_> {
         let least = |set: u8| {
             self.members(set)
                 .map(|place| match place {
-                    Place::Leaving => u8::MAX,
-                    Place::Busy { waiting: true, .. } => u8::MAX - 1,
-                    Place::Busy { priority, .. } => priority,
-                    Place::Free | Place::Absent => u8::MAX,
+                    InstanceState::Leaving => u8::MAX,
+                    InstanceState::Busy { waiting: true, .. } => u8::MAX - 1,
+                    InstanceState::Busy { priority, .. } => priority,
+                    InstanceState::Free | InstanceState::Absent => u8::MAX,
                 })
                 .min()
         };
@@ -322,7 +323,7 @@ impl Claims<'_> {
 
     fn busy(&self, set: u8) -> u8 {
         (0..MAX_LOGICAL)
-            .filter(|at| set >> at & 1 != 0 && matches!(self.places[*at], Place::Busy { .. }))
+            .filter(|at| set >> at & 1 != 0 && matches!(self.places[*at], InstanceState::Busy { .. }))
             .fold(0, |mask, at| mask | 1 << at)
     }
 }
@@ -337,15 +338,15 @@ mod tests {
         Entry { context, mask, width, eligible_at: 0 }
     }
 
-    fn busy(priority: u8, slice_left: u64) -> Place {
-        Place::Busy { priority, slice_left: Some(slice_left), waiting: false }
+    fn busy(priority: u8, slice_left: u64) -> InstanceState {
+        InstanceState::Busy { priority, slice_left: Some(slice_left), waiting: false }
     }
 
-    fn places(list: &[Place]) -> [Place; MAX_LOGICAL] {
+    fn places(list: &[InstanceState]) -> [InstanceState; MAX_LOGICAL] {
         std::array::from_fn(|at| list.get(at).copied().unwrap_or_default())
     }
 
-    fn loads(plan: &Plan) -> Vec<(u16, usize)> {
+    fn loads(plan: &Schedule) -> Vec<(u16, usize)> {
         plan.loads().map(|(entry, base)| (entry.context, base)).collect()
     }
 
@@ -356,7 +357,7 @@ mod tests {
         queue.push(3, entry(1, 0b11, 1));
         queue.push(0, entry(2, 0b10, 1));
         queue.push(2, entry(3, 0b11, 1));
-        let plan = queue.plan(&places(&[Place::Free, Place::Free]), 0);
+        let plan = queue.plan(&places(&[InstanceState::Free, InstanceState::Free]), 0);
         assert_eq!((loads(&plan), plan.leave), (vec![(2, 1), (3, 0)], 0));
         assert_eq!(queue.remove(1), Some(entry(1, 0b11, 1)));
         assert!(queue.is_empty());
@@ -371,7 +372,7 @@ mod tests {
         let now = 10;
         let plan = queue.plan(&places(&[busy(2, 50), busy(3, 50)]), now);
         assert_eq!((loads(&plan), plan.leave), (vec![], 0b10));
-        let plan = queue.plan(&places(&[busy(2, 50), Place::Leaving]), now);
+        let plan = queue.plan(&places(&[busy(2, 50), InstanceState::Leaving]), now);
         assert_eq!(plan.leave, 0, "one leaving context is enough");
         let plan = queue.plan(&places(&[busy(1, 500_000), busy(0, 0)]), now);
         assert_eq!((plan.leave, plan.deadline), (0, Some(500_010)));
@@ -386,13 +387,13 @@ mod tests {
     fn waiting_contexts_yield() {
         let mut queue = Queue::default();
         queue.push(3, entry(1, 1, 1));
-        let waiter = Place::Busy { priority: 0, slice_left: Some(1000), waiting: true };
+        let waiter = InstanceState::Busy { priority: 0, slice_left: Some(1000), waiting: true };
         assert_eq!(queue.plan(&places(&[waiter]), 0).leave, 1);
         let mut queue = Queue::default();
         queue.push(0, Entry { eligible_at: 70, ..entry(1, 1, 1) });
         let plan = queue.plan(&places(&[busy(3, 0)]), 10);
         assert_eq!((plan.leave, plan.deadline), (0, Some(70)), "by the card's clock");
-        assert_eq!(loads(&queue.plan(&places(&[Place::Free]), 10)), [(1, 0)]);
+        assert_eq!(loads(&queue.plan(&places(&[InstanceState::Free]), 10)), [(1, 0)]);
     }
 
     /// Contract F.5: members get adjacent instances at the same time; a parallel context is not starved.
@@ -401,22 +402,22 @@ mod tests {
         let mut queue = Queue::default();
         queue.push(2, entry(1, 0b01, 2));
         queue.push(2, entry(2, 0b10, 1));
-        let plan = queue.plan(&places(&[busy(2, 50), Place::Free]), 10);
+        let plan = queue.plan(&places(&[busy(2, 50), InstanceState::Free]), 10);
         assert_eq!((loads(&plan), plan.leave), (vec![], 0), "the free instance is kept for the wide context");
-        let plan = queue.plan(&places(&[busy(2, 0), Place::Free]), 60);
+        let plan = queue.plan(&places(&[busy(2, 0), InstanceState::Free]), 60);
         assert_eq!(plan.leave, 0b01);
-        assert_eq!(loads(&queue.plan(&places(&[Place::Free, Place::Free]), 60)), [(1, 0)]);
+        assert_eq!(loads(&queue.plan(&places(&[InstanceState::Free, InstanceState::Free]), 60)), [(1, 0)]);
     }
 
     use proptest::prelude::*;
 
-    fn any_place() -> impl Strategy<Value = Place> {
+    fn any_place() -> impl Strategy<Value = InstanceState> {
         prop_oneof![
-            Just(Place::Absent),
-            Just(Place::Free),
-            Just(Place::Leaving),
+            Just(InstanceState::Absent),
+            Just(InstanceState::Free),
+            Just(InstanceState::Leaving),
             (0u8..4, prop::option::of(prop_oneof![Just(0), 1u64..100]), any::<bool>())
-                .prop_map(|(priority, slice_left, waiting)| Place::Busy { priority, slice_left, waiting }),
+                .prop_map(|(priority, slice_left, waiting)| InstanceState::Busy { priority, slice_left, waiting }),
         ]
     }
 
@@ -438,7 +439,7 @@ mod tests {
             for (entry, base) in plan.loads() {
                 prop_assert!(entry.mask >> base & 1 != 0);
                 for (at, place) in places.iter().enumerate().skip(base).take(usize::from(entry.width)) {
-                    prop_assert_eq!(*place, Place::Free);
+                    prop_assert_eq!(*place, InstanceState::Free);
                     prop_assert_eq!(taken >> at & 1, 0);
                     taken |= 1 << at;
                 }
@@ -448,7 +449,7 @@ mod tests {
             prop_assert_eq!(left + plan.loads().count(), entries.len());
             let most = entries.iter().map(|entry| entry.0).min();
             for at in (0..MAX_LOGICAL).filter(|at| plan.leave >> at & 1 != 0) {
-                let Place::Busy { priority, slice_left, waiting } = places[at] else {
+                let InstanceState::Busy { priority, slice_left, waiting } = places[at] else {
                     return Err(TestCaseError::fail("preemption requested on an instance without a context"));
                 };
                 let most = most.expect("a queued context needs the instance");

@@ -3,9 +3,9 @@
 
 use super::client::MOST_WAITING;
 use super::hxg::{Error, MAX_DWORDS, Outgoing, Reply};
-use super::kernel::Kernel;
-use super::scheduler::Turn;
+use super::scheduler::GucCtx;
 use super::service;
+use super::state::GucState;
 use crate::host::Function;
 
 /// G2H to the PF: message from a VF.
@@ -16,38 +16,38 @@ const RELAY_FROM_PF: u16 = 0x5102;
 const LONGEST: usize = MAX_DWORDS - 3;
 
 /// VF2GUC_RELAY_TO_PF: message id, message. If the card acts as the PF, it answers directly.
-pub fn to_pf(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+pub fn to_pf(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [id, message @ ..] = m else { return Err(Error::InvalidSize) };
-    let vf = turn.function;
+    let vf = ctx.function;
     if message.is_empty() || message.len() > LONGEST {
         return Err(Error::InvalidSize);
     }
-    if kernel.plays_pf {
-        if let Some(answer) = service::answer(turn.gt, message) {
-            turn.tell(vf, Outgoing::relay(RELAY_FROM_PF, &[*id], &answer));
+    if guc.builtin_pf {
+        if let Some(answer) = service::answer(ctx.gt, message) {
+            ctx.tell(vf, Outgoing::relay(RELAY_FROM_PF, &[*id], &answer));
         }
         return Ok(0);
     }
-    receives(kernel, Function::PF)?;
-    turn.tell(Function::PF, Outgoing::relay(RELAY_FROM_VF, &[u32::from(vf.0), *id], message));
+    receives(guc, Function::PF)?;
+    ctx.tell(Function::PF, Outgoing::relay(RELAY_FROM_VF, &[u32::from(vf.0), *id], message));
     Ok(0)
 }
 
 /// PF2GUC_RELAY_TO_VF: VF number, message id, message.
-pub fn to_vf(kernel: &mut Kernel, turn: &mut Turn<'_>, m: &[u32]) -> Reply {
+pub fn to_vf(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [vf, id, message @ ..] = m else { return Err(Error::InvalidSize) };
     if message.is_empty() || message.len() > LONGEST {
         return Err(Error::InvalidSize);
     }
     let vf = Function::vf(*vf).ok_or(Error::InvalidVf)?;
-    receives(kernel, vf)?;
-    turn.tell(vf, Outgoing::relay(RELAY_FROM_PF, &[*id], message));
+    receives(guc, vf)?;
+    ctx.tell(vf, Outgoing::relay(RELAY_FROM_PF, &[*id], message));
     Ok(0)
 }
 
 /// Checks that `function` has a CT buffer and reads from it; the queue of messages to it must stay bounded.
-fn receives(kernel: &Kernel, function: Function) -> Result<(), Error> {
-    let channel = kernel.clients.get(function).and_then(|client| client.channel.as_ref());
+fn receives(guc: &GucState, function: Function) -> Result<(), Error> {
+    let channel = guc.clients.get(function).and_then(|client| client.channel.as_ref());
     match channel {
         None => Err(Error::CtbNotRegistered),
         Some(channel) if channel.waiting() >= MOST_WAITING => Err(Error::CtbFull),

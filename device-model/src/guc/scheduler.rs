@@ -2,9 +2,9 @@
 //! The scheduler: registered contexts, the queues of each engine class, the state of each engine, and notifications to
 //! the functions.
 
-mod ending;
-mod placing;
-mod sharing;
+mod completion;
+mod dispatch;
+mod vf_quanta;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -21,11 +21,11 @@ use super::activity::Activity;
 use super::ads::{Ads, MAX_LOGICAL};
 use super::capture::{Capture, Hung};
 use super::context::{Context, Home, Registration};
+use super::engine_slot::EngineSlot;
 use super::firmware::Firmware;
 use super::hxg::{Error, Outgoing, Reply};
-use super::queue::{Entry, Place, Places, Queues, not_before};
-use super::rotation::{Moment, Rotation};
-use super::seat::Seat;
+use super::queue::{Entry, InstanceState, Instances, Queues, not_before};
+use super::round_robin::{DeficitRoundRobin, Moment};
 use super::share::{Adverse, Priority, Share};
 
 const CLASSES: usize = EngineClass::BY_GUC.len();
@@ -50,7 +50,7 @@ const WAIT_PAUSE: u64 = 1_000_000;
 const LEAST_PREEMPTION_TIMEOUT: u64 = 20_000_000;
 
 /// State that the GuC uses during one step or request.
-pub struct Turn<'t> {
+pub struct GucCtx<'t> {
     /// The shared parts of the card.
     pub gt: &'t Gt,
     /// Engines; their locks are taken after the GuC's lock.
@@ -67,7 +67,7 @@ pub struct Turn<'t> {
     pub out: &'t mut Vec<(Function, Outgoing)>,
 }
 
-impl<'t> Turn<'t> {
+impl<'t> GucCtx<'t> {
     /// Creates the state for executing a request of `function` at the current time.
     pub fn new(
         gt: &'t Gt,
@@ -77,7 +77,7 @@ impl<'t> Turn<'t> {
         function: Function,
         out: &'t mut Vec<(Function, Outgoing)>,
     ) -> Self {
-        Turn { gt, engines, views, tlb, function, now: gt.clock.now(), out }
+        GucCtx { gt, engines, views, tlb, function, now: gt.clock.now(), out }
     }
 
     /// Engine time of `engine`, in nanoseconds.
@@ -86,13 +86,13 @@ impl<'t> Turn<'t> {
     }
 
     /// The current time as used by `rotation`.
-    fn moment(&self, rotation: &Rotation) -> Moment {
+    fn moment(&self, rotation: &DeficitRoundRobin) -> Moment {
         Moment { card: self.now, engine: self.gt.engine_clocks[rotation.on()].time() }
     }
 
     /// Records that the engine of `rotation` now runs `function`, which is charged by the engine time of `on`; `None`
     /// if the engine is idle.
-    fn occupy(&self, rotation: &mut Rotation, function: Option<Function>, on: EngineId) {
+    fn occupy(&self, rotation: &mut DeficitRoundRobin, function: Option<Function>, on: EngineId) {
         rotation.occupy(self.moment(rotation), function, on.index(), self.time(on));
     }
 
@@ -134,9 +134,9 @@ pub struct Scheduler {
     /// Registered contexts by global id: the PF's ids are used unchanged, a VF's are offset by the start of its range.
     contexts: HashMap<u16, Context>,
     queues: [Queues; CLASSES],
-    seats: [Seat; EngineId::COUNT],
+    slots: [EngineSlot; EngineId::COUNT],
     /// Turns of the functions at each engine.
-    rotations: [Rotation; EngineId::COUNT],
+    rotations: [DeficitRoundRobin; EngineId::COUNT],
     /// Classes for which more than one function competes.
     rotating: [bool; CLASSES],
     /// Number of loads so far, over all boots, so that a report from an earlier boot never matches a current load.
@@ -167,8 +167,8 @@ impl Scheduler {
             ads,
             contexts: HashMap::new(),
             queues: Default::default(),
-            seats: [Seat::default(); EngineId::COUNT],
-            rotations: std::array::from_fn(|_| Rotation::default()),
+            slots: [EngineSlot::default(); EngineId::COUNT],
+            rotations: std::array::from_fn(|_| DeficitRoundRobin::default()),
             rotating: [false; CLASSES],
             loads,
             shares: [Share::default(); FUNCTIONS],
@@ -186,8 +186,8 @@ impl Scheduler {
 
     /// State of an engine.
     #[cfg(test)]
-    pub fn seat(&self, engine: EngineId) -> &Seat {
-        &self.seats[engine.index()]
+    pub fn slot(&self, engine: EngineId) -> &EngineSlot {
+        &self.slots[engine.index()]
     }
 
     /// Number of registered contexts.
@@ -202,9 +202,9 @@ impl Scheduler {
 
     /// Function and its own id of the context that is loaded on an engine.
     pub fn running(&self, engine: EngineId) -> Option<(Function, u16)> {
-        let seat = &self.seats[engine.index()];
-        let function = seat.occupant()?;
-        Some((function, self.contexts.get(&seat.context)?.local))
+        let slot = &self.slots[engine.index()];
+        let function = slot.occupant()?;
+        Some((function, self.contexts.get(&slot.context)?.local))
     }
 
     /// Functions (one bit each) with contexts that have work but no engine.
@@ -214,12 +214,12 @@ impl Scheduler {
 
     /// Whether any engine has a context loaded.
     pub fn busy(&self) -> bool {
-        self.seats.iter().any(|seat| seat.loaded)
+        self.slots.iter().any(|slot| slot.loaded)
     }
 
     /// Whether no context of `function` is on an engine.
     pub fn quiet(&self, function: Function) -> bool {
-        !self.seats.iter().any(|seat| seat.loaded && seat.function == Some(function))
+        !self.slots.iter().any(|slot| slot.loaded && slot.function == Some(function))
     }
 
     /// Sets whether CAT errors of `function` are reported with their type.
@@ -274,11 +274,11 @@ impl Scheduler {
         own.map(|_| id).ok_or(Error::ContextNotRegistered)
     }
 
-    /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC for `turn.function`. `id` is the context's global id;
+    /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC for `ctx.function`. `id` is the context's global id;
     /// `registration` contains the function's own id.
-    pub fn register(&mut self, turn: &mut Turn<'_>, id: u16, registration: &Registration<'_>) -> Reply {
-        let function = turn.function;
-        let context = registration.check(&mut turn.own(), &self.ads.map, function)?;
+    pub fn register(&mut self, ctx: &mut GucCtx<'_>, id: u16, registration: &Registration<'_>) -> Reply {
+        let function = ctx.function;
+        let context = registration.check(&mut ctx.own(), &self.ads.map, function)?;
         let wide = context.members.len() > 1;
         match self.contexts.entry(id) {
             Slot::Occupied(_) => return Err(Error::ContextAlreadyRegistered),
@@ -309,38 +309,38 @@ impl Scheduler {
     }
 
     /// SCHED_CONTEXT_MODE_SET: the host is notified on completion.
-    pub fn set_mode(&mut self, turn: &mut Turn<'_>, id: u32, enable: bool) -> Reply {
+    pub fn set_mode(&mut self, ctx: &mut GucCtx<'_>, id: u32, enable: bool) -> Reply {
         let (id, context) = self.context(id)?;
         if context.disabling || context.deregistering {
             return Err(Error::PendingAction);
         }
         context.enabled = enable;
         if enable {
-            turn.tell(context.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(context.local), 1]));
-            self.look(turn, id);
+            ctx.tell(context.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(context.local), 1]));
+            self.look(ctx, id);
             return Ok(0);
         }
         context.disabling = true;
-        self.take_off(turn, id);
+        self.take_off(ctx, id);
         Ok(0)
     }
 
     /// SCHED_CONTEXT: the context may have new work.
-    pub fn submit(&mut self, turn: &mut Turn<'_>, id: u32) -> Reply {
+    pub fn submit(&mut self, ctx: &mut GucCtx<'_>, id: u32) -> Reply {
         let (id, _) = self.context(id)?;
-        self.look(turn, id);
+        self.look(ctx, id);
         Ok(0)
     }
 
     /// DEREGISTER_CONTEXT: the host is notified on completion.
-    pub fn deregister(&mut self, turn: &mut Turn<'_>, id: u32) -> Reply {
+    pub fn deregister(&mut self, ctx: &mut GucCtx<'_>, id: u32) -> Reply {
         let (id, context) = self.context(id)?;
         if context.deregistering {
             return Err(Error::PendingAction);
         }
         context.enabled = false;
         context.deregistering = true;
-        self.take_off(turn, id);
+        self.take_off(ctx, id);
         Ok(0)
     }
 
@@ -351,16 +351,16 @@ impl Scheduler {
 
     /// Stops the running contexts of `function` immediately and drops all its contexts. No messages are sent for them,
     /// because the driver or the PF has discarded them (V13-121).
-    pub fn drop_function(&mut self, turn: &mut Turn<'_>, function: Function) {
+    pub fn drop_function(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
         for engine in EngineId::all() {
-            let seat = self.seats[engine.index()];
-            if seat.function != Some(function) {
+            let slot = self.slots[engine.index()];
+            if slot.function != Some(function) {
                 continue;
             }
-            if seat.loaded {
-                self.reset_engine(turn, engine);
+            if slot.loaded {
+                self.reset_engine(ctx, engine);
             }
-            self.seats[engine.index()] = Seat::default();
+            self.slots[engine.index()] = EngineSlot::default();
         }
         let queues = &mut self.queues;
         self.contexts.retain(|id, context| {
@@ -377,7 +377,7 @@ impl Scheduler {
 
     /// Requests preemption of the contexts of `function`, and keeps them off the engines. [`Scheduler::quiet`] returns
     /// true once they have left.
-    pub fn pause(&mut self, turn: &mut Turn<'_>, function: Function) {
+    pub fn pause(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
         set_bit(&mut self.paused, function, true);
         for (id, context) in self.contexts.iter_mut().filter(|(_, context)| context.function == function) {
             if context.home == Home::Queued {
@@ -386,26 +386,26 @@ impl Scheduler {
             }
         }
         for engine in EngineId::all() {
-            let seat = self.seats[engine.index()];
-            if seat.function == Some(function) {
-                let own = self.contexts.get(&seat.context).map_or(0, |context| context.policies.preemption_timeout);
+            let slot = self.slots[engine.index()];
+            if slot.function == Some(function) {
+                let own = self.contexts.get(&slot.context).map_or(0, |context| context.policies.preemption_timeout);
                 let timeout = match self.share(function).preemption_timeout {
                     0 => own,
                     timeout => timeout,
                 };
-                self.ask_to_leave(turn, seat.context, timeout);
+                self.ask_to_leave(ctx, slot.context, timeout);
             }
         }
     }
 
     /// Allows the contexts of `function` to run again.
-    pub fn resume(&mut self, turn: &mut Turn<'_>, function: Function) {
+    pub fn resume(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
         set_bit(&mut self.paused, function, false);
         let of = |(id, context): (&u16, &Context)| (context.function == function).then_some(*id);
         let mut contexts: Vec<u16> = self.contexts.iter().filter_map(of).collect();
         contexts.sort_unstable();
         for id in contexts {
-            self.go_on(turn, id, turn.now);
+            self.go_on(ctx, id, ctx.now);
         }
     }
 }

@@ -137,16 +137,16 @@ fn a_held_up_engine_loses_no_time() {
     for _ in 0..5 {
         host.clock.advance(100_000_000);
         host.step();
-        assert!(!host.seat("bcs0").leaving);
+        assert!(!host.slot("bcs0").leaving);
         assert_eq!(host.deadline, Some(host.clock.now() + 400_000));
     }
     host.pass(399_999);
     host.step();
     assert_eq!(host.deadline, Some(host.clock.now() + 100_000), "a step may end at any moment");
-    assert!(!host.seat("bcs0").leaving);
+    assert!(!host.slot("bcs0").leaving);
     host.pass(1);
     host.step();
-    assert!(host.seat("bcs0").leaving);
+    assert!(host.slot("bcs0").leaving);
     // Preemption has been requested, but the engine is not stepped.
     for _ in 0..20 {
         host.clock.advance(100_000_000);

@@ -101,9 +101,9 @@ fn what_cannot_be_is_refused() {
 fn another_functions_context_is_refused() {
     let mut host = Host::up();
     host.idle(5);
-    let kernel = host.guc.kernel.as_mut().unwrap();
-    assert_eq!(kernel.scheduler.owned(Function::PF, 5), Ok(5));
-    assert_eq!(kernel.scheduler.owned(Function(1), 5), Err(Error::ContextNotRegistered));
+    let state = host.guc.state.as_mut().unwrap();
+    assert_eq!(state.scheduler.owned(Function::PF, 5), Ok(5));
+    assert_eq!(state.scheduler.owned(Function(1), 5), Err(Error::ContextNotRegistered));
 }
 
 /// V13-119, contract B.6: a doorbell is disarmed by deregistering its context, CLIENT_SOFT_RESET, FLR, and a reset of
@@ -153,11 +153,11 @@ fn rings_of_a_vf_are_counted() {
 
     const VF: Function = Function(1);
     let mut host = Host::up();
-    let kernel = host.guc.kernel.as_mut().unwrap();
-    kernel.adverse.set_period(1000);
-    kernel.adverse.set_threshold(VF, Kind::Doorbell, 2);
-    kernel.doorbells.set_quota(&host.gt.doorbells, VF, Quota::new(8, 1).unwrap());
-    kernel.doorbells.allocate(&host.gt.doorbells, VF, 1024, (0, page(0))).unwrap();
+    let state = host.guc.state.as_mut().unwrap();
+    state.adverse.set_period(1000);
+    state.adverse.set_threshold(VF, Kind::Doorbell, 2);
+    state.doorbells.set_quota(&host.gt.doorbells, VF, Quota::new(8, 1).unwrap());
+    state.doorbells.allocate(&host.gt.doorbells, VF, 1024, (0, page(0))).unwrap();
     for told in [false, false, true, false] {
         for _ in 0..10 {
             host.ring_doorbell(VF, 0);

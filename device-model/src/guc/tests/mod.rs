@@ -283,8 +283,8 @@ impl Host {
         assert_eq!(self.stepped(), [[3, 0x9000_1002, id, 1]]);
     }
 
-    fn seat(&self, engine: &str) -> &seat::Seat {
-        self.guc.scheduler().expect("a kernel runs").seat(engine_named(engine))
+    fn slot(&self, engine: &str) -> &engine_slot::EngineSlot {
+        self.guc.scheduler().expect("a kernel runs").slot(engine_named(engine))
     }
 
     fn runs(&self, engine: &str) -> Option<u32> {

@@ -101,7 +101,7 @@ pub(super) fn image(function: u8, local: u16, member: u64) -> u64 {
 impl Bench {
     pub fn new() -> Self {
         let mut host = Host::up();
-        let scheduler = host.guc.kernel.take().expect("a kernel runs").scheduler;
+        let scheduler = host.guc.state.take().expect("a kernel runs").scheduler;
         for function in 0..FUNCTIONS as u64 {
             for at in (0..RAM as u64).step_by(4096) {
                 let page = (GLOBAL + function * RAM as u64 + at) >> 12;
@@ -112,12 +112,12 @@ impl Bench {
         Bench { gt, engines, scheduler, clock, deadline: None, tlb: Tlb::default(), out: Vec::new() }
     }
 
-    pub fn with<T>(&mut self, function: u8, act: impl FnOnce(&mut Scheduler, &mut Turn<'_>) -> T) -> T {
+    pub fn with<T>(&mut self, function: u8, act: impl FnOnce(&mut Scheduler, &mut GucCtx<'_>) -> T) -> T {
         let views = self.gt.memory.views();
         let (gt, engines, tlb, out) = (&self.gt, &self.engines, &mut self.tlb, &mut self.out);
         let now = self.clock.now();
-        let mut turn = Turn { gt, engines, views: &views, tlb, function: Function(function), now, out };
-        act(&mut self.scheduler, &mut turn)
+        let mut ctx = GucCtx { gt, engines, views: &views, tlb, function: Function(function), now, out };
+        act(&mut self.scheduler, &mut ctx)
     }
 
     /// Advances the clock and the engine time.
@@ -127,7 +127,7 @@ impl Bench {
 
     pub fn poke(&mut self, at: u64, value: u32) {
         let function = ((at - GLOBAL) / RAM as u64) as u8;
-        self.with(function, |_, turn| turn.own().write_u32(Space::Ggtt, at, value)).unwrap();
+        self.with(function, |_, ctx| ctx.own().write_u32(Space::Ggtt, at, value)).unwrap();
     }
 
     /// Registers a context with `width` members.
@@ -137,10 +137,10 @@ impl Bench {
         let queue = image(function, local, 3);
         let work_queue = if width > 1 { (queue, queue + 0x400, 0x400) } else { (0, 0, 0) };
         let class = u32::from(class.guc());
-        self.with(function, |scheduler, turn| {
+        self.with(function, |scheduler, ctx| {
             let registration =
                 Registration { id: u32::from(local), class, mask, work_queue, descriptors: &descriptors };
-            scheduler.register(turn, global(function, local), &registration).unwrap();
+            scheduler.register(ctx, global(function, local), &registration).unwrap();
         });
     }
 
@@ -150,7 +150,7 @@ impl Bench {
             self.poke(image(function, local, member) + 0x1000 + 7 * 4, 64);
         }
         let id = u32::from(global(function, local));
-        self.with(function, |scheduler, turn| scheduler.set_mode(turn, id, true)).unwrap();
+        self.with(function, |scheduler, ctx| scheduler.set_mode(ctx, id, true)).unwrap();
     }
 
     /// Registers and enables a context with endless work.
@@ -167,11 +167,11 @@ impl Bench {
     pub fn step(&mut self) -> Vec<(u8, Vec<u32>)> {
         let mut reports = Vec::new();
         self.engines.take_reports(&mut reports);
-        self.deadline = self.with(0, |scheduler, turn| {
+        self.deadline = self.with(0, |scheduler, ctx| {
             for report in &reports {
-                scheduler.report(turn, report);
+                scheduler.report(ctx, report);
             }
-            scheduler.schedule(turn)
+            scheduler.schedule(ctx)
         });
         self.out.drain(..).map(|(function, message)| (function.0, message.hxg().to_vec())).collect()
     }
@@ -217,7 +217,7 @@ fn messages_carry_local_ids() {
     bench.step();
     bench.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
     assert_eq!(bench.step(), [(2, vec![0x9000_6000, 3]), (2, vec![0x9000_1008, 3])], "this function did not opt in");
-    bench.with(1, |scheduler, turn| scheduler.deregister(turn, u32::from(global(1, 3)))).unwrap();
+    bench.with(1, |scheduler, ctx| scheduler.deregister(ctx, u32::from(global(1, 3)))).unwrap();
     assert_eq!(bench.step(), [(1, vec![0x9000_4600, 3])]);
 }
 
@@ -248,7 +248,7 @@ fn a_dropped_function_leaves_nothing() {
     bench.start(2, 9, EngineClass::Render, 1);
     bench.step();
     let before = bench.engines.lock(engine_named("ccs0")).loaded();
-    bench.with(0, |scheduler, turn| scheduler.drop_function(turn, Function(1)));
+    bench.with(0, |scheduler, ctx| scheduler.drop_function(ctx, Function(1)));
     assert!(bench.scheduler.quiet(Function(1)) && !bench.scheduler.quiet(Function(2)));
     assert_eq!((bench.runs("bcs0"), bench.engines.lock(engine_named("ccs0")).loaded()), (None, before));
     assert_eq!(bench.step(), []);
@@ -268,7 +268,7 @@ fn pause_and_resume() {
     bench.start(1, 1, EngineClass::Copy, 1);
     bench.start(1, 2, EngineClass::Render, 1);
     bench.step();
-    bench.with(0, |scheduler, turn| scheduler.pause(turn, Function(1)));
+    bench.with(0, |scheduler, ctx| scheduler.pause(ctx, Function(1)));
     assert!(!bench.scheduler.quiet(Function(1)));
     bench.end("bcs0", Outcome::Preempted);
     bench.step();
@@ -284,7 +284,7 @@ fn pause_and_resume() {
     bench.end("bcs0", Outcome::Complete);
     bench.step();
     assert_eq!(bench.runs("bcs0"), None);
-    bench.with(0, |scheduler, turn| scheduler.resume(turn, Function(1)));
+    bench.with(0, |scheduler, ctx| scheduler.resume(ctx, Function(1)));
     bench.step();
     assert_eq!(bench.runs("bcs0"), Some((1, 0)));
 }
@@ -344,14 +344,14 @@ impl Bench {
             }
             // Requests in an unsuitable state are refused; the result does not matter.
             Act::SetMode { function, local, on } => {
-                let _ = self.with(function, |scheduler, turn| scheduler.set_mode(turn, id(function, local), on));
+                let _ = self.with(function, |scheduler, ctx| scheduler.set_mode(ctx, id(function, local), on));
             }
             Act::Deregister { function, local } => {
-                let _ = self.with(function, |scheduler, turn| scheduler.deregister(turn, id(function, local)));
+                let _ = self.with(function, |scheduler, ctx| scheduler.deregister(ctx, id(function, local)));
             }
-            Act::Drop(function) => self.with(0, |scheduler, turn| scheduler.drop_function(turn, Function(function))),
-            Act::Pause(function) => self.with(0, |scheduler, turn| scheduler.pause(turn, Function(function))),
-            Act::Resume(function) => self.with(0, |scheduler, turn| scheduler.resume(turn, Function(function))),
+            Act::Drop(function) => self.with(0, |scheduler, ctx| scheduler.drop_function(ctx, Function(function))),
+            Act::Pause(function) => self.with(0, |scheduler, ctx| scheduler.pause(ctx, Function(function))),
+            Act::Resume(function) => self.with(0, |scheduler, ctx| scheduler.resume(ctx, Function(function))),
             Act::Share { function, quantum, timeout, priority } => {
                 self.share(function, quantum, timeout, Priority::of(priority).unwrap());
             }

@@ -96,7 +96,7 @@ fn policies_of_all() {
         rig.host.poke(SCRATCH + n * 4, value);
     }
     assert_eq!(rig.host.request(0x5502, &[SCRATCH as u32, 0, 6]), SUCCESS | 3);
-    let share = |rig: &Rig| rig.host.guc.kernel.as_ref().unwrap().scheduler.share(Function(1));
+    let share = |rig: &Rig| rig.host.guc.state.as_ref().unwrap().scheduler.share(Function(1));
     assert_eq!(share(&rig).priority, crate::guc::share::Priority::Normal);
     assert_eq!(rig.configure(1, &[0x8a01_0001, 16, 0x8a02_0001, 16_000]), SUCCESS | 2);
     assert_eq!((share(&rig).quantum, share(&rig).preemption_timeout), (16_000_000, 16_000_000));
@@ -249,7 +249,7 @@ fn the_card_plays_the_pf() {
         exec_quantum_ms: 16,
         preempt_timeout_us: 16_000,
     };
-    host.guc.play_pf(&host.gt, &host.engines, &[quota; 2]).unwrap();
+    host.guc.start_without_pf_driver(&host.gt, &host.engines, &[quota; 2]).unwrap();
     // The tests' VFs use other parts of the GGTT; the assigned ranges are checked separately.
     let owner = |rig: &Rig, at: u64| rig.host.gt.memory.ggtt().entry(at >> 12);
     let mut rig = Rig::new(host);
@@ -268,9 +268,9 @@ fn the_card_plays_the_pf() {
     rig.host.gt.memory.local().slice((64 << 20) + 0x1000, 4).unwrap().read_slice(&mut data, 0).unwrap();
     assert_eq!(data, [2; 4], "VF 2's memory follows VF 1's");
 
-    let kernel = rig.host.guc.kernel.as_mut().unwrap();
+    let state = rig.host.guc.state.as_mut().unwrap();
     for vf in [VF1, VF2] {
-        let config = &mut kernel.clients.of(vf.function()).config;
+        let config = &mut state.clients.of(vf.function()).config;
         (config.ggtt_start, config.ggtt_size) = (vf.base(), RAM as u64);
     }
     for vf in [VF1, VF2] {
@@ -304,9 +304,12 @@ fn the_card_plays_the_pf() {
     assert_eq!(rig.mail(VF1, &[0x5507])[0], SUCCESS, "and it can be used again");
     // After a reset, the GuC restores the configuration.
     rig.host.guc.reset(&rig.host.gt);
-    rig.host.guc.revive(&rig.host.gt, &rig.host.engines).unwrap();
+    rig.host.guc.restart_builtin(&rig.host.gt, &rig.host.engines).unwrap();
     assert_eq!(rig.mail(VF2, &[0x5509, 3])[..2], [SUCCESS | 2, 64 << 20]);
     rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
     assert_eq!(data, [2; 4]);
-    assert!(rig.host.guc.play_pf(&rig.host.gt, &rig.host.engines, &[quota; 63]).is_err(), "more than the card has");
+    assert!(
+        rig.host.guc.start_without_pf_driver(&rig.host.gt, &rig.host.engines, &[quota; 63]).is_err(),
+        "more than the card has"
+    );
 }

@@ -7,38 +7,38 @@ use super::*;
 
 impl Scheduler {
     /// Checks whether a context has new work, and updates its engines or queues it.
-    pub(super) fn look(&mut self, turn: &mut Turn<'_>, id: u16) {
+    pub(super) fn look(&mut self, ctx: &mut GucCtx<'_>, id: u16) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         if !context.enabled {
             return;
         }
         if let Some(work_queue) = context.work_queue {
-            work_queue.consume(&mut turn.gam(context.function), context.local, &context.members);
+            work_queue.consume(&mut ctx.gam(context.function), context.local, &context.members);
         }
         for at in 0..context.members.len() {
             let member = &mut context.members[at];
             if !member.loaded {
                 // A context image that cannot be read has nothing to run.
-                member.ready |= member.ring_has_work(&mut turn.gam(context.function)).unwrap_or(false);
+                member.ready |= member.ring_has_work(&mut ctx.gam(context.function)).unwrap_or(false);
                 continue;
             }
             let Home::Placed(base) = context.home else { continue };
             let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
-            let ticket = self.seats[engine.index()].ticket;
-            let mut streamer = turn.engines.lock(engine);
+            let ticket = self.slots[engine.index()].ticket;
+            let mut streamer = ctx.engines.lock(engine);
             if streamer.loaded().is_some_and(|load| load.context == ticket) {
                 streamer.tail_moved();
-                turn.engines.set_runnable(engine, true);
+                ctx.engines.set_runnable(engine, true);
             } else {
                 // The context has ended, and its report is pending.
                 member.ready = true;
             }
         }
-        self.go_on(turn, id, turn.now);
+        self.go_on(ctx, id, ctx.now);
     }
 
     /// Queues a context that has work, or loads it if it already holds its engines.
-    pub(super) fn go_on(&mut self, turn: &mut Turn<'_>, id: u16, eligible_at: u64) {
+    pub(super) fn go_on(&mut self, ctx: &mut GucCtx<'_>, id: u16, eligible_at: u64) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         let paused = self.paused & context.function.bit() != 0;
         if paused || !context.enabled || !context.members.iter().any(|member| member.ready) {
@@ -52,30 +52,37 @@ impl Scheduler {
                 let (function, priority) = (context.function, context.policies.priority);
                 self.queues[usize::from(context.class.guc())].look(function, |queue| queue.push(priority, entry));
             }
-            Home::Placed(base) => self.load(turn, id, base),
+            Home::Placed(base) => self.load(ctx, id, base),
         }
     }
 
     /// Loads the members that have work onto the engines that the context holds.
-    pub(super) fn load(&mut self, turn: &mut Turn<'_>, id: u16, base: u8) {
+    pub(super) fn load(&mut self, ctx: &mut GucCtx<'_>, id: u16, base: u8) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         let leaving = (0..context.members.len()).any(|at| {
             let engine = self.ads.map.engine(context.class, usize::from(base) + at);
-            engine.is_some_and(|engine| self.seats[engine.index()].leaving)
+            engine.is_some_and(|engine| self.slots[engine.index()].leaving)
         });
         if leaving {
             return;
         }
         for at in 0..context.members.len() {
             let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
-            let seat = &mut self.seats[engine.index()];
-            if !seat.held {
+            let slot = &mut self.slots[engine.index()];
+            if !slot.held {
                 let function = Some(context.function);
                 let slice_end = match context.policies.quantum {
                     0 => None,
-                    quantum => Some(turn.time(engine).saturating_add(quantum)),
+                    quantum => Some(ctx.time(engine).saturating_add(quantum)),
                 };
-                *seat = Seat { context: id, function, member: byte(at), held: true, slice_end, ..Seat::default() };
+                *slot = EngineSlot {
+                    context: id,
+                    function,
+                    member: byte(at),
+                    held: true,
+                    slice_end,
+                    ..EngineSlot::default()
+                };
             }
             let member = &mut context.members[at];
             if member.loaded || !member.ready {
@@ -83,30 +90,30 @@ impl Scheduler {
             }
             self.loads = self.loads.wrapping_add(1);
             let ticket = u32::from(self.loads) << 16 | u32::from(id);
-            seat.ticket = ticket;
-            seat.loaded = true;
+            slot.ticket = ticket;
+            slot.loaded = true;
             member.loaded = true;
             member.ready = false;
             // The engine's status words contain the function's own id of the context (V8-031, V8-060).
             let (low, count) = (low(member.descriptor), (self.loads & 0xff) as u8);
             let descriptor = Descriptor::named(low, context.local, count, context.function.0).0;
             let load = Load { function: context.function, submitter: Submitter::Guc, context: ticket, descriptor };
-            let mut streamer = turn.engines.lock(engine);
+            let mut streamer = ctx.engines.lock(engine);
             if streamer.loaded().is_some() {
                 // A submitter other than the scheduler has loaded a context here.
-                streamer.reset(turn.gt);
+                streamer.reset(ctx.gt);
             }
-            streamer.load(turn.gt, load);
-            turn.engines.set_runnable(engine, true);
+            streamer.load(ctx.gt, load);
+            ctx.engines.set_runnable(engine, true);
             drop(streamer);
-            turn.occupy(&mut self.rotations[engine.index()], Some(context.function), engine);
-            let (who, tick) = ((context.function, u32::from(id)), ticks(turn.now));
-            self.activity.switch(&mut turn.gam(Function::PF), engine, Some(who), tick);
+            ctx.occupy(&mut self.rotations[engine.index()], Some(context.function), engine);
+            let (who, tick) = ((context.function, u32::from(id)), ticks(ctx.now));
+            self.activity.switch(&mut ctx.gam(Function::PF), engine, Some(who), tick);
         }
     }
 
     /// Removes a context from the queue or requests its preemption. If it is on no engine, this completes immediately.
-    pub(super) fn take_off(&mut self, turn: &mut Turn<'_>, id: u16) {
+    pub(super) fn take_off(&mut self, ctx: &mut GucCtx<'_>, id: u16) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         match context.home {
             Home::Rest => {}
@@ -116,39 +123,39 @@ impl Scheduler {
             }
             Home::Placed(_) => {
                 let timeout = context.policies.preemption_timeout;
-                self.ask_to_leave(turn, id, timeout);
+                self.ask_to_leave(ctx, id, timeout);
             }
         }
-        self.settle(turn, id, turn.now);
+        self.settle(ctx, id, ctx.now);
     }
 
     /// Requests preemption of a context on all of its engines within `timeout` ns of engine time (0: no limit).
-    pub(super) fn ask_to_leave(&mut self, turn: &mut Turn<'_>, id: u16, timeout: u64) {
+    pub(super) fn ask_to_leave(&mut self, ctx: &mut GucCtx<'_>, id: u16, timeout: u64) {
         let Some(context) = self.contexts.get(&id) else { return };
         let Home::Placed(base) = context.home else { return };
         for at in 0..context.members.len() {
             let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
             let leave_by = match timeout {
                 0 => None,
-                timeout => Some(turn.time(engine).saturating_add(timeout.max(LEAST_PREEMPTION_TIMEOUT))),
+                timeout => Some(ctx.time(engine).saturating_add(timeout.max(LEAST_PREEMPTION_TIMEOUT))),
             };
-            let seat = &mut self.seats[engine.index()];
-            seat.leave(leave_by);
-            seat.waiting &= turn.engines.waiting(engine);
-            if !seat.loaded {
+            let slot = &mut self.slots[engine.index()];
+            slot.leave(leave_by);
+            slot.waiting &= ctx.engines.waiting(engine);
+            if !slot.loaded {
                 continue;
             }
-            let mut streamer = turn.engines.lock(engine);
-            if streamer.loaded().is_some_and(|load| load.context == seat.ticket) {
+            let mut streamer = ctx.engines.lock(engine);
+            if streamer.loaded().is_some_and(|load| load.context == slot.ticket) {
                 streamer.request_preemption();
-                turn.engines.set_runnable(engine, true);
+                ctx.engines.set_runnable(engine, true);
             }
         }
     }
 
     /// Releases the engines of a context that is loaded on none any more, and sends the notifications that the host
     /// waits for.
-    pub(super) fn settle(&mut self, turn: &mut Turn<'_>, id: u16, eligible_at: u64) {
+    pub(super) fn settle(&mut self, ctx: &mut GucCtx<'_>, id: u16, eligible_at: u64) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         if context.members.iter().any(|member| member.loaded) {
             return;
@@ -156,13 +163,13 @@ impl Scheduler {
         if let Home::Placed(base) = context.home {
             for at in 0..context.members.len() {
                 if let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) {
-                    self.seats[engine.index()] = Seat::default();
+                    self.slots[engine.index()] = EngineSlot::default();
                 }
             }
             context.home = Home::Rest;
         }
         if std::mem::take(&mut context.disabling) {
-            turn.tell(context.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(context.local), 0]));
+            ctx.tell(context.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(context.local), 0]));
         }
         if context.deregistering {
             if context.home == Home::Queued {
@@ -171,9 +178,9 @@ impl Scheduler {
             let (function, local) = (context.function, context.local);
             self.contexts.remove(&id);
             self.tallies[function.index()].contexts -= 1;
-            turn.tell(function, Outgoing::event(DEREGISTER_CONTEXT_DONE, &[u32::from(local)]));
+            ctx.tell(function, Outgoing::event(DEREGISTER_CONTEXT_DONE, &[u32::from(local)]));
             return;
         }
-        self.go_on(turn, id, eligible_at);
+        self.go_on(ctx, id, eligible_at);
     }
 }

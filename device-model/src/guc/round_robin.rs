@@ -22,16 +22,16 @@ pub type Shares = [Share; FUNCTIONS];
 pub struct Moment {
     /// The card's clock.
     pub card: u64,
-    /// Engine time of the engine that determines the charge ([`Rotation::on`]).
+    /// Engine time of the engine that determines the charge ([`DeficitRoundRobin::on`]).
     pub engine: u64,
 }
 
 /// State of the turns at one engine.
 #[derive(Debug)]
-pub struct Rotation {
+pub struct DeficitRoundRobin {
     turn: Option<Function>,
     /// Function that is on the engine and is charged.
-    payer: Option<Function>,
+    charged: Option<Function>,
     /// Index of the engine that determines the charge by its engine time.
     on: usize,
     /// Time up to which the credits are up to date.
@@ -48,11 +48,11 @@ pub struct Rotation {
     served: u64,
 }
 
-impl Default for Rotation {
+impl Default for DeficitRoundRobin {
     fn default() -> Self {
-        Rotation {
+        DeficitRoundRobin {
             turn: None,
-            payer: None,
+            charged: None,
             on: 0,
             since: Moment::default(),
             credit: [0; FUNCTIONS],
@@ -64,12 +64,12 @@ impl Default for Rotation {
     }
 }
 
-impl Rotation {
+impl DeficitRoundRobin {
     /// Records that `function` is on the engine, or that the engine is idle. The function is charged by the engine time
     /// of the engine with index `on`; `time` is its current value.
     pub fn occupy(&mut self, now: Moment, function: Option<Function>, on: usize, time: u64) {
         self.charge(now);
-        self.payer = function;
+        self.charged = function;
         self.on = on;
         self.since.engine = time;
     }
@@ -94,7 +94,7 @@ impl Rotation {
     pub fn relax(&mut self, now: Moment) {
         self.charge(now);
         self.contended = false;
-        self.idle = self.payer.is_none();
+        self.idle = self.charged.is_none();
     }
 
     /// Clears the deficit of a function, because its share has changed.
@@ -105,7 +105,7 @@ impl Rotation {
     /// Selects the owner of the current turn among the functions that have work (`wants`) and those that keep their
     /// turns without work (`standing`); `None` if there are none.
     pub fn turn(&mut self, now: Moment, wants: u64, standing: u64, shares: &Shares) -> Option<Function> {
-        if wants == 0 && self.payer.is_none() {
+        if wants == 0 && self.charged.is_none() {
             self.relax(now);
             return None;
         }
@@ -124,7 +124,7 @@ impl Rotation {
         if self.turn.is_none_or(over) {
             self.pass(claims, shares);
         }
-        self.contended = claims & !self.payer.or(self.turn).map_or(0, Function::bit) != 0;
+        self.contended = claims & !self.charged.or(self.turn).map_or(0, Function::bit) != 0;
         self.turn
     }
 
@@ -148,22 +148,23 @@ impl Rotation {
     /// Remaining time of the turn, in ns from the time of the last call with a `now` argument; `None` if no function
     /// waits for its end.
     pub fn left(&self, shares: &Shares) -> Option<u64> {
-        let function = self.turn.filter(|turn| self.contended && self.payer.is_none_or(|payer| payer == *turn))?;
+        let function =
+            self.turn.filter(|turn| self.contended && self.charged.is_none_or(|charged| charged == *turn))?;
         let left = u64::try_from(self.credit[function.index()]).unwrap_or(0);
         (shares[function.index()].quantum != 0).then_some(left)
     }
 
     fn charge(&mut self, now: Moment) {
-        let spent = signed(match self.payer {
+        let spent = signed(match self.charged {
             Some(_) => now.engine.saturating_sub(self.since.engine),
             None => now.card.saturating_sub(self.since.card),
         });
         self.since = now;
-        let Some(function) = self.payer.or(self.turn) else { return };
+        let Some(function) = self.charged.or(self.turn) else { return };
         let credit = &mut self.credit[function.index()];
         let left = credit.saturating_sub(spent);
         // A deficit arises only from time that another function claimed and during which the engine was occupied.
-        let owes = self.contended && self.payer.is_some();
+        let owes = self.contended && self.charged.is_some();
         *credit = if owes { left } else { left.max((*credit).min(0)) };
     }
 
@@ -281,7 +282,7 @@ mod tests {
         let standing = functions(u64::MAX)
             .filter(|f| shares[f.index()].priority == Priority::Normal && shares[f.index()].quantum > 0)
             .fold(0, |set, f| set | f.bit());
-        let mut rotation = Rotation::default();
+        let mut rotation = DeficitRoundRobin::default();
         let mut used = [0; FUNCTIONS];
         let mut now = 0;
         while now < until {
@@ -340,8 +341,8 @@ mod tests {
     fn kept_places_pass_by_an_idle_engine() {
         let list: Vec<_> = (0..4).map(|f| (f, 10 * MS, Priority::Normal)).collect();
         let shares = shares(&list);
-        let mut rotation = Rotation::default();
-        let turn = |rotation: &mut Rotation, ms| rotation.turn(at(ms * MS), 0b1111, 0b1111, &shares);
+        let mut rotation = DeficitRoundRobin::default();
+        let turn = |rotation: &mut DeficitRoundRobin, ms| rotation.turn(at(ms * MS), 0b1111, 0b1111, &shares);
         assert_eq!(turn(&mut rotation, 0), Some(Function(0)));
         rotation.relax(at(5 * MS));
         assert_eq!(turn(&mut rotation, 47), Some(Function(0)));
@@ -364,7 +365,7 @@ mod tests {
     #[test]
     fn alone_costs_nothing() {
         let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
-        let mut rotation = Rotation::default();
+        let mut rotation = DeficitRoundRobin::default();
         rotation.enter(at(0), Function(1), &shares);
         rotation.occupy(at(0), Some(Function(1)), 0, 0);
         assert_eq!(rotation.turn(at(1000 * MS), 0b110, 0, &shares), Some(Function(2)));
@@ -380,7 +381,7 @@ mod tests {
     #[test]
     fn unlimited_quantum() {
         let shares = shares(&[(1, 10 * MS, Priority::Low)]);
-        let mut rotation = Rotation::default();
+        let mut rotation = DeficitRoundRobin::default();
         assert_eq!(rotation.turn(at(0), 0b01, 0, &shares), Some(Function(0)));
         rotation.occupy(at(0), Some(Function(0)), 0, 0);
         assert_eq!(rotation.turn(at(100_000 * MS), 0b11, 0, &shares), Some(Function(0)));
@@ -393,7 +394,7 @@ mod tests {
     fn a_turn_counts_engine_time() {
         let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Normal)]);
         let standing = Function(2).bit();
-        let mut rotation = Rotation::default();
+        let mut rotation = DeficitRoundRobin::default();
         assert_eq!(rotation.turn(at(0), 0b010, 0, &shares), Some(Function(1)));
         rotation.occupy(at(0), Some(Function(1)), 5, 700 * MS);
         assert_eq!(rotation.on(), 5);

@@ -15,37 +15,37 @@ type Turns = [Option<Function>; MAX_LOGICAL];
 
 impl Scheduler {
     /// Dispatches queued contexts to the engines. Returns the latest time of the next call.
-    pub fn schedule(&mut self, turn: &mut Turn<'_>) -> Option<u64> {
-        self.expire(turn);
+    pub fn schedule(&mut self, ctx: &mut GucCtx<'_>) -> Option<u64> {
+        self.expire(ctx);
         if !std::mem::replace(&mut self.shares_told, true) {
-            self.activity.set_shares(&mut turn.gam(Function::PF), &self.shares);
+            self.activity.set_shares(&mut ctx.gam(Function::PF), &self.shares);
         }
         let mut next = None;
         for class in EngineClass::BY_GUC {
-            next = earlier(next, self.share_out(turn, class));
+            next = earlier(next, self.share_out(ctx, class));
         }
-        let left = EngineId::all().filter_map(|engine| self.time_to_leave(turn, engine)).min();
-        earlier(next, left.map(|left| not_before(turn.now, left)))
+        let left = EngineId::all().filter_map(|engine| self.time_to_leave(ctx, engine)).min();
+        earlier(next, left.map(|left| not_before(ctx.now, left)))
     }
 
-    fn share_out(&mut self, turn: &mut Turn<'_>, class: EngineClass) -> Option<u64> {
+    fn share_out(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
         let at = usize::from(class.guc());
         let queued = self.queues[at].waiting();
         if queued == 0 && self.standing == 0 {
             // No other function waits for the engines of this class.
-            self.relax(turn, class);
+            self.relax(ctx, class);
             return None;
         }
-        let seated = self.engines_of(class).filter_map(|(_, engine)| self.seats[engine.index()].function);
+        let seated = self.engines_of(class).filter_map(|(_, engine)| self.slots[engine.index()].function);
         let present = seated.fold(queued, |set, function| set | function.bit());
         let rivals = if present == 0 { 0 } else { present | self.standing };
         if rivals.count_ones() > 1 {
-            return self.take_turns(turn, class);
+            return self.take_turns(ctx, class);
         }
-        self.relax(turn, class);
+        self.relax(ctx, class);
         let alone = functions(queued).next()?;
-        let places = std::array::from_fn(|logical| self.place(turn, class, logical));
-        self.fill(turn, class, alone, &places, true)
+        let places = std::array::from_fn(|logical| self.place(ctx, class, logical));
+        self.fill(ctx, class, alone, &places, true)
     }
 
     fn engines_of(&self, class: EngineClass) -> impl Iterator<Item = (usize, EngineId)> + use<> {
@@ -54,61 +54,61 @@ impl Scheduler {
     }
 
     /// Ends the rotation of a class that at most one function uses.
-    fn relax(&mut self, turn: &Turn<'_>, class: EngineClass) {
+    fn relax(&mut self, ctx: &GucCtx<'_>, class: EngineClass) {
         if !std::mem::take(&mut self.rotating[usize::from(class.guc())]) {
             return;
         }
         for (_, engine) in self.engines_of(class) {
             let rotation = &mut self.rotations[engine.index()];
-            turn.occupy(rotation, self.seats[engine.index()].occupant(), engine);
-            rotation.relax(turn.moment(rotation));
+            ctx.occupy(rotation, self.slots[engine.index()].occupant(), engine);
+            rotation.relax(ctx.moment(rotation));
         }
     }
 
     /// Schedules a class that several functions compete for, or in which they keep their turns without work.
-    fn take_turns(&mut self, turn: &mut Turn<'_>, class: EngineClass) -> Option<u64> {
+    fn take_turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
         let at = usize::from(class.guc());
         self.rotating[at] = true;
         let wide = self.queues[at].has_wide() || self.engines_of(class).any(|(_, engine)| self.has_wide(engine));
-        let (turns, mut next) = self.turns(turn, class, wide);
-        self.oust(turn, class, &turns);
+        let (turns, mut next) = self.turns(ctx, class, wide);
+        self.oust(ctx, class, &turns);
         for function in functions(self.queues[at].waiting()) {
-            let places = self.places_of(turn, class, &turns, function);
-            if places.iter().any(|place| *place != Place::Absent) {
-                next = earlier(next, self.fill(turn, class, function, &places, false));
+            let places = self.places_of(ctx, class, &turns, function);
+            if places.iter().any(|place| *place != InstanceState::Absent) {
+                next = earlier(next, self.fill(ctx, class, function, &places, false));
             }
         }
         if self.standing == 0 {
-            self.fill_unclaimed(turn, class, &turns);
+            self.fill_unclaimed(ctx, class, &turns);
         }
         for function in functions(self.queues[at].waiting()) {
             next = earlier(next, self.queues[at].look(function, |queue| queue.wakes_at()));
         }
         if wide {
-            self.charge_late_leavers(turn, class);
+            self.charge_late_leavers(ctx, class);
         }
         next
     }
 
     /// Whether a parallel context holds the engine.
     fn has_wide(&self, engine: EngineId) -> bool {
-        let seat = &self.seats[engine.index()];
-        seat.held && self.contexts.get(&seat.context).is_some_and(|context| context.members.len() > 1)
+        let slot = &self.slots[engine.index()];
+        slot.held && self.contexts.get(&slot.context).is_some_and(|context| context.members.len() > 1)
     }
 
     /// Ends turns that are over and starts the next. Also returns the latest time at which the next turn ends.
-    fn turns(&mut self, turn: &mut Turn<'_>, class: EngineClass, together: bool) -> (Turns, Option<u64>) {
+    fn turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, together: bool) -> (Turns, Option<u64>) {
         let mut wants = [0u64; MAX_LOGICAL];
         let queues = &mut self.queues[usize::from(class.guc())];
         for function in functions(queues.waiting()) {
-            let reach = queues.look(function, |queue| queue.reach(turn.now));
+            let reach = queues.look(function, |queue| queue.reach(ctx.now));
             for (_, wants) in wants.iter_mut().enumerate().filter(|(logical, _)| reach >> logical & 1 != 0) {
                 *wants |= function.bit();
             }
         }
         for (logical, engine) in self.engines_of(class) {
-            let seat = &self.seats[engine.index()];
-            if let Some(function) = seat.function.filter(|_| seat.works(turn.engines.waiting(engine))) {
+            let slot = &self.slots[engine.index()];
+            if let Some(function) = slot.function.filter(|_| slot.works(ctx.engines.waiting(engine))) {
                 wants[logical] |= function.bit();
             }
         }
@@ -117,7 +117,7 @@ impl Scheduler {
         let mut lead = None;
         for (logical, engine) in self.engines_of(class) {
             let rotation = &mut self.rotations[engine.index()];
-            let now = turn.moment(rotation);
+            let now = ctx.moment(rotation);
             if let Some((owner, contended)) = lead {
                 rotation.follow(now, owner, contended, &self.shares);
                 turns[logical] = owner;
@@ -125,44 +125,44 @@ impl Scheduler {
             }
             let wants = if together { wants.iter().fold(0, |all, set| all | set) } else { wants[logical] };
             turns[logical] = rotation.turn(now, wants, self.standing, &self.shares);
-            next = earlier(next, rotation.left(&self.shares).map(|left| not_before(turn.now, left)));
+            next = earlier(next, rotation.left(&self.shares).map(|left| not_before(ctx.now, left)));
             lead = together.then_some((turns[logical], rotation.contended()));
         }
         (turns, next)
     }
 
     /// Requests preemption on engines where another function owns the turn.
-    fn oust(&mut self, turn: &mut Turn<'_>, class: EngineClass, turns: &Turns) {
+    fn oust(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
         for (logical, engine) in self.engines_of(class) {
-            let seat = self.seats[engine.index()];
-            let (Some(function), Some(owner)) = (seat.function, turns[logical]) else { continue };
-            if function != owner && !seat.ousted {
-                self.ask_to_leave(turn, seat.context, self.share(function).preemption_timeout);
+            let slot = self.slots[engine.index()];
+            let (Some(function), Some(owner)) = (slot.function, turns[logical]) else { continue };
+            if function != owner && !slot.ousted {
+                self.ask_to_leave(ctx, slot.context, self.share(function).preemption_timeout);
                 for (_, engine) in self.engines_of(class) {
-                    let other = &mut self.seats[engine.index()];
-                    other.ousted |= other.held && other.context == seat.context;
+                    let other = &mut self.slots[engine.index()];
+                    other.ousted |= other.held && other.context == slot.context;
                 }
             }
         }
     }
 
     /// The instances of a class that `function` may use.
-    fn places_of(&self, turn: &Turn<'_>, class: EngineClass, turns: &Turns, function: Function) -> Places {
+    fn places_of(&self, ctx: &GucCtx<'_>, class: EngineClass, turns: &Turns, function: Function) -> Instances {
         std::array::from_fn(|logical| {
-            let Some(engine) = self.ads.map.engine(class, logical) else { return Place::Absent };
-            match self.seats[engine.index()].function {
-                _ if turns[logical] != Some(function) => Place::Absent,
-                Some(other) if other != function => Place::Leaving,
-                _ => self.place(turn, class, logical),
+            let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
+            match self.slots[engine.index()].function {
+                _ if turns[logical] != Some(function) => InstanceState::Absent,
+                Some(other) if other != function => InstanceState::Leaving,
+                _ => self.place(ctx, class, logical),
             }
         })
     }
 
-    fn place(&self, turn: &Turn<'_>, class: EngineClass, logical: usize) -> Place {
-        let Some(engine) = self.ads.map.engine(class, logical) else { return Place::Absent };
-        let seat = &self.seats[engine.index()];
-        self.contexts.get(&seat.context).map_or(Place::Free, |context| {
-            seat.place(context.policies.priority, turn.engines.waiting(engine), turn.time(engine))
+    fn place(&self, ctx: &GucCtx<'_>, class: EngineClass, logical: usize) -> InstanceState {
+        let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
+        let slot = &self.slots[engine.index()];
+        self.contexts.get(&slot.context).map_or(InstanceState::Free, |context| {
+            slot.place(context.policies.priority, ctx.engines.waiting(engine), ctx.time(engine))
         })
     }
 
@@ -170,30 +170,30 @@ impl Scheduler {
     /// Returns the latest time of the next call.
     fn fill(
         &mut self,
-        turn: &mut Turn<'_>,
+        ctx: &mut GucCtx<'_>,
         class: EngineClass,
         function: Function,
-        places: &Places,
+        places: &Instances,
         fresh: bool,
     ) -> Option<u64> {
-        let plan = self.queues[usize::from(class.guc())].look(function, |queue| queue.plan(places, turn.now));
+        let plan = self.queues[usize::from(class.guc())].look(function, |queue| queue.plan(places, ctx.now));
         for (entry, base) in plan.loads() {
             for at in (0..usize::from(entry.width)).filter(|_| fresh) {
                 if let Some(engine) = self.ads.map.engine(class, base + at) {
                     let rotation = &mut self.rotations[engine.index()];
-                    rotation.enter(turn.moment(rotation), function, &self.shares);
+                    rotation.enter(ctx.moment(rotation), function, &self.shares);
                 }
             }
             if let Some(context) = self.contexts.get_mut(&entry.context) {
                 let base = byte(base);
                 context.home = Home::Placed(base);
-                self.load(turn, entry.context, base);
+                self.load(ctx, entry.context, base);
             }
         }
         for (_, engine) in self.engines_of(class).filter(|(logical, _)| plan.leave >> logical & 1 != 0) {
-            let seat = self.seats[engine.index()];
-            let timeout = self.contexts.get(&seat.context).map_or(0, |context| context.policies.preemption_timeout);
-            self.ask_to_leave(turn, seat.context, timeout);
+            let slot = self.slots[engine.index()];
+            let timeout = self.contexts.get(&slot.context).map_or(0, |context| context.policies.preemption_timeout);
+            self.ask_to_leave(ctx, slot.context, timeout);
         }
         let at = usize::from(class.guc());
         if self.queues[at].waiting() & function.bit() == 0 {
@@ -202,38 +202,38 @@ impl Scheduler {
         // A context that was just loaded has a time slice too, and queued contexts wait for its end.
         let got = plan.loads().filter_map(|(_, base)| self.ads.map.engine(class, base));
         got.fold(plan.deadline, |next, engine| {
-            let left = self.seats[engine.index()].slice_left(turn.time(engine));
-            earlier(next, left.map(|left| not_before(turn.now, left)))
+            let left = self.slots[engine.index()].slice_left(ctx.time(engine));
+            earlier(next, left.map(|left| not_before(ctx.now, left)))
         })
     }
 
     /// Loads contexts onto engines that no function claims, so that they can check whether what they wait for has
     /// happened.
-    fn fill_unclaimed(&mut self, turn: &mut Turn<'_>, class: EngineClass, turns: &Turns) {
+    fn fill_unclaimed(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
         let at = usize::from(class.guc());
         for function in functions(self.queues[at].waiting()) {
             let places = std::array::from_fn(|logical| match turns[logical] {
-                None if self.place(turn, class, logical) == Place::Free => Place::Free,
-                _ => Place::Absent,
+                None if self.place(ctx, class, logical) == InstanceState::Free => InstanceState::Free,
+                _ => InstanceState::Absent,
             });
-            if places.contains(&Place::Free) {
-                self.fill(turn, class, function, &places, true);
+            if places.contains(&InstanceState::Free) {
+                self.fill(ctx, class, function, &places, true);
             }
         }
     }
 
     /// If all engines of a class share their turns, each turn waits for all of them: a function that is late on any of
     /// them is charged.
-    fn charge_late_leavers(&mut self, turn: &Turn<'_>, class: EngineClass) {
-        let seat = |engine: EngineId| &self.seats[engine.index()];
-        let late = self.engines_of(class).find(|(_, engine)| seat(*engine).ousted && seat(*engine).loaded);
+    fn charge_late_leavers(&mut self, ctx: &GucCtx<'_>, class: EngineClass) {
+        let slot = |engine: EngineId| &self.slots[engine.index()];
+        let late = self.engines_of(class).find(|(_, engine)| slot(*engine).ousted && slot(*engine).loaded);
         if let Some((_, lead)) = self.engines_of(class).next() {
             // A late context on another engine is charged by that engine's time.
-            let (payer, on) = match late {
-                Some((_, engine)) => (seat(engine).function, engine),
-                None => (seat(lead).occupant(), lead),
+            let (charged, on) = match late {
+                Some((_, engine)) => (slot(engine).function, engine),
+                None => (slot(lead).occupant(), lead),
             };
-            turn.occupy(&mut self.rotations[lead.index()], payer, on);
+            ctx.occupy(&mut self.rotations[lead.index()], charged, on);
         }
     }
 }

@@ -7,8 +7,8 @@ use super::*;
 
 /// Reads the engine's context-status FIFO (V8-060). Returns whether the reported context left before it was complete. A
 /// context removed without a switch has no entry; then the outcome of the report decides.
-fn left_unfinished(turn: &Turn<'_>, report: &EngineReport) -> bool {
-    let port = &turn.gt.csb_ports[report.engine.index()];
+fn left_unfinished(ctx: &GucCtx<'_>, report: &EngineReport) -> bool {
+    let port = &ctx.gt.csb_ports[report.engine.index()];
     let away = report.load.descriptor().id();
     let entries = (0..port.waiting()).filter_map(|_| port.take());
     let left = entries.filter(|status| status.away() == away).last();
@@ -17,23 +17,23 @@ fn left_unfinished(turn: &Turn<'_>, report: &EngineReport) -> bool {
 
 impl Scheduler {
     /// Handles the report of an engine.
-    pub fn report(&mut self, turn: &mut Turn<'_>, report: &EngineReport) {
-        let unfinished = left_unfinished(turn, report);
-        let seat = &mut self.seats[report.engine.index()];
-        if !seat.loaded || seat.ticket != report.load.context {
+    pub fn report(&mut self, ctx: &mut GucCtx<'_>, report: &EngineReport) {
+        let unfinished = left_unfinished(ctx, report);
+        let slot = &mut self.slots[report.engine.index()];
+        if !slot.loaded || slot.ticket != report.load.context {
             return;
         }
-        let id = seat.context;
+        let id = slot.context;
         match report.outcome {
             Outcome::More => {}
             Outcome::Waiting | Outcome::Spinning => {
-                seat.waiting = true;
-                seat.spins = report.outcome == Outcome::Spinning;
-                self.release_switch_out(turn, report.engine);
+                slot.waiting = true;
+                slot.spins = report.outcome == Outcome::Spinning;
+                self.release_switch_out(ctx, report.engine);
             }
-            Outcome::Idle | Outcome::Complete | Outcome::Preempted => self.off(turn, report.engine, unfinished),
+            Outcome::Idle | Outcome::Complete | Outcome::Preempted => self.off(ctx, report.engine, unfinished),
             // Already handled; the engine was stepped again because the host submitted more work.
-            Outcome::Halted(_) if seat.stuck => {}
+            Outcome::Halted(_) if slot.stuck => {}
             Outcome::Halted(halt) => {
                 if let Halt::Fault(fault) = halt {
                     log::debug!("context {id} on {}: {fault:?}", report.engine.info().name);
@@ -42,44 +42,44 @@ impl Scheduler {
                         let len = if self.cat_error_type & context.function.bit() != 0 { 2 } else { 1 };
                         self.adverse.push((context.function, Adverse::CatError));
                         self.tallies[context.function.index()].cat_errors += 1;
-                        turn.tell(context.function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
+                        ctx.tell(context.function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
                     }
                 }
                 // After a bug of the device model, the engine is empty: no context is left on it to preserve.
                 if self.ads.engine_reset_disabled && halt != Halt::Bug {
-                    self.seats[report.engine.index()].stuck = true;
+                    self.slots[report.engine.index()].stuck = true;
                 } else {
-                    self.reset_context(turn, id);
+                    self.reset_context(ctx, id);
                 }
             }
         }
     }
 
     /// Contract G.5: compute contexts of i915 end with a semaphore that the GuC has to clear.
-    pub(super) fn release_switch_out(&mut self, turn: &mut Turn<'_>, engine: EngineId) {
-        let seat = self.seats[engine.index()];
+    pub(super) fn release_switch_out(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
+        let slot = self.slots[engine.index()];
         if !self.hold_compute || engine.info().class != EngineClass::Compute {
             return;
         }
-        let context = self.contexts.get(&seat.context);
+        let context = self.contexts.get(&slot.context);
         if let Some(context) = context
-            && let Some(member) = context.members.get(usize::from(seat.member))
-            && member.release_switch_out(&mut turn.gam(context.function)) == Ok(true)
+            && let Some(member) = context.members.get(usize::from(slot.member))
+            && member.release_switch_out(&mut ctx.gam(context.function)) == Ok(true)
         {
-            self.seats[engine.index()].waiting = false;
-            turn.engines.set_runnable(engine, true);
+            self.slots[engine.index()].waiting = false;
+            ctx.engines.set_runnable(engine, true);
         }
     }
 
     /// Handles a member that has left its engine.
-    pub(super) fn off(&mut self, turn: &mut Turn<'_>, engine: EngineId, unfinished: bool) {
-        let seat = &mut self.seats[engine.index()];
-        let pauses = seat.waiting && !(seat.spins && seat.ousted);
-        let eligible_at = if pauses { turn.now.saturating_add(WAIT_PAUSE) } else { turn.now };
-        seat.loaded = false;
-        seat.waiting = false;
-        let (id, member) = (seat.context, usize::from(seat.member));
-        self.emptied(turn, engine);
+    pub(super) fn off(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId, unfinished: bool) {
+        let slot = &mut self.slots[engine.index()];
+        let pauses = slot.waiting && !(slot.spins && slot.ousted);
+        let eligible_at = if pauses { ctx.now.saturating_add(WAIT_PAUSE) } else { ctx.now };
+        slot.loaded = false;
+        slot.waiting = false;
+        let (id, member) = (slot.context, usize::from(slot.member));
+        self.emptied(ctx, engine);
         let Some(context) = self.contexts.get_mut(&id) else { return };
         if let Some(member) = context.members.get_mut(member) {
             member.loaded = false;
@@ -87,52 +87,52 @@ impl Scheduler {
         }
         if context.members.iter().any(|member| member.loaded) {
             // Other members still run: a member with new work is loaded again beside them.
-            self.go_on(turn, id, turn.now);
+            self.go_on(ctx, id, ctx.now);
         } else {
-            self.settle(turn, id, eligible_at);
+            self.settle(ctx, id, eligible_at);
         }
     }
 
-    pub(super) fn emptied(&mut self, turn: &mut Turn<'_>, engine: EngineId) {
-        turn.occupy(&mut self.rotations[engine.index()], None, engine);
-        let tick = ticks(turn.now);
-        self.activity.switch(&mut turn.gam(Function::PF), engine, None, tick);
+    pub(super) fn emptied(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
+        ctx.occupy(&mut self.rotations[engine.index()], None, engine);
+        let tick = ticks(ctx.now);
+        self.activity.switch(&mut ctx.gam(Function::PF), engine, None, tick);
     }
 
-    pub(super) fn reset_engine(&mut self, turn: &mut Turn<'_>, engine: EngineId) {
-        let ticket = self.seats[engine.index()].ticket;
-        let mut streamer = turn.engines.lock(engine);
+    pub(super) fn reset_engine(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
+        let ticket = self.slots[engine.index()].ticket;
+        let mut streamer = ctx.engines.lock(engine);
         if streamer.loaded().is_some_and(|load| load.context == ticket) {
-            streamer.reset(turn.gt);
-            turn.engines.set_runnable(engine, false);
+            streamer.reset(ctx.gt);
+            ctx.engines.set_runnable(engine, false);
         }
         drop(streamer);
-        self.seats[engine.index()].loaded = false;
-        self.emptied(turn, engine);
+        self.slots[engine.index()].loaded = false;
+        self.emptied(ctx, engine);
     }
 
     /// Captures the state of the engines that a context is on.
-    pub(super) fn note_state(&self, turn: &mut Turn<'_>, id: u16) {
+    pub(super) fn note_state(&self, ctx: &mut GucCtx<'_>, id: u16) {
         // The log and its lists belong to the PF, and the PF driver only searches them for its own contexts.
         let Some(context) = self.contexts.get(&id).filter(|context| !context.function.is_vf()) else { return };
         let on = |engine: &EngineId| {
-            let seat = &self.seats[engine.index()];
-            seat.loaded && seat.context == id
+            let slot = &self.slots[engine.index()];
+            slot.loaded && slot.context == id
         };
         let hung = EngineId::all().filter(on).filter_map(|engine| {
-            let member = context.members.get(usize::from(self.seats[engine.index()].member))?;
+            let member = context.members.get(usize::from(self.slots[engine.index()].member))?;
             Some(Hung { engine, lrca: low(member.descriptor) & !0xfff, context: u32::from(id) })
         });
         let hung: Vec<Hung> = hung.collect();
-        if let Some(status) = self.capture.write(turn.gt, &mut turn.gam(Function::PF), &hung) {
-            turn.tell(Function::PF, Outgoing::event(STATE_CAPTURE_NOTIFICATION, &[status as u32]));
+        if let Some(status) = self.capture.write(ctx.gt, &mut ctx.gam(Function::PF), &hung) {
+            ctx.tell(Function::PF, Outgoing::event(STATE_CAPTURE_NOTIFICATION, &[status as u32]));
         }
     }
 
     /// Resets the engines that a context is on. It is not scheduled again until the host enables it (i915:
     /// guc_context_replay).
-    pub(super) fn reset_context(&mut self, turn: &mut Turn<'_>, id: u16) {
-        self.note_state(turn, id);
+    pub(super) fn reset_context(&mut self, ctx: &mut GucCtx<'_>, id: u16) {
+        self.note_state(ctx, id);
         let Some(context) = self.contexts.get_mut(&id) else { return };
         context.enabled = false;
         let (class, home, width) = (context.class, context.home, context.members.len());
@@ -144,40 +144,40 @@ impl Scheduler {
         if let Home::Placed(base) = home {
             for at in 0..width {
                 if let Some(engine) = self.ads.map.engine(class, usize::from(base) + at)
-                    && self.seats[engine.index()].loaded
+                    && self.slots[engine.index()].loaded
                 {
-                    self.reset_engine(turn, engine);
+                    self.reset_engine(ctx, engine);
                 }
             }
         }
         self.adverse.push((function, Adverse::EngineReset));
         self.tallies[function.index()].engine_resets += 1;
-        turn.tell(function, Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(local)]));
-        self.settle(turn, id, turn.now);
+        ctx.tell(function, Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(local)]));
+        self.settle(ctx, id, ctx.now);
     }
 
     /// Resets each engine with a context that has exceeded its preemption timeout.
-    pub(super) fn expire(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn expire(&mut self, ctx: &mut GucCtx<'_>) {
         for engine in EngineId::all() {
-            if self.time_to_leave(turn, engine) != Some(0) {
+            if self.time_to_leave(ctx, engine) != Some(0) {
                 continue;
             }
-            let seat = self.seats[engine.index()];
-            let there = turn.engines.lock(engine).loaded().is_some_and(|load| load.context == seat.ticket);
+            let slot = self.slots[engine.index()];
+            let there = ctx.engines.lock(engine).loaded().is_some_and(|load| load.context == slot.ticket);
             if there {
-                self.reset_context(turn, seat.context);
+                self.reset_context(ctx, slot.context);
             } else {
                 // The context has left, and its report is pending.
-                self.seats[engine.index()].leave_by = None;
+                self.slots[engine.index()].leave_by = None;
             }
         }
     }
 
     /// Remaining time until the preemption deadline of the context on an engine, in ns of engine time. 0 for a halted
     /// context: it reaches no arbitration point, and its steps do not advance engine time.
-    pub(super) fn time_to_leave(&self, turn: &Turn<'_>, engine: EngineId) -> Option<u64> {
-        let seat = &self.seats[engine.index()];
-        let leave_by = seat.leave_by.filter(|_| seat.loaded && !self.ads.engine_reset_disabled)?;
-        Some(if seat.stuck { 0 } else { leave_by.saturating_sub(turn.time(engine)) })
+    pub(super) fn time_to_leave(&self, ctx: &GucCtx<'_>, engine: EngineId) -> Option<u64> {
+        let slot = &self.slots[engine.index()];
+        let leave_by = slot.leave_by.filter(|_| slot.loaded && !self.ads.engine_reset_disabled)?;
+        Some(if slot.stuck { 0 } else { leave_by.saturating_sub(ctx.time(engine)) })
     }
 }

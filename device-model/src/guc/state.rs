@@ -21,7 +21,7 @@ use super::doorbell::{self, DoorbellTable};
 use super::firmware::Firmware;
 use super::hxg::{Error, MAX_DWORDS, Outgoing, Reply, Type, action as action_of};
 use super::provisioning::{Scheduling, VgtPolicy};
-use super::scheduler::{Scheduler, Turn};
+use super::scheduler::{GucCtx, Scheduler};
 use super::share::{self, Priority, Share};
 use super::slpc::Slpc;
 
@@ -54,21 +54,21 @@ enum Served {
 pub type Granted = [Range<u64>; FUNCTIONS];
 
 /// State kept over a reset of the GuC.
-pub struct Heritage {
+pub struct PersistentState {
     /// [`Scheduler::loads`].
     pub loads: u16,
-    /// [`Kernel::granted`].
+    /// [`GucState::granted`].
     pub granted: Box<Granted>,
 }
 
-impl Default for Heritage {
+impl Default for PersistentState {
     fn default() -> Self {
-        Heritage { loads: 0, granted: Box::new([const { 0..0 }; FUNCTIONS]) }
+        PersistentState { loads: 0, granted: Box::new([const { 0..0 }; FUNCTIONS]) }
     }
 }
 
 /// State of one boot of the GuC.
-pub struct Kernel {
+pub struct GucState {
     /// The loaded firmware.
     pub firmware: Firmware,
     /// Contexts and engines.
@@ -88,7 +88,7 @@ pub struct Kernel {
     /// GGTT range last assigned to each VF, over all boots: the VF's GGTT entries survive a reset of the GuC.
     pub granted: Box<Granted>,
     /// There is no PF driver: the card acts as the PF.
-    pub plays_pf: bool,
+    pub builtin_pf: bool,
     /// Functions that may have requests in their CT buffer, one bit each.
     pub pending: u64,
     /// Functions with pending TLB invalidations.
@@ -106,20 +106,20 @@ pub struct Kernel {
     log_control: u32,
 }
 
-impl Kernel {
+impl GucState {
     /// A newly started kernel with the data of `ads`; `heritage` is the state kept from earlier boots.
-    pub fn new(gt: &Gt, firmware: Firmware, ads: Ads, heritage: Heritage) -> Self {
-        Kernel {
+    pub fn new(gt: &Gt, firmware: Firmware, ads: Ads, persistent: PersistentState) -> Self {
+        GucState {
             firmware,
             doorbells: DoorbellTable::boot(&gt.doorbells),
             adverse: Adverse::default(),
-            scheduler: Scheduler::new(ads, &firmware, heritage.loads),
+            scheduler: Scheduler::new(ads, &firmware, persistent.loads),
             clients: Clients::default(),
             policy: VgtPolicy::default(),
             render_compute_yield: None,
             counters: Counters::default(),
-            granted: heritage.granted,
-            plays_pf: false,
+            granted: persistent.granted,
+            builtin_pf: false,
             pending: 0,
             invalidating: 0,
             unsent: 0,
@@ -133,20 +133,20 @@ impl Kernel {
     }
 
     /// The state to keep for the next boot.
-    pub fn heritage(self) -> Heritage {
-        Heritage { loads: self.scheduler.loads, granted: self.granted }
+    pub fn persistent(self) -> PersistentState {
+        PersistentState { loads: self.scheduler.loads, granted: self.granted }
     }
 
     /// Drops contexts and CT buffers of the function that requests it; its configuration is kept (CLIENT_SOFT_RESET,
     /// VF_RESET).
-    pub fn soft_reset(&mut self, turn: &mut Turn<'_>) {
-        self.scheduler.drop_function(turn, turn.function);
-        self.doorbells.release_function(&turn.gt.doorbells, turn.function);
-        self.clients.of(turn.function).reset();
+    pub fn soft_reset(&mut self, ctx: &mut GucCtx<'_>) {
+        self.scheduler.drop_function(ctx, ctx.function);
+        self.doorbells.release_function(&ctx.gt.doorbells, ctx.function);
+        self.clients.of(ctx.function).reset();
         for set in [&mut self.pending, &mut self.unsent, &mut self.untold, &mut self.unread] {
-            *set &= !turn.function.bit();
+            *set &= !ctx.function.bit();
         }
-        turn.out.retain(|(to, _)| *to != turn.function);
+        ctx.out.retain(|(to, _)| *to != ctx.function);
     }
 
     /// Passes the configured share of `function` to the scheduler.
@@ -162,28 +162,28 @@ impl Kernel {
 
     /// Counts an adverse event caused by `function`, and reports it to the PF if it exceeds the threshold (contract
     /// D.10).
-    pub fn note(&mut self, turn: &mut Turn<'_>, function: Function, kind: Kind) {
-        if let Some(message) = self.adverse.note(function, kind, turn.now) {
-            turn.tell(Function::PF, message);
+    pub fn note(&mut self, ctx: &mut GucCtx<'_>, function: Function, kind: Kind) {
+        if let Some(message) = self.adverse.note(function, kind, ctx.now) {
+            ctx.tell(Function::PF, message);
         }
     }
 
     /// Counts the adverse events that the scheduler has recorded.
-    fn note_adverse(&mut self, turn: &mut Turn<'_>) {
+    fn note_adverse(&mut self, ctx: &mut GucCtx<'_>) {
         for (function, kind) in std::mem::take(&mut self.scheduler.adverse) {
             let kind = match kind {
                 share::Adverse::CatError => Kind::CatError,
                 share::Adverse::EngineReset => Kind::EngineReset,
                 share::Adverse::ParallelContext => Kind::MultiLrc,
             };
-            self.note(turn, function, kind);
+            self.note(ctx, function, kind);
         }
     }
 
     /// Executes an SLPC request.
-    pub fn slpc_request(&mut self, turn: &mut Turn<'_>, data: &[u32]) -> Reply {
-        let reply = self.slpc.request(turn.gt, &mut turn.own(), data);
-        self.slpc.show(turn.gt, self.scheduler.busy());
+    pub fn slpc_request(&mut self, ctx: &mut GucCtx<'_>, data: &[u32]) -> Reply {
+        let reply = self.slpc.request(ctx.gt, &mut ctx.own(), data);
+        self.slpc.show(ctx.gt, self.scheduler.busy());
         reply
     }
 
@@ -214,40 +214,40 @@ impl Kernel {
     }
 
     /// One step: handles engine reports and host requests, and schedules.
-    pub fn step(&mut self, turn: &mut Turn<'_>, reports: &[EngineReport], rang: u64) -> Step {
+    pub fn step(&mut self, ctx: &mut GucCtx<'_>, reports: &[EngineReport], rang: u64) -> Step {
         // The PF's CT buffer is checked in every step.
         self.pending |= rang | Function::PF.bit();
         for function in functions(rang) {
-            self.note(turn, function, Kind::HostToGuc);
+            self.note(ctx, function, Kind::HostToGuc);
         }
         let was_busy = self.scheduler.busy();
         for report in reports {
-            self.scheduler.report(turn, report);
+            self.scheduler.report(ctx, report);
         }
-        let more = self.take_turns(turn);
-        doorbell::serve(self, turn);
-        action::finish_invalidations(self, turn);
-        control::finish_pauses(self, turn);
-        let next = self.scheduler.schedule(turn);
-        self.note_adverse(turn);
+        let more = self.take_turns(ctx);
+        doorbell::serve(self, ctx);
+        action::finish_invalidations(self, ctx);
+        control::finish_pauses(self, ctx);
+        let next = self.scheduler.schedule(ctx);
+        self.note_adverse(ctx);
         let busy = self.scheduler.busy();
         if busy != was_busy {
-            self.slpc.show(turn.gt, busy);
+            self.slpc.show(ctx.gt, busy);
         }
-        let mut step = self.send(turn);
+        let mut step = self.send(ctx);
         let retry = match (self.unsent, self.unread | self.untold) {
             (0, 0) => None,
-            (0, _) => Some(turn.now.saturating_add(OUT_OF_REACH_PAUSE)),
-            _ => Some(turn.now.saturating_add(RING_FULL_PAUSE)),
+            (0, _) => Some(ctx.now.saturating_add(OUT_OF_REACH_PAUSE)),
+            _ => Some(ctx.now.saturating_add(RING_FULL_PAUSE)),
         };
-        let more = more.then_some(turn.now);
+        let more = more.then_some(ctx.now);
         step.next = [next, retry, more].into_iter().flatten().min();
         step
     }
 
     /// Writes queued messages to the CT buffers. Returns the hosts with new messages.
-    pub fn send(&mut self, turn: &mut Turn<'_>) -> Step {
-        for (function, message) in turn.out.drain(..) {
+    pub fn send(&mut self, ctx: &mut GucCtx<'_>) -> Step {
+        for (function, message) in ctx.out.drain(..) {
             if let Some(client) = self.clients.get_mut(function)
                 && let Some(channel) = &mut client.channel
             {
@@ -263,8 +263,8 @@ impl Kernel {
                 self.untold &= !function.bit();
                 continue;
             };
-            let new = channel.flush(&mut turn.gam(function)) || self.untold & function.bit() != 0;
-            let asks = turn.views.of(function).asks_client();
+            let new = channel.flush(&mut ctx.gam(function)) || self.untold & function.bit() != 0;
+            let asks = ctx.views.of(function).asks_client();
             if !channel.unsent() || channel.waiting() == 0 && !asks {
                 self.unsent &= !function.bit();
             }
@@ -273,7 +273,7 @@ impl Kernel {
                 continue;
             }
             if client.interrupt.configured() {
-                match client.interrupt.write(&mut turn.gam(function)) {
+                match client.interrupt.write(&mut ctx.gam(function)) {
                     true => step.messages |= function.bit(),
                     false if asks => self.untold |= function.bit(),
                     false => {}
@@ -287,7 +287,7 @@ impl Kernel {
 
     /// Serves the pending functions in turn, each for a limited number of requests, so that a function that sends many
     /// does not delay the others. Returns whether there may be more requests.
-    fn take_turns(&mut self, turn: &mut Turn<'_>) -> bool {
+    fn take_turns(&mut self, ctx: &mut GucCtx<'_>) -> bool {
         let mut blocked = 0;
         let mut turns = 0;
         for _ in 0..FUNCTIONS {
@@ -297,8 +297,8 @@ impl Kernel {
                 continue;
             }
             self.pending &= !function.bit();
-            turn.function = function;
-            match self.take_requests(turn, function) {
+            ctx.function = function;
+            match self.take_requests(ctx, function) {
                 Served::Empty => {}
                 Served::More => self.pending |= function.bit(),
                 Served::Blocked => blocked |= function.bit(),
@@ -308,16 +308,16 @@ impl Kernel {
                 break;
             }
         }
-        turn.function = Function::PF;
+        ctx.function = Function::PF;
         let more = self.pending != 0;
         self.pending |= blocked;
         more
     }
 
     /// Executes requests from the CT buffer of `function`.
-    fn take_requests(&mut self, turn: &mut Turn<'_>, function: Function) -> Served {
+    fn take_requests(&mut self, ctx: &mut GucCtx<'_>, function: Function) -> Served {
         let Some(client) = self.clients.get_mut(function) else { return Served::Empty };
-        if client.state != State::Running || turn.gt.memory.is_emptying(function) {
+        if client.state != State::Running || ctx.gt.memory.is_emptying(function) {
             return Served::Empty;
         }
         self.unread &= !function.bit();
@@ -329,18 +329,18 @@ impl Kernel {
         let before = channel.h2g.offset();
         let mut served = Served::More;
         for _ in 0..REQUESTS_A_TURN {
-            match channel.h2g.receive(&mut turn.own(), &mut room) {
+            match channel.h2g.receive(&mut ctx.own(), &mut room) {
                 None => {
                     served = Served::Empty;
                     break;
                 }
                 Some(request) if request.format != 0 => self.count(function, |counters| counters.malformed += 1),
-                Some(request) => self.take_request(turn, request.fence, request.hxg),
+                Some(request) => self.take_request(ctx, request.fence, request.hxg),
             }
         }
-        channel.h2g.publish_head(&mut turn.own());
-        if channel.h2g.out_of_reach(turn.now) {
-            if turn.views.of(function).asks_client() {
+        channel.h2g.publish_head(&mut ctx.own());
+        if channel.h2g.out_of_reach(ctx.now) {
+            if ctx.views.of(function).asks_client() {
                 self.unread |= function.bit();
                 served = Served::Blocked;
             } else {
@@ -354,14 +354,14 @@ impl Kernel {
         served
     }
 
-    fn take_request(&mut self, turn: &mut Turn<'_>, fence: u16, hxg: &[u32]) {
-        let function = turn.function;
-        turn.gt.trace.tell(function, None, || What::Guc { mailbox: false, fence, dwords: hxg.to_vec() });
+    fn take_request(&mut self, ctx: &mut GucCtx<'_>, fence: u16, hxg: &[u32]) {
+        let function = ctx.function;
+        ctx.gt.trace.tell(function, None, || What::Guc { mailbox: false, fence, dwords: hxg.to_vec() });
         let [header, payload @ ..] = hxg else { return };
         let kind = Type::of(*header).filter(|_| header >> 31 == 0);
         let code = action_of(*header);
         let (Some(kind @ (Type::Request | Type::FastRequest | Type::Event)), known) =
-            (kind, kind.and_then(|_| action::carry_out(self, turn, code, payload)))
+            (kind, kind.and_then(|_| action::carry_out(self, ctx, code, payload)))
         else {
             self.count(function, |counters| counters.malformed += 1);
             return;
@@ -373,7 +373,7 @@ impl Kernel {
                 self.complain(function, format_args!("action {code:#06x} failed: {:?}", Error::UnknownAction));
                 // A sender that expects no reply could not associate this error with its request.
                 if kind == Type::Request {
-                    turn.tell(function, Outgoing::reply(fence, Err(Error::UnknownAction)));
+                    ctx.tell(function, Outgoing::reply(fence, Err(Error::UnknownAction)));
                 }
                 return;
             }
@@ -386,8 +386,8 @@ impl Kernel {
             }
         }
         match kind {
-            Type::Request => turn.tell(function, Outgoing::reply(fence, reply)),
-            Type::FastRequest if reply.is_err() => turn.tell(function, Outgoing::reply(fence, reply)),
+            Type::Request => ctx.tell(function, Outgoing::reply(fence, reply)),
+            Type::FastRequest if reply.is_err() => ctx.tell(function, Outgoing::reply(fence, reply)),
             _ => {}
         }
     }

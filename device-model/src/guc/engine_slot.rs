@@ -4,11 +4,11 @@
 
 use crate::host::Function;
 
-use super::queue::Place;
+use super::queue::InstanceState;
 
 /// The context that holds an engine, or was loaded last.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seat {
+pub struct EngineSlot {
     /// Global id of the context.
     pub context: u16,
     /// Function that owns the context.
@@ -37,15 +37,15 @@ pub struct Seat {
     pub stuck: bool,
 }
 
-impl Seat {
+impl EngineSlot {
     /// Returns the state for planning by the queue. `priority` is the context's priority, `waits` the result of the
     /// engine's last step, `time` is in engine time.
-    pub fn place(&self, priority: u8, waits: bool, time: u64) -> Place {
+    pub fn place(&self, priority: u8, waits: bool, time: u64) -> InstanceState {
         match (self.held, self.leaving) {
-            (false, _) => Place::Free,
-            (true, true) => Place::Leaving,
+            (false, _) => InstanceState::Free,
+            (true, true) => InstanceState::Leaving,
             (true, false) => {
-                Place::Busy { priority, slice_left: self.slice_left(time), waiting: self.waiting && waits }
+                InstanceState::Busy { priority, slice_left: self.slice_left(time), waiting: self.waiting && waits }
             }
         }
     }
