@@ -42,7 +42,7 @@ use crate::execlist::{self, Execlist, Loaded};
 use crate::gt::Gt;
 use crate::host::{Function, ticks};
 use crate::interrupts::CONTEXT_SWITCH;
-use crate::memory::{Fault, Tlb, Views};
+use crate::memory::{Fault, GuestMappings, Tlb};
 use crate::trace::What;
 pub use clock::EngineClock;
 pub use counters::Counters;
@@ -251,7 +251,7 @@ impl Engine {
 
     /// Reports a context switch: to the host, if it is the submitter, in the status buffer and then by interrupt
     /// (V8-055); always to the GuC's FIFO (V8-060). Switches with a masked reason are not reported (V8-056).
-    fn tell(&mut self, gt: &Gt, views: &Views<'_>, status: ContextStatus, submitter: Submitter) {
+    fn tell(&mut self, gt: &Gt, views: &GuestMappings<'_>, status: ContextStatus, submitter: Submitter) {
         let base = self.id.info().mmio_base;
         if gt.registers.value(base + execlist::CSB_INTERRUPT_MASK) & status.reason() as u32 != 0 {
             return;
@@ -270,7 +270,7 @@ impl Engine {
 
     /// Reports that the context `load` has left for the reason `detail`, and starts the next element of the queue
     /// (V8-016).
-    fn switch(&mut self, gt: &Gt, views: &Views<'_>, load: Load, detail: Detail) {
+    fn switch(&mut self, gt: &Gt, views: &GuestMappings<'_>, load: Load, detail: Detail) {
         let (status, next) = self.execlist.switch(load.descriptor(), detail);
         // If a context of the GuC leaves and another element follows, the host has loaded a new queue.
         let submitter = if next.is_some() { Submitter::Execlist } else { load.submitter };

@@ -14,7 +14,7 @@ use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::execlist::descriptor::Descriptor;
 use crate::gt::Gt;
 use crate::host::{FUNCTIONS, Function, functions, ticks};
-use crate::memory::{Gam, Tlb, Views};
+use crate::memory::{Gam, GuestMappings, Tlb};
 use crate::trace::What;
 
 use super::activity::Activity;
@@ -56,7 +56,7 @@ pub struct GucCtx<'t> {
     /// Engines; their locks are taken after the GuC's lock.
     pub engines: &'t Engines,
     /// Guest memory of the functions.
-    pub views: &'t Views<'t>,
+    pub views: &'t GuestMappings<'t>,
     /// The GuC's TLB.
     pub tlb: &'t mut Tlb,
     /// Function that made the request being executed.
@@ -72,7 +72,7 @@ impl<'t> GucCtx<'t> {
     pub fn new(
         gt: &'t Gt,
         engines: &'t Engines,
-        views: &'t Views<'t>,
+        views: &'t GuestMappings<'t>,
         tlb: &'t mut Tlb,
         function: Function,
         out: &'t mut Vec<(Function, Outgoing)>,

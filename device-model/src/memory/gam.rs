@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
 use super::ppgtt::{self, WalkFault};
-use super::storage::Place;
+use super::storage::FrameBacking;
 use super::tlb::{Backing, Page, Tlb};
-use super::{Access, Fault, FaultReason, Memory, Space, Span, Views, ggtt};
+use super::{Access, Fault, FaultReason, GuestMappings, Memory, Space, Span, ggtt};
 use crate::host::Function;
 
 /// Minimum length in bytes for which [`Gam::zero`] queries the host for holes.
@@ -27,14 +27,14 @@ pub struct Zeroed {
 /// The graphics access manager: translates addresses and accesses memory for one function during one step.
 pub struct Gam<'m> {
     pub(super) memory: &'m Memory,
-    views: &'m Views<'m>,
+    views: &'m GuestMappings<'m>,
     function: Function,
     tlb: &'m mut Tlb,
 }
 
 impl<'m> Gam<'m> {
     /// Creates the manager for one step; `tlb` must have caught up with the invalidation epoch.
-    pub(super) fn new(memory: &'m Memory, views: &'m Views<'m>, function: Function, tlb: &'m mut Tlb) -> Self {
+    pub(super) fn new(memory: &'m Memory, views: &'m GuestMappings<'m>, function: Function, tlb: &'m mut Tlb) -> Self {
         Gam { memory, views, function, tlb }
     }
 
@@ -73,7 +73,7 @@ impl<'m> Gam<'m> {
     /// Translates a page of `owner`'s local memory, limited to one frame, to the card's local memory.
     fn stored(&self, owner: Function, mut page: Page) -> Result<Page, FaultReason> {
         page.target = self.memory.host_address(owner, page.target)?;
-        if self.memory.storage.place(page.target) != Place::HOME {
+        if self.memory.storage.place(page.target) != FrameBacking::PF {
             page.backing = Backing::Moved;
         }
         Ok(page)

@@ -30,7 +30,7 @@ pub use gam::{Gam, Zeroed};
 use ggtt::Ggtt;
 use local::SharedRegion;
 pub use span::Span;
-use storage::{FRAME, Place, Storage};
+use storage::{FRAME, FrameBacking, Storage};
 pub use tlb::Tlb;
 
 /// An address space of the GT.
@@ -157,8 +157,8 @@ impl Memory {
     }
 
     /// Cache of guest mappings for one step; must not be kept longer than that step.
-    pub fn views(&self) -> Views<'_> {
-        Views { dma: &*self.dma, taken: [const { OnceCell::new() }; FUNCTIONS] }
+    pub fn views(&self) -> GuestMappings<'_> {
+        GuestMappings { dma: &*self.dma, taken: [const { OnceCell::new() }; FUNCTIONS] }
     }
 
     /// Returns whether accesses to `function`'s guest memory may send a request to its client
@@ -174,7 +174,7 @@ impl Memory {
     }
 
     /// Creates the memory access for one step on behalf of `function`. `views` comes from [`Memory::views`].
-    pub fn gam<'m>(&'m self, function: Function, views: &'m Views<'m>, tlb: &'m mut Tlb) -> Gam<'m> {
+    pub fn gam<'m>(&'m self, function: Function, views: &'m GuestMappings<'m>, tlb: &'m mut Tlb) -> Gam<'m> {
         tlb.catch_up(self.epoch.now(), function);
         Gam::new(self, views, function, tlb)
     }
@@ -236,8 +236,8 @@ impl Memory {
     /// Computes the place of each frame from the current LMTT. A frame that is assigned twice goes to the first
     /// function and page; a frame that contains tables of the LMTT stays in the PF's region, where the PF's guest
     /// writes them.
-    fn places(&self) -> Vec<Place> {
-        let mut places = vec![Place::HOME; self.storage.frames()];
+    fn places(&self) -> Vec<FrameBacking> {
+        let mut places = vec![FrameBacking::PF; self.storage.frames()];
         let lmtt = self.lmtt();
         let given = Function::vfs().filter(|vf| self.quota(*vf) > 0);
         let tables: Vec<(Function, u64)> =
@@ -254,10 +254,10 @@ impl Memory {
             for page in 0..pages {
                 let Ok(address) = lmtt.frame(table, page, |at| self.table_entry(at)) else { continue };
                 let frame = (address / FRAME) as usize;
-                if let Some(place @ &mut Place::HOME) = places.get_mut(frame)
+                if let Some(place @ &mut FrameBacking::PF) = places.get_mut(frame)
                     && held.get(frame) == Some(&false)
                 {
-                    *place = Place::of(vf, (page & 0xffff) as u16);
+                    *place = FrameBacking::of(vf, (page & 0xffff) as u16);
                 }
             }
         }
@@ -407,12 +407,12 @@ impl Memory {
 }
 
 /// Guest mappings by function; each is acquired on first use in a step and kept alive until the step ends.
-pub struct Views<'m> {
+pub struct GuestMappings<'m> {
     dma: &'m dyn Dma,
     taken: [OnceCell<Arc<dyn DmaView>>; FUNCTIONS],
 }
 
-impl Views<'_> {
+impl GuestMappings<'_> {
     /// The mappings of `function`.
     #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub fn of(&self, function: Function) -> &dyn DmaView {

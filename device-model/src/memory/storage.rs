@@ -31,15 +31,15 @@ pub const FRAME: u64 = arctic_sriov::gate::lmtt::PAGE;
 
 /// Entry of the frame table: 0 for a frame at home, otherwise function << 16 | page of its region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place(u32);
+pub struct FrameBacking(u32);
 
-impl Place {
+impl FrameBacking {
     /// In the PF's region, at the frame's own address.
-    pub const HOME: Place = Place(0);
+    pub const PF: FrameBacking = FrameBacking(0);
 
     /// Page `page` of the region of `function`, a VF; pages have the size of a frame.
-    pub fn of(function: Function, page: u16) -> Place {
-        Place(u32::from(function.0) << 16 | u32::from(page))
+    pub fn of(function: Function, page: u16) -> FrameBacking {
+        FrameBacking(u32::from(function.0) << 16 | u32::from(page))
     }
 
     fn function(self) -> usize {
@@ -115,16 +115,16 @@ impl Storage {
 
     /// The place of the frame that contains a local memory address.
     #[inline]
-    pub fn place(&self, address: u64) -> Place {
+    pub fn place(&self, address: u64) -> FrameBacking {
         let frame = usize::try_from(address / FRAME).ok().and_then(|frame| self.frames.get(frame));
-        Place(frame.map_or(0, |frame| frame.load(Ordering::Acquire)))
+        FrameBacking(frame.map_or(0, |frame| frame.load(Ordering::Acquire)))
     }
 
     /// The region that stores a local memory address, and the offset in it.
     #[inline]
     fn locate(&self, address: u64) -> Option<(&SharedRegion, u64)> {
         let place = self.place(address);
-        if place == Place::HOME {
+        if place == FrameBacking::PF {
             return Some((&self.home, address));
         }
         Some((self.vfs.get(place.function().checked_sub(1)?)?, place.offset().wrapping_add(address % FRAME)))
@@ -165,7 +165,7 @@ impl Storage {
     }
 
     /// Pages of the VFs' regions that store a frame in `wanted` and currently store none or another: by VF, in runs.
-    fn arriving(&self, wanted: &[Place]) -> Vec<Vec<Range<u64>>> {
+    fn arriving(&self, wanted: &[FrameBacking]) -> Vec<Vec<Range<u64>>> {
         let mut pages: Vec<Vec<u64>> = vec![Vec::new(); self.vfs.len()];
         for (frame, wanted) in wanted.iter().enumerate() {
             if let Some(pages) = wanted.function().checked_sub(1).and_then(|n| pages.get_mut(n))
@@ -179,7 +179,7 @@ impl Storage {
 
     /// Clears pages that [`Storage::settle`] would otherwise have to clear while the engines are stopped: the
     /// function's client may have written to them before they store a frame. No frame may move during the call.
-    pub fn make_room(&self, wanted: &[Place]) {
+    pub fn make_room(&self, wanted: &[FrameBacking]) {
         let in_use = self.given();
         for ((region, arriving), in_use) in self.vfs.iter().zip(self.arriving(wanted)).zip(in_use) {
             for run in arriving {
@@ -192,7 +192,7 @@ impl Storage {
 
     /// Moves every frame to its place in `wanted` (one entry per frame, no place twice), without its contents. Returns
     /// the addresses of the frames that have moved, in runs. All engines must be stopped.
-    pub fn settle(&self, wanted: &[Place]) -> Vec<Range<u64>> {
+    pub fn settle(&self, wanted: &[FrameBacking]) -> Vec<Range<u64>> {
         let _alone = self.moving.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         for (region, arriving) in self.vfs.iter().zip(self.arriving(wanted)) {
             arriving.into_iter().for_each(|run| empty(region, run));
@@ -200,7 +200,7 @@ impl Storage {
         let mut moved = Vec::new();
         for ((address, frame), wanted) in (0..).step_by(size(FRAME)).zip(&self.frames).zip(wanted) {
             let known = wanted.function() <= self.vfs.len();
-            let wanted = if known { *wanted } else { Place::HOME };
+            let wanted = if known { *wanted } else { FrameBacking::PF };
             if frame.swap(wanted.0, Ordering::AcqRel) != wanted.0 {
                 moved.push(address);
             }
@@ -214,7 +214,7 @@ impl Storage {
     fn given(&self) -> Vec<Vec<u64>> {
         let mut given: Vec<Vec<u64>> = vec![Vec::new(); self.vfs.len()];
         for frame in &self.frames {
-            let place = Place(frame.load(Ordering::Acquire));
+            let place = FrameBacking(frame.load(Ordering::Acquire));
             if let Some(given) = place.function().checked_sub(1).and_then(|n| given.get_mut(n)) {
                 given.push(place.offset());
             }
@@ -226,7 +226,8 @@ impl Storage {
     /// All parts of the regions that store no frame, whether or not they contain data. Regions without a file are
     /// omitted because their memory cannot be released to the host.
     fn find_unused(&self) -> Vec<Unused> {
-        let away = self.frames.iter().enumerate().filter(|(_, frame)| frame.load(Ordering::Acquire) != Place::HOME.0);
+        let away =
+            self.frames.iter().enumerate().filter(|(_, frame)| frame.load(Ordering::Acquire) != FrameBacking::PF.0);
         let home = runs(away.map(|(frame, _)| (frame as u64).wrapping_mul(FRAME)).collect());
         let home = home.into_iter().map(|range| Unused { region: 0, range });
         let vfs = (1..).zip(self.vfs.iter().zip(self.given())).flat_map(|(n, (region, given))| {

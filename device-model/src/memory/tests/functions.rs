@@ -498,7 +498,7 @@ fn frames_move_without_their_contents() {
         bench.put(6 * FRAME + 16, 0x222);
         bench.memory.forget_vfs();
         assert_eq!((bench.get(6 * FRAME + 16), bench.bar(VF2, 0)), (0, u64::MAX));
-        assert!((0..16).all(|frame| bench.memory.storage.place(frame * FRAME) == Place::HOME));
+        assert!((0..16).all(|frame| bench.memory.storage.place(frame * FRAME) == FrameBacking::PF));
         assert_eq!(bench.get(9 * FRAME), 0x99);
         if sparse {
             scrub();
@@ -598,7 +598,7 @@ fn odd_tables() {
     bench.provision(VF1, &[6, 5, 5, 0x1fff]);
     bench.put(5 * FRAME, 0x55);
     let place = |frame: u64| bench.memory.storage.place(frame * FRAME);
-    assert_eq!((place(5), place(6), place(0)), (Place::of(VF1, 1), Place::of(VF1, 0), Place::HOME));
+    assert_eq!((place(5), place(6), place(0)), (FrameBacking::of(VF1, 1), FrameBacking::of(VF1, 0), FrameBacking::PF));
     for vf in [VF1, VF2] {
         bench.memory.ggtt().assign(vf, u64::from(vf.0) << 14..u64::from(vf.0 + 1) << 14);
         (0..4).for_each(|page| bench.set_ggtt(vf, u64::from(vf.0) * 4 + page, page * FRAME | LMEM));
@@ -614,7 +614,7 @@ fn odd_tables() {
     bench.memory.adopt_lmtt();
     bench.put32(DIRECTORY + 4, !0);
     bench.memory.adopt_lmtt();
-    assert_eq!((place(5), read(VF1, 1)), (Place::of(VF2, 0), Err(FaultReason::OutsideLocal)));
+    assert_eq!((place(5), read(VF1, 1)), (FrameBacking::of(VF2, 0), Err(FaultReason::OutsideLocal)));
     assert_eq!(read(VF2, 0), Ok(0));
 }
 

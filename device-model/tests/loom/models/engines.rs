@@ -13,7 +13,7 @@ use crate::engine::priority_mutex::PriorityMutex;
 use crate::engine::wakeup::{EngineWakeup, MemoryGeneration};
 use crate::host::Function;
 use crate::memory::epoch::Epoch;
-use crate::memory::storage::{FRAME, Place, Storage};
+use crate::memory::storage::{FRAME, FrameBacking, Storage};
 use crate::memory::tlb::{Backing, Page, Tlb};
 
 pub const ALL: &[crate::Model] = &[
@@ -161,9 +161,9 @@ fn no_write_is_lost_on_the_way() {
             assert_eq!(storage.slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap(), 7);
         })
     };
-    assert_eq!(storage.settle(&[Place::of(Function(1), 0)]), [Range { start: 0, end: FRAME }]);
+    assert_eq!(storage.settle(&[FrameBacking::of(Function(1), 0)]), [Range { start: 0, end: FRAME }]);
     storage.scrub();
-    assert_eq!(storage.settle(&[Place::HOME]), [Range { start: 0, end: FRAME }]);
+    assert_eq!(storage.settle(&[FrameBacking::PF]), [Range { start: 0, end: FRAME }]);
     writer.join().unwrap();
     let home = storage.slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap();
     let away = storage.region(Function(1)).unwrap().slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap();

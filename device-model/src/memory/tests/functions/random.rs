@@ -157,7 +157,7 @@ proptest! {
         let bench = Bench::new();
         let at = offset * 8;
         let place = |frame: u64| bench.memory.storage.place(frame * FRAME);
-        let mut model: Vec<(Place, u64)> = (0..12).map(|frame| (Place::HOME, 0x1_0000 + frame)).collect();
+        let mut model: Vec<(FrameBacking, u64)> = (0..12).map(|frame| (FrameBacking::PF, 0x1_0000 + frame)).collect();
         let mut at_home: Vec<u64> = model.iter().map(|(_, value)| *value).collect();
         for frame in 1..12 {
             bench.put(frame * FRAME + at, at_home[frame as usize]);
@@ -173,7 +173,7 @@ proptest! {
                 let (was, value) = &mut model[frame as usize];
                 match place(frame) {
                     same if same == *was => prop_assert_eq!(now, *value, "frame {} has not moved", frame),
-                    Place::HOME => prop_assert!(now == 0 || now == at_home[frame as usize], "frame {frame}: {now:#x}"),
+                    FrameBacking::PF => prop_assert!(now == 0 || now == at_home[frame as usize], "frame {frame}: {now:#x}"),
                     _ => prop_assert_eq!(now, 0, "frame {} has moved to a VF", frame),
                 }
                 *was = place(frame);
@@ -183,7 +183,7 @@ proptest! {
                 let mark = (round as u64 + 2) << 16 | frame;
                 bench.put(frame * FRAME + at, mark);
                 model[frame as usize].1 = mark;
-                if place(frame) == Place::HOME {
+                if place(frame) == FrameBacking::PF {
                     at_home[frame as usize] = mark;
                 }
             }
@@ -197,7 +197,7 @@ proptest! {
                     };
                     let mark = model[frame as usize].1;
                     prop_assert_eq!(bench.bar(vf, page * FRAME + at), mark);
-                    if place(frame) == Place::of(vf, page as u16) {
+                    if place(frame) == FrameBacking::of(vf, page as u16) {
                         prop_assert_eq!(bench.window(vf, page * FRAME + at), mark);
                         bench.memory.write_bar(vf, page * FRAME + at, &7_u64.to_le_bytes());
                         prop_assert_eq!(bench.bar(Function::PF, frame * FRAME + at), 7);
@@ -208,7 +208,7 @@ proptest! {
             // The VF's client writes to pages of its BAR without a frame.
             for vf in [VF1, VF2] {
                 for page in 0..PAGES {
-                    let given = (0..12).any(|frame| place(frame) == Place::of(vf, page as u16));
+                    let given = (0..12).any(|frame| place(frame) == FrameBacking::of(vf, page as u16));
                     if !given {
                         let region = bench.memory.storage.region(vf).unwrap();
                         region.slice(page * FRAME + at, 8).unwrap().store(0xbad_u64, 0, Ordering::Release).unwrap();
