@@ -292,7 +292,7 @@ impl Gt {
             return 0;
         };
         if let Some(range) = decoded.range
-            && !self.reaches(agent, offset, range, false)
+            && !self.mcr_access_allowed(agent, offset, range, false)
         {
             return 0;
         }
@@ -318,7 +318,7 @@ impl Gt {
         let Some((Kind::Storage(mask), range)) = decoded.map(|found| (found.register.kind, found.range)) else {
             return self.write(offset, value & lanes);
         };
-        if range.is_none_or(|range| self.reaches(Agent::Host, offset, range, true)) {
+        if range.is_none_or(|range| self.mcr_access_allowed(Agent::Host, offset, range, true)) {
             self.registers.write_plain(offset, Kind::Storage(mask & lanes), value);
         }
         None
@@ -331,7 +331,7 @@ impl Gt {
             return None;
         };
         if let Some(range) = decoded.range
-            && !self.reaches(agent, offset, range, true)
+            && !self.mcr_access_allowed(agent, offset, range, true)
         {
             return None;
         }
@@ -346,7 +346,7 @@ impl Gt {
 
     /// Returns whether an access of a GT register reaches an instance that is not fused off. An access to a sleeping
     /// domain is counted, and carried out: drivers may rely on the time that a real GT takes to fall asleep.
-    fn reaches(&self, agent: Agent, offset: u32, range: &Range, write: bool) -> bool {
+    fn mcr_access_allowed(&self, agent: Agent, offset: u32, range: &Range, write: bool) -> bool {
         if self.asleep(range.wake)
             && ranges::second_domain(offset).is_none_or(|domain| self.asleep(domain))
             && !(write && ranges::shadowed(offset))

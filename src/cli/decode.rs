@@ -200,7 +200,7 @@ impl Arguments {
                 let batch = Batch {
                     marks: marks.into_iter().filter_map(|(at, name)| Some((place(at?), name))).collect(),
                     ends: !ring,
-                    requester: if ring { Requester::Kernel } else { Requester::User },
+                    requester: if ring { Requester::PfKernel } else { Requester::PfUser },
                     ..Batch::new(dwords, self.base, engine)
                 };
                 let mut until = self.base;

@@ -76,7 +76,7 @@ fn what(event: &Event) -> String {
 }
 
 fn command(address: u64, ppgtt: bool, length: u32, dwords: &[u32], engine: EngineId) -> String {
-    let requester = if ppgtt { Requester::User } else { Requester::Kernel };
+    let requester = if ppgtt { Requester::PfUser } else { Requester::PfKernel };
     // Dwords of a long command that were not recorded are not an error of the command.
     let mut words = dwords.to_vec();
     words.resize((length as usize).clamp(1, 0x1000), 0);

@@ -185,7 +185,7 @@ fn object_lines(
             let ring = Batch {
                 marks: registers.marks(),
                 ends: what != "ring",
-                requester: Requester::Kernel,
+                requester: Requester::PfKernel,
                 ..Batch::new(&dwords, address, engine)
             };
             ring.commands().map(Line::Command).try_for_each(tell)

@@ -53,7 +53,8 @@ impl Memory {
                 continue;
             };
             tell(Line::section(format!("Batch at {start:#x} on {}", engine.info().name)))?;
-            let batch = Batch { marks: marks.to_vec(), requester: Requester::User, ..Batch::new(words, start, engine) };
+            let batch =
+                Batch { marks: marks.to_vec(), requester: Requester::PfUser, ..Batch::new(words, start, engine) };
             for command in batch.commands() {
                 next.extend(command.target.filter(|target| target.ppgtt).map(|target| target.address));
                 tell(Line::Command(command))?;

@@ -108,7 +108,7 @@ pub struct MiCommand {
 impl MiCommand {
     /// Returns whether a rule may forbid a command with this header: the parser's fast check.
     #[inline(always)]
-    pub const fn looked_at(&self, header: u32) -> bool {
+    pub const fn may_be_restricted(&self, header: u32) -> bool {
         (header | rule::ALWAYS) & self.watched != 0
     }
 
@@ -146,7 +146,7 @@ macro_rules! commands {
         /// always allowed.
         pub const COMMANDS: &[MiCommand] = &[$(MiCommand {
             opcode: $opcode, name: stringify!($name), length: $length, least: $least, classes: Classes::$classes,
-            rules: [$user, $user, $vf, ALLOWED], watched: $user.watched() | $vf.watched(),
+            rules: [$user, $user, $vf, ALLOWED], watched: $user.header_mask() | $vf.header_mask(),
             predication: Predication::$predication, action: Mi::$action,
             fields: fields::$name.0, group: fields::$name.1,
         }),*];

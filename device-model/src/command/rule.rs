@@ -8,39 +8,38 @@
 #[repr(u8)]
 pub enum Requester {
     /// A batch without privilege, of the physical function.
-    User,
+    PfUser,
     /// A batch without privilege, of a virtual function.
-    VirtualUser,
+    VfUser,
     /// The ring, or a privileged batch, of a virtual function.
-    VirtualKernel,
+    VfKernel,
     /// The ring, or a privileged batch, of the physical function.
-    Kernel,
+    PfKernel,
 }
 
 impl Requester {
     /// All requesters, in the order of their numbers.
-    pub const ALL: [Requester; 4] =
-        [Requester::User, Requester::VirtualUser, Requester::VirtualKernel, Requester::Kernel];
+    pub const ALL: [Requester; 4] = [Requester::PfUser, Requester::VfUser, Requester::VfKernel, Requester::PfKernel];
 
     /// The requester of commands with or without privilege, of a virtual or the physical function.
     #[inline]
     pub const fn new(privileged: bool, is_vf: bool) -> Requester {
         match (privileged, is_vf) {
-            (false, false) => Requester::User,
-            (false, true) => Requester::VirtualUser,
-            (true, true) => Requester::VirtualKernel,
-            (true, false) => Requester::Kernel,
+            (false, false) => Requester::PfUser,
+            (false, true) => Requester::VfUser,
+            (true, true) => Requester::VfKernel,
+            (true, false) => Requester::PfKernel,
         }
     }
 
     /// Returns whether the commands come from a kernel driver, of any function.
     pub const fn privileged(self) -> bool {
-        matches!(self, Requester::VirtualKernel | Requester::Kernel)
+        matches!(self, Requester::VfKernel | Requester::PfKernel)
     }
 
     /// Returns whether the commands come from a virtual function.
     pub const fn is_vf(self) -> bool {
-        matches!(self, Requester::VirtualUser | Requester::VirtualKernel)
+        matches!(self, Requester::VfUser | Requester::VfKernel)
     }
 }
 
@@ -86,7 +85,7 @@ impl Rule {
     }
 
     /// Header bits, including [`ALWAYS`], such that the rule forbids nothing if none of them is set.
-    pub const fn watched(self) -> u32 {
+    pub const fn header_mask(self) -> u32 {
         if self.inverted != 0 { ALWAYS } else { self.header }
     }
 

@@ -86,7 +86,7 @@ enum End {
 impl<'b> Batch<'b> {
     /// Input for a user's batch at `base`.
     pub fn new(words: &'b [u32], base: u64, engine: EngineId) -> Self {
-        Batch { words, base, engine, requester: Requester::User, marks: Vec::new(), ends: true }
+        Batch { words, base, engine, requester: Requester::PfUser, marks: Vec::new(), ends: true }
     }
 
     /// The commands, in order. A run of MI_NOOPs is one command, unless a mark is inside it.

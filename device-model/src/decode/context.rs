@@ -116,7 +116,7 @@ pub fn image(image: &[u32], engine: EngineId) -> Vec<Line> {
 
 /// Commands of the image other than loads of immediates and MI_NOOPs.
 fn others(image: &[u32], engine: EngineId) -> Vec<(usize, String)> {
-    let batch = Batch { requester: Requester::Kernel, ..Batch::new(image, 0, engine) };
+    let batch = Batch { requester: Requester::PfKernel, ..Batch::new(image, 0, engine) };
     let commands = batch.commands().filter(|command| !matches!(command.name, Some("MI_NOOP" | "MI_LOAD_REGISTER_IMM")));
     commands
         .take_while(|command| command.name.is_some())

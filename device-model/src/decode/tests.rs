@@ -99,7 +99,7 @@ fn marks_bring_the_disassembly_into_step() {
     let batch = Batch {
         marks: vec![(0x1004, "HEAD"), (0x1010, "TAIL")],
         ends: false,
-        requester: Requester::Kernel,
+        requester: Requester::PfKernel,
         ..Batch::new(&words, 0x1000, on("bcs0"))
     };
     assert_eq!(
@@ -123,7 +123,7 @@ fn batch_starts_tell_where_they_lead() {
     assert_eq!(user[0].target, Some(Target { address: 0x5000, ppgtt: true, returns: true }));
     assert_eq!(user[1].target, Some(Target { address: 0x1_0000_6000, ppgtt: true, returns: false }));
     assert_eq!(user.len(), 2, "the disassembly must stop after a chained batch start");
-    let ring = Batch { requester: Requester::Kernel, ends: false, ..Batch::new(&words, 0, on("ccs1")) };
+    let ring = Batch { requester: Requester::PfKernel, ends: false, ..Batch::new(&words, 0, on("ccs1")) };
     let ring: Vec<_> = ring.commands().collect();
     assert!(ring[1].target.unwrap().returns && ring.len() == 3);
 }
@@ -221,7 +221,7 @@ proptest::proptest! {
     fn any_bytes_read(words in proptest::collection::vec(proptest::prelude::any::<u32>(), 0..600), base: u64, mark: u64) {
         for engine in EngineId::all() {
             let marks = vec![(base & 0xffff_ffff_fffc, "HEAD"), ((base & 0xffff_ffff_fffc) + mark % 2400, "TAIL")];
-            let ring = Batch { requester: Requester::Kernel, ends: false, marks, ..Batch::new(&words, base, engine) };
+            let ring = Batch { requester: Requester::PfKernel, ends: false, marks, ..Batch::new(&words, base, engine) };
             let dwords: usize = ring.commands().map(|c| c.dwords.len().max(c.times)).sum();
             proptest::prop_assert_eq!(dwords, words.len());
             Batch::new(&words, base, engine).commands().for_each(|command| drop(command.to_string()));

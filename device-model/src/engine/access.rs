@@ -5,7 +5,7 @@ use arctic_sriov::number::{high, low};
 use vm_memory::VolatileSlice;
 
 use super::remap::remap;
-use super::stream::{ADDRESS, Loops};
+use super::stream::{ADDRESS, IdleLoopDetector};
 use super::streamer::Streamer;
 use super::whitelist::{self, Wanted};
 use super::{error, image, reg};
@@ -70,7 +70,7 @@ impl Streamer<'_> {
     fn permits(&mut self, offset: u32, wanted: Wanted) -> bool {
         let requester = self.requester();
         let permitted = offset < REGISTER_BYTES
-            && (requester == Requester::Kernel
+            && (requester == Requester::PfKernel
                 || whitelist::permits(&self.gt.registers, self.id, requester, offset, wanted));
         if !permitted {
             self.refuse_register(requester);
@@ -185,7 +185,7 @@ impl Streamer<'_> {
     }
 
     /// The context's loop detector.
-    pub fn loops(&mut self) -> &mut Loops {
+    pub fn loops(&mut self) -> &mut IdleLoopDetector {
         &mut self.running.loops
     }
 }

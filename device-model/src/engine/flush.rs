@@ -39,7 +39,7 @@ impl Target {
         match self {
             Target::Process(_) => true,
             Target::Global(_) | Target::OwnPage(_) => requester.privileged(),
-            Target::GlobalPage(_) => requester == Requester::Kernel,
+            Target::GlobalPage(_) => requester == Requester::PfKernel,
         }
     }
 }

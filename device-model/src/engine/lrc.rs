@@ -6,7 +6,7 @@ use arctic_sriov::number::{high, low};
 
 use super::image::Image;
 use super::layout::{IMAGE_DWORDS, Layout};
-use super::stream::{LEVELS, Position};
+use super::stream::{LEVELS, ParserState};
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::RegisterFile;
 
@@ -109,7 +109,7 @@ impl Lrc {
         gam: &mut Gam<'_>,
         layout: &Layout,
         registers: &RegisterFile,
-        (position, clocks, mask): (&Position, Clocks, u64),
+        (position, clocks, mask): (&ParserState, Clocks, u64),
     ) -> Result<(), Fault> {
         let mut words = [0u32; IMAGE_DWORDS];
         let len = layout.template.len().min(IMAGE_DWORDS);
@@ -139,7 +139,7 @@ impl Lrc {
     }
 
     /// Writes only the position at which the context stopped, for an engine reset. The rest keeps the last saved state.
-    pub fn save_stopped(&self, gam: &mut Gam<'_>, position: &Position, timestamp: u32) -> Result<(), Fault> {
+    pub fn save_stopped(&self, gam: &mut Gam<'_>, position: &ParserState, timestamp: u32) -> Result<(), Fault> {
         let mut put = |at, value| gam.write_u32(Space::Ggtt, self.address(at), value);
         put(dword::BBADDR_UDW, 0)?;
         put(dword::BBADDR, 0)?;

@@ -171,7 +171,7 @@ impl Engine {
         debug_assert!(self.running.is_none(), "{} already has a context loaded", self.id.info().name);
         let queue = Queue::of(Descriptor(load.descriptor | 1));
         if let Loaded::Start(status, ..) = self.execlist.load(queue, None, false) {
-            self.tell(gt, &gt.memory.views(), status, load.submitter);
+            self.report_switch(gt, &gt.memory.views(), status, load.submitter);
         }
         self.start(gt, load);
         self.show_status(gt);
@@ -185,7 +185,7 @@ impl Engine {
         let now = gt.clock.now();
         gt.context_clocks[self.id.index()].stop(ticks(now));
         gt.engine_clocks[self.id.index()].load(now);
-        self.exchange_globals(gt, load.function, Exchange::Enter);
+        self.swap_global_registers(gt, load.function, Exchange::Enter);
         self.running = Some(Running::new(load));
         let Load { function, context, descriptor, .. } = load;
         gt.trace.tell(function, Some(self.id), || What::Load { context, descriptor });
@@ -228,17 +228,17 @@ impl Engine {
         let views = gt.memory.views();
         match self.execlist.load(queue, descriptor, goes_on) {
             Loaded::Start(status, element, descriptor) => {
-                self.tell(gt, &views, status, Submitter::Execlist);
+                self.report_switch(gt, &views, status, Submitter::Execlist);
                 self.start(gt, of_queue(element, descriptor));
             }
-            Loaded::StillIdle(status) => self.tell(gt, &views, status, Submitter::Execlist),
+            Loaded::StillIdle(status) => self.report_switch(gt, &views, status, Submitter::Execlist),
             Loaded::Lite(status, element, descriptor) => {
                 if let Some(running) = &mut self.running {
                     running.load = of_queue(element, descriptor);
                     running.tail_moved = true;
                     running.preempt = false;
                 }
-                self.tell(gt, &views, status, Submitter::Execlist);
+                self.report_switch(gt, &views, status, Submitter::Execlist);
             }
             Loaded::Preempt => {
                 if let Some(running) = &mut self.running {
@@ -251,7 +251,7 @@ impl Engine {
 
     /// Reports a context switch: to the host, if it is the submitter, in the status buffer and then by interrupt
     /// (V8-055); always to the GuC's FIFO (V8-060). Switches with a masked reason are not reported (V8-056).
-    fn tell(&mut self, gt: &Gt, views: &GuestMappings<'_>, status: ContextStatus, submitter: Submitter) {
+    fn report_switch(&mut self, gt: &Gt, views: &GuestMappings<'_>, status: ContextStatus, submitter: Submitter) {
         let base = self.id.info().mmio_base;
         if gt.registers.value(base + execlist::CSB_INTERRUPT_MASK) & status.reason() as u32 != 0 {
             return;
@@ -274,7 +274,7 @@ impl Engine {
         let (status, next) = self.execlist.switch(load.descriptor(), detail);
         // If a context of the GuC leaves and another element follows, the host has loaded a new queue.
         let submitter = if next.is_some() { Submitter::Execlist } else { load.submitter };
-        self.tell(gt, views, status, submitter);
+        self.report_switch(gt, views, status, submitter);
         if let Some((element, descriptor)) = next {
             self.start(gt, of_queue(element, descriptor));
         }
@@ -305,7 +305,7 @@ impl Engine {
             let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
         }
         self.tlb.flush();
-        self.forget(gt, running.load.function);
+        self.scrub_context_registers(gt, running.load.function);
         Some(running.load)
     }
 
@@ -336,7 +336,7 @@ impl Engine {
         if matches!(outcome, Outcome::Complete | Outcome::Preempted)
             && let Some(running) = self.running.take()
         {
-            self.forget(gt, running.load.function);
+            self.scrub_context_registers(gt, running.load.function);
             let detail = match running.waits_at {
                 _ if outcome == Outcome::Complete => Detail::Complete,
                 Some(header) => Detail::of_wait(header),
@@ -351,17 +351,17 @@ impl Engine {
     /// Clears the register state of a virtual function's context after it has left the engine: other contexts must not
     /// read it, and some registers are shared beyond the engine. State of the physical function's contexts stays: only
     /// its own driver can read it.
-    fn forget(&mut self, gt: &Gt, function: Function) {
+    fn scrub_context_registers(&mut self, gt: &Gt, function: Function) {
         if function.is_vf() {
             layout::clear_context(self.id, &gt.registers);
             gt.registers.set(self.id.info().mmio_base + reg::PR_CTR, 0);
-            self.exchange_globals(gt, function, Exchange::Leave);
+            self.swap_global_registers(gt, function, Exchange::Leave);
         }
     }
 
     /// Exchanges the registers in [`GLOBALS`]: the virtual function's values while one of its contexts is loaded,
     /// otherwise the PF's.
-    fn exchange_globals(&mut self, gt: &Gt, function: Function, way: Exchange) {
+    fn swap_global_registers(&mut self, gt: &Gt, function: Function, way: Exchange) {
         let Some(vf) = gt.vf(function) else { return };
         let theirs = vf.globals(self.id);
         for ((own, ours), theirs) in GLOBALS.into_iter().zip(&mut self.globals).zip(theirs) {
@@ -393,7 +393,7 @@ fn of_queue(element: u8, descriptor: Descriptor) -> Load {
     }
 }
 
-/// Direction of [`Engine::exchange_globals`]: to or from a virtual function's values.
+/// Direction of [`Engine::swap_global_registers`]: to or from a virtual function's values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exchange {
     Enter,
@@ -470,7 +470,7 @@ impl Engines {
         let running = engine.running.take();
         engine.show_status(gt);
         let load = running?.load;
-        engine.forget(gt, load.function);
+        engine.scrub_context_registers(gt, load.function);
         Some(load)
     }
 

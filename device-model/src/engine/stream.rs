@@ -125,7 +125,7 @@ impl Source {
 
 /// Ring, batches and workaround batch of a loaded context.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Position {
+pub struct ParserState {
     /// The ring.
     pub ring: Ring,
     /// Batches started from the ring, outermost first, followed by those of the persistent batch.
@@ -139,16 +139,16 @@ pub struct Position {
     pub workaround: Option<(Workaround, Batch)>,
 }
 
-impl Position {
+impl ParserState {
     /// Creates a position in the ring.
     pub fn in_ring(ring: Ring) -> Self {
-        Position { ring, ..Position::default() }
+        ParserState { ring, ..ParserState::default() }
     }
 
     /// Creates the position described by an image: outer batches from BB_STACK_WRITE_PORT, and the current batch
     /// (V8-163). The address spaces are not clamped again: they were determined when the batches were started.
     pub fn in_batch(ring: Ring, stack: &[u64; LEVELS], present: Batch, started: u64) -> Self {
-        let mut position = Position { ring, started, ..Position::default() };
+        let mut position = ParserState { ring, started, ..ParserState::default() };
         let outer = stack[..LEVELS - 1].iter().filter_map(|entry| Batch::from_entry(*entry));
         for (level, batch) in outer.chain([present]).enumerate() {
             position.batches[level] = batch;
@@ -247,7 +247,7 @@ impl Position {
         }
     }
 
-    /// Reverts [`Position::advance`] for a command that did not complete.
+    /// Reverts [`ParserState::advance`] for a command that did not complete.
     pub fn rewind(&mut self, dwords: u32) {
         if let Some((Workaround::Indirect { left }, _)) = &mut self.workaround {
             *left = left.saturating_add(dwords);
@@ -264,7 +264,7 @@ impl Position {
         self.enter_unchecked(address, ppgtt || !self.privileged(), nested);
     }
 
-    /// [`Position::enter`] with privilege checks disabled (V8-170).
+    /// [`ParserState::enter`] with privilege checks disabled (V8-170).
     pub fn enter_unchecked(&mut self, address: u64, ppgtt: bool, nested: bool) {
         let batch = Batch { ppgtt, address: address & ADDRESS };
         if let Some((_, present)) = &mut self.workaround {
@@ -298,14 +298,14 @@ impl Position {
 /// Detects loops without progress in the command stream. Only an external write can end such a loop, so the engine may
 /// check again later instead of executing it continuously.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Loops {
+pub struct IdleLoopDetector {
     seen: [(u64, u64); 8],
     next: usize,
     effects: u64,
     clock_read: bool,
 }
 
-impl Loops {
+impl IdleLoopDetector {
     /// Records a write that is visible to the loop or to others.
     #[inline]
     pub fn effect(&mut self) {
@@ -319,7 +319,7 @@ impl Loops {
 
     /// Forgets all jumps: the ring continues, and recorded jumps belong to an older batch.
     pub fn forget(&mut self) {
-        *self = Loops { effects: self.effects, ..Loops::default() };
+        *self = IdleLoopDetector { effects: self.effects, ..IdleLoopDetector::default() };
     }
 
     /// Records a jump from a batch to `target`. Returns true if the same jump was made before and since then nothing

@@ -7,7 +7,7 @@ use super::counters::Counters;
 use super::fetch::{Fetched, LONGEST, Window};
 use super::id::{EngineClass, EngineId};
 use super::lrc::Lrc;
-use super::stream::{Loops, Position, Workaround};
+use super::stream::{IdleLoopDetector, ParserState, Workaround};
 use super::switch::Restoring;
 use super::watchdog::Watchdog;
 use super::{Halt, Load, Outcome, Submitter, error, reg};
@@ -48,7 +48,7 @@ pub(super) struct Look {
 pub(super) struct Running {
     pub load: Load,
     pub lrc: Lrc,
-    pub position: Position,
+    pub position: ParserState,
     pub halted: Option<Halt>,
     pub preempt: bool,
     /// Ring head at the last check for an automatic head report.
@@ -64,7 +64,7 @@ pub(super) struct Running {
     /// Address from which the image loads the interrupt mask; it is saved with the image.
     pub mask_address: u64,
     pub arbitration: bool,
-    pub loops: Loops,
+    pub loops: IdleLoopDetector,
     pub blit: Option<Blit>,
     /// The watchdog counter while it runs (V8-165, V8-167).
     pub watchdog: Option<Watchdog>,
@@ -84,7 +84,7 @@ impl Running {
         Running {
             load,
             lrc: Lrc::new(load.descriptor),
-            position: Position::default(),
+            position: ParserState::default(),
             halted: None,
             preempt: false,
             head_seen: None,
@@ -95,7 +95,7 @@ impl Running {
             restored_at: 0,
             mask_address: 0,
             arbitration: true,
-            loops: Loops::default(),
+            loops: IdleLoopDetector::default(),
             blit: None,
             watchdog: None,
             wait_ends: None,
@@ -287,7 +287,7 @@ impl Streamer<'_> {
             }
             Flow::Wait => {
                 self.running.position.rewind(dwords);
-                self.tell_wait();
+                self.trace_wait();
                 self.running.waits_at = Some(header);
                 Some(if self.may_leave() || self.may_yield() { Outcome::Preempted } else { Outcome::Waiting })
             }
@@ -301,7 +301,7 @@ impl Streamer<'_> {
 
     /// Records a trace event if tracing is enabled.
     #[inline]
-    pub fn tell(&self, what: impl FnOnce(&Position) -> What) {
+    pub fn tell(&self, what: impl FnOnce(&ParserState) -> What) {
         self.gt.trace.tell(self.running.load.function, Some(self.id), || what(&self.running.position));
     }
 
@@ -322,7 +322,7 @@ impl Streamer<'_> {
         });
     }
 
-    fn tell_wait(&mut self) {
+    fn trace_wait(&mut self) {
         let told = Some((self.running.position.address(), self.gt.trace.followers()));
         if self.gt.trace.on() && self.running.told != told {
             self.running.told = told;
@@ -462,7 +462,7 @@ impl Streamer<'_> {
                 return true;
             }
         }
-        command.looked_at(header) && self.forbidden(command, header)
+        command.may_be_restricted(header) && self.forbidden(command, header)
     }
 
     fn forbidden(&mut self, command: &MiCommand, header: u32) -> bool {
@@ -479,7 +479,7 @@ impl Streamer<'_> {
     #[cold]
     pub fn refuse(&mut self, requester: Requester) {
         match requester {
-            Requester::VirtualKernel => self.counters.virtual_refusals += 1,
+            Requester::VfKernel => self.counters.virtual_refusals += 1,
             _ => {
                 self.counters.privilege_violations += 1;
                 self.error(error::PRIVILEGE);

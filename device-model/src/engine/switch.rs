@@ -7,7 +7,7 @@ use arctic_sriov::number::{count, high, low};
 use super::image::{Cursor, GLOBAL, Image, Load, Value};
 use super::layout::{self, ENGINE_CONTEXT, IMAGE_DWORDS, INDIRECT_CTX_OFFSET};
 use super::lrc::{Clocks, Lrc};
-use super::stream::{ADDRESS, BATCH_VALID, Batch, LEVELS, Position, Ring, Workaround};
+use super::stream::{ADDRESS, BATCH_VALID, Batch, LEVELS, ParserState, Ring, Workaround};
 use super::streamer::{Flow, Phase, Streamer};
 use super::{Halt, access, reg};
 use crate::command::Requester;
@@ -72,7 +72,7 @@ impl Streamer<'_> {
         if !restoring.inhibited {
             self.check(&restoring.image, IMAGE_DWORDS)?;
         }
-        self.running.position = Position::in_ring(self.ring());
+        self.running.position = ParserState::in_ring(self.ring());
         self.running.phase = Phase::Run;
         let indirect = self.own(reg::INDIRECT_CTX);
         let left = (indirect & 0x3f) * count(CACHELINE);
@@ -191,7 +191,7 @@ impl Streamer<'_> {
                     self.running.lrc.set_page_directory(self.own64(reg::PDP0));
                 }
             }
-            None if self.requester() == Requester::Kernel => self.write_register(register, value),
+            None if self.requester() == Requester::PfKernel => self.write_register(register, value),
             None => self.counters.register_refusals += 1,
         }
     }
@@ -216,11 +216,11 @@ impl Streamer<'_> {
 
     /// Returns the position at which the context resumes: in its ring, or in the batch in which it was preempted
     /// (V8-163).
-    fn position(&self, restoring: &Restoring) -> Position {
+    fn position(&self, restoring: &Restoring) -> ParserState {
         let ring = self.running.position.ring;
         let address = u64::from(self.own(reg::BBADDR_UDW)) << 32 | u64::from(self.own(reg::BBADDR));
         if restoring.inhibited || address & BATCH_VALID == 0 || Lrc::head_moved(&restoring.image) {
-            return Position::in_ring(ring);
+            return ParserState::in_ring(ring);
         }
         let mut stack = [0; LEVELS];
         for (entry, halves) in stack.iter_mut().zip(restoring.stack.chunks_exact(2)) {
@@ -228,7 +228,7 @@ impl Streamer<'_> {
         }
         let present = Batch { ppgtt: self.own(reg::BB_STATE) & BB_STATE_PPGTT != 0, address: address & ADDRESS };
         let started = u64::from(self.own(reg::BB_START_ADDR_UDW)) << 32 | u64::from(self.own(reg::BB_START_ADDR));
-        Position::in_batch(ring, &stack, present, started & ADDRESS)
+        ParserState::in_batch(ring, &stack, present, started & ADDRESS)
     }
 
     /// Reports events: in memory if the image enabled it, otherwise in the function's interrupt registers (V13-262,

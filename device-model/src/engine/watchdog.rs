@@ -125,7 +125,7 @@ impl Streamer<'_> {
     /// default context that it copies for all others. It gets no notification. Returns whether the watchdog had
     /// expired.
     pub(super) fn recovered_by_watchdog(&mut self) -> bool {
-        if self.requester() != Requester::VirtualKernel {
+        if self.requester() != Requester::VfKernel {
             return false;
         }
         let Some((watchdog, reached)) = self.watchdog_now() else { return false };

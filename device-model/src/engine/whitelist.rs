@@ -164,18 +164,18 @@ const KERNEL_ONLY: [u32; 1] = [0x2b00];
 /// its context's own registers and registers common to all functions; its kernel driver has access to all of these, and
 /// to the slots programmed for it. The physical function's driver has full access.
 pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester, offset: u32, wanted: Wanted) -> bool {
-    if wanted == Wanted::Write && requester != Requester::Kernel && KERNEL_ONLY.contains(&offset) {
+    if wanted == Wanted::Write && requester != Requester::PfKernel && KERNEL_ONLY.contains(&offset) {
         return false;
     }
     let slot = |target| nonprivileged_slot(registers, engine.info().mmio_base, offset, wanted, target);
     match requester {
-        Requester::Kernel => true,
-        Requester::User => slot(Target::User).unwrap_or_else(|| listed(engine, offset, wanted)),
-        Requester::VirtualUser => {
+        Requester::PfKernel => true,
+        Requester::PfUser => slot(Target::User).unwrap_or_else(|| listed(engine, offset, wanted)),
+        Requester::VfUser => {
             slot(Target::User).unwrap_or_else(|| listed(engine, offset, wanted))
                 && (registers.decode(offset).is_none() || belongs(registers, engine, offset, wanted))
         }
-        Requester::VirtualKernel => {
+        Requester::VfKernel => {
             slot(Target::VirtualKernel).unwrap_or_else(|| belongs(registers, engine, offset, wanted))
         }
     }

@@ -80,7 +80,7 @@ impl RegisterFile {
     /// The registers of the card that `profile` describes, as after power-on.
     pub fn of_card(profile: &CardProfile) -> Self {
         let mut file = RegisterFile::new(TABLES, ENGINE_TABLE, EngineId::all());
-        for (offset, value) in super::personality::values(profile) {
+        for (offset, value) in super::sku_values::values(profile) {
             file.set_reset(offset, value);
         }
         file.reset();

@@ -26,7 +26,7 @@ const DOORBELLS: &str = "doorbells in memory: they need a snooping bus, the card
 const SOC: &str = "error registers of the SoC: no hardware error ever occurs";
 
 /// The ranges, sorted by offset.
-pub const LEFT_OUT: &[LeftOut] = &[
+pub const UNIMPLEMENTED: &[LeftOut] = &[
     left_out(0x0_0d98, 0x0_0fcf, "memory access fabric: not modelled"),
     left_out(0x0_1000, 0x0_18ff, DOORBELLS),
     left_out(0x0_1920, 0x0_1fff, DOORBELLS),
@@ -63,8 +63,8 @@ pub const LEFT_OUT: &[LeftOut] = &[
 
 /// Reason why `offset` is not modelled; `None` if no reason is known.
 pub fn reason(offset: u32) -> Option<&'static str> {
-    let after = LEFT_OUT.partition_point(|range| range.start <= offset);
-    LEFT_OUT[..after].last().filter(|range| offset <= range.end).map(|range| range.reason)
+    let after = UNIMPLEMENTED.partition_point(|range| range.start <= offset);
+    UNIMPLEMENTED[..after].last().filter(|range| offset <= range.end).map(|range| range.reason)
 }
 
 #[cfg(test)]
@@ -74,10 +74,10 @@ mod tests {
     /// The ranges are sorted and do not overlap; each has a reason and is found by offset.
     #[test]
     fn the_ranges_are_sorted_and_explained() {
-        for pair in LEFT_OUT.windows(2) {
+        for pair in UNIMPLEMENTED.windows(2) {
             assert!(pair[0].start <= pair[0].end && pair[0].end < pair[1].start, "{:#x}", pair[1].start);
         }
-        assert!(LEFT_OUT.iter().all(|range| range.reason.contains(':') || range.reason.contains('(')));
+        assert!(UNIMPLEMENTED.iter().all(|range| range.reason.contains(':') || range.reason.contains('(')));
         assert_eq!(reason(0x4_0000), Some(DISPLAY));
         assert_eq!(reason(0x7_8ff8).map(|text| &text[..5]), Some("GVT-g"));
         assert_eq!((reason(0x6), reason(0x1c_c000), reason(u32::MAX)), (None, None, None));

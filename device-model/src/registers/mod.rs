@@ -13,10 +13,10 @@ mod interrupt;
 pub mod known;
 pub mod memory;
 mod observation;
-mod personality;
 mod power;
 pub mod ranges;
 mod render;
+mod sku_values;
 mod steering;
 #[cfg(test)]
 mod tests;

@@ -181,7 +181,7 @@ fn every_dword_on_every_engine() {
         let expected = Expected::of(class, usize::from(instance), base);
         let listed = |offset| (listed(engine, offset, Wanted::Read), listed(engine, offset, Wanted::Write));
         let verdict = |offset| {
-            let permitted = |wanted| permits(&bench.gt.registers, engine, Requester::User, offset, wanted);
+            let permitted = |wanted| permits(&bench.gt.registers, engine, Requester::PfUser, offset, wanted);
             (permitted(Wanted::Read), permitted(Wanted::Write))
         };
         let mut last = (true, true);
@@ -273,7 +273,7 @@ fn slots_open_and_forbid() {
     let base = bench.base();
     let verdict = |offset| {
         [Wanted::Read, Wanted::Write]
-            .map(|wanted| permits(&bench.gt.registers, engine, Requester::User, offset, wanted))
+            .map(|wanted| permits(&bench.gt.registers, engine, Requester::PfUser, offset, wanted))
     };
     let places =
         (0..12).map(|n| 0x4d0 + 4 * n).chain((0..4).map(|n| 0x10 + 4 * n)).chain((0..4).map(|n| 0x1d0 + 4 * n));
@@ -306,5 +306,5 @@ fn slots_open_and_forbid() {
     let other = EngineId::find(EngineClass::Render, 0).unwrap();
     bench.gt.registers.set(slots[0], 0xc400);
     bench.gt.registers.set(slots[19], 0);
-    assert!(!permits(&bench.gt.registers, other, Requester::User, 0xc400, Wanted::Read));
+    assert!(!permits(&bench.gt.registers, other, Requester::PfUser, 0xc400, Wanted::Read));
 }
