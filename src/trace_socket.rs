@@ -209,7 +209,7 @@ impl Followed {
 #[cfg(test)]
 mod tests {
     use arctic_device_model::host::{Function, ManualClock};
-    use arctic_device_model::trace::{Event, What};
+    use arctic_device_model::trace::{Event, EventKind};
     use vmm_sys_util::tempdir::TempDir;
 
     use super::*;
@@ -223,11 +223,11 @@ mod tests {
         let filter = Filter { functions: vec![1], ..Filter::default() };
         let mut followed = Followed::connect(&path, &filter).unwrap();
         assert_eq!(followed.heading, Heading::new("test"));
-        recorder.tell(Function(2), None, || What::Wait);
-        recorder.tell(Function(1), None, || What::Msi { vector: 0 });
+        recorder.tell(Function(2), None, || EventKind::Wait);
+        recorder.tell(Function(1), None, || EventKind::Msi { vector: 0 });
         let line = followed.line().unwrap().unwrap();
         let event: Event = serde_json::from_str(&line).unwrap();
-        assert_eq!((event.function, event.what), (1, What::Msi { vector: 0 }), "{line}");
+        assert_eq!((event.function, event.what), (1, EventKind::Msi { vector: 0 }), "{line}");
         assert_eq!(followed.line().unwrap(), None);
         drop(followed);
         while recorder.on() {
@@ -249,7 +249,7 @@ mod tests {
         let recorder = Recorder::new(Arc::new(ManualClock::default()));
         let capture = Capture::start(&path, "test", &recorder).unwrap();
         for vector in 0..1000 {
-            recorder.tell(Function::PF, None, || What::Msi { vector });
+            recorder.tell(Function::PF, None, || EventKind::Msi { vector });
         }
         drop(capture);
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1001);

@@ -24,7 +24,7 @@ use crate::profile::CardProfile;
 use crate::registers::ranges::{self, Range, Replication};
 use crate::registers::{Decoded, Kind, Live, MCR_SELECTOR, RegisterFile, masked};
 use crate::residency::{Awake, Residency};
-use crate::trace::{Recorder, Told};
+use crate::trace::{Recorder, TracingSink};
 use virtual_function::VirtualFunction;
 
 /// Context timestamp of one engine as read by MMIO: ticks of the 19.2 MHz counter that the context has run. While the
@@ -185,7 +185,7 @@ impl Gt {
         let residency = Arc::new(Residency::default());
         residency.set(Awake::Forbidden, true, clock.now(), || ());
         let trace = Recorder::new(clock.clone());
-        let sink: Arc<dyn InterruptSink> = Arc::new(Told { sink, trace: trace.clone() });
+        let sink: Arc<dyn InterruptSink> = Arc::new(TracingSink { sink, trace: trace.clone() });
         Gt {
             memory,
             registers: RegisterFile::of_card(profile),

@@ -32,13 +32,13 @@ pub struct Event {
     pub engine: Option<EngineId>,
     /// The event's type and data.
     #[serde(flatten)]
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// Type and data of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum What {
+pub enum EventKind {
     /// A context was submitted to an engine.
     Load {
         /// The scheduler's identifier of the context.
@@ -118,10 +118,10 @@ pub enum What {
     },
 }
 
-impl What {
+impl EventKind {
     fn dwords(&self) -> usize {
         match self {
-            What::Command { dwords, .. } | What::Guc { dwords, .. } => dwords.len(),
+            EventKind::Command { dwords, .. } | EventKind::Guc { dwords, .. } => dwords.len(),
             _ => 0,
         }
     }
@@ -197,7 +197,7 @@ impl Mailbox {
         }
         if queue.lost != 0 {
             let events = std::mem::take(&mut queue.lost);
-            queue.events.push_back(Event { engine: None, what: What::Lost { events }, ..event.clone() });
+            queue.events.push_back(Event { engine: None, what: EventKind::Lost { events }, ..event.clone() });
         }
         queue.dwords += event.what.dwords();
         queue.events.push_back(event.clone());
@@ -275,14 +275,14 @@ impl Recorder {
 
     /// Records an event if there is a subscriber; `what` is not called otherwise.
     #[inline]
-    pub fn tell(&self, function: Function, engine: Option<EngineId>, what: impl FnOnce() -> What) {
+    pub fn tell(&self, function: Function, engine: Option<EngineId>, what: impl FnOnce() -> EventKind) {
         if self.on() {
             self.put(function, engine, what());
         }
     }
 
     #[cold]
-    fn put(&self, function: Function, engine: Option<EngineId>, what: What) {
+    fn put(&self, function: Function, engine: Option<EngineId>, what: EventKind) {
         let event = Event { ns: self.clock.now(), function: function.0, engine, what };
         for mailbox in self.mailboxes().iter() {
             mailbox.put(&event);
@@ -291,16 +291,16 @@ impl Recorder {
 }
 
 /// An interrupt sink that also records each interrupt as an event.
-pub(crate) struct Told {
+pub(crate) struct TracingSink {
     /// Receiver of the interrupts.
     pub sink: Arc<dyn InterruptSink>,
     /// Recorder of the events.
     pub trace: Arc<Recorder>,
 }
 
-impl InterruptSink for Told {
+impl InterruptSink for TracingSink {
     fn raise(&self, function: Function, vector: u16) {
-        self.trace.tell(function, None, || What::Msi { vector });
+        self.trace.tell(function, None, || EventKind::Msi { vector });
         self.sink.raise(function, vector);
     }
 }
@@ -321,7 +321,7 @@ mod tests {
         let recorder = recorder();
         recorder.tell(Function::PF, None, || unreachable!());
         let all = recorder.subscribe(Filter::default());
-        recorder.tell(Function::PF, None, || What::Wait);
+        recorder.tell(Function::PF, None, || EventKind::Wait);
         assert_eq!(all.take(AT_ONCE).len(), 1);
         drop(all);
         assert!(!recorder.on());
@@ -332,12 +332,12 @@ mod tests {
         let recorder = recorder();
         let bcs0 = EngineId::all().find(|engine| engine.info().name == "bcs0");
         let copies = recorder.subscribe(Filter { engines: vec!["bcs0".into()], functions: vec![1] });
-        recorder.tell(Function(1), bcs0, || What::Reset);
-        recorder.tell(Function(2), bcs0, || What::Reset);
-        recorder.tell(Function(1), EngineId::all().next(), || What::Reset);
-        recorder.tell(Function(1), None, || What::Msi { vector: 0 });
+        recorder.tell(Function(1), bcs0, || EventKind::Reset);
+        recorder.tell(Function(2), bcs0, || EventKind::Reset);
+        recorder.tell(Function(1), EngineId::all().next(), || EventKind::Reset);
+        recorder.tell(Function(1), None, || EventKind::Msi { vector: 0 });
         let heard: Vec<_> = copies.take(AT_ONCE).into_iter().map(|event| event.what).collect();
-        assert_eq!(heard, [What::Reset, What::Msi { vector: 0 }]);
+        assert_eq!(heard, [EventKind::Reset, EventKind::Msi { vector: 0 }]);
     }
 
     #[test]
@@ -345,14 +345,14 @@ mod tests {
         let recorder = recorder();
         let slow = recorder.subscribe(Filter::default());
         for _ in 0..MOST_EVENTS + 5 {
-            recorder.tell(Function::PF, None, || What::Wait);
+            recorder.tell(Function::PF, None, || EventKind::Wait);
         }
         assert_eq!(slow.take(AT_ONCE).len(), MOST_EVENTS);
-        recorder.tell(Function::PF, None, || What::Reset);
+        recorder.tell(Function::PF, None, || EventKind::Reset);
         let heard: Vec<_> = slow.take(AT_ONCE).into_iter().map(|event| event.what).collect();
-        assert_eq!(heard, [What::Lost { events: 5 }, What::Reset]);
+        assert_eq!(heard, [EventKind::Lost { events: 5 }, EventKind::Reset]);
         for _ in 0..3 * MOST_DWORDS / 64 {
-            recorder.tell(Function::PF, None, || What::Guc { mailbox: false, fence: 0, dwords: vec![0; 64] });
+            recorder.tell(Function::PF, None, || EventKind::Guc { mailbox: false, fence: 0, dwords: vec![0; 64] });
         }
         assert_eq!(slow.take(AT_ONCE).len(), MOST_DWORDS / 64);
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, anyhow};
 use arctic_device_model::decode::register;
 use arctic_device_model::engine::id::ENGINES;
-use arctic_device_model::trace::{Event, Filter, What};
+use arctic_device_model::trace::{Event, EventKind, Filter};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -157,8 +157,8 @@ impl Count {
     fn add(&mut self, event: &Event) {
         self.events += 1;
         match event.what {
-            What::Command { .. } => self.commands += 1,
-            What::Lost { events } => self.lost += events,
+            EventKind::Command { .. } => self.commands += 1,
+            EventKind::Lost { events } => self.lost += events,
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Batch, Line, Message, status};
 use arctic_device_model::engine::id::EngineId;
-use arctic_device_model::trace::{Event, Filter, What};
+use arctic_device_model::trace::{Event, EventKind, Filter};
 
 use crate::trace_socket::{Heading, VERSION};
 
@@ -38,40 +38,42 @@ pub fn text(event: &Event, filter: &Filter) -> Option<String> {
 
 fn what(event: &Event) -> String {
     match &event.what {
-        What::Load { context, descriptor } => {
+        EventKind::Load { context, descriptor } => {
             let lines = status::descriptor(*descriptor);
             let meaning = lines
                 .first()
                 .and_then(|line| if let Line::Dword(low) = line { Some(low.meaning.as_str()) } else { None });
             format!("load     context {context:#x}: {}", meaning.unwrap_or_default())
         }
-        What::Restore { ring, head, tail, batch } => {
+        EventKind::Restore { ring, head, tail, batch } => {
             let batch = batch.map_or(String::new(), |batch| format!(", goes on in the batch at {batch:#x}"));
             format!("restore  ring {ring:#x}, HEAD {head:#x}, TAIL {tail:#x}{batch}")
         }
-        What::LiteRestore { tail } => format!("more     TAIL {tail:#x}"),
-        What::Command { address, ppgtt, level, length, dwords } => {
+        EventKind::LiteRestore { tail } => format!("more     TAIL {tail:#x}"),
+        EventKind::Command { address, ppgtt, level, length, dwords } => {
             let text = event.engine.map(|engine| command(*address, *ppgtt, *length, dwords, engine));
             let indent = "  ".repeat(usize::from(*level).min(4));
             let space = if *ppgtt { "ppgtt" } else { "ggtt" };
             format!("{indent}{space}:{address:#x} {}", text.unwrap_or_default())
         }
-        What::Wait => "waits".into(),
-        What::Stop { outcome, head } => format!("stop     {outcome}, HEAD {head:#x}"),
-        What::Switch { status } => format!("status   {}", status::quadword(*status)),
-        What::Reset => "reset".into(),
-        What::Interrupt { bits } => {
+        EventKind::Wait => "waits".into(),
+        EventKind::Stop { outcome, head } => format!("stop     {outcome}, HEAD {head:#x}"),
+        EventKind::Switch { status } => format!("status   {}", status::quadword(*status)),
+        EventKind::Reset => "reset".into(),
+        EventKind::Interrupt { bits } => {
             let names = [(0, "user interrupt"), (3, "error"), (4, "flush complete"), (8, "context switch")];
             let named = names.iter().filter(|(bit, _)| bits >> bit & 1 != 0).map(|(_, name)| *name);
             format!("signals  {}", named.collect::<Vec<_>>().join(", "))
         }
-        What::Msi { vector } => format!("MSI      vector {vector}"),
-        What::Guc { mailbox, fence, dwords } => {
+        EventKind::Msi { vector } => format!("MSI      vector {vector}"),
+        EventKind::Guc { mailbox, fence, dwords } => {
             let message = Message::new(dwords, (!mailbox).then_some(*fence));
             let way = if *mailbox { "mailbox " } else { "CT      " };
             format!("{way} {}", message.to_string().trim_start())
         }
-        What::Lost { events } => format!("{events} events are missing here: the card was faster than its follower"),
+        EventKind::Lost { events } => {
+            format!("{events} events are missing here: the card was faster than its follower")
+        }
     }
 }
 

@@ -50,16 +50,16 @@ impl Status {
 
 /// The contents of `docs/fidelity.toml`.
 #[derive(Deserialize)]
-struct Told {
+struct Deviations {
     /// Items that must be exact or listed.
     promised: Vec<String>,
     #[serde(default)]
-    item: Vec<ToldItem>,
+    item: Vec<Deviation>,
 }
 
 /// An item that is approximate or absent.
 #[derive(Clone, Deserialize)]
-struct ToldItem {
+struct Deviation {
     id: String,
     status: Status,
     note: String,
@@ -135,9 +135,9 @@ impl Report {
 
     fn new(documents: &[Document], index: &Index, told: &str) -> Self {
         let mut problems = Vec::new();
-        let told: Told = toml::from_str(told).unwrap_or_else(|error| {
+        let told: Deviations = toml::from_str(told).unwrap_or_else(|error| {
             problems.push(format!("docs/fidelity.toml cannot be read: {}", error.message()));
-            Told { promised: Vec::new(), item: Vec::new() }
+            Deviations { promised: Vec::new(), item: Vec::new() }
         });
         let items: Vec<Item> = documents
             .iter()
@@ -196,7 +196,7 @@ impl Report {
 }
 
 impl Item {
-    fn new(document: &'static str, rule: &Rule, index: &Index, told: &[ToldItem]) -> Self {
+    fn new(document: &'static str, rule: &Rule, index: &Index, told: &[Deviation]) -> Self {
         let id = format!("{document}-{:03}", rule.number);
         let names = |claims: &[Claim]| claims.iter().any(|claim| claim.names(document, rule.number));
         let (mut tests, mut doubts) = (Vec::new(), Vec::new());
@@ -229,10 +229,10 @@ impl Item {
 }
 
 /// Checks `docs/fidelity.toml`.
-fn check_told(told: &Told, items: &[Item], problems: &mut Vec<String>) {
+fn check_told(told: &Deviations, items: &[Item], problems: &mut Vec<String>) {
     let mut before: Vec<&str> = Vec::new();
     for told in &told.item {
-        let ToldItem { id, status, note } = told;
+        let Deviation { id, status, note } = told;
         match items.iter().find(|item| item.id == *id) {
             None => problems.push(format!("docs/fidelity.toml lists {id}, which is in no document")),
             Some(item) if *status == Status::Approximate && item.tests.is_empty() => {

@@ -43,7 +43,7 @@ use crate::gt::Gt;
 use crate::host::{Function, ticks};
 use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, GuestMappings, Tlb};
-use crate::trace::What;
+use crate::trace::EventKind;
 pub use clock::EngineClock;
 pub use counters::Counters;
 use fetch::Window;
@@ -188,7 +188,7 @@ impl Engine {
         self.swap_global_registers(gt, load.function, Exchange::Enter);
         self.running = Some(Running::new(load));
         let Load { function, context, descriptor, .. } = load;
-        gt.trace.tell(function, Some(self.id), || What::Load { context, descriptor });
+        gt.trace.tell(function, Some(self.id), || EventKind::Load { context, descriptor });
     }
 
     /// RING_TAIL of the loaded context has changed in memory (lite restore). The next step reads it again.
@@ -258,7 +258,7 @@ impl Engine {
         }
         gt.csb_ports[self.id.index()].push(status);
         let whose = self.running.as_ref().map_or(Function::PF, |running| running.load.function);
-        gt.trace.tell(whose, Some(self.id), || What::Switch { status: status.0 });
+        gt.trace.tell(whose, Some(self.id), || EventKind::Switch { status: status.0 });
         if submitter == Submitter::Execlist {
             let mut gam = gt.memory.gam(Function::PF, views, &mut self.tlb);
             if execlist::buffer::report(&gt.registers, base, &mut gam, status).is_err() {
@@ -296,7 +296,7 @@ impl Engine {
         let running = self.running.take();
         self.show_status(gt);
         let running = running?;
-        gt.trace.tell(running.load.function, Some(self.id), || What::Reset);
+        gt.trace.tell(running.load.function, Some(self.id), || EventKind::Reset);
         let timestamp = gt.context_clocks[self.id.index()].stop(gt.timestamp());
         if running.restored() {
             let views = gt.memory.views();

@@ -18,7 +18,7 @@ use crate::command::{Command, Mi, Requester};
 use crate::gt::Gt;
 use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
-use crate::trace::{KEPT_DWORDS, What};
+use crate::trace::{EventKind, KEPT_DWORDS};
 
 /// Maximum number of bytes that blits process in one step: well under a millisecond at memory speed.
 const BLIT_BYTES: usize = 2 << 20;
@@ -166,7 +166,7 @@ impl Streamer<'_> {
             Outcome::Halted(halt)
         });
         if matches!(outcome, Outcome::Complete | Outcome::Preempted | Outcome::Halted(_)) {
-            self.tell(|position| What::Stop { outcome: format!("{outcome:x?}"), head: position.ring.head });
+            self.tell(|position| EventKind::Stop { outcome: format!("{outcome:x?}"), head: position.ring.head });
         }
         self.count_watchdog();
         self.publish();
@@ -301,7 +301,7 @@ impl Streamer<'_> {
 
     /// Records a trace event if tracing is enabled.
     #[inline]
-    pub fn tell(&self, what: impl FnOnce(&ParserState) -> What) {
+    pub fn tell(&self, what: impl FnOnce(&ParserState) -> EventKind) {
         self.gt.trace.tell(self.running.load.function, Some(self.id), || what(&self.running.position));
     }
 
@@ -313,7 +313,7 @@ impl Streamer<'_> {
             return;
         }
         self.running.told = None;
-        self.tell(|position| What::Command {
+        self.tell(|position| EventKind::Command {
             address,
             ppgtt: !position.privileged(),
             level: byte(position.batches().len()) + u8::from(position.workaround.is_some()),
@@ -326,7 +326,7 @@ impl Streamer<'_> {
         let told = Some((self.running.position.address(), self.gt.trace.followers()));
         if self.gt.trace.on() && self.running.told != told {
             self.running.told = told;
-            self.tell(|_| What::Wait);
+            self.tell(|_| EventKind::Wait);
         }
     }
 

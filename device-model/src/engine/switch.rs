@@ -15,7 +15,7 @@ use crate::command::mi::fields;
 use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
-use crate::trace::What;
+use crate::trace::EventKind;
 
 /// RING_CONTEXT_CONTROL bit 0 (xe: CTX_CTRL_ENGINE_CTX_RESTORE_INHIBIT).
 const RESTORE_INHIBIT: u32 = 1 << 0;
@@ -41,7 +41,7 @@ impl Streamer<'_> {
         self.running.tail_moved = false;
         let tail = self.running.lrc.tail(&mut self.gam).map_err(Halt::Fault)?;
         self.running.position.ring.set_tail(tail);
-        self.tell(|position| What::LiteRestore { tail: position.ring.tail });
+        self.tell(|position| EventKind::LiteRestore { tail: position.ring.tail });
         Ok(())
     }
 
@@ -85,7 +85,7 @@ impl Streamer<'_> {
             self.running.position.workaround = Some((Workaround::Indirect { left }, batch));
             self.running.restoring = Some(Box::new(restoring));
         }
-        self.tell(|position| What::Restore {
+        self.tell(|position| EventKind::Restore {
             ring: position.ring.start,
             head: position.ring.head,
             tail: position.ring.tail,
@@ -237,7 +237,7 @@ impl Streamer<'_> {
         if !self.running.load.function.is_vf() {
             self.gt.write_status(&mut self.gam, self.id, bits);
         }
-        self.tell(|_| What::Interrupt { bits });
+        self.tell(|_| EventKind::Interrupt { bits });
         let interrupts = self.gt.interrupts_of(self.running.load.function);
         match self.running.report {
             Some(report) => {

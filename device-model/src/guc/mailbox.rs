@@ -9,7 +9,7 @@ use arctic_sriov::number::count;
 use crate::gt::Gt;
 use crate::host::Function;
 use crate::memory::Space;
-use crate::trace::What;
+use crate::trace::EventKind;
 
 use super::action::Sender;
 use super::client::State;
@@ -73,7 +73,8 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
         return;
     }
     let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox(function, n));
-    let tell = || gt.trace.tell(function, None, || What::Guc { mailbox: true, fence: 0, dwords: held(gt, function) });
+    let tell =
+        || gt.trace.tell(function, None, || EventKind::Guc { mailbox: true, fence: 0, dwords: held(gt, function) });
     tell();
     let code = action(header);
     let reply = match (Type::of(header), ACTIONS.iter().find(|(known, ..)| *known == code)) {

@@ -15,7 +15,7 @@ use crate::execlist::descriptor::Descriptor;
 use crate::gt::Gt;
 use crate::host::{FUNCTIONS, Function, functions, ticks};
 use crate::memory::{Gam, GuestMappings, Tlb};
-use crate::trace::What;
+use crate::trace::EventKind;
 
 use super::activity::Activity;
 use super::ads::{Ads, MAX_LOGICAL};
@@ -108,7 +108,7 @@ impl<'t> GucCtx<'t> {
 
     /// Queues a message to `function`.
     pub fn tell(&mut self, function: Function, message: Outgoing) {
-        self.gt.trace.tell(function, None, || What::Guc {
+        self.gt.trace.tell(function, None, || EventKind::Guc {
             mailbox: false,
             fence: message.fence,
             dwords: message.hxg().to_vec(),

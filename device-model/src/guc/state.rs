@@ -8,7 +8,7 @@ use arctic_sriov::number::byte;
 use crate::engine::EngineReport;
 use crate::gt::Gt;
 use crate::host::{FUNCTIONS, Function, functions};
-use crate::trace::What;
+use crate::trace::EventKind;
 
 use super::Step;
 use super::action;
@@ -356,7 +356,7 @@ impl GucState {
 
     fn take_request(&mut self, ctx: &mut GucCtx<'_>, fence: u16, hxg: &[u32]) {
         let function = ctx.function;
-        ctx.gt.trace.tell(function, None, || What::Guc { mailbox: false, fence, dwords: hxg.to_vec() });
+        ctx.gt.trace.tell(function, None, || EventKind::Guc { mailbox: false, fence, dwords: hxg.to_vec() });
         let [header, payload @ ..] = hxg else { return };
         let kind = Type::of(*header).filter(|_| header >> 31 == 0);
         let code = action_of(*header);

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use super::*;
-use crate::trace::{Filter, What};
+use crate::trace::{EventKind, Filter};
 
 const USER_INTERRUPT: u32 = 0x0100_0000;
 
-fn whats(subscription: &crate::trace::Subscription) -> Vec<What> {
+fn whats(subscription: &crate::trace::Subscription) -> Vec<EventKind> {
     subscription.take(Duration::ZERO).into_iter().map(|event| event.what).collect()
 }
 
@@ -28,20 +28,20 @@ fn a_submission_is_followed_command_by_command() {
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!(bench.get(DATA), 7);
     let mut heard = whats(&all).into_iter();
-    let switches = |what: Option<What>| match what {
-        Some(What::Switch { status }) => crate::decode::status::quadword(status),
+    let switches = |what: Option<EventKind>| match what {
+        Some(EventKind::Switch { status }) => crate::decode::status::quadword(status),
         other => panic!("{other:?}"),
     };
     assert!(switches(heard.next()).starts_with("idle to active: "));
-    assert!(matches!(heard.next(), Some(What::Load { .. })));
-    assert!(matches!(heard.next(), Some(What::Restore { head: 0, .. })));
+    assert!(matches!(heard.next(), Some(EventKind::Load { .. })));
+    assert!(matches!(heard.next(), Some(EventKind::Restore { head: 0, .. })));
     let commands: Vec<_> = heard
         .map(|what| match what {
-            What::Command { address, level, dwords, .. } => (address, level, dwords),
-            What::Interrupt { bits } => (u64::from(bits), 0xff, vec![]),
-            What::Msi { .. } => (0, 0xfe, vec![]),
-            What::Stop { outcome, .. } => (0, 0xfd, vec![outcome.len() as u32]),
-            What::Switch { .. } => (0, 0xfc, vec![]),
+            EventKind::Command { address, level, dwords, .. } => (address, level, dwords),
+            EventKind::Interrupt { bits } => (u64::from(bits), 0xff, vec![]),
+            EventKind::Msi { .. } => (0, 0xfe, vec![]),
+            EventKind::Stop { outcome, .. } => (0, 0xfd, vec![outcome.len() as u32]),
+            EventKind::Switch { .. } => (0, 0xfc, vec![]),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -71,7 +71,7 @@ fn a_wait_is_told_once() {
     for _ in 0..3 {
         assert_eq!(bench.run(), Outcome::Waiting);
     }
-    let waits = |heard: Vec<What>| heard.iter().filter(|what| **what == What::Wait).count();
+    let waits = |heard: Vec<EventKind>| heard.iter().filter(|what| **what == EventKind::Wait).count();
     assert_eq!(waits(whats(&all)), 1);
     let late = trace.subscribe(Filter::default());
     assert_eq!(bench.run(), Outcome::Waiting);
