@@ -9,7 +9,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 
 use arctic_gpu::{
-    Arrangement, CardFunction, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, VirtualCard, card_file,
+    CardFunction, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard, card_file,
 };
 use vm_memory::{GuestAddress, GuestMemoryMmap};
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bus = Arc::new(Bus::default());
 
     // The card: a built-in one or a file, with two VFs. Its threads stop when it is dropped.
-    let card = VirtualCard::new(card_file::load("small")?, 2, Arrangement::Native, GuestRam::new(ram), bus.clone())?;
+    let card = VirtualCard::new(card_file::load("small")?, 2, Topology::Native, GuestRam::new(ram), bus.clone())?;
     let _doorbells = card.serve_io_events()?;
     let pf = card.pf();
 

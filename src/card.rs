@@ -2,9 +2,9 @@
 //! The card as PCI functions: the functions of `sriov` in front of the device model, the memory files, and the ports to
 //! the machine.
 
+mod bus_port;
 mod function;
-mod gate;
-mod port;
+mod msi_quiesce;
 pub mod status;
 mod windows;
 
@@ -24,20 +24,20 @@ use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::Identity;
 use arctic_sriov::number::byte;
 use arctic_sriov::sriov_capability::SriovLayout;
-use arctic_sriov::virtual_function::VfFace;
+use arctic_sriov::virtual_function::VfConfigShim;
 
+use self::bus_port::{BusPort, BusPorts, Config};
+use self::function::CardShared;
 #[cfg(feature = "vfio-user")]
-pub(crate) use self::function::Face;
-use self::function::Family;
+pub(crate) use self::function::Exposure;
 pub use self::function::{CardFunction, TrappedCounts};
-use self::port::{Config, Port, Ports};
 use crate::io_events::{IoEventHandler, IoEventThread};
 use crate::pci::Machine;
 use crate::report::Report;
 
 /// How the functions are distributed over machines, and how VFs are presented to a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrangement {
+pub enum Topology {
     /// One machine has the PF and its VFs, and its VMM supports SR-IOV: configuration space is as on a physical bus.
     Native,
     /// One machine has the PF and its VFs, and its VMM does not support SR-IOV (QEMU over vfio-user): VFs are presented
@@ -49,14 +49,14 @@ pub enum Arrangement {
     Provisioned,
 }
 
-impl Arrangement {
+impl Topology {
     /// The name of the arrangement, one word.
     pub fn name(self) -> &'static str {
         match self {
-            Arrangement::Native => "native",
-            Arrangement::Together => "together",
-            Arrangement::Split => "split",
-            Arrangement::Provisioned => "provisioned",
+            Topology::Native => "native",
+            Topology::Together => "together",
+            Topology::Split => "split",
+            Topology::Provisioned => "provisioned",
         }
     }
 }
@@ -85,9 +85,9 @@ pub enum CardError {
 /// answer accesses and do no more work.
 pub struct VirtualCard {
     profile: CardProfile,
-    pub(crate) family: Arc<Family>,
-    pub(crate) members: Vec<Arc<CardFunction>>,
-    /// The PF and the VFs, without the configuration-only functions (`Face::Bare`).
+    pub(crate) shared: Arc<CardShared>,
+    pub(crate) all_functions: Vec<Arc<CardFunction>>,
+    /// The PF and the VFs, without the configuration-only functions (`Exposure::ConfigOnly`).
     functions: Vec<Arc<CardFunction>>,
     started: Instant,
     _workers: Option<Workers>,
@@ -100,29 +100,29 @@ impl VirtualCard {
     pub fn new(
         profile: CardProfile,
         vfs: u8,
-        arrangement: Arrangement,
+        topology: Topology,
         memory: Arc<dyn Dma>,
         machine: Arc<dyn Machine>,
     ) -> Result<Self, CardError> {
-        let mut card = Self::by_hand(profile, vfs, arrangement, memory, machine, Arc::new(HostClock::default()))?;
+        let mut card = Self::manual(profile, vfs, topology, memory, machine, Arc::new(HostClock::default()))?;
         let threads = thread::available_parallelism().map_or(1, |cores| cores.get().min(4));
-        card._workers = Some(Workers::start(card.family.card.clone(), threads).map_err(CardError::Threads)?);
+        card._workers = Some(Workers::start(card.shared.card.clone(), threads).map_err(CardError::Threads)?);
         Ok(card)
     }
 
     /// A card without threads, for deterministic tests: accesses have their immediate effects, and all other work is
     /// done by calls of [`Card::work`], at the times that `clock` reports.
     #[doc(hidden)]
-    pub fn by_hand(
+    pub fn manual(
         profile: CardProfile,
         vfs: u8,
-        arrangement: Arrangement,
+        topology: Topology,
         memory: Arc<dyn Dma>,
         machine: Arc<dyn Machine>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, CardError> {
         let vfs = vfs.min(profile.total_vfs);
-        let provisioned = arrangement == Arrangement::Provisioned;
+        let provisioned = topology == Topology::Provisioned;
         // Checked before anything is allocated: the card file may ask for more than the card has.
         let quotas = if provisioned { profile.quotas(vfs)? } else { Vec::new() };
         let identity = Identity { revision: profile.revision, ..Identity::FLEX_170 };
@@ -131,15 +131,15 @@ impl VirtualCard {
 
         let layout = SriovLayout { total_vfs: vfs.into(), vf_lmem_sizes: vec![vf_bar], vf_lmem_bytes: vf_bar };
         let function = PciFunction::physical(&identity, profile.local_memory, (vfs != 0).then_some(&layout))?;
-        let pf = Config::Physical { function, disguised: arrangement != Arrangement::Native };
-        let mut ports = vec![Port::new(pf, machine.msi(Function::PF))];
+        let pf = Config::Physical { function, disguised: topology != Topology::Native };
+        let mut ports = vec![BusPort::new(pf, machine.msi(Function::PF))];
         for number in (1..=vfs).map(Function) {
-            let config = match arrangement {
-                Arrangement::Native => Config::virtual_function(PciFunction::virtual_function_on_bus(&identity)?),
-                Arrangement::Together => Config::Face(VfFace::new(virtual_function()?)),
-                Arrangement::Split | Arrangement::Provisioned => Config::virtual_function(virtual_function()?),
+            let config = match topology {
+                Topology::Native => Config::virtual_function(PciFunction::virtual_function_on_bus(&identity)?),
+                Topology::Together => Config::Shim(VfConfigShim::new(virtual_function()?)),
+                Topology::Split | Topology::Provisioned => Config::virtual_function(virtual_function()?),
             };
-            ports.push(Port::new(config, machine.msi(number)));
+            ports.push(BusPort::new(config, machine.msi(number)));
         }
 
         let (local_file, local) = windows::local_memory(profile.local_memory).map_err(CardError::Memory)?;
@@ -157,40 +157,40 @@ impl VirtualCard {
             vf_memories.push(VfMemory { local, ggtt });
         }
 
-        let world = Arc::new(Ports { ports: ports.clone(), memory: memory.clone() });
+        let world = Arc::new(BusPorts { ports: ports.clone(), memory: memory.clone() });
         let memories = Memories { local, ggtt, vfs: vf_memories };
         let card = Card::power_on(&profile, memories, world.clone(), world, clock);
-        let family = Arc::new(Family { card, arrangement, members: OnceLock::new(), machine, memory });
+        let shared = Arc::new(CardShared { card, topology, functions: OnceLock::new(), machine, memory });
         let mut ports = ports.into_iter();
         let mut functions = Vec::new();
         if let Some(port) = ports.next() {
             let files = (Some(ggtt_file), local_file, profile.local_memory);
-            functions.push(CardFunction::whole(&family, Function::PF, port, files).map_err(CardError::Threads)?);
+            functions.push(CardFunction::whole(&shared, Function::PF, port, files).map_err(CardError::Threads)?);
         }
         for ((number, port), (table, file)) in (1..).map(Function).zip(ports).zip(vf_files) {
             let files = (table, file, vf_bar);
-            functions.push(CardFunction::whole(&family, number, port, files).map_err(CardError::Threads)?);
+            functions.push(CardFunction::whole(&shared, number, port, files).map_err(CardError::Threads)?);
         }
-        let mut members = functions.clone();
-        if arrangement == Arrangement::Split {
+        let mut all_functions = functions.clone();
+        if topology == Topology::Split {
             for number in (1..=vfs).map(Function) {
-                let port = Port::unconnected(Config::Face(VfFace::new(virtual_function()?)));
-                members.push(CardFunction::bare(&family, number, port));
+                let port = BusPort::unconnected(Config::Shim(VfConfigShim::new(virtual_function()?)));
+                all_functions.push(CardFunction::bare(&shared, number, port));
             }
         }
         // Set only here.
-        let _ = family.members.set(members.iter().map(Arc::downgrade).collect());
+        let _ = shared.functions.set(all_functions.iter().map(Arc::downgrade).collect());
         if provisioned {
-            family.card.provision(&quotas).map_err(CardError::Provision)?;
-            family.enable_vfs(vfs);
-            family.set_vf_memory_space(true);
+            shared.card.provision(&quotas).map_err(CardError::Provision)?;
+            shared.enable_vfs(vfs);
+            shared.set_vf_memory_space(true);
         }
-        Ok(VirtualCard { profile, family, members, functions, started: Instant::now(), _workers: None })
+        Ok(VirtualCard { profile, shared, all_functions, functions, started: Instant::now(), _workers: None })
     }
 
     /// The hardware model.
     pub fn model(&self) -> &Card {
-        &self.family.card
+        &self.shared.card
     }
 
     /// The physical function.
@@ -212,9 +212,9 @@ impl VirtualCard {
     pub fn memory_changed(&self) {
         // The next step takes a view of the new map; steps that began earlier have ended when this returns.
         for function in &self.functions {
-            self.family.memory.view(function.number());
+            self.shared.memory.view(function.number());
         }
-        self.family.card.quiesce();
+        self.shared.card.quiesce();
     }
 
     /// Serves the [`crate::IoEvent`]s of all functions on a separate thread, until the returned value is dropped.
@@ -231,8 +231,8 @@ impl VirtualCard {
     /// The report of trapped accesses and unimplemented registers so far.
     pub fn report(&self) -> Report {
         let functions: BTreeMap<_, _> =
-            self.members.iter().map(|member| (member.name(), member.trapped.counts())).collect();
-        let model = arctic_device_model::report::Report::of(&self.family.card);
+            self.all_functions.iter().map(|member| (member.name(), member.trapped.counts())).collect();
+        let model = arctic_device_model::report::Report::of(&self.shared.card);
         Report::new(&self.profile.name, model, functions)
     }
 }

@@ -53,8 +53,6 @@ pub mod dma;
 pub mod fidelity;
 pub mod firmware;
 mod io_events;
-#[cfg(feature = "program")]
-pub mod listening;
 pub mod pci;
 mod ram;
 pub mod report;
@@ -64,11 +62,13 @@ pub mod run_dir;
 pub mod status_socket;
 #[cfg(feature = "program")]
 pub mod trace_socket;
+#[cfg(feature = "program")]
+pub mod unix_listener;
 #[cfg(feature = "vfio-user")]
 pub mod vfio_user;
 
 pub use arctic_device_model::profile::CardProfile;
-pub use card::{Arrangement, CardError, CardFunction, VirtualCard};
+pub use card::{CardError, CardFunction, Topology, VirtualCard};
 pub use io_events::{IoEventHandler, IoEventThread};
 pub use pci::{Bar, BarMapping, Function, IoEvent, Machine, MsiMessage, MsiSink, PciDevice};
 pub use ram::GuestRam;

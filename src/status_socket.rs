@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::listening::{Listening, connected};
+use crate::unix_listener::{Listening, connected};
 
 /// Name of the socket in the card's directory.
 pub const NAME: &str = "status.sock";

@@ -13,7 +13,7 @@ use std::time::Duration;
 use arctic_device_model::trace::{Filter, Recorder, Subscription};
 use serde::{Deserialize, Serialize};
 
-use crate::listening::{Listening, connected};
+use crate::unix_listener::{Listening, connected};
 
 /// Name of the socket in the card's directory.
 pub const NAME: &str = "trace.sock";

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
-use arctic_gpu::{Arrangement, Function, GuestRam, Machine, MsiSink, PciDevice, VirtualCard, card_file};
+use arctic_gpu::{Function, GuestRam, Machine, MsiSink, PciDevice, Topology, VirtualCard, card_file};
 use event_manager::{EventManager, SubscriberOps};
 
 struct Deaf;
@@ -23,8 +23,7 @@ impl Machine for Deaf {
 #[test]
 fn handlers_subscribe_to_doorbells() {
     let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
-    let card =
-        VirtualCard::new(card_file::load("small").unwrap(), 2, Arrangement::Native, ram, Arc::new(Deaf)).unwrap();
+    let card = VirtualCard::new(card_file::load("small").unwrap(), 2, Topology::Native, ram, Arc::new(Deaf)).unwrap();
     let mut events = EventManager::new().unwrap();
     for handler in card.io_event_handlers().unwrap() {
         events.add_subscriber(handler);

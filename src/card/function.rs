@@ -12,18 +12,18 @@ use arctic_device_model::registers::REGISTER_BYTES;
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, LMEM_BAR};
 use serde::{Deserialize, Serialize};
 
-use super::port::{Config, Port};
-use super::{Arrangement, windows};
+use super::bus_port::{BusPort, Config};
+use super::{Topology, windows};
 use crate::io_events;
 use crate::pci::{Bar, BarMapping, IoEvent, Machine, PciDevice};
 
 /// The parts of a function that are accessible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Face {
+pub enum Exposure {
     /// Configuration space, BARs, memory and interrupts.
-    Whole,
+    Full,
     /// Configuration space only: the function's BARs, memory and interrupts belong to another machine.
-    Bare,
+    ConfigOnly,
 }
 
 /// Counters of the trapped accesses of one function: those that its VMM cannot serve from a mapping.
@@ -101,30 +101,30 @@ impl Trapped {
 }
 
 /// State shared by the functions of a card.
-pub struct Family {
+pub struct CardShared {
     /// The hardware model.
     pub card: Arc<Card>,
     /// How the functions are distributed over machines.
-    pub arrangement: Arrangement,
-    /// All functions, including those with [`Face::Bare`]. Weak, because each function holds the family.
-    pub members: OnceLock<Vec<Weak<CardFunction>>>,
+    pub topology: Topology,
+    /// All functions, including those with [`Exposure::ConfigOnly`]. Weak, because each function holds the family.
+    pub functions: OnceLock<Vec<Weak<CardFunction>>>,
     /// The machine that the card is plugged into.
     pub machine: Arc<dyn Machine>,
     /// Guest memory, irrespective of what each function may access.
     pub memory: Arc<dyn Dma>,
 }
 
-impl Family {
-    fn members(&self) -> impl Iterator<Item = Arc<CardFunction>> {
-        self.members.get().into_iter().flatten().filter_map(Weak::upgrade)
+impl CardShared {
+    fn functions(&self) -> impl Iterator<Item = Arc<CardFunction>> {
+        self.functions.get().into_iter().flatten().filter_map(Weak::upgrade)
     }
 
     fn vfs(&self) -> impl Iterator<Item = Arc<CardFunction>> {
-        self.members().filter(|member| member.number.is_vf())
+        self.functions().filter(|member| member.number.is_vf())
     }
 
     fn pf(&self) -> Option<Arc<CardFunction>> {
-        self.members().find(|member| !member.number.is_vf())
+        self.functions().find(|member| !member.number.is_vf())
     }
 
     /// VF Enable was set. The device model enables the VFs before any of them is accessible.
@@ -157,7 +157,7 @@ impl Family {
 }
 
 fn whole(mut functions: Vec<Arc<CardFunction>>) -> Vec<Arc<CardFunction>> {
-    functions.retain(|function| function.face == Face::Whole);
+    functions.retain(|function| function.exposure == Exposure::Full);
     functions
 }
 
@@ -171,10 +171,10 @@ type Files = (Option<File>, File, u64);
 /// A function on the PCI bus.
 pub struct CardFunction {
     number: Function,
-    pub(crate) face: Face,
-    pub(crate) port: Arc<Port>,
+    pub(crate) exposure: Exposure,
+    pub(crate) port: Arc<BusPort>,
     pub(crate) trapped: Trapped,
-    family: Arc<Family>,
+    shared: Arc<CardShared>,
     bars: Vec<Bar>,
     files: [Option<File>; BARS],
     io_events: Vec<IoEvent>,
@@ -190,9 +190,9 @@ pub struct CardFunction {
 
 impl CardFunction {
     pub(super) fn whole(
-        family: &Arc<Family>,
+        shared: &Arc<CardShared>,
         number: Function,
-        port: Arc<Port>,
+        port: Arc<BusPort>,
         (gttmmadr, local, local_bytes): Files,
     ) -> io::Result<Arc<Self>> {
         let bar = |index, size| Bar { index, size };
@@ -201,22 +201,28 @@ impl CardFunction {
             bars: vec![bar(GTTMMADR_BAR, GTTMMADR_BYTES), bar(LMEM_BAR, local_bytes)],
             files: [gttmmadr, Some(local)],
             io_events: io_events.into(),
-            ..Self::new(family, number, Face::Whole, port, this)
+            ..Self::new(shared, number, Exposure::Full, port, this)
         }))
     }
 
     /// Creates a function with configuration space only.
-    pub(super) fn bare(family: &Arc<Family>, number: Function, port: Arc<Port>) -> Arc<Self> {
-        Arc::new_cyclic(|this| Self::new(family, number, Face::Bare, port, this))
+    pub(super) fn bare(shared: &Arc<CardShared>, number: Function, port: Arc<BusPort>) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self::new(shared, number, Exposure::ConfigOnly, port, this))
     }
 
-    fn new(family: &Arc<Family>, number: Function, face: Face, port: Arc<Port>, this: &Weak<Self>) -> Self {
+    fn new(
+        shared: &Arc<CardShared>,
+        number: Function,
+        exposure: Exposure,
+        port: Arc<BusPort>,
+        this: &Weak<Self>,
+    ) -> Self {
         CardFunction {
             number,
-            face,
+            exposure,
             port,
             trapped: Trapped::default(),
-            family: family.clone(),
+            shared: shared.clone(),
             bars: Vec::new(),
             files: [None, None],
             io_events: Vec::new(),
@@ -225,7 +231,7 @@ impl CardFunction {
             ringing: Mutex::default(),
             // A function in the VMM's process is always connected; a server reports when clients connect and
             // disconnect.
-            connected: AtomicBool::new(family.arrangement == Arrangement::Native),
+            connected: AtomicBool::new(shared.topology == Topology::Native),
         }
     }
 
@@ -254,7 +260,7 @@ impl CardFunction {
     /// with the mailbox.
     pub fn ring(&self) {
         if self.decoding() {
-            self.family.card.guc_doorbell(self.number);
+            self.shared.card.guc_doorbell(self.number);
         }
     }
 
@@ -262,7 +268,7 @@ impl CardFunction {
     /// thread.
     pub(crate) fn serve_doorbell(&self) {
         if self.hear_doorbell() {
-            self.family.card.poll_guc();
+            self.shared.card.poll_guc();
         }
     }
 
@@ -273,7 +279,7 @@ impl CardFunction {
         let _order = self.ringing.lock().unwrap_or_else(PoisonError::into_inner);
         let rang = doorbell.event.read().is_ok();
         if rang && self.decoding() {
-            self.family.card.post_guc_doorbell(self.number);
+            self.shared.card.post_guc_doorbell(self.number);
         }
         rang
     }
@@ -284,16 +290,16 @@ impl CardFunction {
     /// the mailbox.
     fn hear_doorbell_at(&self, offset: u64) {
         if io_events::MAILBOX.contains(&offset) && self.hear_doorbell() {
-            self.family.card.wake_workers();
+            self.shared.card.wake_workers();
         }
     }
 
-    /// The function's name in reports: "pf", "vf1", and "vf1-face" for a configuration-only function (`Face::Bare`).
+    /// The function's name in reports: "pf", "vf1", and "vf1-face" for a configuration-only function (`Exposure::ConfigOnly`).
     pub fn name(&self) -> String {
-        match (self.number, self.face) {
+        match (self.number, self.exposure) {
             (Function::PF, _) => "pf".into(),
-            (Function(number), Face::Whole) => format!("vf{number}"),
-            (Function(number), Face::Bare) => format!("vf{number}-face"),
+            (Function(number), Exposure::Full) => format!("vf{number}"),
+            (Function(number), Exposure::ConfigOnly) => format!("vf{number}-face"),
         }
     }
 
@@ -327,12 +333,12 @@ impl CardFunction {
 
     /// Number of guest memory sections that the function's machine maps.
     pub(crate) fn guest_sections(&self) -> usize {
-        self.family.memory.view(self.number).sections()
+        self.shared.memory.view(self.number).sections()
     }
 
     /// Returns whether accesses to BARs are answered.
     fn decoding(&self) -> bool {
-        self.face == Face::Whole && self.port.decoding()
+        self.exposure == Exposure::Full && self.port.decoding()
     }
 
     /// Changes configuration space and applies the resulting events. Changes are serialised by `placed`.
@@ -342,23 +348,23 @@ impl CardFunction {
         let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
         for event in self.port.update(change) {
             match event {
-                Event::FunctionLevelReset if self.number.is_vf() => self.family.card.reset_function(self.number),
-                Event::FunctionLevelReset => self.family.card.reset(),
-                Event::VfEnable { count } => self.family.enable_vfs(count.try_into().unwrap_or(u8::MAX)),
-                Event::VfDisable => self.family.disable_vfs(),
-                Event::VfMemorySpace(on) => self.family.set_vf_memory_space(on),
-                Event::VfBarMoved(_) => self.family.move_vf_bars(),
+                Event::FunctionLevelReset if self.number.is_vf() => self.shared.card.reset_function(self.number),
+                Event::FunctionLevelReset => self.shared.card.reset(),
+                Event::VfEnable { count } => self.shared.enable_vfs(count.try_into().unwrap_or(u8::MAX)),
+                Event::VfDisable => self.shared.disable_vfs(),
+                Event::VfMemorySpace(on) => self.shared.set_vf_memory_space(on),
+                Event::VfBarMoved(_) => self.shared.move_vf_bars(),
                 // Already applied by the port, including pending interrupts; BAR moves are handled below.
                 Event::BusMaster(_) | Event::Msi(_) | Event::MsiUnmasked(_) => {}
                 Event::MemorySpace(_) | Event::PowerState(_) | Event::BarMoved { .. } => {}
             }
-            self.family.machine.event(&this, event);
+            self.shared.machine.event(&this, event);
         }
         for (bar, placed) in self.bars.iter().zip(&mut *placed) {
             let address = self.address(bar.index);
             if *placed != address {
                 *placed = address;
-                self.family.machine.bar_moved(&this, bar.index, address);
+                self.shared.machine.bar_moved(&this, bar.index, address);
             }
         }
     }
@@ -370,7 +376,7 @@ impl CardFunction {
         }
         let own = self.port.config().decoded(bar);
         let vf = Some(self.number).filter(|number| number.is_vf());
-        own.or_else(|| self.family.pf()?.port.config().vf_bar_address(vf?.0.into(), bar))
+        own.or_else(|| self.shared.pf()?.port.config().vf_bar_address(vf?.0.into(), bar))
     }
 
     fn file(&self, bar: u8) -> Option<&File> {
@@ -390,8 +396,8 @@ impl CardFunction {
     pub fn power_off(&self) {
         self.reset();
         match self.number {
-            Function::PF => self.family.members().for_each(|member| member.empty()),
-            vf => self.family.card.gt().memory.empty(vf, || false),
+            Function::PF => self.shared.functions().for_each(|member| member.empty()),
+            vf => self.shared.card.gt().memory.empty(vf, || false),
         }
     }
 
@@ -423,7 +429,7 @@ impl PciDevice for CardFunction {
 
     fn read_bar(&self, bar: u8, offset: u64, data: &mut [u8]) {
         self.trapped.count(bar, offset, false);
-        let card = &self.family.card;
+        let card = &self.shared.card;
         match bar {
             // No BAR decodes the address: the bus returns all ones.
             _ if !self.decoding() => data.fill(0xff),
@@ -440,7 +446,7 @@ impl PciDevice for CardFunction {
     fn write_bar(&self, bar: u8, offset: u64, data: &[u8]) {
         log::trace!("{}: write {bar}:{offset:#x} = {data:02x?}", self.number.0);
         self.trapped.count(bar, offset, true);
-        let card = &self.family.card;
+        let card = &self.shared.card;
         match bar {
             _ if !self.decoding() => {}
             GTTMMADR_BAR => {
@@ -459,10 +465,10 @@ impl PciDevice for CardFunction {
         let Some((file, bar)) = self.file(bar).zip(self.bars.iter().find(|found| found.index == bar)) else {
             return Vec::new();
         };
-        let alone = matches!(self.family.arrangement, Arrangement::Split | Arrangement::Provisioned);
+        let alone = matches!(self.shared.topology, Topology::Split | Topology::Provisioned);
         let area = match bar.index {
             GTTMMADR_BAR => GGTT_WINDOW..GTTMMADR_BYTES,
-            _ if self.number.is_vf() && alone => 0..self.family.card.gt().memory.quota(self.number).min(bar.size),
+            _ if self.number.is_vf() && alone => 0..self.shared.card.gt().memory.quota(self.number).min(bar.size),
             _ => 0..bar.size,
         };
         let mapping = BarMapping { offset: area.start, len: area.end - area.start, file, file_offset: area.start };
@@ -476,8 +482,8 @@ impl PciDevice for CardFunction {
     fn reset(&self) {
         self.update(Config::reset);
         match self.number {
-            Function::PF => self.family.card.reset(),
-            vf => self.family.card.reset_function(vf),
+            Function::PF => self.shared.card.reset(),
+            vf => self.shared.card.reset_function(vf),
         }
     }
 }

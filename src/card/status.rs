@@ -10,7 +10,7 @@ use arctic_device_model::guc::provisioning::VfConfig;
 use serde::{Deserialize, Serialize};
 
 use super::function::{CardFunction, TrappedCounts};
-use super::{Arrangement, VirtualCard};
+use super::{Topology, VirtualCard};
 
 const MIB: u64 = 1 << 20;
 
@@ -20,7 +20,7 @@ pub struct Status {
     /// Name of the card.
     pub card: String,
     /// "together", "split" or "provisioned".
-    pub arrangement: String,
+    pub topology: String,
     /// Seconds since the card was powered on.
     pub uptime_seconds: f64,
     /// Number of virtual functions that the card offers.
@@ -58,7 +58,7 @@ pub struct FunctionStatus {
 impl VirtualCard {
     /// Returns a snapshot of the card's state.
     pub fn status(&self) -> Status {
-        let model = self.family.card.status();
+        let model = self.shared.card.status();
         let function = |member: &CardFunction| {
             let known = model.functions.get(member.number().index()).cloned();
             let unknown =
@@ -75,10 +75,10 @@ impl VirtualCard {
         };
         Status {
             card: self.profile.name.clone(),
-            arrangement: self.family.arrangement.name().into(),
+            topology: self.shared.topology.name().into(),
             uptime_seconds: self.started.elapsed().as_secs_f64(),
             total_vfs: self.total_vfs(),
-            enabled_vfs: self.family.card.vfs(),
+            enabled_vfs: self.shared.card.vfs(),
             resident_bytes: resident_bytes(),
             functions: self.functions.iter().map(|member| function(member)).collect(),
             engines: model.engines,
@@ -132,11 +132,11 @@ fn limit(value: u32, unit: &str) -> String {
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Status { card, arrangement, enabled_vfs, total_vfs, .. } = self;
+        let Status { card, topology, enabled_vfs, total_vfs, .. } = self;
         let resident = self.resident_bytes / MIB;
         writeln!(
             f,
-            "{card}, {arrangement}: {enabled_vfs} of {total_vfs} VFs enabled, up {:.0} s, {resident} MiB resident",
+            "{card}, {topology}: {enabled_vfs} of {total_vfs} VFs enabled, up {:.0} s, {resident} MiB resident",
             self.uptime_seconds,
         )?;
         let mut row = |cells: [String; 9]| {
@@ -152,7 +152,7 @@ impl fmt::Display for Status {
         let shown = |function: &&FunctionStatus| function.enabled || function.connected || function.gpu.function == 0;
         for function in self.functions.iter().filter(shown) {
             // In this arrangement the program acts as the PF driver.
-            let itself = function.gpu.function == 0 && arrangement == Arrangement::Provisioned.name();
+            let itself = function.gpu.function == 0 && topology == Topology::Provisioned.name();
             let VfConfig { local_memory, ggtt_size, contexts, scheduling, .. } = function.gpu.quota.unwrap_or_default();
             row([
                 function.name(),
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_table_tells_who_has_what() {
         let mut status: Status = serde_json::from_str(
-            r#"{"card": "Flex", "arrangement": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
+            r#"{"card": "Flex", "topology": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
                 "resident_bytes": 104857600, 
                 "engines": [{"engine": "rcs0", "function": 1, "context": 33}, {"engine": "bcs0"}],
                 "functions": [

@@ -41,13 +41,13 @@ struct Stand {
     functions: Vec<Served>,
 }
 
-fn served(profile: CardProfile, vfs: u8, arrangement: Arrangement) -> Result<Stand, CardError> {
-    let served = ServedCard::new(profile, vfs, arrangement, Ecam::default())?;
+fn served(profile: CardProfile, vfs: u8, topology: Topology) -> Result<Stand, CardError> {
+    let served = ServedCard::new(profile, vfs, topology, Ecam::default())?;
     Ok(Stand { functions: served.functions(), served })
 }
 
 fn small() -> Stand {
-    served(card_file::load("small").unwrap(), 0, Arrangement::Split).unwrap()
+    served(card_file::load("small").unwrap(), 0, Topology::Split).unwrap()
 }
 
 fn enabled() -> Stand {
@@ -185,7 +185,7 @@ fn guest_memory_is_out_of_reach_without_bus_mastering() {
 #[test]
 fn an_interrupt_takes_msi_enabled_and_waits_while_masked() {
     let card = enabled();
-    let ports = Ports { ports: vec![card.pf().port.clone()], memory: Arc::new(NullHost) };
+    let ports = BusPorts { ports: vec![card.pf().port.clone()], memory: Arc::new(NullHost) };
     let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
     let vectors = &card.hands("pf").vectors;
     vectors.arm_msi(0, crate::vfio_user::irq::tests::file(&fd));

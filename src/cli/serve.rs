@@ -17,7 +17,7 @@ use signal_hook::iterator::Signals;
 use self::capabilities::Capabilities;
 use self::connection::Connection;
 use super::stdout::{self, Unwritten};
-use crate::card::Arrangement;
+use crate::card::Topology;
 use crate::card_file;
 use crate::run_dir::{RunDir, refusal};
 use crate::status_socket;
@@ -117,7 +117,7 @@ impl Arguments {
         Ecam { base: self.ecam, pf: self.pf_address }
     }
 
-    fn arrangement(&self, card: &str, profile: &CardProfile) -> Result<Arrangement> {
+    fn topology(&self, card: &str, profile: &CardProfile) -> Result<Topology> {
         let total = profile.total_vfs;
         if self.vfs > total {
             let remedy = "ask for fewer, or raise total_vfs in the card file";
@@ -127,15 +127,15 @@ impl Arguments {
             bail!("--split and --provision config need VFs: say with --vfs how many");
         }
         Ok(match (self.split, self.provision) {
-            (_, Provisioner::Config) => Arrangement::Provisioned,
-            (true, _) => Arrangement::Split,
+            (_, Provisioner::Config) => Topology::Provisioned,
+            (true, _) => Topology::Split,
             (false, _) => {
                 let ecam = self.ecam();
                 if self.vfs > ecam.most_vfs() {
                     let pf = self.pf_address;
                     bail!("behind a PF at {pf} the bus has room for {} VFs, not {}", ecam.most_vfs(), self.vfs);
                 }
-                Arrangement::Together
+                Topology::Together
             }
         })
     }
@@ -147,17 +147,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Ok(stdout::line(serde_json::to_string_pretty(&Capabilities::new()?)?)?);
     };
     let profile = card_file::load(card)?;
-    let arrangement = arguments.arrangement(card, &profile)?;
+    let topology = arguments.topology(card, &profile)?;
     let name = profile.name.clone();
     // From here on a signal terminates the program in an orderly way.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
     survive_long_files()?;
-    let names = socket_names(arguments.vfs, arrangement);
+    let names = socket_names(arguments.vfs, topology);
     let dir = RunDir::open(dir, arguments.socket_group, &names)?;
     raise_descriptor_limit();
     check_file_size(&profile)?;
 
-    let served = Arc::new(ServedCard::new(profile, arguments.vfs, arrangement, arguments.ecam())?);
+    let served = Arc::new(ServedCard::new(profile, arguments.vfs, topology, arguments.ecam())?);
     let card = served.card();
     let capture = arguments.trace.as_ref().map(|path| {
         let started = Capture::start(path, &name, &card.model().gt().trace);
@@ -182,7 +182,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let trace = trace_socket::start(&socket, &name, recorder.clone()).map_err(|error| refusal(&socket, &error))?;
     let links = dir.link()?;
 
-    let connection = Connection::new(name, &dir, arguments.vfs, arrangement, arguments.ecam());
+    let connection = Connection::new(name, &dir, arguments.vfs, topology, arguments.ecam());
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
     // A parent program may close the pipe; the card is served nevertheless.
     if let Err(error @ Unwritten::Failed(_)) = stdout::print(&text) {
@@ -204,9 +204,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Names of the functions' sockets.
-fn socket_names(vfs: u8, arrangement: Arrangement) -> Vec<String> {
-    let pf = (arrangement != Arrangement::Provisioned).then(|| "pf.sock".to_owned());
-    let faces = if arrangement == Arrangement::Split { vfs } else { 0 };
+fn socket_names(vfs: u8, topology: Topology) -> Vec<String> {
+    let pf = (topology != Topology::Provisioned).then(|| "pf.sock".to_owned());
+    let faces = if topology == Topology::Split { vfs } else { 0 };
     let vf = |vf| format!("vf{vf}.sock");
     let face = |vf| format!("vf{vf}-face.sock");
     pf.into_iter().chain((1..=vfs).map(vf)).chain((1..=faces).map(face)).collect()
@@ -269,8 +269,8 @@ mod tests {
 
     #[test]
     fn each_function_has_its_socket() {
-        assert_eq!(socket_names(0, Arrangement::Together), ["pf.sock"]);
-        assert_eq!(socket_names(1, Arrangement::Provisioned), ["vf1.sock"]);
-        assert_eq!(socket_names(1, Arrangement::Split), ["pf.sock", "vf1.sock", "vf1-face.sock"]);
+        assert_eq!(socket_names(0, Topology::Together), ["pf.sock"]);
+        assert_eq!(socket_names(1, Topology::Provisioned), ["vf1.sock"]);
+        assert_eq!(socket_names(1, Topology::Split), ["pf.sock", "vf1.sock", "vf1-face.sock"]);
     }
 }

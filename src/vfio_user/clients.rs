@@ -10,7 +10,7 @@ use arctic_sriov::function::Event;
 
 use super::ecam::{BarAddresses, BarPlacer, Ecam};
 use super::{Device, VECTORS, Vectors};
-use crate::card::{Arrangement, CardError, CardFunction, Face, VirtualCard};
+use crate::card::{CardError, CardFunction, Exposure, Topology, VirtualCard};
 use crate::dma::GuestMemory;
 use crate::dma::quota::{self, Ledger};
 use crate::pci::{GTTMMADR_BAR, LMEM_BAR, Machine, MsiSink, PciDevice};
@@ -31,17 +31,17 @@ pub struct ServedCard {
 
 impl ServedCard {
     /// Creates a card for clients that can take `vfs` VFs. `ecam` is the configuration space window of the PF's guest,
-    /// for [`Arrangement::Together`].
-    pub fn new(profile: CardProfile, vfs: u8, arrangement: Arrangement, ecam: Ecam) -> Result<Self, CardError> {
+    /// for [`Topology::Together`].
+    pub fn new(profile: CardProfile, vfs: u8, topology: Topology, ecam: Ecam) -> Result<Self, CardError> {
         let functions = usize::from(vfs) + 1;
         let limits = profile.limits;
         let descriptors_in_all = limits.descriptors_in_all.min(quota::spare_descriptors(functions));
         let limits = Limits { descriptors_in_all, ..limits }.each(functions);
-        let ledger = Ledger::new(limits, arrangement == Arrangement::Together);
-        let clients = Clients::new(vfs, arrangement, ecam, &ledger).map_err(CardError::Threads)?;
-        let card = VirtualCard::new(profile, vfs, arrangement, clients.clone(), clients.clone())?;
+        let ledger = Ledger::new(limits, topology == Topology::Together);
+        let clients = Clients::new(vfs, topology, ecam, &ledger).map_err(CardError::Threads)?;
+        let card = VirtualCard::new(profile, vfs, topology, clients.clone(), clients.clone())?;
         // Weak, because the card holds the clients' memory, which holds the ledger.
-        let model = Arc::downgrade(&card.family.card);
+        let model = Arc::downgrade(&card.shared.card);
         ledger.set_waits(move |function| model.upgrade().is_some_and(|card| card.holds_up_others(function)));
         Ok(ServedCard { card, clients })
     }
@@ -53,18 +53,18 @@ impl ServedCard {
 
     /// The functions to serve: the PF first (unless the program acts as the PF driver), then the VFs by number.
     pub fn functions(&self) -> Vec<Served> {
-        let provisioned = self.clients.arrangement == Arrangement::Provisioned;
+        let provisioned = self.clients.topology == Topology::Provisioned;
         let served = |function: &Arc<CardFunction>| {
             // Memory and eventfds from the client of a configuration-only function are not used.
-            let Hands { memory, vectors } = match function.face {
-                Face::Whole => self.clients.hands(function.number()).cloned().unwrap_or_default(),
-                Face::Bare => Hands::default(),
+            let Hands { memory, vectors } = match function.exposure {
+                Exposure::Full => self.clients.hands(function.number()).cloned().unwrap_or_default(),
+                Exposure::ConfigOnly => Hands::default(),
             };
             let device = Arc::new(Endpoint { function: function.clone(), clients: self.clients.clone() });
             Served { name: function.name(), function: super::Function { device, memory, vectors } }
         };
-        let members = self.card.members.iter();
-        members.filter(|member| member.number().is_vf() || !provisioned).map(served).collect()
+        let functions = self.card.all_functions.iter();
+        functions.filter(|member| member.number().is_vf() || !provisioned).map(served).collect()
     }
 }
 
@@ -85,20 +85,20 @@ impl Default for Hands {
 pub(super) struct Clients {
     /// Indexed by function number.
     hands: Vec<Hands>,
-    arrangement: Arrangement,
+    topology: Topology,
     /// Programs the VF BARs, if the VFs are in the PF's guest.
     placer: OnceLock<BarPlacer>,
 }
 
 impl Clients {
-    fn new(vfs: u8, arrangement: Arrangement, ecam: Ecam, ledger: &Arc<Ledger>) -> std::io::Result<Arc<Self>> {
+    fn new(vfs: u8, topology: Topology, ecam: Ecam, ledger: &Arc<Ledger>) -> std::io::Result<Arc<Self>> {
         let memory = |number| Arc::new(GuestMemory::new(Function(number), ledger.clone()));
         let hands: Vec<_> = (0..=vfs).map(|n| Hands { memory: memory(n), ..Hands::default() }).collect();
         let placer = OnceLock::new();
-        if arrangement == Arrangement::Together && vfs != 0 {
+        if topology == Topology::Together && vfs != 0 {
             let _ = placer.set(BarPlacer::start(ecam, vfs, hands[0].memory.clone())?);
         }
-        Ok(Arc::new(Clients { hands, arrangement, placer }))
+        Ok(Arc::new(Clients { hands, topology, placer }))
     }
 
     pub(super) fn hands(&self, function: Function) -> Option<&Hands> {
@@ -138,7 +138,7 @@ impl Machine for Clients {
 
     /// A VF in a separate guest is removed from that guest by surprise removal: its client is disconnected.
     fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
-        if self.arrangement != Arrangement::Split {
+        if self.topology != Topology::Split {
             return;
         }
         let memories = vfs.iter().filter_map(|vf| self.hands(vf.number())).map(|hands| &hands.memory);
@@ -169,8 +169,8 @@ impl Device for Endpoint {
     /// A VF in a separate guest is served only while it is enabled.
     fn admit(&self) -> Result<(), String> {
         let function = &self.function;
-        let split = self.clients.arrangement == Arrangement::Split;
-        if split && function.number().is_vf() && function.face == Face::Whole && !function.enabled() {
+        let split = self.clients.topology == Topology::Split;
+        if split && function.number().is_vf() && function.exposure == Exposure::Full && !function.enabled() {
             let how = "start its guest after the PF's guest has enabled it (sriov_numvfs)";
             return Err(format!("VF {} does not exist yet: {how}", function.number().0));
         }
@@ -185,7 +185,7 @@ impl Device for Endpoint {
 
     fn disconnected(&self) {
         self.function.set_connected(false);
-        if self.function.face == Face::Bare {
+        if self.function.exposure == Exposure::ConfigOnly {
             return;
         }
         self.function.power_off();
@@ -204,7 +204,7 @@ mod tests {
     fn each_function_has_its_part_of_the_limits() {
         let mut profile: CardProfile = toml::from_str(include_str!("../../configs/small.toml")).unwrap();
         profile.limits = Limits { sections_in_all: 3000, ..Limits::default() };
-        let served = ServedCard::new(profile, 2, Arrangement::Split, Ecam::default()).unwrap();
+        let served = ServedCard::new(profile, 2, Topology::Split, Ecam::default()).unwrap();
         let hands = &served.clients.hands;
         assert_eq!(hands.iter().map(|hands| hands.memory.most_sections()).collect::<Vec<_>>(), [1000; 3]);
         let ledger = hands[0].memory.ledger();

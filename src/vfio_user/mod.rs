@@ -21,7 +21,7 @@ pub use session::PROTOCOL_VERSION;
 
 /// A session that a test drives message by message, without a thread.
 #[doc(hidden)]
-pub mod by_hand {
+pub mod test_driver {
     pub use super::channel::{Channel, Closed, Wake};
     pub use super::session::Session;
 }

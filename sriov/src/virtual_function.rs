@@ -62,11 +62,11 @@ const PLACING: std::ops::Range<u64> = 0x04..0x28;
 /// - **BARs and memory space** are writable before VF Enable. The guest does not program a VF's BARs, but QEMU uses
 ///   these registers for its mappings. The card therefore writes them through the machine's ECAM region. This takes
 ///   milliseconds per VF, so it is done in advance; a VF that is not enabled does not decode its BARs
-///   ([`VfFace::decodes`]).
+///   ([`VfConfigShim::decodes`]).
 /// - **Memory space** reads back as written, although it is hardwired to 0 in a VF: guests save the command register
 ///   before an FLR and restore it, and with a 0 QEMU would unmap the BARs.
 /// - **Bus mastering** cannot be enabled before VF Enable: a disabled VF must not send requests.
-pub struct VfFace {
+pub struct VfConfigShim {
     function: PciFunction,
     enabled: bool,
     memory_space: bool,
@@ -89,10 +89,10 @@ const VMM_READS: [(u64, usize); 10] = [
     (COMMAND as u64, 2),
 ];
 
-impl VfFace {
+impl VfConfigShim {
     /// Wraps `function`, initially disabled.
     pub fn new(function: PciFunction) -> Self {
-        VfFace { function, enabled: false, memory_space: false }
+        VfConfigShim { function, enabled: false, memory_space: false }
     }
 
     /// The wrapped function.

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 
 use arctic_gpu::vfio_user::ecam::Ecam;
 use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
-use arctic_gpu::{Arrangement, card_file};
+use arctic_gpu::{Topology, card_file};
 use vfio_bindings::bindings::vfio::*;
 use vfio_user::Client;
 use vmm_sys_util::eventfd::EventFd;
@@ -93,7 +93,7 @@ impl Wrapper {
 /// A device is added to a VM, which boots, enables and disables MSI, and exits; the next VM repeats the sequence.
 pub fn a_device_is_added_and_taken_away() {
     let profile = card_file::load("small").unwrap();
-    let card = ServedCard::new(profile, 2, Arrangement::Provisioned, Ecam::default()).unwrap();
+    let card = ServedCard::new(profile, 2, Topology::Provisioned, Ecam::default()).unwrap();
     let dir = TempDir::new().unwrap();
     let path = dir.as_path().join("vf1.sock");
     let function = card.functions().remove(0).function;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use arctic_gpu::pci::Dma;
-use arctic_gpu::{Arrangement, CardFunction, Function, Machine, MsiSink, PciDevice, VirtualCard, card_file};
+use arctic_gpu::{CardFunction, Function, Machine, MsiSink, PciDevice, Topology, VirtualCard, card_file};
 
 pub const COMMAND: u64 = 4;
 pub const MEMORY_AND_BUS_MASTER: [u8; 2] = [6, 0];
@@ -53,10 +53,10 @@ impl Machine for Witness {
 }
 
 /// Creates the small card with `vfs` VFs; memory space and bus mastering of the PF are enabled.
-pub fn card(vfs: u8, arrangement: Arrangement, memory: Arc<dyn Dma>) -> (VirtualCard, Arc<Witness>) {
+pub fn card(vfs: u8, topology: Topology, memory: Arc<dyn Dma>) -> (VirtualCard, Arc<Witness>) {
     let witness = Arc::new(Witness::default());
     let profile = card_file::load("small").unwrap();
-    let card = VirtualCard::new(profile, vfs, arrangement, memory, witness.clone()).unwrap();
+    let card = VirtualCard::new(profile, vfs, topology, memory, witness.clone()).unwrap();
     card.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
     witness.take();
     (card, witness)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arctic_device_model::host::NullHost;
-use arctic_gpu::{Arrangement, CardFunction, PciDevice, VirtualCard};
+use arctic_gpu::{CardFunction, PciDevice, Topology, VirtualCard};
 
 use crate::machine::*;
 
@@ -24,8 +24,8 @@ fn existing(card: &VirtualCard) -> usize {
 }
 
 fn arrangements() -> impl Iterator<Item = (VirtualCard, Arc<Witness>)> {
-    let all = [Arrangement::Native, Arrangement::Together, Arrangement::Split];
-    all.into_iter().map(|arrangement| card(OFFERED, arrangement, Arc::new(NullHost)))
+    let all = [Topology::Native, Topology::Together, Topology::Split];
+    all.into_iter().map(|topology| card(OFFERED, topology, Arc::new(NullHost)))
 }
 
 /// Sets memory space enable of each VF; it is hardwired to 0 with `Native` and required otherwise.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arctic_gpu::vfio_user::wire::command;
 use arctic_gpu::vfio_user::{Served, ServedCard, Server, Settings, ecam::Ecam};
-use arctic_gpu::{Arrangement, CardFunction, GuestRam, PciDevice, card_file};
+use arctic_gpu::{CardFunction, GuestRam, PciDevice, Topology, card_file};
 use arctic_test_support::client::*;
 use arctic_test_support::mi::{self, Global, Reg};
 use vm_memory::{GuestAddress, GuestMemoryMmap};
@@ -39,7 +39,7 @@ fn load_and_store(offset: u64) -> Vec<u32> {
 #[test]
 fn a_vmm_over_vfio_user() {
     let dir = TempDir::new().unwrap();
-    let card = ServedCard::new(card_file::load("small").unwrap(), 0, Arrangement::Together, Ecam::default()).unwrap();
+    let card = ServedCard::new(card_file::load("small").unwrap(), 0, Topology::Together, Ecam::default()).unwrap();
     let Served { function, .. } = card.functions().remove(0);
     let path = dir.as_path().join("pf.sock");
     let _server = Server::start(&path, function, Settings::default()).unwrap();
@@ -103,7 +103,7 @@ impl Door for Linked {
 #[test]
 fn a_vmm_in_the_same_process() {
     let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20), (GuestAddress(BAR - 0x1000), 0x1000)]);
-    let (card, _) = machine::card(0, Arrangement::Native, GuestRam::new(Arc::new(ram.unwrap())));
+    let (card, _) = machine::card(0, Topology::Native, GuestRam::new(Arc::new(ram.unwrap())));
     let mut pf = Linked(card.pf().clone());
     for target in TARGETS {
         let entry = pf.read_u32(GTTMMADR, (8 << 20) + 0xf00);

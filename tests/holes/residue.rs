@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::NullHost;
 use arctic_device_model::profile::provision::Quota;
-use arctic_gpu::{Arrangement, CardFunction, PciDevice};
+use arctic_gpu::{CardFunction, PciDevice, Topology};
 use arctic_test_support::mi::{self, Global};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::canary;
@@ -157,7 +157,7 @@ fn content(file: &File) -> Option<usize> {
 /// to the function.
 #[test]
 fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
-    let (card, _) = machine::card(2, Arrangement::Provisioned, Arc::new(NullHost));
+    let (card, _) = machine::card(2, Topology::Provisioned, Arc::new(NullHost));
     let secret = canary::bytes(1, 0x2000);
     let [vf, neighbour] = [1, 2].map(|n| card.functions()[n].clone());
     for function in [&vf, &neighbour] {
@@ -219,7 +219,7 @@ fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
 /// The same with a PF driver that enables and disables VFs: the files of disabled VFs contain zeros.
 #[test]
 fn vfs_that_do_not_exist_have_empty_files() {
-    let (card, _) = machine::card(2, Arrangement::Native, Arc::new(NullHost));
+    let (card, _) = machine::card(2, Topology::Native, Arc::new(NullHost));
     let files: Vec<File> = card.functions()[1..].iter().flat_map(|vf| [file(vf, LMEM), file(vf, GTTMMADR)]).collect();
     let secret = canary::bytes(1, 0x1000);
     for reset in [false, true] {

@@ -65,7 +65,7 @@ fn used(bench: &Bench) -> [u64; 3] {
 
 impl Contest {
     fn new(class: EngineClass) -> Self {
-        let mut bench = Bench::with(true, Some(SHARE), Time::by_hand());
+        let mut bench = Bench::with(true, Some(SHARE), Time::manual());
         bench.victims.iter_mut().chain([&mut bench.attacker]).for_each(Vf::up);
         for victim in &mut bench.victims {
             let ring = endless(victim, 1, &[]);

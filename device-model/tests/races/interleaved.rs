@@ -79,7 +79,7 @@ fn turn(bench: &Bench, random: &mut Random) {
 fn functions_beside_one_that_is_reset() {
     cases("functions beside one that is reset", 24, |random| {
         let mapped = random.one_in(2);
-        let mut bench = Bench::with(mapped, Some(QUOTA), Time::by_hand());
+        let mut bench = Bench::with(mapped, Some(QUOTA), Time::manual());
         bench.victims.iter_mut().for_each(Vf::up);
         bench.attacker.up();
         bench.attacker.disturbed = true;
@@ -119,7 +119,7 @@ fn functions_beside_one_that_is_reset() {
 #[test]
 fn resets_of_everything() {
     cases("resets of everything", 24, |random| {
-        let mut bench = Bench::with(random.one_in(2), None, Time::by_hand());
+        let mut bench = Bench::with(random.one_in(2), None, Time::manual());
         let guests = [Function::PF, VICTIMS[0], ATTACKER, VICTIMS[1]];
         let functions = [VICTIMS[0], ATTACKER, VICTIMS[1]];
         let mut drivers = functions.map(|function| {

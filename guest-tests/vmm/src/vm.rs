@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use arctic_gpu::{Arrangement, CardProfile, GuestRam, IoEventThread, VirtualCard};
+use arctic_gpu::{CardProfile, GuestRam, IoEventThread, Topology, VirtualCard};
 use arctic_sriov::number::{low, size};
 use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES, KVM_PIT_SPEAKER_DUMMY, kvm_pit_config};
 use kvm_ioctls::{Cap, Kvm, VcpuFd, VmFd};
@@ -139,7 +139,7 @@ impl Vm {
 
     fn plug(card: CardConfig, slot: &Arc<CardSlot>, ram: &Ram) -> Result<Arc<VirtualCard>, Error> {
         let memory = GuestRam::new(ram.clone());
-        Ok(Arc::new(VirtualCard::new(card.profile, card.vfs, Arrangement::Native, memory, slot.clone())?))
+        Ok(Arc::new(VirtualCard::new(card.profile, card.vfs, Topology::Native, memory, slot.clone())?))
     }
 
     fn cpus(kvm: &Kvm, vm: &VmFd, supported: &CpuId, cpus: u8) -> Result<Vec<VcpuFd>, Error> {

@@ -22,16 +22,16 @@ const BAR2: u64 = BAR0 + 8;
 const VF_CAP: u64 = 0x19_01f8;
 
 fn together(vfs: u8) -> Stand {
-    served(card_file::load("small").unwrap(), vfs, Arrangement::Together).unwrap()
+    served(card_file::load("small").unwrap(), vfs, Topology::Together).unwrap()
 }
 
 fn split(vfs: u8) -> Stand {
-    served(card_file::load("small").unwrap(), vfs, Arrangement::Split).unwrap()
+    served(card_file::load("small").unwrap(), vfs, Topology::Split).unwrap()
 }
 
 impl Stand {
     fn named(&self, name: &str) -> &CardFunction {
-        self.served.card().members.iter().find(|member| member.name() == name).unwrap()
+        self.served.card().all_functions.iter().find(|member| member.name() == name).unwrap()
     }
 
     fn vf(&self, number: u8) -> &CardFunction {
@@ -73,7 +73,7 @@ fn total_vfs_is_the_lesser_of_card_and_vmm() {
     }
     assert_eq!(together(0).pf().read32(CONFIG_REGION, SRIOV), 0);
     let profile = CardProfile { total_vfs: 0, ..card_file::load("small").unwrap() };
-    let card = served(profile, 7, Arrangement::Split).unwrap();
+    let card = served(profile, 7, Topology::Split).unwrap();
     assert_eq!((card.functions.len(), card.pf().read32(CONFIG_REGION, SRIOV)), (1, 0));
 }
 
@@ -182,7 +182,7 @@ fn vf_windows_can_be_mapped() {
     assert_eq!((vf.areas(0), vf.areas(2)), (vec![8 << 20..16 << 20], vec![0..512 << 20]));
     assert!(vf.areas(1).is_empty() && vf.areas(CONFIG_REGION as u8).is_empty() && vf.areas(99).is_empty());
     let trapped = CardProfile { ggtt: GgttAccess::Trapped, ..card_file::load("small").unwrap() };
-    let card = served(trapped, 1, Arrangement::Split).unwrap();
+    let card = served(trapped, 1, Topology::Split).unwrap();
     assert!(card.vf(1).areas(0).is_empty(), "each access is trapped");
     assert!(card.vf(1).areas(2).is_empty(), "it has no local memory yet");
     card.card().gt().memory.set_quota(Function(1), 64 << 20);
@@ -195,7 +195,7 @@ fn vf_windows_can_be_mapped() {
 #[test]
 fn a_provisioned_card_has_its_vfs_at_once() {
     let profile = card_file::load("small").unwrap();
-    let card = served(profile.clone(), 3, Arrangement::Provisioned).unwrap();
+    let card = served(profile.clone(), 3, Topology::Provisioned).unwrap();
     let names: Vec<_> = card.functions.iter().map(|served| served.name.clone()).collect();
     assert_eq!(names, ["vf1", "vf2", "vf3"]);
     card.vf(3).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
@@ -211,14 +211,14 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     assert_eq!(card.vf(3).read32(LMEM, 0x20_0000), 0);
     let greedy = toml::from_str("local_memory = \"1GiB\"").unwrap();
     let profile = CardProfile { provision: greedy, ..profile };
-    let error = served(profile, 3, Arrangement::Provisioned).err().unwrap().to_string();
+    let error = served(profile, 3, Topology::Provisioned).err().unwrap().to_string();
     assert!(error.starts_with("3 VFs would get 3072 MiB of local memory"), "{error}");
 }
 
 /// V13-014: the guest chooses the addresses of its VF's BARs; they do not affect what the BARs access.
 #[test]
 fn a_vf_needs_no_address_that_its_guest_chose() {
-    let card = served(card_file::load("small").unwrap(), 1, Arrangement::Provisioned).unwrap();
+    let card = served(card_file::load("small").unwrap(), 1, Topology::Provisioned).unwrap();
     let vf = card.vf(1);
     for (bar0, bar2) in [(0xe000_0000_u64, 0x10_0000_0000_u64), (0x38_0000_0000, 0xc000_0000)] {
         vf.write(CONFIG_REGION, COMMAND, &[0; 2]);

@@ -97,7 +97,7 @@ fn plugged(vfs: u8) -> Plugged {
     let machine = Arc::new(Recorder::default());
     let memory = GuestMemoryAtomic::new(guest(0x1000));
     let profile = card_file::load("small").unwrap();
-    let card = VirtualCard::new(profile, vfs, Arrangement::Native, GuestRam::new(memory.clone()), machine.clone());
+    let card = VirtualCard::new(profile, vfs, Topology::Native, GuestRam::new(memory.clone()), machine.clone());
     Plugged { card: card.unwrap(), machine, memory }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::card::Arrangement;
+use crate::card::Topology;
 use crate::run_dir::RunDir;
 use crate::vfio_user::ecam::{Ecam, PciAddress};
 use crate::{status_socket, trace_socket};
@@ -33,7 +33,7 @@ pub const ADDRESS: PciAddress = PciAddress { bus: 0, device: 0x10, function: 0 }
 #[derive(Serialize)]
 pub struct Connection {
     card: String,
-    arrangement: &'static str,
+    topology: &'static str,
     sockets: Sockets,
     /// QEMU's arguments for the guest of the PF.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -91,19 +91,12 @@ fn lines(arguments: &[String]) -> String {
 
 impl Connection {
     /// The connection data of the card `name` with its sockets in `dir`.
-    pub fn new(name: String, dir: &RunDir, vfs: u8, arrangement: Arrangement, ecam: Ecam) -> Self {
+    pub fn new(name: String, dir: &RunDir, vfs: u8, topology: Topology, ecam: Ecam) -> Self {
         let operator = [status_socket::NAME, trace_socket::NAME].map(|name| dir.operator(name));
-        Self::at(name, dir.path(), operator, vfs, arrangement, ecam)
+        Self::at(name, dir.path(), operator, vfs, topology, ecam)
     }
 
-    fn at(
-        name: String,
-        dir: &Path,
-        [status, trace]: [PathBuf; 2],
-        vfs: u8,
-        arrangement: Arrangement,
-        ecam: Ecam,
-    ) -> Self {
+    fn at(name: String, dir: &Path, [status, trace]: [PathBuf; 2], vfs: u8, topology: Topology, ecam: Ecam) -> Self {
         let sockets =
             |ending: &str| -> Vec<PathBuf> { (1..=vfs).map(|vf| dir.join(format!("vf{vf}{ending}.sock"))).collect() };
         let pf = dir.join("pf.sock");
@@ -114,18 +107,18 @@ impl Connection {
             machine(std::iter::once(pf).chain((1..).zip(beside).map(vf)))
         };
         let alone = |socket: &PathBuf| machine([device("vf", socket, ADDRESS, true)]);
-        let (qemu, qemu_vfs) = match arrangement {
-            Arrangement::Native | Arrangement::Together => (beside(ecam, &whole), Vec::new()),
-            Arrangement::Split => (beside(ecam, &faces), whole.iter().map(alone).collect()),
-            Arrangement::Provisioned => (Vec::new(), whole.iter().map(alone).collect()),
+        let (qemu, qemu_vfs) = match topology {
+            Topology::Native | Topology::Together => (beside(ecam, &whole), Vec::new()),
+            Topology::Split => (beside(ecam, &faces), whole.iter().map(alone).collect()),
+            Topology::Provisioned => (Vec::new(), whole.iter().map(alone).collect()),
         };
         Connection {
             card: name,
-            arrangement: arrangement.name(),
+            topology: topology.name(),
             sockets: Sockets {
-                pf: (arrangement != Arrangement::Provisioned).then_some(pf),
+                pf: (topology != Topology::Provisioned).then_some(pf),
                 vfs: whole,
-                faces: if arrangement == Arrangement::Split { faces } else { Vec::new() },
+                faces: if topology == Topology::Split { faces } else { Vec::new() },
                 status,
                 trace,
             },
@@ -168,13 +161,13 @@ fn file_name(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn connection(dir: &str, vfs: u8, arrangement: Arrangement) -> Connection {
+    fn connection(dir: &str, vfs: u8, topology: Topology) -> Connection {
         Connection::at(
             "x".into(),
             Path::new(dir),
             Default::default(),
             vfs,
-            arrangement,
+            topology,
             Ecam { pf: ADDRESS, ..Ecam::default() },
         )
     }
@@ -193,7 +186,7 @@ mod tests {
 
     #[test]
     fn qemu_is_told_the_socket_as_json() {
-        let connection = connection("/tmp/a \"b\"", 0, Arrangement::Together);
+        let connection = connection("/tmp/a \"b\"", 0, Topology::Together);
         let [pf] = &devices(&connection.qemu)[..] else { panic!("{:?}", connection.qemu) };
         assert_eq!((&pf["driver"], &pf["addr"]), (&"vfio-user-pci".into(), &"10.0".into()));
         assert_eq!(pf["socket"]["path"], "/tmp/a \"b\"/pf.sock");
@@ -203,8 +196,8 @@ mod tests {
     /// The text has the same arguments as the document, and QEMU's default devices do not use the slots.
     #[test]
     fn the_text_has_the_documents_arguments() {
-        for arrangement in [Arrangement::Together, Arrangement::Split, Arrangement::Provisioned] {
-            let connection = connection("/c", 2, arrangement);
+        for topology in [Topology::Together, Topology::Split, Topology::Provisioned] {
+            let connection = connection("/c", 2, topology);
             let text = connection.text();
             for arguments in connection.qemu_vfs.first().into_iter().chain([&connection.qemu]) {
                 for argument in arguments {
@@ -220,7 +213,7 @@ mod tests {
     /// First VF Offset and VF Stride are 1; unmodified QEMU presents the VFs as separate functions at 10.1 to 17.7.
     #[test]
     fn vfs_of_the_same_guest_follow_the_pf() {
-        let connection = connection("/c", 63, Arrangement::Together);
+        let connection = connection("/c", 63, Topology::Together);
         let devices = devices(&connection.qemu);
         assert_eq!(devices.len(), 64);
         for (n, device) in devices.iter().enumerate() {
@@ -232,14 +225,14 @@ mod tests {
 
     #[test]
     fn vfs_of_other_guests_are_alone_there() {
-        let split = connection("/c", 2, Arrangement::Split);
+        let split = connection("/c", 2, Topology::Split);
         let paths = |arguments: &[String]| -> Vec<String> {
             devices(arguments).iter().map(|device| device["socket"]["path"].as_str().unwrap().to_owned()).collect()
         };
         assert_eq!(paths(&split.qemu), ["/c/pf.sock", "/c/vf1-face.sock", "/c/vf2-face.sock"]);
         assert_eq!(split.qemu_vfs.iter().map(|vf| paths(vf)).collect::<Vec<_>>(), [["/c/vf1.sock"], ["/c/vf2.sock"]]);
         assert!(split.text().contains("once the PF's guest has enabled it"));
-        let provisioned = connection("/c", 2, Arrangement::Provisioned);
+        let provisioned = connection("/c", 2, Topology::Provisioned);
         assert!(provisioned.qemu.is_empty() && provisioned.sockets.pf.is_none());
         assert_eq!((provisioned.qemu_vfs.len(), provisioned.text().contains("/c/vf1.sock")), (2, true));
     }

@@ -15,8 +15,8 @@ fn plain() -> PciFunction {
     PciFunction::virtual_function(&Identity::FLEX_170, 512 << 20).unwrap()
 }
 
-fn face() -> VfFace {
-    VfFace::new(plain())
+fn face() -> VfConfigShim {
+    VfConfigShim::new(plain())
 }
 
 fn dword(function: &PciFunction, offset: u64) -> u32 {
@@ -25,7 +25,7 @@ fn dword(function: &PciFunction, offset: u64) -> u32 {
     u32::from_le_bytes(data)
 }
 
-fn seen(face: &VfFace, offset: u64, width: usize) -> u64 {
+fn seen(face: &VfConfigShim, offset: u64, width: usize) -> u64 {
     let mut data = [0; 8];
     face.read_config(offset, &mut data[..width]);
     u64::from_le_bytes(data)
@@ -36,7 +36,7 @@ fn events(events: Events) -> Vec<Event> {
 }
 
 /// The card's writes through ECAM that program a VF's BARs.
-fn place(face: &mut VfFace) {
+fn place(face: &mut VfConfigShim) {
     for (register, value) in [(0x10, 0x9000_0000_u32), (0x14, 1), (0x18, 0), (0x1c, 2)] {
         face.write_config(register, &value.to_le_bytes());
     }

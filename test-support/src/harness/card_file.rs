@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use arctic_device_model::host::{ManualClock, NullHost};
 use arctic_gpu::card_file::{self, CardFileError};
-use arctic_gpu::{Arrangement, CardError, CardProfile, Function, Machine, MsiSink, PciDevice, VirtualCard};
+use arctic_gpu::{CardError, CardProfile, Function, Machine, MsiSink, PciDevice, Topology, VirtualCard};
 
 /// Bytes of an input that are used; the rest is ignored.
 const MOST: usize = 4096;
@@ -67,10 +67,10 @@ fn power_on(profile: &CardProfile) {
     // As much local memory as the smallest card has and at most three VFs, with and without a PF driver.
     let local_memory = profile.local_memory.min(1 << 30);
     let profile = CardProfile { local_memory, ..profile.clone() };
-    for arrangement in [Arrangement::Native, Arrangement::Provisioned] {
+    for topology in [Topology::Native, Topology::Provisioned] {
         let nobody = || Arc::new(Nobody);
         let clock = Arc::new(ManualClock::default());
-        match VirtualCard::by_hand(profile.clone(), 3, arrangement, Arc::new(NullHost), nobody(), clock) {
+        match VirtualCard::manual(profile.clone(), 3, topology, Arc::new(NullHost), nobody(), clock) {
             Ok(card) => {
                 let mut identity = [0; 4];
                 card.pf().read_config(0, &mut identity);

@@ -15,7 +15,7 @@ use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::provision::{GgttAccess, Quota};
 use arctic_device_model::registers::RegisterFile;
 use arctic_gpu::pci::{Event, GTTMMADR_BAR, LMEM_BAR};
-use arctic_gpu::{Arrangement, CardFunction, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, VirtualCard};
+use arctic_gpu::{CardFunction, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard};
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
 use crate::bytes::Bytes;
@@ -116,17 +116,17 @@ struct World {
 }
 
 impl World {
-    fn new(ggtt: GgttAccess, arrangement: Arrangement) -> World {
+    fn new(ggtt: GgttAccess, topology: Topology) -> World {
         let mut profile: CardProfile = arctic_gpu::card_file::load("small").unwrap();
         profile.local_memory = 1 << 30;
         profile.ggtt = ggtt;
         let (told, clock) = (Arc::new(Told::default()), Arc::new(ManualClock::default()));
         let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0x1000_0000), RAM)]).unwrap();
         let memory = GuestRam::new(Arc::new(ram.clone()));
-        let card = VirtualCard::by_hand(profile, VFS, arrangement, memory, told.clone(), clock.clone()).unwrap();
+        let card = VirtualCard::manual(profile, VFS, topology, memory, told.clone(), clock.clone()).unwrap();
         let registers: &RegisterFile = &card.model().gt().registers;
         let registers = registers.listing().map(|(offset, _)| offset).collect();
-        World { card, told, clock, ram, registers, native: arrangement == Arrangement::Native }
+        World { card, told, clock, ram, registers, native: topology == Topology::Native }
     }
 
     fn function(&self, n: u8) -> &Arc<CardFunction> {
@@ -287,7 +287,7 @@ impl World {
             assert_eq!(function.enabled(), vf <= told, "VF {vf} of {told}");
             if !function.enabled() {
                 let mut data = [0; 8];
-                // With `Arrangement::Together` the VFs' configuration spaces are always present.
+                // With `Topology::Together` the VFs' configuration spaces are always present.
                 for offset in [0, 4, 0x100, 0xff8].into_iter().filter(|_| self.native) {
                     function.read_config(offset, &mut data);
                     assert_eq!(data, [0xff; 8], "configuration space of VF {vf}, which is disabled");
@@ -377,8 +377,8 @@ pub fn run(input: &[u8]) {
     let ggtt = if how & 1 != 0 { GgttAccess::Trapped } else { GgttAccess::Mapped };
     let alone = how & 2 != 0;
     // The arrangements differ only in the VFs' configuration spaces.
-    let arrangement = if how & 4 != 0 { Arrangement::Together } else { Arrangement::Native };
-    let world = World::new(ggtt, arrangement);
+    let topology = if how & 4 != 0 { Topology::Together } else { Topology::Native };
+    let world = World::new(ggtt, topology);
     if alone || how & 8 != 0 {
         world.bring_up();
         assert_eq!(*world.told.vfs.lock().unwrap(), VFS);

@@ -341,7 +341,7 @@ pub fn run(input: &[u8]) {
     let mut bytes = Bytes(rest);
     let (physical, mapped, driver) = (how & 1 != 0, how & 2 != 0, how & 4 != 0);
     let quota = (!physical && !driver).then_some(QUOTA);
-    let mut bench = Bench::with(mapped, quota, Time::by_hand());
+    let mut bench = Bench::with(mapped, quota, Time::manual());
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
     let side = match physical {

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use arctic_gpu::dma::GuestMemory;
-use arctic_gpu::vfio_user::by_hand::{Channel, Closed, Session, Wake};
+use arctic_gpu::vfio_user::test_driver::{Channel, Closed, Session, Wake};
 use arctic_gpu::vfio_user::wire::*;
 use arctic_gpu::vfio_user::{CONFIG_REGION, Device, VECTORS, Vectors};
 use arctic_gpu::{Bar, BarMapping, MsiSink, PciDevice};

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use arctic_gpu::report::Report;
 use arctic_gpu::{
-    Arrangement, CardFunction, Function, GuestRam, IoEventThread, Machine as VmmMachine, MsiMessage, MsiSink,
-    PciDevice, VirtualCard, card_file,
+    CardFunction, Function, GuestRam, IoEventThread, Machine as VmmMachine, MsiMessage, MsiSink, PciDevice, Topology,
+    VirtualCard, card_file,
 };
 use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryMmap, MmapRegion, VolatileMemory};
 
@@ -131,7 +131,7 @@ impl InProcess {
         let bus = Arc::new(Bus::default());
         let profile = card_file::load("small").unwrap();
         let guest = GuestRam::new(memory.clone());
-        let card = VirtualCard::new(profile, VFS, Arrangement::Native, guest, bus.clone()).unwrap();
+        let card = VirtualCard::new(profile, VFS, Topology::Native, guest, bus.clone()).unwrap();
         let bells = card.serve_io_events().unwrap();
         let mut windows = Vec::new();
         for function in card.functions() {

@@ -15,7 +15,7 @@ use std::time::Instant;
 use arctic_gpu::report::Report;
 use arctic_gpu::vfio_user::ecam::Ecam;
 use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
-use arctic_gpu::{Arrangement, card_file};
+use arctic_gpu::{Topology, card_file};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use vfio_bindings::bindings::vfio::*;
 use vfio_user::Client;
@@ -89,7 +89,7 @@ pub struct VfioUser {
     _servers: Vec<Server>,
     card: ServedCard,
     dir: TempDir,
-    arrangement: Arrangement,
+    topology: Topology,
     /// Clients connect through a relay that strips the file descriptors of guest memory from DMA_MAP requests.
     by_messages: bool,
 }
@@ -102,12 +102,12 @@ fn socket(function: u8, relayed: bool) -> String {
 
 /// Each function is in a separate guest.
 pub fn split() -> Box<dyn Machine> {
-    Box::new(VfioUser::new(Arrangement::Split))
+    Box::new(VfioUser::new(Topology::Split))
 }
 
 /// All functions are in one guest, as with upstream QEMU.
 pub fn together() -> Box<dyn Machine> {
-    Box::new(VfioUser::new(Arrangement::Together))
+    Box::new(VfioUser::new(Topology::Together))
 }
 
 /// Returns guest memory sealed against shrinking, which the card maps.
@@ -127,29 +127,29 @@ fn plain() -> File {
 
 /// The PF is not assigned to a guest; each VF is assigned to a separate guest from the start.
 pub fn provisioned() -> Box<dyn Machine> {
-    Box::new(VfioUser::new(Arrangement::Provisioned))
+    Box::new(VfioUser::new(Topology::Provisioned))
 }
 
 /// Like [`split`], but guest memory has no file descriptor: the card accesses it by DMA_READ and DMA_WRITE messages.
 pub fn by_messages() -> Box<dyn Machine> {
-    Box::new(VfioUser::with(Arrangement::Split, true))
+    Box::new(VfioUser::with(Topology::Split, true))
 }
 
 impl VfioUser {
-    fn new(arrangement: Arrangement) -> Self {
-        Self::with(arrangement, false)
+    fn new(topology: Topology) -> Self {
+        Self::with(topology, false)
     }
 
-    fn with(arrangement: Arrangement, by_messages: bool) -> Self {
-        let card = ServedCard::new(card_file::load("small").unwrap(), VFS, arrangement, Ecam::default()).unwrap();
+    fn with(topology: Topology, by_messages: bool) -> Self {
+        let card = ServedCard::new(card_file::load("small").unwrap(), VFS, topology, Ecam::default()).unwrap();
         let dir = TempDir::new().unwrap();
         let mut servers = Vec::new();
         for served in card.functions() {
             let path = dir.as_path().join(format!("{}.sock", served.name));
             servers.push(Server::start(&path, served.function, Settings::default()).unwrap());
         }
-        let ram = match arrangement {
-            Arrangement::Together => vec![plain()],
+        let ram = match topology {
+            Topology::Together => vec![plain()],
             _ => (0..=VFS).map(|_| sealed()).collect(),
         };
         let connections = (0..=VFS).map(|_| None).collect();
@@ -160,27 +160,27 @@ impl VfioUser {
                 by_messages::relay(relayed, socket, ram, RAM);
             }
         }
-        let mut machine = VfioUser { connections, ram, _servers: servers, card, dir, arrangement, by_messages };
+        let mut machine = VfioUser { connections, ram, _servers: servers, card, dir, topology, by_messages };
         machine.power_on();
         machine
     }
 
     /// Returns whether each function is in a separate guest.
     fn apart(&self) -> bool {
-        self.arrangement != Arrangement::Together
+        self.topology != Topology::Together
     }
 
     /// Connects the VMMs that are present at power-on.
     fn power_on(&mut self) {
-        match self.arrangement {
-            Arrangement::Provisioned => (1..=VFS).for_each(|vf| self.connect(vf)),
+        match self.topology {
+            Topology::Provisioned => (1..=VFS).for_each(|vf| self.connect(vf)),
             _ => self.connect(0),
         }
     }
 
     /// Returns whether the function accepts a VMM: a VF in a separate guest does so only while it is enabled.
     fn exists(&mut self, function: u8) -> bool {
-        if function == 0 || self.arrangement != Arrangement::Split {
+        if function == 0 || self.topology != Topology::Split {
             return true;
         }
         let machine: &mut dyn Machine = self;

@@ -206,7 +206,7 @@ impl Time {
     }
 
     /// A clock that is only advanced manually.
-    pub fn by_hand() -> Self {
+    pub fn manual() -> Self {
         Time(None, ManualClock::default())
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Neither side blocks the other for long: an interrupt raised during a change is deferred until the change is
 /// complete; a change waits for the interrupts that are already being sent.
 #[derive(Default)]
-pub struct Gate {
+pub struct MsiQuiesce {
     state: Mutex<State>,
     passed: Condvar,
 }
@@ -21,12 +21,12 @@ struct State {
     held_back: u16,
 }
 
-impl Gate {
+impl MsiQuiesce {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `send` for an interrupt on `vector`. During a change the vector is recorded instead, and [`Gate::change`]
+    /// Runs `send` for an interrupt on `vector`. During a change the vector is recorded instead, and [`MsiQuiesce::change`]
     /// returns it.
     pub fn pass(&self, vector: u16, send: impl FnOnce()) {
         let mut state = self.state();
@@ -57,7 +57,7 @@ impl Gate {
 }
 
 /// Guard of an interrupt that is being sent; its drop also accounts for a sink that panics.
-struct Passing<'a>(&'a Gate);
+struct Passing<'a>(&'a MsiQuiesce);
 
 impl Drop for Passing<'_> {
     fn drop(&mut self) {
@@ -70,7 +70,7 @@ impl Drop for Passing<'_> {
 }
 
 /// Guard of a change in progress.
-struct Changing<'a>(&'a Gate);
+struct Changing<'a>(&'a MsiQuiesce);
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
@@ -89,7 +89,7 @@ mod tests {
     /// An interrupt raised during a change does not block, and is returned when the change is complete.
     #[test]
     fn an_interrupt_during_a_change_is_held_back() {
-        let gate = Gate::default();
+        let gate = MsiQuiesce::default();
         let sent = AtomicU32::new(0);
         let send = |vector| {
             gate.pass(vector, || {
@@ -109,7 +109,7 @@ mod tests {
     /// A change begins when the last interrupt in progress has been sent, even if its sink panics.
     #[test]
     fn a_change_waits_for_what_is_on_its_way() {
-        let gate = Gate::default();
+        let gate = MsiQuiesce::default();
         let (begin, begun) = mpsc::channel();
         let (go_on, goes_on) = mpsc::channel::<()>();
         let sent = AtomicU32::new(0);

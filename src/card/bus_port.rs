@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arctic_device_model::host::{Dma, DmaView, Function, InterruptSink, NullHost};
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, PciFunction};
-use arctic_sriov::virtual_function::VfFace;
+use arctic_sriov::virtual_function::VfConfigShim;
 
-use super::gate::Gate;
+use super::msi_quiesce::MsiQuiesce;
 use crate::pci::MsiSink;
 
 /// A function's configuration space, as presented to its machine.
@@ -21,7 +21,7 @@ pub enum Config {
         disguised: bool,
     },
     /// A virtual function in the guest of its PF, presented as an ordinary function by a VMM without SR-IOV support.
-    Face(VfFace),
+    Shim(VfConfigShim),
     /// A virtual function: without its own BARs on a bus with SR-IOV support, or as an ordinary function in a separate
     /// guest.
     Virtual {
@@ -45,7 +45,7 @@ impl Config {
         match self {
             Config::Physical { function, disguised: true } => function.read_config_disguised(offset, data),
             Config::Physical { function, .. } => function.read_config(offset, data),
-            Config::Face(face) => face.read_config(offset, data),
+            Config::Shim(face) => face.read_config(offset, data),
             Config::Virtual { function, enabled: true, .. } => function.read_config(offset, data),
             Config::Virtual { .. } => data.fill(0xff),
         }
@@ -57,7 +57,7 @@ impl Config {
             Config::Physical { function, .. } | Config::Virtual { function, enabled: true, .. } => {
                 function.write_config(offset, data)
             }
-            Config::Face(face) => face.write_config(offset, data),
+            Config::Shim(face) => face.write_config(offset, data),
             Config::Virtual { .. } => Events::default(),
         }
     }
@@ -66,7 +66,7 @@ impl Config {
     pub fn reset(&mut self) -> Events {
         match self {
             Config::Physical { function, .. } | Config::Virtual { function, .. } => function.reset(),
-            Config::Face(face) => face.reset(),
+            Config::Shim(face) => face.reset(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Config {
     pub fn set_enabled(&mut self, on: bool) -> Events {
         match self {
             Config::Physical { .. } => Events::default(),
-            Config::Face(face) => face.set_enabled(on),
+            Config::Shim(face) => face.set_enabled(on),
             Config::Virtual { function, enabled, .. } => {
                 *enabled = on;
                 function.reset()
@@ -86,7 +86,7 @@ impl Config {
     pub fn set_memory_space(&mut self, on: bool) -> Events {
         match self {
             Config::Physical { .. } => {}
-            Config::Face(face) => face.set_memory_space(on),
+            Config::Shim(face) => face.set_memory_space(on),
             Config::Virtual { memory_space, .. } => *memory_space = on,
         }
         Events::default()
@@ -96,7 +96,7 @@ impl Config {
     pub fn enabled(&self) -> bool {
         match self {
             Config::Physical { .. } => true,
-            Config::Face(face) => face.enabled(),
+            Config::Shim(face) => face.enabled(),
             Config::Virtual { enabled, .. } => *enabled,
         }
     }
@@ -105,7 +105,7 @@ impl Config {
     fn decodes(&self) -> bool {
         match self {
             Config::Physical { .. } => self.decoded(GTTMMADR_BAR).is_some(),
-            Config::Face(face) => face.decodes(),
+            Config::Shim(face) => face.decodes(),
             Config::Virtual { function, enabled, memory_space } => {
                 *enabled && *memory_space && (function.bars().is_empty() || self.decoded(GTTMMADR_BAR).is_some())
             }
@@ -116,7 +116,7 @@ impl Config {
     pub fn decoded(&self, bar: u8) -> Option<u64> {
         match self {
             Config::Physical { function, .. } | Config::Virtual { function, .. } => function.decoded(bar),
-            Config::Face(_) => None,
+            Config::Shim(_) => None,
         }
     }
 
@@ -130,7 +130,7 @@ impl Config {
     fn bus_master(&self) -> bool {
         match self {
             Config::Physical { function, .. } => function.bus_master(),
-            Config::Face(face) => face.bus_master(),
+            Config::Shim(face) => face.bus_master(),
             Config::Virtual { function, enabled, .. } => *enabled && function.bus_master(),
         }
     }
@@ -141,7 +141,7 @@ impl Config {
             Config::Physical { function, .. } | Config::Virtual { function, enabled: true, .. } => {
                 function.raise_msi(vector)
             }
-            Config::Face(face) => face.raise_msi(vector),
+            Config::Shim(face) => face.raise_msi(vector),
             Config::Virtual { .. } => None,
         }
         .is_some()
@@ -149,15 +149,15 @@ impl Config {
 }
 
 /// One function's configuration space, and its interrupts and guest memory accesses as permitted by it.
-pub struct Port {
+pub struct BusPort {
     config: Mutex<Config>,
     msi: Option<Arc<dyn MsiSink>>,
-    gate: Gate,
+    quiesce: MsiQuiesce,
     decoding: AtomicBool,
     bus_master: AtomicBool,
 }
 
-impl Port {
+impl BusPort {
     /// The port of a function with interrupt sink `msi`.
     pub fn new(config: Config, msi: Arc<dyn MsiSink>) -> Arc<Self> {
         Self::with(config, Some(msi))
@@ -170,10 +170,10 @@ impl Port {
 
     fn with(config: Config, msi: Option<Arc<dyn MsiSink>>) -> Arc<Self> {
         let (decoding, bus_master) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Port { config: Mutex::new(config), msi, gate: Gate::default(), decoding, bus_master })
+        Arc::new(BusPort { config: Mutex::new(config), msi, quiesce: MsiQuiesce::default(), decoding, bus_master })
     }
 
-    /// Locks configuration space for reading; changes must go through [`Port::update`].
+    /// Locks configuration space for reading; changes must go through [`BusPort::update`].
     pub fn config(&self) -> MutexGuard<'_, Config> {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -182,7 +182,7 @@ impl Port {
     /// deferred during the change are sent; the remaining events are returned. After the change no interrupt is sent
     /// that only the old state permitted, and none that the new state permits before the machine knows its route.
     pub fn update(&self, change: impl FnOnce(&mut Config) -> Events) -> Events {
-        let (events, meanwhile) = self.gate.change(|| {
+        let (events, meanwhile) = self.quiesce.change(|| {
             self.msi.iter().for_each(|msi| msi.settle());
             let mut config = self.config();
             let events = change(&mut config);
@@ -198,7 +198,7 @@ impl Port {
         });
         for event in events {
             if let Event::MsiUnmasked(_) = event {
-                self.gate.pass(0, || self.trigger());
+                self.quiesce.pass(0, || self.trigger());
             }
         }
         (0..16).filter(|vector| meanwhile >> vector & 1 != 0).for_each(|vector| self.raise(vector));
@@ -209,7 +209,7 @@ impl Port {
     /// disabled.
     pub fn raise(&self, vector: u16) {
         // The machine composes the message; only whether it may be sent now is decided here.
-        self.gate.pass(vector, || {
+        self.quiesce.pass(vector, || {
             let goes_out = self.config().raise_msi(vector);
             if goes_out {
                 self.trigger();
@@ -235,14 +235,14 @@ impl Port {
 }
 
 /// The ports of all functions, by number, and the memory behind them.
-pub struct Ports {
+pub struct BusPorts {
     /// Indexed by function number, the PF's first.
-    pub ports: Vec<Arc<Port>>,
+    pub ports: Vec<Arc<BusPort>>,
     /// Guest memory, as mapped by the machines.
     pub memory: Arc<dyn Dma>,
 }
 
-impl Dma for Ports {
+impl Dma for BusPorts {
     fn view(&self, function: Function) -> Arc<dyn DmaView> {
         match self.ports.get(function.index()) {
             Some(port) if port.bus_master() => self.memory.view(function),
@@ -251,7 +251,7 @@ impl Dma for Ports {
     }
 }
 
-impl InterruptSink for Ports {
+impl InterruptSink for BusPorts {
     fn raise(&self, function: Function, vector: u16) {
         if let Some(port) = self.ports.get(function.index()) {
             port.raise(vector);
