@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use arctic_guest_tests::artifacts::{self, Own, Qemu};
 use arctic_guest_tests::cache::Cache;
-use arctic_guest_tests::parts::{self, Own, Qemu};
 use arctic_guest_tests::progress::Stderr;
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ fn start(qemu: &Qemu, text: &str, more: &str) -> Result<(usize, Vec<(u64, u64)>)
 #[test]
 fn qemu_starts_with_the_printed_arguments() {
     let cache = Cache::open().unwrap();
-    let qemu = parts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
+    let qemu = artifacts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
     for (arguments, functions) in [
         (&["--card", "small"][..], 1),
         (&["--card", "small", "--vfs", "1"], 2),
@@ -105,7 +105,7 @@ fn qemu_starts_with_the_printed_arguments() {
 #[test]
 fn there_is_room_for_the_users_devices() {
     let cache = Cache::open().unwrap();
-    let qemu = parts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
+    let qemu = artifacts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("disk");
     std::fs::File::create(&disk).unwrap().set_len(1 << 20).unwrap();
@@ -125,7 +125,7 @@ fn there_is_room_for_the_users_devices() {
 #[test]
 fn qemu_starts_with_the_documents_arguments() {
     let cache = Cache::open().unwrap();
-    let qemu = parts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
+    let qemu = artifacts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
     let dir = tempfile::tempdir().unwrap();
     let served = Served::start(dir.path(), &["--card", "small", "--vfs", "9", "--json"], |_| true);
     let document: Value = serde_json::from_str(&served.lines[0]).unwrap();

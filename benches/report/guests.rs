@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use arctic_guest_tests::boot::{self, Mode, Sink};
 use arctic_guest_tests::card::{Card, Functions};
-use arctic_guest_tests::life::Options;
+use arctic_guest_tests::guest_process::Options;
 use arctic_guest_tests::process;
 use arctic_guest_tests::progress::Stderr;
 use vmm_sys_util::tempdir::TempDir;

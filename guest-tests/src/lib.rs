@@ -4,21 +4,21 @@
 //! [`boot::run`] and [`igt::run`] are the two scenarios; the other modules support them. The device under test runs as
 //! a separate process (`arctic serve`), so that a guest run tests the program that users start.
 
+pub mod artifacts;
 pub mod boot;
 pub mod cache;
 pub mod card;
 pub mod clocks;
 pub mod driver;
 pub mod guest;
+pub mod guest_process;
 pub mod host_load;
 pub mod igt;
 pub mod image;
 pub mod interrupt;
 pub mod kernel_log;
-pub mod life;
 pub mod nested;
 mod number;
-pub mod parts;
 pub mod process;
 pub mod progress;
 pub mod qemu;

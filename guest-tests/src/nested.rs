@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::artifacts::{self, Own, Parts};
 use crate::cache::Cache;
 use crate::image::nested::{self, Extra};
 use crate::kernel_log;
-use crate::parts::{self, Own, Parts};
 use crate::process::Child;
 use crate::progress::Progress;
 use crate::tsc;
@@ -51,7 +51,7 @@ const ATTEMPTS: u32 = 3;
 pub fn run(extra: &Extra<'_>, limit: Duration, progress: &dyn Progress) -> Result<Outcome> {
     crate::interrupt::install();
     let cache = Cache::open()?;
-    let parts = parts::obtain(&Own::default(), &cache, progress)?;
+    let parts = artifacts::obtain(&Own::default(), &cache, progress)?;
     let folder = cache.new_run("nested")?;
     let mut image = tempfile::NamedTempFile::new_in(&folder)?;
     progress.say("building the images for nested virtualisation");

@@ -14,8 +14,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+use crate::artifacts::{Kernel, Qemu};
 use crate::driver::Driver;
-use crate::parts::{Kernel, Qemu};
 use crate::process::Child;
 use crate::tsc;
 

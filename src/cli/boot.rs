@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use arctic_guest_tests::artifacts::Own;
 use arctic_guest_tests::boot::{self, Mode, Sink};
 use arctic_guest_tests::card::Functions;
 use arctic_guest_tests::clocks::{self, INCONCLUSIVE, WrongClock};
 use arctic_guest_tests::driver::Driver;
+use arctic_guest_tests::guest_process::Options;
 use arctic_guest_tests::interrupt::Interrupted;
-use arctic_guest_tests::life::Options;
-use arctic_guest_tests::parts::Own;
 use arctic_guest_tests::progress::Stderr;
 
 use super::stdout::{complain, print_if_read};

@@ -8,9 +8,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use arctic_guest_tests::artifacts::{self, Own};
 use arctic_guest_tests::cache::Cache;
 use arctic_guest_tests::image::modules;
-use arctic_guest_tests::parts::{self, Own};
 use arctic_guest_tests::progress::Silent;
 use arctic_guest_tests::tsc;
 use serde_json::Value;
@@ -128,7 +128,7 @@ fn a_guest_with_a_wrong_clock_is_inconclusive() {
 #[test]
 fn an_own_kernel_without_i915_and_with_gzip_modules() {
     let _one = one_guest();
-    let kernel = parts::obtain(&Own::default(), &Cache::open().unwrap(), &Silent).unwrap().kernel;
+    let kernel = artifacts::obtain(&Own::default(), &Cache::open().unwrap(), &Silent).unwrap().kernel;
     let folder = TempDir::new().unwrap();
     let own = folder.path().join(&kernel.release);
     copy_modules(&kernel.modules, &own);

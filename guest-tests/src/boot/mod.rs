@@ -2,13 +2,13 @@
 //! The boot scenarios: guests with the card load the driver, run workloads and are checked; or one guest is given to
 //! the user.
 
-mod conductor;
-mod follow;
+mod checks;
 mod job;
-mod judge;
-mod several;
+mod multi_guest;
+mod orchestrator;
+mod serial;
 mod summary;
-mod virtuals;
+mod vf_checks;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,15 +21,15 @@ use crate::card::{CardReport, Functions, Unmodelled};
 use crate::clocks::{self, Comparison, WrongClock};
 use crate::driver::Driver;
 use crate::guest;
+use crate::guest_process::{Options, Seat, Stand};
 use crate::host_load::{HostLoad, Snapshot};
-use crate::life::{Options, Seat, Stand};
 use crate::progress::Progress;
 use crate::report::{self, TestResult, Totals};
 use crate::terminal;
-use follow::{Follower, NeverUp, Step};
-use judge::{Evidence, Role};
-use virtuals::Marks;
-pub use virtuals::{MemoryReport, Phase, VfLine};
+use checks::{Evidence, Role};
+use serial::{Follower, NeverUp, Step};
+use vf_checks::Marks;
+pub use vf_checks::{MemoryReport, Phase, VfLine};
 
 /// What the guest does after boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,12 +132,12 @@ impl BootReport {
 pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn Progress) -> Result<BootReport> {
     let several = *mode == Mode::Work && matches!(options.functions, Functions::Split(_) | Functions::Provisioned(_));
     if several {
-        several::check_memory(options)?;
+        multi_guest::check_memory(options)?;
     }
     let stand = Stand::prepare(options, "boot", progress)?;
     let load = Snapshot::take();
     let mut report = match several {
-        true => several::run(options, &stand, sink, progress)?,
+        true => multi_guest::run(options, &stand, sink, progress)?,
         false => match alone(options, mode, &stand, sink, progress) {
             Err(error) if !stand.parts.kernel_is_own && error.downcast_ref().is_some_and(NeverUp::panicked) => {
                 progress.say(&format!("{error}: the guest had not accessed the card yet; booting again"));
@@ -216,16 +216,16 @@ fn alone(
             driver: options.driver,
             role: if card.is_some() { Role::Physical { vfs } } else { Role::NoCard },
             guest: &guest,
-            log: &judge::console_text(&console)?,
+            log: &checks::console_text(&console)?,
             results: &stand.results(&seat)?,
             own_kernel: stand.parts.kernel_is_own,
         };
-        judge::judge(&mut report, &evidence);
+        checks::judge(&mut report, &evidence);
         if vfs > 0 {
-            virtuals::together(&mut report, &evidence, vfs, &marks);
+            vf_checks::together(&mut report, &evidence, vfs, &marks);
         }
         if let Some(card) = &card {
-            report.results.push(judge::registers(card));
+            report.results.push(checks::registers(card));
         }
     }
     Ok(report)

@@ -20,7 +20,7 @@ mod mapping;
 pub mod mi_math;
 mod picture;
 pub mod report;
-mod rounds;
+mod stress;
 mod submit;
 mod sysfs;
 mod uapi;
@@ -50,7 +50,7 @@ enum Command {
     /// each
     Vfs(vfs::Vfs),
     /// Repeat a store, a copy and a fence on every engine class until a file appears
-    Rounds(rounds::Rounds),
+    StressLoop(stress::StressLoop),
 }
 
 /// Runs the command in `args`, the arguments after `arctic guest` (`["work", "--out", "results.json"]`). Returns exit
@@ -71,7 +71,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Hang(hang) => hang::run(hang).map(|()| true),
         Command::Flr(flr) => flr::run(flr).map(|()| true),
         Command::Vfs(vfs) => vfs::run(vfs),
-        Command::Rounds(rounds) => rounds::run(rounds),
+        Command::StressLoop(rounds) => stress::run(rounds),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::checks::Bench;
-use super::checks::brief::{brief, one_of_each_class};
+use super::checks::smoke::{brief, one_of_each_class};
 use super::device::Device;
 use super::report::{self, VfReport, VfsReport};
 use super::sysfs::Sysfs;

@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::{CardReport, Functions, Unmodelled};
 use crate::clocks::{self, Clocks, Comparison};
+use crate::guest_process::{Happening, Life, Options, Seat, Server, Stand};
 use crate::host_load::{HostLoad, Snapshot};
 use crate::image::igt_programs;
 use crate::interrupt::Interrupted;
 use crate::kernel_log;
-use crate::life::{Happening, Life, Options, Seat, Server, Stand};
 use crate::progress::Progress;
 use crate::qemu::{CARD_ADDRESS, Port};
 use crate::report::{self, TestResult, Totals, Verdict};

@@ -15,9 +15,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::artifacts::{LIBRARIES, Parts};
 use crate::cache::Cache;
 use crate::driver::Driver;
-use crate::parts::{LIBRARIES, Parts};
 use crate::process;
 use crate::progress::Progress;
 use cpio::Tree;

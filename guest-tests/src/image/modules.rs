@@ -10,8 +10,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use goblin::elf::Elf;
 
 use super::cpio::Tree;
+use crate::artifacts::{Kernel, Tools};
 use crate::driver::Driver;
-use crate::parts::{Kernel, Tools};
 use crate::process;
 
 /// Modules required by the guest unless built into the kernel: transports. The card's driver is required in addition.

@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::modules::{self, Modules};
+use crate::artifacts::Parts;
 use crate::driver::Driver;
-use crate::parts::Parts;
 use crate::tsc;
 
 const OUTER_INIT: &str = include_str!("nested-outer.sh");

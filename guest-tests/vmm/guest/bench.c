@@ -7,7 +7,7 @@
 #include "boot_info.h"
 #include "console.h"
 #include "cpu.h"
-#include "life.h"
+#include "lifecycle.h"
 #include "mailbox.h"
 #include "mmio.h"
 

@@ -4,7 +4,7 @@
 #include "boot_info.h"
 #include "console.h"
 #include "cpu.h"
-#include "life.h"
+#include "lifecycle.h"
 #include "mmio.h"
 
 /* The driver's memory: local memory at 64 MiB, and the GGTT address at which it is mapped. */

@@ -4,7 +4,7 @@
 
 #include "console.h"
 #include "cpu.h"
-#include "life.h"
+#include "lifecycle.h"
 #include "mmio.h"
 
 #define PATIENCE 10000000

@@ -22,8 +22,8 @@ const SOURCES: [&str; 13] = [
     "pf.c",
     "vf.c",
     "bench.c",
-    "moves.c",
-    "chaos.c",
+    "bar_relocation.c",
+    "random_access.c",
 ];
 /// No operating system, no libraries, and only general registers, since those are all that every KVM interprets.
 const FLAGS: &str = "-std=gnu11 -O2 -Wall -Wextra -ffreestanding -nostdlib -static -no-pie -fno-pic -fno-pie \

@@ -21,12 +21,12 @@
 
 pub mod agent;
 pub mod bare_guest;
-mod board;
 pub mod boot;
 mod cpuid;
 mod error;
 mod irq;
 pub mod layout;
+mod machine;
 pub mod memory;
 mod mmio;
 mod pci;

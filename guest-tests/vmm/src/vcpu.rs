@@ -11,8 +11,8 @@ use kvm_bindings::{KVM_INTERNAL_ERROR_EMULATION, KVM_MP_STATE_RUNNABLE, Msrs, kv
 use kvm_ioctls::{VcpuExit, VcpuFd};
 use vmm_sys_util::signal::{Killable, SIGRTMIN, register_signal_handler};
 
-use crate::board::Board;
 use crate::error::{Error, Step};
+use crate::machine::Board;
 use crate::vm::Exit;
 
 thread_local! {

@@ -13,9 +13,9 @@ use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES, KVM_PIT_SPEAKER_DUMMY, kvm_pit_
 use kvm_ioctls::{Cap, Kvm, VcpuFd, VmFd};
 use vmm_sys_util::eventfd::EventFd;
 
-use crate::board::{Board, End};
 use crate::boot::{self, Boot, BootInfo, LongMode};
 use crate::error::{Error, Step};
+use crate::machine::{Board, End};
 use crate::memory::{self, Ram, Slots};
 use crate::pci::{CardSlot, Host};
 use crate::ports::{Console, Output, Ports};

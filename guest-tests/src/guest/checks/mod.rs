@@ -2,12 +2,12 @@
 //! The checks of the engines; the CPU of the guest compares what the GPU wrote with what it expects.
 
 mod blits;
-pub mod brief;
 mod clock;
 mod fences;
 mod flow;
 mod handover;
 mod slices;
+pub mod smoke;
 mod stores;
 
 use std::time::Duration;

@@ -4,7 +4,7 @@
 #include "boot_info.h"
 #include "console.h"
 #include "cpu.h"
-#include "life.h"
+#include "lifecycle.h"
 #include "mmio.h"
 
 #define GIB (1ull << 30)

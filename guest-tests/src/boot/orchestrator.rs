@@ -2,7 +2,7 @@
 //! Order of the steps when several guests share the card: the PF guest boots first, the VF guests boot when their
 //! functions are enabled, all VF guests work at the same time, and the VFs are disabled last.
 
-use super::follow::Step;
+use super::serial::Step;
 
 /// A guest of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

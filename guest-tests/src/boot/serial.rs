@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use super::{Mode, Sink};
 use crate::clocks::{Clocks, Comparison};
 use crate::driver::Driver;
-use crate::life::{Happening, Life, Seat, Stand};
+use crate::guest_process::{Happening, Life, Seat, Stand};
 use crate::progress::Progress;
 use crate::qemu::{Event, Port};
 use crate::terminal;

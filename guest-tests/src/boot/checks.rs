@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::BootReport;
-use super::follow::Guest;
 use super::job::{PICTURE, WORK_REPORT};
+use super::serial::Guest;
 use crate::card::CardReport;
 use crate::driver::Driver;
 use crate::guest::report::{Card, Report};

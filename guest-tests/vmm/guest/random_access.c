@@ -5,7 +5,7 @@
 #include "boot_info.h"
 #include "console.h"
 #include "cpu.h"
-#include "life.h"
+#include "lifecycle.h"
 #include "mmio.h"
 
 /* xorshift64*; each processor has a separate state. */

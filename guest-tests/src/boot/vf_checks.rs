@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::BootReport;
+use super::checks::{Evidence, check};
 use super::job::{BEFORE, ROUNDS_REPORT, STEPS, WORKED};
-use super::judge::{Evidence, check};
 use crate::card::Memory;
 use crate::guest::report::{Card, Rounds, VfReport, VfsReport};
 use crate::kernel_log;

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::conductor::{Conductor, Order, Who};
-use super::follow::{Follower, Step};
+use super::checks::{self, Evidence, Role};
 use super::job::{self, FINISH, GO, Part};
-use super::judge::{self, Evidence, Role};
-use super::virtuals::{self, Marks};
+use super::orchestrator::{Conductor, Order, Who};
+use super::serial::{Follower, Step};
+use super::vf_checks::{self, Marks};
 use super::{BootReport, Mode, Sink};
 use crate::card::Functions;
+use crate::guest_process::{Happening, Life, MEMORY_OF_MANY, Options, Seat, Server, Stand};
 use crate::interrupt;
-use crate::life::{Happening, Life, MEMORY_OF_MANY, Options, Seat, Server, Stand};
 use crate::progress::Progress;
 
 /// How long the loop sleeps when no guest has sent anything.
@@ -116,23 +116,23 @@ pub(super) fn run(
             name: &player.seat.name,
             role,
             guest,
-            log: &judge::console_text(&player.console)?,
+            log: &checks::console_text(&player.console)?,
             results: &stand.results(&player.seat)?,
             own_kernel: stand.parts.kernel_is_own,
         };
         let before = report.results.len();
-        let card = judge::judge(&mut report, &evidence);
+        let card = checks::judge(&mut report, &evidence);
         match vf {
-            Some(vf) => virtuals::apart(&mut report, &evidence, vf, before, card),
-            None => virtuals::provider(&mut report, &evidence),
+            Some(vf) => vf_checks::apart(&mut report, &evidence, vf, before, card),
+            None => vf_checks::provider(&mut report, &evidence),
         }
     }
-    virtuals::missing(&mut report, vfs);
+    vf_checks::missing(&mut report, vfs);
     report.phases.extend(marks.phase(vfs));
     report.memory = marks.report(vfs);
     if let Some(card) = &card {
         report.add_card(card);
-        report.results.push(judge::registers(card));
+        report.results.push(checks::registers(card));
     }
     Ok(report)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::checks::Bench;
-use super::checks::brief::{brief, one_of_each_class};
+use super::checks::smoke::{brief, one_of_each_class};
 use super::device::Device;
 use super::report::{self, Rounds as Report};
 
@@ -17,7 +17,7 @@ const TELL: Duration = Duration::from_secs(2);
 
 /// When to stop, and where to write the result.
 #[derive(Debug, clap::Args)]
-pub struct Rounds {
+pub struct StressLoop {
     /// Continue until FILE exists; at least one round is run
     #[arg(long, value_name = "FILE")]
     until: PathBuf,
@@ -30,7 +30,7 @@ pub struct Rounds {
 }
 
 /// Runs rounds until the file exists or a round fails. Returns true if all rounds passed.
-pub fn run(rounds: &Rounds) -> Result<bool> {
+pub fn run(rounds: &StressLoop) -> Result<bool> {
     let mut report = Report::default();
     let start = Instant::now();
     report.problem = go_round(rounds, &mut report).err().map(|error| format!("{error:#}"));
@@ -45,7 +45,7 @@ pub fn run(rounds: &Rounds) -> Result<bool> {
     Ok(report.problem.is_none())
 }
 
-fn go_round(rounds: &Rounds, report: &mut Report) -> Result<()> {
+fn go_round(rounds: &StressLoop, report: &mut Report) -> Result<()> {
     let device = Device::open(None)?;
     let engines = one_of_each_class(&device.engines()?);
     let bench = Bench { device: &device, timeout: Duration::from_secs(rounds.timeout), reference_clock: 0 };

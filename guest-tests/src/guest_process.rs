@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
+use crate::artifacts::{self, Own, Parts};
 use crate::cache::Cache;
 use crate::card::{Card, CardReport, Functions, Memory};
 use crate::driver::Driver;
 use crate::image::{self, Extra};
 use crate::interrupt;
 use crate::number::count;
-use crate::parts::{self, Own, Parts};
 use crate::process::{self, LOOK};
 use crate::progress::Progress;
 use crate::qemu::{Event, Machine, Port, Running, log_file};
@@ -138,7 +138,7 @@ impl<'a> Stand<'a> {
             bail!("the folder to share, {}, does not exist", share.display());
         }
         let cache = Cache::open()?;
-        let parts = parts::obtain(&options.own, &cache, progress)?;
+        let parts = artifacts::obtain(&options.own, &cache, progress)?;
         let folder = match &options.log {
             Some(folder) => folder.clone(),
             None => cache.new_run(scenario)?,
