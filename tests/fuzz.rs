@@ -2,7 +2,7 @@
 //! Runs each fuzz target of `fuzz/` for a minute, starting from the committed corpus.
 //!
 //! `ARCTIC_FUZZ_SECONDS` changes the time. libFuzzer needs a C++ compiler; without one the test is skipped with a
-//! message. Findings are replayed by tests without these requirements (`tests/corpora`, and those of the device model).
+//! message. Findings are replayed by tests without these requirements (`tests/fuzz_regressions`, and those of the device model).
 
 use std::collections::VecDeque;
 use std::fs;

@@ -6,9 +6,9 @@ use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use arctic_test_support::machine::door::Machine;
 use arctic_test_support::machine::driver::context::COPY;
 use arctic_test_support::machine::driver::{BELL, Driver, SCRATCH, VF_CAP};
+use arctic_test_support::machine::transport::Machine;
 use arctic_test_support::machine::{in_process, vfio_user};
 use arctic_test_support::mi;
 

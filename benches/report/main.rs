@@ -119,7 +119,7 @@ const MEASUREMENTS: [Measurement; 7] = [
             ("submission to its seqno, library / vfio-user", "", Target::Under(1.0)),
             ("submission to its interrupt, library / vfio-user", "", Target::Under(1.0)),
         ],
-        run: doors,
+        run: transports,
     },
     Measurement {
         says: "accesses of a bare-metal guest in the reference VMM",
@@ -209,7 +209,7 @@ fn streamer() -> Result<Vec<Finding>> {
     Ok(vec![(count, count.map_or_else(absent, |_| "callgrind, difference of two runs".into()))])
 }
 
-fn doors() -> Result<Vec<Finding>> {
+fn transports() -> Result<Vec<Finding>> {
     let [library, vfio_user] = accesses::measure()?;
     let finding = |(library, vfio_user): (f64, f64)| {
         let detail = format!("{:.2} us through the library, {:.2} us over vfio-user", library * 1e6, vfio_user * 1e6);

@@ -152,7 +152,7 @@ pub const IOVA: u64 = 0x8000_0000;
 
 const COPY: u64 = 0x2_2000;
 
-impl Door for Raw {
+impl Transport for Raw {
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
         self.ask(command::REGION_WRITE, &access(offset, region, data.len() as u32, data), &[]);
     }
@@ -164,7 +164,7 @@ impl Door for Raw {
 }
 
 /// Access to the PF's registers and memory, and the driver's operations based on it.
-pub trait Door {
+pub trait Transport {
     /// Writes bytes of a region.
     fn write(&mut self, region: u32, offset: u64, data: &[u8]);
 
@@ -258,7 +258,7 @@ pub trait Door {
         self.write(CONFIG, 4, &[6, 0]);
     }
 
-    /// Submits a ring that reads a dword of guest memory and stores it where [`Door::fetched`] reads it.
+    /// Submits a ring that reads a dword of guest memory and stores it where [`Transport::fetched`] reads it.
     fn fetch(&mut self) {
         let load = mi::load_register_mem(Reg::Own(mi::GPR0), Global(GUEST));
         let store = mi::store_register_mem(Reg::Own(mi::GPR0), Global(DATA));
@@ -273,7 +273,7 @@ pub trait Door {
         self.register(COPY + 0xd0, 0x0001_0000);
     }
 
-    /// Returns the dword that [`Door::fetch`] has stored.
+    /// Returns the dword that [`Transport::fetch`] has stored.
     fn fetched(&mut self) -> u32 {
         self.read_u32(LMEM, DATA)
     }

@@ -63,7 +63,7 @@ impl Wrapper {
         self.0.region_write(0, MAILBOX, &0x5507_u32.to_le_bytes()).unwrap();
         self.0.region_write(0, GUC_HOST_INTERRUPT, &[1, 0, 0, 0]).unwrap();
         let mut answer = [0; 4];
-        arctic_test_support::machine::door::eventually("the GuC answers", || {
+        arctic_test_support::machine::transport::eventually("the GuC answers", || {
             self.0.region_read(0, MAILBOX, &mut answer).unwrap();
             answer[3] >> 7 == 1
         });
@@ -100,7 +100,7 @@ pub fn a_device_is_added_and_taken_away() {
     let _server = Server::start(&path, function, Settings::default()).unwrap();
     for machine in 0..3 {
         let mut client = Client::new(&path);
-        arctic_test_support::machine::door::eventually("the next client connects", || {
+        arctic_test_support::machine::transport::eventually("the next client connects", || {
             if client.is_err() {
                 client = Client::new(&path);
             }

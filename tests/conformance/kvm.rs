@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arctic_gpu::report::Report;
 use arctic_gpu::{CardFunction, PciDevice, VirtualCard, card_file};
-use arctic_test_support::machine::door::{Machine, Shows, VFS};
+use arctic_test_support::machine::transport::{Machine, VFS, Visibility};
 use arctic_vmm::agent::{Agent, Width};
 use arctic_vmm::{Boot, CardConfig, Config, Error, Running, Transcript, Vm, bare_guest, layout};
 use vm_memory::{Bytes, GuestAddress};
@@ -98,8 +98,8 @@ impl Started {
 }
 
 impl Machine for Kvm {
-    fn shows(&self) -> Shows {
-        Shows { vf_ids: false, vf_bars: false, places_vf_bars: true, one_memory: true, asks_for_memory: false }
+    fn visibility(&self) -> Visibility {
+        Visibility { vf_ids: false, vf_bars: false, places_vf_bars: true, one_memory: true, asks_for_memory: false }
     }
 
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {

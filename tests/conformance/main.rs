@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runs each test that does not depend on a transport over each transport.
 //!
-//! `suite` has the tests, functions of a [`door::Machine`]; the machines of all transports but KVM, and a driver in
+//! `suite` has the tests, functions of a [`transport::Machine`]; the machines of all transports but KVM, and a driver in
 //! plain Rust, are shared (`arctic_test_support::machine`). Test names begin with the transport's: `cargo test --test
 //! conformance vfio_user::` runs one transport's tests.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
@@ -12,7 +12,7 @@ mod suite;
 
 use std::process::ExitCode;
 
-use arctic_test_support::machine::door::{self, Machine, Test};
+use arctic_test_support::machine::transport::{self, Machine, Test};
 use arctic_test_support::machine::{in_process, vfio_user};
 use arctic_vmm::bare_guest;
 use libtest_mimic::{Arguments, Trial};
@@ -25,10 +25,10 @@ macro_rules! tests {
 }
 
 /// A transport: its name, and a function that creates a machine with the card in it.
-type Door = (&'static str, fn() -> Box<dyn Machine>);
+type Transport = (&'static str, fn() -> Box<dyn Machine>);
 
 /// Transports over which the PF and all VFs are accessible.
-const DOORS: [Door; 4] = [
+const TRANSPORTS: [Transport; 4] = [
     // Each function in a separate guest, over its socket.
     ("vfio_user", vfio_user::split),
     // The same with guest memory that has no file descriptor.
@@ -39,9 +39,9 @@ const DOORS: [Door; 4] = [
     ("library", in_process::native),
 ];
 /// All functions in one guest under KVM; a vCPU makes each access.
-const KVM: Door = ("kvm", kvm::reference_vmm);
+const KVM: Transport = ("kvm", kvm::reference_vmm);
 /// Each VF in a separate guest, over its socket; the PF is in no guest.
-const WITHOUT_PF: Door = ("vfio_user_without_pf", vfio_user::provisioned);
+const WITHOUT_PF: Transport = ("vfio_user_without_pf", vfio_user::provisioned);
 
 /// Tests with a PF and its VFs.
 const WHOLE: &[Test] = tests![
@@ -105,16 +105,16 @@ const ALONE: &[Test] = tests![
 
 /// Returns the tests for one transport. If `closed` gives a reason to skip them, prints their names and marks them as
 /// ignored.
-fn trials((door, open): Door, tests: &[Test], closed: Option<&str>) -> Vec<Trial> {
+fn trials((transport, open): Transport, tests: &[Test], closed: Option<&str>) -> Vec<Trial> {
     let trial = |&(test, body): &Test| {
-        let name = format!("{door}::{test}");
+        let name = format!("{transport}::{test}");
         if let Some(why) = closed {
             eprintln!("skipped: {name}: {why}");
         }
         let run = {
             let name = name.clone();
             move || {
-                door::run(&name, open, body);
+                transport::run(&name, open, body);
                 Ok(())
             }
         };
@@ -126,12 +126,12 @@ fn trials((door, open): Door, tests: &[Test], closed: Option<&str>) -> Vec<Trial
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     // The check for usable KVM is slow, so it runs only if a selected test needs KVM.
-    let asked = |(door, _): Door| {
-        let name = |test| format!("{door}::{test}");
+    let asked = |(transport, _): Transport| {
+        let name = |test| format!("{transport}::{test}");
         let filter = arguments.filter.as_deref().unwrap_or_default();
         WHOLE.iter().any(|(test, _)| name(test).contains(filter))
     };
-    let mut all: Vec<Trial> = DOORS.into_iter().flat_map(|door| trials(door, WHOLE, None)).collect();
+    let mut all: Vec<Trial> = TRANSPORTS.into_iter().flat_map(|transport| trials(transport, WHOLE, None)).collect();
     all.extend(trials(KVM, WHOLE, if asked(KVM) { bare_guest::unable() } else { None }));
     all.extend(trials(WITHOUT_PF, ALONE, None));
     all.push(Trial::test("cloud_hypervisor::a_device_is_added_and_taken_away", || {

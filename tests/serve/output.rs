@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
-use arctic_test_support::client::{DATA, Door, Raw};
+use arctic_test_support::client::{DATA, Raw, Transport};
 use arctic_test_support::mi::{self, Global};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use vmm_sys_util::tempdir::TempDir;

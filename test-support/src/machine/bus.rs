@@ -2,7 +2,7 @@
 //! PCI enumeration as firmware and an operating system do it: walk the capability lists, size and place BARs, enable
 //! VFs.
 
-use crate::machine::door::{Machine, VFS};
+use crate::machine::transport::{Machine, VFS};
 
 /// Command register.
 pub const COMMAND: u16 = 0x04;
@@ -131,7 +131,7 @@ fn place_from(machine: &mut dyn Machine, window: u64) {
         place_bar(machine, 0, BAR0 + 4 * bar, address);
         machine.placed(0, bar as u8, address);
     }
-    if !machine.shows().places_vf_bars {
+    if !machine.visibility().places_vf_bars {
         return;
     }
     let capability = sriov(machine);

@@ -14,7 +14,7 @@ use arctic_gpu::{
 };
 use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryMmap, MmapRegion, VolatileMemory};
 
-use crate::machine::door::{Machine, RAM_BYTES, Shows, VFS};
+use crate::machine::transport::{Machine, RAM_BYTES, VFS, Visibility};
 
 /// Guest address of guest memory.
 const RAM: u64 = 0x10_0000;
@@ -179,8 +179,8 @@ impl InProcess {
 }
 
 impl Machine for InProcess {
-    fn shows(&self) -> Shows {
-        Shows { vf_ids: false, vf_bars: false, places_vf_bars: true, one_memory: true, asks_for_memory: false }
+    fn visibility(&self) -> Visibility {
+        Visibility { vf_ids: false, vf_bars: false, places_vf_bars: true, one_memory: true, asks_for_memory: false }
     }
 
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {

@@ -3,7 +3,7 @@
 
 pub mod bus;
 mod by_messages;
-pub mod door;
 pub mod driver;
 pub mod in_process;
+pub mod transport;
 pub mod vfio_user;

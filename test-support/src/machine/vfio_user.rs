@@ -26,7 +26,7 @@ use vmm_sys_util::tempfile::TempFile;
 
 use super::by_messages;
 use crate::machine::bus;
-use crate::machine::door::{Machine, PATIENCE, RAM_BYTES, Shows, VFS};
+use crate::machine::transport::{Machine, PATIENCE, RAM_BYTES, VFS, Visibility};
 
 const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
 /// Offset of Message Control in the card's MSI capability.
@@ -238,9 +238,9 @@ impl VfioUser {
 }
 
 impl Machine for VfioUser {
-    fn shows(&self) -> Shows {
+    fn visibility(&self) -> Visibility {
         let apart = self.apart();
-        Shows {
+        Visibility {
             vf_ids: apart,
             vf_bars: true,
             places_vf_bars: apart,

@@ -2,9 +2,9 @@
 //! VFs without a PF driver: the card provisions them from its card file and performs the PF driver's tasks.
 
 use arctic_test_support::machine::bus::*;
-use arctic_test_support::machine::door::{Machine, VFS};
 use arctic_test_support::machine::driver::context::COPY;
 use arctic_test_support::machine::driver::{Driver, SCRATCH, VF_CAP};
+use arctic_test_support::machine::transport::{Machine, VFS};
 use arctic_test_support::mi;
 
 use super::work::{store_and_interrupt, work_in_local_memory};

@@ -2,8 +2,8 @@
 //! BARs: registers, windows, resets of the card.
 
 use arctic_test_support::machine::bus::*;
-use arctic_test_support::machine::door::Machine;
 use arctic_test_support::machine::driver::{Driver, GGTT, GTTMMADR_BYTES, MAILBOX, VF_CAP};
+use arctic_test_support::machine::transport::Machine;
 
 const LMEM_BYTES: u64 = 2 << 30;
 const DOORBELLS: u64 = 4 << 20;
@@ -54,7 +54,7 @@ pub fn bars_answer_where_they_have_been_moved_to(machine: &mut dyn Machine) {
             machine.set_bar32(function, 2, 0x1000_u64 << function, 0x5000 + round);
             assert_eq!(machine.bar32(function, 2, 0x1000_u64 << function), 0x5000 + round);
         }
-        let places = if machine.shows().places_vf_bars { &PLACES[..] } else { &PLACES[..2] };
+        let places = if machine.visibility().places_vf_bars { &PLACES[..] } else { &PLACES[..2] };
         for (n, place) in places.iter().enumerate() {
             // A register, and an offset that may be mapped.
             for offset in if n % 2 == 0 { [u64::from(VF_CAP), GGTT] } else { [0x1000, 0x2000] } {

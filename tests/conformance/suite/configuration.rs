@@ -2,7 +2,7 @@
 //! Configuration space.
 
 use arctic_test_support::machine::bus::*;
-use arctic_test_support::machine::door::{Machine, VFS};
+use arctic_test_support::machine::transport::{Machine, VFS};
 
 const GTTMMADR_BYTES: u64 = 16 << 20;
 /// Low four bits of a BAR: 64-bit, prefetchable.
@@ -53,7 +53,7 @@ pub fn capabilities_are_chained(machine: &mut dyn Machine) {
 pub fn vfs_show_what_they_are(machine: &mut dyn Machine) {
     bring_up(machine);
     enable_vfs(machine, VFS.into());
-    let ids = if machine.shows().vf_ids { 0x56c0_8086 } else { u32::MAX };
+    let ids = if machine.visibility().vf_ids { 0x56c0_8086 } else { u32::MAX };
     for vf in 1..=VFS {
         assert_eq!(machine.config32(vf, 0), ids, "VF {vf}");
         assert_eq!(machine.config32(vf, 8), 0x0380_0008);
@@ -80,7 +80,7 @@ pub fn bars_are_sized_by_all_ones(machine: &mut dyn Machine) {
     let low = machine.config32(0, BAR0 + 8);
     assert_eq!(low & 0xf, u32::from(WIDE_PREFETCHABLE));
     assert_ne!(machine.config32(0, BAR0 + 12), 0, "the BAR's upper half is still 0 after placing");
-    if machine.shows().vf_bars {
+    if machine.visibility().vf_bars {
         enable_vfs(machine, 1);
         assert_eq!(size_bar(machine, 1, BAR0), (GTTMMADR_BYTES, WIDE_PREFETCHABLE));
         assert_eq!(size_bar(machine, 1, BAR0 + 8), (512 << 20, WIDE_PREFETCHABLE));

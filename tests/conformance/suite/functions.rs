@@ -2,8 +2,8 @@
 //! Virtual functions: enabling, disabling, and resets that disable them.
 
 use arctic_test_support::machine::bus::*;
-use arctic_test_support::machine::door::{Machine, VFS};
 use arctic_test_support::machine::driver::{MAILBOX, VF_CAP};
+use arctic_test_support::machine::transport::{Machine, VFS};
 
 /// Returns whether the VF is absent: reads return all ones, as on a bus.
 fn absent(machine: &mut dyn Machine, vf: u8) -> bool {

@@ -3,10 +3,10 @@
 
 use arctic_test_support::firmware::READY;
 use arctic_test_support::machine::bus::*;
-use arctic_test_support::machine::door::{Machine, eventually};
 use arctic_test_support::machine::driver::context::COPY;
 use arctic_test_support::machine::driver::pf::{frames, share_of};
 use arctic_test_support::machine::driver::{CTB, Driver, GGTT, SCRATCH};
+use arctic_test_support::machine::transport::{Machine, eventually};
 use arctic_test_support::mi;
 
 /// V13-101..106, contract D.5: the LMTT defines a VF's local memory, with the same contents for the VF and for the PF's
@@ -104,7 +104,7 @@ pub fn each_function_reaches_its_own_guest_memory(machine: &mut dyn Machine) {
         let value = 0x5a00 + u32::from(vf);
         driver.submit(machine, 1, COPY, &mi::store_data_imm(driver.global(SCRATCH), value));
         driver.wait_for(machine, SCRATCH, value);
-        if !machine.shows().one_memory {
+        if !machine.visibility().one_memory {
             for other in (0..=2).filter(|other| *other != vf) {
                 let seen = machine.ram32(other, driver.address(SCRATCH));
                 assert_eq!(seen, 0, "function {other} has memory at the same address");

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use arctic_test_support::machine::bus::*;
-use arctic_test_support::machine::door::{Machine, eventually};
 use arctic_test_support::machine::driver::context::*;
 use arctic_test_support::machine::driver::pf::share_of;
 use arctic_test_support::machine::driver::{Driver, FAILURE, GGTT, SCRATCH, SUCCESS};
+use arctic_test_support::machine::transport::{Machine, eventually};
 use arctic_test_support::mi::{self, Process};
 
 /// Identity of the user interrupt of the copy engine: class 3, bit 0.

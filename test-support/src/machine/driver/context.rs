@@ -3,7 +3,7 @@
 
 use super::{BATCHES, Driver, IMAGES, MEMIRQ, RINGS};
 use crate::context::{self, Context};
-use crate::machine::door::Machine;
+use crate::machine::transport::Machine;
 use crate::mi::{self, At, Global};
 
 /// The GuC's class number of copy engines.

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::ct::{self, Rings};
 pub use crate::ct::{BELL, FAILURE, MAILBOX, SUCCESS};
-use crate::machine::door::{Machine, PATIENCE, eventually};
+use crate::machine::transport::{Machine, PATIENCE, eventually};
 
 // Registers.
 /// VF_CAP_REG: reads 1 on a VF.

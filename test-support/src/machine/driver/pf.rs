@@ -5,7 +5,7 @@ use super::context::COPY;
 use super::{Driver, GGTT, LIST, MAILBOX, SCRATCH, SUCCESS, Share};
 use crate::firmware;
 use crate::machine::bus;
-use crate::machine::door::Machine;
+use crate::machine::transport::Machine;
 use crate::mi::{self, Global};
 
 /// LMEM_CFG: address of the LMTT, and its enable bit.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{ADS, Driver, FIRMWARE, PF_BASE};
 use crate::firmware;
-use crate::machine::door::{Machine, PATIENCE};
+use crate::machine::transport::{Machine, PATIENCE};
 
 /// Engine instances by GuC class, after the card's fuses (contract K.3): render, video, video enhancement, copy,
 /// compute.
@@ -39,7 +39,7 @@ impl Driver {
             machine.set_register(0, register, value);
         }
         let start = Instant::now();
-        while machine.shows().asks_for_memory && machine.register(0, firmware::DMA_CTRL) & 1 != 0 {
+        while machine.visibility().asks_for_memory && machine.register(0, firmware::DMA_CTRL) & 1 != 0 {
             assert!(start.elapsed() < PATIENCE, "timed out waiting for the firmware DMA");
         }
         assert_eq!(

@@ -12,10 +12,10 @@
 //! Each test fails if the guard that its comment names is removed.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+mod data_remanence;
 mod machine;
 mod num_vfs;
 mod own_bars;
-mod own_bars_through_doors;
-mod read_once;
-mod residue;
-mod stale;
+mod own_bars_all_transports;
+mod stale_translations;
+mod toctou;

@@ -80,7 +80,7 @@ fn a_vmm_over_vfio_user() {
 /// A function of a card in this process.
 struct Linked(Arc<CardFunction>);
 
-impl Door for Linked {
+impl Transport for Linked {
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
         match region {
             CONFIG => self.0.write_config(offset, data),

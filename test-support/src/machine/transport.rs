@@ -21,7 +21,7 @@ const TEST_LIMIT: Duration = Duration::from_secs(120);
 
 /// How a transport presents virtual functions. A test checks only what guest software behind that transport can see.
 #[derive(Clone, Copy, Debug)]
-pub struct Shows {
+pub struct Visibility {
     /// A VF's vendor and device ID can be read, as for an ordinary function in a separate guest. Otherwise they read
     /// all ones, as on a bus (PCIe 9.3.4.1), and all of a disabled VF's configuration space reads all ones.
     pub vf_ids: bool,
@@ -42,7 +42,7 @@ pub struct Shows {
 /// Accesses must lie within the function's regions. Reads of undecoded addresses return all ones, as on a bus.
 pub trait Machine {
     /// How this transport presents VFs.
-    fn shows(&self) -> Shows;
+    fn visibility(&self) -> Visibility;
 
     /// Reads 1, 2 or 4 bytes of configuration space.
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]);
