@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_card_is_told_with_the_known_ones() {
+    fn an_unknown_card_is_reported_with_the_known_ones() {
         let message = load("flex9000").unwrap_err().to_string();
         assert_eq!(message, "card file flex9000 not found; the built-in cards are flex170, flex170-63vf, small");
     }

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_client_is_told_and_nobody_holds_up_the_others() {
+    fn every_client_gets_the_document_and_none_blocks_others() {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join(NAME);
         let socket = start(&path, || "{}\n".into()).unwrap();

@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_client_is_told_what_it_asked_for_until_it_goes() {
+    fn each_client_gets_the_events_of_its_filter() {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join(NAME);
         let recorder = Recorder::new(Arc::new(ManualClock::default()));

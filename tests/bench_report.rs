@@ -29,7 +29,7 @@ const DOORBELL: Access = Access { write: true, region: 0, offset: 0x19_01f0 };
 const FORCEWAKE: Access = Access { write: true, region: 0, offset: 0xa188 };
 
 #[test]
-fn accesses_are_told_from_other_lines() {
+fn accesses_are_distinguished_from_other_lines() {
     let found: Vec<Access> = LOG.lines().filter_map(access).collect();
     assert_eq!(found.len(), 9);
     assert_eq!(found[0], FORCEWAKE);
@@ -46,7 +46,7 @@ fn phases_lie_between_marks() {
 }
 
 #[test]
-fn what_happens_once_a_phase_is_not_a_submissions() {
+fn accesses_of_a_phase_are_not_attributed_to_submissions() {
     let few = Counts::from([(DOORBELL, 105), (FORCEWAKE, 3)]);
     let many = Counts::from([(DOORBELL, 405), (FORCEWAKE, 3)]);
     let each = per_submission((100, &few), (200, &many)).unwrap();

@@ -48,7 +48,7 @@ fn dwords_are_decoded_for_the_engine_that_is_named() {
 }
 
 #[test]
-fn what_cannot_be_decoded_is_refused_in_a_sentence() {
+fn undecodable_input_is_refused_in_a_sentence() {
     for (arguments, input, wanted) in [
         (&["-"][..], "", "standard input: it is empty"),
         (&["-"], "hello", "`hello` is no dword in hexadecimal"),
@@ -153,7 +153,7 @@ fn a_card_is_followed_until_ctrl_c() {
 }
 
 #[test]
-fn nobody_is_followed_where_no_card_is() {
+fn trace_needs_a_card() {
     let dir = TempDir::new().unwrap();
     let output = arctic(&["trace", dir.as_path().to_str().unwrap()]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -9,7 +9,7 @@ use arctic_gpu::fidelity::{REGENERATE, Report};
 use serde_json::Value;
 
 #[test]
-fn every_promised_item_is_proved_or_told_of() {
+fn every_promised_item_is_proved_or_listed() {
     let problems = Report::of_this_build().problems;
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }
@@ -64,7 +64,7 @@ fn scripts_get_an_array() {
 }
 
 #[test]
-fn an_unknown_item_is_told_in_one_sentence() {
+fn an_unknown_item_is_reported_in_one_sentence() {
     let (status, text, error) = arctic(&["--item", "V8-053x"]);
     assert_eq!((status, text.as_str()), (Some(1), ""));
     assert_eq!(error, "arctic: no document has an item V8-053x; the nearest is V8-053 (IDLE_CTXID = 0xFFFF)\n");

@@ -317,7 +317,7 @@ mod tests {
     const AT_ONCE: Duration = Duration::ZERO;
 
     #[test]
-    fn what_nobody_follows_is_not_even_made() {
+    fn events_without_subscribers_are_not_constructed() {
         let recorder = recorder();
         recorder.tell(Function::PF, None, || unreachable!());
         let all = recorder.subscribe(Filter::default());
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn each_hears_what_he_asked_for() {
+    fn subscriber_filters_apply() {
         let recorder = recorder();
         let bcs0 = EngineId::all().find(|engine| engine.info().name == "bcs0");
         let copies = recorder.subscribe(Filter { engines: vec!["bcs0".into()], functions: vec![1] });
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_keep_up_is_told_what_he_lost() {
+    fn a_slow_subscriber_learns_the_number_of_lost_events() {
         let recorder = recorder();
         let slow = recorder.subscribe(Filter::default());
         for _ in 0..MOST_EVENTS + 5 {

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_guest_sends_is_bounded_and_checked() {
+    fn input_of_a_guest_is_bounded_and_checked() {
         let start = Instant::now();
         let mut clocks = Clocks::default();
         for line in ["clock nan", "clock inf", "clock -1", "clock", "clock x", "ready 4"] {

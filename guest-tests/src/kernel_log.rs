@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_lines_are_told() {
+    fn missing_lines_are_reported() {
         assert_eq!(missing("nothing\n", &[&["Initialized xe", CARD]]), [&["Initialized xe", CARD]]);
     }
 }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_has_to_be_told_and_to_succeed() {
+    fn every_step_is_required_to_succeed() {
         assert_eq!(outcome(GOOD, 0).problems(), Vec::<String>::new());
         assert_eq!(outcome(GOOD, 2).problems().len(), 4, "no VFs");
         for (before, after) in [

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_in_the_programs_own_words() {
+    fn a_failure_is_printed_with_the_programs_message() {
         let error = run_lines(
             Command::new("sh").args(["-c", "echo W: x >&2; echo E: no such package >&2; exit 1"]),
             "apt",

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overloaded_host_is_told_beside_failures_and_changes_no_verdict() {
+    fn host_overload_is_printed_with_failures_and_changes_no_verdict() {
         let verdicts = [Verdict::Pass, Verdict::Fail, Verdict::Skip];
         let mut results = verdicts.map(|verdict| TestResult::new("a@b", verdict, "no answer", 0.5));
         let before = results.clone();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_again_together() {
+    fn failures_are_repeated_at_the_end() {
         let result = |test: &str, verdict| TestResult::new(test, verdict, "why", 0.5);
         let mut results = vec![result("a@b", Verdict::Pass), result("a@c", Verdict::Skip)];
         assert_eq!(failures(&results), "");

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_tells_who_has_what() {
+    fn the_table_lists_resources_by_function() {
         let mut status: Status = serde_json::from_str(
             r#"{"card": "Flex", "topology": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
                 "resident_bytes": 104857600, 

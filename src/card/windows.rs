@@ -55,7 +55,7 @@ mod tests {
     /// A client that has been given a BAR's file can write to it but not resize it: after a truncation the card's own
     /// accesses would be bus errors, and a longer file takes memory that was not granted.
     #[test]
-    fn nobody_changes_the_length_of_a_bars_file() {
+    fn the_file_of_a_bar_cannot_be_resized() {
         for file in [local_memory(1 << 20).unwrap().0, global_table().unwrap().0] {
             let bytes = file.metadata().unwrap().len();
             for length in [0, bytes - 4096, bytes + 4096] {

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_what_is_read_from_the_line() {
+    fn the_topology_follows_from_the_options() {
         let card = |name: &str| Some(name.to_owned());
         for (words, functions, name) in [
             ("", Functions::Physical, "flex170"),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn contradictory_options_are_refused() {
         for words in [
             "--vfs 0",
             "--vfs 64",

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_writes_a_few_lines_and_then_tells_how_many_it_kept_back() {
+    fn log_lines_of_one_source_are_rate_limited() {
         let (limit, start) = (Limit::default(), Instant::now());
         let place = (Some("guest"), Some(1));
         for _ in 0..BURST {

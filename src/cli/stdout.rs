@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_printed_once() {
         #[derive(Debug, thiserror::Error)]
         #[error("no room: {0}")]
         struct Twice(#[source] io::Error);

@@ -57,7 +57,7 @@ fn xe_dump() -> String {
 }
 
 #[test]
-fn a_devcoredump_tells_where_the_engine_stands() {
+fn a_devcoredump_shows_the_position_of_the_engine() {
     let File::Xe(text) = File::of(xe_dump().into_bytes()).unwrap() else { panic!("not recognised") };
     let lines = told(|tell| xe::decode(&mut limits::Budget::default(), &text, None, tell));
     assert_in_order(
@@ -84,7 +84,7 @@ fn a_devcoredump_tells_where_the_engine_stands() {
 }
 
 #[test]
-fn a_broken_devcoredump_is_told_about_and_read_on() {
+fn a_broken_devcoredump_is_reported_and_decoded_further() {
     let text = xe_dump().replace("[100000].data: ", "[100000].data: ~~~");
     let lines = told(|tell| xe::decode(&mut limits::Budget::default(), &text, None, tell));
     assert_in_order(
@@ -132,7 +132,7 @@ fn an_error_state_reads() {
 
 /// Each object has a size limit, and so does the whole file; omissions are reported, and the rest is decoded.
 #[test]
-fn what_is_taken_out_of_a_file_is_bounded() {
+fn decoded_objects_are_bounded() {
     let noops = |n: usize| packed(&vec![0; n]);
     let object = |at: u64, data: &str| format!("rcs0 --- ring = 0x00000000 {at:08x}\n{data}\n");
     let text = [object(0x1000, &noops(600)), object(0x2000, &noops(256)), object(0x3000, &noops(600))].concat();

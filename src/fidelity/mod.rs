@@ -143,7 +143,7 @@ impl Report {
             .iter()
             .flat_map(|document| document.rules.iter().map(|rule| Item::new(document.name, rule, index, &told.item)))
             .collect();
-        check_told(&told, &items, &mut problems);
+        check_deviations(&told, &items, &mut problems);
         check_claims(documents, index, &items, &mut problems);
         let documents = documents.iter().map(|document| (document.name, document.title)).collect();
         Self { documents, items, problems }
@@ -229,7 +229,7 @@ impl Item {
 }
 
 /// Checks `docs/fidelity.toml`.
-fn check_told(told: &Deviations, items: &[Item], problems: &mut Vec<String>) {
+fn check_deviations(told: &Deviations, items: &[Item], problems: &mut Vec<String>) {
     let mut before: Vec<&str> = Vec::new();
     for told in &told.item {
         let Deviation { id, status, note } = told;

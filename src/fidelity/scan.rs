@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn places_say_what_stands_there() {
+    fn locations_name_the_declaration() {
         let text = "//! V1-001\n\n/// V1-002: long\n/// comment.\n#[inline]\npub(crate) const fn span(&self) {\n    \
             // V1-003\n    a();\n}\n\nconst ROWS: &[Row] = &[\n    row(0x98, \"HWSTAM\", \"V1-004\"),\n    row(\n        \
             0x99,\n        \"LONG\",\n        \"V1-005\",\n    ),\n];\npub enum Kind {\n    /// V1-006\n    Flat(u8),\n}\n\

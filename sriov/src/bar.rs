@@ -106,7 +106,7 @@ mod tests {
 
     /// V13-004, V13-013: writing all ones to a BAR and reading it back returns its size and type bits.
     #[test]
-    fn all_ones_tell_size_and_kind() {
+    fn writing_all_ones_returns_size_and_type() {
         assert_eq!(sized(Bar::memory_64(0, 16 << 20, false).unwrap()), 0xffff_ffff_ff00_0004);
         assert_eq!(sized(Bar::memory_64(2, 16 << 30, true).unwrap()), 0xffff_fffc_0000_000c);
     }

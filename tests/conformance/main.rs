@@ -59,7 +59,7 @@ const WHOLE: &[Test] = tests![
     bars::local_memory_takes_every_width,
     bars::both_ways_lead_to_the_same_bytes,
     bars::the_doorbell_window_keeps_nothing,
-    bars::a_function_tells_what_it_is,
+    bars::vf_cap_reg_identifies_the_function,
     bars::missing_registers_are_reported,
     bars::a_conventional_reset_begins_anew,
     bars::a_function_level_reset_begins_anew,

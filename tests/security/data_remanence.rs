@@ -80,7 +80,7 @@ fn live(bench: &mut Bench) {
 /// `forget_vfs` for memory, `Ggtt::empty_vf` for entries. The next driver finds registers at their reset values, no
 /// context, a disabled doorbell, and memory of zeros.
 #[test]
-fn the_next_driver_finds_a_function_that_nobody_has_used() {
+fn the_next_driver_finds_a_function_in_reset_state() {
     type Ending = fn(&Bench);
     let endings: [(&str, Ending); 4] = [
         ("FLR", |bench| bench.card.reset_function(ATTACKER)),

@@ -261,7 +261,7 @@ fn capabilities_are_printed_without_a_card() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_in_one_sentence() {
+fn a_card_that_cannot_be_served_is_refused_in_one_sentence() {
     let dir = TempDir::new().unwrap();
     let path = dir.as_path().to_str().unwrap();
     let served = Served::start("small", dir.as_path(), &[]);

@@ -86,7 +86,7 @@ fn a_trace_ends_with_its_reader() {
 
 /// A file size limit below the card's memory size is reported as an error.
 #[test]
-fn a_limit_of_file_sizes_is_told() {
+fn a_file_size_limit_is_reported() {
     let dir = TempDir::new().unwrap();
     let mut command = arctic(&["serve", "--card", "small", "--dir", dir.as_path().to_str().unwrap()]);
     let limit = || Ok(setrlimit(Resource::Fsize, Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) })?);

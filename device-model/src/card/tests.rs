@@ -410,7 +410,7 @@ fn vfs_that_come_back_start_anew() {
 
 /// V13-116 while the GuC is in reset and no PF driver handles the FLR: the VF's GGTT mappings are cleared all the same.
 #[test]
-fn a_reset_that_nobody_leads() {
+fn an_flr_without_a_pf_driver_clears_ggtt_mappings() {
     let profile: CardProfile = toml::from_str(include_str!("../../../configs/small.toml")).unwrap();
     let region = |len| SharedRegion::anonymous(len).unwrap();
     let memories = Memories {

@@ -82,7 +82,7 @@ fn a_batch_reads_as_it_is_executed() {
 
 /// Unknown and truncated commands are reported; the disassembly continues.
 #[test]
-fn what_is_wrong_is_told() {
+fn invalid_commands_are_reported() {
     let words = [0x8000_0000, 0x0780_0000, 0x1000_0001, 0, 0, 0x7a00_0002, 0, 0, 0, 0x1080_0000];
     let all = commands(&Batch::new(&words, 0, on("rcs0")));
     assert_eq!(all[0], "0x000000000000: 80000000 unknown # rcs0 has no such command");
@@ -117,7 +117,7 @@ fn marks_bring_the_disassembly_into_step() {
 
 /// Target of a batch start, and whether execution returns.
 #[test]
-fn batch_starts_tell_where_they_lead() {
+fn batch_starts_have_targets() {
     let words = [0x18c0_0101, 0x5000, 0, 0x1880_0101, 0x6000, 1, 0x0500_0000];
     let user: Vec<_> = Batch::new(&words, 0, on("ccs1")).commands().collect();
     assert_eq!(user[0].target, Some(Target { address: 0x5000, ppgtt: true, returns: true }));

@@ -316,7 +316,7 @@ proptest! {
     /// V13-086, V13-092, V13-094, V13-119: for any sequence of operations, the GuC is notified of exactly those
     /// doorbells that were armed for the function and page at the time of the ring.
     #[test]
-    fn nobody_rings_anothers_doorbell(acts in proptest::collection::vec(act(), 0..200)) {
+    fn a_doorbell_of_another_function_cannot_be_rung(acts in proptest::collection::vec(act(), 0..200)) {
         #[derive(Clone, Copy)]
         struct Known { function: u8, page: u16, rung: bool, cleared: bool }
         let doorbells = block();

@@ -192,7 +192,7 @@ mod tests {
     /// V8-007: an image that is not valid for the engine's class is reported and not executed. Parsing stays within the
     /// image.
     #[test]
-    fn what_is_no_image_is_told() {
+    fn an_invalid_image_is_reported() {
         let engine = EngineId::find(EngineClass::VideoDecode, 1).unwrap();
         let check = |words: &[u32]| image(words).check(engine, words.len());
         assert_eq!(check(&[0, lri(RELATIVE, 1), 0x34, 0]), Ok(()));

@@ -56,7 +56,7 @@ fn forcewake_is_acknowledged() {
 /// Contract E.8, B.11: RC6 is reported while neither an engine nor a forcewake request is active; the counter's unit is
 /// 1.28 us.
 #[test]
-fn rc6_is_told_and_counted() {
+fn rc6_is_reported_and_counted() {
     let Bench { gt, clock, .. } = bench();
     let copy = &gt.context_clocks[EngineId::find(EngineClass::Copy, 0).unwrap().index()];
     let status = || gt.read(0x13_8060) & 7;

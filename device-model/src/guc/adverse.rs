@@ -159,7 +159,7 @@ mod tests {
     /// Contract D.10: one message {vfid, key} for the event that exceeds the threshold, regardless of further events in
     /// the period; the next period starts from 0.
     #[test]
-    fn a_threshold_is_told_once_a_period() {
+    fn a_threshold_is_reported_once_per_period() {
         let mut adverse = Adverse::default();
         adverse.set_period(10);
         adverse.set_threshold(VF1, Kind::EngineReset, 2);

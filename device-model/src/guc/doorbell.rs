@@ -252,7 +252,7 @@ mod tests {
     /// V13-095: page, doorbell and context are assigned one to one; a second use is refused until the first is
     /// released.
     #[test]
-    fn what_is_in_use_is_not_given_again() {
+    fn a_doorbell_in_use_is_not_assigned_again() {
         let (doorbells, mut table) = provisioned();
         table.allocate(&doorbells, VF1, 10, (0, page(0))).unwrap();
         assert_eq!(table.allocate(&doorbells, VF1, 11, (1, page(0))), Err(Error::InvalidParams));

@@ -414,7 +414,7 @@ mod tests {
         /// Over many rounds no function gets more than its share, however long its contexts take to leave and whatever
         /// its quantum is; all of the time is used.
         #[test]
-        fn nobody_gets_more_than_its_part(
+        fn no_function_exceeds_its_share(
             list in prop::collection::vec((1u64..30, 0u64..200), 2..12),
         ) {
             let mut shares = [Share::default(); FUNCTIONS];

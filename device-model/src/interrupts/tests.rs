@@ -371,7 +371,7 @@ fn an_event_at_any_step_of_the_handler_is_seen() {
 
 /// V13-281: threads raise random events while a handler thread services each MSI; afterwards every event has been seen.
 #[test]
-fn nothing_is_lost_between_threads() {
+fn no_wakeup_is_lost_between_threads() {
     const THREADS: usize = 4;
     const RAISES: u64 = 4000;
     let (tree, msis) = open_tree();

@@ -130,7 +130,7 @@ fn null_pages() {
 
 /// Contract E.2: a missing entry, a read-only page, a table or page outside local memory each cause their fault.
 #[test]
-fn faults_tell_what_was_wrong() {
+fn faults_have_reasons() {
     let memory = memory();
     chain(&memory);
     entry(&memory, 0x4000, 0, 0x70_0001 | DM);

@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_before_the_guest_is_up_is_told_from_other_losses() {
+    fn a_panic_before_boot_differs_from_other_losses() {
         let never_up = |reason: &str| NeverUp { reason: reason.into(), log: "console.log".into() };
         let panic = never_up("[    2.1] Kernel panic - not syncing: Fatal exception in interrupt");
         assert!(panic.panicked() && panic.to_string().ends_with("(its log: console.log)"));

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_do_not_come_or_do_not_go_are_told() {
+    fn missing_and_remaining_functions_are_reported() {
         let (folder, sysfs) = kernel(1);
         let report = change(&vfs(2, false), &sysfs, folder.path());
         assert_eq!(report.problem.as_deref(), Some("virtual function 2 did not appear"));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_without_its_driver_is_told() {
+    fn a_function_without_its_driver_is_reported() {
         let (folder, sysfs) = kernel(1);
         fs::remove_file(folder.path().join("bus/pci/devices/0000:00:01.1/driver")).unwrap();
         let report = change(&vfs(1, false), &sysfs, folder.path());

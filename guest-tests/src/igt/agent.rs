@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_kernels_own_warnings_are_told() {
+    fn only_kernel_warnings_are_reported() {
         let record = "4,871,5521673,-;xe 0000:00:01.0: [drm] hm\n SUBSYSTEM=pci\n DEVICE=+pci:0000:00:01.0\n";
         assert_eq!(warning(record), Some((4, "xe 0000:00:01.0: [drm] hm".to_owned())));
         assert_eq!(warning("6,872,5521673,-;fine\n"), None);

@@ -383,7 +383,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lost_guest_is_told_with_its_stage() {
+    fn a_lost_guest_is_reported_with_its_stage() {
         let wait = Wait::new("load its driver", Duration::from_secs(300));
         assert_eq!(wait.reason(), "the guest did not load its driver within 300 s");
         assert_eq!(Wait::new("", Duration::from_secs(180)).reason(), "the guest hung");

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_door_to_configuration_space_needs_its_enable_bit() {
+    fn configuration_by_ports_needs_the_enable_bit() {
         let (ports, _) = ports();
         let mut data = [0; 2];
         assert_eq!(ports.read(0xcfc, &mut data), None);

@@ -13,7 +13,7 @@ use arctic_vmm::{Exit, Running, Transcript, bare_guest, layout};
 use vm_memory::{Bytes, GuestAddress};
 
 fn main() -> ExitCode {
-    common::main(tests![reads_and_writes, interrupts, the_end_is_told, no_theme,])
+    common::main(tests![reads_and_writes, interrupts, the_end_of_the_guest_is_reported, no_theme,])
 }
 
 /// Memory that neither guest nor VMM uses.
@@ -92,8 +92,8 @@ fn interrupts() {
 }
 
 /// A guest that fails prints the reason, and later commands fail with [`AgentError::Gone`].
-fn the_end_is_told() {
-    let (mut running, mut agent, said) = start("the_end_is_told", "agent");
+fn the_end_of_the_guest_is_reported() {
+    let (mut running, mut agent, said) = start("the_end_of_the_guest_is_reported", "agent");
     // An address that no page table maps.
     assert_eq!(agent.read(1 << 46, Width::Dword), Err(AgentError::Gone));
     assert_eq!(running.wait(Some(SOON)), Some(Exit::Value(bare_guest::exit::EXCEPTION)));

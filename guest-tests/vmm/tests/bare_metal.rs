@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         memory_above_4_gib,
         two_processors,
         bars_that_move,
-        what_comes_and_goes,
+        enables_and_disables_beside_accesses,
         accesses_at_random,
         measurements,
     ])
@@ -147,7 +147,7 @@ fn bars_that_move() {
 }
 
 /// VFs, decoding, BARs and the whole card are enabled and disabled while another vCPU uses them.
-fn what_comes_and_goes() {
+fn enables_and_disables_beside_accesses() {
     let after = run("races", 2);
     assert_eq!(after.card.model().panics(), 0);
 }

@@ -14,10 +14,10 @@ fn main() -> ExitCode {
     common::main(tests![
         programs_end_the_machine_in_their_ways,
         the_rest_of_the_ram_is_above_4_gib,
-        what_the_guest_says_is_heard,
+        serial_output_of_the_guest_is_received,
         a_machine_that_does_not_end_is_ended,
         machines_leave_nothing_behind,
-        what_cannot_be_built_is_told_in_a_sentence,
+        an_impossible_card_is_refused_in_a_sentence,
         the_program_gives_the_guests_status,
         ctrl_c_ends_the_program,
     ])
@@ -109,7 +109,7 @@ fn the_rest_of_the_ram_is_above_4_gib() {
     }
 }
 
-fn what_the_guest_says_is_heard() {
+fn serial_output_of_the_guest_is_received() {
     let said = Transcript::default();
     let vm = machine(SAY_HI, 1, &said);
     assert_eq!(vm.run(LONG).unwrap(), Exit::Value(0));
@@ -153,7 +153,7 @@ fn machines_leave_nothing_behind() {
     assert!(descriptors() < before + 60, "{before} descriptors have become {}", descriptors());
 }
 
-fn what_cannot_be_built_is_told_in_a_sentence() {
+fn an_impossible_card_is_refused_in_a_sentence() {
     let said = Transcript::default();
     let good = elf(EXIT_0X1234);
     let error = |config| Vm::new(config).err().map(|error| error.to_string());

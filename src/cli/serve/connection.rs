@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn qemu_is_told_the_socket_as_json() {
+    fn the_socket_is_passed_to_qemu_as_json() {
         let connection = connection("/tmp/a \"b\"", 0, Topology::Together);
         let [pf] = &devices(&connection.qemu)[..] else { panic!("{:?}", connection.qemu) };
         assert_eq!((&pf["driver"], &pf["addr"]), (&"vfio-user-pci".into(), &"10.0".into()));

@@ -16,7 +16,7 @@ const RW: u32 = DMA_READABLE | DMA_WRITABLE;
 /// A client that stops in the middle of a message blocks only its own function's thread, no other client and not the
 /// server.
 #[test]
-fn a_stalled_client_holds_up_nobody_else() {
+fn a_stalled_client_does_not_block_others() {
     let (stalled, other) = (Bench::new(), Bench::new());
     let body = access(0, 0, 4, &[1; 4]);
     for cut in [1, HEADER_LEN - 1, HEADER_LEN, HEADER_LEN + 3] {
@@ -81,7 +81,7 @@ fn mapped(name: &str) -> bool {
 
 /// After the reply to an unmap the section is neither accessed nor mapped any more.
 #[test]
-fn nobody_touches_what_is_unmapped() {
+fn unmapped_memory_is_not_accessed() {
     const IOVA: u64 = 0x10_0000;
     let bench = Bench::new();
     let stop = Arc::new(AtomicBool::new(false));

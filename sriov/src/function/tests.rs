@@ -176,7 +176,7 @@ proptest! {
 
     /// Events are complete: the state after any sequence of writes can be derived from the events alone.
     #[test]
-    fn events_tell_every_change(writes in prop::collection::vec(access(), 1..64)) {
+    fn events_cover_every_change(writes in prop::collection::vec(access(), 1..64)) {
         let mut function = flex_170();
         let (mut memory, mut master, mut power, mut msi) = (false, false, PowerState::D0, None);
         let mut bars = [(GTTMMADR_BAR, 0), (LMEM_BAR, 0)];

@@ -146,7 +146,7 @@ pub fn the_doorbell_window_keeps_nothing(machine: &mut dyn Machine) {
 }
 
 /// Contract C.1, C.2: VF_CAP_REG identifies PF and VF to a driver; writes, which drivers make often, have no effect.
-pub fn a_function_tells_what_it_is(machine: &mut dyn Machine) {
+pub fn vf_cap_reg_identifies_the_function(machine: &mut dyn Machine) {
     bring_up(machine);
     bring_up_vfs(machine, 2);
     for function in 0..=2 {

@@ -19,7 +19,7 @@ const RESET: u32 = 0x941c;
 
 /// Commands that store `value`, raise a user interrupt and store again: once the second store is visible, the interrupt
 /// has been raised.
-fn stores_and_tells(driver: &Driver, value: u32) -> Vec<u32> {
+fn stores_around_an_interrupt(driver: &Driver, value: u32) -> Vec<u32> {
     let mut commands = mi::store_data_imm(driver.global(SCRATCH), value).to_vec();
     commands.push(mi::USER_INTERRUPT);
     commands.extend(mi::store_data_imm(driver.global(SCRATCH + 8), value));
@@ -51,7 +51,7 @@ pub fn the_guc_answers(machine: &mut dyn Machine) {
 /// as an MSI.
 pub fn a_batch_stores_and_interrupts(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
-    let batch = stores_and_tells(&pf, 0x1234_5678);
+    let batch = stores_around_an_interrupt(&pf, 0x1234_5678);
     pf.poke(machine, Driver::batch(1), &[&batch[..], &[mi::BATCH_BUFFER_END]].concat());
     pf.submit(machine, 1, COPY, &mi::batch_buffer_start(pf.global(Driver::batch(1))));
     wait_for_both(&pf, machine, 0x1234_5678);
@@ -72,7 +72,7 @@ pub fn msi_waits_while_masked(machine: &mut dyn Machine) {
     mask_msi(machine, 0, true);
     machine.take_msis(0);
     assert_eq!(machine.config32(0, msi + 20), 0, "the pending bit is set before the interrupt");
-    let commands = stores_and_tells(&pf, 1);
+    let commands = stores_around_an_interrupt(&pf, 1);
     pf.submit(machine, 1, COPY, &commands);
     wait_for_both(&pf, machine, 1);
     eventually("the pending bit", || machine.config32(0, msi + 20) == 1);
@@ -89,7 +89,7 @@ pub fn msi_takes_bus_mastering(machine: &mut dyn Machine) {
     pf.handle_interrupt(machine);
     pf.set_master(machine, false);
     machine.take_msis(0);
-    let commands = stores_and_tells(&pf, 1);
+    let commands = stores_around_an_interrupt(&pf, 1);
     pf.submit(machine, 1, COPY, &commands);
     wait_for_both(&pf, machine, 1);
     machine.set_config16(0, COMMAND, MEMORY_SPACE);
@@ -108,13 +108,13 @@ pub fn no_msi_without_enable(machine: &mut dyn Machine) {
     pf.handle_interrupt(machine);
     set_msi(machine, 0, false);
     machine.take_msis(0);
-    let commands = stores_and_tells(&pf, 1);
+    let commands = stores_around_an_interrupt(&pf, 1);
     pf.submit(machine, 1, COPY, &commands);
     wait_for_both(&pf, machine, 1);
     assert_eq!(machine.take_msis(0), 0);
     set_msi(machine, 0, true);
     pf.handle_interrupt(machine);
-    let commands = stores_and_tells(&pf, 2);
+    let commands = stores_around_an_interrupt(&pf, 2);
     pf.submit(machine, 2, COPY, &commands);
     wait_for_both(&pf, machine, 2);
     machine.wait_msi(0);
@@ -183,7 +183,7 @@ pub(super) fn store_and_interrupt(machine: &mut dyn Machine, vf: u8, other: u8) 
     enable_msi(machine, vf);
     let mut driver = Driver::vf(machine, vf);
     [vf, other].into_iter().for_each(|function| _ = machine.take_msis(function));
-    let commands = stores_and_tells(&driver, 0xabcd);
+    let commands = stores_around_an_interrupt(&driver, 0xabcd);
     driver.submit(machine, 3, COPY, &commands);
     wait_for_both(&driver, machine, 0xabcd);
     eventually("the VF's interrupt", || driver.memirq(machine, COPY_SOURCE, 0) == (0xff, 0xff));

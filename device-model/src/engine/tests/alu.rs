@@ -181,7 +181,7 @@ fn indirect_addresses_are_the_processes() {
 /// V8-147, V8-148, V8-149: a dword with an invalid opcode, prefix or used operand is an illegal command. Unused
 /// operands are ignored.
 #[test]
-fn what_is_no_instruction_is_invalid() {
+fn an_unknown_instruction_is_invalid() {
     let invalid = [
         alu(0x003, 0, 0),
         alu(0x083, SRCA, 0),

@@ -421,7 +421,7 @@ fn illegal_commands_halt() {
 
 /// Skipped commands are reported by engine and command.
 #[test]
-fn engines_tell_what_they_skipped() {
+fn skipped_commands_are_reported() {
     let bench = Bench::new(EngineClass::Render);
     let engines = Engines::new(|id| id.info().class == EngineClass::Render);
     let context = bench.context(0);

@@ -55,7 +55,7 @@ fn eighteen_streamers_have_their_bases() {
 
 /// V8-005: ENGINE_ID identifies the engine to non-privileged batches and to the driver: instance 9:4, class 2:0.
 #[test]
-fn engines_know_who_they_are() {
+fn engines_identify_themselves() {
     for (class, instance, base) in BASES {
         let mut bench = Bench::on(EngineId::find(class, instance).unwrap());
         assert_eq!(bench.batch(&store_register(0x8c, VA + DATA)), Outcome::Complete);

@@ -89,7 +89,7 @@ fn completions(round: u32) -> [(&'static str, Vec<u32>); 6] {
 /// V8-200, V8-201: a CPU that reads the sequence number of a completion sees every earlier posted store, for all
 /// storing and completing commands.
 #[test]
-fn who_sees_the_completion_sees_the_stores() {
+fn a_visible_completion_implies_visible_stores() {
     for kind in 0..completions(0).len() {
         let mut bench = Bench::new(EngineClass::Compute);
         let context = bench.context(0);

@@ -220,7 +220,7 @@ fn result_2_is_global() {
 
 /// V8-190: an engine-global register keeps its value over contexts and RC6 until it is written (SEMA_WAIT_POLL).
 #[test]
-fn what_is_programmed_once_stays() {
+fn engine_global_registers_keep_their_value() {
     let mut bench = Bench::new(EngineClass::Copy);
     let contexts = [bench.context(0), bench.context(1)];
     bench.gt.write(bench.base() + 0x24c, 0x123);

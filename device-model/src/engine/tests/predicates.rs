@@ -249,7 +249,7 @@ fn set_predicate_by_partition() {
 /// has RESULT_1, RESULT_2 and MI_SET_PREDICATE_RESULT; render and compute also have MI_PREDICATE_RESULT and the
 /// registers of V8-144.
 #[test]
-fn results_and_who_has_them() {
+fn predicate_results_belong_to_engine_or_context() {
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::new(class);
         let (first, second) = (bench.context(0), bench.context(1));

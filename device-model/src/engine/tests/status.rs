@@ -9,7 +9,7 @@ const PAGE: u64 = DATA + 0x1000;
 /// V13-074: the status page at HWS_PGA, in the PF's GGTT, is written for switches of the physical function's contexts
 /// from its queue, and never for switches of a virtual function's contexts.
 #[test]
-fn only_the_physical_functions_switches_are_told() {
+fn only_switches_of_the_pf_are_reported() {
     let page = |bench: &Bench| (0..512).map(|n| bench.get64(PAGE + 8 * n)).collect::<Vec<_>>();
     let mut bench = Bench::of_vf(EngineClass::Copy, 1);
     bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);

@@ -61,7 +61,7 @@ fn a_submission_is_followed_command_by_command() {
 
 /// A waiting semaphore is traced once per subscriber, regardless of retries. A later subscriber receives it too.
 #[test]
-fn a_wait_is_told_once() {
+fn a_wait_is_traced_once() {
     let mut bench = Bench::new(EngineClass::Copy);
     let trace = bench.gt.trace.clone();
     let all = trace.subscribe(Filter::default());

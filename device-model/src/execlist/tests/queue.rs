@@ -228,7 +228,7 @@ fn the_status_register_follows() {
 /// V8-010, V8-013: only the physical function can access the registers of a queue: a virtual function can access
 /// neither the queue nor Load by MMIO, and a fused-off engine starts nothing.
 #[test]
-fn nobody_else_submits() {
+fn elsp_writes_of_a_vf_are_ignored() {
     let mut host = Host::new();
     let context = host.with(0, &store(host.data(0), 1));
     host.card.enable_vfs(1);

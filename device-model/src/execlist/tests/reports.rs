@@ -7,7 +7,7 @@ use super::*;
 /// them) in sequence, and wrap; only the lowest byte of the pointer in dword 2Fh is written, the last written entry,
 /// with bits 7:4 clear; twelve register pairs and CTXT_ST_PTR have the same contents.
 #[test]
-fn the_buffer_goes_round() {
+fn the_buffer_wraps() {
     let mut host = Host::new();
     let page = host.page();
     host.put64(page + 0xb8, 0x5566_770b_1122_3344);
@@ -81,7 +81,7 @@ fn the_interrupt_comes_last() {
 /// V8-056: a masked reason causes neither interrupt nor entry (trap T15); the others are reported as if the
 /// masked switch had not occurred.
 #[test]
-fn masked_reasons_are_not_told() {
+fn masked_reasons_are_not_reported() {
     let run = |mask: u32| {
         let mut host = Host::new();
         host.write(CSB_MASK, mask);

@@ -180,7 +180,7 @@ fn a_wait_switches_elements() {
 /// V8-081: with the inhibit bit in CTXT_SR_CTL (bit 3), which every driver sets, the same wait blocks the engine and
 /// the queue; with arbitration off it does so, too (V8-078).
 #[test]
-fn a_wait_holds_the_engine_if_it_is_told_to() {
+fn a_wait_holds_the_engine_if_requested() {
     for (control, ring) in [(0x0009_0009, vec![]), (0x0009_0001, vec![ARB_OFF, 0])] {
         let mut host = Host::new();
         let data = host.data(0);

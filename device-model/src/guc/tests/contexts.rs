@@ -164,7 +164,7 @@ fn a_held_up_engine_loses_no_time() {
 /// (IGT: gem_eio); later submissions do not report the fault again. Once resets are enabled and preemption is
 /// requested, it is reset.
 #[test]
-fn what_halts_stays_where_resets_are_disabled() {
+fn a_halted_context_stays_if_resets_are_disabled() {
     let mut host = Host::up();
     host.poke(ADS + 0x1228, 1);
     host.fast(0x0506, &[(ADS + 0x11dc) as u32]);

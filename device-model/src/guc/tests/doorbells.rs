@@ -75,7 +75,7 @@ fn a_storm_is_served_once() {
 /// V13-036, V13-090, V13-095, V13-096: contexts of other senders, doorbells in memory, and offsets that are not a page
 /// of the window are refused.
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_doorbell_requests_are_refused() {
     let mut host = Host::up();
     host.idle(5);
     for (context, doorbell, offset, error) in [

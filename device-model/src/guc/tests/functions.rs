@@ -394,7 +394,7 @@ fn contexts_of_vfs_are_their_own() {
 
 /// Contract C.5: the response to a VF's TLB invalidation is sent to that VF.
 #[test]
-fn invalidations_are_answered_to_who_asked() {
+fn invalidations_are_answered_to_the_requester() {
     let mut rig = Rig::talking();
     rig.send_typed(VF1, 2, 0x7000, &[0x77, 0]);
     rig.send_typed(VF2, 2, 0x7000, &[0x88, 0]);

@@ -288,7 +288,7 @@ fn switches_come_to_the_guc() {
 
 /// V8-060: the status word decides: detail 0 ends the context's work; otherwise it is scheduled again.
 #[test]
-fn the_guc_goes_by_the_word() {
+fn the_status_word_decides() {
     for (detail, back) in [(Detail::Complete, None), (Detail::Preempted, Some(3))] {
         for outcome in [Outcome::Complete, Outcome::Preempted] {
             let mut host = Host::up();

@@ -136,7 +136,7 @@ fn equal_quanta_equal_time() {
 /// Issue point 6: a VF with contexts that never yield is reset each time and charged for its overruns; it gets no more
 /// than its share, regardless of its number of contexts.
 #[test]
-fn who_never_yields_gets_no_more() {
+fn a_context_that_never_yields_gets_no_more_than_its_share() {
     let mut bench = Bench::new();
     let mut kinds = [Loop::Works; 64];
     kinds[3] = Loop::Never;
@@ -206,7 +206,7 @@ fn a_high_function_is_next() {
 
 /// A function does not keep its turn if all of its contexts wait for a memory change.
 #[test]
-fn who_waits_passes_its_turn_on() {
+fn a_waiting_context_yields_its_timeslice() {
     let mut bench = Bench::new();
     for function in 1..=2 {
         bench.share(function, 16 * MS, 16 * MS, Priority::Low);

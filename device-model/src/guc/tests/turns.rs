@@ -387,7 +387,7 @@ proptest! {
     /// For any actions of hosts, drivers and engines, the scheduler's state matches the engines. Once all contexts may
     /// run and end, all of them do: parallel contexts, turns, strict rotation and pauses do not block each other.
     #[test]
-    fn nobody_is_left_behind(acts in prop::collection::vec(act(), 1..80)) {
+    fn every_context_completes(acts in prop::collection::vec(act(), 1..80)) {
         let mut bench = Bench::new();
         for act in acts {
             bench.act(act);

@@ -537,7 +537,7 @@ fn pages_are_empty_before_they_are_given() {
 /// SRIOV storage: an FLR releases what a function has written outside its frames, even if scattered, and does not touch
 /// its frames. The same holds for scrubbing, even if frames move before it has finished.
 #[test]
-fn what_holds_no_frame_is_freed() {
+fn pages_without_a_frame_are_freed() {
     for flr in [true, false] {
         let bench = Bench::new();
         bench.provision(VF1, &[5]);

@@ -13,7 +13,7 @@ use crate::registers::DoorbellRegister;
 pub const ALL: &[crate::Model] = &[
     ("doorbells::no_ring_is_lost", no_ring_is_lost),
     ("doorbells::no_ring_is_lost_beside_another", no_ring_is_lost_beside_another),
-    ("doorbells::a_ring_is_for_who_was_armed", a_ring_is_for_who_was_armed),
+    ("doorbells::a_ring_is_reported_for_the_armed_function", a_ring_is_reported_for_the_armed_function),
     ("doorbells::disarmed_is_disarmed", disarmed_is_disarmed),
     ("doorbells::a_function_reset_takes_its_own", a_function_reset_takes_its_own),
     ("doorbells::a_reset_leaves_no_group_mute", a_reset_leaves_no_group_mute),
@@ -112,7 +112,7 @@ fn no_ring_is_lost_beside_another() {
 
 /// The GuC reassigns VF 1's doorbell to VF 2 while VF 1 writes it: afterwards only VF 2's writes are reported for that
 /// doorbell.
-fn a_ring_is_for_who_was_armed() {
+fn a_ring_is_reported_for_the_armed_function() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
     let first = ring_beside(&block, VF1);

@@ -18,9 +18,9 @@ use crate::memory::tlb::{Backing, Page, Tlb};
 
 pub const ALL: &[crate::Model] = &[
     ("engines::one_at_a_time", one_at_a_time),
-    ("engines::who_is_kept_out_knows_why", who_is_kept_out_knows_why),
+    ("engines::a_failed_lock_attempt_has_a_cause", a_failed_lock_attempt_has_a_cause),
     ("engines::no_change_is_slept_over", no_change_is_slept_over),
-    ("engines::nothing_old_after_an_invalidation", nothing_old_after_an_invalidation),
+    ("engines::tlb_invalidation_drops_cached_pages", tlb_invalidation_drops_cached_pages),
     ("storage::no_write_is_lost_on_the_way", no_write_is_lost_on_the_way),
 ];
 
@@ -50,7 +50,7 @@ fn one_at_a_time() {
 
 /// If a worker cannot lock an engine that no control path wants, another worker has locked it: of two workers, one
 /// steps.
-fn who_is_kept_out_knows_why() {
+fn a_failed_lock_attempt_has_a_cause() {
     let engine = Arc::new(PriorityMutex::new(0));
     let worker = |engine: Arc<PriorityMutex<u32>>| {
         move || match engine.try_lock() {
@@ -104,7 +104,7 @@ fn no_change_is_slept_over() {
 
 /// After a page table entry has changed, the TLBs have been invalidated and each engine has passed a step boundary, the
 /// old page is no longer written and may be reused by another owner.
-fn nothing_old_after_an_invalidation() {
+fn tlb_invalidation_drops_cached_pages() {
     const ADDRESS: u64 = 0x1000;
     struct Shared {
         engine: PriorityMutex<Tlb>,

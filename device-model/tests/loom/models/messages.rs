@@ -25,8 +25,8 @@ pub const ALL: &[crate::Model] = &[
     ("interrupts::no_event_is_lost", no_event_is_lost),
     ("interrupts::one_msi_for_events_at_once", one_msi_for_events_at_once),
     ("interrupts::an_event_beside_the_enable", an_event_beside_the_enable),
-    ("interrupts::nothing_after_the_disable", nothing_after_the_disable),
-    ("interrupts::nothing_after_a_reset", nothing_after_a_reset),
+    ("interrupts::no_msi_after_the_disable", no_msi_after_the_disable),
+    ("interrupts::no_msi_after_a_reset", no_msi_after_a_reset),
 ];
 
 /// Dwords in each of the two rings: room for two messages, but not for three.
@@ -284,7 +284,7 @@ fn an_event_beside_the_enable() {
 }
 
 /// After the write that disables the master interrupt has returned, no MSI is sent.
-fn nothing_after_the_disable() {
+fn no_msi_after_the_disable() {
     let tree = Tree::new(true);
     let engines = [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class));
     tree.master(false);
@@ -296,7 +296,7 @@ fn nothing_after_the_disable() {
 }
 
 /// The same after a reset of the function.
-fn nothing_after_a_reset() {
+fn no_msi_after_a_reset() {
     let tree = Tree::new(true);
     let engine = Tree::raise(&tree, EngineClass::Render);
     tree.interrupts.reset();

@@ -10,7 +10,7 @@ use crate::registers::cell::Cell;
 pub const ALL: &[crate::Model] = &[
     ("registers::masked_writes", masked_writes),
     ("registers::partly_writable", partly_writable),
-    ("registers::what_is_set_while_it_is_cleared", what_is_set_while_it_is_cleared),
+    ("registers::a_bit_set_during_a_clear_stays_set", a_bit_set_during_a_clear_stays_set),
     ("registers::the_first_locks", the_first_locks),
 ];
 
@@ -42,7 +42,7 @@ fn partly_writable() {
 }
 
 /// A status bit that is set while others are cleared stays set.
-fn what_is_set_while_it_is_cleared() {
+fn a_bit_set_during_a_clear_stays_set() {
     let cell = Arc::new(Cell::new(1));
     let card = {
         let cell = cell.clone();

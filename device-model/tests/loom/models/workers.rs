@@ -16,7 +16,7 @@ pub const ALL: &[crate::Model] = &[
     ("workers::one_of_two_workers_hears_a_call", one_of_two_workers_hears_a_call),
     ("workers::a_step_calls_for_more", a_step_calls_for_more),
     ("workers::a_thread_attends_to_its_own_call", a_thread_attends_to_its_own_call),
-    ("workers::a_sooner_deadline_is_told", a_sooner_deadline_is_told),
+    ("workers::an_earlier_deadline_wakes_sleepers", an_earlier_deadline_wakes_sleepers),
     ("workers::all_workers_stop", all_workers_stop),
 ];
 
@@ -195,7 +195,7 @@ fn a_thread_attends_to_its_own_call() {
 }
 
 /// A step that sets a deadline rings only if it is sooner than the deadline known to sleeping workers: they are woken.
-fn a_sooner_deadline_is_told() {
+fn an_earlier_deadline_wakes_sleepers() {
     let card = Card::new();
     let guc = {
         let card = card.clone();

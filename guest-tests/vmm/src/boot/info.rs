@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_layout_is_what_c_was_told() {
+    fn the_layout_matches_the_c_header() {
         assert_eq!(offset_of!(BootInfo, ecam), 32);
         assert_eq!(offset_of!(BootInfo, mmio64), 64);
         assert_eq!(offset_of!(BootInfo, vfs), 92);

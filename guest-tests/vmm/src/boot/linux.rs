@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_kernel_is_refused_with_its_name() {
+    fn a_file_that_is_no_kernel_is_refused_by_name() {
         let ram = crate::memory::ram(16 << 20).unwrap();
         let own = std::env::current_exe().unwrap();
         let refused = load(&ram, Path::new("/proc/cpuinfo"), None, "", 1, &layout::MMIO64).err().unwrap().to_string();

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_mapped_to_itself_and_nothing_else() {
+    fn only_the_requested_range_is_identity_mapped() {
         let ram = crate::memory::ram(16 << 20).unwrap();
         let ranges = [0..layout::RAM_ABOVE_4G, layout::MMIO64];
         let tables = (16 << 20) - layout::BARE_PAGE_TABLES;
