@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Device model of the card: registers, memory, command streamers, copy engine, GuC, interrupts.
 //!
-//! It does not depend on sockets, a PCI transport or files. Its interfaces to the VMM are [`world::Dma`],
-//! [`world::InterruptSink`] and [`world::Clock`].
+//! It does not depend on sockets, a PCI transport or files. Its interfaces to the VMM are [`host::Dma`],
+//! [`host::InterruptSink`] and [`host::Clock`].
 #![forbid(unsafe_code)]
 
 pub mod blitter;
