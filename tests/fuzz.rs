@@ -12,6 +12,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::Instant;
 
+use arctic_test_support::replay;
+
 /// Version that is installed if cargo-fuzz is missing.
 const CARGO_FUZZ: &str = "0.13.2";
 /// Targets with the maximum length of their inputs in bytes, ordered by findings per minute.
@@ -100,13 +102,13 @@ fn build() -> PathBuf {
 
 /// Fuzzes one target; an error includes the input and the command that reproduces it.
 fn fuzz(programs: &Path, target: &str, longest: u32, seconds: u64) -> Result<(), String> {
-    let corpus = home().join("fuzz/corpus").join(target);
     let own = scratch().join(target);
     let _ = fs::remove_dir_all(&own);
-    let (found, artifacts) = (own.join("corpus"), own.join("artifacts"));
-    for folder in [&found, &artifacts] {
+    let (corpus, found, artifacts) = (own.join("corpus"), own.join("found"), own.join("artifacts"));
+    for folder in [&corpus, &found, &artifacts] {
         fs::create_dir_all(folder).unwrap();
     }
+    replay::inputs(target).iter().for_each(|(name, bytes)| fs::write(corpus.join(name), bytes).unwrap());
     let run = |arguments: &[String], inputs: &[&Path]| {
         let mut command = Command::new(programs.join(target));
         command.args(["-timeout=10", "-rss_limit_mb=2048"]).args(arguments).args(inputs);
@@ -207,12 +209,9 @@ fn every_target_is_in_the_list() {
     listed.sort();
     assert_eq!(targets, listed);
     for (target, longest) in TARGETS {
-        let corpus = fs::read_dir(home().join("fuzz/corpus").join(target));
-        for input in corpus.unwrap_or_else(|error| panic!("{target} has no corpus: {error}")) {
-            let input = input.unwrap();
+        for (name, bytes) in replay::inputs(target) {
             // libFuzzer would truncate longer inputs.
-            let len = input.metadata().unwrap().len();
-            assert!(len <= longest.into(), "{} has {len} bytes", input.path().display());
+            assert!(bytes.len() <= longest as usize, "{target}: {name} has {} bytes", bytes.len());
         }
     }
 }

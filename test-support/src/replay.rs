@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runs the inputs of a fuzz target without a fuzzer: its corpus plus random inputs.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::PathBuf;
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use tar::Archive;
 
 /// Runs an input; a panic prints it.
 fn replay(name: &str, input: &[u8], run: fn(&[u8])) {
@@ -14,17 +18,30 @@ fn replay(name: &str, input: &[u8], run: fn(&[u8])) {
     }
 }
 
+/// Names and contents of the inputs in the corpus of `target`, from its archive (`cargo xtask corpus`).
+///
+/// # Panics
+/// If there is no such archive, or it is damaged or empty.
+pub fn inputs(target: &str) -> Vec<(String, Vec<u8>)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../fuzz/corpus/{target}.tar.gz"));
+    let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut archive = Archive::new(GzDecoder::new(file));
+    let inputs = archive.entries().expect("an archive").map(|entry| {
+        let mut entry = entry.expect("an entry of the archive");
+        let name = entry.path().expect("a name").display().to_string();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).expect("the contents of an input");
+        (name, bytes)
+    });
+    let inputs: Vec<_> = inputs.collect();
+    assert!(!inputs.is_empty(), "no inputs in {}", path.display());
+    inputs
+}
+
 /// Runs all inputs in the corpus of `target`.
 pub fn corpus(target: &str, run: fn(&[u8])) {
-    // The package is the root of the workspace or one of its members.
-    let home = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let folder = home.ancestors().map(|at| at.join("fuzz/corpus").join(target)).find(|folder| folder.is_dir());
-    let folder = folder.unwrap_or_else(|| panic!("no corpus of {target}"));
-    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
-    files.sort();
-    assert!(!files.is_empty(), "nothing in {}", folder.display());
-    for file in files {
-        replay(&file.display().to_string(), &fs::read(&file).unwrap(), run);
+    for (name, input) in inputs(target) {
+        replay(&format!("{target}: {name}"), &input, run);
     }
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `cargo xtask`: long tests by name, the steps of CI, the licence lines, and the word list of the documentation.
+//! `cargo xtask`: long tests by name, the steps of CI, the corpora of the fuzz targets, the licence lines, and the word
+//! list of the documentation.
 
 mod ci;
+mod corpus;
 mod jobs;
 mod spdx;
 mod words;
@@ -42,6 +44,13 @@ enum Task {
         #[arg(long)]
         list: bool,
     },
+    /// Pack or unpack the corpora of the fuzz targets
+    #[command(after_help = "To add a finding:\n  cargo xtask corpus unpack functions\n  \
+        cp fuzz/artifacts/functions/crash-... fuzz/corpus/functions/\n  cargo xtask corpus pack functions")]
+    Corpus {
+        #[command(subcommand)]
+        what: Corpus,
+    },
     /// Check that every source starts with its licence line
     Spdx,
     /// Count words that the documentation avoids, in comments and documents; fails above the limit
@@ -52,11 +61,27 @@ enum Task {
     },
 }
 
+#[derive(Subcommand)]
+enum Corpus {
+    /// Write the inputs of the archives to fuzz/corpus/TARGET/, where cargo fuzz reads them
+    Unpack {
+        /// Targets; all if none is named
+        targets: Vec<String>,
+    },
+    /// Replace the archives by the inputs in fuzz/corpus/TARGET/
+    Pack {
+        /// Targets; all whose inputs are unpacked if none is named
+        targets: Vec<String>,
+    },
+}
+
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Long { list: true, json, .. } => jobs::print(json),
         Task::Long { names, .. } => jobs::run(&names),
         Task::Ci { list } => ci::run(list),
+        Task::Corpus { what: Corpus::Unpack { targets } } => corpus::unpack(&targets),
+        Task::Corpus { what: Corpus::Pack { targets } } => corpus::pack(&targets),
         Task::Spdx => spdx::check(),
         Task::Words { list } => words::check(list),
     };
