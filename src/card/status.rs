@@ -20,6 +20,7 @@ pub struct Status {
     /// Name of the card.
     pub card: String,
     /// "together", "split" or "provisioned".
+    #[serde(rename = "arrangement")]
     pub topology: String,
     /// Seconds since the card was powered on.
     pub uptime_seconds: f64,
@@ -182,7 +183,7 @@ mod tests {
     #[test]
     fn the_table_lists_resources_by_function() {
         let mut status: Status = serde_json::from_str(
-            r#"{"card": "Flex", "topology": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
+            r#"{"card": "Flex", "arrangement": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
                 "resident_bytes": 104857600, 
                 "engines": [{"engine": "rcs0", "function": 1, "context": 33}, {"engine": "bcs0"}],
                 "functions": [

@@ -50,7 +50,7 @@ enum Command {
     /// each
     Vfs(vfs::Vfs),
     /// Repeat a store, a copy and a fence on every engine class until a file appears
-    StressLoop(stress::StressLoop),
+    Rounds(stress::StressLoop),
 }
 
 /// Runs the command in `args`, the arguments after `arctic guest` (`["work", "--out", "results.json"]`). Returns exit
@@ -71,7 +71,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Hang(hang) => hang::run(hang).map(|()| true),
         Command::Flr(flr) => flr::run(flr).map(|()| true),
         Command::Vfs(vfs) => vfs::run(vfs),
-        Command::StressLoop(rounds) => stress::run(rounds),
+        Command::Rounds(rounds) => stress::run(rounds),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -33,6 +33,7 @@ pub const ADDRESS: PciAddress = PciAddress { bus: 0, device: 0x10, function: 0 }
 #[derive(Serialize)]
 pub struct Connection {
     card: String,
+    #[serde(rename = "arrangement")]
     topology: &'static str,
     sockets: Sockets,
     /// QEMU's arguments for the guest of the PF.
