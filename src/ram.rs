@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Guest memory of a VMM in the same process.
+//! Guest memory for a VMM that runs the card in its own process.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use arc_swap::ArcSwap;
 use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
 use vm_memory::{Bytes, GuestAddress, GuestAddressSpace, GuestMemory, Permissions, VolatileSlice};
 
-/// The memory of the one guest that has all of the card's functions: any `vm-memory` address space, for example an
-/// `Arc<GuestMemoryMmap>` with a constant map or a `GuestMemoryAtomic` with a replaceable map.
+/// Memory of a guest to which all functions of the card are assigned. It can be any `vm-memory` address space, for
+/// example an `Arc<GuestMemoryMmap>` (fixed memory map) or a `GuestMemoryAtomic` (replaceable memory map).
 ///
-/// It must contain only RAM. Accesses of the card outside its regions fault, including accesses to the card's own BARs.
-/// Writes of the card are not tracked (the bitmap is `()`).
+/// It must contain only RAM. DMA to addresses outside its regions faults, including DMA to the card's own BARs. Dirty
+/// pages are not tracked (the bitmap is `()`).
 ///
-/// After a change of the map, engines may still be in a step that began with the old map, which stays mapped until
-/// then; [`crate::VirtualCard::memory_changed`] returns when no step uses the old map any more.
+/// A step of an engine or the GuC that is running while the map is replaced continues with the old map, which stays
+/// mapped until the step ends. [`crate::VirtualCard::memory_changed`] returns when no step uses the old map any more.
 pub struct GuestRam<S: GuestAddressSpace> {
     space: S,
-    /// The view of the current map, cached so that not every step creates one.
+    /// The last view, which is reused until the map is replaced.
     view: ArcSwap<RamView<S::T>>,
 }
 
@@ -28,7 +28,7 @@ impl<S> GuestRam<S>
 where
     S: GuestAddressSpace<M: GuestMemory<Bitmap = ()>, T: Send + Sync + 'static> + Send + Sync,
 {
-    /// Guest memory in `space`. The current map of `space` is used at each new view.
+    /// Guest memory in `space`. Each view uses the map that `space` has when the view is requested.
     pub fn new(space: S) -> Arc<Self> {
         let view = ArcSwap::from_pointee(RamView(space.memory()));
         Arc::new(GuestRam { space, view })
@@ -40,13 +40,13 @@ where
     S: GuestAddressSpace<M: GuestMemory<Bitmap = ()>, T: Send + Sync + 'static> + Send + Sync,
 {
     fn view(&self, _: Function) -> Arc<dyn DmaView> {
-        let present = self.space.memory();
+        let current = self.space.memory();
         let view = self.view.load_full();
-        // The cached view holds its map, so equal addresses mean the same map.
-        if std::ptr::eq(&*view.0, &*present) {
+        // The cached view keeps its map alive, so a map at the same address is the same map.
+        if std::ptr::eq(&*view.0, &*current) {
             return view;
         }
-        let view = Arc::new(RamView(present));
+        let view = Arc::new(RamView(current));
         self.view.store(view.clone());
         view
     }
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_ends_with_its_region_and_holes_fault() {
+    fn slices_end_at_the_end_of_a_region_and_holes_fault() {
         let memory = map(&[(0x1000, 0x2000), (0x8000, 0x1000)]);
         memory.write_obj(7u32, GuestAddress(0x2ffc)).unwrap();
         let view = GuestRam::new(Arc::new(memory)).view(Function::PF);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_map_is_seen_at_the_next_view_and_lives_as_long_as_the_last() {
+    fn a_new_view_uses_the_new_map_and_an_old_view_keeps_the_old_map() {
         let atomic = GuestMemoryAtomic::new(map(&[(0, 0x1000)]));
         let ram = GuestRam::new(atomic.clone());
         let (old, again) = (ram.view(Function::PF), ram.view(Function(1)));
@@ -105,6 +105,6 @@ mod tests {
         assert!(old.slice(0, 1).is_some() && old.slice(0x1000, 1).is_none());
         let new = ram.view(Function::PF);
         assert!(new.slice(0, 1).is_none() && new.slice(0x1000, 1).is_some());
-        assert_eq!(Arc::strong_count(&old), 2, "no other references to the old map");
+        assert_eq!(Arc::strong_count(&old), 2, "only the test refers to the old view");
     }
 }

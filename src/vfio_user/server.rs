@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The server sockets: one listener and one thread per function, one client at a time, until the server is stopped.
+//! The vfio-user servers: each function has a listening socket and a thread that serves one client at a time until the
+//! server is stopped.
 
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -19,7 +20,7 @@ use super::socket::{self, SocketPath};
 use super::{Device, Vectors};
 use crate::dma::GuestMemory;
 
-/// One function of the card, with the memory and interrupt vectors of its client.
+/// A function of the card, with the guest memory and interrupt vectors of its client.
 #[derive(Clone)]
 pub struct Function {
     /// The function.
@@ -33,9 +34,9 @@ pub struct Function {
 /// Settings of a function's server.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Maximum time that the thread polls for the next access before it sleeps; with zero it sleeps at once.
+    /// Maximum time for which the thread polls for the next message before it sleeps; zero disables polling.
     pub spin: Duration,
-    /// ID of a group that may connect to the socket in addition to the user; `None` for the user only.
+    /// GID of a group that may connect to the socket, in addition to its owner; `None` for the owner only.
     pub group: Option<u32>,
 }
 
@@ -45,7 +46,7 @@ impl Default for Settings {
     }
 }
 
-/// A function's socket with its thread; dropping this value stops the thread and removes the socket.
+/// The socket and the thread of a function. Dropping this value stops the thread and removes the socket.
 pub struct Server {
     path: SocketPath,
     stop: Arc<Stop>,
@@ -55,7 +56,8 @@ pub struct Server {
 struct Stop {
     flag: AtomicBool,
     event: EventFd,
-    /// The client that is being served, to disconnect it if it does not read its socket.
+    /// The connection of the current client. It is shut down when the server is stopped, because the thread may be
+    /// blocked in a send to a client that does not read its socket.
     client: Mutex<Option<Sender>>,
 }
 
@@ -64,10 +66,10 @@ impl Stop {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests the thread to stop, without waiting for it.
-    fn ask(&self) {
+    /// Signals the thread to stop, without waiting for it.
+    fn request(&self) {
         self.flag.store(true, Ordering::Relaxed);
-        // Cannot overflow: written at most twice.
+        // An error means that the counter is at its maximum, which wakes the thread as well.
         let _ = self.event.write(1);
         if let Some(client) = &*self.client() {
             client.hang_up();
@@ -76,11 +78,11 @@ impl Stop {
 }
 
 impl Server {
-    /// Binds `path` and serves `function` there; the socket has mode 0600, or 0660 and the group of `settings`. A stale
-    /// socket is replaced.
+    /// Binds a socket to `path` and serves `function` on it. The socket has mode 0600, or mode 0660 and the group in
+    /// `settings`. A stale socket is replaced.
     ///
-    /// Errors: `AddrInUse` if another server listens on the path, `AlreadyExists` if something other than a socket is
-    /// there.
+    /// Errors: `AddrInUse` if another server listens on the path, `AlreadyExists` if the path exists and is not a
+    /// socket.
     pub fn start(path: &Path, function: Function, settings: Settings) -> io::Result<Server> {
         let (listener, bound) = socket::bind(path, settings.group)?;
         listener.set_nonblocking(true)?;
@@ -97,10 +99,10 @@ impl Server {
         Ok(Server { path: bound, stop, thread: Some(thread) })
     }
 
-    /// Requests the thread to stop and disconnects its client, without waiting. To stop several servers, call this for
-    /// all of them before dropping the first.
+    /// Signals the thread to stop and disconnects its client, without waiting for the thread. To stop several servers
+    /// in parallel, call this for all of them before dropping the first.
     pub fn stop(&self) {
-        self.stop.ask();
+        self.stop.request();
     }
 
     /// The socket's path.
@@ -111,7 +113,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop.ask();
+        self.stop.request();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -121,7 +123,7 @@ impl Drop for Server {
 fn serve(listener: &UnixListener, epoll: &EpollContext<Wake>, stop: &Stop, function: &Function, settings: Settings) {
     let name = thread::current().name().unwrap_or("function").to_owned();
     let refuse = || {
-        // One client per function: a second one is disconnected at once instead of waiting forever.
+        // A function has one client. A second one is disconnected immediately; otherwise it would wait in the backlog.
         if listener.accept().is_ok() {
             log::warn!("{name}: rejected a second client");
         }
@@ -138,7 +140,7 @@ fn serve(listener: &UnixListener, epoll: &EpollContext<Wake>, stop: &Stop, funct
                 continue;
             }
             Err(error) => {
-                // Out of file descriptors, or the client has already disconnected: do not spin.
+                // No free file descriptors, or the client has disconnected already. The delay avoids a busy loop.
                 log::warn!("{name}: cannot accept a client: {error}");
                 thread::sleep(Duration::from_millis(100));
                 continue;
@@ -158,12 +160,12 @@ fn serve(listener: &UnixListener, epoll: &EpollContext<Wake>, stop: &Stop, funct
         log::info!("{name}: client connected");
         *stop.client() = Some(channel.sender());
         let session = || Session::new(channel, &*function.device, &function.memory, &function.vectors).run(&stop.flag);
-        // A panic is a bug in this program. It ends only this client's session, in the usual way; other functions are
-        // not affected.
+        // A panic is a bug in this program. It ends only this session, with the same cleanup as after a disconnection;
+        // other functions are not affected.
         let ended = catch_unwind(AssertUnwindSafe(session));
         *stop.client() = None;
         let Ok(closed) = ended else {
-            log::error!("{name}: connection closed: a panic in a request of the client (a bug of this program)");
+            log::error!("{name}: connection closed: internal error: panic while handling a request");
             continue;
         };
         match closed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A minimal VMM client and driver for the PF's copy engine: no GuC, an execlist of one context, all data structures in
-//! local memory, written by messages (i915 with `enable_guc=0`).
+//! A minimal vfio-user client, and a minimal driver for the copy engine of a PF without GuC submission (as i915 with
+//! `enable_guc=0`): execlists of one context, with all data structures in local memory.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::RawFd;
@@ -14,51 +14,51 @@ use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 use crate::context::{self, Context};
 use crate::mi::{self, Global, Reg};
 
-/// Region of registers and GGTT.
+/// Region index of GTTMMADR: registers and GGTT.
 pub const GTTMMADR: u32 = 0;
-/// Region of local memory.
+/// Region index of the local memory BAR.
 pub const LMEM: u32 = 2;
-/// Region of configuration space.
+/// Region index of the configuration space.
 pub const CONFIG: u32 = 7;
 
-/// A request from the server.
+/// A DMA request from the server.
 pub struct Question {
     /// Header of the message.
     pub header: Header,
-    /// First address of the memory.
+    /// IOVA of the first byte.
     pub iova: u64,
-    /// Bytes of the memory.
+    /// Number of bytes.
     pub count: usize,
 }
 
-/// A client without a library, which can send any bytes.
+/// A vfio-user client that can also send malformed messages, through `stream`.
 pub struct Raw {
     /// The socket.
     pub stream: UnixStream,
-    next: u16,
-    /// Requests received while waiting for a reply.
+    last_id: u16,
+    /// DMA requests received while waiting for a reply, oldest first.
     pub questions: Vec<Question>,
 }
 
-/// Returns the body of an access to a region.
+/// Returns the body of a REGION_READ or REGION_WRITE message.
 pub fn access(offset: u64, region: u32, count: u32, data: &[u8]) -> Vec<u8> {
     [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes(), data].concat()
 }
 
 impl Raw {
-    /// Connects and negotiates the version.
+    /// Connects to the socket at `path` and negotiates the protocol version.
     pub fn connect(path: &Path) -> Raw {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let mut raw = Raw { stream, next: 0, questions: Vec::new() };
+        let mut raw = Raw { stream, last_id: 0, questions: Vec::new() };
         raw.ask(command::VERSION, b"\0\0\0\0{}\0", &[]);
         raw
     }
 
-    /// Returns the header of the next command.
+    /// Returns a header with a new message ID for `command` with this body.
     pub fn header(&mut self, command: u16, body: &[u8]) -> Header {
-        self.next = self.next.wrapping_add(1);
-        Header { id: self.next, command, size: (HEADER_LEN + body.len()) as u32, flags: 0, error: 0 }
+        self.last_id = self.last_id.wrapping_add(1);
+        Header { id: self.last_id, command, size: (HEADER_LEN + body.len()) as u32, flags: 0, error: 0 }
     }
 
     /// Sends a command without waiting for its reply; returns its header.
@@ -87,26 +87,26 @@ impl Raw {
                 assert_eq!(header.error, 0, "command {command}");
                 return body;
             }
-            self.note(header, &body);
+            self.queue_request(header, &body);
         }
     }
 
-    fn note(&mut self, header: Header, body: &[u8]) {
+    fn queue_request(&mut self, header: Header, body: &[u8]) {
         let field = |at: usize| u64::from_le_bytes(body[at..at + 8].try_into().unwrap());
         self.questions.push(Question { header, iova: field(0), count: field(8) as usize });
     }
 
-    /// Returns the next request of the server; `None` if none arrives within `patience`.
-    pub fn question(&mut self, patience: Duration) -> Option<Question> {
+    /// Returns the next DMA request of the server; `None` if none arrives within `timeout`.
+    pub fn question(&mut self, timeout: Duration) -> Option<Question> {
         if !self.questions.is_empty() {
             return Some(self.questions.remove(0));
         }
-        self.stream.set_read_timeout(Some(patience)).unwrap();
+        self.stream.set_read_timeout(Some(timeout)).unwrap();
         let received = self.receive();
         self.stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         match received {
             Ok((header, body)) => {
-                self.note(header, &body);
+                self.queue_request(header, &body);
                 self.questions.pop()
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => None,
@@ -114,10 +114,11 @@ impl Raw {
         }
     }
 
-    /// Answers a read with bytes of this value, acknowledges a write, or answers either with an error number.
-    pub fn answer(&mut self, question: &Question, what: Result<u8, u32>) {
+    /// Replies to a DMA request: `Ok` replies to a read with data of this byte value and acknowledges a write, `Err`
+    /// replies with this errno.
+    pub fn answer(&mut self, question: &Question, result: Result<u8, u32>) {
         let fields = [question.iova.to_le_bytes(), (question.count as u64).to_le_bytes()].concat();
-        let (flags, error, body) = match what {
+        let (flags, error, body) = match result {
             Err(errno) => (TYPE_REPLY | FLAG_ERROR, errno, Vec::new()),
             Ok(byte) if question.header.command == command::DMA_READ => {
                 (TYPE_REPLY, 0, [&fields[..], &vec![byte; question.count]].concat())
@@ -128,7 +129,7 @@ impl Raw {
         self.stream.write_all(&[&header.encode()[..], &body].concat()).unwrap();
     }
 
-    /// Maps guest memory, with a file descriptor if there is one.
+    /// Sends DMA_MAP for guest memory. Without a file descriptor, the server accesses the memory by DMA requests.
     pub fn map(&mut self, iova: u64, size: u64, fds: &[RawFd]) {
         let fields = [0, iova, size].into_iter().flat_map(u64::to_le_bytes);
         let body: Vec<u8> = [32_u32, 3].into_iter().flat_map(u32::to_le_bytes).chain(fields).collect();
@@ -136,21 +137,23 @@ impl Raw {
     }
 }
 
-// Offsets in local memory, equal to the GGTT addresses.
+// Offsets in local memory, which the GGTT maps at the same addresses.
 
-/// The context: a ring of four pages, then status page and image.
+/// The context: ring buffer (four pages), PPHWSP, context image.
 pub const CONTEXT: u64 = 0x10_0000;
+/// The global hardware status page.
 const STATUS_PAGE: u64 = 0x8_0000;
-/// The batch.
+/// The batch buffer.
 pub const BATCH: u64 = 0x20_0000;
-/// Data of tests.
+/// Memory for data of tests.
 pub const DATA: u64 = 0x21_0000;
-/// Two pages that map guest memory.
+/// GGTT address of two pages that are mapped to guest memory, not to local memory.
 pub const GUEST: u64 = 0x40_0000;
-/// IOVA of that guest memory: two pages.
+/// IOVA of this guest memory.
 pub const IOVA: u64 = 0x8000_0000;
 
-const COPY: u64 = 0x2_2000;
+/// MMIO base of the copy engine.
+const BCS_BASE: u64 = 0x2_2000;
 
 impl Transport for Raw {
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
@@ -163,12 +166,12 @@ impl Transport for Raw {
     }
 }
 
-/// Access to the PF's registers and memory, and the driver's operations based on it.
+/// Access to the PF's regions; the provided methods are the driver.
 pub trait Transport {
-    /// Writes bytes of a region.
+    /// Writes bytes at an offset of a region.
     fn write(&mut self, region: u32, offset: u64, data: &[u8]);
 
-    /// Reads a dword of a region.
+    /// Reads the dword at an offset of a region.
     fn read_u32(&mut self, region: u32, offset: u64) -> u32;
 
     /// Writes dwords to local memory.
@@ -183,37 +186,39 @@ pub trait Transport {
         self.write(GTTMMADR, offset, &value.to_le_bytes());
     }
 
-    /// Initialises the copy engine and submits `ring` (at most a page), after writing the dwords of the batch.
+    /// Initialises the copy engine, writes `batch` at [`BATCH`], and submits a context with the commands of `ring` (at
+    /// most a page) in its ring buffer.
     fn run(&mut self, ring: &[u32], batch: &[u32]) {
         self.run_beside(IOVA, ring, batch);
     }
 
-    /// The same, with guest memory at `iova`.
+    /// Same as [`Transport::run`], with the pages at [`GUEST`] mapped to `iova`.
     fn run_beside(&mut self, iova: u64, ring: &[u32], batch: &[u32]) {
         self.enable();
-        let own = [STATUS_PAGE, BATCH, DATA].into_iter().chain((0..10).map(|n| CONTEXT + n * 4096));
-        let shown = own.map(|page| (page, page | 3)).chain([(GUEST, iova | 1), (GUEST + 4096, (iova + 4096) | 1)]);
-        for (page, entry) in shown {
+        let local = [STATUS_PAGE, BATCH, DATA].into_iter().chain((0..10).map(|n| CONTEXT + n * 4096));
+        let entries = local.map(|page| (page, page | 3)).chain([(GUEST, iova | 1), (GUEST + 4096, (iova + 4096) | 1)]);
+        for (page, entry) in entries {
             self.write(GTTMMADR, (8 << 20) + page / 4096 * 8, &u64::to_le_bytes(entry));
         }
-        let status_page = CONTEXT + 0x4000;
-        self.words(status_page + context::IMAGE, &Context { bytes: 0x4000, ..Context::of(CONTEXT, ring, 0) }.image());
+        let pphwsp = CONTEXT + 0x4000;
+        self.words(pphwsp + context::IMAGE, &Context { bytes: 0x4000, ..Context::of(CONTEXT, ring, 0) }.image());
         self.words(CONTEXT, &mi::padded(ring));
         self.words(BATCH, batch);
-        self.register(COPY + 0x29c, 0x0008_0008);
-        self.register(COPY + 0x80, STATUS_PAGE as u32);
-        self.register(COPY + 0x3a0, 0xffff_0b0b);
-        let descriptor = 1_u64 << 39 | u64::from(context::descriptor(status_page));
+        self.register(BCS_BASE + 0x29c, 0x0008_0008);
+        self.register(BCS_BASE + 0x80, STATUS_PAGE as u32);
+        self.register(BCS_BASE + 0x3a0, 0xffff_0b0b);
+        let descriptor = 1_u64 << 39 | u64::from(context::descriptor(pphwsp));
         for n in (0..8).rev() {
             let descriptor = if n == 0 { descriptor } else { 0 };
-            self.register(COPY + 0x510 + 8 * n, descriptor as u32);
-            self.register(COPY + 0x514 + 8 * n, (descriptor >> 32) as u32);
+            self.register(BCS_BASE + 0x510 + 8 * n, descriptor as u32);
+            self.register(BCS_BASE + 0x514 + 8 * n, (descriptor >> 32) as u32);
         }
-        self.register(COPY + 0x550, 1);
+        self.register(BCS_BASE + 0x550, 1);
     }
 
-    /// Makes the GuC's boot ROM search the guest's first page for a signature: 1024 dwords, each a separate request to
-    /// the client, with the GuC's lock held. The image in front of the signature is in local memory and has no code.
+    /// Starts a GuC firmware load with the signature in guest memory at [`IOVA`]: the boot ROM reads its 1024 dwords,
+    /// each with a separate DMA request, while the GuC's lock is held. The firmware image is in local memory; it
+    /// contains no real code.
     fn look_for_signature(&mut self) {
         const KEY: u32 = 1024;
         self.enable();
@@ -238,27 +243,27 @@ pub trait Transport {
         }
     }
 
-    /// Runs an endless batch that stores the timestamp in each iteration.
+    /// Runs an endless batch that stores the engine's timestamp in each iteration, and waits until it has started.
     fn spin(&mut self) {
-        let again = mi::batch_buffer_start(Global(BATCH));
-        let tell = mi::store_register_mem(Reg::Own(mi::TIMESTAMP), Global(DATA + 8));
-        self.run(&again, &[&tell[..], &again].concat());
+        let jump = mi::batch_buffer_start(Global(BATCH));
+        let store = mi::store_register_mem(Reg::Own(mi::TIMESTAMP), Global(DATA + 8));
+        self.run(&jump, &[&store[..], &jump].concat());
         assert!((0..100).any(|_| self.spins()), "the engine did not start the batch");
     }
 
-    /// Returns whether the stored timestamp changes.
+    /// Returns whether the endless batch is running: whether the stored timestamp changes within 20 ms.
     fn spins(&mut self) -> bool {
         let before = self.read_u32(LMEM, DATA + 8);
         std::thread::sleep(Duration::from_millis(20));
         self.read_u32(LMEM, DATA + 8) != before
     }
 
-    /// Enables memory space and bus mastering.
+    /// Enables memory space and bus mastering in the command register.
     fn enable(&mut self) {
         self.write(CONFIG, 4, &[6, 0]);
     }
 
-    /// Submits a ring that reads a dword of guest memory and stores it where [`Transport::fetched`] reads it.
+    /// Submits commands that copy the dword at [`IOVA`] to [`DATA`], where [`Transport::fetched`] reads it.
     fn fetch(&mut self) {
         let load = mi::load_register_mem(Reg::Own(mi::GPR0), Global(GUEST));
         let store = mi::store_register_mem(Reg::Own(mi::GPR0), Global(DATA));
@@ -266,14 +271,14 @@ pub trait Transport {
         self.run(&[load, store].concat(), &[]);
     }
 
-    /// Resets the copy engine in any state (i915: gen8_engine_reset_prepare, GEN11_GRDOM_BLT).
+    /// Resets the copy engine, idle or busy (i915: gen8_engine_reset_prepare, GEN11_GRDOM_BLT).
     fn reset_engine(&mut self) {
-        self.register(COPY + 0xd0, 0x0001_0001);
+        self.register(BCS_BASE + 0xd0, 0x0001_0001);
         self.register(0x941c, 1 << 2);
-        self.register(COPY + 0xd0, 0x0001_0000);
+        self.register(BCS_BASE + 0xd0, 0x0001_0000);
     }
 
-    /// Returns the dword that [`Transport::fetch`] has stored.
+    /// Returns the dword that the commands of [`Transport::fetch`] have stored.
     fn fetched(&mut self) -> u32 {
         self.read_u32(LMEM, DATA)
     }

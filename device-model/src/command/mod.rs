@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The command set of the engines as data: one table per client, used by the command streamer and by the disassembler.
+//! Tables of the engines' commands, one per client (bits 31:29 of the header). The command streamer and the
+//! disassembler use them.
 
 pub mod field;
 pub mod gfx;
@@ -12,7 +13,7 @@ pub use field::{Field, FieldKind, Group};
 pub use mi::Mi;
 pub use rule::{Requester, Rule};
 
-/// Length of a command in dwords as a function of its header (V8-096): masked low bits plus a bias.
+/// Encoding of a command's length in its header (V8-096): the length in dwords is the masked header plus a bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length {
     mask: u32,
@@ -20,15 +21,15 @@ pub struct Length {
 }
 
 impl Length {
-    /// One dword, implied by the opcode.
+    /// Always one dword; the header has no length field.
     pub const SINGLE: Length = Length { mask: 0, bias: 1 };
 
-    /// The masked low bits of the header, plus two.
+    /// A length field with this mask, which contains the length minus two.
     pub const fn field(mask: u32) -> Length {
         Length { mask, bias: 2 }
     }
 
-    /// The header bits that encode the length.
+    /// Mask of the length field; 0 if there is none.
     pub const fn mask(self) -> u32 {
         self.mask
     }
@@ -40,19 +41,19 @@ impl Length {
     }
 }
 
-/// A decoded command: the client in bits 31:29 of its header, with the table entry for the opcode.
+/// A decoded command header: the variant is the client (bits 31:29), its value the description of the opcode.
 #[derive(Clone, Copy, Debug)]
 pub enum Command {
-    /// Memory interface: executed by the command streamer itself.
+    /// Memory interface (MI) command, executed by the command streamer itself.
     Mi(&'static mi::MiCommand),
-    /// Render, compute and media pipelines.
+    /// Command of the render, compute or media pipeline.
     Gfx(gfx::GfxCommand),
-    /// Copy engine.
+    /// Command of the copy engine.
     Blit(&'static crate::blitter::BlitCommand),
 }
 
 impl Command {
-    /// Decodes `header` on an engine of `class`; `None` if it is not a command of that engine (V8-095, V8-099).
+    /// Decodes `header` on an engine of `class`; `None` if the engine does not have the command (V8-095, V8-099).
     pub fn decode(header: u32, class: EngineClass) -> Option<Command> {
         match header >> 29 {
             0 => mi::lookup(header).filter(|command| command.classes.has(class)).map(Command::Mi),
@@ -89,11 +90,11 @@ pub struct Line<'b> {
     pub at: usize,
     /// Name, or `None` if the engine does not have the command.
     pub name: Option<&'static str>,
-    /// The command's dwords, as far as the batch contains them.
+    /// The dwords of the command, truncated at the end of the batch.
     pub dwords: &'b [u32],
 }
 
-/// Splits a batch into commands as an engine of `class` does; an unknown header is a line of one dword.
+/// Splits a batch into commands as an engine of `class` does. An unknown header yields a line of one dword.
 pub fn disassemble(batch: &[u32], class: EngineClass) -> impl Iterator<Item = Line<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -110,9 +111,9 @@ pub fn disassemble(batch: &[u32], class: EngineClass) -> impl Iterator<Item = Li
 mod tests {
     use super::*;
 
-    /// V8-095, V8-099: clients 1 and 4 to 7 are reserved, and so are opcodes that are not in a table.
+    /// V8-095, V8-099: headers with the reserved clients 1 and 4 to 7, or with a reserved MI opcode, are not decoded.
     #[test]
-    fn reserved_headers_are_no_commands() {
+    fn reserved_headers_are_not_decoded() {
         for client in [1u32, 4, 5, 6, 7] {
             assert!(Command::decode(client << 29, EngineClass::Render).is_none());
         }
@@ -121,9 +122,9 @@ mod tests {
         }
     }
 
-    /// V8-096, V8-140: names and lengths in a batch as xe writes it.
+    /// V8-096, V8-140: names and lengths of the commands in a batch; a reserved opcode is a line without a name.
     #[test]
-    fn a_batch_disassembles() {
+    fn a_batch_is_disassembled() {
         let batch = [0x1040_0002, 0x1000, 0, 1, 0x7a00_0004, 0, 0, 0, 0, 0, 0x6904_0000, 0x0f80_0000, 0x0500_0000];
         let lines: Vec<_> = disassemble(&batch, EngineClass::Render).map(|l| (l.at, l.name, l.dwords.len())).collect();
         assert_eq!(
@@ -138,12 +139,12 @@ mod tests {
         );
     }
 
-    /// V8-097, V8-098, V8-127: engines accept only their own commands.
+    /// V8-097, V8-098, V8-127: a command is decoded only on the engine classes that have it.
     #[test]
-    fn commands_belong_to_engines() {
+    fn commands_are_decoded_only_on_their_engine_classes() {
         let has = |opcode: u32, class| Command::decode(opcode << 23, class).is_some();
         assert!(has(0x26, EngineClass::Copy) && !has(0x26, EngineClass::Render));
         assert!(has(0x0c, EngineClass::Compute) && !has(0x0c, EngineClass::VideoDecode));
-        assert!(has(0x08, EngineClass::Copy), "drivers emit MI_ARB_ON_OFF on the copy engine (trap T7)");
+        assert!(has(0x08, EngineClass::Copy), "drivers emit MI_ARB_ON_OFF on the copy engine (vol8.md note T7)");
     }
 }

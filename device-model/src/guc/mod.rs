@@ -50,16 +50,17 @@ use state::{Counters, GucState, PersistentState};
 /// Result of a GuC step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// Latest time of the next step (clock time in ns); `None` if only a notification or a report can create work.
+    /// Time by which the next step must run (clock time in ns); `None` if none is needed until a function notifies the
+    /// GuC or an engine reports an outcome.
     pub next: Option<u64>,
-    /// Functions (one bit each) with new messages. The caller must raise GUC2HOST for them once no lock is held.
+    /// Functions (one bit each) with new G2H messages. The caller must raise GUC2HOST for them after it has released
+    /// all locks.
     pub interrupts: u64,
-    /// Functions (one bit each) with a memory-based interrupt that has already been written; the caller must still send
-    /// the MSI.
+    /// Functions (one bit each) for which a memory-based interrupt has been written. The caller must send their MSIs.
     pub messages: u64,
 }
 
-/// State of the micro-controller.
+/// The emulated GuC.
 #[derive(Default)]
 pub struct Guc {
     state: Option<Box<GucState>>,
@@ -67,7 +68,7 @@ pub struct Guc {
     reports: Vec<EngineReport>,
     out: Vec<(Function, Outgoing)>,
     persistent: PersistentState,
-    /// Quotas that the card itself assigns to the VFs; empty if a PF driver assigns them.
+    /// Quotas of VFs 1, 2, ... if the card provisions them itself; empty if a PF driver does.
     quotas: Vec<Quota>,
 }
 
@@ -77,8 +78,8 @@ impl Guc {
         Self::default()
     }
 
-    /// DMA_CTRL was started: loads, checks and starts the firmware (contract B.4 step 20). While a kernel runs, it owns
-    /// the DMA engine, and DMA requests of the host are ignored (V13-180).
+    /// Handles a write to DMA_CTRL that sets the start bit: loads, checks and starts the firmware (contract B.4 step
+    /// 20). While firmware is running, it owns the DMA engine, and DMA requests of the host are ignored (V13-180).
     pub fn start_dma(&mut self, gt: &Gt) {
         if !firmware::dma_started(gt) {
             return;
@@ -94,14 +95,15 @@ impl Guc {
             };
             let status = match loaded.and_then(boot) {
                 Ok((firmware, ads)) => {
-                    // The context-status FIFOs survive a reset of engines and GuC (V13-204).
+                    // The context-status FIFOs keep their entries over resets of the engines and the GuC; the firmware
+                    // drains them when it starts (V13-204).
                     gt.csb_ports.iter().for_each(CsbPort::clear);
-                    log::info!("GuC firmware {:?}, interface {:?}", firmware.release, firmware.submission);
+                    log::info!("GuC firmware {:?}, submission interface {:?}", firmware.release, firmware.submission);
                     self.state = Some(Box::new(GucState::new(gt, firmware, ads, std::mem::take(&mut self.persistent))));
                     firmware::STATUS_READY
                 }
                 Err(failure) => {
-                    log::warn!("GuC firmware refused: status {:#010x}", failure.status());
+                    log::warn!("GuC firmware rejected: GUC_STATUS {:#010x}", failure.status());
                     failure.status()
                 }
             };
@@ -121,8 +123,8 @@ impl Guc {
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET);
     }
 
-    /// Restarts the GuC without a PF driver and assigns `quotas` to VFs 1, 2, ...; from now on the card acts as the PF.
-    /// Returns an error if the quotas are invalid.
+    /// Restarts the GuC with the built-in firmware and assigns `quotas` to VFs 1, 2, ...; from then on, the card
+    /// performs the tasks of the PF driver. Returns an error if the quotas are invalid.
     pub fn start_without_pf_driver(&mut self, gt: &Gt, engines: &Engines, quotas: &[Quota]) -> Result<(), Error> {
         self.reset(gt);
         self.quotas = quotas.to_vec();
@@ -132,7 +134,8 @@ impl Guc {
         shared
     }
 
-    /// Restarts the GuC after a reset if the card acts as the PF. Otherwise the PF driver does this.
+    /// Restarts the GuC after a reset if the card performs the tasks of the PF driver. Otherwise does nothing: the PF
+    /// driver loads the firmware.
     pub fn restart_builtin(&mut self, gt: &Gt, engines: &Engines) -> Result<(), Error> {
         if self.quotas.is_empty() || self.state.is_some() {
             return Ok(());
@@ -153,8 +156,8 @@ impl Guc {
         mailbox::holds_request(gt, function)
     }
 
-    /// Answers the mailbox request of `function`, if any. Called on a notification, before the register access
-    /// completes.
+    /// Answers the mailbox request of `function`, if any. Called during the write of GUC_HOST_INTERRUPT, before that
+    /// write completes; if the answer may have to wait for the function's client, called by [`Guc::step`] instead.
     pub fn mailbox(&mut self, gt: &Gt, engines: &Engines, function: Function) {
         let Some(state) = &mut self.state else { return };
         if !mailbox::holds_request(gt, function) {
@@ -165,11 +168,12 @@ impl Guc {
         mailbox::answer(state, &mut ctx);
     }
 
-    /// FLR of a VF, either its own or because VF Enable was cleared (V13-117, V13-127).
+    /// FLR of a VF, initiated for this VF or caused by clearing VF Enable (V13-117, V13-127).
     pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) -> FunctionReset {
         gt.doorbells.reset_function(function);
         let Some(state) = &mut self.state else {
-            // No PF driver handles the reset, and no contexts exist; the VF's GGTT entries are still cleared.
+            // Without firmware there is no PF driver to handle the reset, and there are no contexts. Only the VF's GGTT
+            // entries have to be cleared.
             gt.memory.ggtt().empty_vf(function);
             return FunctionReset::Led;
         };
@@ -178,8 +182,8 @@ impl Guc {
         control::function_reset(state, &mut ctx, function)
     }
 
-    /// Continues a reset that returned [`FunctionReset::Unannounced`], after the local memory of the VF has been released.
-    /// The caller must request a GuC step, which sends the notification.
+    /// Continues a reset that returned [`FunctionReset::Unannounced`], after the local memory of the VF has been
+    /// released. The caller must request a GuC step, which sends the notification.
     pub fn announce_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
         gt.memory.end_emptying(function);
         let Some(state) = &mut self.state else { return };
@@ -196,12 +200,13 @@ impl Guc {
         control::finish_reset(state, &mut ctx, function);
     }
 
-    /// Does one bounded piece of work: CT buffers of the functions in `rang` (one bit each), engine reports, time
-    /// slices.
-    pub fn step(&mut self, gt: &Gt, engines: &Engines, rang: u64) -> Step {
+    /// Performs a bounded amount of work: pending requests in CT buffers, engine reports, time slices. `notified` has
+    /// the functions (one bit each) that have notified the GuC since the last step.
+    pub fn step(&mut self, gt: &Gt, engines: &Engines, notified: u64) -> Step {
         engines.take_reports(&mut self.reports);
-        // Mailbox requests that were not answered when the notification arrived.
-        for function in functions(rang).filter(|function| mailbox::holds_request(gt, *function)) {
+        // Mailbox requests that were not answered during the notification because the answer may have to wait for the
+        // function's client.
+        for function in functions(notified).filter(|function| mailbox::holds_request(gt, *function)) {
             if gt.memory.asks_client(function) {
                 self.mailbox(gt, engines, function);
             }
@@ -209,25 +214,25 @@ impl Guc {
         let Some(state) = &mut self.state else { return Step::default() };
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
-        state.step(&mut ctx, &self.reports, rang)
+        state.step(&mut ctx, &self.reports, notified)
     }
 
-    /// The firmware, while it runs.
+    /// The running firmware; `None` if there is none.
     pub fn firmware(&self) -> Option<Firmware> {
         self.state.as_ref().map(|state| state.firmware)
     }
 
-    /// The scheduler, while the firmware runs.
+    /// The scheduler; `None` if no firmware is running.
     pub fn scheduler(&self) -> Option<&Scheduler> {
         self.state.as_ref().map(|state| &state.scheduler)
     }
 
-    /// The state kept for `function`, if any.
+    /// The state of `function`; `None` if it has not used the GuC, or if no firmware is running.
     pub fn client(&self, function: Function) -> Option<&Client> {
         self.state.as_ref()?.clients.get(function)
     }
 
-    /// Request counters since the last boot.
+    /// Request counters since the firmware was started.
     pub fn counters(&self) -> Counters {
         self.state.as_ref().map_or_else(Counters::default, |state| state.counters)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Concurrency test: processors of several functions and of the PF, workers, and a host that makes resets.
+//! Concurrency tests: threads for the drivers and vCPUs of several functions, for the card's workers, and for a host
+//! that performs resets.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -18,56 +19,57 @@ use arctic_test_support::vfs::world::Time;
 use crate::driver::{Driver, Processor};
 use crate::interleaved::{attacker_starts_anew, works};
 
-/// Aborts the process, and names the thread, if a thread makes no progress for half a minute, which indicates a
-/// deadlock.
+/// Prints the name of a thread that makes no progress for 30 seconds, which indicates a deadlock, and aborts the
+/// process.
 struct Watchdog {
-    beats: Vec<(&'static str, Arc<AtomicU64>)>,
+    /// Name and number of iterations of each thread.
+    iterations: Vec<(&'static str, Arc<AtomicU64>)>,
     stop: Arc<AtomicBool>,
 }
 
 impl Watchdog {
     fn new() -> Watchdog {
-        Watchdog { beats: Vec::new(), stop: Arc::new(AtomicBool::new(false)) }
+        Watchdog { iterations: Vec::new(), stop: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// Runs `body` repeatedly on a separate thread, until all are stopped.
+    /// Runs `body` repeatedly on a separate thread, until [`Watchdog::watch`] stops all threads.
     fn spawn(&mut self, name: &'static str, mut body: impl FnMut() + Send + 'static) -> thread::JoinHandle<()> {
-        let (beat, stop) = (Arc::new(AtomicU64::new(0)), self.stop.clone());
-        self.beats.push((name, beat.clone()));
+        let (count, stop) = (Arc::new(AtomicU64::new(0)), self.stop.clone());
+        self.iterations.push((name, count.clone()));
         thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 body();
-                beat.fetch_add(1, Ordering::Relaxed);
+                count.fetch_add(1, Ordering::Relaxed);
             }
             // Marks the thread as terminated.
-            beat.store(u64::MAX, Ordering::Relaxed);
+            count.store(u64::MAX, Ordering::Relaxed);
         })
     }
 
-    /// Monitors the threads for the duration `until` and until `enough` returns true, stops them, and waits for all of
-    /// them.
-    fn watch(self, until: Duration, enough: impl Fn() -> bool, threads: Vec<thread::JoinHandle<()>>) {
-        const PATIENCE: Duration = Duration::from_secs(30);
-        let (start, mut moved) = (Instant::now(), vec![(0, Instant::now()); self.beats.len()]);
+    /// Monitors the threads for at least `minimum`, and then until `enough` returns true or a minute has passed since
+    /// the start; then stops them and waits for them.
+    fn watch(self, minimum: Duration, enough: impl Fn() -> bool, threads: Vec<thread::JoinHandle<()>>) {
+        const TIMEOUT: Duration = Duration::from_secs(30);
+        let (start, mut progress) = (Instant::now(), vec![(0, Instant::now()); self.iterations.len()]);
         while threads.iter().any(|thread| !thread.is_finished()) {
             thread::sleep(Duration::from_millis(5));
             // A thread that ends before it is stopped has panicked.
             let ended = threads.iter().any(thread::JoinHandle::is_finished);
-            if ended || start.elapsed() > until && (enough() || start.elapsed() > 2 * PATIENCE) {
+            if ended || start.elapsed() > minimum && (enough() || start.elapsed() > 2 * TIMEOUT) {
                 self.stop.store(true, Ordering::Relaxed);
             }
-            for ((name, beat), (last, since)) in self.beats.iter().zip(&mut moved) {
-                let now = beat.load(Ordering::Relaxed);
+            for ((name, count), (last, since)) in self.iterations.iter().zip(&mut progress) {
+                let now = count.load(Ordering::Relaxed);
                 if now != *last {
                     (*last, *since) = (now, Instant::now());
-                } else if now != u64::MAX && since.elapsed() > PATIENCE {
+                } else if now != u64::MAX && since.elapsed() > TIMEOUT {
                     let all: Vec<_> =
-                        self.beats.iter().map(|(name, beat)| (name, beat.load(Ordering::Relaxed))).collect();
-                    // Written directly, because output of `eprintln!` is captured until the test ends, which it never
-                    // does.
+                        self.iterations.iter().map(|(name, count)| (name, count.load(Ordering::Relaxed))).collect();
+                    // Written directly: the test harness captures output of `eprintln!` until the test ends, and would
+                    // lose it in the abort.
                     let _ = writeln!(
                         std::io::stderr(),
-                        "{name}: no progress for {PATIENCE:?}, possibly a deadlock. Iterations: {all:?}"
+                        "{name}: no progress for {TIMEOUT:?}, possibly a deadlock. Iterations: {all:?}"
                     );
                     std::process::abort();
                 }
@@ -85,11 +87,12 @@ fn duration() -> Duration {
     Duration::from_millis(setting("RACES_MS", 1500))
 }
 
-/// Two processors and the driver of a function, the same of a function that is reset repeatedly, and an idle function,
-/// with two workers, while the host invalidates TLBs and unmaps memory that is being written: after the card is
-/// quiesced no thread writes that memory.
+/// A driver and two more vCPUs use one VF; a driver and another vCPU use a second VF, which the host resets repeatedly;
+/// a third VF is idle. Two workers run the card, and the host also invalidates TLBs and unmaps memory that the second
+/// VF is writing. The jobs of the first VF complete, and no thread writes unmapped memory after `Card::quiesce` has
+/// returned.
 #[test]
-fn functions_beside_one_that_is_reset() {
+fn resets_of_one_function_do_not_affect_others() {
     let mut bench = Bench::with(true, Some(QUOTA), Time::real());
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
@@ -110,7 +113,7 @@ fn functions_beside_one_that_is_reset() {
     driver.vf.disturbed = true;
     driver.floods = true;
     let mut steps = 0;
-    threads.push(watchdog.spawn("the driver of the function in reset", move || {
+    threads.push(watchdog.spawn("the driver of the function that is reset", move || {
         if steps % 64 == 0 {
             driver.restart();
         }
@@ -118,18 +121,18 @@ fn functions_beside_one_that_is_reset() {
         driver.step();
     }));
     for (seed, (name, function)) in (1..).zip([
-        ("the victim's second processor", VICTIMS[0]),
-        ("the victim's third processor", VICTIMS[0]),
-        ("a processor of the function in reset", ATTACKER),
+        ("the victim's second vCPU", VICTIMS[0]),
+        ("the victim's third vCPU", VICTIMS[0]),
+        ("a vCPU of the function that is reset", ATTACKER),
     ]) {
         let mut processor = Processor::new(bench.vf(function));
-        // This function's driver restarts repeatedly, using the same mailbox.
+        // The driver of this function restarts repeatedly and uses the same mailbox.
         processor.vf.disturbed = function == ATTACKER;
         let mut random = Random::new(seed);
-        // The third processor does not use the mailbox, which supports one writer.
-        let only_looks = seed == 2;
+        // The third vCPU does not use the mailbox, which must have only one user at a time.
+        let without_mailbox = seed == 2;
         threads.push(watchdog.spawn(name, move || {
-            if only_looks {
+            if without_mailbox {
                 processor.vf.get(random.below(0x40_0000 / 4) as u32 * 4);
                 processor.vf.set(0x40_0000 + random.below(8) as u32 * 4096, 1);
             } else {
@@ -144,13 +147,13 @@ fn functions_beside_one_that_is_reset() {
             1 => {
                 guests.map(ATTACKER, false);
                 card.quiesce();
-                // The memory belongs to another owner from here.
+                // From here on, the memory may be reused.
                 let guest = guests.of(ATTACKER);
-                let others = arctic_test_support::vfs::canary::bytes(0, guest.bytes().len());
-                guest.fill(&others);
+                let new_data = arctic_test_support::vfs::canary::bytes(0, guest.bytes().len());
+                guest.fill(&new_data);
                 thread::sleep(Duration::from_micros(random.below(1000)));
-                assert!(guest.bytes() == others, "unmapped memory was written");
-                guest.fill(&vec![0; others.len()]);
+                assert!(guest.bytes() == new_data, "unmapped memory was written");
+                guest.fill(&vec![0; new_data.len()]);
                 guests.map(ATTACKER, true);
             }
             2 => card.gt().memory.invalidate(),
@@ -161,16 +164,16 @@ fn functions_beside_one_that_is_reset() {
     watchdog.watch(duration(), || jobs.load(Ordering::Relaxed) > 1, threads);
     drop(workers);
     println!("the victim completed {} jobs", jobs.load(Ordering::Relaxed));
-    assert!(jobs.load(Ordering::Relaxed) > 1, "the victim completed no job");
+    assert!(jobs.load(Ordering::Relaxed) > 1, "the victim completed fewer than two jobs");
     assert_eq!(bench.card.panics(), 0);
     attacker_starts_anew(&mut bench, &before);
 }
 
-/// Two processors of the PF's guest access its registers of all kinds, including resets and firmware loads of the GuC,
-/// while three functions work and the host resets functions and enables and disables VFs. The card does not panic or
-/// deadlock; after a new start it works, and no guest's memory has changed.
+/// Two vCPUs of the PF's guest write registers with side effects, including resets and GuC firmware loads, and read any
+/// register, while three VFs are in use and the host resets the card and its functions and enables and disables VFs.
+/// The card does not panic or deadlock; after a reset it works, and no guest's memory has changed.
 #[test]
-fn resets_of_everything() {
+fn concurrent_resets_of_card_engines_and_functions() {
     let mut bench = Bench::with(true, None, Time::real());
     let guests = [Function::PF, VICTIMS[0], ATTACKER, VICTIMS[1]];
     for function in guests {
@@ -184,7 +187,7 @@ fn resets_of_everything() {
         let mut driver = Driver::new(bench.vf(function));
         driver.vf.disturbed = true;
         let mut steps = 0;
-        threads.push(watchdog.spawn("a driver", move || {
+        threads.push(watchdog.spawn("a VF's driver", move || {
             if steps % 64 == 0 {
                 driver.restart();
             }
@@ -195,8 +198,8 @@ fn resets_of_everything() {
     let mut processor = Processor::new(bench.vf(VICTIMS[1]));
     processor.vf.disturbed = true;
     let mut random = Random::new(3);
-    threads.push(watchdog.spawn("a virtual function's processor", move || processor.step(&mut random)));
-    for (seed, name) in [(4, "the PF's processor"), (5, "the PF's second processor")] {
+    threads.push(watchdog.spawn("a VF's vCPU", move || processor.step(&mut random)));
+    for (seed, name) in [(4, "the PF's first vCPU"), (5, "the PF's second vCPU")] {
         let (card, mut random) = (bench.card.clone(), Random::new(seed));
         threads.push(watchdog.spawn(name, move || {
             let (register, value) = pf_write(&mut random);
@@ -236,8 +239,8 @@ fn resets_of_everything() {
     works(&mut bench, |bench| &mut bench.attacker);
 }
 
-/// Returns a PF register write with side effects: resets of engines and GuC, firmware loads, execlist ports, error
-/// registers, interrupts, forcewake, power and mailboxes.
+/// Returns offset and value of a random register write of the PF that has side effects: resets of engines and GuC,
+/// firmware loads, execlist submission, error registers, interrupts, forcewake, power and mailboxes.
 fn pf_write(random: &mut Random) -> (u32, u32) {
     let base = random.of(&[0x2000, 0x2_2000, 0x1a000, 0x1c_0000, 0x1c_8000]);
     match random.below(64) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Fuzz harness of the GuC's interface: input bytes become messages in CT buffers and mailbox, from a VF or from the
-//! PF, the data that they point to, and the work that they start.
+//! Fuzz harness of the GuC's interface. A VF or the PF is the attacker; the input bytes determine its messages in CT
+//! buffers and mailbox, the data structures that these refer to, and its contexts.
 //!
-//! Byte 0 of the input selects the hostile side and the way of provisioning; the rest are its operations. A hostile VF
-//! must not change the state of the other VFs and of the PF; after a hostile PF the card must work again after a reset.
+//! Byte 0 of the input selects the attacker, whether the VFs' GGTT windows are mapped, and whether the card or a PF
+//! driver provisions the VFs; the other bytes determine the attacker's operations. A VF must not change the state of
+//! the other VFs or of the PF. The PF may disturb all functions, but the card must work again after a reset.
 
 use std::sync::Arc;
 
@@ -21,42 +22,43 @@ use crate::vfs::canary;
 use crate::vfs::pf::Pf;
 use crate::vfs::world::{Time, read};
 
-/// Bytes of an input that are used; the rest is ignored.
-const MOST: usize = 2048;
-/// Limit for the number of operations per input.
-const DEEDS: u32 = 96;
-/// Bytes of a victim's data that are filled with canaries.
-const SECRET: usize = 0x2000;
-/// Offset of lists and buffers in the hostile side's memory.
+/// Maximum number of input bytes that are used; further bytes are ignored.
+const MAX_INPUT: usize = 2048;
+/// Maximum number of operations per input.
+const MAX_OPERATIONS: u32 = 96;
+/// Number of bytes of each victim's memory that are filled with canaries.
+const CANARY_BYTES: usize = 0x2000;
+/// Offset of KLV lists and buffers in the attacker's memory.
 const LISTS: u64 = at::SCRATCH;
 
 const GDRST: u32 = 0x941c;
 const GU_CNTL: u32 = 0x10_1010;
 
-/// The hostile side and the driver that it uses.
-enum Side {
+/// The attacking function; for the PF, with its driver (the VF's is [`Bench::attacker`]).
+enum Attacker {
     Virtual,
     Physical(Pf),
 }
 
-struct Play {
+/// The state of one run.
+struct Run {
     bench: Bench,
-    side: Side,
+    attacker: Attacker,
 }
 
-impl Play {
-    /// The hostile side's driver.
+impl Run {
+    /// The attacker's driver.
     fn driver(&self) -> &dyn GucDriver {
-        match &self.side {
-            Side::Virtual => &self.bench.attacker,
-            Side::Physical(pf) => pf,
+        match &self.attacker {
+            Attacker::Virtual => &self.bench.attacker,
+            Attacker::Physical(pf) => pf,
         }
     }
 
     fn driver_mut(&mut self) -> &mut dyn GucDriver {
-        match &mut self.side {
-            Side::Virtual => &mut self.bench.attacker,
-            Side::Physical(pf) => pf,
+        match &mut self.attacker {
+            Attacker::Virtual => &mut self.bench.attacker,
+            Attacker::Physical(pf) => pf,
         }
     }
 
@@ -64,7 +66,7 @@ impl Play {
         self.driver().poke(at, value);
     }
 
-    /// Returns the GGTT address of `at` in the side's memory.
+    /// Returns the GGTT address of offset `at` in the attacker's memory.
     fn global(&self, at: u64) -> u64 {
         self.driver().base() + at
     }
@@ -88,11 +90,11 @@ impl Play {
             7 => base(Function(1 + bytes.byte() % 4)) as u32 + u32::from(bytes.word()) * 0x100,
             _ => 0,
         };
-        // Input must not contain canaries, so that a canary found later was read from another function.
+        // The attacker must not write canaries itself: one found in its memory later must come from another function.
         if canary::owner(value).is_some() { !value } else { value }
     }
 
-    /// Returns the usual payload of an action.
+    /// Returns a plausible payload of an action.
     fn payload(&self, code: u16, length: Length, bytes: &mut Bytes<'_>) -> Vec<u32> {
         let id = u32::from(bytes.byte() % 8);
         let list = self.global(LISTS + u64::from(id) * 0x100) as u32;
@@ -131,12 +133,12 @@ impl Play {
         }
     }
 
-    /// Sends a message for an action, with some dwords replaced.
+    /// Sends a message for an action, in some cases with modified payload dwords, length or HXG type.
     fn message(&mut self, bytes: &mut Bytes<'_>) {
         let action = &ACTIONS[bytes.below(ACTIONS.len() as u32) as usize];
         let mut payload = self.payload(action.code, action.length, bytes);
-        let how = bytes.byte();
-        for _ in 0..how & 3 {
+        let mode = bytes.byte();
+        for _ in 0..mode & 3 {
             let at = usize::from(bytes.byte());
             let value = self.operand(bytes);
             let len = payload.len().max(1);
@@ -145,7 +147,7 @@ impl Play {
                 None => payload.push(value),
             }
         }
-        match how >> 2 & 7 {
+        match mode >> 2 & 7 {
             0 => payload.truncate(usize::from(bytes.byte()) % (payload.len() + 1)),
             1 => {
                 let more = usize::from(bytes.byte());
@@ -155,13 +157,14 @@ impl Play {
             }
             _ => {}
         }
-        let kind = [2, 0, 1, 2, 2, 2, 2, u32::from(bytes.0.first().copied().unwrap_or(2) & 0xf)][usize::from(how >> 5)];
+        let kind =
+            [2, 0, 1, 2, 2, 2, 2, u32::from(bytes.0.first().copied().unwrap_or(2) & 0xf)][usize::from(mode >> 5)];
         let mut words = ct::fast_request(action.code.into(), &payload);
         words[1] = kind << 28 | u32::from(action.code);
         self.send(&words);
     }
 
-    /// Registers and enables a context with one of a few rings.
+    /// Registers and enables a context with one of five command sequences in its ring buffer.
     fn context(&mut self, bytes: &mut Bytes<'_>) {
         let id = u32::from(bytes.byte() % 8);
         let driver = self.driver();
@@ -170,7 +173,7 @@ impl Play {
             0 => mi::store_data_imm(scratch, 1).to_vec(),
             1 => mi::batch_buffer_start(ring).to_vec(),
             2 => mi::semaphore_wait(scratch, Compare::Equal, 1).to_vec(),
-            // No command.
+            // An invalid header: the client is reserved.
             3 => vec![0x7f << 23],
             _ => Vec::new(),
         };
@@ -178,7 +181,7 @@ impl Play {
         self.driver_mut().submit(id, class, &commands);
     }
 
-    /// Writes a list of key-length-value items.
+    /// Writes a list of KLVs.
     fn list(&self, bytes: &mut Bytes<'_>) {
         const KEYS: [u32; 24] = [
             1, 2, 3, 4, 5, 6, 0x8a01, 0x8a02, 0x8a03, 0x8a04, 0x8a05, 0x8a06, 0x8a07, 0x8a08, 0x8a0a, 0x8a0b, 0x8a0c,
@@ -195,6 +198,7 @@ impl Play {
         }
     }
 
+    /// Sends a mailbox request, in some cases with a modified dword.
     fn mail(&self, bytes: &mut Bytes<'_>) {
         const CODES: [u32; 9] = [0x0508, 0x4509, 0x4100, 0x5507, 0x5500, 0x5509, 0x5508, 0x550f, 0];
         let mut message = [bytes.of(&CODES), 0, 0, 0];
@@ -214,7 +218,8 @@ impl Play {
         self.driver().mail(message);
     }
 
-    fn deed(&mut self, bytes: &mut Bytes<'_>) {
+    /// Performs the next operation of the attacker.
+    fn operation(&mut self, bytes: &mut Bytes<'_>) {
         match bytes.below(18) {
             0..5 => self.message(bytes),
             5 => {
@@ -236,7 +241,7 @@ impl Play {
             }
             12 => self.bench.pass(u64::from(bytes.word()) * 10_000),
             13 => {
-                // A work queue: work items, then the tail.
+                // Work items in a work queue, then its tail.
                 let n = u64::from(bytes.byte() % 16);
                 for at in 0..n {
                     let word = if at % 4 == 0 { 5 | 3 << 16 } else { self.operand(bytes) };
@@ -245,53 +250,53 @@ impl Play {
                 self.poke(at::QUEUES + 4, n as u32 * 4);
             }
             14 => {
-                // A GGTT entry, the side's own or another function's.
+                // A GGTT entry of the attacker or of another function.
                 let page = (base(VICTIMS[0]) >> 12) + u64::from(bytes.word());
                 let entry = u64::from(self.operand(bytes)) & !0xfff | u64::from(bytes.byte() & 0x1f);
-                match &self.side {
-                    Side::Virtual => self.bench.attacker.set_global(page, entry),
-                    Side::Physical(pf) => pf.set_entry(page, entry),
+                match &self.attacker {
+                    Attacker::Virtual => self.bench.attacker.set_global(page, entry),
+                    Attacker::Physical(pf) => pf.set_entry(page, entry),
                 }
             }
-            15 => match &self.side {
-                Side::Virtual => self.bench.card.reset_function(ATTACKER),
-                Side::Physical(_) => match bytes.byte() % 8 {
+            15 => match &self.attacker {
+                Attacker::Virtual => self.bench.card.reset_function(ATTACKER),
+                Attacker::Physical(_) => match bytes.byte() % 8 {
                     0 => self.bench.card.disable_vfs(),
                     n => self.bench.card.enable_vfs(n),
                 },
             },
-            16 => match &self.side {
-                Side::Virtual => self.bench.attacker.consume(),
-                Side::Physical(_) => self.set(bytes.of(&[0xcf58, 0xc340, 0xc314, 0xcee8]), bytes.dword()),
+            16 => match &self.attacker {
+                Attacker::Virtual => self.bench.attacker.consume(),
+                Attacker::Physical(_) => self.set(bytes.of(&[0xcf58, 0xc340, 0xc314, 0xcee8]), bytes.dword()),
             },
             _ => drop(self.bench.work(bytes.byte().into())),
         }
     }
 }
 
-fn secrets(function: Function) -> Vec<u8> {
-    canary::bytes(function.0, SECRET)
+fn canaries(function: Function) -> Vec<u8> {
+    canary::bytes(function.0, CANARY_BYTES)
 }
 
-/// Fills part of the other functions' memory and registers with canaries.
+/// Fills parts of the other functions' memory, and the victims' mailboxes, with canaries.
 fn fill(bench: &Bench) {
     for victim in &bench.victims {
-        let bytes = secrets(victim.function);
-        victim.local.slice(at::DATA, SECRET).unwrap().write_slice(&bytes, 0).unwrap();
+        let bytes = canaries(victim.function);
+        victim.local.slice(at::DATA, CANARY_BYTES).unwrap().write_slice(&bytes, 0).unwrap();
         for n in 1..4 {
             victim.set(MAILBOX + n * 4, canary::word(victim.function.0, n.into()));
         }
     }
     for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
-        bench.guests.of(function).set_starts(&secrets(function));
+        bench.guests.of(function).set_starts(&canaries(function));
     }
 }
 
-/// Checks that the victims' data is unchanged, and that none of it is in the attacker's memory.
-fn unharmed(bench: &Bench) {
+/// Checks that the canaries are unchanged and that none of them is in the attacker's memory.
+fn check_isolation(bench: &Bench) {
     for victim in &bench.victims {
         assert!(
-            read(&victim.local, at::DATA, SECRET) == secrets(victim.function),
+            read(&victim.local, at::DATA, CANARY_BYTES) == canaries(victim.function),
             "a victim's local memory has changed"
         );
         for n in 1..4 {
@@ -303,11 +308,11 @@ fn unharmed(bench: &Bench) {
         }
     }
     for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
-        let parts = bench.guests.of(function).starts(SECRET);
-        assert!(parts.iter().all(|part| *part == secrets(function)), "{function:?}'s guest memory has changed");
+        let parts = bench.guests.of(function).starts(CANARY_BYTES);
+        assert!(parts.iter().all(|part| *part == canaries(function)), "{function:?}'s guest memory has changed");
     }
-    // The attacker's memory, where it has contents.
-    let own = bench.guests.of(ATTACKER).starts(SECRET);
+    // The attacker's guest memory, and the parts of its local memory that may contain data.
+    let own = bench.guests.of(ATTACKER).starts(CANARY_BYTES);
     let local = bench.attacker.local.data(0..LOCAL);
     let local = local.map(|run| read(&bench.attacker.local, run.start, (run.end - run.start) as usize));
     for bytes in own.into_iter().chain(local) {
@@ -315,59 +320,59 @@ fn unharmed(bench: &Bench) {
     }
 }
 
-/// Checks that a victim's work completes.
-fn works(bench: &mut Bench, victim: usize) {
+/// Checks that a job of a victim completes.
+fn check_job(bench: &mut Bench, victim: usize) {
     let vf = &mut bench.victims[victim];
     vf.poke(at::SCRATCH, 0);
     let job = mi::store_data_imm(vf.global(at::SCRATCH), 0x600d);
     vf.submit(1, EngineClass::Copy, &job);
-    bench.until("a victim's work", 60_000, |bench| bench.victims[victim].peek(at::SCRATCH) == 0x600d);
+    bench.until("completion of a victim's job", 60_000, |bench| bench.victims[victim].peek(at::SCRATCH) == 0x600d);
 }
 
-/// Checks that after a reset a new driver can initialise the card.
-fn comes_up(card: &Arc<Card>, bench: &mut Bench) {
+/// Checks that new drivers can initialise the card after a reset and that a job completes.
+fn check_recovery(card: &Arc<Card>, bench: &mut Bench) {
     card.write(Function::PF, GDRST.into(), &1u32.to_le_bytes());
     card.write(Function::PF, GU_CNTL.into(), &(1u32 << 31).to_le_bytes());
     *bench.pf.borrow_mut() = Some(Pf::up(card));
     bench.work(200);
     bench.victims[0].up();
-    works(bench, 0);
+    check_job(bench, 0);
 }
 
 /// Runs one input; panics if an invariant is violated.
 pub fn run(input: &[u8]) {
-    let input = &input[..input.len().min(MOST)];
-    let Some((how, rest)) = input.split_first() else { return };
+    let input = &input[..input.len().min(MAX_INPUT)];
+    let Some((mode, rest)) = input.split_first() else { return };
     let mut bytes = Bytes(rest);
-    let (physical, mapped, driver) = (how & 1 != 0, how & 2 != 0, how & 4 != 0);
+    let (physical, mapped, driver) = (mode & 1 != 0, mode & 2 != 0, mode & 4 != 0);
     let quota = (!physical && !driver).then_some(QUOTA);
     let mut bench = Bench::with(mapped, quota, Time::manual());
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
-    let side = match physical {
-        true => Side::Physical(bench.pf.borrow_mut().take().expect("a driver")),
-        false => Side::Virtual,
+    let attacker = match physical {
+        true => Attacker::Physical(bench.pf.borrow_mut().take().expect("without a quota there is a PF driver")),
+        false => Attacker::Virtual,
     };
     if !physical {
         fill(&bench);
     }
-    let mut play = Play { bench, side };
-    for _ in 0..DEEDS {
+    let mut run = Run { bench, attacker };
+    for _ in 0..MAX_OPERATIONS {
         if !bytes.more() {
             break;
         }
-        play.deed(&mut bytes);
+        run.operation(&mut bytes);
     }
-    let Play { mut bench, side } = play;
+    let Run { mut bench, attacker } = run;
     bench.work(100);
-    match side {
-        Side::Virtual => {
-            unharmed(&bench);
-            works(&mut bench, 0);
+    match attacker {
+        Attacker::Virtual => {
+            check_isolation(&bench);
+            check_job(&mut bench, 0);
         }
-        Side::Physical(_) => {
+        Attacker::Physical(_) => {
             let card = bench.card.clone();
-            comes_up(&card, &mut bench);
+            check_recovery(&card, &mut bench);
         }
     }
     assert_eq!(bench.card.panics(), 0);

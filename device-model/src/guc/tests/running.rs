@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The GuC with real command streamers: contexts with commands in their rings, from submission to completion.
+//! The GuC together with the command streamers: the engines execute the commands in the contexts' ring buffers, instead
+//! of the test reporting their outcomes.
 
 use super::contexts::{append_item, wide};
 use super::*;
@@ -10,15 +11,16 @@ use crate::execlist::status::{ContextStatus, Detail};
 const ARB_CHECK: u32 = 0x05 << 23;
 const ARB_OFF: u32 = 0x08 << 23;
 const BATCH_END: u32 = 0x0a << 23;
-/// Rings, one page each; batches follow the rings.
+/// Ring buffers, one page each.
 const RINGS: u64 = 0xe0_0000;
+/// Batch buffers, one page each.
 const BATCHES: u64 = 0xe8_0000;
 
 fn store(at: u64, value: u32) -> [u32; 4] {
     [0x20 << 23 | 1 << 22 | 2, at as u32, 0, value]
 }
 
-/// MI_SEMAPHORE_WAIT: polls until the dword equals `value`.
+/// MI_SEMAPHORE_WAIT in polling mode, until the dword at `at` equals `value`.
 fn wait_for(at: u64, value: u32) -> [u32; 5] {
     [0x1c << 23 | 1 << 22 | 1 << 15 | 4 << 12 | 3, value, at as u32, 0, 0]
 }
@@ -28,7 +30,7 @@ fn jump(to: u64) -> [u32; 3] {
 }
 
 impl Host {
-    /// Writes a context image and a ring with `commands`; returns the tail.
+    /// Writes a context image and a ring buffer with `commands`; returns the tail.
     fn ring(&self, id: u32, member: u32, commands: &[u32]) -> u32 {
         let image = Host::image(id, member) + 0x1000;
         let ring = RINGS + u64::from(id * 4 + member) * 0x1000;
@@ -53,7 +55,7 @@ impl Host {
         batch
     }
 
-    /// Registers and enables a context with these commands. The G2H messages stay in the ring.
+    /// Registers and enables a context with these commands. The resulting G2H messages stay in the CT buffer.
     fn submit(&mut self, id: u32, class: EngineClass, priority: u32, commands: &[u32]) {
         let tail = self.ring(id, 0, commands);
         self.register(id, class, 1);
@@ -62,7 +64,8 @@ impl Host {
         self.fast(0x1001, &[id, 1]);
     }
 
-    /// Works as the card's workers do, for `rounds` rounds of `ns` each.
+    /// Runs a step of the GuC and of each engine `rounds` times, as the card's worker threads do, and advances the
+    /// clock by `ns` after each round.
     fn work(&mut self, rounds: u32, ns: u64) {
         for _ in 0..rounds {
             self.step();
@@ -93,15 +96,16 @@ impl Host {
         self.step();
     }
 
-    /// Ticks that a context has run, from its image.
+    /// Execution time of a context in ticks: CTX_TIMESTAMP in its image.
     fn ran(&self, id: u32) -> u32 {
         self.peek(Host::image(id, 0) + 0x1000 + 0x23 * 4)
     }
 }
 
-/// Contract F.2, F.4: commands in the ring are executed, HEAD is updated in the image, a second submission continues.
+/// Contract F.2, F.4: the commands in the ring buffer are executed, and HEAD in the image is updated; a second
+/// submission continues at HEAD.
 #[test]
-fn submission() {
+fn submitted_commands_are_executed() {
     let mut host = Host::up();
     host.submit(1, EngineClass::Copy, 2, &store(SCRATCH, 0x1111));
     host.work(4, 1000);
@@ -119,9 +123,10 @@ fn submission() {
     assert!(host.received().is_empty());
 }
 
-/// Contract F.2: two endless batches share an engine by time slices; after one is disabled, the other continues.
+/// Contract F.2: two contexts with endless batches share an engine by time slices; after one is disabled, the other
+/// continues.
 #[test]
-fn spinners_share() {
+fn endless_batches_share_an_engine() {
     let mut host = Host::up();
     for id in [1, 2] {
         let batch = host.spinner(id);
@@ -138,7 +143,7 @@ fn spinners_share() {
     host.poke(BATCHES + 2 * 0x1000, BATCH_END);
     host.work(4, 1000);
     assert_eq!(host.runs("rcs0"), None);
-    // After it is enabled again, the first one continues in its batch and ends.
+    // After context 1 is enabled again, it resumes its batch, and completes when the batch ends.
     host.fast(0x1001, &[1, 1]);
     host.work(4, 100_000);
     assert_eq!(host.runs("rcs0"), Some(1));
@@ -147,9 +152,10 @@ fn spinners_share() {
     assert_eq!(host.runs("rcs0"), None);
 }
 
-/// Contract F.2, F.6: a batch that disables arbitration is reset after its preemption timeout, and not before.
+/// Contract F.2, F.6: a context that has disabled arbitration is reset when its preemption timeout expires, not
+/// earlier.
 #[test]
-fn no_arbitration() {
+fn a_context_without_arbitration_is_reset_after_the_preemption_timeout() {
     let mut host = Host::up();
     let batch = host.spinner(1);
     let commands: Vec<u32> = [ARB_OFF].into_iter().chain(jump(batch)).collect();
@@ -165,9 +171,10 @@ fn no_arbitration() {
     assert_eq!(host.runs("rcs0"), None);
 }
 
-/// Contract F.2: a context that waits yields to the one that it waits for, even if that has a lower priority.
+/// Contract F.2: a context in a semaphore wait yields the engine to the context that writes the semaphore, even if that
+/// context has a lower priority.
 #[test]
-fn semaphore_between_contexts_of_one_engine() {
+fn a_semaphore_wait_yields_to_a_context_of_lower_priority() {
     let mut host = Host::up();
     let commands: Vec<u32> = wait_for(SCRATCH, 7).into_iter().chain(store(SCRATCH + 8, 1)).collect();
     host.submit(1, EngineClass::Copy, 0, &commands);
@@ -179,30 +186,30 @@ fn semaphore_between_contexts_of_one_engine() {
     assert_eq!(host.runs("bcs0"), None);
 }
 
-/// Two contexts that wait indefinitely take turns at a limited rate.
+/// Two contexts in endless semaphore waits on one engine are switched at a limited rate.
 #[test]
-fn two_waiting_contexts() {
+fn waiting_contexts_are_switched_at_a_limited_rate() {
     let mut host = Host::up();
     for id in [1, 2] {
         host.submit(id, EngineClass::Copy, 2, &wait_for(SCRATCH, 7));
     }
-    let mut turns = 0;
+    let mut switches = 0;
     let mut last = None;
     for _ in 0..100 {
         host.work(1, 100_000);
         let now = host.runs("bcs0");
-        turns += u32::from(now.is_some() && now != last);
+        switches += u32::from(now.is_some() && now != last);
         last = now.or(last);
     }
-    assert!((4..=20).contains(&turns), "{turns} turns in 10 ms");
+    assert!((4..=20).contains(&switches), "{switches} switches in 10 ms");
     host.poke(SCRATCH, 7);
     host.work(40, 100_000);
     assert_eq!(host.runs("bcs0"), None);
 }
 
-/// Contract F.5: two members wait for each other, which only ends if they run at the same time.
+/// Contract F.5: the members of a parallel context run concurrently: each of the two waits for a store of the other.
 #[test]
-fn parallel_members_meet() {
+fn parallel_members_run_concurrently() {
     let mut host = Host::up();
     let scratch = wide(&mut host, 2);
     let tails = [(0, SCRATCH, SCRATCH + 8), (1, SCRATCH + 8, SCRATCH)].map(|(member, mine, others)| {
@@ -215,33 +222,36 @@ fn parallel_members_meet() {
     host.work(20, 100_000);
     assert_eq!((host.peek(SCRATCH), host.peek(SCRATCH + 8)), (1, 1));
     assert_eq!((host.runs("vcs0"), host.runs("vcs2")), (None, None));
-    assert_eq!(host.peek(Host::image(2, 1) + 0x1014), tails[1], "all of the second ring is executed");
+    assert_eq!(host.peek(Host::image(2, 1) + 0x1014), tails[1], "all commands of the second member are executed");
 }
 
-/// Contract F.6: an access without a valid translation is reported as CAT error and the context is reset; then the
+/// Contract F.6: an access without a valid translation is reported as a CAT error, and the context is reset; then the
 /// engine runs the next context.
 #[test]
-fn fault_of_a_batch() {
+fn a_fault_resets_the_context() {
     let mut host = Host::up();
     host.submit(1, EngineClass::Copy, 2, &store(0x1000, 1));
     host.submit(2, EngineClass::Copy, 2, &store(SCRATCH, 5));
     host.work(6, 1000);
-    let told = host.received();
-    assert!(told.contains(&vec![2, 0x9000_6000, 1]) && told.contains(&vec![2, 0x9000_1008, 1]), "{told:x?}");
+    let messages = host.received();
+    assert!(
+        messages.contains(&vec![2, 0x9000_6000, 1]) && messages.contains(&vec![2, 0x9000_1008, 1]),
+        "{messages:x?}"
+    );
     assert_eq!(host.peek(SCRATCH), 5);
 }
 
-/// The context's id in status words: its local id, and the low bits of the number of its load.
-fn named(id: u32, load: u32) -> ContextId {
+/// The context ID in status words: the SW context ID is the local id, the SW counter the low bits of the load count.
+fn context_id(id: u32, load: u32) -> ContextId {
     ContextId::new(load << 16 | id)
 }
 
 /// V8-031, V8-033, V8-060: contexts loaded by the GuC are identified by the id that their driver uses, a load count and
-/// the function number. Context switches are only written to the GuC's FIFO, which the GuC reads: status page, its
-/// copies and host interrupt stay unchanged. A context that is blocked on one engine does not affect the application's
-/// contexts on others.
+/// the function number. Context switches are reported only in the FIFO that the GuC reads: the status page, the CSB
+/// registers and the host's interrupt registers do not change. A context that is blocked on one engine does not affect
+/// the application's contexts on other engines.
 #[test]
-fn switches_come_to_the_guc() {
+fn context_switches_are_reported_only_to_the_guc() {
     let mut host = Host::up();
     let [render, copy] = ["rcs0", "bcs0"].map(engine_named);
     let page = SCRATCH + 0x1000;
@@ -254,7 +264,7 @@ fn switches_come_to_the_guc() {
     host.submit(7, EngineClass::Render, 2, &wait_for(SCRATCH, 1));
     host.step();
     let ports = |host: &Host| [render, copy].map(|engine| host.gt.csb_ports[engine.index()].waiting());
-    assert_eq!(ports(&host), [1, 0], "the entry for idle to active");
+    assert_eq!(ports(&host), [1, 0], "one entry: the switch from idle to the context");
     assert_eq!(host.gt.read(render.info().mmio_base + 0x238), 1 << 26 | 7 << 7, "EXECLIST_STATUS contains the ids");
     assert_eq!(host.engines.lock(render).step(&host.gt, 256), Outcome::Waiting);
     host.submit(8, EngineClass::Copy, 2, &store(SCRATCH + 8, 1));
@@ -265,14 +275,14 @@ fn switches_come_to_the_guc() {
     host.engines.report(EngineReport { engine: copy, load, outcome: Outcome::Complete });
     host.step();
     assert_eq!((ports(&host), host.runs("rcs0"), host.runs("bcs0")), ([1, 0], Some(7), None));
-    // Preemption of the blocked context is requested: a preemption to idle at a polling wait.
+    // Disabling the blocked context preempts it to idle, at its polling semaphore wait.
     host.fast(0x1001, &[7, 0]);
     host.step();
     let load = host.engines.lock(render).loaded().unwrap();
     assert_eq!(host.engines.lock(render).step(&host.gt, 256), Outcome::Preempted);
     let port = &host.gt.csb_ports[render.index()];
-    let first = ContextStatus::new(ContextId::IDLE, named(7, 1), Detail::Complete, true, 0);
-    let last = ContextStatus::new(named(7, 1), ContextId::IDLE, Detail::Semaphore { polls: true }, true, 0);
+    let first = ContextStatus::new(ContextId::IDLE, context_id(7, 1), Detail::Complete, true, 0);
+    let last = ContextStatus::new(context_id(7, 1), ContextId::IDLE, Detail::Semaphore { polls: true }, true, 0);
     assert_eq!((port.take(), port.take(), port.take()), (Some(first), Some(last), None));
     port.push(last);
     host.engines.report(EngineReport { engine: render, load, outcome: Outcome::Preempted });
@@ -283,34 +293,35 @@ fn switches_come_to_the_guc() {
         let base = engine.info().mmio_base;
         assert_eq!((host.gt.read(base + 0x3a0), host.gt.read(base + 0x370)), (0x0b0b, 0));
     }
-    assert_eq!(host.gt.read(0x19_0018), 0, "no engine interrupts the host");
+    assert_eq!(host.gt.read(0x19_0018), 0, "no engine interrupt is pending for the host");
 }
 
-/// V8-060: the status word decides: detail 0 ends the context's work; otherwise it is scheduled again.
+/// V8-060: the scheduler uses the last status word of the context in the FIFO, not the reported outcome: after detail 0
+/// (complete) the context has no more work, otherwise it is scheduled again.
 #[test]
-fn the_status_word_decides() {
-    for (detail, back) in [(Detail::Complete, None), (Detail::Preempted, Some(3))] {
+fn the_status_word_takes_precedence_over_the_outcome() {
+    for (detail, scheduled) in [(Detail::Complete, None), (Detail::Preempted, Some(3))] {
         for outcome in [Outcome::Complete, Outcome::Preempted] {
             let mut host = Host::up();
             host.start(3, EngineClass::Copy, 1, 2);
             let port = &host.gt.csb_ports[engine_named("bcs0").index()];
-            port.push(ContextStatus::new(named(9, 1), ContextId::IDLE, Detail::Preempted, true, 0));
-            port.push(ContextStatus::new(named(3, 1), ContextId::IDLE, detail, true, 0));
+            port.push(ContextStatus::new(context_id(9, 1), ContextId::IDLE, Detail::Preempted, true, 0));
+            port.push(ContextStatus::new(context_id(3, 1), ContextId::IDLE, detail, true, 0));
             host.end("bcs0", outcome);
             host.step();
-            assert_eq!(host.runs("bcs0"), back, "{detail:?} {outcome:?}");
+            assert_eq!(host.runs("bcs0"), scheduled, "{detail:?} {outcome:?}");
         }
     }
 }
 
-/// V8-060, V13-204: the start of the firmware discards entries from before.
+/// V8-060, V13-204: the firmware discards stale FIFO entries when it starts.
 #[test]
-fn the_fifo_is_drained_at_start() {
+fn the_firmware_drains_the_fifo_when_it_starts() {
     let mut host = Host::up();
-    let stale = ContextStatus::new(named(3, 1), ContextId::IDLE, Detail::Complete, false, 0);
+    let stale = ContextStatus::new(context_id(3, 1), ContextId::IDLE, Detail::Complete, false, 0);
     host.gt.csb_ports.iter().for_each(|port| port.push(stale));
     host.guc.reset(&host.gt);
-    assert!(host.gt.csb_ports.iter().all(|port| port.waiting() == 1), "a GuC reset does not clear it");
+    assert!(host.gt.csb_ports.iter().all(|port| port.waiting() == 1), "a GuC reset does not clear the FIFO");
     host.upload();
     assert!(host.gt.csb_ports.iter().all(|port| port.waiting() == 0));
 }
