@@ -49,7 +49,7 @@ impl Card {
     }
 
     /// Takes the GuC's lock for a GuC step. Until it has the lock, the functions it serves are recorded in
-    /// [`Card::calls`](super::Calls).
+    /// [`GucPending`](super::GucPending).
     pub(super) fn guc_for_calls(&self) -> MutexGuard<'_, Guc> {
         self.guc.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,7 +10,7 @@ use crate::doorbell::{ACK, NACK, Page, Ring, Route};
 use crate::gt::virtual_function::VirtualFunction;
 use crate::guc::hxg::Error;
 use crate::guc::{FunctionReset, Guc};
-use crate::host::{Function, MAX_VFS};
+use crate::host::{Function, MAX_VFS, functions};
 use crate::interrupts::DOORBELL_RANG;
 use crate::profile::provision::Quota;
 
@@ -50,14 +50,14 @@ impl Card {
     /// VF Enable was cleared: every VF ceases to exist and loses its state, each through the FLR flow (V13-127).
     pub fn disable_vfs(&self) {
         let count = self.vfs.swap(0, Ordering::AcqRel);
-        let unannounced = (1..=count).map(Function).filter(|vf| self.reset_existing(*vf)).collect();
-        self.empty_and_announce(unannounced);
+        let unannounced = (1..=count).map(Function).filter(|vf| self.reset_existing(*vf));
+        self.empty_and_announce(unannounced.fold(0, |vfs, vf| vfs | vf.bit()));
     }
 
     /// FLR of a VF: it continues to exist, but loses its work and state (V13-116..125).
     pub fn reset_function(&self, function: Function) {
         if function.is_vf() && self.enabled(function) && self.reset_existing(function) {
-            self.empty_and_announce(vec![function]);
+            self.empty_and_announce(function.bit());
         }
     }
 
@@ -67,14 +67,14 @@ impl Card {
         let reset = self.guc_for(function).function_reset(&self.gt, &self.engines, function);
         self.kick_guc(function.bit());
         // No lock is held: the other functions continue, however much memory there is to clear.
-        if reset == FunctionReset::Unled {
-            self.gt.memory.clear_vf(function);
-        }
-        if reset != FunctionReset::Unannounced {
-            self.gt.memory.free_unused(function);
-        }
-        if reset == FunctionReset::Unled {
-            self.guc_for(function).finish_reset(&self.gt, &self.engines, function);
+        match reset {
+            FunctionReset::Unannounced => {}
+            FunctionReset::Led => self.gt.memory.free_unused(function),
+            FunctionReset::Unled => {
+                self.gt.memory.clear_vf(function);
+                self.gt.memory.free_unused(function);
+                self.guc_for(function).finish_reset(&self.gt, &self.engines, function);
+            }
         }
         if let Some(vf) = self.gt.vf(function) {
             vf.reset();
@@ -82,19 +82,16 @@ impl Card {
         reset == FunctionReset::Unannounced
     }
 
-    /// Releases the local memory of VFs in reset and notifies the PF of each. On a card with worker threads this is done
-    /// by a thread of its own: the caller's access to configuration space must not take as long, and the files of one
-    /// VF, whose client can delay system calls on them, must not delay another.
-    pub(super) fn empty_and_announce(&self, vfs: Vec<Function>) {
-        let Some(card) = self.this.upgrade().filter(|_| self.scrubber.get().is_some() && !vfs.is_empty()) else {
-            return vfs.into_iter().for_each(|vf| self.empty_and_announce_one(vf));
+    /// Releases the local memory of the VFs in `vfs` (one bit each), which are in reset, and notifies the PF of each. On a
+    /// card with worker threads this is done by a thread of its own: the caller's access to configuration space must not
+    /// take as long, and the files of one VF, whose client can delay system calls on them, must not delay another.
+    pub(super) fn empty_and_announce(&self, vfs: u64) {
+        let threaded = vfs != 0 && self.scrubber.get().is_some();
+        let Some(card) = self.this.upgrade().filter(|_| threaded) else {
+            return functions(vfs).for_each(|vf| self.empty_and_announce_one(vf));
         };
-        let name = format!("flr{}", vfs[0].0);
-        let work = {
-            let vfs = vfs.clone();
-            move || vfs.into_iter().for_each(|vf| card.empty_and_announce_one(vf))
-        };
-        match std::thread::Builder::new().name(name).spawn(work) {
+        let work = move || functions(vfs).for_each(|vf| card.empty_and_announce_one(vf));
+        match std::thread::Builder::new().name("flr".into()).spawn(work) {
             Ok(thread) => {
                 let mut resetting = self.resetting();
                 resetting.retain(|thread| !thread.is_finished());
@@ -102,7 +99,7 @@ impl Card {
             }
             Err(error) => {
                 log::warn!("cannot start a thread for an FLR: {error}");
-                vfs.into_iter().for_each(|vf| self.empty_and_announce_one(vf));
+                functions(vfs).for_each(|vf| self.empty_and_announce_one(vf));
             }
         }
     }

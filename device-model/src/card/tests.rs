@@ -211,7 +211,7 @@ fn a_reset_empties_memory_on_a_thread_of_its_own() {
     memory.write_bar(VF1, 0, &[1]);
     let alone = memory.storage().alone();
     assert!(memory.begin_emptying(VF1));
-    card.empty_and_announce(vec![VF1]);
+    card.empty_and_announce(VF1.bit());
     assert!(memory.is_emptying(VF1), "it waits for the frames");
     drop(alone);
     let threads = std::mem::take(&mut *card.resetting());

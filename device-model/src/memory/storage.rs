@@ -146,10 +146,8 @@ impl Storage {
 
     /// Makes `[address, address + len)` of local memory read as zeros; the range must be in one frame.
     pub fn clear(&self, address: u64, len: u64) {
-        if let Some((region, at)) = self.locate(address)
-            && let Some(first) = region.first_data(&(at..at.saturating_add(len)))
-        {
-            region.clear(first..at.saturating_add(len));
+        if let Some((region, at)) = self.locate(address) {
+            empty(region, at..at.saturating_add(len));
         }
     }
 
