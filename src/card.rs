@@ -157,9 +157,9 @@ impl VirtualCard {
             vf_memories.push(VfMemory { local, ggtt });
         }
 
-        let world = Arc::new(BusPorts { ports: ports.clone(), memory: memory.clone() });
+        let host = Arc::new(BusPorts { ports: ports.clone(), memory: memory.clone() });
         let memories = Memories { local, ggtt, vfs: vf_memories };
-        let card = Card::power_on(&profile, memories, world.clone(), world, clock);
+        let card = Card::power_on(&profile, memories, host.clone(), host, clock);
         let shared = Arc::new(CardShared { card, topology, functions: OnceLock::new(), machine, memory });
         let mut ports = ports.into_iter();
         let mut functions = Vec::new();

@@ -315,7 +315,7 @@ impl GuestMemory {
         self.table.store(Table::new(Vec::new(), Some(client)));
     }
 
-    /// Removes all sections, after the client disconnected. GuestMappings in use keep their mappings until they are dropped.
+    /// Removes all sections, after the client disconnected. Views in use keep their mappings until they are dropped.
     pub(crate) fn clear(&self) {
         let mut connection = self.change();
         self.table.store(Arc::default());

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_arctic");
@@ -108,8 +109,7 @@ fn a_card_is_served_without_the_checkout() {
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains("pf.sock"), "{line}");
     assert!(output(&mut copy.command(&["status", &dir])).unwrap().contains("Flex 170, 2 GiB"));
-    // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.
-    assert_eq!(unsafe { libc::kill(server.id() as i32, libc::SIGTERM) }, 0);
+    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
     assert!(server.wait().unwrap().success());
     assert!(Path::new(&dir).join("report.json").is_file());
 }

@@ -2,7 +2,6 @@
 //! The corpora of the fuzz targets: one archive per target in the repository, a folder per target for `cargo fuzz`.
 
 use std::fs::{self, File};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -60,9 +59,7 @@ fn inputs(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let mut inputs = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let entry = entry?;
-        let mut bytes = Vec::new();
-        File::open(entry.path())?.read_to_end(&mut bytes)?;
-        inputs.push((entry.file_name().to_string_lossy().into_owned(), bytes));
+        inputs.push((entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path())?));
     }
     inputs.sort();
     Ok(inputs)
@@ -83,6 +80,8 @@ fn archive(inputs: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     /// An archive has each input once, and packing what was unpacked changes nothing.
