@@ -21,6 +21,7 @@
 //!   with the function's configuration lock held: they must not call [`PciDevice::write_config`] or
 //!   [`PciDevice::reset`] (deadlock). Changes of one function are reported one at a time and in order.
 //!   [`MsiSink::trigger`] is called from any thread.
+//! * On a loaded host, call [`scheduling::request_short_slice`] on the thread that creates the card and the vCPUs.
 //! * The card never calls into the VMM with a lock of an engine or of the GuC held, except [`MsiSink::trigger`], which
 //!   therefore must not block.
 //!
@@ -58,6 +59,7 @@ mod ram;
 pub mod report;
 #[cfg(feature = "program")]
 pub mod run_dir;
+pub mod scheduling;
 #[cfg(feature = "program")]
 pub mod status_socket;
 #[cfg(feature = "program")]

@@ -77,6 +77,11 @@ pub fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(help_or_mistake) => return clap_text(&help_or_mistake),
     };
+    if matches!(arguments.command, Command::Boot(_) | Command::Igt(_) | Command::Serve(_))
+        && let Err(error) = crate::scheduling::request_short_slice()
+    {
+        log::info!("the default time slice applies: {error}");
+    }
     let done = |()| ExitCode::SUCCESS;
     let result = match arguments.command {
         Command::Boot(arguments) => boot::run(*arguments),
