@@ -49,6 +49,10 @@ pub enum Topology {
     Provisioned,
 }
 
+/// Former name of [`Topology`].
+#[deprecated(note = "renamed to `Topology`; removed in the release after the next")]
+pub type Arrangement = Topology;
+
 impl Topology {
     /// The name of the arrangement, one word.
     pub fn name(self) -> &'static str {

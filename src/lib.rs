@@ -70,6 +70,8 @@ pub mod unix_listener;
 pub mod vfio_user;
 
 pub use arctic_device_model::profile::CardProfile;
+#[allow(deprecated, reason = "the old name works for one release")]
+pub use card::Arrangement;
 pub use card::{CardError, CardFunction, Topology, VirtualCard};
 pub use io_events::{IoEventHandler, IoEventThread};
 pub use pci::{Bar, BarMapping, Function, IoEvent, Machine, MsiMessage, MsiSink, PciDevice};
