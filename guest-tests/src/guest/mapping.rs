@@ -13,6 +13,9 @@ pub struct Mapping {
     len: usize,
 }
 
+// SAFETY: the mapping belongs to the process, and only `self` unmaps it.
+unsafe impl Send for Mapping {}
+
 impl Mapping {
     /// Maps `len` bytes at `offset` of `file`.
     pub fn new(file: &File, offset: u64, len: usize) -> io::Result<Self> {
