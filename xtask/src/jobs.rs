@@ -144,7 +144,7 @@ pub const JOBS: &[Job] = &[
     },
     Job {
         name: "flr",
-        minutes: 40,
+        minutes: 50,
         tests: "200 FLRs of a VF with 1 GiB of written memory, beside 10 busy threads a core",
         paths: &[],
         steps: &[
@@ -163,6 +163,13 @@ pub const JOBS: &[Job] = &[
             "cargo run --release -p arctic-guest-tests --example loaded_host -- --threads 6 --runs 20 -- \
              target/release/arctic boot --vfs 2 --provision config --timeout 900",
         ],
+    },
+    Job {
+        name: "book",
+        minutes: 5,
+        tests: "the documents build as a book, with mdbook, which is built first",
+        paths: &["book.toml", "docs/SUMMARY.md"],
+        steps: &["cargo xtask tools mdbook", "target/tools/mdbook/bin/mdbook build"],
     },
     Job {
         name: "provision",

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `cargo xtask`: long tests by name, the steps of CI, the corpora of the fuzz targets, the licence lines, and the word
-//! list of the documentation.
+//! `cargo xtask`: long tests by name, the steps of CI, the corpora of the fuzz targets, the tools of CI, the licence
+//! lines, and the word list of the documentation.
 
 mod ci;
 mod corpus;
 mod jobs;
 mod spdx;
+mod tools;
 mod words;
 
 use std::path::Path;
@@ -51,6 +52,13 @@ enum Task {
         #[command(subcommand)]
         what: Corpus,
     },
+    /// Install the tools that CI needs besides Rust's own, in the versions that CI uses, under target/tools/
+    #[command(after_help = "Examples:\n  cargo xtask tools typos cargo-deny\n  target/tools/typos/bin/typos")]
+    Tools {
+        /// typos, cargo-deny (built, some minutes) or mdbook (built)
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
     /// Check that every source starts with its licence line
     Spdx,
     /// Count words that the documentation avoids, in comments and documents; fails above the limit
@@ -82,6 +90,7 @@ fn main() -> ExitCode {
         Task::Ci { list } => ci::run(list),
         Task::Corpus { what: Corpus::Unpack { targets } } => corpus::unpack(&targets),
         Task::Corpus { what: Corpus::Pack { targets } } => corpus::pack(&targets),
+        Task::Tools { names } => tools::install(&names),
         Task::Spdx => spdx::check(),
         Task::Words { list } => words::check(list),
     };
