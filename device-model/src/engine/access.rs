@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Register and memory accesses by commands: checked against the requester's rights, and recorded for loop detection.
+//! Register and memory accesses by commands. They are checked against the requester's rights and recorded for loop
+//! detection.
 
 use arctic_sriov::number::{high, low};
 use vm_memory::VolatileSlice;
@@ -16,16 +17,17 @@ use crate::registers::REGISTER_BYTES;
 
 /// Size in bytes of one streamer's register block.
 const ENGINE_BLOCK: u32 = 0x1000;
-/// Bits 22:2: the register offset in a command.
+/// Register offset in a command, bits 22:2.
 const REGISTER: u32 = 0x7f_fffc;
 
-/// The address in two dwords of a command.
+/// Returns the address in two dwords of a command.
 #[inline]
 pub(super) fn address(low: u32, high: u32) -> u64 {
     (u64::from(high) << 32 | u64::from(low)) & ADDRESS
 }
 
-/// Mask of the register bits that an LRI with this header preserves: header bits 11:8 are byte write disables.
+/// Returns the mask of the register bits that an LRI with this header preserves. Header bits 11:8 are byte write
+/// disables.
 pub(super) const fn bytes_kept(header: u32) -> u32 {
     let (mut kept, mut byte) = (0, 0);
     while byte < 4 {
@@ -38,9 +40,10 @@ pub(super) const fn bytes_kept(header: u32) -> u32 {
 }
 
 impl Streamer<'_> {
-    /// Returns the register that a command names: an absolute offset, or, if `relative`, an offset from the engine's
-    /// base, using all of its bits (only a context restore is limited to bits 12:2; i915: intel_gpu_commands.h,
-    /// MI_LRI_LRM_CS_MMIO). If `remapped`, it is mapped to the executing instance.
+    /// Returns the offset of the register that a command accesses. `raw` is an absolute offset or, if `relative`, an
+    /// offset from the engine's base. All of its bits are used, unlike in a context restore, which uses only bits 12:2
+    /// (i915: intel_gpu_commands.h, MI_LRI_LRM_CS_MMIO). If `remapped`, the register is mapped to the executing
+    /// instance.
     #[inline]
     pub fn mmio(&self, raw: u32, relative: bool, remapped: bool) -> u32 {
         let offset = raw & REGISTER;
@@ -48,9 +51,9 @@ impl Streamer<'_> {
         if remapped { remap(self.id, offset) } else { offset }
     }
 
-    /// Returns the register that an LRI or LRM of a context image names: in the engine's own block, remapped to the
-    /// executing instance, or absolute (V8-046, trap T19). If the engine has no such register, returns an inaccessible
-    /// offset.
+    /// Returns the offset of the register that an LRI or LRM of a context image loads: relative to the engine's base,
+    /// remapped to the executing instance, or absolute (V8-046, trap T19). Returns an inaccessible offset if the engine
+    /// has no such register.
     pub fn image_register(&self, header: u32, raw: u32) -> u32 {
         match header & (image::RELATIVE | image::REMAP) {
             0 => raw & REGISTER,
@@ -59,7 +62,7 @@ impl Streamer<'_> {
         }
     }
 
-    /// Adds the workload partition's offset to an address: WPARID times CS_MI_ADDRESS_OFFSET (Intel media-driver
+    /// Adds the workload partition's offset, WPARID times CS_MI_ADDRESS_OFFSET, to an address (Intel media-driver
     /// mhw_mi_hwcmd_xe_xpm.h, WORKLOAD_PARTITION_ID_OFFSET_ENABLE).
     #[cold]
     pub fn partitioned(&mut self, address: u64) -> u64 {
@@ -87,7 +90,7 @@ impl Streamer<'_> {
         }
     }
 
-    /// Returns whether a write of the register is permitted. A denied write is counted.
+    /// Returns whether writing the register is permitted. Counts a denied write.
     pub fn may_write(&mut self, offset: u32) -> bool {
         self.permits(offset, Wanted::Write)
     }
@@ -106,8 +109,8 @@ impl Streamer<'_> {
         self.gt.read_by(Agent::Streamer(self.base), offset)
     }
 
-    /// Writes a register for a command. Dropped if the access is denied, or if it would trigger an action in another
-    /// unit.
+    /// Writes a register for a command. The write is dropped if it is denied or if it would trigger an action in
+    /// another unit.
     pub fn write_register(&mut self, offset: u32, value: u32) {
         if !self.permits(offset, Wanted::Write) {
             return;
@@ -117,7 +120,7 @@ impl Streamer<'_> {
         if offset == self.base + reg::CTX_TIMESTAMP {
             self.gt.context_clocks[self.id.index()].set(now, value);
         }
-        // The counter must be advanced with the old register values.
+        // The watchdog must be advanced with the old register values first.
         let watchdog = matches!(offset.wrapping_sub(self.base), reg::PR_CTR_CTRL | reg::PR_CTR_THRSH);
         if watchdog {
             self.count_watchdog();
@@ -156,7 +159,7 @@ impl Streamer<'_> {
         self.set_own(offset + 4, high(value));
     }
 
-    /// Returns the address space of a memory operand: GGTT if the command selects it, otherwise the context's.
+    /// Returns the address space of a memory operand: the GGTT if `global`, otherwise the context's address space.
     #[inline]
     pub fn space(&self, global: bool) -> Space {
         if global { Space::Ggtt } else { self.running.lrc.space }
@@ -184,7 +187,7 @@ impl Streamer<'_> {
         }
     }
 
-    /// The context's loop detector.
+    /// Returns the context's loop detector.
     pub fn loops(&mut self) -> &mut IdleLoopDetector {
         &mut self.running.loops
     }

@@ -38,7 +38,7 @@ mod opcode {
     pub const STOREIND: u32 = 0x181;
 }
 
-/// Inputs, accumulator and flags while a MI_MATH executes.
+/// Inputs, accumulator and flags during the execution of a MI_MATH.
 #[derive(Clone, Copy, Debug, Default)]
 struct Alu {
     a: u64,
@@ -67,7 +67,7 @@ impl Alu {
         Some(())
     }
 
-    /// Returns the accumulator, or a flag replicated to all bits; `None` for any other operand.
+    /// Returns the accumulator, or a flag replicated to all bits. Returns `None` for any other operand.
     fn result(&self, operand: u32) -> Option<u64> {
         let all = |flag| if flag { u64::MAX } else { 0 };
         match operand {
@@ -102,14 +102,14 @@ fn gpr(operand: u32) -> Option<u32> {
     (operand < 0x10).then_some(reg::GPR + 8 * operand)
 }
 
-/// An address in the accumulator. The low three bits are ignored (V8-154).
+/// Returns the address in the accumulator. The low three bits are ignored (V8-154).
 fn indirect(accumulator: u64) -> u64 {
     accumulator & ADDRESS & !7
 }
 
 impl Streamer<'_> {
-    /// MI_MATH: one ALU instruction per dword: opcode 31:20, first operand 19:10, second 9:0 (V8-147). An invalid
-    /// instruction or operand is an illegal command (V8-148).
+    /// MI_MATH. Each dword is an ALU instruction: opcode 31:20, first operand 19:10, second operand 9:0 (V8-147). An
+    /// invalid instruction or operand makes the command illegal (V8-148).
     pub(super) fn math(&mut self, instructions: &[u32]) -> Result<Flow, Fault> {
         let mut alu = Alu::default();
         for instruction in instructions {
@@ -124,7 +124,7 @@ impl Streamer<'_> {
     fn instruct(&mut self, alu: &mut Alu, instruction: u32) -> Result<Option<()>, Fault> {
         let (opcode, first, second) = (instruction >> 20, instruction >> 10 & 0x3ff, instruction & 0x3ff);
         Ok(match opcode {
-            // NOOP. Fences need no action: the accesses of an instruction are complete when it ends (V8-155).
+            // Fences are no-ops, because each instruction completes its accesses before the next one executes (V8-155).
             opcode::NOOP | opcode::FENCE_RD | opcode::FENCE_WR => Some(()),
             opcode::LOAD => gpr(second).and_then(|from| alu.load(first, self.own64(from))),
             opcode::LOADINV => gpr(second).and_then(|from| alu.load(first, !self.own64(from))),
@@ -152,7 +152,7 @@ impl Streamer<'_> {
 mod tests {
     use super::*;
 
-    /// V8-153, trap T10: only powers of two up to 32 are supported; other amounts round down.
+    /// V8-153, trap T10: only powers of two up to 32 are supported. Other amounts are rounded down.
     #[test]
     fn shifts_round_down() {
         let pairs = [(0, 0), (1, 1), (3, 2), (15, 8), (31, 16), (32, 32), (63, 32), (64, 32), (70, 32), (u64::MAX, 32)];

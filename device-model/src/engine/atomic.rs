@@ -14,7 +14,7 @@ use crate::memory::{Access, Fault, Space};
 
 /// Header bit 22: the address is global.
 const GGTT: u32 = fields::GLOBAL.mask();
-/// Header bit 21: the operation is the post-sync operation of a flush.
+/// Header bit 21: the operation is a post-sync operation of a flush.
 const POST_SYNC: u32 = fields::POST_SYNC.mask();
 /// Header bit 18: the operands are in the command.
 const INLINE: u32 = fields::INLINE_DATA.mask();
@@ -41,7 +41,7 @@ mod operation {
     pub const PREDECREMENT: u32 = 0x0f;
 }
 
-/// Operand size in memory: bits 7:5 of the opcode.
+/// Operand size in memory, bits 7:5 of the opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Size {
     Dword,
@@ -60,14 +60,14 @@ impl Size {
     }
 }
 
-/// The operands: two qwords each, low first. The second operand is used by comparisons.
+/// Operands of two qwords each, low qword first. Only comparisons use the second operand.
 #[derive(Clone, Copy, Debug, Default)]
 struct Operands {
     first: [u64; 2],
     second: [u64; 2],
 }
 
-/// Returns the new memory value of a dword or qword operation; `None` for an invalid operation.
+/// Returns the new memory value of a dword or qword operation, or `None` for an invalid operation.
 fn operate(operation: u32, size: Size, old: u64, first: u64, second: u64) -> Option<u64> {
     let signed = |value: u64| if size == Size::Dword { i64::from(low(value).cast_signed()) } else { value as i64 };
     Some(match operation {
@@ -92,15 +92,15 @@ fn operate(operation: u32, size: Size, old: u64, first: u64, second: u64) -> Opt
 }
 
 impl Streamer<'_> {
-    /// MI_ATOMIC. "CS stall" and the flush of a post-sync operation request an order that the in-order parser already
-    /// provides.
+    /// MI_ATOMIC. "CS stall" and the flush of a post-sync operation have no effect, because the parser executes in
+    /// order.
     pub(super) fn atomic(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = words[0];
         let opcode = fields::ATOMIC_OPCODE.get(words);
         let operation = opcode & 0x1f;
         let Some(size) = Size::new(opcode) else { return Ok(Flow::Illegal) };
         let compares = operation == operation::COMPARE_WRITE;
-        // Post-sync operations cannot compare qwords and have no octwords; octwords support only comparison.
+        // Post-sync operations support neither qword comparisons nor octwords. Octwords support only comparison.
         let refused = match size {
             Size::Dword => false,
             Size::Qword => compares && header & POST_SYNC != 0,
@@ -137,8 +137,9 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// Returns the operands: GPR0 and 1, and GPR2 and 3; or the command's dwords from the fourth on, alternating. Those
-    /// of a post-sync operation are always in the command: two dwords for a comparison, otherwise one qword.
+    /// Returns the operands. They are in GPR0 and GPR1, and GPR2 and GPR3, or in the command from the fourth dword on,
+    /// with alternating dwords. A post-sync operation always has its operands in the command: two dwords for a
+    /// comparison, otherwise one qword.
     fn operands(&self, words: &[u32], compares: bool) -> Operands {
         let dword = |n: usize| u64::from(words.get(n).copied().unwrap_or(0));
         if words[0] & POST_SYNC != 0 {
@@ -184,8 +185,8 @@ impl Streamer<'_> {
         Ok(Some(old))
     }
 
-    /// 16-byte compare and write; returns the old value. Shared host memory has no 16-byte atomic operation: each half
-    /// is accessed atomically, but not both together.
+    /// Compares and writes 16 bytes. Returns the old value. Each qword is accessed atomically, but the operation as a
+    /// whole is not atomic, because 16-byte atomics are not available on shared host memory.
     fn compare_write(&mut self, space: Space, at: u64, operands: Operands) -> Result<[u64; 2], Fault> {
         // The page must be writable regardless of the result of the comparison, as for the other sizes.
         self.gam.span(space, at, 16, Access::Write)?;

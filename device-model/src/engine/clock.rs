@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Engine time: the time base of time slices, execution quanta, preemption timeouts and the watchdog.
+//! Engine time, the time base of time slices, execution quanta, preemption timeouts and the watchdog.
 //!
-//! The card's clock advances even while the host does not run the card's workers. A context makes no progress in that
-//! time and cannot reach an arbitration point, so a deadline on the card's clock would reset engines merely because the
-//! host is busy. Engine time advances only with the steps of one engine. Timestamps that guests read use the card's
-//! clock.
+//! The card's clock also advances while the host does not schedule the card's workers. During that time a context
+//! cannot reach an arbitration point, so a deadline on the card's clock would cause engine resets on a busy host.
+//! Engine time advances only with the steps of one engine. Timestamps read by guests use the card's clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Maximum time charged for one step, in nanoseconds. A step is less than a millisecond of work; any time beyond that
-/// was not available to the worker.
+/// Maximum time charged for one step, in nanoseconds. A step executes for less than a millisecond, so the worker was
+/// preempted for the rest of a longer interval.
 const STEP: u64 = 1_000_000;
-/// Maximum time charged between two steps of an engine that has commands to execute, in nanoseconds. A worker returns
-/// to such an engine sooner.
+/// Maximum time charged between two steps of an engine that has commands to execute, in nanoseconds. Workers normally
+/// step such an engine again sooner.
 const BETWEEN_STEPS: u64 = 100_000;
-/// Maximum time charged between two steps of an engine with a waiting context, in nanoseconds. A wait occupies the
-/// engine. Equals the longest delay between two checks of a wait ([`super::attention`]).
+/// Maximum time charged between two steps of an engine with a waiting context, in nanoseconds. A waiting context
+/// occupies the engine. Equals the longest delay between two checks of a wait ([`super::wakeup`]).
 const BETWEEN_LOOKS: u64 = 1_000_000;
 
-/// Time of one engine, starting at 0. Written with the engine's lock held, read by any thread.
+/// Engine time of one engine, starting at 0. Written with the engine's lock held, read by any thread.
 #[derive(Default)]
 pub struct EngineClock {
     /// Engine time up to `since`, in nanoseconds.
@@ -30,20 +29,20 @@ pub struct EngineClock {
 }
 
 impl EngineClock {
-    /// Engine time at the last start or end of a step, in nanoseconds. Monotonic. While no context is loaded, it keeps
-    /// the time of the last step.
+    /// Returns the engine time at the last start or end of a step, in nanoseconds. Monotonic. Does not advance while no
+    /// context is loaded.
     pub fn time(&self) -> u64 {
         self.ran.load(Ordering::Acquire)
     }
 
-    /// Engine time at time `now` of the card's clock. The caller must hold the engine's lock.
+    /// Returns the engine time at `now` of the card's clock. The caller must hold the engine's lock.
     pub fn at(&self, now: u64) -> u64 {
         let passed = now.saturating_sub(self.since.load(Ordering::Relaxed));
         self.time().saturating_add(passed.min(self.most.load(Ordering::Relaxed)))
     }
 
-    /// A context is loaded at `now`: earlier time is not charged. The caller must hold the engine's lock, here and
-    /// below.
+    /// Marks the load of a context at `now`. Earlier time is not charged. The caller must hold the engine's lock, as
+    /// for the functions below.
     pub(super) fn load(&self, now: u64) {
         self.since.store(now, Ordering::Relaxed);
         self.most.store(BETWEEN_STEPS, Ordering::Relaxed);
@@ -54,12 +53,12 @@ impl EngineClock {
         self.count(now, STEP);
     }
 
-    /// Marks the end of a step; `waits` if the context waits for memory to change.
+    /// Marks the end of a step. `waits` is set if the context waits for memory to change.
     pub(super) fn end_step(&self, now: u64, waits: bool) {
         self.count(now, if waits { BETWEEN_LOOKS } else { BETWEEN_STEPS });
     }
 
-    /// Charges the time up to `now`. Of the time that follows, at most `most` is charged.
+    /// Charges the time up to `now`, and limits the charge for the following interval to `most`.
     fn count(&self, now: u64, most: u64) {
         self.ran.store(self.at(now), Ordering::Release);
         self.since.store(now, Ordering::Relaxed);
@@ -79,7 +78,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Issue point 7 (c): steps are charged; time that the host takes from them or between them is not.
+    /// Issue point 7 (c): steps are charged, scheduling delay of the host within or between steps is not.
     #[test]
     fn steps_count() {
         let clock = EngineClock::default();
@@ -96,7 +95,7 @@ mod tests {
         assert_eq!(clock.time(), MS + 301_000);
     }
 
-    /// A wait is charged from one step to the next.
+    /// A wait is charged continuously from one step to the next.
     #[test]
     fn waits_count_from_look_to_look() {
         let clock = EngineClock::default();

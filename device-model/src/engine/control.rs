@@ -24,23 +24,23 @@ const START_NESTED: u32 = fields::SECOND_LEVEL.mask();
 const GGTT: u32 = fields::GLOBAL.mask();
 /// MI_CONDITIONAL_BATCH_BUFFER_END bit 21: compare enable.
 const END_COMPARE: u32 = fields::END_COMPARE.mask();
-/// MI_CONDITIONAL_BATCH_BUFFER_END bit 19: memory holds a mask, followed by the data.
+/// MI_CONDITIONAL_BATCH_BUFFER_END bit 19: memory contains a mask, followed by the data.
 const END_MASKED: u32 = fields::END_MASKED.mask();
-/// MI_CONDITIONAL_BATCH_BUFFER_END bit 18: only the current level ends.
+/// MI_CONDITIONAL_BATCH_BUFFER_END bit 18: the command ends only the current level of batches.
 const END_LEVEL: u32 = fields::END_LEVEL.mask();
 /// MI_SEMAPHORE_WAIT bit 18: the workload partition's offset is added to the address.
 const WAIT_PARTITION: u32 = fields::WAIT_PARTITION.mask();
-/// MI_SEMAPHORE_WAIT bit 17: a register is compared with GPR0, not with the command's dword.
+/// MI_SEMAPHORE_WAIT bit 17: a register is compared with GPR0 instead of the command's dword.
 const WAIT_INDIRECT: u32 = fields::WAIT_INDIRECT.mask();
 /// MI_SEMAPHORE_WAIT bit 16: the address is a register's offset.
 const WAIT_REGISTER: u32 = fields::WAIT_REGISTER.mask();
-/// MI_SEMAPHORE_WAIT bit 15: memory is polled, instead of being checked only on a signal.
+/// MI_SEMAPHORE_WAIT bit 15: memory is polled. If clear, it is checked only after a signal.
 const WAIT_POLL: u32 = fields::WAIT_MODE.mask();
-/// Dword of the PPHWSP with which i915's CCS contexts hold their switch-out until the GuC clears it (i915:
+/// Offset in the PPHWSP of the dword that delays the switch-out of i915's CCS contexts until the GuC clears it (i915:
 /// Wa_14014475959).
 const HOLD_SWITCHOUT: u64 = 0x540;
 
-/// Comparison in bits 14:12: memory against immediate (xe: COMPARE_OP_SAD_*; IGT: MAD_*_IDD).
+/// Evaluates the comparison in bits 14:12 of memory with the immediate (xe: COMPARE_OP_SAD_*; IGT: MAD_*_IDD).
 fn compare(header: u32, memory: u32, immediate: u32) -> bool {
     match header >> 12 & 7 {
         0 => memory > immediate,
@@ -62,7 +62,7 @@ impl Streamer<'_> {
         Flow::Next
     }
 
-    /// Earlier stores are visible: every store is complete when its command is (V8-091).
+    /// MI_USER_INTERRUPT. Earlier stores are already visible, because each store completes with its command (V8-091).
     pub(super) fn user_interrupt(&mut self) -> Result<Flow, Fault> {
         self.loops().effect();
         self.signal(USER_INTERRUPT)?;
@@ -87,7 +87,7 @@ impl Streamer<'_> {
         Ok(if from_batch && self.loops().jump(target) { Flow::Idle } else { Flow::Jump })
     }
 
-    /// Ignored in the ring, where no batch is active.
+    /// MI_BATCH_BUFFER_END. Ignored in the ring, where no batch is active.
     pub(super) fn batch_buffer_end(&mut self, all: bool) -> Flow {
         let position = &mut self.running.position;
         if position.workaround.is_some() {
@@ -104,7 +104,8 @@ impl Streamer<'_> {
         Flow::Jump
     }
 
-    /// Continues if the comparison is true, otherwise ends the batch: all levels, or only the current level.
+    /// MI_CONDITIONAL_BATCH_BUFFER_END. Continues if the comparison is true, otherwise ends all levels of batches or
+    /// only the current level.
     pub(super) fn conditional_batch_buffer_end(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = words[0];
         if header & END_COMPARE == 0 {
@@ -121,12 +122,13 @@ impl Streamer<'_> {
         Ok(if compare(header, data, words[1]) { Flow::Next } else { self.batch_buffer_end(header & END_LEVEL == 0) })
     }
 
-    /// MI_SEMAPHORE_WAIT (V8-120): on memory or a register, in poll or signal mode (Intel media-driver
+    /// MI_SEMAPHORE_WAIT (V8-120). Waits for memory or a register, in poll or signal mode (Intel media-driver
     /// mhw_mi_hwcmd_xe_xpm.h). A register is always polled.
     pub(super) fn semaphore_wait(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = words[0];
         let (global, register) = (header & GGTT != 0, header & WAIT_REGISTER != 0);
-        // The signal count must be read before memory, so that a signal in between is not lost.
+        // Ordering: the signal count must be read before memory, otherwise a signal after the read of memory could be
+        // lost.
         let look = Look { at: self.running.position.address(), signals: self.gt.semaphore_signals() };
         if header & (WAIT_POLL | WAIT_REGISTER) == 0 && self.running.semaphore == Some(look) {
             return Ok(if self.recovered_by_watchdog() { Flow::Recovered } else { Flow::Wait });
@@ -150,14 +152,14 @@ impl Streamer<'_> {
         if self.recovered_by_watchdog() {
             return Ok(Flow::Recovered);
         }
-        // The driver never clears this dword; the GuC clears it once no walker runs on the other engines. The card has
-        // no walkers (i915: gen8_engine_cs.c hold_switchout_emit_wa_busywait).
+        // The driver does not clear this dword. The GuC clears it when no walker is running on the other engines, and
+        // the card does not implement walkers (i915: gen8_engine_cs.c hold_switchout_emit_wa_busywait).
         if global && self.class == EngineClass::Compute && at == self.running.lrc.pphwsp + HOLD_SWITCHOUT {
             self.store(Space::Ggtt, at, 0)?;
             self.running.semaphore = None;
             return Ok(Flow::Next);
         }
-        // A wait on memory is reported to the scheduler once, if synchronous context switches are inhibited.
+        // If synchronous context switches are inhibited, a wait on memory is reported to the scheduler once.
         let told = self.running.semaphore.replace(look).is_some_and(|last| last.at == look.at);
         if !told && !register && self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH != 0 {
             self.signal(SEMAPHORE_WAIT)?;
@@ -165,18 +167,19 @@ impl Streamer<'_> {
         Ok(Flow::Wait)
     }
 
-    /// MI_SEMAPHORE_SIGNAL: passes the number in SEMAPHORE_TOKEN to the scheduler, the GuC, which signals the engines
-    /// that may wait for it (V8-119). This model's GuC signals all engines: a signal only makes them check again.
+    /// MI_SEMAPHORE_SIGNAL. On hardware, the GuC receives the token in SEMAPHORE_TOKEN and signals the engines that may
+    /// wait for it (V8-119). The model signals all engines, because a signal only causes them to check their condition
+    /// again.
     pub(super) fn semaphore_signal(&mut self) -> Flow {
         self.loops().effect();
         self.gt.signal_semaphores();
         Flow::Next
     }
 
-    /// MI_SET_PREDICATE: sets MI_SET_PREDICATE_RESULT if one of two conditions is true: bits 3:0, a result register is
-    /// clear or set (V8-106; Intel media-driver mhw_mi_hwcmd_g8_X.h has RESULT, mhw_mi_hwcmd_xe_xpm.h has RESULT_2; the
-    /// encodings of RESULT_1 are specific to this model), and bits 5:4, the workload partition's number masked by
-    /// PREDICATION_MASK. Reserved values are never true.
+    /// MI_SET_PREDICATE. Sets MI_SET_PREDICATE_RESULT if at least one of two conditions is true. Bits 3:0 test whether
+    /// a result register is clear or set (V8-106). The encodings of RESULT and RESULT_2 are those of the Intel
+    /// media-driver (mhw_mi_hwcmd_g8_X.h, mhw_mi_hwcmd_xe_xpm.h). The encodings of RESULT_1 are specific to this model.
+    /// Bits 5:4 test the workload partition ID masked by PREDICATION_MASK. Reserved values are never true.
     pub(super) fn set_predicate(&mut self, header: u32) -> Flow {
         let result = |offset| self.own(offset) & 1 != 0;
         let by_result = match header & 0xf {
@@ -199,7 +202,8 @@ impl Streamer<'_> {
         Flow::Next
     }
 
-    /// MI_PREDICATE: compare (1:0), combine with the current result (4:3), load (7:6) (IVB-150).
+    /// MI_PREDICATE: compare operation (1:0), combine operation with the current result (4:3), load operation (7:6)
+    /// (IVB-150).
     pub(super) fn predicate(&mut self, header: u32) -> Flow {
         let (first, second) = (self.own64(reg::PREDICATE_SRC0), self.own64(reg::PREDICATE_SRC1));
         let delta = first.wrapping_sub(second);

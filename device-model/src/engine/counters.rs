@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Counters of operations that an engine did not execute, or executed only in part. All of them appear in the report.
+//! Counters of operations that an engine did not execute or executed only in part. The report contains all of them.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +11,36 @@ const MOST_NAMES: usize = 256;
 /// Counters of one engine since the card was created.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
-    /// Commands of pipelines that are not modelled, by name; skipped by their length.
+    /// Skipped commands of pipelines that are not modelled, by name.
     pub state_only: BTreeMap<&'static str, u64>,
     /// Copy engine commands that were rejected, by name, with the last reason.
     pub refused_blits: BTreeMap<&'static str, (u64, Option<BlitError>)>,
     /// Commands that engines of this class do not implement.
     pub illegal: u64,
-    /// Commands turned into MI_NOOP because their batch is not privileged (V8-170).
+    /// Commands or parts of commands denied to non-privileged batches (V8-170).
     pub privilege_violations: u64,
-    /// Commands in a virtual function's ring that are reserved for the physical function (V13-048..076).
+    /// Commands or parts of commands in a VF's ring that are reserved for the PF (V13-048..076).
     pub virtual_refusals: u64,
-    /// Watchdog expirations in a wait of a virtual function, each with an engine reset (contract C.6).
+    /// Watchdog expirations in a wait of a VF's ring. Each resets the engine (contract C.6).
     pub watchdog_resets: u64,
-    /// Register accesses denied to a batch or a virtual function, or outside the register space.
+    /// Register accesses denied to a batch or a VF, or outside the register space.
     pub register_refusals: u64,
-    /// Register writes that would trigger an action in another unit (ring the GuC, reset ...), which commands may not
-    /// do.
+    /// Dropped register writes that would trigger an action in another unit, such as a GuC doorbell or a reset.
     pub dropped_requests: u64,
-    /// MI_REPORT_PERF_COUNT commands; only the header of the report is modelled.
+    /// MI_REPORT_PERF_COUNT commands, of which only the report header is modelled.
     pub perf_reports: u64,
-    /// Depth counts requested by PIPE_CONTROL; written as 0.
+    /// Depth counts requested by PIPE_CONTROL, which are written as 0.
     pub depth_counts: u64,
-    /// Loads of a submission queue while execlists are disabled in the engine's mode register (V8-008).
+    /// Ignored loads of the submission queue while execlists are disabled in the engine's mode register (V8-008).
     pub refused_loads: u64,
-    /// Context switches that could not be written to the status page (V8-057).
+    /// Context switches that could not be reported in the status page (V8-057).
     pub lost_reports: u64,
     /// 16-byte atomics executed as two accesses of eight bytes.
     pub split_atomics: u64,
 }
 
 impl Counters {
-    /// The nonzero counters by readable name: skipped and rejected commands first, then the rest.
+    /// Returns the nonzero counters by descriptive name.
     pub fn told(&self) -> BTreeMap<String, u64> {
         let skipped = self.state_only.iter().map(|(name, count)| (format!("{name}: state only"), *count));
         let refused = self.refused_blits.iter().map(|(name, (count, error))| {

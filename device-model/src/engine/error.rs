@@ -13,17 +13,17 @@ use crate::interrupts::memirq::Report;
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE, PAGE_FAULT, USER_INTERRUPT};
 use crate::memory::{Fault, Gam, Space, Tlb};
 
-/// The parser read a command that the engine does not implement (i915: I915_ERROR_INSTRUCTION).
+/// The parser decoded a command that the engine does not implement (i915: I915_ERROR_INSTRUCTION).
 pub const INSTRUCTION: u32 = 1 << 0;
-/// A command, or a part of one, was denied to a non-privileged batch. Parsing continues (i915: "CP_PRIV (bit 2)" in
+/// A command or part of a command was denied to a non-privileged batch. Parsing continues (i915: "CP_PRIV (bit 2)" in
 /// intel_execlists_submission.c; Kaby Lake's Volume 2c: Command Privilege Violation Error).
 pub const PRIVILEGE: u32 = 1 << 2;
 
 /// One error condition, identified by its bit in ESR, EMR and EIR.
 struct Condition {
     bits: u32,
-    /// Engine classes that detect it. The document names a structure per class (V8-090) without printing one; the two
-    /// conditions here exist in all public structures.
+    /// Engine classes that detect the condition. The PRM refers to a structure per class (V8-090) but does not include
+    /// one. The two conditions here are in all public structures.
     classes: Classes,
     /// Whether software can clear the condition. If not, only an engine reset clears it.
     recoverable: bool,
@@ -34,18 +34,18 @@ const CONDITIONS: &[Condition] = &[
     Condition { bits: PRIVILEGE, classes: Classes::ALL, recoverable: true },
 ];
 
-/// Returns the conditions of an engine; only the recoverable ones if `recoverable`.
+/// Returns the conditions of an engine, or only the recoverable conditions if `recoverable` is set.
 fn conditions(engine: EngineId, recoverable: bool) -> u32 {
     let has =
         |condition: &&Condition| condition.classes.has(engine.info().class) && (condition.recoverable || !recoverable);
     CONDITIONS.iter().filter(has).fold(0, |bits, condition| bits | condition.bits)
 }
 
-/// Implemented bits of EMR; the others read 1 (IVB-093).
+/// Implemented bits of EMR. The other bits read 1 (IVB-093).
 pub const MASKABLE: u32 = 0xff;
 
-/// Events with interrupt status changes that may be written to the status page, if unmasked in HWSTAM. No other events
-/// are supported there (V8-087, trap T25).
+/// Events that write the interrupt status to the status page if unmasked in HWSTAM. Other events do not (V8-087, trap
+/// T25).
 const STATUS_EVENTS: u16 = USER_INTERRUPT | CS_ERROR | FLUSH_COMPLETE;
 
 impl Gt {
@@ -53,24 +53,24 @@ impl Gt {
         self.registers.value(engine.info().mmio_base + offset)
     }
 
-    /// Copies the bits of ESR that EMR does not mask to EIR. Returns whether the error bit of the interrupt status rose
-    /// (V8-089).
+    /// Sets the bits of EIR that are set in ESR and not masked in EMR. Returns whether this raised the error bit of the
+    /// interrupt status (V8-089).
     fn identify_errors(&self, engine: EngineId) -> bool {
-        // Either the thread that detects an error sees the new mask, or the thread that changes the mask sees the
-        // error.
+        // Ordering: either the thread that detects an error observes the new mask, or the thread that changes the mask
+        // observes the error.
         fence(Ordering::SeqCst);
         let through = self.error_register(engine, reg::ESR) & !self.error_register(engine, reg::EMR);
         through != 0 && self.registers.set_bits(engine.info().mmio_base + reg::EIR, through) == 0
     }
 
-    /// Records errors detected by an engine. Returns whether the error bit of its interrupt status rose.
+    /// Records errors detected by an engine. Returns whether this raised the error bit of its interrupt status.
     pub(super) fn detect_errors(&self, engine: EngineId, errors: u32) -> bool {
         self.registers.set_bits(engine.info().mmio_base + reg::ESR, errors & conditions(engine, false));
         self.identify_errors(engine)
     }
 
-    /// Handles a write to EIR: a 1 clears a recoverable condition and its status. Returns whether the error bit of the
-    /// interrupt status fell.
+    /// Handles a write to EIR. Writing 1 clears a recoverable condition in EIR and ESR. Returns whether this cleared
+    /// the error bit of the interrupt status.
     pub fn clear_errors(&self, engine: EngineId, value: u32) -> bool {
         let cleared = value & conditions(engine, true);
         let base = engine.info().mmio_base;
@@ -79,14 +79,14 @@ impl Gt {
         before != 0 && before & !cleared == 0
     }
 
-    /// Handles a write to EMR. Returns whether the error bit of the interrupt status rose.
+    /// Handles a write to EMR. Returns whether this raised the error bit of the interrupt status.
     pub fn mask_errors(&self, engine: EngineId, value: u32) -> bool {
         self.registers.set(engine.info().mmio_base + reg::EMR, value | !MASKABLE);
         self.identify_errors(engine)
     }
 
-    /// Reports a change of an engine's error bit that was not caused by its own commands: in the status page of the
-    /// physical function's driver and, if the bit rose, as an interrupt.
+    /// Reports a change of an engine's error bit that was not caused by the engine's commands, in the status page of
+    /// the PF's driver and, if the bit is set, by interrupt.
     pub fn tell_error_bit(&self, engine: EngineId) {
         let (views, mut tlb) = (self.memory.views(), Tlb::default());
         self.write_status(&mut self.memory.gam(Function::PF, &views, &mut tlb), engine, CS_ERROR);
@@ -96,9 +96,9 @@ impl Gt {
     }
 
     /// Writes an engine's interrupt status to the first dword of its global status page if at least one of `events` is
-    /// unmasked in HWSTAM. Only the error bit is a level, and it is reported only if unmasked in HWSTAM; the bits of
-    /// the user interrupt and of the flush are written as 0 (V8-087: what is reported "when unmasked via HWSTAM").
-    /// `gam` must be the physical function's, which owns the page.
+    /// unmasked in HWSTAM. Only the error bit is level-triggered. It is written as 1 only if unmasked in HWSTAM
+    /// (V8-087, "when unmasked via HWSTAM"). The bits of the user interrupt and of the flush are written as 0. `gam`
+    /// must be that of the PF, which owns the page.
     pub(super) fn write_status(&self, gam: &mut Gam<'_>, engine: EngineId, events: u16) {
         let unmasked = STATUS_EVENTS & (!self.error_register(engine, reg::HWSTAM) & 0xffff) as u16;
         if events & unmasked == 0 {
@@ -107,24 +107,24 @@ impl Gt {
         let page = u64::from(self.error_register(engine, reg::HWS_PGA) & !0xfff);
         let error = self.error_register(engine, reg::EIR) != 0;
         let status = if error { unmasked & CS_ERROR } else { 0 };
-        // A fault is ignored: without a mapped page there is no receiver.
+        // Faults are ignored: the driver has not mapped a status page.
         let _ = gam.write_u32(Space::Ggtt, page, status.into());
     }
 }
 
 impl Streamer<'_> {
-    /// Reports errors caused by the context's commands. The error registers belong to the physical function; errors of
-    /// a virtual function are reported, if at all, by the GuC.
+    /// Reports errors caused by the context's commands. The error registers belong to the PF, so errors of a VF are not
+    /// recorded in them. Only the GuC may report those.
     #[cold]
     pub(super) fn error(&mut self, errors: u32) {
         if !self.running.load.function.is_vf() && self.gt.detect_errors(self.id, errors) {
-            // A report that cannot be written does not affect the context.
+            // Errors are ignored: a failed report does not affect the context.
             let _ = self.signal(CS_ERROR);
         }
     }
 
-    /// Reports a fault in the context's own address space, at which the context halts. If the descriptor selects fault
-    /// repair instead of a hang, the interrupt mask does not apply (V8-088).
+    /// Reports a fault in the context's address space, which halts the context. If the descriptor selects fault repair
+    /// instead of a hang, the interrupt mask does not apply (V8-088).
     pub(super) fn page_fault(&mut self, fault: &Fault) {
         if !matches!(fault.space, Space::Ppgtt(_)) {
             return;
@@ -139,13 +139,13 @@ impl Streamer<'_> {
                 }
             }
             None if repaired => interrupts.raise_engine_past_mask(self.id, PAGE_FAULT),
-            // A report that cannot be written does not affect the context.
+            // Errors are ignored: a failed report does not affect the context.
             _ => drop(self.signal(PAGE_FAULT)),
         }
     }
 }
 
-/// Context descriptor, bits 7:6: fault handling. 0 hangs the context, 1 to 3 wait until the fault is repaired (i915:
-/// intel_lrc.h FAULT_AND_HANG).
+/// Shift of context descriptor bits 7:6, fault handling: 0 hangs the context, 1 to 3 wait until the fault is repaired
+/// (i915: intel_lrc.h FAULT_AND_HANG).
 const FAULT_HANDLING: u32 = 6;
 const FAULT_AND_HANG: u64 = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Command fetch: the dwords that the parser has prefetched (V8-205).
+//! Command prefetch (V8-205).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use vm_memory::Bytes;
@@ -8,9 +8,10 @@ use super::stream::Source;
 use crate::host::DmaFault;
 use crate::memory::{Access, Fault, FaultReason, Gam, Span};
 
-/// Prefetched dwords: eight cachelines (V8-205). Commands within that distance of a store may be stale, as in hardware.
+/// Prefetch distance in dwords: eight cachelines (V8-205). Commands within this distance of a store that modifies them
+/// may be stale, as on hardware.
 const AHEAD: usize = 128;
-/// Dwords of the longest command that the parser decodes: MI_STORE_DATA_IMM with a length field of ten bits.
+/// Length in dwords of the longest command that the parser decodes, MI_STORE_DATA_IMM with a 10-bit length field.
 pub const LONGEST: usize = 0x3ff + 2;
 
 /// Result of a fetch.
@@ -18,9 +19,9 @@ pub const LONGEST: usize = 0x3ff + 2;
 pub enum Fetched {
     /// The requested dwords are in the window.
     Ready,
-    /// The ring's tail is before the requested dwords.
+    /// Fewer than the requested dwords are available, for example before the ring's tail.
     Empty,
-    /// Number of bytes on a NULL page at this point of the stream, which read as MI_NOOPs (contract E.10).
+    /// The stream is on a NULL page, which reads as MI_NOOPs, for this number of bytes (contract E.10).
     Null(u64),
 }
 
@@ -41,34 +42,34 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Discards the prefetched dwords: at a jump, and at the start of a step.
+    /// Discards the prefetched dwords. Required at a jump and at the start of a step.
     pub fn flush(&mut self) {
         (self.at, self.len, self.synced) = (0, 0, 0);
     }
 
-    /// The next dword, if prefetched.
+    /// Returns the next dword, or `None` if it is not prefetched.
     pub fn header(&self) -> Option<u32> {
         self.ahead().first().copied()
     }
 
-    /// Number of prefetched dwords not yet consumed.
+    /// Returns the number of prefetched dwords that are not consumed yet.
     pub fn available(&self) -> usize {
         self.len.saturating_sub(self.at)
     }
 
-    /// The prefetched dwords not yet consumed.
+    /// Returns the prefetched dwords that are not consumed yet.
     #[inline]
     pub fn ahead(&self) -> &[u32] {
         self.words.get(self.at..self.len).unwrap_or_default()
     }
 
-    /// Consumes dwords of [`Window::ahead`]. The parser's position must be updated with [`Window::lag`].
+    /// Consumes dwords of [`Window::ahead`]. The caller must advance the parser's position by [`Window::lag`].
     #[inline]
     pub fn consume(&mut self, dwords: usize) {
         self.at = self.at.saturating_add(dwords).min(self.len);
     }
 
-    /// Dwords consumed since the last call, by which the parser's position must advance.
+    /// Returns the number of dwords consumed since the last call, by which the parser's position must advance.
     #[allow(clippy::cast_possible_truncation, reason = "at most LONGEST")]
     pub fn lag(&mut self) -> u32 {
         let lag = self.at.wrapping_sub(self.synced);
@@ -76,7 +77,8 @@ impl Window {
         lag as u32
     }
 
-    /// Consumes a command of `dwords`, as far as prefetched. The caller updates the parser's position itself.
+    /// Consumes a command of `dwords` and returns its prefetched dwords. The caller must advance the parser's position,
+    /// because [`Window::lag`] does not include the command.
     pub fn take(&mut self, dwords: usize) -> &[u32] {
         let from = self.at;
         self.at = from.saturating_add(dwords).min(self.len);
@@ -84,7 +86,7 @@ impl Window {
         self.words.get(from..self.at).unwrap_or_default()
     }
 
-    /// Prefetches from `source`, at least `need` dwords (1 to [`LONGEST`]).
+    /// Prefetches at least `need` dwords (1 to [`LONGEST`]) from `source`.
     pub fn fill(&mut self, gam: &mut Gam<'_>, source: &Source, need: usize) -> Result<Fetched, Fault> {
         self.flush();
         let reach = source.dwords.min(need.max(AHEAD));
@@ -93,14 +95,14 @@ impl Window {
         }
         while self.len < need {
             let address = source.address_of(self.len);
-            // At most LONGEST dwords, as `reach` is.
+            // At most LONGEST dwords, because `reach` is.
             let wanted = reach.wrapping_sub(self.len).min(source.run(self.len)).wrapping_mul(4);
             let span = gam.span(source.space, address, wanted, Access::Read)?;
             if matches!(span, Span::Null(_)) && self.len == 0 {
                 return Ok(Fetched::Null(null_run(gam, source, address)));
             }
             let fault = Fault { space: source.space, address, access: Access::Read, reason: FaultReason::NotMapped };
-            // Memory that a VMM maps in fragments of less than a dword cannot hold a command.
+            // A command cannot be read from memory that a VMM maps in fragments of less than a dword.
             let end = self.len.saturating_add(span.len() / 4);
             let into = self.words.get_mut(self.len..end).filter(|into| !into.is_empty()).ok_or(fault)?;
             read(&span, &mut self.raw, into).map_err(|_| fault)?;
@@ -110,7 +112,7 @@ impl Window {
     }
 }
 
-/// Number of bytes from `address` to the end of the NULL page.
+/// Returns the number of bytes from `address` to the end of the NULL page, at least 4.
 fn null_run(gam: &mut Gam<'_>, source: &Source, address: u64) -> u64 {
     match gam.span(source.space, address, usize::MAX, Access::Read) {
         Ok(Span::Null(bytes)) => (bytes as u64).max(4) & !3,

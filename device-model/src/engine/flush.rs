@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! MI_FLUSH_DW and PIPE_CONTROL. In an in-order model the flushes themselves need no work; implemented are the
-//! post-sync operation, the TLB invalidation and the notification (V8-127, V8-137).
+//! MI_FLUSH_DW and PIPE_CONTROL. Execution is in order, so only the post-sync operation, the TLB invalidation and the
+//! notification need an implementation (V8-127, V8-137).
 
 use super::reg;
 use super::streamer::{Flow, Streamer};
@@ -55,11 +55,11 @@ fn post_sync(flags: u32) -> u32 {
 const WRITE_IMMEDIATE: u32 = 1;
 const WRITE_DEPTH_COUNT: u32 = 2;
 const WRITE_TIMESTAMP: u32 = 3;
-/// Bit 18 of both: invalidate the engine's TLB.
+/// Bit 18 of both commands: invalidate the engine's TLB.
 const TLB_INVALIDATE: u32 = fields::FLUSH_TLB.mask();
-/// Bit 21 of both: the address is an offset in a status page.
+/// Bit 21 of both commands: the address is an offset in a status page.
 const STORE_INDEX: u32 = fields::FLUSH_INDEX.mask();
-/// Bit 8 of both: raise an interrupt on completion.
+/// Bit 8 of both commands: raise an interrupt on completion.
 const NOTIFY: u32 = fields::FLUSH_NOTIFY.mask();
 /// MI_FLUSH_DW, address bit 2: the address is global.
 const FLUSH_GGTT: u32 = fields::FLUSH_GLOBAL.mask();
@@ -69,7 +69,7 @@ const CONTROL_GGTT: u32 = control::CONTROL_GLOBAL.mask();
 const CONTROL_MMIO: u32 = control::CONTROL_MMIO.mask();
 /// PIPE_CONTROL, header bit 14: the workload partition's offset is added to the address.
 const CONTROL_PARTITION: u32 = control::CONTROL_PARTITION.mask();
-/// Valid bits of a timestamp written by a post-sync operation (contract E.7: 36 bits wide).
+/// Valid bits of a timestamp written by a post-sync operation: 36 bits (contract E.7).
 const TIMESTAMP_BITS: u64 = 0xf_ffff_ffff;
 
 impl Streamer<'_> {
@@ -89,7 +89,7 @@ impl Streamer<'_> {
         })
     }
 
-    /// Address of the engine's global status page.
+    /// Returns the address of the engine's global status page.
     pub(super) fn global_page(&self) -> u64 {
         u64::from(self.own(reg::HWS_PGA) & !0xfff)
     }
@@ -101,7 +101,7 @@ impl Streamer<'_> {
         if flags & NOTIFY != 0 { self.signal(FLUSH_COMPLETE) } else { Ok(()) }
     }
 
-    /// MI_FLUSH_DW: a command of four dwords writes a dword, one of five a qword.
+    /// MI_FLUSH_DW. A command of four dwords writes a dword, a command of five dwords writes a qword.
     pub(super) fn flush_dw(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let (header, low) = (words[0], words[1]);
         let at = (u64::from(words[2]) << 32 | u64::from(low)) & 0xffff_ffff_fff8;
@@ -133,7 +133,7 @@ impl Streamer<'_> {
         self.store64(space, at, now)
     }
 
-    /// PIPE_CONTROL: post-sync writes always have eight bytes.
+    /// PIPE_CONTROL. Post-sync writes always have eight bytes, except register writes.
     pub(super) fn pipe_control(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let flags = words[1];
         let mut at = (u64::from(words[3]) << 32 | u64::from(words[2])) & 0xffff_ffff_fff8;

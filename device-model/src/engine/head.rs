@@ -8,7 +8,8 @@ use crate::memory::{Fault, Space};
 /// Offset of the head report in the PPHWSP, also used by MI_REPORT_HEAD (V8-110).
 pub(super) const REPORTED_HEAD: u64 = 16;
 
-/// Bytes of ring between two reports: RING_CTL bits 2:1 (IVB: RING_BUFFER_CTL, 4 KiB only with execlists).
+/// Returns the distance in bytes between two reports, from RING_CTL bits 2:1 (IVB: RING_BUFFER_CTL, 4 KiB only with
+/// execlists).
 fn interval(ctl: u32) -> Option<u32> {
     match ctl >> 1 & 3 {
         0 => None,
@@ -19,8 +20,8 @@ fn interval(ctl: u32) -> Option<u32> {
 }
 
 impl Streamer<'_> {
-    /// Reports the head if it has crossed a boundary of 1, 16 or 32 pages since the last check. Called when the parser
-    /// prefetches: before the first command that was not prefetched yet is executed.
+    /// Reports the head if it has crossed a boundary of 1, 16 or 32 pages since the last check. Called before each
+    /// prefetch.
     pub(super) fn auto_report_head(&mut self) -> Result<(), Fault> {
         let head = self.running.position.ring.head;
         let Some(last) = self.running.head_seen.replace(head).filter(|last| *last != head) else { return Ok(()) };

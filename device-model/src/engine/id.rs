@@ -29,7 +29,7 @@ impl EngineClass {
         EngineClass::Compute,
     ];
 
-    /// The GuC's class number, which differs from the hardware's (contract B.7).
+    /// Returns the GuC class number, which differs from the hardware class (contract B.7).
     pub const fn guc(self) -> u8 {
         match self {
             EngineClass::Render => 0,
@@ -40,8 +40,8 @@ impl EngineClass {
         }
     }
 
-    /// Offset bits that a command with "add the engine's base" uses. Drivers nevertheless write the base into the other
-    /// bits (i915: selftest_lrc.c get_lri_mask).
+    /// Offset bits that are used when the engine's base is added. Drivers also write the base into the other bits
+    /// (i915: selftest_lrc.c get_lri_mask).
     pub const fn relative_mask(self) -> u32 {
         match self {
             EngineClass::Render | EngineClass::Compute => 0x7ff,
@@ -110,7 +110,7 @@ pub enum WakeDomain {
 /// Fixed properties of one engine of the DG2-G10 die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineInfo {
-    /// Name as the drivers print it, e.g. `vcs2`.
+    /// Engine name used by the drivers, e.g. `vcs2`.
     pub name: &'static str,
     /// Hardware class.
     pub class: EngineClass,
@@ -133,12 +133,12 @@ impl EngineInfo {
         if matches!(self.class, EngineClass::VideoDecode) { Some(self.mmio_base + behind) } else { None }
     }
 
-    /// Base of the HEVC block of a video decoder (V8-003).
+    /// Returns the base of the HEVC block of a video decoder (V8-003).
     pub const fn hevc_base(&self) -> Option<u32> {
         self.media_block(HEVC_BLOCK)
     }
 
-    /// Base of the AV1 block of a video decoder (V8-003). No whitelist contains a register of this block.
+    /// Returns the base of the AV1 block of a video decoder (V8-003). No whitelist contains a register of this block.
     pub const fn av1_base(&self) -> Option<u32> {
         self.media_block(AV1_BLOCK)
     }
@@ -147,8 +147,8 @@ impl EngineInfo {
 /// Number of registers in an engine's tiled resource table (TRTT).
 pub const TRTT_REGISTERS: u32 = 6;
 
-/// First register of an engine's tiled resource table. Each engine has a separate one, except for the media engines for
-/// which the documents list none (V8-181..183, V8-185).
+/// Returns the first register of an engine's tiled resource table. Each engine has a separate table, except media
+/// engines for which the PRM lists none (V8-181..183, V8-185).
 pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
     Some(match (class, instance) {
         (EngineClass::Render, 0) => 0x4400,
@@ -164,7 +164,7 @@ pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
 
 macro_rules! engines {
     ($($name:literal $class:ident $instance:literal $base:literal $bank:literal.$bit:literal $wake:expr;)*) => {
-        /// All engines that the die can have, before fusing. An [`EngineId`] is an index into this table.
+        /// All engines of the die, before fusing. An [`EngineId`] is an index into this table.
         pub const ENGINES: &[EngineInfo] = &[$(EngineInfo {
             name: $name, class: EngineClass::$class, instance: $instance, mmio_base: $base,
             interrupt: ($bank, $bit), wake: $wake,
@@ -211,37 +211,37 @@ impl EngineId {
         Self::all().find(|e| e.info().class == class && e.info().instance == instance)
     }
 
-    /// Returns the engine with `offset` in its 2 KiB register block.
+    /// Returns the engine whose 2 KiB register block contains `offset`.
     pub fn at_offset(offset: u32) -> Option<EngineId> {
         Self::all().find(|e| offset & !0x7ff == e.info().mmio_base)
     }
 
-    /// Returns whether the register at `offset` is in the engine's own block.
+    /// Returns whether the register at `offset` is in the engine's 2 KiB register block.
     pub fn holds(self, offset: u32) -> bool {
         offset.wrapping_sub(self.info().mmio_base) < 0x800
     }
 
-    /// Returns the register that `raw` names in a command that adds the engine's base (V8-004; contract F.4).
+    /// Returns the register offset that `raw` encodes in a command that adds the engine's base (V8-004; contract F.4).
     #[inline]
     pub fn relative(self, raw: u32) -> u32 {
         let info = self.info();
         info.mmio_base + (raw & info.class.relative_mask() & !3)
     }
 
-    /// Returns whether `raw` is a relative offset, or one in the form used by images of this engine's class: with the
-    /// base of any instance of the class.
+    /// Returns whether `raw` is a relative offset, either without a base or with the base of an instance of this
+    /// engine's class, as in images of that class.
     pub fn takes_relative(self, raw: u32) -> bool {
         let (info, above) = (self.info(), raw & !self.info().class.relative_mask());
         let of_class = || ENGINES.iter().any(|other| other.class == info.class && other.mmio_base == above);
         raw < 0x1000 || above == info.mmio_base || of_class()
     }
 
-    /// Index for tables of [`EngineId::COUNT`] entries.
+    /// Returns the index for tables of [`EngineId::COUNT`] entries.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The engine's fixed properties.
+    /// Returns the engine's fixed properties.
     pub fn info(self) -> &'static EngineInfo {
         &ENGINES[self.index()]
     }

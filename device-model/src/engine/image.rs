@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A logical ring context's register image. The image is a command list: MI_NOOP, MI_LOAD_REGISTER_IMM, one
-//! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and the end (V8-046). Parsing is bounded by the image's length.
+//! Register image of a logical ring context. The image is a list of MI_NOOP, MI_LOAD_REGISTER_IMM, one
+//! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and an end command (V8-046). Parsing is bounded by the image's length.
 
 use super::id::EngineId;
 use super::layout::{ENGINE_CONTEXT, IMAGE_DWORDS};
@@ -12,7 +12,7 @@ pub const LRI: u32 = 0x22 << 23;
 pub const LRM: u32 = 0x29 << 23;
 /// MI_FORCE_WAKEUP.
 pub const FORCE_WAKEUP: u32 = 0x1d << 23;
-/// MI_BATCH_BUFFER_END with bit 0 set, the end of a context (xe, i915: set_offsets).
+/// MI_BATCH_BUFFER_END with bit 0 set, which ends an image (xe, i915: set_offsets).
 pub const END: u32 = 0x0a << 23 | 1;
 /// LRI, LRM bit 19: the offset is relative to the engine's register block.
 pub const RELATIVE: u32 = 1 << 19;
@@ -26,12 +26,12 @@ pub const GLOBAL: u32 = 1 << 22;
 /// Type and opcode of a command.
 const OPCODE: u32 = 0xff80_0000;
 
-/// Header of an LRI with `registers` registers.
+/// Returns the header of an LRI with `registers` registers.
 pub const fn lri(flags: u32, registers: u32) -> u32 {
     LRI | flags | (2 * registers - 1)
 }
 
-/// Length in dwords of a command with a length field.
+/// Returns the length in dwords of a command with a length field.
 const fn length(header: u32) -> usize {
     (header & 0xff) as usize + 2
 }
@@ -84,13 +84,13 @@ impl Image {
         Ok(image)
     }
 
-    /// Dword `index`; 0 beyond the image.
+    /// Returns dword `index`, or 0 beyond the end of the image.
     pub fn dword(&self, index: usize) -> u32 {
         self.words[..self.len].get(index).copied().unwrap_or(0)
     }
 
-    /// Checks whether `engine` can execute the image up to dword `until`. Otherwise returns the dword index of the
-    /// first command that is not valid in an image or names registers of another engine class (V8-007).
+    /// Checks whether `engine` can execute the image up to dword `until`. Fails with the dword index of the first
+    /// command that is not valid in an image or that loads registers of another engine class (V8-007).
     pub fn check(&self, engine: EngineId, until: usize) -> Result<(), usize> {
         let until = until.min(self.len);
         let mut at = 0;
@@ -119,8 +119,8 @@ impl Image {
         header & RELATIVE == 0 || pairs.chunks_exact(2).all(|pair| engine.takes_relative(pair[0]))
     }
 
-    /// Returns the next register load that starts before dword `until`; `None` at the end or at a command that
-    /// [`Image::check`] rejects.
+    /// Returns the next register load that starts before dword `until`. Returns `None` at the end of the image and at a
+    /// command that [`Image::check`] rejects.
     pub fn next(&self, cursor: &mut Cursor, until: usize) -> Option<Load> {
         let until = until.min(self.len);
         while cursor.at < until {
@@ -133,8 +133,8 @@ impl Image {
             let header = self.dword(at);
             cursor.at += match header & OPCODE {
                 0 => 1,
-                // The end command is ignored in the ring context: drivers end the part that they write first with it,
-                // and append the memory-based interrupts (xe: empty_lrc_data).
+                // The end command is ignored in the ring context: drivers write it after the common registers and
+                // append the loads for memory-based interrupts (xe: empty_lrc_data).
                 END_OPCODE if at < ENGINE_CONTEXT => 1,
                 LRI => {
                     cursor.open = (header, (length(header) - 1) / 2);
@@ -174,7 +174,8 @@ mod tests {
         std::iter::from_fn(|| image.next(&mut cursor, until)).map(|load| (load.register, load.value)).collect()
     }
 
-    /// V8-046: headers have 2n-1 in their low byte, and bits 19, 17 and 12. MI_NOOPs are skipped, an LRM is executed.
+    /// V8-046: headers encode 2n-1 in their low byte, and flags in bits 19, 17 and 12. MI_NOOPs are skipped and an LRM
+    /// is executed.
     #[test]
     fn images_are_lists_of_loads() {
         let headers = [13, 15, 9, 55].map(|n| lri(RELATIVE | POSTED, n));
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(loads(&image, Cursor::default(), 4), all[..1], "limit within a command");
         let mut cursor = Cursor::default();
         assert!(image.next(&mut cursor, 4).is_some() && image.next(&mut cursor, 4).is_none());
-        assert_eq!(loads(&image, cursor, 99), all[1..], "continues from there");
+        assert_eq!(loads(&image, cursor, 99), all[1..], "continues within the command");
     }
 
     /// V8-007: an image that is not valid for the engine's class is reported and not executed. Parsing stays within the

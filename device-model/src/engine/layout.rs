@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Layout of a logical ring context's register image on each engine, and the registers that it contains (V8-042,
-//! V8-046..051). The engine writes images in this layout, and drivers rely on positions in it. After the documented
-//! part follows a part specific to this model: the remaining registers of the context, as further LRIs.
+//! V8-046..051). The engine writes images in this layout, and drivers rely on positions in it. The documented sections
+//! are followed by a section specific to this model with LRIs of the remaining context registers.
 
 use std::sync::LazyLock;
 
@@ -12,17 +12,17 @@ use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, TABLES};
 
 /// First dword of the engine context, after six cachelines of ring context (V8-042, trap T16; xe: xe_lrc_reg_size).
 pub const ENGINE_CONTEXT: usize = 0x60;
-/// Dwords of the longest image: the size that drivers allocate for a copy or media context (xe: xe_gt_lrc_size).
+/// Length in dwords of the longest image, which drivers allocate for a copy or media context (xe: xe_gt_lrc_size).
 pub const IMAGE_DWORDS: usize = 0x400;
 /// Cacheline of the image at which INDIRECT_CTX runs if INDIRECT_CTX_OFFSET does not specify one in the engine context
-/// (i915: GEN12_CTX_RCS_INDIRECT_CTX_OFFSET_DEFAULT; xe leaves the register 0 and relies on the default).
+/// (i915: GEN12_CTX_RCS_INDIRECT_CTX_OFFSET_DEFAULT; xe writes 0 and relies on the default).
 pub const INDIRECT_CTX_OFFSET: usize = 0xd;
 
 /// A section of an image.
 enum Part {
     /// The given number of MI_NOOPs.
     Noop(usize),
-    /// MI_LOAD_REGISTER_IMM with these header bits and registers, given by offset from the engine's base.
+    /// MI_LOAD_REGISTER_IMM with these header bits and register offsets from the engine's base.
     Load(u32, &'static [Span]),
     /// MI_LOAD_REGISTER_MEM of the interrupt mask.
     LoadMask,
@@ -42,8 +42,8 @@ const fn one(offset: u32) -> Span {
     Span(offset, 1)
 }
 
-/// Dwords 0x00 to 0x33, identical on all engines (V8-047; i915: dg2_xcs_offsets, dg2_rcs_offsets). The documented
-/// header with 13 registers is the variant without PRT_BB_STATE (trap T17).
+/// Dwords 0x00 to 0x33, identical on all engines (V8-047; i915: dg2_xcs_offsets, dg2_rcs_offsets). The header of 13
+/// registers in the PRM does not include PRT_BB_STATE (trap T17).
 const RING: &[Part] = &[
     Noop(1),
     Load(
@@ -81,15 +81,15 @@ const RING: &[Part] = &[
         ],
     ),
 ];
-/// Dwords 0x34 to 0x4f (V8-048), on the render engine as the drivers define them (i915, xe: dg2_rcs_offsets).
+/// Dwords 0x34 to 0x4f on the render engine, as defined by the drivers (V8-048; i915, xe: dg2_rcs_offsets).
 const RING_RENDER: &[Part] =
     &[Load(RELATIVE | POSTED, &[one(0x1b0), Span(0x5a8, 2)]), Noop(6), Load(RELATIVE, &[one(0x0c8)]), Noop(12)];
-/// The same on the copy engine: the header has no bit 19, the offsets are absolute.
+/// Dwords 0x34 to 0x4f on the copy engine. Bit 19 of the header is clear, so the offsets are absolute.
 const RING_COPY: &[Part] = &[Noop(13), Load(POSTED, &[Span(0x2_2200, 2)]), Noop(10)];
 /// The same on the other engines.
 const RING_PLAIN: &[Part] = &[Noop(28)];
-/// Dwords 0x50 to 0x5f: memory-based interrupts (V8-049; xe: set_memory_based_intr). The document's LRI header
-/// specifies one register, its list and xe two; the last MI_NOOPs start at 0x5a (trap T18).
+/// Dwords 0x50 to 0x5f: memory-based interrupts (V8-049; xe: set_memory_based_intr). The LRI header in the PRM
+/// specifies one register, but its register list and xe have two. The trailing MI_NOOPs start at 0x5a (trap T18).
 const RING_INTERRUPTS: &[Part] =
     &[LoadMask, Noop(1), Load(RELATIVE | POSTED, &[one(reg::INT_STATUS_RPT_PTR), one(reg::INT_SRC_RPT_PTR)]), Noop(6)];
 /// Dwords 0x60 to 0xcf (V8-050).
@@ -125,13 +125,13 @@ const ENGINE: &[Part] = &[
         ],
     ),
 ];
-/// Dwords 0xd0 to 0xef of a media engine, including TRTT (V8-050, V8-051). The document's dword numbers of the TRTT
-/// section are wrong: by its own dword counts the section starts at 0xd8.
+/// Dwords 0xd0 to 0xef of a media engine, including TRTT (V8-050, V8-051). The dword numbers of the TRTT section in the
+/// PRM contradict its dword counts, according to which the section starts at 0xd8.
 const TRTT_MEDIA: &[Part] = &[Wakeup, Noop(6), Trtt, Noop(6)];
 /// The same on the other engines.
 const TRTT_OTHER: &[Part] = &[Noop(8), Trtt, Noop(6)];
 
-/// Sections of the images of a class.
+/// Returns the sections of the images of a class.
 fn parts(class: EngineClass) -> [&'static [Part]; 5] {
     let (cacheline, trtt) = match class {
         EngineClass::Render => (RING_RENDER, TRTT_OTHER),
@@ -142,9 +142,9 @@ fn parts(class: EngineClass) -> [&'static [Part]; 5] {
     [RING, cacheline, RING_INTERRUPTS, ENGINE, trtt]
 }
 
-/// Returns whether the register at `own`, relative to the engine's base, is part of the ring context, or is a batch
-/// position register of the engine context. These are context state, although commands of the context may not write
-/// them.
+/// Returns whether the register at offset `own` from the engine's base is part of the ring context or is a batch
+/// position register of the engine context. These registers are context state, but commands of the context may not
+/// write them.
 pub const fn in_ring_context(own: u32) -> bool {
     matches!(
         own,
@@ -167,7 +167,7 @@ pub const fn in_ring_context(own: u32) -> bool {
 /// A register that is stored in the image.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
-    /// Dword of the value in the image.
+    /// Dword index of the value in the image.
     pub dword: usize,
     /// Register offset.
     pub register: u32,
@@ -175,7 +175,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Returns the image value for a register value: a masked register is saved with its mask.
+    /// Returns the image value for a register value. Masked registers are saved with their mask.
     pub fn saved(&self, value: u32) -> u32 {
         if self.masked { value | 0xffff_0000 } else { value }
     }
@@ -196,8 +196,8 @@ pub fn layout(engine: EngineId) -> &'static Layout {
     &LAYOUTS[engine.index()]
 }
 
-/// Image that software writes for a context that has never run, valid for any engine: headers and offsets of the ring
-/// context from the start of the image, followed by the end command (xe, i915: set_offsets). All values are 0.
+/// Returns the image that software writes for a context that has not run yet, valid for any engine: headers and offsets
+/// of dwords 0x00 to 0x33, followed by the end command (xe, i915: set_offsets). All values are 0.
 pub fn blank_image() -> Vec<u32> {
     let base = EngineId::find(EngineClass::Compute, 0).map_or(0, |engine| engine.info().mmio_base);
     let relative = |word: &u32| if *word & !0x7ff == base { word - base } else { *word };
@@ -206,7 +206,7 @@ pub fn blank_image() -> Vec<u32> {
     ring.iter().map(relative).chain([END]).collect()
 }
 
-/// All modelled registers that are context state on `engine`, with their offsets.
+/// Returns all modelled registers that are context state on `engine`, with their offsets.
 fn context_registers(engine: EngineId) -> impl Iterator<Item = (u32, &'static Register)> {
     let base = engine.info().mmio_base;
     let own = ENGINE_TABLE.iter().map(move |register| (base, register));
@@ -216,13 +216,13 @@ fn context_registers(engine: EngineId) -> impl Iterator<Item = (u32, &'static Re
     })
 }
 
-/// Returns the access kind of an engine's own register.
+/// Returns the kind of the engine register at offset `own` from the base, or `None` if it is not modelled.
 fn own_kind(own: u32) -> Option<Kind> {
     let holds = |register: &&Register| own.wrapping_sub(register.offset) / 4 < u32::from(register.count);
     ENGINE_TABLE.iter().find(holds).map(|register| register.kind)
 }
 
-/// Registers per LRI in the model-specific part.
+/// Maximum number of registers per LRI in the model-specific section.
 const GROUP: usize = 64;
 
 fn lay_out(engine: EngineId) -> Layout {
@@ -254,7 +254,7 @@ fn lay_out(engine: EngineId) -> Layout {
             }
         }
     }
-    // CTX_TIMESTAMP, the live register, has a position in the ring context.
+    // The live context register, CTX_TIMESTAMP, is already in the ring context.
     let rest: Vec<_> = context_registers(engine)
         .filter(|(at, register)| {
             !matches!(register.kind, Kind::Live(_)) && !image.kept.iter().any(|kept| kept.register == *at)
@@ -273,8 +273,8 @@ fn lay_out(engine: EngineId) -> Layout {
 }
 
 impl Layout {
-    /// Appends an LRI with the encoded offsets. Registers that are stored have their offset and whether they are
-    /// masked.
+    /// Appends an LRI. Each register has an encoded offset and, if its value is stored, its absolute offset and whether
+    /// it is masked.
     fn load(&mut self, flags: u32, registers: impl Iterator<Item = (u32, Option<(u32, bool)>)>) {
         let header = self.template.len();
         self.template.push(0);
@@ -304,8 +304,8 @@ pub fn clear_context(engine: EngineId, registers: &RegisterFile) {
     }
 }
 
-/// Registers of [`crate::registers::Scope::Power`], by offset from the engine's base. On an engine, all contexts of a
-/// function share them (V8-142, V8-190); each function has a separate copy (V13-052).
+/// Registers of [`crate::registers::Scope::Power`], by offset from the engine's base. All contexts of a function share
+/// them on an engine (V8-142, V8-190). Each function has a separate copy (V13-052).
 pub const GLOBALS: [u32; 2] = [reg::NOPID, reg::PREDICATE_RESULT_2];
 
 /// Returns a register's reset value.

@@ -13,7 +13,7 @@ use crate::registers::RegisterFile;
 /// Offset in bytes from the PPHWSP to the image (V8-040).
 const IMAGE: u64 = 0x1000;
 
-/// Dword positions of values in the image that need special handling (contract K.1).
+/// Dword indices of image values that need special handling (contract K.1).
 pub mod dword {
     /// RING_HEAD.
     pub const RING_HEAD: usize = 0x05;
@@ -21,15 +21,15 @@ pub mod dword {
     pub const RING_TAIL: usize = 0x07;
     /// BBADDR_UDW.
     pub const BBADDR_UDW: usize = 0x0d;
-    /// BBADDR: bit 0 valid.
+    /// BBADDR. Bit 0: valid.
     pub const BBADDR: usize = 0x0f;
-    /// BB_STATE: bit 5 set if the batch is in the PPGTT.
+    /// BB_STATE. Bit 5: the batch is in the PPGTT.
     pub const BB_STATE: usize = 0x11;
     /// CTX_TIMESTAMP.
     pub const CTX_TIMESTAMP: usize = 0x23;
     /// Address of the interrupt mask in memory, low and high dword.
     pub const MASK_ADDRESS: usize = 0x52;
-    /// MI_NOOP before the engine context; its identification field records the RING_HEAD at which the image was saved.
+    /// MI_NOOP before the engine context. Its identification field contains RING_HEAD at the time of the save.
     pub const SAVED_HEAD: usize = 0x60;
     /// First of the six values of BB_STACK_WRITE_PORT.
     pub const BB_STACK: usize = 0x63;
@@ -55,25 +55,25 @@ pub struct Lrc {
 pub struct Clocks {
     /// CTX_TIMESTAMP.
     pub context: u32,
-    /// TIMESTAMP; not restored (V8-215).
+    /// TIMESTAMP. Not restored (V8-215).
     pub card: u32,
     /// TIMESTAMP at the end of the restore.
     pub restored: u32,
 }
 
-/// Offset in the PPHWSP at which a save reports TIMESTAMP at the restore, TIMESTAMP at the save, and CTX_TIMESTAMP: in
-/// the first cachelines, after the ring head report. The document defines the layout elsewhere; the offset is specific
-/// to this model (V8-041, V8-214).
+/// Offset in the PPHWSP of the report written by a save: TIMESTAMP at the restore, TIMESTAMP at the save, and
+/// CTX_TIMESTAMP. The PRM specifies the first cachelines and defines the layout elsewhere. The offset is specific to
+/// this model (V8-041, V8-214).
 const REPORT: u64 = 64;
 
 impl Lrc {
-    /// Creates the context of a descriptor (contract F.1).
+    /// Creates the context described by `descriptor` (contract F.1).
     pub fn new(descriptor: u64) -> Self {
         let space = if descriptor & 1 << 8 != 0 { Space::Ppgtt(0) } else { Space::Ggtt };
         Lrc { pphwsp: descriptor & 0xffff_f000, space }
     }
 
-    /// Global address of dword `index` of the image.
+    /// Returns the global address of dword `index` of the image.
     pub fn address(&self, index: usize) -> u64 {
         self.pphwsp + IMAGE + index as u64 * 4
     }
@@ -102,8 +102,8 @@ impl Lrc {
         saved & SAVED != 0 && saved & !SAVED != image.dword(dword::RING_HEAD)
     }
 
-    /// Writes the whole image with the current state (V8-044, V8-045), except RING_TAIL: the driver may have advanced
-    /// it meanwhile.
+    /// Writes the image with the current state (V8-044, V8-045), except RING_TAIL, which the driver may have advanced
+    /// since the restore.
     pub fn save(
         &self,
         gam: &mut Gam<'_>,
@@ -138,7 +138,8 @@ impl Lrc {
         Ok(())
     }
 
-    /// Writes only the position at which the context stopped, for an engine reset. The rest keeps the last saved state.
+    /// Writes only the position at which the context stopped and CTX_TIMESTAMP, for an engine reset. The rest of the
+    /// image keeps the last saved state.
     pub fn save_stopped(&self, gam: &mut Gam<'_>, position: &ParserState, timestamp: u32) -> Result<(), Fault> {
         let mut put = |at, value| gam.write_u32(Space::Ggtt, self.address(at), value);
         put(dword::BBADDR_UDW, 0)?;

@@ -55,27 +55,29 @@ use priority_mutex::PriorityMutex;
 use streamer::{Running, Streamer};
 use wakeup::{EngineWakeup, MemoryGeneration};
 
-/// Submitter of a context. Determines how the end of the context is reported.
+/// Submitter of a context. Determines where the outcome of the context is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitter {
-    /// The GuC; reported with [`EngineReport`].
+    /// The GuC. Outcomes are reported with [`EngineReport`].
     Guc,
-    /// The host, through the engine's execlist queue; reported in the context status buffer (V8-057).
+    /// The host, through the engine's execlist queue. Context switches are reported in the context status buffer
+    /// (V8-057).
     Execlist,
 }
 
 /// A logical context to restore and run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// The function that owns the context. For GuC submissions it comes from the GuC's own records, never from the
-    /// guest. Submission queue registers are accessible only to the PF, so contexts from a queue always belong to the
-    /// PF.
+    /// The function that owns the context. For GuC submissions it is taken from the GuC's internal state and is never
+    /// supplied by the guest. The submission queue registers are accessible only to the PF, so a context from a queue
+    /// always belongs to the PF.
     pub function: Function,
     /// The submitter.
     pub submitter: Submitter,
-    /// The submitter's identifier of the context: the GuC's ticket, which is returned in reports, or the queue element.
+    /// The submitter's identifier for the context: the GuC's ticket, which reports return, or the index of the queue
+    /// element.
     pub context: u32,
-    /// Context descriptor: GGTT address of the PPHWSP, bit 0 valid, bit 8 PPGTT; identifiers in the high dword
+    /// Context descriptor: GGTT address of the PPHWSP, valid (bit 0), PPGTT (bit 8), and identifiers in the high dword
     /// (contract F.1, V8-030, V8-031).
     pub descriptor: u64,
 }
@@ -94,25 +96,25 @@ pub enum Outcome {
     Idle,
     /// The budget is used up. The engine has more commands to execute.
     More,
-    /// The condition of a semaphore or event wait is not met. The context stays loaded; the caller must step it again
+    /// The condition of a semaphore or event wait is not met. The context remains loaded and must be stepped again
     /// later.
     Waiting,
-    /// A batch is in a loop that only an external write can end. Handled like `Waiting`, but the time is charged to the
-    /// context.
+    /// A batch is in a loop that only an external write can terminate. Scheduled like `Waiting`, but the time is
+    /// charged to the context.
     Spinning,
     /// The ring is empty. The context is saved and unloaded.
     Complete,
-    /// The context was preempted before its end, at an arbitration point or at an unsatisfied wait (V8-081). It is
+    /// The context was preempted before completion, at an arbitration point or at an unsatisfied wait (V8-081). It is
     /// saved and unloaded.
     Preempted,
-    /// The context cannot continue (fault or illegal command). It stays loaded until the engine is reset.
+    /// The context cannot continue (fault or illegal command). It remains loaded until the engine is reset.
     Halted(Halt),
 }
 
 /// Reason why a context cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// A memory access without a valid translation; reported as a CAT error.
+    /// A memory access without a valid translation. Reported as a CAT error.
     Fault(Fault),
     /// A command that the engine does not implement.
     IllegalCommand {
@@ -132,7 +134,7 @@ pub struct Engine {
     window: Window,
     running: Option<Running>,
     execlist: Execlist,
-    /// The PF's values of [`GLOBALS`] while a context of a virtual function is loaded.
+    /// The PF's values of [`GLOBALS`] while a context of a VF is loaded.
     globals: [u32; GLOBALS.len()],
     counters: Counters,
 }
@@ -166,7 +168,7 @@ impl Engine {
         &self.counters
     }
 
-    /// Loads a context for the GuC. The engine must have no context loaded. Following steps execute the context.
+    /// Loads a context for the GuC. Subsequent steps execute it. Must not be called while a context is loaded.
     pub fn load(&mut self, gt: &Gt, load: Load) {
         debug_assert!(self.running.is_none(), "{} already has a context loaded", self.id.info().name);
         let queue = Queue::of(Descriptor(load.descriptor | 1));
@@ -178,8 +180,8 @@ impl Engine {
     }
 
     fn start(&mut self, gt: &Gt, load: Load) {
-        // Page tables may have changed since the context last ran: xe changes those of a preempted context without a
-        // TLB invalidation (xe: xe_pt.c, bind_op_prepare).
+        // Page tables may have changed since the context last ran. xe changes the page tables of a preempted context
+        // without a TLB invalidation (xe: xe_pt.c, bind_op_prepare).
         self.tlb.flush();
         // The context clock is stopped until the next step reads the image.
         let now = gt.clock.now();
@@ -191,14 +193,15 @@ impl Engine {
         gt.trace.tell(function, Some(self.id), || EventKind::Load { context, descriptor });
     }
 
-    /// RING_TAIL of the loaded context has changed in memory (lite restore). The next step reads it again.
+    /// Notifies the engine that RING_TAIL of the loaded context changed in memory (lite restore). The next step reads
+    /// it.
     pub fn tail_moved(&mut self) {
         if let Some(running) = &mut self.running {
             running.tail_moved = true;
         }
     }
 
-    /// Requests that the loaded context leaves at its next arbitration point: preemption to idle by the GuC.
+    /// Requests preemption to idle for the GuC: the loaded context is preempted at its next arbitration point.
     pub fn request_preemption(&mut self) {
         if let Some(running) = &mut self.running
             && !running.preempt
@@ -208,7 +211,7 @@ impl Engine {
         }
     }
 
-    /// The host has written a dword to ELSP (V8-011).
+    /// Handles a host write of a dword to ELSP (V8-011).
     pub fn push(&mut self, gt: &Gt, value: u32) {
         self.execlist.port.push(&gt.registers, self.id.info().mmio_base, value);
     }
@@ -249,8 +252,8 @@ impl Engine {
         self.show_status(gt);
     }
 
-    /// Reports a context switch: to the host, if it is the submitter, in the status buffer and then by interrupt
-    /// (V8-055); always to the GuC's FIFO (V8-060). Switches with a masked reason are not reported (V8-056).
+    /// Reports a context switch to the GuC's FIFO (V8-060) and, if the host is the submitter, in the status buffer
+    /// followed by an interrupt (V8-055). Switches with a masked reason are not reported (V8-056).
     fn report_switch(&mut self, gt: &Gt, views: &GuestMappings<'_>, status: ContextStatus, submitter: Submitter) {
         let base = self.id.info().mmio_base;
         if gt.registers.value(base + execlist::CSB_INTERRUPT_MASK) & status.reason() as u32 != 0 {
@@ -268,11 +271,11 @@ impl Engine {
         }
     }
 
-    /// Reports that the context `load` has left for the reason `detail`, and starts the next element of the queue
-    /// (V8-016).
+    /// Reports that the context `load` was switched out for the reason `detail`, and starts the next element of the
+    /// queue, if any (V8-016).
     fn switch(&mut self, gt: &Gt, views: &GuestMappings<'_>, load: Load, detail: Detail) {
         let (status, next) = self.execlist.switch(load.descriptor(), detail);
-        // If a context of the GuC leaves and another element follows, the host has loaded a new queue.
+        // An element that follows a context submitted by the GuC belongs to a queue that the host has loaded since.
         let submitter = if next.is_some() { Submitter::Execlist } else { load.submitter };
         self.report_switch(gt, views, status, submitter);
         if let Some((element, descriptor)) = next {
@@ -290,7 +293,8 @@ impl Engine {
         gt.registers.set(at + 4, high(status));
     }
 
-    /// Resets the engine: stops the loaded context, saves its HEAD and CTX_TIMESTAMP, and unloads it.
+    /// Resets the engine: stops and unloads the context, and saves its RING_HEAD and CTX_TIMESTAMP in the image.
+    /// Returns the unloaded context, or `None` if no context was loaded.
     pub fn reset(&mut self, gt: &Gt) -> Option<Load> {
         self.execlist.reset();
         let running = self.running.take();
@@ -301,7 +305,7 @@ impl Engine {
         if running.restored() {
             let views = gt.memory.views();
             let mut gam = gt.memory.gam(running.load.function, &views, &mut self.tlb);
-            // A failure is ignored: if the image is not accessible, there is nowhere to save the state.
+            // Errors are ignored: the state cannot be saved to an inaccessible image.
             let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
         }
         self.tlb.flush();
@@ -309,7 +313,7 @@ impl Engine {
         Some(running.load)
     }
 
-    /// Executes at most about `budget` commands or 1 ms of host time, whichever comes first.
+    /// Executes one step, limited to about `budget` commands and about 1 ms of host time.
     pub fn step(&mut self, gt: &Gt, budget: u32) -> Outcome {
         let Some(running) = &mut self.running else { return Outcome::Idle };
         if let Some(halt) = running.halted {
@@ -348,9 +352,9 @@ impl Engine {
         outcome
     }
 
-    /// Clears the register state of a virtual function's context after it has left the engine: other contexts must not
-    /// read it, and some registers are shared beyond the engine. State of the physical function's contexts stays: only
-    /// its own driver can read it.
+    /// Clears the register state of a VF's context after it is unloaded. Other contexts must not read it, and some
+    /// registers are shared between engines. The state of the PF's contexts is not cleared, because only the PF's
+    /// driver can read it.
     fn scrub_context_registers(&mut self, gt: &Gt, function: Function) {
         if function.is_vf() {
             layout::clear_context(self.id, &gt.registers);
@@ -359,8 +363,8 @@ impl Engine {
         }
     }
 
-    /// Exchanges the registers in [`GLOBALS`]: the virtual function's values while one of its contexts is loaded,
-    /// otherwise the PF's.
+    /// Exchanges the registers in [`GLOBALS`]. They hold a VF's values while one of its contexts is loaded, otherwise
+    /// the PF's.
     fn swap_global_registers(&mut self, gt: &Gt, function: Function, way: Exchange) {
         let Some(vf) = gt.vf(function) else { return };
         let theirs = vf.globals(self.id);
@@ -376,8 +380,8 @@ impl Engine {
         }
     }
 
-    /// Latest time at which a waiting engine must be stepped again, in ns of the card's clock: when its watchdog ends
-    /// the wait.
+    /// Returns the time at which the watchdog can end the current wait, in ns of the card's clock. The engine must be
+    /// stepped again by then. Returns `None` if the wait has no time limit.
     pub fn wake_at(&self) -> Option<u64> {
         self.running.as_ref()?.wait_ends
     }
@@ -393,14 +397,14 @@ fn of_queue(element: u8, descriptor: Descriptor) -> Load {
     }
 }
 
-/// Direction of [`Engine::swap_global_registers`]: to or from a virtual function's values.
+/// Direction of [`Engine::swap_global_registers`]: to or from a VF's values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exchange {
     Enter,
     Leave,
 }
 
-/// Report to the GuC after a step of a context that the GuC has loaded.
+/// Report to the GuC after a step of a context that the GuC has submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineReport {
     /// The engine.
@@ -439,7 +443,7 @@ impl Engines {
         }
     }
 
-    /// The engines that are not fused off.
+    /// Returns the engines that are not fused off.
     pub fn present(&self) -> impl Iterator<Item = EngineId> {
         EngineId::all().filter(|id| self.slots[id.index()].present)
     }
@@ -449,13 +453,14 @@ impl Engines {
         self.slots[id.index()].present
     }
 
-    /// Locks an engine. Waits at most for one step: a worker that steps the engine repeatedly uses
-    /// [`Engines::try_lock`], which fails while another thread waits in this function.
+    /// Locks an engine. Blocks for at most one step: workers lock engines with [`Engines::try_lock`], which fails while
+    /// another thread waits in this function.
     pub fn lock(&self, id: EngineId) -> MutexGuard<'_, Engine> {
         self.slots[id.index()].engine.lock()
     }
 
-    /// Unloads the context of an engine after a panic in its step, without saving it.
+    /// Unloads the context of an engine without saving it, after a step has panicked. Returns `None` if no step has
+    /// panicked or no context was loaded.
     pub fn abandon(&self, id: EngineId, gt: &Gt) -> Option<Load> {
         let lock = &self.slots[id.index()].engine;
         if !lock.mutex().is_poisoned() {
@@ -474,34 +479,35 @@ impl Engines {
         Some(load)
     }
 
-    /// Returns whether a thread waits in [`Engines::lock`] or [`Engines::hold`], or holds the engine with the latter.
+    /// Returns whether a thread waits in [`Engines::lock`] or [`Engines::hold`], or holds the engine through
+    /// [`Engines::hold`].
     pub fn wanted(&self, id: EngineId) -> bool {
         self.slots[id.index()].engine.wanted()
     }
 
-    /// Locks an engine if no thread holds its lock or waits for it.
+    /// Locks an engine. Returns `None` if another thread holds its lock or waits for it.
     pub fn try_lock(&self, id: EngineId) -> Option<MutexGuard<'_, Engine>> {
         self.slots[id.index()].engine.try_lock()
     }
 
-    /// Sets whether the engine has work to do. The caller must hold its lock.
+    /// Sets whether the engine is runnable. The caller must hold the engine's lock.
     pub fn set_runnable(&self, id: EngineId, runnable: bool) {
         self.slots[id.index()].wakeup.set_runnable(runnable);
     }
 
-    /// Returns the number of possible memory changes. Must be read before a step that may be followed by
-    /// [`Engines::back_off`].
+    /// Returns the memory generation, which counts possible memory changes. Must be read before a step that may be
+    /// followed by [`Engines::back_off`].
     pub fn changes(&self) -> u64 {
         self.changes.count()
     }
 
-    /// Defers the next step of a waiting engine, with an increasing delay. If memory may have changed since `seen` was
-    /// read, the engine is stepped immediately. Returns true for the first deferral of a wait.
+    /// Defers the next step of a waiting engine with exponential backoff. Does not defer it if the memory generation is
+    /// no longer `seen`. Returns true for the first deferral of a wait.
     pub fn back_off(&self, id: EngineId, now: u64, seen: u64) -> bool {
         self.slots[id.index()].wakeup.back_off(now, &self.changes, seen)
     }
 
-    /// Limits the deferral of a waiting engine: the next step is at `at` (ns) at the latest.
+    /// Limits the deferral of a waiting engine: its next step is due no later than `at`, in ns of the card's clock.
     pub fn poll_by(&self, id: EngineId, at: u64) {
         self.slots[id.index()].wakeup.poll_by(at);
     }
@@ -516,12 +522,12 @@ impl Engines {
         self.slots[id.index()].wakeup.next_poll()
     }
 
-    /// Memory has changed: cancels the deferral of all engines, because their wait conditions may be met now.
+    /// Cancels the deferral of all engines after a memory change, because their wait conditions may now be met.
     pub fn look_at_all(&self) {
         self.changes.tell(self.slots.iter().map(|slot| &slot.wakeup));
     }
 
-    /// Returns whether the engine has work to do.
+    /// Returns whether the engine is runnable.
     pub fn runnable(&self, id: EngineId) -> bool {
         self.slots[id.index()].wakeup.runnable()
     }
@@ -531,32 +537,33 @@ impl Engines {
         self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(report);
     }
 
-    /// Moves all reports, oldest first, into `into`, which is cleared first.
+    /// Replaces the contents of `into` with all queued reports, oldest first.
     pub fn take_reports(&self, into: &mut Vec<EngineReport>) {
         into.clear();
         into.append(&mut self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
     }
 
-    /// Unsupported and partially executed operations of all engines, by engine and name, for the report.
+    /// Returns the counts of unsupported and partially executed operations of all engines, by engine and name, for the
+    /// report.
     pub fn undone(&self) -> BTreeMap<String, u64> {
         let of = |id: EngineId| self.lock(id).counters().told().into_iter().map(move |(what, n)| (id, what, n));
         self.present().flat_map(of).map(|(id, what, n)| (format!("{} {what}", id.info().name), n)).collect()
     }
 
-    /// Locks all engines: no engine is in a step until the guards are dropped. Workers do not sleep because an engine
-    /// is held this way. The caller must not hold an engine's lock. No other code path holds the locks of two engines
-    /// at a time.
+    /// Locks all engines that are not fused off. No engine executes a step until the guards are dropped. Workers yield
+    /// instead of sleeping while an engine is held. Must not be called with an engine's lock held: deadlock. No other
+    /// code path holds the locks of two engines at a time.
     pub fn hold(&self) -> Vec<PriorityGuard<'_, Engine>> {
         self.slots.iter().filter(|slot| slot.present).map(|slot| slot.engine.hold()).collect()
     }
 
-    /// Runs `work` while no engine is in a step, for changes that must be atomic with respect to steps.
+    /// Runs `work` while no engine executes a step, for changes that must be atomic with respect to steps.
     pub fn stand_still<T>(&self, work: impl FnOnce() -> T) -> T {
         let _held = self.hold();
         work()
     }
 
-    /// Returns when every engine has passed a step boundary since the call. State that a step used before the call is
+    /// Blocks until every engine has passed a step boundary. State used by steps that started before the call is then
     /// no longer in use.
     pub fn pass_step_boundary(&self) {
         for id in self.present() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The power context: register state that an engine preserves over RC6 independently of contexts, as the image that the
-//! power controller saves and restores (V8-190..194). Each engine has one copy of this global state, which changes only
-//! by register writes.
+//! The power context: engine-global register state that the power controller saves before RC6 and restores after it
+//! (V8-190..194). The state is independent of contexts and changes only by register writes.
 
 use arctic_sriov::number::count;
 
@@ -9,14 +8,14 @@ use super::id::{EngineClass, EngineId};
 use super::{image, layout, reg};
 use crate::registers::{Kind, RegisterFile, masked};
 
-/// Content of a pair in the image.
+/// Contents of a pair in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pair {
     /// Consecutive registers: first offset from the engine's base, and count in dwords.
     Registers(u32, u32),
     /// RING_CTL with the ring disabled, regardless of its value (trap T27).
     Disabled,
-    /// A pair that the document counts without naming it. It loads nothing.
+    /// A pair that the PRM counts but does not specify. It loads no register.
     Hole,
 }
 
@@ -27,12 +26,13 @@ const fn one(offset: u32) -> Pair {
     Registers(offset, 1)
 }
 
-/// A power image: its pairs in order. The number of pairs is authoritative, not the printed header (trap T18).
+/// The pairs of a power image in order. If the header in the PRM differs, the number of pairs is authoritative (trap
+/// T18).
 #[derive(Clone, Copy, Debug)]
 pub struct PowerImage(&'static [Pair]);
 
 /// "CSFE power context without display" (V8-191). CXT_OFFSET and STOP_PARSER_* belong to the back end (CSBE), all other
-/// registers to the front end (V8-194); nothing else distinguishes them.
+/// registers belong to the front end (V8-194). The model treats both alike.
 pub const WITHOUT_DISPLAY: PowerImage = PowerImage(&[
     one(0x29c),
     one(reg::HWS_PGA),
@@ -61,7 +61,7 @@ pub const WITHOUT_DISPLAY: PowerImage = PowerImage(&[
     Registers(0x4d0, 12),
     Registers(0x010, 4),
     Registers(0x1d0, 4),
-    // 64 bits: the table prints one pair and reserves space for two (trap T28).
+    // A 64-bit register: the PRM lists one pair and reserves space for two (trap T28).
     Registers(0x234, 2),
     one(0x1ac),
     one(0x424),
@@ -71,7 +71,7 @@ pub const WITHOUT_DISPLAY: PowerImage = PowerImage(&[
     one(0x56c),
 ]);
 
-/// "CSFE power context with display" (V8-192). The printed header specifies 99 registers, the list has 100.
+/// "CSFE power context with display" (V8-192). The header in the PRM specifies 99 registers, the list contains 100.
 pub const WITH_DISPLAY: PowerImage = PowerImage(&[
     one(0x29c),
     one(reg::HWS_PGA),
@@ -116,8 +116,8 @@ pub const WITH_DISPLAY: PowerImage = PowerImage(&[
     one(0x56c),
 ]);
 
-/// "CSFE power context" (V8-193): with ring and batch state. The printed header specifies 110 registers, the list has
-/// 109.
+/// "CSFE power context" (V8-193), with ring and batch state. The header in the PRM specifies 110 registers, the list
+/// contains 109.
 pub const WITH_RING: PowerImage = PowerImage(&[
     one(0x29c),
     one(reg::HWS_PGA),
@@ -177,12 +177,13 @@ pub const WITH_RING: PowerImage = PowerImage(&[
     one(0x56c),
 ]);
 
-/// Dwords of the longest power image, including the MI_NOOPs at its end.
+/// Length in dwords of the longest power image, including trailing MI_NOOPs.
 pub const POWER_DWORDS: usize = 0xe0;
 
 impl PowerImage {
-    /// Returns the image of an engine. The document does not assign images to engines. Engines that can flip planes use
-    /// [`WITH_DISPLAY`]. [`WITH_RING`] lacks whitelist slots of this card's engines and belongs to another generation.
+    /// Returns the image of an engine. The PRM does not assign images to engines. The model uses [`WITH_DISPLAY`] for
+    /// engines that support display flips. [`WITH_RING`] describes another generation: it lacks whitelist slots that
+    /// this card's engines have.
     pub fn of(engine: EngineId) -> Self {
         match engine.info().class {
             EngineClass::Render | EngineClass::Copy => WITH_DISPLAY,
@@ -190,8 +191,8 @@ impl PowerImage {
         }
     }
 
-    /// Register offsets of the image's pairs on `engine`, in order; 0 for a hole. The flag is set for the disabled
-    /// RING_CTL.
+    /// Returns the register offsets of the image's pairs on `engine` in order, 0 for a hole. The flag is set for the
+    /// disabled RING_CTL.
     fn pairs(self, engine: EngineId) -> impl Iterator<Item = (u32, bool)> {
         let base = engine.info().mmio_base;
         self.0.iter().flat_map(move |pair| {
@@ -224,8 +225,8 @@ impl PowerImage {
         at.next_multiple_of(16).min(POWER_DWORDS)
     }
 
-    /// Executes the image in order and calls `set` with each register and value. This also restores registers that
-    /// commands cannot write, such as EIR and EXECLIST_STATUS.
+    /// Executes the image in order: calls `set` with each register and its value. Unlike command execution, this also
+    /// restores registers that commands cannot write, such as EIR and EXECLIST_STATUS.
     pub fn restore(image: &[u32], registers: &RegisterFile, mut set: impl FnMut(u32, u32)) {
         let Some((header, pairs)) = image.split_first().and_then(|(_, rest)| rest.split_first()) else { return };
         let pairs = pairs.chunks_exact(2).take((*header as usize & 0xff).div_ceil(2));
@@ -240,9 +241,9 @@ impl PowerImage {
     }
 }
 
-/// Effect of RC6 on the engines' registers: power images are saved, power is removed, and the images are restored. A
-/// real GT enters RC6 after a delay, which drivers may rely on. The model therefore performs all steps when the GT
-/// wakes, the latest time at which they are observable. State outside the images is preserved by other units (V8-190).
+/// Applies the effect of RC6 to the engines' registers: saves the power images, removes power and restores the images.
+/// Hardware enters RC6 after a delay that drivers may rely on, so the model performs all of this when the GT wakes,
+/// before the result is observable. State outside the images is preserved by other units (V8-190).
 pub fn sleep_and_wake(registers: &RegisterFile) {
     let mut image = [0; POWER_DWORDS];
     for engine in EngineId::all() {
@@ -252,7 +253,7 @@ pub fn sleep_and_wake(registers: &RegisterFile) {
         for (slot, (register, _)) in woken.iter_mut().zip(kind.pairs(engine)) {
             *slot = (register, layout::reset_value(registers, register));
         }
-        // The image restores in the same order.
+        // The image restores the registers in the same order.
         let mut slots = woken.iter_mut();
         PowerImage::restore(&image[..len], registers, |register, value| {
             if let Some((_, restored)) = slots.find(|(of, _)| *of == register) {

@@ -6,11 +6,11 @@ use std::ops::{Deref, DerefMut};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// A mutex without priorities is unfair: a worker that steps an engine in a loop would starve other threads. Workers
-/// therefore use `try_lock` only, which fails while another thread waits.
+/// Mutex on which blocking callers have priority over workers. A plain mutex is unfair: a worker that steps an engine
+/// in a loop would starve other threads. Workers therefore use only `try_lock`, which fails while another thread waits.
 pub struct PriorityMutex<T> {
     inside: Mutex<T>,
-    /// Number of threads that wait for the lock or hold it with [`PriorityMutex::hold`].
+    /// Number of threads that wait for the lock or hold a [`PriorityGuard`].
     wanted: AtomicU32,
 }
 
@@ -20,20 +20,20 @@ impl<T> PriorityMutex<T> {
         PriorityMutex { inside: Mutex::new(value), wanted: AtomicU32::new(0) }
     }
 
-    /// Takes the lock, poisoned or not, with priority over workers.
+    /// Acquires the lock with priority over workers. Poisoning is ignored.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.hold().guard
     }
 
-    /// Takes the lock as [`PriorityMutex::lock`] does. [`PriorityMutex::wanted`] returns true until the lock is released, not
-    /// only until it is acquired.
+    /// Acquires the lock like [`PriorityMutex::lock`], but [`PriorityMutex::wanted`] returns true until the lock is
+    /// released instead of until it is acquired.
     pub fn hold(&self) -> PriorityGuard<'_, T> {
         self.wanted.fetch_add(1, Ordering::AcqRel);
         let waits = Waits(&self.wanted);
         PriorityGuard { guard: self.inside.lock().unwrap_or_else(PoisonError::into_inner), _waits: waits }
     }
 
-    /// Takes the lock if no thread holds it or waits for it.
+    /// Acquires the lock. Returns `None` if another thread holds it or waits for it. Poisoning is ignored.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         if self.wanted() {
             return None;
@@ -50,7 +50,7 @@ impl<T> PriorityMutex<T> {
         self.wanted.load(Ordering::Acquire) != 0
     }
 
-    /// The underlying mutex, for access to its poison flag.
+    /// Returns the underlying mutex, for access to its poison flag.
     pub fn mutex(&self) -> &Mutex<T> {
         &self.inside
     }
@@ -65,7 +65,7 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// The lock, held with priority over workers.
+/// Guard of [`PriorityMutex::hold`].
 pub struct PriorityGuard<'a, T> {
     // Drop order: the lock is released before the count is decremented.
     guard: MutexGuard<'a, T>,

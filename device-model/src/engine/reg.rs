@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Register offsets, relative to an engine's base, that the command streamer itself maintains or reads (V8-009; xe:
+//! Offsets from an engine's base of the registers that the command streamer maintains or reads (V8-009; xe:
 //! xe_engine_regs.h).
 
 pub const RING_TAIL: u32 = 0x30;

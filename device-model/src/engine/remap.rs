@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! MMIO remapping: a command names a register of one engine and accesses the same register of the executing engine, so
-//! that a batch buffer can run on any instance (V8-046, vol8.md note T19; Intel media-driver mhw_mi_hwcmd_xe_xpm.h,
-//! MMIO_REMAP_ENABLE).
+//! MMIO remapping. A command that encodes a register of one engine accesses the corresponding register of the executing
+//! engine, so a batch buffer can run on any instance (V8-046, vol8.md note T19; Intel media-driver
+//! mhw_mi_hwcmd_xe_xpm.h, MMIO_REMAP_ENABLE).
 
 use super::id::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 
 /// First register offset and size in bytes of a block that each instance of an engine class has.
 type Block = (u32, u32);
 
-/// Remap table of an engine class: shared by render and compute, one each for decode and enhancement, none for copy.
+/// Returns the index of the remap table of an engine class. Render and compute share a table, decode and enhancement
+/// have one each, copy has none.
 fn table(class: EngineClass) -> Option<u8> {
     match class {
         EngineClass::Render | EngineClass::Compute => Some(0),
@@ -18,8 +19,8 @@ fn table(class: EngineClass) -> Option<u8> {
     }
 }
 
-/// Register blocks of an engine: the command streamer's (with the media pipeline's if contiguous), and the TRTT
-/// registers.
+/// Returns the register blocks of an engine: the command streamer's block, which includes a contiguous media pipeline
+/// block, and the TRTT registers.
 fn blocks(engine: EngineId) -> [Option<Block>; 2] {
     let info = engine.info();
     let own = match info.class {
@@ -66,8 +67,8 @@ mod tests {
         assert_eq!(on(Compute, 3, 0x4404), 0x45e4);
     }
 
-    /// V8-124: registers outside the table are unchanged; registers that the executing instance does not have map
-    /// to an inaccessible offset.
+    /// V8-124: registers outside the table are not remapped. Registers that the executing instance does not have map to
+    /// an inaccessible offset.
     #[test]
     fn other_registers_are_not_remapped() {
         use EngineClass::*;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Parser position: ring, nested batches, workaround batches, and detection of loops without progress.
+//! Parser position in the ring, nested batches and workaround batches, and detection of loops without progress.
 
 use crate::memory::Space;
 
-/// Maximum batch nesting: the batch stack in the context image has three entries (V8-163).
+/// Maximum nesting level of batches. The batch stack in the context image has three entries (V8-163).
 pub const LEVELS: usize = 3;
 /// Implemented bits of a graphics address.
 pub const ADDRESS: u64 = 0xffff_ffff_fffc;
@@ -17,7 +17,7 @@ const BATCH_PPGTT: u64 = 1 << 1;
 pub struct Ring {
     /// Address of the first byte.
     pub start: u32,
-    /// Size in bytes; 0 if RING_CTL does not enable the ring.
+    /// Size in bytes, or 0 if RING_CTL does not enable the ring.
     pub size: u32,
     /// Offset of the next command.
     pub head: u32,
@@ -44,7 +44,7 @@ impl Ring {
         if self.size == 0 { 0 } else { offset % self.size }
     }
 
-    /// Number of dwords from head to tail.
+    /// Returns the number of dwords from head to tail.
     pub fn dwords(&self) -> u32 {
         if self.tail >= self.head { (self.tail - self.head) / 4 } else { (self.size - self.head + self.tail) / 4 }
     }
@@ -73,7 +73,7 @@ impl Batch {
         self.address & ADDRESS | BATCH_VALID | if self.ppgtt { BATCH_PPGTT } else { 0 }
     }
 
-    /// Decodes a stack entry or PRT_BB_STATE; `None` if it is not valid.
+    /// Decodes a stack entry or PRT_BB_STATE. Returns `None` if it is not valid.
     pub fn from_entry(entry: u64) -> Option<Self> {
         let batch = Batch { ppgtt: entry & BATCH_PPGTT != 0, address: entry & ADDRESS };
         (entry & BATCH_VALID != 0).then_some(batch)
@@ -83,12 +83,12 @@ impl Batch {
 /// A batch that runs during a context restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workaround {
-    /// INDIRECT_CTX: a given number of dwords, without an end command (V8-161).
+    /// INDIRECT_CTX: runs for a given number of dwords, without an end command (V8-161).
     Indirect {
         /// Remaining dwords.
         left: u32,
     },
-    /// BB_PER_CTX_PTR: up to MI_BATCH_BUFFER_END (V8-162).
+    /// BB_PER_CTX_PTR: runs until MI_BATCH_BUFFER_END (V8-162).
     PerContext,
 }
 
@@ -101,12 +101,12 @@ pub struct Source {
     address: u64,
     /// Number of available dwords. Only the ring and the indirect batch are limited.
     pub dwords: usize,
-    /// Wrap of a ring: address of its first byte, and dwords up to its end.
+    /// For a ring, the address of its first byte and the number of dwords before it wraps.
     wrap: Option<(u64, usize)>,
 }
 
 impl Source {
-    /// Address of the dword at index `index`.
+    /// Returns the address of the dword at `index`.
     pub fn address_of(&self, index: usize) -> u64 {
         match self.wrap {
             Some((start, before)) if index >= before => start + (index - before) as u64 * 4,
@@ -114,7 +114,7 @@ impl Source {
         }
     }
 
-    /// Number of contiguous dwords from index `index`.
+    /// Returns the number of contiguous dwords from `index`.
     pub fn run(&self, index: usize) -> usize {
         match self.wrap {
             Some((_, before)) if index < before => before - index,
@@ -128,12 +128,12 @@ impl Source {
 pub struct ParserState {
     /// The ring.
     pub ring: Ring,
-    /// Batches started from the ring, outermost first, followed by those of the persistent batch.
+    /// Batches started from the ring, outermost first, followed by the persistent batch and its nested batches.
     batches: [Batch; 2 * LEVELS],
     depth: usize,
-    /// Number of batches that the persistent batch interrupts while it runs as part of the restore (V8-160).
+    /// Number of batches interrupted by the persistent batch while it runs as part of the restore (V8-160).
     interrupted: Option<usize>,
-    /// Start address of the batch started last, for BB_START_ADDR (V8-163).
+    /// Start address of the most recently started batch, for BB_START_ADDR (V8-163).
     pub started: u64,
     /// The active workaround batch, which runs before the ring and all batches.
     pub workaround: Option<(Workaround, Batch)>,
@@ -145,8 +145,9 @@ impl ParserState {
         ParserState { ring, ..ParserState::default() }
     }
 
-    /// Creates the position described by an image: outer batches from BB_STACK_WRITE_PORT, and the current batch
-    /// (V8-163). The address spaces are not clamped again: they were determined when the batches were started.
+    /// Creates the position described by an image, with the outer batches from BB_STACK_WRITE_PORT and the current
+    /// batch (V8-163). The address spaces are not clamped again, because they were clamped when the batches were
+    /// started.
     pub fn in_batch(ring: Ring, stack: &[u64; LEVELS], present: Batch, started: u64) -> Self {
         let mut position = ParserState { ring, started, ..ParserState::default() };
         let outer = stack[..LEVELS - 1].iter().filter_map(|entry| Batch::from_entry(*entry));
@@ -157,12 +158,12 @@ impl ParserState {
         position
     }
 
-    /// Batches entered from the ring, outermost first, without the persistent batch.
+    /// Returns the batches entered from the ring, outermost first, without the persistent batch.
     pub fn batches(&self) -> &[Batch] {
         self.batches.get(..self.interrupted.unwrap_or(self.depth)).unwrap_or_default()
     }
 
-    /// Values of BB_STACK_WRITE_PORT that restore this position: the batches outside the current one.
+    /// Returns the values of BB_STACK_WRITE_PORT that restore this position, the batches outside the current batch.
     pub fn stack(&self) -> [u64; LEVELS] {
         let mut stack = [0; LEVELS];
         if let [outer @ .., _] = self.batches() {
@@ -171,14 +172,14 @@ impl ParserState {
         stack
     }
 
-    /// Enters the persistent batch, which runs before everything else (V8-160, trap T26).
+    /// Enters the persistent batch, which runs before the interrupted batches and the ring (V8-160, trap T26).
     pub fn interrupt(&mut self, batch: Batch) {
         self.interrupted = Some(self.depth);
         self.batches[self.depth] = batch;
         self.depth += 1;
     }
 
-    /// The batch being executed, including a workaround batch.
+    /// Returns the batch being executed, which may be a workaround batch, or `None` in the ring.
     #[inline]
     pub fn batch(&self) -> Option<&Batch> {
         match &self.workaround {
@@ -201,7 +202,7 @@ impl ParserState {
         self.batch().is_none_or(|batch| !batch.ppgtt)
     }
 
-    /// Returns the source of the next commands. `process` is the context's own address space.
+    /// Returns the source of the next commands. `process` is the context's address space.
     pub fn source(&self, process: Space) -> Source {
         let ring = &self.ring;
         match self.batch() {
@@ -223,7 +224,7 @@ impl ParserState {
         }
     }
 
-    /// Address of the next command, for ACTHD and for reports.
+    /// Returns the address of the next command, for ACTHD and for reports.
     pub fn address(&self) -> u64 {
         self.batch().map_or(u64::from(self.ring.start) + u64::from(self.ring.head), |batch| batch.address)
     }
@@ -258,13 +259,14 @@ impl ParserState {
         }
     }
 
-    /// Enters a batch: one level deeper if started from the ring or if `nested`, otherwise replacing the current batch
-    /// (V8-134). A non-privileged batch can start only non-privileged batches, in the PPGTT (trap T5).
+    /// Enters a batch. It is one level deeper if started from the ring or if `nested`, otherwise it replaces the
+    /// current batch (V8-134). Batches started by a non-privileged batch are clamped to the PPGTT and are not
+    /// privileged (trap T5).
     pub fn enter(&mut self, address: u64, ppgtt: bool, nested: bool) {
         self.enter_unchecked(address, ppgtt || !self.privileged(), nested);
     }
 
-    /// [`ParserState::enter`] with privilege checks disabled (V8-170).
+    /// Enters a batch like [`ParserState::enter`], with privilege checks disabled (V8-170).
     pub fn enter_unchecked(&mut self, address: u64, ppgtt: bool, nested: bool) {
         let batch = Batch { ppgtt, address: address & ADDRESS };
         if let Some((_, present)) = &mut self.workaround {
@@ -281,7 +283,7 @@ impl ParserState {
         }
     }
 
-    /// Leaves the current batch, or all batches. No effect in the ring. After the persistent batch the interrupted
+    /// Leaves the current batch or all batches. No effect in the ring. When the persistent batch ends, the interrupted
     /// batches continue.
     pub fn leave(&mut self, all: bool) {
         if self.workaround.take().is_some() {
@@ -295,8 +297,8 @@ impl ParserState {
     }
 }
 
-/// Detects loops without progress in the command stream. Only an external write can end such a loop, so the engine may
-/// check again later instead of executing it continuously.
+/// Detects loops without progress in the command stream. Only an external write can terminate such a loop, so the
+/// engine may poll it instead of executing it continuously.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdleLoopDetector {
     seen: [(u64, u64); 8],
@@ -306,24 +308,24 @@ pub struct IdleLoopDetector {
 }
 
 impl IdleLoopDetector {
-    /// Records a write that is visible to the loop or to others.
+    /// Records a write that is visible to the loop or externally.
     #[inline]
     pub fn effect(&mut self) {
         self.effects = self.effects.wrapping_add(1);
     }
 
-    /// Records that a clock was read: the loop may wait for time to pass.
+    /// Records a read of a clock. The loop may be waiting for time to pass.
     pub fn clock_read(&mut self) {
         self.clock_read = true;
     }
 
-    /// Forgets all jumps: the ring continues, and recorded jumps belong to an older batch.
+    /// Discards all recorded jumps. Called when execution continues in the ring, because they belong to an older batch.
     pub fn forget(&mut self) {
         *self = IdleLoopDetector { effects: self.effects, ..IdleLoopDetector::default() };
     }
 
-    /// Records a jump from a batch to `target`. Returns true if the same jump was made before and since then nothing
-    /// was written, or if a clock was read since the last jump.
+    /// Records a jump from a batch to `target`. Returns true if a jump to `target` is already recorded and either
+    /// nothing was written since that jump or a clock was read since the last jump.
     pub fn jump(&mut self, target: u64) -> bool {
         let stamp = self.effects.wrapping_add(1);
         let clock_read = std::mem::take(&mut self.clock_read);

@@ -20,9 +20,9 @@ use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
 use crate::trace::{EventKind, KEPT_DWORDS};
 
-/// Maximum number of bytes that blits process in one step: well under a millisecond at memory speed.
+/// Maximum number of bytes that a blit processes in one step, which takes well under a millisecond at memory bandwidth.
 const BLIT_BYTES: usize = 2 << 20;
-/// Host time in nanoseconds after which a step ends at the next check of the clock.
+/// Maximum host time of a step in nanoseconds, enforced when the clock is checked.
 const STEP_TIME: u64 = 500_000;
 
 /// GFX_MODE bit 0 (Intel, Kaby Lake, Volume 2c: GFX_MODE, Privilege Check Disable).
@@ -37,7 +37,7 @@ pub(super) enum Phase {
     Run,
 }
 
-/// A check of a semaphore: address of the wait command, and the number of signals before the check.
+/// A check of a semaphore: address of the wait command, and number of signals before the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     pub at: u64,
@@ -61,12 +61,12 @@ pub(super) struct Running {
     pub restoring: Option<Box<Restoring>>,
     /// TIMESTAMP at the end of the restore.
     pub restored_at: u32,
-    /// Address from which the image loads the interrupt mask; it is saved with the image.
+    /// Address from which the image loads the interrupt mask. Saved with the image.
     pub mask_address: u64,
     pub arbitration: bool,
     pub loops: IdleLoopDetector,
     pub blit: Option<Blit>,
-    /// The watchdog counter while it runs (V8-165, V8-167).
+    /// The watchdog counter while it is running (V8-165, V8-167).
     pub watchdog: Option<Watchdog>,
     /// Earliest time at which the watchdog can end the wait of the last step, in ns of the card's clock.
     pub wait_ends: Option<u64>,
@@ -74,7 +74,7 @@ pub(super) struct Running {
     pub semaphore: Option<Look>,
     /// Target of memory-based interrupts, if the image enables them.
     pub report: Option<Report>,
-    /// The waiting command that was already reported to trace subscribers: its address, and
+    /// The wait command already reported to trace subscribers: its address, and the value of
     /// [`crate::trace::Recorder::followers`] at that time.
     pub told: Option<(u64, u32)>,
 }
@@ -105,7 +105,7 @@ impl Running {
         }
     }
 
-    /// Returns whether the image has been read. Before that there is no state to save.
+    /// Returns whether the image has been read. Otherwise there is no state to save.
     pub fn restored(&self) -> bool {
         self.phase == Phase::Run
     }
@@ -118,13 +118,13 @@ pub(super) enum Flow {
     Next,
     /// Continue at another address. Prefetched commands are invalid.
     Jump,
-    /// Completed an iteration of a loop without progress.
+    /// An iteration of a loop completed without progress.
     Idle,
     /// The command's condition is not met. It is retried later.
     Wait,
     /// The engine was reset and the context continues. The step ends.
     Recovered,
-    /// An arbitration point with a pending preemption request.
+    /// A preemption request is pending at an arbitration point.
     Preempt,
     /// The command cannot be executed.
     Illegal,
@@ -176,7 +176,7 @@ impl Streamer<'_> {
     /// Executes commands until the step ends.
     fn parse(&mut self, window: &mut Window, budget: i64) -> Result<Outcome, Halt> {
         let mut budget = budget;
-        // With tracing enabled, commands are executed one by one on the slow path.
+        // With tracing enabled, all commands are executed on the slow path, one by one.
         let followed = self.gt.trace.on();
         loop {
             if self.running.blit.is_none() && !followed {
@@ -193,15 +193,15 @@ impl Streamer<'_> {
         }
     }
 
-    /// Fast path: executes prefetched commands that always continue with the next command. The position is updated
-    /// once, at the end.
+    /// Fast path: executes prefetched commands that do not change the control flow. The caller updates the parser
+    /// position once afterwards.
     #[inline]
     fn parse_straight(&mut self, window: &mut Window, budget: &mut i64) -> Result<(), Halt> {
         let ahead = window.ahead();
         let mut at = 0;
         let mut left = *budget;
-        // Only register writes by commands change this value. Register writes by the host take effect at the next
-        // fetch.
+        // Commands that write registers update this value. Host writes of the register take effect at the next
+        // prefetch.
         let mut predicated = self.predicated();
         let result = loop {
             let rest = ahead.get(at..).unwrap_or_default();
@@ -210,7 +210,7 @@ impl Streamer<'_> {
             let len = command.length.dwords(header) as usize;
             let Some(words) = rest.get(..len) else { break Ok(()) };
             if !self.withheld(command, header, predicated) {
-                // Fast path for page table and fence writes: avoids the call of `execute_mi`.
+                // Fast path for page table and fence writes, without the call of `execute_mi`.
                 let flow = match command.action {
                     Mi::StoreDataImm => self.store_data_imm(words),
                     _ if len < usize::from(command.least) => break Ok(()),
@@ -234,7 +234,7 @@ impl Streamer<'_> {
         result
     }
 
-    /// Executes one command of any kind, or prefetches. A returned outcome ends the step.
+    /// Slow path: executes one command of any kind, or prefetches. A returned outcome ends the step.
     fn parse_one(&mut self, window: &mut Window, budget: &mut i64) -> Result<Option<Outcome>, Halt> {
         if self.running.blit.is_some() {
             let progress = self.step_blit()?;
@@ -258,7 +258,7 @@ impl Streamer<'_> {
             } else if let Some(outcome) = self.refill(window, len)? {
                 return Ok(Some(outcome));
             } else if window.header() != Some(header) {
-                // The command was changed in memory, or the indirect batch ended: decode again.
+                // The command was changed in memory, or the indirect batch ended. Decode again.
                 return Ok(None);
             }
         }
@@ -305,7 +305,7 @@ impl Streamer<'_> {
         self.gt.trace.tell(self.running.load.function, Some(self.id), || what(&self.running.position));
     }
 
-    /// Traces the command at the parser's position. A waiting command that is retried is traced once.
+    /// Traces the command at the parser's position. A wait command is traced once, regardless of retries.
     #[cold]
     fn tell_command(&mut self, ahead: &[u32], dwords: u32) {
         let address = self.running.position.address();
@@ -377,7 +377,7 @@ impl Streamer<'_> {
                 self.execute_mi(command.action, words)
             }
             Command::Gfx(command) => {
-                // Both predication levels: the global predicate first, then the command's own (V8-143).
+                // Both levels of predication: the global predicate, then the command's predicate (V8-143).
                 if self.predicated() || command.predicated(words[0]) && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
                     return Ok(Flow::Next);
                 }
@@ -439,8 +439,7 @@ impl Streamer<'_> {
             Mi::SetPredicate => Ok(self.set_predicate(words[0])),
             Mi::Predicate => Ok(self.predicate(words[0])),
             Mi::SemaphoreSignal => Ok(self.semaphore_signal()),
-            // Without a display no event is ever pending: the condition is inactive, so the wait completes immediately
-            // (V8-108, IVB-143).
+            // Without a display no event is pending, so the wait completes immediately (V8-108, IVB-143).
             Mi::WaitForEvent | Mi::NoEffect => Ok(Flow::Next),
             Mi::StateOnly => {
                 self.counters.state_only(crate::command::mi::lookup(words[0]).map_or("MI", |command| command.name));
@@ -474,8 +473,8 @@ impl Streamer<'_> {
         forbidden
     }
 
-    /// Counts a command, or a part of one, that is denied to its requester. In a non-privileged batch this is an error
-    /// (V8-170).
+    /// Counts a command or part of a command that is denied to its requester. In a non-privileged batch this is an
+    /// error (V8-170).
     #[cold]
     pub fn refuse(&mut self, requester: Requester) {
         match requester {
@@ -487,21 +486,22 @@ impl Streamer<'_> {
         }
     }
 
-    /// The requester of the commands being executed.
+    /// Returns the requester of the commands being executed.
     #[inline]
     pub fn requester(&self) -> Requester {
         let privileged = self.running.position.privileged() || self.unchecked();
         Requester::new(privileged, self.running.load.function.is_vf())
     }
 
-    /// GFX_MODE, Privilege Check Disable: non-privileged batches get the rights of the ring (V8-170). Those of a
-    /// virtual function get the rights of the virtual function's ring.
+    /// Returns whether privilege checks are disabled in GFX_MODE (Privilege Check Disable). Non-privileged batches then
+    /// have the rights of the ring of their function (V8-170).
     #[inline]
     pub fn unchecked(&self) -> bool {
         self.own(reg::GFX_MODE) & PRIVILEGE_CHECK_DISABLE != 0
     }
 
-    /// MI_SET_PREDICATE_RESULT. Workaround batches of a restore are not predicated.
+    /// Returns whether commands at the current position are predicated off by MI_SET_PREDICATE_RESULT. Workaround
+    /// batches of a restore are not predicated.
     #[inline]
     pub fn predicated(&self) -> bool {
         self.gt.registers.value(self.base + reg::SET_PREDICATE_RESULT) & 1 != 0
@@ -514,8 +514,9 @@ impl Streamer<'_> {
         self.running.preempt && self.running.arbitration && self.running.position.workaround.is_none()
     }
 
-    /// Returns whether an unsatisfied wait switches to the next element of the queue (V8-081): only in contexts that do
-    /// not inhibit synchronous switches, with arbitration enabled. Contexts of the GuC wait in place.
+    /// Returns whether an unsatisfied wait switches to the next element of the queue (V8-081). Requires that
+    /// arbitration is enabled and that the context does not inhibit synchronous switches. Contexts of the GuC remain
+    /// loaded.
     fn may_yield(&self) -> bool {
         self.running.load.submitter == Submitter::Execlist
             && self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH == 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Context switches: restore by executing the image, workaround batches during and after the restore, lite restore,
-//! save, and register updates.
+//! save, and updates of the position registers.
 
 use arctic_sriov::number::{count, high, low};
 
@@ -45,9 +45,9 @@ impl Streamer<'_> {
         Ok(())
     }
 
-    /// Executes the image: the ring context, then, unless inhibited by the ring context, the engine context, with the
-    /// workaround batches during and after it (V8-043, V8-044, V8-161, V8-162). Registers that the image does not load
-    /// get their reset values, so that no context sees another's state.
+    /// Executes the ring context and, unless the ring context inhibits it, the engine context, with the workaround
+    /// batches during and after it (V8-043, V8-044, V8-161, V8-162). Registers that the image does not load are set to
+    /// their reset values, so a context does not observe the state of another.
     pub(super) fn restore(&mut self) -> Result<(), Halt> {
         let layout = layout::layout(self.id);
         let image = self.running.lrc.read(&mut self.gam, layout).map_err(Halt::Fault)?;
@@ -91,12 +91,14 @@ impl Streamer<'_> {
             tail: position.ring.tail,
             batch: position.batches().last().map(|batch| batch.address),
         });
-        // Commands of this context may read registers that still show the last step of another context.
+        // Commands of this context may read the position registers, which otherwise still show another context until
+        // the end of the step.
         self.publish();
         Ok(())
     }
 
-    /// Reports an instruction error for an image that the engine cannot execute, at the command in it (V8-007).
+    /// Checks the image up to dword `until`. Reports an instruction error at the first command that the engine cannot
+    /// execute (V8-007).
     fn check(&mut self, image: &Image, until: usize) -> Result<(), Halt> {
         image.check(self.id, until).map_err(|at| {
             self.illegal(image.dword(at));
@@ -104,7 +106,8 @@ impl Streamer<'_> {
         })
     }
 
-    /// Returns the dword of the image at which INDIRECT_CTX runs: a cacheline of the engine context (V8-161, trap T16).
+    /// Returns the dword of the image at which INDIRECT_CTX runs, the start of a cacheline of the engine context
+    /// (V8-161, trap T16).
     fn indirect_offset(&self) -> usize {
         let cacheline = (self.own(reg::INDIRECT_CTX_OFFSET) >> 6 & 0x3ff) as usize;
         let within = ENGINE_CONTEXT / CACHELINE..IMAGE_DWORDS / CACHELINE;
@@ -115,11 +118,12 @@ impl Streamer<'_> {
         if restoring.inhibited {
             return;
         }
-        // A faulting LRM in the engine context loads nothing; in the ring context it halts.
+        // A fault of an LRM ends this pass over the engine context but does not halt the context, unlike a fault in the
+        // ring context.
         let _ = self.execute_image(restoring, until);
     }
 
-    /// Executes the rest of the restore, after the indirect batch if there is one. The per-context batch follows.
+    /// Executes the rest of the restore after the indirect batch, if any, and enters the per-context batch, if any.
     fn finish_restore(&mut self, restoring: &mut Restoring) {
         self.execute_engine_context(restoring, IMAGE_DWORDS);
         self.running.position = self.position(restoring);
@@ -153,8 +157,8 @@ impl Streamer<'_> {
         self.gam.read_u32(space, address & ADDRESS)
     }
 
-    /// Writes a register that the image loads. The context's own state is writable for every requester; other registers
-    /// only with the rights of the requester's ring (V8-043, V13-052).
+    /// Writes a register that the image loads. Registers of the context are writable for every requester. Other
+    /// registers are written with the rights of the requester's ring (V8-043, V13-052).
     fn restore_register(&mut self, restoring: &mut Restoring, register: u32, header: u32, value: u32) {
         let own = register.wrapping_sub(self.base);
         match own {
@@ -181,7 +185,7 @@ impl Streamer<'_> {
                 && (decoded.register.scope.kept_by(self.id) || decoded.engine.is_some() && layout::in_ring_context(own))
         });
         match kept.map(|decoded| decoded.register.kind) {
-            // Read-only for commands; the image restores the saved value.
+            // Read-only for commands, but the image restores the saved value.
             Some(Kind::ReadOnly) => registers.set(register, value),
             Some(kind) => {
                 let bytes = access::bytes_kept(header);
@@ -231,7 +235,7 @@ impl Streamer<'_> {
         ParserState::in_batch(ring, &stack, present, started & ADDRESS)
     }
 
-    /// Reports events: in memory if the image enabled it, otherwise in the function's interrupt registers (V13-262,
+    /// Reports events in memory if the image enables it, otherwise in the function's interrupt registers (V13-262,
     /// V13-273).
     pub(super) fn signal(&mut self, bits: u16) -> Result<(), Fault> {
         if !self.running.load.function.is_vf() {
@@ -250,7 +254,7 @@ impl Streamer<'_> {
         Ok(())
     }
 
-    /// Ends a workaround batch. The rest of the restore, the next batch, or the ring follows.
+    /// Ends a workaround batch. Execution continues with the rest of the restore or at the resumed position.
     pub(super) fn end_workaround(&mut self) {
         self.running.position.workaround = None;
         match self.running.restoring.take() {
@@ -259,11 +263,11 @@ impl Streamer<'_> {
         }
     }
 
-    /// MI_PRT_BATCH_BUFFER_START: starts a batch one level deeper. With Persistence Enable, every later restore of the
-    /// context starts the batch again before anything else; only the latest such batch is remembered (V8-160). The
-    /// layout is that of MI_BATCH_BUFFER_START, with [`fields::PERSISTENT`]. PRT_BB_STATE contains the address, bit 1
-    /// for the PPGTT and bit 0 valid. Without Persistence Enable the command runs its batch and clears the remembered
-    /// one.
+    /// MI_PRT_BATCH_BUFFER_START: starts a batch one level deeper. With Persistence Enable, each later restore of the
+    /// context runs the batch again before the interrupted commands. Only the most recent such batch is recorded
+    /// (V8-160). The command has the layout of MI_BATCH_BUFFER_START, with the additional field [`fields::PERSISTENT`].
+    /// PRT_BB_STATE contains the address, the PPGTT flag (bit 1) and the valid flag (bit 0). Without Persistence Enable
+    /// the command runs its batch and clears the record.
     pub(super) fn persistent_batch(&mut self, words: &[u32]) -> Flow {
         let [_, low, high, ..] = *words else { return Flow::Illegal };
         let target = access::address(low, high);
@@ -289,13 +293,13 @@ impl Streamer<'_> {
             set(reg::BB_START_ADDR_UDW, high(position.started));
             set(reg::BB_ADD_DIFF, low(batch.address.wrapping_sub(position.started)));
         }
-        // The next restore must restore an engine context (V8-044).
+        // The next restore must include the engine context (V8-044).
         set(reg::CONTEXT_CONTROL, self.own(reg::CONTEXT_CONTROL) & !RESTORE_INHIBIT);
         let state = (position, clocks, self.running.mask_address);
         self.running.lrc.save(&mut self.gam, layout::layout(self.id), registers, state).map_err(Halt::Fault)
     }
 
-    /// Updates the position registers. Called at the end of each step, not at each command.
+    /// Updates the position registers. Called at the end of each step, not for each command.
     pub(super) fn publish(&self) {
         let position = &self.running.position;
         let set = |offset, value| self.gt.registers.set(self.base + offset, value);
@@ -304,7 +308,8 @@ impl Streamer<'_> {
         let address = position.address();
         set(reg::ACTHD, low(address));
         set(reg::ACTHD_UDW, high(address));
-        // During a restore the registers hold the image's batch state; the position replaces it when the restore ends.
+        // During a restore the registers hold the batch state of the image, which is replaced when the restore is
+        // complete.
         if self.running.restoring.is_some() {
             return;
         }

@@ -16,27 +16,27 @@ use crate::memory::{Fault, Space};
 const GGTT: u32 = fields::GLOBAL.mask();
 /// LRI, LRM, SRM bit 19, LRR's destination: the register offset is relative to the engine's base.
 const CS_MMIO: u32 = fields::CS_MMIO.mask();
-/// LRR bit 18: the same for the source.
+/// LRR bit 18: the source offset is relative to the engine's base.
 const SOURCE_CS_MMIO: u32 = fields::SOURCE_CS_MMIO.mask();
 /// LRI, LRM, SRM bit 17, LRR's destination: the register is remapped to the executing instance.
 const REMAP: u32 = fields::MMIO_REMAP.mask();
-/// LRR bit 16: the same for the source.
+/// LRR bit 16: the source register is remapped to the executing instance.
 const SOURCE_REMAP: u32 = fields::SOURCE_MMIO_REMAP.mask();
 /// COPY_MEM_MEM bit 21: the destination is global.
 const DESTINATION_GGTT: u32 = fields::DESTINATION_GLOBAL.mask();
 /// SRM bit 21: predicated by MI_PREDICATE_RESULT.
 const SRM_PREDICATE: u32 = fields::RESULT_PREDICATE.mask();
-/// MI_STORE_DATA_INDEX bit 21: the target is the context's own status page.
+/// MI_STORE_DATA_INDEX bit 21: the target is the context's status page, the PPHWSP.
 const OWN_PAGE: u32 = fields::OWN_PAGE.mask();
 /// LRM and SRM bit 16: the workload partition's offset is added to the address.
 const PARTITION: u32 = fields::PARTITION.mask();
-/// MI_STORE_DATA_IMM bit 11: the same.
+/// MI_STORE_DATA_IMM bit 11: the workload partition's offset is added to the address.
 const STORE_PARTITION: u32 = fields::STORE_PARTITION.mask();
-/// Dwords of a performance report (Intel OA formats of 256 bytes).
+/// Length in dwords of a performance report (Intel OA formats of 256 bytes).
 const REPORT_DWORDS: usize = 64;
 
 impl Streamer<'_> {
-    /// MI_STORE_DATA_IMM: a dword, a qword, or the number of dwords given by the length.
+    /// MI_STORE_DATA_IMM. Stores a dword, a qword, or the number of dwords given by the length.
     #[inline(always)]
     pub(super) fn store_data_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let [header, low, high, data @ ..] = words else { return Ok(Flow::Illegal) };
@@ -68,8 +68,8 @@ impl Streamer<'_> {
         Ok(())
     }
 
-    /// MI_STORE_DATA_INDEX: writes to the PPHWSP or the global status page, offset in bits 11:2 of the second dword
-    /// (V13-055).
+    /// MI_STORE_DATA_INDEX. Writes to the PPHWSP or the global status page at the offset in bits 11:2 of the second
+    /// dword (V13-055).
     pub(super) fn store_data_index(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let [header, offset, data @ ..] = words else { return Ok(Flow::Illegal) };
         let page = if header & OWN_PAGE != 0 { self.running.lrc.pphwsp } else { self.global_page() };
@@ -82,9 +82,9 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// MI_LOAD_REGISTER_IMM: pairs of offset and value. A register that a non-privileged batch may not write makes the
-    /// whole command a MI_NOOP (trap T35); a register that a virtual function's ring may not write is skipped. Bits
-    /// 11:8 are byte write disables for all registers.
+    /// MI_LOAD_REGISTER_IMM. The operands are pairs of register offset and value. In a non-privileged batch, one
+    /// register that may not be written turns the whole command into a MI_NOOP (trap T35). In a VF's ring, only that
+    /// register is skipped. Header bits 11:8 are byte write disables for all registers.
     pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let [header, pairs @ ..] = words else { return Ok(Flow::Illegal) };
         let (pairs, _) = pairs.as_chunks();
@@ -103,7 +103,7 @@ impl Streamer<'_> {
             match kept {
                 0 => self.write_register(offset, value),
                 u32::MAX => {}
-                // Reads can have side effects: read only if the write is permitted.
+                // Reads can have side effects, so the register is read only if the write is permitted.
                 _ if self.may_write(offset) => {
                     let present = self.gt.read_by(Agent::Streamer(self.base), offset);
                     self.write_register(offset, present & kept | value & !kept);
@@ -123,12 +123,12 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// The register of an LRM or SRM.
+    /// Returns the register of an LRM or SRM.
     fn named_register(&self, header: u32, register: u32) -> u32 {
         self.mmio(register, header & CS_MMIO != 0, header & REMAP != 0)
     }
 
-    /// The address of an LRM or SRM.
+    /// Returns the memory address of an LRM or SRM.
     fn offset_address(&mut self, header: u32, low: u32, high: u32) -> u64 {
         let at = address(low, high);
         if header & PARTITION != 0 { self.partitioned(at) } else { at }
@@ -146,7 +146,8 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// MI_STORE_REGISTER_MEM: the register is always read. A global store without privilege is dropped (T6).
+    /// MI_STORE_REGISTER_MEM. The register is read even if the store is dropped, as a GGTT store in a non-privileged
+    /// batch is (T6).
     pub(super) fn store_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let &[header, register, low, high, ..] = words else { return Ok(Flow::Illegal) };
         let global = header & GGTT != 0;
@@ -174,7 +175,7 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// MI_UPDATE_GTT: writes entries, starting at the global address in the second dword.
+    /// MI_UPDATE_GTT. Writes entries, starting with the entry of the global address in the second dword.
     pub(super) fn update_gtt(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         self.loops().effect();
         let [_, first, entries @ ..] = words else { return Ok(Flow::Illegal) };
@@ -185,8 +186,8 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
-    /// MI_REPORT_PERF_COUNT: writes a report of 256 bytes, with a header (ID, time, context, clock) and zero counters.
-    /// Performance counters are not modelled.
+    /// MI_REPORT_PERF_COUNT. Writes a report of 256 bytes with a header (ID, timestamp, context, clock) and zero
+    /// counters. Performance counters are not modelled.
     pub(super) fn report_perf_count(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let &[_, lower, upper, id, ..] = words else { return Ok(Flow::Illegal) };
         self.counters.perf_reports = self.counters.perf_reports.wrapping_add(1);

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Which engines are runnable, and when waiting engines are stepped again. Workers read these flags without a lock. The
-//! flags of an engine are changed with its lock held, except for the notification that memory has changed.
+//! Runnable state of the engines and polling of waiting engines. Workers read the state without a lock. The state of an
+//! engine is changed with the engine's lock held, except by the notification of a memory change.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// First and longest delay between two checks of an unsatisfied wait, in nanoseconds.
+/// Initial and maximum delay between two checks of an unsatisfied wait, in nanoseconds.
 const LOOK_AGAIN: (u64, u64) = (20_000, 1_000_000);
 
-/// Counts events after which memory may have changed.
+/// Generation counter of events after which memory may have changed.
 pub struct MemoryGeneration(AtomicU64);
 
 impl MemoryGeneration {
-    /// Starts at 0.
+    /// Creates a counter with value 0.
     pub fn new() -> Self {
         MemoryGeneration(AtomicU64::new(0))
     }
 
-    /// Returns the count. Must be read before the memory that a wait checks.
+    /// Returns the count. Ordering: must be read before the memory that a wait checks.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Memory has changed: cancels the deferral of all engines in `waiting`.
+    /// Increments the count after a memory change and cancels the deferral of all engines in `waiting`.
     pub fn tell<'a>(&self, waiting: impl Iterator<Item = &'a EngineWakeup>) {
         self.0.fetch_add(1, Ordering::AcqRel);
-        // Pairs with the fence in `back_off`: either the waiter sees the new count or its deadline is cleared here.
+        // Pairs with the fence in `back_off`: either `back_off` observes the new count, or the loop below overwrites
+        // its deadline.
         fence(Ordering::SeqCst);
         for wakeup in waiting {
             wakeup.next_poll.store(0, Ordering::Release);
@@ -35,30 +36,30 @@ impl MemoryGeneration {
 /// Scheduling state of one engine for the workers.
 pub struct EngineWakeup {
     runnable: AtomicBool,
-    /// Time at which a waiting engine is stepped again (ns), and the delay that led to it.
+    /// Time at which a waiting engine is stepped again, and the current delay, in ns.
     next_poll: AtomicU64,
     pause: AtomicU64,
 }
 
 impl EngineWakeup {
-    /// An engine without work.
+    /// Creates the state of an engine that is not runnable.
     pub fn new() -> Self {
         EngineWakeup { runnable: AtomicBool::new(false), next_poll: AtomicU64::new(0), pause: AtomicU64::new(0) }
     }
 
-    /// Sets whether the engine has work to do. Cancels any deferral.
+    /// Sets whether the engine is runnable. Cancels any deferral.
     pub fn set_runnable(&self, runnable: bool) {
         self.pause.store(0, Ordering::Relaxed);
         self.next_poll.store(0, Ordering::Release);
         self.runnable.store(runnable, Ordering::Release);
     }
 
-    /// Returns whether the engine has work to do.
+    /// Returns whether the engine is runnable.
     pub fn runnable(&self) -> bool {
         self.runnable.load(Ordering::Acquire)
     }
 
-    /// Defers the next step, with an increasing delay, unless memory has changed since `changes` had the count `seen`,
+    /// Defers the next step with exponential backoff, unless the count of `changes` is no longer `seen`, which must be
     /// read before the last step. Returns true for the first deferral of a wait.
     pub fn back_off(&self, now: u64, changes: &MemoryGeneration, seen: u64) -> bool {
         let last = self.pause.load(Ordering::Relaxed);
@@ -72,12 +73,12 @@ impl EngineWakeup {
         last == 0
     }
 
-    /// Limits the deferral: the next step is at `at` (ns) at the latest.
+    /// Limits the deferral: the next step is due no later than `at`, in ns of the card's clock.
     pub fn poll_by(&self, at: u64) {
         self.next_poll.fetch_min(at, Ordering::AcqRel);
     }
 
-    /// Time of the next step if the engine is runnable, in ns of the card's clock.
+    /// Returns the time at which the next step is due if the engine is runnable, in ns of the card's clock.
     pub fn next_poll(&self) -> u64 {
         self.next_poll.load(Ordering::Acquire)
     }

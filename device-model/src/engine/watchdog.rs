@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! PR_CTR, the watchdog of an engine (V8-165..167), and its expiration in a virtual function (contract C.6).
+//! PR_CTR, the watchdog of an engine (V8-165..167), and its expiration in a VF (contract C.6).
 //!
-//! It counts engine time ([`super::EngineClock`]), at either rate. While the host does not run the card's workers, the
-//! watchdog stops together with the context.
+//! At both rates it counts engine time ([`super::EngineClock`]), so it does not count while the host does not schedule
+//! the card's workers.
 
 use arctic_sriov::number::low;
 
@@ -15,11 +15,11 @@ use crate::host::{ticks, ticks_to_ns};
 use crate::interrupts::WATCHDOG;
 use crate::registers::GT_PERF_STATUS;
 
-/// PR_CTR_CTRL bits 30:0: 0 enables the counter (trap T4) ...
+/// PR_CTR_CTRL bits 30:0. 0 enables the counter (trap T4).
 const CONTROL: u32 = 0x7fff_ffff;
-/// ... and 1 stops and clears it. Other values are not documented; they stop the counter.
+/// PR_CTR_CTRL bits 30:0: 1 stops and clears the counter. Other nonzero values are undocumented and stop it.
 const STOPPED: u32 = 1;
-/// PR_CTR_CTRL bit 31: the counter counts GPU clocks; if clear, timestamp ticks.
+/// PR_CTR_CTRL bit 31: the counter counts GPU clocks. If clear, it counts timestamp ticks.
 const GPU_CLOCK: u32 = 1 << 31;
 /// Number of counter values.
 const MODULUS: u64 = 1 << 32;
@@ -37,8 +37,8 @@ pub(super) struct Watchdog {
 
 impl Watchdog {
     /// Advances the counter by `clocks`. Returns true if it reached the threshold, at which it restarts from 0. The
-    /// counter is compared after each increment: threshold 0 is reached only after a wrap of the counter, as is a
-    /// threshold at or below the current value.
+    /// counter is compared after each increment, so threshold 0 and a threshold at or below the current value are
+    /// reached only after the counter wraps.
     fn count(&mut self, clocks: u64, threshold: u32) -> bool {
         let distance = self.distance(threshold);
         let reached = clocks >= distance;
@@ -50,7 +50,7 @@ impl Watchdog {
         reached
     }
 
-    /// Number of clocks until the threshold is reached.
+    /// Returns the number of clocks until the threshold is reached.
     fn distance(&self, threshold: u32) -> u64 {
         match threshold.wrapping_sub(self.count) {
             0 => MODULUS,
@@ -60,18 +60,18 @@ impl Watchdog {
 }
 
 impl Streamer<'_> {
-    /// GPU clock in MHz: GT_PERF_STATUS bits 19:11, in units of 16.67 MHz.
+    /// Returns the GPU clock in MHz from GT_PERF_STATUS bits 19:11, in units of 16.67 MHz.
     fn gpu_clock(&self) -> u64 {
         u64::from(self.gt.registers.value(GT_PERF_STATUS) >> 11 & 0x1ff) * 50 / 3
     }
 
-    /// Current engine time, within a step.
+    /// Returns the current engine time. Must be called within a step.
     fn engine_time(&self) -> u64 {
         self.gt.engine_clocks[self.id.index()].at(self.gt.clock.now())
     }
 
-    /// Returns whether execlists are enabled on the engine; always true for contexts of virtual functions, which cannot
-    /// run otherwise (V8-167).
+    /// Returns whether execlists are enabled on the engine (V8-167). Always true for contexts of VFs, which require
+    /// execlists.
     fn takes_execlists(&self) -> bool {
         self.running.load.function.is_vf() || self.own(reg::GFX_MODE) & execlist::DISABLE_LEGACY_MODE != 0
     }
@@ -95,8 +95,8 @@ impl Streamer<'_> {
         Some((watchdog, reached))
     }
 
-    /// Handles a new value of PR_CTR_CTRL, from a command or from the image. The counter belongs to the engine, not to
-    /// a context: it continues from its last value, or is cleared (V8-165, V8-167).
+    /// Handles a new value of PR_CTR_CTRL from a command or from the image. The counter is engine state, not context
+    /// state: it continues from its last value or is cleared (V8-165, V8-167).
     pub(super) fn control_watchdog(&mut self) {
         self.running.watchdog = match self.own(reg::PR_CTR_CTRL) & CONTROL {
             0 => self.running.watchdog.or(Some(Watchdog {
@@ -120,10 +120,10 @@ impl Streamer<'_> {
         }
     }
 
-    /// Handles an expired watchdog in a wait of a virtual function's ring: the GuC resets the engine's context
-    /// registers to their reset values and the ring continues after the wait. The VF driver uses this to create the
-    /// default context that it copies for all others. It gets no notification. Returns whether the watchdog had
-    /// expired.
+    /// Handles expiration of the watchdog in a wait of a VF's ring. The registers of the engine context are set to
+    /// their reset values, as the GuC does on hardware, and the ring continues after the wait. The VF is not notified.
+    /// Its driver uses this to create the default context that it copies for all other contexts. Returns whether the
+    /// watchdog had expired.
     pub(super) fn recovered_by_watchdog(&mut self) -> bool {
         if self.requester() != Requester::VfKernel {
             return false;
@@ -138,9 +138,10 @@ impl Streamer<'_> {
                 let parts = (distance * 1000).saturating_sub(watchdog.part);
                 parts.checked_div(self.gpu_clock()).map(|ns| ns.saturating_add(1))
             };
-            // Engine time does not advance faster than the card's clock, so an earlier check is useless.
+            // Engine time does not advance faster than the card's clock, so an earlier check cannot observe the
+            // expiration.
             let expires = left.map(|left| self.gt.clock.now().saturating_add(left));
-            // No check is scheduled for a threshold that is a full wrap of the counter away.
+            // No check is scheduled if the counter must wrap completely to reach the threshold.
             self.running.wait_ends = expires.filter(|_| distance < MODULUS);
             return false;
         }
@@ -154,18 +155,18 @@ impl Streamer<'_> {
         true
     }
 
-    /// Advances the counter. On the physical function its expiration is an event, and the counter restarts (V8-166). It
-    /// is checked between steps and when its registers are written, so each check reports at most one event.
+    /// Advances the counter. On the PF, expiration raises an event and the counter restarts (V8-166). The counter is
+    /// checked at the end of each step and when its registers are written. Each check raises at most one event.
     pub(super) fn count_watchdog(&mut self) {
         let Some((watchdog, reached)) = self.watchdog_now() else { return };
         self.gt.registers.set(self.base + reg::PR_CTR, watchdog.count);
         let is_vf = self.running.load.function.is_vf();
-        // For a virtual function the expiration is handled when its ring waits.
+        // For a VF, expiration is handled when its ring waits.
         if !(is_vf && reached) {
             self.running.watchdog = Some(watchdog);
         }
         if reached && !is_vf {
-            // A report that cannot be written does not affect the context.
+            // Errors are ignored: a failed report does not affect the context.
             let _ = self.signal(WATCHDOG);
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Registers that commands may access, by requester (V13-080): the public whitelists for non-privileged batches
-//! (V8-175..185), the slots that the driver programs (V8-186), and the registers of virtual functions.
+//! Registers that commands may access, by requester (V13-080): the documented whitelists for non-privileged batches
+//! (V8-175..185), the slots programmed by the driver (V8-186), and the registers accessible to VFs.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ type Range = (u32, u32);
 struct Given {
     /// Offsets from the engine's base.
     own: &'static [Range],
-    /// Absolute offsets, the same for every engine of the kind.
+    /// Absolute offsets, identical for all engines of the class.
     absolute: &'static [Range],
 }
 
@@ -29,8 +29,8 @@ const WRITE: Given = Given {
 /// render and compute engines have at the same offset from their base.
 const PIPELINE: &[Range] = &[(0x084, 1), (0x158, 1), (0x290, 2), (0x360, 2), (0x400, 7), (0x500, 3)];
 
-/// Registers that batches may write in addition, by class. The document prints the rows of the render and copy engines
-/// as absolute offsets, and those of the other engines relative to the engine's base (trap T20).
+/// Additional registers that batches may write, by class. The PRM lists absolute offsets for the render and copy
+/// engines, and offsets from the engine's base for the other engines (trap T20).
 const fn write(class: EngineClass) -> Given {
     match class {
         // V8-181.
@@ -79,8 +79,8 @@ const fn write(class: EngineClass) -> Given {
 /// Number of whitelisted dwords in the HEVC block of a video decoder (V8-184).
 const HEVC_DWORDS: u32 = 64;
 
-/// Registers that batches on every engine may read but not write: V8-176, and rows repeated in the lists of all classes
-/// (V8-177..180).
+/// Registers that batches on every engine may read but not write (V8-176), including rows that the lists of all classes
+/// repeat (V8-177..180).
 const READ: Given = Given {
     own: &[(0x08c, 1), (0x358, 2), (0x3a8, 1)],
     absolute: &[
@@ -110,7 +110,7 @@ const fn read(class: EngineClass) -> &'static [Range] {
     }
 }
 
-/// Whitelists of one engine, sorted, with absolute offsets: writable registers, and registers that are only readable.
+/// Whitelists of one engine, sorted, with absolute offsets: writable registers and read-only registers.
 struct Lists {
     write: Vec<Range>,
     read: Vec<Range>,
@@ -155,14 +155,14 @@ pub enum Wanted {
     Write,
 }
 
-/// Registers that only the physical function's driver may write, regardless of whitelists and slots (V13-052, trap 7 of
-/// V13): OACONTROL.
+/// Registers that only the PF's driver may write, regardless of whitelists and slots (V13-052, trap 7 of V13):
+/// OACONTROL.
 const KERNEL_ONLY: [u32; 1] = [0x2b00];
 
-/// Returns whether commands of `requester` on `engine` may access the register at `offset` (V13-052, V13-080). Users
-/// have the public whitelists and the slots programmed for them. For a virtual function, access is further limited to
-/// its context's own registers and registers common to all functions; its kernel driver has access to all of these, and
-/// to the slots programmed for it. The physical function's driver has full access.
+/// Returns whether commands of `requester` on `engine` may access the register at `offset` (V13-052, V13-080).
+/// Non-privileged batches may access the whitelisted registers and the slots programmed for them. A non-privileged
+/// batch of a VF is further limited to the registers of its context and registers common to all functions. The VF's
+/// driver may access all of these and the slots programmed for it. The PF's driver has full access.
 pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester, offset: u32, wanted: Wanted) -> bool {
     if wanted == Wanted::Write && requester != Requester::PfKernel && KERNEL_ONLY.contains(&offset) {
         return false;
@@ -181,7 +181,7 @@ pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester,
     }
 }
 
-/// Returns whether the register is state of a virtual function's context on `engine`, or is readable by all functions.
+/// Returns whether the register is state of a VF's context on `engine` or is accessible to all functions.
 fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Wanted) -> bool {
     let Some(decoded) = registers.decode(offset) else { return false };
     let own = decoded.engine.is_none_or(|at| at == engine);
@@ -194,8 +194,8 @@ fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Want
     }
 }
 
-/// Returns whether the public whitelists let non-privileged batches on `engine` access the register. Writable registers
-/// are readable (V8-175).
+/// Returns whether the documented whitelists permit the access for non-privileged batches on `engine`. Writable
+/// registers are readable (V8-175).
 pub(super) fn listed(engine: EngineId, offset: u32, wanted: Wanted) -> bool {
     let Some(lists) = LISTS.get(engine.index()) else { return false };
     within(&lists.write, offset) || wanted == Wanted::Read && within(&lists.read, offset)
@@ -204,19 +204,19 @@ pub(super) fn listed(engine: EngineId, offset: u32, wanted: Wanted) -> bool {
 /// FORCE_TO_NONPRIV slots: 0-11 at 0x4d0, 12-15 at 0x010, 16-19 at 0x1d0 (V8-186, trap T22).
 const SLOTS: [Range; 3] = [(0x4d0, 12), (0x010, 4), (0x1d0, 4)];
 
-/// Requester kind that a slot applies to (V13-079).
+/// Requesters that a slot applies to (V13-079).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     /// Non-privileged batches.
     User = 0,
-    /// Rings and privileged batches of virtual functions.
+    /// Rings and privileged batches of VFs.
     VirtualKernel = 1,
 }
 
 /// Evaluates the driver's slots: address 25:2, number of registers 1:0 (1, 4, 16, 64), access 29:28 (both, read, write,
-/// none). Bit 30 denies that access regardless of whitelists and other slots (xe: xe_reg_whitelist.c: the observation
-/// slots deny reads that the whitelists permit). Bit 31 selects the target; its position is specific to this model, and
-/// current drivers leave it clear.
+/// none). Bit 30 denies that access regardless of whitelists and other slots. xe uses it to deny reads of observation
+/// registers that the whitelists permit (xe: xe_reg_whitelist.c). Bit 31 selects the target. Its position is specific
+/// to this model, and current drivers leave it clear. Returns `None` if no slot applies.
 fn nonprivileged_slot(
     registers: &RegisterFile,
     base: u32,
