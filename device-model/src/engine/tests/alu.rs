@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! MI_MATH: the ALU's instructions, operands and flags (V8-145..156).
+//! MI_MATH: instructions, operands and flags of the ALU (V8-145..156).
 
 use super::commands::{gpr, gpr_of};
 use super::*;
@@ -16,7 +16,7 @@ const ADD: u32 = 0x100 << 20;
 const SUB: u32 = 0x101 << 20;
 const AND: u32 = 0x102 << 20;
 
-/// An ALU instruction.
+/// Returns an ALU instruction.
 fn alu(opcode: u32, first: u32, second: u32) -> u32 {
     opcode << 20 | first << 10 | second
 }
@@ -29,7 +29,7 @@ fn store(gpr: u32, result: u32) -> u32 {
     alu(0x180, gpr, result)
 }
 
-/// MI_MATH with these instructions.
+/// Returns MI_MATH with these instructions.
 fn math(instructions: &[u32]) -> Vec<u32> {
     let mut command = vec![0x0d00_0000 | (instructions.len() as u32 - 1)];
     command.extend(instructions);
@@ -77,7 +77,7 @@ fn operations_and_flags() {
     }
 }
 
-/// V8-150, trap T9: LOAD0, LOADINV, and LOAD1, which loads all ones. V8-151: inverted stores of accumulator and flags.
+/// V8-150, trap T9: LOAD0, LOADINV, and LOAD1, which loads all ones. V8-151: STOREINV of the accumulator and flags.
 #[test]
 fn loads_and_stores_with_inversion() {
     let program = [
@@ -99,7 +99,8 @@ fn loads_and_stores_with_inversion() {
     assert_eq!(seen, [u64::MAX, 0, u64::MAX, u64::MAX, u64::MAX - 3, u64::MAX]);
 }
 
-/// V8-146, trap T37: only operations change accumulator and flags; loads, stores, memory accesses and fences do not.
+/// V8-146, trap T37: only operations change the accumulator and flags. Loads, stores, memory accesses and fences do
+/// not.
 #[test]
 fn flags_belong_to_the_operations() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -110,7 +111,7 @@ fn flags_belong_to_the_operations() {
         load(SRCA, 0),
         load(SRCB, 1),
         SUB,
-        // The zero flag is set; the following instructions are not operations.
+        // The zero flag is now set. The following instructions are not operations.
         load(SRCA, 0),
         alu(0x081, SRCB, 0),
         alu(0x481, SRCB, 0),
@@ -135,8 +136,8 @@ fn flags_belong_to_the_operations() {
     assert_eq!(bench.get64(DATA), u64::MAX);
 }
 
-/// V8-154: the low three address bits are ignored; a register loaded from memory can be used immediately. V8-155: a
-/// STOREIND is visible after the fence to the ALU, the next command and the CPU.
+/// V8-154: the low three address bits are ignored, and a register loaded from memory can be used immediately. V8-155: a
+/// STOREIND is visible to the ALU after the fence, to the next command and to the CPU.
 #[test]
 fn indirect_accesses() {
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -164,7 +165,7 @@ fn indirect_accesses() {
     assert_eq!((bench.get64(DATA), bench.get(DATA + 8)), (0x9999_aaaa_bbbb_cccc, 0xbbbb_cccc));
 }
 
-/// V8-154: addresses are in the PPGTT, in non-privileged batches and in the ring; an unmapped address faults.
+/// V8-154: addresses are PPGTT addresses, in the ring as well as in non-privileged batches. An unmapped address faults.
 #[test]
 fn indirect_addresses_are_the_processes() {
     let program = math(&[load(SRCA, 0), alu(0x081, SRCB, 0), ADD, alu(0x181, ACCU, 1)]);
@@ -178,8 +179,8 @@ fn indirect_addresses_are_the_processes() {
     }
 }
 
-/// V8-147, V8-148, V8-149: a dword with an invalid opcode, prefix or used operand is an illegal command. Unused
-/// operands are ignored.
+/// V8-147, V8-148, V8-149: an instruction with an invalid opcode, prefix or used operand makes the command illegal.
+/// Unused operands are ignored.
 #[test]
 fn an_unknown_instruction_is_invalid() {
     let invalid = [
@@ -207,7 +208,7 @@ fn an_unknown_instruction_is_invalid() {
     for instruction in invalid {
         let (bench, outcome) = run(EngineClass::Copy, 1, 1, &[0, instruction, alu(0x580, 2, ACCU)]);
         assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { .. })), "{instruction:#x}: {outcome:?}");
-        assert_eq!(gpr_of(&bench, 2), 0, "following instructions are not executed");
+        assert_eq!(gpr_of(&bench, 2), 0, "subsequent instructions are not executed");
         assert_eq!((bench.own(reg::ESR) & 1, bench.own(reg::IPEHR)), (1, 0x0d00_0002));
     }
     let (bench, outcome) =
@@ -236,7 +237,7 @@ fn registers_are_in_the_register_space() {
     }
 }
 
-/// V8-145, V8-149: each of the sixteen registers is read and written by its number, without affecting any other.
+/// V8-145, V8-149: each of the sixteen registers is read and written by its index, without affecting other registers.
 #[test]
 fn every_register_has_its_number() {
     for n in 0..16u32 {
@@ -252,8 +253,8 @@ fn every_register_has_its_number() {
     }
 }
 
-/// V8-156: MI_MATH has no predicate enable and depends on the global predicate: if set, registers are unchanged. Its
-/// MOCS field (header 14:8) selects a cache policy, which has no effect in this model.
+/// V8-156: MI_MATH has no predicate enable but depends on the global predicate. If it is set, registers are unchanged.
+/// The MOCS field (header 14:8) selects a cache policy, which has no effect in this model.
 #[test]
 fn math_is_predicated() {
     for predicated in [false, true] {

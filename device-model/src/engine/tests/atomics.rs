@@ -10,12 +10,12 @@ const CS_STALL: u32 = 1 << 17;
 const INLINE: u32 = 1 << 18;
 const POST_SYNC: u32 = 1 << 21;
 
-/// MI_ATOMIC with operands in registers.
+/// Returns MI_ATOMIC with operands in registers.
 fn atomic(opcode: u32, flags: u32) -> [u32; 3] {
     [0x1780_0001 | opcode << 8 | flags, AT, 0]
 }
 
-/// MI_ATOMIC with operands in the command, their dwords alternating.
+/// Returns MI_ATOMIC with the operands in the command, with alternating dwords.
 fn inline(opcode: u32, flags: u32, first: [u64; 2], second: [u64; 2]) -> [u32; 11] {
     let dword = |value: u64, n: u32| (value >> (32 * n)) as u32;
     let mut command = [0; 11];
@@ -50,12 +50,12 @@ const DWORDS: &[(u32, u32, u32, u32, u32)] = &[
 ];
 
 /// V8-133: all operations on dwords and qwords, with operands in the command and in GPR0 and GPR2. The old value is
-/// returned in GPR4 on request; for a dword, only in the low half. Adjacent memory is unchanged.
+/// returned in GPR4 if enabled, for a dword only in the low half. Adjacent memory is unchanged.
 #[test]
 fn operations() {
     let widen = |value: u32| if value == u32::MAX { u64::MAX } else { u64::from(value) << 36 | u64::from(value) };
     let qwords = DWORDS.iter().map(|&(operation, old, first, second, new)| match operation {
-        // Increment and decrement vectors are not widened; most others repeat the value in both halves.
+        // Increment, decrement and subtraction need separate qword vectors. The others repeat the value in both halves.
         0x05 | 0x06 => (
             operation | 0x20,
             u64::from(old),
@@ -97,7 +97,7 @@ fn operations() {
     }
 }
 
-/// V8-133: the decrement that returns the new value.
+/// V8-133: predecrement returns the new value.
 #[test]
 fn predecrement() {
     for (opcode, returned) in [(0x0f, 4), (0x2f, 4)] {
@@ -108,7 +108,7 @@ fn predecrement() {
     }
 }
 
-/// V8-133: 16-byte compare and write; the old value is returned in GPR4 and GPR5.
+/// V8-133: a 16-byte compare and write returns the old value in GPR4 and GPR5.
 #[test]
 fn sixteen_bytes() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -130,7 +130,7 @@ fn sixteen_bytes() {
     }
 }
 
-/// V8-133: operands of a post-sync operation are in the command, a qword in two consecutive dwords, and no value is
+/// V8-133: operands of a post-sync operation are in the command, a qword in two consecutive dwords. No value is
 /// returned. Unsupported post-sync operations and reserved operations are illegal commands.
 #[test]
 fn post_sync_operations() {
@@ -154,7 +154,7 @@ fn post_sync_operations() {
     }
 }
 
-/// V8-133, V8-202: an atomic sees earlier stores of the engine, and the next command sees its result.
+/// V8-133, V8-202: an atomic observes earlier stores of the engine, and the next command observes its result.
 #[test]
 fn atomics_are_in_order() {
     let mut bench = Bench::new(EngineClass::Copy);

@@ -3,8 +3,8 @@
 
 use super::*;
 
-/// V8-065, V8-066: RING_START is 4 KiB aligned, its low bits are ignored. A ring has at most 2 MiB and wraps at its
-/// end. Head equals tail when idle.
+/// V8-065, V8-066: RING_START is 4 KiB aligned and its low bits are ignored. A ring has at most 2 MiB and wraps. Head
+/// equals tail when the ring is idle.
 #[test]
 fn a_ring_is_two_mebibytes_at_the_most() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -35,8 +35,8 @@ fn a_ring_that_is_not_enabled_is_empty() {
     }
 }
 
-/// V8-067: the tail has qword granularity: a dword after the last complete qword is not executed. Odd sequences are
-/// padded.
+/// V8-067: the tail has qword granularity. A dword after the last complete qword is not executed. Sequences of odd
+/// length are padded.
 #[test]
 fn the_tail_counts_qwords() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -48,7 +48,8 @@ fn the_tail_counts_qwords() {
     assert_eq!((bench.own(0x600), bench.own(0x30)), (7, 16));
 }
 
-/// V8-068: each context has a separate ring: two contexts that alternate at MI_ARB_CHECK continue at their own head.
+/// V8-068: each context has a separate ring. Two contexts that are switched at MI_ARB_CHECK each continue at their
+/// head.
 #[test]
 fn contexts_have_rings_of_their_own() {
     let mut bench = Bench::new(EngineClass::VideoEnhance);
@@ -70,7 +71,7 @@ fn contexts_have_rings_of_their_own() {
     }
 }
 
-/// V8-158: a batch of 64 MiB is executed from the first to the last qword, then the ring continues.
+/// V8-158: a batch of 64 MiB is executed from the first to the last qword before the ring continues.
 #[test]
 fn a_batch_of_64_mebibytes() {
     const LONG: u64 = 3 << 30;
@@ -81,7 +82,7 @@ fn a_batch_of_64_mebibytes() {
     for frame in 0..32 {
         bench.put64(tables + 8 * frame, if frame == 31 { last } else { fill } | 0x883);
     }
-    // An atomic increment, followed by stores of 4 KiB each, including the length of the command.
+    // An atomic increment, followed by store commands that are 4 KiB long.
     for page in [fill, last] {
         bench.write(page, &[0x1780_0501, (VA + DATA) as u32, 0]);
         for at in (4096..PAGE).step_by(4096) {
@@ -100,8 +101,8 @@ fn a_batch_of_64_mebibytes() {
     assert_eq!([0, 8].map(|n| bench.get(DATA + n)), [32, 1]);
 }
 
-/// V8-159: batches in the GGTT and the ring are privileged, batches in the PPGTT are not: the same commands, started
-/// each way, write a privileged register or not.
+/// V8-159: the ring and batches in the GGTT are privileged and can write a privileged register. The same commands in a
+/// PPGTT batch cannot.
 #[test]
 fn privilege_is_the_address_space() {
     let commands = [0x1108_0001, 0x24c, 0x77, END];
@@ -117,12 +118,12 @@ fn privilege_is_the_address_space() {
     }
 }
 
-/// MI_PRT_BATCH_BUFFER_START with Persistence Enable.
+/// Returns MI_PRT_BATCH_BUFFER_START with Persistence Enable.
 fn persistent(at: u64, ppgtt: bool) -> [u32; 3] {
     [0x1c80_0201 | u32::from(ppgtt) << 8, at as u32, (at >> 32) as u32]
 }
 
-/// MI_ATOMIC increment of a dword in the PPGTT.
+/// Returns an MI_ATOMIC increment of a dword in the PPGTT.
 fn increment(at: u64) -> [u32; 3] {
     [0x1780_0501, at as u32, (at >> 32) as u32]
 }
@@ -138,7 +139,7 @@ fn a_persistent_batch_runs_at_each_restore() {
         bench.write(batch, &increment(VA + DATA + 4 * n));
         bench.put(batch + 12, END);
     }
-    // Each copy of the counter directly follows a point at which the context is preempted.
+    // The counter is copied directly after each point at which the context is preempted.
     let look = |n: u64| [0x1700_0003, (VA + DATA + 0x40 + 4 * n) as u32, 0, (VA + DATA) as u32, 0, ARB_CHECK];
     bench.emit(context, &persistent(VA + first, true));
     for n in 0..4 {
@@ -157,7 +158,7 @@ fn a_persistent_batch_runs_at_each_restore() {
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [5, 3], "only the latest");
-    // Without Persistence Enable the batch runs once and the remembered batch is cleared.
+    // Without Persistence Enable the batch runs once, and the recorded batch is cleared.
     bench.emit(context, &[0x1c80_0101, (VA + first) as u32, 0]);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [6, 4]);
@@ -165,9 +166,9 @@ fn a_persistent_batch_runs_at_each_restore() {
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [6, 4]);
 }
 
-/// V8-160: a persistent batch started from a batch returns to it; at a restore it runs first and the interrupted
-/// batches continue, including nested ones. Started from a non-privileged batch it is not privileged (trap T5), also at
-/// restores. It can be preempted at MI_ARB_CHECK.
+/// V8-160: a persistent batch started from a batch returns to it. At a restore it runs first, then the interrupted
+/// batches continue, including nested batches. If started from a non-privileged batch, it is not privileged, at
+/// restores either (trap T5). It can be preempted at MI_ARB_CHECK.
 #[test]
 fn a_persistent_batch_interrupts_batches() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -176,7 +177,7 @@ fn a_persistent_batch_interrupts_batches() {
     bench.write(BATCH, &[0x18c0_0101, (VA + inner) as u32, 0]);
     bench.write(BATCH + 12, &store(VA + DATA + 12, 3));
     bench.put(BATCH + 28, END);
-    // A GGTT address that is denied to the batch, in a command that requests the GGTT.
+    // The command requests the GGTT, which is denied to the batch.
     bench.write(inner, &persistent(prt, false));
     bench.write(inner + 12, &[ARB_CHECK]);
     bench.write(inner + 16, &store(VA + DATA + 8, 2));
@@ -192,7 +193,7 @@ fn a_persistent_batch_interrupts_batches() {
         bench.engine.load(&bench.gt, context.load());
         bench.engine.request_preemption();
         assert_eq!(bench.run(), Outcome::Preempted);
-        // In the first round preempted within the started batch, then within the restored batch.
+        // In the first round the context is preempted in the started batch, later in the restored batch.
         assert_eq!([0, 4, 8].map(|n| bench.get(DATA + n)), [round, round, 0]);
     }
     assert_eq!(bench.submit(context), Outcome::Complete);
@@ -201,9 +202,10 @@ fn a_persistent_batch_interrupts_batches() {
     assert_eq!(bench.get(context.image(0x1d)), at_prt as u32 | 3);
 }
 
-/// V8-161, V8-162, trap T16: INDIRECT_CTX runs at the image cacheline given by INDIRECT_CTX_OFFSET: registers restored
-/// after it override its writes, and it sees registers restored before it. BB_PER_CTX_PTR runs after the complete
-/// restore. Both run before the ring. If the offset is outside the engine context, the default is 0xd, after the GPRs.
+/// V8-161, V8-162, trap T16: INDIRECT_CTX runs at the image cacheline given by INDIRECT_CTX_OFFSET. It observes
+/// registers restored before it, and registers restored after it override its writes. BB_PER_CTX_PTR runs after the
+/// complete restore. Both run before the ring. If the offset is outside the engine context, the default is cacheline
+/// 0xd, after the GPRs.
 #[test]
 fn the_indirect_batch_runs_within_the_restore() {
     for (offset, seen_indirect, seen_ring) in [
@@ -234,8 +236,8 @@ fn the_indirect_batch_runs_within_the_restore() {
     }
 }
 
-/// V8-161, V8-162: both batches run at each restore, belong to the context, and do not run if their registers disable
-/// them.
+/// V8-161, V8-162: both workaround batches belong to the context and run at each restore. They do not run if their
+/// registers disable them.
 #[test]
 fn workaround_batches_are_the_contexts() {
     let mut bench = Bench::new(EngineClass::Copy);

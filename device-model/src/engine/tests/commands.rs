@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Each MI command, from rings and from non-privileged batches.
+//! MI commands in rings and in non-privileged batches.
 
 use super::*;
 
-/// LRI of both dwords of a GPR.
+/// Returns an LRI of both dwords of a GPR.
 pub(super) fn gpr(n: u32, value: u64) -> [u32; 5] {
     [0x1108_0003, 0x600 + 8 * n, value as u32, 0x604 + 8 * n, (value >> 32) as u32]
 }
@@ -12,7 +12,7 @@ pub(super) fn gpr_of(bench: &Bench, n: u32) -> u64 {
     u64::from(bench.own(0x604 + 8 * n)) << 32 | u64::from(bench.own(0x600 + 8 * n))
 }
 
-/// V8-122: stores of a dword, a qword, and multiple dwords across a page boundary.
+/// V8-122: stores a dword, a qword, and multiple dwords across a page boundary.
 #[test]
 fn store_data_imm() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -26,7 +26,7 @@ fn store_data_imm() {
     assert!((0..64).all(|n| bench.get(DATA + 0xf80 + 4 * n) == 100 + n as u32));
 }
 
-/// Contract B.9: page table updates as xe makes them, 0x1fe qwords in one command, in the ring and in a batch.
+/// Contract B.9: page table updates of 0x1fe qwords in one command, as emitted by xe, in the ring and in a batch.
 #[test]
 fn store_data_imm_of_the_greatest_length() {
     let command = |at: u64| {
@@ -93,7 +93,7 @@ fn loads_see_stores() {
     assert_eq!(bench.own(0x600), 9);
 }
 
-/// V8-127: post-sync writes of MI_FLUSH_DW: dword, qword, timestamp, to the PPHWSP.
+/// V8-127: post-sync writes of MI_FLUSH_DW to memory and to the PPHWSP: dword, qword and timestamp.
 #[test]
 fn flush_dw() {
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -206,11 +206,11 @@ fn privileged_commands_work_in_the_ring() {
     ];
     assert_eq!(bench.ring(&ring), Outcome::Complete);
     assert_eq!(bench.get(pphwsp + 0x100), 0x77);
-    assert_eq!(bench.get(pphwsp + 16), 16, "the head after MI_REPORT_HEAD");
+    assert_eq!(bench.get(pphwsp + 16), 16, "reported head");
     assert_eq!(bench.get(DATA), 8, "the store uses the new entry");
 }
 
-/// V8-159, V8-170, V8-171: commands or parts of commands that are denied to a non-privileged batch.
+/// V8-159, V8-170, V8-171: commands and parts of commands that are denied to a non-privileged batch.
 #[test]
 fn a_users_batch_has_no_privilege() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -249,7 +249,7 @@ fn a_users_batch_has_no_privilege() {
     assert_eq!(bench.gt.memory.ggtt().entry(0x300), GgttEntry(0x30_0003));
 }
 
-/// V8-134, trap T5: a non-privileged batch cannot start a privileged batch; IGT starts its loops as "global" batches.
+/// V8-134, trap T5: a non-privileged batch cannot start a privileged batch. IGT starts its loops as "global" batches.
 #[test]
 fn privilege_does_not_rise() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -261,7 +261,7 @@ fn privilege_does_not_rise() {
     assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (0, 2));
 }
 
-/// V8-186: a slot permits access to a register, and a deny slot forbids it.
+/// V8-186: a slot permits access to a register, and a deny slot denies it.
 #[test]
 fn slots_extend_the_whitelist() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -280,7 +280,8 @@ fn slots_extend_the_whitelist() {
     assert_eq!(bench.own(0x600), 0, "denied");
 }
 
-/// V8-135: continues while the comparison is true; masked data; ends the whole batch or one level.
+/// V8-135: the batch continues if the comparison is true, with or without mask. Otherwise all levels of batches or one
+/// level end.
 #[test]
 fn conditional_end() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -307,10 +308,10 @@ fn conditional_end() {
     assert_eq!(marks(compare | 1 << 18, 0, 0), [0, 1, 1], "not greater: one level ends");
     assert_eq!(marks(compare | 5 << 12, 7, 7), [0, 0, 1], "IGT: until equal");
     assert_eq!(marks(compare | 4 << 12 | 1 << 19, 0xff34_0000_00ff, 0x34), [1, 1, 1], "masked");
-    assert_eq!(marks(compare & !(1 << 21), 0, 0), [1, 1, 1], "nothing to compare");
+    assert_eq!(marks(compare & !(1 << 21), 0, 0), [1, 1, 1], "comparison not enabled");
 }
 
-/// V8-158, V8-134: a chained batch replaces its parent, a nested batch returns to it.
+/// V8-158, V8-134: a chained batch replaces its parent. A nested batch returns to it.
 #[test]
 fn chaining_and_nesting() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -345,7 +346,7 @@ fn display_commands_of_a_card_without_display() {
     }
 }
 
-/// Copy engine commands are executed by the streamer: xe's VRAM fill, followed by a store.
+/// The streamer executes copy engine commands: xe's VRAM fill, followed by a store.
 #[test]
 fn blits_run() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -356,7 +357,7 @@ fn blits_run() {
     assert_eq!([0, 4, 0x1ffc, 0x2000].map(|n| bench.get(DATA + n)), [1, 0xabcd, 0xabcd, 0]);
 }
 
-/// V8-206: commands that are modified beyond the prefetch distance or reached by a jump are executed as modified.
+/// V8-206: commands modified beyond the prefetch distance are executed as modified.
 #[test]
 fn self_modifying_batches() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -393,7 +394,7 @@ fn interrupts_leave_the_engine() {
     ring.extend(store(VA + DATA, 1));
     assert_eq!(bench.ring(&ring), Outcome::Complete);
     assert_eq!((bench.get(DATA), bench.msis.0.load(Ordering::SeqCst)), (1, 1));
-    // The driver's accesses: bank 0, the copy engine's bit, and the identity after selection.
+    // Register accesses as by the driver: bank 0, the copy engine's bit, and the identity after selection.
     assert_eq!(bench.gt.read(0x19_0018), 1 << 15);
     bench.gt.write(0x19_0070, 1 << 15);
     assert_eq!(bench.gt.read(0x19_0060), 0x8003_0001, "valid, class 3, instance 0, user interrupt");
@@ -404,7 +405,7 @@ fn interrupts_leave_the_engine() {
     assert_eq!(bench.msis.0.load(Ordering::SeqCst), 2, "flush notify");
 }
 
-/// V8-089, V8-095, V8-099: an opcode that no engine implements is an instruction error and halts the context.
+/// V8-089, V8-095, V8-099: an opcode that no engine implements raises an instruction error and halts the context.
 #[test]
 fn illegal_commands_halt() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -442,8 +443,8 @@ fn refused_blits_halt() {
     assert_eq!(bench.engine.counters().refused_blits.len(), 1);
 }
 
-/// V8-117: MI_SET_CONTEXT is decoded and has no effect. IGT's compute batch also executes one on the compute engines,
-/// because it omits the length of a CFE_STATE (IGT: intel_compute.c, xehp_compute_exec_compute).
+/// V8-117: MI_SET_CONTEXT is decoded and has no effect. A compute batch of IGT omits the length of a CFE_STATE and
+/// thereby also executes MI_SET_CONTEXT on the compute engines (IGT: intel_compute.c, xehp_compute_exec_compute).
 #[test]
 fn a_ring_mode_context_switch_has_no_effect() {
     for class in [EngineClass::Render, EngineClass::Compute] {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Restore, save, preemption, workaround batches, and waiting loops.
+//! Restore, save, preemption, workaround batches and waiting loops.
 
 use super::*;
 
-/// Contract B.8, B.9: the commands of xe's WA and NOP jobs, on every class.
+/// Contract B.8, B.9: xe's WA and NOP jobs complete on every engine class.
 #[test]
 fn the_probe_jobs_run() {
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::new(class);
         let context = bench.context(0);
         let base = bench.base();
-        // The batch as built by xe's emit_wa_job: register bits changed with the ALU, and 3DSTATE commands on render.
+        // The batch as built by xe's emit_wa_job: it changes register bits with the ALU and, on render, contains
+        // 3DSTATE commands.
         bench.gt.registers.set(base + 0x24c, 0xf0f);
         let mut batch = vec![
             0x1508_0001,
@@ -41,7 +42,7 @@ fn the_probe_jobs_run() {
         }
         batch.push(END);
         bench.write(BATCH, &batch);
-        // Post-restore batch: ENGINE_ID to the PPHWSP, 1 to the image's CTX_TIMESTAMP.
+        // The post-restore batch stores ENGINE_ID to the PPHWSP and 1 to CTX_TIMESTAMP in the image.
         let engine_id = (context.pphwsp() + 0x400) as u32;
         bench.write(
             context.at + 0x6000,
@@ -58,7 +59,7 @@ fn the_probe_jobs_run() {
             bench.emit(context, &[0x1300_4002, seqno | 4, 0, 1]);
         }
         bench.emit(context, &[0x0100_0000, 0x0400_0001, ARB_CHECK]);
-        // The job of a context without PPGTT: all its addresses are in the GGTT.
+        // The context has no PPGTT, so all addresses of its job are in the GGTT.
         let load = Load { descriptor: context.pphwsp() | 0x19, ..context.load() };
         bench.engine.load(&bench.gt, load);
         bench.clock.advance(6250);
@@ -111,8 +112,8 @@ fn copy_engine_state_is_saved() {
     assert_eq!(bench.get(DATA), 3);
 }
 
-/// V8-046, V8-047: a saved image is a complete command list that includes the registers that drivers program per
-/// context, even if the driver's image ended earlier (xe: xe_lrc.c, xe_lrc_lookup_default_reg_value).
+/// V8-046, V8-047: a saved image is a complete command list. It includes the registers that drivers program per
+/// context, even if the driver's image ended before them (xe: xe_lrc.c, xe_lrc_lookup_default_reg_value).
 #[test]
 fn a_saved_image_is_a_list_of_commands() {
     for (class, end, register) in [(EngineClass::Render, 0x44, 0x7004), (EngineClass::Copy, 0x34, 0x2_2204)] {
@@ -142,7 +143,8 @@ fn a_saved_image_is_a_list_of_commands() {
     }
 }
 
-/// V8-075, V8-076, V8-163: a nested batch is preempted at MI_ARB_CHECK and resumes at the same position, with its GPRs.
+/// V8-075, V8-076, V8-163: a nested batch is preempted at MI_ARB_CHECK and resumes at the same position with the same
+/// GPRs.
 #[test]
 fn preemption_resumes_in_the_batch() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -187,7 +189,7 @@ fn a_moved_head_leaves_the_saved_batch() {
     assert_eq!(bench.get(DATA), 0);
 }
 
-/// V8-078: with arbitration disabled, neither MI_ARB_CHECK nor a wait allows preemption; V8-109, V8-111.
+/// V8-078, V8-109, V8-111: with arbitration disabled, the context is not preempted at MI_ARB_CHECK or in a wait.
 #[test]
 fn arbitration_gates_preemption() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -208,7 +210,7 @@ fn arbitration_gates_preemption() {
     assert_eq!(bench.get(DATA + 4), 2);
 }
 
-/// V8-119, V8-120: an engine waits for another engine's store, and can be preempted during the wait.
+/// V8-119, V8-120: an engine waits for a store of another engine and can be preempted during the wait.
 #[test]
 fn a_semaphore_waits_for_another_engine() {
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -233,7 +235,7 @@ fn a_semaphore_waits_for_another_engine() {
     assert_eq!(bench.submit(waiter), Outcome::Waiting, "the wait is executed again");
 }
 
-/// V8-214, contract F.4, E.8: context ticks continue from the image, stop at the save, and are separate per context.
+/// V8-214, contract F.4, E.8: the ticks of a context continue from its image and stop at the save.
 #[test]
 fn context_time_is_the_time_on_the_engine() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -251,7 +253,7 @@ fn context_time_is_the_time_on_the_engine() {
     assert_eq!(bench.gt.read(bench.base() + 0x3a8), 2200, "the value by MMIO");
 }
 
-/// V8-079: a lite restore uses the new tail of a loaded context.
+/// V8-079: a lite restore reads the new tail of a loaded context.
 #[test]
 fn the_tail_moves_under_a_loaded_context() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -265,7 +267,7 @@ fn the_tail_moves_under_a_loaded_context() {
     assert_eq!(bench.get(DATA + 4), 5);
 }
 
-/// V8-065, contract F.8: the ring wraps, and a command may cross its end.
+/// V8-065, contract F.8: the ring wraps, and a command may straddle the wrap.
 #[test]
 fn the_ring_wraps() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -280,8 +282,7 @@ fn the_ring_wraps() {
     assert_eq!(bench.get(context.image(0x05)), 0x18);
 }
 
-/// V8-161, contract G.5: i915's indirect context batch runs at each restore, for its length, before the per-context
-/// batch.
+/// V8-161, contract G.5: i915's indirect context batch runs for its length, before the per-context batch.
 #[test]
 fn the_indirect_batch_has_a_length_and_no_end() {
     let mut bench = Bench::new(EngineClass::Compute);
@@ -341,11 +342,11 @@ fn a_spinner_waits() {
     assert_eq!(bench.run(), Outcome::Complete);
 }
 
-/// A counting loop makes progress and is executed continuously; a loop that reads a clock is deferred.
+/// A counting loop makes progress and is executed continuously. A loop that reads a clock is deferred.
 #[test]
 fn loops_that_work_are_not_put_off() {
     let mut bench = Bench::new(EngineClass::Copy);
-    // Subtracts one from GPR0 until it is zero: ZF to MI_SET_PREDICATE_RESULT, predicated jump.
+    // Subtracts one from GPR0 until it is zero. ZF is copied to MI_SET_PREDICATE_RESULT, which predicates the jump.
     bench.write(BATCH, &[0x1108_0007, 0x600, 500, 0x604, 0, 0x608, 1, 0x60c, 0]);
     let top = BATCH + 36;
     let body = [
@@ -384,7 +385,7 @@ fn null_pages_are_endless_noops() {
     assert_eq!(bench.submit(context), Outcome::Spinning);
     bench.clock.advance(625);
     assert_eq!(bench.gt.read(bench.base() + 0x3a8), 12);
-    // After 1 GiB nothing is mapped in these page tables.
+    // These page tables do not map addresses after 1 GiB of NULL pages.
     assert!(matches!(bench.run(), Outcome::Halted(Halt::Fault(fault)) if fault.address == 3 << 30));
 }
 
@@ -400,7 +401,7 @@ fn a_fault_halts() {
     assert_eq!(bench.batch(&store(VA + DATA, 1)), Outcome::Complete);
 }
 
-/// Contract G.5: i915's switch-out hold on compute engines is released.
+/// Contract G.5: the dword that delays i915's switch-out on compute engines is cleared.
 #[test]
 fn the_switchout_hold_is_let_go() {
     let mut bench = Bench::new(EngineClass::Compute);

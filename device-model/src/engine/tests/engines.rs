@@ -5,8 +5,8 @@ use super::whitelists::BASES;
 use super::*;
 use crate::interrupts::USER_INTERRUPT;
 
-/// V8-001: a waiting engine does not block others. For every pair, one engine waits, the other stores and raises its
-/// interrupt, then the first one continues.
+/// V8-001: a waiting engine does not block others. For every pair, one engine waits while the other engine stores and
+/// raises its interrupt. The waiting engine then continues.
 #[test]
 fn engines_run_side_by_side() {
     for first in EngineId::all() {
@@ -37,7 +37,7 @@ fn engines_run_side_by_side() {
     }
 }
 
-/// V8-002: eighteen streamers with their bases; registers are not shared between streamers.
+/// V8-002: there are eighteen streamers with the documented bases. Registers are not shared between streamers.
 #[test]
 fn eighteen_streamers_have_their_bases() {
     assert_eq!(EngineId::all().count(), BASES.len());
@@ -53,7 +53,7 @@ fn eighteen_streamers_have_their_bases() {
     }
 }
 
-/// V8-005: ENGINE_ID identifies the engine to non-privileged batches and to the driver: instance 9:4, class 2:0.
+/// V8-005: non-privileged batches and the driver can read the instance (9:4) and the class (2:0) from ENGINE_ID.
 #[test]
 fn engines_identify_themselves() {
     for (class, instance, base) in BASES {
@@ -67,16 +67,16 @@ fn engines_identify_themselves() {
     }
 }
 
-/// Bits of a written value that a register of the catalogue stores.
+/// Bits of a written value that a register stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     /// These bits.
     Bits(u32),
     /// Masked register: bits 15:0, selected by bits 31:16.
     Masked,
-    /// None: read-only.
+    /// None. The register is read-only.
     Nothing,
-    /// The register has side effects or special rules; only its presence is tested.
+    /// Not tested, because the register has side effects or special rules. Only the presence of the register is tested.
     There,
 }
 
@@ -87,7 +87,7 @@ const EVERY: &[EngineClass] = &EngineClass::BY_GUC;
 const PIPELINES: &[EngineClass] = &[EngineClass::Render, EngineClass::Compute];
 const COPY: &[EngineClass] = &[EngineClass::Copy];
 
-/// Registers that the volume names by offset from an engine's base: first offset, dwords, stored bits, engine classes
+/// Registers that Volume 8 lists by offset from an engine's base: first offset, dwords, stored bits, engine classes
 /// (V8-009).
 #[rustfmt::skip]
 const CATALOGUE: &[(u32, u32, Kept, &[EngineClass])] = &[
@@ -117,8 +117,8 @@ const CATALOGUE: &[(u32, u32, Kept, &[EngineClass])] = &[
     (0x588, 1, There, EVERY), (0x600, 32, ALL, EVERY),
 ];
 
-/// V8-009, V8-004: every register of the catalogue is present on each engine that has it, at its offset from the
-/// engine's base, and stores values separately from every other register. None is reported as unmodelled.
+/// V8-009, V8-004: every register of the catalogue is present at its offset from the base of each engine that has it,
+/// and is independent of all other registers. None is reported as unmodelled.
 #[test]
 fn the_catalogue_is_there_on_every_engine() {
     let mut written: Vec<(u32, u32)> = Vec::new();
@@ -130,7 +130,7 @@ fn the_catalogue_is_there_on_every_engine() {
             let decoded = bench.gt.registers.decode(at).unwrap_or_else(|| panic!("{class:?} {offset:#x}"));
             assert_eq!(decoded.engine, EngineId::find(class, instance), "{offset:#x}");
             let before = bench.gt.read(at);
-            // A value specific to this register and its complement, so that each bit is tested as 0 and 1.
+            // A value specific to this register and its complement test each bit as 0 and 1.
             let value = at.wrapping_mul(0x9e37_79b9) & 0xffff | 0x5a5a_0000;
             let mut last = before;
             for value in [value, !value] {
@@ -159,14 +159,14 @@ fn the_catalogue_is_there_on_every_engine() {
         assert_eq!(bench.gt.read(*at), *value, "{at:#x}: changed by a write of another register");
     }
     assert_eq!(bench.gt.registers.unmodelled(), Default::default());
-    // Examples given in the volume.
+    // Examples in Volume 8.
     for (at, name) in [(0x1c_8244, "vecs0 RING_CONTEXT_CONTROL"), (0x2_2244, "bcs0 RING_CONTEXT_CONTROL")] {
         assert_eq!(bench.gt.registers.decode(at).unwrap().name(), name);
     }
 }
 
-/// V8-004: with the header's bit set, an offset is relative to the base of the executing engine; otherwise it is
-/// absolute. The same command accesses each engine's own register, or always one engine's.
+/// V8-004: if the header bit is set, an offset is relative to the base of the executing engine, otherwise it is
+/// absolute.
 #[test]
 fn commands_name_registers_either_way() {
     for (class, instance, base) in BASES {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Errors, interrupts and status pages: ESR, EMR and EIR, HWSTAM, HWS_PGA, page faults, interrupt vectors of all
+//! Errors, interrupts and status pages: ESR, EMR, EIR, HWSTAM, HWS_PGA, page faults, and interrupt vectors of all
 //! engines.
 
 use super::*;
@@ -20,13 +20,13 @@ const PAGE: u64 = 0x38_0000;
 const OTHER_PAGE: u64 = 0x39_0000;
 const CANARY: u32 = 0xdead_beef;
 
-/// Runs commands in a non-privileged batch and unloads their context, whatever the outcome.
+/// Runs commands in a non-privileged batch and unloads the context regardless of the outcome.
 fn batch(bench: &mut Bench, commands: &[u32]) {
     bench.batch(commands);
     bench.engine.reset(&bench.gt);
 }
 
-/// Writes an engine register by MMIO, including side effects.
+/// Writes an engine register by MMIO, including its side effects.
 fn write(bench: &Bench, register: u32, value: u32) {
     match bench.gt.write(bench.base() + register, value) {
         Some(Request::EngineStatus(engine)) => bench.gt.tell_error_bit(engine),
@@ -34,7 +34,7 @@ fn write(bench: &Bench, register: u32, value: u32) {
     }
 }
 
-/// MI_FLUSH_DW or PIPE_CONTROL with notification.
+/// Returns MI_FLUSH_DW or PIPE_CONTROL with notification.
 fn flush(class: EngineClass) -> Vec<u32> {
     match class {
         EngineClass::Render => vec![0x7a00_0004, 0x100, 0, 0, 0, 0],
@@ -57,16 +57,16 @@ fn masked_errors_set_the_status_alone() {
     write(&bench, reg::EMR, !error::PRIVILEGE);
     assert_eq!((bench.own(reg::EIR), bench.msis.take()), (error::PRIVILEGE, vec![Function::PF]));
     assert_eq!(bench.told(Function::PF, engine), Some((3, 0, CS_ERROR)));
-    // While EIR contains an error, the error bit does not rise again.
+    // The error bit is not raised again while EIR contains an error.
     batch(&mut bench, &[PRIVILEGED]);
     assert_eq!((bench.msis.take(), bench.told(Function::PF, engine)), (vec![], None));
     write(&bench, reg::EIR, error::INSTRUCTION);
-    assert_eq!(bench.own(reg::EIR), error::PRIVILEGE, "writing another bit has no effect");
+    assert_eq!(bench.own(reg::EIR), error::PRIVILEGE, "EIR: writing 1 to another bit has no effect");
     write(&bench, reg::EIR, error::PRIVILEGE);
     assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR)), (0, 0));
     batch(&mut bench, &[PRIVILEGED]);
     assert_eq!(bench.told(Function::PF, engine), Some((3, 0, CS_ERROR)));
-    // i915's enable_error_interrupt: clears every recoverable error.
+    // All recoverable errors are cleared as by i915 (enable_error_interrupt).
     write(&bench, reg::EMR, u32::MAX);
     write(&bench, reg::EIR, u32::MAX);
     assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR)), (0, 0));
@@ -90,8 +90,9 @@ fn unrecoverable_errors_stay_until_reset() {
     assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.own(reg::EMR)), (0, 0, u32::MAX));
 }
 
-/// V8-090, V8-170: on every engine a privilege violation sets bit 2 and execution continues; an instruction error sets
-/// bit 0 and halts. Only the engine concerned reports it. Commands in a ring cause no privilege violation.
+/// V8-090, V8-170: on every engine a privilege violation sets bit 2 and execution continues, and an instruction error
+/// sets bit 0 and halts the context. Other engines do not report the error. Commands in a ring do not cause privilege
+/// violations.
 #[test]
 fn every_engine_has_its_errors() {
     for engine in EngineId::all() {
@@ -116,8 +117,8 @@ fn every_engine_has_its_errors() {
     }
 }
 
-/// V8-089, V13-075, V13-080: error registers and HWSTAM belong to the physical function. Errors in a virtual function's
-/// batches are not recorded or reported there, and none of its events is written to a status page.
+/// V8-089, V13-075, V13-080: error registers and HWSTAM belong to the PF. Errors in a VF's batches are not recorded or
+/// reported there, and none of its events is written to a status page.
 #[test]
 fn a_virtual_functions_errors_are_its_own() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -132,8 +133,8 @@ fn a_virtual_functions_errors_are_its_own() {
     assert_eq!(bench.told(VF, bench.engine.id()), Some((3, 0, USER_INTERRUPT)));
 }
 
-/// V8-086, V8-091, V8-166: each cause on each engine sets its bit in the engine's interrupt vector, with class and
-/// instance. L3 parity exists only on the render engine and is injected.
+/// V8-086, V8-091, V8-166: each event on each engine sets its bit in the engine's interrupt vector, with class and
+/// instance. The L3 parity error is injected and exists only on the render engine.
 #[test]
 fn each_cause_is_a_bit_of_the_engines_vector() {
     for engine in EngineId::all() {
@@ -158,7 +159,7 @@ fn each_cause_is_a_bit_of_the_engines_vector() {
             bench.engine.step(&bench.gt, 10);
             let name = format!("{} bit {bit}", info.name);
             let (class, instance, events) = bench.told(Function::PF, engine).unwrap();
-            // The watchdog expires in a wait, which is reported too.
+            // The wait in which the watchdog expires is also reported.
             let events = if event == WATCHDOG { events & !SEMAPHORE_WAIT } else { events };
             assert_eq!((class, instance, events), (info.class as u8, info.instance, event), "{name}");
             assert!(EngineId::all().all(|other| bench.told(Function::PF, other).is_none()), "{name}");
@@ -174,7 +175,7 @@ fn each_cause_is_a_bit_of_the_engines_vector() {
 }
 
 /// V8-087, trap T25: with one bit of HWSTAM clear at a time, only events 0, 3 and 4 write the status page. Only the
-/// error bit is written as 1, until the error is cleared.
+/// error bit is written as 1, while the error is active.
 #[test]
 fn hardware_status_writes() {
     for open in 0..16 {
@@ -203,7 +204,7 @@ fn hardware_status_writes() {
         let mut bench = unmasked(event);
         bench.batch(&commands);
         assert_eq!(bench.get(PAGE), 0);
-        // If the error is active, its bit is written with the other events, unless masked.
+        // Other events also write the bit of an active error, unless it is masked.
         for (events, status) in [(event, 0), (event | CS_ERROR, u32::from(CS_ERROR))] {
             let mut bench = unmasked(events);
             bench.batch(&[&[PRIVILEGED][..], &commands].concat());
@@ -219,7 +220,7 @@ fn hardware_status_writes() {
     assert_eq!(bench.get(PAGE), 0, "cleared together with the error");
 }
 
-/// V8-085: all reports are written to the page that HWS_PGA currently specifies.
+/// V8-085: all reports are written to the page that HWS_PGA specifies at the time.
 #[test]
 fn reports_move_with_the_status_page() {
     for class in EngineClass::BY_GUC {
@@ -235,7 +236,7 @@ fn reports_move_with_the_status_page() {
             bench.gt.registers.set(bench.base() + reg::HWSTAM, !u32::from(USER_INTERRUPT));
             let expected = if offset == 0 { 0 } else { 7 };
             for (page, before) in [(PAGE, OTHER_PAGE), (OTHER_PAGE, PAGE)] {
-                // The page is naturally aligned: low bits are not implemented.
+                // The page is naturally aligned, so the low bits are not implemented.
                 bench.gt.write(bench.base() + reg::HWS_PGA, page as u32 | 0xabc);
                 assert_eq!(bench.own(reg::HWS_PGA), page as u32);
                 [page, before].into_iter().for_each(|page| bench.put(page + offset, CANARY));
@@ -247,7 +248,7 @@ fn reports_move_with_the_status_page() {
 }
 
 /// V8-088, trap T24: page faults are subject to the interrupt mask, except in contexts with fault repair. A fault at a
-/// GGTT address is not a page fault of a context.
+/// GGTT address is not reported as a page fault.
 #[test]
 fn page_faults_pass_the_mask_in_repair_mode() {
     let unmapped = store(VA - 4096, 1);

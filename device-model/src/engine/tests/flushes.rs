@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! MI_FLUSH_DW and PIPE_CONTROL: flush, post-sync operation and notification, by privilege (V8-127, V8-137).
+//! MI_FLUSH_DW and PIPE_CONTROL: flush, post-sync operation and notification, with and without privilege (V8-127,
+//! V8-137).
 
 use super::*;
 use crate::registers::Live;
 
 const STATUS_PAGE: u64 = 0x38_0000;
 const INDEX: u32 = 0x240;
-/// A bench with the PF's interrupts enabled, a status page, and the clock at 12000 ticks.
+/// Creates a bench with the PF's interrupts enabled, a status page, and the clock at 12000 ticks.
 fn bench(class: EngineClass) -> Bench {
     let bench = Bench::new(class);
     bench.gt.registers.set(bench.base() + reg::HWS_PGA, STATUS_PAGE as u32);
@@ -22,7 +23,7 @@ fn bench(class: EngineClass) -> Bench {
     bench
 }
 
-/// Target of a post-sync operation: address bits and location.
+/// Target of a post-sync operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Process,
@@ -50,7 +51,7 @@ impl Place {
         matches!(self, Place::OwnPage | Place::GlobalPage)
     }
 
-    /// Location in local memory.
+    /// Returns the address of the target in local memory.
     fn local(self, bench: &Bench) -> u64 {
         match self {
             Place::Process | Place::Global => DATA,
@@ -60,9 +61,9 @@ impl Place {
     }
 }
 
-/// V8-137: all combinations of stall, post-sync operation, target and privilege. The store has eight bytes, and earlier
-/// stores are visible with it, with or without stall. Without privilege, writes to a GGTT address or an index are
-/// dropped; flush and notification are executed.
+/// V8-137: all combinations of stall, post-sync operation, target and privilege. The store has eight bytes. Earlier
+/// stores are visible when it is, with or without stall. Without privilege, writes to a GGTT address or an index are
+/// dropped, but the flush and the notification are executed.
 #[test]
 fn pipe_control_matrix() {
     const STALL: u32 = 1 << 20;
@@ -99,7 +100,8 @@ fn pipe_control_matrix() {
     }
 }
 
-/// V8-137: post-sync register write: permitted for user registers, denied for privileged ones; the flush is executed.
+/// V8-137: a post-sync register write in a non-privileged batch is permitted for whitelisted registers and denied for
+/// privileged registers. The flush is executed in both cases.
 #[test]
 fn pipe_control_writes_a_register() {
     const MMIO: u32 = 1 << 23;
@@ -120,9 +122,9 @@ fn pipe_control_writes_a_register() {
     }
 }
 
-/// V8-127: MI_FLUSH_DW on each engine that has it: a dword, a qword or a timestamp, to each target. Without privilege,
-/// writes to a GGTT address or an index are dropped; the flush is executed. Earlier stores are visible with it
-/// (V8-201).
+/// V8-127: MI_FLUSH_DW writes a dword, a qword or a timestamp to each target, on each engine that implements it.
+/// Without privilege, writes to a GGTT address or an index are dropped, but the flush is executed. Earlier stores are
+/// visible when the write is (V8-201).
 #[test]
 fn flush_dw_matrix() {
     for class in &EngineClass::BY_GUC[1..] {
@@ -156,7 +158,7 @@ fn flush_dw_matrix() {
     }
 }
 
-/// V8-127, V8-137: translations invalidated by a flush are fetched again.
+/// V8-127, V8-137: translations invalidated by a flush are read from the page tables again.
 #[test]
 fn flushes_forget_translations() {
     for (class, flush) in [
@@ -164,7 +166,7 @@ fn flushes_forget_translations() {
         (EngineClass::Render, &[0x7a00_0004, 1 << 18 | 1 << 20, 0, 0, 0, 0]),
     ] {
         let mut bench = Bench::new(class);
-        // The engine's store remaps 2 MiB of the PPGTT, since page tables can be in local memory.
+        // The engine remaps 2 MiB of the PPGTT with a store to the page tables, which are in local memory.
         let entry = ROOT + 0x2000 + 8 * (DATA >> 21);
         let elsewhere = (DATA & !0x1f_ffff) + 0x40_0000;
         let redirect = [0x1060_0003, entry as u32, 0, elsewhere as u32 | 0x883, 0];

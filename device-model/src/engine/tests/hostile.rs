@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! For any memory contents that a guest provides, steps are bounded and the streamer does not panic.
+//! Steps are bounded and the streamer does not panic for any memory contents provided by a guest.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Dwords that are frequently valid commands.
+/// Generates dwords that are often valid commands.
 fn dword() -> impl Strategy<Value = u32> {
     prop_oneof![
         any::<u32>(),

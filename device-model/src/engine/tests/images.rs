@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The context image: layout, execution, save, and isolation of its contents.
+//! The context image: layout, execution, save and isolation.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::engine::id::trtt;
 use crate::engine::layout::{ENGINE_CONTEXT, IMAGE_DWORDS, in_ring_context, layout};
 use crate::registers::Kind;
 
-/// Register offsets of an LRI in an image, starting at the dword of the first one.
+/// Returns the register offsets of an LRI in an image. `first` is the dword index of the first offset.
 fn offsets(bench: &Bench, context: Context, first: usize, registers: usize) -> Vec<u32> {
     (0..registers).map(|n| bench.get(context.image(first + 2 * n))).collect()
 }
@@ -17,7 +17,7 @@ fn dwords(bench: &Bench, context: Context, range: std::ops::Range<usize>) -> Vec
     range.map(|dword| bench.get(context.image(dword))).collect()
 }
 
-/// The image that `engine` saves for a context without commands.
+/// Returns a bench with `engine` and a context that the engine saved without executing commands.
 fn saved(engine: EngineId) -> (Bench, Context) {
     let mut bench = Bench::new(engine.info().class);
     bench.engine = Engine::new(engine);
@@ -26,8 +26,8 @@ fn saved(engine: EngineId) -> (Bench, Context) {
     (bench, context)
 }
 
-/// V8-040, V8-042, V8-046, V8-047: PPHWSP, then the ring context with the headers and offsets of dg2_xcs_offsets (xe,
-/// i915) on every engine, up to dword 0x33; traps T16, T17.
+/// V8-040, V8-042, V8-046, V8-047, traps T16, T17: on every engine, the PPHWSP is followed by the ring context with the
+/// headers and offsets of dg2_xcs_offsets (xe, i915) up to dword 0x33.
 #[test]
 fn every_engine_saves_the_common_ring_context() {
     const FIRST: [u32; 15] =
@@ -37,7 +37,7 @@ fn every_engine_saves_the_common_ring_context() {
         let (bench, context) = saved(engine);
         let based = |list: &[u32]| list.iter().map(|offset| offset + engine.info().mmio_base).collect::<Vec<_>>();
         assert_eq!(dwords(&bench, context, 0..2), [0, 0x1108_101d]);
-        // RING_TAIL's value belongs to the driver; its offset is written like all others.
+        // The value of RING_TAIL belongs to the driver, but its offset is written like all others.
         assert_eq!(offsets(&bench, context, 2, 15), based(&FIRST), "{}", engine.info().name);
         assert_eq!(dwords(&bench, context, 0x20..0x22), [0, 0x1108_1011]);
         assert_eq!(offsets(&bench, context, 0x22, 9), based(&SECOND));
@@ -45,8 +45,8 @@ fn every_engine_saves_the_common_ring_context() {
     }
 }
 
-/// V8-048: BCS_SWCTRL and BLIT_CCTL with a header without bit 19 on the copy engine; sixteen MI_NOOPs on media engines;
-/// the render engine's registers as in dg2_rcs_offsets (xe, i915).
+/// V8-048: dwords 0x34 to 0x4f contain BCS_SWCTRL and BLIT_CCTL with a header without bit 19 on the copy engine,
+/// MI_NOOPs on media and compute engines, and the registers of dg2_rcs_offsets (xe, i915) on the render engine.
 #[test]
 fn the_cacheline_0x40_is_the_class_own() {
     let (bench, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
@@ -65,8 +65,8 @@ fn the_cacheline_0x40_is_the_class_own() {
     assert_eq!(dwords(&bench, context, 0x34..0x50), render);
 }
 
-/// V8-042, V8-049, trap T18: dwords 0x50 to 0x5f load the interrupt mask from memory and both report pointers. Values
-/// written by software are preserved by the save.
+/// V8-042, V8-049, trap T18: dwords 0x50 to 0x5f load the interrupt mask from memory and both report pointers. A save
+/// preserves the values written by software.
 #[test]
 fn interrupt_reports_have_a_cacheline() {
     for class in EngineClass::BY_GUC {
@@ -91,7 +91,8 @@ fn interrupt_reports_have_a_cacheline() {
     }
 }
 
-/// V8-046, V8-050: 55 registers from dword 0x62 in the document's order; MI_FORCE_WAKEUP only on media engines.
+/// V8-046, V8-050: 55 registers from dword 0x62 in the order of the PRM. MI_FORCE_WAKEUP is present only on media
+/// engines.
 #[test]
 fn the_engine_context_is_the_documents() {
     let mut list = vec![0x588; 6];
@@ -112,8 +113,8 @@ fn the_engine_context_is_the_documents() {
     }
 }
 
-/// V8-051, traps T18 and T19: at dword 0xd8 TRTT with the offsets of the class's first instance, remapped to the
-/// executing instance, both in the image and in commands.
+/// V8-051, traps T18 and T19: the TRTT section at dword 0xd8 has the offsets of the first instance of the class. They
+/// are remapped to the executing instance, in the image and in commands.
 #[test]
 fn trtt_registers_are_remapped_to_the_instance() {
     let first = [
@@ -149,7 +150,7 @@ fn trtt_registers_are_remapped_to_the_instance() {
 }
 
 /// V8-004, V8-046: bit 19 adds the engine's base, even if the offset contains the base of any instance (i915:
-/// get_lri_mask), so that an image can move between the instances of a class.
+/// get_lri_mask). An image can therefore move between the instances of a class.
 #[test]
 fn relative_offsets_may_have_a_base_in_them() {
     for (class, instance) in [(EngineClass::Compute, 2), (EngineClass::VideoDecode, 5), (EngineClass::VideoEnhance, 3)]
@@ -167,8 +168,8 @@ fn relative_offsets_may_have_a_base_in_them() {
     }
 }
 
-/// V8-007: an image of another class is an instruction error at the command that names registers of that class. Memory
-/// and registers are not changed, and the engine works after a reset.
+/// V8-007: an image of another class raises an instruction error at the command that loads registers of that class.
+/// Memory and registers are unchanged, and the engine is usable after a reset.
 #[test]
 fn an_image_of_another_class_is_an_error() {
     let (copy, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
@@ -196,7 +197,7 @@ fn an_image_of_another_class_is_an_error() {
     }
 }
 
-/// V8-046: an engine context with other commands than loads is an error at the invalid command.
+/// V8-046: an engine context that contains a command not valid in an image raises an instruction error at that command.
 #[test]
 fn garbage_in_the_engine_context_is_an_error() {
     let (mut bench, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
@@ -208,8 +209,8 @@ fn garbage_in_the_engine_context_is_an_error() {
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [0, 0]);
 }
 
-/// V8-043, V8-044: with restore inhibited, an invalid engine context is not read; the following save writes all of it.
-/// The saved image can be used as a template for new contexts, including register values.
+/// V8-043, V8-044: with restore inhibited, an invalid engine context is not read, and the next save writes it
+/// completely. The saved image can be used as a template for new contexts, including register values.
 #[test]
 fn an_inhibited_restore_makes_a_golden_image() {
     for class in EngineClass::BY_GUC {
@@ -237,8 +238,8 @@ fn an_inhibited_restore_makes_a_golden_image() {
     }
 }
 
-/// V8-045: whenever a context leaves, head, registers and ticks are saved to the image: on completion, on preemption at
-/// a command and on preemption in a wait.
+/// V8-045: head, registers and ticks are saved to the image on completion, on preemption at a command and on preemption
+/// in a wait.
 #[test]
 fn every_way_out_saves() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -263,13 +264,13 @@ fn every_way_out_saves() {
     assert_eq!(saved(&bench), [56, 3, 12], "the head is before the wait");
 }
 
-/// V8-212, V8-213: the page directory comes from the image: the same address maps to different pages in two contexts,
-/// and accesses of a context without a page directory fault.
+/// V8-212, V8-213: the page directory is loaded from the image. The same address maps to different pages in two
+/// contexts, and accesses of a context without a page directory fault.
 #[test]
 fn page_directories_come_from_the_image() {
     let mut bench = Bench::new(EngineClass::Copy);
     let (mine, other, none) = (bench.context(0), bench.context(1), bench.context(2));
-    // A second set of page tables, which maps 2 MiB higher.
+    // A second set of page tables that maps the address 2 MiB higher in local memory.
     let tables = 0xe0_0000;
     bench.put64(tables, tables + 0x1003);
     bench.put64(tables + 0x1000 + 8, tables + 0x2003);
@@ -286,8 +287,8 @@ fn page_directories_come_from_the_image() {
     assert!(matches!(bench.submit(none), Outcome::Halted(Halt::Fault(fault)) if fault.address == there));
 }
 
-/// V8-041, V8-214: the first cachelines of the PPHWSP contain the timestamps of the context's last run and the reported
-/// ring head, immediately visible to a CPU. The rest is unchanged.
+/// V8-041, V8-214: the timestamps of the context's last run and the reported ring head are in the first cachelines of
+/// the PPHWSP and immediately visible to a CPU. The rest of the PPHWSP is unchanged.
 #[test]
 fn the_status_page_has_the_times() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -310,7 +311,7 @@ fn the_status_page_has_the_times() {
     assert!((0..0x400).filter(|n| ![4, 16, 17, 18, 0x80].contains(n)).all(left));
 }
 
-/// V8-214, V8-215: CTX_TIMESTAMP continues from the image and is saved; TIMESTAMP is saved and never restored.
+/// V8-214, V8-215: CTX_TIMESTAMP continues from the image and is saved. TIMESTAMP is saved but not restored.
 #[test]
 fn the_free_running_clock_is_not_restored() {
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -331,8 +332,8 @@ fn the_free_running_clock_is_not_restored() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 100 }))]
 
-    /// V8-046, V8-050: executing an image sets each register from its dword, according to the register's kind; saving
-    /// it reproduces the same image.
+    /// V8-046, V8-050: executing an image sets each register from its dword, according to the register's kind. Saving
+    /// the context reproduces the image.
     #[test]
     fn executing_an_image_restores_what_its_table_says(
         class in prop::sample::select(EngineClass::BY_GUC.to_vec()),
@@ -342,7 +343,7 @@ proptest! {
         let (engine, base) = (bench.engine.id(), bench.base());
         let context = bench.context(0);
         prop_assert_eq!(bench.submit(context), Outcome::Complete);
-        // The watchdog would start. Predicates and offsets have no effect on an empty ring.
+        // The watchdog is excluded because it would start. Predicates and offsets have no effect on an empty ring.
         let fixed = |at: u32| in_ring_context(at) || matches!(at, 0x150 | 0x170 | 0x178);
         let kept: Vec<_> = layout(engine).kept.iter().filter(|kept| !fixed(kept.register.wrapping_sub(base))).collect();
         let mut expected = Vec::new();
@@ -366,7 +367,7 @@ proptest! {
     }
 }
 
-/// V8-042, V8-050, V13-052: every context register has exactly one position in the image, within the image's size.
+/// V8-042, V8-050, V13-052: every context register is stored exactly once in the image, within the image's size.
 #[test]
 fn registers_have_places() {
     for engine in EngineId::all() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Register isolation: no function reads or is affected by register state of another function.
+//! Register isolation between functions.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::registers::{Kind, Scope};
 
 const VF: Function = Function(3);
 
-/// All modelled registers with their values, except those that show the running context.
+/// Returns all modelled registers with their values, except registers that show the running context.
 fn values(bench: &Bench) -> Vec<(u32, u32)> {
     let shown = |found: &crate::registers::Decoded| {
         found.register.scope == Scope::Position || matches!(found.register.name, "PDP" | "RING_IPEHR")
@@ -19,13 +19,13 @@ fn values(bench: &Bench) -> Vec<(u32, u32)> {
     all.chain([(0xcf58, bench.gt.memory.lmem_cfg())]).collect()
 }
 
-/// MI_LOAD_REGISTER_IMM of all modelled registers, one per command, with a value for each.
+/// Returns one MI_LOAD_REGISTER_IMM per modelled register, with the value given for its offset.
 fn write_all(bench: &Bench, value: impl Fn(u32) -> u32) -> Vec<u32> {
     let offsets: Vec<u32> = bench.gt.registers.listing().map(|(offset, _)| offset).collect();
     offsets.iter().flat_map(|offset| [0x1100_0001, *offset, value(*offset)]).collect()
 }
 
-/// Runs the commands in a batch of `bench`'s function, in the PPGTT or, if `privileged`, the GGTT.
+/// Runs the commands in a batch of `bench`'s function, in the GGTT if `privileged`, otherwise in the PPGTT.
 fn submit_long(bench: &mut Bench, commands: &[u32], privileged: bool) -> Outcome {
     const LONG: u64 = 0x80_0000;
     bench.write(LONG, commands);
@@ -36,8 +36,8 @@ fn submit_long(bench: &mut Bench, commands: &[u32], privileged: bool) -> Outcome
     bench.submit(context)
 }
 
-/// V13-006, V13-052, V13-080, V13-128: a virtual function writes to every register. After its context has left, all
-/// registers have their previous values.
+/// V13-006, V13-052, V13-080, V13-128: a VF writes every register. After its context is unloaded, all registers have
+/// their previous values.
 #[test]
 fn a_virtual_function_leaves_nothing_in_registers() {
     for class in EngineClass::BY_GUC {
@@ -55,8 +55,8 @@ fn a_virtual_function_leaves_nothing_in_registers() {
     }
 }
 
-/// V13-080: a virtual function cannot read register values of other functions, set by MMIO or by earlier contexts,
-/// except values common to all functions.
+/// V13-080: a VF cannot read register values of other functions, set by MMIO or by earlier contexts, except values
+/// common to all functions.
 #[test]
 fn a_virtual_function_reads_nothing_of_others() {
     const SECRET: u32 = 0x5ec2_e700;
@@ -86,8 +86,8 @@ fn a_virtual_function_reads_nothing_of_others() {
     }
 }
 
-/// V13-040, V13-043, V8-145: a context sees its own register values when it resumes, and contexts of other functions
-/// see none of them: GPRs, predicates, parser position, timestamps, report pointers.
+/// V13-040, V13-043, V8-145: register values of a context (GPRs, predicates, parser position, timestamps, report
+/// pointers) are restored when it resumes, and are not visible to contexts of other functions.
 #[test]
 fn contexts_of_functions_do_not_meet() {
     for class in EngineClass::BY_GUC {
@@ -99,7 +99,8 @@ fn contexts_of_functions_do_not_meet() {
             .iter()
             .map(|kept| kept.register)
             .filter(|register| !in_ring_context(register.wrapping_sub(base)))
-            // The watchdog would start, and predicates would skip later commands; IPEHR is not writable by software.
+            // Excluded: the watchdog, which would start, predicates, which would skip later commands, and IPEHR, which
+            // is not writable by software.
             .filter(|register| ![0x178, 0x3b4, 0x3b8, 0x21c, 0x68].contains(&register.wrapping_sub(base)))
             .collect();
         let write: Vec<u32> = kept.iter().flat_map(|register| [0x1100_0001, *register, 0x0077_0077]).collect();
@@ -126,12 +127,12 @@ fn contexts_of_functions_do_not_meet() {
     }
 }
 
-/// Two locations that the PPGTT maps differently for two functions: frames 2 and 3 are exchanged.
+/// Two addresses that the LMTTs of two functions map differently: frames 2 and 3 are exchanged.
 const SEEN: u64 = 0x40_0000;
 const ELSEWHERE: u64 = 0x60_0000;
 
-/// V13-041, V13-043: contexts of two functions alternate on an engine. The same address in the same page tables always
-/// reaches each function's own memory through its own second level, without an explicit invalidation.
+/// V13-041, V13-043: contexts of two functions alternate on an engine. The same address in the same page tables is
+/// always translated through the LMTT of the context's function, without an explicit invalidation.
 #[test]
 fn no_translation_outlives_a_switch_of_functions() {
     let other = Function(4);
@@ -159,8 +160,8 @@ fn no_translation_outlives_a_switch_of_functions() {
     }
 }
 
-/// V13-041, V13-122: neither a context switch nor an engine reset leaves a stale translation: a page that was remapped
-/// while the context was not loaded is accessed at its new location.
+/// V13-041, V13-122: translations do not become stale over a context switch or an engine reset. A page that was
+/// remapped while the context was not loaded is accessed at its new address.
 #[test]
 fn no_translation_outlives_a_context_or_a_reset() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -181,7 +182,7 @@ fn no_translation_outlives_a_context_or_a_reset() {
             if reset {
                 assert_eq!(bench.submit(context), Outcome::Waiting);
                 bench.engine.reset(&bench.gt);
-                // Resumes at its next submission.
+                // Skips the wait at the next submission.
                 bench.put(context.image(0x05), bench.get(context.image(0x07)));
             } else {
                 assert_eq!(bench.submit(context), Outcome::Complete);
@@ -191,8 +192,8 @@ fn no_translation_outlives_a_context_or_a_reset() {
     }
 }
 
-/// V8-043, V8-046, V13-052: a virtual function's image that loads every register of the card by absolute, relative and
-/// remapped offsets changes only registers of its own context.
+/// V8-043, V8-046, V13-052: a VF's image that loads every register of the card by absolute, relative and remapped
+/// offsets changes only registers of its context.
 #[test]
 fn an_image_reaches_its_own_context_alone() {
     for class in EngineClass::BY_GUC {
@@ -205,7 +206,7 @@ fn an_image_reaches_its_own_context_alone() {
         for flags in [0, 1 << 17, 1 << 19] {
             let most = ((layout(bench.engine.id()).template.len() - 0x63) / 2).min(120);
             for registers in all.chunks(most) {
-                // This value sets no valid bit of a batch and no length of the indirect batch.
+                // This value does not set the valid bit of a batch or the length of the indirect batch.
                 let load = registers.iter().flat_map(|at| [*at, 0x0f70_0f40]);
                 let of_class = registers.iter().all(|at| bench.engine.id().takes_relative(*at));
                 if flags == 1 << 19 && !of_class {
@@ -228,7 +229,7 @@ fn an_image_reaches_its_own_context_alone() {
     }
 }
 
-/// V8-065: position registers show the current context from its first command.
+/// V8-065: the position registers show the running context from its first command.
 #[test]
 fn positions_are_the_running_contexts() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -251,7 +252,7 @@ fn positions_are_the_running_contexts() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 100 }))]
 
-    /// V8-043, V13-052: a virtual function can write any contents to its image; their effect is limited to its context.
+    /// V8-043, V13-052: arbitrary contents of a VF's image affect only its context.
     #[test]
     fn hostile_images_stay_with_their_context(
         class in prop::sample::select(EngineClass::BY_GUC.to_vec()),
@@ -264,7 +265,7 @@ proptest! {
         let kept: Vec<u32> = (0..0x60).map(|dword| bench.get(context.image(dword))).collect();
         bench.write(context.image(0), &image);
         if valid {
-            // The ring context is unchanged, so that the context runs.
+            // The ring context remains valid, so the context runs.
             bench.write(context.image(0), &kept);
             bench.put(context.image(0x03), 0);
             bench.emit(context, &store(VA + DATA, 1));
@@ -304,7 +305,7 @@ fn global_registers_are_one_a_function() {
             [bench.get(DATA), bench.get(DATA + 4)]
         };
         for (function, value) in WRITTEN {
-            assert_eq!(seen(&mut bench, function), [0, 0], "{class:?} {function:?} sees no value of another function");
+            assert_eq!(seen(&mut bench, function), [0, 0], "{class:?} {function:?}: value of another function");
             run(&mut bench, function, 0, &absolute(write(value)));
         }
         assert_eq!(bench.own(0x3bc), 0x11, "the PF's values while no context is loaded");
@@ -317,7 +318,7 @@ fn global_registers_are_one_a_function() {
     }
 }
 
-/// The exchanged registers are exactly those with power context scope in the register table.
+/// The exchanged registers are exactly the registers with power context scope in the register table.
 #[test]
 fn the_exchanged_registers_are_the_tables() {
     let table = crate::registers::ENGINE_TABLE.iter().filter(|register| register.scope == Scope::Power);

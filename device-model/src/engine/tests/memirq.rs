@@ -8,10 +8,10 @@ use crate::memory::Tlb;
 use crate::registers::Live;
 
 const VF: Function = Function(12);
-/// xe's page layout: status at the start, sources at +0x400, mask at +0x440 (contract C.3).
+/// Report page with the layout used by xe: status at +0, sources at +0x400, mask at +0x440 (contract C.3).
 const PAGE: u64 = 0x3a_0000;
 
-/// Writes xe's report pointers to a context's image (xe: set_memory_based_intr).
+/// Writes the report pointers to a context's image like xe (xe: set_memory_based_intr).
 fn report(bench: &Bench, context: Context, page: u64, enable: u32) {
     for (dword, value) in [
         (0x50, 0x14c8_0002),
@@ -33,7 +33,7 @@ fn byte(bench: &Bench, at: u64) -> u8 {
     (bench.get(at & !3) >> (8 * (at & 3))) as u8
 }
 
-/// Offsets of the nonzero bytes of the page.
+/// Returns the offsets of the nonzero bytes of the page.
 fn set_bytes(bench: &Bench) -> Vec<u64> {
     let set: Vec<u64> = (0..0x440).filter(|at| byte(bench, PAGE + at) != 0).collect();
     assert!(set.iter().all(|at| byte(bench, PAGE + at) == 0xff), "contract C.3: the value is 0xff");
@@ -41,7 +41,7 @@ fn set_bytes(bench: &Bench) -> Vec<u64> {
 }
 
 /// V13-273, V13-275, contract C.3, K.1: the user interrupt of every engine writes its status byte and its source byte
-/// and sends an MSI to its function. No interrupt register reports it.
+/// and sends an MSI to its function. It is not reported in interrupt registers.
 #[test]
 fn a_user_interrupt_writes_status_and_source() {
     let engines = [
@@ -69,7 +69,7 @@ fn a_user_interrupt_writes_status_and_source() {
     }
 }
 
-/// V13-274: the report is in memory before the MSI is sent, status before source.
+/// V13-274: the report is written before the MSI is sent, the status before the source.
 #[test]
 fn bytes_are_written_before_the_msi() {
     // The source page is not mapped: the status is written, the context faults, and no MSI is sent.
@@ -107,7 +107,7 @@ fn each_event_has_a_status_byte() {
     }
 }
 
-/// Contract C.3: a GuC interrupt writes the GuC's source byte and status byte.
+/// Contract C.3: a GuC interrupt writes the GuC's status byte and source byte.
 #[test]
 fn the_guc_writes_memory_interrupts() {
     let bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -118,8 +118,8 @@ fn the_guc_writes_memory_interrupts() {
     assert!(memirq::write(&mut gam, u64::from(u32::MAX), PAGE, 15).is_err());
 }
 
-/// V13-273: the pointers belong to the context image. The next context, without pointers, uses the interrupt registers
-/// of its function. Invalid pointers halt only the context.
+/// V13-273: the report pointers are part of the context image. A following context without pointers uses the interrupt
+/// registers of its function. Invalid pointers halt only their context.
 #[test]
 fn report_pointers_belong_to_the_context() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -149,8 +149,8 @@ fn report_pointers_belong_to_the_context() {
     assert_eq!(bench.msis.take(), []);
 }
 
-/// V13-262, V13-068: a context's events reach only the interrupt registers of its function. Each function has separate
-/// enables, masks, snapshots and MSIs.
+/// V13-262, V13-068: a context's events are reported only in the interrupt registers of its function. Each function has
+/// separate enables, masks, snapshots and MSIs.
 #[test]
 fn interrupt_registers_are_per_function() {
     let functions = [Function::PF, Function(1), Function(63)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Tests of the command streamer, with a card that consists of memory, a manually advanced clock and one engine.
-#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+//! Tests of the command streamer with a minimal card of memory, a manually advanced clock and one engine.
+#![allow(clippy::cast_possible_truncation, reason = "test values are in range")]
 
 mod alu;
 mod atomics;
@@ -55,16 +55,16 @@ impl InterruptSink for Msis {
 }
 
 impl Msis {
-    /// Functions of the MSIs sent since the last call.
+    /// Returns the functions of the MSIs sent since the last call.
     fn take(&self) -> Vec<Function> {
         std::mem::take(&mut *self.1.lock().unwrap())
     }
 }
 
 const LOCAL: usize = 16 << 20;
-/// PPGTT page tables: the root, and a directory with 2 MiB pages that map local memory at [`VA`].
+/// PPGTT page tables: the root, and a directory of 2 MiB pages that maps local memory at [`VA`].
 const ROOT: u64 = 0xc0_0000;
-/// The LMTT directory, followed by the table of one virtual function.
+/// LMTT directory, followed by the table of one VF.
 const LMTT: u64 = 0xd0_0000;
 /// Address of local memory in the PPGTT.
 const VA: u64 = 1 << 30;
@@ -72,7 +72,7 @@ const VA: u64 = 1 << 30;
 const NULL_VA: u64 = 2 << 30;
 /// Contexts: ring at +0, PPHWSP at +0x4000, image at +0x5000, workaround batch at +0x6000.
 const CONTEXTS: u64 = 0x10_0000;
-/// Location of test batches and data in local memory. The GGTT maps local memory at the same addresses.
+/// Addresses of test batches and data in local memory. The GGTT maps local memory at identical addresses.
 const BATCH: u64 = 0x20_0000;
 const DATA: u64 = 0x30_0000;
 
@@ -85,11 +85,11 @@ struct Bench {
     clock: Arc<ManualClock>,
     msis: Arc<Msis>,
     engine: Engine,
-    /// Function of the contexts that [`Bench::submit`] loads.
+    /// Function that owns the contexts loaded by [`Bench::submit`].
     function: Function,
 }
 
-/// A context in the bench's memory.
+/// A context in the memory of the bench.
 #[derive(Clone, Copy)]
 struct Context {
     at: u64,
@@ -115,7 +115,7 @@ impl Bench {
         Bench::beside(class, Arc::new(NullHost))
     }
 
-    /// A card with guest memory.
+    /// Creates a card with guest memory.
     fn beside(class: EngineClass, guest: Arc<dyn Dma>) -> Self {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         for page in 0..LOCAL as u64 >> 12 {
@@ -137,7 +137,7 @@ impl Bench {
         bench
     }
 
-    /// A card with the given engine.
+    /// Creates a card with the given engine.
     fn on(engine: EngineId) -> Self {
         Bench { engine: Engine::new(engine), ..Bench::new(engine.info().class) }
     }
@@ -151,7 +151,8 @@ impl Bench {
         tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
     }
 
-    /// Reads and clears an engine's interrupt identity in `function`'s registers: class, instance and events, if valid.
+    /// Reads and clears an engine's interrupt identity in `function`'s registers. Returns class, instance and events,
+    /// or `None` if the identity is not valid.
     fn told(&self, function: Function, engine: EngineId) -> Option<(u8, u8, u16)> {
         let tree = self.gt.interrupts_of(function);
         let (bank, bit) = engine.info().interrupt;
@@ -163,15 +164,16 @@ impl Bench {
         (identity >> 31 != 0).then_some(((identity >> 16 & 7) as u8, (identity >> 20 & 0x3f) as u8, identity as u16))
     }
 
-    /// A card with all GGTT pages assigned to a virtual function, and local memory mapped as for the PF. The function's
-    /// contexts run.
+    /// Creates a card with all GGTT pages assigned to a VF, and local memory mapped as for the PF. [`Bench::submit`]
+    /// loads contexts of the VF.
     fn of_vf(class: EngineClass, vf: u8) -> Self {
         let mut bench = Bench::new(class);
         bench.give(Function(vf));
         bench
     }
 
-    /// Assigns all GGTT pages to `function`, and local memory at identical addresses (contract D.5). Its contexts run.
+    /// Assigns all GGTT pages to `function`, and local memory at identical addresses (contract D.5). [`Bench::submit`]
+    /// then loads contexts of `function`.
     fn give(&mut self, function: Function) {
         self.function = function;
         for page in 0..LOCAL as u64 >> 12 {
@@ -218,12 +220,12 @@ impl Bench {
         self.gt.registers.value(self.base() + offset)
     }
 
-    /// Location of context `number`.
+    /// Returns the location of context `number`.
     fn context_at(&self, number: u64) -> Context {
         Context { at: CONTEXTS + number * 0x1_0000 }
     }
 
-    /// Creates context `number` as xe initialises it: empty ring, restore inhibited.
+    /// Creates context `number` as initialised by xe, with an empty ring and restore inhibited.
     fn context(&self, number: u64) -> Context {
         let context = self.context_at(number);
         for dword in 0..0x400 {
@@ -254,7 +256,7 @@ impl Bench {
         self.put(context.image(0x07), tail);
     }
 
-    /// Steps the engine while the outcome is `More`, at most a hundred times.
+    /// Steps the engine while the outcome is `More`. Panics after 100 steps.
     fn run(&mut self) -> Outcome {
         for _ in 0..100 {
             let outcome = self.engine.step(&self.gt, 1000);
@@ -262,7 +264,7 @@ impl Bench {
                 return outcome;
             }
         }
-        panic!("the engine still runs after 100 steps");
+        panic!("the engine is still running after 100 steps");
     }
 
     /// Loads and runs the context.
@@ -271,14 +273,14 @@ impl Bench {
         self.run()
     }
 
-    /// Runs commands from the ring of a new context.
+    /// Runs commands in the ring of a new context.
     fn ring(&mut self, dwords: &[u32]) -> Outcome {
         let context = self.context(0);
         self.emit(context, dwords);
         self.submit(context)
     }
 
-    /// Runs commands from a non-privileged batch.
+    /// Runs commands in a non-privileged batch.
     fn batch(&mut self, dwords: &[u32]) -> Outcome {
         self.write(BATCH, dwords);
         self.put(BATCH + 4 * dwords.len() as u64, END);
@@ -286,22 +288,22 @@ impl Bench {
     }
 }
 
-/// MI_BATCH_BUFFER_START of a batch in the PPGTT.
+/// Returns MI_BATCH_BUFFER_START of a batch in the PPGTT.
 fn start(at: u64) -> [u32; 3] {
     [0x1880_0101, at as u32, (at >> 32) as u32]
 }
 
-/// MI_STORE_DATA_IMM of a dword to the PPGTT.
+/// Returns MI_STORE_DATA_IMM of a dword to the PPGTT.
 fn store(at: u64, value: u32) -> [u32; 4] {
     [0x1000_0002, at as u32, (at >> 32) as u32, value]
 }
 
-/// MI_STORE_REGISTER_MEM of an engine register to the PPGTT.
+/// Returns MI_STORE_REGISTER_MEM of an engine register to the PPGTT.
 fn store_register(offset: u32, at: u64) -> [u32; 4] {
     [0x1208_0002, offset, at as u32, (at >> 32) as u32]
 }
 
-/// MI_SEMAPHORE_WAIT in poll mode on the PPGTT, with the given comparison.
+/// Returns MI_SEMAPHORE_WAIT in poll mode on a PPGTT address, with the given comparison.
 fn wait(compare: u32, at: u64, value: u32) -> [u32; 5] {
     [0x0e00_8003 | compare << 12, value, at as u32, (at >> 32) as u32, 0]
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The command table compared with Volume 8: opcodes, engines, lengths, and handling of unlisted opcodes (V8-095..100).
+//! Comparison of the command table with Volume 8: opcodes, engines, lengths, and handling of unlisted opcodes
+//! (V8-095..100).
 
 use super::*;
 use crate::command::mi::COMMANDS;
@@ -12,10 +13,10 @@ const RENDER: &[EngineClass] = &[EngineClass::Render];
 const NOT_RENDER: &[EngineClass] =
     &[EngineClass::VideoDecode, EngineClass::VideoEnhance, EngineClass::Copy, EngineClass::Compute];
 
-/// Opcodes and engines as documented, or as used by drivers if they differ (traps T7, T8): the copy engine has
-/// MI_ARB_ON_OFF, every engine MI_BATCH_BUFFER_START, compute MI_PREDICATE (its result register exists) and
-/// MI_SET_CONTEXT (IGT: intel_compute.c executes one); MI_REPORT_PERF_COUNT is missing in this table and listed in two
-/// others.
+/// Opcodes and engines as documented, or as used by drivers if these differ (traps T7, T8). The copy engine implements
+/// MI_ARB_ON_OFF, and every engine implements MI_BATCH_BUFFER_START. Compute engines implement MI_PREDICATE, whose
+/// result register exists, and MI_SET_CONTEXT, which IGT executes (intel_compute.c). MI_REPORT_PERF_COUNT is missing in
+/// this table of the PRM and listed in two others.
 const DOCUMENT: &[(u32, &str, &[EngineClass])] = &[
     (0x00, "MI_NOOP", ALL),
     (0x01, "MI_SET_PREDICATE", ALL),
@@ -53,8 +54,7 @@ const DOCUMENT: &[(u32, &str, &[EngineClass])] = &[
     (0x39, "MI_PRT_BATCH_BUFFER_START", ALL),
 ];
 
-/// Opcodes used by drivers that the document does not mention (xe: xe_mi_commands.h, in context images and protected
-/// sessions).
+/// Opcodes used by drivers that the PRM does not list (xe: xe_mi_commands.h, in context images and protected sessions).
 const DRIVERS: &[(u32, &str, &[EngineClass])] = &[(0x0d, "MI_TOPOLOGY_FILTER", RENDER), (0x0e, "MI_SET_APPID", ALL)];
 
 /// Returns the name of the command with this opcode on engines of `class`, according to the lists above.
@@ -63,7 +63,7 @@ fn listed(opcode: u32, class: EngineClass) -> Option<&'static str> {
     rows.find(|(of, _, classes)| *of == opcode && classes.contains(&class)).map(|(_, name, _)| *name)
 }
 
-/// V8-097, V8-098, V8-099, V8-100: exactly these commands, each on its engines.
+/// V8-097, V8-098, V8-099, V8-100: exactly the listed commands are decoded, each on its engines.
 #[test]
 fn the_table_is_the_documents() {
     assert_eq!(COMMANDS.len(), DOCUMENT.len() + DRIVERS.len());
@@ -75,7 +75,7 @@ fn the_table_is_the_documents() {
     }
 }
 
-/// V8-096: opcodes below 10h always have one dword; the others encode their length minus two.
+/// V8-096: commands with opcodes below 10h have one dword. Other commands encode their length minus two.
 #[test]
 fn lengths() {
     for command in COMMANDS {
@@ -100,8 +100,9 @@ fn lengths() {
     }
 }
 
-/// V8-099, V8-095: an unimplemented opcode or a reserved client is an illegal command: the context halts at it, ESR
-/// and, if unmasked, EIR report the instruction error, IPEHR contains the header, and it is counted once.
+/// V8-099, V8-095: an unimplemented opcode or a reserved client is an illegal command. The context halts at the
+/// command, ESR and, if unmasked, EIR report the instruction error, IPEHR contains the header, and the command is
+/// counted once.
 #[test]
 fn other_opcodes_are_invalid() {
     for class in EngineClass::BY_GUC {
@@ -123,7 +124,8 @@ fn other_opcodes_are_invalid() {
     }
 }
 
-/// V8-096: a command that is too short for its operands is illegal, on the parser's fast path and on its slow path.
+/// V8-096: a command that is too short for its operands is illegal, on the fast path and on the slow path of the
+/// parser.
 #[test]
 fn commands_that_are_too_short_are_invalid() {
     for command in COMMANDS.iter().filter(|command| command.least > 2) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Memory and register ordering, as seen by CPUs and by later commands, and command prefetch.
+//! Memory and register ordering, as observed by CPUs and by later commands, and command prefetch.
 
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{VolatileMemory, VolatileSlice};
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::host::{DmaFault, DmaView};
 
-/// Address of the sequence number of a completion.
+/// Address of the sequence number that a completion writes.
 const SEQNO: u64 = DATA + 0xf00;
 /// Index of the GGTT entry that is rewritten, and its address.
 const ENTRY: u64 = 0x3f0;
@@ -18,17 +18,17 @@ const ENTRY_ADDRESS: u32 = 0x3f_0000;
 const INDEX: u32 = 0x240;
 const ROUNDS: u32 = 60;
 
-/// Loads a dword of local memory as a CPU does.
+/// Loads a dword of local memory with acquire ordering, as a CPU does.
 fn seen(gt: &Gt, at: u64) -> u32 {
     gt.memory.local().slice(at, 4).unwrap().load(0, Ordering::Acquire).unwrap()
 }
 
-/// MI_STORE_DATA_IMM of one dword to the GGTT.
+/// Returns MI_STORE_DATA_IMM of one dword to the GGTT.
 fn global(at: u64, value: u32) -> [u32; 4] {
     [0x1040_0002, at as u32, 0, value]
 }
 
-/// MI_LOAD_REGISTER_IMM of an engine register.
+/// Returns MI_LOAD_REGISTER_IMM of an engine register.
 fn load(register: u32, value: u32) -> [u32; 3] {
     [0x1108_0001, register, value]
 }
@@ -38,17 +38,17 @@ fn math(instructions: &[u32]) -> Vec<u32> {
     [&[0x0d00_0000 | (instructions.len() as u32 - 1)][..], instructions].concat()
 }
 
-/// ALU: R`sum` = R`a` + R`b`.
+/// Returns MI_MATH of R`sum` = R`a` + R`b`.
 fn add(sum: u32, a: u32, b: u32) -> Vec<u32> {
     math(&[0x080 << 20 | 0x20 << 10 | a, 0x080 << 20 | 0x21 << 10 | b, 0x100 << 20, 0x180 << 20 | sum << 10 | 0x31])
 }
 
-/// Target address of the nth store.
+/// Returns the target address of store `n`.
 fn target(n: u64) -> u64 {
     DATA + 0x100 * n
 }
 
-/// All commands with posted stores, each storing `round` at a separate address (V8-200).
+/// Returns all commands with posted stores, each storing `round` at a separate address (V8-200).
 fn producers(round: u32) -> Vec<u32> {
     let at = |n| target(n) as u32;
     let mut commands = global(target(0), round).to_vec();
@@ -72,7 +72,8 @@ fn producers(round: u32) -> Vec<u32> {
     commands
 }
 
-/// Commands that make earlier stores observable and then write a sequence number (V8-201).
+/// Returns the commands that make earlier stores observable and then write a sequence number, with their names
+/// (V8-201).
 fn completions(round: u32) -> [(&'static str, Vec<u32>); 6] {
     let seqno = SEQNO as u32;
     let then_store = |commands: &[u32]| [commands, &global(SEQNO, round)].concat();
@@ -86,7 +87,7 @@ fn completions(round: u32) -> [(&'static str, Vec<u32>); 6] {
     ]
 }
 
-/// V8-200, V8-201: a CPU that reads the sequence number of a completion sees every earlier posted store, for all
+/// V8-200, V8-201: a CPU that reads the sequence number of a completion observes every earlier posted store, for all
 /// storing and completing commands.
 #[test]
 fn a_visible_completion_implies_visible_stores() {
@@ -99,7 +100,7 @@ fn a_visible_completion_implies_visible_stores() {
             commands.extend(completions(round)[kind].1.iter());
         }
         commands.push(END);
-        // In a batch, because the commands exceed the size of the ring.
+        // The commands are in a batch because they exceed the size of the ring.
         bench.write(BATCH, &commands);
         (0..16).for_each(|n| bench.put(target(n), 0));
         bench.put(context.pphwsp() + u64::from(INDEX), 0);
@@ -125,7 +126,7 @@ fn a_visible_completion_implies_visible_stores() {
                     }
                 }
             });
-            // Small steps, so that the CPU observes many rounds.
+            // The steps are small to let the CPU observe many rounds.
             let outcome = loop {
                 match engine.step(gt, 3) {
                     Outcome::More => {}
@@ -139,8 +140,8 @@ fn a_visible_completion_implies_visible_stores() {
     }
 }
 
-/// V8-202: commands that read memory see the stores of earlier commands without a flush. This includes commands that
-/// software must order explicitly on hardware.
+/// V8-202: commands that read memory observe the stores of earlier commands without a flush. This includes commands
+/// that software must order explicitly on hardware.
 #[test]
 fn readers_see_earlier_stores() {
     let data = VA + DATA;
@@ -180,8 +181,8 @@ fn readers_see_earlier_stores() {
     assert_eq!(found, [5, 7, 8, 9, 1]);
 }
 
-/// V8-203: a command that reads a register sees the values written by earlier commands, for every command that writes
-/// registers and every command that reads them, without intermediate commands.
+/// V8-203: a command that reads a register observes the values written by earlier commands without intermediate
+/// commands. This covers every command that writes or reads registers.
 #[test]
 fn registers_are_written_when_the_command_is_done() {
     let data = VA + DATA;
@@ -221,8 +222,8 @@ fn registers_are_written_when_the_command_is_done() {
     assert_eq!([0, 4, 8, 12, 16].map(|offset| bench.get(DATA + offset)), [12, 21, 1, 0, 1]);
 }
 
-/// V8-205, trap T31: the parser prefetches exactly eight cachelines of a batch; modifications by commands within that
-/// distance have no effect. Prefetch does not follow jumps, and prefetch beyond the end of a batch does not fault.
+/// V8-205, trap T31: the parser prefetches exactly eight cachelines of a batch, and modifications by commands within
+/// that distance have no effect. Prefetch does not follow jumps. Prefetch beyond the end of a batch does not fault.
 #[test]
 fn the_parser_reads_ahead_without_side_effects() {
     // Distance of the modified dword from the start of the batch, and whether the modification is executed.
@@ -250,13 +251,13 @@ fn the_parser_reads_ahead_without_side_effects() {
     }
 }
 
-/// MI_ARB_CHECK with its mask bit: pre-parser disabled and enabled.
+/// MI_ARB_CHECK with its mask bit, disabling and enabling the pre-parser.
 const PRE_PARSER_OFF: u32 = 0x0280_0101;
 const PRE_PARSER_ON: u32 = 0x0280_0100;
 
-/// V8-205, V8-206: advanced prefetch is controlled by GFX_MODE and MI_ARB_CHECK. A modified batch is executed as
-/// modified when it is started, chained or nested, with the pre-parser disabled around the modification as prescribed
-/// or, which the model does not require, without. The same applies to a batch that modifies and restarts itself.
+/// V8-205, V8-206: advanced prefetch is controlled by GFX_MODE and MI_ARB_CHECK. A modified batch that is then started,
+/// chained or nested, is executed as modified. The PRM requires the pre-parser to be disabled around the modification,
+/// but the model does not. The same applies to a batch that modifies and restarts itself.
 #[test]
 fn changed_batches_are_executed_as_they_are() {
     let child = BATCH + 0x1000;
@@ -278,7 +279,7 @@ fn changed_batches_are_executed_as_they_are() {
             }
         }
     }
-    // Stores 1, modifies that to 2, and ends after its second iteration: the jump is replaced by the end.
+    // The batch stores 1, modifies the store to 2, and ends in its second iteration at the conditional end.
     let mut bench = Bench::new(EngineClass::VideoDecode);
     let at = VA + BATCH;
     let commands = [
@@ -321,8 +322,8 @@ impl Dma for OneGuest {
     }
 }
 
-/// V8-216: a batch that a CPU has written with plain stores, to guest memory or to mapped local memory, is executed as
-/// written, repeatedly and without a flush.
+/// V8-216: a batch written by a CPU with plain stores to guest memory or mapped local memory is executed as written,
+/// repeatedly and without a flush.
 #[test]
 fn batches_are_fetched_as_the_processor_wrote_them() {
     const GUEST_VA: u64 = VA + (200 << 20);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The power context: register state that engines preserve over RC6.
+//! The power context, register state that engines preserve over RC6.
 
 use super::*;
 use crate::engine::power::{POWER_DWORDS, PowerImage, WITH_DISPLAY, WITH_RING, WITHOUT_DISPLAY};
 use crate::registers::Kind;
 
-/// Index of the value dword of the `nth` pair with this offset.
+/// Returns the index of the value dword of the `nth` pair with this offset.
 fn value_of(image: &[u32], register: u32, nth: usize) -> Option<usize> {
     (2..image.len() - 1).step_by(2).filter(|at| image[*at] == register).nth(nth).map(|at| at + 1)
 }
 
-/// V8-191..193, traps T18 and T28: pairs, header and dword positions of the three images.
+/// V8-191..193, traps T18 and T28: pairs, header and dword indices of the three images.
 #[test]
 fn power_images_have_the_documents_places() {
     let bench = Bench::new(EngineClass::Copy);
@@ -115,8 +115,7 @@ fn power_images_have_the_documents_places() {
     }
 }
 
-/// V8-193, trap T27: the ring is disabled first and enabled last: it stays disabled until head, tail and start are
-/// restored.
+/// V8-193, trap T27: the ring is disabled first and stays disabled until head, tail and start are restored.
 #[test]
 fn the_ring_is_enabled_last() {
     let bench = Bench::new(EngineClass::VideoDecode);
@@ -129,7 +128,7 @@ fn the_ring_is_enabled_last() {
     let len = WITH_RING.emit(engine, &bench.gt.registers, &mut image);
     let (first, last) = (value_of(&image, base + 0x3c, 0).unwrap(), value_of(&image, base + 0x3c, 1).unwrap());
     assert_eq!((first, image[first], last, image[last]), (0x07, 0, 0x0f, 0x3001));
-    // Arbitrary values after power-up: the ring enabled, everything else wrong.
+    // Power-up state with the ring enabled and all other values inverted.
     for (offset, value) in saved {
         bench.gt.registers.set(base + offset, if offset == 0x3c { 1 } else { value ^ u32::MAX });
     }
@@ -144,8 +143,9 @@ fn the_ring_is_enabled_last() {
     }
 }
 
-/// V8-015, V8-023, V8-082, V8-190..194: every register of an engine's power image keeps its value over RC6, for each
-/// way of entering and leaving it, including the SQ, the back end registers and MI_PREDICATE_RESULT_2; traps T12, T21.
+/// V8-015, V8-023, V8-082, V8-190..194, traps T12, T21: every register of an engine's power image keeps its value over
+/// RC6, including the SQ, the back end registers and MI_PREDICATE_RESULT_2. The GT exits RC6 by forcewake, by a
+/// submission and when RC6 is disabled.
 #[test]
 fn global_state_survives_rc6() {
     for class in EngineClass::BY_GUC {
@@ -175,7 +175,7 @@ fn global_state_survives_rc6() {
         bench.emit(context, &[0, 0]);
         assert_eq!(bench.submit(context), Outcome::Complete);
         assert!(bench.gt.residency.asleep());
-        // CCID is also restored with a context, and EXECLIST_STATUS reflects the context.
+        // CCID is also restored with a context, and EXECLIST_STATUS shows the context.
         let but_the_contexts = |values: Vec<u32>| -> Vec<(u32, u32)> {
             registers
                 .iter()
@@ -191,8 +191,8 @@ fn global_state_survives_rc6() {
     }
 }
 
-/// V8-190, trap T21: NOPID and MI_PREDICATE_RESULT_2 belong to the engine, not to a context: the next context sees them
-/// (IGT: gem_ctx_isolation, NOCTX), unlike MI_PREDICATE_RESULT_1. Other functions do not see them.
+/// V8-190, trap T21: NOPID and MI_PREDICATE_RESULT_2 belong to the engine, not to a context. The next context can read
+/// them (IGT: gem_ctx_isolation, NOCTX), unlike MI_PREDICATE_RESULT_1. Other functions cannot read them.
 #[test]
 fn result_2_is_global() {
     let mut bench = Bench::new(EngineClass::Render);
@@ -209,7 +209,7 @@ fn result_2_is_global() {
     assert_eq!(bench.submit(first), Outcome::Complete);
     assert_eq!(read(&mut bench), [1, 0x1234, 0]);
     bench.give(Function(2));
-    assert_eq!(read(&mut bench), [0, 0, 0], "not visible to a virtual function");
+    assert_eq!(read(&mut bench), [0, 0, 0], "not visible to a VF");
     bench.emit(first, &write);
     assert_eq!(bench.submit(first), Outcome::Complete);
     bench.give(Function(3));
@@ -218,7 +218,8 @@ fn result_2_is_global() {
     assert_eq!(read(&mut bench), [1, 0x1234, 0], "the PF's values are restored");
 }
 
-/// V8-190: an engine-global register keeps its value over contexts and RC6 until it is written (SEMA_WAIT_POLL).
+/// V8-190: an engine-global register, SEMA_WAIT_POLL, keeps its value over context switches and RC6 until it is
+/// written.
 #[test]
 fn engine_global_registers_keep_their_value() {
     let mut bench = Bench::new(EngineClass::Copy);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Predication: which commands depend on which predicate.
+//! Predication of commands.
 
 use super::*;
 
 const EXPLICIT: u32 = 1 << 15;
 const BY_RESULT: u32 = 1 << 8;
 
-/// MI_LOAD_REGISTER_IMM of an engine register.
+/// Returns MI_LOAD_REGISTER_IMM of an engine register.
 fn lri(register: u32, value: u32) -> [u32; 3] {
     [0x1108_0001, register, value]
 }
 
-/// Runs `command` with both predicates set as given, then clears the global one with MI_SET_PREDICATE. Returns the
-/// result of `seen`.
+/// Runs `command` with the given values of both predicates, then clears the global predicate with MI_SET_PREDICATE.
+/// Returns the result of `seen`.
 fn executed(command: &[u32], result: u32, set: u32, seen: fn(&Bench) -> bool) -> bool {
     let mut bench = Bench::new(EngineClass::Render);
     let other = BATCH + 0x1000;
@@ -22,18 +22,17 @@ fn executed(command: &[u32], result: u32, set: u32, seen: fn(&Bench) -> bool) ->
     seen(&bench)
 }
 
-/// V8-140, V8-143, trap T2: the truth table. Commands with predicate enable are skipped if MI_PREDICATE_RESULT is
-/// clear. Batch start, end and conditional end are skipped if MI_SET_PREDICATE_RESULT is set and their predicate enable
-/// is set. All other commands, including the first kind with or without predicate enable, are skipped if
-/// MI_SET_PREDICATE_RESULT is set: the global level takes precedence. V8-112, V8-126, V8-134, V8-135, V8-137: the
-/// predicates that these commands use.
+/// V8-140, V8-143, trap T2: truth table of predication. Batch start, end and conditional end are skipped if their
+/// predicate enable and MI_SET_PREDICATE_RESULT are set. All other commands are skipped if MI_SET_PREDICATE_RESULT is
+/// set, because the global level takes precedence. Of these, commands with a predicate enable that is set are also
+/// skipped if MI_PREDICATE_RESULT is clear. Covers the predicates of V8-112, V8-126, V8-134, V8-135 and V8-137.
 #[test]
 fn both_predicates() {
     let at = (VA + DATA) as u32;
     let other = (VA + BATCH + 0x1000) as u32;
     let stored = |bench: &Bench| bench.get(DATA) != 0;
     let counted = |bench: &Bench| bench.engine.counters().state_only.len() == 1;
-    // The store after the command is not reached if the batch has ended or jumped.
+    // The store after the command is not executed if the batch has ended or jumped.
     let ended = |bench: &Bench| bench.get(DATA + 0x20) == 0;
     let pipeline = |header: u32| [&[header][..], &vec![0; (header & 0xff) as usize + 1]].concat();
     type Seen = fn(&Bench) -> bool;
@@ -76,7 +75,7 @@ fn both_predicates() {
     }
 }
 
-/// V8-140: blits depend on the global predicate, too.
+/// V8-140: blits also depend on the global predicate.
 #[test]
 fn blits_are_predicated() {
     for set in [0, 1] {
@@ -88,8 +87,8 @@ fn blits_are_predicated() {
     }
 }
 
-/// V8-141, trap T3: a predicate set in a batch also applies in the ring and over preemption, because it is saved in the
-/// image, until MI_SET_PREDICATE, which is always executed, or a register write clears it.
+/// V8-141, trap T3: a predicate set in a batch also applies in the ring. It is saved in the image and persists over
+/// context switches until it is cleared by a register write or by MI_SET_PREDICATE, which is always executed.
 #[test]
 fn the_global_predicate_is_sticky() {
     for by_command in [true, false] {
@@ -99,7 +98,7 @@ fn the_global_predicate_is_sticky() {
         bench.write(BATCH, &[&lri(0x3b8, 1)[..], &store(VA + DATA, 1), &[END]].concat());
         bench.emit(context, &start(VA + BATCH));
         bench.emit(context, &store(VA + DATA + 4, 1));
-        // A wait is skipped, too.
+        // A wait is also skipped.
         bench.emit(context, &wait(4, VA + DATA + 0x40, 7));
         assert_eq!((bench.submit(context), marks(&bench)), (Outcome::Complete, [0, 0, 0]));
         assert_eq!(bench.get(context.image(0xcb)), 1, "saved with the context");
@@ -134,7 +133,7 @@ fn workaround_batches_are_not_predicated() {
     assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (7, 0));
 }
 
-/// V8-141, contract G.5: i915's repair of a stray predicate, which would skip the ring: a batch clears it.
+/// V8-141, contract G.5: i915 clears a stray predicate with a batch. Otherwise the ring would be skipped.
 #[test]
 fn i915_recovers_from_a_stray_predicate() {
     for stray in [false, true] {
@@ -229,8 +228,8 @@ fn predicate_operations() {
     }
 }
 
-/// V8-106: the other condition of MI_SET_PREDICATE, the workload partition's number masked by PREDICATION_MASK; either
-/// condition is sufficient. V8-142: the results are writable by MMIO and by commands.
+/// V8-106: MI_SET_PREDICATE also tests the workload partition ID masked by PREDICATION_MASK. Either condition is
+/// sufficient. V8-142: the results are writable by MMIO and by commands.
 #[test]
 fn set_predicate_by_partition() {
     for (partition, mask, zero) in [(5, 2, true), (5, 4, false), (0, u32::MAX, true), (0x10, 0xfff0, false)] {
@@ -245,8 +244,8 @@ fn set_predicate_by_partition() {
     }
 }
 
-/// V8-142, trap T21: MI_PREDICATE_RESULT_2 belongs to the engine, the three other results to the context. Every engine
-/// has RESULT_1, RESULT_2 and MI_SET_PREDICATE_RESULT; render and compute also have MI_PREDICATE_RESULT and the
+/// V8-142, trap T21: MI_PREDICATE_RESULT_2 is engine state, the other three results are context state. Every engine has
+/// RESULT_1, RESULT_2 and MI_SET_PREDICATE_RESULT. Render and compute engines also have MI_PREDICATE_RESULT and the
 /// registers of V8-144.
 #[test]
 fn predicate_results_belong_to_engine_or_context() {
@@ -292,7 +291,7 @@ fn predicates_of_memory() {
     bench.put64(DATA, 8 << 32 | 5);
     bench.put64(DATA + 8, 7 << 32 | 5);
     assert_eq!(bench.batch(&[&sources[..], &[0x0600_0083]].concat()), Outcome::Complete);
-    assert_eq!(bench.own(0x418), 0, "a new context has a cleared data register");
+    assert_eq!(bench.own(0x418), 0, "the data register is clear in a new context");
     let same = [&sources[..], &lri(0x410, 0), &lri(0x414, 1), &[0x0600_0083]].concat();
     assert_eq!(bench.batch(&same), Outcome::Complete);
     assert_eq!(bench.own(0x418), 1, "the same difference");
@@ -301,7 +300,7 @@ fn predicates_of_memory() {
 }
 
 /// V8-126, V8-130, V8-122, V8-137, V8-120, V8-133: commands add WPARID times CS_MI_ADDRESS_OFFSET to their address if
-/// they request it (IGT: i915_crc.c reads a table this way).
+/// they enable it (IGT: i915_crc.c indexes a table with it).
 #[test]
 fn partitions_have_their_places() {
     let at = (VA + DATA) as u32;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The command table of V13's group D: each command in rings, privileged batches and non-privileged batches of the
-//! physical function and of a virtual function.
+//! Commands of V13, group D, in rings, privileged batches and non-privileged batches of the PF and of a VF.
 
 use super::*;
 use crate::command::Requester;
@@ -17,7 +16,7 @@ enum Place {
     User,
 }
 
-/// State after a run.
+/// State after running the commands.
 struct Run {
     bench: Bench,
     outcome: Outcome,
@@ -34,9 +33,9 @@ impl Run {
     }
 }
 
-/// A row of the table: class, commands, check for their effect, and the requesters for which the effect is expected:
-/// the physical function's ring and privileged batches, non-privileged batches of both, a virtual function's ring and
-/// privileged batches.
+/// A row of the table: engine class, commands, check for their effect, and the requesters for which the effect is
+/// expected. The requesters are the PF's ring and privileged batches, non-privileged batches of both functions, and a
+/// VF's ring and privileged batches.
 struct Row {
     name: &'static str,
     class: EngineClass,
@@ -51,19 +50,19 @@ fn row(name: &'static str, class: EngineClass, commands: &[u32], effect: fn(&Run
 
 const GLOBAL: u32 = DATA as u32;
 const PROCESS: u32 = (VA + DATA) as u32;
-/// A location in memory with a known value; source of copies.
+/// Address of a dword that contains 0x77, the source of copies.
 const SOURCE: u64 = DATA + 0x100;
-/// The engine's global status page, and the offset used by index writes.
+/// Address of the engine's global status page, and offset used by index writes.
 const STATUS_PAGE: u64 = 0x38_0000;
 const INDEX: u32 = 0x240;
-/// Target of a store after the commands.
+/// Target of a store that follows the commands.
 const BEHIND: u64 = DATA + 0x800;
 
 const KERNELS: [bool; 3] = [true, false, true];
 const PF_ONLY: [bool; 3] = [true, false, false];
 const ALL: [bool; 3] = [true; 3];
 
-/// MI_BATCH_BUFFER_START of the batch in its address space.
+/// Returns MI_BATCH_BUFFER_START of the batch in its address space.
 fn start_at(place: Place) -> [u32; 3] {
     if place == Place::User { start(VA + BATCH) } else { [0x1880_0001, BATCH as u32, 0] }
 }
@@ -111,7 +110,7 @@ fn check(rows: &[Row], preempt: bool) {
                 let who = format!("{}: {function:?} {place:?}: {:?}", row.name, run.outcome);
                 assert_eq!((row.effect)(&run), row.seen[column], "{who}");
                 if matches!(run.outcome, Outcome::Complete) {
-                    assert!(run.wrote(BEHIND), "{who}: following commands are executed (V13-046)");
+                    assert!(run.wrote(BEHIND), "{who}: subsequent commands are executed (V13-046)");
                 }
                 if !row.seen[column] {
                     assert_eq!(run.outcome, Outcome::Complete, "{who}: a denied command is a MI_NOOP (V13-046)");
@@ -121,12 +120,12 @@ fn check(rows: &[Row], preempt: bool) {
     }
 }
 
-/// MI_FLUSH_DW with a post-sync write of a dword.
+/// Returns MI_FLUSH_DW with a post-sync write of a dword.
 fn flush(flags: u32, low: u32) -> [u32; 4] {
     [0x1300_4002 | flags, low, 0, 0x77]
 }
 
-/// PIPE_CONTROL with a post-sync write of a qword.
+/// Returns PIPE_CONTROL with a post-sync write of a qword.
 fn pipe(flags: u32, low: u32) -> [u32; 6] {
     [0x7a00_0004, 0x4000 | flags, low, 0, 0x77, 0]
 }
@@ -183,8 +182,8 @@ fn commands_that_write() {
     );
 }
 
-/// V13-060, V13-072; traps 6 and 9: a denied PIPE_CONTROL is executed in part; performance reports of a virtual
-/// function can only be written to its PPGTT.
+/// V13-060, V13-072, traps 6 and 9: a denied PIPE_CONTROL is executed in part. Performance reports of a VF can be
+/// written only to its PPGTT.
 #[test]
 fn commands_of_render_and_compute() {
     use EngineClass::{Compute, Render};
@@ -202,14 +201,14 @@ fn commands_of_render_and_compute() {
             row("MI_REPORT_PERF_COUNT", class, &[0x1400_0002, PROCESS, 0, 0x77], data, ALL),
         ]);
     }
-    // The register of the post-sync write is checked like that of MI_LOAD_REGISTER_IMM: HWSTAM belongs to the PF.
+    // The register of a post-sync write is checked like a register of MI_LOAD_REGISTER_IMM. HWSTAM belongs to the PF.
     let hwstam = |run: &Run| run.bench.own(0x98) == 0x77;
     rows.push(row("PIPE_CONTROL, register", Render, &pipe(1 << 23, 0x2098), hwstam, PF_ONLY));
     check(&rows, false);
 }
 
-/// V13-049..051, V13-061, V13-073, trap 6: commands for a display, which this card lacks, and commands without effect.
-/// Denied commands are counted.
+/// V13-049..051, V13-061, V13-073, trap 6: display commands, as the card has no display, and other commands without
+/// effect. Denied commands are counted.
 #[test]
 fn commands_without_effect() {
     use EngineClass::{Copy, Render};
@@ -232,7 +231,7 @@ fn commands_without_effect() {
 }
 
 /// V13-058, V13-059, V13-071: commands of older or other streamers are illegal for all requesters. Commands of media
-/// pipelines are skipped by their length and write no status.
+/// pipelines are skipped and do not write a status.
 #[test]
 fn commands_that_the_streamer_does_not_have() {
     use EngineClass::{Copy, VideoDecode};
@@ -248,7 +247,8 @@ fn commands_that_the_streamer_does_not_have() {
     );
 }
 
-/// V13-059: a GGTT semaphore wait is executed if permitted; V13-068, V13-060: interrupts go to the context's function.
+/// V13-059: a GGTT semaphore wait is executed if permitted. V13-068, V13-060: interrupts are delivered to the context's
+/// function.
 #[test]
 fn semaphores_and_interrupts() {
     use EngineClass::{Copy, Render};
@@ -264,7 +264,7 @@ fn semaphores_and_interrupts() {
             row("MI_USER_INTERRUPT", Copy, &[0x0100_0000], own_msi, ALL),
             row("MI_FLUSH_DW, notify", Copy, &[0x1300_0102, 0, 0, 0], own_msi, ALL),
             row("PIPE_CONTROL, notify", Render, &[0x7a00_0004, 0x100, 0, 0, 0, 0], own_msi, ALL),
-            // The post-sync write is dropped, the flush and its notification are executed (trap 9).
+            // The post-sync write is dropped, but the flush and its notification are executed (trap 9).
             row(
                 "PIPE_CONTROL, notify and a write that is not permitted",
                 Render,
@@ -277,7 +277,7 @@ fn semaphores_and_interrupts() {
     );
 }
 
-/// V13-067: a comparison with GGTT memory ends privileged batches but not non-privileged ones.
+/// V13-067: MI_CONDITIONAL_BATCH_BUFFER_END on GGTT memory ends privileged batches but not non-privileged batches.
 #[test]
 fn conditional_ends() {
     let ends = |commands: &[u32], function, place| {
@@ -294,8 +294,8 @@ fn conditional_ends() {
     }
 }
 
-/// V13-063, V13-064: all requesters can be preempted at MI_ARB_CHECK; only the PF's driver can disable preemption, so
-/// that a virtual function cannot block an engine.
+/// V13-063, V13-064: all requesters can be preempted at MI_ARB_CHECK. Only the PF's driver can disable preemption,
+/// otherwise a VF could block an engine.
 #[test]
 fn arbitration() {
     let stays = |run: &Run| run.outcome == Outcome::Complete;
@@ -312,8 +312,8 @@ fn arbitration() {
     }
 }
 
-/// V13-045, V13-066: a child batch has at most its parent's privilege, for both functions. A virtual function's batch
-/// never exceeds the virtual function's rights.
+/// V13-045, V13-066: a child batch has at most its parent's privilege, for both functions. A VF's batch never has more
+/// rights than the VF.
 #[test]
 fn batches_hand_on_no_more_privilege_than_they_have() {
     let child = BATCH + 0x1000;
@@ -340,8 +340,8 @@ fn batches_hand_on_no_more_privilege_than_they_have() {
     }
 }
 
-/// V13-074, trap 10: context switches of a virtual function do not write the global status page, nor do context
-/// switches of the PF that are submitted by the GuC.
+/// V13-074, trap 10: context switches of a VF do not write the global status page, nor do context switches of the PF
+/// that are submitted by the GuC.
 #[test]
 fn context_switches_write_no_status_page() {
     for function in [Function::PF, Function(2)] {
@@ -366,8 +366,8 @@ fn hwstam_is_the_pfs() {
     check(&[row("MI_LOAD_REGISTER_IMM of HWSTAM", EngineClass::Copy, &commands, unmasked, PF_ONLY)], false);
 }
 
-/// V13-044: no rule forbids a command that the parser's fast check passes. A virtual function's ring has no rights that
-/// the PF's ring lacks.
+/// V13-044: no rule denies a command that passes the parser's fast check. The PF's ring is denied no command, so a VF's
+/// ring has no additional rights.
 #[test]
 fn the_quick_look_misses_nothing() {
     for command in COMMANDS {
@@ -376,7 +376,7 @@ fn the_quick_look_misses_nothing() {
             assert!(matches!(mi::lookup(header), Some(found) if found.opcode == command.opcode));
             let forbidden = Requester::ALL.map(|requester| command.rule(requester).forbids(header));
             assert!(command.may_be_restricted(header) || forbidden == [false; 4], "{} {header:#x}", command.name);
-            assert_eq!(forbidden[0], forbidden[1], "user rules are the same for all functions");
+            assert_eq!(forbidden[0], forbidden[1], "user rules differ between functions");
             assert!(!forbidden[3], "{}: every command is permitted for the PF's driver", command.name);
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Register accesses by commands: four requester levels, and all commands that write and read registers.
+//! Register accesses by commands, for four requester levels and all commands that write or read registers.
 
 use super::*;
 use crate::engine::id::Classes;
@@ -17,11 +17,11 @@ enum Who {
 
 const EVERYBODY: [Who; 4] = [Who::PfRing, Who::PfBatch, Who::VfRing, Who::VfBatch];
 const VF: Function = Function(7);
-/// A dword that loads read, and one that never has the value that the wait expects.
+/// Address of the dword that loads read, and address of a dword that never has the expected value of the wait.
 const VALUE: u64 = DATA + 0x40;
 const NEVER: u64 = DATA + 0x80;
 
-/// Runs commands. Leaves the context loaded, in a wait.
+/// Runs commands followed by a wait, which keeps the context loaded.
 fn run(bench: &mut Bench, who: Who, commands: &[u32]) {
     let vf = matches!(who, Who::VfRing | Who::VfBatch);
     bench.give(if vf { VF } else { Function::PF });
@@ -39,13 +39,13 @@ fn run(bench: &mut Bench, who: Who, commands: &[u32]) {
     assert_eq!(bench.submit(context), Outcome::Waiting, "{who:?}");
 }
 
-/// All commands that write `value` to a register.
+/// Returns all commands that write `value` to a register, with their names.
 fn writers(bench: &Bench, register: u32, value: u32) -> Vec<(&'static str, Vec<u32>)> {
     bench.put(VALUE, value);
     let address = (VA + VALUE) as u32;
     vec![
         ("MI_LOAD_REGISTER_IMM", vec![0x1100_0001, register, value]),
-        // One byte write disabled, which requires a read.
+        // With one byte write disabled, which requires a read.
         ("MI_LOAD_REGISTER_IMM, bytes", vec![0x1100_0801, register, value]),
         ("MI_LOAD_REGISTER_MEM", vec![0x1480_0002, register, address, 0]),
         ("MI_LOAD_REGISTER_REG", vec![0x1108_0001, 0x608, value, 0x1504_0001, 0x608, register]),
@@ -59,7 +59,7 @@ fn writers(bench: &Bench, register: u32, value: u32) -> Vec<(&'static str, Vec<u
 fn four_levels_of_requesters() {
     let slots = [
         (0x24d0, 0x224c),           // SEMA_WAIT_POLL, for users
-        (0x24d4, 0x223c | 1 << 31), // RING_IDLEDLY, for virtual functions' drivers
+        (0x24d4, 0x223c | 1 << 31), // RING_IDLEDLY, for VF drivers
         (0x24d8, 0x2b00),           // OACONTROL, for users
         (0x24dc, 0x2b00 | 1 << 31),
     ];
@@ -93,7 +93,7 @@ fn four_levels_of_requesters() {
                 }
                 let value = 0x0011_0011;
                 let (command, words) = writers(&bench, register, value).swap_remove(way);
-                // The register's value while the function's context is loaded.
+                // The value of the register while a context of the function is loaded.
                 run(&mut bench, who, &[]);
                 let before = bench.gt.read(register);
                 bench.engine.reset(&bench.gt);
@@ -118,8 +118,8 @@ fn loads_from_the_global_space() {
     }
 }
 
-/// V13-052, trap T35: one register denied to a user turns the whole command into a MI_NOOP; for a virtual function's
-/// ring only that register is skipped.
+/// V13-052, trap T35: in a non-privileged batch, one denied register turns the whole command into a MI_NOOP. In a VF's
+/// ring, only that register is skipped.
 #[test]
 fn commands_with_several_registers() {
     for (who, first) in EVERYBODY.into_iter().zip([5, 0, 5, 0]) {
@@ -131,7 +131,7 @@ fn commands_with_several_registers() {
     }
 }
 
-/// V13-078, trap 8: slots belong to the engine: neither context switches nor virtual functions change them.
+/// V13-078, trap 8: the slots belong to the engine and are not changed by context switches or VFs.
 #[test]
 fn slots_are_power_context() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -149,7 +149,7 @@ fn slots_are_power_context() {
         }
     }
     assert!(slots.iter().all(|slot| bench.gt.registers.value(*slot) == 0x1_0000 | 1 << 30));
-    // Each of the twenty slots opens its register range to users.
+    // Each of the twenty slots permits accesses of non-privileged batches to its register range.
     for slot in &slots {
         bench.gt.registers.set(*slot, (base + 0x2c0) | 2);
         run(&mut bench, Who::PfBatch, &[0x1100_0003, base + 0x2c0, 3, base + 0x2e8, 4]);
@@ -161,9 +161,9 @@ fn slots_are_power_context() {
 }
 
 /// V13-052, V13-077: whitelisted writable registers are context state and therefore private to the context (IGT:
-/// gem_ctx_isolation), including OACTXCONTROL, which the drivers expect in the image (i915: i915_perf.c). Excepted are
-/// the other observation registers, which belong to the PF, and registers shared by all compute engines, both of which
-/// are denied to virtual functions; and MI_PREDICATE_RESULT_2 and NOPID, which belong to the engine (V8-142, V8-190).
+/// gem_ctx_isolation). This includes OACTXCONTROL, which drivers expect in the image (i915: i915_perf.c). Exceptions
+/// are the other observation registers, which belong to the PF, and registers shared by all compute engines. Both are
+/// denied to VFs. MI_PREDICATE_RESULT_2 and NOPID, which belong to the engine, are also excepted (V8-142, V8-190).
 #[test]
 fn writable_registers_are_state_of_the_context() {
     let shared = ["OAR_OACONTROL", "OAR_OASTATUS", "OAC_OACONTROL", "OAC_OASTATUS"];
@@ -184,8 +184,8 @@ fn writable_registers_are_state_of_the_context() {
     assert!(Scope::Context(Classes::COPY).kept_by(EngineId::find(EngineClass::Copy, 0).unwrap()));
 }
 
-/// V13-128, V13-006: a virtual function cannot reset an engine or trigger other card actions: not by MMIO, where these
-/// registers are not accessible, and not by commands.
+/// V13-128, V13-006: a VF cannot reset an engine or trigger other card actions by commands. By MMIO, these registers
+/// are not accessible to it.
 #[test]
 fn a_virtual_function_gives_no_orders() {
     let orders = [0x20d0, 0x941c, 0x19_01f0, 0xc314, 0xced8, 0x10_1010, 0x13_8124, 0x19_0008, 0x19_0018, 0xa188];
@@ -205,8 +205,9 @@ fn a_virtual_function_gives_no_orders() {
     }
 }
 
-/// V13-142: register reads by commands use the steering register of their streamer, base + 0xcc, independently of the
-/// host's selector; writes reach all instances. Host accesses use the host's selector (xe: xe_gt.c, emit_wa_job).
+/// V13-142: register reads by commands are steered by the streamer's steering register, base + 0xcc, independently of
+/// the host's selector. Writes are multicast to all instances. Host accesses use the host's selector (xe: xe_gt.c,
+/// emit_wa_job).
 #[test]
 fn commands_have_steering_of_their_own() {
     const SAMPLER_MODE: u32 = 0xe18c;
@@ -215,7 +216,7 @@ fn commands_have_steering_of_their_own() {
     for class in [EngineClass::Render, EngineClass::Compute, EngineClass::Copy] {
         let mut bench = Bench::new(class);
         bench.gt.write(SAMPLER_MODE, 0x0001_0001);
-        // An instance that does not exist.
+        // The host selects an instance that does not exist.
         bench.gt.write(0xfdc, 4 << 24);
         let instances = [(7 << 23 | 3 << 16, 1), (4 << 16, 0), (8 << 23, 0), (0x10 << 23, 0), (0x10 << 16, 0)];
         let all = instances.map(|(select, seen)| (SELECTIVE | select, seen));

@@ -8,7 +8,8 @@ use super::*;
 const SIGNAL: [u32; 2] = [0x0d80_0000, 0];
 const REGISTER_POLL: u32 = 1 << 16;
 const INDIRECT: u32 = 1 << 17;
-/// Comparisons of 5 with 4, 5 and 6 in memory: greater, not less, less, not greater, equal, not equal, reserved.
+/// Expected results of comparing 4, 5 and 6 in memory with 5: greater, greater or equal, less, less or equal, equal,
+/// not equal, and two reserved codes.
 const HOLD: [(u32, [bool; 8]); 3] = [
     (4, [false, false, true, true, false, true, false, false]),
     (5, [false, true, false, true, true, false, false, false]),
@@ -44,7 +45,7 @@ fn comparisons() {
     assert_eq!(bench.batch(&wait(0, VA + DATA, 1)), Outcome::Complete, "unsigned");
 }
 
-/// V8-120: in poll mode the engine detects changes of memory or the register without a signal.
+/// V8-120: in poll mode the engine detects a change of memory or of the register without a signal.
 #[test]
 fn polling_looks_again() {
     for in_register in [false, true] {
@@ -87,7 +88,7 @@ fn a_signal_wakes_a_waiting_engine() {
     assert_eq!(bench.run(), Outcome::Complete);
 }
 
-/// V8-120: a context preempted in a wait checks memory when it resumes, with or without a signal.
+/// V8-120: a context preempted in a wait checks memory when it resumes, regardless of signals.
 #[test]
 fn a_wait_is_preempted_and_resumed() {
     for mode in [0u32, 1 << 15] {

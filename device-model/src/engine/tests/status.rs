@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Context switches that are reported in the status page.
+//! Context switch reports in the status page.
 
 use super::*;
 use crate::execlist;
 
 const PAGE: u64 = DATA + 0x1000;
 
-/// V13-074: the status page at HWS_PGA, in the PF's GGTT, is written for switches of the physical function's contexts
-/// from its queue, and never for switches of a virtual function's contexts.
+/// V13-074: the status page at HWS_PGA, in the PF's GGTT, is written for switches of PF contexts from the submission
+/// queue, and never for switches of VF contexts.
 #[test]
 fn only_switches_of_the_pf_are_reported() {
     let page = |bench: &Bench| (0..512).map(|n| bench.get64(PAGE + 8 * n)).collect::<Vec<_>>();

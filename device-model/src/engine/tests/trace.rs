@@ -12,8 +12,8 @@ fn whats(subscription: &crate::trace::Subscription) -> Vec<EventKind> {
     subscription.take(Duration::ZERO).into_iter().map(|event| event.what).collect()
 }
 
-/// Load, commands with their addresses, interrupts and end are traced in order. The results are the same as without
-/// tracing.
+/// Load, commands with their addresses, interrupts and completion are traced in order. Tracing does not change the
+/// results.
 #[test]
 fn a_submission_is_followed_command_by_command() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -59,7 +59,7 @@ fn a_submission_is_followed_command_by_command() {
     assert_eq!((stop.1, switch.1), (0xfd, 0xfc));
 }
 
-/// A waiting semaphore is traced once per subscriber, regardless of retries. A later subscriber receives it too.
+/// A semaphore wait is traced once per subscriber, regardless of retries. A later subscriber also receives it.
 #[test]
 fn a_wait_is_traced_once() {
     let mut bench = Bench::new(EngineClass::Copy);

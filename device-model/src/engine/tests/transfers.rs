@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Commands that move data between commands, registers and memory: cases that driver batches do not cover
-//! (V8-122..132).
+//! Commands that move data between commands, registers and memory (V8-122..132), in cases not covered by driver
+//! batches.
 
 use super::commands::{gpr, gpr_of};
 use super::*;
 
 const AT: u32 = (VA + DATA) as u32;
 
-/// V8-105, V8-107: the identification is written to NOPID only if the header enables it, with its 22 bits, also from a
-/// non-privileged batch. MI_USER_INTERRUPT has one dword, and the parser continues after both.
+/// V8-105, V8-107: the 22-bit identification is written to NOPID only if the header enables it, including in a
+/// non-privileged batch. MI_USER_INTERRUPT has one dword. The parser continues after both commands.
 #[test]
 fn identifications() {
     for class in EngineClass::BY_GUC {
@@ -20,8 +20,8 @@ fn identifications() {
     }
 }
 
-/// V8-122: MI_STORE_DATA_IMM's cache and completion flags do not change what is stored. Only the addressed dwords are
-/// written.
+/// V8-122: the cache and completion flags of MI_STORE_DATA_IMM do not affect the stored data. Only the addressed dwords
+/// are written.
 #[test]
 fn stores_write_what_they_say() {
     let flags = [0, 1 << 10, 1 << 20 | 0x3f << 14];
@@ -35,8 +35,8 @@ fn stores_write_what_they_say() {
     }
 }
 
-/// V8-123: MI_STORE_DATA_INDEX writes a dword or a qword at bits 11:2 of its offset, to the context's or the engine's
-/// status page. In a non-privileged batch it is always a MI_NOOP.
+/// V8-123: MI_STORE_DATA_INDEX writes a dword or a qword to the context's or the engine's status page, at the offset in
+/// bits 11:2. In a non-privileged batch it is always a MI_NOOP.
 #[test]
 fn indexed_stores() {
     const PAGE: u64 = 0x38_0000;
@@ -56,9 +56,9 @@ fn indexed_stores() {
     }
 }
 
-/// V8-124, trap T35: one command with many pairs: one privileged register turns the whole command into a MI_NOOP in a
-/// non-privileged batch; in the PF's ring all registers are written. Bits 11:8 are byte write disables; all four set
-/// make the command a MI_NOOP.
+/// V8-124, trap T35: in a non-privileged batch, one privileged register turns a command with many pairs into a MI_NOOP.
+/// In the PF's ring all registers are written. Bits 11:8 are byte write disables. If all four are set, the command is a
+/// MI_NOOP.
 #[test]
 fn register_pairs() {
     let mut pairs = vec![0x1108_0000 | (2 * 32 - 1)];
@@ -67,7 +67,7 @@ fn register_pairs() {
         let mut bench = Bench::new(class);
         assert_eq!(bench.batch(&pairs), Outcome::Complete);
         assert!((0..32).all(|n| bench.own(0x600 + 4 * n) == 100 + n), "{class:?}");
-        // CSB_INTERRUPT_MASK is privileged; here it is in the middle of the command.
+        // CSB_INTERRUPT_MASK, in the middle of the command, is privileged.
         let mixed = [0x1108_0005, 0x600, 1, 0x218, 2, 0x604, 3];
         assert_eq!(bench.batch(&mixed), Outcome::Complete);
         assert_eq!([0x600, 0x604, 0x218].map(|at| bench.own(at)), [0, 0, 0], "{class:?}");
@@ -83,13 +83,12 @@ fn register_pairs() {
     }
 }
 
-/// V8-124, V8-126, V8-130, V8-131: a relative offset is added to the engine's base with all 21 bits, an absolute one is
-/// not. The remap bit maps a register of instance 0 to the executing instance. LRR has both bits for source and
-/// destination.
+/// V8-124, V8-126, V8-130, V8-131: all 21 bits of a relative offset are added to the engine's base. The remap bit maps
+/// a register of instance 0 to the executing instance. LRR has separate bits for source and destination.
 #[test]
 fn registers_of_other_instances() {
     let mut bench = Bench::new(EngineClass::Render);
-    // The document's example: 0x18600 relative to the render streamer's base is the compute engine's first GPR.
+    // Example in the PRM: 0x18600 relative to the render streamer's base is the first GPR of a compute engine.
     assert_eq!(bench.ring(&[0x1108_0001, 0x1_8600, 7, 0x1100_0001, 0x1_a608, 8]), Outcome::Complete);
     assert_eq!((bench.gt.read(0x1_a600), bench.gt.read(0x1_a608)), (7, 8));
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -99,7 +98,7 @@ fn registers_of_other_instances() {
         &[0x1102_0001, 0x1c_0600, 3][..],
         &[0x1482_0002, 0x1c_0608, AT, 0],
         &[0x1202_0002, 0x1c_0608, AT + 4, 0],
-        // Source and destination remapped; only the source remapped; relative offsets, without and with the remap bit.
+        // Remapped source and destination, remapped source only, and relative offsets without and with the remap bit.
         &[0x1503_0001, 0x1c_0600, 0x1c_0610],
         &[0x1501_0001, 0x1c_0608, 0x1d_0618],
         &[0x150c_0001, 0x600, 0x620],
@@ -113,7 +112,7 @@ fn registers_of_other_instances() {
     assert_eq!((bench.gt.read(0x1c_0600), bench.engine.counters().register_refusals), (0, 1));
 }
 
-/// V8-125: MI_UPDATE_GTT writes consecutive entries, which are used by following commands.
+/// V8-125: MI_UPDATE_GTT writes consecutive entries, which subsequent commands use.
 #[test]
 fn global_entries() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -129,11 +128,11 @@ fn global_entries() {
     assert_eq!(table(&bench), before);
 }
 
-/// V8-126, trap T6: without privilege a store to a GGTT address is dropped, but the register is read.
+/// V8-126, trap T6: without privilege, a store to a GGTT address is dropped, but the register is read.
 #[test]
 fn a_dropped_store_reads_its_register() {
     let mut bench = Bench::new(EngineClass::Render);
-    // Readable by all engines and not modelled, so that reads are counted.
+    // A register that every engine can read and that is not modelled, so its reads are counted.
     let register = (0xd900..0xdc00).step_by(4).find(|at| bench.gt.registers.decode(*at).is_none()).unwrap();
     bench.put(DATA, 0x55);
     assert_eq!(bench.batch(&[0x1240_0002, register, DATA as u32, 0]), Outcome::Complete);
@@ -142,8 +141,8 @@ fn a_dropped_store_reads_its_register() {
     assert_eq!(bench.engine.counters().privilege_violations, 1);
 }
 
-/// V8-129: a report of 256 bytes with ID, time and context, and zero counters, at an address in the GGTT or the PPGTT;
-/// non-privileged batches can use only the PPGTT.
+/// V8-129: a report of 256 bytes with ID, timestamp, context and zero counters is written to the GGTT or the PPGTT.
+/// Non-privileged batches can use only the PPGTT.
 #[test]
 fn performance_reports() {
     for class in [EngineClass::Render, EngineClass::Compute] {
@@ -180,7 +179,7 @@ fn posted_loads() {
     assert_eq!(bench.engine.counters().register_refusals, 1, "a privileged register");
 }
 
-/// V8-131: LRR always reads its source; only the write of a privileged register is dropped.
+/// V8-131: LRR always reads its source. Only the write of a privileged register is dropped.
 #[test]
 fn register_to_register() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -190,7 +189,8 @@ fn register_to_register() {
     assert_eq!(bench.engine.counters().register_refusals, 1);
 }
 
-/// V8-132: copies a dword between GGTT and PPGTT in all combinations; non-privileged batches can use only the PPGTT.
+/// V8-132: MI_COPY_MEM_MEM copies a dword between GGTT and PPGTT in all combinations. Non-privileged batches can use
+/// only the PPGTT.
 #[test]
 fn memory_to_memory() {
     for (source_global, destination_global) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -208,7 +208,7 @@ fn memory_to_memory() {
     }
 }
 
-/// V8-134: BB_OFFSET is added to the address of a batch if the command requests it.
+/// V8-134: BB_OFFSET is added to the address of a batch if the command enables it.
 #[test]
 fn batches_with_an_offset() {
     for asks in [false, true] {
@@ -224,8 +224,8 @@ fn batches_with_an_offset() {
     }
 }
 
-/// V8-113, V8-117, V8-121, V8-128: on a card with coherent memory and powered engines these commands have no effect on
-/// registers and memory and are not reported.
+/// V8-113, V8-117, V8-121, V8-128: memory is coherent and engines are powered, so these commands do not affect
+/// registers or memory and are not counted.
 #[test]
 fn commands_with_nothing_to_do() {
     let values = |bench: &Bench| -> Vec<(u32, u32)> {
@@ -256,9 +256,10 @@ fn commands_with_nothing_to_do() {
     }
 }
 
-/// V8-109: MI_ARB_CHECK's prefetch bits are accepted and ignored: without a preemption request it is a MI_NOOP, with
-/// one the context leaves after it. V8-111: MI_ARB_ON_OFF in a non-privileged batch is a MI_NOOP, so it cannot block
-/// preemption; in the ring it also applies to batches, on every engine including the copy engine (trap T7).
+/// V8-109: the prefetch bits of MI_ARB_CHECK are ignored. Without a preemption request the command is a MI_NOOP, with a
+/// request the context is preempted after it. V8-111: MI_ARB_ON_OFF in a non-privileged batch is a MI_NOOP, so it
+/// cannot block preemption. In the ring it also applies to batches, on every engine including the copy engine (trap
+/// T7).
 #[test]
 fn arbitration() {
     for class in EngineClass::BY_GUC {
@@ -285,8 +286,8 @@ fn arbitration() {
     }
 }
 
-/// V8-112: the end command leaves one level, finally returning to the ring. It is ignored in the ring and if it is
-/// predicated.
+/// V8-112: MI_BATCH_BUFFER_END ends one level of batches. The end of the outermost batch returns to the ring. It is
+/// ignored in the ring and if it is predicated.
 #[test]
 fn ends() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -303,7 +304,8 @@ fn ends() {
     assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [1, 2, 3, 4]);
 }
 
-/// V8-135: the six comparisons of masked memory with the command's dword; GGTT addresses are denied without privilege.
+/// V8-135: the six comparisons of memory, with and without mask, with the command's dword. GGTT addresses are denied
+/// without privilege.
 #[test]
 fn conditional_ends_compare() {
     let holds = [
@@ -315,7 +317,7 @@ fn conditional_ends_compare() {
         for (compare, holds) in (0..).zip(holds) {
             for masked in [false, true] {
                 let mut bench = Bench::new(EngineClass::VideoEnhance);
-                // Mask first, data second.
+                // The mask is the first dword, the data the second.
                 bench.put64(DATA, if masked { (0xf0 | u64::from(value)) << 32 | 0xf } else { value.into() });
                 let end = [0x1b20_0002 | compare << 12 | u32::from(masked) << 19, 5, AT, 0];
                 assert_eq!(bench.batch(&[&end[..], &store(VA + DATA + 8, 1)].concat()), Outcome::Complete);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The table "User Mode Privileged Commands", row by row, on every engine: effect of each command in a non-privileged
-//! batch, the error that it raises, and both with privilege checks disabled.
+//! The rows of the table "User Mode Privileged Commands" on every engine: effect and error of each command in a
+//! non-privileged batch, with privilege checks enabled and disabled.
 
 use super::*;
 use crate::engine::error;
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE};
 
-/// GFX_MODE, masked write: Privilege Check Disable.
+/// Masked write to GFX_MODE that sets Privilege Check Disable.
 const UNCHECKED: u32 = 0x0001_0001;
 const GLOBAL: u32 = DATA as u32;
 const PROCESS: u32 = (VA + DATA) as u32;
-/// A location in local memory that contains 0x77.
+/// Address of a dword in local memory that contains 0x77.
 const SOURCE: u64 = DATA + 0x100;
 const STATUS_PAGE: u64 = 0x38_0000;
 const INDEX: u32 = 0x240;
-/// Target of a store after the tested command.
+/// Target of a store that follows the tested command.
 const BEHIND: u64 = DATA + 0x800;
-/// Readable by every engine and not modelled, so that reads are counted.
+/// A register that every engine can read and that is not modelled, so its reads are counted.
 const TRACED: u32 = 0x2700;
 
 /// Kind of batch.
@@ -24,9 +24,9 @@ const TRACED: u32 = 0x2700;
 enum Batch {
     /// Not privileged.
     User,
-    /// Not privileged, with privilege checks disabled.
+    /// Not privileged, but privilege checks are disabled.
     Unchecked,
-    /// In the GGTT.
+    /// In the GGTT, privileged.
     Privileged,
 }
 
@@ -80,7 +80,7 @@ impl Run {
     }
 }
 
-/// A command, its effect, and the part of the effect that remains without privilege.
+/// A command, its effect, and the part of its effect that does not require privilege.
 struct Row {
     name: &'static str,
     classes: &'static [EngineClass],
@@ -117,7 +117,8 @@ fn pipe(flags: u32, low: u32) -> [u32; 6] {
     [0x7a00_0004, 0x4100 | flags, low, 0, 0x77, 0]
 }
 
-/// The rows in the document's order, without MI_BATCH_BUFFER_START and MI_ARB_ON_OFF, which affect later commands.
+/// Returns the rows in the order of the PRM, without MI_BATCH_BUFFER_START and MI_ARB_ON_OFF, which affect later
+/// commands.
 fn rows() -> Vec<Row> {
     let data = |run: &Run| run.wrote(DATA);
     let notified = |run: &Run| run.told & FLUSH_COMPLETE != 0;
@@ -145,11 +146,11 @@ fn rows() -> Vec<Row> {
         row("MI_LOAD_REGISTER_MEM, privileged register", &[0x1488_0002, 0x98, PROCESS + 0x100, 0], |run| {
             run.bench.own(0x98) == 0x77
         }),
-        // Only the write is discarded.
+        // Only the write is dropped.
         row("MI_LOAD_REGISTER_REG", &[0x1508_0001, TRACED, 0x98], |run| run.bench.own(0x98) != u32::MAX)
             .doing(|run| run.traced() == 1),
         row("MI_REPORT_PERF_COUNT, global", &[0x1400_0002, GLOBAL | 1, 0, 0x77], data).on(PIPELINES),
-        // Flush and notification are always executed, the post-sync operation is not (trap T6).
+        // Flush and notification are always executed, but the post-sync operation requires privilege (trap T6).
         row("PIPE_CONTROL, global", &pipe(1 << 24, GLOBAL), data).on(PIPELINES).doing(notified),
         row("PIPE_CONTROL, own page", &pipe(1 << 21, INDEX), |run| run.wrote(run.own_page() + u64::from(INDEX)))
             .on(PIPELINES)
@@ -170,7 +171,7 @@ fn rows() -> Vec<Row> {
         row("MI_COPY_MEM_MEM, both global", &[0x1760_0003, GLOBAL, 0, GLOBAL + 0x100, 0], data),
         row("MI_SEMAPHORE_WAIT, global", &[0x0e40_c003, 1, GLOBAL, 0, 0], |run| run.outcome == Outcome::Waiting),
         row("MI_DISPLAY_FLIP", &[0x0a00_0001, 0, 0], |run| {
-            // Without a display it is illegal, or skipped and counted.
+            // Without a display, the command is illegal or skipped and counted.
             run.outcome != Outcome::Complete || !run.bench.engine.counters().state_only.is_empty()
         })
         .on(WITH_FLIP),
@@ -186,7 +187,7 @@ fn rows() -> Vec<Row> {
 }
 
 fn check(row: &Row, engine: EngineId, batch: Batch) {
-    // In a GGTT batch, PPGTT operands are converted to the corresponding GGTT addresses.
+    // For a GGTT batch, PPGTT operands are converted to the corresponding GGTT addresses.
     let move_home = |word: &u32| if (PROCESS..PROCESS + 0x200).contains(word) { word - VA as u32 } else { *word };
     let commands: Vec<u32> = match batch {
         Batch::Privileged if row.name.contains("_MEM") && row.classes.len() == EVERY.len() => {
@@ -206,15 +207,15 @@ fn check(row: &Row, engine: EngineId, batch: Batch) {
         assert_eq!((run.outcome, run.bench.get(BEHIND)), (Outcome::Complete, 1), "{who}: parsing continues");
     }
     if run.outcome == Outcome::Complete {
-        assert!((row.partial)(&run), "{who}: part that does not need privilege");
+        assert!((row.partial)(&run), "{who}: effect that does not require privilege");
     }
 }
 
-/// V8-170, V8-171, traps T6, T35: each row on each engine. In a non-privileged batch the command has no effect except
-/// the row's partial effect, EIR and the error event are set, and parsing continues. In a privileged batch, and in any
-/// batch with privilege checks disabled, the command has its effect and raises no error. Covers the statements of
-/// V8-116, V8-120, V8-122, V8-123, V8-124, V8-125, V8-126, V8-127, V8-129, V8-130, V8-131, V8-132, V8-133, V8-135 and
-/// V8-137 on non-privileged batches.
+/// V8-170, V8-171, traps T6, T35: tests each row on each engine. In a non-privileged batch the command has no effect
+/// except the row's partial effect, EIR and the error event are set, and parsing continues. In a privileged batch, and
+/// in any batch with privilege checks disabled, the command has its effect and raises no error. Covers the requirements
+/// of V8-116, V8-120, V8-122, V8-123, V8-124, V8-125, V8-126, V8-127, V8-129, V8-130, V8-131, V8-132, V8-133, V8-135
+/// and V8-137 for non-privileged batches.
 #[test]
 fn each_command_on_each_engine() {
     for row in rows() {
@@ -226,7 +227,8 @@ fn each_command_on_each_engine() {
     }
 }
 
-/// V8-111, V8-170, V8-171: the same for MI_ARB_ON_OFF, which disables preemption.
+/// V8-111, V8-170, V8-171: MI_ARB_ON_OFF, which disables preemption, is a MI_NOOP in a non-privileged batch and raises
+/// an error, unless privilege checks are disabled.
 #[test]
 fn arbitration_stays_on() {
     for engine in EngineId::all() {
@@ -241,7 +243,7 @@ fn arbitration_stays_on() {
     }
 }
 
-/// V8-134, V8-171, trap T5: a child batch has at most its parent's privilege: a GGTT batch started from a
+/// V8-134, V8-171, trap T5: a child batch has at most its parent's privilege. A GGTT batch started from a
 /// non-privileged batch, chained or nested, runs in the PPGTT and is not privileged.
 #[test]
 fn children_are_clamped() {
@@ -268,7 +270,7 @@ fn children_are_clamped() {
     }
 }
 
-/// V8-170, V13-080: with privilege checks disabled a virtual function's batch has the rights of its ring, and no more.
+/// V8-170, V13-080: with privilege checks disabled a VF's batch has exactly the rights of the VF's ring.
 #[test]
 fn without_checks_a_virtual_function_is_one_still() {
     let mut bench = Bench::of_vf(EngineClass::Copy, 4);

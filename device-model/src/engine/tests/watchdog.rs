@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The watchdog: expiration raises an event on the PF; in the ring buffer of a VF it resets the engine.
+//! The watchdog. Expiration raises an event on the PF, and resets the engine in a VF's ring buffer.
 
 use super::*;
 use crate::host::{Clock, ticks_to_ns};
@@ -9,18 +9,18 @@ use crate::registers::Live;
 const VF: Function = Function(2);
 const STOP: [u32; 3] = [0x1108_0001, 0x178, 1];
 
-/// Commands that start the watchdog with a threshold in ticks; register order as in xe.
+/// Returns a command that starts the watchdog with a threshold in ticks. The register order is that of xe.
 fn watch(threshold: u32) -> [u32; 5] {
     [0x1108_0003, 0x17c, threshold, 0x178, 0]
 }
 
-/// Semaphore wait on the PPHWSP for a value that is never written, as emitted by xe.
+/// Returns a semaphore wait on the PPHWSP for a value that is never written, as emitted by xe.
 fn endless(context: Context) -> [u32; 5] {
     [0x0e40_c003, 0xdead, context.pphwsp() as u32, 0, 0]
 }
 
 /// Contract C.6: on a VF, for each engine class, the wait in xe's job ends exactly when the threshold is reached. The
-/// engine's registers have their reset values, the watchdog is stopped, and execution continues after the wait.
+/// engine's registers are reset, the watchdog is stopped, and execution continues after the wait.
 #[test]
 fn expiration_in_a_vf_ring_buffer_resets_the_engine() {
     for class in EngineClass::BY_GUC {
@@ -66,7 +66,7 @@ fn a_wait_continues_without_expiration() {
     }
 }
 
-/// The watchdog does not count scheduling delay of the host: a step adds at most one millisecond.
+/// The watchdog does not count scheduling delay of the host. A step adds at most one millisecond.
 #[test]
 fn a_delayed_step_does_not_expire_the_watchdog() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -84,7 +84,7 @@ fn a_delayed_step_does_not_expire_the_watchdog() {
     assert_eq!(bench.engine.counters().watchdog_resets, 1);
 }
 
-/// V8-214: timestamps that a guest reads follow the card's clock even while the host does not step the engine.
+/// V8-214: timestamps read by a guest follow the card's clock even while the engine is not stepped.
 #[test]
 fn timestamps_advance_while_the_engine_is_not_stepped() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -104,8 +104,8 @@ fn timestamps_advance_while_the_engine_is_not_stepped() {
     assert_eq!(after.2 - before.2, 1_000_000, "engine time");
 }
 
-/// V8-165, V8-167: PR_CTR_CTRL and PR_CTR_THRSH are context state, PR_CTR is not: the watchdog counts again after the
-/// context has resumed.
+/// V8-165, V8-167: PR_CTR_CTRL and PR_CTR_THRSH are context state, PR_CTR is not. The watchdog resumes counting when
+/// the context resumes.
 #[test]
 fn the_watchdog_restarts_after_preemption() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
@@ -127,7 +127,7 @@ fn the_watchdog_restarts_after_preemption() {
     assert_eq!(bench.get(DATA), 1);
 }
 
-/// V8-166: on the PF and in non-privileged batches the wait continues after expiration. The PF's driver gets event 6 if
+/// V8-166: on the PF and in non-privileged batches the wait continues after expiration. Event 6 is raised on the PF if
 /// enabled, and the counter restarts.
 #[test]
 fn expiration_on_the_pf_or_in_a_batch_does_not_reset() {
@@ -154,7 +154,7 @@ fn expiration_on_the_pf_or_in_a_batch_does_not_reset() {
             assert_eq!((bench.run(), bench.run()), (Outcome::Waiting, Outcome::Waiting));
             let told = if function.is_vf() { vec![] } else { vec![function] };
             assert_eq!(bench.msis.take(), told, "{function:?} user {user}");
-            assert_eq!(bench.engine.wake_at(), None, "no timed step");
+            assert_eq!(bench.engine.wake_at(), None, "no scheduled check");
             if !function.is_vf() {
                 let tree = bench.gt.interrupts_of(function);
                 tree.write(Live::InterruptSelector, 0x19_0070, 0, 1 << 15);
@@ -181,7 +181,7 @@ fn repeated_expiration_remains_preemptible() {
     bench.engine.load(&bench.gt, Load { function: VF, ..context.load() });
     for step in 1..=50 {
         bench.clock.advance(ticks_to_ns(2));
-        // The first step starts the watchdog and waits, the second one resets.
+        // The first step starts the watchdog and waits, the second step resets the engine.
         assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::Waiting);
         bench.clock.advance(ticks_to_ns(2));
         assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
@@ -191,7 +191,7 @@ fn repeated_expiration_remains_preemptible() {
     assert_eq!(bench.run(), Outcome::Preempted);
 }
 
-/// The next step of a waiting engine is not deferred beyond the expiration of its watchdog.
+/// The next step of a waiting engine is not deferred past expiration of its watchdog.
 #[test]
 fn a_step_is_not_deferred_past_expiration() {
     let engines = Engines::new(|_| true);
@@ -204,7 +204,7 @@ fn a_step_is_not_deferred_past_expiration() {
     assert_eq!(engines.next_poll(id), 1104);
 }
 
-/// Loads a context of the physical function that starts the watchdog and waits forever, with execlists enabled.
+/// Loads a context of the PF that executes `commands` and then waits forever, with execlists enabled.
 fn watching(bench: &mut Bench, commands: &[u32]) -> Context {
     bench.listen(Function::PF);
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
@@ -217,7 +217,8 @@ fn watching(bench: &mut Bench, commands: &[u32]) -> Context {
     context
 }
 
-/// Advances the clock by `ticks`, with a step of the engine every millisecond. Returns the number of reported watchdog events (0 or 1).
+/// Advances the clock by `ticks` and steps the engine every millisecond. Returns 1 if a watchdog event was reported,
+/// otherwise 0.
 fn later(bench: &mut Bench, ticks: u64) -> usize {
     const LOOK: u64 = 19_200;
     for _ in 0..(ticks - 1) / LOOK {
@@ -226,12 +227,13 @@ fn later(bench: &mut Bench, ticks: u64) -> usize {
     }
     bench.clock.advance(ticks_to_ns((ticks - 1) % LOOK + 1));
     bench.run();
-    // The wait is reported too.
+    // The wait may also be reported.
     let told = bench.told(Function::PF, bench.engine.id());
     usize::from(told.is_some_and(|(.., events)| events & WATCHDOG != 0))
 }
 
-/// V8-165, vol8.md note T4: 0 in bits 30:0 enables the counter, 1 stops and clears it. After reset it is stopped.
+/// V8-165, vol8.md note T4: 0 in bits 30:0 enables the counter, 1 stops and clears it. The counter is stopped after
+/// reset.
 #[test]
 fn control_0_enables_and_1_clears() {
     let bench = Bench::new(EngineClass::Copy);
@@ -245,7 +247,7 @@ fn control_0_enables_and_1_clears() {
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
-    // The counter runs, is read, stopped and read again, in one non-privileged batch with a wait in between.
+    // One non-privileged batch starts the counter, waits, reads the counter, stops it and reads it again.
     let data = VA + DATA;
     let read = |at: u64| [0x1208_0002, 0x190, at as u32, 0];
     let commands = [&watch(1000)[..], &wait(4, data + 16, 1), &read(data), &STOP, &read(data + 4)].concat();
@@ -288,8 +290,8 @@ fn the_counter_has_two_clocks() {
     assert_eq!(bench.run(), Outcome::Complete);
 }
 
-/// V8-166: event 6 is raised exactly when the counter reaches the threshold, and the counter restarts at 0. A threshold
-/// below the current count is reached after the counter wraps.
+/// V8-166: event 6 is raised exactly when the counter reaches the threshold. The counter then restarts at 0. A
+/// threshold below the current count is reached after the counter wraps.
 #[test]
 fn the_counter_restarts_at_the_threshold() {
     let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -305,8 +307,8 @@ fn the_counter_restarts_at_the_threshold() {
     assert_eq!(later(&mut bench, 1), 1);
 }
 
-/// V8-167: the counter stops while no context is loaded and while execlists are disabled. It is not context state: a
-/// switch does not restore an old count, and the next context that uses it continues the count.
+/// V8-167: the counter stops while no context is loaded and while execlists are disabled. It is not context state. A
+/// switch does not restore an old count, and the next context that uses the counter continues the count.
 #[test]
 fn the_counter_runs_only_while_a_context_is_loaded() {
     let mut bench = Bench::new(EngineClass::Copy);
@@ -339,7 +341,7 @@ fn the_counter_runs_only_while_a_context_is_loaded() {
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
     later(&mut bench, 1);
     assert_eq!(bench.own(reg::PR_CTR), 76);
-    // A context that does not use the watchdog clears it.
+    // A context that does not use the watchdog clears the counter.
     bench.engine.request_preemption();
     assert_eq!(bench.run(), Outcome::Preempted);
     let third = bench.context(2);

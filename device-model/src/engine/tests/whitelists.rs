@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The public whitelists, transcribed independently, row by row in the document's order (Volume 8, "Read Only User Mode
-//! Privilege MMIO Access" and "User Mode Privileged Commands"), and compared with the implementation for every dword.
+//! Independent transcription of the whitelists in the order of the PRM (Volume 8, "Read Only User Mode Privilege MMIO
+//! Access" and "User Mode Privileged Commands"), compared with the implementation for every dword.
 
 use super::*;
 use crate::command::Requester;
 use crate::engine::whitelist::{Wanted, listed, permits};
 use crate::host::ticks_to_ns;
 
-/// Offset and size in dwords, as printed.
+/// Offset and size in dwords, as in the PRM.
 type Row = (u32, u32);
 
 /// Register Access and User Mode Privileges, "Base address": engine bases.
@@ -23,7 +23,7 @@ pub(super) const BASES: [(EngineClass, u8, u32); 18] = [
     (EngineClass::VideoEnhance, 0, 0x1c8000), (EngineClass::VideoEnhance, 1, 0x1d8000),
     (EngineClass::VideoEnhance, 2, 0x1e8000), (EngineClass::VideoEnhance, 3, 0x1f8000),
 ];
-/// The same table: AV1/VDBOX0..7 and HEVC0..7.
+/// From the same table: AV1/VDBOX0..7 and HEVC0..7.
 const AV1: [u32; 8] = [0x1c2b00, 0x1c6b00, 0x1d2b00, 0x1d6b00, 0x1e2b00, 0x1e6b00, 0x1f2b00, 0x1f6b00];
 const HEVC: [u32; 8] = [0x1c2800, 0x1c6800, 0x1d2800, 0x1d6800, 0x1e2800, 0x1e6800, 0x1f2800, 0x1f6800];
 
@@ -53,8 +53,8 @@ const READ_BCS: &[Row] = &[
     (0x145040, 7), (0x145828, 13), (0x145928, 24), (0xa288, 1), (0xa28c, 1), (0xa538, 1), (0xa53c, 1), (0xa058, 1),
     (0xa064, 1), (0xa068, 1), (0xa06c, 1),
 ];
-/// Reads, video decode and video enhancement: relative to the base, and absolute. The latter list repeats 138108 and
-/// 13810C, which are in the list of all engines (V8-180).
+/// Reads, video decode and video enhancement: relative to the base, and absolute. The list for video enhancement
+/// repeats 138108 and 13810C, which are in the list for all engines (V8-180).
 const READ_MEDIA_OWN: &[Row] = &[(0x358, 2), (0x3a8, 1), (0x8c, 1)];
 #[rustfmt::skip]
 const READ_MEDIA: &[Row] = &[
@@ -101,7 +101,7 @@ const WRITE_VECS_OWN: &[Row] = &[
     (0x600, 32), (0x178, 1), (0x17c, 1), (0x94, 1), (0x41c, 1), (0x3bc, 1), (0xc0, 1), (0x3b4, 1), (0x3b8, 1),
     (0x21c, 1), (0x1fc, 1),
 ];
-/// Writes, video decode: relative to the base; HEVC + 0 x 64 is relative to the HEVC block (V8-184).
+/// Writes, video decode: relative to the base, except HEVC + 0 x 64, which is relative to the HEVC block (V8-184).
 #[rustfmt::skip]
 const WRITE_VCS_OWN: &[Row] = &[
     (0x600, 32), (0x178, 1), (0x17c, 1), (0x800, 512), (0x94, 1), (0x41c, 1), (0x3bc, 1), (0xc0, 1), (0x3b4, 1),
@@ -112,7 +112,7 @@ const WRITE_HEVC: Row = (0, 64);
 const TRTT_VCS: [u32; 4] = [0x4420, 0x4440, 0x4520, 0x4540];
 const TRTT_VECS: [u32; 2] = [0x4460, 0x4560];
 
-/// Dwords that the document permits non-privileged batches on an engine to read and write.
+/// Dwords that non-privileged batches on an engine may read and write according to the PRM.
 struct Expected {
     read: Vec<bool>,
     write: Vec<bool>,
@@ -189,7 +189,7 @@ fn every_dword_on_every_engine() {
             let offset = n as u32 * 4;
             let due = (expected.read[n], expected.write[n]);
             assert_eq!(listed(offset), due, "{} {offset:#x}", engine.info().name);
-            // The slots are empty; the check that includes them is tested at the boundaries of the lists.
+            // The slots are empty. The check that includes them is tested only at the boundaries of the lists.
             if due != last {
                 assert_eq!(verdict(offset), due, "{} {offset:#x}", engine.info().name);
                 last = due;
@@ -198,7 +198,7 @@ fn every_dword_on_every_engine() {
         let beyond = (SPACE as u32..crate::registers::REGISTER_BYTES).step_by(4);
         assert!(beyond.into_iter().all(|offset| listed(offset) == (false, false)));
         let written = expected.write.iter().filter(|written| **written).count();
-        // The document's sums: 173 dwords for render, 58 + 3 + 6 for compute, 50 for copy, 618 and 42 for media, plus 6
+        // Totals in the PRM: 173 dwords for render, 58 + 3 + 6 for compute, 50 for copy, 618 and 42 for media, plus 6
         // for TRTT.
         let with_table =
             matches!((class, instance), (EngineClass::VideoDecode, 0..=3) | (EngineClass::VideoEnhance, 0..=1));
@@ -237,8 +237,8 @@ fn a_decoder_reaches_its_hevc_block() {
     }
 }
 
-/// V8-006: the second register range of the render streamer: timestamp and engine ID are readable in a non-privileged
-/// batch of the render engine without an error, and denied on other engines.
+/// V8-006: timestamp and engine ID in the second register range of the render streamer are readable in a non-privileged
+/// batch of the render engine, and denied on other engines.
 #[test]
 fn the_second_window_of_the_render_streamer() {
     for class in [EngineClass::Render, EngineClass::Copy] {
@@ -289,7 +289,7 @@ fn slots_open_and_forbid() {
                 assert_eq!([0xc3fc, 0xc400 + 4 * dwords].map(verdict), [[false; 2]; 2], "{slot:#x} {range}");
             }
         }
-        // Whitelisted on all engines, until a slot denies it.
+        // The register is whitelisted on all engines, but a slot can deny it.
         for (access, expected) in [(0, [false; 2]), (READ, [false, true]), (WRITE, [true, false]), (NONE, [true; 2])] {
             bench.gt.registers.set(*slot, (base + 0x600) | access | DENY);
             assert_eq!(verdict(base + 0x600), expected, "{slot:#x}");
