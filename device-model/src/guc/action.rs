@@ -22,18 +22,18 @@ use super::state::GucState;
 /// Number of payload dwords that an action accepts, after the HXG header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// Exactly this number.
+    /// Exactly this many.
     Exact(usize),
-    /// One of two numbers.
+    /// Either of two lengths.
     Either(usize, usize),
-    /// At least this number; the handler checks further.
+    /// At least this many; the handler performs further checks.
     AtLeast(usize),
-    /// A fixed part of this length, followed by an even number.
+    /// This many, followed by an even number of dwords.
     Pairs(usize),
 }
 
 impl Length {
-    /// Whether a payload of `dwords` dwords is accepted.
+    /// Returns whether a payload of `dwords` dwords is accepted.
     pub fn permits(self, dwords: usize) -> bool {
         match self {
             Length::Exact(n) => dwords == n,
@@ -53,7 +53,7 @@ pub enum Sender {
     Physical,
     /// Virtual functions.
     Virtual,
-    /// None: the card does not have this feature; the request fails with [`Error::NotSupported`].
+    /// No function: the card does not implement the feature, and the request fails with [`Error::NotSupported`].
     NotSupported,
 }
 
@@ -123,18 +123,18 @@ pub const ACTIONS: &[Action] = &[
     action(0x5506, "PF2GUC_VF_CONTROL", Exact(2), Physical, control::control),
     action(0x0030, "LOG_BUFFER_FILE_FLUSH_COMPLETE", Exact(1), Any, |_, _, _| Ok(0)),
     action(0x0040, "UK_LOG_ENABLE_LOGGING", Exact(1), Physical, |k, _, m| k.set_log_control(one(m)?)),
-    // Log messages are not buffered, so there is nothing to flush.
+    // Log messages are not buffered, so a flush has no effect.
     action(0x0302, "FORCE_LOG_BUFFER_FLUSH", Exact(1), Physical, |_, _, _| Ok(0)),
     absent(0x4000, "AUTHENTICATE_HUC"),
     absent(0x4602, "REGISTER_CONTEXT_MULTI_QUEUE"),
     absent(0x4603, "MULTI_QUEUE_CONTEXT_CGP_SYNC"),
     absent(0x7003, "PAGE_RECLAMATION"),
     absent(0x6003, "PAGE_FAULT_RES_DESC"),
-    // This firmware version does not have it, and the driver does not use it (contract D.8).
+    // Not available in this firmware version, and not used by the driver (contract D.8).
     absent(0x550b, "PF2GUC_SAVE_RESTORE_VF"),
 ];
 
-/// Executes a request with the given payload (without the header). Returns `None` for an unknown action.
+/// Executes a request with the given payload (without the header). Returns `None` if the action is unknown.
 pub fn carry_out(guc: &mut GucState, ctx: &mut GucCtx<'_>, code: u16, payload: &[u32]) -> Option<Reply> {
     let action = ACTIONS.iter().find(|action| action.code == code)?;
     if let Err(error) = action.sender.check(ctx.function) {
@@ -150,12 +150,12 @@ fn bad_address(_: Fault) -> Error {
     Error::InvalidGgttAddress
 }
 
-/// The dwords of a payload with `N` dwords.
+/// Returns the dwords of a payload that must have exactly `N`.
 fn all<const N: usize>(m: &[u32]) -> Result<[u32; N], Error> {
     m.try_into().map_err(|_| Error::InvalidSize)
 }
 
-/// The dword of a payload with one.
+/// Returns the dword of a payload that must have exactly one.
 fn one(m: &[u32]) -> Result<u32, Error> {
     all(m).map(|[value]| value)
 }
@@ -213,7 +213,7 @@ fn register_as(guc: &mut GucState, ctx: &mut GucCtx<'_>, registration: &Registra
     guc.scheduler.register(ctx, id, registration)
 }
 
-/// The response is sent once every engine has passed a step boundary.
+/// TLB_INVALIDATION: the response is sent after every engine has passed a step boundary.
 fn invalidate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [seqno, ..] = m else { return Err(Error::InvalidSize) };
     guc.clients.of(ctx.function).invalidations.push(*seqno);
@@ -221,13 +221,13 @@ fn invalidate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     Ok(0)
 }
 
-/// The second-level translation may have changed: also re-reads the LMTT (contract D.5).
+/// TLB_INVALIDATION_ALL: also re-reads the LMTT, because the second-level translation may have changed (contract D.5).
 fn invalidate_all(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     control::second_level::adopt(ctx);
     invalidate(guc, ctx, m)
 }
 
-/// OPT_IN_FEATURE_KLV: checks key and value length of each opt-in. Returns the number of applied keys.
+/// OPT_IN_FEATURE_KLV: checks the key and value length of each opt-in. Returns the number of applied keys.
 fn opt_in(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     const MOST: u32 = 64;
     let [low, high, dwords] = all(m)?;
@@ -242,7 +242,8 @@ fn opt_in(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     Ok(count(klv::walk(&list).count()))
 }
 
-/// Render and compute engines run concurrently here, so the yield policy has no effect: it is checked and stored.
+/// UPDATE_SCHEDULING_POLICIES_KLV: checks and stores the yield policy. The policy has no effect, because the emulated
+/// render and compute engines run concurrently.
 fn scheduling_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     for item in klv::walk(m) {
         match item? {
@@ -314,7 +315,7 @@ mod tests {
 
     use super::*;
 
-    /// Contract B.6: each code occurs once.
+    /// Contract B.6: action codes are unique.
     #[test]
     fn codes_are_unique() {
         for (at, action) in ACTIONS.iter().enumerate() {
@@ -322,7 +323,7 @@ mod tests {
         }
     }
 
-    /// Contract B.6: exact lengths.
+    /// Contract B.6: permitted payload lengths.
     #[test]
     fn lengths() {
         assert!(Exact(2).permits(2) && !Exact(2).permits(3));

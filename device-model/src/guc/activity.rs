@@ -27,7 +27,7 @@ struct Meter {
     since: Option<u64>,
     /// Ticks of all contexts that have left the engine.
     total: u64,
-    /// Change counter, below 0xffff: the record contains this plus one, which is never 0.
+    /// Change counter, below 0xffff. The record contains the counter plus one, which is never 0.
     changes: u16,
 }
 
@@ -45,7 +45,7 @@ impl Meter {
 
 type Meters = [Meter; EngineId::COUNT];
 
-/// Registered buffers (GGTT addresses; 0 = none) and the busy times that are written to them.
+/// Registered buffers (GGTT addresses) and the busy times that are written to them.
 #[derive(Debug)]
 pub struct Activity {
     map: EngineMap,
@@ -53,9 +53,9 @@ pub struct Activity {
     whole: Meters,
     /// Per function.
     of: Vec<Meters>,
-    /// Function and id of the context that runs on each engine.
+    /// Function and id of the context running on each engine.
     running: [Option<(Function, u32)>; EngineId::COUNT],
-    /// Share of the engines' time of each function, in units of 1/[`WHOLE`].
+    /// Each function's share of engine time, in units of 1/[`WHOLE`].
     parts: [u16; FUNCTIONS],
     /// Metadata and records of xe's device-wide buffer.
     device: Option<(u64, u64)>,
@@ -75,14 +75,14 @@ struct Place {
 }
 
 impl Place {
-    /// Address of its record in an array with `bytes` per record: 32 logical instances per class, classes in the GuC's
-    /// order.
+    /// Returns the address of its record in an array with `bytes` per record. The array has 32 logical instances per
+    /// class, with classes in the GuC's order.
     fn record(self, records: u64, bytes: u64) -> u64 {
         records + (u64::from(self.class.guc()) * 32 + self.logical as u64) * bytes
     }
 }
 
-/// Low 32 bits of a tick, never 0: the drivers interpret 0 as "idle".
+/// Returns the low 32 bits of a tick, but never 0, which the drivers interpret as "idle".
 fn stamp(tick: u64) -> u32 {
     low(tick).max(1)
 }
@@ -113,7 +113,7 @@ impl Activity {
         Ok(())
     }
 
-    /// SET_FUNCTION_ENGINE_ACTIVITY_BUFFER: as above with one array element per function; a count of 0 disables it.
+    /// SET_FUNCTION_ENGINE_ACTIVITY_BUFFER: likewise, with one array element per function; a count of 0 disables it.
     pub fn set_functions(&mut self, gam: &mut Gam<'_>, count: u32, metadata: u64, records: u64) -> Result<(), Fault> {
         self.functions = None;
         if count != 0 {
@@ -185,7 +185,7 @@ impl Activity {
         gam.write_u32(Space::Ggtt, metadata + 8, self.changes)
     }
 
-    /// Writes the record of `function`, or of the total.
+    /// Writes the record of `function`, or the total of all functions if `None`.
     fn write_record(
         &self,
         gam: &mut Gam<'_>,
@@ -213,8 +213,8 @@ impl Activity {
         gam.write_u32(Space::Ggtt, record, self.running[at].map_or(u32::MAX, |(_, context)| context))
     }
 
-    /// Records that a context was loaded (`Some`: its function and id) or the engine became idle, at `tick` of the 19.2
-    /// MHz counter.
+    /// Records that a context was loaded (`Some`: its function and id) or that the engine became idle (`None`), at
+    /// `tick` of the 19.2 MHz counter.
     pub fn switch(&mut self, gam: &mut Gam<'_>, engine: EngineId, context: Option<(Function, u32)>, tick: u64) {
         let at = engine.index();
         let before = std::mem::replace(&mut self.running[at], context);
@@ -226,11 +226,11 @@ impl Activity {
             }
         }
         self.whole[at].switch(context.is_some(), tick);
-        // As above: only this update is lost.
+        // If the driver has unmapped its buffer, only this update is lost.
         let _ = self.publish(gam, engine, changed);
     }
 
-    /// Ticks that contexts of `function` ran on `engine`, up to `tick`.
+    /// Returns the number of ticks for which contexts of `function` ran on `engine`, up to `tick`.
     pub fn busy(&self, function: Function, engine: EngineId, tick: u64) -> u64 {
         self.of[function.index()][engine.index()].until(tick)
     }
@@ -256,7 +256,7 @@ impl Activity {
     }
 }
 
-/// Addresses of a function's metadata and records in the arrays.
+/// Returns the addresses of a function's metadata and records in the arrays.
 fn element(function: Function, metadata: u64, records: u64) -> (u64, u64) {
     let n = u64::from(function.0);
     (metadata + n * METADATA_BYTES, records + n * ACTIVITY_BYTES)

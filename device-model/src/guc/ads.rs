@@ -13,7 +13,7 @@ const SCHEDULER_POLICIES: u64 = 0x1004;
 const GT_SYSTEM_INFO: u64 = 0x1008;
 /// Policies: global flags.
 const POLICIES_GLOBAL_FLAGS: u64 = 0x4c;
-/// Policies: must be 1 for the values to be used.
+/// Policies: the values are used only if this field is 1.
 const POLICIES_IS_VALID: u64 = 0x44;
 /// Global flag: do not reset an engine if its context exceeds the preemption timeout.
 const DISABLE_ENGINE_RESET: u32 = 1 << 0;
@@ -30,12 +30,12 @@ pub const MAX_LOGICAL: usize = 8;
 pub struct EngineMap([[Option<EngineId>; MAX_LOGICAL]; EngineClass::BY_GUC.len()]);
 
 impl EngineMap {
-    /// The engine of a logical instance.
+    /// Returns the engine of a logical instance.
     pub fn engine(&self, class: EngineClass, logical: usize) -> Option<EngineId> {
         self.0[usize::from(class.guc())].get(logical).copied().flatten()
     }
 
-    /// The default map of the drivers: the engines of each class in instance order.
+    /// Returns the drivers' default map: the engines of each class in instance order.
     pub fn of(engines: impl Iterator<Item = EngineId>) -> Self {
         let mut map = EngineMap::default();
         for engine in engines {
@@ -47,18 +47,18 @@ impl EngineMap {
         map
     }
 
-    /// The logical instance of an engine.
+    /// Returns the logical instance of an engine.
     pub fn logical(&self, engine: EngineId) -> Option<usize> {
         self.0[usize::from(engine.info().class.guc())].iter().position(|e| *e == Some(engine))
     }
 }
 
-/// The parts of the ADS that the GuC uses.
+/// The ADS contents that the GuC uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ads {
     /// Logical to physical instances.
     pub map: EngineMap,
-    /// Do not reset an engine if its context exceeds the preemption timeout.
+    /// Engines are not reset if their context exceeds the preemption timeout.
     pub engine_reset_disabled: bool,
     /// Registers to capture before an engine is reset.
     pub lists: Lists,
@@ -80,7 +80,7 @@ impl Ads {
             let mut physical = [0; MAX_LOGICAL];
             gam.read(Space::Ggtt, info.wrapping_add(row * MAPPING_ROW), &mut physical)?;
             for (logical, instance) in physical.into_iter().enumerate() {
-                // 32 marks an unused slot.
+                // The value 32 marks an unused slot.
                 if instance < 32 && enabled >> instance & 1 != 0 {
                     ads.map.0[usize::from(class.guc())][logical] = EngineId::find(class, instance);
                 }

@@ -2,9 +2,9 @@
 //! Adverse events: VF activity that affects other functions, counted per sample period against thresholds that the PF
 //! sets (contract D.10; xe: abi/guc_klvs_abi.h, xe_guc_klv_thresholds_set_types.h).
 //!
-//! A count that exceeds its threshold is reported to the PF once per period. Some thresholds count events, others the
-//! microseconds that the GuC spends on handling them. Time spent in this model has no meaning for the guest, so each of
-//! the latter events counts as one microsecond.
+//! A count that exceeds its threshold is reported to the PF once per period. Some thresholds count events; others count
+//! the microseconds that the GuC spends on handling events. Handling time in the device model is meaningless to the
+//! guest, so each event of the second kind counts as one microsecond.
 
 use crate::host::{FUNCTIONS, Function};
 
@@ -22,17 +22,17 @@ pub enum Kind {
     EngineReset,
     /// A page fault.
     PageFault,
-    /// A notification of the GuC (GUC_HOST_INTERRUPT), for mailbox or CT buffer; in microseconds.
+    /// A notification to the GuC (GUC_HOST_INTERRUPT) for the mailbox or CT buffer; in microseconds.
     HostToGuc,
-    /// An interrupt raised by the VF's work; in microseconds.
+    /// An interrupt raised by a context of the VF; in microseconds.
     Interrupt,
     /// A doorbell ring that the GuC had to handle; in microseconds.
     Doorbell,
-    /// Registration of a parallel context, which runs on several engines at once.
+    /// Registration of a parallel context, which runs on several engines concurrently.
     MultiLrc,
 }
 
-/// Kinds with their threshold keys.
+/// Kinds and their threshold keys.
 const KEYS: [(Kind, u16); 7] = [
     (Kind::CatError, 0x8a03),
     (Kind::EngineReset, 0x8a04),
@@ -58,18 +58,18 @@ impl Kind {
         all
     };
 
-    /// The kind with the threshold that `key` of a VF's configuration sets.
+    /// Returns the kind to which threshold key `key` of a VF's configuration applies.
     pub fn of_key(key: u16) -> Option<Kind> {
         KEYS.iter().find(|(_, known)| *known == key).map(|(kind, _)| *kind)
     }
 
-    /// The key of its threshold.
+    /// Returns the threshold key.
     pub fn key(self) -> u16 {
         KEYS[self as usize].1
     }
 }
 
-/// State of one VF: thresholds (0: never reported), and the event counts of sample period `period`.
+/// State of one VF: thresholds (0: never reported), and the event counts of sample period number `period`.
 #[derive(Clone, Copy, Default)]
 struct Watch {
     thresholds: [u32; KEYS.len()],
@@ -91,7 +91,8 @@ impl Default for Adverse {
 }
 
 impl Adverse {
-    /// Policy ADVERSE_SAMPLE_PERIOD (0x8002), in milliseconds; 0 disables counting.
+    /// Sets the sample period (policy ADVERSE_SAMPLE_PERIOD, 0x8002), in milliseconds; 0 disables counting. Clears all
+    /// counts.
     pub fn set_period(&mut self, milliseconds: u32) {
         self.period = u64::from(milliseconds) * 1_000_000;
         for watch in self.watches.iter_mut() {
@@ -99,12 +100,12 @@ impl Adverse {
         }
     }
 
-    /// Sets a threshold of a VF's configuration; 0 for none.
+    /// Sets a threshold of a VF's configuration; 0 disables reporting.
     pub fn set_threshold(&mut self, function: Function, kind: Kind, threshold: u32) {
         self.watches[function.index()].thresholds[kind as usize] = threshold;
     }
 
-    /// Returns a threshold as last set.
+    /// Returns the current threshold.
     pub fn threshold(&self, function: Function, kind: Kind) -> u32 {
         self.watches[function.index()].thresholds[kind as usize]
     }
@@ -114,7 +115,7 @@ impl Adverse {
         self.watches[function.index()].counts = Default::default();
     }
 
-    /// Counts an event caused by `function` at `now` (ns). Returns the message for the PF if the event exceeds a
+    /// Counts an event caused by `function` at `now` (ns). Returns the message for the PF if the count now exceeds its
     /// threshold.
     pub fn note(&mut self, function: Function, kind: Kind, now: u64) -> Option<Outgoing> {
         if !function.is_vf() || self.period == 0 {
@@ -130,7 +131,7 @@ impl Adverse {
         let count = &mut watch.counts[kind as usize];
         let before = *count;
         *count = count.saturating_add(1);
-        // Exactly one event per period crosses the threshold; a saturated counter crosses none.
+        // Exactly one event per period crosses the threshold. A saturated counter never does.
         let exceeded = threshold != 0 && before == threshold && *count > threshold;
         exceeded.then(|| Outgoing::event(ADVERSE_EVENT, &[u32::from(function.0), u32::from(kind.key())]))
     }
@@ -147,7 +148,7 @@ mod tests {
         message.map(|message| message.hxg().to_vec())
     }
 
-    /// Contract D.10, K.5: each key has its kind, in the order of the kinds.
+    /// Contract D.10, K.5: each key maps to its kind, in declaration order.
     #[test]
     fn keys_and_kinds() {
         for (at, (kind, key)) in KEYS.into_iter().enumerate() {
@@ -156,8 +157,8 @@ mod tests {
         assert_eq!([0x8a02, 0x8a09, 0x8a0a, 0x8a0e].map(Kind::of_key), [None; 4]);
     }
 
-    /// Contract D.10: one message {vfid, key} for the event that exceeds the threshold, regardless of further events in
-    /// the period; the next period starts from 0.
+    /// Contract D.10: the event that exceeds the threshold sends one message {vfid, key}; further events in the same
+    /// period send none. The next period starts from 0.
     #[test]
     fn a_threshold_is_reported_once_per_period() {
         let mut adverse = Adverse::default();

@@ -10,9 +10,9 @@ use crate::memory::{Fault, Gam, Space};
 
 /// ADS: pointers to the register lists of one engine instance; 16 classes for the physical function, then 16 for VFs.
 const INSTANCE_LISTS: u64 = 0x109c;
-/// ADS: as above, for registers shared by the engines of a class.
+/// ADS: likewise, for registers shared by the engines of a class.
 const CLASS_LISTS: u64 = 0x111c;
-/// ADS: as above without classes, for registers of the whole GT.
+/// ADS: likewise, but without classes, for registers of the whole GT.
 const GLOBAL_LIST: u64 = 0x119c;
 /// Number of classes with separate lists (xe: guc_capture_list_class_type).
 const CLASSES: usize = 4;
@@ -21,7 +21,7 @@ const MOST_REGISTERS: u32 = 0x3ff;
 /// Dwords of a list entry and of a captured register: offset, value, flags, mask.
 const ENTRY_DWORDS: usize = 4;
 
-/// Bytes of the log before its first section; they hold the states of the sections.
+/// Size in bytes of the section states, which precede the first section of the log.
 const STATES: u64 = 0x1000;
 /// Offset of the state of the capture section: the third, 36 bytes each.
 const CAPTURE_STATE: u64 = 2 * 36;
@@ -37,7 +37,7 @@ const FLUSH_TO_FILE: u32 = 1 << 0;
 const TYPE_GLOBAL: u32 = 0;
 const TYPE_CLASS: u32 = 1;
 const TYPE_INSTANCE: u32 = 2;
-/// LRCA and context id of a capture that is not for a context.
+/// LRCA and context id of a capture that belongs to no context.
 const NOBODY: u32 = u32::MAX;
 
 /// Status of STATE_CAPTURE_NOTIFICATION.
@@ -45,7 +45,7 @@ const NOBODY: u32 = u32::MAX;
 pub enum Status {
     /// The capture is in the log.
     Written = 0,
-    /// The section has no space, because the host has not read earlier captures.
+    /// The section is full, because the host has not read earlier captures.
     NoSpace = 1,
 }
 
@@ -84,7 +84,7 @@ pub struct Hung {
 /// The capture section of the log and the register lists.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture {
-    /// GGTT address of the log; `None` if the host has not set one.
+    /// GGTT address of the log; `None` if the host has not configured one.
     log: Option<u64>,
     /// Offset and size in bytes of the section.
     section: (u64, u32),
@@ -92,7 +92,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Location and section sizes of the log come from the GuC's first parameter (xe: GUC_CTL_LOG_PARAMS).
+    /// Reads the location and section sizes of the log from the GuC's first parameter (xe: GUC_CTL_LOG_PARAMS).
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "a section has at most sixteen units of at most 1 MiB, by the widths of the fields"
@@ -106,10 +106,10 @@ impl Capture {
     }
 
     /// Captures the registers of the `hung` engines as one group. Returns `None` if the host has not configured
-    /// captures, or its lists or log cannot be accessed.
+    /// captures, or if its lists or log cannot be accessed.
     pub fn write(&self, gt: &Gt, gam: &mut Gam<'_>, hung: &[Hung]) -> Option<Status> {
         let log = self.log.filter(|_| self.lists.global != 0 && !hung.is_empty())?;
-        // Lists or log may have been unmapped by the host; nothing is captured then.
+        // The host may have unmapped the lists or the log; nothing is captured in that case.
         let group = self.group(gt, gam, hung).ok()?;
         self.append(gam, log, &group).ok()
     }
@@ -144,7 +144,7 @@ impl Capture {
         let flags = state(FLAGS)?;
         let used = write.checked_sub(read).unwrap_or_else(|| size.wrapping_sub(read).wrapping_add(write));
         let bytes: Vec<u8> = group.iter().flat_map(|dword| dword.to_le_bytes()).collect();
-        // One dword stays free: a full section would look empty.
+        // One dword stays free, because a full section would be indistinguishable from an empty one.
         if bytes.len().saturating_add(4) > size.saturating_sub(used) as usize {
             return Ok(Status::NoSpace);
         }

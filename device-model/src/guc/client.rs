@@ -13,22 +13,22 @@ use crate::interrupts::memirq;
 use crate::memory::Gam;
 
 /// Maximum number of messages queued for a function that does not empty its CT buffer. Beyond this, relay messages to
-/// it are refused.
+/// it are rejected.
 pub const MOST_WAITING: usize = 64;
 
 /// Bit of GUC2HOST in the GuC's vector (V13-276, contract C.3).
 const GUC2HOST_BIT: u8 = 15;
 
-/// Counters of requests by result, for observation.
+/// Request counters by result, for monitoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Requests executed.
     pub done: u64,
-    /// Requests answered with an error.
+    /// Requests that failed with an error reply.
     pub failed: u64,
     /// Requests for unknown actions.
     pub unknown: u64,
-    /// Messages that are not requests.
+    /// Messages that are not valid requests.
     pub malformed: u64,
 }
 
@@ -42,7 +42,7 @@ pub struct MemoryInterrupt {
 }
 
 impl MemoryInterrupt {
-    /// Whether both addresses are set.
+    /// Returns whether both addresses are set.
     pub fn configured(self) -> bool {
         self.source != 0 && self.status != 0
     }
@@ -61,20 +61,20 @@ pub enum State {
     /// Its requests are executed.
     #[default]
     Running,
-    /// Paused by the PF: its contexts leave the engines, and its requests wait.
+    /// Paused by the PF: its contexts leave the engines, and its requests stay pending.
     Paused {
         /// Whether PAUSE_DONE has been sent to the PF.
         told: bool,
     },
-    /// Stopped by the PF: only a reset makes it run again.
+    /// Stopped by the PF; runs again only after a reset.
     Stopped,
-    /// It was reset; the card releases its local memory, then notifies the PF.
+    /// Reset: the card releases its local memory, then notifies the PF.
     Emptying,
-    /// It was reset; the PF has been notified and has not sent FLR_START yet.
+    /// Reset: the PF has been notified and has not sent FLR_START yet.
     ResetPending,
-    /// The PF resets its own part, until FLR_FINISH.
+    /// The PF driver performs its part of the reset, until FLR_FINISH.
     Resetting,
-    /// It was reset without a PF driver: the card clears its memory.
+    /// Reset without a PF driver: the card clears its memory.
     Clearing,
 }
 
@@ -85,22 +85,22 @@ pub struct Client {
     pub rings: (Location, Location),
     /// The CT buffers in use.
     pub channel: Option<Channel>,
-    /// Its memory-based interrupt.
+    /// The memory-based interrupt.
     pub interrupt: MemoryInterrupt,
-    /// Sequence numbers of the TLB invalidations that have not been answered yet.
+    /// Sequence numbers of TLB invalidations without a response yet.
     pub invalidations: Vec<u32>,
-    /// Version of the interface that was reported to it (VFs).
+    /// Interface version that was reported to the function (VFs only).
     pub version: Option<Version>,
     /// Request counters since the last boot.
     pub counters: Counters,
-    /// Configuration assigned by the PF; kept over a reset of the client.
+    /// Configuration assigned by the PF; kept when the client is reset.
     pub config: VfConfig,
     /// Current state.
     pub state: State,
 }
 
 impl Client {
-    /// Drops all state that the function itself has set up (VF_RESET, FLR); its quotas are kept.
+    /// Drops all state that the function has set up (VF_RESET, FLR); keeps its quotas.
     pub fn reset(&mut self) {
         self.rings = Default::default();
         self.channel = None;
@@ -120,22 +120,22 @@ impl Default for Clients {
 }
 
 impl Clients {
-    /// The client of `function`, created if necessary.
+    /// Returns the client of `function`, creating it if necessary.
     pub fn of(&mut self, function: Function) -> &mut Client {
         self.0[function.index()].get_or_insert_default()
     }
 
-    /// The client of `function`, if it exists.
+    /// Returns the client of `function`, if it exists.
     pub fn get(&self, function: Function) -> Option<&Client> {
         self.0[function.index()].as_deref()
     }
 
-    /// The client of `function`, mutable, if it exists.
+    /// Returns a mutable reference to the client of `function`, if it exists.
     pub fn get_mut(&mut self, function: Function) -> Option<&mut Client> {
         self.0[function.index()].as_deref_mut()
     }
 
-    /// All existing clients.
+    /// Returns all existing clients.
     pub fn iter(&self) -> impl Iterator<Item = (Function, &Client)> {
         (0..).map(Function).zip(&self.0).filter_map(|(function, client)| Some((function, client.as_deref()?)))
     }

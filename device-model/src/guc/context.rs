@@ -29,14 +29,14 @@ pub struct Policies {
     pub priority: u8,
     /// Time slice; 0 = unlimited.
     pub quantum: u64,
-    /// Preemption timeout: time it may take to leave an engine before the engine is reset; 0 = unlimited.
+    /// Preemption timeout: maximum time to leave an engine before the engine is reset; 0 = unlimited.
     pub preemption_timeout: u64,
     /// Frequency hint in MHz for SLPC; has no effect on the emulated engines.
     pub frequency: u32,
 }
 
 impl Default for Policies {
-    /// The drivers' default policies (contract F.2).
+    /// Returns the drivers' default policies (contract F.2).
     fn default() -> Self {
         Policies { priority: 2, quantum: 1_000_000, preemption_timeout: 640_000_000, frequency: 0 }
     }
@@ -76,7 +76,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member that is not loaded and has no known work.
+    /// Creates a member that is not loaded and has no known work.
     pub fn new(descriptor: u64) -> Self {
         Member { descriptor, loaded: false, ready: false }
     }
@@ -89,7 +89,7 @@ impl Member {
         self.page() + REGISTER_PAGE
     }
 
-    /// Whether the ring has unexecuted commands, according to head and tail in the context image.
+    /// Returns whether the ring has unexecuted commands, according to head and tail in the context image.
     pub fn ring_has_work(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
         let head = gam.read_u32(Space::Ggtt, self.registers() + RING_HEAD)?;
         let tail = gam.read_u32(Space::Ggtt, self.registers() + RING_TAIL)?;
@@ -101,7 +101,7 @@ impl Member {
         gam.write_u32(Space::Ggtt, self.registers() + RING_TAIL, tail)
     }
 
-    /// Allows a compute context to switch out if it has requested that. Returns whether it had.
+    /// Allows a compute context to switch out if it has requested to. Returns whether it had.
     pub fn release_switch_out(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
         let asks = gam.read_u32(Space::Ggtt, self.page() + SWITCH_OUT_SEMAPHORE)? == 1;
         if asks {
@@ -114,7 +114,7 @@ impl Member {
 /// Scheduling state of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// Neither queued nor on an engine: it has no work or is not enabled.
+    /// Neither queued nor on an engine: it has no work, is not enabled, or is paused.
     Rest,
     /// In the queue of its class.
     Queued,
@@ -127,7 +127,7 @@ pub enum Home {
 pub struct Context {
     /// The function that registered it.
     pub function: Function,
-    /// Its id as that function knows it.
+    /// The function's own id of the context.
     pub local: u16,
     /// Engine class.
     pub class: EngineClass,
@@ -213,7 +213,7 @@ impl Registration<'_> {
 mod tests {
     use super::*;
 
-    /// Contract K.5: policy keys, in microseconds; unknown keys are accepted, values that are too short are not.
+    /// Contract K.5: policy keys, in microseconds. Unknown keys are accepted; values that are too short are rejected.
     #[test]
     fn policies() {
         let mut policies = Policies::default();

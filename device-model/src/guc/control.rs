@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Requests of the PF to manage its VFs: configuration (quotas), policies, pause, stop and reset (contract D.4, D.6,
-//! D.7).
+//! PF requests that manage VFs: configuration (quotas), policies, pause, stop and reset (contract D.4, D.6, D.7).
 
 use super::client::State;
 use super::doorbell;
@@ -48,8 +47,8 @@ pub fn update_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
         (low, high, dwords) => {
             let list = klv::read(&mut ctx.own(), (low, high), dwords, MOST)?;
             if function.is_vf() {
-                // Local memory stays assigned to the VF over a reset of the GuC: a list without this key must not
-                // change it.
+                // Local memory stays assigned to the VF across GuC resets, so a list without this key must not change
+                // it.
                 config.local_memory = ctx.gt.memory.quota(function);
             }
             config.update(&list)?
@@ -59,8 +58,8 @@ pub fn update_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
     Ok(applied)
 }
 
-/// Applies `config` to `function`. Resources that it no longer contains are revoked, and work that uses them is
-/// stopped.
+/// Applies `config` to `function`. Revokes resources that it no longer contains, and stops contexts that use them.
+/// Returns an error if `config` is invalid or conflicts with the configuration of another VF.
 pub fn provision(guc: &mut GucState, ctx: &mut GucCtx<'_>, function: Function, config: VfConfig) -> Result<(), Error> {
     let before = guc.clients.of(function).config;
     if function.is_vf() {
@@ -71,7 +70,7 @@ pub fn provision(guc: &mut GucState, ctx: &mut GucCtx<'_>, function: Function, c
         }
         if config.contexts != before.contexts {
             guc.scheduler.drop_function(ctx, function);
-            // The context ids that its doorbells refer to may be assigned to another function.
+            // Its doorbells refer to context ids that may be assigned to another function.
             guc.doorbells.release_function(&ctx.gt.doorbells, function);
         }
         if config.doorbells != before.doorbells {
@@ -104,7 +103,7 @@ pub fn update_policy(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
         guc.adverse.set_period(guc.policy.adverse_sample_period_ms);
     }
     if guc.policy.sched_if_idle != before.sched_if_idle {
-        // The policy sets the priority of all functions: normal or low (xe: abi/guc_klvs_abi.h).
+        // The policy sets the priority of all functions to normal or low (xe: abi/guc_klvs_abi.h).
         let priority = u32::from(guc.policy.sched_if_idle);
         guc.scheduler.set_strict(guc.policy.sched_if_idle);
         for function in functions(!0) {
@@ -158,7 +157,7 @@ pub fn control(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     Ok(0)
 }
 
-/// Handles requests that a VF may have made while it was not served.
+/// Handles requests that a VF may have sent while it was not served.
 fn listen(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     guc.pending |= vf.bit();
     if mailbox::holds_request(ctx.gt, vf) {
@@ -168,7 +167,7 @@ fn listen(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     }
 }
 
-/// Notifies the PF of each VF with a completed pause: none of its contexts is on an engine.
+/// Notifies the PF of each VF that has completed a pause, i.e. has no context on an engine.
 pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     for vf in functions(guc.pausing()) {
         if guc.scheduler.quiet(vf) {
@@ -179,8 +178,8 @@ pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     }
 }
 
-/// Drops all state that a VF has created: contexts, whether queued or on an engine, CT buffers, opt-ins (V13-120,
-/// V13-121).
+/// Drops all state that a VF has created: contexts (queued or on an engine), doorbells, CT buffers and opt-ins
+/// (V13-120, V13-121).
 fn forget(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     guc.scheduler.drop_function(ctx, vf);
     guc.doorbells.release_function(&ctx.gt.doorbells, vf);
@@ -190,25 +189,25 @@ fn forget(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     ctx.out.retain(|(to, _)| *to != vf);
 }
 
-/// Remaining work for the FLR of a VF.
+/// Tasks that remain for the card in the FLR of a VF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum FunctionReset {
-    /// None for the card: the PF driver is handling an FLR already, or there is nothing that it could handle.
+    /// None: the PF driver is already handling an FLR, or there is nothing to handle.
     Led,
-    /// The PF driver handles the FLR, and has not been notified yet: the card releases the VF's local memory
-    /// ([`crate::memory::Memory::empty`]), then calls `announce_reset`. xe clears the memory within a timeout of five
-    /// seconds, which must not depend on how much the VF has written, or on the host's load. Must be done without the
-    /// GuC's lock.
+    /// The PF driver handles the FLR and has not been notified yet. The card must release the VF's local memory
+    /// ([`crate::memory::Memory::empty`]), without holding the GuC's lock, and then call `announce_reset`. xe clears
+    /// the memory within a timeout of five seconds; the duration must not depend on how much the VF has written or on
+    /// the host's load.
     Unannounced,
-    /// There is no PF driver to handle the FLR: the card clears the VF's memory, then calls `finish_reset`. Clearing
-    /// takes time proportional to the memory in use and must be done without the GuC's lock. The VF is not served until
+    /// There is no PF driver to handle the FLR. The card must clear the VF's memory, without holding the GuC's lock,
+    /// and then call `finish_reset`. Clearing takes time proportional to the memory in use. The VF is not served until
     /// then.
     Unled,
 }
 
-/// FLR of a VF (V13-117): its work ends immediately, and the PF is notified, which then handles the reset (V13-118,
-/// contract D.7). Without a PF driver, the card completes the reset as far as possible.
+/// Starts an FLR of a VF (V13-117): stops its contexts immediately. The PF driver, once notified, handles the reset
+/// (V13-118, contract D.7). Without a PF driver, the card completes the reset as far as possible.
 pub fn function_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) -> FunctionReset {
     let state = guc.clients.of(vf).state;
     let leads = !guc.builtin_pf && guc.clients.get(Function::PF).is_some_and(|pf| pf.channel.is_some());
@@ -222,7 +221,7 @@ pub fn function_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) ->
             return FunctionReset::Led;
         }
         guc.clients.of(vf).state = State::Emptying;
-        // Fails if an earlier reset is still emptying the memory: that thread will notify the PF.
+        // Fails if an earlier reset is still emptying the memory. The thread doing so notifies the PF.
         return if ctx.gt.memory.begin_emptying(vf) { FunctionReset::Unannounced } else { FunctionReset::Led };
     }
     second_level::forget_global(ctx, vf);
@@ -231,8 +230,8 @@ pub fn function_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) ->
     FunctionReset::Unled
 }
 
-/// The local memory of `vf` has been released for an FLR. Notifies the PF, unless it has begun to handle the reset by
-/// itself; if it has finished as well, the VF is served again.
+/// Continues an FLR after the local memory of `vf` has been released. Notifies the PF, unless the PF has already
+/// started to handle the reset. If the PF has also finished, the VF is served again.
 pub fn announce_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     match guc.clients.of(vf).state {
         State::Emptying => {
@@ -244,7 +243,7 @@ pub fn announce_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     }
 }
 
-/// The memory of `vf` has been cleared for an FLR without a PF driver: it is served again.
+/// Completes an FLR without a PF driver, after the memory of `vf` has been cleared. The VF is served again.
 pub fn finish_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     let state = &mut guc.clients.of(vf).state;
     if *state == State::Clearing {
@@ -253,12 +252,12 @@ pub fn finish_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     }
 }
 
-/// Updates of the second-level translation: the GGTT entries that the VF wrote, and its local memory.
+/// Updates of the second-level translation: the GGTT entries written by the VF, and its local memory.
 pub mod second_level {
     use super::*;
 
-    /// The LMTT may have changed: local memory frames are moved to the storage of the functions it assigns them to
-    /// (contract D.5).
+    /// Handles a possible change of the LMTT: moves local memory frames to the storage of the functions to which it
+    /// assigns them (contract D.5).
     pub fn adopt(ctx: &mut GucCtx<'_>) {
         ctx.gt.memory.prepare_adoption();
         ctx.engines.stand_still(|| ctx.gt.memory.adopt_lmtt());

@@ -24,9 +24,10 @@ const STATUS_UNDERFLOW: u32 = 1 << 1;
 /// Status bit: the receiver's offset was modified by the other side.
 const STATUS_MISMATCH: u32 = 1 << 2;
 
-/// How long all accesses to a ring may fail, in nanoseconds of the card's clock. Guest memory that is requested from the
-/// client may be temporarily inaccessible: the client waits for one of its own accesses, or has used up the time for which
-/// it may hold up others. A limit of time, because the number of attempts depends on the notifications of all functions.
+/// Maximum time for which all accesses to a ring may fail, in nanoseconds of the card's clock. Guest memory that is
+/// accessed through requests to the client may be temporarily inaccessible: the client is blocked on one of its own
+/// accesses, or has used up the time for which it may delay others. The limit is a time, because the number of attempts
+/// depends on the notifications of all functions.
 const MOST_OUT_OF_REACH: u64 = 30_000_000_000;
 
 /// Location of one ring, as configured by SELF_CFG.
@@ -41,13 +42,13 @@ pub struct Location {
 }
 
 impl Location {
-    /// Whether all three parts are configured.
+    /// Returns whether the descriptor, the buffer and its size are all configured.
     pub fn complete(&self) -> bool {
         self.descriptor != 0 && self.buffer != 0 && self.bytes != 0
     }
 }
 
-/// A ring of this many dwords (1 to 2^30). Positions are less than its size; the ring is empty if head equals tail.
+/// A ring of this many dwords (1 to 2^30). Positions are less than the size. The ring is empty if head equals tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ring(u32);
 
@@ -56,9 +57,9 @@ struct Ring(u32);
 enum Next {
     /// No message; at most padding.
     Nothing,
-    /// A message: its header, and the number of dwords that follow at the head; all of them have been written.
+    /// A message: its header, and the number of dwords that follow at the head. All of them have been written.
     Message { header: u32, len: u32 },
-    /// Invalid contents: the status bit to set.
+    /// Invalid contents, with the status bit to set.
     Corrupt(u32),
 }
 
@@ -67,29 +68,30 @@ impl Ring {
         position < self.0
     }
 
-    /// The position `by` dwords (at most the size of the ring) after `from`.
+    /// Returns the position `by` dwords after `from`. `by` is at most the size of the ring.
     fn advance(self, from: u32, by: u32) -> u32 {
         let to = from.wrapping_add(by);
         if to < self.0 { to } else { to.wrapping_sub(self.0) }
     }
 
-    /// Number of dwords that have been written and not yet read.
+    /// Returns the number of dwords that have been written and not yet read.
     fn used(self, head: u32, tail: u32) -> u32 {
         tail.checked_sub(head).unwrap_or_else(|| self.0.wrapping_sub(head).wrapping_add(tail))
     }
 
-    /// Number of dwords that can be written. One always stays free: a full ring would look empty.
+    /// Returns the number of free dwords. One dword always stays free, because a full ring would be indistinguishable
+    /// from an empty one.
     fn room(self, head: u32, tail: u32) -> u32 {
         self.0.saturating_sub(1).saturating_sub(self.used(head, tail))
     }
 
-    /// Number of dwords, of `len` from position `from`, that precede the end of the ring.
+    /// Returns the number of dwords, at most `len`, from position `from` to the end of the ring.
     fn before_end(self, from: u32, len: u32) -> u32 {
         self.0.saturating_sub(from).min(len)
     }
 
-    /// Advances `head` past the header of the next message. The sender fills the rest of the ring with zeros if a
-    /// message does not fit before its end: up to `padding` zeros are skipped. Each dword is passed to `read` once.
+    /// Advances `head` past the header of the next message. If a message does not fit before the end of the ring, the
+    /// sender fills the remainder with zeros; up to `padding` zeros are skipped. `read` is called once for each dword.
     fn next<E>(
         self,
         head: &mut u32,
@@ -119,20 +121,20 @@ impl Ring {
     }
 }
 
-/// One ring, from the GuC's side.
+/// One ring, as accessed by the GuC.
 #[derive(Debug)]
 pub struct CtBuffer {
     at: Location,
     ring: Ring,
-    /// The GuC's offset: head of the ring that it reads, tail of the ring that it writes.
+    /// The GuC's offset: the head of a ring that it reads, the tail of a ring that it writes.
     own: u32,
     /// The GuC's offset as last written to the descriptor.
     published: u32,
     /// The last access failed.
     failed: bool,
-    /// When the first of the consecutive failures was seen.
+    /// Time at which the first of the consecutive failures was detected.
     out_of_reach_since: Option<u64>,
-    /// The ring was found corrupt; not used until the host registers it again.
+    /// The ring is corrupt or permanently inaccessible. It is not used until the host registers it again.
     broken: bool,
 }
 
@@ -148,8 +150,8 @@ pub struct Incoming<'b> {
 }
 
 impl CtBuffer {
-    /// Opens a ring, with the own offset in descriptor field `own`; `None` if the descriptor cannot be read or is
-    /// invalid.
+    /// Opens a ring, with the GuC's offset in descriptor field `own`. Returns `None` if the descriptor cannot be read
+    /// or is invalid.
     fn open(gam: &mut Gam<'_>, at: Location, own: u64) -> Option<Self> {
         let ring = Ring(at.bytes / 4);
         let own = gam.read_u32(Space::Ggtt, at.descriptor.wrapping_add(own)).ok()?;
@@ -193,8 +195,8 @@ impl CtBuffer {
         self.broken = true;
     }
 
-    /// Whether the last access failed and may be retried. At `now`, in nanoseconds, the ring is marked broken if all
-    /// accesses have failed for too long.
+    /// Returns whether the last access failed and may be retried. Marks the ring as broken if all accesses have failed
+    /// for too long at time `now`, in nanoseconds.
     pub fn out_of_reach(&mut self, now: u64) -> bool {
         if self.failed && !self.broken {
             let since = *self.out_of_reach_since.get_or_insert(now);
@@ -233,8 +235,8 @@ impl CtBuffer {
         gam.write(Space::Ggtt, self.at.buffer, second.as_flattened())
     }
 
-    /// Takes the next request from the ring into `room`; `None` if the ring is empty, broken or inaccessible. The new
-    /// head must be published with [`CtBuffer::publish_head`].
+    /// Reads the next request from the ring into `room`. Returns `None` if the ring is empty, broken or inaccessible.
+    /// The caller must publish the new head with [`CtBuffer::publish_head`].
     pub fn receive<'b>(&mut self, gam: &mut Gam<'_>, room: &'b mut [u32; MAX_DWORDS]) -> Option<Incoming<'b>> {
         if self.broken {
             return None;
@@ -251,13 +253,13 @@ impl CtBuffer {
         Some(Incoming { fence: (header >> 16) as u16, format: (header >> 12 & 0xf) as u8, hxg: room.get(..len)? })
     }
 
-    /// Reads the next request into `room`; returns its header and number of dwords.
+    /// Reads the next request into `room`. Returns its header and number of dwords.
     fn read_next(&mut self, gam: &mut Gam<'_>, room: &mut [u32; MAX_DWORDS]) -> Result<Option<(u32, usize)>, Fault> {
-        // One access for both: where memory is requested from the client, each is a message.
+        // Read both fields in one access: each access through the client is a message.
         const _: () = assert!(STATUS == TAIL + 4);
         let mut fields = [[0; 4]; 2];
         gam.read(Space::Ggtt, self.at.descriptor.wrapping_add(TAIL), fields.as_flattened_mut())?;
-        // Pairs with the host's release of the tail: the message is read after it.
+        // Pairs with the host's release store of the tail. The message must be read after the tail.
         fence(Ordering::Acquire);
         let [tail, status] = fields.map(u32::from_le_bytes);
         if tail == self.own || status != 0 {
@@ -299,12 +301,12 @@ impl CtBuffer {
         }
     }
 
-    /// The GuC's own offset in dwords.
+    /// Returns the GuC's own offset in dwords.
     pub fn offset(&self) -> u32 {
         self.own
     }
 
-    /// Appends a message; returns `false` if there is no room.
+    /// Appends a message. Returns `false` if the ring is full, broken or inaccessible.
     fn send(&mut self, gam: &mut Gam<'_>, message: &Outgoing) -> bool {
         let Ok(head) = self.field(gam, HEAD) else { return false };
         if !self.ring.contains(head) {
@@ -324,7 +326,7 @@ impl CtBuffer {
     }
 }
 
-/// Both rings, and the messages that wait for room in the G2H ring.
+/// Both rings, and the messages waiting for space in the G2H ring.
 #[derive(Debug)]
 pub struct Channel {
     /// Requests from the host.
@@ -334,7 +336,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Opens both rings.
+    /// Opens both rings. Returns `None` if either cannot be opened.
     pub fn open(gam: &mut Gam<'_>, h2g: Location, g2h: Location) -> Option<Self> {
         Some(Channel {
             h2g: CtBuffer::open_h2g(gam, h2g)?,
@@ -343,7 +345,7 @@ impl Channel {
         })
     }
 
-    /// Whether one of the rings was found corrupt; the host must register them again.
+    /// Returns whether either ring is broken. The host must then register them again.
     pub fn broken(&self) -> bool {
         self.h2g.broken || self.g2h.broken
     }
@@ -353,17 +355,18 @@ impl Channel {
         self.waiting.push_back(message);
     }
 
-    /// Whether messages, or the tail after them, have not been written yet.
+    /// Returns whether messages, or the tail after them, have not been written yet.
     pub fn unsent(&self) -> bool {
         !self.waiting.is_empty() || !self.g2h.broken && self.g2h.published != self.g2h.own
     }
 
-    /// Number of messages that wait for room. No request is taken while there are any, so that the queue stays bounded.
+    /// Returns the number of messages waiting for space. While there are any, no requests are executed, which bounds
+    /// the queue.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Writes queued messages to the ring while there is room, then publishes the tail. Returns whether the host has
+    /// Writes queued messages to the ring while there is space, then publishes the tail. Returns whether the host has
     /// new messages to read.
     pub fn flush(&mut self, gam: &mut Gam<'_>) -> bool {
         while let Some(message) = self.waiting.front() {

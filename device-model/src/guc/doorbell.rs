@@ -3,10 +3,10 @@
 //! (V13-035, V13-036, V13-095, V13-096).
 //!
 //! ALLOCATE_DOORBELL (0x10) has five dwords: context id, doorbell id, MMIO offset of the page of the window (low,
-//! high), and a GGTT address that is only used for doorbells in memory. DEALLOCATE_DOORBELL (0x20) has one: the context
-//! id. Sources: i915: selftest_guc_doorbells.c of Intel's out-of-tree i915; "drm/xe: Allocate doorbells for UMD exec
-//! queues", a patch that was proposed for xe. Current drivers send neither. All ids are local to the sender: a VF
-//! numbers both from 0.
+//! high), and a GGTT address that is only used for doorbells in memory. DEALLOCATE_DOORBELL (0x20) has one dword, the
+//! context id. Sources: i915: selftest_guc_doorbells.c of Intel's out-of-tree i915; "drm/xe: Allocate doorbells for UMD
+//! exec queues", a patch that was proposed for xe. Current drivers send neither action. All ids are local to the
+//! sender; a VF's context and doorbell ids start at 0.
 
 use arctic_sriov::number;
 
@@ -71,8 +71,8 @@ impl DoorbellTable {
         Self::default()
     }
 
-    /// Assigns a range of doorbells to a VF. Armed doorbells that it loses are disarmed. Doorbells that are assigned to
-    /// no VF belong to the PF.
+    /// Assigns a range of doorbells to a VF, and disarms its armed doorbells outside this range. Doorbells that are
+    /// assigned to no VF belong to the PF.
     pub fn set_quota(&mut self, doorbells: &Doorbells, function: Function, quota: Quota) {
         if !function.is_vf() {
             return;
@@ -81,7 +81,7 @@ impl DoorbellTable {
         self.release(doorbells, |index, bound| bound.function == function && !quota.contains(index));
     }
 
-    /// Returns the physical doorbell for `id` of `function`; fails if it is not assigned to the function (V13-035,
+    /// Returns the physical doorbell for `id` of `function`. Fails if it is not assigned to the function (V13-035,
     /// V13-096).
     fn physical(&self, function: Function, id: u32) -> Result<u8, Error> {
         let own = self.quotas[function.index()];
@@ -95,7 +95,7 @@ impl DoorbellTable {
         if given_away { Err(Error::InvalidDoorbellId) } else { Ok(index) }
     }
 
-    /// Arms doorbell `id` of `function` for a page of its window. A ring schedules `context` (its global id).
+    /// Arms doorbell `id` of `function` for a page of its window. A ring schedules `context` (a global id).
     pub fn allocate(
         &mut self,
         doorbells: &Doorbells,
@@ -109,7 +109,8 @@ impl DoorbellTable {
             bound.is_some_and(|bound| bound.context == context || is_page)
         };
         if (0..=u8::MAX).zip(self.bound.iter()).any(used) {
-            // At most one doorbell per context, and one context per page: the KMD must choose a free one (V13-095).
+            // A context has at most one doorbell, and a page at most one context. The KMD must choose free ones
+            // (V13-095).
             return Err(Error::InvalidParams);
         }
         doorbells.arm(index, function, page).map_err(|_| Error::InvalidDoorbellId)?;
@@ -146,7 +147,7 @@ impl DoorbellTable {
         any
     }
 
-    /// The function and context assigned to a physical doorbell.
+    /// Returns the function and context assigned to a physical doorbell.
     pub fn bound(&self, index: u8) -> Option<(Function, u16)> {
         self.bound[usize::from(index)].map(|bound| (bound.function, bound.context))
     }
@@ -209,7 +210,7 @@ mod tests {
         doorbells.take_rung().iter().filter_map(|index| table.bound(index)).collect()
     }
 
-    /// V13-035, V13-096: a VF numbers its doorbells from 0. Ids beyond its range are refused and arm nothing.
+    /// V13-035, V13-096: a VF's doorbell ids start at 0. Ids beyond its range are rejected and arm nothing.
     #[test]
     fn a_vf_cannot_arm_outside_its_provision() {
         let (doorbells, mut table) = provisioned();
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(rung(&table, &doorbells), [(VF1, 1001), (VF2, 2001)]);
     }
 
-    /// V13-095: page, doorbell and context are assigned one to one; a second use is refused until the first is
+    /// V13-095: page, doorbell and context are assigned one to one. A second assignment is rejected until the first is
     /// released.
     #[test]
     fn a_doorbell_in_use_is_not_assigned_again() {

@@ -6,7 +6,7 @@ use crate::host::Function;
 
 use super::queue::InstanceState;
 
-/// The context that holds an engine, or was loaded last.
+/// The context that holds an engine, or that was loaded on it last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EngineSlot {
     /// Global id of the context.
@@ -15,7 +15,7 @@ pub struct EngineSlot {
     pub function: Option<Function>,
     /// Index of the member.
     pub member: u8,
-    /// Identifies this load; a report with a different value is stale.
+    /// Identifies this load. A report with a different value is stale.
     pub ticket: u32,
     /// The context holds the engine, even while this member has nothing to run.
     pub held: bool,
@@ -27,19 +27,19 @@ pub struct EngineSlot {
     pub leaving: bool,
     /// Preemption deadline, in ns of engine time.
     pub leave_by: Option<u64>,
-    /// Preemption has been requested because the function's turn is over.
+    /// Preemption has been requested because the function's turn has ended.
     pub ousted: bool,
     /// The context was reported to wait for a memory change.
     pub waiting: bool,
-    /// The context polls in a loop; this counts as work with respect to other functions.
+    /// The context spins in a polling loop, which counts as work for time sharing among functions.
     pub spins: bool,
     /// The context is halted, and engine resets are disabled.
     pub stuck: bool,
 }
 
 impl EngineSlot {
-    /// Returns the state for planning by the queue. `priority` is the context's priority, `waits` the result of the
-    /// engine's last step, `time` is in engine time.
+    /// Returns the instance state that the queue uses for planning. `priority` is the context's priority, `waits` is
+    /// set if the engine's last step ended in a wait, and `time` is the engine time.
     pub fn place(&self, priority: u8, waits: bool, time: u64) -> InstanceState {
         match (self.held, self.leaving) {
             (false, _) => InstanceState::Free,
@@ -50,17 +50,18 @@ impl EngineSlot {
         }
     }
 
-    /// Remaining time slice at engine time `time`, in ns; `None` if unlimited.
+    /// Returns the remaining time slice at engine time `time`, in ns; `None` if unlimited.
     pub fn slice_left(&self, time: u64) -> Option<u64> {
         self.slice_end.map(|end| end.saturating_sub(time))
     }
 
-    /// Function that owns the context loaded on the engine.
+    /// Returns the function that owns the context loaded on the engine.
     pub fn occupant(&self) -> Option<Function> {
         self.function.filter(|_| self.loaded)
     }
 
-    /// Whether the context can use its function's turn; `waits` is the result of the engine's last step.
+    /// Returns whether the context can use its function's turn. `waits` is set if the engine's last step ended in a
+    /// wait.
     pub fn works(&self, waits: bool) -> bool {
         self.held && !self.leaving && !(self.waiting && !self.spins && waits)
     }

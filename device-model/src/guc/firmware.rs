@@ -27,9 +27,9 @@ const UOS_MOVE: u32 = 1 << 4;
 /// Address space of a DMA address: bits 20:16 of its high dword (V13-187).
 const SPACE_WOPCM: u32 = 7;
 const SPACE_GGTT: u32 = 8;
-/// The GGTT too: i915 does not set the field of the source (i915: intel_uc_fw.c uc_fw_xfer).
+/// Also the GGTT: i915 does not set the field of the source (i915: intel_uc_fw.c uc_fw_xfer).
 const SPACE_DEFAULT: u32 = 0;
-/// Size of WOPCM is locked, base of WOPCM is valid.
+/// WOPCM size register: locked. WOPCM base register: valid.
 const LOCKED: u32 = 1;
 /// Size of WOPCM on the die in bytes (contract B.2); larger values of the size register have no effect.
 const WOPCM_BYTES: u64 = 4 << 20;
@@ -57,25 +57,26 @@ enum BootRom {
     JumpPassed = 0x76,
 }
 
-/// GucState status in GUC_STATUS [15:8] if its initialisation fails.
+/// Kernel status in GUC_STATUS [15:8] if its initialisation fails.
 const UKERNEL_INIT_DATA_INVALID: u32 = 0x71;
 
-/// A failed load: the resulting value of GUC_STATUS.
+/// A failed load, with the resulting value of GUC_STATUS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadFailure(u32);
 
 impl LoadFailure {
-    /// The boot ROM refused the image, its source or its destination.
+    /// Returns the failure for an image, source or destination that the boot ROM rejected.
     fn rom(code: BootRom) -> Self {
         LoadFailure(STATUS_AUTH_BAD | STATUS_MIA_CORE | (code as u32) << 1)
     }
 
-    /// The kernel started, but its parameters or the data that they point to are invalid.
+    /// Returns the failure for a kernel that started with invalid parameters, or with parameters that point to invalid
+    /// data.
     pub fn init_data() -> Self {
         LoadFailure(STATUS_READY & !0xff00 | UKERNEL_INIT_DATA_INVALID << 8)
     }
 
-    /// The resulting value of GUC_STATUS.
+    /// Returns the resulting value of GUC_STATUS.
     pub fn status(self) -> u32 {
         self.0
     }
@@ -114,7 +115,7 @@ impl CssHeader {
         }
     }
 
-    /// Whether the sizes in the header match the transferred image: header and kernel, `moved` bytes.
+    /// Returns whether the sizes in the header match the transferred image (header and kernel, `moved` bytes).
     fn consistent_with(&self, moved: u32) -> bool {
         let extra = u64::from(self.key_dwords) + u64::from(self.modulus_dwords) + u64::from(self.exponent_dwords);
         let fixed = CSS_BYTES as u64;
@@ -127,7 +128,7 @@ impl CssHeader {
     }
 }
 
-/// A version of three numbers.
+/// A version with three components.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// Major.
@@ -160,30 +161,30 @@ pub struct Firmware {
 const WA_HOLD_CCS_SWITCHOUT: u32 = 1 << 17;
 
 impl Firmware {
-    /// The firmware used if there is no PF driver to load one, with the interface version reported to VF drivers
-    /// (contract C.1).
+    /// Returns the firmware used if there is no PF driver to load one, with the interface version reported to VF
+    /// drivers (contract C.1).
     pub fn built_in() -> Self {
         let release = Version { major: 70, minor: 53, patch: 0 };
         Firmware { release, submission: Version { major: 1, minor: 26, patch: 0 }, params: [0; 14] }
     }
 
-    /// Location and section sizes of the log: parameter 0.
+    /// Returns the location and section sizes of the log (parameter 0).
     pub fn log(&self) -> u32 {
         self.params[0]
     }
 
-    /// GGTT address of the ADS: parameter 4, bits 21:1, in pages.
+    /// Returns the GGTT address of the ADS: parameter 4, bits 21:1, in pages.
     pub fn ads(&self) -> u64 {
         u64::from(self.params[4] >> 1 & 0x1f_ffff) << 12
     }
 
-    /// Whether compute contexts wait for the GuC before they switch out (contract G.5).
+    /// Returns whether compute contexts wait for the GuC before they switch out (contract G.5).
     pub fn holds_compute_switch_out(&self) -> bool {
         self.params[1] & WA_HOLD_CCS_SWITCHOUT != 0
     }
 }
 
-/// End of the GGTT range that the GuC sees as its own WOPCM; buffers must be above it (V13-182).
+/// Returns the end of the GGTT range that the GuC decodes as its own WOPCM; buffers must be above it (V13-182).
 pub fn wopcm_top(gt: &Gt) -> u64 {
     u64::from(gt.registers.value(GUC_WOPCM_SIZE) & !0xfff)
 }
@@ -193,13 +194,13 @@ pub fn finish_dma(gt: &Gt) {
     gt.registers.clear_bits(DMA_CTRL, START_DMA);
 }
 
-/// Whether DMA_CTRL requests a transfer.
+/// Returns whether DMA_CTRL requests a transfer.
 pub fn dma_started(gt: &Gt) -> bool {
     gt.registers.value(DMA_CTRL) & START_DMA != 0
 }
 
-/// Loads the image described by the DMA registers and checks it as the boot ROM does. Returns `None` if the transfer is
-/// not the load of a kernel: the DMA completes, and the GuC is unchanged.
+/// Loads the image described by the DMA registers and checks it as the boot ROM does. Returns `None` if the transfer
+/// does not load a kernel; the DMA then completes, and the GuC is unchanged.
 pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>> {
     let value = |offset| gt.registers.value(offset);
     let control = value(DMA_CTRL);
@@ -219,7 +220,7 @@ pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>>
     Some(boot(gt, gam, from, size).map_err(LoadFailure::rom))
 }
 
-/// V13-195: base and size of WOPCM must be set, and the image must fit.
+/// Checks that base and size of WOPCM are set and that the image fits (V13-195).
 fn check_wopcm(gt: &Gt, target: u32, size: u32) -> Result<(), BootRom> {
     let wopcm = gt.registers.value(GUC_WOPCM_SIZE);
     let base = gt.registers.value(DMA_GUC_WOPCM_OFFSET);
@@ -252,8 +253,8 @@ fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, Bo
     Ok(Firmware { release: css.software_version.into(), submission: css.submission_version.into(), params })
 }
 
-/// Checks that a signature is present: in the scratch registers if it fits there, otherwise at the address they contain
-/// (contract B.4 step 20e). It cannot be verified, because the key is only in the hardware.
+/// Checks that a signature is present, in the scratch registers if it fits there, otherwise at the address that they
+/// contain (contract B.4 step 20e). The signature cannot be verified, because the key exists only in the hardware.
 fn check_signature(gt: &Gt, gam: &mut Gam<'_>, dwords: u32) -> Result<(), BootRom> {
     let mut any = 0;
     if dwords <= UOS_RSA_SCRATCH_DWORDS {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Hardware configuration table returned by GET_HWCONFIG: key, length in dwords, values (contract B.4 step 21).
 //!
-//! It contains what is publicly known of DG2-G10. Omitted because not public: pixel pipes (4), cache ways (8, 9, 61),
-//! memory channels as the firmware counts them (10), local memory page sizes as it encodes them (13), pixel and
-//! position-only shader threads (20, 21), minimum URB entries of hull and geometry shaders (33, 35), URB sizes,
-//! alignments and reservations (31, 32, 39 to 45, 47 to 49, 68, 69), L3 partitioning (50 to 59), bindless offset bits
-//! (60), context save size (62), geometry pipes (63), fill rates (66, 67), task and mesh URB entries (77 to 80),
-//! synchronous ray tracing stacks (82). The keys marked deprecated (5 to 7, 14, 22, 28), and those for other memories
-//! and engines (72, 74 to 76, 81, 83), do not apply.
+//! The table contains the attributes of DG2-G10 that are publicly known. Omitted because not public: pixel pipes (4),
+//! cache ways (8, 9, 61), memory channels as counted by the firmware (10), local memory page sizes as encoded by the
+//! firmware (13), pixel and position-only shader threads (20, 21), minimum URB entries of hull and geometry shaders
+//! (33, 35), URB sizes, alignments and reservations (31, 32, 39 to 45, 47 to 49, 68, 69), L3 partitioning (50 to 59),
+//! bindless offset bits (60), context save size (62), geometry pipes (63), fill rates (66, 67), task and mesh URB
+//! entries (77 to 80), synchronous ray tracing stacks (82). The keys marked deprecated (5 to 7, 14, 22, 28), and the
+//! keys for other memories and engines (72, 74 to 76, 81, 83), do not apply.
 
 use Key::*;
 
@@ -45,10 +45,10 @@ enum Key {
 
 /// MEMORY_TYPE: GDDR6.
 const GDDR6: u32 = 4;
-/// CACHE_TYPES: a level 3 cache; neither LLC nor EDRAM.
+/// CACHE_TYPES: a level 3 cache, but no LLC or EDRAM.
 const L3: u32 = 1 << 0;
 
-/// All attributes in this table have one dword.
+/// Attributes and their values. All values have one dword.
 const ATTRIBUTES: [(Key, u32); 26] = [
     // Eight slices of four dual subslices of sixteen EUs of eight threads: 512 EUs, 4096 threads.
     (MaxSlicesSupported, 8),
@@ -81,7 +81,7 @@ const ATTRIBUTES: [(Key, u32); 26] = [
     (L3BankSizeInKb, 512),
     // Maximum part of a dual subslice's 192 KiB that can be shared local memory.
     (SlmSizePerDss, 128),
-    // Newer keys call a dual subslice a subslice; xe derives steering from it (xe: xe_gt_mcr.c).
+    // Newer keys call a dual subslice a subslice; xe derives steering from them (xe: xe_gt_mcr.c).
     (MaxSubslice, 32),
     (MaxEuPerSubslice, 16),
 ];
@@ -99,7 +99,7 @@ const TABLE: [u32; 3 * ATTRIBUTES.len()] = {
     table
 };
 
-/// The whole table.
+/// Returns the complete table.
 pub fn table() -> &'static [u32] {
     &TABLE
 }
@@ -122,7 +122,7 @@ mod tests {
             found.push((*key, values.to_vec()));
             rest = next;
         }
-        assert!(rest.is_empty(), "garbage at the end");
+        assert!(rest.is_empty(), "trailing data");
         found
     }
 
@@ -130,7 +130,7 @@ mod tests {
         attributes().iter().find(|(found, _)| *found == key).unwrap().1[0]
     }
 
-    /// Contract E.7: well formed to the end; all keys are known, unique and in order.
+    /// Contract E.7: the table is well formed; all keys are known, unique and in ascending order.
     #[test]
     fn well_formed() {
         let keys: Vec<u32> = attributes().iter().map(|(key, _)| *key).collect();

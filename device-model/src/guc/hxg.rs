@@ -14,11 +14,11 @@ pub const MAX_DWORDS: usize = 255;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Type {
-    /// A request that gets exactly one reply.
+    /// A request with exactly one reply.
     Request = 0,
     /// A notification without a reply.
     Event = 1,
-    /// A request that only gets a reply if it fails.
+    /// A request that gets a reply only if it fails.
     FastRequest = 2,
     /// The reply will be sent later.
     NoResponseBusy = 3,
@@ -31,7 +31,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// The type in a header dword; `None` for the reserved code 4.
+    /// Returns the type in a header dword; `None` for the reserved code 4.
     pub fn of(header: u32) -> Option<Type> {
         Some(match header >> 28 & 7 {
             0 => Type::Request,
@@ -46,7 +46,7 @@ impl Type {
     }
 }
 
-/// Action code of a request or event: header bits 15:0.
+/// Returns the action code of a request or event: header bits 15:0.
 pub fn action(header: u32) -> u16 {
     (header & 0xffff) as u16
 }
@@ -81,7 +81,7 @@ pub enum Error {
     InvalidDoorbellId = 0x63,
     /// The engine class or instance does not exist.
     InvalidEngineId = 0x64,
-    /// An address is not mapped, or outside the range that is accessible to the GuC.
+    /// An address is not mapped, or is outside the range accessible to the GuC.
     InvalidGgttAddress = 0x80,
     /// An earlier request on the same object is still pending.
     PendingAction = 0x90,
@@ -97,7 +97,7 @@ pub enum Error {
     InvalidKlvKey = 0x105,
     /// No hardware configuration table.
     NoAttributeTable = 0x201,
-    /// The receiver's CT buffer has no room for the message.
+    /// The receiver's CT buffer has no space for the message.
     CtbFull = 0x301,
     /// The function is not permitted to make this request.
     Unauthorized = 0x302,
@@ -144,13 +144,13 @@ impl Error {
 /// Result of a handler: data0 of the success reply (28 bits), or the error.
 pub type Reply = Result<u32, Error>;
 
-/// A GGTT address in two dwords of a message. It has 32 bits: larger values are refused here, so that adding a field
-/// offset to an accepted address cannot overflow.
+/// Returns the GGTT address in two dwords of a message. GGTT addresses have 32 bits. Larger values are rejected here,
+/// so that adding a field offset to an accepted address cannot overflow.
 pub fn global_address(low: u32, high: u32) -> Result<u64, Error> {
     if high == 0 { Ok(u64::from(low)) } else { Err(Error::InvalidGgttAddress) }
 }
 
-/// The header dword of a reply.
+/// Returns the header dword of a reply.
 pub fn reply_header(reply: Reply) -> u32 {
     match reply {
         Ok(data0) => ORIGIN_GUC | (Type::ResponseSuccess as u32) << 28 | data0 & 0xfff_ffff,
@@ -158,7 +158,7 @@ pub fn reply_header(reply: Reply) -> u32 {
     }
 }
 
-/// The header dword of an event from the GuC.
+/// Returns the header dword of an event from the GuC.
 pub fn event_header(action: u16) -> u32 {
     ORIGIN_GUC | (Type::Event as u32) << 28 | u32::from(action)
 }
@@ -175,7 +175,7 @@ enum Dwords {
 /// A message to a host, ready for the CT buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Fence of the request that is answered; 0 for events.
+    /// Fence of the request, if this is a reply; 0 for events.
     pub fence: u16,
     dwords: Dwords,
 }
@@ -196,22 +196,22 @@ impl Outgoing {
         Outgoing { fence, dwords }
     }
 
-    /// An event with its payload.
+    /// Creates an event with its payload.
     pub fn event(action: u16, payload: &[u32]) -> Self {
         Outgoing::new(0, event_header(action), payload, &[])
     }
 
-    /// An event that carries a message of another function after its own payload.
+    /// Creates an event that carries a message of another function after its own payload.
     pub fn relay(action: u16, payload: &[u32], message: &[u32]) -> Self {
         Outgoing::new(0, event_header(action), payload, message)
     }
 
-    /// The reply to the request with `fence`.
+    /// Creates the reply to the request with `fence`.
     pub fn reply(fence: u16, reply: Reply) -> Self {
         Outgoing::new(fence, reply_header(reply), &[], &[])
     }
 
-    /// The HXG dwords.
+    /// Returns the HXG dwords.
     pub fn hxg(&self) -> &[u32] {
         match &self.dwords {
             Dwords::Short(len, dwords) => dwords.get(..usize::from(*len)).unwrap_or(dwords),
@@ -219,7 +219,7 @@ impl Outgoing {
         }
     }
 
-    /// The CT header: fence, format 0, length in HXG dwords.
+    /// Returns the CT header: fence, format 0, length in HXG dwords.
     pub fn ct_header(&self) -> u32 {
         u32::from(self.fence) << 16 | count(self.hxg().len())
     }

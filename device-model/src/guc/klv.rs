@@ -31,7 +31,7 @@ pub fn read(gam: &mut Gam<'_>, (low, high): (u32, u32), dwords: u32, most: u32) 
         .collect()
 }
 
-/// Iterates over a list: each item is a key with its value dwords, or the error that ends the iteration.
+/// Iterates over a list. Each item is a key with its value dwords, or the error that ends the iteration.
 pub fn walk(dwords: &[u32]) -> impl Iterator<Item = Result<(u16, &[u32]), Error>> {
     let mut rest = dwords;
     std::iter::from_fn(move || {

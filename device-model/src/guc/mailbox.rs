@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The mailbox: requests through the VF_SW_FLAG registers, answered before the notifying register access completes
-//! (contract B.6).
+//! The mailbox: requests through the VF_SW_FLAG registers. The reply is written before the notifying register access
+//! completes (contract B.6).
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ impl From<u32> for Answer {
 type Handler = fn(&mut GucState, &mut GucCtx<'_>, [u32; 3]) -> Result<Answer, Error>;
 
 /// Mailbox actions: code, name, permitted senders, and handler for the three dwords after the header. The registers
-/// keep the contents of earlier messages, so the length of a message cannot be checked.
+/// retain the contents of earlier messages, so the length of a message cannot be checked.
 const ACTIONS: &[(u16, &str, Sender, Handler)] = &[
     (0x0508, "SELF_CFG", Sender::Any, self_config),
     (0x4509, "CONTROL_CTB", Sender::Any, control_ctb),
@@ -58,14 +58,14 @@ pub fn name(code: u16) -> Option<&'static str> {
     ACTIONS.iter().find(|(known, ..)| *known == code).map(|(_, name, ..)| *name)
 }
 
-/// Whether the mailbox holds an unanswered request: bit 31 is the origin, set in replies.
+/// Returns whether the mailbox holds a pending request. Bit 31 is the origin, which is set in replies.
 pub fn holds_request(gt: &Gt, function: Function) -> bool {
     let header = gt.mailbox(function, 0);
     header != 0 && header >> 31 == 0
 }
 
-/// Answers the mailbox request of `ctx.function`. While a VF is paused, stopped or in reset, the request stays
-/// pending.
+/// Executes the mailbox request of `ctx.function` and writes the reply. While a VF is paused, stopped or in reset, the
+/// request stays pending.
 pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     let gt = ctx.gt;
     let function = ctx.function;
@@ -100,14 +100,14 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     tell();
 }
 
-/// Contents of the mailbox of `function`.
+/// Returns the contents of the mailbox of `function`.
 fn held(gt: &Gt, function: Function) -> Vec<u32> {
     (0..4).map(|n| gt.mailbox(function, n)).collect()
 }
 
-/// VF2GUC_MATCH_VERSION: branch, major, minor in bits 31:8, 0 = any. Replies with the version of this interface, which
-/// is compatible with all older minor versions of its major. A newer version or another branch is refused (contract C.1
-/// step 1b).
+/// VF2GUC_MATCH_VERSION: branch, major and minor in bits 31:8, 0 = any. Replies with the version of this interface,
+/// which is compatible with all older minor versions of the same major version. Rejects newer versions and other
+/// branches (contract C.1 step 1b).
 fn match_version(guc: &mut GucState, ctx: &mut GucCtx<'_>, [wanted, ..]: [u32; 3]) -> Result<Answer, Error> {
     let Version { major, minor, patch } = guc.firmware.submission;
     let [zero, wanted_minor, wanted_major, branch] = wanted.to_le_bytes();
@@ -136,7 +136,7 @@ fn query(guc: &mut GucState, ctx: &mut GucCtx<'_>, [key, ..]: [u32; 3]) -> Resul
     Ok(Answer(len, [low, high, 0]))
 }
 
-/// Part of a CT buffer's location that a SELF_CFG key sets.
+/// Field of a CT buffer's location that a SELF_CFG key sets.
 #[derive(Clone, Copy)]
 enum Part {
     Descriptor,
@@ -144,7 +144,7 @@ enum Part {
     Bytes,
 }
 
-/// Keys of SELF_CFG: key, number of value dwords, whether it is for the H2G buffer, part (xe: abi/guc_klvs_abi.h).
+/// Keys of SELF_CFG: key, number of value dwords, whether it applies to the H2G buffer, field (xe: abi/guc_klvs_abi.h).
 const SELF_CONFIG: &[(u32, u32, bool, Part)] = &[
     (0x0902, 2, true, Part::Buffer),
     (0x0903, 2, true, Part::Descriptor),
@@ -154,7 +154,7 @@ const SELF_CONFIG: &[(u32, u32, bool, Part)] = &[
     (0x0907, 1, false, Part::Bytes),
 ];
 
-/// GGTT range in which buffers of `function` may be placed.
+/// Returns the GGTT range in which buffers of `function` may be placed.
 fn reach(guc: &mut GucState, ctx: &GucCtx<'_>) -> Range<u64> {
     let all = firmware::wopcm_top(ctx.gt)..GGTT_TOP;
     if !ctx.function.is_vf() {
@@ -225,7 +225,7 @@ fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, [control, ..]: [u32; 3]
     Ok(0.into())
 }
 
-/// GET_HWCONFIG: replies with the size of the table in bytes; also copies the table if the given size is not 0.
+/// GET_HWCONFIG: replies with the size of the table in bytes. Also copies the table if the given size is not 0.
 fn hardware_config(_: &mut GucState, ctx: &mut GucCtx<'_>, [low, high, size]: [u32; 3]) -> Result<Answer, Error> {
     let table = hwconfig::table();
     let bytes = count(table.len() * 4);

@@ -50,13 +50,13 @@ use state::{Counters, GucState, PersistentState};
 /// Result of a GuC step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// Time by which the next step must run (clock time in ns); `None` if none is needed until a function notifies the
-    /// GuC or an engine reports an outcome.
+    /// Time by which the next step must run, in ns of the card's clock; `None` if no step is needed until a function
+    /// notifies the GuC or an engine reports an outcome.
     pub next: Option<u64>,
-    /// Functions (one bit each) with new G2H messages. The caller must raise GUC2HOST for them after it has released
-    /// all locks.
+    /// Functions (one bit each) with new G2H messages. The caller must raise GUC2HOST for them after releasing all
+    /// locks.
     pub interrupts: u64,
-    /// Functions (one bit each) for which a memory-based interrupt has been written. The caller must send their MSIs.
+    /// Functions (one bit each) with a newly written memory-based interrupt. The caller must send their MSIs.
     pub messages: u64,
 }
 
@@ -68,18 +68,18 @@ pub struct Guc {
     reports: Vec<EngineReport>,
     out: Vec<(Function, Outgoing)>,
     persistent: PersistentState,
-    /// Quotas of VFs 1, 2, ... if the card provisions them itself; empty if a PF driver does.
+    /// Quotas of VFs 1, 2, ... if the card provisions the VFs itself; empty if a PF driver provisions them.
     quotas: Vec<Quota>,
 }
 
 impl Guc {
-    /// A GuC in reset.
+    /// Creates a GuC in reset.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Handles a write to DMA_CTRL that sets the start bit: loads, checks and starts the firmware (contract B.4 step
-    /// 20). While firmware is running, it owns the DMA engine, and DMA requests of the host are ignored (V13-180).
+    /// Handles a write to DMA_CTRL that sets the start bit. Loads, checks and starts the firmware (contract B.4 step
+    /// 20). Running firmware owns the DMA engine, so further DMA requests of the host are ignored (V13-180).
     pub fn start_dma(&mut self, gt: &Gt) {
         if !firmware::dma_started(gt) {
             return;
@@ -95,8 +95,8 @@ impl Guc {
             };
             let status = match loaded.and_then(boot) {
                 Ok((firmware, ads)) => {
-                    // The context-status FIFOs keep their entries over resets of the engines and the GuC; the firmware
-                    // drains them when it starts (V13-204).
+                    // The context-status FIFOs keep their entries across engine and GuC resets; the firmware drains
+                    // them at startup (V13-204).
                     gt.csb_ports.iter().for_each(CsbPort::clear);
                     log::info!("GuC firmware {:?}, submission interface {:?}", firmware.release, firmware.submission);
                     self.state = Some(Box::new(GucState::new(gt, firmware, ads, std::mem::take(&mut self.persistent))));
@@ -112,7 +112,7 @@ impl Guc {
         firmware::finish_dma(gt);
     }
 
-    /// Resets the GuC (GDRST bit 3). Firmware, CT buffers, contexts and configurations are lost.
+    /// Resets the GuC (GDRST bit 3). Discards the firmware, CT buffers, contexts and configurations.
     pub fn reset(&mut self, gt: &Gt) {
         if let Some(state) = self.state.take() {
             self.persistent = state.persistent();
@@ -123,19 +123,19 @@ impl Guc {
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET);
     }
 
-    /// Restarts the GuC with the built-in firmware and assigns `quotas` to VFs 1, 2, ...; from then on, the card
-    /// performs the tasks of the PF driver. Returns an error if the quotas are invalid.
+    /// Restarts the GuC with the built-in firmware and assigns `quotas` to VFs 1, 2, ... The card then performs the
+    /// tasks of the PF driver. Returns an error if the quotas are invalid.
     pub fn start_without_pf_driver(&mut self, gt: &Gt, engines: &Engines, quotas: &[Quota]) -> Result<(), Error> {
         self.reset(gt);
         self.quotas = quotas.to_vec();
         let shared = self.restart_builtin(gt, engines);
-        // Scrub: a VF must not see the previous owner's data.
+        // Scrub the local memory: a VF must not read data of the previous owner.
         engines.stand_still(|| (1..).map_while(Function::vf).zip(quotas).for_each(|(vf, _)| gt.memory.clear_vf(vf)));
         shared
     }
 
-    /// Restarts the GuC after a reset if the card performs the tasks of the PF driver. Otherwise does nothing: the PF
-    /// driver loads the firmware.
+    /// Restarts the GuC after a reset if the card performs the tasks of the PF driver. Otherwise does nothing, because
+    /// the PF driver loads the firmware.
     pub fn restart_builtin(&mut self, gt: &Gt, engines: &Engines) -> Result<(), Error> {
         if self.quotas.is_empty() || self.state.is_some() {
             return Ok(());
@@ -151,13 +151,14 @@ impl Guc {
         shared
     }
 
-    /// Whether VF_SW_FLAG(0) of `function` holds an unanswered request.
+    /// Returns whether VF_SW_FLAG(0) of `function` holds a pending request.
     pub fn mailbox_holds_request(gt: &Gt, function: Function) -> bool {
         mailbox::holds_request(gt, function)
     }
 
-    /// Answers the mailbox request of `function`, if any. Called during the write of GUC_HOST_INTERRUPT, before that
-    /// write completes; if the answer may have to wait for the function's client, called by [`Guc::step`] instead.
+    /// Executes the mailbox request of `function`, if any, and writes the reply. Called during the write to
+    /// GUC_HOST_INTERRUPT, before that write completes. If handling the request may block on the function's client,
+    /// [`Guc::step`] calls it instead.
     pub fn mailbox(&mut self, gt: &Gt, engines: &Engines, function: Function) {
         let Some(state) = &mut self.state else { return };
         if !mailbox::holds_request(gt, function) {
@@ -168,12 +169,12 @@ impl Guc {
         mailbox::answer(state, &mut ctx);
     }
 
-    /// FLR of a VF, initiated for this VF or caused by clearing VF Enable (V13-117, V13-127).
+    /// Performs an FLR of a VF, initiated for this VF or caused by clearing VF Enable (V13-117, V13-127).
     pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) -> FunctionReset {
         gt.doorbells.reset_function(function);
         let Some(state) = &mut self.state else {
-            // Without firmware there is no PF driver to handle the reset, and there are no contexts. Only the VF's GGTT
-            // entries have to be cleared.
+            // Without firmware, there are no contexts, and no PF driver handles the reset. Only the VF's GGTT entries
+            // must be cleared.
             gt.memory.ggtt().empty_vf(function);
             return FunctionReset::Led;
         };
@@ -182,8 +183,8 @@ impl Guc {
         control::function_reset(state, &mut ctx, function)
     }
 
-    /// Continues a reset that returned [`FunctionReset::Unannounced`], after the local memory of the VF has been
-    /// released. The caller must request a GuC step, which sends the notification.
+    /// Continues a reset that returned [`FunctionReset::Unannounced`], after the VF's local memory has been released.
+    /// The caller must request a GuC step, which sends the notification.
     pub fn announce_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
         gt.memory.end_emptying(function);
         let Some(state) = &mut self.state else { return };
@@ -192,7 +193,7 @@ impl Guc {
         control::announce_reset(state, &mut ctx, function);
     }
 
-    /// Completes a reset that returned [`FunctionReset::Unled`], after the memory of the VF has been cleared.
+    /// Completes a reset that returned [`FunctionReset::Unled`], after the VF's memory has been cleared.
     pub fn finish_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
         let Some(state) = &mut self.state else { return };
         let views = gt.memory.views();
@@ -200,12 +201,12 @@ impl Guc {
         control::finish_reset(state, &mut ctx, function);
     }
 
-    /// Performs a bounded amount of work: pending requests in CT buffers, engine reports, time slices. `notified` has
-    /// the functions (one bit each) that have notified the GuC since the last step.
+    /// Performs a bounded amount of work: pending CT buffer requests, engine reports and time slices. `notified`
+    /// contains the functions (one bit each) that have notified the GuC since the last step.
     pub fn step(&mut self, gt: &Gt, engines: &Engines, notified: u64) -> Step {
         engines.take_reports(&mut self.reports);
-        // Mailbox requests that were not answered during the notification because the answer may have to wait for the
-        // function's client.
+        // Mailbox requests that were not executed during the notification, because they may block on the function's
+        // client.
         for function in functions(notified).filter(|function| mailbox::holds_request(gt, *function)) {
             if gt.memory.asks_client(function) {
                 self.mailbox(gt, engines, function);
@@ -217,22 +218,22 @@ impl Guc {
         state.step(&mut ctx, &self.reports, notified)
     }
 
-    /// The running firmware; `None` if there is none.
+    /// Returns the running firmware; `None` if no firmware is running.
     pub fn firmware(&self) -> Option<Firmware> {
         self.state.as_ref().map(|state| state.firmware)
     }
 
-    /// The scheduler; `None` if no firmware is running.
+    /// Returns the scheduler; `None` if no firmware is running.
     pub fn scheduler(&self) -> Option<&Scheduler> {
         self.state.as_ref().map(|state| &state.scheduler)
     }
 
-    /// The state of `function`; `None` if it has not used the GuC, or if no firmware is running.
+    /// Returns the state of `function`; `None` if it has not used the GuC, or if no firmware is running.
     pub fn client(&self, function: Function) -> Option<&Client> {
         self.state.as_ref()?.clients.get(function)
     }
 
-    /// Request counters since the firmware was started.
+    /// Returns the request counters since the firmware was started.
     pub fn counters(&self) -> Counters {
         self.state.as_ref().map_or_else(Counters::default, |state| state.counters)
     }

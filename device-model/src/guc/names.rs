@@ -5,7 +5,7 @@
 use super::hxg::Error;
 use super::{action, mailbox};
 
-/// Events that the GuC sends, and the names of the dwords after the header.
+/// Events that the GuC sends, with names for the dwords after the header.
 const EVENTS: &[(u16, &str, &[&str])] = &[
     (0x1002, "SCHED_CONTEXT_MODE_DONE", &["context", "enabled"]),
     (0x1008, "CONTEXT_RESET_NOTIFICATION", &["context"]),
@@ -125,31 +125,31 @@ const KEYS: &[(u16, &str)] = &[
 /// Requests that contain a list of key-length-values, and the number of dwords before it.
 const LISTS: &[(u16, usize)] = &[(0x0508, 0), (0x0509, 0), (0x100b, 1)];
 
-/// Name of a CT buffer action, mailbox action or event.
+/// Returns the name of a CT buffer action, mailbox action or event.
 pub fn of_action(code: u16) -> Option<&'static str> {
     let request = action::ACTIONS.iter().find(|action| action.code == code).map(|action| action.name);
     let event = || EVENTS.iter().find(|(known, ..)| *known == code).map(|(_, name, _)| *name);
     request.or_else(|| mailbox::name(code)).or_else(event)
 }
 
-/// Names of the dwords after the header; further dwords have no names.
+/// Returns the names of the dwords after the header. Further dwords have no names.
 pub fn of_parameters(code: u16) -> &'static [&'static str] {
     let request = PARAMETERS.iter().find(|(known, _)| *known == code).map(|(_, names)| *names);
     let event = || EVENTS.iter().find(|(known, ..)| *known == code).map(|(.., names)| *names);
     request.or_else(event).unwrap_or(&[])
 }
 
-/// Number of dwords before the list of key-length-values in an action; `None` if it has no list.
+/// Returns the number of dwords before the list of key-length-values in an action; `None` if it has no list.
 pub fn list_in(code: u16) -> Option<usize> {
     LISTS.iter().find(|(known, _)| *known == code).map(|(_, at)| *at)
 }
 
-/// Name of a key.
+/// Returns the name of a key.
 pub fn of_key(key: u16) -> Option<&'static str> {
     KEYS.iter().find(|(known, _)| *known == key).map(|(_, name)| *name)
 }
 
-/// Name of an error code.
+/// Returns the name of an error code.
 pub fn of_error(code: u16) -> Option<String> {
     Error::ALL.iter().find(|error| **error as u16 == code).map(|error| format!("{error:?}"))
 }
@@ -158,7 +158,8 @@ pub fn of_error(code: u16) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Every action known to the GuC has a name here, and no event has the code of an action.
+    /// Event codes are unique and differ from all action codes. Parameter names are given only for known actions and
+    /// events.
     #[test]
     fn names_are_unique() {
         for (at, (code, name, _)) in EVENTS.iter().enumerate() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Work queues of parallel contexts: their items update the ring tails of all members at once (contract F.5).
+//! Work queues of parallel contexts. Each item updates the ring tails of all members (contract F.5).
 
 use crate::memory::{Fault, Gam, Space};
 
@@ -23,7 +23,7 @@ const NOOP: u32 = 4;
 const MULTI_LRC: u32 = 5;
 
 /// Maximum size of a ring, in bytes; the drivers use 1 and 2 KiB. All items are consumed in one call, and a host can
-/// refill the ring at any time, so this bounds the time of a call.
+/// refill the ring at any time, so the size bounds the duration of a call.
 const LONGEST: u32 = 4 << 10;
 
 /// Location of a parallel context's work queue.
@@ -60,7 +60,7 @@ impl WorkQueue {
     }
 
     /// Consumes all items and writes the new tails to the members' images. An invalid item is recorded in the
-    /// descriptor; after that, the queue is ignored.
+    /// descriptor, and the queue is ignored from then on.
     pub fn consume(&self, gam: &mut Gam<'_>, context: u16, members: &[Member]) {
         let Ok(head) = gam.read_u32(Space::Ggtt, self.descriptor + HEAD) else { return };
         let mut at = head;

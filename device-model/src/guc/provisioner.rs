@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Provisioning of the VFs by the card if no guest has the PF (contract C.4, D.4). Uses the same structures, tables and
-//! checks as for requests of a PF driver.
+//! checks as the requests of a PF driver.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -52,7 +52,7 @@ pub fn share_out(guc: &mut GucState, ctx: &mut GucCtx<'_>, quotas: &[Quota]) -> 
     Ok(())
 }
 
-/// Address of the LMTT: the top of the memory that can be assigned to functions.
+/// Returns the address of the LMTT, at the top of the memory that can be assigned to functions.
 fn directory(ctx: &GucCtx<'_>) -> u64 {
     MemoryLayout::of(ctx.gt.memory.local().len()).usable - LMTT_RESERVE
 }
@@ -70,7 +70,7 @@ fn write_directory(ctx: &mut GucCtx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the table of `vf`, which maps `frames`, after the directory, and the VF's directory entry.
+/// Writes the table of `vf`, which maps `frames`, after the directory. Also writes the VF's directory entry.
 fn write_table(ctx: &mut GucCtx<'_>, vf: Function, frames: Range<u32>) -> Result<(), Error> {
     let directory = directory(ctx);
     let table = directory + lmtt::TABLE_ENTRIES * 4 * u64::from(vf.0);

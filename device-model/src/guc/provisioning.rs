@@ -35,7 +35,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Returns the global id for the function's own id `local`.
+    /// Returns the global id for the function's own id `local`; `None` if `local` is out of range.
     pub fn global(self, local: u32) -> Option<u32> {
         (local < self.count).then(|| self.begin + local)
     }
@@ -61,7 +61,7 @@ pub struct Scheduling {
     pub priority: u32,
 }
 
-/// Configuration of a function. For the PF zeros mean "no limit" (contract D.2).
+/// Configuration of a function. For the PF, zero means "no limit" (contract D.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfConfig {
     /// First GGTT address.
@@ -81,17 +81,17 @@ pub struct VfConfig {
 }
 
 impl VfConfig {
-    /// GGTT range of the function.
+    /// Returns the GGTT range of the function.
     pub fn ggtt(&self) -> Range<u64> {
         self.ggtt_start..self.ggtt_start.saturating_add(self.ggtt_size)
     }
 
-    /// Whether the function has the minimum resources that its driver needs.
+    /// Returns whether the function has the minimum resources that its driver needs.
     pub fn provisioned(&self) -> bool {
         self.ggtt_size != 0 && self.contexts.count != 0
     }
 
-    /// Applies a list and returns the number of values in it. On error nothing is changed.
+    /// Applies a list and returns the number of values in it. Changes nothing on error.
     pub fn update(&mut self, list: &[u32]) -> Result<u32, Error> {
         let mut config = *self;
         let mut applied = 0;
@@ -143,13 +143,13 @@ impl VfConfig {
         Ok(())
     }
 
-    /// Thresholds of adverse events; 0 = never reported (contract D.10).
+    /// Returns the thresholds of adverse events; 0 = never reported (contract D.10).
     pub fn thresholds(&self) -> impl Iterator<Item = (Kind, u32)> {
         Kind::ALL.into_iter().zip(self.thresholds)
     }
 
-    /// Checks whether the configuration can be assigned to a VF: GGTT addresses within `ggtt`, at most `local` bytes of
-    /// local memory.
+    /// Checks whether the configuration can be assigned to a VF: GGTT addresses must be within `ggtt`, and local memory
+    /// must not exceed `local` bytes.
     pub fn check(&self, ggtt: Range<u64>, local: u64) -> Result<(), Error> {
         let end = self.ggtt_start.checked_add(self.ggtt_size).ok_or(Error::InvalidKlvData)?;
         let aligned =
@@ -160,12 +160,13 @@ impl VfConfig {
         if aligned && inside && few && self.local_memory <= local { Ok(()) } else { Err(Error::InvalidKlvData) }
     }
 
-    /// Whether two VFs would share a context id or doorbell.
+    /// Returns whether two VFs would share a context id or doorbell.
     pub fn collides(&self, other: &VfConfig) -> bool {
         self.contexts.overlaps(other.contexts) || self.doorbells.overlaps(other.doorbells)
     }
 
-    /// Returns the value of a key that a VF may query (VF2GUC_QUERY_SINGLE_KLV): number of dwords, dwords.
+    /// Returns the value of a key that a VF may query (VF2GUC_QUERY_SINGLE_KLV), as the number of dwords and the
+    /// dwords.
     pub fn query(&self, key: u32) -> Result<(u32, [u32; 2]), Error> {
         let qword = |value: u64| Ok((2, [low(value), high(value)]));
         let dword = |value: u32| Ok((1, [value, 0]));
@@ -188,14 +189,14 @@ impl VfConfig {
 pub struct VgtPolicy {
     /// Functions keep their turn even without work.
     pub sched_if_idle: bool,
-    /// Sample period of adverse events in milliseconds; 0 = not counted.
+    /// Sample period of adverse events in milliseconds; 0 disables counting.
     pub adverse_sample_period_ms: u32,
     /// Reset an engine when it switches between functions.
     pub reset_after_switch: bool,
 }
 
 impl VgtPolicy {
-    /// Applies a list and returns the number of values in it. On error nothing is changed.
+    /// Applies a list and returns the number of values in it. Changes nothing on error.
     pub fn update(&mut self, list: &[u32]) -> Result<u32, Error> {
         let mut policy = *self;
         let mut applied = 0;
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(config.ggtt(), GGTT);
     }
 
-    /// Contract K.5: lengths are checked, unknown keys are refused, and an invalid list changes nothing.
+    /// Contract K.5: lengths are checked, unknown keys are rejected, and an invalid list changes nothing.
     #[test]
     fn a_list_is_applied_whole_or_not_at_all() {
         let mut config = VfConfig::default();
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(config.scheduling, Scheduling { exec_quantum_ms: 100_000, preempt_timeout_us: 5, priority: 0 });
     }
 
-    /// V13-035, contract F.1: a VF gets no resources that do not exist, and no two VFs share any.
+    /// V13-035, contract F.1: a VF cannot be assigned resources that do not exist, and VFs share no resources.
     #[test]
     fn quotas_are_checked() {
         let give = |ggtt: (u64, u64), local_memory, contexts: (u32, u32), doorbells: (u32, u32)| VfConfig {

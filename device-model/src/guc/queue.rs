@@ -12,7 +12,7 @@ use super::ads::MAX_LOGICAL;
 /// Number of priorities, 0 = highest (xe: GUC_CLIENT_PRIORITY_NUM).
 pub const PRIORITIES: u8 = 4;
 
-/// Minimum time until engine time is checked again, in nanoseconds: engine time only advances at the end of a step.
+/// Minimum interval between checks of engine time, in nanoseconds. Engine time advances only at step boundaries.
 const LOOK_AGAIN: u64 = 100_000;
 
 /// A context that is ready to run.
@@ -20,12 +20,12 @@ const LOOK_AGAIN: u64 = 100_000;
 pub struct Entry {
     /// The context.
     pub context: u16,
-    /// Logical instances on which it (its first member) may run, one bit each.
+    /// Logical instances on which its first member may run, one bit each.
     pub mask: u8,
-    /// Number of members. They need adjacent instances at the same time.
+    /// Number of members, which need adjacent instances at the same time.
     pub width: u8,
-    /// Until this time (ns of the card's clock) it may only use free instances, because it was waiting for a memory
-    /// change.
+    /// Time (ns of the card's clock) until which the context may use only free instances, because it waited for a
+    /// memory change.
     pub eligible_at: u64,
 }
 
@@ -37,7 +37,7 @@ pub enum InstanceState {
     Absent,
     /// No context runs on it.
     Free,
-    /// Preemption of the context on it has been requested.
+    /// Preemption of its context has been requested.
     Leaving,
     /// A context runs on it.
     Busy {
@@ -45,7 +45,7 @@ pub enum InstanceState {
         priority: u8,
         /// Remaining time slice, in ns of engine time; `None` if unlimited.
         slice_left: Option<u64>,
-        /// The context waits for memory to change.
+        /// The context waits for a memory change.
         waiting: bool,
     },
 }
@@ -59,12 +59,12 @@ pub struct Schedule {
     loads: [Option<(Entry, u8)>; MAX_LOGICAL],
     /// Instances to vacate, one bit each.
     pub leave: u8,
-    /// Latest time of the next planning, in ns of the card's clock.
+    /// Time by which the next plan is needed, in ns of the card's clock.
     pub deadline: Option<u64>,
 }
 
 impl Schedule {
-    /// Contexts to load, with the first instance of each.
+    /// Returns the contexts to load, each with its first instance.
     pub fn loads(&self) -> impl Iterator<Item = (Entry, usize)> {
         self.loads.iter().flatten().map(|(entry, base)| (*entry, usize::from(*base)))
     }
@@ -78,17 +78,17 @@ impl Schedule {
 #[derive(Debug, Default)]
 pub struct Queue {
     ready: [VecDeque<Entry>; PRIORITIES as usize],
-    /// Contexts, with their priority, that were waiting for a memory change; ordered by the time at which they may
-    /// preempt.
+    /// Contexts, with their priority, that may not preempt others yet or have not been found eligible yet; ordered by
+    /// [`Entry::eligible_at`].
     resting: VecDeque<(u8, Entry)>,
-    /// For each instance, the number of ready contexts that could use it.
+    /// Number of ready contexts that could use each instance.
     reach: [u32; MAX_LOGICAL],
     /// Number of parallel contexts (with more than one member).
     wide: u32,
 }
 
 impl Queue {
-    /// Adds a context after those of the same priority that become eligible at the same time or earlier.
+    /// Adds a context behind all contexts that become eligible at the same time or earlier.
     pub fn push(&mut self, priority: u8, entry: Entry) {
         let priority = priority.min(PRIORITIES - 1);
         self.wide += u32::from(entry.width > 1);
@@ -114,23 +114,24 @@ impl Queue {
         Some(entry)
     }
 
-    /// Whether no context is queued.
+    /// Returns whether no context is queued.
     pub fn is_empty(&self) -> bool {
         self.resting.is_empty() && self.ready.iter().all(VecDeque::is_empty)
     }
 
-    /// Whether a parallel context is queued.
+    /// Returns whether a parallel context is queued.
     pub fn has_wide(&self) -> bool {
         self.wide != 0
     }
 
-    /// Instances (one bit each) that are usable by a queued context which may preempt others at time `now`.
+    /// Returns the instances (one bit each) usable by queued contexts that may preempt others at time `now`.
     pub fn reach(&mut self, now: u64) -> u8 {
         self.wake(now);
         (0..MAX_LOGICAL).filter(|at| self.reach[*at] != 0).fold(0, |mask, at| mask | 1 << at)
     }
 
-    /// Time at which the next context may preempt others; contexts already found eligible are not considered.
+    /// Returns the time at which the next context may preempt others. Contexts already found eligible are not
+    /// considered.
     pub fn wakes_at(&self) -> Option<u64> {
         self.resting.front().map(|(_, entry)| entry.eligible_at)
     }
@@ -156,8 +157,8 @@ impl Queue {
         (0u8..).zip(&self.ready).flat_map(|(priority, queue)| queue.iter().map(move |entry| (priority, entry)))
     }
 
-    /// Plans for the instances in their state at time `now` of the card's clock. Removes the contexts to load from the
-    /// queue.
+    /// Plans the dispatch to the instances `places` at time `now` of the card's clock. Removes the contexts to load
+    /// from the queue.
     pub fn plan(&mut self, places: &[InstanceState; MAX_LOGICAL], now: u64) -> Schedule {
         self.wake(now);
         let mut plan = Schedule::default();
@@ -219,7 +220,7 @@ impl Default for Queues {
 }
 
 impl Queues {
-    /// Functions (one bit each) with queued contexts.
+    /// Returns the functions (one bit each) with queued contexts.
     pub fn waiting(&self) -> u64 {
         self.waiting
     }
@@ -232,7 +233,7 @@ impl Queues {
         answer
     }
 
-    /// Whether any function has a parallel context queued.
+    /// Returns whether any function has a parallel context queued.
     pub fn has_wide(&self) -> bool {
         functions(self.waiting).any(|function| self.of[function.index()].has_wide())
     }
@@ -242,8 +243,9 @@ fn absent(places: &[InstanceState; MAX_LOGICAL]) -> u8 {
     (0..MAX_LOGICAL).filter(|at| places[*at] == InstanceState::Absent).fold(0, |mask, at| mask | 1 << at)
 }
 
-/// Earliest time by which `left` ns of engine time can have passed; engine time is not faster than the card's clock. If
-/// it may already have passed because the engine is in a step, returns a time slightly later than `now`.
+/// Returns the earliest time by which `left` ns of engine time can have elapsed; engine time is not faster than the
+/// card's clock. An engine in a step may already have used this time, so the result is at least `LOOK_AGAIN` later than
+/// `now`.
 pub fn not_before(now: u64, left: u64) -> u64 {
     now.saturating_add(left.max(LOOK_AGAIN))
 }
@@ -254,7 +256,7 @@ struct Reservation<'p> {
 }
 
 impl Reservation<'_> {
-    /// Sets of unclaimed instances that the entry could use, as (first instance, mask).
+    /// Returns the sets of unclaimed instances that the entry could use, as (first instance, mask).
     fn candidates(&self, entry: &Entry) -> impl Iterator<Item = (u8, u8)> + use<> {
         let claimed = self.claimed;
         let (mask, width) = (entry.mask, usize::from(entry.width));
@@ -275,7 +277,7 @@ impl Reservation<'_> {
         Some(base)
     }
 
-    /// Whether a context of `priority` may preempt `place` now; `Err` if it never may.
+    /// Returns whether a context of `priority` may preempt `place` now; `Err` if it never may.
     fn may_push(&self, place: InstanceState, priority: u8) -> Result<bool, ()> {
         match place {
             InstanceState::Absent => Err(()),
@@ -289,9 +291,9 @@ impl Reservation<'_> {
         }
     }
 
-    /// Claims instances for an entry for which no free ones are available. Returns the instances to vacate. For a
-    /// parallel context, instances stay claimed even if some of them are not available yet, so that narrow contexts do
-    /// not starve it.
+    /// Claims instances for an entry that cannot be placed on free instances. Returns the instances to vacate. For a
+    /// parallel context, instances stay claimed even if some of them are not available yet, so that contexts with one
+    /// member do not starve it.
     fn vacate(&mut self, priority: u8, entry: &Entry) -> u8 {
         let least = |set: u8| {
             self.members(set)
@@ -350,7 +352,7 @@ mod tests {
         plan.loads().map(|(entry, base)| (entry.context, base)).collect()
     }
 
-    /// Contract F.2: contexts are placed in order of priority, according to their masks, and each only once.
+    /// Contract F.2: contexts are placed in order of priority, as their masks permit, and each only once.
     #[test]
     fn free_instances_go_to_the_most_important() {
         let mut queue = Queue::default();
@@ -377,12 +379,13 @@ mod tests {
         let plan = queue.plan(&places(&[busy(1, 500_000), busy(0, 0)]), now);
         assert_eq!((plan.leave, plan.deadline), (0, Some(500_010)));
         let plan = queue.plan(&places(&[busy(1, 1), busy(0, 0)]), now);
-        assert_eq!((plan.leave, plan.deadline), (0, Some(100_010)), "not at once: the engine is in a step");
+        assert_eq!((plan.leave, plan.deadline), (0, Some(100_010)), "not immediately: the engine is in a step");
         let plan = queue.plan(&places(&[busy(1, 0), busy(0, 0)]), now);
         assert_eq!(plan.leave, 0b01);
     }
 
-    /// A context that waits for a semaphore yields to any other, and afterwards does not preempt others immediately.
+    /// A context that waits for a semaphore yields to any other context. Afterwards, it does not preempt others
+    /// immediately.
     #[test]
     fn waiting_contexts_yield() {
         let mut queue = Queue::default();

@@ -12,10 +12,10 @@ use crate::host::Function;
 const RELAY_FROM_VF: u16 = 0x5100;
 /// G2H to a VF: message from the PF.
 const RELAY_FROM_PF: u16 = 0x5102;
-/// Maximum length of a forwarded message: the event to the PF has three dwords in front of it.
+/// Maximum length of a forwarded message. In the event to the PF, three dwords precede it.
 const LONGEST: usize = MAX_DWORDS - 3;
 
-/// VF2GUC_RELAY_TO_PF: message id, message. If the card acts as the PF, it answers directly.
+/// VF2GUC_RELAY_TO_PF: message id, message. If the card acts as the PF, it replies directly.
 pub fn to_pf(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [id, message @ ..] = m else { return Err(Error::InvalidSize) };
     let vf = ctx.function;
@@ -45,7 +45,7 @@ pub fn to_vf(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     Ok(0)
 }
 
-/// Checks that `function` has a CT buffer and reads from it; the queue of messages to it must stay bounded.
+/// Fails if `function` has no CT buffer or does not read from it, which bounds the queue of messages to it.
 fn receives(guc: &GucState, function: Function) -> Result<(), Error> {
     let channel = guc.clients.get(function).and_then(|client| client.channel.as_ref());
     match channel {

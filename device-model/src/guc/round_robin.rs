@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Turns of the functions at one engine: the owner of the current turn, and the quantum used by each function (contract
-//! D.4, K.5).
+//! Time sharing of one engine among functions: the owner of the current turn, and the quantum used by each function
+//! (contract D.4, K.5). A turn is the period for which one function owns the engine.
 //!
 //! The algorithm is deficit round robin. A turn adds a quantum to a function's credit. Time that the function uses
-//! while another one claims the engine is deducted, including the time that its contexts need to leave; overruns are
+//! while another one claims the engine is deducted, including the time that its contexts need to leave. Overruns are
 //! charged to its later turns. Time that no other function claims is not deducted, and unused time of a turn is not
 //! carried over.
 //!
@@ -30,7 +30,7 @@ pub struct Moment {
 #[derive(Debug)]
 pub struct DeficitRoundRobin {
     turn: Option<Function>,
-    /// Function that is on the engine and is charged.
+    /// Function that occupies the engine and is charged.
     charged: Option<Function>,
     /// Index of the engine that determines the charge by its engine time.
     on: usize,
@@ -65,8 +65,8 @@ impl Default for DeficitRoundRobin {
 }
 
 impl DeficitRoundRobin {
-    /// Records that `function` is on the engine, or that the engine is idle. The function is charged by the engine time
-    /// of the engine with index `on`; `time` is its current value.
+    /// Records that `function` occupies the engine, or that the engine is idle. The function is charged by the engine
+    /// time of the engine with index `on`, which is currently `time`.
     pub fn occupy(&mut self, now: Moment, function: Option<Function>, on: usize, time: u64) {
         self.charge(now);
         self.charged = function;
@@ -74,7 +74,7 @@ impl DeficitRoundRobin {
         self.since.engine = time;
     }
 
-    /// Index of the engine that supplies [`Moment::engine`].
+    /// Returns the index of the engine that supplies [`Moment::engine`].
     pub fn on(&self) -> usize {
         self.on
     }
@@ -140,13 +140,14 @@ impl DeficitRoundRobin {
         }
     }
 
-    /// Whether the engine is claimed by a function other than the one that is on it or is about to be.
+    /// Returns whether a function claims the engine, other than the one that occupies it or is about to.
     pub fn contended(&self) -> bool {
         self.contended
     }
 
-    /// Remaining time of the turn, in ns from the time of the last call with a `now` argument; `None` if no function
-    /// waits for its end.
+    /// Returns the remaining time of the turn, in ns from the time of the last call with a `now` argument. Returns
+    /// `None` if no function waits for its end, if the quantum is unlimited, or if another function still occupies the
+    /// engine.
     pub fn left(&self, shares: &Shares) -> Option<u64> {
         let function =
             self.turn.filter(|turn| self.contended && self.charged.is_none_or(|charged| charged == *turn))?;
@@ -163,7 +164,7 @@ impl DeficitRoundRobin {
         let Some(function) = self.charged.or(self.turn) else { return };
         let credit = &mut self.credit[function.index()];
         let left = credit.saturating_sub(spent);
-        // A deficit arises only from time that another function claimed and during which the engine was occupied.
+        // A deficit arises only from time that another function claimed while the engine was occupied.
         let owes = self.contended && self.charged.is_some();
         *credit = if owes { left } else { left.max((*credit).min(0)) };
     }
@@ -196,8 +197,8 @@ impl DeficitRoundRobin {
         self.turn = Some(function);
     }
 
-    /// Starts the turn of the next function of `claims`: first those of high priority that had none since the last turn
-    /// of another priority, then one other.
+    /// Starts the turn of the next function of `claims`. High-priority functions that have had no turn since the last
+    /// turn of another priority take precedence; they are followed by one other function.
     fn pass(&mut self, claims: u64, shares: &Shares) {
         self.end_turn();
         self.skip_rounds(claims, shares);
@@ -253,7 +254,7 @@ impl DeficitRoundRobin {
     }
 }
 
-/// The first function of `set` after `last`, wrapping around.
+/// Returns the first function of `set` after `last`, wrapping around.
 fn next(set: u64, last: u8) -> Option<Function> {
     let from = u32::from(last) + 1;
     let ahead = set.rotate_right(from).trailing_zeros();
@@ -271,13 +272,13 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Time of both clocks if engine steps have used all of the time.
+    /// Returns the time of both clocks if engine steps have used all of the time.
     fn at(ns: u64) -> Moment {
         Moment { card: ns, engine: ns }
     }
 
-    /// Simulates one engine. The functions in `wants` always have work; `slow` is the time that each needs to be
-    /// preempted. Returns the time used by each function in `until` ns.
+    /// Simulates one engine. The functions in `wants` always have work; `slow` is the preemption latency of each
+    /// function. Returns the time used by each function in `until` ns.
     fn run(shares: &Shares, wants: u64, slow: &[u64; FUNCTIONS], until: u64) -> [u64; FUNCTIONS] {
         let standing = functions(u64::MAX)
             .filter(|f| shares[f.index()].priority == Priority::Normal && shares[f.index()].quantum > 0)
@@ -286,7 +287,7 @@ mod tests {
         let mut used = [0; FUNCTIONS];
         let mut now = 0;
         while now < until {
-            let turn = rotation.turn(at(now), wants, standing, shares).expect("a function has work");
+            let turn = rotation.turn(at(now), wants, standing, shares).expect("no function owns the turn");
             let working = wants & turn.bit() != 0;
             rotation.occupy(at(now), working.then_some(turn), 0, now);
             let end = rotation.left(shares).map_or(until, |left| now + left).max(now + 1);
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!((used[1], used[2], used[3]), (100 * MS, 200 * MS, 0));
     }
 
-    /// A function that leaves late is charged for it in its later turns, exactly.
+    /// A function that leaves late is charged exactly for the overrun in its later turns.
     #[test]
     fn overrun_is_paid_back() {
         let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
@@ -352,8 +353,8 @@ mod tests {
         assert_eq!(rotation.left(&shares), Some(5 * MS), "75 ms is 5 ms into the fourth turn");
     }
 
-    /// K.5 SCHED_PRIORITY: a function of high priority gets a turn after each turn of another; the others are not
-    /// starved.
+    /// K.5 SCHED_PRIORITY: a function of high priority gets a turn after each turn of another function; the others are
+    /// not starved.
     #[test]
     fn high_functions_come_next() {
         let list = [(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low), (3, 10 * MS, Priority::High)];
@@ -361,7 +362,7 @@ mod tests {
         assert_eq!((used[1], used[2], used[3]), (100 * MS, 100 * MS, 200 * MS));
     }
 
-    /// A function that was alone on the engine for longer than its quantum makes room immediately and has no deficit.
+    /// A function that was alone on the engine for longer than its quantum is preempted immediately and has no deficit.
     #[test]
     fn alone_costs_nothing() {
         let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
@@ -371,7 +372,7 @@ mod tests {
         assert_eq!(rotation.turn(at(1000 * MS), 0b110, 0, &shares), Some(Function(2)));
         rotation.occupy(at(1000 * MS), Some(Function(2)), 0, 1000 * MS);
         assert_eq!(rotation.turn(at(1010 * MS), 0b110, 0, &shares), Some(Function(1)));
-        assert_eq!(rotation.left(&shares), None, "the other is still there");
+        assert_eq!(rotation.left(&shares), None, "the other function still occupies the engine");
         rotation.occupy(at(1010 * MS), None, 0, 1010 * MS);
         rotation.turn(at(1010 * MS), 0b110, 0, &shares);
         assert_eq!(rotation.left(&shares), Some(10 * MS));
@@ -411,8 +412,8 @@ mod tests {
     }
 
     proptest! {
-        /// Over many rounds no function gets more than its share, however long its contexts take to leave and whatever
-        /// its quantum is; all of the time is used.
+        /// Over many rounds, no function gets more than its share, regardless of its quantum and of the time that its
+        /// contexts take to leave. All of the time is used.
         #[test]
         fn no_function_exceeds_its_share(
             list in prop::collection::vec((1u64..30, 0u64..200), 2..12),

@@ -46,14 +46,14 @@ const CAT_ERROR_TYPE_UNKNOWN: u32 = 0xdead_beef;
 /// Time for which a context that waited for a memory change may not preempt others, in nanoseconds.
 const WAIT_PAUSE: u64 = 1_000_000;
 /// Minimum preemption timeout, in nanoseconds of engine time. Hardware reaches the next arbitration point within
-/// microseconds, an emulated engine within milliseconds; a context must not be reset for that difference.
+/// microseconds, an emulated engine within milliseconds. This difference must not cause a reset.
 const LEAST_PREEMPTION_TIMEOUT: u64 = 20_000_000;
 
 /// State that the GuC uses during one step or request.
 pub struct GucCtx<'t> {
-    /// The shared parts of the card.
+    /// Shared state of the card.
     pub gt: &'t Gt,
-    /// Engines; their locks are taken after the GuC's lock.
+    /// The engines. Lock order: engine locks are taken after the GuC's lock.
     pub engines: &'t Engines,
     /// Guest memory of the functions.
     pub views: &'t GuestMappings<'t>,
@@ -63,7 +63,7 @@ pub struct GucCtx<'t> {
     pub function: Function,
     /// Current time of the card's clock, in nanoseconds.
     pub now: u64,
-    /// Messages to the hosts: PF and VFs.
+    /// Messages to the PF and the VFs.
     pub out: &'t mut Vec<(Function, Outgoing)>,
 }
 
@@ -80,28 +80,28 @@ impl<'t> GucCtx<'t> {
         GucCtx { gt, engines, views, tlb, function, now: gt.clock.now(), out }
     }
 
-    /// Engine time of `engine`, in nanoseconds.
+    /// Returns the engine time of `engine`, in nanoseconds.
     pub fn time(&self, engine: EngineId) -> u64 {
         self.gt.engine_clocks[engine.index()].time()
     }
 
-    /// The current time as used by `rotation`.
+    /// Returns the current time as used by `rotation`.
     fn moment(&self, rotation: &DeficitRoundRobin) -> Moment {
         Moment { card: self.now, engine: self.gt.engine_clocks[rotation.on()].time() }
     }
 
-    /// Records that the engine of `rotation` now runs `function`, which is charged by the engine time of `on`; `None`
-    /// if the engine is idle.
+    /// Records that the engine of `rotation` now runs `function`, or is idle if `None`. The function is charged by the
+    /// engine time of `on`.
     fn occupy(&self, rotation: &mut DeficitRoundRobin, function: Option<Function>, on: EngineId) {
         rotation.occupy(self.moment(rotation), function, on.index(), self.time(on));
     }
 
-    /// Memory access with the address spaces of `function`.
+    /// Returns a [`Gam`] with the address spaces of `function`.
     pub fn gam(&mut self, function: Function) -> Gam<'_> {
         self.gt.memory.gam(function, self.views, self.tlb)
     }
 
-    /// Memory access with the address spaces of `self.function`.
+    /// Returns a [`Gam`] with the address spaces of `self.function`.
     pub fn own(&mut self) -> Gam<'_> {
         self.gam(self.function)
     }
@@ -117,7 +117,7 @@ impl<'t> GucCtx<'t> {
     }
 }
 
-/// Counters of a function's work, for observation.
+/// Counters of a function's contexts, for monitoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Number of registered contexts.
@@ -135,11 +135,11 @@ pub struct Scheduler {
     contexts: HashMap<u16, Context>,
     queues: [Queues; CLASSES],
     slots: [EngineSlot; EngineId::COUNT],
-    /// Turns of the functions at each engine.
+    /// Turns of the functions on each engine.
     rotations: [DeficitRoundRobin; EngineId::COUNT],
     /// Classes for which more than one function competes.
     rotating: [bool; CLASSES],
-    /// Number of loads so far, over all boots, so that a report from an earlier boot never matches a current load.
+    /// Number of loads so far. Kept across boots, so that a report from an earlier boot does not match a current load.
     pub loads: u16,
     shares: [Share; FUNCTIONS],
     tallies: [Tally; FUNCTIONS],
@@ -149,11 +149,11 @@ pub struct Scheduler {
     standing: u64,
     /// Functions (one bit each) with contexts that must stay off the engines.
     paused: u64,
-    /// Functions (one bit each) that have opted in to the type of CAT errors.
+    /// Functions (one bit each) that have opted in to CAT error types.
     cat_error_type: u64,
     /// Adverse events since they were last taken.
     pub adverse: Vec<(Function, Adverse)>,
-    /// Release compute contexts that wait to switch out.
+    /// Compute contexts that wait to switch out must be released.
     hold_compute: bool,
     capture: Capture,
     /// Busy time of the engines.
@@ -161,7 +161,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler without contexts; `loads` is continued from the last boot.
+    /// Creates a scheduler without contexts. `loads` continues from the last boot.
     pub fn new(ads: Ads, firmware: &Firmware, loads: u16) -> Self {
         Scheduler {
             ads,
@@ -184,40 +184,40 @@ impl Scheduler {
         }
     }
 
-    /// State of an engine.
+    /// Returns the state of an engine.
     #[cfg(test)]
     pub fn slot(&self, engine: EngineId) -> &EngineSlot {
         &self.slots[engine.index()]
     }
 
-    /// Number of registered contexts.
+    /// Returns the number of registered contexts.
     pub fn contexts(&self) -> usize {
         self.contexts.len()
     }
 
-    /// Counters of `function`.
+    /// Returns the counters of `function`.
     pub fn tally(&self, function: Function) -> Tally {
         self.tallies[function.index()]
     }
 
-    /// Function and its own id of the context that is loaded on an engine.
+    /// Returns the owner of the context loaded on an engine, and the owner's id of that context.
     pub fn running(&self, engine: EngineId) -> Option<(Function, u16)> {
         let slot = &self.slots[engine.index()];
         let function = slot.occupant()?;
         Some((function, self.contexts.get(&slot.context)?.local))
     }
 
-    /// Functions (one bit each) with contexts that have work but no engine.
+    /// Returns the functions (one bit each) with queued contexts.
     pub fn waiting(&self) -> u64 {
         self.queues.iter().fold(0, |set, queues| set | queues.waiting())
     }
 
-    /// Whether any engine has a context loaded.
+    /// Returns whether any engine has a context loaded.
     pub fn busy(&self) -> bool {
         self.slots.iter().any(|slot| slot.loaded)
     }
 
-    /// Whether no context of `function` is on an engine.
+    /// Returns whether no context of `function` is on an engine.
     pub fn quiet(&self, function: Function) -> bool {
         !self.slots.iter().any(|slot| slot.loaded && slot.function == Some(function))
     }
@@ -227,7 +227,7 @@ impl Scheduler {
         set_bit(&mut self.cat_error_type, function, told);
     }
 
-    /// The share of `function`.
+    /// Returns the share of `function`.
     pub fn share(&self, function: Function) -> Share {
         self.shares[function.index()]
     }
@@ -248,15 +248,15 @@ impl Scheduler {
         self.standing = shares.filter(|(_, share)| stands(share)).fold(0, |set, (function, _)| set | function.bit());
     }
 
-    /// Policy SCHED_IF_IDLE: every function keeps its turn in the rotation, even without work. Sets the priority of all
-    /// functions (xe: abi/guc_klvs_abi.h).
+    /// Applies policy SCHED_IF_IDLE: if `strict`, every function keeps its turn in the rotation, even without work.
+    /// Sets the priority of all functions to normal or low (xe: abi/guc_klvs_abi.h).
     pub fn set_strict(&mut self, strict: bool) {
         let priority = if strict { Priority::Normal } else { Priority::Low };
         self.shares.iter_mut().for_each(|share| share.priority = priority);
         self.shares_changed();
     }
 
-    /// Sets whether engines are not reset when their context exceeds its preemption timeout.
+    /// Disables or enables the engine reset after a context has exceeded its preemption timeout.
     pub fn set_engine_reset_disabled(&mut self, disabled: bool) {
         self.ads.engine_reset_disabled = disabled;
     }
@@ -266,7 +266,7 @@ impl Scheduler {
         self.contexts.get_mut(&id).map(|context| (id, context)).ok_or(Error::ContextNotRegistered)
     }
 
-    /// Returns the global id `id` if `function` has registered that context; fails for contexts of other functions
+    /// Returns the global id `id` if `function` has registered that context. Fails for contexts of other functions
     /// (V13-036).
     pub fn owned(&self, function: Function, id: u32) -> Result<u16, Error> {
         let id = u16::try_from(id).map_err(|_| Error::InvalidContextIndex)?;
@@ -344,13 +344,13 @@ impl Scheduler {
         Ok(0)
     }
 
-    /// The function that has registered the context with global id `id`.
+    /// Returns the function that registered the context with global id `id`.
     pub fn owner(&self, id: u32) -> Option<Function> {
         self.contexts.get(&u16::try_from(id).ok()?).map(|context| context.function)
     }
 
-    /// Stops the running contexts of `function` immediately and drops all its contexts. No messages are sent for them,
-    /// because the driver or the PF has discarded them (V13-121).
+    /// Stops the running contexts of `function` immediately and drops all of its contexts. No messages are sent for
+    /// them, because the driver or the PF has discarded them (V13-121).
     pub fn drop_function(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
         for engine in EngineId::all() {
             let slot = self.slots[engine.index()];
@@ -375,7 +375,7 @@ impl Scheduler {
         set_bit(&mut self.cat_error_type, function, false);
     }
 
-    /// Requests preemption of the contexts of `function`, and keeps them off the engines. [`Scheduler::quiet`] returns
+    /// Requests preemption of the contexts of `function` and keeps them off the engines. [`Scheduler::quiet`] returns
     /// true once they have left.
     pub fn pause(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
         set_bit(&mut self.paused, function, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Requests of VF drivers to the PF driver, answered by the card if it acts as the PF: handshake and the values of
+//! Requests of VF drivers to the PF driver, handled by the card if it acts as the PF: handshake, and values of
 //! registers that a VF cannot read (contract C.4; xe: xe_gt_sriov_pf_service.c, abi/guc_relay_actions_abi.h).
 
 use arctic_sriov::number::count;
@@ -26,7 +26,8 @@ enum Failure {
 /// Maximum number of (offset, value) pairs in one reply.
 const MOST_PAIRS: usize = (MAX_DWORDS - 3 - 2) / 2;
 
-/// Answers a VF's message; `None` if the message expects no reply. Replies have the origin "host", as the PF's do.
+/// Handles a VF's message and returns the reply; `None` if the message expects no reply. Replies have the origin
+/// "host", like those of a PF driver.
 pub fn answer(gt: &Gt, message: &[u32]) -> Option<Vec<u32>> {
     let [header, payload @ ..] = message else { return None };
     let kind = Type::of(*header).filter(|_| header >> 31 == 0);

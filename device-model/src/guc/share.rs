@@ -8,14 +8,14 @@ pub enum Priority {
     /// Gets its turn in the rotation if it has work.
     #[default]
     Low,
-    /// Gets its turn in the rotation even without work: the engines then stay idle for its quantum.
+    /// Gets its turn in the rotation even without work; the engines are then idle for its quantum.
     Normal,
     /// Gets a turn after each turn of a function of lower priority, if it has work.
     High,
 }
 
 impl Priority {
-    /// Returns the priority for a KLV's value; `None` if there is none.
+    /// Returns the priority for a KLV value; `None` if the value is invalid.
     pub fn of(value: u32) -> Option<Priority> {
         [Priority::Low, Priority::Normal, Priority::High].get(value as usize).copied()
     }
@@ -26,14 +26,14 @@ impl Priority {
 pub struct Share {
     /// Execution quantum: length of a turn in nanoseconds of engine time; 0 = unlimited.
     pub quantum: u64,
-    /// Time that its contexts may take to leave at the end of a turn before the engine is reset, in nanoseconds of
-    /// engine time; 0 = unlimited.
+    /// Maximum time for its contexts to leave at the end of a turn before the engine is reset, in nanoseconds of engine
+    /// time; 0 = unlimited.
     pub preemption_timeout: u64,
     /// Scheduling priority.
     pub priority: Priority,
 }
 
-/// Adverse events caused by a function's work, for which a threshold may be set (contract D.4).
+/// Adverse events caused by a function's contexts, for which a threshold may be set (contract D.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adverse {
     /// An access without a valid translation (threshold 0x8a03).

@@ -96,8 +96,9 @@ impl Slpc {
         Ok(())
     }
 
-    /// Minimum and maximum frequency in 16.67 MHz: the host's values, limited to the range of the die. A minimum above
-    /// the maximum takes precedence, which gives a fixed frequency (IGT: xe_gt_freq.c, test_freq_low_max).
+    /// Returns the minimum and maximum frequency in units of 16.67 MHz: the host's values, clamped to the range of the
+    /// die. A minimum above the maximum takes precedence, which results in a fixed frequency (IGT: xe_gt_freq.c,
+    /// test_freq_low_max).
     fn limits(&self, gt: &Gt) -> (u32, u32) {
         let caps = gt.registers.value(RP_STATE_CAP);
         let (lowest, highest) = ((caps >> 16 & 0xff) * 3, (caps & 0xff) * 3);
@@ -117,7 +118,7 @@ impl Slpc {
     }
 
     /// Updates the registers that report the current frequency: the maximum while an engine is busy, the minimum
-    /// otherwise. The clock being off while the GT sleeps is handled when the register is read.
+    /// otherwise. Register reads handle the case that the clock is off because the GT sleeps.
     pub fn show(&self, gt: &Gt, busy: bool) {
         if self.shared.is_none() {
             return;

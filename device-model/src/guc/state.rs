@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The running GuC kernel: its state and its steps.
+//! State and step execution of the running GuC kernel.
 
 use std::ops::Range;
 
@@ -42,18 +42,18 @@ const VF_COMPLAINTS: u8 = 8;
 /// Result of serving a function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Served {
-    /// Its CT buffer is empty, or it has no usable one.
+    /// No request to execute: the CT buffer is empty or unusable, or the function is not being served.
     Empty,
     /// There may be more requests.
     More,
-    /// Must be retried later: it must read its messages first, or its CT buffer is inaccessible.
+    /// Must be retried later: the host must read its messages first, or the CT buffer is inaccessible.
     Blocked,
 }
 
 /// GGTT range of each function.
 pub type Granted = [Range<u64>; FUNCTIONS];
 
-/// State kept over a reset of the GuC.
+/// State kept across GuC resets.
 pub struct PersistentState {
     /// [`Scheduler::loads`].
     pub loads: u16,
@@ -85,9 +85,9 @@ pub struct GucState {
     pub render_compute_yield: Option<(u32, u32)>,
     /// Request counters of all functions.
     pub counters: Counters,
-    /// GGTT range last assigned to each VF, over all boots: the VF's GGTT entries survive a reset of the GuC.
+    /// GGTT range last assigned to each VF. Kept across boots, because the VF's GGTT entries survive a GuC reset.
     pub granted: Box<Granted>,
-    /// There is no PF driver: the card acts as the PF.
+    /// No PF driver is present, and the card acts as the PF.
     pub builtin_pf: bool,
     /// Functions that may have requests in their CT buffer, one bit each.
     pub pending: u64,
@@ -99,7 +99,7 @@ pub struct GucState {
     untold: u64,
     /// Functions with a CT buffer that was inaccessible.
     unread: u64,
-    /// Function to be served next.
+    /// Next function to serve.
     next: u8,
     complaints: Box<[u8; FUNCTIONS]>,
     slpc: Slpc,
@@ -107,7 +107,7 @@ pub struct GucState {
 }
 
 impl GucState {
-    /// A newly started kernel with the data of `ads`; `heritage` is the state kept from earlier boots.
+    /// Creates the state of a newly started kernel from `ads`. `persistent` is the state kept from earlier boots.
     pub fn new(gt: &Gt, firmware: Firmware, ads: Ads, persistent: PersistentState) -> Self {
         GucState {
             firmware,
@@ -132,13 +132,13 @@ impl GucState {
         }
     }
 
-    /// The state to keep for the next boot.
+    /// Returns the state to keep for the next boot.
     pub fn persistent(self) -> PersistentState {
         PersistentState { loads: self.scheduler.loads, granted: self.granted }
     }
 
-    /// Drops contexts and CT buffers of the function that requests it; its configuration is kept (CLIENT_SOFT_RESET,
-    /// VF_RESET).
+    /// Drops the contexts, doorbells and CT buffers of the requesting function; keeps its configuration
+    /// (CLIENT_SOFT_RESET, VF_RESET).
     pub fn soft_reset(&mut self, ctx: &mut GucCtx<'_>) {
         self.scheduler.drop_function(ctx, ctx.function);
         self.doorbells.release_function(&ctx.gt.doorbells, ctx.function);
@@ -160,7 +160,7 @@ impl GucState {
         self.scheduler.set_share(function, share);
     }
 
-    /// Counts an adverse event caused by `function`, and reports it to the PF if it exceeds the threshold (contract
+    /// Counts an adverse event caused by `function`, and reports it to the PF if the threshold is exceeded (contract
     /// D.10).
     pub fn note(&mut self, ctx: &mut GucCtx<'_>, function: Function, kind: Kind) {
         if let Some(message) = self.adverse.note(function, kind, ctx.now) {
@@ -187,14 +187,14 @@ impl GucState {
         reply
     }
 
-    /// UK_LOG_ENABLE_LOGGING: stored; there is no firmware log.
+    /// UK_LOG_ENABLE_LOGGING: stores the control dword, which has no effect because there is no firmware log.
     pub fn set_log_control(&mut self, control: u32) -> Reply {
         self.log_control = control;
         Ok(0)
     }
 
-    /// Returns the global id of context `local` of `function`. A VF's ids are mapped to its own range, so it cannot
-    /// address contexts of others (contract C.5, F.1).
+    /// Returns the global id of context `local` of `function`. A VF's ids map to the VF's own range, so it cannot
+    /// address contexts of other functions (contract C.5, F.1).
     pub fn global_id(&self, function: Function, local: u32) -> Result<u32, Error> {
         if !function.is_vf() {
             return Ok(local);
@@ -207,13 +207,13 @@ impl GucState {
         }
     }
 
-    /// VFs being paused for which PAUSE_DONE has not been sent.
+    /// Returns the VFs (one bit each) that are being paused and for which PAUSE_DONE has not been sent.
     pub fn pausing(&self) -> u64 {
         let pausing = self.clients.iter().filter(|(_, client)| client.state == State::Paused { told: false });
         pausing.fold(0, |set, (vf, _)| set | vf.bit())
     }
 
-    /// One step: handles engine reports and host requests, and schedules.
+    /// Runs one step: handles engine reports and host requests, then schedules.
     pub fn step(&mut self, ctx: &mut GucCtx<'_>, reports: &[EngineReport], rang: u64) -> Step {
         // The PF's CT buffer is checked in every step.
         self.pending |= rang | Function::PF.bit();
@@ -245,7 +245,7 @@ impl GucState {
         step
     }
 
-    /// Writes queued messages to the CT buffers. Returns the hosts with new messages.
+    /// Writes queued messages to the CT buffers. Returns the functions with new messages.
     pub fn send(&mut self, ctx: &mut GucCtx<'_>) -> Step {
         for (function, message) in ctx.out.drain(..) {
             if let Some(client) = self.clients.get_mut(function)
@@ -285,8 +285,8 @@ impl GucState {
         step
     }
 
-    /// Serves the pending functions in turn, each for a limited number of requests, so that a function that sends many
-    /// does not delay the others. Returns whether there may be more requests.
+    /// Serves the pending functions round-robin, each for a limited number of requests, so that a function with many
+    /// requests does not delay the others. Returns whether more requests may be pending.
     fn take_turns(&mut self, ctx: &mut GucCtx<'_>) -> bool {
         let mut blocked = 0;
         let mut turns = 0;
@@ -371,7 +371,7 @@ impl GucState {
             None => {
                 self.count(function, |counters| counters.unknown += 1);
                 self.complain(function, format_args!("action {code:#06x} failed: {:?}", Error::UnknownAction));
-                // A sender that expects no reply could not associate this error with its request.
+                // A sender that expects no reply could not match this error to its request.
                 if kind == Type::Request {
                     ctx.tell(function, Outgoing::reply(fence, Err(Error::UnknownAction)));
                 }
@@ -398,7 +398,7 @@ impl GucState {
         note(&mut self.clients.of(function).counters);
     }
 
-    /// Logs a problem with a request of `function`; the number of messages is limited.
+    /// Logs a problem with a request of `function`. The number of messages is limited.
     pub fn complain(&mut self, function: Function, what: std::fmt::Arguments<'_>) {
         let complaints = &mut self.complaints[function.index()];
         if *complaints < if function.is_vf() { VF_COMPLAINTS } else { COMPLAINTS } {

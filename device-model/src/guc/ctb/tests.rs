@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Exhaustive tests of ring positions on rings of a few dwords, compared with a list as the model.
+//! Exhaustive tests of ring positions on rings of a few dwords, with a list as the reference model.
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
@@ -8,7 +8,7 @@ use std::convert::Infallible;
 
 use super::*;
 
-/// Positions from `head` to `tail`, found by iterating.
+/// Returns the positions from `head` to `tail`, found by iterating.
 fn written(size: u32, head: u32, tail: u32) -> Vec<u32> {
     let mut positions = Vec::new();
     let mut at = head;
@@ -19,8 +19,8 @@ fn written(size: u32, head: u32, tail: u32) -> Vec<u32> {
     positions
 }
 
-/// Contract B.6: every head and tail of every ring up to 12 dwords, with every length up to the ring's size: 6 734
-/// cases of the used and free space, and the wrap and the end of a copy.
+/// Contract B.6: all heads and tails of all rings up to 12 dwords, with all lengths up to the ring's size (6 734
+/// cases). Checks the used and free space, wrapping, and the split of a copy at the end of the ring.
 #[test]
 fn every_head_and_tail() {
     let mut cases = 0;
@@ -47,7 +47,8 @@ fn every_head_and_tail() {
     assert_eq!(cases, 6734);
 }
 
-/// Expected result for a list of dwords: skips up to `padding` zeros, then takes a header and the dwords it announces.
+/// Reference model on a list of dwords: skips up to `padding` zeros, then takes a header and the dwords that it
+/// announces. Also returns the number of dwords read.
 fn plain(mut dwords: VecDeque<u32>, padding: usize) -> (Next, usize) {
     let all = dwords.len();
     let mut zeros = 0;
@@ -65,11 +66,11 @@ fn plain(mut dwords: VecDeque<u32>, padding: usize) -> (Next, usize) {
     (next, all - dwords.len())
 }
 
-/// Contract B.6: every ring up to 7 dwords, with every head (including one owned by the GuC, for any tail), every tail
-/// up to two beyond the end and the largest, every number of leading zeros, every permitted padding up to 8, and every
-/// length in a header (256, with and without other bits set): 28 rings and heads, 6 580 224 messages. For a tail inside
-/// the ring, the result equals the model's; each dword is read once, in order and inside the ring, and no unwritten
-/// dword is read.
+/// Contract B.6: all rings up to 7 dwords, with all heads (the GuC's own offset, always inside the ring), all tails up
+/// to two beyond the end and `u32::MAX`, all numbers of leading zeros, all padding limits up to 8, and all lengths in a
+/// header (256, with and without other bits set): 28 rings and heads, 6 580 224 messages. For a tail inside the ring,
+/// the result equals that of the model. Each dword is read once, in order and inside the ring, and no unwritten dword
+/// is read.
 #[test]
 fn every_message() {
     let mut cases = 0_u64;
@@ -106,8 +107,8 @@ fn every_message() {
     assert_eq!(cases, (1..=7).map(rings).sum::<u64>() * 9 * 512);
 }
 
-/// Padding with the real limit: every run of zeros up to 300 in a ring of 400 dwords, from the start and across the
-/// end. Up to the length of the longest message, zeros are padding; more are an error.
+/// Padding with the real limit: all runs of up to 300 zeros in a ring of 400 dwords, from the start and across the end.
+/// Up to the length of the longest message, zeros are padding; a longer run is an error.
 #[test]
 fn padding_has_an_end() {
     for head in [0, 200] {
@@ -127,8 +128,8 @@ fn padding_has_an_end() {
     }
 }
 
-/// Sending to a host with any possible head: a message is written if there is room for it, and unread dwords are never
-/// overwritten. Every ring up to 9 dwords, every head and tail in it, every length up to 10: 2850 cases.
+/// Sending with any possible head of the host: a message is written if there is space for it, and unread dwords are
+/// never overwritten. All rings up to 9 dwords, all heads and tails, all lengths up to 10: 2850 cases.
 #[test]
 fn no_message_overwrites_what_is_unread() {
     for size in 1..=9 {
@@ -137,7 +138,7 @@ fn no_message_overwrites_what_is_unread() {
             for need in 1..=10_u32 {
                 // The condition used by `send`.
                 if need > Ring(size).room(head, tail) {
-                    assert!(unread.len() as u32 + need >= size, "{size} {head} {tail} {need}: refused needlessly");
+                    assert!(unread.len() as u32 + need >= size, "{size} {head} {tail} {need}: rejected needlessly");
                     continue;
                 }
                 let new: Vec<u32> = (0..need).map(|n| Ring(size).advance(tail, n)).collect();

@@ -5,8 +5,8 @@ use arctic_sriov::number::low;
 
 use super::*;
 
-/// Reads the engine's context-status FIFO (V8-060). Returns whether the reported context left before it was complete. A
-/// context removed without a switch has no entry; then the outcome of the report decides.
+/// Drains the engine's context-status FIFO (V8-060). Returns whether the reported context left before it was complete.
+/// A context removed without a switch has no entry; the outcome of the report is used then.
 fn left_unfinished(ctx: &GucCtx<'_>, report: &EngineReport) -> bool {
     let port = &ctx.gt.csb_ports[report.engine.index()];
     let away = report.load.descriptor().id();
@@ -45,7 +45,7 @@ impl Scheduler {
                         ctx.tell(context.function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
                     }
                 }
-                // After a bug of the device model, the engine is empty: no context is left on it to preserve.
+                // A bug in the device model leaves the engine empty, so there is no context to preserve.
                 if self.ads.engine_reset_disabled && halt != Halt::Bug {
                     self.slots[report.engine.index()].stuck = true;
                 } else {
@@ -55,7 +55,7 @@ impl Scheduler {
         }
     }
 
-    /// Contract G.5: compute contexts of i915 end with a semaphore that the GuC has to clear.
+    /// Clears the semaphore at which i915's compute contexts wait before they switch out (contract G.5).
     pub(super) fn release_switch_out(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
         let slot = self.slots[engine.index()];
         if !self.hold_compute || engine.info().class != EngineClass::Compute {
@@ -86,7 +86,7 @@ impl Scheduler {
             member.ready |= unfinished;
         }
         if context.members.iter().any(|member| member.loaded) {
-            // Other members still run: a member with new work is loaded again beside them.
+            // Other members still run. A member with new work is loaded again alongside them.
             self.go_on(ctx, id, ctx.now);
         } else {
             self.settle(ctx, id, eligible_at);
@@ -111,7 +111,7 @@ impl Scheduler {
         self.emptied(ctx, engine);
     }
 
-    /// Captures the state of the engines that a context is on.
+    /// Captures the state of the engines on which a context is loaded.
     pub(super) fn note_state(&self, ctx: &mut GucCtx<'_>, id: u16) {
         // The log and its lists belong to the PF, and the PF driver only searches them for its own contexts.
         let Some(context) = self.contexts.get(&id).filter(|context| !context.function.is_vf()) else { return };
@@ -129,8 +129,8 @@ impl Scheduler {
         }
     }
 
-    /// Resets the engines that a context is on. It is not scheduled again until the host enables it (i915:
-    /// guc_context_replay).
+    /// Resets the engines on which a context is loaded. The context is not scheduled again until the host enables it
+    /// (i915: guc_context_replay).
     pub(super) fn reset_context(&mut self, ctx: &mut GucCtx<'_>, id: u16) {
         self.note_state(ctx, id);
         let Some(context) = self.contexts.get_mut(&id) else { return };
@@ -156,7 +156,7 @@ impl Scheduler {
         self.settle(ctx, id, ctx.now);
     }
 
-    /// Resets each engine with a context that has exceeded its preemption timeout.
+    /// Resets each engine on which a context has exceeded its preemption timeout.
     pub(super) fn expire(&mut self, ctx: &mut GucCtx<'_>) {
         for engine in EngineId::all() {
             if self.time_to_leave(ctx, engine) != Some(0) {
@@ -167,14 +167,15 @@ impl Scheduler {
             if there {
                 self.reset_context(ctx, slot.context);
             } else {
-                // The context has left, and its report is pending.
+                // The context has left the engine, and its report is pending.
                 self.slots[engine.index()].leave_by = None;
             }
         }
     }
 
-    /// Remaining time until the preemption deadline of the context on an engine, in ns of engine time. 0 for a halted
-    /// context: it reaches no arbitration point, and its steps do not advance engine time.
+    /// Returns the remaining time until the preemption deadline of the context on an engine, in ns of engine time;
+    /// `None` if there is no deadline. Returns 0 for a halted context, because it reaches no arbitration point and its
+    /// steps do not advance engine time.
     pub(super) fn time_to_leave(&self, ctx: &GucCtx<'_>, engine: EngineId) -> Option<u64> {
         let slot = &self.slots[engine.index()];
         let leave_by = slot.leave_by.filter(|_| slot.loaded && !self.ads.engine_reset_disabled)?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Loading contexts onto engines, and taking them off.
+//! Loading and unloading of contexts on engines.
 
 use arctic_sriov::number::{byte, low};
 
 use super::*;
 
 impl Scheduler {
-    /// Checks whether a context has new work, and updates its engines or queues it.
+    /// Checks whether a context has new work. If so, notifies its engines or queues it.
     pub(super) fn look(&mut self, ctx: &mut GucCtx<'_>, id: u16) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         if !context.enabled {
@@ -18,7 +18,7 @@ impl Scheduler {
         for at in 0..context.members.len() {
             let member = &mut context.members[at];
             if !member.loaded {
-                // A context image that cannot be read has nothing to run.
+                // If the context image cannot be read, there is nothing to run.
                 member.ready |= member.ring_has_work(&mut ctx.gam(context.function)).unwrap_or(false);
                 continue;
             }
@@ -30,7 +30,7 @@ impl Scheduler {
                 streamer.tail_moved();
                 ctx.engines.set_runnable(engine, true);
             } else {
-                // The context has ended, and its report is pending.
+                // The context has left the engine, and its report is pending.
                 member.ready = true;
             }
         }
@@ -100,7 +100,7 @@ impl Scheduler {
             let load = Load { function: context.function, submitter: Submitter::Guc, context: ticket, descriptor };
             let mut streamer = ctx.engines.lock(engine);
             if streamer.loaded().is_some() {
-                // A submitter other than the scheduler has loaded a context here.
+                // A submitter other than the scheduler has loaded a context on this engine.
                 streamer.reset(ctx.gt);
             }
             streamer.load(ctx.gt, load);
@@ -112,7 +112,8 @@ impl Scheduler {
         }
     }
 
-    /// Removes a context from the queue or requests its preemption. If it is on no engine, this completes immediately.
+    /// Removes a context from the queue, or requests its preemption. Completes immediately if the context is on no
+    /// engine.
     pub(super) fn take_off(&mut self, ctx: &mut GucCtx<'_>, id: u16) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         match context.home {
@@ -153,8 +154,8 @@ impl Scheduler {
         }
     }
 
-    /// Releases the engines of a context that is loaded on none any more, and sends the notifications that the host
-    /// waits for.
+    /// Releases the engines of a context that is no longer loaded on any engine, and sends the notifications that the
+    /// host waits for.
     pub(super) fn settle(&mut self, ctx: &mut GucCtx<'_>, id: u16, eligible_at: u64) {
         let Some(context) = self.contexts.get_mut(&id) else { return };
         if context.members.iter().any(|member| member.loaded) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Time sharing of the engines: selects the function that owns each engine's current turn, and which of its contexts
-//! run.
+//! Time sharing of the engines: selects the function that owns the current turn of each engine, and which of that
+//! function's contexts run.
 //!
-//! If only one function has contexts for a class, no turns are needed. Otherwise each engine has separate turns, so
-//! that engines can run different functions at the same time (V13-039). The members of a parallel context need several
-//! engines at once: if such a context exists, all engines of the class follow the turns of the first one.
+//! If only one function has contexts for a class, there are no turns. Otherwise each engine has separate turns, so that
+//! engines can run different functions at the same time (V13-039). The members of a parallel context need several
+//! engines at the same time. If such a context exists, all engines of the class follow the turns of the first engine.
 
 use arctic_sriov::number::byte;
 
@@ -14,7 +14,7 @@ use super::*;
 type Turns = [Option<Function>; MAX_LOGICAL];
 
 impl Scheduler {
-    /// Dispatches queued contexts to the engines. Returns the latest time of the next call.
+    /// Dispatches queued contexts to the engines. Returns the time by which it must be called again.
     pub fn schedule(&mut self, ctx: &mut GucCtx<'_>) -> Option<u64> {
         self.expire(ctx);
         if !std::mem::replace(&mut self.shares_told, true) {
@@ -32,7 +32,7 @@ impl Scheduler {
         let at = usize::from(class.guc());
         let queued = self.queues[at].waiting();
         if queued == 0 && self.standing == 0 {
-            // No other function waits for the engines of this class.
+            // No context is queued for this class, and no function keeps its turn without work.
             self.relax(ctx, class);
             return None;
         }
@@ -65,7 +65,7 @@ impl Scheduler {
         }
     }
 
-    /// Schedules a class that several functions compete for, or in which they keep their turns without work.
+    /// Schedules a class for which several functions compete, or in which functions keep their turns without work.
     fn take_turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
         let at = usize::from(class.guc());
         self.rotating[at] = true;
@@ -90,13 +90,14 @@ impl Scheduler {
         next
     }
 
-    /// Whether a parallel context holds the engine.
+    /// Returns whether a parallel context holds the engine.
     fn has_wide(&self, engine: EngineId) -> bool {
         let slot = &self.slots[engine.index()];
         slot.held && self.contexts.get(&slot.context).is_some_and(|context| context.members.len() > 1)
     }
 
-    /// Ends turns that are over and starts the next. Also returns the latest time at which the next turn ends.
+    /// Ends turns that are over and starts the next ones. Also returns the time by which the turns must be checked
+    /// again.
     fn turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, together: bool) -> (Turns, Option<u64>) {
         let mut wants = [0u64; MAX_LOGICAL];
         let queues = &mut self.queues[usize::from(class.guc())];
@@ -146,7 +147,7 @@ impl Scheduler {
         }
     }
 
-    /// The instances of a class that `function` may use.
+    /// Returns the instances of a class that `function` may use.
     fn places_of(&self, ctx: &GucCtx<'_>, class: EngineClass, turns: &Turns, function: Function) -> Instances {
         std::array::from_fn(|logical| {
             let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
@@ -166,8 +167,8 @@ impl Scheduler {
         })
     }
 
-    /// Loads contexts of `function` onto instances of a class. `fresh` is set if no other function claims these.
-    /// Returns the latest time of the next call.
+    /// Loads contexts of `function` onto instances of a class. `fresh` is set if no other function claims these
+    /// instances. Returns the time by which it must be called again.
     fn fill(
         &mut self,
         ctx: &mut GucCtx<'_>,
@@ -199,7 +200,7 @@ impl Scheduler {
         if self.queues[at].waiting() & function.bit() == 0 {
             return plan.deadline;
         }
-        // A context that was just loaded has a time slice too, and queued contexts wait for its end.
+        // A context that was just loaded also has a time slice, and queued contexts wait for the end of that slice.
         let got = plan.loads().filter_map(|(_, base)| self.ads.map.engine(class, base));
         got.fold(plan.deadline, |next, engine| {
             let left = self.slots[engine.index()].slice_left(ctx.time(engine));
@@ -207,8 +208,7 @@ impl Scheduler {
         })
     }
 
-    /// Loads contexts onto engines that no function claims, so that they can check whether what they wait for has
-    /// happened.
+    /// Loads contexts onto engines that no function claims, so that they can recheck the condition that they wait for.
     fn fill_unclaimed(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
         let at = usize::from(class.guc());
         for function in functions(self.queues[at].waiting()) {
@@ -222,13 +222,13 @@ impl Scheduler {
         }
     }
 
-    /// If all engines of a class share their turns, each turn waits for all of them: a function that is late on any of
-    /// them is charged.
+    /// If all engines of a class share their turns, a context that leaves one of them late delays the next turn on all
+    /// of them. Its function is charged for this time.
     fn charge_late_leavers(&mut self, ctx: &GucCtx<'_>, class: EngineClass) {
         let slot = |engine: EngineId| &self.slots[engine.index()];
         let late = self.engines_of(class).find(|(_, engine)| slot(*engine).ousted && slot(*engine).loaded);
         if let Some((_, lead)) = self.engines_of(class).next() {
-            // A late context on another engine is charged by that engine's time.
+            // A late context on another engine is charged in that engine's time.
             let (charged, on) = match late {
                 Some((_, engine)) => (slot(engine).function, engine),
                 None => (slot(lead).occupant(), lead),

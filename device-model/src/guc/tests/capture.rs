@@ -58,8 +58,8 @@ fn a_reset_leaves_the_engines_registers() {
     assert_eq!(state, [0, 116, 0x1000, 116, 1], "read, written, size, sampled, to be flushed");
 }
 
-/// Contract B.13: the section is a ring. A host that does not read it gets the status "no space". Invalid pointers in
-/// the state are not used.
+/// Contract B.13: the section is a ring. If the host does not read it, the status is "no space". Invalid pointers in
+/// the state are treated as 0.
 #[test]
 fn the_section_is_a_ring() {
     let mut host = host();

@@ -27,7 +27,7 @@ fn context_life() {
     host.end("rcs0", Outcome::Preempted);
     assert_eq!(host.stepped(), [[3, 0x9000_1002, 5, 0]]);
     assert_eq!(host.runs("rcs0"), None);
-    // After it is enabled again, it continues where it was.
+    // After it is enabled again, it resumes.
     host.fast(0x1001, &[5, 1]);
     assert_eq!(host.stepped(), [[3, 0x9000_1002, 5, 1]]);
     assert_eq!(host.runs("rcs0"), Some(5));
@@ -73,7 +73,7 @@ fn priorities() {
     assert_eq!(host.runs("bcs0"), Some(2));
 }
 
-/// Contract F.2: contexts of equal priority take turns of one quantum; a single context keeps the engine.
+/// Contract F.2: contexts of equal priority alternate after each quantum; a single context keeps the engine.
 #[test]
 fn time_slices() {
     let mut host = Host::up();
@@ -85,7 +85,7 @@ fn time_slices() {
     assert_eq!(due - host.clock.now(), 300_000);
     host.pass(300_000);
     host.step();
-    // From here on, GuC steps are only caused by the ends of time slices.
+    // From here on, only the ends of time slices cause GuC steps.
     for turn in 0..4 {
         host.end("bcs0", Outcome::Preempted);
         host.step();
@@ -127,7 +127,7 @@ fn engine_reset_disabled() {
 }
 
 /// Issue point 7 (c): while the host does not run the engine's steps, no time slice ends and no preemption timeout
-/// expires. The GuC does not check continuously, but at the earliest possible end.
+/// expires. The GuC does not check continuously, only at the earliest possible expiry.
 #[test]
 fn a_held_up_engine_loses_no_time() {
     let mut host = Host::up();
@@ -160,9 +160,9 @@ fn a_held_up_engine_loses_no_time() {
     assert_eq!(host.runs("bcs0"), Some(2));
 }
 
-/// Contract F.6, G.4: if resets are disabled, a halted context stays on its engine, so that the host can find it there
-/// (IGT: gem_eio); later submissions do not report the fault again. Once resets are enabled and preemption is
-/// requested, it is reset.
+/// Contract F.6, G.4: if resets are disabled, a halted context stays on its engine, so that the host can inspect it
+/// (IGT: gem_eio). Later submissions do not report the fault again. Once resets are enabled and preemption is
+/// requested, the context is reset.
 #[test]
 fn a_halted_context_stays_if_resets_are_disabled() {
     let mut host = Host::up();
@@ -182,13 +182,13 @@ fn a_halted_context_stays_if_resets_are_disabled() {
     assert_eq!((host.runs("rcs0"), host.runs("bcs0")), (Some(1), Some(2)));
     host.poke(ADS + 0x1228, 0);
     host.fast(0x0506, &[(ADS + 0x11dc) as u32]);
-    // Its steps would not count towards the preemption timeout.
+    // Steps of a halted context would not count towards the preemption timeout.
     host.fast(0x1001, &[1, 0]);
     assert_eq!(host.stepped(), [vec![2, 0x9000_1008, 1], vec![3, 0x9000_1002, 1, 0]]);
     assert_eq!(host.runs("rcs0"), None);
 }
 
-/// Contract F.6: a fault resets the engine; the message has one dword before the opt-in and two after; a banned context
+/// Contract F.6: a fault resets the engine. The message has one dword before the opt-in and two after. A banned context
 /// still gets responses.
 #[test]
 fn faults() {
@@ -223,7 +223,7 @@ fn instances_by_mask() {
     assert_eq!(runs, [Some(1), Some(2), Some(3), Some(4), None]);
 }
 
-/// A context that waits for a semaphore yields to another, and gets its engine back afterwards.
+/// A context that waits for a semaphore yields to another, and is loaded again afterwards.
 #[test]
 fn waiting_context_yields() {
     let mut host = Host::up();
@@ -323,7 +323,7 @@ fn parallel_work_queue_with_a_bad_item() {
     assert_eq!(host.runs("vcs0"), None);
 }
 
-/// Invalid registrations are refused (contract F.8, V13-036).
+/// Invalid registrations are rejected (contract F.8, V13-036).
 #[test]
 fn bad_registrations() {
     let mut host = Host::up();

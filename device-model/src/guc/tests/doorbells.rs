@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Doorbells, from allocation by the driver to the running context, without a submission message.
+//! Doorbells, from allocation by the driver to the running context, without submission messages.
 
 use super::*;
 use crate::doorbell::{PAGE_BYTES, Page, Ring, Route, WINDOW};
@@ -33,8 +33,8 @@ impl Host {
     }
 }
 
-/// V13-035, V13-096, V13-099: end to end: after allocation and a new tail, a ring runs the context; after deallocation,
-/// rings have no effect.
+/// V13-035, V13-096, V13-099: end to end. After allocation and a tail update, a ring runs the context. After
+/// deallocation, rings have no effect.
 #[test]
 fn a_ring_schedules_the_context() {
     let mut host = Host::up();
@@ -57,7 +57,7 @@ fn a_ring_schedules_the_context() {
     assert_eq!(host.request(0x0020, &[5]), FAILURE | Error::InvalidDoorbellId as u32);
 }
 
-/// V13-089: many rings are handled once.
+/// V13-089: pending rings are coalesced and handled once.
 #[test]
 fn a_storm_is_served_once() {
     let mut host = Host::up();
@@ -73,7 +73,7 @@ fn a_storm_is_served_once() {
 }
 
 /// V13-036, V13-090, V13-095, V13-096: contexts of other senders, doorbells in memory, and offsets that are not a page
-/// of the window are refused.
+/// of the window are rejected.
 #[test]
 fn invalid_doorbell_requests_are_refused() {
     let mut host = Host::up();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Virtual functions as seen by the VF and PF drivers: quotas, mailbox, CT buffers, contexts, relay.
+//! Virtual functions from the perspective of the VF and PF drivers: quotas, mailbox, CT buffers, contexts, relay.
 
 mod life;
 mod reach;
@@ -17,7 +17,7 @@ const FAILURE: u32 = 0xe000_0000;
 const CONTEXTS: u32 = 16;
 const RING: u64 = 0x1000;
 
-/// A VF's driver: the layout of its part of the GGTT.
+/// A VF driver, with the layout of its GGTT range.
 #[derive(Clone, Copy)]
 struct Vf(u8);
 
@@ -30,7 +30,7 @@ impl Vf {
         GLOBAL + u64::from(self.0) * RAM as u64
     }
 
-    /// Memory-based interrupt: addresses of the GuC's source byte and status bytes (contract C.3).
+    /// Returns the addresses of the GuC's source byte and status bytes for the memory-based interrupt (contract C.3).
     fn memirq(self) -> (u64, u64) {
         (self.base() + 0x3000 + 0x400 + 25, self.base() + 0x3000 + 25 * 16)
     }
@@ -40,7 +40,7 @@ impl Vf {
     }
 }
 
-/// PF and VF drivers on one GuC.
+/// PF and VF drivers that share one GuC.
 struct Rig {
     host: Host,
     tails: [u32; 3],
@@ -60,7 +60,7 @@ impl Rig {
         Rig { host, tails: [0; 3], heads: [0; 3], messages: 0 }
     }
 
-    /// The PF's driver is running; the VFs are not configured.
+    /// The PF driver is running; the VFs are not configured.
     fn up() -> Self {
         Rig::new(Host::up())
     }
@@ -174,7 +174,7 @@ impl Rig {
         self.send(vf, &message);
     }
 
-    /// Runs a GuC step after notifications from all functions; VFs must not get register-based interrupts.
+    /// Runs a GuC step after notifications from all functions. Checks that VFs get no register-based interrupts.
     fn step(&mut self) {
         let step = self.host.guc.step(&self.host.gt, &self.host.engines, 0b111);
         assert_eq!(step.interrupts & !1, 0, "VFs have memory-based interrupts");
@@ -231,7 +231,7 @@ impl Rig {
         assert_eq!(self.received(vf), [[3, 0x9000_1002, id, 1]]);
     }
 
-    /// Resets the function as the card does.
+    /// Performs an FLR of the function as the card does.
     fn reset_function(&mut self, vf: Vf) {
         let Host { gt, engines, guc, .. } = &mut self.host;
         match guc.function_reset(gt, engines, vf.function()) {
@@ -248,7 +248,7 @@ impl Rig {
     }
 }
 
-/// Contract C.1 steps 1 and 2: version, then the VF's configuration, as values with their number of dwords; V13-036.
+/// Contract C.1 steps 1 and 2, V13-036: version, then the VF's configuration as values with their number of dwords.
 #[test]
 fn bootstrap() {
     let mut rig = Rig::provisioned();
@@ -277,8 +277,7 @@ fn bootstrap() {
     assert_eq!(rig.host.mail(&[0x5509, 1])[0], FAILURE | 0x302);
 }
 
-/// Contract D.4, K.5: a VF without a configuration cannot query it, and its buffers must be in its own part of the
-/// GGTT.
+/// Contract D.4, K.5: a VF without a configuration cannot query it, and a VF's buffers must be in its own GGTT range.
 #[test]
 fn a_vf_has_what_it_was_given() {
     let mut rig = Rig::up();
@@ -292,7 +291,7 @@ fn a_vf_has_what_it_was_given() {
         assert_eq!(rig.mail(VF1, &[0x4100, address as u32, 0, 0x1000])[0], FAILURE | 0x80, "{address:#x}");
     }
     rig.connect(VF1);
-    // The ring extends beyond the VF's part.
+    // The ring extends beyond the VF's GGTT range.
     let last = VF1.base() + RAM as u64 - 0x1000;
     assert_eq!(rig.mail(VF1, &[0x0508, 0x0902_0002, last as u32, 0])[0], SUCCESS | 1);
     assert_eq!(rig.mail(VF1, &[0x0508, 0x0904_0001, 0x2000, 0])[0], SUCCESS | 1);
@@ -302,7 +301,7 @@ fn a_vf_has_what_it_was_given() {
     assert_eq!(rig.mail(VF1, &[0x5509, 1])[0], FAILURE | 0xd);
 }
 
-/// Contract D.4: refuses unknown VFs, invalid lists, unknown keys, and resources assigned to another VF.
+/// Contract D.4: rejects unknown VFs, invalid lists, unknown keys, and resources assigned to another VF.
 #[test]
 fn configurations_are_checked() {
     let mut rig = Rig::provisioned();
@@ -316,11 +315,11 @@ fn configurations_are_checked() {
     assert_eq!(rig.host.request(0x5503, &[1, SCRATCH as u32, 0, 513]), FAILURE | 0x102);
     assert_eq!(rig.host.request(0x5503, &[1, SCRATCH as u32, 1, 2]), FAILURE | 0x80);
     assert_eq!(rig.configure(0, &[0x8a01_0001, 16, 0x8a02_0001, 16_000]), SUCCESS | 2, "the PF's own configuration");
-    assert_eq!(rig.mail(VF1, &[0x5509, 4])[1], CONTEXTS, "a refused list has changed nothing");
+    assert_eq!(rig.mail(VF1, &[0x5509, 4])[1], CONTEXTS, "a rejected list changes nothing");
 }
 
-/// Contract C.3, V13-273..276: replies go to the VF's own ring; then status byte 15 and the source byte are written and
-/// the MSI is sent.
+/// Contract C.3, V13-273..276: replies are sent to the VF's own ring. Then status byte 15 and the source byte are
+/// written, and the MSI is sent.
 #[test]
 fn memory_interrupt_of_a_vf() {
     let mut rig = Rig::talking();
@@ -336,7 +335,7 @@ fn memory_interrupt_of_a_vf() {
     assert_eq!(rig.messages, 0, "no new message, no interrupt");
 }
 
-/// Contract B.6, D.4: PF-only actions are refused to VFs and VF-only actions to the PF; unknown actions are refused.
+/// Contract B.6, D.4: PF-only actions of VFs, VF-only actions of the PF, and unknown actions are rejected.
 #[test]
 fn a_vf_may_not_do_what_is_the_pfs() {
     let mut rig = Rig::talking();
@@ -360,8 +359,8 @@ fn a_vf_may_not_do_what_is_the_pfs() {
     assert_eq!(rig.host.guc.client(Function(2)).unwrap().counters.failed, 0);
 }
 
-/// Contract C.5, F.1, V13-036, V13-037: a VF numbers its contexts from 0 and cannot address those of others. Messages
-/// to it contain its own ids. The engine gets the VF's number from the GuC.
+/// Contract C.5, F.1, V13-036, V13-037: a VF's context ids start at 0, and it cannot address contexts of other
+/// functions. Messages to the VF contain its own ids. The engine gets the VF number from the GuC.
 #[test]
 fn contexts_of_vfs_are_their_own() {
     let mut rig = Rig::talking();
@@ -427,7 +426,8 @@ fn relay() {
     assert_eq!(rig.host.request(0x5101, &[64, 9, 0]), FAILURE | 0xc);
 }
 
-/// Messages for a VF that does not empty its ring are bounded in number, and its requests are not served meanwhile.
+/// The number of messages queued for a VF that does not empty its ring is bounded, and its requests are not served
+/// meanwhile.
 #[test]
 fn messages_to_a_deaf_vf_do_not_pile_up() {
     let mut rig = Rig::talking();
@@ -445,7 +445,7 @@ fn messages_to_a_deaf_vf_do_not_pile_up() {
     assert!(rig.host.deadline.is_some(), "the GuC retries");
 }
 
-/// Contract D.10 and the goal of SR-IOV: a VF that sends many requests does not delay the others.
+/// Contract D.10, isolation of functions: a VF that sends many requests does not delay the others.
 #[test]
 fn a_storm_does_not_starve_others() {
     let mut rig = Rig::talking();
@@ -455,7 +455,7 @@ fn a_storm_does_not_starve_others() {
     assert_eq!(rig.request(VF2, 0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1, "in the first step");
     assert_eq!(rig.host.request(0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1);
     assert!(rig.host.guc.client(Function(1)).unwrap().counters.done < 100);
-    assert_eq!(rig.host.deadline, Some(rig.host.clock.now()), "the next step is due at once");
+    assert_eq!(rig.host.deadline, Some(rig.host.clock.now()), "the next step is due immediately");
     for _ in 0..20 {
         rig.step();
     }

@@ -4,7 +4,8 @@
 use super::*;
 use crate::memory::Memories;
 
-/// Contract B.4 step 20, V13-178, V13-180: a valid image starts; versions and parameters are read from it.
+/// Contract B.4 step 20, V13-178, V13-180: a valid image is started. Versions are read from the image, parameters from
+/// the scratch registers.
 #[test]
 fn upload_good_image() {
     let mut host = Host::new();
@@ -54,7 +55,8 @@ fn upload_bad_images() {
     ];
     for (name, code, spoil) in cases {
         let mut host = Host::new();
-        // Programs the registers as the driver does; the transfer is started after an image or register is corrupted.
+        // Programs the registers as the driver does. The transfer is started after an image field or a register is
+        // corrupted.
         host.upload();
         host.guc.reset(&host.gt);
         spoil(&host);
@@ -72,7 +74,7 @@ fn upload_bad_images() {
     assert_eq!(host.start_dma() >> 8 & 0xff, 0x71, "no ADS");
 }
 
-/// Contract B.4 step 21, K.11: the contract's examples of mailbox messages.
+/// Contract B.4 step 21, K.11: the mailbox message examples of the contract.
 #[test]
 fn mailbox_examples() {
     let mut host = Host::new();
@@ -108,7 +110,7 @@ fn no_response_in_reset() {
     assert_eq!(host.mail(&[0x4100, 0, 0, 0])[0] >> 28, 0xf);
 }
 
-/// Contract F.7: after a reset and a new upload all contexts must be registered again; completions of contexts that
+/// Contract F.7: after a reset and a new upload, all contexts must be registered again. Completions of contexts that
 /// were loaded before the reset are ignored.
 #[test]
 fn reset_and_reload() {
@@ -180,5 +182,5 @@ fn the_guc_is_loaded_through_the_mmio_bar() {
     assert_eq!(read(0xc000) & 1, 1);
     write(0x19_0240, 0x4100);
     write(0x19_01f0, 0);
-    assert_eq!(read(0x19_0240), 0x4100, "no answer in reset");
+    assert_eq!(read(0x19_0240), 0x4100, "no reply in reset");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Tests of the GuC through the driver's interface: upload, handshake, messages byte by byte, contexts.
+//! Tests of the GuC through the driver's interface: upload, handshake, message contents, contexts.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod capture;
@@ -46,12 +46,12 @@ const IMAGES: u64 = 0x90_0000;
 const KERNEL_DWORDS: u32 = 0x100;
 const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
 
-/// Whether an engine is present with the fuses of a Flex 170 (contract K.3).
+/// Returns whether an engine is present with the fuses of a Flex 170 (contract K.3).
 fn present(id: EngineId) -> bool {
     !matches!(ENGINES[id.index()].name, "vcs1" | "vcs3" | "vcs4" | "vcs5" | "vcs6" | "vcs7" | "vecs2" | "vecs3")
 }
 
-/// A host driver with a card's GT and a manual clock.
+/// A host driver with the GT of a card and a manual clock.
 struct Host {
     gt: Gt,
     engines: Engines,
@@ -284,7 +284,7 @@ impl Host {
     }
 
     fn slot(&self, engine: &str) -> &engine_slot::EngineSlot {
-        self.guc.scheduler().expect("a kernel runs").slot(engine_named(engine))
+        self.guc.scheduler().expect("no kernel is running").slot(engine_named(engine))
     }
 
     fn runs(&self, engine: &str) -> Option<u32> {
@@ -297,7 +297,7 @@ impl Host {
         let id = engine_named(engine);
         let load = {
             let mut streamer = self.engines.lock(id);
-            let load = streamer.loaded().expect("something is loaded");
+            let load = streamer.loaded().expect("no context is loaded");
             if matches!(outcome, Outcome::Complete | Outcome::Preempted) {
                 streamer.reset(&self.gt);
             }
@@ -321,7 +321,7 @@ fn pass(gt: &Gt, clock: &ManualClock, ns: u64) {
 }
 
 fn engine_named(name: &str) -> EngineId {
-    EngineId::all().find(|id| id.info().name == name).expect("an engine")
+    EngineId::all().find(|id| id.info().name == name).expect("no engine has this name")
 }
 
 const FAULT: Fault = Fault {

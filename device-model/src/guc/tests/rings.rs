@@ -21,7 +21,7 @@ fn replies() {
     assert_eq!(host.guc.counters().unknown, 2);
 }
 
-/// Contract B.6: TLB invalidations are answered with their sequence numbers, after a step boundary.
+/// Contract B.6: TLB invalidations get responses with their sequence numbers, after a step boundary.
 #[test]
 fn tlb_invalidations() {
     let mut host = Host::up();
@@ -31,8 +31,8 @@ fn tlb_invalidations() {
     assert_eq!(host.stepped(), [[2, 0x9000_7001, 7], [2, 0x9000_7001, 8], [2, 0x9000_7001, 9]]);
 }
 
-/// Robustness: zeros are padding up to the length of a message; more of them mark the ring as broken. Addresses beyond
-/// the GGTT are refused before an offset is added to them.
+/// Robustness: zeros are padding up to the length of a message; a longer run of zeros marks the ring as broken.
+/// Addresses beyond the GGTT are rejected before an offset is added to them.
 #[test]
 fn zeros_and_addresses_have_bounds() {
     let mut host = Host::up();
@@ -58,7 +58,7 @@ fn rings_wrap() {
     assert_eq!((host.peek(CTB + 8), host.peek(CTB + 0x808)), (0, 0));
 }
 
-/// Contract B.6: the G2H ring is never overrun; messages wait until there is room, and no further requests are taken.
+/// Contract B.6: the G2H ring is never overrun; messages stay queued until there is space, and no request is executed.
 #[test]
 fn full_ring() {
     let mut host = Host::up();
@@ -79,7 +79,7 @@ fn full_ring() {
     assert_eq!(seen, (1..=sent).collect::<Vec<_>>());
 }
 
-/// Contract B.6: invalid descriptors and lengths are reported in the status, and the ring is not used any more.
+/// Contract B.6: invalid descriptors and lengths are reported in the status, and the ring is no longer used.
 #[test]
 fn broken_rings() {
     for (spoil, status) in [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The GuC together with the command streamers: the engines execute the commands in the contexts' ring buffers, instead
-//! of the test reporting their outcomes.
+//! The GuC together with the command streamers: the engines execute the commands in the contexts' ring buffers, and the
+//! test does not simulate their outcomes.
 
 use super::contexts::{append_item, wide};
 use super::*;
@@ -207,7 +207,7 @@ fn waiting_contexts_are_switched_at_a_limited_rate() {
     assert_eq!(host.runs("bcs0"), None);
 }
 
-/// Contract F.5: the members of a parallel context run concurrently: each of the two waits for a store of the other.
+/// Contract F.5: the members of a parallel context run concurrently. Each of the two waits for a store of the other.
 #[test]
 fn parallel_members_run_concurrently() {
     let mut host = Host::up();

@@ -69,9 +69,9 @@ fn engine_activity() {
     assert_eq!((host.peek(bcs + 4), host.peek(bcs + 8)), (0, 19_200));
 }
 
-/// Contract G.4: i915's usage records are live. While a context runs, they contain its id and the time at which it was
-/// loaded; afterwards, no context and the total (i915: intel_guc_submission.c guc_update_engine_gt_clks,
-/// guc_engine_usage_record).
+/// Contract G.4: i915's usage records are updated immediately. While a context runs, the record contains its id and the
+/// time at which it was loaded; afterwards, it contains no context and the total (i915: intel_guc_submission.c
+/// guc_update_engine_gt_clks, guc_engine_usage_record).
 #[test]
 fn engine_usage() {
     let mut host = Host::up();
@@ -94,7 +94,7 @@ fn engine_usage() {
     assert_eq!(record(&host), [u32::MAX, 0, 57_600], "the total of both");
 }
 
-/// A thread that waits for an engine gets it at the next step boundary; a worker that steps the engine repeatedly
+/// A thread that waits for an engine gets it at the next step boundary. A worker that steps the engine repeatedly
 /// yields to it.
 #[test]
 fn busy_engines_let_others_in() {

@@ -61,9 +61,9 @@ impl Bench {
         self.enable(function, local, 1);
     }
 
-    /// Works as the card's workers do, until the clock reaches `until`, in steps of `step` ns. Returns the time that
-    /// each function was on each engine. If a context is reset, the driver rewrites its image and enables it
-    /// immediately.
+    /// Runs the GuC and the engines like the card's workers, in steps of `step` ns, until the clock reaches `until`.
+    /// Returns the time that each function was on each engine. If a context is reset, its image is rewritten and the
+    /// context is enabled again immediately.
     fn work(&mut self, until: u64, step: u64, kinds: &[Loop]) -> Vec<[u64; 64]> {
         let engines: Vec<EngineId> = self.engines.present().collect();
         let mut used = vec![[0; 64]; EngineId::COUNT];
@@ -169,8 +169,8 @@ fn a_double_quantum_is_double_time() {
     }
 }
 
-/// K.5 SCHED_IF_IDLE: idle VFs keep their turns, so that the share of the busy ones does not change; without it, the
-/// busy ones get all of the time.
+/// K.5 SCHED_IF_IDLE: idle VFs keep their turns, so that the share of the busy ones does not change. Without the
+/// policy, the busy ones get all of the time.
 #[test]
 fn idle_functions_keep_their_place_or_not() {
     for (strict, part) in [(true, 4), (false, 1)] {
@@ -190,7 +190,8 @@ fn idle_functions_keep_their_place_or_not() {
     }
 }
 
-/// K.5 SCHED_PRIORITY high: gets the next turn after each turn of another function; no function is starved.
+/// K.5 SCHED_PRIORITY high: the function gets the next turn after each turn of another function; no function is
+/// starved.
 #[test]
 fn a_high_function_is_next() {
     let mut bench = Bench::new();
@@ -227,8 +228,8 @@ fn a_waiting_context_yields_its_timeslice() {
     assert_eq!(head, 64, "it continued after the wait");
 }
 
-/// Contract F.5 with several functions: parallel contexts of two functions and narrow contexts of two others all get
-/// their turns; none waits indefinitely for an adjacent instance.
+/// Contract F.5 with several functions: parallel contexts of two functions and contexts with one member of two others
+/// all get their turns. None waits indefinitely for an adjacent instance.
 #[test]
 fn parallel_contexts_take_turns_too() {
     let mut bench = Bench::new();
@@ -282,8 +283,8 @@ fn a_loaded_host_costs_only_time() {
     }
 }
 
-/// A context that is alone on an engine is preempted immediately when another function has work; no new turn starts
-/// first.
+/// A context that is alone on an engine is preempted immediately when another function has work. It does not start a
+/// new turn first.
 #[test]
 fn newcomers_do_not_wait_for_nothing() {
     let mut bench = Bench::new();
@@ -298,7 +299,7 @@ fn newcomers_do_not_wait_for_nothing() {
     assert_eq!(bench.runs("bcs0"), Some((2, 0)));
 }
 
-/// Without work of any VF, the PF's contexts are not preempted, whatever the quanta are.
+/// If no VF has work, the PF's contexts are not preempted, regardless of the quanta.
 #[test]
 fn the_pf_alone_is_not_disturbed() {
     let mut bench = Bench::new();
@@ -311,8 +312,8 @@ fn the_pf_alone_is_not_disturbed() {
     assert_eq!((used[0], bench.deadline), (200 * MS, None));
 }
 
-/// Contract K.6, 0x550D: one array element per function, the PF first: ticks on each engine, a stamp while it runs, its
-/// share of the time by its quantum (IGT: xe_pmu, fn-engine-activity-load).
+/// Contract K.6, 0x550D: one array element per function, the PF first, with ticks on each engine, a stamp while the
+/// function runs, and its share of the time by its quantum (IGT: xe_pmu, fn-engine-activity-load).
 #[test]
 fn engine_activity_of_functions() {
     let mut bench = Bench::new();
@@ -365,7 +366,7 @@ fn tallies() {
     bench.step();
     let (bcs, rcs) = (engine_named("bcs0"), engine_named("rcs0"));
     assert_eq!(bench.scheduler.running(bcs), Some((Function(1), 4)));
-    // By the card's clock, even while the host does not run the engines' steps.
+    // Busy time uses the card's clock, even while the host does not run the engines' steps.
     bench.clock.advance(2 * MS);
     let now = bench.gt.timestamp();
     assert_eq!(bench.scheduler.activity.busy(Function(1), rcs, now), 2 * 19_200, "also while it runs");

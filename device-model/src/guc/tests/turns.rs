@@ -13,9 +13,9 @@ use crate::host::{Dma, DmaFault, DmaView, FUNCTIONS};
 use crate::memory::Tlb;
 
 pub(super) const MS: u64 = 1_000_000;
-/// Bytes of guest memory of each function, and of its part of the GGTT.
+/// Bytes of guest memory of each function, and of its GGTT range.
 pub(super) const RAM: usize = 1 << 20;
-/// Start of the functions' parts of the GGTT.
+/// Start of the functions' GGTT ranges.
 pub(super) const GLOBAL: u64 = 0x1000_0000;
 /// Bytes per context: images of its members 16 KiB apart, followed by its work queue.
 const CONTEXT_BYTES: u64 = 0x1_0000;
@@ -28,7 +28,7 @@ pub(super) struct GuestRam(pub Vec<Arc<Ram>>);
 /// Guest memory of one function.
 pub(super) struct Ram {
     bytes: SharedRegion,
-    /// Every access is requested from the client.
+    /// All accesses are requests to the client.
     pub asked: AtomicBool,
     /// Inaccessible addresses: for writes (true) or for reads (false).
     pub lost: Mutex<Option<(bool, std::ops::Range<u64>)>>,
@@ -78,7 +78,7 @@ impl DmaView for Ram {
     }
 }
 
-/// A scheduler with contexts of several functions, called directly instead of by driver messages.
+/// A scheduler with contexts of several functions, called directly instead of through driver messages.
 pub(super) struct Bench {
     pub gt: Gt,
     pub engines: Engines,
@@ -101,7 +101,7 @@ pub(super) fn image(function: u8, local: u16, member: u64) -> u64 {
 impl Bench {
     pub fn new() -> Self {
         let mut host = Host::up();
-        let scheduler = host.guc.state.take().expect("a kernel runs").scheduler;
+        let scheduler = host.guc.state.take().expect("no kernel is running").scheduler;
         for function in 0..FUNCTIONS as u64 {
             for at in (0..RAM as u64).step_by(4096) {
                 let page = (GLOBAL + function * RAM as u64 + at) >> 12;
@@ -186,7 +186,7 @@ impl Bench {
     pub fn end(&mut self, engine: &str, outcome: Outcome) {
         let id = engine_named(engine);
         let mut streamer = self.engines.lock(id);
-        let load = streamer.loaded().expect("something is loaded");
+        let load = streamer.loaded().expect("no context is loaded");
         match outcome {
             Outcome::Complete | Outcome::Preempted => drop(streamer.reset(&self.gt)),
             _ => {}
@@ -342,7 +342,7 @@ impl Bench {
                     self.enable(function, local, width);
                 }
             }
-            // Requests in an unsuitable state are refused; the result does not matter.
+            // Requests in an unsuitable state fail; the result is ignored.
             Act::SetMode { function, local, on } => {
                 let _ = self.with(function, |scheduler, ctx| scheduler.set_mode(ctx, id(function, local), on));
             }
@@ -384,8 +384,9 @@ impl Bench {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// For any actions of hosts, drivers and engines, the scheduler's state matches the engines. Once all contexts may
-    /// run and end, all of them do: parallel contexts, turns, strict rotation and pauses do not block each other.
+    /// For any sequence of actions of hosts, drivers and engines, the scheduler's state matches the engines. Once all
+    /// contexts may run and complete, all of them do: parallel contexts, turns, strict rotation and pauses do not block
+    /// each other.
     #[test]
     fn every_context_completes(acts in prop::collection::vec(act(), 1..80)) {
         let mut bench = Bench::new();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Management of virtual functions by the PF: resets, pauses, policies, thresholds; and a card that acts as its own PF.
+//! Management of virtual functions by the PF (resets, pauses, policies, thresholds), and a card that acts as its own
+//! PF.
 
 use super::*;
 
-/// Contract D.7, V13-117..121, V13-123, V13-125: an FLR is reported to the PF once. The VF's work ends immediately,
-/// other VFs are not affected. FLR_DONE is only sent in response to FLR_START. Until FLR_FINISH the VF is not served.
+/// Contract D.7, V13-117..121, V13-123, V13-125: an FLR is reported to the PF once. The VF's contexts stop immediately;
+/// other VFs are not affected. FLR_DONE is sent only in response to FLR_START. The VF is not served until FLR_FINISH.
 #[test]
 fn function_level_reset() {
     let mut rig = Rig::talking();
@@ -59,8 +60,8 @@ impl Rig {
     }
 }
 
-/// Contract D.7: PAUSE_DONE is sent once no context of the VF is on an engine; its requests wait for RESUME. Only an
-/// FLR ends STOP.
+/// Contract D.7: PAUSE_DONE is sent once no context of the VF is on an engine. The VF's requests stay pending until
+/// RESUME. Only an FLR ends STOP.
 #[test]
 fn pause_resume_stop() {
     let mut rig = Rig::talking();
@@ -118,7 +119,7 @@ fn adverse_events() {
     assert_eq!(rig.host.received(), [[3, 0x9000_5104, 1, 0x8a06]]);
 }
 
-/// Contract D.9: a reset of the GuC clears the configurations; the PF's driver assigns them again.
+/// Contract D.9: a GuC reset clears the configurations; the PF driver assigns them again.
 #[test]
 fn quotas_go_with_the_guc() {
     let mut rig = Rig::talking();
@@ -131,7 +132,7 @@ fn quotas_go_with_the_guc() {
     rig.connect(VF1);
 }
 
-/// Contract D.5, D.9: local memory stays assigned to its VF over a reset of the GuC, whatever the PF's driver
+/// Contract D.5, D.9: local memory stays assigned to its VF across a GuC reset, regardless of what the PF driver
 /// configures first, until a list changes it or the configuration is cleared. Otherwise the VF's data would be lost.
 #[test]
 fn local_memory_outlives_the_guc() {
@@ -162,13 +163,13 @@ fn reset_without_pf_driver() {
     assert_eq!(rig.host.mail(&[0x4509, 0])[0], SUCCESS);
     rig.reset_function(VF1);
     rig.connect(VF1);
-    // While its memory is cleared, which takes time and holds no lock, the VF is not served; the others are. Its
-    // requests are answered afterwards.
+    // While the VF's memory is cleared, which takes time and holds no lock, the VF is not served, but other functions
+    // are. The VF's requests are executed afterwards.
     let Host { gt, engines, guc, .. } = &mut rig.host;
     assert_eq!(guc.function_reset(gt, engines, VF1.function()), FunctionReset::Unled);
     assert_eq!((rig.mail(VF2, &[0x5507])[0], rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507));
     let Host { gt, engines, guc, .. } = &mut rig.host;
-    // VF Enable is cleared at the same time: that reset clears the memory, too.
+    // VF Enable is cleared at the same time. That reset also clears the memory.
     assert_eq!(guc.function_reset(gt, engines, VF1.function()), FunctionReset::Unled);
     guc.finish_reset(gt, engines, VF1.function());
     assert_eq!(gt.mailbox(VF1.function(), 0), SUCCESS);
@@ -176,8 +177,8 @@ fn reset_without_pf_driver() {
     rig.connect(VF1);
 }
 
-/// Contract D.7: the PF is notified of an FLR after the VF's memory has been emptied, unless it has started by itself;
-/// the VF is served only when both have finished.
+/// Contract D.7: the PF is notified of an FLR after the VF's memory has been emptied, unless the PF has already started
+/// to handle it. The VF is served only after both have finished.
 #[test]
 fn the_pf_is_notified_when_memory_is_empty() {
     let mut rig = Rig::talking();
@@ -202,9 +203,9 @@ fn the_pf_is_notified_when_memory_is_empty() {
 
     assert_eq!(reset(&mut rig), FunctionReset::Unannounced);
     let answers = rig.control_and_collect(VF1, 4);
-    assert!(answers.contains(&vec![3, 0x9000_5106, 1, 2]), "the PF has started by itself: {answers:x?}");
+    assert!(answers.contains(&vec![3, 0x9000_5106, 1, 2]), "the PF starts without a notification: {answers:x?}");
     assert_eq!((rig.control(VF1, 5), rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507), "memory is not empty yet");
-    assert_eq!(reset(&mut rig), FunctionReset::Led, "a thread empties the memory already");
+    assert_eq!(reset(&mut rig), FunctionReset::Led, "another thread is already emptying the memory");
     assert_eq!(announce(&mut rig), [[3, 0x9000_5106, 1, 1]]);
     rig.control_and_collect(VF1, 4);
     assert_eq!((rig.control(VF1, 5), rig.host.gt.mailbox(VF1.function(), 0)), (SUCCESS, SUCCESS));
@@ -217,7 +218,7 @@ fn the_pf_is_notified_when_memory_is_empty() {
     rig.connect(VF1);
 }
 
-/// The PF's driver is unloaded during an FLR that it handles: the card completes the next FLR.
+/// The PF driver is unloaded during an FLR that it handles. The card completes the next FLR.
 #[test]
 fn the_pf_driver_goes_during_a_reset() {
     let mut rig = Rig::talking();
@@ -230,7 +231,7 @@ fn the_pf_driver_goes_during_a_reset() {
 }
 
 /// Contract C.4, D.4: the card acts as the PF for two VFs: quotas, bootstrap, CT buffers, handshake, runtime registers.
-/// FLR clears the VF's memory and GGTT entries.
+/// An FLR clears the VF's memory and GGTT entries.
 #[test]
 fn the_card_plays_the_pf() {
     let Host { clock, engines, ram, .. } = Host::new();
@@ -250,7 +251,7 @@ fn the_card_plays_the_pf() {
         preempt_timeout_us: 16_000,
     };
     host.guc.start_without_pf_driver(&host.gt, &host.engines, &[quota; 2]).unwrap();
-    // The tests' VFs use other parts of the GGTT; the assigned ranges are checked separately.
+    // The VFs of these tests use other GGTT ranges; the assigned ranges are checked separately.
     let owner = |rig: &Rig, at: u64| rig.host.gt.memory.ggtt().entry(at >> 12);
     let mut rig = Rig::new(host);
     assert_eq!(owner(&rig, GGTT_BOTTOM), GgttEntry(1 << 2 | 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! CT buffers in guest memory that is requested from the VF's client and temporarily inaccessible.
+//! CT buffers in guest memory that is accessed through requests to the VF's client and is temporarily inaccessible.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ const INTERRUPTS: Range<u64> = 0x3000..0x4000;
 const ANSWER: [[u32; 2]; 1] = [[0x0012_0001, SUCCESS | 1]];
 
 impl Rig {
-    /// Both VFs have CT buffers; the memory of VF 1 is requested from its client.
+    /// Both VFs have CT buffers; the memory of VF 1 is accessed through requests to its client.
     fn asked() -> Self {
         let rig = Rig::talking();
         rig.host.ram.0[1].asked.store(true, Ordering::SeqCst);
@@ -25,7 +25,7 @@ impl Rig {
     }
 
     /// Runs a GuC step with notifications from the functions in `rang`, while the guest addresses `lost` of VF 1 are
-    /// inaccessible (for writes if true, else for reads).
+    /// inaccessible (for writes if true, otherwise for reads).
     fn step_without(&mut self, rang: u64, lost: Option<(bool, Range<u64>)>) {
         *self.host.ram.0[1].lost.lock().unwrap() = lost;
         let step = self.host.guc.step(&self.host.gt, &self.host.engines, rang);
@@ -39,7 +39,7 @@ impl Rig {
     }
 }
 
-/// If any part of the ring is inaccessible, the GuC retries without a further notification, and replies once.
+/// If any access to the ring fails, the GuC retries without a further notification and replies once.
 #[test]
 fn a_ring_is_tried_again() {
     for (writes, lost) in [(false, DESCRIPTOR), (false, PAYLOAD), (true, HEAD), (true, TAIL_TO_HOST)] {
@@ -72,15 +72,15 @@ fn an_interrupt_is_tried_again() {
     assert_eq!(rig.received(VF1), ANSWER);
 }
 
-/// A ring that stays inaccessible is disabled after some time; one in memory that is not requested from a client,
-/// immediately.
+/// A ring that stays inaccessible is disabled after a timeout. If its memory is not accessed through a client, it is
+/// disabled immediately.
 #[test]
 fn a_ring_is_given_up() {
     for asked in [true, false] {
         let mut rig = Rig::asked();
         rig.host.ram.0[1].asked.store(asked, Ordering::SeqCst);
         rig.ask();
-        // However often it is tried within this time.
+        // The number of attempts within this time is irrelevant.
         for _ in 0..if asked { 1000 } else { 0 } {
             rig.step_without(0b10, Some((false, DESCRIPTOR)));
             assert!(rig.host.deadline.is_some());
@@ -94,6 +94,6 @@ fn a_ring_is_given_up() {
         rig.connect(VF1);
         rig.ask();
         rig.step_without(0b10, None);
-        assert_eq!(rig.received(VF1), ANSWER, "{asked}: registered anew");
+        assert_eq!(rig.received(VF1), ANSWER, "{asked}: registered again");
     }
 }
